@@ -333,7 +333,7 @@ bench: all $(BENCH) ## speed beside raw SimGrid
 
 ##@ Tidy
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
-format: ## clang-format, in place
+format: ## clang-format 14, in place
 	clang-format -i $(C_FILES)
 tidy: compile_commands.json ## static analysis: clang-tidy, else gcc -fanalyzer
 	@if command -v clang-tidy >/dev/null; then clang-tidy --quiet -p . $(CORE); \

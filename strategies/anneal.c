@@ -44,11 +44,11 @@ struct anneal {
 	bool stopped;
 };
 
-static const struct mq_opt opts[] = {
-        MQ_U32(struct anneal, tries, 400, 1, 1e7, "states that the walk visits, about"),
-        MQ_U32(struct anneal, proposals, 8, 1, KEEP, "best states proposed"),
-        MQ_F64(struct anneal, t_initial, 0.3, 1e-9, 1e9, "first temperature; energy 1 = the start"),
-        MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"), MQ_END};
+static const struct mq_opt opts[] = { MQ_U32(struct anneal, tries, 400, 1, 1e7, "states that the walk visits, about"),
+				      MQ_U32(struct anneal, proposals, 8, 1, KEEP, "best states proposed"),
+				      MQ_F64(struct anneal, t_initial, 0.3, 1e-9, 1e9,
+					     "first temperature; energy 1 = the start"),
+				      MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"), MQ_END };
 
 /* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins
  * with the way to the engine. */
@@ -74,8 +74,7 @@ static double shape_energy(struct anneal *s, uint32_t index)
 	double energy = 10;
 
 	if (shapes_plan(&s->space, &s->point[index], &s->scratch, &plan, &ignored) == MQ_OK &&
-	    s->problem->costs->screen(s->problem->costs->context, &plan, &result) &&
-	    result.verdict == MQ_VERDICT_OK) {
+	    s->problem->costs->screen(s->problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK) {
 		if (s->scale <= 0)
 			s->scale = result.step_time_s;
 		energy = result.step_time_s / s->scale;
@@ -134,8 +133,7 @@ static double energy_of(void *walk)
 	struct walk_state *w = walk;
 	struct anneal *s = w->owner;
 
-	if (!s->stopped && s->problem->tick &&
-	    !s->problem->tick(s->problem->tick_context, (double)NAN, "annealing"))
+	if (!s->stopped && s->problem->tick && !s->problem->tick(s->problem->tick_context, (double)NAN, "annealing"))
 		s->stopped = true;
 	if (s->stopped) /* GSL cannot be interrupted: the rest of the walk costs nothing */
 		return 10;
@@ -152,11 +150,10 @@ static double energy_of(void *walk)
 /* In how many choices two points differ. */
 static uint32_t difference(const struct shape_point *a, const struct shape_point *b)
 {
-	return (a->set != b->set) + (a->dp != b->dp || a->tp != b->tp || a->pp != b->pp) +
-	       (a->cp != b->cp) + (a->ep != b->ep) + (a->etp != b->etp) + (a->ulysses != b->ulysses) +
-	       (a->virtual != b->virtual || a->pipeline != b->pipeline) +
-	       (a->micro_batches != b->micro_batches) + (a->sync != b->sync) +
-	       (a->recompute != b->recompute) + (a->sequence_parallel != b->sequence_parallel) +
+	return (a->set != b->set) + (a->dp != b->dp || a->tp != b->tp || a->pp != b->pp) + (a->cp != b->cp) +
+	       (a->ep != b->ep) + (a->etp != b->etp) + (a->ulysses != b->ulysses) +
+	       (a->virtual != b->virtual || a->pipeline != b->pipeline) + (a->micro_batches != b->micro_batches) +
+	       (a->sync != b->sync) + (a->recompute != b->recompute) + (a->sequence_parallel != b->sequence_parallel) +
 	       (a->balanced != b->balanced) + (a->replica_major != b->replica_major);
 }
 
@@ -181,8 +178,7 @@ static void step(const gsl_rng *rng, void *walk, double size)
 	struct anneal *s = w->owner;
 
 	if (s->place)
-		w->value[gsl_rng_uniform_int(rng, s->size)] =
-		        (uint32_t)gsl_rng_uniform_int(rng, s->n_devices);
+		w->value[gsl_rng_uniform_int(rng, s->size)] = (uint32_t)gsl_rng_uniform_int(rng, s->n_devices);
 	else
 		w->value[0] = neighbour(s, rng, w->value[0]);
 }
@@ -232,9 +228,9 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 		shapes_each(&s->space, collect, s);
 		if (!s->n_points || !problem->costs->screen)
 			return mq_fail(err, MQ_EINPUT,
-			               "engine 'anneal': no plan of the usual shapes divides a "
-			               "batch of %g over these devices",
-			               problem->q->train->batch);
+				       "engine 'anneal': no plan of the usual shapes divides a "
+				       "batch of %g over these devices",
+				       problem->q->train->batch);
 		s->size = 1;
 		return MQ_OK;
 	}
@@ -257,13 +253,13 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct anneal *s = state;
-	gsl_rng_type type = {.name = "maquette",
-	                     .max = UINT32_MAX,
-	                     .min = 0,
-	                     .size = sizeof(struct mq_rng *),
-	                     .set = rng_set,
-	                     .get = rng_get,
-	                     .get_double = rng_double};
+	gsl_rng_type type = { .name = "maquette",
+			      .max = UINT32_MAX,
+			      .min = 0,
+			      .size = sizeof(struct mq_rng *),
+			      .set = rng_set,
+			      .get = rng_get,
+			      .get_double = rng_double };
 
 	s->problem = problem;
 	s->place = placements_natural(problem);
@@ -271,12 +267,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		MQ_TRY(mq_space_refuse(problem->q, "anneal", MQ_LACKS_ALL, err));
 	MQ_TRY(set_up(s, problem, err));
 	/* A factor for cooling that spends the tries between the two temperatures. */
-	gsl_siman_params_t params = {.n_tries = 1,
-	                             .iters_fixed_T = 4,
-	                             .step_size = 1,
-	                             .k = 1,
-	                             .t_initial = s->t_initial,
-	                             .t_min = s->t_min};
+	gsl_siman_params_t params = {
+		.n_tries = 1, .iters_fixed_T = 4, .step_size = 1, .k = 1, .t_initial = s->t_initial, .t_min = s->t_min
+	};
 	double rounds = fmax(2, s->tries * (s->place ? 10.0 : 1.0) / 4);
 
 	params.mu_t = pow(s->t_initial / s->t_min, 1 / rounds);
@@ -285,20 +278,19 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	*(struct mq_rng **)gsl_rng_state(rng) = problem->rng;
 	walk->owner = s;
-	gsl_siman_solve(rng, walk, energy_of, step, distance, NULL, NULL, NULL, NULL,
-	                state_bytes(s), params);
+	gsl_siman_solve(rng, walk, energy_of, step, distance, NULL, NULL, NULL, NULL, state_bytes(s), params);
 	gsl_rng_free(rng);
 	mq_arena_fini(&s->scratch);
 	if (!s->n_best)
 		return mq_fail(err, MQ_ENOPLAN,
-		               "engine 'anneal': no plan that fits in %u tries: raise "
-		               "tries=N",
-		               s->tries);
+			       "engine 'anneal': no plan that fits in %u tries: raise "
+			       "tries=N",
+			       s->tries);
 	return MQ_OK;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct anneal *s = state;
 	const uint32_t *value;
@@ -325,13 +317,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(anneal) = {
-        MQ_ENGINE_HEAD("anneal"),
-        .summary =
-                "simulated annealing (GSL) over usual plans or placements, screened analytically",
-        .paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
-        .opts = opts,
-        .state_size = sizeof(struct anneal),
-        .heuristic = true,
-        .start = start,
-        .propose = propose,
+	MQ_ENGINE_HEAD("anneal"),
+	.summary = "simulated annealing (GSL) over usual plans or placements, screened analytically",
+	.paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
+	.opts = opts,
+	.state_size = sizeof(struct anneal),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
 };

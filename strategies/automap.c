@@ -53,7 +53,7 @@ struct choice {
 
 struct episode {
 	uint32_t action[MAX_CHOICES];
-	bool broken;                    /* the plan could not be made: scored without simulation */
+	bool broken; /* the plan could not be made: scored without simulation */
 };
 
 struct automap {
@@ -66,8 +66,8 @@ struct automap {
 	uint32_t n_choices;
 	struct choice *choice;
 	struct mq_linkage linkage;
-	uint32_t *split;                /* [n_ops] what the choices so far imply: mq_linkage_decide */
-	uint32_t whole;                 /* mode=opp: the largest tensor degree that every op can have */
+	uint32_t *split; /* [n_ops] what the choices so far imply: mq_linkage_decide */
+	uint32_t whole;  /* mode=opp: the largest tensor degree that every op can have */
 	/* learning */
 	struct nn_dqn dqn;
 	uint32_t n_state;
@@ -217,8 +217,10 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	struct automap *s = state;
 
 	if (s->mode == PP && (p->q->model->n_layers < s->stages || device_count(p) < s->stages))
-		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (there are %u) "
-			       "and devices (%u)", s->stages, p->q->model->n_layers, device_count(p));
+		return mq_fail(err, MQ_EINPUT,
+			       "engine 'automap': stages=%u needs as many layers (there are %u) "
+			       "and devices (%u)",
+			       s->stages, p->q->model->n_layers, device_count(p));
 	mq_linkage_make(p->q->model, s->tie, p->arena, &s->linkage);
 	s->split = mq_arena_array(p->arena, p->q->model->n_ops, uint32_t);
 	s->whole = largest_degree(p);
@@ -240,14 +242,14 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 
 struct decided {
 	uint32_t stages, tensor, context, micro, recompute;
-	uint32_t *split;         /* [n_ops] enum mq_dim; beyond: whole */
-	int *shift;              /* [boundaries] layers */
+	uint32_t *split; /* [n_ops] enum mq_dim; beyond: whole */
+	int *shift;      /* [boundaries] layers */
 	uint32_t n_shifts;
 	uint32_t *first, n_cuts; /* [stages + 1] mode=pp: first device of each stage, then all */
 };
 
-static struct decided read_episode(const struct automap *s, const struct episode *e,
-				   const struct mq_problem *p, struct mq_arena *arena)
+static struct decided read_episode(const struct automap *s, const struct episode *e, const struct mq_problem *p,
+				   struct mq_arena *arena)
 {
 	struct decided d = { .stages = s->mode == PP ? s->stages : 1,
 			     .tensor = s->mode == OPP ? s->whole : 1,
@@ -314,8 +316,8 @@ static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count
 }
 
 /* Pipeline of replicated stages over a line of devices: one device a stage first, then all of them. */
-static enum mq_status make_pipeline(const struct decided *d, const struct mq_problem *p,
-				    struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+static enum mq_status make_pipeline(const struct decided *d, const struct mq_problem *p, struct mq_arena *arena,
+				    struct mq_plan *plan, struct mq_err *err)
 {
 	uint32_t *layers = mq_arena_array(arena, d->stages, uint32_t);
 	struct mq_shape shape = { .pp = d->stages,
@@ -377,9 +379,8 @@ static uint32_t resplit(uint32_t from, uint32_t dim, uint32_t degree, uint32_t *
 }
 
 /* The plan of the shape, with the features of each op split as its linkage group says. */
-static enum mq_status make_plan(const struct automap *s, const struct decided *d,
-				const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
-				struct mq_err *err)
+static enum mq_status make_plan(const struct automap *s, const struct decided *d, const struct mq_problem *p,
+				struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	uint32_t per = device_count(p) / d->stages, inner = d->tensor * d->context;
 	uint32_t *layers = mq_arena_array(arena, d->stages, uint32_t);
@@ -544,8 +545,8 @@ static void remember(struct automap *s, const struct mq_problem *p, const struct
 }
 
 /* Sequences that make no plan are conflicts: they end with -1 and cost no simulation. */
-static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
+			      struct mq_err *err)
 {
 	struct automap *s = state;
 	struct episode *e = &s->pending[s->n_proposed % BATCH];
@@ -572,8 +573,7 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 	return status == MQ_OK ? MQ_OK : MQ_DONE;
 }
 
-static void observe(void *state, const struct mq_problem *p, const struct mq_plan *plan,
-		    const struct mq_result *result)
+static void observe(void *state, const struct mq_problem *p, const struct mq_plan *plan, const struct mq_result *result)
 {
 	struct automap *s = state;
 	const struct episode *e = &s->pending[s->n_observed++ % BATCH];
@@ -596,8 +596,8 @@ static void stop(void *state, const struct mq_problem *p)
 	struct automap *s = state;
 
 	if (isfinite(s->best_s))
-		mq_say(p, "automap: %u decisions, %u weights, %u of them split in the best plan (%.9g s)",
-		       s->n_choices, s->linkage.n_weights, s->n_split_best, s->best_s);
+		mq_say(p, "automap: %u decisions, %u weights, %u of them split in the best plan (%.9g s)", s->n_choices,
+		       s->linkage.n_weights, s->n_split_best, s->best_s);
 	else
 		mq_say(p, "automap: %u decisions, %u weights; no plan that fits was met", s->n_choices,
 		       s->linkage.n_weights);

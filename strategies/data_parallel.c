@@ -27,13 +27,12 @@ static bool collect(void *context, const struct shape_point *p)
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
-	static const uint8_t order[][2] = { { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_NONE },
-					    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE },
-					    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL },
-					    { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_FULL },
-					    { MQ_SYNC_ZERO2, MQ_RECOMPUTE_NONE },
-					    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_NONE },
-					    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL } };
+	static const uint8_t order[][2] = {
+		{ MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_NONE }, { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE },
+		{ MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL },     { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_FULL },
+		{ MQ_SYNC_ZERO2, MQ_RECOMPUTE_NONE },     { MQ_SYNC_ZERO3, MQ_RECOMPUTE_NONE },
+		{ MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL }
+	};
 	enum { N_ORDER = sizeof(order) / sizeof(*order), N_USUAL = 4 };
 	struct data_parallel *s = state;
 

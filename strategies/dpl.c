@@ -10,12 +10,13 @@
 #include "lib/place_engine.h"
 
 static const struct mq_opt opts[] = {
-        MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
-               "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
-               "any"),
-        MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
-               "micro-batches per step; 0 = one per sample, or powers of two in turn"),
-        MQ_END};
+	MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
+	       "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
+	       "any"),
+	MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
+	       "micro-batches per step; 0 = one per sample, or powers of two in turn"),
+	MQ_END
+};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -23,13 +24,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	return mq_place_engine_propose(state, true, problem, arena, plan, err);
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct mq_place_engine *s = state;
 
@@ -37,15 +38,15 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(dpl) = {
-        MQ_ENGINE_HEAD("dpl"),
-        .summary = "best pipeline along one topological order (linearised dynamic programme)",
-        .paper = "Tarnawski et al., NeurIPS 2020",
-        .opts = opts,
-        .state_size = sizeof(struct mq_place_engine),
-        .heuristic = true,
-        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
-        .proves = true,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
+	MQ_ENGINE_HEAD("dpl"),
+	.summary = "best pipeline along one topological order (linearised dynamic programme)",
+	.paper = "Tarnawski et al., NeurIPS 2020",
+	.opts = opts,
+	.state_size = sizeof(struct mq_place_engine),
+	.heuristic = true,
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
+	.proves = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
 };

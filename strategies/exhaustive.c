@@ -15,15 +15,15 @@
 enum { AUTO, SHAPE, PLACEMENT };
 
 struct exhaustive {
-	uint32_t space, limit;   /* options */
+	uint32_t space, limit; /* options */
 	bool zero, schedules;
 	struct shape_space shapes;
 	struct shape_point *point;
 	uint32_t n, room, next;
 	struct placements placements;
-	uint32_t *choice;        /* odometer over the groups */
-	bool turned;             /* all assignments are out */
-	double best_s;           /* of all feasible plans so far */
+	uint32_t *choice; /* odometer over the groups */
+	bool turned;      /* all assignments are out */
+	double best_s;    /* of all feasible plans so far */
 };
 
 static const struct mq_opt opts[] = {
@@ -31,8 +31,7 @@ static const struct mq_opt opts[] = {
 		  "kind of plans; auto = placement for profiled graphs, else shape"),
 	MQ_U32(struct exhaustive, limit, 20000, 1, 1e9, "plans beyond which it refuses"),
 	MQ_BOOL(struct exhaustive, zero, 0, "also ZeRO-2 and ZeRO-3"),
-	MQ_BOOL(struct exhaustive, schedules, 0, "also interleaved, zb-h1, zbv and dualpipe-v schedules"),
-	MQ_END
+	MQ_BOOL(struct exhaustive, schedules, 0, "also interleaved, zb-h1, zbv and dualpipe-v schedules"), MQ_END
 };
 
 static bool collect(void *context, const struct shape_point *p)
@@ -59,8 +58,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		count = pow(s->placements.n_devices, s->placements.n_groups);
 		s->choice = mq_arena_array(problem->arena, s->placements.n_groups, uint32_t);
 		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
-				       problem->q->cluster->name, problem->q->model->name);
+			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'", problem->q->cluster->name,
+				       problem->q->model->name);
 	} else {
 		MQ_TRY(shapes_init(&s->shapes, problem, err));
 		s->shapes.zero = s->zero;
@@ -78,8 +77,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-static enum mq_status next_placement(struct exhaustive *s, const struct mq_problem *problem,
-				     struct mq_arena *arena, struct mq_plan *plan)
+static enum mq_status next_placement(struct exhaustive *s, const struct mq_problem *problem, struct mq_arena *arena,
+				     struct mq_plan *plan)
 {
 	uint32_t g = 0;
 
@@ -123,9 +122,8 @@ static void stop(void *state, const struct mq_problem *problem)
 
 	if (whole && s->best_s)
 		mq_show_bound(problem, &(struct mq_bound){ "step-time", s->best_s, s->best_s, "s",
-							   s->space == PLACEMENT ?
-								   "placement of whole ops" :
-								   "plan of the usual shapes" });
+							   s->space == PLACEMENT ? "placement of whole ops" :
+										   "plan of the usual shapes" });
 }
 
 MQ_ENGINE(exhaustive) = {

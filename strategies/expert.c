@@ -27,13 +27,13 @@ struct ranked_point {
 };
 
 struct expert {
-	uint32_t variants;      /* options */
+	uint32_t variants; /* options */
 	struct shape_space space;
 	struct ranked_point *list;
 	uint32_t n, room, next, proposed;
-	double tp, pp;          /* the rule's degrees */
-	double least;           /* of memory needed / there, over the plans that do not fit */
-	uint32_t nearest;       /* that plan */
+	double tp, pp;    /* the rule's degrees */
+	double least;     /* of memory needed / there, over the plans that do not fit */
+	uint32_t nearest; /* that plan */
 };
 
 static const struct mq_opt opts[] = {
@@ -78,7 +78,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 	d += 0.3 * p->recompute;
 	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
 	d += 0.75 * p->set; /* fewer devices: slow types, then slow networks, left out */
-	if (p->pp > 1) /* the bubble wants more micro-batches than stages */
+	if (p->pp > 1)      /* the bubble wants more micro-batches than stages */
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
 	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;

@@ -64,7 +64,7 @@ static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *aren
 			rank[v] = fmax(rank[v], mq_tasks_mean_move(t, e->bytes) + rank[e->dst]);
 		}
 		rank[v] += mq_tasks_mean_time(t, v);
-		list[i] = (struct ranked){rank[v], i, v};
+		list[i] = (struct ranked){ rank[v], i, v };
 	}
 	qsort(list, t->n, sizeof(*list), by_rank);
 	return list;
@@ -85,10 +85,9 @@ static double earliest(const struct lanes *l, uint32_t device, double ready, dou
 	return begin;
 }
 
-static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, double begin,
-                   double end)
+static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, double begin, double end)
 {
-	struct slot slot = {begin, end};
+	struct slot slot = { begin, end };
 
 	MQ_PUSH(arena, l->slot[device], l->n[device], l->room[device], slot);
 	for (uint32_t i = l->n[device] - 1; i > 0 && l->slot[device][i - 1].begin > begin; i--) {
@@ -98,12 +97,12 @@ static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, dou
 }
 
 /* Places every task; MQ_ENOPLAN where the devices have no room left for one. */
-static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena,
-                            struct mq_schedule_state *now, struct mq_err *err)
+static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *now,
+			    struct mq_err *err)
 {
-	struct lanes lanes = {mq_arena_array(arena, t->n_devices, uint32_t),
-	                      mq_arena_array(arena, t->n_devices, uint32_t),
-	                      mq_arena_array(arena, t->n_devices, struct slot *)};
+	struct lanes lanes = { mq_arena_array(arena, t->n_devices, uint32_t),
+			       mq_arena_array(arena, t->n_devices, uint32_t),
+			       mq_arena_array(arena, t->n_devices, struct slot *) };
 
 	mq_schedule_begin(t, arena, now);
 	struct ranked *list = rank_tasks(t, arena);
@@ -117,17 +116,16 @@ static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena,
 
 			if (!isfinite(length) || now->used[d] + t->memory[v] > t->limit[d])
 				continue;
-			double from = earliest(&lanes, d, mq_schedule_ready(t, now, v, d, false),
-			                       length);
+			double from = earliest(&lanes, d, mq_schedule_ready(t, now, v, d, false), length);
 
 			if (from + length < least)
 				least = from + length, best = d, begin = from;
 		}
 		if (best == MQ_NONE)
 			return mq_fail(err, MQ_ENOPLAN,
-			               "engine 'heft': op group %u of %u (%.3g B) fits no "
-			               "device: %u groups are placed",
-			               v, t->n, t->memory[v], i);
+				       "engine 'heft': op group %u of %u (%.3g B) fits no "
+				       "device: %u groups are placed",
+				       v, t->n, t->memory[v], i);
 		occupy(&lanes, arena, best, begin, least);
 		now->device_of[v] = best;
 		now->finish[v] = least;
@@ -138,7 +136,7 @@ static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena,
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct heft *s = state;
 	struct mq_schedule_state now;
@@ -159,7 +157,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 /* What the simulator finds too large is tried again in smaller micro-batches. */
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct heft *s = state;
 
@@ -168,13 +166,13 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(heft) = {
-        MQ_ENGINE_HEAD("heft"),
-        .summary = "list scheduling by upward rank, earliest finish with insertion",
-        .paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
-        .state_size = sizeof(struct heft),
-        .heuristic = true,
-        .lacks = MQ_LACKS_ALL,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
+	MQ_ENGINE_HEAD("heft"),
+	.summary = "list scheduling by upward rank, earliest finish with insertion",
+	.paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
+	.state_size = sizeof(struct heft),
+	.heuristic = true,
+	.lacks = MQ_LACKS_ALL,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
 };

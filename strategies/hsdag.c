@@ -38,7 +38,7 @@ enum { POSITIONS = 8, FEATURES = MQ_N_OP_KINDS + POSITIONS + 5, MAX_EPISODE = 64
 /* A graph of what is placed together. */
 struct level {
 	uint32_t n, n_edges, *src, *dst;
-	bool *possible;             /* [n * devices] */
+	bool *possible; /* [n * devices] */
 };
 
 struct hsdag {
@@ -49,28 +49,28 @@ struct hsdag {
 	/* the graph, merged */
 	struct mq_coarse coarse;
 	struct level base;
-	uint32_t *node_of;          /* [coarse.n] */
+	uint32_t *node_of; /* [coarse.n] */
 	struct nn_mat feature;
-	struct nn_mat memory;       /* [nodes * width] running mean of the clusters' embeddings */
+	struct nn_mat memory; /* [nodes * width] running mean of the clusters' embeddings */
 	/* the network */
 	struct nn_params params;
 	struct nn_mlp encode, score, place;
 	struct nn_dense gcn[2], gcn_coarse;
 	struct nn_norm norm[2], norm_coarse;
 	struct nn_adam adam;
-	struct mq_arena pass;       /* memory of one forward pass */
-	struct nn_tape tape;        /* of this episode */
-	struct nn_var out;          /* log probabilities, clusters x devices */
+	struct mq_arena pass; /* memory of one forward pass */
+	struct nn_tape tape;  /* of this episode */
+	struct nn_var out;    /* log probabilities, clusters x devices */
 	/* the episode */
 	uint32_t n_clusters, *cluster_of; /* [base.n] */
 	uint32_t n_levels;
-	bool *cluster_possible;     /* [n_clusters * devices] */
-	double *log_p;              /* [n_clusters * devices] */
+	bool *cluster_possible; /* [n_clusters * devices] */
+	double *log_p;          /* [n_clusters * devices] */
 	uint32_t n_drawn, n_seen;
-	uint32_t single, n_single;  /* next device to try alone; such proposals not yet observed */
-	bool even_done, even_asked; /* the even placement: proposed; not yet observed */
-	uint32_t *choice;           /* [(episode + BATCH) * n_nodes] devices by cluster */
-	double *time_s, *excess;    /* [episode + BATCH] step time; see mq_fit_excess */
+	uint32_t single, n_single;               /* next device to try alone; such proposals not yet observed */
+	bool even_done, even_asked;              /* the even placement: proposed; not yet observed */
+	uint32_t *choice;                        /* [(episode + BATCH) * n_nodes] devices by cluster */
+	double *time_s, *excess;                 /* [episode + BATCH] step time; see mq_fit_excess */
 	double baseline, best_single_s, worst_s; /* worst: of the feasible, 0 = none yet */
 	uint32_t best_single;
 	uint64_t n_rewards;
@@ -210,14 +210,13 @@ static void make_features(struct hsdag *s, const struct mq_problem *problem)
 
 		ops[v]++;
 		f[m->op[op].kind]++;
-		f[MQ_N_OP_KINDS + POSITIONS] = fmax(f[MQ_N_OP_KINDS + POSITIONS],
-						    log1p(m->op[op].output) / 20);
+		f[MQ_N_OP_KINDS + POSITIONS] = fmax(f[MQ_N_OP_KINDS + POSITIONS], log1p(m->op[op].output) / 20);
 	}
 	for (uint32_t t = 0; t < s->coarse.tasks.n; t++)
 		total += mq_tasks_mean_time(&s->coarse.tasks, t);
 	for (uint32_t t = 0; t < s->coarse.tasks.n; t++)
-		s->feature.data[(size_t)s->node_of[s->coarse.group_of[t]] * FEATURES + MQ_N_OP_KINDS +
-				POSITIONS + 1] += mq_tasks_mean_time(&s->coarse.tasks, t) / total;
+		s->feature.data[(size_t)s->node_of[s->coarse.group_of[t]] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 1] +=
+			mq_tasks_mean_time(&s->coarse.tasks, t) / total;
 	for (uint32_t e = 0; e < s->base.n_edges; e++) {
 		s->feature.data[(size_t)s->base.src[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 2] += 0.25;
 		s->feature.data[(size_t)s->base.dst[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 3] += 0.25;
@@ -308,8 +307,8 @@ static uint32_t list_kept(const struct level *g, const double *score, struct mq_
 
 /* Clusters of nodes that can share a device: kept edges join their ends, best first. `of` receives the cluster
  * of each node, `kept` the edges inside; returns the graph of the clusters. */
-static struct level parse(const struct level *g, uint32_t d_n, const double *score, struct mq_arena *arena,
-			  bool *kept, uint32_t *of)
+static struct level parse(const struct level *g, uint32_t d_n, const double *score, struct mq_arena *arena, bool *kept,
+			  uint32_t *of)
 {
 	uint32_t *parent = mq_arena_array(arena, g->n, uint32_t), *number = mq_arena_array(arena, g->n, uint32_t);
 	struct ranked *list = mq_arena_array(arena, g->n, struct ranked);
@@ -360,8 +359,9 @@ static struct nn_var pool(struct nn_tape *t, const struct level *g, struct nn_va
 	for (uint32_t e = 0; e < g->n_edges; e++)
 		on.data[e] = kept[e];
 	score = nn_mul(t, score, nn_constant(t, on));
-	struct nn_var weight = nn_add(t, nn_constant(t, one), nn_add(t, nn_group_sum(t, score, g->src, g->n),
-								     nn_group_sum(t, score, g->dst, g->n)));
+	struct nn_var weight =
+		nn_add(t, nn_constant(t, one),
+		       nn_add(t, nn_group_sum(t, score, g->src, g->n), nn_group_sum(t, score, g->dst, g->n)));
 	return nn_group_mean(t, nn_mul(t, h, weight), of, n);
 }
 

@@ -32,11 +32,11 @@
 enum { MAX_PARTS = 64, BEAM = 16 };
 
 static const struct mq_opt opts[] = {
-        MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
-        MQ_U32(struct mq_hybrid, screens, 0, 0, 100000,
-               "of them screened with the analytic executor; 0 = four for each plan that the list will be asked for"),
-        MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"),
-        MQ_END};
+	MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
+	MQ_U32(struct mq_hybrid, screens, 0, 0, 100000,
+	       "of them screened with the analytic executor; 0 = four for each plan that the list will be asked for"),
+	MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"), MQ_END
+};
 
 /* Estimates s->now; keeps the item where it is among the best and fits. */
 static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
@@ -123,12 +123,11 @@ static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
 static bool visit_shape(void *context, const struct shape_point *p)
 {
 	struct mq_hybrid *s = context;
-	struct mq_hybrid_item item = {.point = *p};
+	struct mq_hybrid_item item = { .point = *p };
 
 	if (p->sequence_parallel != shapes_sequence(&s->space, p->tp, p->cp) && p->tp > 1)
 		return true; /* otherwise than the software does it, though it could */
-	if (p->pp > MQ_HYBRID_MAX_STAGES ||
-	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
+	if (p->pp > MQ_HYBRID_MAX_STAGES || (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
 		return true;
 	lay_shape(s, p);
 	return consider(s, &item);
@@ -147,8 +146,7 @@ static bool tensor_fits(const struct mq_hybrid *s, uint32_t type, uint32_t tp)
 	const struct mq_model *model = s->cost.problem->q->model;
 	const struct mq_limits *limits = s->cost.problem->limits;
 
-	return s->cost.type[type].per_node % tp == 0 &&
-	       (tp == 1 || (model->heads && model->heads % tp == 0)) &&
+	return s->cost.type[type].per_node % tp == 0 && (tp == 1 || (model->heads && model->heads % tp == 0)) &&
 	       mq_degree_allowed(limits->fix_tp, limits->max_tp, tp);
 }
 
@@ -164,8 +162,7 @@ static void fill_menu(const struct mq_hybrid *s, uint32_t type, struct menu *men
 			if (t->n % (tp * pp))
 				continue;
 			if (menu->n < sizeof(menu->part) / sizeof(*menu->part))
-				menu->part[menu->n++] =
-				        (struct mq_hybrid_part){type, tp, t->n / (tp * pp), pp, 0};
+				menu->part[menu->n++] = (struct mq_hybrid_part){ type, tp, t->n / (tp * pp), pp, 0 };
 		}
 	}
 }
@@ -193,7 +190,7 @@ static bool lay_stages(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 			struct mq_hybrid_stage *to = &s->now.stage[n];
 			uint32_t width = p->dp * p->tp;
 
-			*to = (struct mq_hybrid_stage){.d = p->dp, .t = p->tp, .n_shares = 1};
+			*to = (struct mq_hybrid_stage){ .d = p->dp, .t = p->tp, .n_shares = 1 };
 			to->share[0].type = p->type;
 			to->share[0].replicas = p->dp;
 			to->rank = type->rank + p->first + k * width;
@@ -219,15 +216,15 @@ static bool software_runs(const struct mq_hybrid *s, const struct mq_hybrid_item
 		return false;
 	for (uint32_t i = 0; i < item->n_parts; i++) {
 		const struct mq_hybrid_part *part = &item->part[i];
-		struct mq_shape shape = {.dp = part->dp,
-		                         .tp = part->tp,
-		                         .pp = s->now.n_stages,
-		                         .micro_batches = p->micro_batches,
-		                         .pipeline = p->pipeline,
-		                         .sync = p->sync,
-		                         .recompute = p->recompute,
-		                         .sequence_parallel = shapes_sequence(&s->space, part->tp, 1),
-		                         .vocab_parallel = software->vocab_parallel && part->tp > 1};
+		struct mq_shape shape = { .dp = part->dp,
+					  .tp = part->tp,
+					  .pp = s->now.n_stages,
+					  .micro_batches = p->micro_batches,
+					  .pipeline = p->pipeline,
+					  .sync = p->sync,
+					  .recompute = p->recompute,
+					  .sequence_parallel = shapes_sequence(&s->space, part->tp, 1),
+					  .vocab_parallel = software->vocab_parallel && part->tp > 1 };
 
 		if (!mq_software_runs_shape(software, s->space.problem->q, &shape, NULL, 0))
 			return false;
@@ -249,9 +246,8 @@ static bool takes(const struct mq_hybrid *s, const struct shape_point *p)
 /* Micro-batches, schedule, recomputation and ZeRO of typed pipelines. */
 static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 {
-	static const uint8_t pipes[] = {MQ_PIPE_1F1B, MQ_PIPE_ZB_H1};
-	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
-	                                MQ_SYNC_ZERO3};
+	static const uint8_t pipes[] = { MQ_PIPE_1F1B, MQ_PIPE_ZB_H1 };
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
 	/* Pipelines would reduce ZeRO-2's gradients with every micro-batch: only where there is no other. */
 	uint32_t n_syncs = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1 ? 2 : 4;
 	bool infer = s->cost.problem->q->train->infer;
@@ -264,10 +260,10 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 		if (fmod(batch, m) != 0)
 			continue;
 		for (uint32_t i = 0; i < 2 * n_syncs * MQ_N_RECOMPUTES; i++) {
-			struct shape_point p = {.micro_batches = (uint32_t)m,
-			                        .pipeline = pipes[i % 2],
-			                        .sync = syncs[i / 2 % n_syncs],
-			                        .recompute = (uint8_t)(i / (2 * n_syncs))};
+			struct shape_point p = { .micro_batches = (uint32_t)m,
+						 .pipeline = pipes[i % 2],
+						 .sync = syncs[i / 2 % n_syncs],
+						 .recompute = (uint8_t)(i / (2 * n_syncs)) };
 
 			if ((infer && i) || !takes(s, &p) || !software_runs(s, item, &p))
 				continue;
@@ -306,7 +302,7 @@ static void beam_add(struct beam *beam, const struct chain *chain)
 /* All micro-batches, schedules, ... of a chain; its score is the best of them. */
 static bool try_chain(struct mq_hybrid *s, struct chain *chain)
 {
-	struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED, .n_parts = chain->n};
+	struct mq_hybrid_item item = { .kind = MQ_HYBRID_TYPED, .n_parts = chain->n };
 	bool go_on = true;
 
 	memcpy(item.part, chain->part, chain->n * sizeof(*chain->part));
@@ -327,15 +323,14 @@ static bool has_type(const struct chain *chain, uint32_t type)
 
 /* A chain with one more type, at every place from `first` on, every way to use it. */
 static bool extend(struct mq_hybrid *s, const struct chain *from, uint32_t first, const struct menu *menu,
-                   struct beam *beam)
+		   struct beam *beam)
 {
 	for (uint32_t t = 0; t < s->cost.n_types; t++)
 		for (uint32_t i = 0; i < menu[t].n && !has_type(from, t); i++)
 			for (uint32_t at = first; at <= from->n; at++) {
 				struct chain chain = *from;
 
-				memmove(&chain.part[at + 1], &chain.part[at],
-				        (from->n - at) * sizeof(*chain.part));
+				memmove(&chain.part[at + 1], &chain.part[at], (from->n - at) * sizeof(*chain.part));
 				chain.part[at] = menu[t].part[i];
 				chain.n++;
 				if (!try_chain(s, &chain))
@@ -354,7 +349,7 @@ static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 
 	for (uint32_t t = 0; t < s->cost.n_types; t++)
 		for (uint32_t i = 0; i < menu[t].n; i++) {
-			struct chain one = {.n = 1, .part = {menu[t].part[i]}};
+			struct chain one = { .n = 1, .part = { menu[t].part[i] } };
 
 			if (!extend(s, &one, 1, menu, beam))
 				return;
@@ -374,7 +369,7 @@ static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 /* One schedule after the other of stages whose widths are chosen. */
 static bool visit_widths(struct mq_hybrid *s, struct mq_hybrid_item *item)
 {
-	static const uint8_t pipes[] = {MQ_PIPE_1F1B, MQ_PIPE_ZB_H1};
+	static const uint8_t pipes[] = { MQ_PIPE_1F1B, MQ_PIPE_ZB_H1 };
 
 	for (uint32_t i = 0; i < 2; i++) {
 		item->point.pipeline = pipes[i];
@@ -389,17 +384,17 @@ static bool visit_widths(struct mq_hybrid *s, struct mq_hybrid_item *item)
 /* On devices of one type: stages of unequal width. */
 static void each_width(struct mq_hybrid *s)
 {
-	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1};
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1 };
 	const struct mq_problem *problem = s->cost.problem;
 	double batch = problem->q->train->batch;
 
 	for (uint32_t tp = 1; tp <= s->cost.type[0].per_node; tp *= 2)
 		for (double m = 1; m <= batch && m <= 4096; m *= 2)
 			for (uint32_t i = 0; i < 2 * MQ_N_RECOMPUTES; i++) {
-				struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED,
-				                              .point = {.micro_batches = (uint32_t)m,
-				                                        .sync = syncs[i % 2],
-				                                        .recompute = (uint8_t)(i / 2)}};
+				struct mq_hybrid_item item = { .kind = MQ_HYBRID_TYPED,
+							       .point = { .micro_batches = (uint32_t)m,
+									  .sync = syncs[i % 2],
+									  .recompute = (uint8_t)(i / 2) } };
 
 				if (!tensor_fits(s, 0, tp) || fmod(batch, m) != 0 || (problem->q->train->infer && i) ||
 				    !(s->space.software->runs.syncs & 1u << item.point.sync))
@@ -414,12 +409,11 @@ static void each_width(struct mq_hybrid *s)
  */
 
 static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
-                       struct mq_plan *plan)
+		       struct mq_plan *plan)
 {
 	const struct mq_problem *problem = s->cost.problem;
 	const struct mq_model *model = problem->q->model;
-	uint32_t *stage_of = mq_arena_array(arena, s->cost.n_layers, uint32_t), layer = 0,
-	         stage = 0;
+	uint32_t *stage_of = mq_arena_array(arena, s->cost.n_layers, uint32_t), layer = 0, stage = 0;
 	struct mq_spot *spot;
 
 	set_globals(s, &item->point);
@@ -430,16 +424,15 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 		const struct mq_hybrid_part *p = &item->part[i];
 
 		for (uint32_t k = 0; k < p->pp; k++, stage++) {
-			spot[stage] = (struct mq_spot){
-			        .n_devices = p->dp * p->tp,
-			        .stage = stage,
-			        .tp = p->tp,
-			        .device = s->cost.type[p->type].rank + p->first + k * p->dp * p->tp,
-			        .sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
-			        .recompute = item->point.recompute,
-			        .sequence_parallel = shapes_sequence(&s->space, p->tp, 1)};
-			for (uint32_t l = 0;
-			     l < s->now.stage[stage].layers && layer < s->cost.n_layers; l++)
+			spot[stage] =
+				(struct mq_spot){ .n_devices = p->dp * p->tp,
+						  .stage = stage,
+						  .tp = p->tp,
+						  .device = s->cost.type[p->type].rank + p->first + k * p->dp * p->tp,
+						  .sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
+						  .recompute = item->point.recompute,
+						  .sequence_parallel = shapes_sequence(&s->space, p->tp, 1) };
+			for (uint32_t l = 0; l < s->now.stage[stage].layers && layer < s->cost.n_layers; l++)
 				stage_of[layer++] = stage;
 		}
 	}
@@ -455,14 +448,13 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 
 		if (inside)
 			outside = s->now.n_stages - 1;
-		mq_plan_put(plan, problem, op,
-		            &spot[inside ? stage_of[model->op[op].layer] : outside], arena);
+		mq_plan_put(plan, problem, op, &spot[inside ? stage_of[model->op[op].layer] : outside], arena);
 	}
 	return true;
 }
 
 static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
-                      struct mq_plan *plan)
+		      struct mq_plan *plan)
 {
 	struct mq_err ignored = MQ_ERR_INIT;
 	uint32_t *layers = NULL;
@@ -507,9 +499,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		MQ_TRY(mq_hybrid_flat(s, problem, err));
 		mq_hybrid_screen(s, problem);
 		if (!s->n)
-			return mq_fail(err, MQ_ENOPLAN,
-			               "engine 'hybrid': no plan fits the memory of '%s'",
-			               problem->q->cluster->name);
+			return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': no plan fits the memory of '%s'",
+				       problem->q->cluster->name);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
@@ -527,9 +518,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	mq_hybrid_screen(s, problem);
 	if (!s->n)
 		return mq_fail(err, MQ_ENOPLAN,
-		               "engine 'hybrid': none of %llu candidates fits the memory "
-		               "of '%s'",
-		               (unsigned long long)s->seen, problem->q->cluster->name);
+			       "engine 'hybrid': none of %llu candidates fits the memory "
+			       "of '%s'",
+			       (unsigned long long)s->seen, problem->q->cluster->name);
 	return MQ_OK;
 }
 
@@ -550,7 +541,7 @@ static bool from_list(struct mq_hybrid *s, struct mq_arena *arena, struct mq_pla
 
 /* The head of the list first; then one more of it for every two moves on what was judged. */
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct mq_hybrid *s = state;
 	uint64_t bit = 1ull << s->turn % 64;
@@ -561,8 +552,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		s->turn++;
 		return MQ_OK;
 	}
-	if (s->moves && s->heard && problem->costs->screen &&
-	    mq_refine_next(&s->refine, arena, plan)) {
+	if (s->moves && s->heard && problem->costs->screen && mq_refine_next(&s->refine, arena, plan)) {
 		s->moved |= bit;
 		s->turn++;
 		return MQ_OK;
@@ -574,7 +564,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct mq_hybrid *s = state;
 
@@ -596,29 +586,28 @@ static void stop(void *state, const struct mq_problem *problem)
 
 	if (s->proof && !s->stopped) {
 		if (isfinite(s->listed_s))
-			mq_show_bound(problem,
-			              &(struct mq_bound){"step-time", s->listed_s, mq_hybrid_prove(s, problem),
-			                                 "s", "candidate of hybrid (usual shapes on all or part of the cluster; stages of one "
-			                                 "device type each, with degrees of their own)"});
-		mq_say(problem,
-		       "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
-		       (unsigned long long)s->seen, (unsigned long long)s->pruned,
-		       (unsigned long long)s->estimated);
+			mq_show_bound(
+				problem,
+				&(struct mq_bound){
+					"step-time", s->listed_s, mq_hybrid_prove(s, problem), "s",
+					"candidate of hybrid (usual shapes on all or part of the cluster; stages of one "
+					"device type each, with degrees of their own)" });
+		mq_say(problem, "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
+		       (unsigned long long)s->seen, (unsigned long long)s->pruned, (unsigned long long)s->estimated);
 	}
 	mq_hybrid_cost_fini(&s->cost);
 	mq_refine_fini(&s->refine);
 }
 
 MQ_ENGINE(hybrid) = {
-        MQ_ENGINE_HEAD("hybrid"),
-        .summary =
-                "our planner: stages on mixed devices, all usual choices, then moves on the best",
-        .opts = opts,
-        .state_size = sizeof(struct mq_hybrid),
-        .heuristic = true,
-        .proves = true,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
-        .stop = stop,
+	MQ_ENGINE_HEAD("hybrid"),
+	.summary = "our planner: stages on mixed devices, all usual choices, then moves on the best",
+	.opts = opts,
+	.state_size = sizeof(struct mq_hybrid),
+	.heuristic = true,
+	.proves = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
 };

@@ -19,13 +19,14 @@
 #include "lib/place_engine.h"
 
 static const struct mq_opt opts[] = {
-        MQ_U32(struct mq_place_engine, ideals, 60000, 1, 100e6, "refuse graphs with more ideals"),
-        MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
-               "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
-               "any"),
-        MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
-               "micro-batches per step; 0 = one per sample, or powers of two in turn"),
-        MQ_END};
+	MQ_U32(struct mq_place_engine, ideals, 60000, 1, 100e6, "refuse graphs with more ideals"),
+	MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
+	       "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
+	       "any"),
+	MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
+	       "micro-batches per step; 0 = one per sample, or powers of two in turn"),
+	MQ_END
+};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -33,13 +34,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	return mq_place_engine_propose(state, false, problem, arena, plan, err);
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct mq_place_engine *s = state;
 
@@ -47,15 +48,15 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(ideal_dp) = {
-        MQ_ENGINE_HEAD("ideal-dp"),
-        .summary = "optimal contiguous pipeline by dynamic programming over ideals",
-        .paper = "Tarnawski et al., NeurIPS 2020",
-        .opts = opts,
-        .state_size = sizeof(struct mq_place_engine),
-        .heuristic = true, /* optimal in its own objective, among contiguous pipelines */
-        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
-        .proves = true,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
+	MQ_ENGINE_HEAD("ideal-dp"),
+	.summary = "optimal contiguous pipeline by dynamic programming over ideals",
+	.paper = "Tarnawski et al., NeurIPS 2020",
+	.opts = opts,
+	.state_size = sizeof(struct mq_place_engine),
+	.heuristic = true, /* optimal in its own objective, among contiguous pipelines */
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
+	.proves = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
 };

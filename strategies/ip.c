@@ -37,46 +37,45 @@ struct ip_engine {
 };
 
 static const struct mq_opt opts[] = {
-        MQ_BOOL(struct ip_engine, contiguous, 1, "max-load: sets that a pipeline can run"),
-        MQ_BOOL(struct ip_engine, phases, 0,
-                "max-load: the largest forward load plus the largest backward one"),
-        MQ_U32(struct ip_engine, pieces, 1, 1, 16, "latency: sets per accelerator"),
-        MQ_U32(struct ip_engine, orders, 1000, 1, 1e6, "latency: orders tried for the start"),
-        MQ_F64(struct ip_engine, seconds, 60, 0.1, 1e6, "time limit of the program cbc, s"),
-        MQ_F64(struct ip_engine, gap, 0, 0, 1, "stop when this close to the bound (relative)"),
-        MQ_U32(struct ip_engine, micro_batches, 0, 0, 1e6,
-               "micro-batches per step; 0 = as few as fit"),
-        MQ_U32(struct ip_engine, columns, 100000, 1, 1e9, "refuse larger programs (unit x device)"),
-        MQ_END};
+	MQ_BOOL(struct ip_engine, contiguous, 1, "max-load: sets that a pipeline can run"),
+	MQ_BOOL(struct ip_engine, phases, 0, "max-load: the largest forward load plus the largest backward one"),
+	MQ_U32(struct ip_engine, pieces, 1, 1, 16, "latency: sets per accelerator"),
+	MQ_U32(struct ip_engine, orders, 1000, 1, 1e6, "latency: orders tried for the start"),
+	MQ_F64(struct ip_engine, seconds, 60, 0.1, 1e6, "time limit of the program cbc, s"),
+	MQ_F64(struct ip_engine, gap, 0, 0, 1, "stop when this close to the bound (relative)"),
+	MQ_U32(struct ip_engine, micro_batches, 0, 0, 1e6, "micro-batches per step; 0 = as few as fit"),
+	MQ_U32(struct ip_engine, columns, 100000, 1, 1e9, "refuse larger programs (unit x device)"),
+	MQ_END
+};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct ip_engine *s = state;
 
-	if (problem->objective && strcmp(problem->objective, "max-load") &&
-	    strcmp(problem->objective, "latency") && strcmp(problem->objective, "step-time"))
+	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
+	    strcmp(problem->objective, "step-time"))
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'ip' cannot minimise '%s': use --objective "
-		               "max-load, latency or step-time",
-		               problem->objective);
+			       "engine 'ip' cannot minimise '%s': use --objective "
+			       "max-load, latency or step-time",
+			       problem->objective);
 	if (s->micro_batches > problem->q->train->batch)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'ip': %u micro-batches of a batch of %g: use at "
-		               "most one per sample",
-		               s->micro_batches, problem->q->train->batch);
+			       "engine 'ip': %u micro-batches of a batch of %g: use at "
+			       "most one per sample",
+			       s->micro_batches, problem->q->train->batch);
 	bool passes = false;
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		passes = passes || problem->q->model->op[op].phase == MQ_BACKWARD;
 	if (s->phases && (!passes || (problem->objective && !strcmp(problem->objective, "latency"))))
-		return mq_fail(err, MQ_EINPUT, "engine 'ip': phases=true is of --objective max-load and graphs that "
-		               "bring backward ops of their own: leave it out for '%s'",
-		               problem->q->model->name);
+		return mq_fail(err, MQ_EINPUT,
+			       "engine 'ip': phases=true is of --objective max-load and graphs that "
+			       "bring backward ops of their own: leave it out for '%s'",
+			       problem->q->model->name);
 	return MQ_OK;
 }
 
-static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_place *place,
-                                   struct mq_err *err)
+static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_place *place, struct mq_err *err)
 {
 	double devices = 0;
 
@@ -84,15 +83,14 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 		devices += place->type[t].count;
 	if (devices * place->n_nodes > s->columns)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'ip': %u ops on %g devices make %.3g columns, the "
-		               "bound is %u: use --max devices=N, columns=N, or engine ideal-dp",
-		               place->n_nodes, devices, devices * place->n_nodes, s->columns);
+			       "engine 'ip': %u ops on %g devices make %.3g columns, the "
+			       "bound is %u: use --max devices=N, columns=N, or engine ideal-dp",
+			       place->n_nodes, devices, devices * place->n_nodes, s->columns);
 	return MQ_OK;
 }
 
 /* As many devices as stages are allowed: one each. */
-static void keep_stages(const struct mq_problem *problem, struct mq_place *place,
-                        struct mq_arena *arena)
+static void keep_stages(const struct mq_problem *problem, struct mq_place *place, struct mq_arena *arena)
 {
 	const struct mq_limits *l = problem->limits;
 	uint32_t left = l->fix_pp ? l->fix_pp : l->max_pp;
@@ -115,28 +113,24 @@ static bool tick(void *context, double done, const char *what)
 	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
 }
 
-static void report(const struct mq_problem *problem, const char *what,
-                   const struct mq_place_ip_result *r)
+static void report(const struct mq_problem *problem, const char *what, const struct mq_place_ip_result *r)
 {
 	double gap = r->value > 0 ? (r->value - r->bound) / r->value : 0;
 
 	mq_say(problem, "%s %.9g", what, r->value);
 	if (r->optimal)
-		mq_say(problem, "%s proven optimal (bound %.9g)", what,
-		       r->bound);
+		mq_say(problem, "%s proven optimal (bound %.9g)", what, r->bound);
 	else
-		mq_say(problem, "%s not proven: lower bound %.9g, gap %.3g %%", what,
-		       fmax(0, r->bound), 100 * fmin(1, gap));
+		mq_say(problem, "%s not proven: lower bound %.9g, gap %.3g %%", what, fmax(0, r->bound),
+		       100 * fmin(1, gap));
 }
 
 /* The problem at the fewest micro-batches with which the linearised pipeline fits; at the most where
  * none does, for the sets of the integer program need not be contiguous. */
-static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *problem,
-                                 struct mq_arena *arena, struct mq_place_model *model,
-                                 struct mq_ideal_result *line, struct mq_err *err)
+static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *problem, struct mq_arena *arena,
+				 struct mq_place_model *model, struct mq_ideal_result *line, struct mq_err *err)
 {
-	struct mq_ideal_options o = {
-	        .linearize = true, .keep_idle = true, .use_all = problem->limits->fix_pp > 0};
+	struct mq_ideal_options o = { .linearize = true, .keep_idle = true, .use_all = problem->limits->fix_pp > 0 };
 	bool own = problem->q->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
 	uint32_t m = s->micro_batches ? s->micro_batches : s->next ? s->next : 1;
 
@@ -145,8 +139,8 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 	for (;;) {
 		uint32_t n = problem->q->cluster->n_devices;
 		uint32_t flight = problem->q->train->infer ? 1 : m < n ? m : n;
-		bool more = !fixed && 2.0 * m <= problem->q->train->batch &&
-		            fmod(problem->q->train->batch, 2.0 * m) == 0;
+		bool more =
+			!fixed && 2.0 * m <= problem->q->train->batch && fmod(problem->q->train->batch, 2.0 * m) == 0;
 
 		MQ_TRY(mq_place_from_problem(problem, m, fixed ? 1 : flight, arena, model, err));
 		keep_stages(problem, &model->place, arena);
@@ -160,7 +154,7 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct ip_engine *s = state;
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
@@ -169,16 +163,16 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	struct mq_placement line;
 	struct mq_place_ip_result r;
 	struct mq_place_ip_options o = {
-	        .objective = latency     ? MQ_PLACE_LATENCY
-	                     : s->phases ? MQ_PLACE_PHASES
-	                                 : MQ_PLACE_MAX_LOAD,
-	        .contiguous = s->contiguous,
-	        .use_all = problem->limits->fix_pp > 0,
-	        .pieces = s->pieces,
-	        .gap = s->gap,
-	        .seconds = fmin(ldexp(s->seconds, -(int)s->tries), problem->seconds),
-	        .tick = tick,
-	        .tick_context = &problem,
+		.objective = latency   ? MQ_PLACE_LATENCY :
+			     s->phases ? MQ_PLACE_PHASES :
+					 MQ_PLACE_MAX_LOAD,
+		.contiguous = s->contiguous,
+		.use_all = problem->limits->fix_pp > 0,
+		.pieces = s->pieces,
+		.gap = s->gap,
+		.seconds = fmin(ldexp(s->seconds, -(int)s->tries), problem->seconds),
+		.tick = tick,
+		.tick_context = &problem,
 	};
 
 	if (mq_place_again_take(&s->again, arena, plan))
@@ -192,16 +186,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	if (latency)
 		MQ_TRY(mq_place_line(&model.place, s->orders, problem->rng, arena, &line, err));
 	if (latency && line.n_stages &&
-	    (!o.start || mq_place_latency(&model.place, &line, arena) <
-	                         mq_place_latency(&model.place, o.start, arena)))
+	    (!o.start || mq_place_latency(&model.place, &line, arena) < mq_place_latency(&model.place, o.start, arena)))
 		o.start = &line;
 	s->tries++; /* each further one has half the time */
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
 	if (!r.placement.n_stages || isinf(r.value))
-		return mq_fail(
-		        err, MQ_ENOPLAN, "engine 'ip': %s",
-		        r.infeasible ? "no placement fits the devices' memory"
-		                     : "no placement found within the time limit: raise seconds=S");
+		return mq_fail(err, MQ_ENOPLAN, "engine 'ip': %s",
+			       r.infeasible ? "no placement fits the devices' memory" :
+					      "no placement found within the time limit: raise seconds=S");
 	if (mq_placement_sort(&model.place, &r.placement, arena))
 		mq_place_plan(&model, &r.placement, problem, arena, plan);
 	else
@@ -210,16 +202,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	const char *what = latency ? "latency" : s->phases ? "forward + backward max-load" : "max-load";
 
 	report(problem, what, &r);
-	mq_show_bound(problem,
-	              &(struct mq_bound){what, r.value,
-	                                 fmax(0, r.bound), model.unit,
-	                                 latency || !s->contiguous ? "placement of whole ops"
-	                                                           : "contiguous placement"});
+	mq_show_bound(problem, &(struct mq_bound){ what, r.value, fmax(0, r.bound), model.unit,
+						   latency || !s->contiguous ? "placement of whole ops" :
+									       "contiguous placement" });
 	return MQ_OK;
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct ip_engine *s = state;
 
@@ -229,15 +219,15 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(ip) = {
-        MQ_ENGINE_HEAD("ip"),
-        .summary = "placement by integer programming with the program cbc: max-load or latency",
-        .paper = "Tarnawski et al., NeurIPS 2020",
-        .opts = opts,
-        .state_size = sizeof(struct ip_engine),
-        .heuristic = true, /* optimal in its own objective */
-        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_DP | MQ_LACKS_SHAPES,
-        .proves = true,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
+	MQ_ENGINE_HEAD("ip"),
+	.summary = "placement by integer programming with the program cbc: max-load or latency",
+	.paper = "Tarnawski et al., NeurIPS 2020",
+	.opts = opts,
+	.state_size = sizeof(struct ip_engine),
+	.heuristic = true, /* optimal in its own objective */
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_DP | MQ_LACKS_SHAPES,
+	.proves = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
 };

@@ -19,8 +19,8 @@ struct local_search {
 	double best;
 };
 
-static const struct mq_opt opts[] = {
-        MQ_U32(struct local_search, starts, 10, 1, 1e6, "random starts, one plan each"), MQ_END};
+static const struct mq_opt opts[] = { MQ_U32(struct local_search, starts, 10, 1, 1e6, "random starts, one plan each"),
+				      MQ_END };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -48,7 +48,7 @@ static bool start_again(struct local_search *s, const struct mq_problem *problem
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct local_search *s = state;
 	struct mq_place_model model;
@@ -66,12 +66,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		}
 	} while (status != MQ_OK && start_again(s, problem));
 	if (status != MQ_OK)
-		return s->refused == s->starts
-		               ? mq_fail(err, MQ_ENOPLAN,
-		                         "engine 'local-search' places whole ops: none of %u "
-		                         "random starts with %u micro-batches fits the memory",
-		                         s->starts, s->micro_batches)
-		               : MQ_DONE;
+		return s->refused == s->starts ? mq_fail(err, MQ_ENOPLAN,
+							 "engine 'local-search' places whole ops: none of %u "
+							 "random starts with %u micro-batches fits the memory",
+							 s->starts, s->micro_batches) :
+						 MQ_DONE;
 	mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.placement.max_load;
 	s->best = fmin(s->best, r.placement.max_load);
@@ -81,7 +80,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct local_search *s = state;
 
@@ -89,14 +88,14 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(local_search) = {
-        MQ_ENGINE_HEAD("local-search"),
-        .summary = "best single move of an op group until none gains, from random starts",
-        .paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
-        .opts = opts,
-        .state_size = sizeof(struct local_search),
-        .heuristic = true,
-        .lacks = MQ_LACKS_ALL,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
+	MQ_ENGINE_HEAD("local-search"),
+	.summary = "best single move of an op group until none gains, from random starts",
+	.paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
+	.opts = opts,
+	.state_size = sizeof(struct local_search),
+	.heuristic = true,
+	.lacks = MQ_LACKS_ALL,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
 };

@@ -15,25 +15,25 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
-                               struct mq_schedule_state *s, struct mq_err *err)
+			       struct mq_schedule_state *s, struct mq_err *err)
 {
 	return mq_baechi_etf(&b->tasks, NULL, arena, s, err);
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	return mq_baechi_propose(state, schedule, problem, arena, plan, err);
 }
 
 MQ_ENGINE(m_etf) = {
-        MQ_ENGINE_HEAD("m-etf"),
-        .summary = "earliest start first, memory kept (Baechi)",
-        .paper = "Jeon et al., Baechi, SoCC 2020",
-        .state_size = sizeof(struct mq_baechi),
-        .heuristic = true,
-        .lacks = MQ_LACKS_ALL,
-        .start = start,
-        .propose = propose,
-        .observe = mq_baechi_observe,
+	MQ_ENGINE_HEAD("m-etf"),
+	.summary = "earliest start first, memory kept (Baechi)",
+	.paper = "Jeon et al., Baechi, SoCC 2020",
+	.state_size = sizeof(struct mq_baechi),
+	.heuristic = true,
+	.lacks = MQ_LACKS_ALL,
+	.start = start,
+	.propose = propose,
+	.observe = mq_baechi_observe,
 };

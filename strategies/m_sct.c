@@ -23,8 +23,8 @@ struct m_sct {
 };
 
 static const struct mq_opt opts[] = {
-        MQ_F64(struct m_sct, seconds, 60, 0.1, 1e6, "time limit of the linear programme, s"),
-        MQ_END};
+	MQ_F64(struct m_sct, seconds, 60, 0.1, 1e6, "time limit of the linear programme, s"), MQ_END
+};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -37,8 +37,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-static void add_start_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_t w, uint32_t s0,
-                           uint32_t x0)
+static void add_start_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_t w, uint32_t s0, uint32_t x0)
 {
 	for (uint32_t v = 0; v < t->n; v++) {
 		uint32_t row = mq_mip_row(lp, 'G', mq_tasks_mean_time(t, v));
@@ -75,12 +74,12 @@ static void add_degree_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_
 	}
 }
 
-static enum mq_status favourites(const struct m_sct *s, const struct mq_problem *problem,
-                                 struct mq_arena *arena, uint32_t *favourite, struct mq_err *err)
+static enum mq_status favourites(const struct m_sct *s, const struct mq_problem *problem, struct mq_arena *arena,
+				 uint32_t *favourite, struct mq_err *err)
 {
 	const struct mq_tasks *t = &s->baechi.tasks;
-	struct mq_mip lp = {.arena = arena};
-	struct mq_mip_options o = {.seconds = fmin(s->seconds, problem->seconds)};
+	struct mq_mip lp = { .arena = arena };
+	struct mq_mip_options o = { .seconds = fmin(s->seconds, problem->seconds) };
 	struct mq_mip_result r;
 	uint32_t w = mq_mip_column(&lp, 1, 0, INFINITY, false), s0 = lp.n_columns, x0;
 
@@ -94,8 +93,8 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 	MQ_TRY(mq_mip_solve(&lp, &o, arena, &r, err));
 	if (!r.value)
 		return mq_fail(err, MQ_ETIME,
-		               "engine 'm-sct': no solution of the linear programme: colours "
-		               "that make a cycle of op groups, or too little time (seconds=S)");
+			       "engine 'm-sct': no solution of the linear programme: colours "
+			       "that make a cycle of op groups, or too little time (seconds=S)");
 	for (uint32_t v = 0; v < t->n; v++)
 		favourite[v] = MQ_NONE;
 	for (uint32_t e = 0; e < t->n_edges; e++)
@@ -105,13 +104,13 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 }
 
 static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
-                               struct mq_schedule_state *s, struct mq_err *err)
+			       struct mq_schedule_state *s, struct mq_err *err)
 {
 	return mq_baechi_etf(&b->tasks, ((struct m_sct *)b)->favourite, arena, s, err);
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct m_sct *s = state;
 	uint32_t *favourite = mq_arena_array(arena, s->baechi.tasks.n, uint32_t);
@@ -123,14 +122,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(m_sct) = {
-        MQ_ENGINE_HEAD("m-sct"),
-        .summary = "earliest start first with favourite children from a linear programme (Baechi)",
-        .paper = "Jeon et al., Baechi, SoCC 2020",
-        .opts = opts,
-        .state_size = sizeof(struct m_sct),
-        .heuristic = true,
-        .lacks = MQ_LACKS_ALL,
-        .start = start,
-        .propose = propose,
-        .observe = mq_baechi_observe,
+	MQ_ENGINE_HEAD("m-sct"),
+	.summary = "earliest start first with favourite children from a linear programme (Baechi)",
+	.paper = "Jeon et al., Baechi, SoCC 2020",
+	.opts = opts,
+	.state_size = sizeof(struct m_sct),
+	.heuristic = true,
+	.lacks = MQ_LACKS_ALL,
+	.start = start,
+	.propose = propose,
+	.observe = mq_baechi_observe,
 };

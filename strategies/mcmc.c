@@ -32,19 +32,17 @@ struct mcmc {
 	bool place; /* moves devices, not splits */
 	struct mq_plan now, best;
 	struct mq_arena of_now, of_best; /* owned: these two plans */
-	double now_s, best_s, chance; /* chance: that the proposal is held against */
+	double now_s, best_s, chance;    /* chance: that the proposal is held against */
 	uint64_t step, restart;
 	bool started;
 };
 
 static const struct mq_opt opts[] = {
-        MQ_F64(struct mcmc, alpha, 1, 0, 1e9, "accepts dT more ms with probability exp(-alpha dT)"),
-        MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9,
-               "if > 0: dT as a share of the present time, in its place"),
-        MQ_F64(struct mcmc, propagate, 0.25, 0, 1,
-               "chance that an op's twins in all layers follow"),
-        MQ_U32(struct mcmc, micro_batches, 0, 0, 1e6, "per step; 0 = as few as the start fits with"),
-        MQ_END};
+	MQ_F64(struct mcmc, alpha, 1, 0, 1e9, "accepts dT more ms with probability exp(-alpha dT)"),
+	MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9, "if > 0: dT as a share of the present time, in its place"),
+	MQ_F64(struct mcmc, propagate, 0.25, 0, 1, "chance that an op's twins in all layers follow"),
+	MQ_U32(struct mcmc, micro_batches, 0, 0, 1e6, "per step; 0 = as few as the start fits with"), MQ_END
+};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -58,18 +56,17 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->place) {
 		placements_init(&s->placements, problem);
 		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT,
-			               "engine 'mcmc': no device of '%s' can run '%s'",
-			               problem->q->cluster->name, problem->q->model->name);
+			return mq_fail(err, MQ_EINPUT, "engine 'mcmc': no device of '%s' can run '%s'",
+				       problem->q->cluster->name, problem->q->model->name);
 	}
 	if (!problem->start)
 		MQ_TRY(mq_limits_refuse(problem->limits, "mcmc",
-		                        s->place ? MQ_LACKS_ALL : MQ_LACKS_PP | MQ_LACKS_VIRTUAL, err));
+					s->place ? MQ_LACKS_ALL : MQ_LACKS_PP | MQ_LACKS_VIRTUAL, err));
 	if (s->micro_batches > problem->q->train->batch)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'mcmc': %u micro-batches of a batch of %g: use at "
-		               "most one per sample",
-		               s->micro_batches, problem->q->train->batch);
+			       "engine 'mcmc': %u micro-batches of a batch of %g: use at "
+			       "most one per sample",
+			       s->micro_batches, problem->q->train->batch);
 	return MQ_OK;
 }
 
@@ -77,10 +74,10 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
  */
 
 /* Data parallelism of degree n / tp; tensor parallelism inside by Megatron's rules. False: it cannot be. */
-static bool split_all(const struct mcmc *s, const struct mq_problem *problem,
-                      const struct mq_shape *want, struct mq_arena *arena, struct mq_plan *plan)
+static bool split_all(const struct mcmc *s, const struct mq_problem *problem, const struct mq_shape *want,
+		      struct mq_arena *arena, struct mq_plan *plan)
 {
-	struct mq_devices few = {s->devices.n / want->tp, s->devices.rank};
+	struct mq_devices few = { s->devices.n / want->tp, s->devices.rank };
 	double samples = problem->q->train->batch / want->micro_batches;
 	struct mq_shape shape = *want;
 	struct mq_err why = MQ_ERR_INIT;
@@ -90,16 +87,14 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem,
 	shape.dp = mq_data_parallel_degree(problem, &few);
 	shape.dp = shape.dp > samples ? (uint32_t)samples : shape.dp;
 	shape.device = s->devices.rank;
-	shape.sequence_parallel = shape.tp > 1 && problem->q->model->seq % shape.tp == 0 &&
-	                          mq_software_of(problem)->sequence_parallel;
+	shape.sequence_parallel =
+		shape.tp > 1 && problem->q->model->seq % shape.tp == 0 && mq_software_of(problem)->sequence_parallel;
 	if (shape.tp > 1)
-		return mq_plan_from_shape(&shape, problem->q->model, problem->q->cluster, arena, plan,
-		                          &why) == MQ_OK;
+		return mq_plan_from_shape(&shape, problem->q->model, problem->q->cluster, arena, plan, &why) == MQ_OK;
 	mq_plan_data_parallel(problem, &s->devices, shape.dp, arena, plan);
 	plan->micro_batches = shape.micro_batches;
 	for (uint32_t c = 0; c < plan->n_configs; c++) {
-		plan->config[c].sync = plan->config[c].split[MQ_DIM_BATCH] > 1 ? shape.sync
-		                                                               : MQ_SYNC_ALLREDUCE;
+		plan->config[c].sync = plan->config[c].split[MQ_DIM_BATCH] > 1 ? shape.sync : MQ_SYNC_ALLREDUCE;
 		plan->config[c].recompute = shape.recompute;
 	}
 	return true;
@@ -109,8 +104,7 @@ static bool screened(const struct mq_problem *problem, const struct mq_plan *pla
 {
 	struct mq_result result;
 
-	return problem->costs->screen &&
-	       problem->costs->screen(problem->costs->context, plan, &result) &&
+	return problem->costs->screen && problem->costs->screen(problem->costs->context, plan, &result) &&
 	       result.verdict == MQ_VERDICT_OK;
 }
 
@@ -118,25 +112,23 @@ static bool screened(const struct mq_problem *problem, const struct mq_plan *pla
  * micro-batches, sharded optimizer states, recomputation and tensor parallelism that does, least change
  * first. All-reduce without any of them is the answer where nothing fits. */
 static void first_split(const struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-                        struct mq_plan *plan)
+			struct mq_plan *plan)
 {
-	static const uint8_t sync[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO3};
+	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO3 };
 	uint32_t least = s->micro_batches ? s->micro_batches : 1, fix = problem->limits->fix_tp;
-	struct mq_shape shape = {.tp = fix ? fix : 1, .micro_batches = least};
+	struct mq_shape shape = { .tp = fix ? fix : 1, .micro_batches = least };
 	uint32_t most_tp = fix ? fix : problem->limits->max_tp ? problem->limits->max_tp : 64;
 
 	for (uint32_t tp = shape.tp; tp <= most_tp && tp <= s->devices.n; tp *= 2) {
 		for (uint32_t i = 0; i < 2 * 3; i++) {
-			for (double m = least; m <= (s->micro_batches ? least : problem->q->train->batch);
-			     m *= 2) {
-				struct mq_shape want = {.tp = tp,
-				                        .sync = sync[i % 3],
-				                        .recompute = i / 3 ? MQ_RECOMPUTE_FULL
-				                                           : MQ_RECOMPUTE_NONE,
-				                        .micro_batches = (uint32_t)m};
+			for (double m = least; m <= (s->micro_batches ? least : problem->q->train->batch); m *= 2) {
+				struct mq_shape want = { .tp = tp,
+							 .sync = sync[i % 3],
+							 .recompute = i / 3 ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
+							 .micro_batches = (uint32_t)m };
 
-				if (problem->tick && !problem->tick(problem->tick_context, (double)NAN,
-				                                    "a plan to start from"))
+				if (problem->tick &&
+				    !problem->tick(problem->tick_context, (double)NAN, "a plan to start from"))
 					break;
 				if (fmod(problem->q->train->batch, m) == 0 &&
 				    split_all(s, problem, &want, arena, plan) && screened(problem, plan))
@@ -150,8 +142,7 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 	}
 }
 
-static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-                       struct mq_plan *plan)
+static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	if (problem->start) {
 		mq_plan_copy(plan, problem->start, arena);
@@ -165,8 +156,8 @@ static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct 
 }
 
 /* A random factorisation of `parts` over the dimensions that the op may be split along. */
-static bool random_split(const struct mq_problem *problem, const struct mq_op *op, uint32_t parts,
-                         double samples, uint32_t split[MQ_N_DIMS])
+static bool random_split(const struct mq_problem *problem, const struct mq_op *op, uint32_t parts, double samples,
+			 uint32_t split[MQ_N_DIMS])
 {
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
@@ -212,8 +203,7 @@ static const char *position(const char *name)
 
 /* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in
  * the hash; unused ones are dropped by it). */
-static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op,
-                       uint32_t config, bool twins)
+static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op, uint32_t config, bool twins)
 {
 	plan->config_of[op] = config;
 	for (uint32_t v = 0; twins && v < model->n_ops; v++)
@@ -244,8 +234,7 @@ static void drop_unused(struct mq_plan *plan, struct mq_arena *arena)
 	plan->n_configs = n;
 }
 
-static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-                         struct mq_plan *plan)
+static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->q->model;
 	uint32_t op = mq_rng_below(problem->rng, model->n_ops > 1 ? model->n_ops - 1 : 1);
@@ -257,9 +246,8 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 
 	do /* an op for which the limits leave nothing stays as it is */
 		parts = random_parts(problem, s->devices.n);
-	while (tries++ < 1000 &&
-	       (!random_split(problem, &model->op[op], parts, samples, split) ||
-	        !mq_split_allowed(problem->limits, &model->op[op], samples, split)));
+	while (tries++ < 1000 && (!random_split(problem, &model->op[op], parts, samples, split) ||
+				  !mq_split_allowed(problem->limits, &model->op[op], samples, split)));
 	if (tries > 1000)
 		return;
 	/* The split's own devices, or all with the rest as replicas. */
@@ -276,8 +264,7 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 	set_config(plan, model, op, c, twins);
 }
 
-static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-                         struct mq_plan *plan)
+static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct placements *space = &s->placements;
 	uint32_t group = mq_rng_below(problem->rng, space->n_groups);
@@ -285,9 +272,7 @@ static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struc
 	uint32_t *device_of = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		device_of[op] = space->group_of[op] == group
-		                        ? rank
-		                        : plan->config[plan->config_of[op]].device[0];
+		device_of[op] = space->group_of[op] == group ? rank : plan->config[plan->config_of[op]].device[0];
 	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 }
 
@@ -304,8 +289,8 @@ static double time_of(const struct mq_result *result)
 
 static bool accepts(const struct mcmc *s, double time)
 {
-	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s
-	                                     : s->alpha * 1e3 * (time - s->now_s);
+	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s :
+					       s->alpha * 1e3 * (time - s->now_s);
 
 	return time <= s->now_s || (isfinite(time) && s->chance < exp(-worse));
 }
@@ -335,7 +320,7 @@ static bool surely_refused(const struct mcmc *s, const struct mq_problem *proble
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct mcmc *s = state;
 
@@ -365,7 +350,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct mcmc *s = state;
 	double time = time_of(result);
@@ -391,15 +376,15 @@ static void stop(void *state, const struct mq_problem *problem)
 }
 
 MQ_ENGINE(mcmc) = {
-        MQ_ENGINE_HEAD("mcmc"),
-        .summary = "Markov chain over the configurations of single ops (FlexFlow)",
-        .paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
-        .opts = opts,
-        .state_size = sizeof(struct mcmc),
-        .heuristic = true,
-        .lacks = MQ_LACKS_SHAPES,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
-        .stop = stop,
+	MQ_ENGINE_HEAD("mcmc"),
+	.summary = "Markov chain over the configurations of single ops (FlexFlow)",
+	.paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
+	.opts = opts,
+	.state_size = sizeof(struct mcmc),
+	.heuristic = true,
+	.lacks = MQ_LACKS_SHAPES,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
 };

@@ -21,10 +21,9 @@ struct metis {
 	uint32_t round, too_large;
 };
 
-static const struct mq_opt opts[] = {
-        MQ_U32(struct metis, seed, 1, 0, 1e9, "of METIS's own random choices"), MQ_END};
+static const struct mq_opt opts[] = { MQ_U32(struct metis, seed, 1, 0, 1e9, "of METIS's own random choices"), MQ_END };
 
-static const double tolerance[] = {1.03, 1.1, 1.5, 5};
+static const double tolerance[] = { 1.03, 1.1, 1.5, 5 };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -42,8 +41,7 @@ static void device_shares(const struct mq_tasks *t, double *speed, double *memor
 		double sum = 0;
 
 		for (uint32_t v = 0; v < t->n; v++) /* an op that it cannot run counts as slow */
-			sum += fmin(t->time[(size_t)v * t->n_devices + d],
-			            10 * mq_tasks_mean_time(t, v));
+			sum += fmin(t->time[(size_t)v * t->n_devices + d], 10 * mq_tasks_mean_time(t, v));
 		speed[d] = 1 / fmax(sum, 1e-300);
 		whole += speed[d];
 		room += t->limit[d];
@@ -81,18 +79,18 @@ static void repair(const struct mq_tasks *t, uint32_t *choice)
 }
 
 /* Partitions by time, or by time and memory. False: the library refused. */
-static bool cut_graph(const struct metis *s, bool memory, double balance, struct mq_arena *arena,
-                      uint32_t *choice, double *cut)
+static bool cut_graph(const struct metis *s, bool memory, double balance, struct mq_arena *arena, uint32_t *choice,
+		      double *cut)
 {
 	const struct mq_tasks *t = &s->tasks;
 	double *by_speed = mq_arena_array(arena, t->n_devices, double);
 	double *by_memory = mq_arena_array(arena, t->n_devices, double);
-	struct mq_partition how = {.parts = t->n_devices,
-	                           .seed = s->seed,
-	                           .tolerance = balance,
-	                           .share = by_speed,
-	                           .memory_share = memory ? by_memory : NULL,
-	                           .memory_tolerance = fmin(5, fmax(1.001, 0.95 * spare(t)))};
+	struct mq_partition how = { .parts = t->n_devices,
+				    .seed = s->seed,
+				    .tolerance = balance,
+				    .share = by_speed,
+				    .memory_share = memory ? by_memory : NULL,
+				    .memory_tolerance = fmin(5, fmax(1.001, 0.95 * spare(t))) };
 
 	device_shares(t, by_speed, by_memory);
 	if (!mq_partition_tasks(t, &how, arena, choice, cut))
@@ -114,7 +112,7 @@ static bool fits(const struct mq_tasks *t, const uint32_t *choice, struct mq_are
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct metis *s = state;
 	const struct mq_tasks *t = &s->tasks;
@@ -131,8 +129,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	if (!cut_graph(s, false, balance, arena, choice, &cut) ||
 	    (!fits(t, choice, arena) && !cut_graph(s, true, balance, arena, choice, &cut)))
-		return mq_fail(err, MQ_EBUG,
-		               "engine 'metis': the library refused a graph of %u vertices", t->n);
+		return mq_fail(err, MQ_EBUG, "engine 'metis': the library refused a graph of %u vertices", t->n);
 	placements_plan(&t->space, choice, problem, arena, plan);
 	plan->engine_objective = cut;
 	plan->engine_unit = "share of all bytes cut";
@@ -140,7 +137,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct metis *s = state;
 
@@ -148,14 +145,14 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(metis) = {
-        MQ_ENGINE_HEAD("metis"),
-        .summary = "k-way graph partitioning of the ops (METIS): least cut, balanced compute",
-        .paper = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
-        .opts = opts,
-        .state_size = sizeof(struct metis),
-        .heuristic = true,
-        .lacks = MQ_LACKS_ALL,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
+	MQ_ENGINE_HEAD("metis"),
+	.summary = "k-way graph partitioning of the ops (METIS): least cut, balanced compute",
+	.paper = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
+	.opts = opts,
+	.state_size = sizeof(struct metis),
+	.heuristic = true,
+	.lacks = MQ_LACKS_ALL,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
 };

@@ -36,23 +36,21 @@ struct pase {
 	/* search */
 	struct mq_devices devices;
 	uint32_t n_orders;
-	struct mq_devices in_order[32]; /* the devices, block by block; machine by machine first */
+	struct mq_devices in_order[32];      /* the devices, block by block; machine by machine first */
 	uint32_t round, n_rounds, sizes[24]; /* a round: a number of micro-batches in an order */
-	double bound_s, best_s; /* of all rounds: without a memory limit; of the plans proposed */
+	double bound_s, best_s;              /* of all rounds: without a memory limit; of the plans proposed */
 };
 
 static const struct mq_opt opts[] = {
-        MQ_CHOICE(struct pase, order, MQ_ELIM_LEAST, "least-dependent|breadth-first",
-                  "order in which layers are eliminated"),
-        MQ_F64(struct pase, rows, 4e9, 1, 1e15,
-               "combinations that one table may need; refuse beyond"),
-        MQ_U32(struct pase, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
-        MQ_U32(struct pase, block, 0, 0, 65536,
-               "devices of a machine that are neighbours; 0 = each divisor in turn"),
-        MQ_END};
+	MQ_CHOICE(struct pase, order, MQ_ELIM_LEAST, "least-dependent|breadth-first",
+		  "order in which layers are eliminated"),
+	MQ_F64(struct pase, rows, 4e9, 1, 1e15, "combinations that one table may need; refuse beyond"),
+	MQ_U32(struct pase, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
+	MQ_U32(struct pase, block, 0, 0, 65536, "devices of a machine that are neighbours; 0 = each divisor in turn"),
+	MQ_END
+};
 
-static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-                            struct mq_err *err)
+static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct pase *s = state;
 	struct mq_pase_tables tables;
@@ -67,11 +65,10 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	for (uint32_t v = 0; v < tables.problem.n_vars; v++)
 		has_data_parallel = has_data_parallel && tables.data_parallel[v] != MQ_NONE;
 	if (has_data_parallel)
-		mq_say(problem, "data-parallel %.17g",
-		       mq_elim_cost(&tables.problem, tables.data_parallel));
+		mq_say(problem, "data-parallel %.17g", mq_elim_cost(&tables.problem, tables.data_parallel));
 	else
 		mq_say(problem, "data-parallel none: a layer has no configuration that splits the "
-		                "batch alone");
+				"batch alone");
 	return MQ_OK;
 }
 
@@ -89,9 +86,8 @@ static void list_orders(struct pase *s)
 
 	for (uint32_t block = most; block > 0 && s->n_orders < 32; block--)
 		if (s->block ? block == most : most % block == 0 && (block == most || !one_machine))
-			s->in_order[s->n_orders++] =
-			        mq_devices_in_blocks(cluster, &s->devices, s->block ? s->block : block,
-			                             s->problem->arena);
+			s->in_order[s->n_orders++] = mq_devices_in_blocks(
+				cluster, &s->devices, s->block ? s->block : block, s->problem->arena);
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
@@ -101,21 +97,20 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		if (problem->q->model->op[op].phase == MQ_BACKWARD)
-			return mq_fail(
-			        err, MQ_EINPUT,
-			        "engine 'pase' splits forward ops and derives the "
-			        "backward pass: '%s' brings backward ops of its own; use ideal-dp "
-			        "or dpl",
-			        problem->q->model->name);
+			return mq_fail(err, MQ_EINPUT,
+				       "engine 'pase' splits forward ops and derives the "
+				       "backward pass: '%s' brings backward ops of its own; use ideal-dp "
+				       "or dpl",
+				       problem->q->model->name);
 	s->bound_s = s->best_s = INFINITY;
 	s->problem = problem;
 	s->devices = mq_devices_usable(problem, problem->arena);
 	list_orders(s);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'pase': %u micro-batches of a batch of %g: use at "
-		               "most one per sample",
-		               s->micro_batches, batch);
+			       "engine 'pase': %u micro-batches of a batch of %g: use at "
+			       "most one per sample",
+			       s->micro_batches, batch);
 	if (s->micro_batches)
 		s->sizes[s->n_rounds++] = s->micro_batches;
 	for (double m = 1; !s->micro_batches && m <= batch && m <= 64; m *= 2)
@@ -126,9 +121,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 /* Solves with memory at `price` seconds per byte. */
-static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_model *model,
-                                   double price, struct mq_arena *arena,
-                                   struct mq_elim_result *result, struct mq_err *err)
+static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_model *model, double price,
+				   struct mq_arena *arena, struct mq_elim_result *result, struct mq_err *err)
 {
 	struct mq_elim_problem p = model->problem;
 	const double **cost = mq_arena_array(arena, p.n_vars, const double *);
@@ -137,9 +131,9 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 		double *priced = mq_arena_array(arena, p.n_choices[v], double);
 
 		for (uint32_t c = 0; c < p.n_choices[v]; c++)
-			priced[c] = model->memory[v][c] > model->limit_B
-			                    ? (double)INFINITY
-			                    : model->cost[v][c] + price * model->memory[v][c];
+			priced[c] = model->memory[v][c] > model->limit_B ?
+					    (double)INFINITY :
+					    model->cost[v][c] + price * model->memory[v][c];
 		cost[v] = priced;
 	}
 	p.cost = cost;
@@ -151,9 +145,8 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 }
 
 /* The cheapest choice that fits, as far as prices can find it; false: none. */
-static enum mq_status choose(struct pase *s, const struct mq_pase_model *model,
-                             struct mq_arena *arena, uint32_t *choice, bool *found,
-                             struct mq_err *err)
+static enum mq_status choose(struct pase *s, const struct mq_pase_model *model, struct mq_arena *arena,
+			     uint32_t *choice, bool *found, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	double low = 0, high = 0, price = 0;
@@ -183,8 +176,7 @@ static enum mq_status choose(struct pase *s, const struct mq_pase_model *model,
 		if (*found && round >= 10)
 			break;
 		if (!*found) /* the first price: all of the memory as dear as all of the time */
-			price = price > 0 ? 8 * price
-			                  : 1e-3 * r.optimum / mq_pase_memory(model, r.choice);
+			price = price > 0 ? 8 * price : 1e-3 * r.optimum / mq_pase_memory(model, r.choice);
 		else
 			price = (low + high) / 2;
 		mq_arena_rewind(&scratch, mark);
@@ -194,7 +186,7 @@ static enum mq_status choose(struct pase *s, const struct mq_pase_model *model,
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct pase *s = state;
 
@@ -223,23 +215,22 @@ static void stop(void *state, const struct mq_problem *problem)
 	const struct pase *s = state;
 
 	if (s->round == s->n_rounds)
-		mq_show_bound(problem, &(struct mq_bound){"cost", s->best_s, s->bound_s,
-		                                          "s per step, without overlap",
-		                                          "split of its layers"});
+		mq_show_bound(problem, &(struct mq_bound){ "cost", s->best_s, s->bound_s, "s per step, without overlap",
+							   "split of its layers" });
 }
 
 MQ_ENGINE(pase) = {
-        MQ_ENGINE_HEAD("pase"),
-        .summary = "optimal splits of layers by dynamic programming over dependent sets",
-        .paper = "Elango, PaSE, IPDPS 2021",
-        .opts = opts,
-        .state_size = sizeof(struct pase),
-        .heuristic = true, /* optimal in its own objective */
-        .lacks = MQ_LACKS_PP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
-        .proves = true,
-        .start = start,
-        .propose = propose,
-        .stop = stop,
-        .solve = solve,
-        .accepts = accepts,
+	MQ_ENGINE_HEAD("pase"),
+	.summary = "optimal splits of layers by dynamic programming over dependent sets",
+	.paper = "Elango, PaSE, IPDPS 2021",
+	.opts = opts,
+	.state_size = sizeof(struct pase),
+	.heuristic = true, /* optimal in its own objective */
+	.lacks = MQ_LACKS_PP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
+	.proves = true,
+	.start = start,
+	.propose = propose,
+	.stop = stop,
+	.solve = solve,
+	.accepts = accepts,
 };

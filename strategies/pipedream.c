@@ -34,17 +34,16 @@ struct pipedream {
 };
 
 static const struct mq_opt opts[] = {
-        MQ_U32(struct pipedream, machines, 16, 1, 65536, "solve: workers of the (inner) level"),
-        MQ_F64(struct pipedream, bandwidth, 3.125, 1e-6, 1e6,
-               "solve: bandwidth between them, GB/s"),
-        MQ_U32(struct pipedream, outer_machines, 1, 1, 65536, "solve: machines of the outer level"),
-        MQ_F64(struct pipedream, outer_bandwidth, 1.25, 1e-6, 1e6,
-               "solve: bandwidth between those, GB/s"),
-        MQ_BOOL(struct pipedream, transfers, 1, "count activations that enter a stage"),
-        MQ_BOOL(struct pipedream, flat, 0, "search: one level, at the bandwidth between machines"),
-        MQ_U32(struct pipedream, ideals, 3000, 2, 20000, "refuse layer graphs with more ideals"),
-        MQ_U32(struct pipedream, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
-        MQ_END};
+	MQ_U32(struct pipedream, machines, 16, 1, 65536, "solve: workers of the (inner) level"),
+	MQ_F64(struct pipedream, bandwidth, 3.125, 1e-6, 1e6, "solve: bandwidth between them, GB/s"),
+	MQ_U32(struct pipedream, outer_machines, 1, 1, 65536, "solve: machines of the outer level"),
+	MQ_F64(struct pipedream, outer_bandwidth, 1.25, 1e-6, 1e6, "solve: bandwidth between those, GB/s"),
+	MQ_BOOL(struct pipedream, transfers, 1, "count activations that enter a stage"),
+	MQ_BOOL(struct pipedream, flat, 0, "search: one level, at the bandwidth between machines"),
+	MQ_U32(struct pipedream, ideals, 3000, 2, 20000, "refuse layer graphs with more ideals"),
+	MQ_U32(struct pipedream, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
+	MQ_END
+};
 
 /* ---- solve ------------------------------------------------------------------------------------
  */
@@ -56,8 +55,7 @@ static const char *first_layer(const struct mq_pipedream *p, const struct mq_pip
 		bool fed = false;
 
 		for (uint32_t e = 0; e < p->n_edges; e++)
-			for (uint32_t k = 0; p->dst[e] == stage->layer[i] && k < stage->n_layers;
-			     k++)
+			for (uint32_t k = 0; p->dst[e] == stage->layer[i] && k < stage->n_layers; k++)
 				fed = fed || p->src[e] == stage->layer[k];
 		if (!fed)
 			return p->layer[stage->layer[i]].name;
@@ -65,8 +63,7 @@ static const char *first_layer(const struct mq_pipedream *p, const struct mq_pip
 	return "";
 }
 
-static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-                            struct mq_err *err)
+static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct pipedream *s = state;
 	struct mq_pipedream p;
@@ -78,14 +75,14 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	p.transfers = s->transfers;
 	p.max_ideals = s->ideals;
 	p.n_levels = s->outer_machines > 1 ? 2 : 1;
-	p.level[0] = (struct mq_pipedream_level){s->machines, s->bandwidth * 1e9};
-	p.level[1] = (struct mq_pipedream_level){s->outer_machines, s->outer_bandwidth * 1e9};
+	p.level[0] = (struct mq_pipedream_level){ s->machines, s->bandwidth * 1e9 };
+	p.level[1] = (struct mq_pipedream_level){ s->outer_machines, s->outer_bandwidth * 1e9 };
 	MQ_TRY(mq_pipedream_solve(&p, problem->arena, &r, err));
 	mq_say(problem, "optimum %.9g s per minibatch", r.time);
 	mq_say(problem, "data-parallel %.9g s per minibatch", r.data_parallel);
 	for (uint32_t i = 0; i < r.n_stages && used < sizeof(shape); i++)
 		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%u", i ? "-" : "",
-		                         r.stage[i].inner * r.stage[i].outer);
+					 r.stage[i].inner * r.stage[i].outer);
 	mq_say(problem, "configuration %s", shape);
 	for (uint32_t i = 0; i < r.n_stages; i++)
 		mq_say(problem, "stage %u: %u layers, from '%s', x %u", i, r.stage[i].n_layers,
@@ -135,9 +132,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	count_machines(s, problem);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'pipedream': %u micro-batches of a batch of %g: "
-		               "use at most one per sample",
-		               s->micro_batches, batch);
+			       "engine 'pipedream': %u micro-batches of a batch of %g: "
+			       "use at most one per sample",
+			       s->micro_batches, batch);
 	if (s->micro_batches) {
 		s->sizes[s->n_rounds++] = s->micro_batches;
 		return MQ_OK;
@@ -154,15 +151,14 @@ static bool measure_bandwidth(const struct mq_problem *problem, uint32_t a, uint
 	double none_s, much_s;
 
 	if (!problem->costs->transfer(problem->costs->context, a, b, 0, &none_s) ||
-	    !problem->costs->transfer(problem->costs->context, a, b, 1e8, &much_s) ||
-	    much_s <= none_s)
+	    !problem->costs->transfer(problem->costs->context, a, b, 1e8, &much_s) || much_s <= none_s)
 		return false;
 	*out = 1e8 / (much_s - none_s);
 	return true;
 }
 
-static enum mq_status set_levels(const struct pipedream *s, const struct mq_problem *problem,
-                                 struct mq_pipedream *p, struct mq_err *err)
+static enum mq_status set_levels(const struct pipedream *s, const struct mq_problem *problem, struct mq_pipedream *p,
+				 struct mq_err *err)
 {
 	const uint32_t *rank = s->devices.rank;
 	struct mq_stage_limits l = mq_stage_limits(problem->limits, s->devices.n);
@@ -172,31 +168,30 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 	p->n_levels = two ? 2 : 1;
 	p->only = l.dp ? l.dp : l.width;
 	p->most = l.most_dp;
-	p->level[0] = (struct mq_pipedream_level){
-	        two ? s->per_machine : l.dp ? l.devices / l.dp * l.dp : l.devices, 1e9};
-	p->level[1] = (struct mq_pipedream_level){s->n_machines, 1e9};
+	p->level[0] = (struct mq_pipedream_level){ two  ? s->per_machine :
+						   l.dp ? l.devices / l.dp * l.dp :
+							  l.devices,
+						   1e9 };
+	p->level[1] = (struct mq_pipedream_level){ s->n_machines, 1e9 };
 	if (two)
 		fine = measure_bandwidth(problem, rank[0], rank[1], &p->level[0].bandwidth) &&
-		       measure_bandwidth(problem, rank[0], rank[s->per_machine],
-		                         &p->level[1].bandwidth);
+		       measure_bandwidth(problem, rank[0], rank[s->per_machine], &p->level[1].bandwidth);
 	else if (s->devices.n > 1)
-		fine = measure_bandwidth(problem, rank[0],
-		                         rank[s->n_machines > 1 ? s->per_machine : 1],
-		                         &p->level[0].bandwidth);
+		fine = measure_bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
+					 &p->level[0].bandwidth);
 	if (!fine)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'pipedream': no route joins the first devices of "
-		               "'%s'",
-		               problem->q->cluster->name);
+			       "engine 'pipedream': no route joins the first devices of "
+			       "'%s'",
+			       problem->q->cluster->name);
 	return MQ_OK;
 }
 
 /* A layer's time is that of the slowest device type. */
 static void set_layers(const struct pipedream *s, const struct mq_problem *problem, double samples,
-                       struct mq_arena *arena, struct mq_pipedream *p)
+		       struct mq_arena *arena, struct mq_pipedream *p)
 {
-	struct mq_pipedream_layer *layer =
-	        mq_arena_array(arena, s->blocks.n, struct mq_pipedream_layer);
+	struct mq_pipedream_layer *layer = mq_arena_array(arena, s->blocks.n, struct mq_pipedream_layer);
 	uint32_t *src = mq_arena_array(arena, s->blocks.n_edges, uint32_t);
 	uint32_t *dst = mq_arena_array(arena, s->blocks.n_edges, uint32_t);
 	double width = mq_dtype_size(problem->q->train->dtype);
@@ -205,23 +200,19 @@ static void set_layers(const struct pipedream *s, const struct mq_problem *probl
 		for (uint32_t i = 0; i < s->devices.n; i++) {
 			const char *type = problem->q->cluster->device[s->devices.rank[i]].type;
 
-			if (i &&
-			    !strcmp(type, problem->q->cluster->device[s->devices.rank[i - 1]].type))
+			if (i && !strcmp(type, problem->q->cluster->device[s->devices.rank[i - 1]].type))
 				continue;
-			layer[b].time =
-			        fmax(layer[b].time, mq_block_time(problem, &s->blocks, b,
-			                                          s->devices.rank + i, 1, samples));
+			layer[b].time = fmax(layer[b].time,
+					     mq_block_time(problem, &s->blocks, b, s->devices.rank + i, 1, samples));
 		}
-		layer[b].parameters =
-		        problem->q->train->infer ? 0 : mq_block_gradient_B(problem, &s->blocks, b, 1);
+		layer[b].parameters = problem->q->train->infer ? 0 : mq_block_gradient_B(problem, &s->blocks, b, 1);
 	}
 	for (uint32_t e = 0; e < s->blocks.n_edges; e++) {
 		const struct mq_block_edge *edge = &s->blocks.edge[e];
 
 		src[e] = edge->src;
 		dst[e] = edge->dst;
-		layer[edge->src].output =
-		        fmax(layer[edge->src].output, edge->elems * samples * width);
+		layer[edge->src].output = fmax(layer[edge->src].output, edge->elems * samples * width);
 	}
 	p->n_layers = s->blocks.n;
 	p->n_edges = s->blocks.n_edges;
@@ -232,8 +223,7 @@ static void set_layers(const struct pipedream *s, const struct mq_problem *probl
 
 /* Ranks of a stage: `inner` devices, from `used` on, of `outer` machines from `machine` on. */
 static void pick_devices(const struct pipedream *s, const struct mq_pipedream *p,
-                         const struct mq_pipedream_stage *stage, uint32_t *used, uint32_t *machine,
-                         uint32_t *rank)
+			 const struct mq_pipedream_stage *stage, uint32_t *used, uint32_t *machine, uint32_t *rank)
 {
 	uint32_t width = p->n_levels == 2 ? p->level[0].machines : 1, n = 0;
 
@@ -247,9 +237,8 @@ static void pick_devices(const struct pipedream *s, const struct mq_pipedream *p
 	}
 }
 
-static void make_plan(const struct pipedream *s, const struct mq_problem *problem,
-                      const struct mq_pipedream *p, const struct mq_pipedream_result *r,
-                      struct mq_arena *arena, struct mq_plan *plan)
+static void make_plan(const struct pipedream *s, const struct mq_problem *problem, const struct mq_pipedream *p,
+		      const struct mq_pipedream_result *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	uint32_t used = 0, machine = 0;
 
@@ -257,21 +246,20 @@ static void make_plan(const struct pipedream *s, const struct mq_problem *proble
 	plan->pipeline = r->n_stages > 1 && !problem->q->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < r->n_stages; i++) {
 		const struct mq_pipedream_stage *stage = &r->stage[i];
-		struct mq_spot spot = {
-		        .n_devices = stage->inner * stage->outer, .stage = i, .tp = 1};
+		struct mq_spot spot = { .n_devices = stage->inner * stage->outer, .stage = i, .tp = 1 };
 		uint32_t *rank = mq_arena_array(arena, spot.n_devices, uint32_t);
 
 		pick_devices(s, p, stage, &used, &machine, rank);
 		spot.device = rank;
 		for (uint32_t l = 0; l < stage->n_layers; l++)
-			for (uint32_t k = s->blocks.first[stage->layer[l]];
-			     k < s->blocks.first[stage->layer[l] + 1]; k++)
+			for (uint32_t k = s->blocks.first[stage->layer[l]]; k < s->blocks.first[stage->layer[l] + 1];
+			     k++)
 				mq_plan_put(plan, problem, s->blocks.op[k], &spot, arena);
 	}
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct pipedream *s = state;
 	struct mq_pipedream p;
@@ -281,7 +269,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		uint32_t micro_batches = s->sizes[s->round++], most = 1;
 		double samples = problem->q->train->batch / micro_batches;
 
-		p = (struct mq_pipedream){.transfers = s->transfers, .max_ideals = s->ideals};
+		p = (struct mq_pipedream){ .transfers = s->transfers, .max_ideals = s->ideals };
 		MQ_TRY(set_levels(s, problem, &p, err));
 		set_layers(s, problem, samples, arena, &p);
 		MQ_TRY(mq_pipedream_solve(&p, arena, &r, err));
@@ -300,15 +288,15 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(pipedream) = {
-        MQ_ENGINE_HEAD("pipedream"),
-        .summary = "pipeline stages with replicas on one or two levels of bandwidth (PipeDream)",
-        .paper = "Narayanan et al., PipeDream, SOSP 2019",
-        .opts = opts,
-        .state_size = sizeof(struct pipedream),
-        .heuristic = true, /* optimal in its own objective */
-        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
-        .start = start,
-        .propose = propose,
-        .solve = solve,
-        .accepts = accepts,
+	MQ_ENGINE_HEAD("pipedream"),
+	.summary = "pipeline stages with replicas on one or two levels of bandwidth (PipeDream)",
+	.paper = "Narayanan et al., PipeDream, SOSP 2019",
+	.opts = opts,
+	.state_size = sizeof(struct pipedream),
+	.heuristic = true, /* optimal in its own objective */
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
+	.start = start,
+	.propose = propose,
+	.solve = solve,
+	.accepts = accepts,
 };

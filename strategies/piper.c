@@ -38,20 +38,19 @@ struct piper {
 };
 
 static const struct mq_opt opts[] = {
-        MQ_U32(struct piper, devices, 0, 0, 10000, "solve: devices; 0 = as in the file"),
-        MQ_F64(struct piper, memory, 0, 0, 1e6,
-               "solve: memory per device, GiB; 0 = as in the file"),
-        MQ_F64(struct piper, bandwidth, 0, 0, 1e6, "solve: bandwidth, GiB/s; 0 = as in the file"),
-        MQ_U32(struct piper, micro_batches, 0, 0, 1e6, "solve: micro-batches; 0 = as in the file"),
-        MQ_U32(struct piper, ideals, 40000, 2, 1e6, "refuse layer graphs with more downsets"),
-        MQ_U32(struct piper, max_tp, 0, 0, 4096, "search: largest tensor degree; 0 = a machine"),
-        MQ_END};
+	MQ_U32(struct piper, devices, 0, 0, 10000, "solve: devices; 0 = as in the file"),
+	MQ_F64(struct piper, memory, 0, 0, 1e6, "solve: memory per device, GiB; 0 = as in the file"),
+	MQ_F64(struct piper, bandwidth, 0, 0, 1e6, "solve: bandwidth, GiB/s; 0 = as in the file"),
+	MQ_U32(struct piper, micro_batches, 0, 0, 1e6, "solve: micro-batches; 0 = as in the file"),
+	MQ_U32(struct piper, ideals, 40000, 2, 1e6, "refuse layer graphs with more downsets"),
+	MQ_U32(struct piper, max_tp, 0, 0, 4096, "search: largest tensor degree; 0 = a machine"),
+	MQ_END
+};
 
 /* ---- solve ------------------------------------------------------------------------------------
  */
 
-static void say_result(const struct mq_problem *problem, const char *what,
-                       const struct mq_piper_result *r)
+static void say_result(const struct mq_problem *problem, const char *what, const struct mq_piper_result *r)
 {
 	if (isinf(r->time))
 		mq_say(problem, "%s infeasible", what);
@@ -66,8 +65,7 @@ static bool tick(void *context, double done, const char *what)
 	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
 }
 
-static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-                            struct mq_err *err)
+static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct piper *s = state;
 	const double GiB = 1073741824.0;
@@ -89,8 +87,8 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	mq_piper_equal_split(&p, problem->arena, &equal);
 	say_result(problem, "equal-split", &equal);
 	for (uint32_t i = 0; i < best.n_stages; i++)
-		mq_say(problem, "stage %u: %u layers, d %u t %u, %.9g s", i, best.stage[i].n_nodes,
-		       best.stage[i].d, best.stage[i].t, best.stage[i].time);
+		mq_say(problem, "stage %u: %u layers, d %u t %u, %.9g s", i, best.stage[i].n_nodes, best.stage[i].d,
+		       best.stage[i].t, best.stage[i].time);
 	return MQ_OK;
 }
 
@@ -150,8 +148,7 @@ static void measure_machines(struct piper *s, const struct mq_problem *problem)
 
 	s->per_machine = s->use.n;
 	for (uint32_t i = 1; i <= s->use.n; i++) {
-		if (i < s->use.n &&
-		    device[s->use.rank[i]].node == device[s->use.rank[i - 1]].node) {
+		if (i < s->use.n && device[s->use.rank[i]].node == device[s->use.rank[i - 1]].node) {
 			run++;
 			continue;
 		}
@@ -173,42 +170,40 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
 	if (device->calib < problem->q->calib->n_devices)
 		s->memory_B = (s->memory_B - mq_reserve_B(problem->q, s->use.rank[0])) /
-		              fmax(1, problem->q->calib->device[device->calib].fragmentation);
+			      fmax(1, problem->q->calib->device[device->calib].fragmentation);
 	s->bytes_per_s = 1e12;
 	if (s->use.n > 1) {
 		uint32_t far = s->use.rank[s->per_machine < s->use.n ? s->per_machine : 1];
 
-		if (!problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 0,
-		                              &none_s) ||
-		    !problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 1e8,
-		                              &much_s))
+		if (!problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 0, &none_s) ||
+		    !problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 1e8, &much_s))
 			return mq_fail(err, MQ_EINPUT,
-			               "engine 'piper': no route joins the first devices "
-			               "of '%s'",
-			               problem->q->cluster->name);
+				       "engine 'piper': no route joins the first devices "
+				       "of '%s'",
+				       problem->q->cluster->name);
 		s->bytes_per_s = 1e8 / fmax(1e-12, much_s - none_s);
 	}
 	if (problem->limits->fix_tp > s->per_machine)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine "
-		               "of %u devices",
-		               problem->limits->fix_tp, s->per_machine);
+			       "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine "
+			       "of %u devices",
+			       problem->limits->fix_tp, s->per_machine);
 	for (double u = 1; u <= batch && s->n_rounds < 24; u *= 2)
 		if (fmod(batch, u) == 0)
 			s->size[s->n_rounds++] = (uint32_t)u;
 	return MQ_OK;
 }
 
-static void set_choice(const struct piper *s, const struct mq_problem *problem, uint32_t block,
-                       uint32_t tp, double samples, bool recompute, struct mq_piper_choice *c)
+static void set_choice(const struct piper *s, const struct mq_problem *problem, uint32_t block, uint32_t tp,
+		       double samples, bool recompute, struct mq_piper_choice *c)
 {
 	double held, saved, forward;
 
 	c->name = recompute ? "recompute" : "keep";
 	c->time = mq_block_time(problem, &s->blocks, block, s->use.rank, tp, samples);
 	c->parameters = mq_block_gradient_B(problem, &s->blocks, block, tp);
-	mq_block_memory(problem, &s->blocks, block, tp, samples,
-	                recompute ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE, &held, &saved);
+	mq_block_memory(problem, &s->blocks, block, tp, samples, recompute ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
+			&held, &saved);
 	c->memory_a = saved;
 	c->memory_b = held;
 	if (!recompute)
@@ -220,8 +215,8 @@ static void set_choice(const struct piper *s, const struct mq_problem *problem, 
 	c->time += forward;
 }
 
-static void set_nodes(const struct piper *s, const struct mq_problem *problem, double samples,
-                      struct mq_arena *arena, struct mq_piper *p)
+static void set_nodes(const struct piper *s, const struct mq_problem *problem, double samples, struct mq_arena *arena,
+		      struct mq_piper *p)
 {
 	uint32_t most = s->max_tp ? s->max_tp : s->per_machine;
 	double width = mq_dtype_size(problem->q->train->dtype);
@@ -235,8 +230,8 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 		if (mq_degree_allowed(problem->limits->fix_tp, problem->limits->max_tp, t))
 			p->degree[p->n_degrees++] = t;
 	for (uint32_t e = 0; e < p->n_edges; e++)
-		p->edge[e] = (struct mq_piper_edge){s->blocks.edge[e].src, s->blocks.edge[e].dst,
-		                                    s->blocks.edge[e].elems * samples * width};
+		p->edge[e] = (struct mq_piper_edge){ s->blocks.edge[e].src, s->blocks.edge[e].dst,
+						     s->blocks.edge[e].elems * samples * width };
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		struct mq_piper_node *node = &p->node[v];
 		uint32_t *touching = mq_arena_array(arena, p->n_edges, uint32_t);
@@ -247,8 +242,7 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 				touching[node->n_edges++] = e;
 		double *sync = mq_arena_array(arena, node->n_edges, double);
 
-		node->name =
-		        layer ? "layer" : problem->q->model->op[s->blocks.op[s->blocks.first[v]]].name;
+		node->name = layer ? "layer" : problem->q->model->op[s->blocks.op[s->blocks.first[v]]].name;
 		node->edge = touching;
 		node->n_choices = mq_arena_array(arena, p->n_degrees, uint32_t);
 		node->choice = mq_arena_array(arena, p->n_degrees, struct mq_piper_choice *);
@@ -257,16 +251,14 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 			node->choice[t] = mq_arena_array(arena, 2, struct mq_piper_choice);
 			for (uint32_t c = 0; c < node->n_choices[t]; c++) {
 				node->choice[t][c].sync = sync;
-				set_choice(s, problem, v, p->degree[t], samples, c == 1,
-				           &node->choice[t][c]);
+				set_choice(s, problem, v, p->degree[t], samples, c == 1, &node->choice[t][c]);
 			}
 		}
 	}
 }
 
-static void make_plan(const struct piper *s, const struct mq_problem *problem,
-                      const struct mq_piper *p, const struct mq_piper_result *r,
-                      struct mq_arena *arena, struct mq_plan *plan)
+static void make_plan(const struct piper *s, const struct mq_problem *problem, const struct mq_piper *p,
+		      const struct mq_piper_result *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	uint32_t used = 0, most = 1;
 
@@ -277,16 +269,14 @@ static void make_plan(const struct piper *s, const struct mq_problem *problem,
 
 		most = stage->d > most ? stage->d : most;
 		for (uint32_t l = 0; l < stage->n_nodes; l++) {
-			struct mq_spot spot = {.n_devices = stage->d * stage->t,
-			                       .device = s->use.rank + used,
-			                       .stage = i,
-			                       .tp = stage->t,
-			                       .recompute = stage->choice[l] ? MQ_RECOMPUTE_FULL
-			                                                     : MQ_RECOMPUTE_NONE};
+			struct mq_spot spot = { .n_devices = stage->d * stage->t,
+						.device = s->use.rank + used,
+						.stage = i,
+						.tp = stage->t,
+						.recompute = stage->choice[l] ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE };
 			uint32_t block = stage->node[l];
 
-			for (uint32_t k = s->blocks.first[block]; k < s->blocks.first[block + 1];
-			     k++)
+			for (uint32_t k = s->blocks.first[block]; k < s->blocks.first[block + 1]; k++)
 				mq_plan_put(plan, problem, s->blocks.op[k], &spot, arena);
 		}
 		used += stage->d * stage->t;
@@ -297,24 +287,23 @@ static void make_plan(const struct piper *s, const struct mq_problem *problem,
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct piper *s = state;
 
 	while (s->round < s->n_rounds) {
 		double samples = s->size[s->round++];
 		struct mq_stage_limits limits = mq_stage_limits(problem->limits, s->use.n);
-		struct mq_piper p = {.devices = limits.devices,
-		                     .only_d = limits.dp,
-		                     .most_d = limits.most_dp,
-		                     .width = limits.width,
-		                     .memory = s->memory_B,
-		                     .bandwidth = s->bytes_per_s,
-		                     .micro_batches =
-		                             (uint32_t)(floor(problem->q->train->batch) / samples),
-		                     .max_ideals = s->ideals,
-		                     .tick = tick,
-		                     .tick_context = &problem};
+		struct mq_piper p = { .devices = limits.devices,
+				      .only_d = limits.dp,
+				      .most_d = limits.most_dp,
+				      .width = limits.width,
+				      .memory = s->memory_B,
+				      .bandwidth = s->bytes_per_s,
+				      .micro_batches = (uint32_t)(floor(problem->q->train->batch) / samples),
+				      .max_ideals = s->ideals,
+				      .tick = tick,
+				      .tick_context = &problem };
 		struct mq_piper_result r;
 
 		set_nodes(s, problem, samples, arena, &p);
@@ -330,15 +319,15 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(piper) = {
-        MQ_ENGINE_HEAD("piper"),
-        .summary = "stages with data and tensor degrees and recomputation, over downsets (Piper)",
-        .paper = "Tarnawski et al., Piper, NeurIPS 2021",
-        .opts = opts,
-        .state_size = sizeof(struct piper),
-        .heuristic = true,
-        .lacks = MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
-        .start = start,
-        .propose = propose,
-        .solve = solve,
-        .accepts = accepts,
+	MQ_ENGINE_HEAD("piper"),
+	.summary = "stages with data and tensor degrees and recomputation, over downsets (Piper)",
+	.paper = "Tarnawski et al., Piper, NeurIPS 2021",
+	.opts = opts,
+	.state_size = sizeof(struct piper),
+	.heuristic = true,
+	.lacks = MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
+	.start = start,
+	.propose = propose,
+	.solve = solve,
+	.accepts = accepts,
 };

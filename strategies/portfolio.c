@@ -40,10 +40,10 @@ struct child {
 	struct portfolio *owner;
 	struct mq_problem problem;
 	struct mq_rng rng;
-	bool started, done, waiting; /* waiting: for the result of its proposal */
+	bool started, done, waiting;     /* waiting: for the result of its proposal */
 	double best_s, slice_s, until_s; /* until_s: seconds left at which its slice is over */
-	uint64_t turns, idle; /* proposals; those since its last new best of all */
-	uint32_t dry;         /* times in a row that it was asked and all that it proposed was known */
+	uint64_t turns, idle;            /* proposals; those since its last new best of all */
+	uint32_t dry;                    /* times in a row that it was asked and all that it proposed was known */
 };
 
 struct portfolio {
@@ -64,12 +64,12 @@ struct portfolio {
 };
 
 static const struct mq_opt opts[] = {
-        MQ_STR(struct portfolio, engines,
-               "hybrid(moves=0)+expert+screen(block=64)+data-parallel+piper+dpl+mcmc",
-               "names with + between"),
-        MQ_U32(struct portfolio, trial, 4, 1, 1e6,
-               "turns that every engine gets; fewer of small budgets, four times as many for the first"),
-        MQ_END};
+	MQ_STR(struct portfolio, engines, "hybrid(moves=0)+expert+screen(block=64)+data-parallel+piper+dpl+mcmc",
+	       "names with + between"),
+	MQ_U32(struct portfolio, trial, 4, 1, 1e6,
+	       "turns that every engine gets; fewer of small budgets, four times as many for the first"),
+	MQ_END
+};
 
 /* ---- what a child may call ------------------------------------------------------------------------ */
 
@@ -153,8 +153,7 @@ static enum mq_status read_options(char *item, const char **options, struct mq_e
 		return MQ_OK;
 	if (!open || !close || close < open || close[1])
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'portfolio': '%s' is no engine; write NAME or NAME(key=value;...)",
-		               item);
+			       "engine 'portfolio': '%s' is no engine; write NAME or NAME(key=value;...)", item);
 	*open = *close = '\0';
 	*options = open + 1;
 	for (char *p = open + 1; *p; p++)
@@ -163,20 +162,18 @@ static enum mq_status read_options(char *item, const char **options, struct mq_e
 	return MQ_OK;
 }
 
-static enum mq_status open_child(struct portfolio *s, const struct mq_problem *problem,
-                                 const char *dir, char *item, struct mq_err *err)
+static enum mq_status open_child(struct portfolio *s, const struct mq_problem *problem, const char *dir, char *item,
+				 struct mq_err *err)
 {
 	struct child *c = &s->child[s->n];
 	struct mq_err why = MQ_ERR_INIT;
 	char what[64];
 
 	if (s->n == MAX_CHILDREN)
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': more than %d engines",
-		               MAX_CHILDREN);
+		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': more than %d engines", MAX_CHILDREN);
 	MQ_TRY(read_options(item, &c->options, err));
 	if (!strcmp(item, "portfolio"))
-		return mq_fail(err, MQ_EINPUT,
-		               "engine 'portfolio': cannot run itself; name others");
+		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': cannot run itself; name others");
 	MQ_TRY(mq_engine_open(dir, item, problem->arena, &c->engine, err));
 	c->name = c->engine->name;
 	c->owner = s;
@@ -206,8 +203,7 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct portfolio *s = state;
-	char *list = mq_arena_strdup(problem->arena, s->engines ? s->engines : ""), *rest = list,
-	     *item;
+	char *list = mq_arena_strdup(problem->arena, s->engines ? s->engines : ""), *rest = list, *item;
 	const char *dir = NULL;
 
 	s->problem = problem;
@@ -218,9 +214,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 			MQ_TRY(open_child(s, problem, dir, item, err));
 	if (!s->n)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'portfolio': none of the engines '%s' takes this "
-		               "question",
-		               s->engines);
+			       "engine 'portfolio': none of the engines '%s' takes this "
+			       "question",
+			       s->engines);
 	mq_refine_init(&s->refine, problem);
 	mq_map_init(&s->known, problem->arena, 512);
 	return MQ_OK;
@@ -238,7 +234,8 @@ static void end_child(struct child *c, const char *why)
 
 	if (isfinite(c->best_s))
 		snprintf(text, sizeof(text), "best %.9g s", c->best_s);
-	mq_say(c->owner->problem, "portfolio: %s %s after %llu plans, %s", c->name, why, (unsigned long long)c->turns, text);
+	mq_say(c->owner->problem, "portfolio: %s %s after %llu plans, %s", c->name, why, (unsigned long long)c->turns,
+	       text);
 }
 
 static bool start_child(struct child *c)
@@ -324,8 +321,7 @@ static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, st
 	for (uint32_t skips = 0; skips < SKIPS; skips++) {
 		struct mq_err why = MQ_ERR_INIT;
 		struct mq_arena_mark mark = mq_arena_mark(arena);
-		enum mq_status status =
-		        c->engine->propose(c->state, &c->problem, arena, plan, &why);
+		enum mq_status status = c->engine->propose(c->state, &c->problem, arena, plan, &why);
 
 		if (status != MQ_OK) {
 			if (status != MQ_DONE)
@@ -352,7 +348,7 @@ static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, st
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct portfolio *s = state;
 	bool refine = problem->costs->screen != NULL, found = false;
@@ -365,8 +361,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	while (!found) {
 		who = choose(s, refine);
-		if (who == MQ_NONE || (problem->tick && !problem->tick(problem->tick_context, (double)NAN,
-		                                                       "portfolio")))
+		if (who == MQ_NONE ||
+		    (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "portfolio")))
 			return MQ_DONE;
 		if (who == REFINE)
 			found = refine = mq_refine_next(&s->refine, arena, plan);
@@ -391,7 +387,7 @@ static void remember(struct portfolio *s, const struct mq_plan *plan, const stru
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct portfolio *s = state;
 	uint32_t who = s->asked[s->heard++ % RING];
@@ -432,14 +428,14 @@ static void stop(void *state, const struct mq_problem *problem)
 }
 
 MQ_ENGINE(portfolio) = {
-        MQ_ENGINE_HEAD("portfolio"),
-        .summary = "several engines in turn within one budget, and moves on the best of them",
-        .opts = opts,
-        .state_size = sizeof(struct portfolio),
-        .heuristic = true,
-        .proves = true, /* as far as its engines do */
-        .start = start,
-        .propose = propose,
-        .observe = observe,
-        .stop = stop,
+	MQ_ENGINE_HEAD("portfolio"),
+	.summary = "several engines in turn within one budget, and moves on the best of them",
+	.opts = opts,
+	.state_size = sizeof(struct portfolio),
+	.heuristic = true,
+	.proves = true, /* as far as its engines do */
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
 };

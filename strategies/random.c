@@ -14,7 +14,7 @@
 enum { AUTO, SHAPE, PLACEMENT, MAX_POINTS = 1000000 };
 
 struct random {
-	uint32_t space;          /* options */
+	uint32_t space; /* options */
 	double keep;
 	struct shape_space shapes;
 	struct shape_point *point;
@@ -25,8 +25,7 @@ struct random {
 static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct random, space, AUTO, "auto|shape|placement",
 		  "kind of plans; auto = placement for profiled graphs, else shape"),
-	MQ_F64(struct random, keep, 0.9, 0, 1, "placement: chance to stay with the predecessor"),
-	MQ_END
+	MQ_F64(struct random, keep, 0.9, 0, 1, "placement: chance to stay with the predecessor"), MQ_END
 };
 
 static bool collect(void *context, const struct shape_point *p)
@@ -36,8 +35,8 @@ static bool collect(void *context, const struct shape_point *p)
 	const struct mq_problem *problem = s->shapes.problem;
 
 	MQ_PUSH(problem->arena, s->point, s->n, s->room, *p);
-	return s->n < MAX_POINTS && (s->n % 4096 || !problem->tick ||
-				     problem->tick(problem->tick_context, (double)NAN, "listing"));
+	return s->n < MAX_POINTS &&
+	       (s->n % 4096 || !problem->tick || problem->tick(problem->tick_context, (double)NAN, "listing"));
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
@@ -50,8 +49,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		MQ_TRY(mq_space_refuse(problem->q, "random", MQ_LACKS_ALL, err));
 		placements_init(&s->placements, problem);
 		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
-				       problem->q->cluster->name, problem->q->model->name);
+			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'", problem->q->cluster->name,
+				       problem->q->model->name);
 		return MQ_OK;
 	}
 	MQ_TRY(shapes_init(&s->shapes, problem, err));
@@ -62,8 +61,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-static enum mq_status draw_placement(struct random *s, const struct mq_problem *problem,
-				     struct mq_arena *arena, struct mq_plan *plan)
+static enum mq_status draw_placement(struct random *s, const struct mq_problem *problem, struct mq_arena *arena,
+				     struct mq_plan *plan)
 {
 	const struct mq_model *m = problem->q->model;
 	uint32_t *choice = mq_arena_array(arena, s->placements.n_groups, uint32_t);

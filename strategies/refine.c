@@ -25,25 +25,25 @@ struct refine {
 	struct first *list;
 	uint32_t n, room, next, at; /* at: the division that was met last */
 	uint32_t sample;            /* points of a division that are screened */
-	bool given; /* --start is still to be proposed */
+	bool given;                 /* --start is still to be proposed */
 	uint64_t proposed, heard;
 	uint64_t ours; /* bit of each waiting proposal: made by moves */
 };
 
 static const struct mq_opt opts[] = {
-        MQ_U32(struct refine, starts, 12, 1, 1000, "usual plans to start from, without --start"),
-        MQ_END};
+	MQ_U32(struct refine, starts, 12, 1, 1000, "usual plans to start from, without --start"), MQ_END
+};
 
 static bool same_division(const struct shape_point *a, const struct shape_point *b)
 {
-	return a->set == b->set && a->dp == b->dp && a->tp == b->tp && a->pp == b->pp &&
-	       a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->ulysses == b->ulysses && a->balanced == b->balanced;
+	return a->set == b->set && a->dp == b->dp && a->tp == b->tp && a->pp == b->pp && a->cp == b->cp &&
+	       a->ep == b->ep && a->etp == b->etp && a->ulysses == b->ulysses && a->balanced == b->balanced;
 }
 
 /* The entry of a point's division: mostly that of the point before. */
 static struct first *division(struct refine *s, const struct shape_point *p)
 {
-	struct first e = {*p, (double)INFINITY, 0};
+	struct first e = { *p, (double)INFINITY, 0 };
 
 	if (s->n && same_division(&s->list[s->at].point, p))
 		return &s->list[s->at];
@@ -84,8 +84,8 @@ static bool collect(void *context, const struct shape_point *p)
 	if (mq_rng_below(problem->rng, f->points) >= s->sample)
 		return true;
 	if (shapes_plan(&s->space, p, &s->moves.scratch, &plan, &none) == MQ_OK &&
-	    problem->costs->screen(problem->costs->context, &plan, &result) &&
-	    result.verdict == MQ_VERDICT_OK && result.step_time_s < f->time_s)
+	    problem->costs->screen(problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK &&
+	    result.step_time_s < f->time_s)
 		f->point = *p, f->time_s = result.step_time_s;
 	mq_arena_rewind(&s->moves.scratch, mark);
 	return !problem->tick || problem->tick(problem->tick_context, (double)NAN, "screening");
@@ -118,14 +118,14 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->n--;
 	if (!s->n)
 		return mq_fail(err, MQ_ENOPLAN,
-		               "engine 'refine': no usual plan fits the memory of '%s'; give it a plan "
-		               "with --start",
-		               problem->q->cluster->name);
+			       "engine 'refine': no usual plan fits the memory of '%s'; give it a plan "
+			       "with --start",
+			       problem->q->cluster->name);
 	return MQ_OK;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct refine *s = state;
 	uint64_t bit = 1ull << s->proposed % 64;
@@ -146,7 +146,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
+		    const struct mq_result *result)
 {
 	struct refine *s = state;
 
@@ -164,13 +164,13 @@ static void stop(void *state, const struct mq_problem *problem)
 }
 
 MQ_ENGINE(refine) = {
-        MQ_ENGINE_HEAD("refine"),
-        .summary = "moves on the best plans so far: boundaries, shares, micro-batches, devices",
-        .opts = opts,
-        .state_size = sizeof(struct refine),
-        .heuristic = true,
-        .start = start,
-        .propose = propose,
-        .observe = observe,
-        .stop = stop,
+	MQ_ENGINE_HEAD("refine"),
+	.summary = "moves on the best plans so far: boundaries, shares, micro-batches, devices",
+	.opts = opts,
+	.state_size = sizeof(struct refine),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
 };

@@ -22,10 +22,10 @@ struct screened {
 enum { BATCH = 16 };
 
 struct screen {
-	uint32_t limit, block;   /* options */
+	uint32_t limit, block; /* options */
 	bool zero, schedules;
 	struct shape_space space;
-	struct screened *list;   /* [0, proposed) are out, [proposed, known) are ranked, [next, n) are new */
+	struct screened *list; /* [0, proposed) are out, [proposed, known) are ranked, [next, n) are new */
 	uint32_t n, room, proposed, known, next;
 };
 
@@ -33,8 +33,7 @@ static const struct mq_opt opts[] = {
 	MQ_U32(struct screen, limit, 5000, 1, 1e7, "plans screened at most"),
 	MQ_U32(struct screen, block, 500, 1, 1e7, "plans screened before each 16 proposals"),
 	MQ_BOOL(struct screen, zero, 1, "also ZeRO-2 and ZeRO-3"),
-	MQ_BOOL(struct screen, schedules, 1, "also interleaved, zb-h1, zbv and dualpipe-v schedules"),
-	MQ_END
+	MQ_BOOL(struct screen, schedules, 1, "also interleaved, zb-h1, zbv and dualpipe-v schedules"), MQ_END
 };
 
 static bool collect(void *context, const struct shape_point *p)

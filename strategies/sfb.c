@@ -23,8 +23,8 @@ struct sfb {
 	uint32_t degree, round;
 };
 
-static const struct mq_opt opts[] = {
-        MQ_F64(struct sfb, alpha_us, 1, 0, 1e6, "price of duplicating one op, us"), MQ_END};
+static const struct mq_opt opts[] = { MQ_F64(struct sfb, alpha_us, 1, 0, 1e6, "price of duplicating one op, us"),
+				      MQ_END };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -32,18 +32,17 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	if (problem->q->train->infer)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine 'sfb' plans gradient exchange: inference has "
-		               "none; use --mode train");
+			       "engine 'sfb' plans gradient exchange: inference has "
+			       "none; use --mode train");
 	s->devices = mq_devices_usable(problem, problem->arena);
 	s->degree = mq_data_parallel_degree(problem, &s->devices);
 	return MQ_OK;
 }
 
-static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_problem *problem,
-                                       struct mq_arena *arena, struct mq_plan *plan,
-                                       struct mq_err *err)
+static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_plan *plan, struct mq_err *err)
 {
-	struct mq_sfb_group all = {s->degree, s->devices.rank, s->alpha_us};
+	struct mq_sfb_group all = { s->degree, s->devices.rank, s->alpha_us };
 	struct mq_sfb_result result;
 	uint32_t duplicated = MQ_NONE;
 
@@ -58,8 +57,7 @@ static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_prob
 
 			duplicated = mq_plan_add_config(plan, arena, from->n_devices);
 			from = &plan->config[plan->config_of[op]]; /* the list may have moved */
-			memcpy(plan->config[duplicated].device, from->device,
-			       from->n_devices * sizeof(*from->device));
+			memcpy(plan->config[duplicated].device, from->device, from->n_devices * sizeof(*from->device));
 			memcpy(plan->config[duplicated].split, from->split, sizeof(from->split));
 			plan->config[duplicated].sync = MQ_SYNC_DUPLICATE;
 		}
@@ -69,7 +67,7 @@ static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_prob
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct sfb *s = state;
 
@@ -81,8 +79,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return duplicate_by_cut(s, problem, arena, plan, err);
 }
 
-static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-                            struct mq_err *err)
+static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct mq_sfb_cases cases;
 	struct mq_sfb_result result;
@@ -101,15 +98,15 @@ static bool accepts(const char *path)
 }
 
 MQ_ENGINE(sfb) = {
-        MQ_ENGINE_HEAD("sfb"),
-        .summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
-        .paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
-        .opts = opts,
-        .state_size = sizeof(struct sfb),
-        .heuristic = true,
-        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
-        .start = start,
-        .propose = propose,
-        .solve = solve,
-        .accepts = accepts,
+	MQ_ENGINE_HEAD("sfb"),
+	.summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
+	.paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
+	.opts = opts,
+	.state_size = sizeof(struct sfb),
+	.heuristic = true,
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
+	.start = start,
+	.propose = propose,
+	.solve = solve,
+	.accepts = accepts,
 };

@@ -65,7 +65,7 @@ struct tag {
 	struct mq_tag_space space;
 	double base_s, best_s;
 	uint32_t n_proposed, n_observed;
-	uint32_t pending[BATCH];    /* nodes whose score is to come */
+	uint32_t pending[BATCH]; /* nodes whose score is to come */
 	/* the tree */
 	struct node *node;
 	uint32_t n_nodes, node_room;
@@ -279,8 +279,8 @@ static void learn(struct tag *s, const struct mq_problem *p)
 
 		visits_of(s, id, target.data);
 		nn_tape_begin(&t, &s->pass);
-		struct nn_var loss = nn_scale(
-			&t, nn_sum(&t, nn_mul(&t, prior(s, &t, id), nn_constant(&t, target))), -1);
+		struct nn_var loss =
+			nn_scale(&t, nn_sum(&t, nn_mul(&t, prior(s, &t, id), nn_constant(&t, target))), -1);
 		nn_backward(&t, loss);
 		sum += nn_value(&t, loss)->data[0];
 		done++;
@@ -343,8 +343,8 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 }
 
 /* The first proposals are the baselines: all devices with all-reduce, and with model parallelism. */
-static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
+			      struct mq_err *err)
 {
 	struct tag *s = state;
 	uint32_t *action = mq_arena_array(arena, s->space.n, uint32_t), leaf = 0;
@@ -367,8 +367,7 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 	return mq_tag_plan(&plain, action, p, arena, plan, err);
 }
 
-static void observe(void *state, const struct mq_problem *p, const struct mq_plan *plan,
-		    const struct mq_result *result)
+static void observe(void *state, const struct mq_problem *p, const struct mq_plan *plan, const struct mq_result *result)
 {
 	struct tag *s = state;
 	uint32_t i = s->n_observed++;
@@ -402,10 +401,12 @@ static void stop(void *state, const struct mq_problem *p)
 
 	char gain[96] = "no plan that fits was met";
 	if (isfinite(s->best_s) && isfinite(s->base_s))
-		snprintf(gain, sizeof(gain), "baseline %.9g s, best %.9g s: %.3g x", s->base_s, s->best_s, s->base_s / s->best_s);
+		snprintf(gain, sizeof(gain), "baseline %.9g s, best %.9g s: %.3g x", s->base_s, s->best_s,
+			 s->base_s / s->best_s);
 	else if (isfinite(s->best_s))
 		snprintf(gain, sizeof(gain), "best %.9g s, the baseline does not fit", s->best_s);
-	mq_say(p, "tag: %u op groups, %u device groups, %u tree nodes; %s", s->space.n, s->space.n_devices, s->n_nodes, gain);
+	mq_say(p, "tag: %u op groups, %u device groups, %u tree nodes; %s", s->space.n, s->space.n_devices, s->n_nodes,
+	       gain);
 	if (s->save && nn_params_save(&s->net.params, s->save, &err) != MQ_OK)
 		mq_say(p, "tag: weights not saved: %s", err.text);
 	if (s->records && write_records(s, p, &err) != MQ_OK)

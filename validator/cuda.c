@@ -26,10 +26,10 @@ enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, st
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(call, "("), call);
 	if (error == cudaErrorMemoryAllocation)
-		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)",
-		               c->ranks->rank, c->device, name);
-	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->ranks->rank,
-	               name, c->device, c->kit.cudaGetErrorString((cudaError_t)error), error);
+		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)", c->ranks->rank, c->device,
+			       name);
+	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->ranks->rank, name, c->device,
+		       c->kit.cudaGetErrorString((cudaError_t)error), error);
 }
 
 /* ---- before any rank is started -------------------------------------------------------------- */
@@ -46,11 +46,10 @@ static bool name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size
 	return cuda_is_mig(kit, handle);
 }
 
-static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
-                            char text[256], struct mq_err *err)
+static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices, char text[256],
+			    struct mq_err *err)
 {
-	static struct mq_toolkit
-	        kit; /* too large for a stack frame of a checker; filled anew each time */
+	static struct mq_toolkit kit; /* too large for a stack frame of a checker; filled anew each time */
 	char name[96];
 	int count;
 
@@ -63,13 +62,13 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	snprintf(text, 256, "%s%s, %d on this machine", name, mig ? " (an instance, MIG)" : "", count);
 	if (session->n_own > (uint32_t)count && !session->options->share_gpu)
 		return mq_fail(err, MQ_ENODEV,
-		               "the schedule needs %u GPUs, this machine has %d: start the "
-		               "ranks on several machines, or use --share-gpu (correctness only)",
-		               session->n_own, count);
+			       "the schedule needs %u GPUs, this machine has %d: start the "
+			       "ranks on several machines, or use --share-gpu (correctness only)",
+			       session->n_own, count);
 	if (session->n_own > 1 && mig)
 		return mq_fail(err, MQ_ENODEV,
-		               "GPU 0 is in MIG mode: a process sees one instance of it, and NCCL does not run between "
-		               "instances; replay plans of one device, or turn MIG off (nvidia-smi -mig 0)");
+			       "GPU 0 is in MIG mode: a process sees one instance of it, and NCCL does not run between "
+			       "instances; replay plans of one device, or turn MIG off (nvidia-smi -mig 0)");
 	if (session->n_own > 1)
 		MQ_TRY(cuda_open_nccl(&kit, err));
 	return cuda_kernels_ask(&kit, session, err);
@@ -88,8 +87,8 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	/* srun --gpus-per-task=1 and the like show each rank its own GPU alone. */
 	bool apart = count == 1 && getenv("CUDA_VISIBLE_DEVICES") && getenv("SLURM_STEP_ID");
 	if (o->local >= (uint32_t)count && !o->share_gpu && !apart)
-		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d",
-		               o->rank, o->local, count);
+		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d", o->rank, o->local,
+			       count);
 	c->device = (int)(o->local % (uint32_t)count);
 	if (o->share_gpu) {
 		snprintf(id, sizeof(id), "maquette-rank-%u", o->rank);
@@ -107,9 +106,9 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is
 	 * which. */
 	bool by_bus = c->kit.nvmlDeviceGetHandleByPciBusId_v2 &&
-	              c->kit.cudaDeviceGetPCIBusId(id, sizeof(id), c->device) == cudaSuccess;
-	if (by_bus ? c->kit.nvmlDeviceGetHandleByPciBusId_v2(id, &c->nvml)
-	           : c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml))
+		      c->kit.cudaDeviceGetPCIBusId(id, sizeof(id), c->device) == cudaSuccess;
+	if (by_bus ? c->kit.nvmlDeviceGetHandleByPciBusId_v2(id, &c->nvml) :
+		     c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml))
 		c->nvml = NULL;
 	return MQ_OK;
 }
@@ -124,8 +123,7 @@ static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *
 	mq_rng_seed(&rng, seed);
 	for (uint32_t i = 0; i < RANDOM_WORDS; i++) {
 		uint64_t r = mq_rng_next(&rng);
-		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff),
-		         low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
+		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff), low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
 
 		low &= 0xbfbfu; /* bytes that are numbers in fp8 too, whichever of its types */
 		high &= 0xffbfu;
@@ -136,8 +134,7 @@ static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *
 	for (size_t at = 0; at < c->pool.size; at += RANDOM_WORDS * sizeof(uint32_t)) {
 		size_t left = c->pool.size - at, part = RANDOM_WORDS * sizeof(uint32_t);
 
-		CUDA_TRY(c, cudaMemcpy(c->pool.in + at, word, left < part ? left : part,
-		                       cudaMemcpyHostToDevice));
+		CUDA_TRY(c, cudaMemcpy(c->pool.in + at, word, left < part ? left : part, cudaMemcpyHostToDevice));
 	}
 	CUDA_TRY(c, cudaMemset(c->pool.out, 0, c->pool.size));
 	return MQ_OK;
@@ -177,13 +174,12 @@ static enum mq_status make_streams(struct cuda *c, struct mq_err *err)
 	}
 	MQ_TRY(cuda_open_blas(&c->kit, err));
 	int bad = (int)c->kit.cublasCreate_v2(&c->blas);
-	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: cuBLAS cannot start on GPU %d (status %d)",
-	                     c->ranks->rank, c->device, bad)
-	           : MQ_OK;
+	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: cuBLAS cannot start on GPU %d (status %d)", c->ranks->rank,
+			     c->device, bad) :
+		     MQ_OK;
 }
 
-static enum mq_status open_cuda(void *state, const struct mq_replay_session *session,
-                                struct mq_err *err)
+static enum mq_status open_cuda(void *state, const struct mq_replay_session *session, struct mq_err *err)
 {
 	struct cuda *c = state;
 
@@ -219,8 +215,8 @@ static bool throttled(const struct cuda *c)
 	return (reasons & ~usual) != 0;
 }
 
-static enum mq_status run(void *state, uint32_t index, double start_s,
-                          struct mq_replay_sample *sample, struct mq_err *err)
+static enum mq_status run(void *state, uint32_t index, double start_s, struct mq_replay_sample *sample,
+			  struct mq_err *err)
 {
 	struct cuda *c = state;
 
@@ -280,8 +276,10 @@ static void close_cuda(void *state, bool failed)
 /* Variables that change how the libraries run. */
 static bool is_setting(const char *variable)
 {
-	static const char *const prefixes[] = {"NCCL_", "CUDA_", "CUBLAS_", "NVIDIA_", "UCX_", "FI_", "OMP_", "SLURM_JOB_",
-	                                       "SLURM_STEP_", "OMPI_COMM_", "TORCHELASTIC_", "LD_LIBRARY_PATH=", NULL};
+	static const char *const prefixes[] = {
+		"NCCL_",       "CUDA_",      "CUBLAS_",       "NVIDIA_",          "UCX_", "FI_", "OMP_", "SLURM_JOB_",
+		"SLURM_STEP_", "OMPI_COMM_", "TORCHELASTIC_", "LD_LIBRARY_PATH=", NULL
+	};
 
 	for (const char *const *p = prefixes; *p; p++)
 		if (!strncmp(variable, *p, strlen(*p)))
@@ -317,19 +315,19 @@ static void describe(void *state, char *text, size_t size)
 	if (c->own_module)
 		c->kit.nvrtcVersion(&rtc_major, &rtc_minor);
 	int n = snprintf(text, size,
-	                 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
-	                 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
-	                 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
-	                 name, c->ranks->size, runtime, driver, blas, nccl, buffers_B, total, sms,
-	                 10 * major + minor, MHz, celsius, mW / 1e3);
+			 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
+			 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
+			 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
+			 name, c->ranks->size, runtime, driver, blas, nccl, buffers_B, total, sms, 10 * major + minor,
+			 MHz, celsius, mW / 1e3);
 	if (n > 0 && (size_t)n < size)
 		n += snprintf(text + n, size - (size_t)n, "cublaslt=%zu\ncudnn=%zu\nnvrtc=%d.%d\n",
-		              c->lt_handle ? c->kit.cublasLtGetVersion() : 0, c->dnn ? c->kit.cudnnGetVersion() : 0, rtc_major,
-		              rtc_minor);
+			      c->lt_handle ? c->kit.cublasLtGetVersion() : 0, c->dnn ? c->kit.cudnnGetVersion() : 0,
+			      rtc_major, rtc_minor);
 	cpu_set_t cpus;
 	if (n > 0 && (size_t)n < size && !sched_getaffinity(0, sizeof(cpus), &cpus))
 		n += snprintf(text + n, size - (size_t)n, "mig=%d\ncpus=%d\n", cuda_is_mig(&c->kit, c->nvml),
-		              CPU_COUNT(&cpus));
+			      CPU_COUNT(&cpus));
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
 		if (is_setting(*e))
@@ -371,20 +369,20 @@ static void free_block(void *state, void *block, size_t bytes)
 }
 
 MQ_REPLAY_EXECUTOR(cuda) = {
-        MQ_REPLAY_HEAD("cuda"),
-        .summary = "GPUs: cuBLAS and cuDNN compute, NCCL communicates",
-        .launcher = MQ_LAUNCH_SPAWN,
-        .state_size = sizeof(struct cuda),
-        .check = check,
-        .open = open_cuda,
-        .run = run,
-        .close = close_cuda,
-        .describe = describe,
-        .memory = memory,
-        .in_use = in_use,
-        .allocate = allocate,
-        .release = free_block,
-        .topology = cuda_topology,
-        .found = cuda_found,
-        .imitates = cuda_imitates,
+	MQ_REPLAY_HEAD("cuda"),
+	.summary = "GPUs: cuBLAS and cuDNN compute, NCCL communicates",
+	.launcher = MQ_LAUNCH_SPAWN,
+	.state_size = sizeof(struct cuda),
+	.check = check,
+	.open = open_cuda,
+	.run = run,
+	.close = close_cuda,
+	.describe = describe,
+	.memory = memory,
+	.in_use = in_use,
+	.allocate = allocate,
+	.release = free_block,
+	.topology = cuda_topology,
+	.found = cuda_found,
+	.imitates = cuda_imitates,
 };

@@ -28,21 +28,20 @@ enum { MQ_REPLAY_ABI = 6 };
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
 	MQ_LAUNCH_MPIRUN, /* mpirun -n N maquette-replay ... */
-	MQ_LAUNCH_SPAWN /* N children of maquette-replay, told who they are by environment variables
+	MQ_LAUNCH_SPAWN   /* N children of maquette-replay, told who they are by environment variables
 	                 */
 };
 
 struct mq_replay_options {
-	uint32_t rank, size; /* this process among the ranks; size 0 before they are started */
-	uint32_t local;      /* index of this rank among those of its executor on its machine */
-	uint32_t cores;      /* cores per device; 0 = the machine's cores divided by its ranks */
-	bool oversubscribe;  /* allow more ranks than cores (host) */
-	bool hold;           /* cuda: a call begins when it is enqueued whole: its time is without its launch */
-	bool share_gpu;      /* allow several ranks on one GPU: correctness only, never timings */
-	double deadline_s;   /* longest wait for anything */
-	double memory_B;     /* reserve and touch this much per device; 0 = none */
-	const char
-	        *cpu_types; /* comma list of device types that are CPUs ("" = none): mixed plans */
+	uint32_t rank, size;    /* this process among the ranks; size 0 before they are started */
+	uint32_t local;         /* index of this rank among those of its executor on its machine */
+	uint32_t cores;         /* cores per device; 0 = the machine's cores divided by its ranks */
+	bool oversubscribe;     /* allow more ranks than cores (host) */
+	bool hold;              /* cuda: a call begins when it is enqueued whole: its time is without its launch */
+	bool share_gpu;         /* allow several ranks on one GPU: correctness only, never timings */
+	double deadline_s;      /* longest wait for anything */
+	double memory_B;        /* reserve and touch this much per device; 0 = none */
+	const char *cpu_types;  /* comma list of device types that are CPUs ("" = none): mixed plans */
 	const char *rendezvous; /* spawned ranks: "file:PATH" or "tcp:HOST:PORT" where they meet */
 	uint64_t seed;
 };
@@ -56,8 +55,7 @@ struct mq_ranks {
 	/* Rank 0's bytes to all. */
 	enum mq_status (*broadcast)(void *state, void *data, size_t size, struct mq_err *err);
 	/* bytes[i] of rank i, one after another, on rank 0. */
-	enum mq_status (*gather)(void *state, const void *mine, void *all, const uint32_t *bytes,
-	                         struct mq_err *err);
+	enum mq_status (*gather)(void *state, const void *mine, void *all, const uint32_t *bytes, struct mq_err *err);
 	/* MQ_ETIME: names a rank that has died. Cheap; to be asked while waiting. */
 	enum mq_status (*alive)(void *state, struct mq_err *err);
 };
@@ -74,21 +72,21 @@ struct mq_replay_session {
 	uint32_t n_devices;                            /* ranks needed */
 	uint32_t n_own;                                /* of them, those of the executor at hand */
 	const struct mq_replay_executor *const *owner; /* [n_devices] who runs which rank */
-	const struct mq_ranks *ranks; /* NULL where the executor's own launcher joined the ranks */
-	struct mq_wire *wire;         /* NULL where the executor's own means reach all ranks */
-	struct mq_arena *arena;       /* lifetime: the process */
+	const struct mq_ranks *ranks;                  /* NULL where the executor's own launcher joined the ranks */
+	struct mq_wire *wire;                          /* NULL where the executor's own means reach all ranks */
+	struct mq_arena *arena;                        /* lifetime: the process */
 };
 
 /* One repetition. Complete on rank 0 only; elsewhere the arrays hold the rank's own tasks. Times
  * are seconds from the common start of the step. */
 struct mq_replay_sample {
 	double *start_s, *finish_s; /* [n_tasks] start: posted or begun; finish: complete */
-	double *switches;   /* [n_tasks] involuntary context switches of the rank meanwhile */
-	double *lost_s;     /* [n_tasks] time the rank was not on its core meanwhile; 0 for a GPU */
-	double late_s;      /* out: how long after the start this rank began; 0 = in time */
-	double step_time_s; /* last finish over all ranks */
-	double steal_s;     /* time the hypervisor took from this machine meanwhile */
-	bool throttled;     /* the device reported a clock throttle meanwhile */
+	double *switches;           /* [n_tasks] involuntary context switches of the rank meanwhile */
+	double *lost_s;             /* [n_tasks] time the rank was not on its core meanwhile; 0 for a GPU */
+	double late_s;              /* out: how long after the start this rank began; 0 = in time */
+	double step_time_s;         /* last finish over all ranks */
+	double steal_s;             /* time the hypervisor took from this machine meanwhile */
+	bool throttled;             /* the device reported a clock throttle meanwhile */
 };
 
 struct mq_replay_executor {
@@ -99,18 +97,17 @@ struct mq_replay_executor {
 	/* Required: are there devices and libraries for the session? Cheap, leaves nothing behind.
 	 * `devices` (may be NULL) receives how many there are on this machine, `text` a line on
 	 * them. */
-	enum mq_status (*check)(const struct mq_replay_session *session, uint32_t *devices,
-	                        char text[256], struct mq_err *err);
+	enum mq_status (*check)(const struct mq_replay_session *session, uint32_t *devices, char text[256],
+				struct mq_err *err);
 	/* Required: join the other ranks, make buffers and communicators. */
-	enum mq_status (*open)(void *state, const struct mq_replay_session *session,
-	                       struct mq_err *err);
+	enum mq_status (*open)(void *state, const struct mq_replay_session *session, struct mq_err *err);
 	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after
 	 * open. */
 	const struct mq_ranks *(*ranks)(void *state);
 	/* Required: run schedule `index` once from `start_s` of the common clock (shortly to come);
 	 * fills this rank's own tasks, and `throttled`. Called by every rank in the same order. */
-	enum mq_status (*run)(void *state, uint32_t index, double start_s,
-	                      struct mq_replay_sample *sample, struct mq_err *err);
+	enum mq_status (*run)(void *state, uint32_t index, double start_s, struct mq_replay_sample *sample,
+			      struct mq_err *err);
 	/* Required: release everything; after an error it must not wait for other ranks. */
 	void (*close)(void *state, bool failed);
 	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record.
@@ -136,16 +133,13 @@ struct mq_replay_executor {
  * most that `kernel_need` says of a kernel, or a message (with `copies`, also a copy) with 64 KiB
  * to spare. */
 MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
-                             size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies,
-                             size_t least);
+			     size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies, size_t least);
 
 /* For executors: do these ranks all belong to the executor of `rank`, so that its own means of
  * communication reach them? */
-MQ_API bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n,
-                          const uint32_t *ranks);
+MQ_API bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n, const uint32_t *ranks);
 
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
-#define MQ_REPLAY_HEAD(text)                                                                       \
-	.abi = MQ_REPLAY_ABI, .size = sizeof(struct mq_replay_executor), .name = text
+#define MQ_REPLAY_HEAD(text)   .abi = MQ_REPLAY_ABI, .size = sizeof(struct mq_replay_executor), .name = text
 
 #endif

@@ -47,8 +47,8 @@ static uint32_t own_cores(const struct mq_replay_session *session)
 	return cores > others ? cores - others : session->options->oversubscribe ? 1 : 0;
 }
 
-static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
-                            char text[256], struct mq_err *err)
+static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices, char text[256],
+			    struct mq_err *err)
 {
 	const struct mq_replay_options *o = session->options;
 	uint32_t cores = usable_cores(), per = o->cores ? o->cores : 1;
@@ -57,22 +57,19 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	if (devices)
 		*devices = here;
 	snprintf(text, 256, "%u CPU cores on this machine, %u per device", cores,
-	         o->cores ? o->cores
-	                  : (session->n_own && here >= session->n_own
-	                             ? own_cores(session) / session->n_own
-	                             : 1));
+		 o->cores ? o->cores :
+			    (session->n_own && here >= session->n_own ? own_cores(session) / session->n_own : 1));
 	if (!o->oversubscribe && session->n_own > here && others)
 		return mq_fail(err, MQ_ENODEV,
-		               "%u CPU devices of %u cores are needed beside %u other ranks, which "
-		               "take a core each; this machine has %u cores: use fewer devices, or "
-		               "--oversubscribe",
-		               session->n_own, per, others, cores);
+			       "%u CPU devices of %u cores are needed beside %u other ranks, which "
+			       "take a core each; this machine has %u cores: use fewer devices, or "
+			       "--oversubscribe",
+			       session->n_own, per, others, cores);
 	if (!o->oversubscribe && session->n_own > here)
-		return mq_fail(
-		        err, MQ_ENODEV,
-		        "%u devices of %u cores are needed, this machine has %u "
-		        "cores: use fewer devices, other machines (mpirun), or --oversubscribe",
-		        session->n_own, per, cores);
+		return mq_fail(err, MQ_ENODEV,
+			       "%u devices of %u cores are needed, this machine has %u "
+			       "cores: use fewer devices, other machines (mpirun), or --oversubscribe",
+			       session->n_own, per, cores);
 	return MQ_OK;
 }
 
@@ -90,14 +87,12 @@ static enum mq_status bind_to(struct host *h, uint32_t local, struct mq_err *err
 		if (CPU_ISSET(c, &all) && seen++ / h->cores == local % places)
 			CPU_SET(c, &mine);
 	if (sched_setaffinity(0, sizeof(mine), &mine))
-		return mq_fail(err, MQ_ENODEV, "cannot pin rank %u: %s", h->rank.ranks->rank,
-		               strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "cannot pin rank %u: %s", h->rank.ranks->rank, strerror(errno));
 	return MQ_OK;
 }
 
 /* Cores that whoever started the ranks gave to each are kept. */
-static enum mq_status pin(struct host *h, const struct mq_replay_session *session,
-                          struct mq_err *err)
+static enum mq_status pin(struct host *h, const struct mq_replay_session *session, struct mq_err *err)
 {
 	const struct mq_replay_options *o = session->options;
 	uint32_t local, locals, have = own_cores(session);
@@ -110,9 +105,9 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 	h->rank.yield = !apart && locals * h->cores > have;
 	if (h->rank.yield && !o->oversubscribe)
 		return mq_fail(err, MQ_ENODEV,
-		               "%u ranks of %u cores on a machine with %u cores: use "
-		               "fewer, or --oversubscribe",
-		               locals, h->cores, have);
+			       "%u ranks of %u cores on a machine with %u cores: use "
+			       "fewer, or --oversubscribe",
+			       locals, h->cores, have);
 	if (!apart)
 		MQ_TRY(bind_to(h, local, err));
 	openblas_set_num_threads((int)h->cores);
@@ -120,8 +115,7 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 }
 
 /* host/mpi.so beside this library. */
-static enum mq_status open_mpi(const struct host_talk **talk, struct mq_arena *arena,
-                               struct mq_err *err)
+static enum mq_status open_mpi(const struct host_talk **talk, struct mq_arena *arena, struct mq_err *err)
 {
 	Dl_info self;
 
@@ -131,10 +125,9 @@ static enum mq_status open_mpi(const struct host_talk **talk, struct mq_arena *a
 	const char *path = mq_arena_printf(arena, "%.*s/host/mpi.so", n, self.dli_fname);
 	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	*talk = library ? dlsym(library, "host_talk_mpi") : NULL;
-	return *talk ? MQ_OK
-	             : mq_fail(err, MQ_ENODEV,
-	                       "no MPI (%s): install Open MPI, or use --local N, which needs none",
-	                       dlerror());
+	return *talk ? MQ_OK :
+		       mq_fail(err, MQ_ENODEV, "no MPI (%s): install Open MPI, or use --local N, which needs none",
+			       dlerror());
 }
 
 static enum mq_status reserve(struct host *h, double bytes, struct mq_err *err)
@@ -142,30 +135,25 @@ static enum mq_status reserve(struct host *h, double bytes, struct mq_err *err)
 	if (bytes <= 0)
 		return MQ_OK;
 	h->reserved_B = (size_t)bytes;
-	h->reserved = mmap(NULL, h->reserved_B, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-	                   -1, 0);
+	h->reserved = mmap(NULL, h->reserved_B, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (h->reserved == MAP_FAILED) {
 		h->reserved = NULL;
-		return mq_fail(err, MQ_ENODEV,
-		               "rank %u: out of memory: %.0f B cannot be reserved (%s)",
-		               h->rank.ranks->rank, bytes, strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory: %.0f B cannot be reserved (%s)",
+			       h->rank.ranks->rank, bytes, strerror(errno));
 	}
 	memset(h->reserved, 1, h->reserved_B);
 	return MQ_OK;
 }
 
-static enum mq_status make_room(struct host *h, const struct mq_replay_session *session,
-                                struct mq_err *err)
+static enum mq_status make_room(struct host *h, const struct mq_replay_session *session, struct mq_err *err)
 {
 	h->script = mq_arena_array(session->arena, session->n_schedules, struct host_script);
 	MQ_TRY(reserve(h, session->options->memory_B, err));
-	return host_pool_init(&h->rank.pool,
-	                      mq_replay_room(session, host_kernel_need, true, POOL_MIN_B),
-	                      session->options->seed + h->rank.ranks->rank, err);
+	return host_pool_init(&h->rank.pool, mq_replay_room(session, host_kernel_need, true, POOL_MIN_B),
+			      session->options->seed + h->rank.ranks->rank, err);
 }
 
-static enum mq_status open_host(void *state, const struct mq_replay_session *session,
-                                struct mq_err *err)
+static enum mq_status open_host(void *state, const struct mq_replay_session *session, struct mq_err *err)
 {
 	struct host *h = state;
 	struct host_rank *r = &h->rank;
@@ -192,8 +180,8 @@ static const struct mq_ranks *ranks(void *state)
 	return ((struct host *)state)->rank.ranks;
 }
 
-static enum mq_status run(void *state, uint32_t index, double start_s,
-                          struct mq_replay_sample *sample, struct mq_err *err)
+static enum mq_status run(void *state, uint32_t index, double start_s, struct mq_replay_sample *sample,
+			  struct mq_err *err)
 {
 	struct host *h = state;
 
@@ -227,12 +215,12 @@ static void describe(void *state, char *text, size_t size)
 	h->rank.talk->describe(talk, sizeof(talk));
 	double buffers_B = 2 * (double)h->rank.pool.size + (double)h->reserved_B;
 	snprintf(text, size,
-	         "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nmemory_total_B=%.0f\n"
-	         "blas=%s\n"
-	         "blas_core=%s\n%s",
-	         cpu, h->cores, h->rank.ranks->size, buffers_B,
-	         (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
-	         openblas_get_config(), openblas_get_corename(), talk);
+		 "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nmemory_total_B=%.0f\n"
+		 "blas=%s\n"
+		 "blas_core=%s\n%s",
+		 cpu, h->cores, h->rank.ranks->size, buffers_B,
+		 (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), openblas_get_config(),
+		 openblas_get_corename(), talk);
 }
 
 static double memory(void *state)
@@ -280,18 +268,18 @@ static void free_block(void *state, void *block, size_t bytes)
 }
 
 MQ_REPLAY_EXECUTOR(host) = {
-        MQ_REPLAY_HEAD("host"),
-        .summary = "CPU cores: OpenBLAS computes, Open MPI communicates",
-        .launcher = MQ_LAUNCH_MPIRUN,
-        .state_size = sizeof(struct host),
-        .check = check,
-        .open = open_host,
-        .ranks = ranks,
-        .run = run,
-        .close = close_host,
-        .describe = describe,
-        .memory = memory,
-        .in_use = in_use,
-        .allocate = allocate,
-        .release = free_block,
+	MQ_REPLAY_HEAD("host"),
+	.summary = "CPU cores: OpenBLAS computes, Open MPI communicates",
+	.launcher = MQ_LAUNCH_MPIRUN,
+	.state_size = sizeof(struct host),
+	.check = check,
+	.open = open_host,
+	.ranks = ranks,
+	.run = run,
+	.close = close_host,
+	.describe = describe,
+	.memory = memory,
+	.in_use = in_use,
+	.allocate = allocate,
+	.release = free_block,
 };

@@ -35,8 +35,7 @@ MQ_API void mq_wire_post(struct mq_wire *wire, struct mq_transfer *transfer);
 MQ_API void mq_wire_progress(struct mq_wire *wire);
 /* The next part of the ring that the transfer may fill or read, `ahead` bytes after those advanced
  * over; *bytes = 0 (and NULL) where there is none now. */
-MQ_API void *mq_wire_span(struct mq_wire *wire, const struct mq_transfer *transfer, size_t ahead,
-                          size_t *bytes);
+MQ_API void *mq_wire_span(struct mq_wire *wire, const struct mq_transfer *transfer, size_t ahead, size_t *bytes);
 MQ_API void mq_wire_advance(struct mq_wire *wire, struct mq_transfer *transfer, size_t bytes);
 /* Moves what can be moved between host memory and the ring, with progress before. */
 MQ_API void mq_wire_move(struct mq_wire *wire, struct mq_transfer *transfer, void *data);
@@ -46,8 +45,8 @@ MQ_API void *mq_wire_memory(struct mq_wire *wire, uint32_t peer, bool to, size_t
 /* For executors, while they open: bytes of an executor's first rank to its others, under the
  * deadline. Where there is no wire all ranks are the executor's and the session's own broadcast
  * serves. */
-MQ_API enum mq_status mq_wire_share(const struct mq_replay_session *session, void *data,
-                                    size_t size, struct mq_err *err);
+MQ_API enum mq_status mq_wire_share(const struct mq_replay_session *session, void *data, size_t size,
+				    struct mq_err *err);
 
 /* A collective on host memory, by a ring of transfers. `bytes` as mq_task.bytes counts; `in` and
  * `out` hold n equal parts of mq_wire_coll_part_B each. Only fp32 and fp64 are added. */

@@ -52,46 +52,45 @@ enum {
 };
 
 static const struct argp_option options[] = {
-        {"executor", OPT_EXECUTOR, "NAME", 0, "host (CPU cores) or cuda (GPUs); default host", 0},
-        {"output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it",
-         0},
-        {"from", OPT_FROM, "SAMPLES", 0,
-         "fit samples measured before or elsewhere: a folder, a "
-         "nccl-tests log, or a trace, one per rank: of PyTorch's profiler (.json, .json.gz), Nsight Systems "
-         "(.sqlite, .sqlite@GPU) or Chakra (.et); repeatable",
-         0},
-        {"samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)",
-         0},
-        {"schedule-only", OPT_ONLY, NULL, 0,
-         "write the probes and the command lines that measure "
-         "them on another node",
-         0},
-        {"devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0},
-        {"cpus", OPT_CPUS, "N", 0,
-         "cuda: N CPU devices beside the GPUs, and what passes between the two (default: none)", 0},
-        {"cpu-type", OPT_CPU_TYPE, "NAME", 0,
-         "with --cpus: name of their device type (default: from the hardware)", 0},
-        {"cores", OPT_CORES, "N", 0,
-         "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)", 0},
-        {"type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0},
-        {"link-class", OPT_LINK, "NAME", 0,
-         "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: "
-         "nvlink-smNN or pcie-smNN); of logs of one node and of several: WITHIN,BETWEEN",
-         0},
-        {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0},
-        {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0},
-        {"draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0},
-        {"seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0},
-        {"platform-output", OPT_PLATFORM, "FILE.xml", 0,
-         "platform file of this node (with --from: write it, the "
-         "samples are of this node)",
-         0},
-        {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0},
-        {"share-gpu", OPT_SHARE, NULL, 0,
-         "cuda: several ranks on one GPU; gives a loopback platform "
-         "only",
-         0},
-        {0}};
+	{ "executor", OPT_EXECUTOR, "NAME", 0, "host (CPU cores) or cuda (GPUs); default host", 0 },
+	{ "output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it", 0 },
+	{ "from", OPT_FROM, "SAMPLES", 0,
+	  "fit samples measured before or elsewhere: a folder, a "
+	  "nccl-tests log, or a trace, one per rank: of PyTorch's profiler (.json, .json.gz), Nsight Systems "
+	  "(.sqlite, .sqlite@GPU) or Chakra (.et); repeatable",
+	  0 },
+	{ "samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)", 0 },
+	{ "schedule-only", OPT_ONLY, NULL, 0,
+	  "write the probes and the command lines that measure "
+	  "them on another node",
+	  0 },
+	{ "devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0 },
+	{ "cpus", OPT_CPUS, "N", 0,
+	  "cuda: N CPU devices beside the GPUs, and what passes between the two (default: none)", 0 },
+	{ "cpu-type", OPT_CPU_TYPE, "NAME", 0, "with --cpus: name of their device type (default: from the hardware)",
+	  0 },
+	{ "cores", OPT_CORES, "N", 0, "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)",
+	  0 },
+	{ "type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0 },
+	{ "link-class", OPT_LINK, "NAME", 0,
+	  "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: "
+	  "nvlink-smNN or pcie-smNN); of logs of one node and of several: WITHIN,BETWEEN",
+	  0 },
+	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0 },
+	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0 },
+	{ "draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0 },
+	{ "seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0 },
+	{ "platform-output", OPT_PLATFORM, "FILE.xml", 0,
+	  "platform file of this node (with --from: write it, the "
+	  "samples are of this node)",
+	  0 },
+	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
+	{ "share-gpu", OPT_SHARE, NULL, 0,
+	  "cuda: several ranks on one GPU; gives a loopback platform "
+	  "only",
+	  0 },
+	{ 0 }
+};
 
 static error_t parse_text(int key, char *arg, struct calibrate *c)
 {
@@ -189,31 +188,30 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 	if (!c->devices)
 		c->devices = have;
 	if (c->devices > have && !c->share_gpu)
-		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)",
-		               (uint32_t)c->devices, (uint32_t)have, text);
+		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)", (uint32_t)c->devices,
+			       (uint32_t)have, text);
 	if (!c->type)
-		c->type = is_gpu(c) ? gpu_type(text, c->arena)
-		                    : mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu,
-		                                      (uint32_t)(c->cores ? c->cores : 1));
+		c->type = is_gpu(c) ? gpu_type(text, c->arena) :
+				      mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu,
+						      (uint32_t)(c->cores ? c->cores : 1));
 	if (c->share_gpu)
 		c->link_class = "loopback";
 	return MQ_OK;
 }
 
-static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n,
-                                   struct mq_err *err)
+static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n, struct mq_err *err)
 {
 	const char **device = mq_arena_array(c->arena, c->devices, const char *);
 	const char **type = mq_arena_array(c->arena, c->devices, const char *);
-	struct mq_probe_request r = {.n_devices = (uint32_t)c->devices,
-	                             .device_name = device,
-	                             .device_type = type,
-	                             .n_dtypes = 2,
-	                             .dtype = {MQ_FP32, MQ_FP64},
-	                             .speed_flops = 8e10 * (double)(c->cores ? c->cores : 1),
-	                             .largest_B = 32 << 20,
-	                             .fused_attention = true,
-	                             .seed = c->seed};
+	struct mq_probe_request r = { .n_devices = (uint32_t)c->devices,
+				      .device_name = device,
+				      .device_type = type,
+				      .n_dtypes = 2,
+				      .dtype = { MQ_FP32, MQ_FP64 },
+				      .speed_flops = 8e10 * (double)(c->cores ? c->cores : 1),
+				      .largest_B = 32 << 20,
+				      .fused_attention = true,
+				      .seed = c->seed };
 
 	if (is_gpu(c)) {
 		r.n_dtypes = 4;
@@ -225,8 +223,7 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		r.largest_B = 1 << 30;
 	}
 	for (uint64_t i = 0; i < c->devices; i++) {
-		device[i] =
-		        mq_arena_printf(c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
+		device[i] = mq_arena_printf(c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
 		type[i] = c->type;
 	}
 	*n = 0;
@@ -236,33 +233,32 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		if (!s || (is_gpu(c) && !strcmp(mq_probe_name[p], "attention")))
 			continue;
 		MQ_TRY(mq_schedule_check(s, NULL, err));
-		MQ_TRY(mq_schedule_save(
-		        s, mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
-		        err));
+		MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
+					err));
 		name[(*n)++] = mq_probe_name[p];
 	}
 	return MQ_OK;
 }
 
-static enum mq_status run_probes(struct calibrate *c, const char *cpu_types,
-                                 const char *const *name, uint32_t n, struct mq_err *err)
+static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, const char *const *name, uint32_t n,
+				 struct mq_err *err)
 {
-	struct mq_replay_call call = {.executor = c->executor,
-	                              .dir = c->samples,
-	                              .launches = (uint32_t)c->launches,
-	                              .warmup = 2,
-	                              .reps = (uint32_t)c->reps,
-	                              .cores = (uint32_t)c->cores,
-	                              .first_launch = 1,
-	                              .seed = c->seed,
-	                              .deadline_s = c->deadline_s,
-	                              .cpu_types = cpu_types,
-	                              .share_gpu = c->share_gpu,
-	                              .hold = is_gpu(c),
-	                              /* Beside GPUs, CPUs do without MPI. */
-	                              .local = c->beside ? (uint32_t)c->devices : 0,
-	                              .n_names = n,
-	                              .name = name};
+	struct mq_replay_call call = { .executor = c->executor,
+				       .dir = c->samples,
+				       .launches = (uint32_t)c->launches,
+				       .warmup = 2,
+				       .reps = (uint32_t)c->reps,
+				       .cores = (uint32_t)c->cores,
+				       .first_launch = 1,
+				       .seed = c->seed,
+				       .deadline_s = c->deadline_s,
+				       .cpu_types = cpu_types,
+				       .share_gpu = c->share_gpu,
+				       .hold = is_gpu(c),
+				       /* Beside GPUs, CPUs do without MPI. */
+				       .local = c->beside ? (uint32_t)c->devices : 0,
+				       .n_names = n,
+				       .name = name };
 
 	if (!c->schedule_only)
 		return mq_replay_measure(&call, err);
@@ -307,23 +303,20 @@ static enum mq_status name_cpus(struct calibrate *c, struct mq_err *err)
 		c->cores = n > c->devices + c->cpus ? (n - c->devices) / c->cpus : 1;
 	}
 	if (!c->cpu_type)
-		c->cpu_type =
-		        mq_arena_printf(c->arena, "CPU-%s-%uc",
-		                        c->node.cpu[0] ? c->node.cpu : "node", (uint32_t)c->cores);
+		c->cpu_type = mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu[0] ? c->node.cpu : "node",
+					      (uint32_t)c->cores);
 	return MQ_OK;
 }
 
 /* Messages and collectives between one GPU and one CPU. */
 static enum mq_status measure_between(const struct calibrate *c, struct mq_err *err)
 {
-	static const char *const device[] = {"gpu0", "cpu0"}, *const name[] = {"comm"};
-	const char *type[] = {c->type, c->cpu_type};
+	static const char *const device[] = { "gpu0", "cpu0" }, *const name[] = { "comm" };
+	const char *type[] = { c->type, c->cpu_type };
 	struct calibrate between = *c;
-	struct mq_probe_request r = {.n_devices = 2,
-	                             .device_name = device,
-	                             .device_type = type,
-	                             .largest_B = 64 << 20,
-	                             .seed = c->seed};
+	struct mq_probe_request r = {
+		.n_devices = 2, .device_name = device, .device_type = type, .largest_B = 64 << 20, .seed = c->seed
+	};
 	uint32_t comm = 0;
 
 	while (strcmp(mq_probe_name[comm], "comm"))
@@ -332,8 +325,7 @@ static enum mq_status measure_between(const struct calibrate *c, struct mq_err *
 	MQ_TRY(mq_make_dir(between.samples, err));
 	struct mq_schedule *s = mq_probe_build(&r, comm, c->arena);
 	MQ_TRY(mq_schedule_check(s, NULL, err));
-	MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/comm.jsonl", between.samples),
-	                        err));
+	MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/comm.jsonl", between.samples), err));
 	return run_probes(&between, c->cpu_type, name, 1, err);
 }
 
@@ -350,8 +342,8 @@ static enum mq_status measure_cpus(struct calibrate *c, struct mq_err *err)
 /* How to fit what another node measured. */
 static enum mq_status print_fit_line(const struct calibrate *c)
 {
-	printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type,
-	       c->samples, c->out);
+	printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type, c->samples,
+	       c->out);
 	return MQ_OK;
 }
 
@@ -375,8 +367,7 @@ struct input {
 	const struct mq_trace *trace; /* the first of those given, NULL = none */
 };
 
-static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in,
-                                 struct mq_err *err)
+static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in, struct mq_err *err)
 {
 	struct mq_samples samples;
 	struct mq_observed *part;
@@ -384,14 +375,12 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 
 	MQ_TRY(mq_samples_load(dir, c->arena, &samples, err));
 	MQ_TRY(mq_samples_calls(&samples, c->arena, &part, &n, err));
-	if (strstr(samples.environment, "shared_device=1") &&
-	    (!c->link_class || strcmp(c->link_class, "loopback")))
-		return mq_fail(
-		        err, MQ_EINPUT,
-		        "%s was measured with several ranks on one GPU: its times "
-		        "describe no link and no GPU (--link-class loopback to fit a loopback "
-		        "platform)",
-		        dir);
+	if (strstr(samples.environment, "shared_device=1") && (!c->link_class || strcmp(c->link_class, "loopback")))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s was measured with several ranks on one GPU: its times "
+			       "describe no link and no GPU (--link-class loopback to fit a loopback "
+			       "platform)",
+			       dir);
 	for (uint32_t i = 0; i < n; i++)
 		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
 	for (uint32_t i = 0; i < samples.n; i++)
@@ -403,23 +392,21 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 		if (!strcmp(samples.name[i], "gemm"))
 			in->run_sigma = mq_measured_drift(&samples.measured[i], c->arena);
 		if (!strcmp(samples.name[i], "empty") && samples.measured[i].n_samples)
-			in->launch_interval_s =
-			        mq_measured_interval(&samples.measured[i], c->arena);
+			in->launch_interval_s = mq_measured_interval(&samples.measured[i], c->arena);
 	}
 	in->environment = samples.environment;
 	return MQ_OK;
 }
 
 /* All traces given, as the ranks of one run. */
-static enum mq_status add_traces(struct calibrate *c, const char *const *path, uint32_t n,
-                                 struct input *in, struct mq_err *err)
+static enum mq_status add_traces(struct calibrate *c, const char *const *path, uint32_t n, struct input *in,
+				 struct mq_err *err)
 {
 	struct mq_traces *traces = mq_arena_array(c->arena, 1, struct mq_traces);
 	struct mq_observed *part;
 	uint32_t count;
 
-	MQ_TRY(mq_traces_load(path, n, with_suffix(c->out, ".calls.csv", c->arena), c->arena, traces,
-	                      err));
+	MQ_TRY(mq_traces_load(path, n, with_suffix(c->out, ".calls.csv", c->arena), c->arena, traces, err));
 	MQ_TRY(mq_traces_observe(traces, c->arena, &part, &count, err));
 	for (uint32_t i = 0; i < count; i++)
 		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
@@ -445,10 +432,9 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 			continue;
 		}
 		if (stat(c->from.item[i], &st))
-			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
-			               strerror(errno));
-		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
-		                           : mq_logs_add(&in->logs, c->from.item[i], c->arena, err));
+			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i], strerror(errno));
+		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err) :
+					     mq_logs_add(&in->logs, c->from.item[i], c->arena, err));
 	}
 	MQ_TRY(mq_logs_name(&in->logs, c->link_class, c->arena, err));
 	const struct mq_log_group *first = in->logs.first;
@@ -463,14 +449,14 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 
 static void print_group(const struct mq_fitted *f)
 {
-	printf("%-16s %4u shapes  median error %5.1f %%, p90 %5.1f %%", f->name, f->n_obs,
-	       100 * f->error.median, 100 * f->error.p90);
+	printf("%-16s %4u shapes  median error %5.1f %%, p90 %5.1f %%", f->name, f->n_obs, 100 * f->error.median,
+	       100 * f->error.p90);
 	if (f->held_out.n)
 		printf("  (held out %.1f, %.1f)", 100 * f->held_out.median, 100 * f->held_out.p90);
 	putchar('\n');
 	for (uint32_t p = 0; p < f->n_params; p++)
-		printf("  %-22s %-11.5g [%.5g, %.5g]\n", f->param[p].name, *f->param[p].value,
-		       f->param[p].low, f->param[p].high);
+		printf("  %-22s %-11.5g [%.5g, %.5g]\n", f->param[p].name, *f->param[p].value, f->param[p].low,
+		       f->param[p].high);
 }
 
 static void print_fit(const struct mq_calibration *fit)
@@ -479,11 +465,10 @@ static void print_fit(const struct mq_calibration *fit)
 		if (fit->fitted[i].n_params)
 			print_group(&fit->fitted[i]);
 		else
-			printf("%-16s whole runs differ by %.1f %%\n", fit->fitted[i].name,
-			       100 * fit->fitted[i].sigma);
+			printf("%-16s whole runs differ by %.1f %%\n", fit->fitted[i].name, 100 * fit->fitted[i].sigma);
 	}
-	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n",
-	       fit->n_observed, fit->n_dropped);
+	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n", fit->n_observed,
+	       fit->n_dropped);
 	if (fit->n_weak)
 		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all "
 		       "theirs "
@@ -503,25 +488,23 @@ static enum mq_status write_environment(struct calibrate *c, const char *text, s
 	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed", path) : MQ_OK;
 }
 
-static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit,
-                                     struct mq_err *err)
+static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
 {
 	double fixed = 0, none;
 
 	/* Calls have their measured times; the link itself is the memory that they go through. */
 	if (!mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 0, &fixed, &none))
 		fixed = 1e-6;
-	struct mq_node_platform p = {.n_devices = (uint32_t)c->devices,
-	                             .type = c->type,
-	                             .name = "this-node",
-	                             .speed_flops = fit->device.peak_flops[MQ_FP32],
-	                             .memory_B = c->node.memory_B / (double)c->devices,
-	                             .node = &c->node,
-	                             .bw_Bps = fit->device.mem_bw_Bps,
-	                             .lat_s = fixed};
+	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices,
+				      .type = c->type,
+				      .name = "this-node",
+				      .speed_flops = fit->device.peak_flops[MQ_FP32],
+				      .memory_B = c->node.memory_B / (double)c->devices,
+				      .node = &c->node,
+				      .bw_Bps = fit->device.mem_bw_Bps,
+				      .lat_s = fixed };
 	MQ_TRY(mq_node_save(&p, c->platform_out, err));
-	printf("%s: the platform of this node (%u devices)\n", c->platform_out,
-	       (uint32_t)c->devices);
+	printf("%s: the platform of this node (%u devices)\n", c->platform_out, (uint32_t)c->devices);
 	return MQ_OK;
 }
 
@@ -535,19 +518,18 @@ static enum mq_link_class class_of(const char *link_class)
 
 /* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong.
  */
-static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit,
-                                   struct mq_err *err)
+static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
 {
-	struct mq_node_platform p = {.n_devices = (uint32_t)c->devices,
-	                             .type = fit->device.name,
-	                             .name = "this-node",
-	                             .speed_flops = 1,
-	                             .memory_B = fit->device.memory_B,
-	                             .node = &c->node,
-	                             .bw_Bps = fit->device.mem_bw_Bps,
-	                             .lat_s = 1e-6,
-	                             .kind = fit->device.kind,
-	                             .class = class_of(fit->link.name)};
+	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices,
+				      .type = fit->device.name,
+				      .name = "this-node",
+				      .speed_flops = 1,
+				      .memory_B = fit->device.memory_B,
+				      .node = &c->node,
+				      .bw_Bps = fit->device.mem_bw_Bps,
+				      .lat_s = 1e-6,
+				      .kind = fit->device.kind,
+				      .class = class_of(fit->link.name) };
 	struct mq_cluster *cluster = mq_node_cluster(&p, c->arena);
 	struct mq_calib *calib = mq_calib_new(c->arena);
 	struct mq_samples samples;
@@ -561,16 +543,12 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 		uint32_t dropped;
 		bool weak;
 
-		if (!samples.measured[i].n_samples ||
-		    samples.measured[i].schedule->n_devices > cluster->n_devices)
+		if (!samples.measured[i].n_samples || samples.measured[i].schedule->n_devices > cluster->n_devices)
 			continue;
-		double measured =
-		        mq_measured_step(&samples.measured[i], c->arena, &dropped, &weak).median;
-		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib, c->arena,
-		                             &timeline, err));
-		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n",
-		       samples.name[i], 1e3 * timeline.step_time_s, 1e3 * measured,
-		       timeline.step_time_s / measured);
+		double measured = mq_measured_step(&samples.measured[i], c->arena, &dropped, &weak).median;
+		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib, c->arena, &timeline, err));
+		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n", samples.name[i],
+		       1e3 * timeline.step_time_s, 1e3 * measured, timeline.step_time_s / measured);
 	}
 	return MQ_OK;
 }
@@ -585,27 +563,28 @@ static double recorded(const char *environment, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
-static enum mq_status fit_part(struct calibrate *c, const struct input *in,
-                               struct mq_calibration *fit, struct mq_err *err)
+static enum mq_status fit_part(struct calibrate *c, const struct input *in, struct mq_calibration *fit,
+			       struct mq_err *err)
 {
 	double total_B = recorded(in->environment, "memory_total_B=");
 	struct mq_calibration_request request = {
-	        .n_observed = in->n,
-	        .observed = in->observed,
-	        .type = c->type    ? c->type
-	                : in->type ? in->type
-	                           : "unknown",
-	        .link_class = c->link_class ? c->link_class
-	                      : is_gpu(c)   ? "nvlink"
-	                                    : "host-sm0",
-	        .source = mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->executor),
-	        .kind = is_gpu(c) ? MQ_GPU : MQ_CPU,
-	        .n_draws = (uint32_t)c->draws,
-	        .seed = c->seed,
-	        .run_sigma = in->run_sigma,
-	        .launch_interval_s = in->launch_interval_s,
-	        .memory_B = (total_B > 0 ? total_B : c->node.memory_B) / (double)c->devices,
-	        .cores = (double)c->cores};
+		.n_observed = in->n,
+		.observed = in->observed,
+		.type = c->type  ? c->type :
+			in->type ? in->type :
+				   "unknown",
+		.link_class = c->link_class ? c->link_class :
+			      is_gpu(c)     ? "nvlink" :
+					      "host-sm0",
+		.source = mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->executor),
+		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU,
+		.n_draws = (uint32_t)c->draws,
+		.seed = c->seed,
+		.run_sigma = in->run_sigma,
+		.launch_interval_s = in->launch_interval_s,
+		.memory_B = (total_B > 0 ? total_B : c->node.memory_B) / (double)c->devices,
+		.cores = (double)c->cores
+	};
 
 	if (is_gpu(c)) {
 		request.memory_B = total_B;
@@ -620,8 +599,7 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in,
 		request.compute_capability = in->trace->compute_capability;
 	}
 	/* What a process holds beyond its buffers: context and libraries. */
-	request.reserve_B = recorded(in->environment, "memory_in_use_B=") -
-	                    recorded(in->environment, "buffers_B=");
+	request.reserve_B = recorded(in->environment, "memory_in_use_B=") - recorded(in->environment, "buffers_B=");
 	if (!(recorded(in->environment, "buffers_B=") > 0))
 		request.reserve_B = 0;
 	MQ_TRY(mq_calibration_fit(&request, c->arena, fit, err));
@@ -635,7 +613,7 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 {
 	const char *dir = c->from.item[0];
 	struct calibrate cpu = cpu_part(c), between = *c;
-	struct input in = {0}, calls = {0};
+	struct input in = { 0 }, calls = { 0 };
 
 	MQ_TRY(add_folder(&cpu, mq_arena_printf(c->arena, "%s/cpu", dir), &in, err));
 	c->cpus = cpu.devices = in.n_devices;
@@ -651,10 +629,10 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 
 /* The links between nodes, where logs tell of those inside one too. */
 static enum mq_status fit_between(struct calibrate *c, const struct mq_log_group *group, struct mq_calibration *fit,
-                                  struct mq_err *err)
+				  struct mq_err *err)
 {
 	struct calibrate between = *c;
-	struct input calls = {.n = group->n, .observed = group->observed, .n_devices = group->ranks};
+	struct input calls = { .n = group->n, .observed = group->observed, .n_devices = group->ranks };
 
 	between.link_class = group->link_class;
 	printf("between nodes (%u ranks on %u):\n", group->ranks, group->nodes);
@@ -664,23 +642,22 @@ static enum mq_status fit_between(struct calibrate *c, const struct mq_log_group
 /* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
  * compute capability, since what was measured here comes before what is known of the class at
  * large. */
-static enum mq_status save_platform(struct calibrate *c, const struct input *in,
-                                    struct mq_calibration *fit, struct mq_err *err)
+static enum mq_status save_platform(struct calibrate *c, const struct input *in, struct mq_calibration *fit,
+				    struct mq_err *err)
 {
 	const char *link;
 
 	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu) {
-		struct mq_node_gpus node = {.fit = &fit[0],
-		                            .samples = c->from.item[0],
-		                            .n_devices = in->n_devices,
-		                            .n_cpus = (uint32_t)c->cpus,
-		                            .cpu = &fit[1],
-		                            .cpu_memory_B = fit[1].device.memory_B};
+		struct mq_node_gpus node = { .fit = &fit[0],
+					     .samples = c->from.item[0],
+					     .n_devices = in->n_devices,
+					     .n_cpus = (uint32_t)c->cpus,
+					     .cpu = &fit[1],
+					     .cpu_memory_B = fit[1].device.memory_B };
 
 		MQ_TRY(mq_node_gpu_save(&node, c->platform_out, &link, err));
 		if (!c->link_class)
-			fit->link.name = mq_arena_printf(c->arena, "%s-sm%.0f", link,
-			                                 fit->device.compute_capability);
+			fit->link.name = mq_arena_printf(c->arena, "%s-sm%.0f", link, fit->device.compute_capability);
 		return MQ_OK;
 	}
 	return c->node.cores && !is_gpu(c) ? write_platform(c, fit, err) : MQ_OK;
@@ -702,8 +679,8 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		MQ_TRY(write_environment(c, in->environment, err));
 	if (!fit->has_device && !fit->has_link)
 		return mq_fail(err, MQ_EINPUT,
-		               "nothing can be fitted: a link class needs a collective of two sizes that "
-		               "differ by 2, a device the shapes of 8 products and 6 sweeps");
+			       "nothing can be fitted: a link class needs a collective of two sizes that "
+			       "differ by 2, a device the shapes of 8 products and 6 sweeps");
 	MQ_TRY(mq_calibration_save(fit, n, c->out, err));
 	printf("%s: calibration of %s%s%s", c->out, fit->has_device ? fit->device.name : "links",
 	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
@@ -717,7 +694,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 {
-	struct input in = {0};
+	struct input in = { 0 };
 
 	if (!c->out)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
@@ -729,12 +706,11 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		c->cores = 1;
 	if (c->cpus && !is_gpu(c))
 		return mq_fail(err, MQ_EINPUT,
-		               "--cpus puts CPU devices beside GPUs: give --executor cuda, or "
-		               "--devices N for CPUs alone");
+			       "--cpus puts CPU devices beside GPUs: give --executor cuda, or "
+			       "--devices N for CPUs alone");
 	if (!c->samples)
 		c->samples = with_suffix(c->out, ".samples", c->arena);
-	if (c->platform_out && c->from.n &&
-	    !is_gpu(c)) /* asked for: the samples are of this node */
+	if (c->platform_out && c->from.n && !is_gpu(c)) /* asked for: the samples are of this node */
 		MQ_TRY(mq_node_read(&c->node, err));
 	if (!c->platform_out)
 		c->platform_out = with_suffix(c->out, ".xml", c->arena);
@@ -763,24 +739,23 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	static const struct argp argp = {
-	        options,
-	        parse,
-	        NULL,
-	        "Measure this node (or fit samples "
-	        "brought from another) and write its calibration and platform file.",
-	        NULL,
-	        NULL,
-	        NULL};
+	static const struct argp argp = { options,
+					  parse,
+					  NULL,
+					  "Measure this node (or fit samples "
+					  "brought from another) and write its calibration and platform file.",
+					  NULL,
+					  NULL,
+					  NULL };
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct calibrate c = {.executor = "host",
-	                      .launches = 3,
-	                      .reps = 7,
-	                      .draws = 100,
-	                      .seed = 1,
-	                      .deadline_s = 60,
-	                      .err = err,
-	                      .arena = &arena};
+	struct calibrate c = { .executor = "host",
+			       .launches = 3,
+			       .reps = 7,
+			       .draws = 100,
+			       .seed = 1,
+			       .deadline_s = 60,
+			       .err = err,
+			       .arena = &arena };
 
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &c, err));
 	enum mq_status status = calibrate(&c, err);
@@ -788,5 +763,4 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_calibrate = {"calibrate",
-                                                "measure hardware and fit its parameters", run};
+const struct mq_command mq_command_calibrate = { "calibrate", "measure hardware and fit its parameters", run };

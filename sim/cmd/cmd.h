@@ -7,8 +7,8 @@
 #include "core/err.h"
 
 #define MQ_STRING_OF(text) #text
-#define MQ_STRING(macro) MQ_STRING_OF(macro)
-#define MQ_VERSION MQ_STRING(MQ_VERSION_NUMBER)
+#define MQ_STRING(macro)   MQ_STRING_OF(macro)
+#define MQ_VERSION         MQ_STRING(MQ_VERSION_NUMBER)
 
 struct mq_command {
 	const char *name;

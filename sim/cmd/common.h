@@ -27,29 +27,29 @@ struct mq_list {
 
 /* The options as given; strings are borrowed from argv. */
 struct mq_asked {
-	const char *model;      /* -m */
-	const char *software;   /* --software NAME[,key=value...], default generic */
-	const char *platform;   /* -p: a file, the name of a shipped platform, keys of
+	const char *model;       /* -m */
+	const char *software;    /* --software NAME[,key=value...], default generic */
+	const char *platform;    /* -p: a file, the name of a shipped platform, keys of
 				 * `platform generate` ("gpu=H100 nodes=8"), or "model" */
-	const char *start;      /* --start: plan file, or NULL */
-	const char *expert_load;/* --expert-load, as mq_expert_load_read takes it; NULL = even */
-	const char *documents;  /* --documents, as mq_documents_read takes it; NULL = sequences are whole */
-	const char *devices;    /* --devices: ranks of the platform to use, "0-31"; NULL = all */
-	struct mq_list calib;   /* --calib, on top of the shipped calibrations */
-	struct mq_list change;  /* --change: what-if changes of the hardware (core/change.h) */
-	struct mq_list fix, max;/* --fix / --max KEY=VALUE, as text */
-	struct mq_limits limits;/* the same, read */
+	const char *start;       /* --start: plan file, or NULL */
+	const char *expert_load; /* --expert-load, as mq_expert_load_read takes it; NULL = even */
+	const char *documents;   /* --documents, as mq_documents_read takes it; NULL = sequences are whole */
+	const char *devices;     /* --devices: ranks of the platform to use, "0-31"; NULL = all */
+	struct mq_list calib;    /* --calib, on top of the shipped calibrations */
+	struct mq_list change;   /* --change: what-if changes of the hardware (core/change.h) */
+	struct mq_list fix, max; /* --fix / --max KEY=VALUE, as text */
+	struct mq_limits limits; /* the same, read */
 	struct mq_train train;
-	uint32_t seq;           /* 0 = the model's own */
-	uint64_t seed;          /* default 1 */
-	uint32_t jobs;          /* -j: worker processes, default: the machine's processors */
-	double timeout_s;       /* simulated seconds after which a plan is given up */
-	bool no_interference;   /* compute and communication do not slow each other */
-	bool no_fold;           /* simulate every rank */
-	bool debug_check;       /* walk all invariants after each load */
-	bool time_oom;          /* plans that do not fit are timed too */
+	uint32_t seq;         /* 0 = the model's own */
+	uint64_t seed;        /* default 1 */
+	uint32_t jobs;        /* -j: worker processes, default: the machine's processors */
+	double timeout_s;     /* simulated seconds after which a plan is given up */
+	bool no_interference; /* compute and communication do not slow each other */
+	bool no_fold;         /* simulate every rank */
+	bool debug_check;     /* walk all invariants after each load */
+	bool time_oom;        /* plans that do not fit are timed too */
 	bool seed_given, batch_given, grad_given, dtype_given; /* dtype: else mq_session_open fills it in */
-	struct mq_err *err;     /* set before parsing: where a bad value is reported */
+	struct mq_err *err;                                    /* set before parsing: where a bad value is reported */
 };
 
 extern const struct argp mq_asked_argp;
@@ -59,21 +59,19 @@ void mq_asked_print(const struct mq_asked *asked, FILE *file);
 
 /* The training options, read: lists and files into the arena. What was left open is the software's: the type of
  * reduced gradients. */
-enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software,
-			      struct mq_arena *arena, struct mq_train *train, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_arena *arena,
+			      struct mq_train *train, struct mq_err *err) MQ_MUST_CHECK;
 
 /* argp_parse with errors as one line: an unknown long option (with the nearest known one), and what
  * option parsers left in `err` when they returned EINVAL. --help prints and exits with 0. */
 enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
 			     struct mq_err *err) MQ_MUST_CHECK;
 /* Helpers for option parsers: store a bad value's message and return EINVAL (0 when fine). */
-int mq_arg_f64(const char *option, const char *text, double min, double max, double *value,
-	       struct mq_err *err);
+int mq_arg_f64(const char *option, const char *text, double min, double max, double *value, struct mq_err *err);
 /* The same with a unit, as in core/quantity.h: --seconds 5min. */
 int mq_arg_quantity(const char *option, const char *text, const char *unit, double min, double max, double *value,
 		    struct mq_err *err);
-int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
-	       struct mq_err *err);
+int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value, struct mq_err *err);
 int mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err);
 
 /* A loaded question. Everything lives in `arena`. */
@@ -83,18 +81,18 @@ struct mq_session {
 	const struct mq_asked *asked; /* what was asked, with what was left open filled in */
 	struct mq_question q;         /* what they point to is below, or in `arena` */
 	struct mq_model *model;
-	struct mq_cluster *cluster;   /* bound to calib; a part where --devices says so */
+	struct mq_cluster *cluster; /* bound to calib; a part where --devices says so */
 	struct mq_calib *calib;
 	struct mq_software_record software;
-	struct mq_train train;        /* what was left to the software is its */
-	const char *platform_path;    /* the XML file that SimGrid loads */
-	struct mq_plan *start;        /* --start, or NULL */
-	struct mq_pool *pool;         /* worker processes; see judge/pool.h */
-	struct mq_ranks *ranks;       /* other ranks that simulate for this search, or NULL; common_ranks.h */
+	struct mq_train train;     /* what was left to the software is its */
+	const char *platform_path; /* the XML file that SimGrid loads */
+	struct mq_plan *start;     /* --start, or NULL */
+	struct mq_pool *pool;      /* worker processes; see judge/pool.h */
+	struct mq_ranks *ranks;    /* other ranks that simulate for this search, or NULL; common_ranks.h */
 	uint32_t n_ranks;
-	const char *platform_calib;   /* the file of calibrations beside it, where there is one */
-	bool own_platform;            /* platform_path is a temporary file: removed on close */
-	const char *assumed;          /* of device types without calibration, for people; or NULL */
+	const char *platform_calib; /* the file of calibrations beside it, where there is one */
+	bool own_platform;          /* platform_path is a temporary file: removed on close */
+	const char *assumed;        /* of device types without calibration, for people; or NULL */
 	struct mq_session_files *files;
 };
 
@@ -110,14 +108,14 @@ void mq_session_note(const struct mq_session *session, FILE *file);
 struct mq_job;
 const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
-enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan,
-				uint32_t n, struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
+				struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 /* What a command ends with whose only plan has that verdict: no error at all where it is ok. */
 enum mq_status mq_verdict_status(enum mq_verdict verdict);
 
 /* Shipped calibrations (platforms/calib) and then --calib files. */
-enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena,
-			     struct mq_calib **calib, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena, struct mq_calib **calib,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* A software by name with options, from the shipped files. */
 enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct mq_software_record *record,
@@ -136,9 +134,9 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 /* A platform as -p takes it (but `model`): its XML file, in a folder of its own where it is generated. */
 struct mq_platform_file {
 	const char *path;
-	const char *dir;      /* to be removed, or NULL */
-	int held;             /* its lock, -1 = none */
-	const char *assumed;  /* see mq_platform_assumed */
+	const char *dir;     /* to be removed, or NULL */
+	int held;            /* its lock, -1 = none */
+	const char *assumed; /* see mq_platform_assumed */
 };
 enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,
 				struct mq_platform_file *file, struct mq_err *err) MQ_MUST_CHECK;
@@ -149,8 +147,8 @@ void mq_platform_file_close(const struct mq_platform_file *file);
 
 /* MQ_EINPUT where an output is the same file as one of the inputs (NULL entries are none; so is output NULL),
  * by whatever name. */
-enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input,
-			       uint32_t n, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 /* Makes the output folder (and its parents). */
 enum mq_status mq_make_dir(const char *path, struct mq_err *err) MQ_MUST_CHECK;
@@ -160,25 +158,22 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err) MQ_MUST_CHECK;
  * question (the lines of the job file that decide results; NULL = any will do). */
 struct mq_claim {
 	int fd;
-	bool resumes;           /* run.ini is there, of the same question */
+	bool resumes; /* run.ini is there, of the same question */
 };
-enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked,
-			    struct mq_claim *claim, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
+			    struct mq_err *err) MQ_MUST_CHECK;
 void mq_job_release(struct mq_claim *claim);
 /* From now on Ctrl-C ends the program with a line that the same command goes on. */
 void mq_job_resumable(void);
 
 /* Starts DIR/run.ini: "command = NAME" first; the caller adds lines (mq_ini_put), then mq_job_end adds the
  * [about] section (date, host, versions), which `run` ignores. */
-enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file,
-			    struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s,
-			  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err) MQ_MUST_CHECK;
 /* May a line of a job file be followed? MQ_EINPUT: it names a program to run (exec:), and nobody said that
  * the file is trusted. */
 struct mq_ini_item;
-enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Seconds of a monotonic clock, for budgets and reports only. */
 double mq_now_s(void);

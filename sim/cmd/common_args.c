@@ -15,21 +15,46 @@
 #include "core/quantity.h"
 #include "platform/generate.h"
 
-enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
-       KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
-       KEY_DEVICES, KEY_SOFTWARE, KEY_TIME_OOM, KEY_EXPERT_LOAD, KEY_EXPERT_CAPACITY, KEY_EXPERT_PAD,
-       KEY_DOCUMENTS };
+enum {
+	KEY_BATCH = 1000,
+	KEY_SEQ,
+	KEY_DTYPE,
+	KEY_GRAD_DTYPE,
+	KEY_PRODUCTS,
+	KEY_OPTIMIZER,
+	KEY_MODE,
+	KEY_CALIB,
+	KEY_FIX,
+	KEY_MAX,
+	KEY_START,
+	KEY_SEED,
+	KEY_TIMEOUT,
+	KEY_NO_INTERFERENCE,
+	KEY_NO_FOLD,
+	KEY_DEBUG_CHECK,
+	KEY_CHANGE,
+	KEY_DEVICES,
+	KEY_SOFTWARE,
+	KEY_TIME_OOM,
+	KEY_EXPERT_LOAD,
+	KEY_EXPERT_CAPACITY,
+	KEY_EXPERT_PAD,
+	KEY_DOCUMENTS
+};
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
 	{ "model", 'm', "MODEL", 0, "NAME[:key=value,...] of a built-in model, or a file", 1 },
-	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, keys of `platform "
-	  "generate` (\"gpu=H100 nodes=8\"), or 'model'", 1 },
+	{ "platform", 'p', "FILE", 0,
+	  "platform XML file, a shipped platform's name, keys of `platform "
+	  "generate` (\"gpu=H100 nodes=8\"), or 'model'",
+	  1 },
 	{ "devices", KEY_DEVICES, "RANKS", 0,
 	  "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0", 1 },
 	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices; asked for in training", 1 },
 	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
-	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default bf16 where every GPU has it, else fp16; fp32 on CPUs alone)", 1 },
+	{ "dtype", KEY_DTYPE, "TYPE", 0,
+	  "fp32 tf32 fp16 bf16 fp8 fp64 (default bf16 where every GPU has it, else fp16; fp32 on CPUs alone)", 1 },
 	{ "software", KEY_SOFTWARE, "NAME[,key=value...]", 0,
 	  "training software that runs the plans (see `maquette list software`; default generic)", 1 },
 	{ "grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of reduced gradients (default: the software's)", 1 },
@@ -38,27 +63,30 @@ static const struct argp_option options[] = {
 	{ "optimizer", KEY_OPTIMIZER, "NAME", 0, "adam sgd momentum (default adam)", 1 },
 	{ "mode", KEY_MODE, "MODE", 0, "train or infer (default train)", 1 },
 	{ "expert-load", KEY_EXPERT_LOAD, "LOAD", 0,
-	  "mixtures: tokens of the fullest expert-parallel rank / the mean, or tokens of each expert: 5,3,1,1 or a file (default: all alike)", 1 },
-	{ "expert-capacity", KEY_EXPERT_CAPACITY, "C", 0, "an expert takes C times the mean of all, the rest is dropped", 1 },
+	  "mixtures: tokens of the fullest expert-parallel rank / the mean, or tokens of each expert: 5,3,1,1 or a file (default: all alike)",
+	  1 },
+	{ "expert-capacity", KEY_EXPERT_CAPACITY, "C", 0,
+	  "an expert takes C times the mean of all, the rest is dropped", 1 },
 	{ "expert-pad", KEY_EXPERT_PAD, NULL, 0, "experts are padded to their capacity", 1 },
 	{ "documents", KEY_DOCUMENTS, "LENGTHS", 0,
-	  "packed into sequences, whose tokens attend to their own: 1000 (all alike), lognormal:MEAN:SIGMA, or lengths to draw from: 300,2000,120 or a file", 1 },
+	  "packed into sequences, whose tokens attend to their own: 1000 (all alike), lognormal:MEAN:SIGMA, or lengths to draw from: 300,2000,120 or a file",
+	  1 },
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
 	{ NULL, 0, NULL, 0, "Constraints on plans:", 2 },
-	{ "fix", KEY_FIX, "KEY=VALUE", 0,
-	  "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync; repeatable", 2 },
-	{ "max", KEY_MAX, "KEY=VALUE", 0, "dp tp pp devices; of a step: cost ($), energy (kWh), step-time (s), "
-	  "memory (GB of a device); repeatable", 2 },
+	{ "fix", KEY_FIX, "KEY=VALUE", 0, "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync; repeatable",
+	  2 },
+	{ "max", KEY_MAX, "KEY=VALUE", 0,
+	  "dp tp pp devices; of a step: cost ($), energy (kWh), step-time (s), "
+	  "memory (GB of a device); repeatable",
+	  2 },
 	{ "start", KEY_START, "PLAN", 0, "plan file from which engines start", 2 },
 	{ NULL, 0, NULL, 0, "Simulation:", 3 },
 	{ "seed", KEY_SEED, "N", 0, "of all randomness (default 1)", 3 },
-	{ "jobs", 'j', "N", 0, "worker processes (default: the processors); never changes a result",
-	  3 },
+	{ "jobs", 'j', "N", 0, "worker processes (default: the processors); never changes a result", 3 },
 	{ "timeout", KEY_TIMEOUT, "S", 0, "simulated seconds after which a plan is given up", 3 },
 	{ "change", KEY_CHANGE, "TARGET=NUMBER", 0,
 	  "what if: link.CLASS.bw, device.TYPE.flops, rank.N.clock=FACTOR, ...; repeatable", 3 },
-	{ "no-interference", KEY_NO_INTERFERENCE, NULL, 0,
-	  "compute and communication do not slow each other", 3 },
+	{ "no-interference", KEY_NO_INTERFERENCE, NULL, 0, "compute and communication do not slow each other", 3 },
 	{ "no-fold", KEY_NO_FOLD, NULL, 0, "simulate every rank, even identical ones", 3 },
 	{ "time-oom", KEY_TIME_OOM, NULL, 0, "time plans that do not fit too; their verdict stands", 3 },
 	{ "debug-check", KEY_DEBUG_CHECK, NULL, 0, "check all invariants after each load", 3 },
@@ -80,8 +108,7 @@ void mq_asked_init(struct mq_asked *asked, struct mq_err *err)
 	asked->err = err;
 }
 
-int mq_arg_f64(const char *option, const char *text, double min, double max, double *value,
-	       struct mq_err *err)
+int mq_arg_f64(const char *option, const char *text, double min, double max, double *value, struct mq_err *err)
 {
 	double v;
 
@@ -102,13 +129,12 @@ int mq_arg_quantity(const char *option, const char *text, const char *unit, doub
 		*value = v;
 		return 0;
 	}
-	mq_fail(err, MQ_EINPUT, "%s %s: give a number from %g to %g, in %s where it has no unit", option, text, min, max,
-		unit);
+	mq_fail(err, MQ_EINPUT, "%s %s: give a number from %g to %g, in %s where it has no unit", option, text, min,
+		max, unit);
 	return EINVAL;
 }
 
-int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
-	       struct mq_err *err)
+int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value, struct mq_err *err)
 {
 	uint64_t v;
 
@@ -116,8 +142,8 @@ int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max,
 		*value = v;
 		return 0;
 	}
-	mq_fail(err, MQ_EINPUT, "%s %s: give a whole number from %llu to %llu", option, text,
-		(unsigned long long)min, (unsigned long long)max);
+	mq_fail(err, MQ_EINPUT, "%s %s: give a whole number from %llu to %llu", option, text, (unsigned long long)min,
+		(unsigned long long)max);
 	return EINVAL;
 }
 
@@ -153,8 +179,8 @@ static const char *mode_name(int infer)
 }
 
 /* Sets *value to the index of `text` among n names, else reports them all. */
-static int choose(const char *option, const char *text, const char *(*name_of)(int), int n,
-		  int *value, struct mq_err *err)
+static int choose(const char *option, const char *text, const char *(*name_of)(int), int n, int *value,
+		  struct mq_err *err)
 {
 	char list[256] = "";
 	size_t used = 0;
@@ -170,21 +196,18 @@ static int choose(const char *option, const char *text, const char *(*name_of)(i
 #define CHOOSE(option, text, name_of, n, value, err) \
 	choose(option, text, (const char *(*)(int))(name_of), n, value, err)
 
-static int read_enum_limit(const char *key, const char *value, struct mq_limits *limits,
-			   struct mq_err *err)
+static int read_enum_limit(const char *key, const char *value, struct mq_limits *limits, struct mq_err *err)
 {
 	if (!strcmp(key, "schedule"))
-		return CHOOSE("--fix schedule", value, mq_pipeline_name, MQ_N_PIPELINES,
-			      &limits->fix_pipeline, err);
+		return CHOOSE("--fix schedule", value, mq_pipeline_name, MQ_N_PIPELINES, &limits->fix_pipeline, err);
 	if (!strcmp(key, "recompute"))
-		return CHOOSE("--fix recompute", value, mq_recompute_name, MQ_N_RECOMPUTES,
-			      &limits->fix_recompute, err);
+		return CHOOSE("--fix recompute", value, mq_recompute_name, MQ_N_RECOMPUTES, &limits->fix_recompute,
+			      err);
 	return CHOOSE("--fix sync", value, mq_sync_name, MQ_N_SYNCS, &limits->fix_sync, err);
 }
 
 /* A budget; true if `key` is one. */
-static bool read_budget(const char *key, const char *value, struct mq_limits *limits, int *bad,
-			struct mq_err *err)
+static bool read_budget(const char *key, const char *value, struct mq_limits *limits, int *bad, struct mq_err *err)
 {
 	const struct {
 		const char *name;
@@ -210,8 +233,7 @@ static bool read_budget(const char *key, const char *value, struct mq_limits *li
 }
 
 /* One --fix or --max item. */
-static int read_limit(const char *option, const char *text, struct mq_limits *limits,
-		      struct mq_err *err)
+static int read_limit(const char *option, const char *text, struct mq_limits *limits, struct mq_err *err)
 {
 	bool fix = !strcmp(option, "--fix");
 	const struct {
@@ -252,8 +274,8 @@ static int read_limit(const char *option, const char *text, struct mq_limits *li
 		return bad;
 	}
 	mq_fail(err, MQ_EINPUT, "%s %s: give KEY=VALUE with KEY one of %s", option, text,
-		fix ? "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync"
-		    : "dp tp pp devices cost energy step-time memory");
+		fix ? "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync" :
+		      "dp tp pp devices cost energy step-time memory");
 	return EINVAL;
 }
 
@@ -405,8 +427,7 @@ void mq_asked_print(const struct mq_asked *q, FILE *file)
 	fprintf(file, "software = %s\ndtype = %s\n", q->software, mq_dtype_name(q->train.dtype));
 	if (q->grad_given)
 		fprintf(file, "grad-dtype = %s\n", mq_dtype_name(q->train.grad_dtype));
-	fprintf(file, "optimizer = %s\nmode = %s\n", optimizer_name(q->train.optimizer),
-		mode_name(q->train.infer));
+	fprintf(file, "optimizer = %s\nmode = %s\n", optimizer_name(q->train.optimizer), mode_name(q->train.infer));
 	if (mq_train_casts(&q->train))
 		fprintf(file, "products = %s%s\n", q->train.mx ? "mx" : "", mq_dtype_name(q->train.products));
 	print_data(q, file);
@@ -431,8 +452,8 @@ void mq_asked_print(const struct mq_asked *q, FILE *file)
 		fputs("debug-check = true\n", file);
 }
 
-enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software,
-			      struct mq_arena *arena, struct mq_train *train, struct mq_err *err)
+enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_arena *arena,
+			      struct mq_train *train, struct mq_err *err)
 {
 	*train = asked->train;
 	if (!asked->grad_given)
@@ -502,15 +523,15 @@ static enum mq_status check_long(const char *command, const char *arg, const str
 	size_t length = strcspn(arg, "=");
 
 	if (length >= sizeof(word))
-		return mq_fail(err, MQ_EINPUT, "unknown option --%.60s...; see maquette %s --help",
-			       arg, command);
+		return mq_fail(err, MQ_EINPUT, "unknown option --%.60s...; see maquette %s --help", arg, command);
 	memcpy(word, arg, length);
 	found = find_long(option, n, word, &other);
 	if (other)
-		return mq_fail(err, MQ_EINPUT, "option --%s is the beginning of --%s and of --%s: write more of it", word,
-			       found->name, other->name);
+		return mq_fail(err, MQ_EINPUT, "option --%s is the beginning of --%s and of --%s: write more of it",
+			       word, found->name, other->name);
 	if (found && !found->arg && arg[length])
-		return mq_fail(err, MQ_EINPUT, "option --%s takes no value; leave '%.60s' away", found->name, arg + length);
+		return mq_fail(err, MQ_EINPUT, "option --%s takes no value; leave '%.60s' away", found->name,
+			       arg + length);
 	if (found)
 		return MQ_OK;
 	for (uint32_t i = 0; i < n; i++)
@@ -518,13 +539,11 @@ static enum mq_status check_long(const char *command, const char *arg, const str
 	names[n] = NULL;
 	const char *near = mq_nearest(word, names);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "unknown option --%s; did you mean --%s?", word,
-			       near);
+		return mq_fail(err, MQ_EINPUT, "unknown option --%s; did you mean --%s?", word, near);
 	return mq_fail(err, MQ_EINPUT, "unknown option --%s; see maquette %s --help", word, command);
 }
 
-enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
-			     struct mq_err *err)
+enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input, struct mq_err *err)
 {
 	static const struct argp_option own[] = { { .name = "help" }, { .name = "usage" }, { .name = "version" } };
 	const struct argp_option *option[MAX_LONG] = { &own[0], &own[1], &own[2] };

@@ -31,13 +31,15 @@ const char *mq_gnuplot_path(struct mq_arena *arena, const char *path)
 enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_err *err)
 {
 	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
-	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script,
-			       NULL };
+	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script, NULL };
 	FILE *words = tmpfile();
 	pid_t pid;
 	int status;
 
-	const struct mq_spawn program = { .path = name, .argv = argv, .on_death = SIGTERM, .n_fds = words != NULL,
+	const struct mq_spawn program = { .path = name,
+					  .argv = argv,
+					  .on_death = SIGTERM,
+					  .n_fds = words != NULL,
 					  .fd = { { words ? fileno(words) : 2, 2 } } };
 	int bad = mq_spawn(&program, &pid);
 	while (!bad && waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -50,8 +52,7 @@ enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_er
 		fclose(words);
 	}
 	if (bad)
-		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox",
-			       strerror(bad));
+		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox", strerror(bad));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
 	if (status)

@@ -40,14 +40,13 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 
 	uname(&host);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	fprintf(file, "\n[about]\ndate = %s\nhost = %s\nsystem = %s %s %s\nversion = %s\n", date,
-		host.nodename, host.sysname, host.release, host.machine, MQ_VERSION);
+	fprintf(file, "\n[about]\ndate = %s\nhost = %s\nsystem = %s %s %s\nversion = %s\n", date, host.nodename,
+		host.sysname, host.release, host.machine, MQ_VERSION);
 	if (wall_s > 0)
 		fprintf(file, "wall_s = %.3f\n", wall_s);
 	bool bad = ferror(file) != 0;
 	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s/run.ini: cannot write: %s; free some space", dir,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s/run.ini: cannot write: %s; free some space", dir, strerror(errno));
 	return MQ_OK;
 }
 
@@ -55,8 +54,8 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 
 struct old_job {
 	char command[32];
-	bool whole;             /* a kill in the middle of writing leaves less */
-	FILE *lines;            /* what decides results, as mq_job_question has it */
+	bool whole;  /* a kill in the middle of writing leaves less */
+	FILE *lines; /* what decides results, as mq_job_question has it */
 };
 
 /* Keys that say how long and how to show, not what is asked. */
@@ -95,16 +94,19 @@ static enum mq_status differs(const char *path, const char *old, const char *ask
 		asked += strcspn(asked, "\n") + 1;
 	}
 	int n = (int)strcspn(old, "\n"), m = (int)strcspn(asked, "\n");
-	return mq_fail(err, MQ_EINPUT, "%s: written by another command: there `%.*s`, here `%.*s`; choose another "
-		       "-o, or remove the folder", path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: written by another command: there `%.*s`, here `%.*s`; choose another "
+		       "-o, or remove the folder",
+		       path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
 }
 
 /* A command that failed before it had results claims nothing: is there a row in what it writes? */
 static bool has_results(const char *dir, const char *command)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	FILE *f = fopen(mq_arena_printf(&arena, "%s/%s", dir, !strcmp(command, "search") ? "candidates.csv" :
-								   "summary.csv"), "r");
+	FILE *f = fopen(
+		mq_arena_printf(&arena, "%s/%s", dir, !strcmp(command, "search") ? "candidates.csv" : "summary.csv"),
+		"r");
 	int lines = 0;
 
 	for (int c; f && lines < 2 && (c = getc(f)) != EOF;)
@@ -133,8 +135,10 @@ static enum mq_status check_old(const char *dir, const char *path, const char *c
 		   has_results(dir, old.command);
 	fclose(old.lines);
 	if (*resumes && strcmp(old.command, command))
-		status = mq_fail(err, MQ_EINPUT, "%s: the folder has the results of `%s`; choose another -o, or "
-				 "remove it", path, old.command);
+		status = mq_fail(err, MQ_EINPUT,
+				 "%s: the folder has the results of `%s`; choose another -o, or "
+				 "remove it",
+				 path, old.command);
 	else if (*resumes && asked && strcmp(text, asked))
 		status = differs(path, text, asked, err);
 	free(text);
@@ -157,8 +161,10 @@ enum mq_status mq_job_claim(const char *dir, const char *command, const char *as
 	if (claim->fd < 0)
 		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	else if (fcntl(claim->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES))
-		status = mq_fail(err, MQ_EINPUT, "%s: another command is writing its results there; wait for it, "
-				 "or choose another -o", dir);
+		status = mq_fail(err, MQ_EINPUT,
+				 "%s: another command is writing its results there; wait for it, "
+				 "or choose another -o",
+				 dir);
 	else
 		status = check_old(dir, path, command, asked, &claim->resumes, err);
 	mq_arena_fini(&arena);
@@ -198,8 +204,10 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 {
 	if (allow_exec || !names_program(item->value))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s:%u: %s = %.100s runs a program of your machine; if you trust this "
-		       "file, add --allow-exec", item->path, item->line, item->key, item->value);
+	return mq_fail(err, MQ_EINPUT,
+		       "%s:%u: %s = %.100s runs a program of your machine; if you trust this "
+		       "file, add --allow-exec",
+		       item->path, item->line, item->key, item->value);
 }
 
 static void stopped(int signal_number)

@@ -17,9 +17,9 @@
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_matrix.h>
 
-#define MB 1e6
+#define MB      1e6
 #define LEAST_B (400 * MB) /* libraries 100, OpenBLAS 130, engines with their libraries 50; then the search's own */
-enum { LARGE = 200 }; /* rows of a matrix that OpenBLAS does not multiply in registers */
+enum { LARGE = 200 };      /* rows of a matrix that OpenBLAS does not multiply in registers */
 
 static double limit_B(void)
 {
@@ -64,8 +64,10 @@ enum mq_status mq_limits_meet(char **argv, struct mq_err *err)
 	if (isinf(most_B))
 		return MQ_OK;
 	if (most_B < LEAST_B)
-		return mq_fail(err, MQ_ENODEV, "memory is limited to %.0f MB (ulimit -v or -d); at least %.0f MB are "
-			       "needed", most_B / MB, LEAST_B / MB);
+		return mq_fail(err, MQ_ENODEV,
+			       "memory is limited to %.0f MB (ulimit -v or -d); at least %.0f MB are "
+			       "needed",
+			       most_B / MB, LEAST_B / MB);
 	if (!threads || strcmp(threads, "1"))
 		return start_anew(argv, err);
 	multiply();

@@ -40,8 +40,8 @@ static void join(const struct mq_calib *calib, struct mq_calibration *fit)
 	d->p2p = known->p2p;
 }
 
-static enum mq_status usual_machine(const struct mq_device_calib *type, struct mq_calib *calib,
-                                    uint32_t n_devices, const char *path, struct mq_err *err)
+static enum mq_status usual_machine(const struct mq_device_calib *type, struct mq_calib *calib, uint32_t n_devices,
+				    const char *path, struct mq_err *err)
 {
 	struct mq_platform_spec spec;
 
@@ -66,13 +66,11 @@ static struct mq_device_calib cpu_type(const struct mq_calibration *cpu)
 	return type;
 }
 
-static enum mq_status import(const struct mq_node_gpus *node, const char *topology,
-                             const struct mq_device_calib *type, const char *path, const char **link,
-                             struct mq_err *err)
+static enum mq_status import(const struct mq_node_gpus *node, const char *topology, const struct mq_device_calib *type,
+			     const char *path, const char **link, struct mq_err *err)
 {
 	struct mq_device_calib cpu;
-	struct mq_import_options options = {
-	        .type = type, .name = "this_node", .n_cpus = node->n_cpus};
+	struct mq_import_options options = { .type = type, .name = "this_node", .n_cpus = node->n_cpus };
 	struct mq_import_report report;
 
 	if (node->n_cpus) {
@@ -81,21 +79,20 @@ static enum mq_status import(const struct mq_node_gpus *node, const char *topolo
 		options.cpu_memory_B = node->cpu_memory_B;
 	}
 	MQ_TRY(mq_platform_import(topology, &options, path, &report, err));
-	printf("%s: the platform of this node (%u devices, from %s)\n", path, report.n_devices,
-	       report.format);
+	printf("%s: the platform of this node (%u devices, from %s)\n", path, report.n_devices, report.format);
 	if (report.nvlink || !strcmp(*link, "nvlink"))
 		*link = report.nvlink ? "nvlink" : "pcie";
 	return MQ_OK;
 }
 
-enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path,
-                                const char **link, struct mq_err *err)
+enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,
+				struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const char *folder = mq_arena_printf(&arena, "%s/launch-1", node->samples);
 	const char *topology = mq_arena_printf(&arena, "%s/topology.xml", folder);
 	const struct mq_device_calib *type = &node->fit->device;
-	const struct mq_list none = {.n = 0};
+	const struct mq_list none = { .n = 0 };
 	struct mq_calib *calib;
 	enum mq_status status = mq_calib_open(&none, &arena, &calib, err);
 
@@ -111,9 +108,9 @@ enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *pat
 		status = import(node, topology, type, path, link, err);
 	else if (node->n_cpus)
 		status = mq_fail(err, MQ_ENODEV,
-		                 "%s: no topology was recorded, so that CPU devices have no place "
-		                 "in it: measure again with this version of maquette-replay",
-		                 topology);
+				 "%s: no topology was recorded, so that CPU devices have no place "
+				 "in it: measure again with this version of maquette-replay",
+				 topology);
 	else
 		status = usual_machine(type, calib, node->n_devices, path, err);
 	mq_arena_fini(&arena);

@@ -9,8 +9,12 @@
 void mq_page_text(FILE *f, const char *text)
 {
 	for (; *text; text++) {
-		const char *entity = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" :
-				     *text == '"' ? "&quot;" : *text == '\'' ? "&#39;" : NULL;
+		const char *entity = *text == '<'  ? "&lt;" :
+				     *text == '>'  ? "&gt;" :
+				     *text == '&'  ? "&amp;" :
+				     *text == '"'  ? "&quot;" :
+				     *text == '\'' ? "&#39;" :
+						     NULL;
 
 		if (entity)
 			fputs(entity, f);
@@ -85,7 +89,8 @@ FILE *mq_page_open(const char *dir, const char *title, struct mq_err *err)
 		return NULL;
 	}
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-	      "<meta name=\"viewport\" content=\"width=device-width\"/><title>", f);
+	      "<meta name=\"viewport\" content=\"width=device-width\"/><title>",
+	      f);
 	mq_page_text(f, title);
 	fprintf(f, "</title><style>%s</style></head><body>\n<h1>", STYLE);
 	mq_page_text(f, title);
@@ -141,7 +146,7 @@ static double step_of(double span)
 
 struct axes {
 	double x0, x1, y0, y1;
-	bool logarithmic;       /* these are powers of ten */
+	bool logarithmic; /* these are powers of ten */
 };
 
 static double at_x(const struct axes *a, double x)
@@ -171,17 +176,20 @@ static struct axes axes_of(const struct mq_page_plot *plot)
 
 		return (struct axes){ low - edge, high + edge, low - edge, high + edge, true };
 	}
-	double w = a.x1 > a.x0 ? a.x1 - a.x0 : fmax(fabs(a.x1), 1e-12), h = a.y1 > a.y0 ? a.y1 - a.y0 : fmax(fabs(a.y1), 1e-12);
+	double w = a.x1 > a.x0 ? a.x1 - a.x0 : fmax(fabs(a.x1), 1e-12),
+	       h = a.y1 > a.y0 ? a.y1 - a.y0 : fmax(fabs(a.y1), 1e-12);
 	return (struct axes){ a.x0 - .05 * w, a.x1 + .15 * w, a.y0 - .08 * h, a.y1 + .08 * h, false };
 }
 
 static void put_tick(FILE *f, const struct axes *a, bool across, double v)
 {
 	if (across)
-		fprintf(f, "<path class=\"axis\" d=\"M%.1f,%dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
+		fprintf(f,
+			"<path class=\"axis\" d=\"M%.1f,%dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
 			at_x(a, v), HEIGHT - BELOW, at_x(a, v), HEIGHT - BELOW + 18, v);
 	else
-		fprintf(f, "<path class=\"axis\" d=\"M%d,%.1fh-5\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n",
+		fprintf(f,
+			"<path class=\"axis\" d=\"M%d,%.1fh-5\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n",
 			LEFT, at_y(a, v), LEFT - 8, at_y(a, v) + 4, v);
 }
 
@@ -215,8 +223,8 @@ static void put_axes(FILE *f, const struct mq_page_plot *plot, const struct axes
 	put_ticks(f, a, false, a->y0, a->y1);
 	fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH) / 2, HEIGHT - 10);
 	mq_page_text(f, plot->x);
-	fprintf(f, "</text><text x=\"%d\" y=\"%d\" transform=\"rotate(-90 14 %d)\" text-anchor=\"middle\">", 14, HEIGHT / 2,
-		HEIGHT / 2);
+	fprintf(f, "</text><text x=\"%d\" y=\"%d\" transform=\"rotate(-90 14 %d)\" text-anchor=\"middle\">", 14,
+		HEIGHT / 2, HEIGHT / 2);
 	mq_page_text(f, plot->y);
 	fputs("</text>\n", f);
 }
@@ -257,7 +265,8 @@ void mq_page_put_plot(FILE *f, const struct mq_page_plot *plot, struct mq_arena 
 	fprintf(f, "</h2>\n<svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n", WIDTH, HEIGHT, WIDTH);
 	put_axes(f, plot, &a);
 	if (plot->against)
-		fprintf(f, "<path class=\"front\" d=\"M%d,%dL%d,%d\"/>\n", LEFT, HEIGHT - BELOW, WIDTH - MARGIN, MARGIN);
+		fprintf(f, "<path class=\"front\" d=\"M%d,%dL%d,%d\"/>\n", LEFT, HEIGHT - BELOW, WIDTH - MARGIN,
+			MARGIN);
 	else
 		put_front(f, &a, sorted, plot->n);
 	for (uint32_t i = 0; i < plot->n && i < MOST_POINTS; i++) {

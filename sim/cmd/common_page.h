@@ -26,14 +26,14 @@ void mq_page_words(FILE *file, const char *words);
 /* Points in a plane with axes at round numbers; those with a label have it beside them, all have it as tooltip. */
 struct mq_page_point {
 	double x, y;
-	const char *label;      /* or NULL */
+	const char *label; /* or NULL */
 	const char *tip;
 };
 struct mq_page_plot {
 	const char *title, *x, *y; /* axes, with units */
 	const struct mq_page_point *point;
 	uint32_t n;
-	bool against;           /* predictions (y) against measurements (x), both > 0: logarithmic, with the diagonal */
+	bool against; /* predictions (y) against measurements (x), both > 0: logarithmic, with the diagonal */
 };
 /* Lower left is better, and the points that no other beats in both are joined, unless `against`. */
 void mq_page_put_plot(FILE *file, const struct mq_page_plot *plot, struct mq_arena *arena);

@@ -37,13 +37,13 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
-			   struct mq_err *err)
+enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir, struct mq_err *err)
 {
 	/* Beside the executable (build/engines), one to three folders up (build/, build/san-X/,
 	 * build/san-X/tests/: the source tree), or in an installed tree. */
-	static const char *const places[] = { "", "/..", "/../..", "/../lib/maquette",
-					      "/../share/maquette", "/../../.." };
+	static const char *const places[] = {
+		"", "/..", "/../..", "/../lib/maquette", "/../share/maquette", "/../../.."
+	};
 	const char *base = own_dir(arena);
 	/* What the build folder holds is plug-ins; "plots" in it are drawn ones. */
 	bool built = !strcmp(kind, "engines") || !strcmp(kind, "executors");
@@ -69,8 +69,7 @@ const char *mq_find_program(const char *name, struct mq_arena *arena)
 	return mq_arena_printf(arena, "%s/%s", own_dir(arena), name);
 }
 
-enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
-				struct mq_err *err)
+enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path, struct mq_err *err)
 {
 	const char *dir, **names, *near;
 
@@ -78,8 +77,7 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 	if (!access(name, F_OK))
 		return MQ_OK;
 	if (strchr(name, '/') || (strstr(name, ".xml") && !strstr(name, ".xml")[4]))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: cannot open the platform: %s; see `maquette list platforms`", name,
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the platform: %s; see `maquette list platforms`", name,
 			       strerror(errno));
 	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
 	*path = mq_arena_printf(arena, "%s/%s.xml", dir, name);
@@ -111,8 +109,10 @@ enum mq_status mq_output_apart(const char *option, const char *output, const cha
 		return MQ_OK;
 	for (uint32_t i = 0; i < n; i++)
 		if (input[i] && !stat(input[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-			return mq_fail(err, MQ_EINPUT, "%s %s would overwrite %s, which is read; choose another "
-				       "file", option, output, input[i]);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s %s would overwrite %s, which is read; choose another "
+				       "file",
+				       option, output, input[i]);
 	return MQ_OK;
 }
 
@@ -137,8 +137,7 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 	}
 	mq_arena_fini(&arena);
 	if (failed)
-		return mq_fail(err, MQ_EINPUT, "-o %s: cannot make the folder: %s", path,
-			       strerror(reason));
+		return mq_fail(err, MQ_EINPUT, "-o %s: cannot make the folder: %s", path, strerror(reason));
 	return MQ_OK;
 }
 

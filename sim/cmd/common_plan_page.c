@@ -14,8 +14,8 @@ enum { LEFT = 150, WIDTH = 1100, LANE = 11, MOST_DEVICES = 32, MOST_ROWS = 64 };
 static const struct {
 	const char *kind, *colour;
 } colours[] = {
-	{ "compute", "#0072b2" }, { "send", "#009e73" }, { "recv", "#56b4e9" }, { "copy", "#cc79a7" },
-	{ NULL, "#e69f00" }, /* collectives */
+	{ "compute", "#0072b2" }, { "send", "#009e73" }, { "recv", "#56b4e9" },
+	{ "copy", "#cc79a7" },    { NULL, "#e69f00" }, /* collectives */
 };
 
 static const char *colour_of(const char *kind)
@@ -57,7 +57,7 @@ static const char *word(const struct mq_csv *csv, uint32_t row, const char *colu
 
 struct lane {
 	const char *device;
-	double drawn[2];       /* how far compute and communication are painted, in pixels */
+	double drawn[2]; /* how far compute and communication are painted, in pixels */
 };
 
 static uint32_t lane_of(struct lane *lane, uint32_t *n, const char *device)
@@ -76,7 +76,8 @@ static void put_task(FILE *f, struct lane *lane, uint32_t at, const struct mq_cs
 {
 	const char *kind = word(csv, row, "kind");
 	bool moves = strcmp(kind, "compute") != 0;
-	double a = cell(csv, row, "start_s") / end_s * (WIDTH - LEFT), b = cell(csv, row, "finish_s") / end_s * (WIDTH - LEFT);
+	double a = cell(csv, row, "start_s") / end_s * (WIDTH - LEFT),
+	       b = cell(csv, row, "finish_s") / end_s * (WIDTH - LEFT);
 
 	if (b < lane[at].drawn[moves] + .5)
 		return;
@@ -86,7 +87,8 @@ static void put_task(FILE *f, struct lane *lane, uint32_t at, const struct mq_cs
 	mq_page_text(f, kind);
 	fputc(' ', f);
 	mq_page_text(f, word(csv, row, "op"));
-	fprintf(f, " %.6g to %.6g ms</title></rect>\n", 1e3 * cell(csv, row, "start_s"), 1e3 * cell(csv, row, "finish_s"));
+	fprintf(f, " %.6g to %.6g ms</title></rect>\n", 1e3 * cell(csv, row, "start_s"),
+		1e3 * cell(csv, row, "finish_s"));
 }
 
 static void put_timeline(const struct page *p)
@@ -104,9 +106,11 @@ static void put_timeline(const struct page *p)
 	}
 	if (!n || !(end_s > 0))
 		return;
-	fprintf(p->f, "<h2>The step</h2>\n<p>Above: compute; below: communication (sends green, receives light blue, collectives "
+	fprintf(p->f,
+		"<h2>The step</h2>\n<p>Above: compute; below: communication (sends green, receives light blue, collectives "
 		"orange, copies pink). %u device%s.</p>\n<div class=\"wide\"><svg id=\"timeline\" viewBox=\"0 0 %d %u\" "
-		"width=\"%d\">\n", n, n == 1 ? "" : "s, each for those like it", WIDTH, n * 2 * LANE + 34, WIDTH);
+		"width=\"%d\">\n",
+		n, n == 1 ? "" : "s, each for those like it", WIDTH, n * 2 * LANE + 34, WIDTH);
 	for (uint32_t i = 0; i < n; i++) {
 		fprintf(p->f, "<text x=\"0\" y=\"%u\">", i * 2 * LANE + 17);
 		mq_page_text(p->f, lane[i].device);
@@ -120,7 +124,8 @@ static void put_timeline(const struct page *p)
 	}
 	for (int i = 0; i <= 5; i++)
 		fprintf(p->f, "<text x=\"%.1f\" y=\"%u\" text-anchor=\"%s\">%.4g ms</text>\n",
-			LEFT + i / 5. * (WIDTH - LEFT), n * 2 * LANE + 24, i == 5 ? "end" : "middle", 1e3 * end_s * i / 5);
+			LEFT + i / 5. * (WIDTH - LEFT), n * 2 * LANE + 24, i == 5 ? "end" : "middle",
+			1e3 * end_s * i / 5);
 	fputs("</svg></div>\n", p->f);
 }
 
@@ -132,8 +137,8 @@ static void put_memory(const struct page *p)
 		const char *column, *name, *colour;
 	} parts[] = {
 		{ "parameter_B", "parameters", "#0072b2" }, { "gradient_B", "gradients", "#56b4e9" },
-		{ "optimizer_B", "optimizer", "#009e73" }, { "activation_B", "activations", "#e69f00" },
-		{ "buffer_B", "buffers", "#cc79a7" }, { "fragmentation_B", "fragmentation", "#999999" },
+		{ "optimizer_B", "optimizer", "#009e73" },  { "activation_B", "activations", "#e69f00" },
+		{ "buffer_B", "buffers", "#cc79a7" },       { "fragmentation_B", "fragmentation", "#999999" },
 		{ "reserve_B", "reserve", "#666666" },
 	};
 	struct mq_csv csv;
@@ -148,8 +153,8 @@ static void put_memory(const struct page *p)
 	fputs("<h2>Memory at its peak</h2>\n<p>", p->f);
 	for (size_t k = 0; k < sizeof(parts) / sizeof(*parts); k++)
 		fprintf(p->f, "<span style=\"color:%s\">&#9632;</span> %s ", parts[k].colour, parts[k].name);
-	fprintf(p->f, "; the line is the limit.</p>\n<svg id=\"memory\" viewBox=\"0 0 %d %u\" width=\"%d\">\n", WIDTH, n * 16 + 4,
-		WIDTH);
+	fprintf(p->f, "; the line is the limit.</p>\n<svg id=\"memory\" viewBox=\"0 0 %d %u\" width=\"%d\">\n", WIDTH,
+		n * 16 + 4, WIDTH);
 	for (uint32_t i = 0; i < n; i++) {
 		double x = LEFT, scale = most > 0 ? (WIDTH - LEFT - 10) / most : 0;
 
@@ -159,11 +164,14 @@ static void put_memory(const struct page *p)
 		for (size_t k = 0; k < sizeof(parts) / sizeof(*parts); k++) {
 			double B = cell(&csv, i, parts[k].column);
 
-			fprintf(p->f, "<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"12\" fill=\"%s\"><title>%s %.4g GB</title>"
-				"</rect>", x, i * 16 + 3, B * scale, parts[k].colour, parts[k].name, B / 1e9);
+			fprintf(p->f,
+				"<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"12\" fill=\"%s\"><title>%s %.4g GB</title>"
+				"</rect>",
+				x, i * 16 + 3, B * scale, parts[k].colour, parts[k].name, B / 1e9);
 			x += B * scale;
 		}
-		fprintf(p->f, "<path class=\"front\" d=\"M%.1f,%uv14\"/>\n", LEFT + cell(&csv, i, "limit_B") * scale, i * 16 + 2);
+		fprintf(p->f, "<path class=\"front\" d=\"M%.1f,%uv14\"/>\n", LEFT + cell(&csv, i, "limit_B") * scale,
+			i * 16 + 2);
 	}
 	fputs("</svg>\n", p->f);
 	if (n < csv.n_rows)
@@ -196,7 +204,8 @@ static void put_links(const struct page *p)
 		busy[i] = (struct busy){ i, cell(&csv, i, "utilisation") };
 	qsort(busy, csv.n_rows, sizeof(*busy), by_use);
 	fputs("<h2>The busiest links</h2>\n<div class=\"wide\"><table class=\"sorts\" id=\"links\"><thead><tr><th>link</th>"
-	      "<th>class</th><th>GB/s</th><th>GB carried</th><th>used %</th></tr></thead><tbody>\n", p->f);
+	      "<th>class</th><th>GB/s</th><th>GB carried</th><th>used %</th></tr></thead><tbody>\n",
+	      p->f);
 	for (uint32_t i = 0; i < csv.n_rows && i < MOST_ROWS; i++) {
 		uint32_t row = busy[i].row;
 
@@ -205,7 +214,8 @@ static void put_links(const struct page *p)
 		fputs("</td><td>", p->f);
 		mq_page_text(p->f, word(&csv, row, "class"));
 		fprintf(p->f, "</td><td class=\"n\">%.4g</td><td class=\"n\">%.4g</td><td class=\"n\">%.1f</td></tr>\n",
-			cell(&csv, row, "bandwidth_Bps") / 1e9, cell(&csv, row, "bytes") / 1e9, 100 * busy[i].utilisation);
+			cell(&csv, row, "bandwidth_Bps") / 1e9, cell(&csv, row, "bytes") / 1e9,
+			100 * busy[i].utilisation);
 	}
 	fputs("</tbody></table></div>\n", p->f);
 }

@@ -30,8 +30,7 @@ static double best_step_s(const struct mq_search_outcome *out)
 /* Calls `each` with every bound: the engines', then the one of any plan. A best that the engine left
  * open is the search's. */
 static void walk(const struct mq_search_outcome *out,
-		 void (*each)(void *context, const char *engine, const struct mq_bound *bound),
-		 void *context)
+		 void (*each)(void *context, const char *engine, const struct mq_bound *bound), void *context)
 {
 	double best = best_step_s(out);
 	struct mq_bound any = { "step-time", best, any_plan_s(out), "s", "plan of any kind" };
@@ -58,8 +57,7 @@ static void print(void *context, const char *engine, const struct mq_bound *b)
 	FILE *file = context;
 	double gap = gap_of(b);
 
-	fprintf(file, "proof: %s: no %s has %s below %.9g %s", engine, b->scope, b->quantity, b->bound,
-		b->unit);
+	fprintf(file, "proof: %s: no %s has %s below %.9g %s", engine, b->scope, b->quantity, b->bound, b->unit);
 	if (isnan(gap))
 		fputs("; no plan found that fits\n", file);
 	else
@@ -87,9 +85,11 @@ enum mq_status mq_proof_check(const struct mq_search_outcome *out, struct mq_err
 	walk(out, look, &first);
 	if (!first.found)
 		return MQ_OK;
-	return mq_fail(err, MQ_EBUG, "--proof: %s says that no %s has %s below %.9g %s, and one has %.9g: its bound "
-		       "is wrong", first.engine, first.bound.scope, first.bound.quantity, first.bound.bound,
-		       first.bound.unit, first.bound.best);
+	return mq_fail(err, MQ_EBUG,
+		       "--proof: %s says that no %s has %s below %.9g %s, and one has %.9g: its bound "
+		       "is wrong",
+		       first.engine, first.bound.scope, first.bound.quantity, first.bound.bound, first.bound.unit,
+		       first.bound.best);
 }
 
 void mq_proof_print(const struct mq_search_outcome *out, FILE *file)
@@ -99,7 +99,8 @@ void mq_proof_print(const struct mq_search_outcome *out, FILE *file)
 	for (uint32_t i = 0; i < out->n_reports; i++)
 		if (!out->report[i].n_bounds)
 			fprintf(file, "proof: %s: has shown no lower bound\n", out->report[i].engine);
-	fputs("A bound holds for what its line names, on this platform and by the costs that the simulator uses.\n", file);
+	fputs("A bound holds for what its line names, on this platform and by the costs that the simulator uses.\n",
+	      file);
 }
 
 struct sink {
@@ -126,8 +127,7 @@ static void put(void *context, const char *engine, const struct mq_bound *b)
 	sink->status = mq_csv_end_row(w, sink->err);
 }
 
-enum mq_status mq_proof_write(const struct mq_search_outcome *out, const char *dir,
-			      struct mq_err *err)
+enum mq_status mq_proof_write(const struct mq_search_outcome *out, const char *dir, struct mq_err *err)
 {
 	struct sink sink = { .status = MQ_OK, .err = err };
 	struct mq_err late = MQ_ERR_INIT;
@@ -135,8 +135,7 @@ enum mq_status mq_proof_write(const struct mq_search_outcome *out, const char *d
 
 	snprintf(path, sizeof(path), "%s/proof.csv", dir);
 	MQ_TRY(mq_csv_open(&sink.writer, path, "w", err));
-	sink.status = mq_csv_put_header(&sink.writer, "engine,quantity,best,lower_bound,gap,unit,scope",
-					err);
+	sink.status = mq_csv_put_header(&sink.writer, "engine,quantity,best,lower_bound,gap,unit,scope", err);
 	walk(out, put, &sink);
 	enum mq_status closed = mq_csv_close(&sink.writer, &late);
 	if (sink.status == MQ_OK && closed != MQ_OK)

@@ -22,8 +22,8 @@ struct mq_ranks {
 	struct mq_arena *arena; /* borrowed */
 	char *dir;              /* DIR/ranks */
 	int claims;
-	uint64_t next;          /* number of the next plan; 0 is the first rank's life */
-	double until_s;         /* clock time at which judging ends */
+	uint64_t next;  /* number of the next plan; 0 is the first rank's life */
+	double until_s; /* clock time at which judging ends */
 };
 
 const char *mq_rank_of_many(uint32_t *n)
@@ -66,8 +66,8 @@ static void name_of(const struct mq_ranks *r, uint64_t number, const char *suffi
 	snprintf(path, 4096, "%s/%llu.%s", r->dir, (unsigned long long)number, suffix);
 }
 
-static enum mq_status put(const struct mq_ranks *r, uint64_t number, const char *suffix, const void *bytes,
-			  size_t size, struct mq_err *err)
+static enum mq_status put(const struct mq_ranks *r, uint64_t number, const char *suffix, const void *bytes, size_t size,
+			  struct mq_err *err)
 {
 	char path[4096], half[4096];
 

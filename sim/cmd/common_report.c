@@ -7,23 +7,19 @@
 
 #include "cmd/common_search.h"
 
-double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan,
-			      const struct mq_result *r)
+double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan, const struct mq_result *r)
 {
 	double tokens = session->model->tokens_per_sample;
 
-	return tokens > 0 ? r->samples_per_s * tokens / mq_plan_degrees(plan).n_devices :
-			    (double)NAN;
+	return tokens > 0 ? r->samples_per_s * tokens / mq_plan_degrees(plan).n_devices : (double)NAN;
 }
 
-double mq_tflops_per_device(const struct mq_session *session, const struct mq_plan *plan,
-			    const struct mq_result *r)
+double mq_tflops_per_device(const struct mq_session *session, const struct mq_plan *plan, const struct mq_result *r)
 {
 	struct mq_model_totals t = mq_model_totals(session->model);
 	double flop = t.forward_flop + (session->train.infer ? 0 : t.backward_flop);
 
-	return flop > 0 ? flop * r->samples_per_s / mq_plan_degrees(plan).n_devices / 1e12 :
-			  (double)NAN;
+	return flop > 0 ? flop * r->samples_per_s / mq_plan_degrees(plan).n_devices / 1e12 : (double)NAN;
 }
 
 /* ---- two plans, term by term -------------------------------------------------------------------- */
@@ -56,8 +52,7 @@ static int collect_terms(const struct mq_result *a, const struct mq_result *b, s
 	for (int c = 0; c < MQ_N_LINK_CLASSES; c++) {
 		if (!(a->link_s[c] > 0) && !(b->link_s[c] > 0))
 			continue;
-		snprintf(term[n].name, sizeof(term[n].name), "exposed communication, %s",
-			 mq_link_class_name(c));
+		snprintf(term[n].name, sizeof(term[n].name), "exposed communication, %s", mq_link_class_name(c));
 		term[n].first = a->link_s[c];
 		term[n++].second = b->link_s[c];
 		listed_a += a->link_s[c];
@@ -74,12 +69,11 @@ static void explain_memory(const struct mq_scored *a, const struct mq_scored *b,
 {
 	char x[32], y[32];
 
-	fprintf(file, "    %-34s %12s  %12s\n", "memory of the fullest device",
-		mq_text_B(a->result->peak_memory_B, x), mq_text_B(b->result->peak_memory_B, y));
+	fprintf(file, "    %-34s %12s  %12s\n", "memory of the fullest device", mq_text_B(a->result->peak_memory_B, x),
+		mq_text_B(b->result->peak_memory_B, y));
 }
 
-void mq_explain(const struct mq_scored *a, const struct mq_scored *b,
-		const struct mq_cluster *cluster, FILE *file)
+void mq_explain(const struct mq_scored *a, const struct mq_scored *b, const struct mq_cluster *cluster, FILE *file)
 {
 	struct term term[MQ_N_LINK_CLASSES + 4];
 	char x[32], y[32], z[32];
@@ -95,17 +89,15 @@ void mq_explain(const struct mq_scored *a, const struct mq_scored *b,
 
 			if (!(term[i].first > least) && !(term[i].second > least))
 				continue;
-			fprintf(file, "    %-34s %12s  %12s  %c%11s\n", term[i].name,
-				mq_text_s(term[i].first, x), mq_text_s(term[i].second, y),
-				d < 0 ? '-' : '+', mq_text_s(fabs(d), z));
+			fprintf(file, "    %-34s %12s  %12s  %c%11s\n", term[i].name, mq_text_s(term[i].first, x),
+				mq_text_s(term[i].second, y), d < 0 ? '-' : '+', mq_text_s(fabs(d), z));
 		}
 		double d = b->result->step_time_s - a->result->step_time_s;
-		fprintf(file, "    %-34s %12s  %12s  %c%11s\n", "step",
-			mq_text_s(a->result->step_time_s, x), mq_text_s(b->result->step_time_s, y),
-			d < 0 ? '-' : '+', mq_text_s(fabs(d), z));
+		fprintf(file, "    %-34s %12s  %12s  %c%11s\n", "step", mq_text_s(a->result->step_time_s, x),
+			mq_text_s(b->result->step_time_s, y), d < 0 ? '-' : '+', mq_text_s(fabs(d), z));
 	} else {
-		fprintf(file, "    %-34s %12s  %12s\n", "verdict",
-			mq_verdict_name(a->result->verdict), mq_verdict_name(b->result->verdict));
+		fprintf(file, "    %-34s %12s  %12s\n", "verdict", mq_verdict_name(a->result->verdict),
+			mq_verdict_name(b->result->verdict));
 	}
 	explain_memory(a, b, file);
 }
@@ -173,7 +165,8 @@ static void print_prices(const struct mq_session *s, const struct mq_search_outc
 		if (cost && isnan(d->price_per_h))
 			fprintf(file, "no price of %s is known: plans on it are ranked last\n", d->type);
 		if (energy && isnan(d->power_W))
-			fprintf(file, "no power of %s is known: plans on it are ranked last; give power_W=W to the platform\n",
+			fprintf(file,
+				"no power of %s is known: plans on it are ranked last; give power_W=W to the platform\n",
 				d->type);
 	}
 	if (cost)
@@ -188,8 +181,7 @@ static void print_idle(const struct mq_session *s, const struct mq_search_outcom
 		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
 }
 
-static void print_table(const struct mq_session *session, const struct mq_search_outcome *out,
-			FILE *file)
+static void print_table(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	bool tokens = session->model->tokens_per_sample > 0;
@@ -205,9 +197,8 @@ static void print_table(const struct mq_session *session, const struct mq_search
 	fprintf(file, "%4s ", "rank");
 	if (other)
 		fprintf(file, "%14s ", out->objective);
-	fprintf(file, "%11s %10s %12s %12s %6s %10s  %-14s %-*s  %s\n", "step",
-		"samples/s", tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %",
-		"memory", "engine", width, "plan", "runs in");
+	fprintf(file, "%11s %10s %12s %12s %6s %10s  %-14s %-*s  %s\n", "step", "samples/s",
+		tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %", "memory", "engine", width, "plan", "runs in");
 	for (uint32_t i = 0; i < out->n_best; i++) {
 		const struct mq_candidate *c = &out->best[i];
 		const char *mark = mq_result_tight(&c->result) ? "~" : "";
@@ -222,7 +213,8 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		number(file, mq_tokens_per_s_device(session, c->plan, &c->result), 0, 12);
 		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
 		number(file, 100 * c->result.mfu, 1, 6);
-		fprintf(file, " %10s  %-14s %-*s  %s\n", marked, c->engine, width, mq_plan_describe(c->plan, session->cluster, &scratch), c->runs_in);
+		fprintf(file, " %10s  %-14s %-*s  %s\n", marked, c->engine, width,
+			mq_plan_describe(c->plan, session->cluster, &scratch), c->runs_in);
 	}
 	print_tight(out, file);
 	mq_arena_fini(&scratch);
@@ -247,18 +239,18 @@ static void print_engines(const struct mq_search_outcome *out, FILE *file)
 	for (uint32_t i = 0; i < out->n_reports; i++)
 		order[i] = &out->report[i];
 	qsort(order, out->n_reports, sizeof(*order), by_best);
-	fprintf(file, "\n%-16s %9s %9s %11s %9s\n", "engine", "plans", "feasible", "best step",
-		"screens");
+	fprintf(file, "\n%-16s %9s %9s %11s %9s\n", "engine", "plans", "feasible", "best step", "screens");
 	for (uint32_t i = 0; i < out->n_reports; i++) {
 		const struct mq_engine_report *r = order[i];
 		char best[32] = "-";
 
 		if (!isnan(r->best_step_time_s))
 			mq_text_s(r->best_step_time_s, best);
-		fprintf(file, "%-16s %9llu %9llu %11s %9llu  %s\n", r->engine,
-			(unsigned long long)r->proposals, (unsigned long long)r->feasible, best,
-			(unsigned long long)r->screens,
-			r->stopped[0] ? r->stopped : r->finished ? "finished" : "budget spent");
+		fprintf(file, "%-16s %9llu %9llu %11s %9llu  %s\n", r->engine, (unsigned long long)r->proposals,
+			(unsigned long long)r->feasible, best, (unsigned long long)r->screens,
+			r->stopped[0] ? r->stopped :
+			r->finished   ? "finished" :
+					"budget spent");
 	}
 	mq_arena_fini(&scratch);
 }
@@ -300,8 +292,7 @@ static const struct mq_candidate *rival(const struct mq_search_outcome *out, con
 	return found && found->result.step_time_s > first->result.step_time_s ? found : NULL;
 }
 
-static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session,
-			  FILE *file)
+static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session, FILE *file)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	char need[32], have[32];
@@ -310,31 +301,28 @@ static void print_nothing(const struct mq_search_outcome *out, const struct mq_s
 		const struct mq_plan *plan = out->nearest.plan;
 		bool full = plan->n_configs && plan->config[0].recompute == MQ_RECOMPUTE_FULL;
 
-		fprintf(file, "nearest: %s needs %s on %s, which has %s; try %smore devices or a smaller "
+		fprintf(file,
+			"nearest: %s needs %s on %s, which has %s; try %smore devices or a smaller "
 			"--batch\n",
 			mq_plan_describe(plan, session->cluster, &scratch),
 			mq_text_B(out->nearest.result.peak_memory_B, need),
 			session->cluster->device[out->nearest.result.memory_device].name,
-			mq_text_B(out->nearest.result.memory_limit_B, have),
-			full ? "" : "--fix recompute=full, ");
+			mq_text_B(out->nearest.result.memory_limit_B, have), full ? "" : "--fix recompute=full, ");
 	}
 	if (out->have_refused)
-		fprintf(file, "%s: %s: %s\n",
-			mq_plan_describe(out->refused.plan, session->cluster, &scratch),
+		fprintf(file, "%s: %s: %s\n", mq_plan_describe(out->refused.plan, session->cluster, &scratch),
 			mq_verdict_name(out->refused.result.verdict), out->refused.result.message);
 	mq_arena_fini(&scratch);
 }
 
-void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out,
-		     FILE *file)
+void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	for (uint32_t e = 0; e < out->n_reports; e++)
 		for (uint32_t i = 0; i < out->report[e].n_said; i++)
 			fprintf(file, "%s\n", out->report[e].said[i]);
-	fprintf(file, "%s on %s: %llu plans, %llu feasible, %llu simulated, %llu known already\n",
-		session->model->name, session->cluster->name, (unsigned long long)out->proposals,
-		(unsigned long long)out->feasible, (unsigned long long)out->judged,
-		(unsigned long long)out->cached);
+	fprintf(file, "%s on %s: %llu plans, %llu feasible, %llu simulated, %llu known already\n", session->model->name,
+		session->cluster->name, (unsigned long long)out->proposals, (unsigned long long)out->feasible,
+		(unsigned long long)out->judged, (unsigned long long)out->cached);
 	if (!out->n_best) {
 		print_nothing(out, session, file);
 		print_engines(out, file);

@@ -30,8 +30,8 @@ static const struct argp_option options[] = {
 	{ "evals", KEY_EVALS, "N", 0, "proposals of each engine (default 200)", 4 },
 	{ "seconds", KEY_SECONDS, "S", 0, "time limit, divided equally among the engines", 4 },
 	{ "top", KEY_TOP, "K", 0, "plans to keep and print (default 5)", 4 },
-	{ "objective", KEY_OBJECTIVE, "NAME", 0,
-	  "step-time, max-load, latency, cost or energy (default step-time)", 4 },
+	{ "objective", KEY_OBJECTIVE, "NAME", 0, "step-time, max-load, latency, cost or energy (default step-time)",
+	  4 },
 	{ "proof", KEY_PROOF, NULL, 0,
 	  "print the best lower bounds shown and the gap to them; with -o, also into proof.csv", 4 },
 	{ 0 },
@@ -39,8 +39,10 @@ static const struct argp_option options[] = {
 
 void mq_search_options_init(struct mq_search_options *o, struct mq_err *err)
 {
-	*o = (struct mq_search_options){ .evals = DEFAULT_EVALS, .seconds = (double)INFINITY,
-					 .top = DEFAULT_TOP, .objective = mq_objectives[0],
+	*o = (struct mq_search_options){ .evals = DEFAULT_EVALS,
+					 .seconds = (double)INFINITY,
+					 .top = DEFAULT_TOP,
+					 .objective = mq_objectives[0],
 					 .err = err };
 }
 
@@ -53,8 +55,7 @@ static int parse_objective(const char *arg, struct mq_search_options *o)
 			o->objective = *name;
 			return 0;
 		}
-	mq_fail(o->err, MQ_EINPUT,
-		"--objective %s: give step-time, max-load, latency, cost or energy%s%s%s", arg,
+	mq_fail(o->err, MQ_EINPUT, "--objective %s: give step-time, max-load, latency, cost or energy%s%s%s", arg,
 		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return EINVAL;
 }
@@ -122,8 +123,7 @@ struct parts {
 	const char *dir;
 };
 
-static enum mq_status add_exec(struct parts *p, const char *program, const char *given,
-			       struct mq_err *err)
+static enum mq_status add_exec(struct parts *p, const char *program, const char *given, struct mq_err *err)
 {
 	if (!*program)
 		return mq_fail(err, MQ_EINPUT, "-e exec: names no program; write exec:PROGRAM");
@@ -134,8 +134,7 @@ static enum mq_status add_exec(struct parts *p, const char *program, const char 
 	return MQ_OK;
 }
 
-static enum mq_status add_named(struct parts *p, const char *name, const char *given,
-				struct mq_err *err)
+static enum mq_status add_named(struct parts *p, const char *name, const char *given, struct mq_err *err)
 {
 	struct mq_search_engine e = { .options = given, .label = name };
 
@@ -144,8 +143,7 @@ static enum mq_status add_named(struct parts *p, const char *name, const char *g
 			e.label = mq_arena_printf(p->arena, "%s:%s", name, given);
 	for (uint32_t i = 0; i < p->n; i++)
 		if (!strcmp(p->engine[i].label, e.label))
-			return mq_fail(err, MQ_EINPUT, "-e %s is given twice with the same options",
-				       name);
+			return mq_fail(err, MQ_EINPUT, "-e %s is given twice with the same options", name);
 	MQ_TRY(mq_engine_open(p->dir, name, p->arena, &e.engine, err));
 	MQ_PUSH(p->arena, p->engine, p->n, p->room, e);
 	return MQ_OK;
@@ -222,8 +220,8 @@ enum mq_status mq_search_engines(const struct mq_search_options *o, struct mq_ar
 }
 
 /* --proof asks for bounds: at least one of the engines must show some. */
-static enum mq_status check_proof(const struct mq_search_engine *engine, uint32_t n,
-				  struct mq_arena *arena, struct mq_err *err)
+static enum mq_status check_proof(const struct mq_search_engine *engine, uint32_t n, struct mq_arena *arena,
+				  struct mq_err *err)
 {
 	const char *dir, **names;
 	char list[256] = "";
@@ -238,12 +236,11 @@ static enum mq_status check_proof(const struct mq_search_engine *engine, uint32_
 		const struct mq_engine *other;
 		struct mq_err lost = MQ_ERR_INIT;
 
-		if (mq_engine_open(dir, *names, arena, &other, &lost) == MQ_OK && other->proves &&
-		    used < sizeof(list))
+		if (mq_engine_open(dir, *names, arena, &other, &lost) == MQ_OK && other->proves && used < sizeof(list))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
 	}
-	return mq_fail(err, MQ_EINPUT, "--proof: engine '%s'%s shows no lower bound; these do:%s",
-		       engine[0].label, n > 1 ? " (and no other of -e)" : "", list);
+	return mq_fail(err, MQ_EINPUT, "--proof: engine '%s'%s shows no lower bound; these do:%s", engine[0].label,
+		       n > 1 ? " (and no other of -e)" : "", list);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -264,8 +261,7 @@ static void draw(void *context, double done, const char *what)
 	bar->last_s = now;
 	bar->drawn = true;
 	int filled = isnan(done) ? 0 : (int)(30 * fmin(fmax(done, 0), 1));
-	fprintf(stderr, "\r[%.*s%*s] %-70.70s", filled, "##############################", 30 - filled,
-		"", what);
+	fprintf(stderr, "\r[%.*s%*s] %-70.70s", filled, "##############################", 30 - filled, "", what);
 }
 
 static void erase(const struct bar *bar)
@@ -281,8 +277,10 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
 	struct mq_err lost;
 	const struct mq_judge analytic = {
-		.q = &s->q, .execute = mq_execute_analytic,
-		.fold = !s->asked->no_fold, .interference = !s->asked->no_interference,
+		.q = &s->q,
+		.execute = mq_execute_analytic,
+		.fold = !s->asked->no_fold,
+		.interference = !s->asked->no_interference,
 		.timeout_s = s->asked->timeout_s,
 	};
 	bool known = mq_judge_plan(&analytic, plan, &s->screening, result, NULL, NULL, &lost) == MQ_OK;
@@ -292,13 +290,12 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	return known;
 }
 
-static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n,
-			       struct mq_result *result, struct mq_err *err)
+static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+			       struct mq_err *err)
 {
 	struct mq_session *s = context;
 
-	return s->ranks ? mq_ranks_judge(s->ranks, plan, n, result, err) :
-			  mq_session_judge(s, plan, n, result, err);
+	return s->ranks ? mq_ranks_judge(s->ranks, plan, n, result, err) : mq_session_judge(s, plan, n, result, err);
 }
 
 static void until(void *context, double left_s)
@@ -400,8 +397,8 @@ static enum mq_status listed_software(struct mq_arena *arena, struct mq_software
 	return MQ_OK;
 }
 
-enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o,
-				 const char *dir, struct mq_search_outcome *outcome, struct mq_err *err)
+enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o, const char *dir,
+				 struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	const struct mq_asked *q = session->asked;
 	struct mq_search_engine *engine;

@@ -10,9 +10,9 @@
 
 /* -e, --evals, --seconds, --top, --objective, as given. */
 struct mq_search_options {
-	struct mq_list engines;  /* raw -e texts */
-	uint64_t evals;          /* per engine; UINT64_MAX where only --seconds is given */
-	double seconds;          /* +inf where not given */
+	struct mq_list engines; /* raw -e texts */
+	uint64_t evals;         /* per engine; UINT64_MAX where only --seconds is given */
+	double seconds;         /* +inf where not given */
 	uint32_t top;
 	const char *objective;
 	bool evals_given;
@@ -28,13 +28,11 @@ void mq_search_options_print(const struct mq_search_options *options, FILE *file
 
 /* The engines of all -e options, loaded: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */
 enum mq_status mq_search_engines(const struct mq_search_options *options, struct mq_arena *arena,
-				 struct mq_search_engine **engine, uint32_t *n,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_search_engine **engine, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Runs the search of an open session; `dir` may be NULL. Plans and text live in the session's arena. */
-enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *options,
-				 const char *dir, struct mq_search_outcome *outcome,
-				 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *options, const char *dir,
+				 struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Hash of all that a judgement depends on: the question, the files it names, this program. */
 uint64_t mq_session_context(const struct mq_session *session);
@@ -44,8 +42,7 @@ uint64_t mq_session_context(const struct mq_session *session);
 uint64_t mq_hash_file(uint64_t hash, const char *path);
 
 /* Table of the best plans, why the first wins, what each engine did. */
-void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome,
-		     FILE *file);
+void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
 
 /* The same for programs, and as DIR/report.html for people. */
 void mq_search_json(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
@@ -66,8 +63,8 @@ struct mq_scored {
 	const struct mq_plan *plan;
 	const struct mq_result *result;
 };
-void mq_explain(const struct mq_scored *first, const struct mq_scored *second,
-		const struct mq_cluster *cluster, FILE *file);
+void mq_explain(const struct mq_scored *first, const struct mq_scored *second, const struct mq_cluster *cluster,
+		FILE *file);
 
 /* tokens/s/GPU and TFLOP/s/GPU of a result; NaN where they mean nothing. */
 double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan,

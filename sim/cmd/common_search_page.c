@@ -31,13 +31,24 @@ static void put_plan(const struct mq_session *s, const struct mq_candidate *c, u
 	const struct mq_degrees d = mq_plan_degrees(c->plan);
 	const struct mq_result *r = &c->result;
 	const struct pair pairs[] = {
-		{ "step_time_s", r->step_time_s }, { "samples_per_s", r->samples_per_s },
+		{ "step_time_s", r->step_time_s },
+		{ "samples_per_s", r->samples_per_s },
 		{ "tokens_per_s_per_device", mq_tokens_per_s_device(s, c->plan, r) },
-		{ "tflops_per_device", mq_tflops_per_device(s, c->plan, r) }, { "mfu", r->mfu },
-		{ "peak_memory_B", r->peak_memory_B }, { "memory_limit_B", r->memory_limit_B },
-		{ "compute_s", r->compute_s }, { "exposed_comm_s", r->exposed_comm_s }, { "bubble_s", r->bubble_s },
-		{ "objective", c->objective }, { "devices", d.n_devices }, { "dp", d.dp }, { "tp", d.tp }, { "pp", d.pp },
-		{ "cp", d.cp }, { "ep", d.ep }, { "virtual", c->plan->virtual },
+		{ "tflops_per_device", mq_tflops_per_device(s, c->plan, r) },
+		{ "mfu", r->mfu },
+		{ "peak_memory_B", r->peak_memory_B },
+		{ "memory_limit_B", r->memory_limit_B },
+		{ "compute_s", r->compute_s },
+		{ "exposed_comm_s", r->exposed_comm_s },
+		{ "bubble_s", r->bubble_s },
+		{ "objective", c->objective },
+		{ "devices", d.n_devices },
+		{ "dp", d.dp },
+		{ "tp", d.tp },
+		{ "pp", d.pp },
+		{ "cp", d.cp },
+		{ "ep", d.ep },
+		{ "virtual", c->plan->virtual },
 		{ "micro_batches", c->plan->micro_batches },
 	};
 
@@ -60,7 +71,9 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 	mq_json_put_text(f, s->model->name);
 	fputs(", \"platform\": ", f);
 	mq_json_put_text(f, s->cluster->name);
-	fprintf(f, ", \"devices\": %u, \"batch\": %.0f, \"proposals\": %" PRIu64 ", \"feasible\": %" PRIu64 ",\n  \"plans\": [",
+	fprintf(f,
+		", \"devices\": %u, \"batch\": %.0f, \"proposals\": %" PRIu64 ", \"feasible\": %" PRIu64
+		",\n  \"plans\": [",
 		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
 	for (uint32_t i = 0; i < out->n_best; i++)
 		put_plan(s, &out->best[i], i + 1, f);
@@ -70,8 +83,10 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 
 		fprintf(f, "%s\n    {\"engine\": ", i ? "," : "");
 		mq_json_put_text(f, r->engine);
-		fprintf(f, ", \"plans\": %" PRIu64 ", \"feasible\": %" PRIu64 ", \"screens\": %" PRIu64
-			", \"best_step_time_s\": ", r->proposals, r->feasible, r->screens);
+		fprintf(f,
+			", \"plans\": %" PRIu64 ", \"feasible\": %" PRIu64 ", \"screens\": %" PRIu64
+			", \"best_step_time_s\": ",
+			r->proposals, r->feasible, r->screens);
 		mq_json_put_f64(f, r->best_step_time_s);
 		fputs(", \"stopped\": ", f);
 		mq_json_put_text(f, r->stopped);
@@ -91,8 +106,9 @@ static void put_cell(FILE *f, double value, const char *text)
 
 static void put_ranking(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
-	static const char *const heads[] = { "rank", "step", "samples/s", "TFLOP/s/GPU", "MFU %", "memory", "compute",
-					     "exposed comm.", "bubble", "engine", "plan", "runs in", "bottleneck" };
+	static const char *const heads[] = { "rank",   "step",    "samples/s",     "TFLOP/s/GPU", "MFU %",
+					     "memory", "compute", "exposed comm.", "bubble",      "engine",
+					     "plan",   "runs in", "bottleneck" };
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	char a[32];
 
@@ -156,12 +172,15 @@ static enum mq_status put_plot(const struct mq_search_outcome *out, const char *
 			if (!strcmp(rank, mq_csv_text(&csv, i, hash)))
 				p->label = mq_arena_printf(&arena, "%u", k + 1);
 		}
-		p->tip = mq_arena_printf(&arena, "%s: %.4g s, %.4g GB, %s", mq_csv_text(&csv, i, mq_csv_column(&csv, "engine")),
-					 p->x, p->y, mq_csv_text(&csv, i, mq_csv_column(&csv, "plan")));
+		p->tip = mq_arena_printf(&arena, "%s: %.4g s, %.4g GB, %s",
+					 mq_csv_text(&csv, i, mq_csv_column(&csv, "engine")), p->x, p->y,
+					 mq_csv_text(&csv, i, mq_csv_column(&csv, "plan")));
 		n++;
 	}
-	mq_page_put_plot(f, &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
-						    "memory of the fullest device in GB", point, n, false }, &arena);
+	mq_page_put_plot(f,
+			 &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
+						 "memory of the fullest device in GB", point, n, false },
+			 &arena);
 	mq_arena_fini(&arena);
 	return MQ_OK;
 }
@@ -198,8 +217,8 @@ static enum mq_status put_answer(const struct mq_session *s, const struct mq_sea
 	mq_assert(memory);
 	mq_search_print(s, out, memory);
 	fclose(memory);
-	fprintf(f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n", out->proposals,
-		out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
+	fprintf(f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n",
+		out->proposals, out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
 	put_ranking(s, out, f);
 	enum mq_status status = put_plot(out, dir, f, err);
 	fputs("<h2>In words</h2>\n", f);

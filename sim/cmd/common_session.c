@@ -31,8 +31,8 @@ struct mq_session_files {
 
 /* ---- platforms that models bring ---------------------------------------------------------------- */
 
-static void write_hosts(FILE *f, const char *type, const char *kind, uint32_t n, uint32_t first,
-			double memory_B, double bw_Bps)
+static void write_hosts(FILE *f, const char *type, const char *kind, uint32_t n, uint32_t first, double memory_B,
+			double bw_Bps)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		fprintf(f,
@@ -49,12 +49,11 @@ static void write_hosts(FILE *f, const char *type, const char *kind, uint32_t n,
 static void write_routes(FILE *f, const char *type, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		fprintf(f, "    <host_link id=\"%s%u\" up=\"link_%s%u_UP\" down=\"link_%s%u_DOWN\"/>\n",
-			type, i, type, i, type, i);
+		fprintf(f, "    <host_link id=\"%s%u\" up=\"link_%s%u_UP\" down=\"link_%s%u_DOWN\"/>\n", type, i, type,
+			i, type, i);
 }
 
-static enum mq_status write_own_platform(const struct mq_model *m, const char *path, double bw_Bps,
-					 struct mq_err *err)
+static enum mq_status write_own_platform(const struct mq_model *m, const char *path, double bw_Bps, struct mq_err *err)
 {
 	const struct mq_model_devices *d = &m->devices;
 	double memory_B = d->memory_B > 0 ? d->memory_B : 1e15;
@@ -64,7 +63,8 @@ static enum mq_status write_own_platform(const struct mq_model *m, const char *p
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	fputs("<?xml version=\"1.0\"?>\n"
 	      "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-	      "<platform version=\"4.1\">\n  <zone id=\"model\" routing=\"Cluster\">\n", f);
+	      "<platform version=\"4.1\">\n  <zone id=\"model\" routing=\"Cluster\">\n",
+	      f);
 	write_hosts(f, "accelerator", "gpu", d->n_accelerators, 0, memory_B, bw_Bps);
 	write_hosts(f, "cpu", "cpu", d->n_cpus, d->n_accelerators, 1e15, bw_Bps);
 	write_routes(f, "accelerator", d->n_accelerators);
@@ -95,8 +95,7 @@ static enum mq_status temporary(struct mq_session *s, struct mq_session_files *f
 }
 
 /* -p KEY=VALUE...: as `platform generate` has them. */
-static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files,
-					 struct mq_err *err)
+static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
 	struct mq_calib *calib;
 
@@ -108,15 +107,13 @@ static enum mq_status generated_platform(struct mq_session *s, struct mq_session
 	return MQ_OK;
 }
 
-static enum mq_status own_platform(struct mq_session *s, struct mq_session_files *files,
-				   struct mq_err *err)
+static enum mq_status own_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
 	const struct mq_model *m = s->model;
 	double bw_Bps = m->devices.bw_Bps;
 
 	if (!m->devices.n_accelerators && !m->devices.n_cpus)
-		return mq_fail(err, MQ_EINPUT,
-			       "-p model: '%s' brings no devices of its own; give a platform file",
+		return mq_fail(err, MQ_EINPUT, "-p model: '%s' brings no devices of its own; give a platform file",
 			       m->name);
 	MQ_TRY(temporary(s, files, err));
 	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
@@ -130,8 +127,8 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-enum mq_status mq_calib_open(const struct mq_list *list, struct mq_arena *arena,
-			     struct mq_calib **calib, struct mq_err *err)
+enum mq_status mq_calib_open(const struct mq_list *list, struct mq_arena *arena, struct mq_calib **calib,
+			     struct mq_err *err)
 {
 	const char *dir;
 
@@ -161,8 +158,10 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 		return mq_fail(err, MQ_EINPUT, "--expert-%s: '%s' has no experts; leave it out or take a mixture",
 			       l->n || l->stated > 0 ? "load" : "capacity", s->model->name);
 	if (l->n && l->n != s->model->experts)
-		return mq_fail(err, MQ_EINPUT, "--expert-load: tokens of %u experts, but '%s' has %u in a layer; give one "
-			       "number for each", l->n, s->model->name, s->model->experts);
+		return mq_fail(err, MQ_EINPUT,
+			       "--expert-load: tokens of %u experts, but '%s' has %u in a layer; give one "
+			       "number for each",
+			       l->n, s->model->name, s->model->experts);
 	return MQ_OK;
 }
 
@@ -173,15 +172,15 @@ static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
 	if (!mq_documents_said(d))
 		return MQ_OK;
 	if (!s->model->seq)
-		return mq_fail(err, MQ_EINPUT, "--documents: '%s' has no sequences of tokens; leave it out", s->model->name);
+		return mq_fail(err, MQ_EINPUT, "--documents: '%s' has no sequences of tokens; leave it out",
+			       s->model->name);
 	return mq_documents_bind(d, s->model->seq, s->train.batch, &s->arena, err);
 }
 
 static enum mq_status check_given(const struct mq_asked *q, struct mq_err *err)
 {
 	if (!q->model)
-		return mq_fail(err, MQ_EINPUT,
-			       "-m is missing: give a model (see `maquette list models`) or a file");
+		return mq_fail(err, MQ_EINPUT, "-m is missing: give a model (see `maquette list models`) or a file");
 	if (!q->platform)
 		return mq_fail(err, MQ_EINPUT,
 			       "-p is missing: give a platform file, a name of `maquette list "
@@ -229,15 +228,15 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	if (!q->batch_given && !q->train.infer && !is_profiled(s->model))
-		return mq_fail(err, MQ_EINPUT, "--batch is missing: give the %ss of a step over all devices, as --batch 256",
+		return mq_fail(err, MQ_EINPUT,
+			       "--batch is missing: give the %ss of a step over all devices, as --batch 256",
 			       s->model->unit);
 	MQ_TRY(check_experts(s, err));
 	MQ_TRY(pack_documents(s, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
 }
 
-static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *files,
-				struct mq_err *err)
+static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
 	const struct mq_asked *q = s->asked;
 	struct mq_job *job = &files->job;
@@ -307,8 +306,7 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	return mq_plan_check(s->start, s->model, s->cluster, &s->train, err);
 }
 
-enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *asked,
-			       struct mq_err *err)
+enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *asked, struct mq_err *err)
 {
 	memset(s, 0, sizeof(*s));
 	enum mq_status status = open_all(s, asked, err);
@@ -339,10 +337,11 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 		const struct mq_device_calib *d = &s->calib->device[i];
 
 		if (d->described)
-			fprintf(file, "note: %s: %.4g Tflop/s, %.4g TB/s and %.4g GB as the platform says, "
-				"efficiencies are defaults; %s%s says more\n", d->name, mq_calib_peak_flops(d) / 1e12,
-				d->mem_bw_Bps / 1e12, d->memory_B / 1e9, here ? "edit " : "a file as in platforms/calib",
-				here ? s->platform_calib : "");
+			fprintf(file,
+				"note: %s: %.4g Tflop/s, %.4g TB/s and %.4g GB as the platform says, "
+				"efficiencies are defaults; %s%s says more\n",
+				d->name, mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12, d->memory_B / 1e9,
+				here ? "edit " : "a file as in platforms/calib", here ? s->platform_calib : "");
 	}
 }
 

@@ -57,14 +57,18 @@ static void put_plot(const struct mq_csv *csv, const char *label, struct mq_aren
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		struct mq_page_point *p = &point[n];
 
-		if (!mq_csv_f64(csv, r, x, NAN, &p->x) || !mq_csv_f64(csv, r, y, NAN, &p->y) || !(p->x > 0) || !(p->y > 0))
+		if (!mq_csv_f64(csv, r, x, NAN, &p->x) || !mq_csv_f64(csv, r, y, NAN, &p->y) || !(p->x > 0) ||
+		    !(p->y > 0))
 			continue;
 		p->tip = mq_arena_printf(arena, "%s: measured %.4g s, predicted %.4g s (%+.1f %%)",
-					 mq_csv_text(csv, r, mq_csv_column(csv, label)), p->x, p->y, 100 * (p->y / p->x - 1));
+					 mq_csv_text(csv, r, mq_csv_column(csv, label)), p->x, p->y,
+					 100 * (p->y / p->x - 1));
 		n++;
 	}
-	mq_page_put_plot(f, &(struct mq_page_plot){ "Predicted and measured step times", "measured, s", "predicted, s",
-						    point, n, .against = true }, arena);
+	mq_page_put_plot(f,
+			 &(struct mq_page_plot){ "Predicted and measured step times", "measured, s", "predicted, s",
+						 point, n, .against = true },
+			 arena);
 }
 
 static void put_tables(const char *dir, const struct mq_shown_table *table, FILE *f)

@@ -13,15 +13,15 @@
 
 /* One table of a folder; those that are not there, or have no rows, are left out. */
 struct mq_shown_table {
-	const char *file;       /* "score.csv" */
-	const char *title;      /* of its part of the page; NULL ends a list */
-	const char *label;      /* column that names a row in the plot; NULL: no plot of measured_s and predicted_s */
+	const char *file;  /* "score.csv" */
+	const char *title; /* of its part of the page; NULL ends a list */
+	const char *label; /* column that names a row in the plot; NULL: no plot of measured_s and predicted_s */
 };
 
 /* DIR/report.html: each table with a head that sorts, predictions against measurements where a table has both,
  * the words that were printed (may be NULL), the job file if there is one. */
-enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table,
-			      const char *words, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* {"score": [{"row_id": "a", "step_time_s": 1.5}, ...], ...}: a member per table, an object per row. */
 void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *file);

@@ -61,8 +61,9 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 			const char *key;
 			double value;
 		} rows[] = {
-			{ "step_time_s", r->step_time_s }, { "compute_s", r->compute_s }, { "exposed_comm_s", r->exposed_comm_s },
-			{ "bubble_s", r->bubble_s }, { "peak_memory_B", r->peak_memory_B }, { "mfu", r->mfu },
+			{ "step_time_s", r->step_time_s },       { "compute_s", r->compute_s },
+			{ "exposed_comm_s", r->exposed_comm_s }, { "bubble_s", r->bubble_s },
+			{ "peak_memory_B", r->peak_memory_B },   { "mfu", r->mfu },
 		};
 
 		fputs(i ? ",\n {\"file\": " : "[\n {\"file\": ", stdout);
@@ -83,16 +84,14 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 	puts("\n]");
 }
 
-static enum mq_status compare(const struct options *o, struct mq_session *session,
-			      struct mq_err *err)
+static enum mq_status compare(const struct options *o, struct mq_session *session, struct mq_err *err)
 {
 	struct mq_plan plan[2];
 	const struct mq_plan *const list[2] = { &plan[0], &plan[1] };
 	struct mq_result result[2];
 
 	for (int i = 0; i < 2; i++)
-		MQ_TRY(mq_plan_load(o->path[i], session->model, session->cluster, &session->arena,
-				    &plan[i], err));
+		MQ_TRY(mq_plan_load(o->path[i], session->model, session->cluster, &session->arena, &plan[i], err));
 	MQ_TRY(mq_session_judge(session, list, 2, result, err));
 	for (int i = 0; i < 2; i++)
 		if (result[i].verdict == MQ_VERDICT_CRASH)
@@ -113,8 +112,7 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 	mq_explain(&a, &b, session->cluster, stdout);
 	if (result[0].verdict == MQ_VERDICT_OK && result[1].verdict == MQ_VERDICT_OK &&
 	    result[0].step_time_s != result[1].step_time_s)
-		printf("%c wins by %.1f %%\n",
-		       result[0].step_time_s < result[1].step_time_s ? 'A' : 'B',
+		printf("%c wins by %.1f %%\n", result[0].step_time_s < result[1].step_time_s ? 'A' : 'B',
 		       100 * (result[0].step_time_s < result[1].step_time_s ?
 				      result[1].step_time_s / result[0].step_time_s - 1 :
 				      result[0].step_time_s / result[1].step_time_s - 1));
@@ -129,14 +127,15 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (o.n != 2)
-		return mq_fail(err, MQ_EINPUT, "give two plan files: maquette diff PLAN_A PLAN_B -m ... "
-					       "-p ...");
+		return mq_fail(err, MQ_EINPUT,
+			       "give two plan files: maquette diff PLAN_A PLAN_B -m ... "
+			       "-p ...");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = compare(&o, &session, err);
 	mq_session_close(&session);
 	return status;
 }
 
-const struct mq_command mq_command_diff = {
-	.name = "diff", .summary = "why one plan beats another, by term", .run = run
-};
+const struct mq_command mq_command_diff = { .name = "diff",
+					    .summary = "why one plan beats another, by term",
+					    .run = run };

@@ -26,16 +26,16 @@ struct options {
 static const struct argp_option rows[] = {
 	{ NULL, 0, NULL, 0, "What and where to:", 4 },
 	{ "to", KEY_TO, "TARGET", 0, "megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra", 4 },
-	{ "import", KEY_IMPORT, "FILE", 0, "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan", 4 },
-	{ "output", 'o', "PATH", 0,
-	  "file (default: the screen); deepspeed, chakra: folder for all their files", 4 },
+	{ "import", KEY_IMPORT, "FILE", 0,
+	  "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan", 4 },
+	{ "output", 'o', "PATH", 0, "file (default: the screen); deepspeed, chakra: folder for all their files", 4 },
 	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const targets[] = { "megatron", "megatron-fsdp", "deepspeed", "torchtitan", "flagscale",
-					       "chakra", NULL };
+	static const char *const targets[] = { "megatron",  "megatron-fsdp", "deepspeed", "torchtitan",
+					       "flagscale", "chakra",        NULL };
 	struct options *o = state->input;
 
 	switch (key) {
@@ -80,8 +80,7 @@ static const struct argp argp = {
 	.children = children,
 };
 
-static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f,
-				   struct mq_err *err)
+static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f, struct mq_err *err)
 {
 	if (!strncmp(o->to, "megatron", 8))
 		return mq_export_megatron(e, f, err);
@@ -148,16 +147,16 @@ static const char *software_of(const char *target)
 	return strcmp(target, "chakra") ? target : "generic";
 }
 
-static enum mq_status check_software(const struct options *o, const struct mq_software *software,
-				     struct mq_err *err)
+static enum mq_status check_software(const struct options *o, const struct mq_software *software, struct mq_err *err)
 {
 	const char *wanted = strcmp(o->to, "flagscale") ? o->to : "megatron";
 
 	if (software->target && !strcmp(software->target, wanted))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "--to %s: these are not the settings of --software %s; leave it out (%s), or "
-		       "give one that `maquette list software NAME` says is exported so", o->to, software->name,
-		       software_of(o->to));
+	return mq_fail(err, MQ_EINPUT,
+		       "--to %s: these are not the settings of --software %s; leave it out (%s), or "
+		       "give one that `maquette list software NAME` says is exported so",
+		       o->to, software->name, software_of(o->to));
 }
 
 static enum mq_status open_plan(const struct options *o, const struct mq_session *s, struct mq_export *e,
@@ -174,8 +173,12 @@ static enum mq_status open_plan(const struct options *o, const struct mq_session
 static enum mq_status export_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
 	struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
-	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &s->train,
-			       .plan = plan, .arena = &s->arena, .fsdp = !strcmp(o->to, "megatron-fsdp") };
+	struct mq_export e = { .model = s->model,
+			       .cluster = s->cluster,
+			       .train = &s->train,
+			       .plan = plan,
+			       .arena = &s->arena,
+			       .fsdp = !strcmp(o->to, "megatron-fsdp") };
 
 	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
 	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
@@ -187,7 +190,8 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 	if (status == MQ_OK && !o->out && !strcmp(o->to, "deepspeed") && e.shape.recompute == MQ_RECOMPUTE_FULL &&
 	    e.shape.pp == 1)
 		fputs("note: recompute full is switched on by the program (model.gradient_checkpointing_enable()), not by "
-		      "ds_config.json; with -o DIR both are written\n", stderr);
+		      "ds_config.json; with -o DIR both are written\n",
+		      stderr);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
 }
 
@@ -232,8 +236,11 @@ static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
 
 static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
-	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &s->train,
-			       .software = s->q.software, .arena = &s->arena };
+	struct mq_export e = { .model = s->model,
+			       .cluster = s->cluster,
+			       .train = &s->train,
+			       .software = s->q.software,
+			       .arena = &s->arena };
 	const char *skipped = "";
 	struct mq_plan plan;
 
@@ -258,8 +265,9 @@ static enum mq_status check_options(const struct options *o, struct mq_err *err)
 	if (!o->import && !o->plan)
 		return mq_fail(err, MQ_EINPUT, "give a plan: maquette export PLAN.json --to TARGET, or --import");
 	if (!o->import && !o->to)
-		return mq_fail(err, MQ_EINPUT,
-			       "--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra");
+		return mq_fail(
+			err, MQ_EINPUT,
+			"--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra");
 	return MQ_OK;
 }
 
@@ -281,6 +289,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_export = {
-	.name = "export", .summary = "a plan as launch settings, or launch settings as a plan", .run = run
-};
+const struct mq_command mq_command_export = { .name = "export",
+					      .summary = "a plan as launch settings, or launch settings as a plan",
+					      .run = run };

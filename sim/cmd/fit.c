@@ -22,14 +22,18 @@ struct options {
 };
 
 static const struct mq_shown_table shown[] = {
-	{ "parameters.csv", "Parameters", NULL }, { "tables.csv", "Tables", NULL }, { "correlation.csv", "Correlation", NULL },
-	{ "without.csv", "Left out", NULL }, { NULL, NULL, NULL },
+	{ "parameters.csv", "Parameters", NULL },
+	{ "tables.csv", "Tables", NULL },
+	{ "correlation.csv", "Correlation", NULL },
+	{ "without.csv", "Left out", NULL },
+	{ NULL, NULL, NULL },
 };
 
 static const struct argp_option option_rows[] = {
 	{ "free", KEY_FREE, "NAME[,NAME]", 0,
 	  "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.sustained: the same value for all that "
-	  "the pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable", 0 },
+	  "the pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable",
+	  0 },
 	{ "rounds", KEY_ROUNDS, "N", 0, "steps of the search at most (default 3)", 0 },
 	{ "draws", KEY_DRAWS, "N", 0, "of the bootstrap for intervals (default 200)", 0 },
 	{ "json", KEY_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
@@ -91,8 +95,9 @@ static const struct argp argp = {
 
 static enum mq_status fit(struct options *o, struct mq_err *err)
 {
-	struct mq_runs_fit f = { .options = &o->score, .rounds = (uint32_t)o->rounds,
-				 .n_draws = (uint32_t)o->draws, .seed = o->seed };
+	struct mq_runs_fit f = {
+		.options = &o->score, .rounds = (uint32_t)o->rounds, .n_draws = (uint32_t)o->draws, .seed = o->seed
+	};
 
 	if (!o->tables.n)
 		return mq_fail(err, MQ_EINPUT, "no table; give CSV files of measured runs");
@@ -114,8 +119,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options o = {
-		.score = { MQ_SCORE_DEFAULTS, .jobs = cpus > 0 ? (uint32_t)cpus : 1, .arena = &arena,
-			   .err = err },
+		.score = { MQ_SCORE_DEFAULTS, .jobs = cpus > 0 ? (uint32_t)cpus : 1, .arena = &arena, .err = err },
 		.rounds = 3,
 		.draws = 200,
 		.seed = 1,

@@ -204,7 +204,8 @@ static enum mq_status list_software(struct listing *l, const char *only, struct 
 
 	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
 	if (only && l->json)
-		return mq_fail(err, MQ_EINPUT, "--json: the values of '%s' are JSON already: platforms/software/", only);
+		return mq_fail(err, MQ_EINPUT, "--json: the values of '%s' are JSON already: platforms/software/",
+			       only);
 	if (only)
 		return mq_list_software(dir, only, arena, err);
 	MQ_TRY(mq_software_names(dir, arena, &names, err));
@@ -229,12 +230,8 @@ static const struct {
 	const char *name;
 	enum mq_status (*list)(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err);
 } lists[] = {
-	{ "engines", list_engines },
-	{ "platforms", list_platforms },
-	{ "models", list_models },
-	{ "executors", list_executors },
-	{ "software", list_software },
-	{ "parameters", list_parameters },
+	{ "engines", list_engines },     { "platforms", list_platforms }, { "models", list_models },
+	{ "executors", list_executors }, { "software", list_software },   { "parameters", list_parameters },
 };
 
 enum { KEY_JSON = 2000 };
@@ -297,6 +294,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		       o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
 }
 
-const struct mq_command mq_command_list = {
-	.name = "list", .summary = "engines, platforms, models, executors or software there are", .run = run
-};
+const struct mq_command mq_command_list = { .name = "list",
+					    .summary = "engines, platforms, models, executors or software there are",
+					    .run = run };

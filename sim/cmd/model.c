@@ -43,8 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->asked.model) {
-			mq_fail(o->asked.err, MQ_EINPUT,
-				"two models given, '%s' and '%s'; give one", o->asked.model,
+			mq_fail(o->asked.err, MQ_EINPUT, "two models given, '%s' and '%s'; give one", o->asked.model,
 				arg);
 			return EINVAL;
 		}
@@ -69,8 +68,7 @@ static const char *inputs_of(const struct mq_model *m, uint32_t op, struct mq_ar
 	const char *list = "";
 
 	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++)
-		list = mq_arena_printf(arena, "%s%s%u", list, *list ? " " : "",
-				       m->edge[m->in_edge[i]].src);
+		list = mq_arena_printf(arena, "%s%s%u", list, *list ? " " : "", m->edge[m->in_edge[i]].src);
 	return list;
 }
 
@@ -119,9 +117,8 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 	return mq_csv_end_row(w, err);
 }
 
-static enum mq_status write_csv(const char *path, const struct mq_model *m,
-				const struct mq_train *train, struct mq_arena *arena,
-				struct mq_err *err)
+static enum mq_status write_csv(const char *path, const struct mq_model *m, const struct mq_train *train,
+				struct mq_arena *arena, struct mq_err *err)
 {
 	const char *header = "id,op,kind,phase,layer,m,n,k,count,forward_flop,backward_flop,"
 			     "parameters,output_B,read_B,write_B,backward_moved_B,saved_B";
@@ -129,8 +126,8 @@ static enum mq_status write_csv(const char *path, const struct mq_model *m,
 	enum mq_status status;
 
 	for (uint32_t t = 0; t < m->profile.n_types; t++)
-		header = mq_arena_printf(arena, "%s,forward_s[%s],backward_s[%s]", header,
-					 m->profile.type[t], m->profile.type[t]);
+		header = mq_arena_printf(arena, "%s,forward_s[%s],backward_s[%s]", header, m->profile.type[t],
+					 m->profile.type[t]);
 	header = mq_arena_printf(arena, "%s,inputs", header);
 	MQ_TRY(mq_csv_open(&w, path, "w", err));
 	status = mq_csv_put_header(&w, header, err);
@@ -158,8 +155,8 @@ static void print_words(const struct mq_model *m, const struct mq_train *train)
 	printf("in words: %s parameters", in_words(t.parameters, count, a));
 	if (m->n_layers)
 		printf(", %u layers", m->n_layers);
-	printf(", %sFLOP forward for %.0f %s%s", in_words(t.forward_flop * train->batch, flop, b), train->batch, m->unit,
-	       train->batch > 1 ? "s" : "");
+	printf(", %sFLOP forward for %.0f %s%s", in_words(t.forward_flop * train->batch, flop, b), train->batch,
+	       m->unit, train->batch > 1 ? "s" : "");
 	if (m->tokens_per_sample > 0)
 		printf(" of %.0f tokens", m->tokens_per_sample);
 	putchar('\n');
@@ -173,8 +170,7 @@ static void print_totals(const struct mq_model *m, const struct mq_train *train)
 	printf("parameters %.15g\n", t.parameters);
 	printf("forward_flop %.15g\n", t.forward_flop * train->batch);
 	printf("backward_flop %.15g\n", train->infer ? 0 : t.backward_flop * train->batch);
-	printf("activation_B %.15g\n",
-	       t.activation_elems * train->batch * mq_dtype_size(train->dtype));
+	printf("activation_B %.15g\n", t.activation_elems * train->batch * mq_dtype_size(train->dtype));
 }
 
 static void print_json(const struct mq_model *m, const struct mq_train *train)
@@ -184,8 +180,12 @@ static void print_json(const struct mq_model *m, const struct mq_train *train)
 		const char *key;
 		double value;
 	} rows[] = {
-		{ "ops", m->n_ops }, { "layers", m->n_layers }, { "parameters", t.parameters }, { "batch", train->batch },
-		{ "tokens_per_sample", m->tokens_per_sample }, { "forward_flop", t.forward_flop * train->batch },
+		{ "ops", m->n_ops },
+		{ "layers", m->n_layers },
+		{ "parameters", t.parameters },
+		{ "batch", train->batch },
+		{ "tokens_per_sample", m->tokens_per_sample },
+		{ "forward_flop", t.forward_flop * train->batch },
 		{ "backward_flop", train->infer ? 0 : t.backward_flop * train->batch },
 		{ "activation_B", t.activation_elems * train->batch * mq_dtype_size(train->dtype) },
 	};
@@ -210,10 +210,9 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (!o.asked.model)
 		return mq_fail(err, MQ_EINPUT, "no model given; use maquette model MODEL");
-	const struct mq_model_request request = { .spec = o.asked.model,
-						  .train = &o.asked.train,
-						  .seq = o.asked.seq,
-						  .software = &software.software };
+	const struct mq_model_request request = {
+		.spec = o.asked.model, .train = &o.asked.train, .seq = o.asked.seq, .software = &software.software
+	};
 	enum mq_status status = mq_software_open(o.asked.software, &arena, &software, err);
 	if (status == MQ_OK)
 		status = mq_model_load(&request, &arena, &model, err);

@@ -28,8 +28,7 @@ struct generating {
 
 static error_t set(struct generating *g, const char *key, const char *value)
 {
-	return mq_opt_set(mq_platform_opts, &g->spec, "platform", key, value, &g->arena, g->err) == MQ_OK ?
-		0 : EINVAL;
+	return mq_opt_set(mq_platform_opts, &g->spec, "platform", key, value, &g->arena, g->err) == MQ_OK ? 0 : EINVAL;
 }
 
 static error_t parse_generate(int key, char *arg, struct argp_state *state)
@@ -63,8 +62,9 @@ static struct argp_option row_of(const struct mq_opt *o, int key, struct mq_aren
 	} else if (o->type != MQ_OPT_BOOL && o->initial > 0) {
 		help = mq_arena_printf(arena, "%s (default %g)", o->help, o->initial);
 	}
-	return (struct argp_option){ .name = o->name, .key = key,
-				     .arg = o->type == MQ_OPT_BOOL ? NULL : argument, .doc = help };
+	return (struct argp_option){
+		.name = o->name, .key = key, .arg = o->type == MQ_OPT_BOOL ? NULL : argument, .doc = help
+	};
 }
 
 static enum mq_status generate(struct generating *g, struct mq_err *err)
@@ -92,7 +92,9 @@ static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 		{ "calib", 'c', "FILE", 0, "device types to add to the shipped ones; repeatable", -1 },
 	};
 	const struct argp argp = {
-		.options = rows, .parser = parse_generate, .args_doc = "[KEY=VALUE...]",
+		.options = rows,
+		.parser = parse_generate,
+		.args_doc = "[KEY=VALUE...]",
 		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. "
 		       "Every option can also be written KEY=VALUE (several in one word: "
 		       "KEY=VALUE,KEY=VALUE), is the key platform.KEY of a study, and all of them "
@@ -142,13 +144,13 @@ static error_t parse_look(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static enum mq_status parse_file(const struct argp *argp, int argc, char **argv, struct looking *l,
-				 struct mq_err *err)
+static enum mq_status parse_file(const struct argp *argp, int argc, char **argv, struct looking *l, struct mq_err *err)
 {
 	l->err = err;
 	MQ_TRY(mq_args_parse(argp, argc, argv, l, err));
 	if (!l->file)
-		return mq_fail(err, MQ_EINPUT, "give a platform file, the name of a shipped platform, or keys "
+		return mq_fail(err, MQ_EINPUT,
+			       "give a platform file, the name of a shipped platform, or keys "
 			       "as generate takes them (\"gpu=H100 nodes=2\")");
 	return MQ_OK;
 }
@@ -158,19 +160,25 @@ static const struct argp_option check_rows[] = {
 	{ 0 },
 };
 static const struct argp check_argp = {
-	.options = check_rows, .parser = parse_look, .args_doc = "FILE",
+	.options = check_rows,
+	.parser = parse_look,
+	.args_doc = "FILE",
 	.doc = "Loads a platform, checks its values, asks the routes between its devices, and looks for "
 	       "each device type's calibration.",
 };
 static const struct argp_option show_rows[] = {
-	{ "output", 'o', "FILE", 0, "draw it: FILE.svg and FILE.png, or what FILE ends in (.svg .png .pdf "
-	  ".dot)", 0 },
+	{ "output", 'o', "FILE", 0,
+	  "draw it: FILE.svg and FILE.png, or what FILE ends in (.svg .png .pdf "
+	  ".dot)",
+	  0 },
 	{ "calib", 'c', "FILE", 0, "calibration to add to the shipped ones; repeatable", 0 },
 	{ "json", KEY_JSON, NULL, 0, "print every device and link as JSON", 0 },
 	{ 0 },
 };
 static const struct argp show_argp = {
-	.options = show_rows, .parser = parse_look, .args_doc = "FILE",
+	.options = show_rows,
+	.parser = parse_look,
+	.args_doc = "FILE",
 	.doc = "Prints a platform's devices, links, the bandwidth between its kinds of devices and its "
 	       "bisection; with -o draws it through graphviz.",
 };
@@ -204,9 +212,8 @@ static enum mq_status look(const struct looking *l, bool show, struct mq_arena *
 	if (!show) {
 		mq_platform_sample(cluster, arena, &sample);
 		uint32_t hints = mq_platform_doubts(cluster, stdout);
-		printf("%s: ok: %u devices on %u machine%s, %u links, %s%u routes asked, %u hints\n",
-		       cluster->name, cluster->n_devices, cluster->n_nodes,
-		       cluster->n_nodes > 1 ? "s" : "", cluster->n_links,
+		printf("%s: ok: %u devices on %u machine%s, %u links, %s%u routes asked, %u hints\n", cluster->name,
+		       cluster->n_devices, cluster->n_nodes, cluster->n_nodes > 1 ? "s" : "", cluster->n_links,
 		       sample.all ? "all " : "", sample.n * (sample.n - 1), hints);
 		return MQ_OK;
 	}
@@ -226,8 +233,8 @@ static enum mq_status run_look(int argc, char **argv, bool show, bool inside, st
 	status = parse_file(show ? &show_argp : &check_argp, argc, argv, &l, err);
 	if (status == MQ_OK)
 		status = inside ? look(&l, show, &arena, err) :
-				  mq_platform_child(show ? "show-inside" : "check-inside", l.file,
-						    argc - 1, argv + 1, err);
+				  mq_platform_child(show ? "show-inside" : "check-inside", l.file, argc - 1, argv + 1,
+						    err);
 	mq_arena_fini(&arena);
 	return status;
 }
@@ -279,7 +286,9 @@ static const struct argp_option import_rows[] = {
 	{ 0 },
 };
 static const struct argp import_argp = {
-	.options = import_rows, .parser = parse_import, .args_doc = "FILE",
+	.options = import_rows,
+	.parser = parse_import,
+	.args_doc = "FILE",
 	.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m`, NCCL's "
 	       "topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
 };
@@ -294,13 +303,11 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 
 	MQ_TRY(mq_args_parse(&import_argp, argc, argv, &i, err));
 	if (!i.file == !i.here || !i.output)
-		return mq_fail(err, MQ_EINPUT,
-			       "import: give the file to read (or --here) and -o FILE to write");
+		return mq_fail(err, MQ_EINPUT, "import: give the file to read (or --here) and -o FILE to write");
 	MQ_TRY(mq_output_apart("-o", i.output, (const char *const *)&i.file, 1, err));
 	MQ_TRY(mq_output_apart("-o", i.output, i.calib.item, i.calib.n, err));
 	if (!inside)
-		return mq_platform_child("import-inside", i.here ? "this machine" : i.file, argc - 1,
-					 argv + 1, err);
+		return mq_platform_child("import-inside", i.here ? "this machine" : i.file, argc - 1, argv + 1, err);
 	enum mq_status status = mq_calib_open(&i.calib, &arena, &calib, err);
 	i.options.calib = status == MQ_OK ? calib : NULL;
 	if (status == MQ_OK)

@@ -61,8 +61,8 @@ static const struct argp argp = {
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
 
 /* One figure in both formats, drawn by a script; `settings` are further assignments. */
-static enum mq_status figure_as(struct plotting *p, const char *name, const char *script_name,
-				const char *settings, struct mq_err *err)
+static enum mq_status figure_as(struct plotting *p, const char *name, const char *script_name, const char *settings,
+				struct mq_err *err)
 {
 	static const char *const formats[] = { "png", "svg" };
 	const char *script = mq_arena_printf(&p->arena, "%s/%s.gp", p->scripts, script_name);
@@ -70,11 +70,9 @@ static enum mq_status figure_as(struct plotting *p, const char *name, const char
 	const char *common = mq_arena_printf(&p->arena, "%s/common.gp", p->scripts);
 
 	for (int i = 0; i < 2; i++) {
-		const char *all = mq_arena_printf(&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-						  mq_gnuplot_path(&p->arena, common), formats[i],
-						  mq_gnuplot_path(&p->arena, out),
-						  mq_gnuplot_quoted(&p->arena, p->title),
-						  settings);
+		const char *all = mq_arena_printf(
+			&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s", mq_gnuplot_path(&p->arena, common),
+			formats[i], mq_gnuplot_path(&p->arena, out), mq_gnuplot_quoted(&p->arena, p->title), settings);
 		MQ_TRY(mq_gnuplot(all, script, err));
 		printf("%s.%s\n", out, formats[i]);
 	}
@@ -82,15 +80,13 @@ static enum mq_status figure_as(struct plotting *p, const char *name, const char
 	return MQ_OK;
 }
 
-static enum mq_status figure(struct plotting *p, const char *name, const char *settings,
-			     struct mq_err *err)
+static enum mq_status figure(struct plotting *p, const char *name, const char *settings, struct mq_err *err)
 {
 	return figure_as(p, name, name, settings, err);
 }
 
 /* The table DIR/NAME, or false where there is none; a broken one is an error in *status. */
-static bool table(struct plotting *p, const char *name, struct mq_csv *csv, enum mq_status *status,
-		  struct mq_err *err)
+static bool table(struct plotting *p, const char *name, struct mq_csv *csv, enum mq_status *status, struct mq_err *err)
 {
 	const char *path = mq_arena_printf(&p->arena, "%s/%s", p->dir, name);
 
@@ -172,8 +168,8 @@ static int by_memory(const void *a, const void *b)
 }
 
 /* The plans that no other beats in both memory and time. */
-static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, const char *path,
-				  uint32_t *n, struct mq_err *err)
+static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, const char *path, uint32_t *n,
+				  struct mq_err *err)
 {
 	double(*point)[2] = mq_arena_alloc(&p->arena, sizeof(*point) * (csv->n_rows + 1));
 	struct mq_csv_writer w;
@@ -233,10 +229,10 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 		return MQ_OK;
 	}
 	time_range(&csv, &low_ms, &high_ms);
-	const char *settings = mq_arena_printf(
-		&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g",
-		mq_gnuplot_path(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
-		mq_gnuplot_path(&p->arena, front), low_ms, high_ms);
+	const char *settings =
+		mq_arena_printf(&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g",
+				mq_gnuplot_path(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
+				mq_gnuplot_path(&p->arena, front), low_ms, high_ms);
 	MQ_TRY(figure(p, "convergence", settings, err));
 	return figure(p, "memory", settings, err);
 }
@@ -294,8 +290,7 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		return status != MQ_OK ? status : closed;
 	return figure(p, "links",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
-				      mq_gnuplot_path(&p->arena, file), n,
-				      mq_gnuplot_quoted(&p->arena, names),
+				      mq_gnuplot_path(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
 				      mq_gnuplot_quoted(&p->arena, classes)),
 		      err);
 }
@@ -350,9 +345,9 @@ struct bands {
 	bool has[8]; /* by class */
 };
 
-static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv,
-				  const struct mq_csv *tasks, const char *path, const char **name,
-				  uint32_t n, struct bands *bands, struct mq_err *err)
+static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv, const struct mq_csv *tasks,
+				  const char *path, const char **name, uint32_t n, struct bands *bands,
+				  struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
@@ -368,15 +363,14 @@ static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv,
 			row++;
 		if (row == n)
 			continue;
-		int class = task_class(cell(csv, r, "kind"), stream,
-				       tasks ? cell(tasks, r, "phase") : "");
+		int class = task_class(cell(csv, r, "kind"), stream, tasks ? cell(tasks, r, "phase") : "");
 
 		bands->has[class] = true;
 		mq_csv_put_u64(&w, row);
 		mq_csv_put_u64(&w, (uint64_t)task_lane(stream));
 		mq_csv_put_f64(&w, 1e3 * value(csv, r, "start_s"));
 		mq_csv_put_f64(&w, finish_ms);
-		mq_csv_put_u64(&w, (uint64_t)class);
+		mq_csv_put_u64(&w, (uint64_t) class);
 		status = mq_csv_end_row(&w, err);
 	}
 	struct mq_err lost;
@@ -408,9 +402,8 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
 	return figure(p, "timeline",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
-				      mq_gnuplot_path(&p->arena, file), n,
-				      mq_gnuplot_quoted(&p->arena, names), bands.last_ms,
-				      classes),
+				      mq_gnuplot_path(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
+				      bands.last_ms, classes),
 		      err);
 }
 
@@ -456,8 +449,7 @@ static const char *series_of(struct plotting *p, const struct mq_csv *csv, uint3
 {
 	const char *id = cell(csv, row, "row_id"), *table_name = cell(csv, row, "table");
 
-	return *table_name ? table_name :
-			     mq_arena_printf(&p->arena, "%.*s", (int)strcspn(id, ":-"), id);
+	return *table_name ? table_name : mq_arena_printf(&p->arena, "%.*s", (int)strcspn(id, ":-"), id);
 }
 
 struct points {
@@ -469,14 +461,12 @@ struct points {
 };
 
 /* What was measured; a condensed table has the prediction and its error instead. */
-static double measured_of(const struct mq_csv *csv, uint32_t row, const char *predicted,
-			  const char *measured)
+static double measured_of(const struct mq_csv *csv, uint32_t row, const char *predicted, const char *measured)
 {
 	if (mq_csv_column(csv, measured) != UINT32_MAX)
 		return value(csv, row, measured);
 	return strcmp(predicted, "predicted_s") ? (double)NAN :
-						  value(csv, row, predicted) /
-							  (1 + value(csv, row, "error"));
+						  value(csv, row, predicted) / (1 + value(csv, row, "error"));
 }
 
 static uint32_t find_series(struct points *s, const char *name)
@@ -490,8 +480,7 @@ static uint32_t find_series(struct points *s, const char *name)
 }
 
 static enum mq_status write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted,
-				   const char *measured, struct mq_csv_writer *w, struct points *s,
-				   struct mq_err *err)
+				   const char *measured, struct mq_csv_writer *w, struct points *s, struct mq_err *err)
 {
 	MQ_TRY(mq_csv_put_header(w, "series,measured,predicted", err));
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
@@ -532,12 +521,15 @@ static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv,
 		return MQ_OK;
 	}
 	for (uint32_t i = 0; i < s.n; i++)
-		names = mq_arena_printf(&p->arena, "%s\"%s: %u rows, %.1f %%\" ", names, s.name[i],
-					s.count[i], 100 * s.error[i] / s.count[i]);
+		names = mq_arena_printf(&p->arena, "%s\"%s: %u rows, %.1f %%\" ", names, s.name[i], s.count[i],
+					100 * s.error[i] / s.count[i]);
 	return figure_as(p, name, "score",
-			 mq_arena_printf(&p->arena, "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; "
-					 "unit='%s'", mq_gnuplot_path(&p->arena, file), s.n,
-					 mq_gnuplot_quoted(&p->arena, names), s.low, s.high, unit), err);
+			 mq_arena_printf(&p->arena,
+					 "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; "
+					 "unit='%s'",
+					 mq_gnuplot_path(&p->arena, file), s.n, mq_gnuplot_quoted(&p->arena, names),
+					 s.low, s.high, unit),
+			 err);
 }
 
 static enum mq_status plot_score(struct plotting *p, struct mq_err *err)
@@ -602,15 +594,13 @@ static const char *title_of(struct plotting *p)
 	slash = strrchr(asked.platform, '/');
 	const char *base = slash ? slash + 1 : asked.platform;
 	slash = strrchr(asked.model, '/');
-	return mq_arena_printf(&p->arena, "%s on %.*s", slash ? slash + 1 : asked.model,
-			       (int)strcspn(base, "."), base);
+	return mq_arena_printf(&p->arena, "%s on %.*s", slash ? slash + 1 : asked.model, (int)strcspn(base, "."), base);
 }
 
 static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 {
 	if (access(p->dir, R_OK | X_OK))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the results folder: %s", p->dir,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the results folder: %s", p->dir, strerror(errno));
 	MQ_TRY(mq_find_dir("plots", &p->arena, &p->scripts, err));
 	p->out = p->out ? p->out : p->dir;
 	p->title = p->title ? p->title : title_of(p);
@@ -643,6 +633,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_plot = {
-	.name = "plot", .summary = "figures (PNG, SVG) of a results folder", .run = run
-};
+const struct mq_command mq_command_plot = { .name = "plot",
+					    .summary = "figures (PNG, SVG) of a results folder",
+					    .run = run };

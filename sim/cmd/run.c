@@ -29,8 +29,10 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	if (!strcmp(item->section, "about"))
 		return MQ_OK;
 	if (*item->section)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: section [%s] means nothing here; only [about] may "
-			       "follow the options", item->path, item->line, item->section);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: section [%s] means nothing here; only [about] may "
+			       "follow the options",
+			       item->path, item->line, item->section);
 	if (!strcmp(item->key, "command")) {
 		job->command = item->value;
 		return MQ_OK;
@@ -62,8 +64,8 @@ static enum mq_status run_job(struct job *job, int argc, char **argv, struct mq_
 		return mq_fail(err, MQ_EINPUT, "%s: no `command = NAME`; see maquette --help", job->path);
 	const struct mq_command *command = find_command(job->command);
 	if (!command || !strcmp(job->command, "run"))
-		return mq_fail(err, MQ_EINPUT, "%s: command = %s is no command; see maquette --help",
-			       job->path, job->command);
+		return mq_fail(err, MQ_EINPUT, "%s: command = %s is no command; see maquette --help", job->path,
+			       job->command);
 	char **full = mq_arena_array(&job->arena, job->n + (uint32_t)argc + 1, char *);
 	uint32_t n = 0;
 	full[n++] = mq_arena_strdup(&job->arena, job->command);
@@ -75,11 +77,10 @@ static enum mq_status run_job(struct job *job, int argc, char **argv, struct mq_
 	return command->run((int)n, full, err);
 }
 
-static const char help[] =
-	"Usage: maquette run FILE.ini [options]\n"
-	"Runs what a job file says: `command = NAME`, then a line `option = value` per option.\n"
-	"Options given after the file override it. `run.ini` in a results folder is such a file.\n"
-	"  --allow-exec   follow a file that names programs to run (engine = exec:PROGRAM)\n";
+static const char help[] = "Usage: maquette run FILE.ini [options]\n"
+			   "Runs what a job file says: `command = NAME`, then a line `option = value` per option.\n"
+			   "Options given after the file override it. `run.ini` in a results folder is such a file.\n"
+			   "  --allow-exec   follow a file that names programs to run (engine = exec:PROGRAM)\n";
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
@@ -97,6 +98,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_run = {
-	.name = "run", .summary = "run what a job file (FILE.ini) says", .run = run
-};
+const struct mq_command mq_command_run = { .name = "run",
+					   .summary = "run what a job file (FILE.ini) says",
+					   .run = run };

@@ -14,8 +14,7 @@
 #include "cmd/common_tables.h"
 #include "cmd/score/runs.h"
 
-enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_LEFT_OUT, KEY_THRESHOLD,
-       KEY_WRITE_JOBS, KEY_JSON };
+enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_LEFT_OUT, KEY_THRESHOLD, KEY_WRITE_JOBS, KEY_JSON };
 
 struct options {
 	struct mq_score_options score;
@@ -30,7 +29,8 @@ static const struct argp_option option_rows[] = {
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm, --kernels: estimate the device's parameters first", 0 },
 	{ "left-out", KEY_LEFT_OUT, NULL, 0,
 	  "each table again with its source left out: for the values that were fitted to it stands in what "
-	  "fitted.csv of the platforms says; with --collectives: each system with its links' classes as their siblings", 0 },
+	  "fitted.csv of the platforms says; with --collectives: each system with its links' classes as their siblings",
+	  0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
 	{ "json", KEY_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
 	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,
@@ -139,8 +139,10 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 	MQ_TRY(status);
 	if (o->json)
 		mq_tables_json(o->score.out, shown, stdout);
-	MQ_TRY(mq_tables_page(o->score.out, mq_arena_printf(o->score.arena, "Predictions and %s", mq_score_stem(o->score.input, o->score.arena)), shown,
-			      NULL, err));
+	MQ_TRY(mq_tables_page(
+		o->score.out,
+		mq_arena_printf(o->score.arena, "Predictions and %s", mq_score_stem(o->score.input, o->score.arena)),
+		shown, NULL, err));
 	if (mean > o->score.threshold)
 		return mq_fail(err, MQ_ETHRESHOLD, "mean error %.2f %% is above %.2f %%", 100 * mean,
 			       100 * o->score.threshold);
@@ -152,8 +154,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options o = {
-		.score = { MQ_SCORE_DEFAULTS, .jobs = cpus > 0 ? (uint32_t)cpus : 1, .arena = &arena,
-			   .err = err },
+		.score = { MQ_SCORE_DEFAULTS, .jobs = cpus > 0 ? (uint32_t)cpus : 1, .arena = &arena, .err = err },
 	};
 	enum mq_status status = mq_args_parse(&argp, argc, argv, &o, err);
 

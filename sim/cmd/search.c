@@ -44,9 +44,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = {
-	{ &mq_asked_argp, 0, NULL, 0 }, { &mq_search_argp, 0, NULL, 0 }, { 0 }
-};
+static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { &mq_search_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
@@ -74,8 +72,7 @@ static enum mq_status write_plans(const struct options *o, const struct mq_sessi
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/plan-%u.json", o->dir, i + 1);
-		MQ_TRY(mq_plan_save(outcome->best[i].plan, session->model, session->cluster, path,
-				    err));
+		MQ_TRY(mq_plan_save(outcome->best[i].plan, session->model, session->cluster, path, err));
 	}
 	return MQ_OK;
 }
@@ -94,8 +91,7 @@ static char *question_of(const struct options *o, const struct mq_session *sessi
 	return text;
 }
 
-static enum mq_status run_session(const struct options *o, struct mq_session *session, bool resumes,
-				  struct mq_err *err)
+static enum mq_status run_session(const struct options *o, struct mq_session *session, bool resumes, struct mq_err *err)
 {
 	struct mq_search_outcome outcome;
 	double begin = mq_now_s();
@@ -113,18 +109,18 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	MQ_TRY(write_job(o, session, mq_now_s() - begin, err));
 	MQ_TRY(mq_search_page(session, &outcome, o->dir, err));
 	if (outcome.crashed)
-		return mq_fail(err, MQ_ETIME, "%llu of %llu plans have no result: their simulator died twice "
+		return mq_fail(err, MQ_ETIME,
+			       "%llu of %llu plans have no result: their simulator died twice "
 			       "(verdict crash in %s/candidates.csv); run again with fewer -j, they are tried "
-			       "anew", (unsigned long long)outcome.crashed,
-			       (unsigned long long)outcome.proposals, o->dir);
+			       "anew",
+			       (unsigned long long)outcome.crashed, (unsigned long long)outcome.proposals, o->dir);
 	if (!outcome.n_best)
 		return mq_fail(err, MQ_ENOPLAN, "no feasible plan among %llu tried",
 			       (unsigned long long)outcome.proposals);
 	return MQ_OK;
 }
 
-static enum mq_status claim_and_run(const struct options *o, struct mq_session *session,
-				    struct mq_err *err)
+static enum mq_status claim_and_run(const struct options *o, struct mq_session *session, struct mq_err *err)
 {
 	struct mq_claim claim;
 
@@ -164,6 +160,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_search = {
-	.name = "search", .summary = "search for the best plan: the main job", .run = run
-};
+const struct mq_command mq_command_search = { .name = "search",
+					      .summary = "search for the best plan: the main job",
+					      .run = run };

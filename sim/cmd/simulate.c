@@ -17,15 +17,25 @@
 #include "core/ini.h"
 #include "judge/pool.h"
 
-enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON, KEY_JITTER, KEY_FAILURES,
-       KEY_FILE_SIZE };
+enum {
+	KEY_TRACE = 1300,
+	KEY_EXECUTOR,
+	KEY_SCHEDULE,
+	KEY_INTERVALS,
+	KEY_AGAINST,
+	KEY_TIMELINE,
+	KEY_JSON,
+	KEY_JITTER,
+	KEY_FAILURES,
+	KEY_FILE_SIZE
+};
 
 struct options {
 	struct mq_asked asked;
 	const char *plan, *dir, *trace, *schedule;
 	bool analytic, intervals, json;
 	uint32_t timeline;
-	double file_MB;         /* 0 = no limit */
+	double file_MB; /* 0 = no limit */
 	struct mq_list against;
 	struct mq_spread_asked spread;
 };
@@ -35,22 +45,25 @@ static const struct argp_option option_rows[] = {
 	{ "plan", 'P', "FILE", 0, "plan to simulate (JSON); - reads standard input", 4 },
 	{ "output", 'o', "DIR", 0,
 	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it the "
-	  "result is printed only", 4 },
+	  "result is printed only",
+	  4 },
 	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace; compressed where FILE ends in .gz", 4 },
 	{ "file-size", KEY_FILE_SIZE, "SIZE", 0,
 	  "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
-	  "whole devices are left out", 4 },
+	  "whole devices are left out",
+	  4 },
 	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
 	{ "timeline", KEY_TIMELINE, "WHICH", 0,
 	  "timeline.csv and tasks.csv: none, folded (default: one device for all like it), or all", 4 },
 	{ "json", KEY_JSON, NULL, 0, "print the result as JSON", 4 },
 	{ "intervals", KEY_INTERVALS, NULL, 0,
 	  "how far the step time may be off, from what the --calib files say about themselves", 4 },
-	{ "against", KEY_AGAINST, "PLAN", 0,
-	  "with --intervals: how likely the plan is to beat this one; repeatable", 4 },
+	{ "against", KEY_AGAINST, "PLAN", 0, "with --intervals: how likely the plan is to beat this one; repeatable",
+	  4 },
 	{ "jitter", KEY_JITTER, "KEY=VALUE,...", 0,
 	  "quantiles of the step over draws: device and kernel (deviations of the logarithm of their time), stragglers (share of the "
-	  "devices), slowdown (theirs), draws (100)", 4 },
+	  "devices), slowdown (theirs), draws (100)",
+	  4 },
 	{ "failures", KEY_FAILURES, "KEY=VALUE,...", 0,
 	  "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s", 4 },
 	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 4 },
@@ -81,7 +94,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->json = true;
 		return 0;
 	case KEY_TIMELINE:
-		o->timeline = !strcmp(arg, "none") ? MQ_TIMELINE_NONE : !strcmp(arg, "all") ? MQ_TIMELINE_ALL : MQ_TIMELINE_FOLDED;
+		o->timeline = !strcmp(arg, "none") ? MQ_TIMELINE_NONE :
+			      !strcmp(arg, "all")  ? MQ_TIMELINE_ALL :
+						     MQ_TIMELINE_FOLDED;
 		if (o->timeline || !strcmp(arg, "folded"))
 			return 0;
 		mq_fail(o->asked.err, MQ_EINPUT, "--timeline %s: give none, folded or all", arg);
@@ -124,7 +139,7 @@ struct simulation {
 	struct mq_session *session;
 	struct mq_plan plan;
 	struct mq_result result;
-	char *said;              /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
+	char *said; /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
 };
 
 static enum mq_status write_job(const struct options *o, const struct mq_asked *asked, struct mq_err *err)
@@ -166,8 +181,7 @@ static void print_result(const struct simulation *s, FILE *f)
 	char text[32], limit[32];
 
 	fprintf(f, "%s\n", mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
-	fprintf(f, "step time %s, %.4g %ss/s", mq_text_s(r->step_time_s, text), r->samples_per_s,
-	       session->model->unit);
+	fprintf(f, "step time %s, %.4g %ss/s", mq_text_s(r->step_time_s, text), r->samples_per_s, session->model->unit);
 	if (session->model->tokens_per_sample > 0)
 		fprintf(f, ", %.0f tokens/s/GPU", mq_tokens_per_s_device(session, &s->plan, r));
 	if (!isnan(mq_tflops_per_device(session, &s->plan, r)))
@@ -177,18 +191,20 @@ static void print_result(const struct simulation *s, FILE *f)
 	print_share(f, "exposed communication", r->exposed_comm_s, r->step_time_s);
 	print_share(f, "bubble", r->bubble_s, r->step_time_s);
 	print_share(f, "(lower bound)", r->lower_bound_s, r->step_time_s);
-	fprintf(f, "memory %s of %s on %s", mq_text_B(r->peak_memory_B, text),
-	       mq_text_B(r->memory_limit_B, limit), s->session->cluster->device[r->memory_device].name);
+	fprintf(f, "memory %s of %s on %s", mq_text_B(r->peak_memory_B, text), mq_text_B(r->memory_limit_B, limit),
+		s->session->cluster->device[r->memory_device].name);
 	if (mq_result_tight(r))
 		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
 	fprintf(f, "\n");
 	fprintf(f, "bottleneck: %s\n%s", r->bottleneck, s->said);
 	if (s->options->dir && s->options->timeline != MQ_TIMELINE_NONE && r->n_simulated < n_devices)
-		fprintf(f, "timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
-		       "(--timeline all: all)\n", r->n_simulated, n_devices);
+		fprintf(f,
+			"timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
+			"(--timeline all: all)\n",
+			r->n_simulated, n_devices);
 	if (r->n_shown && r->n_shown < r->n_simulated)
-		fprintf(f, "timeline.csv and tasks.csv: %u of these, as many as have room in %g MB (--file-size)\n", r->n_shown,
-			s->options->file_MB);
+		fprintf(f, "timeline.csv and tasks.csv: %u of these, as many as have room in %g MB (--file-size)\n",
+			r->n_shown, s->options->file_MB);
 	if (r->n_traced && r->n_traced < r->n_simulated)
 		fprintf(f, "the trace: %u of %u devices, as many as have room in %g MB (--file-size)\n", r->n_traced,
 			r->n_simulated, s->options->file_MB);
@@ -201,11 +217,16 @@ static void print_json(const struct simulation *s)
 		const char *key;
 		double value;
 	} rows[] = {
-		{ "step_time_s", r->step_time_s }, { "samples_per_s", r->samples_per_s },
+		{ "step_time_s", r->step_time_s },
+		{ "samples_per_s", r->samples_per_s },
 		{ "tokens_per_s_per_device", mq_tokens_per_s_device(s->session, &s->plan, r) },
-		{ "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r) }, { "mfu", r->mfu },
-		{ "compute_s", r->compute_s }, { "exposed_comm_s", r->exposed_comm_s }, { "bubble_s", r->bubble_s },
-		{ "lower_bound_s", r->lower_bound_s }, { "peak_memory_B", r->peak_memory_B },
+		{ "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r) },
+		{ "mfu", r->mfu },
+		{ "compute_s", r->compute_s },
+		{ "exposed_comm_s", r->exposed_comm_s },
+		{ "bubble_s", r->bubble_s },
+		{ "lower_bound_s", r->lower_bound_s },
+		{ "peak_memory_B", r->peak_memory_B },
 		{ "memory_limit_B", r->memory_limit_B },
 	};
 
@@ -233,19 +254,23 @@ static enum mq_status say_spread(struct simulation *s, struct mq_err *err)
 	FILE *words = open_memstream(&s->said, &size);
 
 	mq_assert(words);
-	enum mq_status status = s->result.verdict == MQ_VERDICT_OK ? mq_spread_say(&spread, &o->spread, words, err) : MQ_OK;
+	enum mq_status status =
+		s->result.verdict == MQ_VERDICT_OK ? mq_spread_say(&spread, &o->spread, words, err) : MQ_OK;
 	fclose(words);
 	return status;
 }
 
 /* The analytic executor needs no SimGrid: it runs here. */
-static enum mq_status analyse(struct simulation *s, const struct mq_outputs *outputs,
-			      struct mq_err *err)
+static enum mq_status analyse(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
 {
 	const struct mq_asked *q = &s->options->asked;
 	const struct mq_judge judge = {
-		.q = &s->session->q, .execute = mq_execute_analytic, .time_oom = q->time_oom,
-		.fold = !q->no_fold, .interference = !q->no_interference, .timeout_s = q->timeout_s,
+		.q = &s->session->q,
+		.execute = mq_execute_analytic,
+		.time_oom = q->time_oom,
+		.fold = !q->no_fold,
+		.interference = !q->no_interference,
+		.timeout_s = q->timeout_s,
 	};
 	const struct mq_judge how = mq_outputs_judge(&judge, &s->plan, outputs);
 	struct mq_judged judged;
@@ -270,8 +295,7 @@ static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
 		struct mq_result result;
 
 		mq_plan_init(plan, arena, s->session->model->n_ops);
-		MQ_TRY(mq_plan_load(o->against.item[i], s->session->model, s->session->cluster, arena,
-				    plan, err));
+		MQ_TRY(mq_plan_load(o->against.item[i], s->session->model, s->session->cluster, arena, plan, err));
 		MQ_TRY(mq_session_judge(s->session, list, 1, &result, err));
 		if (result.verdict != MQ_VERDICT_OK)
 			return mq_fail(err, mq_verdict_status(result.verdict), "--against %s: %s: %s",
@@ -299,14 +323,15 @@ static enum mq_status write_page(const struct simulation *s, struct mq_err *err)
 	mq_assert(memory);
 	print_result(s, memory);
 	fclose(memory);
-	enum mq_status status = mq_plan_page(s->options->dir, mq_arena_printf(&s->session->arena, "%s on %s",
-					     s->session->model->name, s->session->cluster->name), text, err);
+	enum mq_status status = mq_plan_page(
+		s->options->dir,
+		mq_arena_printf(&s->session->arena, "%s on %s", s->session->model->name, s->session->cluster->name),
+		text, err);
 	free(text);
 	return status;
 }
 
-static enum mq_status write_in_folder(struct simulation *s, const struct mq_outputs *outputs,
-				      struct mq_err *err)
+static enum mq_status write_in_folder(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
 {
 	struct mq_claim claim;
 
@@ -330,12 +355,11 @@ static enum mq_status say(struct simulation *s, struct mq_err *err)
 		MQ_TRY(write_page(s, err));
 	if (r->verdict == MQ_VERDICT_OK)
 		return o->intervals ? print_intervals(s, err) : MQ_OK;
-	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan,
-		       mq_verdict_name(r->verdict), r->message);
+	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan, mq_verdict_name(r->verdict),
+		       r->message);
 }
 
-static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
-				     struct mq_err *err)
+static enum mq_status run_simulation(const struct options *o, struct mq_session *session, struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
 	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline,
@@ -394,6 +418,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_simulate = {
-	.name = "simulate", .summary = "one plan: time, memory, timeline, trace, bottleneck", .run = run
-};
+const struct mq_command mq_command_simulate = { .name = "simulate",
+						.summary = "one plan: time, memory, timeline, trace, bottleneck",
+						.run = run };

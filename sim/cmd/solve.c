@@ -24,8 +24,7 @@ struct options {
 };
 
 static const struct argp_option option_rows[] = {
-	{ "engine", 'e', "NAME[:key=value,...]", 0, "the engine to ask (default: the one that knows)",
-	  0 },
+	{ "engine", 'e', "NAME[:key=value,...]", 0, "the engine to ask (default: the one that knows)", 0 },
 	{ "seed", KEY_SEED, "N", 0, "of all randomness (default 1)", 0 },
 	{ "seconds", KEY_SECONDS, "S", 0, "time limit", 0 },
 	{ 0 },
@@ -71,8 +70,8 @@ static void say(void *context, const char *text)
 	puts(text);
 }
 
-static enum mq_status find_engine(struct options *o, struct mq_arena *arena,
-				  const struct mq_engine **engine, struct mq_err *err)
+static enum mq_status find_engine(struct options *o, struct mq_arena *arena, const struct mq_engine **engine,
+				  struct mq_err *err)
 {
 	const char *dir, **names;
 
@@ -111,9 +110,14 @@ static enum mq_status solve(struct options *o, struct mq_arena *arena, struct mq
 
 	MQ_TRY(find_engine(o, arena, &engine, err));
 	mq_rng_seed(&rng, o->seed);
-	struct mq_problem problem = { .objective = "solve", .rng = &rng, .arena = arena,
-				      .evals = UINT64_MAX, .seconds = o->seconds, .tick = tick,
-				      .tick_context = o, .say = say };
+	struct mq_problem problem = { .objective = "solve",
+				      .rng = &rng,
+				      .arena = arena,
+				      .evals = UINT64_MAX,
+				      .seconds = o->seconds,
+				      .tick = tick,
+				      .tick_context = o,
+				      .say = say };
 	void *state = mq_arena_alloc(arena, engine->state_size);
 	snprintf(what, sizeof(what), "engine '%s'", engine->name);
 	mq_opt_defaults(engine->opts, state);
@@ -123,21 +127,19 @@ static enum mq_status solve(struct options *o, struct mq_arena *arena, struct mq
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct options o = { .seed = 1, .seconds = (double)INFINITY, .begin_s = mq_now_s(),
-			     .err = err };
+	struct options o = { .seed = 1, .seconds = (double)INFINITY, .begin_s = mq_now_s(), .err = err };
 	struct mq_arena arena = MQ_ARENA_INIT;
 
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (!o.path)
 		return mq_fail(err, MQ_EINPUT, "give a file to solve");
 	if (access(o.path, R_OK))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the file: %s", o.path,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the file: %s", o.path, strerror(errno));
 	enum mq_status status = solve(&o, &arena, err);
 	mq_arena_fini(&arena);
 	return status;
 }
 
-const struct mq_command mq_command_solve = {
-	.name = "solve", .summary = "an engine's own problem from explicit tables", .run = run
-};
+const struct mq_command mq_command_solve = { .name = "solve",
+					     .summary = "an engine's own problem from explicit tables",
+					     .run = run };

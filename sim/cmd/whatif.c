@@ -40,9 +40,9 @@ struct whatif {
 	struct mq_study study;
 	const struct options *o;
 	const char *points, *platforms, *table; /* folders; whatif.csv */
-	int claims;                 /* file descriptor */
-	char **row_path;            /* [n_points] */
-	bool *done;                 /* [n_points] row seen on disk */
+	int claims;                             /* file descriptor */
+	char **row_path;                        /* [n_points] */
+	bool *done;                             /* [n_points] row seen on disk */
 };
 
 enum { KEY_DRY_RUN = 2000, KEY_ALLOW_EXEC, KEY_WORKER, KEY_JSON };
@@ -52,8 +52,8 @@ static const struct argp_option rows[] = {
 	{ "jobs", 'j', "N", 0, "points searched at a time (default: the processors)", 1 },
 	{ "json", KEY_JSON, NULL, 0, "print the rows as JSON, and words to standard error", 1 },
 	{ "dry-run", KEY_DRY_RUN, NULL, 0, "print the points and an estimate of the time", 1 },
-	{ "allow-exec", KEY_ALLOW_EXEC, NULL, 0,
-	  "follow a study that names programs to run (engine = exec:PROGRAM)", 1 },
+	{ "allow-exec", KEY_ALLOW_EXEC, NULL, 0, "follow a study that names programs to run (engine = exec:PROGRAM)",
+	  1 },
 	{ "worker", KEY_WORKER, NULL, OPTION_HIDDEN, "one of several processes of a study", 1 },
 	{ 0 },
 };
@@ -153,8 +153,8 @@ static enum mq_status write_file(const char *path, const char *text, struct mq_e
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad || rename(half, path)) {
 		unlink(half);
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
-			       path, strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
+			       strerror(errno));
 	}
 	return MQ_OK;
 }
@@ -193,14 +193,16 @@ static enum mq_status count_crashes(const struct whatif *w, struct mq_err *err)
 		n += crashed(w->row_path[i]);
 	if (!n)
 		return MQ_OK;
-	return mq_fail(err, MQ_ETIME, "%u of %u points lack plans: their simulator died twice; run again with "
-		       "fewer -j, they are done anew", n, w->study.n_points);
+	return mq_fail(err, MQ_ETIME,
+		       "%u of %u points lack plans: their simulator died twice; run again with "
+		       "fewer -j, they are done anew",
+		       n, w->study.n_points);
 }
 
 enum { N_TABLES = 5 };
 struct table {
 	const char *name, *header;
-	char letter;            /* what its lines begin with in a point's file; '\0': the first line */
+	char letter; /* what its lines begin with in a point's file; '\0': the first line */
 	bool asked;
 };
 
@@ -235,10 +237,9 @@ static enum mq_status assemble_table(struct whatif *w, const struct table *t, st
 	for (uint32_t p = 0; p < w->study.n_points && whole; p++)
 		whole = copy_lines(t, w->row_path[p], p, out);
 	fclose(out);
-	enum mq_status status = !whole ?
-		mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again",
-			w->points) :
-		write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), text, err);
+	enum mq_status status =
+		!whole ? mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again", w->points) :
+			 write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), text, err);
 	free(text);
 	return status;
 }
@@ -270,9 +271,8 @@ static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 
 	if (f)
 		fclose(f);
-	enum mq_status status =
-		n < 0 ? mq_fail(err, MQ_EINPUT, "%s: cannot read the study again", w->o->study) :
-			write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
+	enum mq_status status = n < 0 ? mq_fail(err, MQ_EINPUT, "%s: cannot read the study again", w->o->study) :
+					write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
 	free(text);
 	return status;
 }
@@ -319,8 +319,8 @@ static enum mq_status report(struct whatif *w, struct mq_err *err)
 		return MQ_OK;
 	}
 	MQ_TRY(mq_study_point(&w->study, best, w->platforms, &w->arena, &point, err));
-	MQ_TRY(mq_study_report(&w->study, w->o->dir, &point,
-			       mq_arena_printf(&w->arena, "%s.json", w->row_path[best]), err));
+	MQ_TRY(mq_study_report(&w->study, w->o->dir, &point, mq_arena_printf(&w->arena, "%s.json", w->row_path[best]),
+			       err));
 	printf("%s/report.html\n", w->o->dir);
 	return MQ_OK;
 }
@@ -354,12 +354,11 @@ static enum mq_status list_points(struct whatif *w, struct mq_err *err)
 	for (uint32_t i = 0; i < w->study.n_points; i++) {
 		struct mq_arena scratch = MQ_ARENA_INIT;
 		struct mq_point point;
-		enum mq_status status =
-			mq_study_point(&w->study, i, w->platforms, &scratch, &point, err);
+		enum mq_status status = mq_study_point(&w->study, i, w->platforms, &scratch, &point, err);
 
 		if (status == MQ_OK)
-			w->row_path[i] = mq_arena_printf(&w->arena, "%s/%016llx", w->points,
-							 (unsigned long long)point.hash);
+			w->row_path[i] =
+				mq_arena_printf(&w->arena, "%s/%016llx", w->points, (unsigned long long)point.hash);
 		mq_arena_fini(&scratch);
 		if (status != MQ_OK)
 			return mq_wrap(err, "%s: point %u", w->o->study, i);
@@ -375,9 +374,8 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	enum mq_status status = mq_study_point(&w->study, index, w->platforms, &scratch, &point, err);
 
 	if (status == MQ_OK)
-		status = mq_study_run(&w->study, &point,
-				      mq_arena_printf(&scratch, "%s.json", w->row_path[index]), &scratch,
-				      &row, err);
+		status = mq_study_run(&w->study, &point, mq_arena_printf(&scratch, "%s.json", w->row_path[index]),
+				      &scratch, &row, err);
 	if (status == MQ_OK) /* without the first cell, which is the point's place in the study */
 		status = write_file(w->row_path[index], strchr(row, ','), err);
 	mq_arena_fini(&scratch);
@@ -421,9 +419,15 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 
 static uint32_t start_workers(const struct options *o, pid_t *pid)
 {
-	char *argv[] = { (char[]){ "maquette" }, (char[]){ "whatif" }, strdup(o->study), (char[]){ "-o" },
-			 strdup(o->dir), (char[]){ "--jobs=1" }, (char[]){ "--worker" },
-			 o->allow_exec ? (char[]){ "--allow-exec" } : NULL, NULL };
+	char *argv[] = { (char[]){ "maquette" },
+			 (char[]){ "whatif" },
+			 strdup(o->study),
+			 (char[]){ "-o" },
+			 strdup(o->dir),
+			 (char[]){ "--jobs=1" },
+			 (char[]){ "--worker" },
+			 o->allow_exec ? (char[]){ "--allow-exec" } : NULL,
+			 NULL };
 	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = argv, .on_death = SIGKILL };
 	uint32_t n = 0;
 
@@ -491,8 +495,8 @@ static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 	double each = fmax(mq_now_s() - begin - few, 0) / 8;
 	all = (few + each * fmax(evals - 4, 0)) * w->study.n_points / w->o->jobs;
 	char text[32];
-	fprintf(stderr, "%u points; about %s with %u at a time, if all are like the first\n",
-		w->study.n_points, mq_text_s(all, text), w->o->jobs);
+	fprintf(stderr, "%u points; about %s with %u at a time, if all are like the first\n", w->study.n_points,
+		mq_text_s(all, text), w->o->jobs);
 	return MQ_OK;
 }
 
@@ -517,8 +521,11 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (rank && o.worker && o.dry_run)
 		return MQ_OK;
 	static const struct mq_shown_table shown[] = {
-		{ "whatif.csv", "Points", NULL }, { "sensitivity.csv", "Sensitivity", NULL }, { "scaling.csv", "Scaling", NULL },
-		{ "pareto.csv", "Time against cost", NULL }, { NULL, NULL, NULL },
+		{ "whatif.csv", "Points", NULL },
+		{ "sensitivity.csv", "Sensitivity", NULL },
+		{ "scaling.csv", "Scaling", NULL },
+		{ "pareto.csv", "Time against cost", NULL },
+		{ NULL, NULL, NULL },
 	};
 	int saved = mq_json_begin(o.json && !o.worker);
 	enum mq_status status = prepare(&w, err);
@@ -533,6 +540,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_whatif = {
-	.name = "whatif", .summary = "a what-if study: one row per point of its lists", .run = run
-};
+const struct mq_command mq_command_whatif = { .name = "whatif",
+					      .summary = "a what-if study: one row per point of its lists",
+					      .run = run };

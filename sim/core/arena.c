@@ -105,8 +105,7 @@ char *mq_arena_printf(struct mq_arena *arena, const char *format, ...)
 	return text;
 }
 
-void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count, size_t need,
-		    uint32_t *capacity)
+void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count, size_t need, uint32_t *capacity)
 {
 	size_t size = *capacity ? *capacity : 16;
 

@@ -25,7 +25,10 @@ struct mq_arena_mark {
 	size_t used;
 };
 
-#define MQ_ARENA_INIT { NULL, 0 }
+#define MQ_ARENA_INIT   \
+	{               \
+		NULL, 0 \
+	}
 
 /* Zeroed, aligned to 16 bytes; size 0 gives a valid pointer. Never NULL. */
 MQ_API void *mq_arena_alloc(struct mq_arena *arena, size_t size);
@@ -36,22 +39,21 @@ MQ_API struct mq_arena_mark mq_arena_mark(const struct mq_arena *arena);
 MQ_API void mq_arena_rewind(struct mq_arena *arena, struct mq_arena_mark mark);
 
 MQ_API char *mq_arena_strdup(struct mq_arena *arena, const char *text);
-MQ_API char *mq_arena_printf(struct mq_arena *arena, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+MQ_API char *mq_arena_printf(struct mq_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* n zeroed elements of a type. */
 #define mq_arena_array(arena, n, type) ((type *)mq_arena_alloc((arena), (size_t)(n) * sizeof(type)))
 
 /* Grow an array that lives in an arena: room for `need` elements, old ones copied, doubled in size.
  * `capacity` is updated. The old storage stays in the arena until it is freed. */
-MQ_API void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count,
-			   size_t need, uint32_t *capacity);
-#define MQ_PUSH(arena, array, count, capacity, value)                                            \
-	do {                                                                                     \
-		if ((count) >= (capacity))                                                       \
-			(array) = mq_arena_grow((arena), (array), sizeof(*(array)), (count),     \
-						(size_t)(count) + 1, &(capacity));               \
-		(array)[(count)++] = (value);                                                    \
+MQ_API void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count, size_t need,
+			   uint32_t *capacity);
+#define MQ_PUSH(arena, array, count, capacity, value)                                                             \
+	do {                                                                                                      \
+		if ((count) >= (capacity))                                                                        \
+			(array) = mq_arena_grow((arena), (array), sizeof(*(array)), (count), (size_t)(count) + 1, \
+						&(capacity));                                                     \
+		(array)[(count)++] = (value);                                                                     \
 	} while (0)
 
 #endif

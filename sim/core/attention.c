@@ -177,13 +177,12 @@ double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_libr
 	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
 	double heads = c->batch * c->heads, sm = d->sm_count;
 	double peak = d->peak_flops[c->dtype] * d->sustained * (c->dtype == MQ_FP8 ? d->attention_fp8 : 1);
-	double key = TILE * (c->backward ? 10 * pair_work(n.backward, c->width) :
-					   4 * pair_work(n.forward, c->width)) / (peak / sm);
+	double key = TILE * (c->backward ? 10 * pair_work(n.backward, c->width) : 4 * pair_work(n.forward, c->width)) /
+		     (peak / sm);
 	double busy, beside = 0;
 
 	if (c->causal)
-		busy = fmax(heads * t.keys / sm + n.tail * t.longest * (1 - 1 / fmax(heads * t.n / sm, 1)),
-			    t.longest);
+		busy = fmax(heads * t.keys / sm + n.tail * t.longest * (1 - 1 / fmax(heads * t.n / sm, 1)), t.longest);
 	else
 		busy = ceil(heads * t.n / sm) * t.longest;
 	if (c->backward)
@@ -210,8 +209,7 @@ double mq_attention_unfused(const struct mq_device_calib *d, const struct mq_att
 	if (c->causal)
 		mask = scores * 46 / mq_device_int_rate(d) + d->launch_s;
 	if (c->backward) {
-		products += 2 * mq_cost_gemm(d, c->dtype, n, k, m, count) +
-			    mq_cost_gemm(d, c->dtype, m, k, n, count);
+		products += 2 * mq_cost_gemm(d, c->dtype, n, k, m, count) + mq_cost_gemm(d, c->dtype, m, k, n, count);
 		bytes = (2 + 2 + 1) * size_B;
 		copied = 2 * (3 * q + 4 * kv) * size_B;
 		launches = 6;

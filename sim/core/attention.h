@@ -14,9 +14,14 @@
 
 /* Kernels that have numbers of their own; enum mq_attention_kernel names what software asks for. */
 enum mq_attention_library {
-	MQ_LIBRARY_FLASH1, MQ_LIBRARY_CUTLASS, /* xFormers' memory-efficient attention */
-	MQ_LIBRARY_TRITON1,                    /* FlashAttention of 2022 in Triton, before it knew Hopper */
-	MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH3, MQ_LIBRARY_CUDNN, MQ_LIBRARY_TRITON, MQ_N_LIBRARIES
+	MQ_LIBRARY_FLASH1,
+	MQ_LIBRARY_CUTLASS, /* xFormers' memory-efficient attention */
+	MQ_LIBRARY_TRITON1, /* FlashAttention of 2022 in Triton, before it knew Hopper */
+	MQ_LIBRARY_FLASH2,
+	MQ_LIBRARY_FLASH3,
+	MQ_LIBRARY_CUDNN,
+	MQ_LIBRARY_TRITON,
+	MQ_N_LIBRARIES
 };
 MQ_API const char *mq_attention_library_name(enum mq_attention_library library);
 /* What runs where software asks for a fused kernel. */
@@ -24,11 +29,11 @@ MQ_API enum mq_attention_library mq_attention_library(enum mq_attention_kernel a
 
 struct mq_attention_call {
 	double batch, heads, kv_heads;
-	double queries, keys, width;   /* of a head */
-	bool causal;                   /* the last query sees all keys */
+	double queries, keys, width; /* of a head */
+	bool causal;                 /* the last query sees all keys */
 	bool backward;
 	enum mq_dtype dtype;
-	double seen;                   /* of the pairs that the mask leaves, the part in windows or documents; 0 = all */
+	double seen; /* of the pairs that the mask leaves, the part in windows or documents; 0 = all */
 };
 
 /* Seconds of one call, its launches with it. A generation that a library has no kernels for runs the nearest

@@ -14,26 +14,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEV(field, unit, initial, min, max, help) \
-	{ #field, unit, offsetof(struct mq_device_calib, field), initial, min, max, help }
-#define PEAK(name, dtype) \
-	{ "peak_" name "_flops", "flop/s", offsetof(struct mq_device_calib, peak_flops) + \
-	  (dtype) * sizeof(double), 0, 0, 1e18, "dense peak in " name "; 0 = not supported" }
-#define LINK(field, unit, initial, min, max, help) \
-	{ #field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help }
-#define KNOT(name, call, i, size) \
-	{ name "_t" #i "_s", "s", offsetof(struct mq_link_calib, call_s) + \
-	  ((call) * MQ_CALL_KNOTS + (i) - 1) * sizeof(double), 0, 0, 1e4, \
-	  "measured time of one " name " of " size "; 0 = not measured" }
-#define CALL(name, call) KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), \
-	KNOT(name, call, 3, "512 B"), KNOT(name, call, 4, "4 KiB"), \
-	KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
-	KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB")
+#define DEV(field, unit, initial, min, max, help)                                              \
+	{                                                                                      \
+#field, unit, offsetof(struct mq_device_calib, field), initial, min, max, help \
+	}
+#define PEAK(name, dtype)                                                                                    \
+	{                                                                                                    \
+		"peak_" name "_flops", "flop/s",                                                             \
+			offsetof(struct mq_device_calib, peak_flops) + (dtype) * sizeof(double), 0, 0, 1e18, \
+			"dense peak in " name "; 0 = not supported"                                          \
+	}
+#define LINK(field, unit, initial, min, max, help)                                           \
+	{                                                                                    \
+#field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help \
+	}
+#define KNOT(name, call, i, size)                                                                                    \
+	{                                                                                                            \
+		name "_t" #i "_s", "s",                                                                              \
+			offsetof(struct mq_link_calib, call_s) + ((call)*MQ_CALL_KNOTS + (i)-1) * sizeof(double), 0, \
+			0, 1e4, "measured time of one " name " of " size "; 0 = not measured"                        \
+	}
+#define CALL(name, call)                                                                                     \
+	KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), KNOT(name, call, 3, "512 B"),               \
+		KNOT(name, call, 4, "4 KiB"), KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
+		KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB")
 #define GIVEN NAN /* no default: the file must say it */
 
 static const struct mq_calib_field device_fields[] = {
-	PEAK("fp32", MQ_FP32), PEAK("tf32", MQ_TF32), PEAK("fp16", MQ_FP16),
-	PEAK("bf16", MQ_BF16), PEAK("fp8", MQ_FP8), PEAK("fp64", MQ_FP64), PEAK("fp4", MQ_FP4),
+	PEAK("fp32", MQ_FP32),
+	PEAK("tf32", MQ_TF32),
+	PEAK("fp16", MQ_FP16),
+	PEAK("bf16", MQ_BF16),
+	PEAK("fp8", MQ_FP8),
+	PEAK("fp64", MQ_FP64),
+	PEAK("fp4", MQ_FP4),
 	DEV(mem_bw_Bps, "B/s", GIVEN, 1e6, 1e15, "nominal memory bandwidth"),
 	DEV(memory_B, "B", GIVEN, 1e6, 1e15, "nominal memory capacity"),
 	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),
@@ -41,8 +55,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(nvlink_Bps, "B/s", 0, 0, 1e15, "all NVLinks of a GPU, nominal, one direction; 0 = none"),
 	DEV(bridge_Bps, "B/s", 0, 0, 1e15, "NVLink bridge between two cards, one direction; 0 = none"),
 	DEV(nvlink_port_Bps, "B/s", 25e9, 1e6, 1e15, "one NVLink, nominal, one direction"),
-	DEV(pcie_Bps, "B/s", 31.5e9, 1e6, 1e15,
-	    "PCIe, nominal, one direction; of a CPU: memory between processes"),
+	DEV(pcie_Bps, "B/s", 31.5e9, 1e6, 1e15, "PCIe, nominal, one direction; of a CPU: memory between processes"),
 	DEV(nic_Bps, "B/s", 25e9, 1e6, 1e15, "network port that is usual beside it, one direction"),
 	DEV(gpus_per_nic, "1", 0, 0, 1024, "usual devices per network port; 0 = one for the machine"),
 	DEV(nvswitch, "1", 0, 0, 1, "1 = its NVLinks end in NVSwitch; 0 = in other GPUs"),
@@ -50,8 +63,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(nvls, "1", 0, 0, 1, "1 = its NVSwitch can reduce (NVLS)"),
 	DEV(p2p, "1", 1, 0, 1, "1 = GPUs transfer to each other over PCIe; 0 = through the host"),
 	DEV(gemm_eff, "1", .78, .001, 2, "share of peak that the inner loop of the largest tile reaches"),
-	DEV(gemm_fp32, "1", 1, .1, 4,
-	    "the same for fp32 products, which run on plain cores, / gemm_eff"),
+	DEV(gemm_fp32, "1", 1, .1, 4, "the same for fp32 products, which run on plain cores, / gemm_eff"),
 	DEV(gemm_kt, "1", 50, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
 	DEV(gemm_a0, "1", 12, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
 	DEV(gemm_b0, "1", 0, 0, 1e4, "the same of a CPU's second operand; 0 = gemm_a0"),
@@ -67,17 +79,18 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(conv_eff_simt, "1", .8, .001, 1.5, "the same in fp32 beside tensor cores that do not take it"),
 	DEV(conv_volume, "1", .8, .001, 1.5, "efficiency factor of three-dimensional convolutions"),
 	DEV(conv_depthwise, "1", .02, 1e-4, 1, "depthwise convolutions: share of the fp32 peak"),
-	DEV(attention_scale, "1", 1, .001, 10, "speed of fused attention / that of its counted tiles, of a CPU that of its products"),
+	DEV(attention_scale, "1", 1, .001, 10,
+	    "speed of fused attention / that of its counted tiles, of a CPU that of its products"),
 	DEV(attention_bwd, "1", 1, .01, 10, "the same of backward passes / that of forward ones"),
 	DEV(attention_score, "flop", 0, 0, 1e4, "CPU: what a score takes besides its products: the softmax"),
 	DEV(attention_fp8, "1", .8, .01, 1, "the same in fp8 relative to 16 bit: exponentials do not gain"),
 	DEV(scan_share, "1", .15, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
-	DEV(optimizer_share, "1", 1, .01, 4,
-	    "speed of the optimizer's sweeps / speed of memory-bound kernels"),
+	DEV(optimizer_share, "1", 1, .01, 4, "speed of the optimizer's sweeps / speed of memory-bound kernels"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
 	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
-	DEV(overlap_compute, "1", -1, -1, 1, "share of compute lost beside a collective; -1 = the multiprocessors its channels hold"),
+	DEV(overlap_compute, "1", -1, -1, 1,
+	    "share of compute lost beside a collective; -1 = the multiprocessors its channels hold"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context and libraries on a CPU (of a GPU: the software's)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
@@ -103,14 +116,18 @@ static const struct mq_calib_field link_fields[] = {
 	LINK(chunk_B, "B", 0, 0, 1e9, "cost of a chunk of a pipeline, as bytes"),
 	LINK(step_B, "B", 524288, 1, 1e9, "one of the 8 steps of a channel's buffer (NCCL_BUFFSIZE / 8)"),
 	LINK(nvls_share, "1", 1, .01, 2, "what NVLS gets of the bandwidth that NCCL expects of it"),
-	LINK(answered, "1", 0, 0, 1, "1 = but for LL a message waits for an answer of its receiver: rings go at the "
+	LINK(answered, "1", 0, 0, 1,
+	     "1 = but for LL a message waits for an answer of its receiver: rings go at the "
 	     "network's pace"),
 	LINK(simple_only, "1", 0, 0, 1, "1 = the network's plug-in allows no protocol but Simple"),
 	LINK(route_s, "s", 3e-6, 0, 1, "latency of a route that the step latencies already contain"),
 	LINK(measured_ranks, "1", 0, 0, 1e6, "ranks of the measured calls below; 0 = none measured"),
-	CALL("all_reduce", MQ_COLL_ALL_REDUCE), CALL("all_gather", MQ_COLL_ALL_GATHER),
-	CALL("reduce_scatter", MQ_COLL_REDUCE_SCATTER), CALL("broadcast", MQ_COLL_BROADCAST),
-	CALL("reduce", MQ_COLL_REDUCE), CALL("alltoall", MQ_COLL_ALL_TO_ALL),
+	CALL("all_reduce", MQ_COLL_ALL_REDUCE),
+	CALL("all_gather", MQ_COLL_ALL_GATHER),
+	CALL("reduce_scatter", MQ_COLL_REDUCE_SCATTER),
+	CALL("broadcast", MQ_COLL_BROADCAST),
+	CALL("reduce", MQ_COLL_REDUCE),
+	CALL("alltoall", MQ_COLL_ALL_TO_ALL),
 	CALL("sendrecv", MQ_CALL_P2P),
 	{ .name = NULL }
 };
@@ -156,10 +173,10 @@ static void put_words(json_t *root, const char *key, const char *const *list)
 static json_t *device_json(const struct mq_device_calib *device)
 {
 	json_t *values = json_object();
-	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name",
-				 device->name, "device_kind", device->kind == MQ_CPU ? "cpu" : "gpu",
-				 "source", device->source ? device->source : "", "serial_comm",
-				 (int)device->serial_comm, "values", values);
+	json_t *root =
+		json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name", device->name, "device_kind",
+			  device->kind == MQ_CPU ? "cpu" : "gpu", "source", device->source ? device->source : "",
+			  "serial_comm", (int)device->serial_comm, "values", values);
 
 	put_words(root, "aliases", device->alias);
 	put_words(root, "asks", device->asks);
@@ -170,8 +187,7 @@ static json_t *device_json(const struct mq_device_calib *device)
 		double x = *(const double *)(const void *)((const char *)device + f->offset);
 
 		if (!isnan(x))
-			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x,
-					    "unit", f->unit));
+			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x, "unit", f->unit));
 	}
 	return root;
 }
@@ -237,8 +253,7 @@ static double stand_in(const struct mq_calib *calib, const struct mq_link_calib 
 		const struct mq_link_calib *other = mq_calib_link(calib, *name);
 
 		if (other && !fitted_to(other, field, what))
-			return *(const double *)(const void *)((const char *)other +
-							       link_fields[field].offset);
+			return *(const double *)(const void *)((const char *)other + link_fields[field].offset);
 	}
 	return link_fields[field].initial;
 }
@@ -263,10 +278,9 @@ struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct m
 const char *mq_calib_link_class(const struct mq_link *link)
 {
 	static const char *const fabrics[MQ_N_FABRICS] = {
-		[MQ_FABRIC_NONE] = "ib", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",
-		[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa",
-		[MQ_FABRIC_OMNIPATH] = "omnipath", [MQ_FABRIC_TCPXO] = "tcpxo",
-		[MQ_FABRIC_GIB] = "gib",
+		[MQ_FABRIC_NONE] = "ib",      [MQ_FABRIC_IB] = "ib",   [MQ_FABRIC_ROCE] = "roce",
+		[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
+		[MQ_FABRIC_TCPXO] = "tcpxo",  [MQ_FABRIC_GIB] = "gib",
 	};
 
 	switch (link->class) {
@@ -287,19 +301,42 @@ const char *mq_calib_link_class(const struct mq_link *link)
 	}
 }
 
-struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
-					   double peak_flops, double mem_bw_Bps, double memory_B)
+struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type, double peak_flops,
+					   double mem_bw_Bps, double memory_B)
 {
 	struct mq_device_calib d = {
-		.name = mq_arena_strdup(calib->arena, type), .source = "ideal device",
-		.p2p = 1, .nvlink_port_Bps = mem_bw_Bps, .pcie_Bps = mem_bw_Bps, .nic_Bps = mem_bw_Bps,
-		.kind = MQ_GPU, .mem_bw_Bps = mem_bw_Bps, .memory_B = memory_B, .sm_count = 1,
-		.compute_capability = 80, .gemm_eff = 1, .gemm_fp32 = 1, .gemm_bw_share = 1,
-		.gemm_misaligned = 1, .bmm_misaligned = 1, .sustained = 1, .conv_eff = 1,
-		.conv_eff_simt = 1, .conv_volume = 1, .conv_depthwise = 1, .attention_scale = 1,
-		.attention_bwd = 1, .attention_fp8 = 1, .elementwise_bw_share = 1,
-		.optimizer_share = 1, .scan_share = 1, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
-		.host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
+		.name = mq_arena_strdup(calib->arena, type),
+		.source = "ideal device",
+		.p2p = 1,
+		.nvlink_port_Bps = mem_bw_Bps,
+		.pcie_Bps = mem_bw_Bps,
+		.nic_Bps = mem_bw_Bps,
+		.kind = MQ_GPU,
+		.mem_bw_Bps = mem_bw_Bps,
+		.memory_B = memory_B,
+		.sm_count = 1,
+		.compute_capability = 80,
+		.gemm_eff = 1,
+		.gemm_fp32 = 1,
+		.gemm_bw_share = 1,
+		.gemm_misaligned = 1,
+		.bmm_misaligned = 1,
+		.sustained = 1,
+		.conv_eff = 1,
+		.conv_eff_simt = 1,
+		.conv_volume = 1,
+		.conv_depthwise = 1,
+		.attention_scale = 1,
+		.attention_bwd = 1,
+		.attention_fp8 = 1,
+		.elementwise_bw_share = 1,
+		.optimizer_share = 1,
+		.scan_share = 1,
+		.fragmentation = 1,
+		.copy_bw_Bps = mem_bw_Bps,
+		.host_bw_Bps = mem_bw_Bps,
+		.price_per_h = NAN,
+		.power_W = NAN,
 	};
 
 	for (int i = 0; i < MQ_N_DTYPES; i++)
@@ -312,8 +349,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 	return NULL;
 }
 
-static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq_device *device,
-				   struct mq_err *err)
+static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq_device *device, struct mq_err *err)
 {
 	char known[384] = "";
 	size_t used = 0;
@@ -321,9 +357,10 @@ static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq
 	for (uint32_t i = 0; i < calib->n_devices && used < sizeof(known) - 1; i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 calib->device[i].name);
-	return mq_fail(err, MQ_EINPUT, "device '%s' is of type '%s', which has no calibration: add one "
-		       "with --calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s", device->name,
-		       device->type, *known ? known : "none");
+	return mq_fail(err, MQ_EINPUT,
+		       "device '%s' is of type '%s', which has no calibration: add one "
+		       "with --calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s",
+		       device->name, device->type, *known ? known : "none");
 }
 
 double mq_calib_peak_flops(const struct mq_device_calib *d)
@@ -389,19 +426,17 @@ static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 	cluster->nvlink = false;
 	for (uint32_t i = 0; i < cluster->n_links; i++) {
 		const char *class = mq_calib_link_class(&cluster->link[i]);
-		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class, capability) :
-						    NULL;
+		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class, capability) : NULL;
 
-		cluster->nvlink |= cluster->link[i].class == MQ_LINK_NVLINK ||
-				   cluster->link[i].class == MQ_LINK_NVSWITCH;
+		cluster->nvlink |=
+			cluster->link[i].class == MQ_LINK_NVLINK || cluster->link[i].class == MQ_LINK_NVSWITCH;
 		cluster->link[i].share = entry ? entry->bw_share : 1;
 		if (entry && cluster->link[i].class == MQ_LINK_NIC)
 			cluster->link[i].share = mq_calib_port_share(entry, cluster->link[i].bw_Bps);
 	}
 }
 
-enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
-			     struct mq_err *err)
+enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster, struct mq_err *err)
 {
 	uint32_t last = MQ_NONE;
 

@@ -25,29 +25,29 @@
 #include "core/types.h"
 
 struct mq_device_calib {
-	const char *name;            /* device type */
+	const char *name; /* device type */
 	const char *source;
 	const char *const *alias;    /* other names it goes by, NULL-terminated; NULL = none */
 	const char *const *reported; /* what drivers and the PCI list call it; the same */
 	const char *const *asks;     /* aliases that could mean another variant too: who makes a platform is asked */
 	enum mq_device_kind kind;
-	bool described;              /* made from its speed and memory alone: efficiencies are defaults */
+	bool described;                 /* made from its speed and memory alone: efficiencies are defaults */
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
-	double mem_bw_Bps;           /* nominal memory bandwidth */
-	double memory_B;             /* nominal capacity */
-	double sm_count;             /* streaming multiprocessors, or cores */
-	double compute_capability;   /* 70, 80, 90, 100 ...; 0 for a CPU */
+	double mem_bw_Bps;              /* nominal memory bandwidth */
+	double memory_B;                /* nominal capacity */
+	double sm_count;                /* streaming multiprocessors, or cores */
+	double compute_capability;      /* 70, 80, 90, 100 ...; 0 for a CPU */
 	/* What generated and imported platforms join it by; bandwidths are nominal, one direction. */
-	double nvlink_Bps;           /* all NVLinks of its socket; 0 = none */
-	double bridge_Bps;           /* NVLink bridge that can join a pair of cards; 0 = none */
-	double nvlink_port_Bps;      /* one NVLink, to which `nvidia-smi topo` counts */
-	double pcie_Bps;             /* its PCIe lanes; of a CPU: the memory between processes */
-	double nic_Bps;              /* network port that is usual beside it */
-	double gpus_per_nic;         /* usual; 0 = one port for the whole machine */
-	double nvswitch;             /* 1 = its NVLinks end in NVSwitch, not in each other */
-	double cube_mesh;            /* 1 = eight of them are a hybrid cube mesh */
-	double nvls;                 /* 1 = its NVSwitch can reduce */
-	double p2p;                  /* 1 = direct transfers over PCIe */
+	double nvlink_Bps;      /* all NVLinks of its socket; 0 = none */
+	double bridge_Bps;      /* NVLink bridge that can join a pair of cards; 0 = none */
+	double nvlink_port_Bps; /* one NVLink, to which `nvidia-smi topo` counts */
+	double pcie_Bps;        /* its PCIe lanes; of a CPU: the memory between processes */
+	double nic_Bps;         /* network port that is usual beside it */
+	double gpus_per_nic;    /* usual; 0 = one port for the whole machine */
+	double nvswitch;        /* 1 = its NVLinks end in NVSwitch, not in each other */
+	double cube_mesh;       /* 1 = eight of them are a hybrid cube mesh */
+	double nvls;            /* 1 = its NVSwitch can reduce */
+	double p2p;             /* 1 = direct transfers over PCIe */
 	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
 	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
@@ -91,46 +91,46 @@ enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
 struct mq_link_calib {
 	const char *name;
 	const char *source;
-	const char *const *sibling;  /* classes whose values stand in for its own, NULL-terminated; NULL = none */
-	const char *const **fitted;  /* [fields] tables that a value was fitted to, NULL-terminated; NULL = none */
-	double bw_share;             /* of nominal bandwidth that a large transfer gets */
-	double port_Bps;             /* most that a node's port gives, however fast it is; 0 = no limit */
-	double latency_scale;        /* factor on the library's own step latencies (1 = InfiniBand, NVLink) */
-	double launch_s;             /* host time per GPU and call, where one process drives several */
-	double launch_channel_s;     /* host time per GPU, call and channel */
-	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
-	double ll_Bps;               /* of a small send by the low-latency protocol; 0 = not used */
-	double simple_s;             /* what a large send takes longer to start than a small one */
-	double hop_s;                /* least latency of one step of a collective */
-	double fill;                 /* part of a step that a ring's pipeline adds to each round */
-	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective/fill.c */
-	double step_B;               /* a step of a channel's buffer: what a pipeline stores and forwards */
-	double nvls_share;           /* of the bandwidth that NCCL expects of NVLS */
-	double answered;             /* 1: the receiver answers each message with where it may be written, one
+	const char *const *sibling; /* classes whose values stand in for its own, NULL-terminated; NULL = none */
+	const char *const **fitted; /* [fields] tables that a value was fitted to, NULL-terminated; NULL = none */
+	double bw_share;            /* of nominal bandwidth that a large transfer gets */
+	double port_Bps;            /* most that a node's port gives, however fast it is; 0 = no limit */
+	double latency_scale;       /* factor on the library's own step latencies (1 = InfiniBand, NVLink) */
+	double launch_s;            /* host time per GPU and call, where one process drives several */
+	double launch_channel_s;    /* host time per GPU, call and channel */
+	double p2p_latency_s;       /* software latency of one send/recv, link latency apart */
+	double ll_Bps;              /* of a small send by the low-latency protocol; 0 = not used */
+	double simple_s;            /* what a large send takes longer to start than a small one */
+	double hop_s;               /* least latency of one step of a collective */
+	double fill;                /* part of a step that a ring's pipeline adds to each round */
+	double chunk_B;             /* what each chunk of NVLS costs, in bytes: see collective/fill.c */
+	double step_B;              /* a step of a channel's buffer: what a pipeline stores and forwards */
+	double nvls_share;          /* of the bandwidth that NCCL expects of NVLS */
+	double answered;            /* 1: the receiver answers each message with where it may be written, one
 				      * way more before the data; all ranks of a ring wait for the slowest
 				      * edge, so each step (but of LL, whose messages are small) takes that long */
-	double simple_only;          /* 1: the network's plug-in forbids LL and LL128 */
-	double route_s;              /* link latency that the step latencies contain */
+	double simple_only;         /* 1: the network's plug-in forbids LL and LL128 */
+	double route_s;             /* link latency that the step latencies contain */
 	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.
 	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective/measured.c. */
-	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */
+	double measured_ranks; /* members of the communicator that was measured; 0 = none was */
 	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS];
 };
 
 struct mq_calib {
-	struct mq_arena *arena;      /* borrowed */
+	struct mq_arena *arena; /* borrowed */
 	uint32_t n_devices, n_links;
 	struct mq_device_calib *device; /* [n_devices] */
 	struct mq_link_calib *link;     /* [n_links] */
 	uint32_t device_room, link_room;
-	uint32_t nccl_version;       /* whose tuning constants to use: 22809 = 2.28.9; 0 = 2.28.9 */
+	uint32_t nccl_version; /* whose tuning constants to use: 22809 = 2.28.9; 0 = 2.28.9 */
 };
 
 /* Field tables: name, unit, offset, default, meaning. Used by reader, writer, docs and the fit. */
 struct mq_calib_field {
 	const char *name, *unit;
 	size_t offset;
-	double initial;   /* default; NaN = must be given */
+	double initial; /* default; NaN = must be given */
 	double min, max;
 	const char *help;
 };
@@ -140,11 +140,9 @@ MQ_API const struct mq_calib_field *mq_calib_link_fields(void);
 /* An empty set; defaults of a device type without file need at least peak and bandwidth. */
 MQ_API struct mq_calib *mq_calib_new(struct mq_arena *arena);
 /* Add or replace the entries of one JSON file (one object, or {"entries": [...]}). */
-MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path,
-				    struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 /* Every *.json of a folder, in name order. */
-MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir,
-					struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 					   struct mq_err *err) MQ_MUST_CHECK;
 /* Several in one file. */
@@ -162,9 +160,8 @@ MQ_API double mq_calib_peak_flops(const struct mq_device_calib *device);
 /* calib_names.c: the device type of a name or alias, without regard to case; NULL where unknown. */
 MQ_API const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const char *word);
 /* The same; MQ_EINPUT with the nearest, or all, known types. `option`: where the word stands ("gpu"). */
-MQ_API enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option,
-					const char *word, const struct mq_device_calib **type,
-					struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option, const char *word,
+					const struct mq_device_calib **type, struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT where the word is an alias that several variants go by: the message names them. */
 MQ_API enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word,
 					struct mq_err *err) MQ_MUST_CHECK;
@@ -172,14 +169,12 @@ MQ_API enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char
  * "RTX-2080Ti") do not count, words do ("B200" is not in "GB200"); the longest name wins, of equals the
  * first in the text. `reported`: by names and what drivers report, which tell variants apart, and not by
  * aliases, of which some stand for the usual variant ("A100"). */
-MQ_API const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text,
-						      bool reported);
+MQ_API const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text, bool reported);
 /* The share of its nominal bandwidth, B/s, that a node's network port of this class gives. */
 MQ_API double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps);
 MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name);
 /* The entry of this class for GPUs of a compute capability ("nvlink-sm90"), else of the class; NULL. */
-MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib,
-						     const char *class_name,
+MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, const char *class_name,
 						     double compute_capability);
 /* The same set as it would be without a table, or without a system of it: a value of a class of links that was
  * fitted to it, be it in part, is that of the first sibling that has one of other origin, the default where none
@@ -194,8 +189,8 @@ MQ_API struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const s
 MQ_API const char *mq_calib_link_class(const struct mq_link *link);
 /* A device entry with neutral values (efficiency 1, no overhead) and the given speeds: for tests and
  * for abstract devices. */
-MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
-						  double peak_flops, double mem_bw_Bps, double memory_B);
+MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type, double peak_flops,
+						  double mem_bw_Bps, double memory_B);
 /* Point every device of the cluster at its calibration and fill absent memory, price, power; give
  * every link the share of its class (1 where the class has no calibration). A type without calibration
  * whose memory and memory bandwidth the platform states gets an entry of defaults (`described`).

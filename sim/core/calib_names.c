@@ -51,16 +51,17 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 	}
 	MQ_PUSH(&arena, names, n, room, NULL);
 	near = mq_nearest(word, names);
-	enum mq_status status = near ?
-		mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; did you mean '%s'? (any other: give "
-			"tflops=)", option, word, near) :
-		mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
+	enum mq_status status =
+		near ? mq_fail(err, MQ_EINPUT,
+			       "%s=%s: no such device type; did you mean '%s'? (any other: give "
+			       "tflops=)",
+			       option, word, near) :
+		       mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
 	mq_arena_fini(&arena);
 	return status;
 }
 
-enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word,
-				 struct mq_err *err)
+enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word, struct mq_err *err)
 {
 	char list[256] = "";
 	size_t used = 0, n = strlen(word);
@@ -104,8 +105,7 @@ struct best {
 	const char *at;
 };
 
-static void look_for(const char *text, const char *name, const struct mq_device_calib *type,
-		     struct best *best)
+static void look_for(const char *text, const char *name, const struct mq_device_calib *type, struct best *best)
 {
 	for (const char *at = text; *at; at++) {
 		uint32_t n = is_word(*at) && (at == text || !is_word(at[-1])) ? length_at(at, name) : 0;
@@ -115,8 +115,7 @@ static void look_for(const char *text, const char *name, const struct mq_device_
 	}
 }
 
-const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text,
-					       bool reported)
+const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text, bool reported)
 {
 	struct best best = { .type = NULL };
 

@@ -21,7 +21,7 @@ enum state { WAITING, OPEN, DONE };
 /* An entry on its way from JSON into the set. */
 struct item {
 	const char *path;
-	json_t *object;              /* borrowed from its file's root */
+	json_t *object; /* borrowed from its file's root */
 	const char *name, *source;
 	bool is_link;
 	enum state state;
@@ -31,7 +31,7 @@ struct item {
 
 struct reading {
 	struct mq_calib *calib;
-	json_t *roots;               /* an array: whatever was parsed */
+	json_t *roots; /* an array: whatever was parsed */
 	struct item *item;
 	uint32_t n, room;
 };
@@ -47,15 +47,15 @@ static double *field_of(const struct mq_calib_field *f, void *entry)
 	return (double *)(void *)((char *)entry + f->offset);
 }
 
-static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value,
-				const char *path, struct mq_err *err)
+static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value, const char *path,
+				struct mq_err *err)
 {
 	if (json_is_object(value)) {
 		const char *unit = json_string_value(json_object_get(value, "unit"));
 
 		if (unit && strcmp(unit, f->unit))
-			return mq_fail(err, MQ_EINPUT, "%s: %s is in '%s'; give it in '%s'", path,
-				       f->name, unit, f->unit);
+			return mq_fail(err, MQ_EINPUT, "%s: %s is in '%s'; give it in '%s'", path, f->name, unit,
+				       f->unit);
 		value = json_object_get(value, "value");
 	}
 	if (json_is_null(value)) {
@@ -63,13 +63,12 @@ static enum mq_status set_field(const struct mq_calib_field *f, void *entry, con
 		return MQ_OK;
 	}
 	if (!json_is_number(value))
-		return mq_fail(err, MQ_EINPUT, "%s: %s has no number; give {\"value\": x}", path,
-			       f->name);
+		return mq_fail(err, MQ_EINPUT, "%s: %s has no number; give {\"value\": x}", path, f->name);
 
 	double x = json_number_value(value);
 	if (!(x >= f->min && x <= f->max))
-		return mq_fail(err, MQ_EINPUT, "%s: %s = %g is outside %g .. %g %s", path, f->name,
-			       x, f->min, f->max, f->unit);
+		return mq_fail(err, MQ_EINPUT, "%s: %s = %g is outside %g .. %g %s", path, f->name, x, f->min, f->max,
+			       f->unit);
 	*field_of(f, entry) = x;
 	return MQ_OK;
 }
@@ -89,30 +88,35 @@ static void set_defaults(const struct mq_calib_field *fields, void *entry)
 }
 
 /* What `values` says, over what the entry holds already. */
-static enum mq_status set_fields(const struct mq_calib_field *fields, void *entry, json_t *values,
-				 const char *path, struct mq_err *err)
+static enum mq_status set_fields(const struct mq_calib_field *fields, void *entry, json_t *values, const char *path,
+				 struct mq_err *err)
 {
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(values, key, value) {
+	json_object_foreach(values, key, value)
+	{
 		const struct mq_calib_field *f = find_field(fields, key);
 
 		if (!f)
-			return mq_fail(err, MQ_EINPUT, "%s: unknown parameter '%s'; see "
-				       "platforms/calib/README.md for the list", path, key);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: unknown parameter '%s'; see "
+				       "platforms/calib/README.md for the list",
+				       path, key);
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)
 		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
-			return mq_fail(err, MQ_EINPUT, "%s: '%s' (%s) is missing; add it to "
-				       "\"values\"", path, f->name, f->help);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: '%s' (%s) is missing; add it to "
+				       "\"values\"",
+				       path, f->name, f->help);
 	return MQ_OK;
 }
 
 /* An array of words under `key`; NULL where there is none. */
-static enum mq_status read_words(struct mq_arena *arena, const struct item *item, const json_t *object,
-				 const char *key, const char *const **words, struct mq_err *err)
+static enum mq_status read_words(struct mq_arena *arena, const struct item *item, const json_t *object, const char *key,
+				 const char *const **words, struct mq_err *err)
 {
 	json_t *array = json_object_get(object, key), *word;
 	const char **list;
@@ -122,17 +126,18 @@ static enum mq_status read_words(struct mq_arena *arena, const struct item *item
 	if (!array)
 		return MQ_OK;
 	list = mq_arena_array(arena, json_array_size(array) + 1, const char *);
-	json_array_foreach(array, i, word) {
+	json_array_foreach(array, i, word)
+	{
 		const char *text = json_string_value(word);
 
 		if (!text || !*text)
-			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s': entry %zu is no name", item->path,
-				       key, item->name, i + 1);
+			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s': entry %zu is no name", item->path, key,
+				       item->name, i + 1);
 		list[i] = mq_arena_strdup(arena, text);
 	}
 	if (!json_is_array(array))
-		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s' is no list; write [\"NAME\", ...]",
-			       item->path, key, item->name);
+		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s' is no list; write [\"NAME\", ...]", item->path, key,
+			       item->name);
 	*words = list;
 	return MQ_OK;
 }
@@ -151,9 +156,11 @@ static enum mq_status unknown_parent(const struct reading *r, const struct item 
 	for (uint32_t i = 0; i < r->calib->n_devices; i++)
 		names[n++] = r->calib->device[i].name;
 	const char *near = mq_nearest(parent, names);
-	return mq_fail(err, MQ_EINPUT, "%s: '%s' inherits '%s', and there is no such device%s%s%s; name "
-		       "one of this file or folder, or of one loaded before", item->path, item->name, parent,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: '%s' inherits '%s', and there is no such device%s%s%s; name "
+		       "one of this file or folder, or of one loaded before",
+		       item->path, item->name, parent, near ? "; did you mean '" : "", near ? near : "",
+		       near ? "'?" : "");
 }
 
 /* The device that this one starts from: as it stands in the files being read, else as loaded before. */
@@ -166,8 +173,10 @@ static enum mq_status find_parent(struct reading *r, const struct item *item, co
 		if (!r->item[i].is_link && !strcmp(r->item[i].name, parent))
 			other = &r->item[i];
 	if (other && other->state == OPEN)
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' inherits '%s', which inherits from it in turn; let "
-			       "one of them say its values itself", item->path, item->name, parent);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: '%s' inherits '%s', which inherits from it in turn; let "
+			       "one of them say its values itself",
+			       item->path, item->name, parent);
 	if (other) {
 		MQ_TRY(work_out(r, other, err));
 		*found = other->device;
@@ -192,16 +201,14 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	const char *kind = json_string_value(json_object_get(item->object, "device_kind"));
 	json_t *inherits = json_object_get(item->object, "inherits");
 	json_t *serial = json_object_get(item->object, "serial_comm");
-	struct mq_device_calib *entry = item->device =
-		mq_arena_array(r->calib->arena, 1, struct mq_device_calib);
+	struct mq_device_calib *entry = item->device = mq_arena_array(r->calib->arena, 1, struct mq_device_calib);
 
 	if (inherits) {
 		const char *parent = json_string_value(inherits);
 		const struct mq_device_calib *found;
 
 		if (!parent)
-			return mq_fail(err, MQ_EINPUT, "%s: \"inherits\" of '%s' is no name", item->path,
-				       item->name);
+			return mq_fail(err, MQ_EINPUT, "%s: \"inherits\" of '%s' is no name", item->path, item->name);
 		MQ_TRY(find_parent(r, item, parent, &found, err));
 		*entry = *found;
 		if (strcmp(parent, item->name)) { /* what a sibling costs is no price of this one */
@@ -218,13 +225,11 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "reported", &entry->reported, err));
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "asks", &entry->asks, err));
 	entry->described = json_is_true(json_object_get(item->object, "described"));
-	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"),
-			  item->path, err));
+	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"), item->path, err));
 	if (json_object_get(json_object_get(item->object, "values"), "price_per_h"))
 		entry->price_source = price_source(json_object_get(item->object, "values"), r->calib->arena);
 	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
-		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", item->path,
-			       kind);
+		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", item->path, kind);
 	if (kind)
 		entry->kind = !strcmp(kind, "cpu") ? MQ_CPU : MQ_GPU;
 	if (serial)
@@ -283,9 +288,11 @@ static enum mq_status add_item(struct reading *r, json_t *object, const char *pa
 	if (!json_is_object(json_object_get(object, "values")))
 		return mq_fail(err, MQ_EINPUT, "%s: '%s' has no object \"values\"", path, name);
 	if (!kind || (strcmp(kind, "device") && strcmp(kind, "link")))
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path,
-			       name, kind ? kind : "(none)");
-	struct item item = { .path = path, .object = object, .is_link = !strcmp(kind, "link"),
+		return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path, name,
+			       kind ? kind : "(none)");
+	struct item item = { .path = path,
+			     .object = object,
+			     .is_link = !strcmp(kind, "link"),
 			     .name = mq_arena_strdup(r->calib->arena, name),
 			     .source = mq_arena_strdup(r->calib->arena, source ? source : "") };
 	MQ_PUSH(r->calib->arena, r->item, r->n, r->room, item);
@@ -302,8 +309,7 @@ static enum mq_status read_file(struct reading *r, const char *path, struct mq_e
 	entries = json_object_get(root, "entries");
 	if (!json_is_array(entries))
 		return add_item(r, root, path, err);
-	json_array_foreach(entries, i, entry)
-		MQ_TRY(add_item(r, entry, path, err));
+	json_array_foreach(entries, i, entry) MQ_TRY(add_item(r, entry, path, err));
 	return MQ_OK;
 }
 
@@ -337,9 +343,10 @@ static enum mq_status check_aliases(const struct reading *r, struct mq_err *err)
 			const char *other = other_owner(r->calib, *a, item->name);
 
 			if (other)
-				return mq_fail(err, MQ_EINPUT, "%s: '%s' has the alias '%s', which is an alias "
-					       "of '%s'; take it out of one", item->path, item->name, *a,
-					       other);
+				return mq_fail(err, MQ_EINPUT,
+					       "%s: '%s' has the alias '%s', which is an alias "
+					       "of '%s'; take it out of one",
+					       item->path, item->name, *a, other);
 		}
 	}
 	return MQ_OK;
@@ -394,8 +401,7 @@ enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct
 	r.roots = json_array();
 	for (int i = 0; i < n; i++) {
 		if (status == MQ_OK)
-			status = read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir,
-					   found[i]->d_name), err);
+			status = read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, found[i]->d_name), err);
 		free(found[i]);
 	}
 	free(found);

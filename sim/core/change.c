@@ -11,8 +11,8 @@
 /* TARGET split at its dots: kind.name.what, where the name may hold dots itself. */
 struct target {
 	char kind[32], name[128], what[64];
-	const char *text;        /* the value as given; borrowed */
-	double value;            /* NaN: the text is no bare number */
+	const char *text; /* the value as given; borrowed */
+	double value;     /* NaN: the text is no bare number */
 };
 
 static enum mq_status split(const char *change, struct target *t, struct mq_err *err)
@@ -74,8 +74,8 @@ static bool is_named(const struct mq_link *link, const char *name)
 	       (!link->name[n] || !strcmp(link->name + n, "_UP") || !strcmp(link->name + n, "_DOWN"));
 }
 
-static enum mq_status change_links(const struct target *t, const char *change, bool by_name,
-				   struct mq_cluster *cluster, struct mq_err *err)
+static enum mq_status change_links(const struct target *t, const char *change, bool by_name, struct mq_cluster *cluster,
+				   struct mq_err *err)
 {
 	bool bandwidth = !strcmp(t->what, "bw");
 	uint32_t found = 0;
@@ -145,8 +145,10 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 
 static enum mq_status bad_device_field(const char *change, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "change '%s': a device has flops, mem_bw, clock and memory, each a factor, "
-		       "and price_per_h ($)", change);
+	return mq_fail(err, MQ_EINPUT,
+		       "change '%s': a device has flops, mem_bw, clock and memory, each a factor, "
+		       "and price_per_h ($)",
+		       change);
 }
 
 /* What a device of a type costs, in $ an hour: the one value of a device that is no factor. */
@@ -171,13 +173,12 @@ static enum mq_status set_price(const struct target *t, const char *change, stru
 		found++;
 	}
 	/* a price list may name types that this platform of a study does not have */
-	return found || type ? MQ_OK : mq_fail(err, MQ_EINPUT, "change '%s': there is no device of type '%s'", change,
-					       t->name);
+	return found || type ? MQ_OK :
+			       mq_fail(err, MQ_EINPUT, "change '%s': there is no device of type '%s'", change, t->name);
 }
 
-static enum mq_status change_type(const struct target *t, const char *change,
-				  struct mq_cluster *cluster, struct mq_calib *calib,
-				  struct mq_err *err)
+static enum mq_status change_type(const struct target *t, const char *change, struct mq_cluster *cluster,
+				  struct mq_calib *calib, struct mq_err *err)
 {
 	bool *done;
 	uint32_t found = 0;
@@ -202,21 +203,19 @@ static enum mq_status change_type(const struct target *t, const char *change,
 	}
 	mq_arena_fini(&scratch);
 	if (status == MQ_OK && !found)
-		return mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'",
-			       change, t->name);
+		return mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'", change, t->name);
 	return status;
 }
 
-static enum mq_status change_rank(const struct target *t, const char *change,
-				  struct mq_cluster *cluster, struct mq_calib *calib,
-				  struct mq_err *err)
+static enum mq_status change_rank(const struct target *t, const char *change, struct mq_cluster *cluster,
+				  struct mq_calib *calib, struct mq_err *err)
 {
 	uint64_t rank;
 
 	MQ_TRY(need_factor(t, change, err));
 	if (!mq_parse_u64(t->name, &rank) || rank >= cluster->n_devices)
-		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a rank; there are 0 to %u",
-			       change, t->name, cluster->n_devices - 1);
+		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a rank; there are 0 to %u", change, t->name,
+			       cluster->n_devices - 1);
 	struct mq_device *d = &cluster->device[rank];
 	if (!scale_calib(own_calib(calib, d), t->what, t->value))
 		return bad_device_field(change, err);
@@ -226,65 +225,58 @@ static enum mq_status change_rank(const struct target *t, const char *change,
 }
 
 static enum mq_status spread_devices(const struct target *t, const char *change, uint64_t seed,
-				     struct mq_cluster *cluster, struct mq_calib *calib,
-				     struct mq_err *err)
+				     struct mq_cluster *cluster, struct mq_calib *calib, struct mq_err *err)
 {
 	struct mq_rng all;
 
 	if (strcmp(t->what, "clock") || !(t->value >= 0) || t->value > 1)
-		return mq_fail(err, MQ_EINPUT, "change '%s': spread.clock takes a deviation of 0 to 1",
-			       change);
+		return mq_fail(err, MQ_EINPUT, "change '%s': spread.clock takes a deviation of 0 to 1", change);
 	mq_rng_seed(&all, seed);
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		struct mq_rng one = mq_rng_split(&all, i);
 
-		scale_calib(own_calib(calib, &cluster->device[i]), "clock",
-			    exp(t->value * mq_rng_normal(&one)));
+		scale_calib(own_calib(calib, &cluster->device[i]), "clock", exp(t->value * mq_rng_normal(&one)));
 	}
 	return MQ_OK;
 }
 
 /* ---- calibration fields ------------------------------------------------------------------------------- */
 
-static enum mq_status set_field(const struct mq_calib_field *fields, void *target,
-				const struct target *t, const char *change, struct mq_err *err)
+static enum mq_status set_field(const struct mq_calib_field *fields, void *target, const struct target *t,
+				const char *change, struct mq_err *err)
 {
 	for (const struct mq_calib_field *f = fields; f->name; f++) {
 		if (strcmp(f->name, t->what))
 			continue;
 		if (t->value < f->min || t->value > f->max)
-			return mq_fail(err, MQ_EINPUT, "change '%s': %s is from %g to %g %s", change,
-				       f->name, f->min, f->max, f->unit);
+			return mq_fail(err, MQ_EINPUT, "change '%s': %s is from %g to %g %s", change, f->name, f->min,
+				       f->max, f->unit);
 		*(double *)((char *)target + f->offset) = t->value;
 		return MQ_OK;
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "change '%s': no calibration field '%s'; platforms/calib/README.md lists them",
+	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration field '%s'; platforms/calib/README.md lists them",
 		       change, t->what);
 }
 
-static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib,
-				struct mq_err *err)
+static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < calib->n_devices; i++)
 		if (!strcmp(calib->device[i].name, t->name))
 			return set_field(mq_calib_device_fields(), &calib->device[i], t, change, err);
-	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of device type '%s'", change,
-		       t->name);
+	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of device type '%s'", change, t->name);
 }
 
-static enum mq_status set_link_calib(const struct target *t, const char *change,
-				     struct mq_calib *calib, struct mq_err *err)
+static enum mq_status set_link_calib(const struct target *t, const char *change, struct mq_calib *calib,
+				     struct mq_err *err)
 {
 	for (uint32_t i = 0; i < calib->n_links; i++)
 		if (!strcmp(calib->link[i].name, t->name))
 			return set_field(mq_calib_link_fields(), &calib->link[i], t, change, err);
-	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of link class '%s'", change,
-		       t->name);
+	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of link class '%s'", change, t->name);
 }
 
-enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_cluster *cluster,
-			       struct mq_calib *calib, struct mq_err *err)
+enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_cluster *cluster, struct mq_calib *calib,
+			       struct mq_err *err)
 {
 	struct target t;
 

@@ -23,10 +23,10 @@ struct mq_route_cache {
 };
 
 static const char *const class_names[MQ_N_LINK_CLASSES] = {
-	[MQ_LINK_NVLINK] = "nvlink", [MQ_LINK_NVSWITCH] = "nvswitch",
-	[MQ_LINK_PCIE] = "pcie", [MQ_LINK_PCIE_SWITCH] = "pcie-switch",
-	[MQ_LINK_SOCKET] = "socket", [MQ_LINK_NIC] = "nic",
-	[MQ_LINK_FABRIC] = "fabric", [MQ_LINK_HOST] = "host",
+	[MQ_LINK_NVLINK] = "nvlink",     [MQ_LINK_NVSWITCH] = "nvswitch",
+	[MQ_LINK_PCIE] = "pcie",         [MQ_LINK_PCIE_SWITCH] = "pcie-switch",
+	[MQ_LINK_SOCKET] = "socket",     [MQ_LINK_NIC] = "nic",
+	[MQ_LINK_FABRIC] = "fabric",     [MQ_LINK_HOST] = "host",
 	[MQ_LINK_LOOPBACK] = "loopback", [MQ_LINK_OTHER] = "other",
 };
 
@@ -36,9 +36,9 @@ const char *mq_link_class_name(enum mq_link_class c)
 }
 
 static const char *const fabric_names[MQ_N_FABRICS] = {
-	[MQ_FABRIC_NONE] = "none", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",
+	[MQ_FABRIC_NONE] = "none",    [MQ_FABRIC_IB] = "ib",   [MQ_FABRIC_ROCE] = "roce",
 	[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
-	[MQ_FABRIC_TCPXO] = "tcpxo", [MQ_FABRIC_GIB] = "gib",
+	[MQ_FABRIC_TCPXO] = "tcpxo",  [MQ_FABRIC_GIB] = "gib",
 };
 
 const char *mq_fabric_name(enum mq_fabric f)
@@ -90,8 +90,8 @@ static void grow_cache(struct mq_route_cache *cache, struct mq_arena *arena)
 			*find_slot(cache, old[i]->key) = old[i];
 }
 
-static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32_t dst,
-			  struct mq_route *route, struct mq_err *err)
+static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32_t dst, struct mq_route *route,
+			  struct mq_err *err)
 {
 	MQ_TRY(cluster->resolve(cluster->context, src, dst, route, err));
 	if (!route->n_links)
@@ -114,8 +114,8 @@ enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, 
 {
 	if (src >= cluster->n_devices || dst >= cluster->n_devices || src == dst)
 		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s' has no route from device %u to %u; it has devices 0 to %u",
-			       cluster->name, src, dst, cluster->n_devices - 1);
+			       "platform '%s' has no route from device %u to %u; it has devices 0 to %u", cluster->name,
+			       src, dst, cluster->n_devices - 1);
 	struct mq_route_cache *cache = cluster->cache;
 	uint64_t key = (uint64_t)src << 32 | dst;
 	struct route_slot **slot = find_slot(cache, key);
@@ -197,23 +197,19 @@ static enum mq_status check_device(const struct mq_cluster *cluster, uint32_t i,
 	const struct mq_device *d = &cluster->device[i];
 
 	if (!d->name || !*d->name || !d->type || !*d->type)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device %u has no name or type",
-			       cluster->name, i);
+		return mq_fail(err, MQ_EINPUT, "platform '%s': device %u has no name or type", cluster->name, i);
 	if (!positive(d->speed_flops))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s': device '%s' has speed %g; give a positive flop/s",
+		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has speed %g; give a positive flop/s",
 			       cluster->name, d->name, d->speed_flops);
 	if (!(isfinite(d->memory_B) && d->memory_B >= 0))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s': device '%s' has mq_memory_B %g; give bytes",
+		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has mq_memory_B %g; give bytes",
 			       cluster->name, d->name, d->memory_B);
 	if (!absent_or_positive(d->price_per_h) || !absent_or_positive(d->power_W))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s': device '%s' has a negative price or power",
+		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has a negative price or power",
 			       cluster->name, d->name);
 	if (d->node >= cluster->n_nodes)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' is on node %u of %u",
-			       cluster->name, d->name, d->node, cluster->n_nodes);
+		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' is on node %u of %u", cluster->name, d->name,
+			       d->node, cluster->n_nodes);
 	return MQ_OK;
 }
 
@@ -222,15 +218,12 @@ static enum mq_status check_link(const struct mq_cluster *cluster, uint32_t i, s
 	const struct mq_link *l = &cluster->link[i];
 
 	if (!l->name || !*l->name)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': link %u has no name", cluster->name,
-			       i);
+		return mq_fail(err, MQ_EINPUT, "platform '%s': link %u has no name", cluster->name, i);
 	if (!positive(l->bw_Bps))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s': link '%s' has bandwidth %g; give a positive B/s",
+		return mq_fail(err, MQ_EINPUT, "platform '%s': link '%s' has bandwidth %g; give a positive B/s",
 			       cluster->name, l->name, l->bw_Bps);
 	if (!(isfinite(l->lat_s) && l->lat_s >= 0))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s': link '%s' has latency %g; give seconds >= 0",
+		return mq_fail(err, MQ_EINPUT, "platform '%s': link '%s' has latency %g; give seconds >= 0",
 			       cluster->name, l->name, l->lat_s);
 	return MQ_OK;
 }
@@ -240,14 +233,12 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static enum mq_status check_unique(const struct mq_cluster *cluster, const char **names, uint32_t n,
-				   struct mq_err *err)
+static enum mq_status check_unique(const struct mq_cluster *cluster, const char **names, uint32_t n, struct mq_err *err)
 {
 	qsort(names, n, sizeof(*names), by_text);
 	for (uint32_t i = 1; i < n; i++)
 		if (!strcmp(names[i - 1], names[i]))
-			return mq_fail(err, MQ_EINPUT,
-				       "platform '%s': the name '%s' is used twice; rename one",
+			return mq_fail(err, MQ_EINPUT, "platform '%s': the name '%s' is used twice; rename one",
 				       cluster->name, names[i]);
 	return MQ_OK;
 }
@@ -264,8 +255,7 @@ enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err 
 		MQ_TRY(check_link(cluster, i, err));
 
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	const char **names = mq_arena_array(&scratch, cluster->n_devices + cluster->n_links,
-					    const char *);
+	const char **names = mq_arena_array(&scratch, cluster->n_devices + cluster->n_links, const char *);
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
 		names[i] = cluster->device[i].name;
 	enum mq_status status = check_unique(cluster, names, cluster->n_devices, err);
@@ -277,8 +267,8 @@ enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err 
 	return status;
 }
 
-static enum mq_status resolve_flat(void *context, uint32_t src, uint32_t dst,
-				   struct mq_route *route, struct mq_err *err)
+static enum mq_status resolve_flat(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
+				   struct mq_err *err)
 {
 	const struct mq_cluster *cluster = context;
 	uint32_t *link = mq_arena_array(cluster->arena, 2, uint32_t);
@@ -290,8 +280,8 @@ static enum mq_status resolve_flat(void *context, uint32_t src, uint32_t dst,
 	return MQ_OK;
 }
 
-struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const char *type,
-				   double speed_flops, double memory_B, double bw_Bps, double lat_s)
+struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const char *type, double speed_flops,
+				   double memory_B, double bw_Bps, double lat_s)
 {
 	struct mq_cluster *cluster = mq_cluster_new(arena);
 
@@ -306,14 +296,22 @@ struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const cha
 	type = mq_arena_strdup(arena, type);
 	for (uint32_t i = 0; i < n; i++) {
 		cluster->device[i] = (struct mq_device){
-			.name = mq_arena_printf(arena, "d%u", i), .type = type, .kind = MQ_GPU,
-			.local = i, .calib = MQ_NONE, .memory_B = memory_B,
-			.speed_flops = speed_flops, .price_per_h = NAN, .power_W = NAN,
+			.name = mq_arena_printf(arena, "d%u", i),
+			.type = type,
+			.kind = MQ_GPU,
+			.local = i,
+			.calib = MQ_NONE,
+			.memory_B = memory_B,
+			.speed_flops = speed_flops,
+			.price_per_h = NAN,
+			.power_W = NAN,
 		};
 		for (uint32_t down = 0; down < 2; down++)
 			cluster->link[2 * i + down] = (struct mq_link){
 				.name = mq_arena_printf(arena, "l%u_%s", i, down ? "DOWN" : "UP"),
-				.class = MQ_LINK_OTHER, .bw_Bps = bw_Bps, .lat_s = lat_s,
+				.class = MQ_LINK_OTHER,
+				.bw_Bps = bw_Bps,
+				.lat_s = lat_s,
 			};
 	}
 	return cluster;

@@ -38,23 +38,32 @@ enum mq_link_class {
 };
 MQ_API const char *mq_link_class_name(enum mq_link_class c);
 
-enum mq_fabric { MQ_FABRIC_NONE, MQ_FABRIC_IB, MQ_FABRIC_ROCE, MQ_FABRIC_ETHERNET, MQ_FABRIC_EFA,
-		 MQ_FABRIC_OMNIPATH, MQ_FABRIC_TCPXO, MQ_FABRIC_GIB, MQ_N_FABRICS };
+enum mq_fabric {
+	MQ_FABRIC_NONE,
+	MQ_FABRIC_IB,
+	MQ_FABRIC_ROCE,
+	MQ_FABRIC_ETHERNET,
+	MQ_FABRIC_EFA,
+	MQ_FABRIC_OMNIPATH,
+	MQ_FABRIC_TCPXO,
+	MQ_FABRIC_GIB,
+	MQ_N_FABRICS
+};
 MQ_API const char *mq_fabric_name(enum mq_fabric f);
 
 struct mq_device {
-	const char *name;      /* SimGrid host */
-	const char *type;      /* device type: names the calibration */
+	const char *name; /* SimGrid host */
+	const char *type; /* device type: names the calibration */
 	enum mq_device_kind kind;
-	uint32_t node;         /* machine, numbered from 0 in rank order */
-	uint32_t local;        /* index among the devices of its node */
+	uint32_t node;  /* machine, numbered from 0 in rank order */
+	uint32_t local; /* index among the devices of its node */
 	uint32_t socket;
-	uint32_t calib;        /* index into mq_calib's devices; MQ_NONE until bound */
-	double memory_B;       /* 0 = take it from the calibration */
-	double mem_bw_Bps;     /* of a type without calibration; 0 = not given */
-	double speed_flops;    /* as in the platform file: the peak, flop/s */
-	double price_per_h;    /* $; NaN = not given */
-	double power_W;        /* NaN = not given */
+	uint32_t calib;     /* index into mq_calib's devices; MQ_NONE until bound */
+	double memory_B;    /* 0 = take it from the calibration */
+	double mem_bw_Bps;  /* of a type without calibration; 0 = not given */
+	double speed_flops; /* as in the platform file: the peak, flop/s */
+	double price_per_h; /* $; NaN = not given */
+	double power_W;     /* NaN = not given */
 };
 
 struct mq_link {
@@ -65,7 +74,7 @@ struct mq_link {
 	double share;          /* of bw_Bps that transfers get (bw_share of the link calibration, port_Bps); set by
 				* mq_calib_bind; 0 = not bound, counts as 1 */
 	double lat_s;
-	bool fatpipe;          /* flows do not share it: each may have the whole bandwidth */
+	bool fatpipe; /* flows do not share it: each may have the whole bandwidth */
 };
 
 /* What the flows on a link share, bytes per second: simulated and analytic times use this alone. */
@@ -76,20 +85,20 @@ static inline double mq_link_usable_Bps(const struct mq_link *link)
 
 struct mq_route {
 	uint32_t n_links;
-	const uint32_t *link;  /* ids, owned by the cluster */
-	double lat_s;          /* sum of the links' latencies */
-	double bw_Bps;         /* least bandwidth on the way */
+	const uint32_t *link; /* ids, owned by the cluster */
+	double lat_s;         /* sum of the links' latencies */
+	double bw_Bps;        /* least bandwidth on the way */
 };
 
 struct mq_cluster {
 	const char *name;
-	struct mq_arena *arena;    /* borrowed: everything below, and cached routes, live there */
+	struct mq_arena *arena; /* borrowed: everything below, and cached routes, live there */
 	uint32_t n_devices, n_links, n_nodes;
-	struct mq_device *device;  /* [n_devices], in rank order */
-	struct mq_link *link;      /* [n_links] */
+	struct mq_device *device; /* [n_devices], in rank order */
+	struct mq_link *link;     /* [n_links] */
 	uint32_t nics_per_node;
 	bool nvls, sharp;
-	bool nvlink;               /* joins some of its devices; set by mq_calib_bind */
+	bool nvlink; /* joins some of its devices; set by mq_calib_bind */
 	/* Asked once per pair; must fill n_links, link (ids, in the cluster's arena). */
 	enum mq_status (*resolve)(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
 				  struct mq_err *err);
@@ -97,7 +106,7 @@ struct mq_cluster {
 	struct mq_route_cache *cache; /* owned; made by mq_cluster_new */
 	/* A part of another cluster (mq_cluster_part); NULL = all of it. */
 	const struct mq_cluster *whole;
-	const uint32_t *rank;      /* [n_devices] ranks in `whole` */
+	const uint32_t *rank; /* [n_devices] ranks in `whole` */
 };
 
 /* An empty cluster with a route cache; the caller fills devices, links, counts and resolve. */
@@ -108,8 +117,7 @@ MQ_API enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_
 				       const struct mq_route **route, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Full invariants: finite positive speeds and bandwidths, unique names, at least one device. */
-MQ_API enum mq_status mq_cluster_check(const struct mq_cluster *cluster,
-				       struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Some devices of a cluster as a cluster of their own: device i is rank[i] of the whole, machines are
  * numbered anew, links and routes are those of the whole, which must outlive the part. Bind and change the
@@ -120,9 +128,8 @@ MQ_API enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint
 
 /* Ranks from text: "0-31", "0-3,8,10-12", in the order given. MQ_EINPUT: not such a list, a rank that the
  * cluster lacks. */
-MQ_API enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *text,
-				       struct mq_arena *arena, uint32_t **rank, uint32_t *n,
-				       struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *text, struct mq_arena *arena,
+				       uint32_t **rank, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Two devices are at equivalent places if swapping them changes no answer: same type, same node. */
 MQ_API uint32_t mq_cluster_find(const struct mq_cluster *cluster, const char *device_name);
@@ -131,8 +138,7 @@ MQ_API uint32_t mq_cluster_find(const struct mq_cluster *cluster, const char *de
  * one node, joined through private full-duplex links of bandwidth bw and latency lat to one ideal
  * switch (a route has two links, 2i = up of device i and 2j + 1 = down of device j: its latency is
  * 2 lat). */
-MQ_API struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const char *type,
-					  double speed_flops, double memory_B, double bw_Bps,
-					  double lat_s);
+MQ_API struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const char *type, double speed_flops,
+					  double memory_B, double bw_Bps, double lat_s);
 
 #endif

@@ -4,8 +4,7 @@
 
 #include "core/cluster.h"
 
-static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
-			      struct mq_err *err)
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
 {
 	const struct mq_cluster *part = context;
 	const struct mq_route *found;
@@ -32,8 +31,8 @@ static void number_nodes(struct mq_cluster *part, struct mq_arena *arena)
 	}
 }
 
-enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *rank, uint32_t n,
-			       struct mq_arena *arena, struct mq_cluster **part, struct mq_err *err)
+enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *rank, uint32_t n, struct mq_arena *arena,
+			       struct mq_cluster **part, struct mq_err *err)
 {
 	struct mq_cluster *p = mq_cluster_new(arena);
 	struct mq_route_cache *cache = p->cache;
@@ -53,8 +52,8 @@ enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *r
 	p->device = mq_arena_array(arena, n, struct mq_device);
 	for (uint32_t i = 0; i < n; i++) {
 		if (rank[i] >= whole->n_devices)
-			return mq_fail(err, MQ_EINPUT, "platform '%s' has no device %u; it has 0 to %u",
-				       whole->name, rank[i], whole->n_devices - 1);
+			return mq_fail(err, MQ_EINPUT, "platform '%s' has no device %u; it has 0 to %u", whole->name,
+				       rank[i], whole->n_devices - 1);
 		if (taken[rank[i]])
 			return mq_fail(err, MQ_EINPUT, "device %u is given twice", rank[i]);
 		taken[rank[i]] = true;
@@ -80,8 +79,8 @@ static bool number(const char **text, uint64_t *value)
 	return !errno;
 }
 
-enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *text,
-				struct mq_arena *arena, uint32_t **rank, uint32_t *n, struct mq_err *err)
+enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *text, struct mq_arena *arena,
+				uint32_t **rank, uint32_t *n, struct mq_err *err)
 {
 	const char *at = text;
 	uint32_t room = 0;
@@ -98,11 +97,10 @@ enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *te
 			good = number(&at, &to);
 		}
 		if (!good || to < from || (*at && *at != ','))
-			return mq_fail(err, MQ_EINPUT, "devices '%s': give ranks as 0-31 or 0-3,8,10-12",
-				       text);
+			return mq_fail(err, MQ_EINPUT, "devices '%s': give ranks as 0-31 or 0-3,8,10-12", text);
 		if (to >= cluster->n_devices)
-			return mq_fail(err, MQ_EINPUT, "devices '%s': platform '%s' has devices 0 to %u",
-				       text, cluster->name, cluster->n_devices - 1);
+			return mq_fail(err, MQ_EINPUT, "devices '%s': platform '%s' has devices 0 to %u", text,
+				       cluster->name, cluster->n_devices - 1);
 		for (uint64_t r = from; r <= to; r++)
 			MQ_PUSH(arena, *rank, *n, room, (uint32_t)r);
 		if (!*at++)

@@ -33,22 +33,22 @@ struct tile {
 	double m, n;
 };
 
-/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first. */
+/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first; the last two are of plain cores
+ * alone (cuBLAS's sgemm_128x32, sgemm_32x32_sliced). */
 static const struct tile tiles[] = {
-	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 },
-	{ 128, 64 },  { 64, 128 },  { 64, 64 },   { 32, 128 }, { 32, 64 }, { 16, 128 },
-	{ 128, 32 },  { 32, 32 }, /* of plain cores alone (cuBLAS's sgemm_128x32, sgemm_32x32_sliced) */
+	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 }, { 128, 64 }, { 64, 128 },
+	{ 64, 64 },   { 32, 128 },  { 32, 64 },   { 16, 128 }, { 128, 32 }, { 32, 32 },
 };
 enum { N_TILES = sizeof(tiles) / sizeof(tiles[0]), TENSOR_TILES = N_TILES - 2 };
 
 struct gemm {
 	double m, n, k, count;
-	double peak;     /* flop/s, sustained, alignment applied */
+	double peak; /* flop/s, sustained, alignment applied */
 	double eff;
 	double bytes;
-	double size_B;   /* of an element */
-	double kt, a0;   /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
-	bool plain;      /* a kernel of the plain cores */
+	double size_B; /* of an element */
+	double kt, a0; /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
+	bool plain;    /* a kernel of the plain cores */
 };
 
 /* A plain roofline where the calibration has no tile effects (abstract devices). */
@@ -72,8 +72,7 @@ static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
 }
 
 /* Time of one tile and split of k, with the traffic of its partial results. */
-static double split_time(const struct mq_device_calib *d, const struct gemm *g, double grid,
-			 double step, double sk)
+static double split_time(const struct mq_device_calib *d, const struct gemm *g, double grid, double step, double sk)
 {
 	double waves = grid * sk / d->sm_count;
 	double full = floor(waves), part = waves - full;
@@ -82,8 +81,7 @@ static double split_time(const struct mq_device_calib *d, const struct gemm *g, 
 
 	if (part > 0)
 		full += q + (1 - q) * part;
-	return full * step * (g->k / sk + g->kt) +
-	       partial_B / (d->mem_bw_Bps * d->gemm_bw_share);
+	return full * step * (g->k / sk + g->kt) + partial_B / (d->mem_bw_Bps * d->gemm_bw_share);
 }
 
 /* Least time over tiles and splits of k on the SMs, without memory bound and fixed time. */
@@ -143,8 +141,7 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 /* Multiplied by the plain cores of a GPU that has tensor cores for other types. */
 static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
 {
-	return d->kind != MQ_CPU && dtype == MQ_FP32 &&
-	       d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
+	return d->kind != MQ_CPU && dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
 }
 
 /* fp32 products run on the plain cores, far below the tensor cores' peak: a tile's prologue and epilogue,
@@ -180,19 +177,17 @@ static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype 
 	g->plain = true;
 }
 
-static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n,
-			   double k)
+static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n, double k)
 {
-	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff, .kt = d->gemm_kt,
-			  .a0 = d->gemm_a0 };
+	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff, .kt = d->gemm_kt, .a0 = d->gemm_a0 };
 
 	g.peak = d->peak_flops[dtype] * d->sustained;
 	g.size_B = mq_dtype_size(dtype);
 	return g;
 }
 
-double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n,
-		    double k, double count)
+double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
+		    double count)
 {
 	struct gemm g = gemm_of(device, dtype, m, n, k);
 
@@ -346,9 +341,16 @@ static double tiled_attention(const struct mq_device_calib *d, const struct mq_k
 	double q = k->m * k->k * k->count, pairs = (backward ? 8 : 4) * k->m * k->n * k->k * k->count;
 	double tensors = k->bytes / mq_dtype_size(k->dtype), key = 2 * k->n * k->k * (backward ? 2 : 1);
 	struct mq_attention_call call = {
-		.batch = 1, .heads = k->count, .kv_heads = fmax(tensors - (backward ? 4 : 2) * q, 0) / fmax(key, 1),
-		.queries = k->m, .keys = k->n, .width = k->k, .causal = k->causal, .backward = backward,
-		.dtype = k->dtype, .seen = pairs > 0 ? k->flop / pairs : 0,
+		.batch = 1,
+		.heads = k->count,
+		.kv_heads = fmax(tensors - (backward ? 4 : 2) * q, 0) / fmax(key, 1),
+		.queries = k->m,
+		.keys = k->n,
+		.width = k->k,
+		.causal = k->causal,
+		.backward = backward,
+		.dtype = k->dtype,
+		.seen = pairs > 0 ? k->flop / pairs : 0,
 	};
 	enum mq_attention_library library = mq_attention_library(k->attention);
 	double calls = fmax(k->steps, 1) * mq_attention_launches(backward);
@@ -385,8 +387,7 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 
 	switch ((enum mq_kernel_kind)kernel->kind) {
 	case MQ_KERNEL_GEMM:
-		return mq_cost_gemm(device, kernel->dtype, kernel->m, kernel->n, kernel->k,
-				    kernel->count) + extra;
+		return mq_cost_gemm(device, kernel->dtype, kernel->m, kernel->n, kernel->k, kernel->count) + extra;
 	case MQ_KERNEL_CONV:
 		return conv_time(device, kernel) + extra;
 	case MQ_KERNEL_ATTENTION:

@@ -17,8 +17,8 @@
 MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kernel *kernel);
 
 /* One GEMM count x [m x k][k x n], seconds. */
-MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m,
-			   double n, double k, double count);
+MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
+			   double count);
 
 /* Kernels queued back to back that keep the device for busy_s and the host for host_s, seconds: the host
  * runs ahead, so the larger (a small model is bound by the host); where it waits for each kernel (as

@@ -69,8 +69,7 @@ static enum mq_status read_all(struct csv_parser *parser, const char *text, size
 	return MQ_OK;
 }
 
-enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
-			   struct mq_err *err)
+enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv, struct mq_err *err)
 {
 	struct csv_parser parser;
 	struct mq_arena own = MQ_ARENA_INIT;
@@ -92,11 +91,10 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 	if (csv->n_columns > MOST_COLUMNS)
 		return mq_fail(err, MQ_EINPUT, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);
 	if (!csv->n_columns)
-		return mq_fail(err, MQ_EINPUT, "%s: the table is empty; a header line is needed",
-			       path);
+		return mq_fail(err, MQ_EINPUT, "%s: the table is empty; a header line is needed", path);
 	if (r.long_line)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: more cells than the %u of the header", path,
-			       r.long_line, csv->n_columns);
+		return mq_fail(err, MQ_EINPUT, "%s:%u: more cells than the %u of the header", path, r.long_line,
+			       csv->n_columns);
 	return MQ_OK;
 }
 
@@ -115,8 +113,7 @@ const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column)
 	return csv->cell[csv->first[row] + column];
 }
 
-bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,
-		double *value)
+bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing, double *value)
 {
 	const char *text = mq_csv_text(csv, row, column);
 
@@ -124,8 +121,7 @@ bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double 
 	return !*text || mq_parse_f64(text, value);
 }
 
-enum mq_status mq_csv_open(struct mq_csv_writer *w, const char *path, const char *mode,
-			   struct mq_err *err)
+enum mq_status mq_csv_open(struct mq_csv_writer *w, const char *path, const char *mode, struct mq_err *err)
 {
 	w->path = path;
 	w->column = 0;
@@ -173,8 +169,8 @@ enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err)
 	fputc('\n', w->file);
 	w->column = 0;
 	if (fflush(w->file) || ferror(w->file))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
-			       w->path, strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", w->path,
+			       strerror(errno));
 	return MQ_OK;
 }
 
@@ -193,7 +189,7 @@ enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err)
 		return MQ_OK;
 	bool bad = ferror(file) != 0;
 	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
-			       w->path, strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", w->path,
+			       strerror(errno));
 	return MQ_OK;
 }

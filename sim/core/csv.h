@@ -13,11 +13,11 @@
 #include "core/err.h"
 
 struct mq_csv {
-	uint32_t n_rows, n_columns;  /* without the header */
-	const char **header;         /* [n_columns] */
-	const char **cell;           /* row after row, each as long as it is in the file */
-	uint32_t *first;             /* [n_rows + 1] cell that a row begins with */
-	uint32_t *line;              /* [n_rows] line number in the file, for messages */
+	uint32_t n_rows, n_columns; /* without the header */
+	const char **header;        /* [n_columns] */
+	const char **cell;          /* row after row, each as long as it is in the file */
+	uint32_t *first;            /* [n_rows + 1] cell that a row begins with */
+	uint32_t *line;             /* [n_rows] line number in the file, for messages */
 	const char *path;
 };
 
@@ -30,8 +30,7 @@ MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
 /* Cell text; "" where the column is absent (UINT32_MAX), or the row ends before it. */
 MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column);
 /* A number; `missing` where the cell is empty or absent; false where it is not a number. */
-MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,
-		       double *value);
+MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing, double *value);
 
 /* Writing one cell after another: mq_csv_put_* then mq_csv_end_row. Numbers are "%.9g"; NaN and infinity
  * are empty cells. Errors show at fclose, which belongs to writing: see mq_csv_close. */
@@ -51,8 +50,7 @@ MQ_API void mq_csv_put_empty(struct mq_csv_writer *w);
 /* Ends the row and flushes it to the file, so that a killed run keeps it. */
 MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
 /* Writes a header given as "a,b,c". */
-MQ_API enum mq_status mq_csv_put_header(struct mq_csv_writer *w, const char *header,
-					struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_csv_put_header(struct mq_csv_writer *w, const char *header, struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -12,16 +12,18 @@ enum { MAX_LENGTHS = 10 * 1000 * 1000, MAX_SEQUENCES = 65536, MAX_DOCUMENTS = 16
 
 /* ---- which documents ------------------------------------------------------------------------------------ */
 
-static enum mq_status read_lognormal(const char *what, const char *text, struct mq_arena *arena,
-				     struct mq_documents *d, struct mq_err *err)
+static enum mq_status read_lognormal(const char *what, const char *text, struct mq_arena *arena, struct mq_documents *d,
+				     struct mq_err *err)
 {
 	const char *mean = strchr(text, ':') + 1, *colon = strchr(mean, ':');
 
 	if (colon && mq_parse_f64(mq_arena_printf(arena, "%.*s", (int)(colon - mean), mean), &d->mean) &&
 	    mq_parse_f64(colon + 1, &d->sigma) && d->mean >= 1 && d->mean <= 1e12 && d->sigma >= 0 && d->sigma <= 10)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s %s: write lognormal:MEAN:SIGMA, tokens from 1 and the deviation of their "
-		       "logarithm from 0 to 10", what, text);
+	return mq_fail(err, MQ_EINPUT,
+		       "%s %s: write lognormal:MEAN:SIGMA, tokens from 1 and the deviation of their "
+		       "logarithm from 0 to 10",
+		       what, text);
 }
 
 enum mq_status mq_documents_read(const char *what, const char *text, struct mq_arena *arena, struct mq_documents *d,
@@ -35,8 +37,8 @@ enum mq_status mq_documents_read(const char *what, const char *text, struct mq_a
 	MQ_TRY(mq_numbers_read(what, text, MAX_LENGTHS, arena, &length, &d->n, err));
 	for (uint32_t i = 0; i < d->n; i++)
 		if (!(length[i] >= 1))
-			return mq_fail(err, MQ_EINPUT, "%s %s: a document of %g tokens; each has one at least", what, text,
-				       length[i]);
+			return mq_fail(err, MQ_EINPUT, "%s %s: a document of %g tokens; each has one at least", what,
+				       text, length[i]);
 	d->length = length;
 	if (d->n > 1)
 		return MQ_OK;
@@ -53,7 +55,8 @@ const char *mq_documents_text(const struct mq_documents *d, struct mq_arena *are
 	if (!mq_documents_said(d))
 		return "";
 	const char *mean = mq_numbers_text(&d->mean, 1, arena);
-	return d->sigma > 0 ? mq_arena_printf(arena, "lognormal:%s:%s", mean, mq_numbers_text(&d->sigma, 1, arena)) : mean;
+	return d->sigma > 0 ? mq_arena_printf(arena, "lognormal:%s:%s", mean, mq_numbers_text(&d->sigma, 1, arena)) :
+			      mean;
 }
 
 /* Whole tokens. */
@@ -97,8 +100,10 @@ enum mq_status mq_documents_bind(struct mq_documents *d, double seq, double batc
 			double part = fmin(left, seq - at);
 
 			if (n_ends == MAX_DOCUMENTS)
-				return mq_fail(err, MQ_EINPUT, "documents: more than %d in a batch of %g sequences of %g "
-					       "tokens; make them longer or the batch smaller", MAX_DOCUMENTS, batch, seq);
+				return mq_fail(err, MQ_EINPUT,
+					       "documents: more than %d in a batch of %g sequences of %g "
+					       "tokens; make them longer or the batch smaller",
+					       MAX_DOCUMENTS, batch, seq);
 			at += part;
 			left -= part;
 			MQ_PUSH(arena, end, n_ends, room, at);

@@ -32,16 +32,16 @@
 
 /* Zeroes: every sequence is one document. */
 struct mq_documents {
-	double mean, sigma;      /* lognormal: mean length, deviation of the logarithm; sigma 0: all of one length */
-	uint32_t n;              /* lengths to draw from, each as likely as the others; 0 = by mean and sigma */
-	const double *length;    /* [n] tokens */
+	double mean, sigma;   /* lognormal: mean length, deviation of the logarithm; sigma 0: all of one length */
+	uint32_t n;           /* lengths to draw from, each as likely as the others; 0 = by mean and sigma */
+	const double *length; /* [n] tokens */
 	uint64_t seed;
 	/* once bound: */
-	double seq;              /* tokens of a sequence; 0 = not bound */
-	uint32_t n_sequences;    /* drawn; later ones repeat them */
-	const uint32_t *first;   /* [n_sequences + 1] into end */
-	const double *end;       /* where documents end, tokens from the sequence's begin */
-	double work;             /* of attention / that of whole sequences: the batch's mean, or a plan's
+	double seq;            /* tokens of a sequence; 0 = not bound */
+	uint32_t n_sequences;  /* drawn; later ones repeat them */
+	const uint32_t *first; /* [n_sequences + 1] into end */
+	const double *end;     /* where documents end, tokens from the sequence's begin */
+	double work;           /* of attention / that of whole sequences: the batch's mean, or a plan's
 				  * (mq_question_for); 0 = 1 */
 };
 
@@ -64,8 +64,8 @@ MQ_API enum mq_status mq_documents_bind(struct mq_documents *documents, double s
 /* Who shares the batch. */
 struct mq_documents_plan {
 	uint32_t replicas, ranks, stages, chunks, micro_batches;
-	double samples;          /* of a replica's micro-batch; fractions count as the sequence they begin in */
-	bool meet;               /* replicas meet in every micro-batch */
+	double samples; /* of a replica's micro-batch; fractions count as the sequence they begin in */
+	bool meet;      /* replicas meet in every micro-batch */
 	bool causal;
 };
 /* Work of attention per micro-batch that stands for all of a plan / that of whole sequences. Bound. */

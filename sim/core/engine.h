@@ -38,15 +38,15 @@ struct mq_limits {
 
 /* What no plan of an engine has: a constraint that asks for it is refused before the engine starts. */
 enum {
-	MQ_LACKS_DP = 1 << 0,      /* data parallelism */
-	MQ_LACKS_TP = 1 << 1,      /* tensor parallelism */
-	MQ_LACKS_PP = 1 << 2,      /* pipeline stages */
+	MQ_LACKS_DP = 1 << 0, /* data parallelism */
+	MQ_LACKS_TP = 1 << 1, /* tensor parallelism */
+	MQ_LACKS_PP = 1 << 2, /* pipeline stages */
 	MQ_LACKS_CP = 1 << 3,
 	MQ_LACKS_EP = 1 << 4,
 	MQ_LACKS_VIRTUAL = 1 << 5, /* several stages per device */
 	MQ_LACKS_SPLITS = MQ_LACKS_TP | MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL,
 	MQ_LACKS_ALL = MQ_LACKS_DP | MQ_LACKS_PP | MQ_LACKS_SPLITS, /* placements of whole ops */
-	MQ_LACKS_SHAPES = 1 << 6   /* plans of one shape: what it proposes is split op by op, or has stages
+	MQ_LACKS_SHAPES = 1 << 6 /* plans of one shape: what it proposes is split op by op, or has stages
 				    * of degrees of their own */
 };
 
@@ -66,13 +66,12 @@ struct mq_costs {
 	/* Bytes one device must hold for the op: parameters, gradients, optimizer state
 	 * (static_B) and saved activations of one micro-batch share (activation_B). */
 	void (*op_memory)(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
-			  enum mq_sync sync, uint32_t dp, enum mq_recompute recompute,
-			  double *static_B, double *activation_B);
+			  enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
+			  double *activation_B);
 	/* Time to move an edge's tensor between the layouts that two configs imply, forward pass;
 	 * the backward pass costs `backward_s`. */
-	bool (*reshard)(void *context, uint32_t edge, const struct mq_config *from,
-			const struct mq_config *to, double samples, double *forward_s,
-			double *backward_s);
+	bool (*reshard)(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,
+			double samples, double *forward_s, double *backward_s);
 	bool (*collective)(void *context, const struct mq_coll_request *request, double *seconds);
 	bool (*transfer)(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds);
 	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
@@ -81,11 +80,11 @@ struct mq_costs {
 
 /* A lower bound that an engine has shown, for --proof. */
 struct mq_bound {
-	const char *quantity;         /* "step-time", "max-load", ... */
-	double best, bound;           /* the engine's best value (NaN = the search's best step time), and
+	const char *quantity; /* "step-time", "max-load", ... */
+	double best, bound;   /* the engine's best value (NaN = the search's best step time), and
 					 what no plan of the scope is below */
-	const char *unit;             /* of both */
-	const char *scope;            /* for which plans it holds: "placements of whole ops" */
+	const char *unit;     /* of both */
+	const char *scope;    /* for which plans it holds: "placements of whole ops" */
 };
 
 /* The question put to an engine. Everything is borrowed for the run. */
@@ -93,12 +92,12 @@ struct mq_problem {
 	const struct mq_question *q;
 	const struct mq_costs *costs;
 	const struct mq_limits *limits;
-	const struct mq_plan *start;  /* --start, or NULL */
-	const char *objective;        /* --objective ("step-time", "max-load", "latency", ...) */
-	struct mq_rng *rng;           /* this engine's own */
-	struct mq_arena *arena;       /* lifetime: the run */
-	uint64_t evals;               /* budget in evaluations; UINT64_MAX = none */
-	double seconds;               /* budget in seconds; +inf = none */
+	const struct mq_plan *start; /* --start, or NULL */
+	const char *objective;       /* --objective ("step-time", "max-load", "latency", ...) */
+	struct mq_rng *rng;          /* this engine's own */
+	struct mq_arena *arena;      /* lifetime: the run */
+	uint64_t evals;              /* budget in evaluations; UINT64_MAX = none */
+	double seconds;              /* budget in seconds; +inf = none */
 	/* Poll in long loops: false = stop now. `done` in 0..1 feeds the progress bar (NaN = unknown). */
 	bool (*tick)(void *context, double done, const char *what);
 	void *tick_context;
@@ -115,22 +114,22 @@ struct mq_problem {
 };
 
 struct mq_engine {
-	uint32_t abi;                /* MQ_ENGINE_ABI */
-	uint32_t size;               /* sizeof(struct mq_engine) */
-	const char *name;            /* file name with '-' for '_' */
-	const char *summary;         /* one line */
-	const char *paper;           /* citation, or NULL */
-	const struct mq_opt *opts;   /* may be NULL */
+	uint32_t abi;              /* MQ_ENGINE_ABI */
+	uint32_t size;             /* sizeof(struct mq_engine) */
+	const char *name;          /* file name with '-' for '_' */
+	const char *summary;       /* one line */
+	const char *paper;         /* citation, or NULL */
+	const struct mq_opt *opts; /* may be NULL */
 	size_t state_size;
-	uint32_t batch;              /* proposals before observing; 0 counts as 1 */
-	bool heuristic;              /* does not promise the optimum on tiny cases */
-	uint32_t lacks;              /* MQ_LACKS_...: what its plans never have */
-	bool proves;                 /* shows lower bounds where problem->bound asks for them */
+	uint32_t batch; /* proposals before observing; 0 counts as 1 */
+	bool heuristic; /* does not promise the optimum on tiny cases */
+	uint32_t lacks; /* MQ_LACKS_...: what its plans never have */
+	bool proves;    /* shows lower bounds where problem->bound asks for them */
 	/* Optional: refuse (MQ_EINPUT, MQ_ENODEV) what it cannot do, allocate from problem->arena. */
 	enum mq_status (*start)(void *state, const struct mq_problem *problem, struct mq_err *err);
 	/* Required: fill `plan` (arena: one evaluation) or return MQ_DONE. */
-	enum mq_status (*propose)(void *state, const struct mq_problem *problem,
-				  struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err);
+	enum mq_status (*propose)(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+				  struct mq_plan *plan, struct mq_err *err);
 	/* Optional: the score of a plan proposed earlier. */
 	void (*observe)(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 			const struct mq_result *result);
@@ -138,15 +137,14 @@ struct mq_engine {
 	void (*stop)(void *state, const struct mq_problem *problem);
 	/* Optional: `maquette solve FILE` - an own problem from explicit tables; prints through say.
 	 * `accepts` looks at the parsed file's top level. */
-	enum mq_status (*solve)(void *state, const char *path, const struct mq_problem *problem,
-				struct mq_err *err);
+	enum mq_status (*solve)(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err);
 	bool (*accepts)(const char *path);
 };
 
 /* MQ_EINPUT where --fix asks for a degree that the engine's plans never have: for engines that hold only
  * some of their answers so, or that run others. The core calls it with `lacks`. */
-MQ_API enum mq_status mq_limits_refuse(const struct mq_limits *limits, const char *engine,
-				       uint32_t lacks, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_limits_refuse(const struct mq_limits *limits, const char *engine, uint32_t lacks,
+				       struct mq_err *err) MQ_MUST_CHECK;
 
 /* MQ_EINPUT where the question's software runs none of the plans that an engine has: those of engines that
  * place or split single ops, where it runs one shape for all. The core calls it before an engine starts. */
@@ -154,7 +152,7 @@ MQ_API enum mq_status mq_space_refuse(const struct mq_question *q, const char *e
 				      struct mq_err *err) MQ_MUST_CHECK;
 
 /* Symbol law: strategies/my_engine.c exports mq_engine_my_engine, named "my-engine". */
-#define MQ_ENGINE(id) MQ_API const struct mq_engine mq_engine_##id
+#define MQ_ENGINE(id)        MQ_API const struct mq_engine mq_engine_##id
 #define MQ_ENGINE_HEAD(text) .abi = MQ_ENGINE_ABI, .size = sizeof(struct mq_engine), .name = text
 
 #endif

@@ -36,7 +36,6 @@ enum mq_status mq_wrap(struct mq_err *err, const char *format, ...)
 
 void mq_bug(const char *condition, const char *file, int line)
 {
-	fprintf(stderr, "maquette: bug: %s:%d: %s does not hold; please report it\n", file, line,
-		condition);
+	fprintf(stderr, "maquette: bug: %s:%d: %s does not hold; please report it\n", file, line, condition);
 	exit(MQ_EBUG);
 }

@@ -16,13 +16,13 @@
 /* The values up to MQ_EBUG are the program's exit codes. */
 enum mq_status {
 	MQ_OK = 0,
-	MQ_ENOPLAN = 1,   /* the question was understood, but no plan is feasible */
-	MQ_EINPUT = 2,    /* bad usage or input: file, line, value, remedy */
-	MQ_ENODEV = 3,    /* a device or a library is missing */
-	MQ_ETIME = 4,     /* time-out, or a rank or a simulator died */
-	MQ_ETHRESHOLD = 5,/* the error found is above the one allowed */
-	MQ_EBUG = 70,     /* a broken invariant of our own */
-	MQ_DONE = 100     /* not an error: nothing more to give (propose, readers) */
+	MQ_ENOPLAN = 1,    /* the question was understood, but no plan is feasible */
+	MQ_EINPUT = 2,     /* bad usage or input: file, line, value, remedy */
+	MQ_ENODEV = 3,     /* a device or a library is missing */
+	MQ_ETIME = 4,      /* time-out, or a rank or a simulator died */
+	MQ_ETHRESHOLD = 5, /* the error found is above the one allowed */
+	MQ_EBUG = 70,      /* a broken invariant of our own */
+	MQ_DONE = 100      /* not an error: nothing more to give (propose, readers) */
 };
 
 struct mq_err {
@@ -30,7 +30,10 @@ struct mq_err {
 	char text[512]; /* one line, no newline; NUL-terminated, cut if longer */
 };
 
-#define MQ_ERR_INIT { MQ_OK, "" }
+#define MQ_ERR_INIT       \
+	{                 \
+		MQ_OK, "" \
+	}
 #define MQ_MUST_CHECK __attribute__((warn_unused_result))
 
 /* Store a formatted message and return `status`: `return mq_fail(err, MQ_EINPUT, "...", ...)`.
@@ -39,12 +42,10 @@ MQ_API enum mq_status mq_fail(struct mq_err *err, enum mq_status status, const c
 	__attribute__((format(printf, 3, 4)));
 
 /* Put "context: " before the message and return the status already stored. */
-MQ_API enum mq_status mq_wrap(struct mq_err *err, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+MQ_API enum mq_status mq_wrap(struct mq_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A bug: prints the condition and its place, exits with MQ_EBUG. Never used on input. */
-#define mq_assert(condition) \
-	((condition) ? (void)0 : mq_bug(#condition, __FILE__, __LINE__))
+#define mq_assert(condition) ((condition) ? (void)0 : mq_bug(#condition, __FILE__, __LINE__))
 MQ_API void mq_bug(const char *condition, const char *file, int line) __attribute__((noreturn));
 
 /* `return` early if a call fails. */

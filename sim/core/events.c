@@ -16,7 +16,7 @@ struct builder {
 	struct mq_arena *arena;
 	struct mq_events *ev;
 	struct mq_err *err;
-	uint32_t *src, *dst, n_edges; /* pairs, before sorting */
+	uint32_t *src, *dst, n_edges;                        /* pairs, before sorting */
 	uint32_t *member_first, *member_comm, *member_calls; /* device -> its communicators */
 };
 
@@ -27,25 +27,22 @@ const char *mq_task_describe(const struct mq_schedule *s, uint32_t task, struct 
 
 	switch (t->kind) {
 	case MQ_TASK_SEND:
-		return mq_arena_printf(arena, "task %u (send to %s, on %s)", task,
-				       s->device_name[t->peer], device);
+		return mq_arena_printf(arena, "task %u (send to %s, on %s)", task, s->device_name[t->peer], device);
 	case MQ_TASK_RECV:
-		return mq_arena_printf(arena, "task %u (recv from %s, on %s)", task,
-				       s->device_name[t->peer], device);
+		return mq_arena_printf(arena, "task %u (recv from %s, on %s)", task, s->device_name[t->peer], device);
 	case MQ_TASK_COLLECTIVE:
-		return mq_arena_printf(arena, "task %u (%s on communicator %u, on %s)", task,
-				       mq_coll_name(t->coll), t->comm, device);
+		return mq_arena_printf(arena, "task %u (%s on communicator %u, on %s)", task, mq_coll_name(t->coll),
+				       t->comm, device);
 	default:
-		return mq_arena_printf(arena, "task %u (%s, on %s)", task,
-				       mq_task_kind_name(t->kind), device);
+		return mq_arena_printf(arena, "task %u (%s, on %s)", task, mq_task_kind_name(t->kind), device);
 	}
 }
 
 static enum mq_status fail_task(struct builder *b, uint32_t task, const char *what)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = mq_fail(b->err, MQ_EINPUT, "schedule: %s %s",
-					mq_task_describe(b->s, task, &scratch), what);
+	enum mq_status status =
+		mq_fail(b->err, MQ_EINPUT, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
 
 	mq_arena_fini(&scratch);
 	return status;
@@ -54,8 +51,8 @@ static enum mq_status fail_task(struct builder *b, uint32_t task, const char *wh
 /* ---- meetings -------------------------------------------------------------------------------- */
 
 /* One side of every channel: ordinal of each send (or recv) and the number per channel. */
-static uint32_t *ordinals(struct builder *b, struct mq_map *map, enum mq_task_kind kind,
-			  uint32_t *pair_of, uint32_t *n_pairs)
+static uint32_t *ordinals(struct builder *b, struct mq_map *map, enum mq_task_kind kind, uint32_t *pair_of,
+			  uint32_t *n_pairs)
 {
 	const struct mq_schedule *s = b->s;
 	uint32_t room = 0, *count = NULL;
@@ -77,13 +74,11 @@ static uint32_t *ordinals(struct builder *b, struct mq_map *map, enum mq_task_ki
 	return count;
 }
 
-static enum mq_status odd_channel(struct builder *b, const uint32_t *pair_of, uint32_t pair,
-				  bool send)
+static enum mq_status odd_channel(struct builder *b, const uint32_t *pair_of, uint32_t pair, bool send)
 {
 	for (uint32_t i = b->s->n_tasks; i-- > 0;)
 		if (pair_of[i] == pair && (b->s->task[i].kind == MQ_TASK_SEND) == send)
-			return fail_task(b, i, send ? "has no recv at the other end"
-						    : "has no send at the other end");
+			return fail_task(b, i, send ? "has no recv at the other end" : "has no send at the other end");
 	return mq_fail(b->err, MQ_EBUG, "schedule: a channel without tasks");
 }
 
@@ -143,8 +138,8 @@ static void list_members(struct builder *b)
 
 static bool same_call(const struct mq_task *a, const struct mq_task *b)
 {
-	return a->coll == b->coll && a->bytes == b->bytes && a->dtype == b->dtype &&
-	       a->algo == b->algo && a->proto == b->proto && a->root == b->root;
+	return a->coll == b->coll && a->bytes == b->bytes && a->dtype == b->dtype && a->algo == b->algo &&
+	       a->proto == b->proto && a->root == b->root;
 }
 
 /* Numbers the calls of each member; the tasks of one call become one chain. */
@@ -172,8 +167,8 @@ static enum mq_status match_calls(struct builder *b, uint32_t *chain)
 			if (b->member_calls[m] != most[b->member_comm[m]])
 				return mq_fail(b->err, MQ_EINPUT,
 					       "schedule: %s calls communicator %u %u times, "
-					       "another member %u times", s->device_name[d],
-					       b->member_comm[m], b->member_calls[m],
+					       "another member %u times",
+					       s->device_name[d], b->member_comm[m], b->member_calls[m],
 					       most[b->member_comm[m]]);
 	for (uint32_t c = 0; c < s->n_comms; c++)
 		place[c + 1] = place[c] + most[c];
@@ -322,8 +317,8 @@ static void sort_edges(struct builder *b)
 		ev->after[ev->after_first[b->src[e] + 1]++] = b->dst[e];
 }
 
-enum mq_status mq_events_build(const struct mq_schedule *s, struct mq_arena *arena,
-			       struct mq_events *ev, struct mq_err *err)
+enum mq_status mq_events_build(const struct mq_schedule *s, struct mq_arena *arena, struct mq_events *ev,
+			       struct mq_err *err)
 {
 	struct builder b = { .s = s, .arena = arena, .ev = ev, .err = err };
 	uint32_t n = s->n_tasks;

@@ -13,16 +13,16 @@
 #include "core/schedule.h"
 
 struct mq_events {
-	uint32_t n;           /* events: those of tasks, then barriers */
+	uint32_t n; /* events: those of tasks, then barriers */
 	uint32_t n_barriers;
-	uint32_t *of;         /* [n_tasks] event of a task */
-	uint32_t *first;      /* [n] lowest task of the event, MQ_NONE for a barrier */
-	uint32_t *next;       /* [n_tasks] next task of the same event (ids grow), or MQ_NONE */
-	uint32_t *n_before;   /* [n] edges into the event */
-	uint32_t *after_first;/* [n + 1] into after[] */
-	uint32_t *after;      /* events that wait for this one, one entry per edge */
-	uint32_t *match;      /* [n_tasks] other end of a send or recv, else MQ_NONE */
-	uint32_t *call;       /* [n_tasks] index of a collective among those of its communicator */
+	uint32_t *of;          /* [n_tasks] event of a task */
+	uint32_t *first;       /* [n] lowest task of the event, MQ_NONE for a barrier */
+	uint32_t *next;        /* [n_tasks] next task of the same event (ids grow), or MQ_NONE */
+	uint32_t *n_before;    /* [n] edges into the event */
+	uint32_t *after_first; /* [n + 1] into after[] */
+	uint32_t *after;       /* events that wait for this one, one entry per edge */
+	uint32_t *match;       /* [n_tasks] other end of a send or recv, else MQ_NONE */
+	uint32_t *call;        /* [n_tasks] index of a collective among those of its communicator */
 };
 
 /* Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT: a send without recv, a
@@ -33,11 +33,9 @@ MQ_API enum mq_status mq_events_build(const struct mq_schedule *schedule, struct
 
 /* Writes the events to order[n] so that each comes after all it waits for; returns how many it could
  * place: fewer than n means a cycle of waits. */
-MQ_API uint32_t mq_events_order(const struct mq_events *events, struct mq_arena *scratch,
-				uint32_t *order);
+MQ_API uint32_t mq_events_order(const struct mq_events *events, struct mq_arena *scratch, uint32_t *order);
 
 /* "task 12 (send to gpu1, device gpu0)": for messages. */
-MQ_API const char *mq_task_describe(const struct mq_schedule *schedule, uint32_t task,
-				    struct mq_arena *arena);
+MQ_API const char *mq_task_describe(const struct mq_schedule *schedule, uint32_t task, struct mq_arena *arena);
 
 #endif

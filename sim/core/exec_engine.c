@@ -24,8 +24,8 @@ enum { POLL_MS = 100, PROTOCOL = 1 };
 struct exec {
 	const char *program, *options; /* from the option table */
 	pid_t pid;
-	int to, from;                  /* pipe ends */
-	char *buffer;                  /* bytes read and not yet consumed; in the run's arena */
+	int to, from; /* pipe ends */
+	char *buffer; /* bytes read and not yet consumed; in the run's arena */
 	size_t used;
 	uint32_t room;
 	uint64_t asked, observed;
@@ -38,14 +38,13 @@ static enum mq_status spawn(struct exec *x, struct mq_err *err)
 	int in[2], out[2];
 	char *command = NULL;
 
-	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ||
-	    asprintf(&command, "exec %s", x->program) < 0)
-		return mq_fail(err, MQ_ETIME, "exec:%s: cannot start: %s", x->program,
-			       strerror(errno));
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || asprintf(&command, "exec %s", x->program) < 0)
+		return mq_fail(err, MQ_ETIME, "exec:%s: cannot start: %s", x->program, strerror(errno));
 	char shell[] = "/bin/sh", flag[] = "-c";
 	char *const argv[] = { shell, flag, command, NULL };
-	const struct mq_spawn program = { .path = shell, .argv = argv, .on_death = SIGKILL, .n_fds = 2,
-					  .fd = { { in[0], 0 }, { out[1], 1 } } };
+	const struct mq_spawn program = {
+		.path = shell, .argv = argv, .on_death = SIGKILL, .n_fds = 2, .fd = { { in[0], 0 }, { out[1], 1 } }
+	};
 	int bad = mq_spawn(&program, &x->pid);
 	free(command);
 	close(in[0]);
@@ -98,13 +97,13 @@ static enum mq_status fill(struct exec *x, const struct mq_problem *problem, str
 		if (ready < 0 && errno != EINTR)
 			return ended(x, err);
 		if (!problem->tick(problem->tick_context, (double)NAN, "waiting for the program"))
-			return mq_fail(err, MQ_ETIME, "exec:%s: no answer to request %llu when its share of "
+			return mq_fail(err, MQ_ETIME,
+				       "exec:%s: no answer to request %llu when its share of "
 				       "--seconds was used; give more seconds, or an engine that answers sooner",
 				       x->program, (unsigned long long)x->asked);
 	}
 	if (x->room - x->used < 65536)
-		x->buffer = mq_arena_grow(problem->arena, x->buffer, 1, x->used, x->used + 65536,
-					  &x->room);
+		x->buffer = mq_arena_grow(problem->arena, x->buffer, 1, x->used, x->used + 65536, &x->room);
 	ssize_t n = read(x->from, x->buffer + x->used, x->room - x->used);
 	if (n <= 0)
 		return ended(x, err);
@@ -113,8 +112,7 @@ static enum mq_status fill(struct exec *x, const struct mq_problem *problem, str
 }
 
 /* The next line as JSON (caller frees); MQ_EINPUT where there is none or it is not an object. */
-static enum mq_status get(struct exec *x, const struct mq_problem *problem, json_t **value,
-			  struct mq_err *err)
+static enum mq_status get(struct exec *x, const struct mq_problem *problem, json_t **value, struct mq_err *err)
 {
 	json_error_t why;
 	char *newline;
@@ -126,8 +124,8 @@ static enum mq_status get(struct exec *x, const struct mq_problem *problem, json
 	*value = json_loadb(x->buffer, size, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(*value)) {
 		json_decref(*value);
-		return mq_fail(err, MQ_EINPUT, "exec:%s: answer %llu is not a JSON object: %.60s",
-			       x->program, (unsigned long long)x->asked, x->buffer);
+		return mq_fail(err, MQ_EINPUT, "exec:%s: answer %llu is not a JSON object: %.60s", x->program,
+			       (unsigned long long)x->asked, x->buffer);
 	}
 	x->used -= size;
 	memmove(x->buffer, x->buffer + size, x->used);
@@ -148,18 +146,15 @@ static json_t *model_json(const struct mq_model *m)
 	for (uint32_t i = 0; i < m->n_ops; i++) {
 		const struct mq_op *o = &m->op[i];
 
-		json_array_append_new(
-			ops, json_pack("{s:s, s:s, s:o, s:f, s:f, s:f}", "name", o->name, "kind",
-				       mq_op_kind_name(o->kind), "layer",
-				       o->layer == MQ_NONE ? json_null() : json_integer(o->layer), "flop",
-				       o->flop, "param", o->param, "output", o->output));
+		json_array_append_new(ops, json_pack("{s:s, s:s, s:o, s:f, s:f, s:f}", "name", o->name, "kind",
+						     mq_op_kind_name(o->kind), "layer",
+						     o->layer == MQ_NONE ? json_null() : json_integer(o->layer), "flop",
+						     o->flop, "param", o->param, "output", o->output));
 	}
 	for (uint32_t i = 0; i < m->n_edges; i++)
-		json_array_append_new(edges, json_pack("[i, i, f]", m->edge[i].src, m->edge[i].dst,
-						       m->edge[i].elems));
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "name", m->name, "layers",
-			 m->n_layers, "heads", m->heads, "hidden", m->hidden, "seq", m->seq, "ops", ops,
-			 "edges", edges);
+		json_array_append_new(edges, json_pack("[i, i, f]", m->edge[i].src, m->edge[i].dst, m->edge[i].elems));
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "name", m->name, "layers", m->n_layers, "heads",
+			 m->heads, "hidden", m->hidden, "seq", m->seq, "ops", ops, "edges", edges);
 }
 
 static json_t *devices_json(const struct mq_cluster *c)
@@ -167,29 +162,26 @@ static json_t *devices_json(const struct mq_cluster *c)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < c->n_devices; i++)
-		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:i, s:f}", "rank", i, "name",
-						      c->device[i].name, "type", c->device[i].type,
-						      "node", c->device[i].node, "memory_B",
+		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:i, s:f}", "rank", i, "name", c->device[i].name,
+						      "type", c->device[i].type, "node", c->device[i].node, "memory_B",
 						      c->device[i].memory_B));
 	return list;
 }
 
 static json_t *limits_json(const struct mq_limits *l)
 {
-	json_t *fix = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "dp", l->fix_dp, "tp",
-				l->fix_tp, "pp", l->fix_pp, "cp", l->fix_cp, "ep", l->fix_ep, "mbs",
-				l->fix_mbs, "virtual", l->fix_virtual, "etp", l->fix_etp, "ulysses",
-				l->fix_ulysses);
+	json_t *fix = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "dp", l->fix_dp, "tp", l->fix_tp, "pp",
+				l->fix_pp, "cp", l->fix_cp, "ep", l->fix_ep, "mbs", l->fix_mbs, "virtual",
+				l->fix_virtual, "etp", l->fix_etp, "ulysses", l->fix_ulysses);
 
 	if (l->fix_pipeline >= 0)
 		json_object_set_new(fix, "schedule", json_string(mq_pipeline_name(l->fix_pipeline)));
 	if (l->fix_recompute >= 0)
-		json_object_set_new(fix, "recompute",
-				    json_string(mq_recompute_name(l->fix_recompute)));
+		json_object_set_new(fix, "recompute", json_string(mq_recompute_name(l->fix_recompute)));
 	if (l->fix_sync >= 0)
 		json_object_set_new(fix, "sync", json_string(mq_sync_name(l->fix_sync)));
-	return json_pack("{s:o, s:{s:i, s:i, s:i, s:i}}", "fix", fix, "max", "dp", l->max_dp, "tp",
-			 l->max_tp, "pp", l->max_pp, "devices", l->max_devices);
+	return json_pack("{s:o, s:{s:i, s:i, s:i, s:i}}", "fix", fix, "max", "dp", l->max_dp, "tp", l->max_tp, "pp",
+			 l->max_pp, "devices", l->max_devices);
 }
 
 static json_t *names_json(uint32_t bits, const char *(*name_of)(int), int n)
@@ -209,13 +201,12 @@ static json_t *software_json(const struct mq_software *s)
 	const struct mq_software_space *r = &s->runs;
 
 	return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "name", s->name,
-			 "sequence_parallel", s->sequence_parallel, "vocab_parallel", s->vocab_parallel,
-			 "schedules", NAMES_JSON(r->schedules, mq_pipeline_name, MQ_N_PIPELINES), "sync",
+			 "sequence_parallel", s->sequence_parallel, "vocab_parallel", s->vocab_parallel, "schedules",
+			 NAMES_JSON(r->schedules, mq_pipeline_name, MQ_N_PIPELINES), "sync",
 			 NAMES_JSON(r->syncs, mq_sync_name, MQ_N_SYNCS), "recompute",
-			 NAMES_JSON(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES), "tensor", r->tensor,
-			 "pipeline", r->pipeline, "context", r->context, "expert", r->expert, "uneven_stages",
-			 r->uneven_stages, "unequal_degrees", r->unequal_degrees, "shares", r->shares,
-			 "placement", r->placement);
+			 NAMES_JSON(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES), "tensor", r->tensor, "pipeline",
+			 r->pipeline, "context", r->context, "expert", r->expert, "uneven_stages", r->uneven_stages,
+			 "unequal_degrees", r->unequal_degrees, "shares", r->shares, "placement", r->placement);
 }
 
 static void stop(void *state, const struct mq_problem *problem)
@@ -248,14 +239,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct exec *x = state;
 	json_t *answer;
 	json_t *hello = json_pack(
-		"{s:s, s:i, s:I, s:o, s:s, s:s, s:o, s:o, s:{s:f, s:s, s:s}, s:o, s:o}", "type", "start",
-		"protocol", PROTOCOL, "seed", (json_int_t)(mq_rng_next(problem->rng) >> 1), "evals",
-		problem->evals == UINT64_MAX ? json_null() : json_integer((json_int_t)problem->evals),
-		"options", x->options, "objective", problem->objective, "model",
-		model_json(problem->q->model), "devices", devices_json(problem->q->cluster), "train", "batch",
-		problem->q->train->batch, "dtype", mq_dtype_name(problem->q->train->dtype), "mode",
-		problem->q->train->infer ? "infer" : "train", "limits", limits_json(problem->limits),
-		"software", software_json(mq_question_software(problem->q)));
+		"{s:s, s:i, s:I, s:o, s:s, s:s, s:o, s:o, s:{s:f, s:s, s:s}, s:o, s:o}", "type", "start", "protocol",
+		PROTOCOL, "seed", (json_int_t)(mq_rng_next(problem->rng) >> 1), "evals",
+		problem->evals == UINT64_MAX ? json_null() : json_integer((json_int_t)problem->evals), "options",
+		x->options, "objective", problem->objective, "model", model_json(problem->q->model), "devices",
+		devices_json(problem->q->cluster), "train", "batch", problem->q->train->batch, "dtype",
+		mq_dtype_name(problem->q->train->dtype), "mode", problem->q->train->infer ? "infer" : "train", "limits",
+		limits_json(problem->limits), "software", software_json(mq_question_software(problem->q)));
 
 	mq_assert(hello);
 	x->to = x->from = -1;
@@ -286,33 +276,30 @@ static enum mq_status read_plan(const struct exec *x, json_t *value, const struc
 	if (fd < 0 || json_dumpfd(value, fd, 0)) {
 		if (fd >= 0)
 			close(fd);
-		return mq_fail(err, MQ_EINPUT, "exec:%s: cannot store its plan: %s", x->program,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "exec:%s: cannot store its plan: %s", x->program, strerror(errno));
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	enum mq_status status = mq_plan_load(path, problem->q->model, problem->q->cluster, arena, plan, err);
 	close(fd);
-	return status == MQ_OK ? MQ_OK : mq_wrap(err, "exec:%s: proposal %llu", x->program,
-						 (unsigned long long)x->asked);
+	return status == MQ_OK ? MQ_OK :
+				 mq_wrap(err, "exec:%s: proposal %llu", x->program, (unsigned long long)x->asked);
 }
 
-static enum mq_status read_placement(const struct exec *x, json_t *list,
-				     const struct mq_problem *problem, struct mq_arena *arena,
-				     struct mq_plan *plan, struct mq_err *err)
+static enum mq_status read_placement(const struct exec *x, json_t *list, const struct mq_problem *problem,
+				     struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	uint32_t n = problem->q->model->n_ops;
 	uint32_t *device_of = mq_arena_array(arena, n, uint32_t);
 
 	if (json_array_size(list) != n)
-		return mq_fail(err, MQ_EINPUT, "exec:%s: device_of has %zu entries, the model %u ops",
-			       x->program, json_array_size(list), n);
+		return mq_fail(err, MQ_EINPUT, "exec:%s: device_of has %zu entries, the model %u ops", x->program,
+			       json_array_size(list), n);
 	for (uint32_t i = 0; i < n; i++) {
 		json_t *v = json_array_get(list, i);
 
 		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
 		    json_integer_value(v) >= problem->q->cluster->n_devices)
-			return mq_fail(err, MQ_EINPUT,
-				       "exec:%s: device_of[%u] is no rank from 0 to %u", x->program, i,
+			return mq_fail(err, MQ_EINPUT, "exec:%s: device_of[%u] is no rank from 0 to %u", x->program, i,
 				       problem->q->cluster->n_devices - 1);
 		device_of[i] = (uint32_t)json_integer_value(v);
 	}
@@ -327,12 +314,10 @@ static bool read_u32(json_t *object, const char *key, uint32_t *value)
 	if (!v)
 		return true;
 	*value = (uint32_t)json_integer_value(v);
-	return json_is_integer(v) && json_integer_value(v) >= 0 &&
-	       json_integer_value(v) < (json_int_t)UINT32_MAX;
+	return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < (json_int_t)UINT32_MAX;
 }
 
-static bool read_enum(json_t *object, const char *key, const char *(*name_of)(int), int n,
-		      uint8_t *value)
+static bool read_enum(json_t *object, const char *key, const char *(*name_of)(int), int n, uint8_t *value)
 {
 	json_t *v = json_object_get(object, key);
 	const char *text = json_string_value(v);
@@ -343,11 +328,9 @@ static bool read_enum(json_t *object, const char *key, const char *(*name_of)(in
 	*value = (uint8_t)found;
 	return found < n;
 }
-#define READ_ENUM(object, key, name_of, n, value) \
-	read_enum(object, key, (const char *(*)(int))(name_of), n, value)
+#define READ_ENUM(object, key, name_of, n, value) read_enum(object, key, (const char *(*)(int))(name_of), n, value)
 
-static bool read_u32s(json_t *object, const char *key, struct mq_arena *arena, size_t n,
-		      const uint32_t **values)
+static bool read_u32s(json_t *object, const char *key, struct mq_arena *arena, size_t n, const uint32_t **values)
 {
 	json_t *list = json_object_get(object, key);
 
@@ -377,32 +360,26 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 {
 	struct mq_shape s = { .pipeline = MQ_PIPE_1F1B };
 	bool good = read_u32(o, "dp", &s.dp) && read_u32(o, "tp", &s.tp) && read_u32(o, "pp", &s.pp) &&
-		    read_u32(o, "cp", &s.cp) && read_u32(o, "ep", &s.ep) &&
-		    read_u32(o, "virtual", &s.virtual) &&
+		    read_u32(o, "cp", &s.cp) && read_u32(o, "ep", &s.ep) && read_u32(o, "virtual", &s.virtual) &&
 		    read_u32(o, "micro_batches", &s.micro_batches) &&
 		    READ_ENUM(o, "schedule", mq_pipeline_name, MQ_N_PIPELINES, &s.pipeline) &&
 		    READ_ENUM(o, "sync", mq_sync_name, MQ_N_SYNCS, &s.sync) &&
 		    READ_ENUM(o, "recompute", mq_recompute_name, MQ_N_RECOMPUTES, &s.recompute);
-	double devices = (double)at_least_1(s.dp) * at_least_1(s.tp) * at_least_1(s.pp) *
-			 at_least_1(s.cp);
+	double devices = (double)at_least_1(s.dp) * at_least_1(s.tp) * at_least_1(s.pp) * at_least_1(s.cp);
 
 	/* not said: off and on, unless the software knows one way only */
 	json_t *sequence = json_object_get(o, "sequence_parallel"), *vocab = json_object_get(o, "vocab_parallel");
 	const struct mq_software_space *runs = &mq_question_software(problem->q)->runs;
-	s.sequence_parallel = s.tp > 1 &&
-			      (sequence ? json_is_true(sequence) : !(runs->sequence & MQ_WHOLE));
-	s.vocab_parallel = s.tp > 1 &&
-			   (vocab ? !json_is_false(vocab) : (runs->vocab & MQ_SPLIT) != 0);
+	s.sequence_parallel = s.tp > 1 && (sequence ? json_is_true(sequence) : !(runs->sequence & MQ_WHOLE));
+	s.vocab_parallel = s.tp > 1 && (vocab ? !json_is_false(vocab) : (runs->vocab & MQ_SPLIT) != 0);
 	good = good && devices <= problem->q->cluster->n_devices &&
 	       (uint64_t)at_least_1(s.pp) * at_least_1(s.virtual) <= problem->q->model->n_ops &&
-	       read_u32s(o, "stage_layers", arena, (size_t)at_least_1(s.pp) * at_least_1(s.virtual),
-			 &s.stage_layers) &&
+	       read_u32s(o, "stage_layers", arena, (size_t)at_least_1(s.pp) * at_least_1(s.virtual), &s.stage_layers) &&
 	       read_u32s(o, "device", arena, (size_t)devices, &s.device);
 	for (size_t i = 0; good && s.device && i < (size_t)devices; i++)
 		good = s.device[i] < problem->q->cluster->n_devices;
 	if (!good)
-		return mq_fail(err, MQ_EINPUT,
-			       "exec:%s: proposal %llu: a bad shape; see strategies/README.md",
+		return mq_fail(err, MQ_EINPUT, "exec:%s: proposal %llu: a bad shape; see strategies/README.md",
 			       x->program, (unsigned long long)x->asked);
 	return mq_plan_from_shape(&s, problem->q->model, problem->q->cluster, arena, plan, err);
 }
@@ -423,8 +400,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	else if ((part = json_object_get(answer, "device_of")))
 		status = read_placement(x, part, problem, arena, plan, err);
 	else if (!json_is_true(json_object_get(answer, "done")))
-		status = mq_fail(err, MQ_EINPUT,
-				 "exec:%s: answer %llu has none of plan, shape, device_of, done, error",
+		status = mq_fail(err, MQ_EINPUT, "exec:%s: answer %llu has none of plan, shape, device_of, done, error",
 				 x->program, (unsigned long long)x->asked);
 	part = json_object_get(answer, "objective");
 	if (status == MQ_OK && json_is_number(part))
@@ -446,22 +422,20 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	char hash[24];
 
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)mq_plan_hash(plan));
-	json_t *o = json_pack("{s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
-			      "type", "observe", "index", (json_int_t)x->observed++, "plan_hash", hash,
-			      "verdict", mq_verdict_name(r->verdict), "step_time_s",
-			      number(r->step_time_s), "samples_per_s", number(r->samples_per_s), "mfu",
-			      number(r->mfu), "peak_memory_B", number(r->peak_memory_B),
-			      "memory_limit_B", number(r->memory_limit_B), "compute_s",
-			      number(r->compute_s), "exposed_comm_s", number(r->exposed_comm_s),
-			      "bubble_s", number(r->bubble_s), "message", r->message);
+	json_t *o =
+		json_pack("{s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "type", "observe",
+			  "index", (json_int_t)x->observed++, "plan_hash", hash, "verdict", mq_verdict_name(r->verdict),
+			  "step_time_s", number(r->step_time_s), "samples_per_s", number(r->samples_per_s), "mfu",
+			  number(r->mfu), "peak_memory_B", number(r->peak_memory_B), "memory_limit_B",
+			  number(r->memory_limit_B), "compute_s", number(r->compute_s), "exposed_comm_s",
+			  number(r->exposed_comm_s), "bubble_s", number(r->bubble_s), "message", r->message);
 	mq_assert(o);
 	/* A dead program shows at the next request, whose answer is needed. */
 	if (put(x, o, &lost) != MQ_OK)
 		return;
 }
 
-const struct mq_engine *mq_exec_engine_new(const char *program, const char *options,
-					   struct mq_arena *arena)
+const struct mq_engine *mq_exec_engine_new(const char *program, const char *options, struct mq_arena *arena)
 {
 	struct mq_engine *e = mq_arena_alloc(arena, sizeof(*e));
 	struct mq_opt *opts = mq_arena_array(arena, 3, struct mq_opt);

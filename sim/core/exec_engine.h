@@ -9,7 +9,6 @@
 
 /* An engine that runs `program` through the shell; `options` ("key=value,...") are handed to it. Lives in
  * the arena. */
-MQ_API const struct mq_engine *mq_exec_engine_new(const char *program, const char *options,
-						  struct mq_arena *arena);
+MQ_API const struct mq_engine *mq_exec_engine_new(const char *program, const char *options, struct mq_arena *arena);
 
 #endif

@@ -28,11 +28,11 @@
 
 /* Zeroes: all experts alike, nothing dropped. */
 struct mq_expert_load {
-	double stated;           /* >= 1; 0 = not stated */
-	double capacity;         /* tokens an expert takes / the mean; 0 = all that come */
-	bool pad;                /* each expert multiplies `capacity` rows */
-	uint32_t n;              /* experts of the histogram; 0 = none */
-	const double *tokens;    /* [n] that visit each, in any unit */
+	double stated;        /* >= 1; 0 = not stated */
+	double capacity;      /* tokens an expert takes / the mean; 0 = all that come */
+	bool pad;             /* each expert multiplies `capacity` rows */
+	uint32_t n;           /* experts of the histogram; 0 = none */
+	const double *tokens; /* [n] that visit each, in any unit */
 };
 
 /* Tokens of the fullest rank of an expert-parallel group of `ep` / the mean of its ranks before any is dropped.

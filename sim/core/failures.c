@@ -36,14 +36,15 @@ static double best_interval(const struct machine *m)
 struct mq_goodput mq_goodput(const struct mq_failures *f, uint32_t devices, double step_s, double checkpoint_B)
 {
 	double write_s = checkpoint_B / (f->checkpoint_GBps * 1e9), beside_s = write_s * (1 - f->blocking);
-	const struct machine m = { .mtbf_s = f->mtbf_h * 3600 / devices, .save_s = write_s * f->blocking,
+	const struct machine m = { .mtbf_s = f->mtbf_h * 3600 / devices,
+				   .save_s = write_s * f->blocking,
 				   .restart_s = f->restart_s + write_s + beside_s };
 	double wanted = fmax(f->interval_s > 0 ? f->interval_s : best_interval(&m), beside_s);
 	double steps = fmax(1, floor(wanted / step_s));
 
 	/* Saves that hold nothing up: after every step, unless one takes longer. */
-	if (steps * step_s < beside_s || (!(f->interval_s > 0) && goodput(&m, (steps + 1) * step_s) >
-									  goodput(&m, steps * step_s)))
+	if (steps * step_s < beside_s ||
+	    (!(f->interval_s > 0) && goodput(&m, (steps + 1) * step_s) > goodput(&m, steps * step_s)))
 		steps++;
 	return (struct mq_goodput){
 		.goodput = goodput(&m, steps * step_s),

@@ -27,19 +27,19 @@
 #include "core/opt.h"
 
 struct mq_failures {
-	double mtbf_h;           /* of one device with its share of host, network and software, hours; 0 = not asked */
-	double restart_s;        /* from a failure to the first byte of the checkpoint */
-	double checkpoint_GBps;  /* of the storage, all devices together */
-	double blocking;         /* part of a save that training waits for */
-	double interval_s;       /* training between saves; 0 = the best */
+	double mtbf_h;          /* of one device with its share of host, network and software, hours; 0 = not asked */
+	double restart_s;       /* from a failure to the first byte of the checkpoint */
+	double checkpoint_GBps; /* of the storage, all devices together */
+	double blocking;        /* part of a save that training waits for */
+	double interval_s;      /* training between saves; 0 = the best */
 };
 /* mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s. */
 MQ_API extern const struct mq_opt mq_failures_opts[];
 
 struct mq_goodput {
-	double goodput;          /* training / all time, saves, restarts and lost work included */
-	double interval_s;       /* training between saves, whole steps */
-	double mtbf_s;           /* of the job */
+	double goodput;                    /* training / all time, saves, restarts and lost work included */
+	double interval_s;                 /* training between saves, whole steps */
+	double mtbf_s;                     /* of the job */
 	double checkpoint_B, checkpoint_s; /* of one save, whether training waits for it or not */
 };
 

@@ -72,8 +72,7 @@ void mq_fluid_rates(struct mq_fluid *f, const uint32_t *running, uint32_t n)
 		for (uint32_t t = 0; t < n_touched; t++) {
 			uint32_t l = f->touched[t];
 
-			f->share_Bps[l] = f->growing[l] > 0 ? f->free_Bps[l] / f->growing[l]
-							     : (double)INFINITY;
+			f->share_Bps[l] = f->growing[l] > 0 ? f->free_Bps[l] / f->growing[l] : (double)INFINITY;
 			level = fmin(level, f->share_Bps[l]);
 		}
 		for (uint32_t r = 0; r < n; r++)
@@ -83,8 +82,7 @@ void mq_fluid_rates(struct mq_fluid *f, const uint32_t *running, uint32_t n)
 		for (uint32_t r = 0; r < n; r++) {
 			uint32_t i = running[r];
 
-			if (!f->fixed[i] &&
-			    (f->cap_Bps[i] <= reach || crosses_full_link(f, i, reach))) {
+			if (!f->fixed[i] && (f->cap_Bps[i] <= reach || crosses_full_link(f, i, reach))) {
 				fix_rate(f, i, fmin(level, f->cap_Bps[i]));
 				growing--;
 			}

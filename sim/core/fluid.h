@@ -23,8 +23,8 @@ struct mq_fluid {
 	double *bw_Bps;             /* [n_links] */
 	/* made by mq_fluid_begin */
 	double *free_Bps, *share_Bps, *growing; /* [n_links] growing: weight of rates not yet fixed */
-	uint32_t *touched;          /* links of the running flows */
-	bool *fixed;                /* [n_flows] */
+	uint32_t *touched;                      /* links of the running flows */
+	bool *fixed;                            /* [n_flows] */
 };
 
 /* Makes the solver's own arrays for n_flows and n_links. */

@@ -16,10 +16,10 @@
 #include "core/err.h"
 
 struct mq_ini_item {
-	const char *path;       /* of the file */
-	const char *section;    /* "" before the first */
-	const char *key, *value;/* in the arena */
-	bool quoted;            /* the value stood in quotes: text, whatever it looks like */
+	const char *path;        /* of the file */
+	const char *section;     /* "" before the first */
+	const char *key, *value; /* in the arena */
+	bool quoted;             /* the value stood in quotes: text, whatever it looks like */
 	uint32_t line;
 };
 /* Called for each line with a value; anything but MQ_OK ends the reading. */

@@ -27,8 +27,8 @@
 
 struct mq_jitter {
 	double device, kernel, stragglers, slowdown;
-	uint32_t draws;          /* how many are asked for; 0 = none: nothing varies */
-	uint32_t draw;           /* the one at hand, 0 .. draws - 1 */
+	uint32_t draws; /* how many are asked for; 0 = none: nothing varies */
+	uint32_t draw;  /* the one at hand, 0 .. draws - 1 */
 	uint64_t seed;
 };
 /* device, kernel, stragglers, slowdown, draws. */

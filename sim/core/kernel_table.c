@@ -16,7 +16,10 @@
 #include <stddef.h>
 
 #define STRIDED .work = 46
-#define ROW(n) { .per = MQ_PER_ROW, .moved_B = 8, .calls = (n) }
+#define ROW(n)                                                \
+	{                                                     \
+		.per = MQ_PER_ROW, .moved_B = 8, .calls = (n) \
+	}
 
 static const struct mq_part_kernels table[] = {
 { MQ_PART_RMS, MQ_MAKE_EAGER, "LlamaRMSNorm in transformers; derivatives.yaml of PyTorch",
@@ -326,9 +329,9 @@ static const struct mq_part_kernels table[] = {
 const char *mq_part_name(enum mq_part part)
 {
 	static const char *const names[] = {
-		"rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope", "rope-complex", "gate",
-		"gate-joined", "gelu", "relu-squared", "softmax", "loss", "embedding", "add",
-		"bias", "dropout", "dropout-add", "copy", "scores",
+		"rms-norm",    "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",   "rope-complex", "gate",
+		"gate-joined", "gelu",          "relu-squared", "softmax",    "loss",   "embedding",    "add",
+		"bias",        "dropout",       "dropout-add",  "copy",       "scores",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
@@ -337,8 +340,8 @@ const char *mq_part_name(enum mq_part part)
 
 const char *mq_make_name(enum mq_make make)
 {
-	static const char *const names[] = { "eager", "native", "compiled", "fused", "fused-old", "megatron",
-					     "apart", "xla", "tensorflow" };
+	static const char *const names[] = { "eager",    "native", "compiled", "fused",     "fused-old",
+					     "megatron", "apart",  "xla",      "tensorflow" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
 	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";
@@ -426,9 +429,9 @@ struct mq_part_cost mq_part_cost(const struct mq_device_calib *d, const struct m
 		sum.bytes += bytes;
 		sum.launches += calls;
 		sum.held += p->held;
-		sum.time_s += fmax(bytes / (d->mem_bw_Bps * d->elementwise_bw_share),
-				   n * p->work / mq_device_int_rate(d)) + calls * d->launch_s +
-			      n * p->serial_s;
+		sum.time_s +=
+			fmax(bytes / (d->mem_bw_Bps * d->elementwise_bw_share), n * p->work / mq_device_int_rate(d)) +
+			calls * d->launch_s + n * p->serial_s;
 		sum.left_B += n * (p->made * size_B + p->made_B);
 		sum.peak_B = fmax(sum.peak_B, sum.left_B);
 		sum.left_B -= n * (p->freed * size_B + p->freed_B);

@@ -22,14 +22,14 @@
 #include "core/types.h"
 
 enum mq_part {
-	MQ_PART_RMS,         /* element of the hidden state */
-	MQ_PART_RMS_WIDE,    /* the same with fp32 weights in 16-bit training: its output is fp32 */
-	MQ_PART_ADD_RMS,     /* residual addition and RMS norm; both results are used */
+	MQ_PART_RMS,      /* element of the hidden state */
+	MQ_PART_RMS_WIDE, /* the same with fp32 weights in 16-bit training: its output is fp32 */
+	MQ_PART_ADD_RMS,  /* residual addition and RMS norm; both results are used */
 	MQ_PART_LAYER_NORM,
-	MQ_PART_ROPE,        /* element of queries and keys */
+	MQ_PART_ROPE,         /* element of queries and keys */
 	MQ_PART_ROPE_COMPLEX, /* as products of complex numbers (Llama 4) */
-	MQ_PART_GATE,        /* activation times up: element of the output */
-	MQ_PART_GATE_JOINED, /* the same, gate and up being halves of one tensor */
+	MQ_PART_GATE,         /* activation times up: element of the output */
+	MQ_PART_GATE_JOINED,  /* the same, gate and up being halves of one tensor */
 	MQ_PART_GELU,
 	MQ_PART_RELU_SQUARED,
 	MQ_PART_SOFTMAX,     /* element; a row is `width` long */
@@ -40,27 +40,37 @@ enum mq_part {
 	MQ_PART_DROPOUT,     /* of scores */
 	MQ_PART_DROPOUT_ADD, /* dropout and residual addition */
 	MQ_PART_COPY,
-	MQ_PART_SCORES,      /* softmax of stored attention scores with mask and casts: element of the scores */
+	MQ_PART_SCORES, /* softmax of stored attention scores with mask and casts: element of the scores */
 	MQ_N_PARTS
 };
 MQ_API const char *mq_part_name(enum mq_part part);
 
-enum mq_make { MQ_MAKE_EAGER, MQ_MAKE_NATIVE, MQ_MAKE_COMPILED, MQ_MAKE_FUSED, MQ_MAKE_FUSED_OLD,
-	       MQ_MAKE_MEGATRON, MQ_MAKE_APART, MQ_MAKE_XLA, MQ_MAKE_TENSORFLOW, MQ_N_MAKES };
+enum mq_make {
+	MQ_MAKE_EAGER,
+	MQ_MAKE_NATIVE,
+	MQ_MAKE_COMPILED,
+	MQ_MAKE_FUSED,
+	MQ_MAKE_FUSED_OLD,
+	MQ_MAKE_MEGATRON,
+	MQ_MAKE_APART,
+	MQ_MAKE_XLA,
+	MQ_MAKE_TENSORFLOW,
+	MQ_N_MAKES
+};
 MQ_API const char *mq_make_name(enum mq_make make);
 
 /* What the amounts of a kernel are counted per. */
 enum mq_per { MQ_PER_ELEMENT, MQ_PER_WEIGHT, MQ_PER_ROW, MQ_PER_LOOKED }; /* LOOKED: of different rows looked up */
 
 struct mq_pass {
-	double moved, moved_B;  /* read and written: elements of the training type, bytes */
-	double made, made_B;    /* allocated */
-	double freed, freed_B;  /* afterwards */
-	double looked;          /* elements of rows looked up: each row of the table comes from memory once */
-	double again;           /* elements that the kernel reads once more: from the caches while the rows
+	double moved, moved_B; /* read and written: elements of the training type, bytes */
+	double made, made_B;   /* allocated */
+	double freed, freed_B; /* afterwards */
+	double looked;         /* elements of rows looked up: each row of the table comes from memory once */
+	double again;          /* elements that the kernel reads once more: from the caches while the rows
 				* in flight fit there */
-	double work;            /* integer instructions per element, of kernels that are not limited by memory */
-	double serial_s;        /* seconds that no other element hides (per row) */
+	double work;           /* integer instructions per element, of kernels that are not limited by memory */
+	double serial_s;       /* seconds that no other element hides (per row) */
 	uint8_t per;           /* enum mq_per */
 	uint8_t cast;          /* only where training is in 16 bit */
 	uint8_t calls;         /* launches; 0 = 1 */
@@ -85,7 +95,7 @@ MQ_API const struct mq_part_kernels *mq_part_kernels(enum mq_part part, enum mq_
 struct mq_part_call {
 	double elements, width, weights; /* width of a row; weights: elements of the table it looks up */
 	enum mq_dtype dtype;
-	bool owns_gradient;              /* backward: the gradient that comes in is freed once it is done with */
+	bool owns_gradient; /* backward: the gradient that comes in is freed once it is done with */
 };
 /* Sum over the passes of a list. */
 struct mq_part_cost {

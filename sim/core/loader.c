@@ -21,8 +21,8 @@ static void swap_char(char *text, char from, char to)
 			*text = to;
 }
 
-enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena,
-			       const char ***names, struct mq_err *err)
+enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena, const char ***names,
+			       struct mq_err *err)
 {
 	const char **list = NULL;
 	uint32_t n = 0, room = 0;
@@ -31,8 +31,7 @@ enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_ar
 	DIR *d = opendir(dir);
 
 	if (!d)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the folder: %s", dir,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the folder: %s", dir, strerror(errno));
 	while ((entry = readdir(d))) {
 		size_t length = strlen(entry->d_name);
 
@@ -51,8 +50,7 @@ enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_ar
 	return MQ_OK;
 }
 
-static enum mq_status no_such(const char *dir, const char *name, struct mq_arena *arena,
-			      struct mq_err *err)
+static enum mq_status no_such(const char *dir, const char *name, struct mq_arena *arena, struct mq_err *err)
 {
 	const char **names, *near;
 	char list[360] = "";
@@ -63,8 +61,7 @@ static enum mq_status no_such(const char *dir, const char *name, struct mq_arena
 	for (uint32_t i = 0; names[i] && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", names[i]);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "no engine '%s'; did you mean '%s'? There are:%s",
-			       name, near, list);
+		return mq_fail(err, MQ_EINPUT, "no engine '%s'; did you mean '%s'? There are:%s", name, near, list);
 	return mq_fail(err, MQ_EINPUT, "no engine '%s'; there are:%s", name, list);
 }
 
@@ -76,11 +73,10 @@ enum mq_status mq_engine_check(const struct mq_engine *e, const char *name, stru
 			       "bytes); rebuild it",
 			       name, e->abi, e->size, MQ_ENGINE_ABI, sizeof(struct mq_engine));
 	if (!e->name || strcmp(e->name, name))
-		return mq_fail(err, MQ_EINPUT, "engine '%s' calls itself '%s'; the names must agree",
-			       name, e->name ? e->name : "");
+		return mq_fail(err, MQ_EINPUT, "engine '%s' calls itself '%s'; the names must agree", name,
+			       e->name ? e->name : "");
 	if (!e->summary || (!e->propose && !e->solve))
-		return mq_fail(err, MQ_EINPUT, "engine '%s' lacks a summary, or both propose and solve",
-			       name);
+		return mq_fail(err, MQ_EINPUT, "engine '%s' lacks a summary, or both propose and solve", name);
 	return MQ_OK;
 }
 
@@ -89,8 +85,8 @@ static enum mq_status no_start(void *state, const struct mq_problem *problem, st
 	return MQ_OK;
 }
 
-static enum mq_status no_propose(void *state, const struct mq_problem *problem,
-				 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+static enum mq_status no_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+				 struct mq_plan *plan, struct mq_err *err)
 {
 	return MQ_DONE;
 }
@@ -123,8 +119,7 @@ enum mq_status mq_engine_open(const char *dir, const char *name, struct mq_arena
 	const char *symbol = mq_arena_printf(arena, "mq_engine_%s", file);
 	const struct mq_engine *found = dlsym(handle, symbol);
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "%s: exports no %s; see strategies/README.md", path,
-			       symbol);
+		return mq_fail(err, MQ_EINPUT, "%s: exports no %s; see strategies/README.md", path, symbol);
 	MQ_TRY(mq_engine_check(found, name, err));
 	struct mq_engine *copy = mq_arena_alloc(arena, sizeof(*copy));
 	*copy = *found;

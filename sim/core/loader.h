@@ -18,7 +18,7 @@ MQ_API enum mq_status mq_engine_open(const char *dir, const char *name, struct m
 MQ_API enum mq_status mq_engine_check(const struct mq_engine *engine, const char *name,
 				      struct mq_err *err) MQ_MUST_CHECK;
 /* Names in `dir`, sorted, NULL-terminated: "my-engine", without loading anything. */
-MQ_API enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena,
-				      const char ***names, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena, const char ***names,
+				      struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

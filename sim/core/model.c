@@ -15,9 +15,8 @@
 const char *mq_op_kind_name(enum mq_op_kind kind)
 {
 	static const char *const names[] = {
-		"input",     "embedding", "gemm",        "conv",   "attention", "bmm",
-		"norm",      "softmax",   "elementwise", "pool",   "reshape",   "scan",
-		"recurrent", "router",    "dispatch",  "combine",     "loss",   "profiled",
+		"input", "embedding", "gemm", "conv",      "attention", "bmm",      "norm",    "softmax", "elementwise",
+		"pool",  "reshape",   "scan", "recurrent", "router",    "dispatch", "combine", "loss",    "profiled",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_OP_KINDS, "one name per kind");
@@ -140,8 +139,8 @@ static uint32_t heap_pop(struct heap *h)
 }
 
 /* `blocked` counts the inputs still missing; walks back through blocked ops until one repeats. */
-static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blocked,
-				   struct mq_arena *arena, struct mq_err *err)
+static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blocked, struct mq_arena *arena,
+				   struct mq_err *err)
 {
 	uint8_t *seen = mq_arena_array(arena, m->n_ops, uint8_t);
 	uint32_t op = 0;
@@ -156,8 +155,7 @@ static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blo
 				break;
 			}
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "model '%s': op '%s' is on a cycle; a model must be a graph without cycles",
+	return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' is on a cycle; a model must be a graph without cycles",
 		       m->name, m->op[op].name);
 }
 
@@ -173,8 +171,7 @@ static void renumber_profile(struct mq_model *m, const uint32_t *order, struct m
 			continue;
 		double *sorted = mq_arena_array(arena, (size_t)m->n_ops * n, double);
 		for (uint32_t i = 0; i < m->n_ops; i++)
-			memcpy(&sorted[(size_t)i * n], &(*table[t])[(size_t)order[i] * n],
-			       n * sizeof(double));
+			memcpy(&sorted[(size_t)i * n], &(*table[t])[(size_t)order[i] * n], n * sizeof(double));
 		*table[t] = sorted;
 	}
 }
@@ -233,8 +230,7 @@ static enum mq_status sort_ops(struct mq_model *m, struct mq_arena *arena, struc
 	return MQ_OK;
 }
 
-enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **model,
-			       struct mq_err *err)
+enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **model, struct mq_err *err)
 {
 	struct mq_model *m = b->model;
 
@@ -251,21 +247,28 @@ enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **mod
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op *op,
-				    struct mq_err *err)
+static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op *op, struct mq_err *err)
 {
 	const struct {
 		const char *name;
 		double value;
 	} amounts[] = {
-		{ "m", op->m },           { "n", op->n },
-		{ "k", op->k },           { "count", op->count },
-		{ "flop", op->flop },     { "flop_bwd", op->flop_bwd },
-		{ "read", op->read },     { "write", op->write },
-		{ "param", op->param },   { "moved_bwd", op->moved_bwd },
-		{ "output", op->output }, { "saved", op->saved },
-		{ "halo", op->halo },     { "saved_selective", op->saved_selective },
-		{ "kernels", op->kernels }, { "window", op->window },
+		{ "m", op->m },
+		{ "n", op->n },
+		{ "k", op->k },
+		{ "count", op->count },
+		{ "flop", op->flop },
+		{ "flop_bwd", op->flop_bwd },
+		{ "read", op->read },
+		{ "write", op->write },
+		{ "param", op->param },
+		{ "moved_bwd", op->moved_bwd },
+		{ "output", op->output },
+		{ "saved", op->saved },
+		{ "halo", op->halo },
+		{ "saved_selective", op->saved_selective },
+		{ "kernels", op->kernels },
+		{ "window", op->window },
 		{ "host_flop", op->host_flop },
 	};
 
@@ -276,18 +279,15 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 				       "negative",
 				       m->name, op->name, amounts[i].name, amounts[i].value);
 	if (op->saved_selective > op->saved)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s': op '%s' can free %g saved elements but keeps only %g",
+		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' can free %g saved elements but keeps only %g",
 			       m->name, op->name, op->saved_selective, op->saved);
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		bool may = op->splits >> d & 1;
 
 		if (!isfinite(op->extent[d]) || op->extent[d] < 0 || (may && op->extent[d] < 1))
-			return mq_fail(
-				err, MQ_EINPUT,
-				"model '%s': op '%s' has extent %g along '%s'; it must be %s",
-				m->name, op->name, op->extent[d], mq_dim_name(d),
-				may ? "at least 1 to be split" : "finite and not negative");
+			return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' has extent %g along '%s'; it must be %s",
+				       m->name, op->name, op->extent[d], mq_dim_name(d),
+				       may ? "at least 1 to be split" : "finite and not negative");
 	}
 	return MQ_OK;
 }
@@ -297,27 +297,23 @@ static enum mq_status check_links(const struct mq_model *m, uint32_t id, struct 
 	const struct mq_op *op = &m->op[id];
 
 	if (op->mate != MQ_NONE &&
-	    (op->mate >= m->n_ops || m->op[op->mate].mate != id ||
-	     m->op[op->mate].phase == op->phase))
+	    (op->mate >= m->n_ops || m->op[op->mate].mate != id || m->op[op->mate].phase == op->phase))
 		return mq_fail(err, MQ_EINPUT,
 			       "model '%s': op '%s' has a mate that is not its counterpart; "
 			       "forward and backward ops name each other",
 			       m->name, op->name);
 	if (op->tied != MQ_NONE &&
-	    (op->tied >= m->n_ops || op->tied == id || m->op[op->tied].tied != MQ_NONE ||
-	     op->param != 0))
+	    (op->tied >= m->n_ops || op->tied == id || m->op[op->tied].tied != MQ_NONE || op->param != 0))
 		return mq_fail(err, MQ_EINPUT,
 			       "model '%s': op '%s' is tied to an op that does not own parameters, "
 			       "or has some of its own",
 			       m->name, op->name);
 	if (op->layer != MQ_NONE && op->layer >= m->n_layers)
-		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' is in layer %u of %u", m->name,
-			       op->name, op->layer, m->n_layers);
-	if ((unsigned)op->kind >= MQ_N_OP_KINDS || op->phase > MQ_BACKWARD ||
-	    op->splits >> MQ_N_DIMS)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s': op '%s' has an unknown kind, phase or dimension",
-			       m->name, op->name);
+		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' is in layer %u of %u", m->name, op->name, op->layer,
+			       m->n_layers);
+	if ((unsigned)op->kind >= MQ_N_OP_KINDS || op->phase > MQ_BACKWARD || op->splits >> MQ_N_DIMS)
+		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' has an unknown kind, phase or dimension", m->name,
+			       op->name);
 	return MQ_OK;
 }
 
@@ -343,8 +339,7 @@ static enum mq_status check_names(const struct mq_model *m, struct mq_err *err)
 	if (empty)
 		return mq_fail(err, MQ_EINPUT, "model '%s': an op has no name", m->name);
 	if (twice)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s': two ops are called '%s'; names must be unique", m->name,
+		return mq_fail(err, MQ_EINPUT, "model '%s': two ops are called '%s'; names must be unique", m->name,
 			       twice);
 	return MQ_OK;
 }
@@ -364,11 +359,9 @@ static enum mq_status check_edges(const struct mq_model *m, struct mq_err *err)
 				       "model '%s': the tensor from '%s' to '%s' has %g elements; "
 				       "the size must be finite and not negative",
 				       m->name, m->op[e->src].name, m->op[e->dst].name, e->elems);
-		if (i < m->out_first[e->src] || i >= m->out_first[e->src + 1] ||
-		    (i && by_src_dst(e - 1, e) >= 0))
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': edge %u is out of order in the edge list",
-				       m->name, i);
+		if (i < m->out_first[e->src] || i >= m->out_first[e->src + 1] || (i && by_src_dst(e - 1, e) >= 0))
+			return mq_fail(err, MQ_EINPUT, "model '%s': edge %u is out of order in the edge list", m->name,
+				       i);
 	}
 	return MQ_OK;
 }
@@ -384,8 +377,8 @@ static enum mq_status check_profile(const struct mq_model *m, struct mq_err *err
 			return mq_fail(err, MQ_EINPUT,
 				       "model '%s': op '%s' has a measured time of %g on '%s'; "
 				       "times must not be negative",
-				       m->name, m->op[i / p->n_types].name,
-				       isnan(f) || f < 0 ? f : b, p->type[i % p->n_types]);
+				       m->name, m->op[i / p->n_types].name, isnan(f) || f < 0 ? f : b,
+				       p->type[i % p->n_types]);
 	}
 	for (uint32_t i = 0; p->memory_B && i < m->n_ops; i++)
 		if (!isfinite(p->memory_B[i]) || p->memory_B[i] < 0)

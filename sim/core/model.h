@@ -26,24 +26,24 @@
 #include "core/types.h"
 
 enum mq_op_kind {
-	MQ_OP_INPUT,       /* data arrives; no work */
-	MQ_OP_EMBEDDING,   /* table look-up; IN splits the vocabulary, OUT the width */
-	MQ_OP_GEMM,        /* activations [m x k] times weights [k x n] */
-	MQ_OP_CONV,        /* as an implicit GEMM: m = output pixels, n = filters, k = c*r*s */
-	MQ_OP_ATTENTION,   /* softmax(Q K^T) V per head: m = queries, n = keys, k = head dim, count = heads */
-	MQ_OP_BMM,         /* batched product of two activations (unfused attention): count x [m k][k n] */
-	MQ_OP_NORM,        /* layer, rms, batch norm: not splittable along the features */
+	MQ_OP_INPUT,     /* data arrives; no work */
+	MQ_OP_EMBEDDING, /* table look-up; IN splits the vocabulary, OUT the width */
+	MQ_OP_GEMM,      /* activations [m x k] times weights [k x n] */
+	MQ_OP_CONV,      /* as an implicit GEMM: m = output pixels, n = filters, k = c*r*s */
+	MQ_OP_ATTENTION, /* softmax(Q K^T) V per head: m = queries, n = keys, k = head dim, count = heads */
+	MQ_OP_BMM,       /* batched product of two activations (unfused attention): count x [m k][k n] */
+	MQ_OP_NORM,      /* layer, rms, batch norm: not splittable along the features */
 	MQ_OP_SOFTMAX,
 	MQ_OP_ELEMENTWISE, /* activation, dropout, residual add, ... */
 	MQ_OP_POOL,
-	MQ_OP_RESHAPE,     /* transpose, concat, ...: moves bytes, computes nothing */
-	MQ_OP_SCAN,        /* chunked state-space product over the sequence (Mamba-2) */
-	MQ_OP_RECURRENT,   /* LSTM/GRU layer over the sequence: serial in m steps */
-	MQ_OP_ROUTER,      /* MoE gate: scores, top-k */
-	MQ_OP_DISPATCH,    /* MoE: tokens to experts; under an EXPERT split an all-to-all */
-	MQ_OP_COMBINE,     /* MoE: expert outputs back to tokens; likewise */
-	MQ_OP_LOSS,        /* softmax cross-entropy; OUT splits the vocabulary */
-	MQ_OP_PROFILED,    /* known only by measured times (placement and pipeline data sets) */
+	MQ_OP_RESHAPE,   /* transpose, concat, ...: moves bytes, computes nothing */
+	MQ_OP_SCAN,      /* chunked state-space product over the sequence (Mamba-2) */
+	MQ_OP_RECURRENT, /* LSTM/GRU layer over the sequence: serial in m steps */
+	MQ_OP_ROUTER,    /* MoE gate: scores, top-k */
+	MQ_OP_DISPATCH,  /* MoE: tokens to experts; under an EXPERT split an all-to-all */
+	MQ_OP_COMBINE,   /* MoE: expert outputs back to tokens; likewise */
+	MQ_OP_LOSS,      /* softmax cross-entropy; OUT splits the vocabulary */
+	MQ_OP_PROFILED,  /* known only by measured times (placement and pipeline data sets) */
 	MQ_N_OP_KINDS
 };
 MQ_API const char *mq_op_kind_name(enum mq_op_kind kind);
@@ -55,79 +55,79 @@ struct mq_conv_image {
 };
 
 struct mq_op {
-	const char *name;     /* unique inside the model, e.g. "layer3.qkv" */
+	const char *name; /* unique inside the model, e.g. "layer3.qkv" */
 	enum mq_op_kind kind;
-	enum mq_phase phase;  /* MQ_FORWARD, or MQ_BACKWARD in graphs with explicit backward nodes */
-	uint32_t mate;        /* explicit backward op: its forward op (and back); else MQ_NONE */
-	uint32_t layer;       /* repeated block, or MQ_NONE */
-	uint32_t color;       /* ops of one colour must share a device; MQ_NONE = free */
-	uint32_t tied;        /* op whose parameters this one uses (tied embeddings), else MQ_NONE */
-	uint32_t splits;      /* bit mask (1u << enum mq_dim) of the dimensions that may be split */
-	double extent[MQ_N_DIMS]; /* size of each dimension per sample (batch: 1); 0 = has none */
-	double m, n, k, count;    /* GEMM view of the forward op per sample (see kind); 0 = no GEMM */
-	double flop;          /* forward FLOP per sample, whatever the kind (causal halving not applied) */
-	double flop_bwd;      /* backward FLOP per sample (2x flop for GEMMs with weights, ...) */
-	double read, write;   /* activation elements moved by the forward pass, fused minimum */
-	double moved_bwd;     /* elements moved by the backward pass */
-	double fixed_bwd;     /* more of them, whatever the samples (a table's gradient in whole) */
-	double param;         /* parameter elements (0 if tied to another op) */
-	double output;        /* elements of the output tensor */
-	double saved;         /* elements kept from forward for backward (16-bit unit: 1 = one element of
+	enum mq_phase phase;        /* MQ_FORWARD, or MQ_BACKWARD in graphs with explicit backward nodes */
+	uint32_t mate;              /* explicit backward op: its forward op (and back); else MQ_NONE */
+	uint32_t layer;             /* repeated block, or MQ_NONE */
+	uint32_t color;             /* ops of one colour must share a device; MQ_NONE = free */
+	uint32_t tied;              /* op whose parameters this one uses (tied embeddings), else MQ_NONE */
+	uint32_t splits;            /* bit mask (1u << enum mq_dim) of the dimensions that may be split */
+	double extent[MQ_N_DIMS];   /* size of each dimension per sample (batch: 1); 0 = has none */
+	double m, n, k, count;      /* GEMM view of the forward op per sample (see kind); 0 = no GEMM */
+	double flop;                /* forward FLOP per sample, whatever the kind (causal halving not applied) */
+	double flop_bwd;            /* backward FLOP per sample (2x flop for GEMMs with weights, ...) */
+	double read, write;         /* activation elements moved by the forward pass, fused minimum */
+	double moved_bwd;           /* elements moved by the backward pass */
+	double fixed_bwd;           /* more of them, whatever the samples (a table's gradient in whole) */
+	double param;               /* parameter elements (0 if tied to another op) */
+	double output;              /* elements of the output tensor */
+	double saved;               /* elements kept from forward for backward (16-bit unit: 1 = one element of
 				 the training dtype; masks of one byte count as 0.5) */
-	double saved_selective; /* part of `saved` that selective recompute frees (attention inner) */
-	double winograd;      /* CONV of 3x3, stride 1, one group: output pixels when rounded up to tiles
+	double saved_selective;     /* part of `saved` that selective recompute frees (attention inner) */
+	double winograd;            /* CONV of 3x3, stride 1, one group: output pixels when rounded up to tiles
 				 of 4x4 / output pixels; 0 = Winograd's algorithm does not apply */
-	double window;        /* CONV: pixels of its window; 0 where its input is not gathered by one
+	double window;              /* CONV: pixels of its window; 0 where its input is not gathered by one
 				 (transposed convolutions), see model_kernels.c */
-	bool volume;          /* CONV: the window has three axes */
+	bool volume;                /* CONV: the window has three axes */
 	struct mq_conv_image image; /* CONV: for executors that run it as one */
-	double host_flop;     /* work of one core of the host in the forward pass, whatever the number of
+	double host_flop;           /* work of one core of the host in the forward pass, whatever the number of
 				 samples (each has a core); the device waits */
-	double halo;          /* elements a neighbour needs under a SPATIAL split, per cut */
-	double kernels;       /* kernels launched by the forward pass (eager count; for launch cost) */
-	bool causal;          /* ATTENTION: only the lower triangle is needed */
-	bool fused;           /* ATTENTION: flash-style, scores are never stored */
-	double rotated;       /* ATTENTION: elements of queries and keys that rotary positions turn */
-	bool rms;             /* NORM: root mean square */
-	bool dropout;         /* ELEMENTWISE: a residual that is added behind dropout */
-	bool gelu;            /* ELEMENTWISE: GELU */
-	bool gated;           /* ELEMENTWISE: a gated activation (SwiGLU, GeGLU) */
+	double halo;                /* elements a neighbour needs under a SPATIAL split, per cut */
+	double kernels;             /* kernels launched by the forward pass (eager count; for launch cost) */
+	bool causal;                /* ATTENTION: only the lower triangle is needed */
+	bool fused;                 /* ATTENTION: flash-style, scores are never stored */
+	double rotated;             /* ATTENTION: elements of queries and keys that rotary positions turn */
+	bool rms;                   /* NORM: root mean square */
+	bool dropout;               /* ELEMENTWISE: a residual that is added behind dropout */
+	bool gelu;                  /* ELEMENTWISE: GELU */
+	bool gated;                 /* ELEMENTWISE: a gated activation (SwiGLU, GeGLU) */
 };
 
 struct mq_edge {
 	uint32_t src, dst;
-	double elems;         /* tensor elements per sample */
-	bool no_grad;         /* no gradient flows back (inputs, indices) */
+	double elems; /* tensor elements per sample */
+	bool no_grad; /* no gradient flows back (inputs, indices) */
 };
 
 /* Measured times of PROFILED ops, by device type. Times are for one sample. */
 struct mq_profile {
 	uint32_t n_types;
-	const char **type;    /* [n_types], e.g. "accelerator", "cpu", "V100-SXM2-16GB" */
-	double *forward_s;    /* [n_ops * n_types]; +inf = not supported there */
-	double *backward_s;   /* likewise; 0 in graphs with explicit backward nodes */
-	double *memory_B;     /* [n_ops] all that an op holds on its device, or NULL: not known */
+	const char **type;  /* [n_types], e.g. "accelerator", "cpu", "V100-SXM2-16GB" */
+	double *forward_s;  /* [n_ops * n_types]; +inf = not supported there */
+	double *backward_s; /* likewise; 0 in graphs with explicit backward nodes */
+	double *memory_B;   /* [n_ops] all that an op holds on its device, or NULL: not known */
 };
 
 /* Devices that a model file brings itself (placement data: -p model). Zero = brings none. */
 struct mq_model_devices {
 	uint32_t n_accelerators, n_cpus;
-	double memory_B;      /* per accelerator */
-	double bw_Bps;        /* between devices; 0 = mq_edge.elems is a time already, in the file's
+	double memory_B;    /* per accelerator */
+	double bw_Bps;      /* between devices; 0 = mq_edge.elems is a time already, in the file's
 				 unit, whatever the element type */
-	double time_unit_s;   /* seconds per unit of the file's times (report in the file's units) */
+	double time_unit_s; /* seconds per unit of the file's times (report in the file's units) */
 };
 
 struct mq_transformer; /* models/common_transformer.h */
 struct mq_model {
 	const char *name;
-	const char *unit;     /* of a sample: "sequence", "image", "sample" */
+	const char *unit; /* of a sample: "sequence", "image", "sample" */
 	uint32_t n_ops, n_edges, n_layers;
-	struct mq_op *op;     /* [n_ops] */
-	struct mq_edge *edge; /* [n_edges], sorted by (src, dst) */
-	uint32_t *out_first;  /* [n_ops + 1]: edges leaving op i are out_first[i] .. out_first[i+1]-1 */
-	uint32_t *in_first;   /* [n_ops + 1] into in_edge */
-	uint32_t *in_edge;    /* [n_edges] edge ids sorted by (dst, src) */
+	struct mq_op *op;         /* [n_ops] */
+	struct mq_edge *edge;     /* [n_edges], sorted by (src, dst) */
+	uint32_t *out_first;      /* [n_ops + 1]: edges leaving op i are out_first[i] .. out_first[i+1]-1 */
+	uint32_t *in_first;       /* [n_ops + 1] into in_edge */
+	uint32_t *in_edge;        /* [n_edges] edge ids sorted by (dst, src) */
 	double tokens_per_sample; /* for tokens/s; 0 where it means nothing */
 	struct mq_profile profile;
 	struct mq_model_devices devices;
@@ -136,10 +136,10 @@ struct mq_model {
 	/* the experts of a token lie in so many of so many equal groups of experts; 0 = anywhere */
 	uint32_t expert_groups, group_limit;
 	bool tied_embeddings;
-	bool image, volumes;  /* samples are images; some convolution's window has three axes */
+	bool image, volumes; /* samples are images; some convolution's window has three axes */
 	/* What a single stack of blocks was built from, for those who write it down; NULL: this is none. */
 	const struct mq_transformer *stack;
-	const char *note;     /* what a reader had to assume, for people; or NULL */
+	const char *note; /* what a reader had to assume, for people; or NULL */
 };
 
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };
@@ -150,7 +150,7 @@ struct mq_train {
 	enum mq_dtype dtype;      /* of activations and GEMMs */
 	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
 	enum mq_optimizer optimizer;
-	bool infer;               /* forward only, no gradients, no optimizer state */
+	bool infer; /* forward only, no gradients, no optimizer state */
 	/* The products of layers (not the head, the router, attention) take operands in fp8 or fp4; any other
 	 * type: in `dtype`. With `mx` fp8 operands have a scale for each block of 32 elements (MXFP8). */
 	enum mq_dtype products;
@@ -212,49 +212,60 @@ MQ_API struct mq_model_totals mq_model_totals(const struct mq_model *model);
 /* ---- what a split op does on one device ------------------------------------------------------ */
 
 enum mq_kernel_kind {
-	MQ_KERNEL_GEMM,      /* count x [m x k][k x n] */
-	MQ_KERNEL_CONV,      /* the same numbers, run as a convolution */
-	MQ_KERNEL_ATTENTION, /* fused attention */
-	MQ_KERNEL_MEMORY,    /* bound by memory traffic: element-wise, norm, softmax, loss, pool */
-	MQ_KERNEL_EMBEDDING, /* gather or scatter of rows */
-	MQ_KERNEL_OPTIMIZER, /* parameter update, bytes of all its states */
-	MQ_KERNEL_RECURRENT, /* m serial GEMM steps */
-	MQ_KERNEL_COPY,      /* device-local copy or pack */
-	MQ_KERNEL_TIMED,     /* profiled: lasts `time_s` on its device */
+	MQ_KERNEL_GEMM,        /* count x [m x k][k x n] */
+	MQ_KERNEL_CONV,        /* the same numbers, run as a convolution */
+	MQ_KERNEL_ATTENTION,   /* fused attention */
+	MQ_KERNEL_MEMORY,      /* bound by memory traffic: element-wise, norm, softmax, loss, pool */
+	MQ_KERNEL_EMBEDDING,   /* gather or scatter of rows */
+	MQ_KERNEL_OPTIMIZER,   /* parameter update, bytes of all its states */
+	MQ_KERNEL_RECURRENT,   /* m serial GEMM steps */
+	MQ_KERNEL_COPY,        /* device-local copy or pack */
+	MQ_KERNEL_TIMED,       /* profiled: lasts `time_s` on its device */
 	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
-	MQ_KERNEL_SCAN,      /* state-space product: chunks that meet in states */
-	MQ_KERNEL_CALL,      /* none: `time_s` that the host needs for something else between its launches */
-	MQ_KERNEL_WAIT,      /* none: `time_s` in which the device has nothing to do, as its host waits */
+	MQ_KERNEL_SCAN,        /* state-space product: chunks that meet in states */
+	MQ_KERNEL_CALL,        /* none: `time_s` that the host needs for something else between its launches */
+	MQ_KERNEL_WAIT,        /* none: `time_s` in which the device has nothing to do, as its host waits */
 	MQ_N_KERNEL_KINDS
 };
 MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
 
 /* Implementations of attention; the first two store the scores of every head: a kernel for each of scaling,
  * masking, softmax in fp32 and the casts about it, or one for all. */
-enum mq_attention_kernel { MQ_ATTENTION_STORED, MQ_ATTENTION_EAGER, MQ_ATTENTION_XLA, MQ_ATTENTION_TENSORFLOW,
-		    MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1, MQ_ATTENTION_TRITON1, MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE, MQ_N_ATTENTIONS };
+enum mq_attention_kernel {
+	MQ_ATTENTION_STORED,
+	MQ_ATTENTION_EAGER,
+	MQ_ATTENTION_XLA,
+	MQ_ATTENTION_TENSORFLOW,
+	MQ_ATTENTION_FUSED_SOFTMAX,
+	MQ_ATTENTION_FLASH1,
+	MQ_ATTENTION_TRITON1,
+	MQ_ATTENTION_FLASH2,
+	MQ_ATTENTION_FLASH3,
+	MQ_ATTENTION_TE,
+	MQ_N_ATTENTIONS
+};
 MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
 
 /* One library call of a compute task: everything that executors and cost models need to know. */
 struct mq_kernel {
-	uint32_t op;             /* id in the model, MQ_NONE if it belongs to none */
+	uint32_t op; /* id in the model, MQ_NONE if it belongs to none */
 	uint8_t kind, phase, dtype;
 	bool causal;
-	uint8_t attention;       /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
-	double steps;            /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
+	uint8_t attention;      /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
+	double steps;           /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
 				  * ranks' keys; 0 = one call over its own */
-	double layout;           /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
+	double layout;          /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
 				  * cores want; 0 = channels lie last */
-	double m, n, k, count;   /* MEMORY, EMBEDDING: n = elements of a row (of a norm, a softmax, a table); 0 = none */
-	double flop, bytes;      /* of all `count` */
-	double work;             /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
-	double launches;         /* kernels that the host launches for it (eager) */
-	double winograd;         /* MQ_KERNEL_CONV, see struct mq_op */
-	bool volume, depthwise;  /* MQ_KERNEL_CONV: three axes; one filter per channel */
-	bool over_window;        /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */
-	bool of_input;           /* MQ_KERNEL_CONV: the input's gradient */
-	struct mq_conv_image image;   /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
-	double time_s;           /* MQ_KERNEL_TIMED, CALL and WAIT only */
+	double m, n, k, count;  /* MEMORY, EMBEDDING: n = elements of a row (of a norm, a softmax, a table); 0 = none */
+	double flop, bytes;     /* of all `count` */
+	double work;            /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
+	double launches;        /* kernels that the host launches for it (eager) */
+	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
+	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
+	bool over_window;       /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */
+	bool of_input;          /* MQ_KERNEL_CONV: the input's gradient */
+	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
+	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
 };
 
 /* How an op is divided on the device in question. */
@@ -307,11 +318,11 @@ struct mq_software;
 struct mq_model_request {
 	const char *spec;
 	const struct mq_train *train;
-	uint32_t seq; /* --seq; 0 = the model's own default */
+	uint32_t seq;                       /* --seq; 0 = the model's own default */
 	const struct mq_software *software; /* which attention; NULL = mq_software_plain() */
 };
-enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena,
-			     struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			     struct mq_err *err) MQ_MUST_CHECK;
 /* Is attention fused, so that its scores are never stored? Where a model asks for that and the software has it. */
 MQ_API bool mq_model_fuses(const struct mq_model_request *request, bool asked);
 

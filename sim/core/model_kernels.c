@@ -45,9 +45,8 @@
 const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 {
 	static const char *const names[] = {
-		"gemm",      "conv",      "attention", "memory", "embedding",
-		"optimizer", "recurrent", "copy",      "timed",  "host-update", "scan",
-		"call",      "wait",
+		"gemm", "conv",  "attention",   "memory", "embedding", "optimizer", "recurrent",
+		"copy", "timed", "host-update", "scan",   "call",      "wait",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_KERNEL_KINDS, "one name per kind");
@@ -61,7 +60,8 @@ static bool is_gemm(const struct mq_op *op)
 
 const char *mq_attention_name(enum mq_attention_kernel attention)
 {
-	static const char *const names[] = { "stored", "eager", "xla", "tensorflow", "fused-softmax", "flash1", "triton1", "flash2", "flash3", "te" };
+	static const char *const names[] = { "stored", "eager",   "xla",    "tensorflow", "fused-softmax",
+					     "flash1", "triton1", "flash2", "flash3",     "te" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_ATTENTIONS, "one name per implementation");
 	return (unsigned)attention < MQ_N_ATTENTIONS ? names[attention] : "?";
@@ -69,13 +69,13 @@ const char *mq_attention_name(enum mq_attention_kernel attention)
 
 /* What is left to one device of each amount, as factors on the per-sample numbers of the op. */
 struct scale {
-	double rows;     /* m: samples, sequence and space */
-	double cols;     /* n */
-	double depth;    /* k */
-	double count;    /* matrices; for attention and batched products times the samples */
+	double rows;  /* m: samples, sequence and space */
+	double cols;  /* n */
+	double depth; /* k */
+	double count; /* matrices; for attention and batched products times the samples */
 	double flop, read, write;
-	double kv;       /* attention: keys and values, which a sequence split leaves whole */
-	double keys;     /* attention: their share that this call sees */
+	double kv;   /* attention: keys and values, which a sequence split leaves whole */
+	double keys; /* attention: their share that this call sees */
 };
 
 /* Heads of keys and values that fused attention reads: fewer than `count` with grouped queries. */
@@ -146,19 +146,19 @@ static struct scale scale_of(const struct mq_op *op, const struct mq_share *shar
 struct work {
 	const struct mq_op *op;
 	struct scale scale;
-	double size_B;           /* of one element */
-	double weights;          /* parameter elements that the op multiplies with, tied ones too */
-	double cast_B;           /* to make an element of an fp8 operand; 0 = no fp8 here */
-	enum mq_dtype dtype;     /* of what is not a product in fp8 */
+	double size_B;       /* of one element */
+	double weights;      /* parameter elements that the op multiplies with, tied ones too */
+	double cast_B;       /* to make an element of an fp8 operand; 0 = no fp8 here */
+	enum mq_dtype dtype; /* of what is not a product in fp8 */
 	const struct mq_software *software;
 	const struct mq_model *model;
-	double traffic;          /* of element-wise kernels / their least */
-	bool fp8;                /* the layers' products are in fp8 */
-	double strips;           /* an image is cut into */
-	double load;             /* copies of tokens of this rank's experts / the mean */
-	double documents;        /* work of attention / that over whole sequences */
-	bool gathered;           /* a loss of whole logits that ranks have parts of */
-	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
+	double traffic;   /* of element-wise kernels / their least */
+	bool fp8;         /* the layers' products are in fp8 */
+	double strips;    /* an image is cut into */
+	double load;      /* copies of tokens of this rank's experts / the mean */
+	double documents; /* work of attention / that over whole sequences */
+	bool gathered;    /* a loss of whole logits that ranks have parts of */
+	double ring;      /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
 	uint32_t n;
@@ -199,8 +199,7 @@ static bool channels_first(const struct work *w)
 
 static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
 {
-	struct mq_kernel *k =
-		add(w, w->op->kind == MQ_OP_CONV ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM);
+	struct mq_kernel *k = add(w, w->op->kind == MQ_OP_CONV ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM);
 
 	k->m = mnk[0];
 	k->n = mnk[1];
@@ -256,7 +255,9 @@ static void add_eager(struct work *w, enum mq_part part, double elems, bool back
 /* A part as a word of the software says it is made; FUSED is what the op counts. */
 static void add_as(struct work *w, enum mq_part part, uint32_t fusion, double elems, bool backward)
 {
-	static const enum mq_make makes[] = { [MQ_EAGER] = MQ_MAKE_EAGER, [MQ_APART] = MQ_MAKE_APART, [MQ_XLA] = MQ_MAKE_XLA,
+	static const enum mq_make makes[] = { [MQ_EAGER] = MQ_MAKE_EAGER,
+					      [MQ_APART] = MQ_MAKE_APART,
+					      [MQ_XLA] = MQ_MAKE_XLA,
 					      [MQ_TENSORFLOW] = MQ_MAKE_TENSORFLOW };
 
 	if (fusion != MQ_FUSED && !w->model->image && mq_part_kernels(part, makes[fusion]))
@@ -368,8 +369,7 @@ static void fused_attention(struct work *w, bool backward)
 	if (w->software->rope == MQ_EAGER && op->rotated > 0 && !w->ring)
 		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);
 	if (w->ring > 1)
-		merge_steps(w, op->write * w->scale.read,
-			    backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
+		merge_steps(w, op->write * w->scale.read, backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
 			    w->ring - 1);
 }
 
@@ -377,8 +377,10 @@ static void fused_attention(struct work *w, bool backward)
 static void add_scores(struct work *w, double scores, bool backward)
 {
 	static const enum mq_make makes[] = {
-		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER, [MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
-		[MQ_ATTENTION_XLA] = MQ_MAKE_XLA, [MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
+		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER,
+		[MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
+		[MQ_ATTENTION_XLA] = MQ_MAKE_XLA,
+		[MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
 	};
 	uint32_t attention = w->software->attention;
 	bool dropout = w->op->saved_selective > w->op->m * w->op->n * w->op->count;
@@ -546,24 +548,21 @@ static void recurrent_kernels(struct work *w, bool backward)
 	if (backward) {
 		flop = op->flop_bwd * w->scale.flop / 2;
 		if (inputs > 0)
-			add_gemm(w, (double[]){ m, inputs, n }, flop * part,
-				 gates + in + weights * part);
+			add_gemm(w, (double[]){ m, inputs, n }, flop * part, gates + in + weights * part);
 		add_gemm(w, (double[]){ op->k, n, m }, flop, gates + in + out + weights);
 		add_steps(w, (double[]){ op->m, hidden, n }, flop * (1 - part),
 			  2 * out + 2 * gates + weights * (1 - part));
 	} else {
 		if (inputs > 0)
-			add_gemm(w, (double[]){ m, n, inputs }, flop * part,
-				 in + gates + weights * part);
-		add_steps(w, (double[]){ op->m, n, hidden }, flop * (1 - part),
-			  2 * gates + out + weights * (1 - part));
+			add_gemm(w, (double[]){ m, n, inputs }, flop * part, in + gates + weights * part);
+		add_steps(w, (double[]){ op->m, n, hidden }, flop * (1 - part), 2 * gates + out + weights * (1 - part));
 	}
 	for (uint32_t i = 0; i < w->n; i++) /* the samples are rows, not matrices */
 		w->kernel[i].count = 1;
 }
 
-static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t id,
-			    enum mq_phase phase, const char *type)
+static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t id, enum mq_phase phase,
+			    const char *type)
 {
 	const double *table = p->forward_s;
 	double time_s = (double)INFINITY; /* a type that was never measured cannot run it */
@@ -702,8 +701,8 @@ static struct mq_share loaded(const struct mq_op *op, const struct mq_share *sha
 	return own;
 }
 
-uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase phase,
-		       const struct mq_share *asked, const char *type, struct mq_kernel *kernel)
+uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase phase, const struct mq_share *asked,
+		       const char *type, struct mq_kernel *kernel)
 {
 	const struct mq_op *op = &q->model->op[id];
 	const struct mq_train *train = q->train;
@@ -718,8 +717,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.op = op,
 		.scale = scale_of(op, share),
 		.size_B = mq_dtype_size(train->dtype),
-		.blank = { .op = id, .phase = (uint8_t)phase, .dtype = (uint8_t)train->dtype,
-			   .causal = op->causal },
+		.blank = { .op = id, .phase = (uint8_t)phase, .dtype = (uint8_t)train->dtype, .causal = op->causal },
 		.dtype = train->dtype,
 		.software = software,
 		.model = q->model,
@@ -759,7 +757,6 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	}
 	forward_or_backward(&w, phase == MQ_BACKWARD);
 	if (phase == MQ_BACKWARD)
-		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) +
-					 op->fixed_bwd * w.size_B);
+		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) + op->fixed_bwd * w.size_B);
 	return w.n;
 }

@@ -59,8 +59,7 @@ const struct mq_model *mq_model_pad_vocab(const struct mq_model *m, double multi
 					  struct mq_arena *arena)
 {
 	double unit = multiple * parts;
-	double padded = unit > 0 ? ceil(m->vocab / unit) * unit :
-				   fmax(floor((double)m->vocab / parts), 1) * parts;
+	double padded = unit > 0 ? ceil(m->vocab / unit) * unit : fmax(floor((double)m->vocab / parts), 1) * parts;
 	double factor = padded / m->vocab;
 
 	if (!m->vocab || padded == m->vocab || mq_model_vocab_op(m) == MQ_NONE)

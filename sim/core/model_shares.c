@@ -48,8 +48,7 @@ double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, b
 	return saved * share->samples / parts;
 }
 
-double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
-		     const struct mq_train *train)
+double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective, const struct mq_train *train)
 {
 	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
 
@@ -69,5 +68,6 @@ double mq_train_state_B(const struct mq_train *train, double moment_B)
 {
 	bool half = mq_dtype_size(train->dtype) < 4;
 
-	return half ? 4 + moment_B * mq_optimizer_moments(train->optimizer) : 4 * mq_optimizer_moments(train->optimizer);
+	return half ? 4 + moment_B * mq_optimizer_moments(train->optimizer) :
+		      4 * mq_optimizer_moments(train->optimizer);
 }

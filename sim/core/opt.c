@@ -131,8 +131,7 @@ static const struct mq_opt *find(const struct mq_opt *opts, const char *key, con
 	return NULL;
 }
 
-static enum mq_status unknown(const struct mq_opt *opts, const char *what, const char *key,
-			      struct mq_err *err)
+static enum mq_status unknown(const struct mq_opt *opts, const char *what, const char *key, struct mq_err *err)
 {
 	const char *names[MAX_NAMES];
 	char list[320] = "";
@@ -148,36 +147,35 @@ static enum mq_status unknown(const struct mq_opt *opts, const char *what, const
 		return mq_fail(err, MQ_EINPUT, "%s takes no options, '%s' was given", what, key);
 	const char *near = mq_nearest(key, names);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; did you mean '%s'?", what,
-			       key, near);
+		return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; did you mean '%s'?", what, key, near);
 	return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; it has: %s", what, key, list);
 }
 
-static enum mq_status set_number(const struct mq_opt *o, void *target, const char *what,
-				 const char *value, struct mq_err *err)
+static enum mq_status set_number(const struct mq_opt *o, void *target, const char *what, const char *value,
+				 struct mq_err *err)
 {
 	const char *unit = mq_unit_of_name(o->name);
 	double v;
 
 	if (!mq_parse_f64(value, &v) && !(unit && mq_parse_quantity(value, unit, &v)))
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not a number%s%s; give one from %g to %g",
-			       what, o->name, value, unit ? " or a quantity in " : "", unit ? unit : "", o->min, o->max);
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not a number%s%s; give one from %g to %g", what, o->name,
+			       value, unit ? " or a quantity in " : "", unit ? unit : "", o->min, o->max);
 	if (v < o->min || v > o->max)
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is out of range; give %g to %g", what,
-			       o->name, value, o->min, o->max);
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is out of range; give %g to %g", what, o->name, value, o->min,
+			       o->max);
 	if (o->type == MQ_OPT_F64) {
 		*(double *)field(o, target) = v;
 		return MQ_OK;
 	}
 	if (v != floor(v))
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s must be a whole number from %g to %g",
-			       what, o->name, value, o->min, o->max);
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s must be a whole number from %g to %g", what, o->name, value,
+			       o->min, o->max);
 	*(uint32_t *)field(o, target) = (uint32_t)v;
 	return MQ_OK;
 }
 
-static enum mq_status set_bool(const struct mq_opt *o, void *target, const char *what,
-			       const char *value, struct mq_err *err)
+static enum mq_status set_bool(const struct mq_opt *o, void *target, const char *what, const char *value,
+			       struct mq_err *err)
 {
 	static const char *const yes[] = { "1", "true", "yes", "on" };
 	static const char *const no[] = { "0", "false", "no", "off" };
@@ -190,8 +188,8 @@ static enum mq_status set_bool(const struct mq_opt *o, void *target, const char 
 	return mq_fail(err, MQ_EINPUT, "%s: %s=%s is neither true nor false", what, o->name, value);
 }
 
-static enum mq_status set_choice(const struct mq_opt *o, void *target, const char *what,
-				 const char *value, struct mq_err *err)
+static enum mq_status set_choice(const struct mq_opt *o, void *target, const char *what, const char *value,
+				 struct mq_err *err)
 {
 	size_t length = strlen(value);
 	uint32_t index = 0;
@@ -209,9 +207,8 @@ static enum mq_status set_choice(const struct mq_opt *o, void *target, const cha
 	return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not one of %s", what, o->name, value, o->text);
 }
 
-enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *what,
-			  const char *key, const char *value, struct mq_arena *arena,
-			  struct mq_err *err)
+enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *what, const char *key, const char *value,
+			  struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_opt *o = find(opts, key, value);
 
@@ -235,8 +232,8 @@ enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *w
 	return MQ_EBUG;
 }
 
-enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char *what,
-			    const char *text, struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char *what, const char *text,
+			    struct mq_arena *arena, struct mq_err *err)
 {
 	if (!text || !*text)
 		return MQ_OK;
@@ -250,8 +247,7 @@ enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char 
 		if (value)
 			*value++ = '\0';
 		if (!*item)
-			return mq_fail(err, MQ_EINPUT, "%s: empty option in '%s'; write key=value",
-				       what, text);
+			return mq_fail(err, MQ_EINPUT, "%s: empty option in '%s'; write key=value", what, text);
 		MQ_TRY(mq_opt_set(opts, target, what, item, value ? value : "true", arena, err));
 		item = comma;
 	}

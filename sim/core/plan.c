@@ -13,14 +13,12 @@
 
 #include "core/rng.h"
 
-const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH,   MQ_DIM_EXPERT, MQ_DIM_SEQ,
-					      MQ_DIM_SPATIAL, MQ_DIM_HEAD,   MQ_DIM_OUT,
-					      MQ_DIM_IN };
+const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH, MQ_DIM_EXPERT, MQ_DIM_SEQ, MQ_DIM_SPATIAL,
+					      MQ_DIM_HEAD,  MQ_DIM_OUT,    MQ_DIM_IN };
 
 const char *mq_pipeline_name(enum mq_pipeline p)
 {
-	static const char *const names[] = { "gpipe", "1f1b", "interleaved", "zb-h1", "zbv",
-					     "dualpipe-v" };
+	static const char *const names[] = { "gpipe", "1f1b", "interleaved", "zb-h1", "zbv", "dualpipe-v" };
 
 	return (unsigned)p < MQ_N_PIPELINES ? names[p] : "?";
 }
@@ -45,8 +43,10 @@ enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq
 	if (mq_pipeline_takes(p, chunks))
 		return MQ_OK;
 	if (mq_pipeline_is_v(p))
-		return mq_fail(err, MQ_EINPUT, "the %s schedule has two chunks per device, not virtual=%u; give "
-			       "virtual=2", mq_pipeline_name(p), chunks);
+		return mq_fail(err, MQ_EINPUT,
+			       "the %s schedule has two chunks per device, not virtual=%u; give "
+			       "virtual=2",
+			       mq_pipeline_name(p), chunks);
 	return mq_fail(err, MQ_EINPUT, "virtual=%u needs the interleaved schedule, not %s", chunks,
 		       mq_pipeline_name(p));
 }
@@ -63,8 +63,7 @@ uint32_t mq_pipeline_stage(enum mq_pipeline p, uint32_t n_ranks, uint32_t rank, 
 
 const char *mq_sync_name(enum mq_sync s)
 {
-	static const char *const names[] = { "allreduce", "ps",    "duplicate",
-					     "zero1",     "zero2", "zero3" };
+	static const char *const names[] = { "allreduce", "ps", "duplicate", "zero1", "zero2", "zero3" };
 
 	return (unsigned)s < MQ_N_SYNCS ? names[s] : "?";
 }
@@ -139,8 +138,8 @@ uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32
 	return n;
 }
 
-double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config,
-		       const struct mq_train *train, uint32_t batch_coordinate)
+double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
+		       uint32_t batch_coordinate)
 {
 	uint32_t n = config->split[MQ_DIM_BATCH];
 	double total = train->batch / plan->micro_batches;
@@ -178,8 +177,7 @@ static bool same_config(const struct mq_config *a, const struct mq_config *b)
 
 	return a->n_devices == b->n_devices && a->stage == b->stage && a->sync == b->sync &&
 	       a->recompute == b->recompute && !memcmp(a->split, b->split, sizeof(a->split)) &&
-	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device)) &&
-	       !a->share == !b->share &&
+	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device)) && !a->share == !b->share &&
 	       (!a->share || !memcmp(a->share, b->share, n * sizeof(*a->share)));
 }
 
@@ -302,8 +300,7 @@ void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *s
 		put(&at, &canonical[plan->config_of[op]], sizeof(uint32_t));
 	for (uint32_t k = 0; k < n; k++) {
 		const struct mq_config *c = &plan->config[first[k]];
-		uint32_t words[CONFIG_WORDS] = { c->n_devices, c->stage, c->sync, c->recompute,
-						 c->share != NULL };
+		uint32_t words[CONFIG_WORDS] = { c->n_devices, c->stage, c->sync, c->recompute, c->share != NULL };
 
 		memcpy(words + 5, c->split, sizeof(c->split));
 		put(&at, words, sizeof(words));
@@ -352,8 +349,8 @@ static bool take_config(struct reader *r, struct mq_plan *plan, struct mq_arena 
 	return take(r, c->share, c->split[MQ_DIM_BATCH] * sizeof(double));
 }
 
-enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena, struct mq_plan *plan,
+			      struct mq_err *err)
 {
 	struct reader r = { bytes, size };
 	struct head head;
@@ -386,8 +383,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 			goto cut;
 	return MQ_OK;
 cut:
-	return mq_fail(err, MQ_EINPUT, "packed plan is cut short at %zu of %zu bytes",
-		       size - r.left, size);
+	return mq_fail(err, MQ_EINPUT, "packed plan is cut short at %zu of %zu bytes", size - r.left, size);
 }
 
 /* ---- shape and description ----------------------------------------------------------------------- */
@@ -481,8 +477,7 @@ static const struct mq_config *first_config(const struct mq_plan *plan)
 }
 
 /* "5 stages of 4+4+4+2+2 devices", or "placement on 3 devices" where there is one stage. */
-static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_devices,
-				   struct mq_arena *arena)
+static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_devices, struct mq_arena *arena)
 {
 	enum { MOST = 10 };
 	uint32_t width[MOST] = { 0 }, stages = 0;
@@ -505,8 +500,7 @@ static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_device
 	return mq_arena_printf(arena, "%u stages of %s devices", stages, list);
 }
 
-const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster,
-			     struct mq_arena *arena)
+const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster, struct mq_arena *arena)
 {
 	struct mq_degrees g = mq_plan_degrees(plan);
 	const struct mq_config *c = first_config(plan);
@@ -539,7 +533,6 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 	if (c->sync != MQ_SYNC_ALLREDUCE)
 		text = mq_arena_printf(arena, "%s, %s", text, mq_sync_name(c->sync));
 	if (c->recompute != MQ_RECOMPUTE_NONE)
-		text = mq_arena_printf(arena, "%s, recompute %s", text,
-				       mq_recompute_name(c->recompute));
+		text = mq_arena_printf(arena, "%s, recompute %s", text, mq_recompute_name(c->recompute));
 	return even ? text : mq_arena_printf(arena, "%s, uneven batch", text);
 }

@@ -25,10 +25,24 @@
 #include "core/model.h"
 #include "core/types.h"
 
-enum mq_pipeline { MQ_PIPE_GPIPE, MQ_PIPE_1F1B, MQ_PIPE_INTERLEAVED, MQ_PIPE_ZB_H1, MQ_PIPE_ZBV,
-		   MQ_PIPE_DUALPIPE_V, MQ_N_PIPELINES };
-enum mq_sync { MQ_SYNC_ALLREDUCE, MQ_SYNC_PS, MQ_SYNC_DUPLICATE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
-	       MQ_SYNC_ZERO3, MQ_N_SYNCS };
+enum mq_pipeline {
+	MQ_PIPE_GPIPE,
+	MQ_PIPE_1F1B,
+	MQ_PIPE_INTERLEAVED,
+	MQ_PIPE_ZB_H1,
+	MQ_PIPE_ZBV,
+	MQ_PIPE_DUALPIPE_V,
+	MQ_N_PIPELINES
+};
+enum mq_sync {
+	MQ_SYNC_ALLREDUCE,
+	MQ_SYNC_PS,
+	MQ_SYNC_DUPLICATE,
+	MQ_SYNC_ZERO1,
+	MQ_SYNC_ZERO2,
+	MQ_SYNC_ZERO3,
+	MQ_N_SYNCS
+};
 enum mq_recompute { MQ_RECOMPUTE_NONE, MQ_RECOMPUTE_SELECTIVE, MQ_RECOMPUTE_FULL, MQ_N_RECOMPUTES };
 MQ_API const char *mq_pipeline_name(enum mq_pipeline p);   /* gpipe 1f1b interleaved zb-h1 zbv dualpipe-v */
 MQ_API const char *mq_sync_name(enum mq_sync s);           /* allreduce ps duplicate zero1 zero2 zero3 */
@@ -47,13 +61,13 @@ MQ_API uint32_t mq_pipeline_stage(enum mq_pipeline p, uint32_t n_ranks, uint32_t
 
 struct mq_config {
 	uint32_t n_devices;
-	uint32_t *device;            /* [n_devices] ranks of the cluster, mesh order */
-	uint32_t split[MQ_N_DIMS];   /* degrees, each >= 1 */
-	double *share;               /* [split[MQ_DIM_BATCH]] weights of the batch coordinates, or NULL
+	uint32_t *device;          /* [n_devices] ranks of the cluster, mesh order */
+	uint32_t split[MQ_N_DIMS]; /* degrees, each >= 1 */
+	double *share;             /* [split[MQ_DIM_BATCH]] weights of the batch coordinates, or NULL
 					= equal */
 	uint32_t stage;
-	uint8_t sync;                /* enum mq_sync */
-	uint8_t recompute;           /* enum mq_recompute */
+	uint8_t sync;      /* enum mq_sync */
+	uint8_t recompute; /* enum mq_recompute */
 };
 
 /* Decisions that a plan may leave to the training software. */
@@ -71,34 +85,34 @@ enum {
 
 struct mq_plan {
 	uint32_t n_ops, n_configs;
-	uint32_t *config_of;         /* [n_ops] */
-	struct mq_config *config;    /* [n_configs] */
-	uint32_t micro_batches;      /* per step, >= 1 */
-	uint32_t virtual;            /* chunks per device: 1 unless interleaved, 2 for V schedules */
-	uint8_t pipeline;            /* enum mq_pipeline */
-	uint8_t algo, proto;         /* forced collective algorithm and protocol, or AUTO */
-	uint32_t says;               /* MQ_SAYS_...: which of the following the plan decides itself; the others
+	uint32_t *config_of;      /* [n_ops] */
+	struct mq_config *config; /* [n_configs] */
+	uint32_t micro_batches;   /* per step, >= 1 */
+	uint32_t virtual;         /* chunks per device: 1 unless interleaved, 2 for V schedules */
+	uint8_t pipeline;         /* enum mq_pipeline */
+	uint8_t algo, proto;      /* forced collective algorithm and protocol, or AUTO */
+	uint32_t says;            /* MQ_SAYS_...: which of the following the plan decides itself; the others
 					are as the training software has them (mq_software_dress) */
-	bool overlap_grads;          /* reduce gradients while the last backward runs */
-	bool scatter_gather;         /* stage boundaries: replicas send a part each, then gather */
-	bool offload_optimizer;      /* optimizer state and step on the host CPU */
-	bool broadcast_params;       /* zero1, zero2: each owner broadcasts its shard of new parameters
+	bool overlap_grads;       /* reduce gradients while the last backward runs */
+	bool scatter_gather;      /* stage boundaries: replicas send a part each, then gather */
+	bool offload_optimizer;   /* optimizer state and step on the host CPU */
+	bool broadcast_params;    /* zero1, zero2: each owner broadcasts its shard of new parameters
 					(as InternEvo does) instead of one all-gather */
-	bool early_stop;             /* full recomputation ends with the last tensor that the backward
+	bool early_stop;          /* full recomputation ends with the last tensor that the backward
 					pass needs (as PyTorch's does): a layer's last product is not
 					computed again */
-	bool overlap_experts;        /* forward of one micro-batch and backward of another take turns in
+	bool overlap_experts;     /* forward of one micro-batch and backward of another take turns in
 					segments, so that one computes while the other's tokens travel to
 					and from experts (Megatron core's 1F1B overlap, DeepSeek's
 					DualPipe); one micro-batch more is in flight */
-	bool overlap_tp;             /* products of layers run in as many parts as there are tensor-parallel
+	bool overlap_tp;          /* products of layers run in as many parts as there are tensor-parallel
 					ranks, beside the gathering of their input or the scattering of
 					their output; weight gradients beside what dX needs (Transformer
 					Engine's userbuffers) */
-	double bucket_B;             /* gradient bucket; 0 = one per stage and phase */
-	uint32_t zero_group;         /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
-	double engine_objective;     /* the engine's own value of it, NaN = none; not hashed */
-	const char *engine_unit;     /* unit of engine_objective; not hashed */
+	double bucket_B;          /* gradient bucket; 0 = one per stage and phase */
+	uint32_t zero_group;      /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
+	double engine_objective;  /* the engine's own value of it, NaN = none; not hashed */
+	const char *engine_unit;  /* unit of engine_objective; not hashed */
 };
 
 /* The mesh order of the dimensions, outermost first. */
@@ -135,44 +149,43 @@ MQ_API struct mq_degrees mq_plan_degrees(const struct mq_plan *plan);
 
 /* Samples of one micro-batch for batch coordinate i of a config (largest remainder, ties to the
  * lowest coordinate); their sum is batch / micro_batches. */
-MQ_API double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config,
-			      const struct mq_train *train, uint32_t batch_coordinate);
+MQ_API double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
+			      uint32_t batch_coordinate);
 
 /* JSON, documented in README.md; ops may be named one by one or in runs. `path` is for messages. */
-MQ_API enum mq_status mq_plan_load(const char *path, const struct mq_model *model,
-				   const struct mq_cluster *cluster, struct mq_arena *arena,
-				   struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_plan_load(const char *path, const struct mq_model *model, const struct mq_cluster *cluster,
+				   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model,
 				   const struct mq_cluster *cluster, const char *path,
 				   struct mq_err *err) MQ_MUST_CHECK;
 /* Flat bytes of the canonical form, for pipes and caches. */
 MQ_API void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *size);
-MQ_API enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena,
-				     struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena, struct mq_plan *plan,
+				     struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- builders -------------------------------------------------------------------------------- */
 
 /* Data x tensor x pipeline (x context x expert) parallelism of a layered model. */
 struct mq_shape {
-	uint32_t dp, tp, pp, cp, ep;   /* dp includes the expert-parallel ranks; 0 counts as 1 */
-	uint32_t etp;                  /* tensor-parallel degree of experts, which are then dealt out over all
+	uint32_t dp, tp, pp, cp, ep; /* dp includes the expert-parallel ranks; 0 counts as 1 */
+	uint32_t etp;                /* tensor-parallel degree of experts, which are then dealt out over all
 					  dp x cp x tp ranks of a stage, neighbours first (Megatron core's parallel
 					  folding): ep x etp is a multiple of cp x tp, or divides it. 0 = experts
 					  are split over tp as all else is, and dealt out over dp alone */
-	uint32_t ulysses;              /* of cp, neighbours that exchange parts of the sequence for heads about
+	uint32_t ulysses;            /* of cp, neighbours that exchange parts of the sequence for heads about
 					  attention (Jacobs et al. 2023), so that the ring of keys and values has
 					  cp / ulysses ranks; 0 counts as 1: a ring of all */
-	uint32_t virtual;              /* chunks per device; 0 counts as 1 */
+	uint32_t virtual;            /* chunks per device; 0 counts as 1 */
 	uint32_t micro_batches;
 	uint8_t pipeline, sync, recompute;
-	bool sequence_parallel;        /* norms and dropouts split along the sequence over tp */
-	bool vocab_parallel;           /* embedding, head and loss split over tp */
-	const uint32_t *stage_layers;  /* [pp * virtual] layers per stage, or NULL = even: first stages
+	bool sequence_parallel;       /* norms and dropouts split along the sequence over tp */
+	bool vocab_parallel;          /* embedding, head and loss split over tp */
+	const uint32_t *stage_layers; /* [pp * virtual] layers per stage, or NULL = even: first stages
 					  get the remainder; embedding joins the first, head the last, which
 					  may have no layer */
-	const uint32_t *device;        /* [dp*cp*tp*pp] ranks: [stage][dp][cp][tp], or NULL = 0, 1, 2.. */
-	const uint32_t *stage_tp;      /* [pp] tensor-parallel degree of each stage, or NULL = tp */
-	const double *share;           /* [dp] batch weights for every stage, or NULL */
+	const uint32_t *device;       /* [dp*cp*tp*pp] ranks: [stage][dp][cp][tp], or NULL = 0, 1, 2.. */
+	const uint32_t *stage_tp;     /* [pp] tensor-parallel degree of each stage, or NULL = tp */
+	const double *share;          /* [dp] batch weights for every stage, or NULL */
 };
 /* A degree of a shape, or chunks of a device. */
 static inline uint32_t mq_or_1(uint32_t degree)
@@ -181,26 +194,25 @@ static inline uint32_t mq_or_1(uint32_t degree)
 }
 /* MQ_EINPUT where the model cannot be cut so (layers < stages, heads not divisible by tp, ...). */
 MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
-					 const struct mq_cluster *cluster, struct mq_arena *arena,
-					 struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+					 const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_plan *plan,
+					 struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
 /* One pipeline stage (model chunk) of a plan as a launcher sees it. */
 struct mq_plan_stage {
 	uint32_t layers, n_devices, dp, tp, cp, ep;
-	uint32_t heads;              /* parts that heads are divided into: tp, times ranks that exchange them */
-	uint32_t etp;                /* tensor-parallel degree of ops that are split along experts; 0 = there are none */
-	const uint32_t *device;      /* [n_devices] in mesh order, borrowed from the plan */
+	uint32_t heads;         /* parts that heads are divided into: tp, times ranks that exchange them */
+	uint32_t etp;           /* tensor-parallel degree of ops that are split along experts; 0 = there are none */
+	const uint32_t *device; /* [n_devices] in mesh order, borrowed from the plan */
 	uint8_t sync, recompute;
-	bool uneven;                 /* replicas get unequal shares of the batch */
+	bool uneven; /* replicas get unequal shares of the batch */
 };
 /* The stages of a sound plan, in order. MQ_EINPUT: what no launcher calls a stage (ops of one stage on
  * different devices, or of different data-parallel degree, sync or recomputation; a layer cut between two;
  * a spatial split). */
-MQ_API enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model,
-				     struct mq_arena *arena, struct mq_plan_stage **stage, uint32_t *n,
-				     struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model, struct mq_arena *arena,
+				     struct mq_plan_stage **stage, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 /* The shape whose plan has these very configs, shares of the batch apart; its arrays live in `arena`.
  * MQ_EINPUT: there is none, and what differs first. */
 MQ_API enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_model *model,
@@ -211,13 +223,13 @@ MQ_API enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct 
 /* ---- placements and splits ---------------------------------------------------------------------- */
 
 /* One device per op: device_of[n_ops]. Ops of one device share a config; one stage. */
-MQ_API void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model,
-				   struct mq_arena *arena, struct mq_plan *plan);
+MQ_API void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model, struct mq_arena *arena,
+				   struct mq_plan *plan);
 
 /* Split of one op under tensor parallelism of degree t, Megatron's rules: column- and row-parallel
  * GEMMs, heads, vocabulary; norms and element-wise ops whole, or along the sequence when
  * sequence_parallel. Fills `split` (batch excepted, set to 1). False where the op cannot be. */
-MQ_API bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t,
-			    bool sequence_parallel, bool vocab_parallel, uint32_t split[MQ_N_DIMS]);
+MQ_API bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel,
+			    bool vocab_parallel, uint32_t split[MQ_N_DIMS]);
 
 #endif

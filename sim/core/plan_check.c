@@ -14,8 +14,7 @@ static enum mq_status check_devices(const struct mq_config *c, uint32_t index, u
 		uint32_t rank = c->device[d];
 
 		if (rank >= cluster->n_devices)
-			return mq_fail(err, MQ_EINPUT,
-				       "config %u names device %u, but the platform has %u (0 to %u)",
+			return mq_fail(err, MQ_EINPUT, "config %u names device %u, but the platform has %u (0 to %u)",
 				       index, rank, cluster->n_devices, cluster->n_devices - 1);
 		if (seen[rank] == index + 1)
 			return mq_fail(err, MQ_EINPUT, "config %u names device %u twice", index, rank);
@@ -24,33 +23,30 @@ static enum mq_status check_devices(const struct mq_config *c, uint32_t index, u
 	return MQ_OK;
 }
 
-static enum mq_status check_degrees(const struct mq_plan *plan, const struct mq_config *c,
-				    uint32_t index, const struct mq_train *train, struct mq_err *err)
+static enum mq_status check_degrees(const struct mq_plan *plan, const struct mq_config *c, uint32_t index,
+				    const struct mq_train *train, struct mq_err *err)
 {
 	double product = 1;
 
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		if (!c->split[d])
-			return mq_fail(err, MQ_EINPUT, "config %u: split %s=0; degrees start at 1",
-				       index, mq_dim_name(d));
+			return mq_fail(err, MQ_EINPUT, "config %u: split %s=0; degrees start at 1", index,
+				       mq_dim_name(d));
 		product *= c->split[d];
 	}
 	if (product > c->n_devices || fmod(c->n_devices, product) != 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "config %u splits into %.0f parts, which does not divide its %u devices",
+		return mq_fail(err, MQ_EINPUT, "config %u splits into %.0f parts, which does not divide its %u devices",
 			       index, product, c->n_devices);
 	for (uint32_t i = 0; c->share && i < c->split[MQ_DIM_BATCH]; i++)
 		if (!isfinite(c->share[i]) || c->share[i] <= 0)
-			return mq_fail(err, MQ_EINPUT,
-				       "config %u: share %u is %g; shares are positive numbers", index,
+			return mq_fail(err, MQ_EINPUT, "config %u: share %u is %g; shares are positive numbers", index,
 				       i, c->share[i]);
 	for (uint32_t i = 0; i < c->split[MQ_DIM_BATCH]; i++)
 		if (mq_plan_samples(plan, c, train, i) < 1)
 			return mq_fail(err, MQ_EINPUT,
 				       "config %u: batch coordinate %u of %u gets no sample of a "
 				       "micro-batch of %g; use fewer micro-batches or batch splits",
-				       index, i, c->split[MQ_DIM_BATCH],
-				       train->batch / plan->micro_batches);
+				       index, i, c->split[MQ_DIM_BATCH], train->batch / plan->micro_batches);
 	if (c->sync >= MQ_N_SYNCS || c->recompute >= MQ_N_RECOMPUTES)
 		return mq_fail(err, MQ_EINPUT, "config %u: unknown sync or recompute", index);
 	return MQ_OK;
@@ -63,13 +59,11 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 		return mq_fail(err, MQ_EINPUT,
 			       "the plan is for %u ops, the model '%s' has %u: it belongs to another model",
 			       plan->n_ops, model->name, model->n_ops);
-	if (!plan->micro_batches || plan->micro_batches > train->batch ||
-	    fmod(train->batch, plan->micro_batches) != 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "micro_batches=%u does not divide the batch of %g samples",
+	if (!plan->micro_batches || plan->micro_batches > train->batch || fmod(train->batch, plan->micro_batches) != 0)
+		return mq_fail(err, MQ_EINPUT, "micro_batches=%u does not divide the batch of %g samples",
 			       plan->micro_batches, train->batch);
-	if (plan->pipeline >= MQ_N_PIPELINES || plan->algo >= MQ_N_ALGOS ||
-	    plan->proto >= MQ_N_PROTOS || !plan->virtual)
+	if (plan->pipeline >= MQ_N_PIPELINES || plan->algo >= MQ_N_ALGOS || plan->proto >= MQ_N_PROTOS ||
+	    !plan->virtual)
 		return mq_fail(err, MQ_EINPUT, "unknown schedule, algorithm or protocol");
 	return mq_pipeline_chunks(plan->pipeline, plan->virtual, err);
 }
@@ -85,25 +79,28 @@ static bool any_split(const struct mq_plan *plan, uint32_t dims)
 }
 
 /* What overlaps must have something to overlap, and something to overlap it with. */
-static enum mq_status check_overlap(const struct mq_plan *plan, const struct mq_train *train,
-				    uint32_t stages, struct mq_err *err)
+static enum mq_status check_overlap(const struct mq_plan *plan, const struct mq_train *train, uint32_t stages,
+				    struct mq_err *err)
 {
-	if (plan->overlap_tp &&
-	    !any_split(plan, 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN | 1u << MQ_DIM_HEAD))
-		return mq_fail(err, MQ_EINPUT, "overlap_tp: no op is split along its features or "
+	if (plan->overlap_tp && !any_split(plan, 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN | 1u << MQ_DIM_HEAD))
+		return mq_fail(err, MQ_EINPUT,
+			       "overlap_tp: no op is split along its features or "
 			       "heads; set it to false or give tp above 1");
 	if (!plan->overlap_experts)
 		return MQ_OK;
 	if (!any_split(plan, 1u << MQ_DIM_EXPERT))
-		return mq_fail(err, MQ_EINPUT, "overlap_experts: no op is split along experts; set it "
+		return mq_fail(err, MQ_EINPUT,
+			       "overlap_experts: no op is split along experts; set it "
 			       "to false or give ep above 1");
 	if (train->infer || plan->micro_batches < 2)
-		return mq_fail(err, MQ_EINPUT, "overlap_experts: takes a forward and a backward pass of "
+		return mq_fail(err, MQ_EINPUT,
+			       "overlap_experts: takes a forward and a backward pass of "
 			       "different micro-batches, not %s; set it to false",
 			       train->infer ? "inference" : "a single one");
 	if (stages > 1 ? plan->virtual < 2 || stages == plan->virtual || plan->pipeline == MQ_PIPE_ZBV :
 			 plan->pipeline != MQ_PIPE_1F1B && plan->pipeline != MQ_PIPE_INTERLEAVED)
-		return mq_fail(err, MQ_EINPUT, "overlap_experts: a %s pipeline of %u stages in %u chunks "
+		return mq_fail(err, MQ_EINPUT,
+			       "overlap_experts: a %s pipeline of %u stages in %u chunks "
 			       "per device leaves no two passes that can take turns; use a single stage, "
 			       "dualpipe-v, or the interleaved schedule with virtual above 1",
 			       mq_pipeline_name(plan->pipeline), stages, plan->virtual);
@@ -116,18 +113,17 @@ static enum mq_status check_op(const struct mq_plan *plan, const struct mq_model
 	const struct mq_op *o = &model->op[op];
 
 	if (plan->config_of[op] >= plan->n_configs)
-		return mq_fail(err, MQ_EINPUT, "op '%s' has config %u, but there are %u", o->name,
-			       plan->config_of[op], plan->n_configs);
+		return mq_fail(err, MQ_EINPUT, "op '%s' has config %u, but there are %u", o->name, plan->config_of[op],
+			       plan->n_configs);
 	const struct mq_config *c = &plan->config[plan->config_of[op]];
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		if (c->split[d] == 1 || d == MQ_DIM_BATCH)
 			continue;
 		if (!(o->splits & 1u << d))
-			return mq_fail(err, MQ_EINPUT, "op '%s' cannot be split along %s", o->name,
-				       mq_dim_name(d));
+			return mq_fail(err, MQ_EINPUT, "op '%s' cannot be split along %s", o->name, mq_dim_name(d));
 		if (o->extent[d] < c->split[d])
-			return mq_fail(err, MQ_EINPUT, "op '%s' has %g along %s: too few for %u parts",
-				       o->name, o->extent[d], mq_dim_name(d), c->split[d]);
+			return mq_fail(err, MQ_EINPUT, "op '%s' has %g along %s: too few for %u parts", o->name,
+				       o->extent[d], mq_dim_name(d), c->split[d]);
 	}
 	if (c->split[MQ_DIM_BATCH] > 1 && !(o->splits & 1u << MQ_DIM_BATCH))
 		return mq_fail(err, MQ_EINPUT, "op '%s' cannot be split along batch", o->name);
@@ -141,15 +137,14 @@ static enum mq_status check_op(const struct mq_plan *plan, const struct mq_model
 		uint32_t from = plan->config[plan->config_of[edge->src]].stage;
 		bool backward = o->phase == MQ_BACKWARD;
 		if (backward ? from < c->stage : from > c->stage)
-			return mq_fail(err, MQ_EINPUT,
-				       "op '%s' (stage %u) comes before its input '%s' (stage %u)",
+			return mq_fail(err, MQ_EINPUT, "op '%s' (stage %u) comes before its input '%s' (stage %u)",
 				       o->name, c->stage, u->name, from);
 	}
 	return MQ_OK;
 }
 
-static enum mq_status check_colors(const struct mq_plan *plan, const struct mq_model *model,
-				   struct mq_arena *scratch, struct mq_err *err)
+static enum mq_status check_colors(const struct mq_plan *plan, const struct mq_model *model, struct mq_arena *scratch,
+				   struct mq_err *err)
 {
 	uint32_t n = 0;
 
@@ -170,8 +165,7 @@ static enum mq_status check_colors(const struct mq_plan *plan, const struct mq_m
 		for (uint32_t d = 0; same && d < a->n_devices; d++)
 			same = a->device[d] == b->device[d];
 		if (!same)
-			return mq_fail(err, MQ_EINPUT,
-				       "ops '%s' and '%s' must share their devices (colour %u)",
+			return mq_fail(err, MQ_EINPUT, "ops '%s' and '%s' must share their devices (colour %u)",
 				       model->op[first[color] - 1].name, model->op[op].name, color);
 	}
 	return MQ_OK;
@@ -202,15 +196,14 @@ static enum mq_status check_all(const struct mq_plan *plan, const struct mq_mode
 		if (!used[s])
 			return mq_fail(err, MQ_EINPUT, "stage %u of %u has no ops", s, stages);
 	if (stages % plan->virtual)
-		return mq_fail(err, MQ_EINPUT, "%u stages cannot be dealt out in %u chunks per device",
-			       stages, plan->virtual);
+		return mq_fail(err, MQ_EINPUT, "%u stages cannot be dealt out in %u chunks per device", stages,
+			       plan->virtual);
 	MQ_TRY(check_overlap(plan, train, stages, err));
 	return check_colors(plan, model, scratch, err);
 }
 
-enum mq_status mq_plan_check(const struct mq_plan *plan, const struct mq_model *model,
-			     const struct mq_cluster *cluster, const struct mq_train *train,
-			     struct mq_err *err)
+enum mq_status mq_plan_check(const struct mq_plan *plan, const struct mq_model *model, const struct mq_cluster *cluster,
+			     const struct mq_train *train, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = check_all(plan, model, cluster, train, &scratch, err);

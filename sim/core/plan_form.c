@@ -34,10 +34,12 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 		s->recompute = c->recompute;
 	}
 	s->dp = s->dp ? s->dp : dp;
-	if (c->n_devices != s->n_devices || (dp && dp != s->dp) || c->sync != s->sync ||
-	    c->recompute != s->recompute || memcmp(c->device, s->device, c->n_devices * sizeof(*c->device)))
-		return mq_fail(err, MQ_EINPUT, "stage %u: its ops differ in devices, data-parallel degree, "
-			       "gradient sync or recomputation; launchers set these per stage", c->stage);
+	if (c->n_devices != s->n_devices || (dp && dp != s->dp) || c->sync != s->sync || c->recompute != s->recompute ||
+	    memcmp(c->device, s->device, c->n_devices * sizeof(*c->device)))
+		return mq_fail(err, MQ_EINPUT,
+			       "stage %u: its ops differ in devices, data-parallel degree, "
+			       "gradient sync or recomputation; launchers set these per stage",
+			       c->stage);
 	for (uint32_t i = 1; c->share && i < c->split[MQ_DIM_BATCH]; i++)
 		s->uneven |= c->share[i] != c->share[0];
 	s->heads = c->split[MQ_DIM_HEAD] > s->heads ? c->split[MQ_DIM_HEAD] : s->heads;
@@ -47,8 +49,8 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 }
 
 /* Each layer whole in one stage; counts them. */
-static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_model *model,
-				  struct mq_plan_stage *stage, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_model *model, struct mq_plan_stage *stage,
+				  struct mq_arena *arena, struct mq_err *err)
 {
 	uint32_t *in = mq_arena_array(arena, model->n_layers + 1, uint32_t); /* stage + 1 */
 
@@ -58,8 +60,10 @@ static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_mo
 		if (layer == MQ_NONE)
 			continue;
 		if (in[layer] && in[layer] != s + 1)
-			return mq_fail(err, MQ_EINPUT, "layer %u is cut between stages %u and %u; launchers "
-				       "cut between layers", layer, in[layer] - 1, s);
+			return mq_fail(err, MQ_EINPUT,
+				       "layer %u is cut between stages %u and %u; launchers "
+				       "cut between layers",
+				       layer, in[layer] - 1, s);
 		stage[s].layers += !in[layer];
 		in[layer] = s + 1;
 	}
@@ -75,14 +79,12 @@ static void fill_ends(struct mq_plan_stage *stage, uint32_t n)
 	while (like < n && !stage[like].layers)
 		like++;
 	for (uint32_t i = 0; i < n && like < n; i++)
-		if (!stage[i].layers && stage[i].dp == stage[like].dp &&
-		    stage[i].n_devices == stage[like].n_devices)
+		if (!stage[i].layers && stage[i].dp == stage[like].dp && stage[i].n_devices == stage[like].n_devices)
 			stage[i].tp = stage[like].tp;
 }
 
-enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model,
-			      struct mq_arena *arena, struct mq_plan_stage **stage, uint32_t *n,
-			      struct mq_err *err)
+enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model, struct mq_arena *arena,
+			      struct mq_plan_stage **stage, uint32_t *n, struct mq_err *err)
 {
 	bool *taken = mq_arena_array(arena, plan->n_configs + 1, bool);
 
@@ -104,8 +106,8 @@ enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model 
 		struct mq_plan_stage *s = &(*stage)[i];
 
 		if (!s->n_devices || !s->dp || s->n_devices % (s->dp * s->tp))
-			return mq_fail(err, MQ_EINPUT, "stage %u: %u devices are no multiple of dp %u x tp %u",
-				       i, s->n_devices, s->dp, s->tp);
+			return mq_fail(err, MQ_EINPUT, "stage %u: %u devices are no multiple of dp %u x tp %u", i,
+				       s->n_devices, s->dp, s->tp);
 		s->cp = s->n_devices / (s->dp * s->tp);
 	}
 	return MQ_OK;
@@ -159,11 +161,13 @@ static enum mq_status one_degree(const struct mq_plan_stage *s, uint32_t n, stru
 {
 	for (uint32_t i = 1; i < n; i++) {
 		if (s[i].dp != s[0].dp || s[i].tp != s[0].tp || s[i].cp != s[0].cp)
-			return mq_fail(err, MQ_EINPUT, "stage %u has dp %u tp %u cp %u, stage 0 dp %u tp %u cp %u",
-				       i, s[i].dp, s[i].tp, s[i].cp, s[0].dp, s[0].tp, s[0].cp);
+			return mq_fail(err, MQ_EINPUT, "stage %u has dp %u tp %u cp %u, stage 0 dp %u tp %u cp %u", i,
+				       s[i].dp, s[i].tp, s[i].cp, s[0].dp, s[0].tp, s[0].cp);
 		if (s[i].sync != s[0].sync || s[i].recompute != s[0].recompute)
-			return mq_fail(err, MQ_EINPUT, "stage %u differs from stage 0 in gradient sync or "
-				       "recomputation", i);
+			return mq_fail(err, MQ_EINPUT,
+				       "stage %u differs from stage 0 in gradient sync or "
+				       "recomputation",
+				       i);
 	}
 	return MQ_OK;
 }
@@ -178,17 +182,23 @@ static uint32_t experts_tp(const struct mq_plan_stage *s, uint32_t n)
 	return etp;
 }
 
-static void read_shape(const struct mq_plan *plan, const struct mq_model *model,
-		       const struct mq_plan_stage *s, uint32_t n, struct mq_arena *arena,
-		       struct mq_shape *shape)
+static void read_shape(const struct mq_plan *plan, const struct mq_model *model, const struct mq_plan_stage *s,
+		       uint32_t n, struct mq_arena *arena, struct mq_shape *shape)
 {
 	uint32_t pp = n / plan->virtual, *device = mq_arena_array(arena, (size_t)pp * s[0].n_devices, uint32_t);
 	uint32_t *layers = mq_arena_array(arena, n, uint32_t);
 
-	*shape = (struct mq_shape){ .dp = s[0].dp, .tp = s[0].tp, .pp = pp, .cp = s[0].cp, .ep = 1,
-				    .virtual = plan->virtual, .micro_batches = plan->micro_batches,
-				    .pipeline = plan->pipeline, .sync = s[0].sync,
-				    .recompute = s[0].recompute, .device = device,
+	*shape = (struct mq_shape){ .dp = s[0].dp,
+				    .tp = s[0].tp,
+				    .pp = pp,
+				    .cp = s[0].cp,
+				    .ep = 1,
+				    .virtual = plan->virtual,
+				    .micro_batches = plan->micro_batches,
+				    .pipeline = plan->pipeline,
+				    .sync = s[0].sync,
+				    .recompute = s[0].recompute,
+				    .device = device,
 				    .stage_layers = model->n_layers ? layers : NULL };
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t exchanged = s[i].heads > s[i].tp ? s[i].heads / s[i].tp : 1;
@@ -202,9 +212,8 @@ static void read_shape(const struct mq_plan *plan, const struct mq_model *model,
 }
 
 enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_model *model,
-				const struct mq_cluster *cluster, const struct mq_plan_stage *stage,
-				uint32_t n_stages, struct mq_arena *arena, struct mq_shape *shape,
-				struct mq_err *err)
+				const struct mq_cluster *cluster, const struct mq_plan_stage *stage, uint32_t n_stages,
+				struct mq_arena *arena, struct mq_shape *shape, struct mq_err *err)
 {
 	uint32_t op = MQ_NONE;
 
@@ -226,7 +235,9 @@ enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_mode
 			return MQ_OK;
 		op = op == MQ_NONE ? differs : op;
 	}
-	return mq_fail(err, MQ_EINPUT, "the plan is not dp x tp x pp of one kind: op '%s' is split, or its "
+	return mq_fail(err, MQ_EINPUT,
+		       "the plan is not dp x tp x pp of one kind: op '%s' is split, or its "
 		       "devices numbered, otherwise than Megatron's rules for dp %u tp %u pp %u cp %u ep %u do",
-		       op == MQ_NONE ? "experts" : model->op[op].name, shape->dp, shape->tp, shape->pp, shape->cp, shape->ep);
+		       op == MQ_NONE ? "experts" : model->op[op].name, shape->dp, shape->tp, shape->pp, shape->cp,
+		       shape->ep);
 }

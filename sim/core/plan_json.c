@@ -32,18 +32,15 @@ struct reading {
 	struct mq_err *err;
 };
 
-static enum mq_status read_u32(const struct reading *r, const json_t *value, const char *what,
-			       uint32_t *out)
+static enum mq_status read_u32(const struct reading *r, const json_t *value, const char *what, uint32_t *out)
 {
-	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-	    json_integer_value(value) >= MQ_NONE)
+	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) >= MQ_NONE)
 		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be a whole number >= 0", r->path, what);
 	*out = (uint32_t)json_integer_value(value);
 	return MQ_OK;
 }
 
-static enum mq_status read_bool(const struct reading *r, const json_t *value, const char *what,
-				bool *out)
+static enum mq_status read_bool(const struct reading *r, const json_t *value, const char *what, bool *out)
 {
 	if (!json_is_boolean(value))
 		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be true or false", r->path, what);
@@ -69,8 +66,7 @@ static enum mq_status read_name(const struct reading *r, const json_t *value, co
 		       text ? text : "(not a string)", list);
 }
 
-#define READ_NAME(r, value, what, name_of, n, out) \
-	read_name(r, value, what, (const char *(*)(int))(name_of), n, out)
+#define READ_NAME(r, value, what, name_of, n, out) read_name(r, value, what, (const char *(*)(int))(name_of), n, out)
 
 static enum mq_status read_device(const struct reading *r, const json_t *value, uint32_t *rank)
 {
@@ -78,14 +74,14 @@ static enum mq_status read_device(const struct reading *r, const json_t *value, 
 		*rank = mq_cluster_find(r->cluster, json_string_value(value));
 		if (*rank == MQ_NONE)
 			return mq_fail(r->err, MQ_EINPUT,
-				       "%s: the platform has no device '%s'; see 'maquette platform show'",
-				       r->path, json_string_value(value));
+				       "%s: the platform has no device '%s'; see 'maquette platform show'", r->path,
+				       json_string_value(value));
 		return MQ_OK;
 	}
 	MQ_TRY(read_u32(r, value, "a device", rank));
 	if (*rank >= r->cluster->n_devices)
-		return mq_fail(r->err, MQ_EINPUT, "%s: device %u, but the platform has %u (0 to %u)",
-			       r->path, *rank, r->cluster->n_devices, r->cluster->n_devices - 1);
+		return mq_fail(r->err, MQ_EINPUT, "%s: device %u, but the platform has %u (0 to %u)", r->path, *rank,
+			       r->cluster->n_devices, r->cluster->n_devices - 1);
 	return MQ_OK;
 }
 
@@ -96,7 +92,8 @@ static enum mq_status read_split(const struct reading *r, const json_t *object, 
 
 	if (!json_is_object(object))
 		return mq_fail(r->err, MQ_EINPUT, "%s: split must be an object", r->path);
-	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	{
 		int d = MQ_ENUM_FIND(mq_dim_name, MQ_N_DIMS, key);
 
 		if (d == MQ_N_DIMS)
@@ -122,8 +119,7 @@ static enum mq_status read_shares(const struct reading *r, const json_t *list, s
 	for (uint32_t i = 0; i < n; i++) {
 		c->share[i] = json_number_value(json_array_get(list, i));
 		if (!json_is_number(json_array_get(list, i)) || !(c->share[i] > 0))
-			return mq_fail(r->err, MQ_EINPUT, "%s: share %u must be a positive number",
-				       r->path, i);
+			return mq_fail(r->err, MQ_EINPUT, "%s: share %u must be a positive number", r->path, i);
 	}
 	return MQ_OK;
 }
@@ -136,8 +132,8 @@ static enum mq_status read_config(const struct reading *r, json_t *object, uint3
 	json_t *value;
 
 	if (!n || json_array_size(devices) > r->cluster->n_devices)
-		return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] needs a list of 1 to %u devices",
-			       r->path, index, r->cluster->n_devices);
+		return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] needs a list of 1 to %u devices", r->path, index,
+			       r->cluster->n_devices);
 	uint32_t made = mq_plan_add_config(r->plan, r->arena, n); /* may move config[] */
 	struct mq_config *c = &r->plan->config[made];
 	for (uint32_t d = 0; d < n; d++)
@@ -145,19 +141,19 @@ static enum mq_status read_config(const struct reading *r, json_t *object, uint3
 	json_t *split = json_object_get(object, "split");
 	if (split)
 		MQ_TRY(read_split(r, split, c));
-	json_object_foreach(object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		if (!strcmp(key, "stage"))
 			MQ_TRY(read_u32(r, value, key, &c->stage));
 		else if (!strcmp(key, "sync"))
 			MQ_TRY(READ_NAME(r, value, key, mq_sync_name, MQ_N_SYNCS, &c->sync));
 		else if (!strcmp(key, "recompute"))
-			MQ_TRY(READ_NAME(r, value, key, mq_recompute_name, MQ_N_RECOMPUTES,
-					 &c->recompute));
+			MQ_TRY(READ_NAME(r, value, key, mq_recompute_name, MQ_N_RECOMPUTES, &c->recompute));
 		else if (!strcmp(key, "shares"))
 			MQ_TRY(read_shares(r, value, c));
 		else if (strcmp(key, "devices") && strcmp(key, "split"))
-			return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] has an unknown key '%s'",
-				       r->path, index, key);
+			return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] has an unknown key '%s'", r->path, index,
+				       key);
 	}
 	return MQ_OK;
 }
@@ -184,13 +180,12 @@ static enum mq_status read_run(const struct reading *r, const json_t *run, size_
 		return mq_fail(r->err, MQ_EINPUT,
 			       "%s: ops[%zu]: '%s' is not an op of '%s' (or comes before 'from'); "
 			       "'maquette model' lists them",
-			       r->path, index, json_is_string(bad) ? json_string_value(bad) : "(none)",
-			       r->model->name);
+			       r->path, index, json_is_string(bad) ? json_string_value(bad) : "(none)", r->model->name);
 	}
 	MQ_TRY(read_u32(r, json_object_get(run, "config"), "ops[].config", &config));
 	if (config >= r->plan->n_configs)
-		return mq_fail(r->err, MQ_EINPUT, "%s: ops[%zu] has config %u, but there are %u",
-			       r->path, index, config, r->plan->n_configs);
+		return mq_fail(r->err, MQ_EINPUT, "%s: ops[%zu] has config %u, but there are %u", r->path, index,
+			       config, r->plan->n_configs);
 	for (uint32_t op = first; op <= last; op++)
 		r->plan->config_of[op] = config;
 	return MQ_OK;
@@ -206,13 +201,12 @@ static enum mq_status read_ops(const struct reading *r, const json_t *ops)
 		MQ_TRY(read_run(r, json_array_get(ops, i), i));
 	for (uint32_t op = 0; op < r->model->n_ops; op++)
 		if (r->plan->config_of[op] == MQ_NONE)
-			return mq_fail(r->err, MQ_EINPUT, "%s: no entry of \"ops\" covers op '%s'",
-				       r->path, r->model->op[op].name);
+			return mq_fail(r->err, MQ_EINPUT, "%s: no entry of \"ops\" covers op '%s'", r->path,
+				       r->model->op[op].name);
 	return MQ_OK;
 }
 
-static enum mq_status read_number(const struct reading *r, const json_t *value, const char *key,
-				  double *out)
+static enum mq_status read_number(const struct reading *r, const json_t *value, const char *key, double *out)
 {
 	*out = json_number_value(value);
 	if (!json_is_number(value) || !(*out >= 0))
@@ -266,8 +260,7 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 		p->says |= MQ_SAYS_BUCKET;
 		return read_number(r, value, key, &p->bucket_B);
 	}
-	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops",
-					     "comment" };
+	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops", "comment" };
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (!strcmp(key, known[i]))
 			return MQ_OK;
@@ -281,19 +274,16 @@ static enum mq_status read_plan(const struct reading *r, json_t *root)
 	json_t *configs = json_object_get(root, "configs");
 
 	if (!json_is_object(root) || !json_is_array(configs) || !json_array_size(configs))
-		return mq_fail(r->err, MQ_EINPUT,
-			       "%s: a plan is an object with a list \"configs\" and a list \"ops\"",
+		return mq_fail(r->err, MQ_EINPUT, "%s: a plan is an object with a list \"configs\" and a list \"ops\"",
 			       r->path);
-	json_object_foreach(root, key, value)
-		MQ_TRY(read_global(r, key, value));
+	json_object_foreach(root, key, value) MQ_TRY(read_global(r, key, value));
 	for (uint32_t i = 0; i < json_array_size(configs); i++)
 		MQ_TRY(read_config(r, json_array_get(configs, i), i));
 	return read_ops(r, json_object_get(root, "ops"));
 }
 
-enum mq_status mq_plan_load(const char *path, const struct mq_model *model,
-			    const struct mq_cluster *cluster, struct mq_arena *arena,
-			    struct mq_plan *plan, struct mq_err *err)
+enum mq_status mq_plan_load(const char *path, const struct mq_model *model, const struct mq_cluster *cluster,
+			    struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	struct reading r = { path, model, cluster, arena, plan, err };
 	json_t *root;
@@ -319,8 +309,8 @@ static void write_config(FILE *f, const struct mq_config *c)
 			first = false;
 		}
 	}
-	fprintf(f, "}, \"sync\": \"%s\", \"recompute\": \"%s\",\n     \"devices\": [",
-		mq_sync_name(c->sync), mq_recompute_name(c->recompute));
+	fprintf(f, "}, \"sync\": \"%s\", \"recompute\": \"%s\",\n     \"devices\": [", mq_sync_name(c->sync),
+		mq_recompute_name(c->recompute));
 	for (uint32_t d = 0; d < c->n_devices; d++)
 		fprintf(f, "%s%u", d ? ", " : "", c->device[d]);
 	fprintf(f, "]");
@@ -341,8 +331,7 @@ static void write_quoted(FILE *f, const char *text)
 	json_decref(s);
 }
 
-static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model,
-		       const struct mq_cluster *cluster)
+static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model, const struct mq_cluster *cluster)
 {
 	struct mq_plan copy = *p;
 
@@ -380,8 +369,8 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 	fprintf(f, "  ]\n}\n");
 }
 
-enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model,
-			    const struct mq_cluster *cluster, const char *path, struct mq_err *err)
+enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model, const struct mq_cluster *cluster,
+			    const char *path, struct mq_err *err)
 {
 	FILE *f = fopen(path, "w");
 
@@ -390,7 +379,7 @@ enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *m
 	write_plan(f, plan, model, cluster);
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
-			       path, strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
+			       strerror(errno));
 	return MQ_OK;
 }

@@ -76,8 +76,7 @@ static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t
 	case MQ_OP_SOFTMAX:
 	case MQ_OP_ELEMENTWISE:
 	case MQ_OP_RESHAPE:
-		return (may(o, MQ_DIM_OUT, t) || may(o, MQ_DIM_HEAD, t)) &&
-		       inputs_split(model, op, t, vocab);
+		return (may(o, MQ_DIM_OUT, t) || may(o, MQ_DIM_HEAD, t)) && inputs_split(model, op, t, vocab);
 	default:
 		return false;
 	}
@@ -94,8 +93,8 @@ static bool may_divide(const struct mq_op *op)
 	return op->splits & (1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
 }
 
-bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel,
-		     bool vocab_parallel, uint32_t split[MQ_N_DIMS])
+bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel, bool vocab_parallel,
+		     uint32_t split[MQ_N_DIMS])
 {
 	const struct mq_op *o = &model->op[op];
 	enum mq_dim dim = MQ_N_DIMS;
@@ -119,8 +118,7 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 			dim = MQ_DIM_OUT;
 	} else if (features_split(model, op, t, vocab_parallel)) {
 		dim = may(o, MQ_DIM_HEAD, t) ? MQ_DIM_HEAD : MQ_DIM_OUT;
-	} else if (sequence_parallel && may(o, MQ_DIM_SEQ, t) && o->kind != MQ_OP_ATTENTION &&
-		   o->kind != MQ_OP_BMM) {
+	} else if (sequence_parallel && may(o, MQ_DIM_SEQ, t) && o->kind != MQ_OP_ATTENTION && o->kind != MQ_OP_BMM) {
 		dim = MQ_DIM_SEQ;
 	}
 	if (dim == MQ_N_DIMS)
@@ -132,24 +130,24 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 
 /* ---- stages -------------------------------------------------------------------------------------- */
 
-static enum mq_status layer_stages(const struct mq_shape *shape, const struct mq_model *model,
-				   uint32_t stages, uint32_t *stage_of_layer, struct mq_err *err)
+static enum mq_status layer_stages(const struct mq_shape *shape, const struct mq_model *model, uint32_t stages,
+				   uint32_t *stage_of_layer, struct mq_err *err)
 {
 	uint32_t layer = 0, layers = model->n_layers;
 
 	if (layers < stages && !shape->stage_layers)
-		return mq_fail(err, MQ_EINPUT, "%u layers cannot fill %u stages; use at most %u",
-			       layers, stages, layers);
+		return mq_fail(err, MQ_EINPUT, "%u layers cannot fill %u stages; use at most %u", layers, stages,
+			       layers);
 	for (uint32_t s = 0; s < stages; s++) {
-		uint32_t n = shape->stage_layers ? shape->stage_layers[s] :
-						   layers / stages + (s < layers % stages);
+		uint32_t n = shape->stage_layers ? shape->stage_layers[s] : layers / stages + (s < layers % stages);
 
 		if (!n && s && s + 1 < stages)
-			return mq_fail(err, MQ_EINPUT, "stage_layers leave stage %u without a layer; only "
-				       "the first and the last have other work", s);
+			return mq_fail(err, MQ_EINPUT,
+				       "stage_layers leave stage %u without a layer; only "
+				       "the first and the last have other work",
+				       s);
 		if (n > layers - layer)
-			return mq_fail(err, MQ_EINPUT, "stage_layers add up to more than %u layers",
-				       layers);
+			return mq_fail(err, MQ_EINPUT, "stage_layers add up to more than %u layers", layers);
 		while (n--)
 			stage_of_layer[layer++] = s;
 	}
@@ -173,9 +171,8 @@ static void flop_stages(const struct mq_model *model, uint32_t stages, uint32_t 
 	}
 }
 
-static enum mq_status assign_stages(const struct mq_shape *shape, const struct mq_model *model,
-				    uint32_t stages, struct mq_arena *arena, uint32_t *stage,
-				    struct mq_err *err)
+static enum mq_status assign_stages(const struct mq_shape *shape, const struct mq_model *model, uint32_t stages,
+				    struct mq_arena *arena, uint32_t *stage, struct mq_err *err)
 {
 	if (!model->n_layers && stages > 1) {
 		flop_stages(model, stages, stage);
@@ -213,8 +210,7 @@ static uint32_t find_or_add(struct mq_plan *plan, struct mq_arena *arena, uint32
 {
 	*added = false;
 	for (uint32_t i = plan->n_configs; i-- > 0;)
-		if (plan->config[i].stage == stage &&
-		    !memcmp(plan->config[i].split, split, MQ_N_DIMS * sizeof(*split)))
+		if (plan->config[i].stage == stage && !memcmp(plan->config[i].split, split, MQ_N_DIMS * sizeof(*split)))
 			return i;
 	uint32_t i = mq_plan_add_config(plan, arena, n_devices);
 	memcpy(plan->config[i].split, split, MQ_N_DIMS * sizeof(*split));
@@ -263,8 +259,7 @@ static bool exchange_heads(const struct mq_shape *shape, const struct degrees *g
 }
 
 static enum mq_status op_split(const struct mq_shape *shape, const struct degrees *g, uint32_t tp,
-			       const struct mq_model *model, uint32_t op, uint32_t split[MQ_N_DIMS],
-			       struct mq_err *err)
+			       const struct mq_model *model, uint32_t op, uint32_t split[MQ_N_DIMS], struct mq_err *err)
 {
 	const struct mq_op *o = &model->op[op];
 
@@ -272,18 +267,21 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 		if (mq_tensor_split(model, op, shape->etp, shape->sequence_parallel, shape->vocab_parallel, split) &&
 		    fold_experts(g, tp, shape->etp, split))
 			return MQ_OK;
-		return mq_fail(err, MQ_EINPUT, "experts: ep %u x etp %u neither divide cp %u x tp %u nor are so many times it "
-			       "that they divide dp %u too", g->ep, shape->etp, g->cp, tp, g->dp);
+		return mq_fail(err, MQ_EINPUT,
+			       "experts: ep %u x etp %u neither divide cp %u x tp %u nor are so many times it "
+			       "that they divide dp %u too",
+			       g->ep, shape->etp, g->cp, tp, g->dp);
 	}
 	if (!mq_tensor_split(model, op, tp, shape->sequence_parallel, shape->vocab_parallel, split))
-		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide",
-			       o->name, o->extent[MQ_DIM_HEAD], tp);
+		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide", o->name,
+			       o->extent[MQ_DIM_HEAD], tp);
 	split[MQ_DIM_BATCH] = g->dp;
 	if (shape->ulysses > 1 && o->kind == MQ_OP_ATTENTION) {
 		if (!exchange_heads(shape, g, tp, model, o, split))
-			return mq_fail(err, MQ_EINPUT, "op '%s': ulysses=%u times tp=%u divides neither its %g heads nor the %u of "
-				       "keys and values, or not cp=%u", o->name, shape->ulysses, tp, o->extent[MQ_DIM_HEAD],
-				       model->kv_heads, g->cp);
+			return mq_fail(err, MQ_EINPUT,
+				       "op '%s': ulysses=%u times tp=%u divides neither its %g heads nor the %u of "
+				       "keys and values, or not cp=%u",
+				       o->name, shape->ulysses, tp, o->extent[MQ_DIM_HEAD], model->kv_heads, g->cp);
 		return MQ_OK;
 	}
 	if (g->cp > 1 && may(o, MQ_DIM_SEQ, g->cp * split[MQ_DIM_SEQ]))
@@ -295,8 +293,8 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 	return MQ_OK;
 }
 
-static void fill_config(const struct mq_shape *shape, const struct degrees *g, uint32_t stage,
-			struct mq_config *c, struct mq_arena *arena)
+static void fill_config(const struct mq_shape *shape, const struct degrees *g, uint32_t stage, struct mq_config *c,
+			struct mq_arena *arena)
 {
 	uint32_t base = 0, rank = mq_pipeline_rank(shape->pipeline, g->pp, stage);
 
@@ -322,18 +320,19 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_clust
 	for (uint32_t r = 0; r < g->pp; r++)
 		need += (double)g->dp * g->cp * rank_tp(shape, g, r);
 	if (need > cluster->n_devices)
-		return mq_fail(err, MQ_EINPUT,
-			       "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
+		return mq_fail(err, MQ_EINPUT, "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
 			       g->dp, g->tp, g->pp, g->cp, need, cluster->n_devices);
 	if (!shape->etp && g->dp % g->ep)
-		return mq_fail(err, MQ_EINPUT, "ep=%u does not divide dp=%u; give experts a tensor-parallel degree of "
-			       "their own (etp) to deal them out over tp too", g->ep, g->dp);
+		return mq_fail(err, MQ_EINPUT,
+			       "ep=%u does not divide dp=%u; give experts a tensor-parallel degree of "
+			       "their own (etp) to deal them out over tp too",
+			       g->ep, g->dp);
 	return mq_pipeline_chunks(shape->pipeline, g->virtual, err);
 }
 
 enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
-				  const struct mq_cluster *cluster, struct mq_arena *arena,
-				  struct mq_plan *plan, struct mq_err *err)
+				  const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_plan *plan,
+				  struct mq_err *err)
 {
 	struct degrees g = { .dp = at_least_1(shape->dp),
 			     .tp = at_least_1(shape->tp),
@@ -363,8 +362,8 @@ enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_
 	return MQ_OK;
 }
 
-void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model,
-			    struct mq_arena *arena, struct mq_plan *plan)
+void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model, struct mq_arena *arena,
+			    struct mq_plan *plan)
 {
 	mq_plan_init(plan, arena, model->n_ops);
 	for (uint32_t op = 0; op < model->n_ops; op++) {

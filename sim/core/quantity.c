@@ -18,20 +18,23 @@ static const struct {
 	double size;
 	bool exact; /* case counts */
 } units[] = {
-	{ "B/s", RATE, 1, true }, { "b/s", RATE, .125, true }, { "Bps", RATE, 1, true }, { "bps", RATE, .125, true },
-	{ "bit/s", RATE, .125, false }, { "byte/s", RATE, 1, false }, { "B", BYTES, 1, true }, { "b", BYTES, .125, true },
-	{ "bit", BYTES, .125, false }, { "byte", BYTES, 1, false }, { "s", TIME, 1, true }, { "sec", TIME, 1, false },
-	{ "min", TIME, 60, true }, { "h", TIME, 3600, true }, { "flop/s", SPEED, 1, false }, { "flops", SPEED, 1, false },
-	{ "W", POWER, 1, true }, { "Wh", ENERGY, 1, true }, { "$", MONEY, 1, true }, { "USD", MONEY, 1, false },
+	{ "B/s", RATE, 1, true },     { "b/s", RATE, .125, true },    { "Bps", RATE, 1, true },
+	{ "bps", RATE, .125, true },  { "bit/s", RATE, .125, false }, { "byte/s", RATE, 1, false },
+	{ "B", BYTES, 1, true },      { "b", BYTES, .125, true },     { "bit", BYTES, .125, false },
+	{ "byte", BYTES, 1, false },  { "s", TIME, 1, true },         { "sec", TIME, 1, false },
+	{ "min", TIME, 60, true },    { "h", TIME, 3600, true },      { "flop/s", SPEED, 1, false },
+	{ "flops", SPEED, 1, false }, { "W", POWER, 1, true },        { "Wh", ENERGY, 1, true },
+	{ "$", MONEY, 1, true },      { "USD", MONEY, 1, false },
 };
 
 static const struct {
 	const char *name;
 	double size;
 } prefixes[] = {
-	{ "", 1 }, { "k", 1e3 }, { "K", 1e3 }, { "M", 1e6 }, { "G", 1e9 }, { "T", 1e12 }, { "P", 1e15 }, { "m", 1e-3 },
-	{ "u", 1e-6 }, { "\302\265", 1e-6 }, { "\316\274", 1e-6 }, { "n", 1e-9 }, { "Ki", 1024 }, { "Mi", 1048576 },
-	{ "Gi", 1073741824 }, { "Ti", 1099511627776 },
+	{ "", 1 },      { "k", 1e3 },         { "K", 1e3 },         { "M", 1e6 },
+	{ "G", 1e9 },   { "T", 1e12 },        { "P", 1e15 },        { "m", 1e-3 },
+	{ "u", 1e-6 },  { "\302\265", 1e-6 }, { "\316\274", 1e-6 }, { "n", 1e-9 },
+	{ "Ki", 1024 }, { "Mi", 1048576 },    { "Gi", 1073741824 }, { "Ti", 1099511627776 },
 };
 
 static bool read_unit(const char *text, enum kind *kind, double *size)
@@ -75,8 +78,9 @@ bool mq_parse_quantity(const char *text, const char *unit, double *value)
 const char *mq_unit_of_name(const char *name)
 {
 	static const char *const ends[][2] = {
-		{ "_GBps", "GB/s" }, { "_TBps", "TB/s" }, { "_Bps", "B/s" }, { "_GB", "GB" }, { "_MB", "MB" }, { "_B", "B" },
-		{ "_us", "us" }, { "_ms", "ms" }, { "_s", "s" }, { "tflops", "Tflop/s" }, { "_W", "W" }, { "_per_h", "$" },
+		{ "_GBps", "GB/s" }, { "_TBps", "TB/s" },     { "_Bps", "B/s" }, { "_GB", "GB" },
+		{ "_MB", "MB" },     { "_B", "B" },           { "_us", "us" },   { "_ms", "ms" },
+		{ "_s", "s" },       { "tflops", "Tflop/s" }, { "_W", "W" },     { "_per_h", "$" },
 	};
 	size_t n = strlen(name);
 

@@ -40,18 +40,21 @@ static const struct mq_train *with_documents(const struct mq_question *q, const 
 		stages = plan->config[i].stage >= stages ? plan->config[i].stage + 1 : stages;
 	const struct mq_config *c = &plan->config[plan->config_of[op]];
 	const struct mq_documents_plan who = {
-		.replicas = c->split[MQ_DIM_BATCH], .ranks = c->split[MQ_DIM_SEQ], .chunks = plan->virtual,
-		.stages = stages / plan->virtual, .micro_batches = plan->micro_batches,
+		.replicas = c->split[MQ_DIM_BATCH],
+		.ranks = c->split[MQ_DIM_SEQ],
+		.chunks = plan->virtual,
+		.stages = stages / plan->virtual,
+		.micro_batches = plan->micro_batches,
 		.samples = q->train->batch / plan->micro_batches / c->split[MQ_DIM_BATCH],
-		.meet = meets(plan), .causal = q->model->op[op].causal,
+		.meet = meets(plan),
+		.causal = q->model->op[op].causal,
 	};
 	*own = *q->train;
 	own->documents.work = mq_documents_work(&q->train->documents, &who);
 	return own;
 }
 
-struct mq_question mq_question_for(const struct mq_question *q, const struct mq_plan *plan,
-				   struct mq_arena *arena)
+struct mq_question mq_question_for(const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena)
 {
 	struct mq_question own = *q;
 	uint32_t op = mq_model_vocab_op(q->model);

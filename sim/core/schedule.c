@@ -4,7 +4,7 @@
 #include "core/schedule.h"
 
 static const char *const kind_names[MQ_N_TASK_KINDS] = {
-	[MQ_TASK_COMPUTE] = "compute", [MQ_TASK_SEND] = "send", [MQ_TASK_RECV] = "recv",
+	[MQ_TASK_COMPUTE] = "compute",       [MQ_TASK_SEND] = "send", [MQ_TASK_RECV] = "recv",
 	[MQ_TASK_COLLECTIVE] = "collective", [MQ_TASK_COPY] = "copy",
 };
 
@@ -14,9 +14,9 @@ const char *mq_task_kind_name(enum mq_task_kind kind)
 }
 
 static const char *const stream_names[MQ_N_STREAMS] = {
-	[MQ_STREAM_COMPUTE] = "compute", [MQ_STREAM_COMM] = "comm", [MQ_STREAM_GRAD] = "grad",
-	[MQ_STREAM_SEND] = "send", [MQ_STREAM_RECV] = "recv", [MQ_STREAM_COPY] = "copy",
-	[MQ_STREAM_EXPERT] = "expert", [MQ_STREAM_SEND_BACK] = "send-back", [MQ_STREAM_RECV_BACK] = "recv-back",
+	[MQ_STREAM_COMPUTE] = "compute", [MQ_STREAM_COMM] = "comm",           [MQ_STREAM_GRAD] = "grad",
+	[MQ_STREAM_SEND] = "send",       [MQ_STREAM_RECV] = "recv",           [MQ_STREAM_COPY] = "copy",
+	[MQ_STREAM_EXPERT] = "expert",   [MQ_STREAM_SEND_BACK] = "send-back", [MQ_STREAM_RECV_BACK] = "recv-back",
 };
 
 const char *mq_stream_name(enum mq_stream stream)

@@ -21,23 +21,23 @@
 #include "core/types.h"
 
 enum mq_task_kind {
-	MQ_TASK_COMPUTE,    /* kernels of work[task.work], one after another */
+	MQ_TASK_COMPUTE, /* kernels of work[task.work], one after another */
 	MQ_TASK_SEND,
 	MQ_TASK_RECV,
 	MQ_TASK_COLLECTIVE,
-	MQ_TASK_COPY,       /* host <-> device, `bytes` over the device's own copy engine */
+	MQ_TASK_COPY, /* host <-> device, `bytes` over the device's own copy engine */
 	MQ_N_TASK_KINDS
 };
 MQ_API const char *mq_task_kind_name(enum mq_task_kind kind);
 
 enum mq_stream {
-	MQ_STREAM_COMPUTE,  /* kernels */
-	MQ_STREAM_COMM,     /* collectives inside the layers (tensor, context, expert parallelism) */
-	MQ_STREAM_GRAD,     /* gradient reduction, parameter gathering: overlaps with compute */
-	MQ_STREAM_SEND,     /* to other stages and devices */
+	MQ_STREAM_COMPUTE, /* kernels */
+	MQ_STREAM_COMM,    /* collectives inside the layers (tensor, context, expert parallelism) */
+	MQ_STREAM_GRAD,    /* gradient reduction, parameter gathering: overlaps with compute */
+	MQ_STREAM_SEND,    /* to other stages and devices */
 	MQ_STREAM_RECV,
 	MQ_STREAM_COPY,
-	MQ_STREAM_EXPERT,   /* all-to-all of experts that runs beside another micro-batch's compute */
+	MQ_STREAM_EXPERT,    /* all-to-all of experts that runs beside another micro-batch's compute */
 	MQ_STREAM_SEND_BACK, /* gradients of a V schedule: they cross a border both ways, as activations do, */
 	MQ_STREAM_RECV_BACK, /* and neither may wait behind the other */
 	MQ_N_STREAMS
@@ -48,35 +48,35 @@ MQ_API const char *mq_stream_name(enum mq_stream stream);
 struct mq_work {
 	uint32_t n_kernels;
 	struct mq_kernel *kernel;
-	double flop, bytes;      /* sums */
-	double model_flop;       /* without recomputed work, for MFU */
-	double host;             /* host time per launch of a GPU's kernel / the machine's; 0 = 1 */
-	bool waits;              /* the host waits for each of a GPU's kernels */
+	double flop, bytes; /* sums */
+	double model_flop;  /* without recomputed work, for MFU */
+	double host;        /* host time per launch of a GPU's kernel / the machine's; 0 = 1 */
+	bool waits;         /* the host waits for each of a GPU's kernels */
 };
 
 struct mq_comm {
 	uint32_t n;
-	uint32_t *rank;          /* [n] indices into the schedule's devices, in ring order */
-	const char *purpose;     /* "tp", "dp", "ep", "cp", "pp", "embedding", ...: for reports */
+	uint32_t *rank;      /* [n] indices into the schedule's devices, in ring order */
+	const char *purpose; /* "tp", "dp", "ep", "cp", "pp", "embedding", ...: for reports */
 };
 
 struct mq_task {
-	uint32_t device;         /* index into mq_schedule.device */
+	uint32_t device; /* index into mq_schedule.device */
 	uint8_t kind, stream;
 	uint8_t coll, algo, proto, dtype; /* collectives: enum mq_coll_kind, forced algorithm or AUTO */
-	uint32_t work;           /* COMPUTE: index into work[] */
-	uint32_t comm;           /* COLLECTIVE: index into comm[] */
-	uint32_t peer;           /* SEND, RECV: the other device (schedule index) */
-	bool to_host;            /* COPY: from the device; otherwise to it */
-	uint8_t channel;         /* SEND, RECV: 0 forward, 1 backward; a communicator of its own each */
-	uint32_t root;           /* BROADCAST, REDUCE: index inside the communicator */
-	uint32_t group;          /* tasks of a device that start together; 0 = none */
-	uint32_t dep_first, n_deps; /* into dep[] */
-	uint32_t op;             /* a model op to show for it, or MQ_NONE */
-	uint32_t micro_batch;    /* MQ_NONE outside the pipeline */
+	uint32_t work;                    /* COMPUTE: index into work[] */
+	uint32_t comm;                    /* COLLECTIVE: index into comm[] */
+	uint32_t peer;                    /* SEND, RECV: the other device (schedule index) */
+	bool to_host;                     /* COPY: from the device; otherwise to it */
+	uint8_t channel;                  /* SEND, RECV: 0 forward, 1 backward; a communicator of its own each */
+	uint32_t root;                    /* BROADCAST, REDUCE: index inside the communicator */
+	uint32_t group;                   /* tasks of a device that start together; 0 = none */
+	uint32_t dep_first, n_deps;       /* into dep[] */
+	uint32_t op;                      /* a model op to show for it, or MQ_NONE */
+	uint32_t micro_batch;             /* MQ_NONE outside the pipeline */
 	uint16_t stage;
-	uint8_t phase;           /* enum mq_phase */
-	double bytes;            /* SEND/RECV/COPY: message; COLLECTIVE: as nccl-tests counts (all_gather:
+	uint8_t phase; /* enum mq_phase */
+	double bytes;  /* SEND/RECV/COPY: message; COLLECTIVE: as nccl-tests counts (all_gather:
 				    gathered total, reduce_scatter: input, alltoall: send total per rank) */
 };
 
@@ -85,26 +85,26 @@ struct mq_task {
  * from the forward of a micro-batch to the end of its backward; `forward` and `backward` are the fullest
  * moment of such a pass, kept activations of its micro-batch included; `step` while the optimizer steps. */
 struct mq_held {
-	uint32_t device;         /* index into the schedule's devices */
+	uint32_t device; /* index into the schedule's devices */
 	uint32_t stage;
 	double parameter_B, gradient_B, optimizer_B, buffer_B, kept_B, forward_B, backward_B, step_B;
 };
 
 struct mq_schedule {
-	struct mq_arena *arena;  /* borrowed */
-	const char *model;       /* name */
+	struct mq_arena *arena; /* borrowed */
+	const char *model;      /* name */
 	uint64_t plan_hash, model_hash;
 	uint32_t n_devices;
-	uint32_t *device;        /* [n_devices] cluster ranks */
+	uint32_t *device;                        /* [n_devices] cluster ranks */
 	const char **device_name, **device_type; /* [n_devices] */
 	uint32_t n_tasks, n_deps, n_works, n_comms, n_ops;
-	struct mq_task *task;    /* id = index */
+	struct mq_task *task; /* id = index */
 	uint32_t *dep;
 	struct mq_work *work;
 	struct mq_comm *comm;
-	const char **op_name;    /* [n_ops] names of model ops, so that a file stands alone */
+	const char **op_name; /* [n_ops] names of model ops, so that a file stands alone */
 	uint32_t task_room, dep_room, work_room, comm_room;
-	uint32_t n_held;         /* 0 where nobody asked for it */
+	uint32_t n_held; /* 0 where nobody asked for it */
 	struct mq_held *held;
 	/* Folded view, only inside simulating executors: device i stands for `weight[i]` equal ranks and
 	 * communicators may have members that are not simulated (MQ_NONE in `rank`, see member). NULL in
@@ -118,8 +118,8 @@ struct mq_schedule {
 /* Tasks of a round start when all tasks of the round before it have ended, on every device. */
 struct mq_rounds {
 	uint32_t n;
-	const uint32_t *of;      /* [n_tasks] round of a task */
-	const uint32_t *before;  /* [n] the round that it waits for, MQ_NONE = none */
+	const uint32_t *of;     /* [n_tasks] round of a task */
+	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
 };
 
 /* Structure of a folded schedule, see lower/fold.h. */
@@ -138,12 +138,12 @@ MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool
  * phase}. Load checks the schedule and gives back exactly what was saved. */
 MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,
 				       struct mq_err *err) MQ_MUST_CHECK;
-MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
-				       struct mq_schedule **schedule, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct mq_schedule **schedule,
+				       struct mq_err *err) MQ_MUST_CHECK;
 
 /* Pairs up communication: match[i] = the task at the other end (send <-> recv), MQ_NONE for others;
  * for collectives call[i] = index of the call on its communicator. Arrays of n_tasks in the arena. */
-MQ_API enum mq_status mq_schedule_match(const struct mq_schedule *schedule, struct mq_arena *arena,
-					uint32_t **match, uint32_t **call, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_schedule_match(const struct mq_schedule *schedule, struct mq_arena *arena, uint32_t **match,
+					uint32_t **call, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -12,8 +12,7 @@
 
 #include "core/events.h"
 
-static enum mq_status bad(struct mq_err *err, uint32_t task, const char *field, double value,
-			  const char *remedy)
+static enum mq_status bad(struct mq_err *err, uint32_t task, const char *field, double value, const char *remedy)
 {
 	return mq_fail(err, MQ_EINPUT, "schedule: task %u: %s %.17g: %s", task, field, value, remedy);
 }
@@ -25,10 +24,9 @@ static enum mq_status check_meeting(const struct mq_schedule *s, uint32_t id, st
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		if (t->comm >= s->n_comms)
 			return bad(err, id, "comm", t->comm, "no such communicator");
-		if (t->coll >= MQ_N_COLL_KINDS || t->algo >= MQ_N_ALGOS ||
-		    t->proto >= MQ_N_PROTOS || t->dtype >= MQ_N_DTYPES)
-			return bad(err, id, "coll", t->coll,
-				   "collective, algorithm, protocol or dtype out of range");
+		if (t->coll >= MQ_N_COLL_KINDS || t->algo >= MQ_N_ALGOS || t->proto >= MQ_N_PROTOS ||
+		    t->dtype >= MQ_N_DTYPES)
+			return bad(err, id, "coll", t->coll, "collective, algorithm, protocol or dtype out of range");
 		bool rooted = t->coll == MQ_COLL_BROADCAST || t->coll == MQ_COLL_REDUCE;
 		if (rooted && !s->fold && t->root >= s->comm[t->comm].n)
 			return bad(err, id, "root", t->root, "must be below the communicator's size");
@@ -81,11 +79,15 @@ static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *er
 			if (d == MQ_NONE && s->fold)
 				continue;
 			if (d >= s->n_devices)
-				status = mq_fail(err, MQ_EINPUT, "schedule: communicator %u: rank %u: "
-						 "no such device in the header", c, d);
+				status = mq_fail(err, MQ_EINPUT,
+						 "schedule: communicator %u: rank %u: "
+						 "no such device in the header",
+						 c, d);
 			else if (seen[d] == c + 1)
-				status = mq_fail(err, MQ_EINPUT, "schedule: communicator %u: rank %u "
-						 "is listed twice", c, d);
+				status = mq_fail(err, MQ_EINPUT,
+						 "schedule: communicator %u: rank %u "
+						 "is listed twice",
+						 c, d);
 			else
 				seen[d] = c + 1;
 		}
@@ -94,8 +96,8 @@ static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *er
 }
 
 /* Follows, from an event that could not be placed, one that it waits for, until one comes twice. */
-static enum mq_status name_cycle(const struct mq_schedule *s, const struct mq_events *ev,
-				 const bool *placed, struct mq_arena *a, struct mq_err *err)
+static enum mq_status name_cycle(const struct mq_schedule *s, const struct mq_events *ev, const bool *placed,
+				 struct mq_arena *a, struct mq_err *err)
 {
 	uint32_t *before = mq_arena_array(a, ev->n, uint32_t);
 	uint32_t *step = mq_arena_array(a, ev->n, uint32_t);
@@ -115,8 +117,8 @@ static enum mq_status name_cycle(const struct mq_schedule *s, const struct mq_ev
 					       mq_task_describe(s, ev->first[at], a));
 		at = before[at];
 	} while (at != first);
-	return mq_fail(err, MQ_EINPUT, "schedule: deadlock: %s%s waits for itself%s", text,
-		       n > 3 ? ", ... ," : "", n > 1 ? " in the end" : "");
+	return mq_fail(err, MQ_EINPUT, "schedule: deadlock: %s%s waits for itself%s", text, n > 3 ? ", ... ," : "",
+		       n > 1 ? " in the end" : "");
 }
 
 enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, struct mq_err *err)
@@ -148,8 +150,8 @@ enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, st
 	return status;
 }
 
-enum mq_status mq_schedule_match(const struct mq_schedule *s, struct mq_arena *arena,
-				 uint32_t **match, uint32_t **call, struct mq_err *err)
+enum mq_status mq_schedule_match(const struct mq_schedule *s, struct mq_arena *arena, uint32_t **match, uint32_t **call,
+				 struct mq_err *err)
 {
 	struct mq_events ev;
 

@@ -68,12 +68,12 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 	if (k->image.h)
 		fprintf(f, ",\"image\":[%u,%u,%u,%u,%u,%u,%u,%u]", k->image.h, k->image.w, k->image.out_h,
 			k->image.out_w, k->image.kh, k->image.kw, k->image.stride_h, k->image.stride_w);
-	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
-		"\"bytes\":%.17g,\"launches\":%.17g", k->m, k->n, k->k, k->count, k->flop, k->bytes,
-		k->launches);
+	fprintf(f,
+		",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
+		"\"bytes\":%.17g,\"launches\":%.17g",
+		k->m, k->n, k->k, k->count, k->flop, k->bytes, k->launches);
 	if (k->time_s != 0) /* an op that the device cannot run lasts for ever: not a JSON number */
-		fprintf(f, isfinite(k->time_s) ? ",\"time_s\":%.17g" : ",\"time_s\":\"never\"",
-			k->time_s);
+		fprintf(f, isfinite(k->time_s) ? ",\"time_s\":%.17g" : ",\"time_s\":\"never\"", k->time_s);
 	fputc('}', f);
 }
 
@@ -105,8 +105,7 @@ static void put_held(FILE *f, const struct mq_schedule *s)
 	for (uint32_t i = 0; i < s->n_held; i++) {
 		struct mq_held *h = &s->held[i];
 
-		fprintf(f, "%s{\"device\":%" PRIu32 ",\"stage\":%" PRIu32, i ? "," : "", h->device,
-			h->stage);
+		fprintf(f, "%s{\"device\":%" PRIu32 ",\"stage\":%" PRIu32, i ? "," : "", h->device, h->stage);
 		for (int k = 0; k < N_HELD_FIELDS; k++)
 			fprintf(f, ",\"%s\":%.17g", held_field[k].name, *held_value(h, k));
 		fputc('}', f);
@@ -118,8 +117,8 @@ static void put_header(FILE *f, const struct mq_schedule *s)
 {
 	fputs("{\"maquette_schedule\":1,\"model\":", f);
 	put_text(f, s->model);
-	fprintf(f, ",\"plan_hash\":\"%016" PRIx64 "\",\"model_hash\":\"%016" PRIx64 "\",\"devices\":[",
-		s->plan_hash, s->model_hash);
+	fprintf(f, ",\"plan_hash\":\"%016" PRIx64 "\",\"model_hash\":\"%016" PRIx64 "\",\"devices\":[", s->plan_hash,
+		s->model_hash);
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		fprintf(f, "%s{\"rank\":%" PRIu32 ",\"name\":", d ? "," : "", s->device[d]);
 		put_text(f, s->device_name[d]);
@@ -145,9 +144,11 @@ static void put_header(FILE *f, const struct mq_schedule *s)
 	fputs("],\"works\":[", f);
 	for (uint32_t w = 0; w < s->n_works; w++) {
 		const struct mq_work *work = &s->work[w];
-		fprintf(f, "%s{\"flop\":%.17g,\"bytes\":%.17g,\"model_flop\":%.17g,\"host\":%.17g,"
-			"\"waits\":%s,\"kernels\":[", w ? "," : "", work->flop, work->bytes,
-			work->model_flop, work->host, work->waits ? "true" : "false");
+		fprintf(f,
+			"%s{\"flop\":%.17g,\"bytes\":%.17g,\"model_flop\":%.17g,\"host\":%.17g,"
+			"\"waits\":%s,\"kernels\":[",
+			w ? "," : "", work->flop, work->bytes, work->model_flop, work->host,
+			work->waits ? "true" : "false");
 		for (uint32_t k = 0; k < work->n_kernels; k++) {
 			if (k)
 				fputc(',', f);
@@ -164,8 +165,8 @@ static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
 {
 	const struct mq_task *t = &s->task[id];
 
-	fprintf(f, "{\"id\":%" PRIu32 ",\"device\":%" PRIu32 ",\"stream\":\"%s\",\"kind\":\"%s\"", id,
-		t->device, mq_stream_name(t->stream), mq_task_kind_name(t->kind));
+	fprintf(f, "{\"id\":%" PRIu32 ",\"device\":%" PRIu32 ",\"stream\":\"%s\",\"kind\":\"%s\"", id, t->device,
+		mq_stream_name(t->stream), mq_task_kind_name(t->kind));
 	if (t->n_deps) {
 		fputs(",\"deps\":[", f);
 		for (uint32_t d = 0; d < t->n_deps; d++)
@@ -184,9 +185,10 @@ static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
 	if (t->kind == MQ_TASK_COPY)
 		fprintf(f, ",\"to_host\":%s", t->to_host ? "true" : "false");
 	if (t->kind == MQ_TASK_COLLECTIVE)
-		fprintf(f, ",\"comm\":%" PRIu32 ",\"coll\":\"%s\",\"algo\":\"%s\",\"proto\":\"%s\","
-			"\"root\":%" PRIu32, t->comm, mq_coll_name(t->coll), mq_algo_name(t->algo),
-			mq_proto_name(t->proto), t->root);
+		fprintf(f,
+			",\"comm\":%" PRIu32 ",\"coll\":\"%s\",\"algo\":\"%s\",\"proto\":\"%s\","
+			"\"root\":%" PRIu32,
+			t->comm, mq_coll_name(t->coll), mq_algo_name(t->algo), mq_proto_name(t->proto), t->root);
 	if (t->micro_batch != MQ_NONE)
 		fprintf(f, ",\"micro_batch\":%" PRIu32, t->micro_batch);
 	fprintf(f, ",\"stage\":%u,\"phase\":\"%s\"}\n", t->stage, mq_phase_name(t->phase));
@@ -204,8 +206,7 @@ enum mq_status mq_schedule_save(const struct mq_schedule *s, const char *path, s
 		put_task(f, s, i);
 	bool broken = ferror(f);
 	if (fclose(f) || broken)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
 	return MQ_OK;
 }
 
@@ -223,8 +224,7 @@ struct reader {
 static void wrong(struct reader *r, const char *key, const char *want)
 {
 	if (!r->status)
-		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: \"%s\" must be %s", r->path, r->line,
-				    key, want);
+		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: \"%s\" must be %s", r->path, r->line, key, want);
 }
 
 static double get_number(struct reader *r, json_t *object, const char *key, double missing)
@@ -282,8 +282,8 @@ static const char *get_text(struct reader *r, json_t *object, const char *key)
 	return mq_arena_strdup(r->arena, json_string_value(v));
 }
 
-static uint8_t get_name(struct reader *r, json_t *object, const char *key,
-			const char *(*name_of)(int), int n, uint8_t missing)
+static uint8_t get_name(struct reader *r, json_t *object, const char *key, const char *(*name_of)(int), int n,
+			uint8_t missing)
 {
 	json_t *v = json_object_get(object, key);
 
@@ -296,8 +296,7 @@ static uint8_t get_name(struct reader *r, json_t *object, const char *key,
 	}
 	return (uint8_t)found;
 }
-#define NAME(r, object, key, fn, n, missing) \
-	get_name(r, object, key, (const char *(*)(int))(fn), n, missing)
+#define NAME(r, object, key, fn, n, missing) get_name(r, object, key, (const char *(*)(int))(fn), n, missing)
 
 static uint64_t get_hash(struct reader *r, json_t *object, const char *key)
 {
@@ -340,9 +339,14 @@ static struct mq_conv_image get_image(struct reader *r, json_t *kernel)
 			return (struct mq_conv_image){ 0 };
 		}
 	}
-	return (struct mq_conv_image){ .h = (uint16_t)x[0], .w = (uint16_t)x[1], .out_h = (uint16_t)x[2],
-				  .out_w = (uint16_t)x[3], .kh = (uint8_t)x[4], .kw = (uint8_t)x[5],
-				  .stride_h = (uint8_t)x[6], .stride_w = (uint8_t)x[7] };
+	return (struct mq_conv_image){ .h = (uint16_t)x[0],
+				       .w = (uint16_t)x[1],
+				       .out_h = (uint16_t)x[2],
+				       .out_w = (uint16_t)x[3],
+				       .kh = (uint8_t)x[4],
+				       .kw = (uint8_t)x[5],
+				       .stride_h = (uint8_t)x[6],
+				       .stride_w = (uint8_t)x[7] };
 }
 
 static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
@@ -493,9 +497,9 @@ static void get_deps(struct reader *r, json_t *root, struct mq_task *t)
 	t->dep_first = s->n_deps;
 	if (list && !json_is_array(list))
 		wrong(r, "deps", "a list of task ids");
-	json_array_foreach(list, i, v) {
-		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-		    json_integer_value(v) >= r->n_tasks) {
+	json_array_foreach(list, i, v)
+	{
+		if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= r->n_tasks) {
 			wrong(r, "deps", "a list of task ids below \"tasks\"");
 			return;
 		}
@@ -552,8 +556,8 @@ static void read_line(struct reader *r, const char *text, size_t size)
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
 
 	if (!root || !json_is_object(root)) {
-		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: not a JSON object: %s", r->path,
-				    r->line, root ? "another kind of value" : error.text);
+		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: not a JSON object: %s", r->path, r->line,
+				    root ? "another kind of value" : error.text);
 	} else if (r->line == 1) {
 		get_header(r, root);
 	} else if (r->s->n_tasks >= r->n_tasks) {
@@ -564,8 +568,8 @@ static void read_line(struct reader *r, const char *text, size_t size)
 	json_decref(root);
 }
 
-enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
-				struct mq_schedule **schedule, struct mq_err *err)
+enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct mq_schedule **schedule,
+				struct mq_err *err)
 {
 	struct reader r = { .path = path, .arena = arena, .err = err };
 	FILE *f = fopen(path, "r");
@@ -592,11 +596,9 @@ enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
 	if (!r.status && broken)
 		r.status = mq_fail(err, MQ_EINPUT, "%s: cannot read", path);
 	if (!r.status && !r.line)
-		r.status = mq_fail(err, MQ_EINPUT, "%s: empty; a schedule starts with a header line",
-				   path);
+		r.status = mq_fail(err, MQ_EINPUT, "%s: empty; a schedule starts with a header line", path);
 	if (!r.status && r.s->n_tasks != r.n_tasks)
-		r.status = mq_fail(err, MQ_EINPUT, "%s: cut short: %u of %u tasks", path,
-				   r.s->n_tasks, r.n_tasks);
+		r.status = mq_fail(err, MQ_EINPUT, "%s: cut short: %u of %u tasks", path, r.s->n_tasks, r.n_tasks);
 	if (!r.status)
 		r.status = mq_schedule_check(r.s, NULL, err) ? mq_wrap(err, "%s", path) : MQ_OK;
 	*schedule = r.status ? NULL : r.s;

@@ -16,12 +16,12 @@ struct player {
 	struct mq_counted_costs costs;
 	struct mq_rng rng;
 	void *state;
-	uint64_t index;      /* of the next proposal */
-	double best;         /* NaN until one is feasible */
-	double used_s;       /* its share of the clock */
-	double entered_s;    /* when its hook was entered: for tick */
+	uint64_t index;   /* of the next proposal */
+	double best;      /* NaN until one is feasible */
+	double used_s;    /* its share of the clock */
+	double entered_s; /* when its hook was entered: for tick */
 	bool started, done;
-	bool deaf;           /* a proposal of it was not judged: it hears of none after that */
+	bool deaf; /* a proposal of it was not judged: it hears of none after that */
 	uint32_t said_room, bound_room;
 };
 
@@ -29,8 +29,8 @@ struct player {
 struct entry {
 	struct player *player;
 	struct mq_candidate candidate;
-	bool judged;         /* result is there */
-	bool late;           /* there was no time for it */
+	bool judged; /* result is there */
+	bool late;   /* there was no time for it */
 };
 
 /* For the first plan that is feasible, beyond --seconds. */
@@ -39,7 +39,7 @@ static const double GRACE_S = 0.5;
 struct loop {
 	const struct mq_search *search;
 	struct mq_arena *arena;
-	struct mq_arena round;  /* lifetime: one round of proposals */
+	struct mq_arena round; /* lifetime: one round of proposals */
 	struct mq_search_outcome *outcome;
 	struct player *player;
 	struct entry *entry;
@@ -115,8 +115,8 @@ static void note(void *context, const char *quantity, double value)
 {
 	struct player *p = context;
 
-	mq_notes_add(&p->loop->notes, p->spec->label, p->report->proposals ? p->report->proposals - 1 : 0,
-		     quantity, value);
+	mq_notes_add(&p->loop->notes, p->spec->label, p->report->proposals ? p->report->proposals - 1 : 0, quantity,
+		     value);
 }
 
 static void enter(struct player *p)
@@ -214,8 +214,7 @@ static void rank(struct loop *loop, struct mq_candidate *c)
 		return;
 	if (out->n_best < top)
 		out->n_best++;
-	memmove(&out->best[at + 1], &out->best[at],
-		(out->n_best - 1 - at) * sizeof(*out->best));
+	memmove(&out->best[at + 1], &out->best[at], (out->n_best - 1 - at) * sizeof(*out->best));
 	keep(loop, &out->best[at], c);
 }
 
@@ -240,8 +239,7 @@ static void note_failure(struct loop *loop, const struct mq_candidate *c)
 	}
 	if (r->verdict != MQ_VERDICT_OOM || !(r->memory_limit_B > 0))
 		return;
-	if (out->have_nearest &&
-	    r->peak_memory_B / r->memory_limit_B >= old->peak_memory_B / old->memory_limit_B)
+	if (out->have_nearest && r->peak_memory_B / r->memory_limit_B >= old->peak_memory_B / old->memory_limit_B)
 		return;
 	keep(loop, &out->nearest, c);
 	out->have_nearest = true;
@@ -286,8 +284,7 @@ static void collect(struct loop *loop, struct player *p)
 		}
 		mq_plan_init(plan, &loop->round, loop->search->q->model->n_ops);
 		enter(p);
-		enum mq_status status = p->spec->engine->propose(p->state, &p->problem, &loop->round,
-								 plan, &err);
+		enum mq_status status = p->spec->engine->propose(p->state, &p->problem, &loop->round, plan, &err);
 		leave(p);
 		if (status != MQ_OK) {
 			p->report->finished = status == MQ_DONE;
@@ -296,8 +293,10 @@ static void collect(struct loop *loop, struct player *p)
 		}
 		mq_limits_apply(loop->search->limits, plan, loop->search->q->train);
 		struct entry e = { .player = p,
-				   .candidate = { .engine = p->spec->label, .index = p->index++,
-						  .hash = mq_plan_hash(plan), .plan = plan } };
+				   .candidate = { .engine = p->spec->label,
+						  .index = p->index++,
+						  .hash = mq_plan_hash(plan),
+						  .plan = plan } };
 		MQ_PUSH(&loop->round, loop->entry, loop->n_entries, loop->entry_room, e);
 	}
 }
@@ -405,8 +404,8 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 				     mq_software_runs_in(loop->search->software, loop->search->n_software,
 							 loop->search->q, c->plan, &loop->round);
 	if (c->result.verdict == MQ_VERDICT_OK &&
-	    !mq_budget_holds(loop->search->limits, loop->search->q->cluster, c->plan, &c->result,
-			     c->result.message, sizeof(c->result.message)))
+	    !mq_budget_holds(loop->search->limits, loop->search->q->cluster, c->plan, &c->result, c->result.message,
+			     sizeof(c->result.message)))
 		c->result.verdict = MQ_VERDICT_REFUSED;
 	if (c->result.verdict == MQ_VERDICT_OK) {
 		loop->outcome->feasible++;
@@ -436,8 +435,8 @@ static void budget_text(const struct loop *loop, double best, double left_s, cha
 {
 	const struct mq_search *s = loop->search;
 	uint64_t left = 0;
-	int n = snprintf(text, size, "%" PRIu64 " plans, %" PRIu64 " feasible, best %.4g s",
-			 loop->outcome->proposals, loop->outcome->feasible, best);
+	int n = snprintf(text, size, "%" PRIu64 " plans, %" PRIu64 " feasible, best %.4g s", loop->outcome->proposals,
+			 loop->outcome->feasible, best);
 
 	for (uint32_t i = 0; i < s->n_engines; i++)
 		if (!loop->player[i].done && s->evals != UINT64_MAX)
@@ -445,8 +444,8 @@ static void budget_text(const struct loop *loop, double best, double left_s, cha
 	if (s->evals != UINT64_MAX)
 		n += snprintf(text + n, size - (size_t)n, ", %" PRIu64 " plans", left);
 	if (isfinite(s->seconds))
-		n += snprintf(text + n, size - (size_t)n, "%s %.0f s",
-			      s->evals != UINT64_MAX ? " and" : ",", fmax(left_s, 0));
+		n += snprintf(text + n, size - (size_t)n, "%s %.0f s", s->evals != UINT64_MAX ? " and" : ",",
+			      fmax(left_s, 0));
 	if (s->evals != UINT64_MAX || isfinite(s->seconds))
 		snprintf(text + n, size - (size_t)n, " left");
 }
@@ -520,10 +519,20 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	mq_costs_count(&p->costs, s);
 	p->problem = (struct mq_problem){
 		.q = s->q,
-		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,
-		.objective = s->objective, .rng = &p->rng, .arena = loop->arena,
-		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick, .left_s = left_s,
-		.tick_context = p, .say = say, .bound = s->proof ? take_bound : NULL, .note = note,
+		.costs = &p->costs.costs,
+		.limits = s->limits,
+		.start = s->start,
+		.objective = s->objective,
+		.rng = &p->rng,
+		.arena = loop->arena,
+		.evals = s->evals,
+		.seconds = s->seconds / s->n_engines,
+		.tick = tick,
+		.left_s = left_s,
+		.tick_context = p,
+		.say = say,
+		.bound = s->proof ? take_bound : NULL,
+		.note = note,
 	};
 	snprintf(what, sizeof(what), "engine '%s'", engine->name);
 	mq_opt_defaults(engine->opts, p->state);
@@ -579,13 +588,15 @@ static enum mq_status open_files(struct loop *loop, struct mq_err *err)
 	MQ_TRY(mq_rows_open(&loop->rows, s->dir, loop->arena, err));
 	/* Files that the command names hold something else now, or the program does. */
 	if (loop->rows.at < loop->rows.old_size && loop->cache.n_others && !loop->cache.n)
-		return mq_fail(err, MQ_EINPUT, "%s: its plans were judged with another model, platform, calibration, "
-			       "software or program than are there now; choose another -o, or remove the folder", s->dir);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: its plans were judged with another model, platform, calibration, "
+			       "software or program than are there now; choose another -o, or remove the folder",
+			       s->dir);
 	return MQ_OK;
 }
 
-enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,
-			     struct mq_search_outcome *outcome, struct mq_err *err)
+enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena, struct mq_search_outcome *outcome,
+			     struct mq_err *err)
 {
 	struct loop loop = { .search = s, .arena = arena, .outcome = outcome };
 	struct mq_err later = MQ_ERR_INIT;
@@ -619,8 +630,7 @@ enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,
 	if (loop.rows.file)
 		fclose(loop.rows.file);
 	enum mq_status cache = mq_cache_close(&loop.cache, rows == MQ_OK ? &later : NULL);
-	enum mq_status notes =
-		mq_notes_close(&loop.notes, rows == MQ_OK && cache == MQ_OK ? &later : NULL);
+	enum mq_status notes = mq_notes_close(&loop.notes, rows == MQ_OK && cache == MQ_OK ? &later : NULL);
 	mq_arena_fini(&loop.round);
 	if (status == MQ_OK && (rows != MQ_OK || cache != MQ_OK || notes != MQ_OK))
 		return *err = later, later.status;

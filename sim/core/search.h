@@ -24,9 +24,9 @@
 #include "core/engine.h"
 
 /* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (core/result.h). */
-#define MQ_CANDIDATES_HEADER                                                                       \
+#define MQ_CANDIDATES_HEADER                                                                        \
 	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
-	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan,"         \
+	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan," \
 	"cp,ep,virtual,sync,runs_in"
 
 struct mq_evaluator {
@@ -60,56 +60,56 @@ struct mq_search {
 	uint32_t n_software;
 	const struct mq_plan *start;
 	const char *objective;
-	bool proof;                    /* ask engines for lower bounds */
+	bool proof; /* ask engines for lower bounds */
 	const struct mq_search_engine *engine;
 	uint32_t n_engines;
-	uint64_t seed, evals;          /* evals: per engine; UINT64_MAX = no limit */
-	double seconds;                /* +inf = no limit */
+	uint64_t seed, evals; /* evals: per engine; UINT64_MAX = no limit */
+	double seconds;       /* +inf = no limit */
 	uint32_t top;
-	const char *dir;               /* output folder, or NULL = write nothing */
-	uint64_t context;              /* hash of everything that results depend on */
+	const char *dir;  /* output folder, or NULL = write nothing */
+	uint64_t context; /* hash of everything that results depend on */
 	struct mq_evaluator evaluator;
-	double (*now_s)(void);         /* monotonic clock, for budgets only */
+	double (*now_s)(void); /* monotonic clock, for budgets only */
 	/* Shown while running: share done (NaN = unknown) and a few words. May be NULL. */
 	void (*progress)(void *context, double done, const char *what);
 	void *progress_context;
 };
 
 struct mq_candidate {
-	const char *engine;            /* label */
+	const char *engine; /* label */
 	uint64_t index, hash;
-	double objective;              /* what it was ranked by */
+	double objective; /* what it was ranked by */
 	struct mq_plan *plan;
-	const char *runs_in;           /* softwares able to run it; "-" = none, "" = not asked */
+	const char *runs_in; /* softwares able to run it; "-" = none, "" = not asked */
 	struct mq_result result;
 };
 
 struct mq_engine_report {
 	const char *engine;
 	uint64_t proposals, feasible, screens;
-	double best_step_time_s;       /* NaN = none feasible */
-	struct mq_candidate best;      /* that plan; nothing where none is feasible */
-	double propose_s;              /* clock time inside the engine */
-	bool finished;                 /* it had no more to propose, or promised the optimum */
-	char stopped[512];             /* why it refused or failed, or "" */
+	double best_step_time_s;  /* NaN = none feasible */
+	struct mq_candidate best; /* that plan; nothing where none is feasible */
+	double propose_s;         /* clock time inside the engine */
+	bool finished;            /* it had no more to propose, or promised the optimum */
+	char stopped[512];        /* why it refused or failed, or "" */
 	uint32_t n_said;
-	const char **said;             /* its lines for the user */
+	const char **said; /* its lines for the user */
 	uint32_t n_bounds;
-	struct mq_bound *bound;        /* what it has shown (proof) */
+	struct mq_bound *bound; /* what it has shown (proof) */
 };
 
 struct mq_search_outcome {
-	const char *objective;         /* what the best are ranked by */
+	const char *objective; /* what the best are ranked by */
 	uint32_t n_best;
-	struct mq_candidate *best;     /* [n_best], best first, of plans the same in effect one */
+	struct mq_candidate *best; /* [n_best], best first, of plans the same in effect one */
 	uint64_t proposals, feasible, judged, cached, resumed;
-	double least_s;                /* what no plan is below (proof; 0 = not asked) */
-	uint64_t crashed;              /* proposals whose simulator died: not judged, in truth */
+	double least_s;   /* what no plan is below (proof; 0 = not asked) */
+	uint64_t crashed; /* proposals whose simulator died: not judged, in truth */
 	uint32_t n_reports;
 	struct mq_engine_report *report; /* [n_reports], one per engine */
-	bool have_nearest;             /* no feasible plan: the one that misses memory by least */
+	bool have_nearest;               /* no feasible plan: the one that misses memory by least */
 	struct mq_candidate nearest;
-	bool have_refused;             /* the first plan that was refused for another reason */
+	bool have_refused; /* the first plan that was refused for another reason */
 	struct mq_candidate refused;
 };
 
@@ -119,25 +119,21 @@ MQ_API enum mq_status mq_search_run(const struct mq_search *search, struct mq_ar
 				    struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Does the plan keep the user's --fix and --max? Else says which is broken. */
-MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan,
-			   const struct mq_train *train, char *message, size_t size);
+MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan, const struct mq_train *train,
+			   char *message, size_t size);
 
 /* Writes what the user fixed into what does not change the shape of a plan: schedule, recompute, sync, and
  * micro-batches where mbs is fixed. So an engine need not know them. */
-MQ_API void mq_limits_apply(const struct mq_limits *limits, struct mq_plan *plan,
-			    const struct mq_train *train);
+MQ_API void mq_limits_apply(const struct mq_limits *limits, struct mq_plan *plan, const struct mq_train *train);
 
 /* Does a judged plan keep the budgets of --max (cost, energy, step-time, memory)? Else says which it
  * exceeds. A plan whose price is not known keeps no budget of it. */
 MQ_API bool mq_budget_holds(const struct mq_limits *limits, const struct mq_cluster *cluster,
-			    const struct mq_plan *plan, const struct mq_result *result, char *message,
-			    size_t size);
+			    const struct mq_plan *plan, const struct mq_result *result, char *message, size_t size);
 
 /* Price and energy of a step over the distinct devices of a plan; NaN where a device has no figure. */
-MQ_API double mq_step_usd(const struct mq_cluster *cluster, const struct mq_plan *plan,
-			  double step_time_s);
-MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
-			  double step_time_s);
+MQ_API double mq_step_usd(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
+MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
 
 /* Text of the objectives that a run can be ranked by: NULL-terminated. */
 MQ_API extern const char *const mq_objectives[];
@@ -148,40 +144,38 @@ MQ_API extern const char *const mq_objectives[];
 struct mq_rows {
 	FILE *file;
 	const char *path;
-	char *old;              /* what the file held, in the arena */
-	size_t old_size, at;    /* at: where the next row belongs */
-	bool lenient;           /* a row that differs cuts the file there instead of failing */
+	char *old;           /* what the file held, in the arena */
+	size_t old_size, at; /* at: where the next row belongs */
+	bool lenient;        /* a row that differs cuts the file there instead of failing */
 };
 enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena,
 			    struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *candidate,
-			   double best_step_time_s, const struct mq_cluster *cluster,
-			   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *candidate, double best_step_time_s,
+			   const struct mq_cluster *cluster, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err) MQ_MUST_CHECK;
 
 /* learning.csv: what engines note of their learning. Made with the first note, anew in every run: a run
  * that is resumed learns again from the evaluations it knows and comes to the same rows. */
 struct mq_notes {
-	FILE *file;             /* NULL until the first note */
-	const char *path;       /* NULL = keep none */
+	FILE *file;       /* NULL until the first note */
+	const char *path; /* NULL = keep none */
 	bool failed;
 };
-void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity,
-		  double value);
+void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity, double value);
 enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Judgements by plan hash, kept in evaluations.csv. */
 struct mq_cache {
 	struct mq_arena *arena;
-	uint32_t n, room;       /* room: a power of two, or 0 */
-	uint32_t n_others;      /* rows of the file that are of another context */
+	uint32_t n, room;  /* room: a power of two, or 0 */
+	uint32_t n_others; /* rows of the file that are of another context */
 	struct mq_cache_slot *slot;
-	FILE *file;             /* NULL = in memory only */
+	FILE *file; /* NULL = in memory only */
 	const char *path;
 	uint64_t context;
 };
-enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context,
-			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context, struct mq_arena *arena,
+			     struct mq_err *err) MQ_MUST_CHECK;
 const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t hash);
 enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result,
 			    struct mq_err *err) MQ_MUST_CHECK;

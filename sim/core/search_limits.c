@@ -102,27 +102,25 @@ static bool inner_hold(const struct mq_limits *l, const struct mq_plan *plan, ui
 	       !differs(l->fix_etp, etp, "etp", message, size);
 }
 
-static bool degrees_hold(const struct mq_limits *l, const struct mq_plan *plan,
-			 const struct spread *d, char *message, size_t size)
+static bool degrees_hold(const struct mq_limits *l, const struct mq_plan *plan, const struct spread *d, char *message,
+			 size_t size)
 {
 	uint32_t n_devices = mq_plan_degrees(plan).n_devices;
 
-	return !(differs(l->fix_dp, d->least_dp, "dp", message, size) ||
-		 differs(l->fix_dp, d->most_dp, "dp", message, size) ||
-		 differs(l->fix_tp, d->least_tp, "tp", message, size) ||
-		 differs(l->fix_tp, d->most_tp, "tp", message, size) ||
-		 differs(l->fix_pp, d->pp, "pp", message, size) ||
-		 differs(l->fix_cp, d->cp, "cp", message, size) ||
-		 differs(l->fix_ep, d->ep, "ep", message, size) ||
-		 differs(l->fix_virtual, plan->virtual, "virtual", message, size) ||
-		 exceeds(l->max_dp, d->most_dp, "dp", message, size) ||
-		 exceeds(l->max_tp, d->most_tp, "tp", message, size) ||
-		 exceeds(l->max_pp, d->pp, "pp", message, size) ||
-		 exceeds(l->max_devices, n_devices, "devices", message, size));
+	return !(
+		differs(l->fix_dp, d->least_dp, "dp", message, size) ||
+		differs(l->fix_dp, d->most_dp, "dp", message, size) ||
+		differs(l->fix_tp, d->least_tp, "tp", message, size) ||
+		differs(l->fix_tp, d->most_tp, "tp", message, size) || differs(l->fix_pp, d->pp, "pp", message, size) ||
+		differs(l->fix_cp, d->cp, "cp", message, size) || differs(l->fix_ep, d->ep, "ep", message, size) ||
+		differs(l->fix_virtual, plan->virtual, "virtual", message, size) ||
+		exceeds(l->max_dp, d->most_dp, "dp", message, size) ||
+		exceeds(l->max_tp, d->most_tp, "tp", message, size) || exceeds(l->max_pp, d->pp, "pp", message, size) ||
+		exceeds(l->max_devices, n_devices, "devices", message, size));
 }
 
-bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan,
-		    const struct mq_train *train, char *message, size_t size)
+bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan, const struct mq_train *train, char *message,
+		    size_t size)
 {
 	struct spread d = spread_of(plan);
 
@@ -130,8 +128,7 @@ bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan,
 	    enum_differs(l->fix_pipeline, plan->pipeline, "schedule", message, size))
 		return false;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
-		if (enum_differs(l->fix_recompute, plan->config[i].recompute, "recompute", message,
-				 size) ||
+		if (enum_differs(l->fix_recompute, plan->config[i].recompute, "recompute", message, size) ||
 		    enum_differs(l->fix_sync, plan->config[i].sync, "sync", message, size))
 			return false;
 	if (l->fix_mbs) {
@@ -165,8 +162,7 @@ void mq_limits_apply(const struct mq_limits *l, struct mq_plan *plan, const stru
 		plan->micro_batches = (uint32_t)m;
 }
 
-enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, uint32_t lacks,
-				struct mq_err *err)
+enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, uint32_t lacks, struct mq_err *err)
 {
 	const struct {
 		uint32_t flag, fixed;
@@ -191,8 +187,7 @@ enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, u
 	return MQ_OK;
 }
 
-enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks,
-			       struct mq_err *err)
+enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks, struct mq_err *err)
 {
 	const struct mq_software *s = q->software;
 	char why[256] = "";
@@ -202,12 +197,15 @@ enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, 
 	if (!mq_software_runs_model(s, q, why, sizeof(why)))
 		return mq_fail(err, MQ_EINPUT, "%s", why);
 	if ((lacks & MQ_LACKS_ALL) == MQ_LACKS_ALL)
-		return mq_fail(err, MQ_EINPUT, "engine '%s' proposes placements of single ops, which %s does not "
-			       "run; use --software generic or another engine", engine, s->file);
+		return mq_fail(err, MQ_EINPUT,
+			       "engine '%s' proposes placements of single ops, which %s does not "
+			       "run; use --software generic or another engine",
+			       engine, s->file);
 	if (lacks & MQ_LACKS_SHAPES && !s->runs.unequal_degrees)
-		return mq_fail(err, MQ_EINPUT, "engine '%s' proposes plans that are not dp x tp x pp of one kind, "
-			       "which %s does not run; use --software generic or another engine", engine,
-			       s->file);
+		return mq_fail(err, MQ_EINPUT,
+			       "engine '%s' proposes plans that are not dp x tp x pp of one kind, "
+			       "which %s does not run; use --software generic or another engine",
+			       engine, s->file);
 	return MQ_OK;
 }
 
@@ -244,25 +242,25 @@ double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
 	return sum_devices(cluster, plan, false) * step_time_s / 3.6e6;
 }
 
-bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster,
-		     const struct mq_plan *plan, const struct mq_result *r, char *message, size_t size)
+bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster, const struct mq_plan *plan,
+		     const struct mq_result *r, char *message, size_t size)
 {
 	const struct {
 		double limit, value;
 		const char *what, *option, *unit;
 	} budget[] = {
-		{ l->max_usd, l->max_usd > 0 ? mq_step_usd(cluster, plan, r->step_time_s) : 0,
-		  "a step costs", "cost", "$" },
-		{ l->max_kWh, l->max_kWh > 0 ? mq_step_kWh(cluster, plan, r->step_time_s) : 0,
-		  "a step takes", "energy", "kWh" },
+		{ l->max_usd, l->max_usd > 0 ? mq_step_usd(cluster, plan, r->step_time_s) : 0, "a step costs", "cost",
+		  "$" },
+		{ l->max_kWh, l->max_kWh > 0 ? mq_step_kWh(cluster, plan, r->step_time_s) : 0, "a step takes", "energy",
+		  "kWh" },
 		{ l->max_step_s, r->step_time_s, "a step takes", "step-time", "s" },
 		{ l->max_memory_B / 1e9, r->peak_memory_B / 1e9, "a device holds", "memory", "GB" },
 	};
 
 	for (size_t i = 0; i < sizeof(budget) / sizeof(*budget); i++)
 		if (budget[i].limit > 0 && !(budget[i].value <= budget[i].limit)) {
-			snprintf(message, size, "%s %.6g %s, --max %s allows %.6g", budget[i].what,
-				 budget[i].value, budget[i].unit, budget[i].option, budget[i].limit);
+			snprintf(message, size, "%s %.6g %s, --max %s allows %.6g", budget[i].what, budget[i].value,
+				 budget[i].unit, budget[i].option, budget[i].limit);
 			return false;
 		}
 	return true;
@@ -270,16 +268,16 @@ bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster
 
 /* ---- counting --------------------------------------------------------------------------------- */
 
-static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples)
+static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		      double samples)
 {
 	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
 
 	return inner->op_time(inner->context, op, phase, device, split, samples);
 }
 
-static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples)
+static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		      double samples)
 {
 	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
 
@@ -293,19 +291,16 @@ static double least_s(void *context)
 	return c->inner->least_s(c->inner->context);
 }
 
-static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
-		      enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
-		      double *activation_B)
+static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
+		      uint32_t dp, enum mq_recompute recompute, double *static_B, double *activation_B)
 {
 	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
 
-	inner->op_memory(inner->context, op, split, samples, sync, dp, recompute, static_B,
-			 activation_B);
+	inner->op_memory(inner->context, op, split, samples, sync, dp, recompute, static_B, activation_B);
 }
 
-static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
-		    const struct mq_config *to, double samples, double *forward_s,
-		    double *backward_s)
+static bool reshard(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,
+		    double samples, double *forward_s, double *backward_s)
 {
 	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
 
@@ -346,10 +341,14 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search)
 {
 	*counted = (struct mq_counted_costs){
-		.costs = { .context = counted, .op_time = op_time, .op_memory = op_memory,
+		.costs = { .context = counted,
+			   .op_time = op_time,
+			   .op_memory = op_memory,
 			   .op_busy = search->costs->op_busy ? op_busy : NULL,
 			   .least_s = search->costs->least_s ? least_s : NULL,
-			   .reshard = reshard, .collective = collective, .transfer = transfer,
+			   .reshard = reshard,
+			   .collective = collective,
+			   .transfer = transfer,
 			   .screen = search->screen || search->costs->screen ? screen : NULL },
 		.inner = search->costs,
 		.search = search,

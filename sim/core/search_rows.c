@@ -14,13 +14,12 @@
 
 static enum mq_status cannot_write(const char *path, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
-		       strerror(errno));
+	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
 }
 
 /* Reads what is there up to the last whole line, cuts off the rest, leaves the file open at its end. */
-static enum mq_status open_lines(const char *path, struct mq_arena *arena, FILE **file, char **text,
-				 size_t *size, struct mq_err *err)
+static enum mq_status open_lines(const char *path, struct mq_arena *arena, FILE **file, char **text, size_t *size,
+				 struct mq_err *err)
 {
 	char buffer[65536];
 	size_t n, used = 0;
@@ -67,8 +66,7 @@ static bool had_crashed(const struct mq_rows *rows, const char *text, size_t hea
 	       !memcmp(old + head, crash, strlen(crash));
 }
 
-static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, size_t head,
-			   struct mq_err *err)
+static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, size_t head, struct mq_err *err)
 {
 	if (rows->at < rows->old_size) {
 		size_t left = rows->old_size - rows->at;
@@ -96,8 +94,7 @@ static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, 
 	return MQ_OK;
 }
 
-enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena,
-			    struct mq_err *err)
+enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena, struct mq_err *err)
 {
 	rows->path = mq_arena_printf(arena, "%s/candidates.csv", dir);
 	MQ_TRY(open_lines(rows->path, arena, &rows->file, &rows->old, &rows->old_size, err));
@@ -188,8 +185,7 @@ enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err)
 
 /* ---- learning.csv ------------------------------------------------------------------------------- */
 
-void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity,
-		  double value)
+void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity, double value)
 {
 	struct mq_err later = MQ_ERR_INIT;
 
@@ -308,8 +304,7 @@ const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t has
 	return cache->slot[i].result;
 }
 
-static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq_cache *cache,
-			       struct mq_err *err)
+static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq_cache *cache, struct mq_err *err)
 {
 	struct mq_result *r = mq_arena_alloc(cache->arena, sizeof(*r));
 	const char *verdict = mq_csv_text(csv, row, mq_csv_column(csv, "verdict"));
@@ -319,8 +314,7 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 
 	r->verdict = (enum mq_verdict)MQ_ENUM_FIND(mq_verdict_name, MQ_N_VERDICTS, verdict);
 	for (uint32_t i = 0; i < N_NUMBERS; i++)
-		good &= mq_csv_f64(csv, row, mq_csv_column(csv, numbers[i].name), NAN,
-				   number(r, i));
+		good &= mq_csv_f64(csv, row, mq_csv_column(csv, numbers[i].name), NAN, number(r, i));
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++) {
 		char name[48];
 
@@ -331,17 +325,17 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 	if (r->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
 	if (!good || r->verdict == MQ_N_VERDICTS || !(device >= 0 && device <= UINT32_MAX))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again",
-			       csv->path, csv->line[row]);
+		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again", csv->path,
+			       csv->line[row]);
 	r->memory_device = (uint32_t)device;
-	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s",
-		 mq_csv_text(csv, row, mq_csv_column(csv, "bottleneck")));
-	snprintf(r->message, sizeof(r->message), "%s",
-		 mq_csv_text(csv, row, mq_csv_column(csv, "message")));
+	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s", mq_csv_text(csv, row, mq_csv_column(csv, "bottleneck")));
+	snprintf(r->message, sizeof(r->message), "%s", mq_csv_text(csv, row, mq_csv_column(csv, "message")));
 	if (strtoull(mq_csv_text(csv, row, mq_csv_column(csv, "check")), NULL, 16) !=
 	    check_sum(cache->context, hash, r))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: the row does not match its check sum: it was edited or "
-			       "damaged; remove the file and run again", csv->path, csv->line[row]);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: the row does not match its check sum: it was edited or "
+			       "damaged; remove the file and run again",
+			       csv->path, csv->line[row]);
 	cache_put(cache, hash, r);
 	return MQ_OK;
 }
@@ -366,8 +360,8 @@ static enum mq_status put_header(struct mq_cache *cache, const char *header, str
 	return fflush(cache->file) ? cannot_write(cache->path, err) : MQ_OK;
 }
 
-enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context,
-			     struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context, struct mq_arena *arena,
+			     struct mq_err *err)
 {
 	struct mq_csv csv;
 	char *text, wanted[24];
@@ -394,8 +388,7 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 	return MQ_OK;
 }
 
-enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result,
-			    struct mq_err *err)
+enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result, struct mq_err *err)
 {
 	struct mq_csv_writer w = { .file = cache->file, .path = cache->path };
 	struct mq_result *copy = mq_arena_alloc(cache->arena, sizeof(*copy));

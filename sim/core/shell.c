@@ -22,7 +22,7 @@ struct shell {
 	struct mq_arena *arena;
 	struct variable *variable;
 	uint32_t n, room;
-	size_t bytes;       /* made so far */
+	size_t bytes; /* made so far */
 	bool full;
 };
 
@@ -221,8 +221,8 @@ static const char *assign(struct shell *s, const char *c)
 			push(s, &old->value, value.word[i]);
 	} else if (old && equals[-1] == '+' && old->value.n) {
 		uint32_t last = old->value.n - 1;
-		old->value.word[last] = mq_arena_printf(s->arena, "%s%s", old->value.word[last],
-							value.n ? value.word[0] : "");
+		old->value.word[last] =
+			mq_arena_printf(s->arena, "%s%s", old->value.word[last], value.n ? value.word[0] : "");
 		s->bytes += strlen(old->value.word[last]);
 	} else if (old) {
 		old->value = value;
@@ -285,8 +285,10 @@ enum mq_status mq_shell_words(const char *text, struct mq_arena *arena, const ch
 
 	read_words(&s, text, '\0', &out);
 	if (s.full)
-		return mq_fail(err, MQ_EINPUT, "its words come to more than %d bytes once names are replaced; give "
-			       "the flags themselves", MAX_BYTES);
+		return mq_fail(err, MQ_EINPUT,
+			       "its words come to more than %d bytes once names are replaced; give "
+			       "the flags themselves",
+			       MAX_BYTES);
 	MQ_PUSH(arena, out.word, out.n, out.room, NULL);
 	*word = out.word;
 	return MQ_OK;

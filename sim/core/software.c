@@ -10,19 +10,29 @@
 
 #include "core/rng.h"
 
-#define NUM(group, field, unit, initial, min, max, help) \
-	{ MQ_F64(struct mq_software, field, initial, min, max, help), unit, group }
-#define INT(group, field, unit, initial, min, max, help) \
-	{ MQ_U32(struct mq_software, field, initial, min, max, help), unit, group }
-#define YES(group, field, initial, help) \
-	{ MQ_BOOL(struct mq_software, field, initial, help), "0/1", group }
-#define WORD(group, field, initial, words, help) \
-	{ MQ_CHOICE(struct mq_software, field, initial, words, help), "word", group }
-#define TEXT(group, field, initial, help) \
-	{ MQ_STR(struct mq_software, field, initial, help), "text", group }
+#define NUM(group, field, unit, initial, min, max, help)                                \
+	{                                                                               \
+		MQ_F64(struct mq_software, field, initial, min, max, help), unit, group \
+	}
+#define INT(group, field, unit, initial, min, max, help)                                \
+	{                                                                               \
+		MQ_U32(struct mq_software, field, initial, min, max, help), unit, group \
+	}
+#define YES(group, field, initial, help)                                        \
+	{                                                                       \
+		MQ_BOOL(struct mq_software, field, initial, help), "0/1", group \
+	}
+#define WORD(group, field, initial, words, help)                                          \
+	{                                                                                 \
+		MQ_CHOICE(struct mq_software, field, initial, words, help), "word", group \
+	}
+#define TEXT(group, field, initial, help)                                       \
+	{                                                                       \
+		MQ_STR(struct mq_software, field, initial, help), "text", group \
+	}
 
 /* Order as in the enumerations of plan.h. */
-#define SYNCS "allreduce|ps|duplicate|zero1|zero2|zero3"
+#define SYNCS      "allreduce|ps|duplicate|zero1|zero2|zero3"
 #define RECOMPUTES "none|selective|full"
 /* Order as in enum mq_fusion. */
 #define MAKES "fused|eager|apart|xla|tensorflow"
@@ -35,9 +45,11 @@ static const struct mq_software_field fields[] = {
 	WORD(MQ_SW_KERNELS, rope, MQ_FUSED, "fused|eager", "rotary positions: one kernel, or op by op"),
 	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, MAKES, "activations: one kernel, or the framework's"),
 	WORD(MQ_SW_KERNELS, dropout, MQ_FUSED, MAKES, "dropout and residual: one kernel, or the framework's"),
-	WORD(MQ_SW_KERNELS, bias, MQ_FUSED, MAKES, "of products: with them, gradients a sum (eager), or added apart too"),
+	WORD(MQ_SW_KERNELS, bias, MQ_FUSED, MAKES,
+	     "of products: with them, gradients a sum (eager), or added apart too"),
 	YES(MQ_SW_KERNELS, autocast, 0, "layer norms in fp32 between casts, in 16-bit training"),
-	WORD(MQ_SW_KERNELS, copies_heads, MQ_HEADS_NONE, "none|output|all", "copies around attention that bring heads together"),
+	WORD(MQ_SW_KERNELS, copies_heads, MQ_HEADS_NONE, "none|output|all",
+	     "copies around attention that bring heads together"),
 	NUM(MQ_SW_KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum"),
 	NUM(MQ_SW_KERNELS, traffic_32, "1", 1, .1, 10, "the same in 32-bit training / in 16-bit training"),
 	NUM(MQ_SW_KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores"),
@@ -48,7 +60,8 @@ static const struct mq_software_field fields[] = {
 	NUM(MQ_SW_KERNELS, fp8_cast_B, "B", 4, 0, 100, "moved to make an element of an fp8 operand"),
 	NUM(MQ_SW_KERNELS, mxfp8_cast_B, "B", 4, 0, 100, "the same with a scale for each 32 elements (MXFP8)"),
 	NUM(MQ_SW_KERNELS, fp4_cast_B, "B", 5.125, 0, 100, "the same of an fp4 operand"),
-	NUM(MQ_SW_KERNELS, loss_moved_B, "B", 12, 0, 1000, "moved per logit and both passes by the loss and metrics, in 16-bit training"),
+	NUM(MQ_SW_KERNELS, loss_moved_B, "B", 12, 0, 1000,
+	    "moved per logit and both passes by the loss and metrics, in 16-bit training"),
 	NUM(MQ_SW_KERNELS, cast_B, "B", 0, 0, 100, "moved per parameter and micro-batch in 16-bit training"),
 	NUM(MQ_SW_KERNELS, accum_B, "B", 0, 0, 100, "the same where micro-batches are accumulated"),
 	NUM(MQ_SW_KERNELS, update_B, "B", 0, 0, 200, "moved per parameter and step beside the optimizer's least"),
@@ -72,9 +85,12 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_COMMUNICATION, broadcast_params, 0, "ZeRO-1 and 2: owners broadcast new parameters"),
 	YES(MQ_SW_COMMUNICATION, sequence_parallel, 1, "norms along the sequence under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, vocab_parallel, 1, "embedding, head and loss split under tensor parallelism"),
-	YES(MQ_SW_COMMUNICATION, reduces_whole, 0, "ZeRO-1: all ranks get the whole sum of gradients, and keep their part"),
-	YES(MQ_SW_COMMUNICATION, reduces_apart, 0, "gate and up are two products, whose input's gradients are reduced apart"),
-	YES(MQ_SW_COMMUNICATION, gather_ahead, 0, "ZeRO-3 gathers the next layer before it reduces this one's gradients"),
+	YES(MQ_SW_COMMUNICATION, reduces_whole, 0,
+	    "ZeRO-1: all ranks get the whole sum of gradients, and keep their part"),
+	YES(MQ_SW_COMMUNICATION, reduces_apart, 0,
+	    "gate and up are two products, whose input's gradients are reduced apart"),
+	YES(MQ_SW_COMMUNICATION, gather_ahead, 0,
+	    "ZeRO-3 gathers the next layer before it reduces this one's gradients"),
 	YES(MQ_SW_COMMUNICATION, pipeline_once, 0, "ZeRO-2 and 3 under pipeline stages gather and reduce once a step"),
 	NUM(MQ_SW_COMMUNICATION, vocab_multiple, "1", 0, 0, 1e6, "each share of the vocabulary padded to it; 0 = not"),
 	WORD(MQ_SW_COMMUNICATION, grad_dtype, MQ_GRAD_FP32, "dtype|fp32|bf16|fp16",
@@ -82,7 +98,8 @@ static const struct mq_software_field fields[] = {
 	INT(MQ_SW_COMMUNICATION, shard_group, "1", 0, 0, 1e6, "ranks over which ZeRO shards (HSDP); 0 = all"),
 	NUM(MQ_SW_COMMUNICATION, gather_B, "B", 0, 0, 8, "of a parameter that ZeRO-3 gathers; 0 = as trained"),
 	NUM(MQ_SW_COMMUNICATION, wire_B, "B", 0, 0, 8, "of a gradient that ZeRO-3 reduces; 0 = as grad_dtype"),
-	INT(MQ_SW_COMMUNICATION, secondary_group, "1", 0, 0, 1e6, "ZeRO-3: ranks with a copy that backward gathers from (hpZ)"),
+	INT(MQ_SW_COMMUNICATION, secondary_group, "1", 0, 0, 1e6,
+	    "ZeRO-3: ranks with a copy that backward gathers from (hpZ)"),
 	YES(MQ_SW_COMMUNICATION, merge_copies, 0, "a token goes once to a rank of several of its experts"),
 	YES(MQ_SW_COMMUNICATION, repeat_kv, 0, "keys and values copied per query head before a ring"),
 	NUM(MQ_SW_MEMORY, loss_B, "B", 12, 0, 100, "per logit, at the worst moment of the cross-entropy"),
@@ -133,22 +150,23 @@ uint32_t mq_software_field_find(const char *name)
 
 const char *mq_software_group_name(enum mq_software_group group)
 {
-	static const char *const names[MQ_N_SW_GROUPS] = { "kernels", "host", "communication", "memory",
-							   "defaults" };
+	static const char *const names[MQ_N_SW_GROUPS] = { "kernels", "host", "communication", "memory", "defaults" };
 
 	return (unsigned)group < MQ_N_SW_GROUPS ? names[group] : "?";
 }
 
 const struct mq_space_flag *mq_space_flags(void)
 {
-#define FLAG(member) { #member, offsetof(struct mq_software_space, member) }
+#define FLAG(member)                                                \
+	{                                                           \
+#member, offsetof(struct mq_software_space, member) \
+	}
 	static const struct mq_space_flag flags[] = {
-		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(ulysses), FLAG(expert), FLAG(expert_tensor), FLAG(expert_inside),
-		FLAG(expert_capacity),
-		FLAG(mixtures),
-		FLAG(unsharded_half), FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),
-		FLAG(unequal_degrees), FLAG(shares), FLAG(replica_major), FLAG(any_order),
-		FLAG(placement), { NULL, 0 },
+		FLAG(tensor),        FLAG(pipeline),       FLAG(context),         FLAG(ulysses),
+		FLAG(expert),        FLAG(expert_tensor),  FLAG(expert_inside),   FLAG(expert_capacity),
+		FLAG(mixtures),      FLAG(unsharded_half), FLAG(zero_pipeline),   FLAG(tensor_pipeline),
+		FLAG(uneven_stages), FLAG(ragged_rounds),  FLAG(unequal_degrees), FLAG(shares),
+		FLAG(replica_major), FLAG(any_order),      FLAG(placement),       { NULL, 0 },
 	};
 #undef FLAG
 
@@ -164,10 +182,11 @@ const char *mq_models_name(enum mq_models m)
 
 const char *mq_switch_name(uint32_t i)
 {
-	static const char *const names[MQ_N_SWITCHES] = { "overlap_grads", "scatter_gather",
+	static const char *const names[MQ_N_SWITCHES] = { "overlap_grads",     "scatter_gather",
 							  "offload_optimizer", "broadcast_params",
-							  "early_stop", "overlap_experts", "overlap_tp",
-							  "bucket", "zero_group", "algo" };
+							  "early_stop",        "overlap_experts",
+							  "overlap_tp",        "bucket",
+							  "zero_group",        "algo" };
 
 	return i < MQ_N_SWITCHES ? names[i] : "?";
 }
@@ -194,13 +213,29 @@ const struct mq_software *mq_software_plain(void)
 {
 	/* The defaults of the table, as a constant: a test compares the two. */
 	static const struct mq_software plain = {
-		.name = "plain", .file = "plain", .about = "", .flags = "", .attention = MQ_ATTENTION_FLASH2,
+		.name = "plain",
+		.file = "plain",
+		.about = "",
+		.flags = "",
+		.attention = MQ_ATTENTION_FLASH2,
 		.traffic = 1,
-		.traffic_32 = 1, .score_traffic = 1, .image_traffic = 1, .fp8_cast_B = 4,
-		.mxfp8_cast_B = 4, .fp4_cast_B = 5.125, .update_calls = 1, .host = 1,
-		.overlap_grads = true, .scatter_gather = true, .sequence_parallel = true,
-		.vocab_parallel = true, .grad_dtype = MQ_GRAD_FP32, .loss_B = 12, .loss_moved_B = 12,
-		.gathers_again = true, .moment_B = 4,
+		.traffic_32 = 1,
+		.score_traffic = 1,
+		.image_traffic = 1,
+		.fp8_cast_B = 4,
+		.mxfp8_cast_B = 4,
+		.fp4_cast_B = 5.125,
+		.update_calls = 1,
+		.host = 1,
+		.overlap_grads = true,
+		.scatter_gather = true,
+		.sequence_parallel = true,
+		.vocab_parallel = true,
+		.grad_dtype = MQ_GRAD_FP32,
+		.loss_B = 12,
+		.loss_moved_B = 12,
+		.gathers_again = true,
+		.moment_B = 4,
 		.recompute_ops = "",
 		.runs = MQ_SPACE_ALL,
 	};
@@ -211,8 +246,11 @@ const struct mq_software *mq_software_plain(void)
 uint64_t mq_software_hash(const struct mq_software *s, uint64_t hash)
 {
 	static const size_t size[] = {
-		[MQ_OPT_U32] = sizeof(uint32_t), [MQ_OPT_F64] = sizeof(double), [MQ_OPT_BOOL] = sizeof(bool),
-		[MQ_OPT_CHOICE] = sizeof(uint32_t), [MQ_OPT_STR] = 0,
+		[MQ_OPT_U32] = sizeof(uint32_t),
+		[MQ_OPT_F64] = sizeof(double),
+		[MQ_OPT_BOOL] = sizeof(bool),
+		[MQ_OPT_CHOICE] = sizeof(uint32_t),
+		[MQ_OPT_STR] = 0,
 	};
 	const struct mq_software_space *runs = &s->runs;
 
@@ -227,8 +265,8 @@ uint64_t mq_software_hash(const struct mq_software *s, uint64_t hash)
 	return mq_hash(hash, runs, offsetof(struct mq_software_space, placement) + sizeof(runs->placement));
 }
 
-enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key,
-				   const char *value, struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key, const char *value,
+				   struct mq_arena *arena, struct mq_err *err)
 {
 	uint32_t i = mq_software_field_find(key);
 
@@ -241,8 +279,8 @@ enum mq_status mq_software_set_one(struct mq_software *software, const char *wha
 	for (uint32_t k = 0; k < N_FIELDS; k++)
 		names[k] = fields[k].opt.name;
 	const char *near = mq_nearest(key, names);
-	return mq_fail(err, MQ_EINPUT, "%s: software has no '%s'%s%s%s; `maquette list software NAME` prints all",
-		       what, key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_fail(err, MQ_EINPUT, "%s: software has no '%s'%s%s%s; `maquette list software NAME` prints all", what,
+		       key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,

@@ -48,9 +48,10 @@ enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS };
 /* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one
  * width. */
 enum mq_models {
-	MQ_MODELS_ANY, MQ_MODELS_LAYERS,
+	MQ_MODELS_ANY,
+	MQ_MODELS_LAYERS,
 	MQ_MODELS_ONE_WIDTH,
-	MQ_MODELS_LLAMA_LIKE,      /* and RMS norms, rotary positions, products without biases */
+	MQ_MODELS_LLAMA_LIKE, /* and RMS norms, rotary positions, products without biases */
 	MQ_N_MODELS
 };
 MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width llama-like */
@@ -65,35 +66,35 @@ enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
  * given. Lists are bits 1u << enum value. What a file and its parents do not say is allowed. */
 struct mq_software_space {
 	uint32_t schedules, recomputes, dtypes; /* "recompute"; dtypes: of training and of products */
-	uint32_t syncs;            /* "sync"; asked only where there is more than one replica */
-	uint32_t sync_split;       /* those that work beside tensor, context or expert parallelism */
-	uint32_t switches;         /* overlap_grads ... bucket zero_group algo: what its settings can change
+	uint32_t syncs;                         /* "sync"; asked only where there is more than one replica */
+	uint32_t sync_split;                    /* those that work beside tensor, context or expert parallelism */
+	uint32_t switches;        /* overlap_grads ... bucket zero_group algo: what its settings can change
 				    * where a plan decides otherwise than the software would */
-	uint32_t sequence, vocab;  /* "sequence_parallel", "vocab_parallel": lists of no and yes */
-	uint32_t models;           /* enum mq_models */
-	bool gpu, cpu;             /* "devices" */
+	uint32_t sequence, vocab; /* "sequence_parallel", "vocab_parallel": lists of no and yes */
+	uint32_t models;          /* enum mq_models */
+	bool gpu, cpu;            /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
-	bool ulysses;              /* context-parallel ranks that exchange heads for parts of the sequence */
-	bool expert_tensor;        /* experts split over tensor-parallel ranks beside expert parallelism */
-	bool expert_inside;        /* expert parallelism over less than all tensor and context parallel ranks */
-	bool expert_capacity;      /* experts that take so many tokens and drop the rest */
-	bool mixtures;             /* models of experts */
-	bool unsharded_half;       /* 16-bit training with tensor or pipeline parallelism and nothing sharded */
-	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
-	bool tensor_pipeline;      /* tensor parallelism beside pipeline stages */
-	bool uneven_stages;        /* stages of other numbers of layers than its `partition` makes */
-	bool ragged_rounds;        /* interleaved: micro-batches that are no multiple of the stages */
-	bool unequal_degrees;      /* stages of unequal degrees or numbers of devices */
-	bool shares;               /* uneven shares of the batch */
-	bool replica_major;        /* ranks may go through a replica's stages before the next replica */
-	bool any_order;            /* ranks need not go through the machines one after the other */
-	bool placement;            /* ops placed one by one, splits that no shape has */
+	bool ulysses;         /* context-parallel ranks that exchange heads for parts of the sequence */
+	bool expert_tensor;   /* experts split over tensor-parallel ranks beside expert parallelism */
+	bool expert_inside;   /* expert parallelism over less than all tensor and context parallel ranks */
+	bool expert_capacity; /* experts that take so many tokens and drop the rest */
+	bool mixtures;        /* models of experts */
+	bool unsharded_half;  /* 16-bit training with tensor or pipeline parallelism and nothing sharded */
+	bool zero_pipeline;   /* ZeRO-2 and 3 beside pipeline stages */
+	bool tensor_pipeline; /* tensor parallelism beside pipeline stages */
+	bool uneven_stages;   /* stages of other numbers of layers than its `partition` makes */
+	bool ragged_rounds;   /* interleaved: micro-batches that are no multiple of the stages */
+	bool unequal_degrees; /* stages of unequal degrees or numbers of devices */
+	bool shares;          /* uneven shares of the batch */
+	bool replica_major;   /* ranks may go through a replica's stages before the next replica */
+	bool any_order;       /* ranks need not go through the machines one after the other */
+	bool placement;       /* ops placed one by one, splits that no shape has */
 };
 
 /* What of a space is yes or no: names as in the files; ended by name NULL. */
 struct mq_space_flag {
 	const char *name;
-	size_t offset;             /* of the bool in struct mq_software_space */
+	size_t offset; /* of the bool in struct mq_software_space */
 };
 MQ_API const struct mq_space_flag *mq_space_flags(void);
 static inline bool mq_space_has(const struct mq_software_space *s, const struct mq_space_flag *f)
@@ -102,22 +103,22 @@ static inline bool mq_space_has(const struct mq_software_space *s, const struct 
 }
 
 struct mq_software {
-	const char *name;          /* as asked for: "NAME" or "NAME,key=value,..." */
-	const char *file;          /* the software's own name, without options */
+	const char *name; /* as asked for: "NAME" or "NAME,key=value,..." */
+	const char *file; /* the software's own name, without options */
 	const char *about;
-	const char *target;        /* of `export --to`; NULL = none */
-	const char *flags;         /* that export adds whatever the plan; "" = none */
+	const char *target; /* of `export --to`; NULL = none */
+	const char *flags;  /* that export adds whatever the plan; "" = none */
 	/* kernels */
-	uint32_t attention;        /* enum mq_attention_kernel */
+	uint32_t attention;                             /* enum mq_attention_kernel */
 	uint32_t norm, rope, activation, dropout, bias; /* enum mq_fusion */
-	bool autocast;             /* layer norms are in fp32 between casts, in 16-bit training */
-	uint32_t copies_heads;     /* enum mq_head_copies: around attention that stores its scores */
-	double traffic;            /* bytes of element-wise kernels / fused minimum */
-	double traffic_32;         /* the same in 32-bit training / that in 16-bit training */
-	double score_traffic;      /* as traffic, of kernels over stored attention scores */
-	double image_traffic;      /* as traffic, of image networks, whose graph has every kernel */
-	uint32_t channels_first;   /* enum mq_channels_first */
-	double layout_passes;      /* over tensors of convolutions that tensor cores want otherwise */
+	bool autocast;                                  /* layer norms are in fp32 between casts, in 16-bit training */
+	uint32_t copies_heads;                       /* enum mq_head_copies: around attention that stores its scores */
+	double traffic;                              /* bytes of element-wise kernels / fused minimum */
+	double traffic_32;                           /* the same in 32-bit training / that in 16-bit training */
+	double score_traffic;                        /* as traffic, of kernels over stored attention scores */
+	double image_traffic;                        /* as traffic, of image networks, whose graph has every kernel */
+	uint32_t channels_first;                     /* enum mq_channels_first */
+	double layout_passes;                        /* over tensors of convolutions that tensor cores want otherwise */
 	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
 	double loss_moved_B;       /* moved per logit by the loss, forward and backward, and by metrics of
 				    * training, in 16-bit training */
@@ -131,50 +132,50 @@ struct mq_software {
 				    * are sorted by expert on their way */
 	bool fp8_attention;        /* with fp8 products: those of fused attention too */
 	/* host */
-	double host;               /* time per kernel / the machine's host_launch_s */
-	bool launch_waits;         /* the host waits for each kernel before it launches the next */
-	double check_us;           /* per rank of its group: the hosts agree on each collective before they
+	double host;             /* time per kernel / the machine's host_launch_s */
+	bool launch_waits;       /* the host waits for each kernel before it launches the next */
+	double check_us;         /* per rank of its group: the hosts agree on each collective before they
 				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
-	double handshake_ms;       /* in which a stage waits before each tensor sent or received */
-	double step_ms, sync_ms;   /* of a step that nothing hides; more with several devices */
+	double handshake_ms;     /* in which a stage waits before each tensor sent or received */
+	double step_ms, sync_ms; /* of a step that nothing hides; more with several devices */
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
 	bool sequence_parallel, vocab_parallel;
-	bool reduces_whole;        /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
-	bool reduces_apart;        /* tensor parallelism: the gradient of what gate and up take is all-reduced for
+	bool reduces_whole;       /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
+	bool reduces_apart;       /* tensor parallelism: the gradient of what gate and up take is all-reduced for
 				    * each of them */
-	bool gather_ahead;         /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
+	bool gather_ahead;        /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
 				    * of the layer that is computed before it are reduced */
-	bool pipeline_once;        /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
+	bool pipeline_once;       /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
 				    * reduced once a step */
-	double bucket_MB;          /* gradients reduced together; 0 = a stage's */
-	double vocab_multiple;     /* each share of the vocabulary is padded to a multiple of this */
-	uint32_t grad_dtype;       /* enum mq_grad_type */
-	uint32_t shard_group;      /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
-	double gather_B, wire_B;   /* on the wire, of a parameter that ZeRO-3 gathers and of a gradient that ZeRO-3
+	double bucket_MB;         /* gradients reduced together; 0 = a stage's */
+	double vocab_multiple;    /* each share of the vocabulary is padded to a multiple of this */
+	uint32_t grad_dtype;      /* enum mq_grad_type */
+	uint32_t shard_group;     /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
+	double gather_B, wire_B;  /* on the wire, of a parameter that ZeRO-3 gathers and of a gradient that ZeRO-3
 				    * reduces; 0 = in their types (ZeRO++: 1 and .5) */
-	uint32_t secondary_group;  /* ZeRO-3: neighbours that keep a second copy of the parameters, from which backward
+	uint32_t secondary_group; /* ZeRO-3: neighbours that keep a second copy of the parameters, from which backward
 				    * gathers (ZeRO++'s hpZ); 0 = none */
-	bool merge_copies;         /* an all-to-all brings a token once to a rank, however many of its
+	bool merge_copies;        /* an all-to-all brings a token once to a rank, however many of its
 				    * experts are there (DeepEP, HybridEP) */
-	bool repeat_kv;            /* keys and values are copied for each query head before a ring */
+	bool repeat_kv;           /* keys and values are copied for each query head before a ring */
 	/* memory */
-	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
+	double loss_B;                                /* per logit, at the worst moment of the cross-entropy */
 	bool grads_twice, saves_casts, frees_outputs; /* see lower/holding.c */
-	bool fp8_params;           /* weights of products in fp8 are held in fp8 alone */
-	bool gathers_again;        /* inputs gathered along the sequence are gathered again in backward */
-	bool gathers_logits;       /* tensor-parallel ranks make the loss of whole logits, not of their part */
-	bool joint_qkv;            /* values stay a view of what the joint product of queries, keys and values made */
-	bool frees_late;           /* what a collective's stream read can be used anew only after it has run */
-	bool bucket_copies;        /* unsharded gradients are reduced in buckets that stay beside them */
-	bool grads_wait;           /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
-	bool weighs_early;         /* routing weights multiply the experts' activations, not their outputs */
-	bool expandable;           /* the allocator maps pages into growing segments: no fragmentation */
-	double moment_B;           /* of each moment of the optimizer, in 16-bit training */
-	uint32_t offload_layers;   /* of a stage, whose activations wait in the host's memory */
-	double flat_M;             /* gradients, in millions, reduced through one flat copy */
-	double reserve_GB;         /* context, framework, libraries, workspaces */
-	double comm_GB;            /* buffers of communicators where NVLink joins GPUs */
+	bool fp8_params;                              /* weights of products in fp8 are held in fp8 alone */
+	bool gathers_again;      /* inputs gathered along the sequence are gathered again in backward */
+	bool gathers_logits;     /* tensor-parallel ranks make the loss of whole logits, not of their part */
+	bool joint_qkv;          /* values stay a view of what the joint product of queries, keys and values made */
+	bool frees_late;         /* what a collective's stream read can be used anew only after it has run */
+	bool bucket_copies;      /* unsharded gradients are reduced in buckets that stay beside them */
+	bool grads_wait;         /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
+	bool weighs_early;       /* routing weights multiply the experts' activations, not their outputs */
+	bool expandable;         /* the allocator maps pages into growing segments: no fragmentation */
+	double moment_B;         /* of each moment of the optimizer, in 16-bit training */
+	uint32_t offload_layers; /* of a stage, whose activations wait in the host's memory */
+	double flat_M;           /* gradients, in millions, reduced through one flat copy */
+	double reserve_GB;       /* context, framework, libraries, workspaces */
+	double comm_GB;          /* buffers of communicators where NVLink joins GPUs */
 	bool offload_optimizer;
 	/* what it does where nothing is said */
 	uint32_t sync, recompute;  /* enum mq_sync, mq_recompute */
@@ -188,13 +189,12 @@ struct mq_software {
 	struct mq_software_space runs;
 };
 
-enum mq_software_group { MQ_SW_KERNELS, MQ_SW_HOST, MQ_SW_COMMUNICATION, MQ_SW_MEMORY, MQ_SW_DEFAULTS,
-			 MQ_N_SW_GROUPS };
+enum mq_software_group { MQ_SW_KERNELS, MQ_SW_HOST, MQ_SW_COMMUNICATION, MQ_SW_MEMORY, MQ_SW_DEFAULTS, MQ_N_SW_GROUPS };
 MQ_API const char *mq_software_group_name(enum mq_software_group group);
 
 /* One row per field: reader, options, documentation and tables of runs use it. */
 struct mq_software_field {
-	struct mq_opt opt;         /* of struct mq_software */
+	struct mq_opt opt; /* of struct mq_software */
 	const char *unit;
 	enum mq_software_group group;
 };
@@ -216,8 +216,8 @@ struct mq_software_note {
 /* A software with what is known about each value. Lives in the arena it was loaded into. */
 struct mq_software_record {
 	struct mq_software software;
-	const char *inherits;      /* NULL = nothing */
-	bool listed;               /* `runs_in` names it */
+	const char *inherits;          /* NULL = nothing */
+	bool listed;                   /* `runs_in` names it */
 	struct mq_software_note *note; /* [fields] */
 };
 
@@ -251,20 +251,20 @@ struct mq_question;
 struct mq_plan_form {
 	struct mq_plan_stage *stage; /* [n_stages]; n_stages 0: it has no stages that a launcher knows */
 	uint32_t n_stages;
-	bool shaped;               /* one set of degrees for all stages: `shape` builds it */
+	bool shaped; /* one set of degrees for all stages: `shape` builds it */
 	struct mq_shape shape;
-	bool uneven;               /* replicas get unequal shares */
+	bool uneven;                     /* replicas get unequal shares */
 	bool stage_major, replica_major; /* in this order ranks go through the machines one by one */
-	bool gpu, cpu;             /* kinds of the devices in use */
-	char why[256];             /* why it has no stages, or no shape */
+	bool gpu, cpu;                   /* kinds of the devices in use */
+	char why[256];                   /* why it has no stages, or no shape */
 };
 MQ_API void mq_plan_form(const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena,
 			 struct mq_plan_form *form);
 /* Is the plan (a sound one, of this form) in the software's space? Else says why not. `message` may be NULL.
  * The software is not q's own. */
 MQ_API bool mq_software_runs_form(const struct mq_software *software, const struct mq_question *q,
-				  const struct mq_plan *plan, const struct mq_plan_form *form,
-				  char *message, size_t size);
+				  const struct mq_plan *plan, const struct mq_plan_form *form, char *message,
+				  size_t size);
 /* The same of a plan alone. O(ops + configs), and O(1) where the space is everything. */
 MQ_API bool mq_software_runs(const struct mq_software *software, const struct mq_question *q,
 			     const struct mq_plan *plan, char *message, size_t size);
@@ -273,12 +273,11 @@ MQ_API bool mq_software_runs(const struct mq_software *software, const struct mq
 MQ_API bool mq_software_runs_shape(const struct mq_software *software, const struct mq_question *q,
 				   const struct mq_shape *shape, char *message, size_t size);
 /* The same of the model and its types, whatever the plan. */
-MQ_API bool mq_software_runs_model(const struct mq_software *software, const struct mq_question *q,
-				   char *message, size_t size);
+MQ_API bool mq_software_runs_model(const struct mq_software *software, const struct mq_question *q, char *message,
+				   size_t size);
 /* Names of the listed softwares that run the plan, spaces between; "-" = none of them. */
-MQ_API const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n,
-				       const struct mq_question *q, const struct mq_plan *plan,
-				       struct mq_arena *arena);
+MQ_API const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n, const struct mq_question *q,
+				       const struct mq_plan *plan, struct mq_arena *arena);
 /* Hash of all that it says. */
 MQ_API uint64_t mq_software_hash(const struct mq_software *software, uint64_t hash);
 
@@ -289,7 +288,7 @@ MQ_API double mq_software_cast_B(const struct mq_software *software, const struc
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
 /* Layers of each of `stages` stages as the software divides them; NULL = evenly, the first ones more. */
-MQ_API const uint32_t *mq_software_stages(const struct mq_software *software, uint32_t layers,
-					  uint32_t stages, struct mq_arena *arena);
+MQ_API const uint32_t *mq_software_stages(const struct mq_software *software, uint32_t layers, uint32_t stages,
+					  struct mq_arena *arena);
 
 #endif

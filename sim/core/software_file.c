@@ -19,7 +19,7 @@ struct reader {
 	struct mq_software_record *record;
 	const char *chain[MAX_ANCESTORS]; /* the software asked for and its parents so far */
 	uint32_t n_chain;
-	const char *path, *name;          /* of the file being read */
+	const char *path, *name; /* of the file being read */
 	struct mq_err *err;
 };
 
@@ -30,8 +30,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const char ***names,
-				 struct mq_err *err)
+enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const char ***names, struct mq_err *err)
 {
 	DIR *folder = opendir(dir);
 	uint32_t n = 0;
@@ -59,8 +58,10 @@ static enum mq_status unknown(const struct reader *r, const char *name)
 	MQ_TRY(mq_software_names(r->dir, r->arena, &names, r->err));
 	const char *near = mq_nearest(name, names);
 	if (near)
-		return mq_fail(r->err, MQ_EINPUT, "no training software '%s'; did you mean '%s'? "
-			       "`maquette list software` has all", name, near);
+		return mq_fail(r->err, MQ_EINPUT,
+			       "no training software '%s'; did you mean '%s'? "
+			       "`maquette list software` has all",
+			       name, near);
 	for (; *names && used + strlen(*names) + 2 < sizeof(list); names++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
 	return mq_fail(r->err, MQ_EINPUT, "no training software '%s'; there are:%s%s", name, list,
@@ -149,13 +150,14 @@ static enum mq_status read_list(const struct reader *r, const struct list *list,
 	if (!json_is_array(value))
 		return bad(r, list->key, "in \"runs\" is not a list");
 	*list->bits = 0;
-	json_array_foreach(value, i, item) {
+	json_array_foreach(value, i, item)
+	{
 		const char *word = json_string_value(item);
 		int at = mq_enum_find(list->name_of, list->n, word ? word : "");
 
 		if (at == list->n)
-			return mq_fail(r->err, MQ_EINPUT, "%s: \"runs\": %s has no '%s'", r->path,
-				       list->key, word ? word : "(not a word)");
+			return mq_fail(r->err, MQ_EINPUT, "%s: \"runs\": %s has no '%s'", r->path, list->key,
+				       word ? word : "(not a word)");
 		*list->bits |= 1u << at;
 	}
 	return MQ_OK;
@@ -168,7 +170,8 @@ static enum mq_status read_devices(const struct reader *r, const json_t *value)
 	size_t i;
 
 	s->gpu = s->cpu = false;
-	json_array_foreach(value, i, item) {
+	json_array_foreach(value, i, item)
+	{
 		const char *word = json_string_value(item);
 
 		if (word && !strcmp(word, "gpu"))
@@ -258,8 +261,7 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 		return MQ_OK;
 	for (uint32_t i = 0; i < r->n_chain; i++)
 		if (!strcmp(r->chain[i], parent))
-			return mq_fail(r->err, MQ_EINPUT, "%s: inherits '%s', which inherits it: a loop", path,
-				       parent);
+			return mq_fail(r->err, MQ_EINPUT, "%s: inherits '%s', which inherits it: a loop", path, parent);
 	if (r->n_chain == MAX_ANCESTORS)
 		return mq_fail(r->err, MQ_EINPUT, "%s: more than %d generations", path, MAX_ANCESTORS);
 	if (read_file(r, parent) != MQ_OK) /* of those between, the message names the last */
@@ -274,9 +276,11 @@ static enum mq_status read_keys(struct reader *r, json_t *root)
 	const char *key, *rule;
 	json_t *value, *said;
 
-	json_object_foreach(root, key, value) {
-		static const char *const known[] = { "maquette_software", "inherits", "about", "listed",
-						     "target", "flags", NULL };
+	json_object_foreach(root, key, value)
+	{
+		static const char *const known[] = {
+			"maquette_software", "inherits", "about", "listed", "target", "flags", NULL
+		};
 		bool is_known = false;
 
 		for (const char *const *k = known; *k; k++)
@@ -289,8 +293,7 @@ static enum mq_status read_keys(struct reader *r, json_t *root)
 		}
 		if (!json_is_object(value))
 			return bad(r, key, "is not an object");
-		json_object_foreach(value, rule, said)
-			MQ_TRY(read_rule(r, rule, said));
+		json_object_foreach(value, rule, said) MQ_TRY(read_rule(r, rule, said));
 	}
 	return MQ_OK;
 }
@@ -300,8 +303,10 @@ static enum mq_status read_root(struct reader *r, json_t *root)
 	const char *about = copied(r, root, "about");
 
 	if (json_integer_value(json_object_get(root, "maquette_software")) != 1)
-		return mq_fail(r->err, MQ_EINPUT, "%s: no training software; it begins with "
-			       "\"maquette_software\": 1", r->path);
+		return mq_fail(r->err, MQ_EINPUT,
+			       "%s: no training software; it begins with "
+			       "\"maquette_software\": 1",
+			       r->path);
 	if (!about)
 		return bad(r, "about", "is missing: a line that says what it is");
 	MQ_TRY(read_parent(r, root));
@@ -349,8 +354,8 @@ static void note_options(struct mq_software_record *record, const char *options)
 			const char *name = mq_software_fields()[i].opt.name;
 
 			if (strlen(name) == strcspn(options, "=") && !strncmp(name, options, strlen(name)))
-				record->note[i] = (struct mq_software_note){ .source = "an option", .low = NAN,
-									      .high = NAN };
+				record->note[i] =
+					(struct mq_software_note){ .source = "an option", .low = NAN, .high = NAN };
 		}
 	}
 }
@@ -377,6 +382,6 @@ enum mq_status mq_software_load(const char *dir, const char *text, struct mq_are
 	if (!text[n])
 		return MQ_OK;
 	note_options(record, text + n + 1);
-	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text + n + 1,
-			       arena, err);
+	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text + n + 1, arena,
+			       err);
 }

@@ -7,21 +7,21 @@
 #include "core/software.h"
 
 /* Every plan. */
-#define MQ_SPACE_ALL                                                                                    \
-	{ .schedules = UINT32_MAX, .recomputes = UINT32_MAX, .dtypes = UINT32_MAX, .syncs = UINT32_MAX, \
-	  .sync_split = UINT32_MAX, .switches = UINT32_MAX, .sequence = UINT32_MAX,                     \
-	  .vocab = UINT32_MAX, .models = MQ_MODELS_ANY, .gpu = true, .cpu = true, .tensor = true,       \
-	  .pipeline = true, .context = true, .expert = true, .ulysses = true, .expert_tensor = true,      \
-	  .expert_inside = true, .expert_capacity = true, .mixtures = true, .unsharded_half = true, .zero_pipeline = true,                             \
-	  .tensor_pipeline = true, .uneven_stages = true, .ragged_rounds = true,                        \
-	  .unequal_degrees = true, .shares = true, .replica_major = true, .any_order = true,            \
-	  .placement = true }
+#define MQ_SPACE_ALL                                                                                                  \
+	{                                                                                                             \
+		.schedules = UINT32_MAX, .recomputes = UINT32_MAX, .dtypes = UINT32_MAX, .syncs = UINT32_MAX,         \
+		.sync_split = UINT32_MAX, .switches = UINT32_MAX, .sequence = UINT32_MAX, .vocab = UINT32_MAX,        \
+		.models = MQ_MODELS_ANY, .gpu = true, .cpu = true, .tensor = true, .pipeline = true, .context = true, \
+		.expert = true, .ulysses = true, .expert_tensor = true, .expert_inside = true,                        \
+		.expert_capacity = true, .mixtures = true, .unsharded_half = true, .zero_pipeline = true,             \
+		.tensor_pipeline = true, .uneven_stages = true, .ragged_rounds = true, .unequal_degrees = true,       \
+		.shares = true, .replica_major = true, .any_order = true, .placement = true                           \
+	}
 
 /* The defaults of the field table, every plan allowed. */
 void mq_software_init(struct mq_software *software);
 /* Sets one field from text. MQ_EINPUT: an unknown key (with the near one), a bad value with its range. */
-enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key,
-				   const char *value, struct mq_arena *arena,
-				   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key, const char *value,
+				   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

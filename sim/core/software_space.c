@@ -54,7 +54,9 @@ static const char *either(uint32_t bits, const char *(*name_of)(int), int n, cha
 		if (!(bits & 1u << i) || used >= 80)
 			continue;
 		used += (size_t)snprintf(text + used, 96 - used, "%s%s", name_of(i),
-					 left == 1 ? "" : left == 2 ? " or " : ", ");
+					 left == 1 ? "" :
+					 left == 2 ? " or " :
+						     ", ");
 		left--;
 	}
 	return text;
@@ -95,20 +97,23 @@ static bool model_runs(const struct ask *a)
 	if (r->models >= MQ_MODELS_ONE_WIDTH && !m->hidden)
 		return no(a, "runs no '%s': its layers are not of one width; try another --software", m->name);
 	if (r->models == MQ_MODELS_LLAMA_LIKE && !is_llama_like(m))
-		return no(a, "runs no '%s': its models have RMS norms, rotary positions and products without biases; try "
-			  "another --software", m->name);
+		return no(a,
+			  "runs no '%s': its models have RMS norms, rotary positions and products without biases; try "
+			  "another --software",
+			  m->name);
 	if (!r->mixtures && m->experts)
 		return no(a, "runs no mixtures of experts; try another --software");
 	if (!r->expert_capacity && m->experts && t->experts.capacity > 0)
-		return no(a, "has no setting for experts' capacity: none of its tokens is dropped; leave --expert-capacity out");
+		return no(
+			a,
+			"has no setting for experts' capacity: none of its tokens is dropped; leave --expert-capacity out");
 	if (!has(r->dtypes, t->dtype))
 		return no(a, "trains in %s, not %s; ask with another --dtype",
 			  EITHER(r->dtypes & TRAINING_DTYPES, mq_dtype_name, MQ_N_DTYPES, text),
 			  mq_dtype_name(t->dtype));
 	if (!has(r->dtypes, mq_train_products(t)))
 		return no(a, "multiplies in %s, not %s; ask with other --products",
-			  EITHER(r->dtypes, mq_dtype_name, MQ_N_DTYPES, text),
-			  mq_dtype_name(mq_train_products(t)));
+			  EITHER(r->dtypes, mq_dtype_name, MQ_N_DTYPES, text), mq_dtype_name(mq_train_products(t)));
 	return true;
 }
 
@@ -123,12 +128,17 @@ static bool experts_run(const struct ask *a, const struct mq_shape *p)
 	if (ep == 1)
 		return true;
 	if (tp > 1 && (p->etp ? p->etp > 1 : true) && !r->expert_tensor)
-		return no(a, "keeps experts whole on each rank under expert parallelism (ep %u); this plan splits them over "
-			  "tp %u too", ep, p->etp ? p->etp : tp);
+		return no(
+			a,
+			"keeps experts whole on each rank under expert parallelism (ep %u); this plan splits them over "
+			"tp %u too",
+			ep, p->etp ? p->etp : tp);
 	if (!r->expert_inside && tp * cp > 1 && (p->etp ? ep % (tp * cp) : cp > 1))
-		return no(a, "deals experts out over all of tp x cp = %u, and replicas: ep %u is no multiple", tp * cp, ep);
+		return no(a, "deals experts out over all of tp x cp = %u, and replicas: ep %u is no multiple", tp * cp,
+			  ep);
 	if (p->etp && tp > 1 && !p->sequence_parallel)
-		return no(a, "deals experts out over tensor-parallel ranks only where these have parts of the sequence");
+		return no(a,
+			  "deals experts out over tensor-parallel ranks only where these have parts of the sequence");
 	return true;
 }
 
@@ -142,7 +152,8 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 	if (cp > 1 && !r->context)
 		return no(a, "has no context parallelism (cp %u)", cp);
 	if (mq_or_1(p->ulysses) > 1 && !r->ulysses)
-		return no(a, "passes keys and values round a ring of all cp %u; this plan exchanges heads among %u", cp, p->ulysses);
+		return no(a, "passes keys and values round a ring of all cp %u; this plan exchanges heads among %u", cp,
+			  p->ulysses);
 	if (mq_or_1(p->ep) > 1 && !r->expert)
 		return no(a, "has no expert parallelism (ep %u)", p->ep);
 	if (!experts_run(a, p))
@@ -154,14 +165,14 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 		return true;
 	if (!has(r->sequence, p->sequence_parallel))
 		return no(a, p->sequence_parallel ?
-				  "keeps norms whole under tensor parallelism; this plan splits them along "
-				  "the sequence" :
-				  "splits norms along the sequence under tensor parallelism; this plan does "
-				  "not");
+				     "keeps norms whole under tensor parallelism; this plan splits them along "
+				     "the sequence" :
+				     "splits norms along the sequence under tensor parallelism; this plan does "
+				     "not");
 	if (!has(r->vocab, p->vocab_parallel))
 		return no(a, p->vocab_parallel ?
-				  "keeps the vocabulary whole under tensor parallelism; this plan splits it" :
-				  "splits the vocabulary over tensor parallelism; this plan does not");
+				     "keeps the vocabulary whole under tensor parallelism; this plan splits it" :
+				     "splits the vocabulary over tensor parallelism; this plan does not");
 	/* Megatron core and its kin refuse the other combination: tokens would be routed several times. */
 	if (a->q->model->experts && !p->sequence_parallel && !r->placement && r->sequence & MQ_SPLIT)
 		return no(a, "runs mixtures under tensor parallelism only with norms split along the sequence");
@@ -202,12 +213,12 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 	if (!r->placement && !a->q->model->n_layers)
 		return no(a, "cuts between layers, and '%s' has none", a->q->model->name);
 	/* one chunk per device, interleaved, is 1F1B */
-	uint32_t pipeline = p->pipeline == MQ_PIPE_INTERLEAVED && chunks == 1 &&
-			    has(r->schedules, MQ_PIPE_1F1B) ? MQ_PIPE_1F1B : p->pipeline;
+	uint32_t pipeline = p->pipeline == MQ_PIPE_INTERLEAVED && chunks == 1 && has(r->schedules, MQ_PIPE_1F1B) ?
+				    MQ_PIPE_1F1B :
+				    p->pipeline;
 	if (!has(r->schedules, pipeline))
 		return no(a, "runs the schedules %s, not %s",
-			  EITHER(r->schedules, mq_pipeline_name, MQ_N_PIPELINES, text),
-			  mq_pipeline_name(p->pipeline));
+			  EITHER(r->schedules, mq_pipeline_name, MQ_N_PIPELINES, text), mq_pipeline_name(p->pipeline));
 	if (!r->tensor_pipeline && mq_or_1(p->tp) > 1)
 		return no(a, "has tensor parallelism (tp %u) or pipeline stages (pp %u), not both", p->tp, pp);
 	if (!r->ragged_rounds && p->pipeline == MQ_PIPE_INTERLEAVED && chunks > 1 && mq_or_1(p->micro_batches) % pp)
@@ -224,8 +235,10 @@ static bool half_runs(const struct ask *a, const struct mq_shape *p, bool whole)
 
 	if (a->s->runs.unsharded_half || !whole || mq_dtype_size(a->q->train->dtype) >= 4 || (tp == 1 && pp == 1))
 		return true;
-	return no(a, "trains in fp32 under tensor or pipeline parallelism (tp %u, pp %u) unless it shards parameters; "
-		  "shard them or ask with --dtype fp32", tp, pp);
+	return no(a,
+		  "trains in fp32 under tensor or pipeline parallelism (tp %u, pp %u) unless it shards parameters; "
+		  "shard them or ask with --dtype fp32",
+		  tp, pp);
 }
 
 static bool sync_runs(const struct ask *a, const struct mq_shape *p)
@@ -237,8 +250,7 @@ static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 	if (a->q->train->infer)
 		return true;
 	if (!has(r->recomputes, p->recompute))
-		return no(a, "recomputes %s, not %s",
-			  EITHER(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES, text),
+		return no(a, "recomputes %s, not %s", EITHER(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES, text),
 			  mq_recompute_name(p->recompute));
 	bool alone = (uint64_t)mq_or_1(p->dp) * mq_or_1(p->cp) == 1;
 
@@ -260,8 +272,10 @@ static bool samples_run(const struct ask *a, const struct mq_shape *p)
 
 	if (a->s->runs.shares || (each >= 1 && each == floor(each)))
 		return true;
-	return no(a, "gives each replica the same number of samples; %g in %u micro-batches over %u replicas are "
-		  "%g each", a->q->train->batch, mq_or_1(p->micro_batches), mq_or_1(p->dp), each);
+	return no(a,
+		  "gives each replica the same number of samples; %g in %u micro-batches over %u replicas are "
+		  "%g each",
+		  a->q->train->batch, mq_or_1(p->micro_batches), mq_or_1(p->dp), each);
 }
 
 static bool degrees_run(const struct ask *a, const struct mq_shape *p)
@@ -335,8 +349,8 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 	if (overlap && p->tp > 1 && !p->sequence_parallel)
 		return no(a, "overlaps tensor parallelism only with sequence parallelism, which this plan lacks");
 	if (plan->zero_group && (same % plan->zero_group || plan->zero_group % p->cp))
-		return no(a, "shards over groups that divide dp x cp = %u and hold cp = %u; %u does not", same,
-			  p->cp, plan->zero_group);
+		return no(a, "shards over groups that divide dp x cp = %u and hold cp = %u; %u does not", same, p->cp,
+			  plan->zero_group);
 	return true;
 }
 
@@ -416,8 +430,8 @@ void mq_plan_form(const struct mq_question *q, const struct mq_plan *plan, struc
 	if (mq_plan_stages(plan, q->model, arena, &f->stage, &f->n_stages, &why) != MQ_OK) {
 		f->n_stages = 0;
 	} else {
-		f->shaped = mq_plan_to_shape(plan, q->model, q->cluster, f->stage, f->n_stages, arena,
-					     &f->shape, &why) == MQ_OK;
+		f->shaped = mq_plan_to_shape(plan, q->model, q->cluster, f->stage, f->n_stages, arena, &f->shape,
+					     &why) == MQ_OK;
 		for (uint32_t s = 0; s < f->n_stages; s++)
 			f->uneven |= f->stage[s].uneven;
 		walk_devices(q, plan, arena, f);
@@ -430,10 +444,16 @@ static bool stages_run(const struct ask *a, const struct mq_plan *plan, const st
 {
 	for (uint32_t i = 0; i < f->n_stages; i++) {
 		const struct mq_plan_stage *s = &f->stage[i];
-		struct mq_shape p = { .dp = s->dp, .tp = s->tp, .cp = s->cp, .ep = mq_or_1(s->ep),
-				      .pp = f->n_stages / plan->virtual, .virtual = plan->virtual,
-				      .micro_batches = plan->micro_batches, .pipeline = plan->pipeline,
-				      .sync = s->sync, .recompute = s->recompute,
+		struct mq_shape p = { .dp = s->dp,
+				      .tp = s->tp,
+				      .cp = s->cp,
+				      .ep = mq_or_1(s->ep),
+				      .pp = f->n_stages / plan->virtual,
+				      .virtual = plan->virtual,
+				      .micro_batches = plan->micro_batches,
+				      .pipeline = plan->pipeline,
+				      .sync = s->sync,
+				      .recompute = s->recompute,
 				      .sequence_parallel = a->s->sequence_parallel,
 				      .vocab_parallel = a->s->vocab_parallel };
 
@@ -461,9 +481,8 @@ static bool configs_run(const struct ask *a, const struct mq_plan *plan)
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
 
-bool mq_software_runs_form(const struct mq_software *s, const struct mq_question *q,
-			   const struct mq_plan *plan, const struct mq_plan_form *f, char *message,
-			   size_t size)
+bool mq_software_runs_form(const struct mq_software *s, const struct mq_question *q, const struct mq_plan *plan,
+			   const struct mq_plan_form *f, char *message, size_t size)
 {
 	const struct mq_software_space *r = &s->runs;
 	const struct ask a = { s, q, message, size };
@@ -478,8 +497,7 @@ bool mq_software_runs_form(const struct mq_software *s, const struct mq_question
 		return no(&a, "runs one dp x tp x pp for all: %s", f->why);
 	if (f->uneven && !r->shares)
 		return no(&a, "has no uneven shares of the batch");
-	if (!f->shaped ? !stages_run(&a, plan, f) :
-			 !degrees_run(&a, &f->shape) || !decisions_run(&a, plan, &f->shape))
+	if (!f->shaped ? !stages_run(&a, plan, f) : !degrees_run(&a, &f->shape) || !decisions_run(&a, plan, &f->shape))
 		return false;
 	if (!r->any_order && !f->stage_major && !(f->replica_major && r->replica_major))
 		return no(&a, "numbers ranks %s%s, machine by machine; this plan's devices are in another order",
@@ -507,8 +525,8 @@ bool mq_software_runs(const struct mq_software *s, const struct mq_question *q, 
 	return runs;
 }
 
-bool mq_software_runs_shape(const struct mq_software *s, const struct mq_question *q,
-			    const struct mq_shape *shape, char *message, size_t size)
+bool mq_software_runs_shape(const struct mq_software *s, const struct mq_question *q, const struct mq_shape *shape,
+			    char *message, size_t size)
 {
 	const struct ask a = { s, q, message, size };
 	uint32_t pp = mq_or_1(shape->pp);
@@ -531,8 +549,8 @@ bool mq_software_runs_model(const struct mq_software *s, const struct mq_questio
 	return !s || model_runs(&a);
 }
 
-const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n,
-				const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena)
+const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n, const struct mq_question *q,
+				const struct mq_plan *plan, struct mq_arena *arena)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_plan_form form;
@@ -540,8 +558,7 @@ const char *mq_software_runs_in(const struct mq_software_record *record, uint32_
 
 	mq_plan_form(q, plan, &scratch, &form);
 	for (uint32_t i = 0; i < n; i++)
-		if (record[i].listed &&
-		    mq_software_runs_form(&record[i].software, q, plan, &form, NULL, 0))
+		if (record[i].listed && mq_software_runs_form(&record[i].software, q, plan, &form, NULL, 0))
 			list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", record[i].software.name);
 	mq_arena_fini(&scratch);
 	return *list ? list : "-";

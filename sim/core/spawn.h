@@ -14,13 +14,15 @@
 enum { MQ_SPAWN_MAX_FDS = 4 };
 
 struct mq_spawn {
-	const char *path;        /* a file; without '/' it is looked up in PATH */
-	char *const *argv;       /* NULL-terminated */
-	char *const *env;        /* NULL = that of this process */
+	const char *path;  /* a file; without '/' it is looked up in PATH */
+	char *const *argv; /* NULL-terminated */
+	char *const *env;  /* NULL = that of this process */
 	/* Sent when the thread that started it ends: SIGKILL, or SIGTERM to one that has processes of its own. */
 	int on_death;
 	uint32_t n_fds;
-	struct { int from, to; } fd[MQ_SPAWN_MAX_FDS]; /* dup2 in this order; others stay unless they close on exec */
+	struct {
+		int from, to;
+	} fd[MQ_SPAWN_MAX_FDS]; /* dup2 in this order; others stay unless they close on exec */
 };
 /* 0, or an errno value: ENOENT where there is no such program. Does not copy memory: a process with threads or
  * gigabytes may call it. */

@@ -8,8 +8,8 @@
 
 enum { CHUNK = 64 << 10 };
 
-enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text,
-			    size_t *size, struct mq_err *err)
+enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text, size_t *size,
+			    struct mq_err *err)
 {
 	FILE *f = fopen(path, "r");
 	size_t most = most_MB << 20, room = 2 * CHUNK, got = 1;

@@ -52,9 +52,9 @@ static void list_streams(struct account *c, struct mq_arena *a)
 /* The tasks of a device in order of start, across its streams: all compute, or all others. */
 struct cursor {
 	const struct account *c;
-	uint32_t n;                     /* streams that have any left */
+	uint32_t n; /* streams that have any left */
 	uint32_t at[MQ_N_STREAMS], end[MQ_N_STREAMS], task[MQ_N_STREAMS];
-	double start_s[MQ_N_STREAMS];   /* of the next task of each */
+	double start_s[MQ_N_STREAMS]; /* of the next task of each */
 	bool compute;
 };
 
@@ -175,8 +175,7 @@ struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struc
 	return sum;
 }
 
-double *mq_timeline_exposed(const struct mq_schedule *s, const struct mq_timeline *t,
-			    struct mq_arena *arena)
+double *mq_timeline_exposed(const struct mq_schedule *s, const struct mq_timeline *t, struct mq_arena *arena)
 {
 	double *exposed;
 
@@ -263,8 +262,8 @@ static uint32_t late_member(struct back *b, uint32_t event, uint32_t before)
 	return found == MQ_NONE ? ev->first[event] : found;
 }
 
-uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_timeline *t,
-				   struct mq_arena *arena, uint32_t **path)
+uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_timeline *t, struct mq_arena *arena,
+				   uint32_t **path)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct back b = { .s = s, .t = t };

@@ -94,8 +94,8 @@ enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_tim
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_open(&w, path, "w", err));
-	enum mq_status status = mq_csv_put_header(
-		&w, "task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor", err);
+	enum mq_status status =
+		mq_csv_put_header(&w, "task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor", err);
 	for (uint32_t i = 0; i < s->n_tasks && !status; i++) {
 		const struct mq_task *t = &s->task[i];
 
@@ -104,8 +104,7 @@ enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_tim
 		mq_csv_put_u64(&w, i);
 		mq_csv_put_text(&w, s->device_name[t->device]);
 		mq_csv_put_text(&w, mq_stream_name(t->stream));
-		mq_csv_put_text(&w, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
-								  : mq_task_kind_name(t->kind));
+		mq_csv_put_text(&w, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind));
 		mq_csv_put_text(&w, op_of(s, t));
 		mq_csv_put_f64(&w, tl->start_s[i]);
 		mq_csv_put_f64(&w, tl->finish_s[i]);
@@ -138,67 +137,70 @@ static void put_text(FILE *f, const char *text)
 static void put_name(FILE *f, const struct mq_schedule *s, const struct mq_task *t)
 {
 	char text[200];
-	const char *what = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
-							 : mq_task_kind_name(t->kind);
+	const char *what = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind);
 
 	if (t->kind == MQ_TASK_COMPUTE)
 		what = mq_phase_name(t->phase);
 	if (t->micro_batch != MQ_NONE)
-		snprintf(text, sizeof(text), "%s %" PRIu32 "%s%s", what, t->micro_batch,
-			 t->op == MQ_NONE ? "" : ": ", op_of(s, t));
-	else
-		snprintf(text, sizeof(text), "%s%s%s", what, t->op == MQ_NONE ? "" : ": ",
+		snprintf(text, sizeof(text), "%s %" PRIu32 "%s%s", what, t->micro_batch, t->op == MQ_NONE ? "" : ": ",
 			 op_of(s, t));
+	else
+		snprintf(text, sizeof(text), "%s%s%s", what, t->op == MQ_NONE ? "" : ": ", op_of(s, t));
 	put_text(f, text);
 }
 
-static void put_heads(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl,
-		      uint32_t pid_first, bool *any)
+static void put_heads(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t pid_first, bool *any)
 {
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		char name[300];
-		snprintf(name, sizeof(name), "%s (%s, %s)", s->device_name[d], s->device_type[d],
-			 tl->executor);
-		fprintf(f, "%s\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":",
-			*any ? "," : "", pid_first + d);
+		snprintf(name, sizeof(name), "%s (%s, %s)", s->device_name[d], s->device_type[d], tl->executor);
+		fprintf(f,
+			"%s\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":", *any ? "," : "",
+			pid_first + d);
 		put_text(f, name);
-		fprintf(f, "}},\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_sort_index\","
-			"\"args\":{\"sort_index\":%u}}", pid_first + d, pid_first + d);
+		fprintf(f,
+			"}},\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_sort_index\","
+			"\"args\":{\"sort_index\":%u}}",
+			pid_first + d, pid_first + d);
 		for (int q = 0; q < MQ_N_STREAMS; q++)
-			fprintf(f, ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%d,\"name\":\"thread_name\","
-				"\"args\":{\"name\":\"%s\"}}", pid_first + d, q, mq_stream_name(q));
+			fprintf(f,
+				",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%d,\"name\":\"thread_name\","
+				"\"args\":{\"name\":\"%s\"}}",
+				pid_first + d, q, mq_stream_name(q));
 		*any = true;
 	}
 }
 
-static void put_slice(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl,
-		      uint32_t pid_first, uint32_t id)
+static void put_slice(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t pid_first,
+		      uint32_t id)
 {
 	const struct mq_task *t = &s->task[id];
 
 	fprintf(f, ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.4f,\"dur\":%.4f,\"cat\":\"%s\",\"name\":",
-		pid_first + t->device, t->stream, tl->start_s[id] * 1e6,
-		(tl->finish_s[id] - tl->start_s[id]) * 1e6, mq_task_kind_name(t->kind));
+		pid_first + t->device, t->stream, tl->start_s[id] * 1e6, (tl->finish_s[id] - tl->start_s[id]) * 1e6,
+		mq_task_kind_name(t->kind));
 	put_name(f, s, t);
-	fprintf(f, ",\"args\":{\"task\":%u,\"stage\":%u,\"bytes\":%.9g,\"flop\":%.9g", id, t->stage,
-		bytes_of(s, t), flop_of(s, t));
+	fprintf(f, ",\"args\":{\"task\":%u,\"stage\":%u,\"bytes\":%.9g,\"flop\":%.9g", id, t->stage, bytes_of(s, t),
+		flop_of(s, t));
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		fprintf(f, ",\"communicator\":%u", t->comm);
 	fputs("}}", f);
 }
 
 /* Arrows are drawn between slices: their times must lie inside them. */
-static void put_arrow(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl,
-		      uint32_t pid_first, uint32_t send, uint32_t recv)
+static void put_arrow(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t pid_first,
+		      uint32_t send, uint32_t recv)
 {
 	const struct mq_task *a = &s->task[send], *b = &s->task[recv];
 
-	fprintf(f, ",\n{\"ph\":\"s\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":%.4f,\"cat\":\"message\","
-		"\"name\":\"message\"}", pid_first * 131 + send, pid_first + a->device, a->stream,
-		tl->start_s[send] * 1e6);
-	fprintf(f, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":%.4f,"
-		"\"cat\":\"message\",\"name\":\"message\"}", pid_first * 131 + send,
-		pid_first + b->device, b->stream, tl->finish_s[recv] * 1e6);
+	fprintf(f,
+		",\n{\"ph\":\"s\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":%.4f,\"cat\":\"message\","
+		"\"name\":\"message\"}",
+		pid_first * 131 + send, pid_first + a->device, a->stream, tl->start_s[send] * 1e6);
+	fprintf(f,
+		",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":%.4f,"
+		"\"cat\":\"message\",\"name\":\"message\"}",
+		pid_first * 131 + send, pid_first + b->device, b->stream, tl->finish_s[recv] * 1e6);
 }
 
 void mq_timeline_trace(const struct mq_schedule *s, const struct mq_timeline *const *timelines, uint32_t n,

@@ -19,8 +19,7 @@ const char *mq_dtype_name(enum mq_dtype dtype)
 
 const char *mq_verdict_name(enum mq_verdict v)
 {
-	static const char *const names[] = { "ok",    "oom",     "deadlock", "timeout",
-					     "crash", "invalid", "refused" };
+	static const char *const names[] = { "ok", "oom", "deadlock", "timeout", "crash", "invalid", "refused" };
 
 	return (unsigned)v < MQ_N_VERDICTS ? names[v] : "?";
 }

@@ -24,8 +24,17 @@ enum mq_dim {
 };
 
 /* Tensors are kept in one of the first; FP4 (with a scale for every 16 elements) is for operands of products. */
-enum mq_dtype { MQ_FP32, MQ_TF32, MQ_FP16, MQ_BF16, MQ_FP8, MQ_FP64, MQ_N_TENSOR_DTYPES,
-		MQ_FP4 = MQ_N_TENSOR_DTYPES, MQ_N_DTYPES };
+enum mq_dtype {
+	MQ_FP32,
+	MQ_TF32,
+	MQ_FP16,
+	MQ_BF16,
+	MQ_FP8,
+	MQ_FP64,
+	MQ_N_TENSOR_DTYPES,
+	MQ_FP4 = MQ_N_TENSOR_DTYPES,
+	MQ_N_DTYPES
+};
 
 enum mq_phase { MQ_FORWARD, MQ_BACKWARD, MQ_UPDATE, MQ_N_PHASES };
 
@@ -35,8 +44,8 @@ enum mq_verdict {
 	MQ_VERDICT_DEADLOCK,
 	MQ_VERDICT_TIMEOUT,
 	MQ_VERDICT_CRASH,
-	MQ_VERDICT_INVALID,  /* breaks a rule that any plan of this model must keep */
-	MQ_VERDICT_REFUSED,  /* a sound plan that this program cannot lower or simulate */
+	MQ_VERDICT_INVALID, /* breaks a rule that any plan of this model must keep */
+	MQ_VERDICT_REFUSED, /* a sound plan that this program cannot lower or simulate */
 	MQ_N_VERDICTS
 };
 
@@ -64,13 +73,13 @@ enum mq_algo {
 
 enum mq_proto { MQ_PROTO_AUTO, MQ_PROTO_LL, MQ_PROTO_LL128, MQ_PROTO_SIMPLE, MQ_N_PROTOS };
 
-MQ_API const char *mq_dim_name(enum mq_dim dim);           /* "batch", "seq", ... */
-MQ_API const char *mq_dtype_name(enum mq_dtype dtype);     /* "fp16", ... */
-MQ_API const char *mq_verdict_name(enum mq_verdict v);     /* "ok", "oom", ... */
-MQ_API const char *mq_coll_name(enum mq_coll_kind kind);   /* "all_reduce", ... as nccl-tests */
-MQ_API const char *mq_algo_name(enum mq_algo algo);        /* "auto", "ring", ... */
-MQ_API const char *mq_proto_name(enum mq_proto proto);     /* "auto", "ll", "ll128", "simple" */
-MQ_API const char *mq_phase_name(enum mq_phase phase);     /* "forward", ... */
+MQ_API const char *mq_dim_name(enum mq_dim dim);         /* "batch", "seq", ... */
+MQ_API const char *mq_dtype_name(enum mq_dtype dtype);   /* "fp16", ... */
+MQ_API const char *mq_verdict_name(enum mq_verdict v);   /* "ok", "oom", ... */
+MQ_API const char *mq_coll_name(enum mq_coll_kind kind); /* "all_reduce", ... as nccl-tests */
+MQ_API const char *mq_algo_name(enum mq_algo algo);      /* "auto", "ring", ... */
+MQ_API const char *mq_proto_name(enum mq_proto proto);   /* "auto", "ll", "ll128", "simple" */
+MQ_API const char *mq_phase_name(enum mq_phase phase);   /* "forward", ... */
 
 /* Bytes of one element as stored in memory: 4 for fp32 and tf32, 2, 1, 8. */
 MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */

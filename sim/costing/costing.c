@@ -11,8 +11,12 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 {
 	const struct mq_schedule *s = c->schedule;
 
-	*c = (struct mq_costing){ .schedule = s, .cluster = c->cluster, .calib = c->calib, .jitter = c->jitter,
-				  .arena = arena, .n_types = c->calib->n_devices };
+	*c = (struct mq_costing){ .schedule = s,
+				  .cluster = c->cluster,
+				  .calib = c->calib,
+				  .jitter = c->jitter,
+				  .arena = arena,
+				  .n_types = c->calib->n_devices };
 	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_types, double);
 	for (size_t i = 0; i < (size_t)s->n_works * c->n_types; i++)
 		c->work_s[i] = NAN;
@@ -128,8 +132,8 @@ static bool same(const struct mq_task *a, const struct mq_task *b)
 	if ((a->kind == MQ_TASK_COLLECTIVE) != (b->kind == MQ_TASK_COLLECTIVE) || a->bytes != b->bytes)
 		return false;
 	if (a->kind == MQ_TASK_COLLECTIVE)
-		return a->comm == b->comm && a->coll == b->coll && a->dtype == b->dtype &&
-		       a->algo == b->algo && a->proto == b->proto && a->root == b->root;
+		return a->comm == b->comm && a->coll == b->coll && a->dtype == b->dtype && a->algo == b->algo &&
+		       a->proto == b->proto && a->root == b->root;
 	bool swap = a->kind != b->kind; /* a recv of what the other sends */
 	return a->device == (swap ? b->peer : b->device) && a->peer == (swap ? b->device : b->peer);
 }
@@ -140,8 +144,8 @@ static uint64_t key_of(const struct mq_task *t)
 
 	memcpy(&bits, &t->bytes, sizeof(bits));
 	if (t->kind == MQ_TASK_COLLECTIVE)
-		ends = (uint64_t)t->comm << 32 | t->coll << 28 | t->algo << 24 | t->proto << 20 |
-		       t->dtype << 16 | (t->root & 0xffff);
+		ends = (uint64_t)t->comm << 32 | t->coll << 28 | t->algo << 24 | t->proto << 20 | t->dtype << 16 |
+		       (t->root & 0xffff);
 	else if (t->kind == MQ_TASK_SEND)
 		ends = 1ull << 63 | (uint64_t)t->device << 32 | t->peer;
 	else
@@ -188,8 +192,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	return MQ_OK;
 }
 
-static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
-			     struct mq_err *err)
+static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->schedule;
 
@@ -221,12 +224,11 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 	m->rank = rank;
 	m->flow = flow;
 	m->n_flows = t->bytes > 0 && rank[0] != rank[1];
-	return mq_p2p_expand(c->cluster, c->calib, rank[0], rank[1], t->bytes, &m->latency_s,
-			     &flow->rate_Bps, &m->alone_s, err);
+	return mq_p2p_expand(c->cluster, c->calib, rank[0], rank[1], t->bytes, &m->latency_s, &flow->rate_Bps,
+			     &m->alone_s, err);
 }
 
-enum mq_status mq_costing_meeting(struct mq_costing *c, const struct mq_task *t, uint32_t *index,
-				  struct mq_err *err)
+enum mq_status mq_costing_meeting(struct mq_costing *c, const struct mq_task *t, uint32_t *index, struct mq_err *err)
 {
 	bool collective = t->kind == MQ_TASK_COLLECTIVE;
 	uint64_t key;
@@ -260,8 +262,7 @@ enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_
 	if (!isnan(m->bound_s))
 		return MQ_OK;
 	if (m->n_flows)
-		MQ_TRY(mq_flows_bound(c->cluster, m->rank, m->flow, m->n_flows, c->arena,
-				      &flows_s, err));
+		MQ_TRY(mq_flows_bound(c->cluster, m->rank, m->flow, m->n_flows, c->arena, &flows_s, err));
 	/* The bound adds and divides in another order than alone_s: never let a rounding pass it. */
 	m->bound_s = fmin(m->latency_s + flows_s, m->alone_s);
 	return MQ_OK;
@@ -280,21 +281,19 @@ static void add_bytes(uint32_t link, double bytes, void *data)
 	to->bytes[link] += to->calls * bytes;
 }
 
-static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes,
-				 struct mq_err *err)
+static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < c->n_meetings; i++) {
 		const struct mq_meeting *m = &c->meeting[i];
 		if (c->schedule->fold && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_images_all_links(c->schedule->fold->images, m->task,
-						   add_bytes, &to, err));
+			MQ_TRY(mq_images_all_links(c->schedule->fold->images, m->task, add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
 			const struct mq_route *route;
-			MQ_TRY(mq_cluster_route(c->cluster, m->rank[m->flow[f].src],
-						m->rank[m->flow[f].dst], &route, err));
+			MQ_TRY(mq_cluster_route(c->cluster, m->rank[m->flow[f].src], m->rank[m->flow[f].dst], &route,
+						err));
 			for (uint32_t l = 0; l < route->n_links; l++)
 				bytes[route->link[l]] += (double)calls[i] * m->flow[f].bytes;
 		}
@@ -319,9 +318,8 @@ static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 	tl->inner_comm_s = inner;
 }
 
-enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events *ev,
-				   const double *start_s, const double *finish_s,
-				   struct mq_timeline *tl, struct mq_err *err)
+enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events *ev, const double *start_s,
+				   const double *finish_s, struct mq_timeline *tl, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->schedule;
 

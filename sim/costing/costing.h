@@ -42,11 +42,11 @@ struct mq_costing {
 	double *work_s;             /* [n_works * n_types], NaN until asked */
 	const uint32_t **comm_rank; /* [n_comms] cluster ranks of all members */
 	uint32_t *comm_n;
-	uint32_t *comm_last;        /* [n_comms] meeting asked for last, or MQ_NONE */
+	uint32_t *comm_last; /* [n_comms] meeting asked for last, or MQ_NONE */
 	struct mq_map map;
 	uint32_t n_meetings, room;
 	struct mq_meeting *meeting;
-	bool uneven;                /* folded: images of a meeting take different times */
+	bool uneven; /* folded: images of a meeting take different times */
 };
 
 void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
@@ -63,16 +63,15 @@ struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const st
 bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);
 
 /* The meeting of a send, recv or collective: index into meeting[]. */
-enum mq_status mq_costing_meeting(struct mq_costing *costing, const struct mq_task *task,
-				  uint32_t *index, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_costing_meeting(struct mq_costing *costing, const struct mq_task *task, uint32_t *index,
+				  struct mq_err *err) MQ_MUST_CHECK;
 
 /* Fills bound_s. */
-enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index,
-				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Step time, starts and finishes of tasks from those of events; bytes on links from the meetings. */
-enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events,
-				   const double *start_s, const double *finish_s,
-				   struct mq_timeline *timeline, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events, const double *start_s,
+				   const double *finish_s, struct mq_timeline *timeline,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

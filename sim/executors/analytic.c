@@ -12,8 +12,7 @@
 #include "executors/executor.h"
 #include "executors/walk.h"
 
-static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, double *seconds,
-			       struct mq_err *err)
+static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, double *seconds, struct mq_err *err)
 {
 	uint32_t index;
 
@@ -29,12 +28,12 @@ static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, do
 }
 
 enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct mq_arena *arena,
-				   struct mq_timeline *timeline, enum mq_verdict *verdict,
-				   struct mq_err *err)
+				   struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err)
 {
 	const struct mq_schedule *s = request->schedule;
-	struct mq_costing costing = { .schedule = s, .cluster = request->cluster, .calib = request->calib,
-				      .jitter = request->jitter };
+	struct mq_costing costing = {
+		.schedule = s, .cluster = request->cluster, .calib = request->calib, .jitter = request->jitter
+	};
 	struct mq_events ev;
 	struct mq_walk walk;
 

@@ -18,18 +18,17 @@ struct mq_exec_request {
 	const struct mq_schedule *schedule; /* checked */
 	const struct mq_cluster *cluster;   /* bound to calib */
 	const struct mq_calib *calib;
-	double timeout_s;                   /* simulated seconds after which the verdict is TIMEOUT */
-	bool interference;                  /* communication and compute slow each other */
-	bool all_flows;                     /* simulate every flow, met or not: the same, but slower */
-	const struct mq_jitter *jitter;     /* draws > 0: tasks vary, nothing is folded; NULL = they do not */
+	double timeout_s;               /* simulated seconds after which the verdict is TIMEOUT */
+	bool interference;              /* communication and compute slow each other */
+	bool all_flows;                 /* simulate every flow, met or not: the same, but slower */
+	const struct mq_jitter *jitter; /* draws > 0: tasks vary, nothing is folded; NULL = they do not */
 };
 
 /* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which,
  * the status is MQ_OK all the same); the timeline lives in the arena and is whole only where OK.
  * Errors: no route, ... */
 typedef enum mq_status mq_execute_fn(const struct mq_exec_request *request, struct mq_arena *arena,
-				     struct mq_timeline *timeline, enum mq_verdict *verdict,
-				     struct mq_err *err);
+				     struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err);
 
 /* One pass over the tasks, no contention: a lower bound of the simulation. */
 mq_execute_fn mq_execute_analytic;

@@ -13,8 +13,7 @@
 static const double MAX = 1e8;
 
 /* A dimension; required unless the family has a default, which *value then is. */
-static enum mq_status dim(const struct mq_json_at *at, const char *key, double min, uint32_t *value,
-			  struct mq_err *err)
+static enum mq_status dim(const struct mq_json_at *at, const char *key, double min, uint32_t *value, struct mq_err *err)
 {
 	const struct mq_json_range range = { min, MAX, true, true }, optional = { min, MAX, true, false };
 	double x;
@@ -26,8 +25,8 @@ static enum mq_status dim(const struct mq_json_at *at, const char *key, double m
 }
 
 /* Whether one of the dropout rates is above zero; `absent` stands for a key that is not there. */
-static enum mq_status dropout(const struct mq_json_at *at, const char *const *keys, double absent,
-			      bool *value, struct mq_err *err)
+static enum mq_status dropout(const struct mq_json_at *at, const char *const *keys, double absent, bool *value,
+			      struct mq_err *err)
 {
 	const struct mq_json_range range = { .max = 1 };
 
@@ -40,8 +39,8 @@ static enum mq_status dropout(const struct mq_json_at *at, const char *const *ke
 	return MQ_OK;
 }
 
-static enum mq_status read_gpt2(const struct mq_json_at *at, struct mq_transformer *t,
-				uint32_t *positions, struct mq_err *err)
+static enum mq_status read_gpt2(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				struct mq_err *err)
 {
 	static const char *const rates[] = { "resid_pdrop", "embd_pdrop", "attn_pdrop", NULL };
 
@@ -57,8 +56,8 @@ static enum mq_status read_gpt2(const struct mq_json_at *at, struct mq_transform
 	return dropout(at, rates, .1, &t->dropout, err);
 }
 
-static enum mq_status read_common(const struct mq_json_at *at, struct mq_transformer *t,
-				  uint32_t *positions, struct mq_err *err)
+static enum mq_status read_common(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				  struct mq_err *err)
 {
 	MQ_TRY(dim(at, "hidden_size", 1, &t->hidden, err));
 	MQ_TRY(dim(at, "num_hidden_layers", 1, &t->layers, err));
@@ -68,11 +67,10 @@ static enum mq_status read_common(const struct mq_json_at *at, struct mq_transfo
 	return mq_json_u32(at, "max_position_embeddings", 1, MAX, positions, err);
 }
 
-static enum mq_status read_bert(const struct mq_json_at *at, struct mq_transformer *t,
-				uint32_t *positions, struct mq_err *err)
+static enum mq_status read_bert(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				struct mq_err *err)
 {
-	static const char *const rates[] = { "hidden_dropout_prob", "attention_probs_dropout_prob",
-					     NULL };
+	static const char *const rates[] = { "hidden_dropout_prob", "attention_probs_dropout_prob", NULL };
 
 	t->biases = t->tied = t->post_norm = t->pretrain_heads = true;
 	t->token_types = 2;
@@ -89,7 +87,8 @@ static enum mq_status read_rope(const struct mq_json_at *at, struct mq_transform
 	const struct mq_json_range some = { .max = 1e12 }, part = { .max = 1 };
 	struct mq_json_at inner = { at->path, "rope_parameters", json_object_get(at->object, "rope_parameters") };
 
-	for (const struct mq_json_at *from = at; from; from = from == at && json_is_object(inner.object) ? &inner : NULL) {
+	for (const struct mq_json_at *from = at; from;
+	     from = from == at && json_is_object(inner.object) ? &inner : NULL) {
 		MQ_TRY(mq_json_number(from, "rope_theta", &some, &t->rope_theta, err));
 		MQ_TRY(mq_json_number(from, "partial_rotary_factor", &part, &t->rope_part, err));
 	}
@@ -97,8 +96,8 @@ static enum mq_status read_rope(const struct mq_json_at *at, struct mq_transform
 	return mq_json_number(at, "layer_norm_eps", &part, &t->norm_eps, err);
 }
 
-static enum mq_status read_llama(const struct mq_json_at *at, struct mq_transformer *t,
-				 uint32_t *positions, struct mq_err *err)
+static enum mq_status read_llama(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				 struct mq_err *err)
 {
 	static const char *const rates[] = { "attention_dropout", NULL };
 	bool bias = false;
@@ -112,8 +111,7 @@ static enum mq_status read_llama(const struct mq_json_at *at, struct mq_transfor
 	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
 	MQ_TRY(mq_json_bool(at, "mlp_bias", &bias, err));
 	if (bias)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"mlp_bias\" is true; only products without bias are read",
+		return mq_fail(err, MQ_EINPUT, "%s: \"mlp_bias\" is true; only products without bias are read",
 			       at->path);
 	MQ_TRY(mq_json_bool(at, "attention_bias", &t->qkv_bias, err));
 	t->proj_bias = t->qkv_bias;
@@ -121,16 +119,16 @@ static enum mq_status read_llama(const struct mq_json_at *at, struct mq_transfor
 }
 
 /* Mistral and Phi-3: all layers look through one window, where there is one. */
-static enum mq_status read_windowed(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
+static enum mq_status read_windowed(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				    struct mq_err *err)
 {
 	MQ_TRY(read_llama(at, t, positions, err));
 	return mq_json_u32(at, "sliding_window", 1, MAX, &t->window, err);
 }
 
 /* The gate is a GELU, a norm stands before and behind each part. */
-static enum mq_status read_gemma2(const struct mq_json_at *at, struct mq_transformer *t,
-				  uint32_t *positions, struct mq_err *err)
+static enum mq_status read_gemma2(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				  struct mq_err *err)
 {
 	t->gelu = t->tied = t->output_norms = t->softcap = true;
 	t->layers = 26, t->hidden = 2304, t->heads = 8, t->kv_heads = 4, t->head_dim = 256, t->ffn = 9216;
@@ -142,8 +140,8 @@ static enum mq_status read_gemma2(const struct mq_json_at *at, struct mq_transfo
 	return mq_json_u32(at, "sliding_window", 1, MAX, &t->window, err);
 }
 
-static enum mq_status read_gemma3(const struct mq_json_at *at, struct mq_transformer *t,
-				  uint32_t *positions, struct mq_err *err)
+static enum mq_status read_gemma3(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				  struct mq_err *err)
 {
 	uint32_t every = 6;
 
@@ -155,22 +153,22 @@ static enum mq_status read_gemma3(const struct mq_json_at *at, struct mq_transfo
 	return MQ_OK;
 }
 
-static enum mq_status read_gemma(const struct mq_json_at *at, struct mq_transformer *t,
-				 uint32_t *positions, struct mq_err *err)
+static enum mq_status read_gemma(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				 struct mq_err *err)
 {
 	t->gelu = t->tied = true;
 	return read_llama(at, t, positions, err);
 }
 
-static enum mq_status read_olmo2(const struct mq_json_at *at, struct mq_transformer *t,
-				 uint32_t *positions, struct mq_err *err)
+static enum mq_status read_olmo2(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				 struct mq_err *err)
 {
 	t->output_norms = t->no_input_norms = true;
 	return read_llama(at, t, positions, err);
 }
 
-static enum mq_status read_gpt_neox(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
+static enum mq_status read_gpt_neox(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				    struct mq_err *err)
 {
 	static const char *const rates[] = { "hidden_dropout", "attention_dropout", NULL };
 	const struct mq_json_range part = { .max = 1 };
@@ -186,8 +184,8 @@ static enum mq_status read_gpt_neox(const struct mq_json_at *at, struct mq_trans
 	return dropout(at, rates, 0, &t->dropout, err);
 }
 
-static enum mq_status read_opt(const struct mq_json_at *at, struct mq_transformer *t,
-			       uint32_t *positions, struct mq_err *err)
+static enum mq_status read_opt(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+			       struct mq_err *err)
 {
 	static const char *const rates[] = { "dropout", NULL };
 	bool before = true;
@@ -202,16 +200,18 @@ static enum mq_status read_opt(const struct mq_json_at *at, struct mq_transforme
 	MQ_TRY(mq_json_u32(at, "word_embed_proj_dim", 1, MAX, &narrow, err));
 	MQ_TRY(mq_json_bool(at, "do_layer_norm_before", &before, err));
 	if (!before || narrow != t->hidden)
-		return mq_fail(err, MQ_EINPUT, "%s: \"do_layer_norm_before\" false or another "
-			       "\"word_embed_proj_dim\" than %u: of OPT only stacks with norms before each part are read",
-			       at->path, t->hidden);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: \"do_layer_norm_before\" false or another "
+			"\"word_embed_proj_dim\" than %u: of OPT only stacks with norms before each part are read",
+			at->path, t->hidden);
 	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
 	t->positions = *positions + 2; /* two rows are never looked up */
 	return dropout(at, rates, .1, &t->dropout, err);
 }
 
-static enum mq_status read_mixtral(const struct mq_json_at *at, struct mq_transformer *t,
-				   uint32_t *positions, struct mq_err *err)
+static enum mq_status read_mixtral(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				   struct mq_err *err)
 {
 	t->experts = 8;
 	t->top_k = 2;
@@ -220,8 +220,8 @@ static enum mq_status read_mixtral(const struct mq_json_at *at, struct mq_transf
 	return mq_json_u32(at, "num_experts_per_tok", 1, 1e5, &t->top_k, err);
 }
 
-static enum mq_status read_qwen_moe(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
+static enum mq_status read_qwen_moe(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				    struct mq_err *err)
 {
 	uint32_t step = 1;
 
@@ -234,8 +234,10 @@ static enum mq_status read_qwen_moe(const struct mq_json_at *at, struct mq_trans
 	MQ_TRY(mq_json_u32(at, "shared_expert_intermediate_size", 0, MAX, &t->shared_ffn, err));
 	MQ_TRY(mq_json_u32(at, "decoder_sparse_step", 1, MAX, &step, err));
 	if (json_array_size(json_object_get(at->object, "mlp_only_layers")))
-		return mq_fail(err, MQ_EINPUT, "%s: \"mlp_only_layers\" names layers without experts; only those that "
-			       "\"decoder_sparse_step\" leaves out are read", at->path);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: \"mlp_only_layers\" names layers without experts; only those that "
+			       "\"decoder_sparse_step\" leaves out are read",
+			       at->path);
 	t->moe_every = step > 1 ? step : 0;
 	return MQ_OK;
 }
@@ -258,24 +260,21 @@ static enum mq_status read_routed(const struct mq_json_at *at, struct mq_transfo
 	if (t->expert_groups <= 1 || t->group_limit >= t->expert_groups)
 		t->expert_groups = t->group_limit = 0;
 	if (step != 1)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"moe_layer_freq\" is %u; only experts in every layer are read",
+		return mq_fail(err, MQ_EINPUT, "%s: \"moe_layer_freq\" is %u; only experts in every layer are read",
 			       at->path, step);
 	if ((double)shared * t->ffn > MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer",
-			       at->path, shared);
+		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer", at->path, shared);
 	t->shared_ffn = shared * t->ffn;
 	return MQ_OK;
 }
 
 /* DeepSeek-V2 and V3: latent attention. */
-static enum mq_status read_deepseek(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
+static enum mq_status read_deepseek(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				    struct mq_err *err)
 {
 	MQ_TRY(read_llama(at, t, positions, err));
 	t->kv_heads = t->heads;
-	MQ_TRY(mq_json_u32(at, "q_lora_rank", 1, MAX, &t->q_rank,
-			   err)); /* null in the Lite model */
+	MQ_TRY(mq_json_u32(at, "q_lora_rank", 1, MAX, &t->q_rank, err)); /* null in the Lite model */
 	MQ_TRY(dim(at, "kv_lora_rank", 1, &t->kv_rank, err));
 	MQ_TRY(dim(at, "qk_nope_head_dim", 1, &t->nope_dim, err));
 	MQ_TRY(dim(at, "qk_rope_head_dim", 1, &t->rope_dim, err));
@@ -283,15 +282,15 @@ static enum mq_status read_deepseek(const struct mq_json_at *at, struct mq_trans
 	return read_routed(at, t, err);
 }
 
-static enum mq_status read_deepseek_v3(const struct mq_json_at *at, struct mq_transformer *t,
-				       uint32_t *positions, struct mq_err *err)
+static enum mq_status read_deepseek_v3(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				       struct mq_err *err)
 {
 	t->sigmoid_router = true;
 	return read_deepseek(at, t, positions, err);
 }
 
-static enum mq_status read_glm4_moe(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
+static enum mq_status read_glm4_moe(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				    struct mq_err *err)
 {
 	t->sigmoid_router = true;
 	t->rope_part = .5;
@@ -302,8 +301,8 @@ static enum mq_status read_glm4_moe(const struct mq_json_at *at, struct mq_trans
 }
 
 /* GPT-OSS: biases, clamped gates, every second layer looks through a window. */
-static enum mq_status read_gpt_oss(const struct mq_json_at *at, struct mq_transformer *t,
-				   uint32_t *positions, struct mq_err *err)
+static enum mq_status read_gpt_oss(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				   struct mq_err *err)
 {
 	t->layers = 36, t->hidden = t->ffn = 2880, t->heads = 64, t->kv_heads = 8, t->head_dim = 64;
 	t->vocab = 201088, t->experts = 128, t->top_k = 4, t->window = 128, t->full_every = 2;
@@ -316,8 +315,8 @@ static enum mq_status read_gpt_oss(const struct mq_json_at *at, struct mq_transf
 }
 
 /* Llama 4: one expert that every token visits beside the routed ones; Maverick's every second layer has any. */
-static enum mq_status read_llama4(const struct mq_json_at *at, struct mq_transformer *t,
-				  uint32_t *positions, struct mq_err *err)
+static enum mq_status read_llama4(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				  struct mq_err *err)
 {
 	uint32_t step = 1;
 
@@ -335,16 +334,15 @@ static enum mq_status read_llama4(const struct mq_json_at *at, struct mq_transfo
 }
 
 /* Mamba-2: nothing but state-space layers. */
-static enum mq_status read_mamba2(const struct mq_json_at *at, struct mq_transformer *t,
-				  uint32_t *positions, struct mq_err *err)
+static enum mq_status read_mamba2(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				  struct mq_err *err)
 {
 	struct mq_mamba *m = &t->mamba;
 
 	t->rms = t->causal = true;
 	*positions = 8192;
 	t->hidden = 4096, t->layers = 64, t->vocab = 32768, t->heads = 1;
-	*m = (struct mq_mamba){ .heads = 128, .head_dim = 64, .groups = 8, .state = 128, .kernel = 4,
-				.chunk = 256 };
+	*m = (struct mq_mamba){ .heads = 128, .head_dim = 64, .groups = 8, .state = 128, .kernel = 4, .chunk = 256 };
 	MQ_TRY(dim(at, "hidden_size", 1, &t->hidden, err));
 	MQ_TRY(dim(at, "num_hidden_layers", 1, &t->layers, err));
 	MQ_TRY(dim(at, "vocab_size", 1, &t->vocab, err));
@@ -361,8 +359,8 @@ static enum mq_status read_mamba2(const struct mq_json_at *at, struct mq_transfo
 
 /* The first Qwen names its dimensions in its own way; intermediate_size counts both matrices going
  * up. */
-static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transformer *t,
-				 uint32_t *positions, struct mq_err *err)
+static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				 struct mq_err *err)
 {
 	t->gated = t->rms = t->rotary = t->causal = true;
 	*positions = 8192;
@@ -374,16 +372,15 @@ static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transfor
 }
 
 /* Nemotron-H and Nemotron 3: a letter per layer, squared ReLU, attention without positions. */
-static enum mq_status read_nemotron_h(const struct mq_json_at *at, struct mq_transformer *t,
-				      uint32_t *positions, struct mq_err *err)
+static enum mq_status read_nemotron_h(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+				      struct mq_err *err)
 {
 	struct mq_mamba *m = &t->mamba;
 	uint32_t experts = 0;
 
 	t->rms = t->relu = t->squared = t->causal = t->mtp_shared = true;
 	*positions = 4096;
-	*m = (struct mq_mamba){ .heads = 128, .head_dim = 64, .groups = 8, .state = 128, .kernel = 4,
-				.chunk = 128 };
+	*m = (struct mq_mamba){ .heads = 128, .head_dim = 64, .groups = 8, .state = 128, .kernel = 4, .chunk = 128 };
 	MQ_TRY(read_common(at, t, positions, err));
 	MQ_TRY(read_rope(at, t, err));
 	MQ_TRY(mq_json_text(at, "hybrid_override_pattern", &t->pattern, err));
@@ -441,8 +438,9 @@ const struct mq_hf_family mq_hf_families[] = {
 
 static bool has_llama_keys(const json_t *object)
 {
-	static const char *const keys[] = { "hidden_size", "num_hidden_layers", "num_attention_heads",
-					    "num_key_value_heads", "intermediate_size", "vocab_size", "rms_norm_eps" };
+	static const char *const keys[] = { "hidden_size",         "num_hidden_layers", "num_attention_heads",
+					    "num_key_value_heads", "intermediate_size", "vocab_size",
+					    "rms_norm_eps" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (!json_is_number(json_object_get(object, keys[i])))
@@ -452,8 +450,7 @@ static bool has_llama_keys(const json_t *object)
 
 const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed)
 {
-	const char *architecture =
-		json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	const struct mq_hf_family *f = mq_hf_families;
 
 	for (; f->model_type; f++)

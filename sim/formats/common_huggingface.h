@@ -10,8 +10,8 @@
 struct mq_hf_family {
 	const char *model_type;
 	const char *architecture; /* prefix of architectures[0], for files without model_type */
-	enum mq_status (*read)(const struct mq_json_at *at, struct mq_transformer *t,
-			       uint32_t *positions, struct mq_err *err);
+	enum mq_status (*read)(const struct mq_json_at *at, struct mq_transformer *t, uint32_t *positions,
+			       struct mq_err *err);
 	bool qkv_bias, qk_norm;
 };
 

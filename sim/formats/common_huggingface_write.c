@@ -155,7 +155,10 @@ static void put_common(const struct mq_transformer *t, const char *type, json_t 
 		put(o, "type_vocab_size", t->token_types);
 	else if (!opt && !neox)
 		put_flag(o, "attention_bias", t->biases || t->proj_bias || (t->qkv_bias && !strcmp(type, "glm4_moe")));
-	json_object_set_new(o, bert ? "hidden_dropout_prob" : opt ? "dropout" : "attention_dropout",
+	json_object_set_new(o,
+			    bert ? "hidden_dropout_prob" :
+			    opt  ? "dropout" :
+				   "attention_dropout",
 			    json_real(t->dropout ? .1 : 0));
 	if (bert)
 		json_object_set_new(o, "attention_probs_dropout_prob", json_real(t->dropout ? .1 : 0));
@@ -212,8 +215,10 @@ enum mq_status mq_hf_write(const struct mq_transformer *t, FILE *file, struct mq
 	enum mq_status status = read_back(config, type, t, &said, err);
 	field = status == MQ_OK ? mq_transformer_differs(t, &said, values) : NULL;
 	if (field)
-		status = mq_fail(err, MQ_EINPUT, "no family of Hugging Face's library has all of the model; the nearest is %s: "
-				 "its %s (the model's and the family's: %s)", type, field, values);
+		status = mq_fail(err, MQ_EINPUT,
+				 "no family of Hugging Face's library has all of the model; the nearest is %s: "
+				 "its %s (the model's and the family's: %s)",
+				 type, field, values);
 	if (status == MQ_OK) {
 		json_dumpf(config, file, JSON_INDENT(2));
 		fputc('\n', file);

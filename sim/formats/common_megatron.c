@@ -17,9 +17,10 @@ static const char CLAMP_FLAGS[] = " \\\n  --quick-geglu --glu-linear-offset 1.0 
 static void put_attention(const struct mq_transformer *t, FILE *f)
 {
 	if (t->kv_rank) {
-		fprintf(f, " \\\n  --multi-latent-attention --qk-layernorm --kv-lora-rank %u --qk-head-dim %u "
-			"--qk-pos-emb-head-dim %u --v-head-dim %u", t->kv_rank, t->nope_dim, t->rope_dim,
-			t->value_dim);
+		fprintf(f,
+			" \\\n  --multi-latent-attention --qk-layernorm --kv-lora-rank %u --qk-head-dim %u "
+			"--qk-pos-emb-head-dim %u --v-head-dim %u",
+			t->kv_rank, t->nope_dim, t->rope_dim, t->value_dim);
 		if (t->q_rank)
 			fprintf(f, " --q-lora-rank %u", t->q_rank);
 		return;
@@ -42,7 +43,9 @@ static void put_positions(const struct mq_transformer *t, FILE *f)
 	uint32_t most = t->positions > t->seq ? t->positions : t->seq;
 
 	fprintf(f, " \\\n  --seq-length %u --max-position-embeddings %u --position-embedding-type %s", t->seq, most,
-		t->rotary ? "rope" : t->positions ? "learned_absolute" : "none");
+		t->rotary    ? "rope" :
+		t->positions ? "learned_absolute" :
+			       "none");
 	if (t->rotary && t->rope_theta > 0)
 		fprintf(f, " --rotary-base %.0f", t->rope_theta);
 	if (t->rotary && t->rope_part > 0)
@@ -63,8 +66,10 @@ static void put_experts(const struct mq_transformer *t, FILE *f)
 {
 	if (!t->experts)
 		return;
-	fprintf(f, " \\\n  --num-experts %u --moe-router-topk %u --moe-ffn-hidden-size %u --moe-grouped-gemm "
-		"--moe-token-dispatcher-type alltoall", t->experts, t->top_k, t->ffn);
+	fprintf(f,
+		" \\\n  --num-experts %u --moe-router-topk %u --moe-ffn-hidden-size %u --moe-grouped-gemm "
+		"--moe-token-dispatcher-type alltoall",
+		t->experts, t->top_k, t->ffn);
 	if (t->expert_groups)
 		fprintf(f, " \\\n  --moe-router-num-groups %u --moe-router-group-topk %u", t->expert_groups,
 			t->group_limit);
@@ -119,7 +124,8 @@ void mq_megatron_write(const struct mq_transformer *t, FILE *f)
 	if (!t->biases)
 		fputs(" --disable-bias-linear", f);
 	fputs(t->dropout ? " \\\n  --attention-dropout 0.1 --hidden-dropout 0.1" :
-			   " \\\n  --attention-dropout 0.0 --hidden-dropout 0.0", f);
+			   " \\\n  --attention-dropout 0.0 --hidden-dropout 0.0",
+	      f);
 	if (!t->fused)
 		fputs(" \\\n  --attention-backend unfused", f);
 	put_experts(t, f);
@@ -161,36 +167,52 @@ static void fill_places(struct read *r, struct place p[N_PLACES + 1])
 {
 	struct mq_transformer *t = r->t;
 	const struct place all[] = {
-		{ .flag = "--num-layers", .number = &t->layers }, { .flag = "--hidden-size", .number = &t->hidden },
-		{ .flag = "--num-attention-heads", .number = &t->heads }, { .flag = "--ffn-hidden-size", .number = &r->ffn },
-		{ .flag = "--kv-channels", .number = &t->head_dim }, { .flag = "--group-query-attention", .set = &r->group_query },
-		{ .flag = "--num-query-groups", .number = &r->groups }, { .flag = "--seq-length", .number = &t->seq },
+		{ .flag = "--num-layers", .number = &t->layers },
+		{ .flag = "--hidden-size", .number = &t->hidden },
+		{ .flag = "--num-attention-heads", .number = &t->heads },
+		{ .flag = "--ffn-hidden-size", .number = &r->ffn },
+		{ .flag = "--kv-channels", .number = &t->head_dim },
+		{ .flag = "--group-query-attention", .set = &r->group_query },
+		{ .flag = "--num-query-groups", .number = &r->groups },
+		{ .flag = "--seq-length", .number = &t->seq },
 		{ .flag = "--max-position-embeddings", .number = &r->max_positions },
 		{ .flag = "--position-embedding-type", .text = &r->position },
-		{ .flag = "--rotary-base", .real = &t->rope_theta }, { .flag = "--rotary-percent", .real = &t->rope_part },
-		{ .flag = "--vocab-size", .number = &t->vocab }, { .flag = "--padded-vocab-size", .number = &t->vocab },
+		{ .flag = "--rotary-base", .real = &t->rope_theta },
+		{ .flag = "--rotary-percent", .real = &t->rope_part },
+		{ .flag = "--vocab-size", .number = &t->vocab },
+		{ .flag = "--padded-vocab-size", .number = &t->vocab },
 		{ .flag = "--untie-embeddings-and-output-weights", .set = &r->untied },
-		{ .flag = "--normalization", .text = &r->norm }, { .flag = "--norm-epsilon", .real = &t->norm_eps },
-		{ .flag = "--swiglu", .set = &r->swiglu }, { .flag = "--squared-relu", .set = &r->squared },
-		{ .flag = "--quick-geglu", .set = &r->geglu }, { .flag = "--disable-bias-linear", .set = &r->no_bias },
+		{ .flag = "--normalization", .text = &r->norm },
+		{ .flag = "--norm-epsilon", .real = &t->norm_eps },
+		{ .flag = "--swiglu", .set = &r->swiglu },
+		{ .flag = "--squared-relu", .set = &r->squared },
+		{ .flag = "--quick-geglu", .set = &r->geglu },
+		{ .flag = "--disable-bias-linear", .set = &r->no_bias },
 		{ .flag = "--no-bias-linear", .set = &r->no_bias },
-		{ .flag = "--add-qkv-bias", .set = &t->qkv_bias }, { .flag = "--qk-layernorm", .set = &r->qk_norm },
+		{ .flag = "--add-qkv-bias", .set = &t->qkv_bias },
+		{ .flag = "--qk-layernorm", .set = &r->qk_norm },
 		{ .flag = "--attention-dropout", .real = &r->attention_dropout },
 		{ .flag = "--hidden-dropout", .real = &r->hidden_dropout },
 		{ .flag = "--attention-backend", .text = &r->backend },
-		{ .flag = "--num-experts", .number = &t->experts }, { .flag = "--moe-router-topk", .number = &t->top_k },
+		{ .flag = "--num-experts", .number = &t->experts },
+		{ .flag = "--moe-router-topk", .number = &t->top_k },
 		{ .flag = "--moe-ffn-hidden-size", .number = &r->expert_ffn },
 		{ .flag = "--moe-router-num-groups", .number = &t->expert_groups },
 		{ .flag = "--moe-router-group-topk", .number = &t->group_limit },
 		{ .flag = "--moe-router-score-function", .text = &r->score },
 		{ .flag = "--moe-shared-expert-intermediate-size", .number = &t->shared_ffn },
-		{ .flag = "--moe-layer-freq", .text = &r->layers }, { .flag = "--moe-latent-size", .number = &t->latent },
-		{ .flag = "--multi-latent-attention", .set = &r->latent }, { .flag = "--q-lora-rank", .number = &t->q_rank },
-		{ .flag = "--kv-lora-rank", .number = &t->kv_rank }, { .flag = "--qk-head-dim", .number = &t->nope_dim },
+		{ .flag = "--moe-layer-freq", .text = &r->layers },
+		{ .flag = "--moe-latent-size", .number = &t->latent },
+		{ .flag = "--multi-latent-attention", .set = &r->latent },
+		{ .flag = "--q-lora-rank", .number = &t->q_rank },
+		{ .flag = "--kv-lora-rank", .number = &t->kv_rank },
+		{ .flag = "--qk-head-dim", .number = &t->nope_dim },
 		{ .flag = "--qk-pos-emb-head-dim", .number = &t->rope_dim },
-		{ .flag = "--v-head-dim", .number = &t->value_dim }, { .flag = "--window-size", .text = &r->window },
+		{ .flag = "--v-head-dim", .number = &t->value_dim },
+		{ .flag = "--window-size", .text = &r->window },
 		{ .flag = "--window-attn-skip-freq", .real = &r->window_skip },
-		{ .flag = "--mtp-num-layers", .number = &t->mtp }, { .flag = "--mtp-use-repeated-layer", .set = &t->mtp_shared },
+		{ .flag = "--mtp-num-layers", .number = &t->mtp },
+		{ .flag = "--mtp-use-repeated-layer", .set = &t->mtp_shared },
 		{ .flag = "--hybrid-layer-pattern", .text = &r->pattern },
 		{ .flag = "--mamba-num-heads", .number = &t->mamba.heads },
 		{ .flag = "--mamba-head-dim", .number = &t->mamba.head_dim },
@@ -208,9 +230,12 @@ static const struct {
 	const char *flag;
 	bool has_value;
 } with[] = {
-	{ "--moe-grouped-gemm", false }, { "--moe-token-dispatcher-type", true },
-	{ "--moe-router-enable-expert-bias", false }, { "--glu-linear-offset", true },
-	{ "--activation-func-clamp-value", true }, { "--softmax-type", true },
+	{ "--moe-grouped-gemm", false },
+	{ "--moe-token-dispatcher-type", true },
+	{ "--moe-router-enable-expert-bias", false },
+	{ "--glu-linear-offset", true },
+	{ "--activation-func-clamp-value", true },
+	{ "--softmax-type", true },
 	{ "--make-vocab-size-divisible-by", true },
 };
 
@@ -339,8 +364,10 @@ static enum mq_status read_layers(struct read *r, struct mq_err *err)
 		return MQ_OK;
 	const char *end = mq_parse_u64(r->layers, &every) ? NULL : evaluate(r->layers, layer, &n);
 	if (!end || *end || n != t->layers)
-		return mq_fail(err, MQ_EINPUT, "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u "
-			       "layers", r->layers, t->layers);
+		return mq_fail(err, MQ_EINPUT,
+			       "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u "
+			       "layers",
+			       r->layers, t->layers);
 	while (dense < n && layer[dense] == '0')
 		dense++;
 	uint32_t period = dense + 1;
@@ -354,8 +381,10 @@ static enum mq_status read_layers(struct read *r, struct mq_err *err)
 	else if (last)
 		t->moe_every = period;
 	else
-		return mq_fail(err, MQ_EINPUT, "--moe-layer-freq %.60s: only first layers without experts, or experts in "
-			       "the last of every so many layers, can be read", r->layers);
+		return mq_fail(err, MQ_EINPUT,
+			       "--moe-layer-freq %.60s: only first layers without experts, or experts in "
+			       "the last of every so many layers, can be read",
+			       r->layers);
 	return MQ_OK;
 }
 
@@ -431,7 +460,11 @@ enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena,
 	struct read r = { .t = t, .attention_dropout = .1, .hidden_dropout = .1 };
 
 	/* MLA's and Mamba's defaults; a convolution of 4 taps and chunks of 128 are no settings of Megatron's */
-	*t = (struct mq_transformer){ .top_k = 2, .kv_rank = 32, .nope_dim = 128, .rope_dim = 64, .value_dim = 128,
+	*t = (struct mq_transformer){ .top_k = 2,
+				      .kv_rank = 32,
+				      .nope_dim = 128,
+				      .rope_dim = 64,
+				      .value_dim = 128,
 				      .mamba = { 0, 64, 8, 128, 4, 128 } };
 	MQ_TRY(take_words(word, &r, err));
 	MQ_TRY(read_pattern(&r, arena, err));

@@ -17,24 +17,25 @@ enum class {
 	CONV,
 	CONV_TRANSPOSE,
 	GEMM,
-	NORM,        /* flop per element given */
-	LRN,         /* flop per element: window + 3 */
+	NORM, /* flop per element given */
+	LRN,  /* flop per element: window + 3 */
 	POOL_MAX,
 	POOL_MEAN,
 	POOL_GLOBAL,
-	MAP,         /* element-wise: flop per element given */
-	SUM,         /* element-wise: one flop less than there are inputs */
-	REDUCE,      /* one flop per input element */
+	MAP,    /* element-wise: flop per element given */
+	SUM,    /* element-wise: one flop less than there are inputs */
+	REDUCE, /* one flop per input element */
 	SOFTMAX,
 	DROPOUT,
 	COPY,
-	VIEW,        /* neither moves nor computes */
+	VIEW, /* neither moves nor computes */
 	GATHER,
 	RECURRENT,
-	CONSTANT     /* known when the file is read */
+	CONSTANT /* known when the file is read */
 };
 
-struct operator {
+struct operator
+{
 	const char *type;
 	mq_onnx_infer *infer;
 	enum class class;
@@ -42,7 +43,7 @@ struct operator {
 	uint8_t traits;
 };
 
-#define IN MQ_NEEDS_INPUT
+#define IN  MQ_NEEDS_INPUT
 #define OUT MQ_NEEDS_OUTPUT
 
 static const struct operator operators[] = {
@@ -149,8 +150,7 @@ static const struct operator operators[] = {
 
 enum { N_OPERATORS = sizeof(operators) / sizeof(*operators) };
 
-static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	const char *names[N_OPERATORS + 1];
 
@@ -161,8 +161,7 @@ static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node
 	return mq_onnx_fail(g, node, err,
 			    "this operator is not supported%s%s%s; %d are, among them Conv, Gemm, "
 			    "MatMul, BatchNormalization, LSTM and the element-wise ones",
-			    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "",
-			    N_OPERATORS);
+			    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", N_OPERATORS);
 }
 
 /* ---- amounts --------------------------------------------------------------------------------- */
@@ -183,9 +182,13 @@ static struct mq_window window_of(const struct mq_onnx_node *node)
 	const struct mq_onnx_attribute *strides = mq_onnx_attribute(node, "strides");
 	const struct mq_onnx_tensor *x = node->in[0];
 	struct mq_window w = {
-		.in = plane_of(x), .out = plane_of(node->out[0]), .kh = 1, .kw = 1,
+		.in = plane_of(x),
+		.out = plane_of(node->out[0]),
+		.kh = 1,
+		.kw = 1,
 		.stride = strides && strides->n ? strides->list[0] : 1,
-		.groups = mq_onnx_number(node, "group", 1), .input_grad = x->grad,
+		.groups = mq_onnx_number(node, "group", 1),
+		.input_grad = x->grad,
 	};
 
 	for (uint32_t d = 2; d < x->rank; d++) {
@@ -203,7 +206,7 @@ static struct mq_window window_of(const struct mq_onnx_node *node)
 /* Amounts of one image, times the images that the tensor holds. */
 static void scale(struct mq_op *op, double by)
 {
-	double *const amounts[] = { &op->m,	&op->flop,	&op->flop_bwd, &op->read,
+	double *const amounts[] = { &op->m,     &op->flop,      &op->flop_bwd, &op->read,
 				    &op->write, &op->moved_bwd, &op->output,   &op->saved };
 
 	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
@@ -223,13 +226,11 @@ static void products(struct mq_op *op, const struct mq_onnx_node *node)
 		const struct mq_onnx_tensor *w = left ? a : b;
 		double n = k > 0 && w->rank == 2 ? mq_onnx_elems(w) / k : 1;
 
-		mq_amounts_gemm(op, (double[]){ n > 0 ? out / n : 0, n, k }, bias,
-				left ? b->grad : a->grad);
+		mq_amounts_gemm(op, (double[]){ n > 0 ? out / n : 0, n, k }, bias, left ? b->grad : a->grad);
 		op->kind = MQ_OP_GEMM;
 		return;
 	}
-	double n = b->rank > 1 ? b->dim[gemm && mq_onnx_number(node, "transB", 0) != 0 ? 0 :
-									b->rank - 1] : 1;
+	double n = b->rank > 1 ? b->dim[gemm && mq_onnx_number(node, "transB", 0) != 0 ? 0 : b->rank - 1] : 1;
 	double m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
 	op->kind = MQ_OP_BMM;
 	op->m = m;
@@ -299,7 +300,7 @@ static void transposed(struct mq_op *op, const struct mq_onnx_node *node)
 	mq_amounts_conv_transposed(op, &window);
 }
 
-static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator *o,
+static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator* o,
 		      const struct mq_onnx_node *node)
 {
 	struct mq_plane plane = plane_of(node->in[0]);
@@ -310,8 +311,7 @@ static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct op
 		op->splits = 1u << MQ_DIM_BATCH;
 }
 
-static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
-		 const struct mq_onnx_node *node)
+static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, const struct mq_onnx_node *node)
 {
 	const struct mq_onnx_tensor *x = node->in[0];
 	double elems = mq_onnx_elems(node->out[0]);
@@ -433,7 +433,7 @@ static void join(struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t id
 	}
 }
 
-static void add_op(struct mq_onnx *g, const struct operator *o, const struct mq_onnx_node *node)
+static void add_op(struct mq_onnx *g, const struct operator* o, const struct mq_onnx_node *node)
 {
 	const char *name = mq_arena_printf(g->arena, "%s.%s", node->out[0]->name, node->type);
 	uint32_t id = mq_model_add(&g->b, kind_of(o->class, node), name);
@@ -462,10 +462,9 @@ static void add_op(struct mq_onnx *g, const struct operator *o, const struct mq_
 		}
 }
 
-enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *node,
-				struct mq_err *err)
+enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	const struct operator *o = NULL;
+	const struct operator* o = NULL;
 	bool constant = true, weight = false;
 
 	for (size_t i = 0; i < N_OPERATORS && !o; i++)

@@ -22,8 +22,8 @@ double mq_onnx_elems(const struct mq_onnx_tensor *t)
 	return n;
 }
 
-enum mq_status mq_onnx_fail(const struct mq_onnx *g, const struct mq_onnx_node *node,
-			    struct mq_err *err, const char *format, ...)
+enum mq_status mq_onnx_fail(const struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err,
+			    const char *format, ...)
 {
 	char text[320];
 	va_list ap;
@@ -51,21 +51,19 @@ double mq_onnx_number(const struct mq_onnx_node *node, const char *name, double 
 	return a && isfinite(a->number) ? a->number : otherwise;
 }
 
-enum mq_status mq_onnx_input(const struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t i,
-			     uint32_t rank, struct mq_err *err)
+enum mq_status mq_onnx_input(const struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t i, uint32_t rank,
+			     struct mq_err *err)
 {
 	if (i >= node->n_in || !node->in[i])
 		return mq_onnx_fail(g, node, err, "input %u is missing", i);
 	if (node->in[i]->rank < rank)
-		return mq_onnx_fail(g, node, err,
-				    "input '%.60s' has %u axes; at least %u are needed",
+		return mq_onnx_fail(g, node, err, "input '%.60s' has %u axes; at least %u are needed",
 				    node->in[i]->name, node->in[i]->rank, rank);
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node,
-				struct mq_onnx_tensor *t, const struct mq_onnx_tensor *shape,
-				struct mq_err *err)
+enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_onnx_tensor *t,
+			   const struct mq_onnx_tensor *shape, struct mq_err *err)
 {
 	double elems = 1;
 
@@ -74,21 +72,18 @@ enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node,
 		t->dim[i] = shape->dim[i];
 		elems *= t->dim[i];
 		if (!(t->dim[i] >= 0 && t->dim[i] <= MAX_DIM) || t->dim[i] != floor(t->dim[i]))
-			return mq_onnx_fail(
-				g, node, err,
-				"axis %u of '%.60s' would have the size %g; check the shapes", i,
-				t->name, t->dim[i]);
+			return mq_onnx_fail(g, node, err, "axis %u of '%.60s' would have the size %g; check the shapes",
+					    i, t->name, t->dim[i]);
 	}
 	if (elems > MAX_ELEMS)
-		return mq_onnx_fail(g, node, err,
-				    "'%.60s' would have %g elements; at most %g are read", t->name,
-				    elems, MAX_ELEMS);
+		return mq_onnx_fail(g, node, err, "'%.60s' would have %g elements; at most %g are read", t->name, elems,
+				    MAX_ELEMS);
 	t->known = true;
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      const struct mq_onnx_tensor *shape, struct mq_err *err)
+enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *node, const struct mq_onnx_tensor *shape,
+			       struct mq_err *err)
 {
 	for (uint32_t i = 0; i < node->n_out; i++)
 		if (node->out[i])
@@ -121,8 +116,7 @@ static void pass_value(struct mq_onnx *g, const struct mq_onnx_node *node)
 	double *v;
 
 	if (node->in[0]->valued && node->n_out && node->out[0] &&
-	    mq_onnx_elems(node->out[0]) == mq_onnx_elems(node->in[0]) &&
-	    (v = make_value(g, node->out[0])))
+	    mq_onnx_elems(node->out[0]) == mq_onnx_elems(node->in[0]) && (v = make_value(g, node->out[0])))
 		memcpy(v, node->in[0]->value, (size_t)mq_onnx_elems(node->out[0]) * sizeof(*v));
 }
 
@@ -144,8 +138,7 @@ struct mq_onnx_list mq_onnx_list(const struct mq_onnx_node *node, const char *na
 	if (a && a->list)
 		return (struct mq_onnx_list){ a->n, a->list, true };
 	if (input < node->n_in && node->in[input] && node->in[input]->valued)
-		return (struct mq_onnx_list){ (uint32_t)mq_onnx_elems(node->in[input]),
-				      node->in[input]->value, true };
+		return (struct mq_onnx_list){ (uint32_t)mq_onnx_elems(node->in[input]), node->in[input]->value, true };
 	return (struct mq_onnx_list){ 0 };
 }
 
@@ -187,8 +180,7 @@ static void broadcast_values(struct mq_onnx *g, const struct mq_onnx_node *node)
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		fits = fits || !strcmp(node->type, types[i]);
-	if (!fits || node->n_in != 2 || !valued_inputs(node) || a->rank > 1 || b->rank > 1 ||
-	    !(v = make_value(g, out)))
+	if (!fits || node->n_in != 2 || !valued_inputs(node) || a->rank > 1 || b->rank > 1 || !(v = make_value(g, out)))
 		return;
 	for (size_t i = 0; i < (size_t)mq_onnx_elems(out); i++) {
 		v[i] = apply(node->type, a->value[mq_onnx_elems(a) > 1 ? i : 0],
@@ -197,8 +189,7 @@ static void broadcast_values(struct mq_onnx *g, const struct mq_onnx_node *node)
 	}
 }
 
-enum mq_status mq_onnx_broadcast(struct mq_onnx *g, const struct mq_onnx_node *node,
-				 struct mq_err *err)
+enum mq_status mq_onnx_broadcast(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	struct mq_onnx_tensor shape = { .rank = 0 };
 
@@ -216,10 +207,8 @@ enum mq_status mq_onnx_broadcast(struct mq_onnx *g, const struct mq_onnx_node *n
 			double own = d < skip ? 1 : t->dim[d - skip];
 
 			if (own != 1 && size != 1 && own != size)
-				return mq_onnx_fail(
-					g, node, err,
-					"inputs of the sizes %g and %g do not fit together", size,
-					own);
+				return mq_onnx_fail(g, node, err, "inputs of the sizes %g and %g do not fit together",
+						    size, own);
 			size = own != 1 ? own : size;
 		}
 		shape.dim[d] = size;
@@ -232,8 +221,7 @@ enum mq_status mq_onnx_broadcast(struct mq_onnx *g, const struct mq_onnx_node *n
 
 /* ---- moving axes ----------------------------------------------------------------------------- */
 
-enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	uint32_t axis;
 	double *v;
@@ -241,13 +229,12 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	struct mq_onnx_tensor shape = *node->in[0];
 	if (!resolve_axis(mq_onnx_number(node, "axis", 1), shape.rank, &axis))
-		return mq_onnx_fail(g, node, err, "axis %g is not among %u axes",
-				    mq_onnx_number(node, "axis", 1), shape.rank);
+		return mq_onnx_fail(g, node, err, "axis %g is not among %u axes", mq_onnx_number(node, "axis", 1),
+				    shape.rank);
 	for (uint32_t i = 1; i < node->n_in; i++) {
 		MQ_TRY(mq_onnx_input(g, node, i, 1, err));
 		for (uint32_t d = 0; d < shape.rank; d++)
-			if (node->in[i]->rank != shape.rank ||
-			    (d != axis && node->in[i]->dim[d] != shape.dim[d]))
+			if (node->in[i]->rank != shape.rank || (d != axis && node->in[i]->dim[d] != shape.dim[d]))
 				return mq_onnx_fail(g, node, err,
 						    "'%.60s' differs from the other inputs "
 						    "along axis %u",
@@ -267,8 +254,7 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *node,
-			       struct mq_err *err)
+enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 1);
@@ -277,13 +263,10 @@ enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *nod
 	uint32_t open = MQ_NONE;
 
 	if (!wanted.given || wanted.n > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err,
-				    "the new shape is not a constant of up to %d sizes",
-				    MQ_ONNX_RANK);
+		return mq_onnx_fail(g, node, err, "the new shape is not a constant of up to %d sizes", MQ_ONNX_RANK);
 	for (uint32_t d = 0; d < wanted.n; d++) {
 		shape.dim[d] = wanted.v[d];
-		if (wanted.v[d] == 0 && d < node->in[0]->rank &&
-		    mq_onnx_number(node, "allowzero", 0) == 0)
+		if (wanted.v[d] == 0 && d < node->in[0]->rank && mq_onnx_number(node, "allowzero", 0) == 0)
 			shape.dim[d] = node->in[0]->dim[d];
 		if (wanted.v[d] == -1 && open == MQ_NONE)
 			open = d;
@@ -300,8 +283,7 @@ enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *nod
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *node,
-			       struct mq_err *err)
+enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -315,8 +297,7 @@ enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *nod
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_transpose(struct mq_onnx *g, const struct mq_onnx_node *node,
-				 struct mq_err *err)
+enum mq_status mq_onnx_transpose(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -325,14 +306,12 @@ enum mq_status mq_onnx_transpose(struct mq_onnx *g, const struct mq_onnx_node *n
 	uint32_t seen = 0;
 
 	if (perm.given && perm.n != x->rank)
-		return mq_onnx_fail(g, node, err, "perm has %u entries for %u axes", perm.n,
-				    x->rank);
+		return mq_onnx_fail(g, node, err, "perm has %u entries for %u axes", perm.n, x->rank);
 	for (uint32_t d = 0; d < x->rank; d++) {
 		double from = perm.given ? perm.v[d] : x->rank - 1 - d;
 
 		if (!(from >= 0 && from < x->rank) || seen >> (uint32_t)from & 1)
-			return mq_onnx_fail(g, node, err, "perm is no permutation of %u axes",
-					    x->rank);
+			return mq_onnx_fail(g, node, err, "perm is no permutation of %u axes", x->rank);
 		seen |= 1u << (uint32_t)from;
 		shape.dim[d] = x->dim[(uint32_t)from];
 	}
@@ -353,8 +332,7 @@ static bool axes_mask(const struct mq_onnx_list *axes, uint32_t rank, uint32_t *
 	return true;
 }
 
-enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *node,
-			       struct mq_err *err)
+enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -372,8 +350,7 @@ enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *nod
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *node,
-				 struct mq_err *err)
+enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -381,8 +358,8 @@ enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *n
 	struct mq_onnx_tensor shape = { .rank = x->rank + axes.n };
 	uint32_t mask, next = 0;
 
-	if (axes.n > MQ_ONNX_RANK || shape.rank > MQ_ONNX_RANK || !axes.given ||
-	    !axes_mask(&axes, shape.rank, &mask) || __builtin_popcount(mask) != (int)axes.n)
+	if (axes.n > MQ_ONNX_RANK || shape.rank > MQ_ONNX_RANK || !axes.given || !axes_mask(&axes, shape.rank, &mask) ||
+	    __builtin_popcount(mask) != (int)axes.n)
 		return mq_onnx_fail(g, node, err, "the axes do not fit an input of %u", x->rank);
 	for (uint32_t d = 0; d < shape.rank; d++)
 		shape.dim[d] = mask >> d & 1 ? 1 : x->dim[next++];
@@ -391,15 +368,13 @@ enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *n
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	bool arg = !strncmp(node->type, "Arg", 3);
 	const double one = mq_onnx_number(node, "axis", 0);
-	struct mq_onnx_list axes =
-		arg ? (struct mq_onnx_list){ 1, &one, true } : mq_onnx_list(node, "axes", 1);
+	struct mq_onnx_list axes = arg ? (struct mq_onnx_list){ 1, &one, true } : mq_onnx_list(node, "axes", 1);
 	bool keep = mq_onnx_number(node, "keepdims", 1) != 0;
 	struct mq_onnx_tensor shape = { .rank = 0 };
 	uint32_t mask;
@@ -415,8 +390,7 @@ enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	MQ_TRY(mq_onnx_input(g, node, 1, 0, err));
@@ -425,10 +399,8 @@ enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node
 	uint32_t axis;
 	double *v;
 
-	if (!resolve_axis(mq_onnx_number(node, "axis", 0), x->rank, &axis) ||
-	    x->rank + index->rank - 1 > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err, "the axis or the indices do not fit %u axes",
-				    x->rank);
+	if (!resolve_axis(mq_onnx_number(node, "axis", 0), x->rank, &axis) || x->rank + index->rank - 1 > MQ_ONNX_RANK)
+		return mq_onnx_fail(g, node, err, "the axis or the indices do not fit %u axes", x->rank);
 	for (uint32_t d = 0; d < x->rank; d++) {
 		if (d != axis) {
 			shape.dim[shape.rank++] = x->dim[d];
@@ -444,8 +416,8 @@ enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node
 		uint32_t at;
 
 		if (!resolve_axis(index->value[i], (uint32_t)x->dim[0], &at))
-			return mq_onnx_fail(g, node, err, "index %g is not among %g values",
-					    index->value[i], x->dim[0]);
+			return mq_onnx_fail(g, node, err, "index %g is not among %g values", index->value[i],
+					    x->dim[0]);
 		v[i] = x->value[at];
 	}
 	return MQ_OK;
@@ -490,14 +462,13 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 	double first = 0, step = 1, *v;
 
 	if (!starts.given || !ends.given || starts.n != ends.n)
-		return mq_onnx_fail(g, node, err,
-				    "starts and ends are not constants of one length");
+		return mq_onnx_fail(g, node, err, "starts and ends are not constants of one length");
 	for (uint32_t i = 0; i < starts.n; i++) {
 		uint32_t axis;
 
 		if (!resolve_axis(mq_onnx_entry(&axes, i, i), x->rank, &axis))
-			return mq_onnx_fail(g, node, err, "axis %g is not among %u axes",
-					    mq_onnx_entry(&axes, i, i), x->rank);
+			return mq_onnx_fail(g, node, err, "axis %g is not among %u axes", mq_onnx_entry(&axes, i, i),
+					    x->rank);
 		double n = x->dim[axis], from = starts.v[i], to = ends.v[i];
 
 		step = mq_onnx_entry(&steps, i, 1);
@@ -509,8 +480,7 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 		first = from;
 	}
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
-	if (x->valued && x->rank == 1 && node->n_out && node->out[0] &&
-	    (v = make_value(g, node->out[0])))
+	if (x->valued && x->rank == 1 && node->n_out && node->out[0] && (v = make_value(g, node->out[0])))
 		for (size_t i = 0; i < (size_t)shape.dim[0]; i++)
 			v[i] = x->value[(size_t)(first + (double)i * step)];
 	return MQ_OK;
@@ -525,15 +495,13 @@ enum mq_status mq_onnx_pad(struct mq_onnx *g, const struct mq_onnx_node *node, s
 	if (!pads.n)
 		pads = mq_onnx_list(node, "paddings", UINT32_MAX);
 	if (pads.n != 2 * shape.rank)
-		return mq_onnx_fail(g, node, err, "pads has %u sizes; give %u constants", pads.n,
-				    2 * shape.rank);
+		return mq_onnx_fail(g, node, err, "pads has %u sizes; give %u constants", pads.n, 2 * shape.rank);
 	for (uint32_t d = 0; d < shape.rank; d++)
 		shape.dim[d] += pads.v[d] + pads.v[d + shape.rank];
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -541,9 +509,7 @@ enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node
 	struct mq_onnx_tensor shape = { .rank = wanted.n > x->rank ? wanted.n : x->rank };
 
 	if (!wanted.given || wanted.n > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err,
-				    "the new shape is not a constant of up to %d sizes",
-				    MQ_ONNX_RANK);
+		return mq_onnx_fail(g, node, err, "the new shape is not a constant of up to %d sizes", MQ_ONNX_RANK);
 	for (uint32_t d = 0; d < shape.rank; d++) {
 		uint32_t skip_x = shape.rank - x->rank, skip_w = shape.rank - wanted.n;
 		double own = d < skip_x ? 1 : x->dim[d - skip_x];
@@ -569,8 +535,7 @@ enum mq_status mq_onnx_shape(struct mq_onnx *g, const struct mq_onnx_node *node,
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *node,
-				struct mq_err *err)
+enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	const struct mq_onnx_attribute *a = mq_onnx_attribute(node, "value");
 
@@ -604,8 +569,7 @@ enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	double *v;
 
 	if (!wanted.given || wanted.n > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err, "its shape is not a constant of up to %d sizes",
-				    MQ_ONNX_RANK);
+		return mq_onnx_fail(g, node, err, "its shape is not a constant of up to %d sizes", MQ_ONNX_RANK);
 	if (wanted.n)
 		memcpy(shape.dim, wanted.v, wanted.n * sizeof(double));
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
@@ -635,8 +599,7 @@ enum mq_status mq_onnx_range(struct mq_onnx *g, const struct mq_onnx_node *node,
 	double step = node->in[2]->value[0];
 	if (step == 0)
 		return mq_onnx_fail(g, node, err, "the step is zero; give another");
-	const struct mq_onnx_tensor shape = { .rank = 1,
-					      .dim = { fmax(ceil((limit - start) / step), 0) } };
+	const struct mq_onnx_tensor shape = { .rank = 1, .dim = { fmax(ceil((limit - start) / step), 0) } };
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if ((v = make_value(g, node->out[0])))
 		for (size_t i = 0; i < (size_t)shape.dim[0]; i++)
@@ -651,16 +614,14 @@ enum mq_status mq_onnx_tile(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	struct mq_onnx_tensor shape = *node->in[0];
 
 	if (repeats.n != shape.rank)
-		return mq_onnx_fail(g, node, err, "repeats has %u sizes; give %u constants",
-				    repeats.n, shape.rank);
+		return mq_onnx_fail(g, node, err, "repeats has %u sizes; give %u constants", repeats.n, shape.rank);
 	for (uint32_t d = 0; d < shape.rank; d++)
 		shape.dim[d] *= repeats.v[d];
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
 /* DepthToSpace and SpaceToDepth: squares of pixels become channels, or the other way. */
-enum mq_status mq_onnx_blocks(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_blocks(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 4, err));
 	double size = mq_onnx_number(node, "blocksize", 0);

@@ -10,8 +10,7 @@
 /* ---- windows --------------------------------------------------------------------------------- */
 
 /* Size along one spatial axis of a convolution or pool; `axis` counts spatial axes. */
-static double window_out(const struct mq_onnx_node *node, double in, double kernel, uint32_t axis,
-			 uint32_t n_axes)
+static double window_out(const struct mq_onnx_node *node, double in, double kernel, uint32_t axis, uint32_t n_axes)
 {
 	const struct mq_onnx_list strides = mq_onnx_list(node, "strides", UINT32_MAX);
 	const struct mq_onnx_list dilations = mq_onnx_list(node, "dilations", UINT32_MAX);
@@ -30,8 +29,7 @@ static double window_out(const struct mq_onnx_node *node, double in, double kern
 	return (up ? ceil(steps) : floor(steps)) + 1;
 }
 
-static enum mq_status check_windows(struct mq_onnx *g, const struct mq_onnx_node *node,
-				    struct mq_err *err)
+static enum mq_status check_windows(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	static const struct {
 		const char *name;
@@ -43,8 +41,8 @@ static enum mq_status check_windows(struct mq_onnx *g, const struct mq_onnx_node
 
 		for (uint32_t i = 0; i < list.n; i++)
 			if (!(list.v[i] >= lists[l].min && list.v[i] <= 1e6))
-				return mq_onnx_fail(g, node, err, "%s holds %g; give %g to 1e6",
-						    lists[l].name, list.v[i], lists[l].min);
+				return mq_onnx_fail(g, node, err, "%s holds %g; give %g to 1e6", lists[l].name,
+						    list.v[i], lists[l].min);
 	}
 	return MQ_OK;
 }
@@ -59,25 +57,21 @@ enum mq_status mq_onnx_conv(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	double groups = mq_onnx_number(node, "group", 1);
 
 	if (w->rank != x->rank)
-		return mq_onnx_fail(g, node, err, "the weight has %u axes, the input %u", w->rank,
-				    x->rank);
+		return mq_onnx_fail(g, node, err, "the weight has %u axes, the input %u", w->rank, x->rank);
 	if (!(groups >= 1) || x->dim[1] != groups * w->dim[1] || fmod(w->dim[0], groups) != 0)
-		return mq_onnx_fail(
-			g, node, err,
-			"%g input channels do not fit a weight for %g in %g groups of %g filters",
-			x->dim[1], w->dim[1], groups, w->dim[0]);
+		return mq_onnx_fail(g, node, err,
+				    "%g input channels do not fit a weight for %g in %g groups of %g filters",
+				    x->dim[1], w->dim[1], groups, w->dim[0]);
 	for (uint32_t d = 2; d < x->rank; d++) {
 		shape.dim[d] = window_out(node, x->dim[d], w->dim[d], d - 2, x->rank - 2);
 		if (!(shape.dim[d] >= 1))
-			return mq_onnx_fail(g, node, err,
-					    "the window of %g exceeds the input of %g", w->dim[d],
+			return mq_onnx_fail(g, node, err, "the window of %g exceeds the input of %g", w->dim[d],
 					    x->dim[d]);
 	}
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_conv_transpose(struct mq_onnx *g, const struct mq_onnx_node *node,
-				      struct mq_err *err)
+enum mq_status mq_onnx_conv_transpose(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
 	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
@@ -90,10 +84,8 @@ enum mq_status mq_onnx_conv_transpose(struct mq_onnx *g, const struct mq_onnx_no
 	double groups = mq_onnx_number(node, "group", 1);
 	struct mq_onnx_tensor shape = { .rank = x->rank, .dim = { x->dim[0], w->dim[1] * groups } };
 
-	if (w->rank != x->rank || !(groups >= 1) || x->dim[1] != w->dim[0] ||
-	    fmod(x->dim[1], groups) != 0)
-		return mq_onnx_fail(g, node, err, "%g input channels do not fit a weight for %g",
-				    x->dim[1], w->dim[0]);
+	if (w->rank != x->rank || !(groups >= 1) || x->dim[1] != w->dim[0] || fmod(x->dim[1], groups) != 0)
+		return mq_onnx_fail(g, node, err, "%g input channels do not fit a weight for %g", x->dim[1], w->dim[0]);
 	for (uint32_t d = 2; d < x->rank; d++) {
 		uint32_t axis = d - 2;
 
@@ -121,15 +113,13 @@ enum mq_status mq_onnx_pool(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	for (uint32_t d = 2; d < x->rank; d++) {
 		shape.dim[d] = window_out(node, x->dim[d], kernel.v[d - 2], d - 2, x->rank - 2);
 		if (!(shape.dim[d] >= 1))
-			return mq_onnx_fail(g, node, err,
-					    "the window of %g exceeds the input of %g",
-					    kernel.v[d - 2], x->dim[d]);
+			return mq_onnx_fail(g, node, err, "the window of %g exceeds the input of %g", kernel.v[d - 2],
+					    x->dim[d]);
 	}
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_global_pool(struct mq_onnx *g, const struct mq_onnx_node *node,
-				   struct mq_err *err)
+enum mq_status mq_onnx_global_pool(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
 	struct mq_onnx_tensor shape = *node->in[0];
@@ -139,13 +129,11 @@ enum mq_status mq_onnx_global_pool(struct mq_onnx *g, const struct mq_onnx_node 
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_resize(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_resize(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	struct mq_onnx_tensor shape = *node->in[0];
-	struct mq_onnx_list sizes = mq_onnx_list(node, "sizes", 3),
-			    scales = mq_onnx_list(node, "scales", 2);
+	struct mq_onnx_list sizes = mq_onnx_list(node, "sizes", 3), scales = mq_onnx_list(node, "scales", 2);
 
 	if (!scales.n)
 		scales = mq_onnx_list(node, "scales", 1);
@@ -156,9 +144,7 @@ enum mq_status mq_onnx_resize(struct mq_onnx *g, const struct mq_onnx_node *node
 		for (uint32_t d = 0; d < shape.rank; d++)
 			shape.dim[d] = floor(shape.dim[d] * scales.v[d]);
 	} else {
-		return mq_onnx_fail(g, node, err,
-				    "neither sizes nor scales are constants of %u values",
-				    shape.rank);
+		return mq_onnx_fail(g, node, err, "neither sizes nor scales are constants of %u values", shape.rank);
 	}
 	return mq_onnx_set_all(g, node, &shape, err);
 }
@@ -170,19 +156,16 @@ enum mq_status mq_onnx_gemm(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	MQ_TRY(mq_onnx_input(g, node, 0, 2, err));
 	MQ_TRY(mq_onnx_input(g, node, 1, 2, err));
 	const struct mq_onnx_tensor *a = node->in[0], *b = node->in[1];
-	bool ta = mq_onnx_number(node, "transA", 0) != 0,
-	     tb = mq_onnx_number(node, "transB", 0) != 0;
+	bool ta = mq_onnx_number(node, "transA", 0) != 0, tb = mq_onnx_number(node, "transB", 0) != 0;
 	const struct mq_onnx_tensor shape = { .rank = 2, .dim = { a->dim[ta], b->dim[!tb] } };
 
 	if (a->rank != 2 || b->rank != 2 || a->dim[!ta] != b->dim[tb])
-		return mq_onnx_fail(g, node, err,
-				    "matrices of depth %g and %g cannot be multiplied", a->dim[!ta],
+		return mq_onnx_fail(g, node, err, "matrices of depth %g and %g cannot be multiplied", a->dim[!ta],
 				    b->dim[tb]);
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node,
-			      struct mq_err *err)
+enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	MQ_TRY(mq_onnx_input(g, node, 1, 1, err));
@@ -192,8 +175,7 @@ enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node
 	double depth = b->rank > 1 ? b->dim[b->rank - 2] : b->dim[0];
 
 	if (a->dim[a->rank - 1] != depth)
-		return mq_onnx_fail(g, node, err,
-				    "matrices of depth %g and %g cannot be multiplied",
+		return mq_onnx_fail(g, node, err, "matrices of depth %g and %g cannot be multiplied",
 				    a->dim[a->rank - 1], depth);
 	if (a->rank == 1 || b->rank == 1) {
 		shape.rank = longer->rank - 1;
@@ -203,8 +185,7 @@ enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node
 	}
 	for (uint32_t d = 0; d + 2 < shape.rank; d++) {
 		uint32_t skip_a = shape.rank - a->rank, skip_b = shape.rank - b->rank;
-		double x = d < skip_a ? 1 : a->dim[d - skip_a],
-		       y = d < skip_b ? 1 : b->dim[d - skip_b];
+		double x = d < skip_a ? 1 : a->dim[d - skip_a], y = d < skip_b ? 1 : b->dim[d - skip_b];
 
 		if (x != y && x != 1 && y != 1)
 			return mq_onnx_fail(g, node, err, "batches of %g and %g do not fit", x, y);
@@ -215,17 +196,14 @@ enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_recurrent(struct mq_onnx *g, const struct mq_onnx_node *node,
-				 struct mq_err *err)
+enum mq_status mq_onnx_recurrent(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
 	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
 	MQ_TRY(mq_onnx_input(g, node, 2, 3, err));
 	const struct mq_onnx_tensor *x = node->in[0], *r = node->in[2];
-	const struct mq_onnx_tensor all = { .rank = 4, .dim = { x->dim[0], r->dim[0], x->dim[1],
-								r->dim[2] } };
-	const struct mq_onnx_tensor last = { .rank = 3,
-					     .dim = { r->dim[0], x->dim[1], r->dim[2] } };
+	const struct mq_onnx_tensor all = { .rank = 4, .dim = { x->dim[0], r->dim[0], x->dim[1], r->dim[2] } };
+	const struct mq_onnx_tensor last = { .rank = 3, .dim = { r->dim[0], x->dim[1], r->dim[2] } };
 
 	for (uint32_t i = 0; i < node->n_out; i++)
 		if (node->out[i])

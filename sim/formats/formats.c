@@ -58,15 +58,13 @@ static enum mq_status unknown_model(const char *spec, const char *name, const ch
 	const char *near = mq_nearest(name, names), *list = join(names, arena);
 
 	if (strchr(name, '/') || strchr(name, '.'))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"cannot open model file '%s': %s; give a file that exists, or one of: %s",
-			spec, strerror(ENOENT), list);
+		return mq_fail(err, MQ_EINPUT,
+			       "cannot open model file '%s': %s; give a file that exists, or one of: %s", spec,
+			       strerror(ENOENT), list);
 	return mq_fail(err, MQ_EINPUT,
 		       "no model '%s'%s%s%s; built in: %s; or give a file (config.json, .onnx, "
 		       "graph.txt, placement JSON)",
-		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-		       list);
+		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list);
 }
 
 /* The path part of a specification: all of it if such a file exists, else up to the last ':'. */
@@ -83,8 +81,8 @@ static const char *file_path(const char *spec, struct mq_arena *arena)
 	return stat(path, &st) ? NULL : path;
 }
 
-static enum mq_status load_file(const char *path, const struct mq_model_request *request,
-				struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+static enum mq_status load_file(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+				struct mq_model **model, struct mq_err *err)
 {
 	struct stat st = { 0 };
 	char head[HEAD_SIZE + 1];
@@ -93,18 +91,14 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
 		path = mq_arena_printf(arena, "%s/config.json", path);
 		if (stat(path, &st))
-			return mq_fail(
-				err, MQ_EINPUT,
-				"cannot open '%s': %s; give a model file, or a folder with one",
-				path, strerror(errno));
+			return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; give a model file, or a folder with one",
+				       path, strerror(errno));
 	}
 	if (!S_ISREG(st.st_mode))
-		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file",
-			       path);
+		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file", path);
 	FILE *file = fopen(path, "rb");
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path,
-			       strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path, strerror(errno));
 	size_t size = fread(head, 1, HEAD_SIZE, file);
 	fclose(file);
 	if (!size)
@@ -120,14 +114,13 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	return mq_fail(err, MQ_EINPUT, "'%s' is no model file that can be read%s", path, readers);
 }
 
-enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena,
-			     struct mq_model **model, struct mq_err *err)
+enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			     struct mq_err *err)
 {
 	const char *names[MAX_NAMES];
 
 	if (!request->spec || !*request->spec)
-		return mq_fail(err, MQ_EINPUT,
-			       "no model given; use -m NAME[:key=value,...] or -m FILE");
+		return mq_fail(err, MQ_EINPUT, "no model given; use -m NAME[:key=value,...] or -m FILE");
 	const char *colon = strchr(request->spec, ':');
 	size_t n = colon ? (size_t)(colon - request->spec) : strlen(request->spec);
 	const char *name = mq_arena_printf(arena, "%.*s", (int)n, request->spec);

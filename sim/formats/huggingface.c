@@ -19,24 +19,27 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_BOOL(struct options, fused_attention, 1,
-		"attention that never stores its scores (flash)"),
-	MQ_END
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"), MQ_END
 };
 
 extern const struct mq_format mq_format_seq2seq, mq_format_vision; /* which build those that are no such stack */
 
 static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, struct mq_err *err)
 {
-	const char *architecture =
-		json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	char list[400] = "";
 	size_t used = 0;
 
 	for (const struct mq_hf_family *f = mq_hf_families; f->model_type && used < sizeof(list); f++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", f->model_type);
-	return mq_fail(err, MQ_EINPUT, "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with "
-		       "Llama's keys", at->path, type ? type : architecture ? architecture : "missing", list);
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with "
+		       "Llama's keys",
+		       at->path,
+		       type         ? type :
+		       architecture ? architecture :
+				      "missing",
+		       list);
 }
 
 /* The letter of a state-space stack, once for each layer. */
@@ -66,8 +69,10 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 	t->qk_norm = t->qk_norm || family->qk_norm;
 	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
 	if (guessed)
-		*note = mq_arena_printf(arena, "%s: \"model_type\" %.60s is not known; read as a Llama, whose keys it has: "
-					"what else it may have is not modelled", at->path, type ? type : "(none)");
+		*note = mq_arena_printf(arena,
+					"%s: \"model_type\" %.60s is not known; read as a Llama, whose keys it has: "
+					"what else it may have is not modelled",
+					at->path, type ? type : "(none)");
 	return MQ_OK;
 }
 
@@ -87,8 +92,10 @@ static enum mq_status build_t5(const struct mq_json_at *at, const struct mq_mode
 			       struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	static const char *const keys[][2] = {
-		{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" }, { "d_model", "hidden" },
-		{ "num_heads", "heads" }, { "d_kv", "head_dim" }, { "d_ff", "ffn" }, { "vocab_size", "vocab" },
+		{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" },
+		{ "d_model", "hidden" },    { "num_heads", "heads" },
+		{ "d_kv", "head_dim" },     { "d_ff", "ffn" },
+		{ "vocab_size", "vocab" },
 	};
 	const char *list = "", *feed = NULL;
 	bool tied = true;
@@ -107,12 +114,20 @@ static enum mq_status build_vision(const struct mq_json_at *at, const char *name
 				   struct mq_model **model, struct mq_err *err)
 {
 	static const char *const keys[][2] = {
-		{ "num_hidden_layers", "layers" }, { "hidden_size", "hidden" }, { "num_attention_heads", "heads" },
-		{ "intermediate_size", "ffn" }, { "image_size", "image" }, { "patch_size", "patch" },
-		{ "num_channels", "channels" }, { "num_labels", "classes" },
+		{ "num_hidden_layers", "layers" },
+		{ "hidden_size", "hidden" },
+		{ "num_attention_heads", "heads" },
+		{ "intermediate_size", "ffn" },
+		{ "image_size", "image" },
+		{ "patch_size", "patch" },
+		{ "num_channels", "channels" },
+		{ "num_labels", "classes" },
 		/* diffusers */
-		{ "num_layers", "layers" }, { "attention_head_dim", "head_dim" }, { "sample_size", "image" },
-		{ "in_channels", "channels" }, { "num_embeds_ada_norm", "classes" },
+		{ "num_layers", "layers" },
+		{ "attention_head_dim", "head_dim" },
+		{ "sample_size", "image" },
+		{ "in_channels", "channels" },
+		{ "num_embeds_ada_norm", "classes" },
 	};
 	const char *list = "";
 
@@ -151,8 +166,8 @@ static struct mq_json_at text_part(const struct mq_json_at *at)
 }
 
 static enum mq_status build(const struct mq_json_at *top, struct mq_transformer *t,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+			    const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			    struct mq_err *err)
 {
 	const struct mq_json_at at = text_part(top);
 	const char *type, *class;
@@ -167,13 +182,15 @@ static enum mq_status build(const struct mq_json_at *top, struct mq_transformer 
 		return build_vision(&at, "dit", request, arena, model, err);
 	MQ_TRY(build_stack(&at, type, t, request, arena, model, err));
 	if (at.object != top->object)
-		(*model)->note = mq_arena_printf(arena, "%s: only the text part (%s) is read; towers for images and sounds "
-						 "are left out", at.path, at.place);
+		(*model)->note = mq_arena_printf(arena,
+						 "%s: only the text part (%s) is read; towers for images and sounds "
+						 "are left out",
+						 at.path, at.place);
 	return MQ_OK;
 }
 
-static enum mq_status load(const char *path, const struct mq_model_request *request,
-			   struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+			   struct mq_model **model, struct mq_err *err)
 {
 	struct mq_transformer t = { .name = mq_file_stem(path, arena) };
 	struct options o;
@@ -191,8 +208,8 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
-					    "\"n_embd\"", "\"_class_name\"" };
+	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"", "\"n_embd\"",
+					    "\"_class_name\"" };
 	const char *slash = strrchr(path, '/');
 
 	if (*head != '{')

@@ -15,8 +15,15 @@
 #include "formats/common_onnx.h"
 #include "onnx.pb-c.h"
 
-enum { TYPE_FLOAT = 1, TYPE_INT32 = 6, TYPE_INT64 = 7, TYPE_BOOL = 9, TYPE_FLOAT16 = 10,
-       TYPE_DOUBLE = 11, TYPE_BFLOAT16 = 16 };
+enum {
+	TYPE_FLOAT = 1,
+	TYPE_INT32 = 6,
+	TYPE_INT64 = 7,
+	TYPE_BOOL = 9,
+	TYPE_FLOAT16 = 10,
+	TYPE_DOUBLE = 11,
+	TYPE_BFLOAT16 = 16
+};
 enum { MAX_DEPTH = 32 };
 
 static const size_t MAX_BYTES = (size_t)1 << 31; /* protobuf's own limit */
@@ -52,8 +59,7 @@ static bool read_varint(const uint8_t **p, const uint8_t *end, uint64_t *value)
 
 /* The parser recurses once per level of messages: a file made of nothing but levels would exhaust
  * the stack. False for more than `depth` levels; broken encodings are left to the parser. */
-static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, const uint8_t *end,
-		    uint32_t depth)
+static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, const uint8_t *end, uint32_t depth)
 {
 	uint64_t tag, length;
 
@@ -76,8 +82,8 @@ static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, co
 		if ((tag & 7) != 2 || !read_varint(&p, end, &length) || length > (size_t)(end - p))
 			return true;
 		const ProtobufCFieldDescriptor *field =
-			tag >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(
-							 type, (unsigned)(tag >> 3)) : NULL;
+			tag >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3)) :
+						 NULL;
 		if (field && field->type == PROTOBUF_C_TYPE_MESSAGE &&
 		    !shallow(field->descriptor, p, p + length, depth - 1))
 			return false;
@@ -139,8 +145,7 @@ static struct mq_onnx_tensor *add(struct reader *r, const char *name)
 
 static bool is_float(int32_t type)
 {
-	return type == TYPE_FLOAT || type == TYPE_FLOAT16 || type == TYPE_DOUBLE ||
-	       type == TYPE_BFLOAT16;
+	return type == TYPE_FLOAT || type == TYPE_FLOAT16 || type == TYPE_DOUBLE || type == TYPE_BFLOAT16;
 }
 
 /* Element i of an integer tensor, from whichever field holds them; false if it is not there. */
@@ -195,8 +200,8 @@ static enum mq_status read_tensor(struct reader *r, const Onnx__TensorProto *p, 
 	double elems = 1;
 
 	if (p->n_dims > MQ_ONNX_RANK)
-		return mq_fail(err, MQ_EINPUT, "%s: %s '%.80s' has %zu axes; at most %d are read",
-			       r->g.path, what, t->name, p->n_dims, MQ_ONNX_RANK);
+		return mq_fail(err, MQ_EINPUT, "%s: %s '%.80s' has %zu axes; at most %d are read", r->g.path, what,
+			       t->name, p->n_dims, MQ_ONNX_RANK);
 	t->rank = (uint32_t)p->n_dims;
 	for (uint32_t d = 0; d < t->rank; d++) {
 		t->dim[d] = (double)p->dims[d];
@@ -214,13 +219,11 @@ static enum mq_status read_tensor(struct reader *r, const Onnx__TensorProto *p, 
 	t->value = mq_arena_array(r->g.arena, (size_t)elems, double);
 	t->valued = true;
 	for (size_t i = 0; i < (size_t)elems && t->valued; i++)
-		t->valued = t->integer ? read_integer(p, i, &t->value[i]) :
-					 read_float(p, i, &t->value[i]);
+		t->valued = t->integer ? read_integer(p, i, &t->value[i]) : read_float(p, i, &t->value[i]);
 	return MQ_OK;
 }
 
-static enum mq_status read_initializer(struct reader *r, const Onnx__TensorProto *p,
-				       struct mq_err *err)
+static enum mq_status read_initializer(struct reader *r, const Onnx__TensorProto *p, struct mq_err *err)
 {
 	struct mq_onnx_tensor *t = add(r, p->name ? p->name : "");
 
@@ -232,8 +235,8 @@ static enum mq_status read_initializer(struct reader *r, const Onnx__TensorProto
 	return MQ_OK;
 }
 
-static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__Dimension *p,
-				struct mq_onnx_tensor *t, uint32_t d, struct mq_err *err)
+static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__Dimension *p, struct mq_onnx_tensor *t,
+				uint32_t d, struct mq_err *err)
 {
 	bool sized = p->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 
@@ -244,21 +247,18 @@ static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__
 	else if (!sized && r->seq)
 		t->dim[d] = r->seq;
 	else
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: axis %u of input '%.80s' has no size that can be used; give --seq, or "
-			"export the model with fixed sizes",
-			r->g.path, d, t->name);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: axis %u of input '%.80s' has no size that can be used; give --seq, or "
+			       "export the model with fixed sizes",
+			       r->g.path, d, t->name);
 	return MQ_OK;
 }
 
-static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoProto *p,
-				       struct mq_err *err)
+static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoProto *p, struct mq_err *err)
 {
 	const char *name = p->name ? p->name : "";
 	const Onnx__TypeProto__Tensor *type =
-		p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ?
-			p->type->tensor_type : NULL;
+		p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? p->type->tensor_type : NULL;
 
 	if (find(r, name)) /* old files list their initializers as inputs too */
 		return MQ_OK;
@@ -285,8 +285,8 @@ static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoPr
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static enum mq_status read_attribute(struct reader *r, const Onnx__AttributeProto *p,
-				     struct mq_onnx_attribute *a, struct mq_err *err)
+static enum mq_status read_attribute(struct reader *r, const Onnx__AttributeProto *p, struct mq_onnx_attribute *a,
+				     struct mq_err *err)
 {
 	a->name = mq_arena_strdup(r->g.arena, p->name ? p->name : "");
 	a->number = p->has_i ? (double)p->i : p->has_f ? (double)p->f : 0;
@@ -309,13 +309,14 @@ static enum mq_status read_attribute(struct reader *r, const Onnx__AttributeProt
 	return MQ_OK;
 }
 
-static enum mq_status read_node(struct reader *r, size_t index, const Onnx__NodeProto *p,
-				struct mq_err *err)
+static enum mq_status read_node(struct reader *r, size_t index, const Onnx__NodeProto *p, struct mq_err *err)
 {
 	struct mq_arena *arena = r->g.arena;
 	struct mq_onnx_node n = {
-		.type = p->op_type ? p->op_type : "", .name = p->name ? p->name : "",
-		.n_in = (uint32_t)p->n_input, .n_out = (uint32_t)p->n_output,
+		.type = p->op_type ? p->op_type : "",
+		.name = p->name ? p->name : "",
+		.n_in = (uint32_t)p->n_input,
+		.n_out = (uint32_t)p->n_output,
 		.n_attributes = (uint32_t)p->n_attribute,
 	};
 
@@ -327,22 +328,20 @@ static enum mq_status read_node(struct reader *r, size_t index, const Onnx__Node
 			continue;
 		n.in[i] = find(r, p->input[i]);
 		if (!n.in[i] || !n.in[i]->known)
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s: node %zu (%.40s) uses '%.80s' before any node makes it; nodes "
-				"must be in order, without cycles",
-				r->g.path, index, n.type, p->input[i]);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: node %zu (%.40s) uses '%.80s' before any node makes it; nodes "
+				       "must be in order, without cycles",
+				       r->g.path, index, n.type, p->input[i]);
 	}
 	for (uint32_t i = 0; i < n.n_out; i++) {
 		if (!p->output[i] || !*p->output[i])
 			continue;
 		n.out[i] = add(r, p->output[i]);
 		if (!n.out[i])
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s: node %zu (%.40s) makes '%.80s' a second time; names must be "
-				"unique",
-				r->g.path, index, n.type, p->output[i]);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: node %zu (%.40s) makes '%.80s' a second time; names must be "
+				       "unique",
+				       r->g.path, index, n.type, p->output[i]);
 	}
 	for (uint32_t i = 0; i < n.n_attributes; i++)
 		MQ_TRY(read_attribute(r, p->attribute[i], &n.attribute[i], err));
@@ -362,12 +361,13 @@ static enum mq_status read_graph(struct reader *r, const Onnx__GraphProto *p, st
 	return MQ_OK;
 }
 
-static enum mq_status load(const char *path, const struct mq_model_request *request,
-			   struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+			   struct mq_model **model, struct mq_err *err)
 {
-	struct reader r = { .g = { .path = path, .arena = arena, .batch = 1,
-				   .train = !request->train || !request->train->infer },
-			    .seq = request->seq };
+	struct reader r = {
+		.g = { .path = path, .arena = arena, .batch = 1, .train = !request->train || !request->train->infer },
+		.seq = request->seq
+	};
 	struct mq_arena file = MQ_ARENA_INIT;
 	struct mq_bytes bytes;
 	Onnx__ModelProto *proto = NULL;
@@ -378,15 +378,12 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	enum mq_status status = mq_file_read(path, MAX_BYTES, &file, &bytes, err);
 	const uint8_t *data = status == MQ_OK ? (const uint8_t *)bytes.data : NULL;
 	if (data && !shallow(&onnx__model_proto__descriptor, data, data + bytes.size, MAX_DEPTH))
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: nested deeper than %d levels; no ONNX model is", path,
-				 MAX_DEPTH);
+		status = mq_fail(err, MQ_EINPUT, "%s: nested deeper than %d levels; no ONNX model is", path, MAX_DEPTH);
 	if (status == MQ_OK)
 		proto = onnx__model_proto__unpack(NULL, bytes.size, data);
 	mq_arena_fini(&file);
 	if (status == MQ_OK && (!proto || !proto->graph || !proto->graph->n_node))
-		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again",
-				 path);
+		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again", path);
 	if (status == MQ_OK) {
 		mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
 		status = read_graph(&r, proto->graph, err);
@@ -406,9 +403,8 @@ static bool probe(const char *path, const char *head, size_t size)
 	const char *dot = strrchr(path, '.');
 
 	/* field 1 (ir_version), a small number, then producer name, its version or the graph */
-	return (dot && !strcmp(dot, ".onnx")) ||
-	       (size > 3 && head[0] == 8 && head[1] > 0 && head[1] < 32 &&
-		(head[2] == 0x12 || head[2] == 0x1a || head[2] == 0x3a));
+	return (dot && !strcmp(dot, ".onnx")) || (size > 3 && head[0] == 8 && head[1] > 0 && head[1] < 32 &&
+						  (head[2] == 0x12 || head[2] == 0x1a || head[2] == 0x3a));
 }
 
 const struct mq_format mq_format_onnx = {

@@ -30,16 +30,15 @@ struct options {
 
 static const struct mq_opt opts[] = {
 	MQ_F64(struct options, batch, 0, 1, 1e9, "samples of the profiled minibatch"),
-	MQ_STR(struct options, device, "*", "device type on which the times hold; * = any"),
-	MQ_END
+	MQ_STR(struct options, device, "*", "device type on which the times hold; * = any"), MQ_END
 };
 
 struct node {
 	const char *id, *about;
-	uint32_t line, op;      /* op: MQ_NONE for dropped inputs */
+	uint32_t line, op; /* op: MQ_NONE for dropped inputs */
 	double forward_ms, backward_ms, param_B;
-	double activation_B;    /* all outputs together */
-	double second_B;        /* the second output of several, else 0 */
+	double activation_B; /* all outputs together */
+	double second_B;     /* the second output of several, else 0 */
 };
 
 struct reader {
@@ -47,7 +46,7 @@ struct reader {
 	struct mq_arena *arena;
 	struct options options;
 	struct mq_model_builder b;
-	struct node *node;      /* in file order, then sorted by id */
+	struct node *node; /* in file order, then sorted by id */
 	uint32_t n_nodes, room;
 };
 
@@ -56,8 +55,7 @@ static bool starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-static enum mq_status bad_line(const struct reader *r, uint32_t line, const char *what,
-			       struct mq_err *err)
+static enum mq_status bad_line(const struct reader *r, uint32_t line, const char *what, struct mq_err *err)
 {
 	return mq_fail(err, MQ_EINPUT,
 		       "%s:%u: %s; a line is 'nodeN -- description -- forward_compute_time=MS, "
@@ -121,9 +119,8 @@ static enum mq_status read_node(struct reader *r, char *text, uint32_t line, str
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (!read_value(values, rows[i].key, rows[i].max, rows[i].value, rows[i].second))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s:%u: %s no number from 0 to %g; check the profile",
-				       r->path, line, rows[i].key, rows[i].max);
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s no number from 0 to %g; check the profile", r->path,
+				       line, rows[i].key, rows[i].max);
 	MQ_PUSH(r->arena, r->node, r->n_nodes, r->room, n);
 	return MQ_OK;
 }
@@ -142,8 +139,7 @@ static double implied_batch(const struct node *n)
 
 	if (starts(n->about, "Linear(") && (width = dimension(n->about, "out_features=")) >= 1)
 		batch = n->activation_B / (ELEMENT_B * width);
-	else if (starts(n->about, "LSTM(") && n->second_B > 0 &&
-		 (width = dimension(n->about, ", ")) >= 1)
+	else if (starts(n->about, "LSTM(") && n->second_B > 0 && (width = dimension(n->about, ", ")) >= 1)
 		batch = n->second_B / (ELEMENT_B * width);
 	return batch >= 1 && batch < 1e9 && batch == (uint32_t)batch ? batch : 0;
 }
@@ -157,11 +153,10 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 		double batch = implied_batch(&r->node[i]);
 
 		if (batch && found && batch != found)
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s: line %u implies a minibatch of %.9g, line %u one of %.9g; "
-				"say %s:batch=N",
-				r->path, by->line, found, r->node[i].line, batch, r->path);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: line %u implies a minibatch of %.9g, line %u one of %.9g; "
+				       "say %s:batch=N",
+				       r->path, by->line, found, r->node[i].line, batch, r->path);
 		if (batch && !found) {
 			found = batch;
 			by = &r->node[i];
@@ -170,8 +165,7 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 	if (!r->options.batch)
 		r->options.batch = found;
 	if (!r->options.batch)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: no layer tells the minibatch of the profile; say %s:batch=N",
+		return mq_fail(err, MQ_EINPUT, "%s: no layer tells the minibatch of the profile; say %s:batch=N",
 			       r->path, r->path);
 	return MQ_OK;
 }
@@ -179,8 +173,7 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 /* Views have no memory of their own; in-place layers overwrite their input. */
 static bool is_view(const char *about)
 {
-	static const char *const views[] = { "View(", "Size(", "__getitem__(", "hidden",
-					     "ReLU(inplace" };
+	static const char *const views[] = { "View(", "Size(", "__getitem__(", "hidden", "ReLU(inplace" };
 
 	for (size_t i = 0; i < sizeof(views) / sizeof(*views); i++)
 		if (starts(about, views[i]))
@@ -203,9 +196,9 @@ static void add_ops(struct reader *r)
 
 		if (starts(n->about, "Input"))
 			continue;
-		n->op = mq_model_add(&r->b, MQ_OP_PROFILED,
-				     mq_arena_printf(r->arena, "%s.%.*s", n->id,
-						     (int)strcspn(n->about, "( "), n->about));
+		n->op = mq_model_add(
+			&r->b, MQ_OP_PROFILED,
+			mq_arena_printf(r->arena, "%s.%.*s", n->id, (int)strcspn(n->about, "( "), n->about));
 		struct mq_op *op = &r->b.model->op[n->op];
 		op->param = n->param_B / ELEMENT_B;
 		op->output = n->activation_B / ELEMENT_B / batch;
@@ -233,8 +226,7 @@ static enum mq_status read_edge(struct reader *r, char *text, uint32_t line, str
 	for (int i = 0; i < 2; i++) {
 		end[i] = bsearch(&wanted[i], r->node, r->n_nodes, sizeof(*r->node), by_id);
 		if (!end[i])
-			return mq_fail(err, MQ_EINPUT, "%s:%u: no node is called '%s'", r->path,
-				       line, wanted[i].id);
+			return mq_fail(err, MQ_EINPUT, "%s:%u: no node is called '%s'", r->path, line, wanted[i].id);
 	}
 	if (end[0]->op == MQ_NONE || end[1]->op == MQ_NONE)
 		return MQ_OK;
@@ -258,15 +250,14 @@ static enum mq_status each_line(struct reader *r, const char *text, bool edges, 
 		if (n && line[n - 1] == '\r')
 			line[--n] = '\0';
 		if (n && (*line == '\t') == edges)
-			MQ_TRY(edges ? read_edge(r, line + 1, number, err) :
-				       read_node(r, line, number, err));
+			MQ_TRY(edges ? read_edge(r, line + 1, number, err) : read_node(r, line, number, err));
 		line = next;
 	}
 	return MQ_OK;
 }
 
-static enum mq_status load(const char *path, const struct mq_model_request *request,
-			   struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+			   struct mq_model **model, struct mq_err *err)
 {
 	struct reader r = { .path = path, .arena = arena };
 	struct mq_bytes bytes;
@@ -275,8 +266,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	MQ_TRY(mq_opt_parse(opts, &r.options, path, mq_file_options(path, request), arena, err));
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
 	if (strlen(bytes.data) != bytes.size)
-		return mq_fail(err, MQ_EINPUT, "%s: byte %zu is zero; the file must be text", path,
-			       strlen(bytes.data));
+		return mq_fail(err, MQ_EINPUT, "%s: byte %zu is zero; the file must be text", path, strlen(bytes.data));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
 	MQ_TRY(each_line(&r, bytes.data, false, err));
 	MQ_TRY(find_batch(&r, err));
@@ -285,8 +275,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		qsort(r.node, r.n_nodes, sizeof(*r.node), by_id);
 	for (uint32_t i = 1; i < r.n_nodes; i++)
 		if (!strcmp(r.node[i - 1].id, r.node[i].id))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: two nodes are called '%s'; names must differ", path,
+			return mq_fail(err, MQ_EINPUT, "%s: two nodes are called '%s'; names must differ", path,
 				       r.node[i].id);
 	MQ_TRY(each_line(&r, bytes.data, true, err));
 	if (mq_model_finish(&r.b, model, err) != MQ_OK)

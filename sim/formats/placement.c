@@ -45,13 +45,12 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static enum mq_status read_array(const json_t *json, const char *key, const char *path,
-				 json_t **array, struct mq_err *err)
+static enum mq_status read_array(const json_t *json, const char *key, const char *path, json_t **array,
+				 struct mq_err *err)
 {
 	*array = json_object_get(json, key);
 	if (!json_is_array(*array))
-		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing or no array; give a list",
-			       path, key);
+		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing or no array; give a list", path, key);
 	return MQ_OK;
 }
 
@@ -66,14 +65,12 @@ static enum mq_status read_devices(struct reader *r, const json_t *json, struct 
 	MQ_TRY(mq_json_number(&at, "maxSizePerFPGA", &size, &d->memory_B, err));
 	d->time_unit_s = 1;
 	if (!d->n_accelerators && !d->n_cpus)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"maxFPGAs\" and \"maxCPUs\" give no device; give at least one",
+		return mq_fail(err, MQ_EINPUT, "%s: \"maxFPGAs\" and \"maxCPUs\" give no device; give at least one",
 			       r->path);
 	return MQ_OK;
 }
 
-static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json,
-				struct mq_err *err)
+static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json, struct mq_err *err)
 {
 	const struct mq_json_at at = { r->path, mq_arena_printf(r->arena, "nodes[%u]", i), json };
 	const struct mq_json_range time = { .max = MAX_TIME, .required = true };
@@ -84,18 +81,15 @@ static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json
 	const char *name;
 
 	if (!json_is_object(json))
-		return mq_fail(err, MQ_EINPUT, "%s: nodes[%u] is no object; give {\"id\": ...}",
-			       r->path, i);
+		return mq_fail(err, MQ_EINPUT, "%s: nodes[%u] is no object; give {\"id\": ...}", r->path, i);
 	MQ_TRY(mq_json_number(&at, "id", &id, &r->node[i].id, err));
 	MQ_TRY(mq_json_text(&at, "name", &name, err));
-	MQ_TRY(mq_json_number(&at, "fpgaLatency", &time, &p->forward_s[i * N_TYPES + ACCELERATOR],
-			      err));
+	MQ_TRY(mq_json_number(&at, "fpgaLatency", &time, &p->forward_s[i * N_TYPES + ACCELERATOR], err));
 	MQ_TRY(mq_json_number(&at, "cpuLatency", &time, &p->forward_s[i * N_TYPES + CPU], err));
 	MQ_TRY(mq_json_number(&at, "size", &size, &p->memory_B[i], err));
 	MQ_TRY(mq_json_number(&at, "supportedOnFpga", &flag, &supported, err));
 	MQ_TRY(mq_json_number(&at, "isBackwardNode", &flag, &backward, err));
-	MQ_TRY(mq_json_number(&at, "colorClass",
-			      &(struct mq_json_range){ -1, UINT32_MAX - 1.0, true, false }, &color,
+	MQ_TRY(mq_json_number(&at, "colorClass", &(struct mq_json_range){ -1, UINT32_MAX - 1.0, true, false }, &color,
 			      err));
 	if (supported == 0)
 		p->forward_s[i * N_TYPES + ACCELERATOR] = (double)INFINITY;
@@ -115,8 +109,7 @@ static enum mq_status read_nodes(struct reader *r, const json_t *array, struct m
 	size_t n = json_array_size(array);
 
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "%s: \"nodes\" is empty; give at least one",
-			       r->path);
+		return mq_fail(err, MQ_EINPUT, "%s: \"nodes\" is empty; give at least one", r->path);
 	p->n_types = N_TYPES;
 	p->type = mq_arena_array(r->arena, N_TYPES, const char *);
 	memcpy(p->type, types, sizeof(types));
@@ -129,14 +122,13 @@ static enum mq_status read_nodes(struct reader *r, const json_t *array, struct m
 	qsort(r->node, n, sizeof(*r->node), by_id);
 	for (uint32_t i = 1; i < n; i++)
 		if (r->node[i - 1].id == r->node[i].id)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: two nodes have the id %.0f; ids must differ", r->path,
+			return mq_fail(err, MQ_EINPUT, "%s: two nodes have the id %.0f; ids must differ", r->path,
 				       r->node[i].id);
 	return MQ_OK;
 }
 
-static enum mq_status find_end(const struct reader *r, const struct mq_json_at *at, const char *key,
-			       uint32_t *op, struct mq_err *err)
+static enum mq_status find_end(const struct reader *r, const struct mq_json_at *at, const char *key, uint32_t *op,
+			       struct mq_err *err)
 {
 	const struct mq_json_range id = { -MAX_ID, MAX_ID, true, true };
 	struct node wanted = { 0 };
@@ -144,8 +136,8 @@ static enum mq_status find_end(const struct reader *r, const struct mq_json_at *
 	MQ_TRY(mq_json_number(at, key, &id, &wanted.id, err));
 	const struct node *n = bsearch(&wanted, r->node, r->n_nodes, sizeof(*r->node), by_id);
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "%s: %s: \"%s\" is %.0f, but no node has that id",
-			       r->path, at->place, key, wanted.id);
+		return mq_fail(err, MQ_EINPUT, "%s: %s: \"%s\" is %.0f, but no node has that id", r->path, at->place,
+			       key, wanted.id);
 	*op = n->op;
 	return MQ_OK;
 }
@@ -163,9 +155,7 @@ static enum mq_status read_edges(struct reader *r, const json_t *array, struct m
 		snprintf(place, sizeof(place), "edges[%u]", i);
 		const struct mq_json_at at = { r->path, place, json };
 		if (!json_is_object(json))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: %s is no object; give {\"sourceId\": ...}", r->path,
-				       place);
+			return mq_fail(err, MQ_EINPUT, "%s: %s is no object; give {\"sourceId\": ...}", r->path, place);
 		MQ_TRY(find_end(r, &at, "sourceId", &src, err));
 		MQ_TRY(find_end(r, &at, "destId", &dst, err));
 		MQ_TRY(mq_json_number(&at, "cost", &time, &cost, err));
@@ -195,16 +185,14 @@ static void find_mates(struct mq_model *m, struct mq_arena *arena)
 	for (uint32_t i = 0, end; i < m->n_ops; i = end) {
 		for (end = i + 1; end < m->n_ops && sorted[end]->color == sorted[i]->color;)
 			end++;
-		if (end - i != 2 || sorted[i]->color == MQ_NONE ||
-		    sorted[i]->phase == sorted[i + 1]->phase)
+		if (end - i != 2 || sorted[i]->color == MQ_NONE || sorted[i]->phase == sorted[i + 1]->phase)
 			continue;
 		sorted[i]->mate = (uint32_t)(sorted[i + 1] - m->op);
 		sorted[i + 1]->mate = (uint32_t)(sorted[i] - m->op);
 	}
 }
 
-static enum mq_status read_graph(struct reader *r, const json_t *json, struct mq_model **model,
-				 struct mq_err *err)
+static enum mq_status read_graph(struct reader *r, const json_t *json, struct mq_model **model, struct mq_err *err)
 {
 	json_t *nodes, *edges;
 
@@ -219,15 +207,15 @@ static enum mq_status read_graph(struct reader *r, const json_t *json, struct mq
 	return MQ_OK;
 }
 
-static enum mq_status load(const char *path, const struct mq_model_request *request,
-			   struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+			   struct mq_model **model, struct mq_err *err)
 {
 	struct reader r = { .path = path, .arena = arena };
 	json_t *json;
 
 	if (mq_file_options(path, request))
-		return mq_fail(err, MQ_EINPUT, "%s: placement files take no options ('%s' given)",
-			       path, mq_file_options(path, request));
+		return mq_fail(err, MQ_EINPUT, "%s: placement files take no options ('%s' given)", path,
+			       mq_file_options(path, request));
 	MQ_TRY(mq_json_load(path, arena, &json, err));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
 	enum mq_status status = read_graph(&r, json, model, err);

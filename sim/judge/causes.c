@@ -20,8 +20,8 @@ struct classer {
 };
 
 /* Least usable bandwidth on the way from a to b, if less than *least. */
-static enum mq_status look(const struct classer *c, uint32_t a, uint32_t b, double *least,
-			   uint8_t *class, struct mq_err *err)
+static enum mq_status look(const struct classer *c, uint32_t a, uint32_t b, double *least, uint8_t *class,
+			   struct mq_err *err)
 {
 	const struct mq_cluster *cluster = c->j->q->cluster;
 	const struct mq_route *route;
@@ -53,15 +53,13 @@ static enum mq_status class_of_comm(const struct classer *c, uint32_t comm, uint
 	const uint32_t *rank = s->fold ? s->fold->comm_rank[comm] : s->comm[comm].rank;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t a = rank[i], b = rank[(i + 1) % n];
-		MQ_TRY(look(c, s->fold ? a : s->device[a], s->fold ? b : s->device[b], &least,
-			    class, err));
+		MQ_TRY(look(c, s->fold ? a : s->device[a], s->fold ? b : s->device[b], &least, class, err));
 	}
 	c->comm_class[comm] = *class;
 	return MQ_OK;
 }
 
-static enum mq_status class_of(const struct classer *c, const struct mq_task *t, uint8_t *class,
-			       struct mq_err *err)
+static enum mq_status class_of(const struct classer *c, const struct mq_task *t, uint8_t *class, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->s;
 	double least = INFINITY;
@@ -106,15 +104,15 @@ static enum mq_status book_links(const struct classer *c, struct mq_judged *out,
 /* What the path consists of: compute by device, communication by kind and class of link. */
 struct part {
 	double seconds;
-	uint32_t device;       /* compute: schedule index; else MQ_NONE */
+	uint32_t device; /* compute: schedule index; else MQ_NONE */
 	uint8_t kind, coll, class;
 };
 
 static struct part *find_part(struct part *part, uint32_t *n, const struct part *like)
 {
 	for (uint32_t i = 0; i < *n; i++)
-		if (part[i].device == like->device && part[i].kind == like->kind &&
-		    part[i].coll == like->coll && part[i].class == like->class)
+		if (part[i].device == like->device && part[i].kind == like->kind && part[i].coll == like->coll &&
+		    part[i].class == like->class)
 			return &part[i];
 	part[*n] = *like;
 	return &part[(*n)++];
@@ -132,8 +130,8 @@ static int by_seconds(const void *a, const void *b)
 }
 
 /* The collectives of a fused task that are on the path; *compute_s loses what they take. */
-static enum mq_status add_fused(const struct classer *c, const struct mq_fused *fused, struct part *part,
-				uint32_t *n, double *compute_s, struct mq_err *err)
+static enum mq_status add_fused(const struct classer *c, const struct mq_fused *fused, struct part *part, uint32_t *n,
+				double *compute_s, struct mq_err *err)
 {
 	for (uint32_t k = 0; k < fused->n_calls; k++) {
 		const struct mq_fused_call *call = &fused->call[k];
@@ -148,17 +146,16 @@ static enum mq_status add_fused(const struct classer *c, const struct mq_fused *
 	return MQ_OK;
 }
 
-static enum mq_status list_parts(const struct classer *c, const struct mq_judged *out,
-				 struct mq_arena *arena, struct part **part, uint32_t *n,
-				 struct mq_err *err)
+static enum mq_status list_parts(const struct classer *c, const struct mq_judged *out, struct mq_arena *arena,
+				 struct part **part, uint32_t *n, struct mq_err *err)
 {
 	const struct mq_timeline *tl = &out->timeline;
 	uint32_t *path, length = mq_timeline_critical_path(c->s, tl, arena, &path);
 	uint32_t *slot = mq_arena_array(arena, c->s->n_devices, uint32_t); /* 1 + part of a device */
 
 	*n = 0;
-	*part = mq_arena_array(arena, c->s->n_devices + MQ_N_TASK_KINDS * MQ_N_COLL_KINDS *
-				      MQ_N_LINK_CLASSES, struct part);
+	*part = mq_arena_array(arena, c->s->n_devices + MQ_N_TASK_KINDS * MQ_N_COLL_KINDS * MQ_N_LINK_CLASSES,
+			       struct part);
 	for (uint32_t i = 0; i < length; i++) {
 		const struct mq_task *t = &c->s->task[path[i]];
 		double seconds = tl->finish_s[path[i]] - tl->start_s[path[i]];
@@ -191,13 +188,12 @@ static const char *name_part(const struct classer *c, const struct part *p, stru
 	if (p->kind == MQ_TASK_COMPUTE)
 		return mq_arena_printf(arena, "compute on %s (%s)", c->s->device_name[p->device],
 				       c->s->device_type[p->device]);
-	const char *what = p->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(p->coll)
-							 : mq_task_kind_name(p->kind);
+	const char *what = p->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(p->coll) : mq_task_kind_name(p->kind);
 	return mq_arena_printf(arena, "%s over %s", what, mq_link_class_name(p->class));
 }
 
-static enum mq_status put_words(const struct classer *c, struct mq_judged *out,
-				struct mq_arena *arena, struct mq_err *err)
+static enum mq_status put_words(const struct classer *c, struct mq_judged *out, struct mq_arena *arena,
+				struct mq_err *err)
 {
 	struct mq_result *r = &out->result;
 	const char *most = "compute";
@@ -221,20 +217,17 @@ static enum mq_status put_words(const struct classer *c, struct mq_judged *out,
 	int used = snprintf(r->bottleneck, sizeof(r->bottleneck), "%s %.0f %%; critical path:", most,
 			    100 * largest / step);
 	for (uint32_t i = 0; i < n && i < 4; i++) {
-		const char *text = mq_arena_printf(arena, "%s %s %.0f %%", i ? "," : "",
-						   name_part(c, &part[i], arena),
+		const char *text = mq_arena_printf(arena, "%s %s %.0f %%", i ? "," : "", name_part(c, &part[i], arena),
 						   100 * part[i].seconds / step);
-		if (part[i].seconds < 0.005 * step ||
-		    (size_t)used + strlen(text) >= sizeof(r->bottleneck))
+		if (part[i].seconds < 0.005 * step || (size_t)used + strlen(text) >= sizeof(r->bottleneck))
 			break;
-		used += snprintf(r->bottleneck + used, sizeof(r->bottleneck) - (size_t)used, "%s",
-				 text);
+		used += snprintf(r->bottleneck + used, sizeof(r->bottleneck) - (size_t)used, "%s", text);
 	}
 	return MQ_OK;
 }
 
-enum mq_status mq_judge_causes(const struct mq_judge *j, struct mq_judged *out,
-			       struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_judge_causes(const struct mq_judge *j, struct mq_judged *out, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	struct classer c = { .j = j, .s = out->lowered.schedule };
 

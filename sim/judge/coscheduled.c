@@ -14,9 +14,9 @@ struct together {
 	mq_execute_fn *execute;
 	const struct mq_coscheduled_step *step;
 	uint32_t n_jobs, steps;
-	uint32_t *repeat;         /* [n_jobs] steps simulated */
-	struct mq_arena *arena;   /* of the result */
-	struct mq_arena scratch;  /* one simulation */
+	uint32_t *repeat;        /* [n_jobs] steps simulated */
+	struct mq_arena *arena;  /* of the result */
+	struct mq_arena scratch; /* one simulation */
 	struct mq_coscheduled *out;
 	struct mq_err *err;
 };
@@ -27,7 +27,7 @@ struct merging {
 	struct mq_schedule *s;
 	struct mq_arena *arena;
 	uint32_t *round_of, *before, n_rounds;
-	uint32_t group;           /* highest of the steps so far */
+	uint32_t group; /* highest of the steps so far */
 };
 
 /* Devices, communicators and work of a job: once, whatever the number of steps. */
@@ -59,23 +59,25 @@ static uint32_t add_round(struct merging *m, uint32_t before)
 }
 
 /* A job that begins later: every device is busy until then. */
-static uint32_t add_delay(struct merging *m, const struct mq_schedule *job, uint32_t first_device,
-			  double start_s)
+static uint32_t add_delay(struct merging *m, const struct mq_schedule *job, uint32_t first_device, double start_s)
 {
 	struct mq_schedule *s = m->s;
 	struct mq_work work = { .n_kernels = 1 };
 	uint32_t round = add_round(m, MQ_NONE);
 
 	work.kernel = mq_arena_array(m->arena, 1, struct mq_kernel);
-	work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED, .count = 1,
-					     .time_s = start_s };
+	work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED, .count = 1, .time_s = start_s };
 	MQ_PUSH(m->arena, s->work, s->n_works, s->work_room, work);
 	for (uint32_t d = 0; d < job->n_devices; d++) {
 		m->round_of[s->n_tasks] = round;
 		s->task[s->n_tasks++] = (struct mq_task){
-			.device = first_device + d, .kind = MQ_TASK_COMPUTE,
-			.stream = MQ_STREAM_COMPUTE, .work = s->n_works - 1, .op = MQ_NONE,
-			.micro_batch = MQ_NONE, .dep_first = s->n_deps,
+			.device = first_device + d,
+			.kind = MQ_TASK_COMPUTE,
+			.stream = MQ_STREAM_COMPUTE,
+			.work = s->n_works - 1,
+			.op = MQ_NONE,
+			.micro_batch = MQ_NONE,
+			.dep_first = s->n_deps,
 		};
 	}
 	return round;
@@ -85,8 +87,7 @@ struct offsets {
 	uint32_t device, comm, work;
 };
 
-static void add_step(struct merging *m, const struct mq_schedule *job, const struct offsets *at,
-		     uint32_t round)
+static void add_step(struct merging *m, const struct mq_schedule *job, const struct offsets *at, uint32_t round)
 {
 	struct mq_schedule *s = m->s;
 	uint32_t first_task = s->n_tasks, first_dep = s->n_deps, group = m->group;
@@ -120,14 +121,13 @@ static uint64_t count_tasks(const struct together *g)
 	uint64_t n = 0;
 
 	for (uint32_t j = 0; j < g->n_jobs; j++)
-		n += (uint64_t)g->repeat[j] * g->step[j].schedule->n_tasks +
-		     g->step[j].schedule->n_devices;
+		n += (uint64_t)g->repeat[j] * g->step[j].schedule->n_tasks + g->step[j].schedule->n_devices;
 	return n;
 }
 
 /* Jobs [from, to) as one schedule; first_round[j] is that of a job's first step. */
-static struct mq_schedule *merge(const struct together *g, uint32_t from, uint32_t to,
-				 struct mq_arena *arena, uint32_t *first_round)
+static struct mq_schedule *merge(const struct together *g, uint32_t from, uint32_t to, struct mq_arena *arena,
+				 uint32_t *first_round)
 {
 	struct merging m = { .arena = arena, .s = mq_arena_array(arena, 1, struct mq_schedule) };
 	struct mq_schedule *s = m.s;
@@ -175,8 +175,8 @@ static struct mq_schedule *merge(const struct together *g, uint32_t from, uint32
 /* ---- runs --------------------------------------------------------------------------------------------- */
 
 /* Ends of all rounds of jobs [from, to); bytes on links to `link_B` (may be NULL). */
-static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, uint32_t *first_round,
-			       double **end_s, double *link_B)
+static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, uint32_t *first_round, double **end_s,
+			       double *link_B)
 {
 	struct mq_exec_request request = *g->request;
 	struct mq_timeline timeline;
@@ -191,8 +191,7 @@ static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, u
 			       verdict == MQ_VERDICT_INVALID ? g->err->text : "");
 	*end_s = mq_arena_array(&g->scratch, s->rounds->n, double);
 	for (uint32_t t = 0; t < s->n_tasks; t++)
-		(*end_s)[s->rounds->of[t]] =
-			fmax((*end_s)[s->rounds->of[t]], timeline.finish_s[t]);
+		(*end_s)[s->rounds->of[t]] = fmax((*end_s)[s->rounds->of[t]], timeline.finish_s[t]);
 	for (uint32_t l = 0; link_B && l < timeline.n_links; l++)
 		link_B[l] = timeline.link_busy_B[l];
 	return MQ_OK;
@@ -227,8 +226,7 @@ static enum mq_status run_alone(struct together *g, double *link_B)
 }
 
 /* Steps of a job that count, and their times; how many there are is returned. */
-static uint32_t count_steps(const double *end_s, uint32_t n, double window_s,
-			    struct mq_coscheduled_score *score)
+static uint32_t count_steps(const double *end_s, uint32_t n, double window_s, struct mq_coscheduled_score *score)
 {
 	uint32_t last = 0;
 
@@ -291,18 +289,19 @@ static enum mq_status repeat_until_enough(struct together *g)
 		if (!(n < MQ_TOGETHER_TASKS))
 			return mq_fail(g->err, MQ_EINPUT,
 				       "jobs together: a step of job %u takes %.3g s, one of another "
-				       "%.3g s: too different to wait for", j, g->out->job[j].alone_s,
-				       longest_s);
+				       "%.3g s: too different to wait for",
+				       j, g->out->job[j].alone_s, longest_s);
 		g->repeat[j] = (uint32_t)n;
 	}
 	for (int i = 0; i < MOST_RUNS && !enough; i++) {
 		MQ_TRY(run_together(g, &enough));
 		forget(g);
 	}
-	return enough ? MQ_OK
-		      : mq_fail(g->err, MQ_EINPUT,
+	return enough ? MQ_OK :
+			mq_fail(g->err, MQ_EINPUT,
 				"jobs together: %u steps of each while all run were not reached in %d "
-				"runs; ask for fewer steps", g->steps, MOST_RUNS);
+				"runs; ask for fewer steps",
+				g->steps, MOST_RUNS);
 }
 
 /* ---- links -------------------------------------------------------------------------------------------- */
@@ -344,8 +343,7 @@ static void list_shared(struct together *g, const double *link_B)
 	for (uint32_t i = 0; i < out->n_links; i++) {
 		out->link[i] = load[i].link;
 		for (uint32_t j = 0; j < g->n_jobs; j++)
-			out->link_B[(size_t)i * g->n_jobs + j] =
-				link_B[(size_t)j * c->n_links + load[i].link];
+			out->link_B[(size_t)i * g->n_jobs + j] = link_B[(size_t)j * c->n_links + load[i].link];
 	}
 }
 
@@ -363,19 +361,25 @@ static enum mq_status check_devices(const struct together *g)
 			if (owner[rank] != MQ_NONE && owner[rank] != j)
 				return mq_fail(g->err, MQ_EINPUT,
 					       "jobs together: device %u ('%s') is in two jobs; give each "
-					       "devices of its own", rank,
-					       g->request->cluster->device[rank].name);
+					       "devices of its own",
+					       rank, g->request->cluster->device[rank].name);
 			owner[rank] = j;
 		}
 	return MQ_OK;
 }
 
 enum mq_status mq_coscheduled_run(const struct mq_exec_request *request, mq_execute_fn *execute,
-			       const struct mq_coscheduled_step *step, uint32_t n, uint32_t steps,
-			       struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err)
+				  const struct mq_coscheduled_step *step, uint32_t n, uint32_t steps,
+				  struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err)
 {
-	struct together g = { .request = request, .execute = execute, .step = step, .n_jobs = n,
-			      .steps = steps, .arena = arena, .out = out, .err = err };
+	struct together g = { .request = request,
+			      .execute = execute,
+			      .step = step,
+			      .n_jobs = n,
+			      .steps = steps,
+			      .arena = arena,
+			      .out = out,
+			      .err = err };
 	uint32_t n_links = request->cluster->n_links;
 	double *link_B = mq_arena_array(arena, (size_t)n * n_links, double);
 

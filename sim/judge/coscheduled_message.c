@@ -40,8 +40,8 @@ struct job_head {
 	uint32_t n_args, plan_size;
 };
 
-void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps,
-			   struct mq_arena *arena, size_t *size)
+void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps, struct mq_arena *arena,
+			      size_t *size)
 {
 	struct bytes b = { .arena = arena };
 	const struct ask_head head = { n, steps };
@@ -81,8 +81,7 @@ struct lowered_job {
 	double start_s;
 };
 
-static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, struct lowered_job *j,
-			       struct mq_err *err)
+static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, struct lowered_job *j, struct mq_err *err)
 {
 	const struct job_head *head = take(b, sizeof(*head));
 	char **arg = head ? mq_arena_array(b->arena, head->n_args + 1, char *) : NULL;
@@ -110,9 +109,8 @@ static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, st
 }
 
 /* One step of a job in the ranks of the whole cluster; *score says where it has none. */
-static enum mq_status lower(const struct mq_judge *judge, const struct lowered_job *j,
-			    struct mq_arena *arena, struct mq_coscheduled_step *step,
-			    struct mq_coscheduled_score *score, struct mq_err *err)
+static enum mq_status lower(const struct mq_judge *judge, const struct lowered_job *j, struct mq_arena *arena,
+			    struct mq_coscheduled_step *step, struct mq_coscheduled_score *score, struct mq_err *err)
 {
 	const struct mq_lower_request ask = { .q = &j->q, .plan = &j->plan };
 	struct mq_lowered low;
@@ -146,12 +144,12 @@ static void *pack_answer(const struct mq_coscheduled *t, struct mq_arena *arena,
 }
 
 enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
-				  struct mq_arena *arena, void **answer, size_t *size,
-				  struct mq_err *err)
+				     struct mq_arena *arena, void **answer, size_t *size, struct mq_err *err)
 {
 	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)ask, .room = (uint32_t)ask_size };
 	const struct ask_head *head = take(&b, sizeof(*head));
-	struct mq_exec_request request = { .cluster = judge->q->cluster, .calib = judge->q->calib,
+	struct mq_exec_request request = { .cluster = judge->q->cluster,
+					   .calib = judge->q->calib,
 					   .timeout_s = judge->timeout_s,
 					   .interference = judge->interference };
 	struct mq_coscheduled t;
@@ -168,8 +166,7 @@ enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *a
 		all = all && score[j].verdict == MQ_VERDICT_OK;
 	}
 	if (all)
-		MQ_TRY(mq_coscheduled_run(&request, judge->execute, step, head->n_jobs, head->steps, arena, &t,
-				       err));
+		MQ_TRY(mq_coscheduled_run(&request, judge->execute, step, head->n_jobs, head->steps, arena, &t, err));
 	else
 		t = (struct mq_coscheduled){ .n_jobs = head->n_jobs, .job = score };
 	*answer = pack_answer(&t, arena, size);
@@ -177,7 +174,7 @@ enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *a
 }
 
 enum mq_status mq_coscheduled_unpack(const void *answer, size_t size, struct mq_arena *arena,
-				  struct mq_coscheduled *out, struct mq_err *err)
+				     struct mq_coscheduled *out, struct mq_err *err)
 {
 	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)answer, .room = (uint32_t)size };
 	const struct answer_head *head = take(&b, sizeof(*head));

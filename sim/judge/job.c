@@ -10,8 +10,7 @@
 
 void mq_job_init(struct mq_job *job)
 {
-	*job = (struct mq_job){ .fold = true, .interference = true, .timeout_s = INFINITY,
-				.wall_s = 600 };
+	*job = (struct mq_job){ .fold = true, .interference = true, .timeout_s = INFINITY, .wall_s = 600 };
 	job->train = (struct mq_train){ .batch = 1 };
 }
 
@@ -197,8 +196,7 @@ enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *
 	return MQ_OK;
 }
 
-enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,
-			     struct mq_err *err)
+enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job, struct mq_err *err)
 {
 	const char **calib = mq_arena_array(arena, argc + 1, const char *);
 	const char **change = mq_arena_array(arena, argc + 1, const char *);
@@ -214,11 +212,14 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 		else if (n == 6 && !strncmp(argv[i], "change", 6))
 			change[job->n_change++] = equals + 1;
 		else if (!equals || !set(job, argv[i], n, equals + 1, arena))
-			return mq_fail(err, MQ_EINPUT, "bad argument '%s'; this command is "
-				       "started by the others and not meant to be typed", argv[i]);
+			return mq_fail(err, MQ_EINPUT,
+				       "bad argument '%s'; this command is "
+				       "started by the others and not meant to be typed",
+				       argv[i]);
 	}
 	if (!job->platform)
-		return mq_fail(err, MQ_EINPUT, "no platform; this command is started by the "
+		return mq_fail(err, MQ_EINPUT,
+			       "no platform; this command is started by the "
 			       "others and not meant to be typed");
 	return MQ_OK;
 }

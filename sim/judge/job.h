@@ -10,25 +10,25 @@
 #include "core/question.h"
 
 struct mq_job {
-	const char *model;          /* as mq_model_load takes it; NULL = none: only routes are asked */
-	uint32_t seq;               /* 0 = the model's own */
+	const char *model; /* as mq_model_load takes it; NULL = none: only routes are asked */
+	uint32_t seq;      /* 0 = the model's own */
 	struct mq_train train;
-	const char *software;       /* as mq_software_load takes it; NULL = mq_software_plain() */
-	const char *software_dir;   /* folder of the files */
-	const char *platform;       /* path of the XML file */
-	const char *devices;        /* ranks to use (mq_cluster_ranks), NULL = all */
-	const char *const *calib;   /* [n_calib] files, or folders of files, each on top of those before */
+	const char *software;     /* as mq_software_load takes it; NULL = mq_software_plain() */
+	const char *software_dir; /* folder of the files */
+	const char *platform;     /* path of the XML file */
+	const char *devices;      /* ranks to use (mq_cluster_ranks), NULL = all */
+	const char *const *calib; /* [n_calib] files, or folders of files, each on top of those before */
 	uint32_t n_calib;
-	const char *const *change;  /* [n_change] what-if changes of the hardware (core/change.h) */
+	const char *const *change; /* [n_change] what-if changes of the hardware (core/change.h) */
 	uint32_t n_change;
-	uint64_t seed;              /* of random changes */
+	uint64_t seed; /* of random changes */
 	bool fold, interference;
-	bool time_oom;              /* see mq_judge */
-	double max_tasks;           /* of one plan's simulation; 0 = what memory allows */
-	bool analytic;              /* one pass without contention in place of the simulation */
-	struct mq_jitter jitter;    /* draws 0: nothing varies */
-	double timeout_s;           /* simulated seconds per plan; +inf = none */
-	double wall_s;              /* clock seconds per plan before its worker is replaced; +inf = none */
+	bool time_oom;           /* see mq_judge */
+	double max_tasks;        /* of one plan's simulation; 0 = what memory allows */
+	bool analytic;           /* one pass without contention in place of the simulation */
+	struct mq_jitter jitter; /* draws 0: nothing varies */
+	double timeout_s;        /* simulated seconds per plan; +inf = none */
+	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */
 };
 
 /* fold and interference on, no time-outs but 600 s of clock time per plan. */

@@ -15,10 +15,17 @@
 
 static void result_init(struct mq_result *r)
 {
-	*r = (struct mq_result){ .verdict = MQ_VERDICT_OK, .step_time_s = NAN, .samples_per_s = NAN,
-				 .mfu = NAN, .peak_memory_B = NAN, .memory_limit_B = NAN,
-				 .memory_device = MQ_NONE, .compute_s = NAN,
-				 .exposed_comm_s = NAN, .bubble_s = NAN, .lower_bound_s = NAN };
+	*r = (struct mq_result){ .verdict = MQ_VERDICT_OK,
+				 .step_time_s = NAN,
+				 .samples_per_s = NAN,
+				 .mfu = NAN,
+				 .peak_memory_B = NAN,
+				 .memory_limit_B = NAN,
+				 .memory_device = MQ_NONE,
+				 .compute_s = NAN,
+				 .exposed_comm_s = NAN,
+				 .bubble_s = NAN,
+				 .lower_bound_s = NAN };
 }
 
 static void say(struct mq_result *r, enum mq_verdict verdict, const char *message)
@@ -43,10 +50,15 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, uint32_t fold_below,
 			  struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
 {
-	struct mq_lower_request ask = { .q = j->q, .plan = plan, .fold = j->fold && !j->jitter.draws,
-					.fold_below = fold_below, .keep_tasks = j->keep_tasks,
-					.past_memory = j->time_oom, .max_tasks = j->max_tasks };
-	struct mq_exec_request request = { .cluster = j->q->cluster, .calib = j->q->calib,
+	struct mq_lower_request ask = { .q = j->q,
+					.plan = plan,
+					.fold = j->fold && !j->jitter.draws,
+					.fold_below = fold_below,
+					.keep_tasks = j->keep_tasks,
+					.past_memory = j->time_oom,
+					.max_tasks = j->max_tasks };
+	struct mq_exec_request request = { .cluster = j->q->cluster,
+					   .calib = j->q->calib,
 					   .timeout_s = j->timeout_s,
 					   .interference = j->interference,
 					   .jitter = j->jitter.draws ? &j->jitter : NULL };
@@ -58,11 +70,11 @@ static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, 
 	if (!out->lowered.schedule)
 		return MQ_OK;
 	request.schedule = out->lowered.schedule;
-	MQ_TRY(j->execute(&request, arena, &out->timeline, &out->result.verdict, &said) == MQ_OK
-		       ? MQ_OK : mq_fail(err, said.status, "%s", said.text));
+	MQ_TRY(j->execute(&request, arena, &out->timeline, &out->result.verdict, &said) == MQ_OK ?
+		       MQ_OK :
+		       mq_fail(err, said.status, "%s", said.text));
 	/* Executors order the events before they run them; only the words are missing. */
-	if (out->result.verdict == MQ_VERDICT_DEADLOCK &&
-	    mq_schedule_check(request.schedule, NULL, &said) != MQ_OK)
+	if (out->result.verdict == MQ_VERDICT_DEADLOCK && mq_schedule_check(request.schedule, NULL, &said) != MQ_OK)
 		say(&out->result, MQ_VERDICT_DEADLOCK, said.text);
 	if (out->result.verdict == MQ_VERDICT_INVALID)
 		say(&out->result, MQ_VERDICT_INVALID, said.text);
@@ -92,19 +104,17 @@ static double host_step_s(const struct mq_judge *j, const struct mq_lowered *low
 	return (s->step_ms + (low->n_devices > 1 ? s->sync_ms : 0)) / 1e3;
 }
 
-static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out,
-			      struct mq_arena *arena, struct mq_err *err)
+static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, struct mq_arena *arena,
+			      struct mq_err *err)
 {
 	struct mq_result *r = &out->result;
 	double peak = peak_flops(j, &out->lowered), host_s = host_step_s(j, &out->lowered);
-	struct mq_breakdown b = mq_timeline_account(out->lowered.schedule, &out->timeline, arena,
-						    &out->exposed_s);
+	struct mq_breakdown b = mq_timeline_account(out->lowered.schedule, &out->timeline, arena, &out->exposed_s);
 
 	/* What follows from the step time follows from what is written of it. */
 	r->step_time_s = mq_round9(out->timeline.step_time_s + host_s);
 	r->samples_per_s = r->step_time_s > 0 ? j->q->train->batch / r->step_time_s : (double)NAN;
-	r->mfu = peak > 0 && r->step_time_s > 0
-			 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;
+	r->mfu = peak > 0 && r->step_time_s > 0 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;
 	r->compute_s = b.compute_s;
 	r->exposed_comm_s = b.exposed_comm_s;
 	r->bubble_s = b.bubble_s + host_s;
@@ -112,8 +122,8 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out,
 	return mq_judge_causes(j, out, arena, err);
 }
 
-enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *plan,
-			     struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
+enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *plan, struct mq_arena *arena,
+			     struct mq_judged *out, struct mq_err *err)
 {
 	memset(out, 0, sizeof(*out));
 	result_init(&out->result);
@@ -129,9 +139,8 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 	return MQ_OK;
 }
 
-enum mq_status mq_judge_plan(const struct mq_judge *j, const struct mq_plan *plan,
-			     struct mq_arena *arena, struct mq_result *result,
-			     struct mq_schedule **schedule, struct mq_timeline *timeline,
+enum mq_status mq_judge_plan(const struct mq_judge *j, const struct mq_plan *plan, struct mq_arena *arena,
+			     struct mq_result *result, struct mq_schedule **schedule, struct mq_timeline *timeline,
 			     struct mq_err *err)
 {
 	struct mq_judged out;

@@ -14,15 +14,14 @@ struct mq_judge {
 	const struct mq_question *q;
 	mq_execute_fn *execute;
 	bool fold, interference;
-	bool keep_tasks;      /* see mq_lower_request */
-	double max_tasks;     /* see mq_lower_request */
-	bool time_oom;        /* plans that do not fit are timed too; their verdict stands */
+	bool keep_tasks;  /* see mq_lower_request */
+	double max_tasks; /* see mq_lower_request */
+	bool time_oom;    /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;
 	struct mq_jitter jitter; /* draws > 0: nothing is folded */
 };
-enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan,
-			     struct mq_arena *arena, struct mq_result *result,
-			     struct mq_schedule **schedule, struct mq_timeline *timeline,
+enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
+			     struct mq_result *result, struct mq_schedule **schedule, struct mq_timeline *timeline,
 			     struct mq_err *err) MQ_MUST_CHECK;
 
 struct mq_judged {
@@ -33,12 +32,11 @@ struct mq_judged {
 };
 
 /* mq_judge_plan with everything it found. */
-enum mq_status mq_judge_full(const struct mq_judge *judge, const struct mq_plan *plan,
-			     struct mq_arena *arena, struct mq_judged *judged,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_judge_full(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
+			     struct mq_judged *judged, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Fills result.link_s and result.bottleneck from schedule and timeline. */
-enum mq_status mq_judge_causes(const struct mq_judge *judge, struct mq_judged *judged,
-			       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_judge_causes(const struct mq_judge *judge, struct mq_judged *judged, struct mq_arena *arena,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

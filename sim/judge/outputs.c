@@ -21,7 +21,7 @@ struct table {
 	const struct mq_judge *judge;
 	const struct mq_judged *judged;
 	const struct mq_result *result;
-	const bool *show;        /* [n_tasks] which tasks timeline.csv and tasks.csv have */
+	const bool *show; /* [n_tasks] which tasks timeline.csv and tasks.csv have */
 	struct mq_csv_writer w;
 	struct mq_err *err;
 };
@@ -106,8 +106,8 @@ static enum mq_status task_rows(struct table *t)
 	return MQ_OK;
 }
 
-static enum mq_status write_table(struct table *t, const char *dir, const char *name,
-				  const char *header, write_rows *rows)
+static enum mq_status write_table(struct table *t, const char *dir, const char *name, const char *header,
+				  write_rows *rows)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	const char *path = mq_arena_printf(&scratch, "%s/%s", dir, name);
@@ -152,8 +152,7 @@ static enum mq_status write_timeline(const struct mq_judged *judged, const bool 
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = mq_timeline_save(judged->lowered.schedule, &judged->timeline, show,
-						 mq_arena_printf(&scratch, "%s/timeline.csv", dir),
-						 err);
+						 mq_arena_printf(&scratch, "%s/timeline.csv", dir), err);
 
 	mq_arena_fini(&scratch);
 	return status;
@@ -189,10 +188,12 @@ static enum mq_status write_tables(struct table *t, const struct mq_outputs *out
 
 	MQ_TRY(write_table(t, out->dir, "summary.csv",
 			   "step_time_s,samples_per_s,mfu,peak_memory_B,compute_s,"
-			   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck", summary_rows));
+			   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck",
+			   summary_rows));
 	MQ_TRY(write_table(t, out->dir, "memory.csv",
 			   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
-			   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B", memory_rows));
+			   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B",
+			   memory_rows));
 	if (!timed)
 		return MQ_OK;
 	if (out->timeline != MQ_TIMELINE_NONE) {
@@ -207,8 +208,7 @@ static enum mq_status write_tables(struct table *t, const struct mq_outputs *out
 }
 
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
-				   const struct mq_outputs *out, struct mq_result *result,
-				   struct mq_err *err)
+				   const struct mq_outputs *out, struct mq_result *result, struct mq_err *err)
 {
 	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
 	const struct mq_schedule *schedule = judged->lowered.schedule;

@@ -13,11 +13,11 @@ struct mq_outputs {
 	const char *trace;    /* Chrome / Perfetto trace, or NULL */
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
 	uint32_t timeline;    /* of timeline.csv and tasks.csv: enum mq_outputs_timeline */
-	double max_B;         /* of the trace, of timeline.csv and of tasks.csv, about; 0 = MQ_OUTPUTS_MAX_B, +inf = no limit */
+	double max_B; /* of the trace, of timeline.csv and of tasks.csv, about; 0 = MQ_OUTPUTS_MAX_B, +inf = no limit */
 };
 /* As long as nobody asks for more. */
 #define MQ_OUTPUTS_MAX_B 50e6
-#define MQ_TRACED_B 340. /* bytes of a task in a trace, arrows and all */
+#define MQ_TRACED_B      340. /* bytes of a task in a trace, arrows and all */
 
 /* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
  * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of the ranks

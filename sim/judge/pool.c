@@ -30,10 +30,10 @@
 
 struct worker {
 	pid_t pid;
-	int fd;            /* -1: to be forked */
-	uint32_t plan;     /* at work on it; MQ_NONE = idle */
-	uint32_t queued;   /* sent along, for afterwards; MQ_NONE = none */
-	double since_s;    /* clock time when it began */
+	int fd;          /* -1: to be forked */
+	uint32_t plan;   /* at work on it; MQ_NONE = idle */
+	uint32_t queued; /* sent along, for afterwards; MQ_NONE = none */
+	double since_s;  /* clock time when it began */
 };
 
 /* Plans this quick are sent before a worker has ended the one before, if they fit into its socket. */
@@ -57,17 +57,17 @@ struct mq_pool {
 	const struct mq_job *job;
 	struct mq_cluster *cluster;
 	pid_t server;
-	int control, said;       /* socket to the server; what it and the workers write to stderr */
+	int control, said; /* socket to the server; what it and the workers write to stderr */
 	struct worker *worker;
 	uint32_t n_workers;
-	struct batch *batch;     /* at work on it; NULL = none */
-	uint32_t n_servers;      /* started so far */
-	uint32_t n_vain;         /* of them, since the newest answer of a worker */
-	uint64_t platform_hash;  /* of what the first server has read */
-	double mean_s;           /* clock time of recent plans; 0 = none yet */
-	double until_s;          /* clock time at which judging ends */
-	struct pollfd *watch;    /* [n_workers + 1] */
-	char words[2048];        /* newest of what they said */
+	struct batch *batch;    /* at work on it; NULL = none */
+	uint32_t n_servers;     /* started so far */
+	uint32_t n_vain;        /* of them, since the newest answer of a worker */
+	uint64_t platform_hash; /* of what the first server has read */
+	double mean_s;          /* clock time of recent plans; 0 = none yet */
+	double until_s;         /* clock time at which judging ends */
+	struct pollfd *watch;   /* [n_workers + 1] */
+	char words[2048];       /* newest of what they said */
 	size_t n_words;
 };
 
@@ -130,11 +130,10 @@ static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 	first_words(p, line, sizeof(line));
 	bool loading = !p->cluster && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	if (*line && loading)
-		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s",
-			       p->job->platform, line);
+		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s", p->job->platform, line);
 	if (WIFSIGNALED(status))
-		return mq_fail(err, MQ_ETIME, "the simulation server was killed by signal %d (%s)",
-			       WTERMSIG(status), strsignal(WTERMSIG(status)));
+		return mq_fail(err, MQ_ETIME, "the simulation server was killed by signal %d (%s)", WTERMSIG(status),
+			       strsignal(WTERMSIG(status)));
 	return mq_fail(err, MQ_ETIME, "the simulation server ended with status %d",
 		       WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
@@ -169,8 +168,7 @@ static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void 
 	return head->kind == MQ_WIRE_FAILED ? told(*bytes, head->size, err) : MQ_OK;
 }
 
-static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
-			      struct mq_err *err)
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
 {
 	struct mq_pool *p = context;
 	uint32_t ends[2] = { src, dst };
@@ -238,8 +236,12 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 		return MQ_ETIME;
 	}
 	const struct mq_spawn server = {
-		.path = own_path(&p->scratch), .argv = argv, .env = single_threaded(&p->scratch), .on_death = SIGKILL,
-		.n_fds = 4, .fd = { { nothing, 0 }, { nothing, 1 }, { pipes[1], 2 }, { pair[1], MQ_WIRE_FD } },
+		.path = own_path(&p->scratch),
+		.argv = argv,
+		.env = single_threaded(&p->scratch),
+		.on_death = SIGKILL,
+		.n_fds = 4,
+		.fd = { { nothing, 0 }, { nothing, 1 }, { pipes[1], 2 }, { pair[1], MQ_WIRE_FD } },
 	};
 	int failed = mq_spawn(&server, &p->server);
 	close(nothing);
@@ -250,21 +252,18 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	fcntl(p->said, F_SETFL, O_NONBLOCK);
 	if (failed) {
 		p->server = -1;
-		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
-			       strerror(failed));
+		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s", strerror(failed));
 	}
 	return MQ_OK;
 }
 
 /* What a server has read. A later one must have read the same: the cluster is in use. */
-static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t size,
-				    struct mq_err *err)
+static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t size, struct mq_err *err)
 {
 	uint64_t hash = mq_hash(MQ_HASH_INIT, bytes, size);
 
 	if (p->cluster && hash != p->platform_hash)
-		return mq_fail(err, MQ_EINPUT, "%s: changed while it was in use; run again",
-			       p->job->platform);
+		return mq_fail(err, MQ_EINPUT, "%s: changed while it was in use; run again", p->job->platform);
 	if (p->cluster)
 		return MQ_OK;
 	p->platform_hash = hash;
@@ -326,8 +325,8 @@ static enum mq_status start_server(struct mq_pool *p, struct mq_err *err)
 	return status;
 }
 
-enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena,
-			    struct mq_pool **pool, struct mq_err *err)
+enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena, struct mq_pool **pool,
+			    struct mq_err *err)
 {
 	struct mq_pool *p = mq_arena_array(arena, 1, struct mq_pool);
 
@@ -381,7 +380,8 @@ static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err 
 		return MQ_OK;
 	enum mq_status status = ask(p, MQ_WIRE_FORK, NULL, 0, &head, &bytes, &fd, err);
 	if (status == MQ_OK && (fd < 0 || head.size != sizeof(w->pid)))
-		status = mq_fail(err, MQ_ENODEV, "no file can be opened for a simulator: raise the limit on open files "
+		status = mq_fail(err, MQ_ENODEV,
+				 "no file can be opened for a simulator: raise the limit on open files "
 				 "(ulimit -n)");
 	if (status == MQ_OK) {
 		memcpy(&w->pid, bytes, sizeof(w->pid));
@@ -430,16 +430,15 @@ static void say_lost(struct mq_pool *p, int how, bool late, struct mq_result *r)
 		snprintf(r->message, sizeof(r->message), "judging takes more than %.9g s of clock time",
 			 p->job->wall_s);
 	else if (WIFSIGNALED(how))
-		snprintf(r->message, sizeof(r->message), "the worker was killed by signal %d (%s)%s%s",
-			 WTERMSIG(how), strsignal(WTERMSIG(how)), *line ? ": " : "", line);
+		snprintf(r->message, sizeof(r->message), "the worker was killed by signal %d (%s)%s%s", WTERMSIG(how),
+			 strsignal(WTERMSIG(how)), *line ? ": " : "", line);
 	else
-		snprintf(r->message, sizeof(r->message), "the worker ended with status %d%s%s",
-			 WEXITSTATUS(how), *line ? ": " : "", line);
+		snprintf(r->message, sizeof(r->message), "the worker ended with status %d%s%s", WEXITSTATUS(how),
+			 *line ? ": " : "", line);
 }
 
 /* A worker is dead or takes too long: its plan gets another try, or that verdict. */
-static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
-			   struct mq_err *err)
+static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r, struct mq_err *err)
 {
 	struct batch *b = p->batch;
 	uint32_t plan = w->plan;
@@ -458,8 +457,7 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 }
 
 /* A job's question and a plan in one message. */
-static const void *pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena,
-			size_t *size)
+static const void *pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena, size_t *size)
 {
 	uint32_t question_size;
 	size_t plan_size;
@@ -475,8 +473,8 @@ static const void *pack(const struct mq_job *job, const struct mq_plan *plan, st
 }
 
 /* To a worker that is idle, or will be soon. */
-static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index,
-			       const struct batch *b, struct mq_err *err)
+static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index, const struct batch *b,
+			       struct mq_err *err)
 {
 	size_t size;
 
@@ -509,8 +507,7 @@ static int patience_ms(const struct mq_pool *p)
 	return first_s <= 0 ? 0 : (int)(1000 * first_s) + 1;
 }
 
-static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result *result,
-			   struct mq_err *err)
+static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result *result, struct mq_err *err)
 {
 	struct mq_result *r = &result[w->plan];
 	struct mq_wire_head head;
@@ -538,9 +535,8 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < p->n_workers; i++)
-		p->watch[i] = (struct pollfd){ .events = POLLIN,
-					       .fd = p->worker[i].plan == MQ_NONE ? -1
-									: p->worker[i].fd };
+		p->watch[i] =
+			(struct pollfd){ .events = POLLIN, .fd = p->worker[i].plan == MQ_NONE ? -1 : p->worker[i].fd };
 	p->watch[p->n_workers] = (struct pollfd){ .fd = p->said, .events = POLLIN };
 	if (poll(p->watch, p->n_workers + 1, patience_ms(p)) < 0 && errno != EINTR)
 		return mq_fail(err, MQ_ETIME, "waiting for workers: %s", strerror(errno));
@@ -594,9 +590,9 @@ static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *er
 	for (int second = 0; second < 2; second++)
 		for (uint32_t i = 0; i < p->n_workers; i++) {
 			struct worker *w = &p->worker[i];
-			bool room = second ? w->plan != MQ_NONE && w->queued == MQ_NONE &&
-						     p->mean_s > 0 && p->mean_s < quick_s
-					   : w->plan == MQ_NONE;
+			bool room = second ? w->plan != MQ_NONE && w->queued == MQ_NONE && p->mean_s > 0 &&
+						     p->mean_s < quick_s :
+					     w->plan == MQ_NONE;
 			uint32_t index = room ? next_plan(p, b) : MQ_NONE;
 			if (index != MQ_NONE)
 				MQ_TRY(hand_out(p, w, index, b, err));
@@ -622,8 +618,7 @@ static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_resu
 	return MQ_OK;
 }
 
-static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_result *result,
-				  struct mq_err *err)
+static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_result *result, struct mq_err *err)
 {
 	for (;;) {
 		bool over = b->next == b->n && !b->n_back && !busy(p);
@@ -639,15 +634,14 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 	}
 }
 
-enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n,
-			     struct mq_result *result, struct mq_err *err)
+enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+			     struct mq_err *err)
 {
 	return mq_pool_judge_jobs(p, NULL, plan, n, result, err);
 }
 
-enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const *job,
-				  const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
-				  struct mq_err *err)
+enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const *job, const struct mq_plan *const *plan,
+				  uint32_t n, struct mq_result *result, struct mq_err *err)
 {
 	struct batch b = { .plan = plan, .job = job, .n = n };
 	struct mq_arena scratch = MQ_ARENA_INIT;
@@ -683,8 +677,7 @@ static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *
 /* Waits for a worker's answer while taking what it says: it must not block on that. */
 static bool hear_out(struct mq_pool *p, const struct worker *w)
 {
-	struct pollfd watch[2] = { { .fd = w->fd, .events = POLLIN },
-				   { .fd = p->said, .events = POLLIN } };
+	struct pollfd watch[2] = { { .fd = w->fd, .events = POLLIN }, { .fd = p->said, .events = POLLIN } };
 
 	while (!watch[0].revents) {
 		if (poll(watch, 2, -1) < 0 && errno != EINTR)
@@ -732,13 +725,11 @@ static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, st
 	return status;
 }
 
-enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
-			      const struct mq_outputs *outputs, struct mq_result *result,
-			      struct mq_err *err)
+enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, const struct mq_outputs *outputs,
+			      struct mq_result *result, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_wire_detail d = { .dir = "", .timeline = outputs->timeline,
-				   .max_B = outputs->max_B };
+	struct mq_wire_detail d = { .dir = "", .timeline = outputs->timeline, .max_B = outputs->max_B };
 	struct mq_wire_head head;
 	size_t size;
 	void *answer;
@@ -762,9 +753,8 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 	return status;
 }
 
-enum mq_status mq_pool_coscheduled(struct mq_pool *p, const struct mq_coscheduled_job *job, uint32_t n,
-				uint32_t steps, struct mq_arena *arena, struct mq_coscheduled *out,
-				struct mq_err *err)
+enum mq_status mq_pool_coscheduled(struct mq_pool *p, const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps,
+				   struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_wire_head head;

@@ -23,8 +23,8 @@ struct mq_pool;
 
 /* Starts the server; workers are forked when first needed. The pool and its cluster live in the arena;
  * `job` is borrowed. Errors: what the server could not load, as one line. */
-enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena,
-			    struct mq_pool **pool, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena, struct mq_pool **pool,
+			    struct mq_err *err) MQ_MUST_CHECK;
 /* The platform, whole; its routes are asked from the server. The caller binds its own calibration,
  * changes it as the job says, and takes the job's devices: workers did the same. */
 struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
@@ -42,14 +42,13 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *con
  * by then get the verdict MQ_N_VERDICTS. */
 void mq_pool_until(struct mq_pool *pool, double left_s);
 /* Judges one plan and has the worker write the files asked for. */
-enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
-			      const struct mq_outputs *outputs, struct mq_result *result,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan, const struct mq_outputs *outputs,
+			      struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 /* Jobs at once on the pool's platform, whole, with the calibration and changes of the pool's own job.
  * `out` lives in `arena`. MQ_EINPUT: see mq_coscheduled_run. MQ_ETIME: the worker died of it, twice. */
 enum mq_status mq_pool_coscheduled(struct mq_pool *pool, const struct mq_coscheduled_job *job, uint32_t n,
-				uint32_t steps, struct mq_arena *arena, struct mq_coscheduled *out,
-				struct mq_err *err) MQ_MUST_CHECK;
+				   uint32_t steps, struct mq_arena *arena, struct mq_coscheduled *out,
+				   struct mq_err *err) MQ_MUST_CHECK;
 /* Ends all processes. NULL is fine. */
 void mq_pool_close(struct mq_pool *pool);
 

@@ -56,8 +56,9 @@ bool mq_wire_send_fd(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t
 	struct mq_wire_head head = { .kind = kind, .size = size };
 	union control control = { 0 };
 	struct iovec part = { .iov_base = &head, .iov_len = sizeof(head) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -84,13 +85,13 @@ bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, 
 	return receive_all(fd, head, sizeof(*head)) && receive_body(fd, arena, head, bytes);
 }
 
-bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes,
-			int *passed)
+bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed)
 {
 	union control control = { 0 };
 	struct iovec part = { .iov_base = head, .iov_len = sizeof(*head) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	ssize_t got;
 
 	*passed = -1;

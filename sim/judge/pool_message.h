@@ -14,15 +14,15 @@
 enum { MQ_WIRE_FD = 3 }; /* the server finds its socket here */
 
 enum mq_wire_kind {
-	MQ_WIRE_READY,  /* server: the cluster, dumped */
-	MQ_WIRE_FAILED, /* either: a struct mq_err */
-	MQ_WIRE_ROUTES, /* main: source and destination, or all destinations (MQ_NONE); server: see
+	MQ_WIRE_READY,    /* server: the cluster, dumped */
+	MQ_WIRE_FAILED,   /* either: a struct mq_err */
+	MQ_WIRE_ROUTES,   /* main: source and destination, or all destinations (MQ_NONE); server: see
 			   pool_server.c */
-	MQ_WIRE_FORK,   /* main: nothing; server: pid, with the worker's socket */
-	MQ_WIRE_REAP,   /* main: pid, server: its wait status after it was killed */
-	MQ_WIRE_JUDGE,  /* main: a plan; worker: struct mq_result */
-	MQ_WIRE_LAST,   /* worker: the same as its last answer, replace me */
-	MQ_WIRE_DETAIL, /* main: struct mq_wire_detail and a plan; worker: struct mq_result */
+	MQ_WIRE_FORK,     /* main: nothing; server: pid, with the worker's socket */
+	MQ_WIRE_REAP,     /* main: pid, server: its wait status after it was killed */
+	MQ_WIRE_JUDGE,    /* main: a plan; worker: struct mq_result */
+	MQ_WIRE_LAST,     /* worker: the same as its last answer, replace me */
+	MQ_WIRE_DETAIL,   /* main: struct mq_wire_detail and a plan; worker: struct mq_result */
 	MQ_WIRE_TOGETHER, /* main: packed jobs; worker: packed scores (coscheduled.h) */
 };
 
@@ -41,7 +41,6 @@ struct mq_wire_detail {
 bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size);
 bool mq_wire_send_fd(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed);
 bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes);
-bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes,
-			int *passed);
+bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes, int *passed);
 
 #endif

@@ -31,17 +31,17 @@ struct server {
 	struct mq_arena arena;   /* the question */
 	struct mq_arena scratch; /* one message or one judgement */
 	struct mq_job job;
-	struct mq_arena asking;  /* the newest question of a plan */
-	char *asked;             /* its bytes */
+	struct mq_arena asking; /* the newest question of a plan */
+	char *asked;            /* its bytes */
 	uint32_t asked_size;
 	struct mq_job asked_job;
 	struct mq_question q;
-	const void *dump;    /* the cluster for the main process, before changes */
+	const void *dump; /* the cluster for the main process, before changes */
 	size_t dump_size;
 	struct mq_judge judge;
 	struct mq_calib *calib;
 	struct mq_cluster *cluster, *part; /* whole; what the question is about */
-	uint32_t judged_tasks;   /* of the newest judgement */
+	uint32_t judged_tasks;             /* of the newest judgement */
 	pid_t *child;
 	uint32_t n_children, child_room;
 };
@@ -54,8 +54,7 @@ static void send_error(int fd, const struct mq_err *err)
 /* ---- worker ------------------------------------------------------------------------------------ */
 
 /* The question that comes before a plan; the newest is remembered, since most plans have the same. */
-static enum mq_status take_question(struct server *s, const char *bytes, size_t size, size_t *used,
-				    struct mq_err *err)
+static enum mq_status take_question(struct server *s, const char *bytes, size_t size, size_t *used, struct mq_err *err)
 {
 	uint32_t n = 0;
 
@@ -74,9 +73,13 @@ static enum mq_status take_question(struct server *s, const char *bytes, size_t 
 	s->q.cluster = s->part;
 	s->q.calib = s->calib;
 	s->judge = (struct mq_judge){
-		.q = &s->q, .fold = s->asked_job.fold, .interference = s->asked_job.interference,
+		.q = &s->q,
+		.fold = s->asked_job.fold,
+		.interference = s->asked_job.interference,
 		.execute = s->asked_job.analytic ? mq_execute_analytic : mq_execute_simgrid,
-		.time_oom = s->asked_job.time_oom, .max_tasks = s->asked_job.max_tasks, .timeout_s = s->asked_job.timeout_s,
+		.time_oom = s->asked_job.time_oom,
+		.max_tasks = s->asked_job.max_tasks,
+		.timeout_s = s->asked_job.timeout_s,
 		.jitter = s->asked_job.jitter,
 	};
 	s->asked = mq_arena_alloc(&s->asking, n);
@@ -148,7 +151,8 @@ static bool together(struct server *s, int fd, const void *bytes, size_t size)
 {
 	struct mq_err err = MQ_ERR_INIT;
 	const struct mq_question all = { .cluster = s->cluster, .calib = s->calib };
-	const struct mq_judge whole = { .q = &all, .execute = mq_execute_simgrid,
+	const struct mq_judge whole = { .q = &all,
+					.execute = mq_execute_simgrid,
 					.interference = s->job.interference,
 					.timeout_s = s->job.timeout_s };
 	size_t answer_size;
@@ -182,7 +186,8 @@ static void work(struct server *s, int fd)
 			judge(s, bytes, head.size, NULL, &out);
 			bool worn = mq_simgrid_is_worn();
 			going = mq_wire_send(fd, worn ? MQ_WIRE_LAST : MQ_WIRE_JUDGE, &out.result,
-					     sizeof(out.result)) && !worn;
+					     sizeof(out.result)) &&
+				!worn;
 		}
 		bool large = s->judged_tasks > LARGE_TASKS;
 		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
@@ -257,8 +262,7 @@ static bool answer_route(struct server *s, const uint32_t *ends)
 		send_error(MQ_WIRE_FD, &err);
 		return true;
 	}
-	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_ROUTES, route->link,
-			    route->n_links * sizeof(*route->link));
+	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_ROUTES, route->link, route->n_links * sizeof(*route->link));
 }
 
 static void serve(void *data)
@@ -341,7 +345,8 @@ enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)
 		return err->status;
 	}
 	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, s.dump, s.dump_size))
-		return mq_fail(err, MQ_EINPUT, "nobody listens; this command is started by the "
+		return mq_fail(err, MQ_EINPUT,
+			       "nobody listens; this command is started by the "
 			       "others and not meant to be typed");
 	mq_conduct(s.cluster, serve, &s);
 	return mq_fail(err, MQ_EBUG, "the simulation ended by itself");

@@ -19,8 +19,7 @@ static double profiled_s(const struct mq_model *m, const struct mq_train *train)
 	for (uint32_t op = 0; op < m->n_ops; op++) {
 		double forward = INFINITY, backward = INFINITY;
 
-		if (m->op[op].kind != MQ_OP_PROFILED || !p->n_types ||
-		    (train->infer && m->op[op].phase == MQ_BACKWARD))
+		if (m->op[op].kind != MQ_OP_PROFILED || !p->n_types || (train->infer && m->op[op].phase == MQ_BACKWARD))
 			continue;
 		for (uint32_t t = 0; t < p->n_types; t++) {
 			forward = fmin(forward, p->forward_s[(size_t)op * p->n_types + t]);
@@ -71,14 +70,14 @@ double mq_lower_bound(const struct mq_question *q)
 
 struct busy {
 	const struct mq_question *q;
-	double (*ask)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples);
+	double (*ask)(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		      double samples);
 	void *context;
 };
 
 /* Device seconds per sample of one pass of an op, whole or in parts along a dimension. */
-static double pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uint32_t device, int dim,
-		     uint32_t parts, double samples)
+static double pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uint32_t device, int dim, uint32_t parts,
+		     double samples)
 {
 	uint32_t split[MQ_N_DIMS];
 

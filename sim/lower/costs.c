@@ -17,10 +17,11 @@ enum { PADDED = 65 };
 struct asked {
 	struct mq_question q;
 	struct mq_arena *arena;
-	const struct mq_model *padded[PADDED]; /* by parts of the vocabulary, as lowering pads it; made when asked for */
-	struct mq_index *index;      /* request -> answer */
+	const struct mq_model
+		*padded[PADDED]; /* by parts of the vocabulary, as lowering pads it; made when asked for */
+	struct mq_index *index;  /* request -> answer */
 	uint32_t n_answers, room;
-	double *answer;              /* seconds, NaN = none */
+	double *answer; /* seconds, NaN = none */
 };
 
 /* The model as a plan has it that splits this op so. */
@@ -32,8 +33,8 @@ static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint3
 	if (o->layer != MQ_NONE || !parts || parts >= PADDED)
 		return a->q.model;
 	if (!a->padded[parts])
-		a->padded[parts] = mq_model_pad_vocab(a->q.model, mq_question_software(&a->q)->vocab_multiple,
-						      parts, a->arena);
+		a->padded[parts] =
+			mq_model_pad_vocab(a->q.model, mq_question_software(&a->q)->vocab_multiple, parts, a->arena);
 	return a->padded[parts];
 }
 
@@ -54,8 +55,8 @@ static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_
 	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->q.calib->device[d->calib], &work);
 }
 
-static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples)
+static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		      double samples)
 {
 	struct asked *a = context;
 	const struct mq_software *s = mq_question_software(&a->q);
@@ -64,8 +65,8 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 }
 
 /* Launches that take no time: of a factor, 0 means 1. */
-static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples)
+static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		      double samples)
 {
 	return op_cost(context, op, phase, device, split, samples, 1e-9, false);
 }
@@ -77,9 +78,8 @@ static double least_s(void *context)
 	return fmax(mq_lower_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
 }
 
-static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
-		      enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
-		      double *activation_B)
+static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
+		      uint32_t dp, enum mq_recompute recompute, double *static_B, double *activation_B)
 {
 	struct asked *a = context;
 	const struct mq_op *o = &a->q.model->op[op];
@@ -165,8 +165,7 @@ static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, do
 		double latency, rate, alone;
 		struct mq_err err = MQ_ERR_INIT;
 
-		if (mq_p2p_expand(a->q.cluster, a->q.calib, src, dst, bytes, &latency, &rate, &alone,
-				  &err) == MQ_OK)
+		if (mq_p2p_expand(a->q.cluster, a->q.calib, src, dst, bytes, &latency, &rate, &alone, &err) == MQ_OK)
 			*answer = alone;
 	}
 	*seconds = *answer;
@@ -175,13 +174,12 @@ static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, do
 
 static bool same_devices(const struct mq_config *a, const struct mq_config *b)
 {
-	return a->n_devices == b->n_devices &&
-	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device));
+	return a->n_devices == b->n_devices && !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device));
 }
 
 /* Seconds of one direction: collectives of the first group of each step, or messages between sets. */
-static bool move(struct asked *a, const struct mq_layout *from, const struct mq_layout *to,
-		 const struct mq_config *cf, const struct mq_config *ct, double bytes, double *seconds)
+static bool move(struct asked *a, const struct mq_layout *from, const struct mq_layout *to, const struct mq_config *cf,
+		 const struct mq_config *ct, double bytes, double *seconds)
 {
 	struct mq_layout goal = same_devices(cf, ct) ? *to : mq_layout_reduced(from);
 	struct mq_conversion c = mq_layout_convert(from, &goal);
@@ -223,8 +221,8 @@ static bool move(struct asked *a, const struct mq_layout *from, const struct mq_
 	return true;
 }
 
-static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
-		    const struct mq_config *to, double samples, double *forward_s, double *backward_s)
+static bool reshard(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,
+		    double samples, double *forward_s, double *backward_s)
 {
 	struct asked *a = context;
 	const struct mq_edge *e = &a->q.model->edge[edge];
@@ -232,7 +230,8 @@ static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
 	double bytes = e->elems * samples * mq_dtype_size(a->q.train->dtype);
 
 	if (mq_edge_to_experts(a->q.model, e))
-		bytes *= mq_expert_load(&a->q.train->experts, fmax(from->split[MQ_DIM_EXPERT], to->split[MQ_DIM_EXPERT]));
+		bytes *= mq_expert_load(&a->q.train->experts,
+					fmax(from->split[MQ_DIM_EXPERT], to->split[MQ_DIM_EXPERT]));
 	*forward_s = *backward_s = 0;
 	if (u->kind == MQ_OP_INPUT)
 		return true;

@@ -40,8 +40,8 @@ static bool even_configs(struct mq_low *low, uint32_t size)
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t first = low->stage_op[low->stage_first[low->stage_of[op]]];
 
-		if (c->n_devices != n || low->devset_of[low->plan->config_of[op]] !=
-						 low->devset_of[low->plan->config_of[first]])
+		if (c->n_devices != n ||
+		    low->devset_of[low->plan->config_of[op]] != low->devset_of[low->plan->config_of[first]])
 			return refuse(low, "ops of a stage, or stages, differ in their devices");
 		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
 		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
@@ -120,8 +120,7 @@ static void list_requests(struct verify *v)
 	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
 		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
 			const struct mq_task *t = &low->pass[i].task[k].task;
-			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes,
-					 t->dtype };
+			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes, t->dtype };
 			bool found;
 
 			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)
@@ -147,8 +146,8 @@ static enum mq_status check_images(struct verify *v, bool *same)
 		MQ_TRY(mq_images_times(v->images, v->request[i], &times, v->low->err));
 		if (!times.same)
 			*same = refuse(v->low, v->request[i]->kind == MQ_TASK_SEND ?
-				       "equal messages take different times in different places" :
-				       "equal collectives take different times in different places");
+						       "equal messages take different times in different places" :
+						       "equal collectives take different times in different places");
 	}
 	return MQ_OK;
 }
@@ -160,8 +159,7 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 	enum mq_status status;
 
 	*exact = true;
-	v.images = low->fold->images = mq_images_new(low->q.cluster, low->q.calib, low->schedule,
-						     low->arena);
+	v.images = low->fold->images = mq_images_new(low->q.cluster, low->q.calib, low->schedule, low->arena);
 	list_requests(&v);
 	status = check_images(&v, exact);
 	mq_arena_fini(&arena);

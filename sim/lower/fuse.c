@@ -15,9 +15,9 @@
 
 /* Who uses a link, images included. */
 struct users {
-	uint32_t n;              /* communicators and pairs, at any time */
-	uint32_t late[2];        /* 1 + devices that use it once they reduce gradients, and after */
-	bool more;               /* and others */
+	uint32_t n;       /* communicators and pairs, at any time */
+	uint32_t late[2]; /* 1 + devices that use it once they reduce gradients, and after */
+	bool more;        /* and others */
 };
 
 struct fused {
@@ -28,8 +28,8 @@ struct fused {
 struct fuser {
 	struct mq_low *low;
 	struct mq_arena *arena;
-	struct users *users;     /* [links] */
-	struct mq_index *fixed;  /* collectives whose fixed time is known -> fixed_s[] */
+	struct users *users;    /* [links] */
+	struct mq_index *fixed; /* collectives whose fixed time is known -> fixed_s[] */
 	uint32_t n_fixed, fixed_room;
 	double *fixed_s;
 	struct mq_line_ends *ends; /* [schedule devices] */
@@ -92,10 +92,8 @@ static enum mq_status count_users(struct fuser *f)
 
 			if (!pair && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
-			c.late = !pair && (t->stream == MQ_STREAM_GRAD ||
-					   i % MQ_N_PASSES == MQ_PASS_POST);
-			uint32_t key[] = { t->kind, pair ? t->device : t->comm, t->peer,
-					   pair ? 0 : t->stream, c.late };
+			c.late = !pair && (t->stream == MQ_STREAM_GRAD || i % MQ_N_PASSES == MQ_PASS_POST);
+			uint32_t key[] = { t->kind, pair ? t->device : t->comm, t->peer, pair ? 0 : t->stream, c.late };
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			c.user += !found;
 			if (!found)
@@ -222,8 +220,8 @@ static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const stru
 /* ---- templates ----------------------------------------------------------------------------------- */
 
 struct swallowed {
-	uint32_t *head;          /* [tasks] first task of the run that it is part of, MQ_NONE = of none */
-	uint32_t *work;          /* [tasks] of a head */
+	uint32_t *head; /* [tasks] first task of the run that it is part of, MQ_NONE = of none */
+	uint32_t *work; /* [tasks] of a head */
 };
 
 static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t device, struct swallowed *to)
@@ -288,8 +286,7 @@ static enum mq_status fuse_template(struct fuser *f, struct mq_lines *l, struct 
 static bool reduces(const struct mq_template *t)
 {
 	for (uint32_t k = 0; k < t->n_tasks; k++)
-		if (t->task[k].task.kind == MQ_TASK_COLLECTIVE &&
-		    t->task[k].task.stream == MQ_STREAM_GRAD)
+		if (t->task[k].task.kind == MQ_TASK_COLLECTIVE && t->task[k].task.stream == MQ_STREAM_GRAD)
 			return true;
 	return false;
 }

@@ -59,23 +59,23 @@ enum { FP32_B = 4, HALF_B = 2 };
 
 /* One unit of a stage on one device. */
 struct unit {
-	double kept_B;           /* from forward to backward */
-	double entry_B;          /* largest tensor that enters, where recomputation starts from it */
-	double again_B;          /* recomputed in backward */
+	double kept_B;                /* from forward to backward */
+	double entry_B;               /* largest tensor that enters, where recomputation starts from it */
+	double again_B;               /* recomputed in backward */
 	double forward_B, backward_B; /* beyond what is kept, while the fullest op runs */
-	double gradient_B;       /* weight gradient of one op, formed before it is added */
-	double gradients_B;      /* of all its ops, where they wait for the end of the pass */
-	double loss_B;           /* beside all that the unit keeps, forward and backward */
-	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */
-	bool root;               /* outside the layers */
-	bool away;               /* its activations wait on the host */
+	double gradient_B;            /* weight gradient of one op, formed before it is added */
+	double gradients_B;           /* of all its ops, where they wait for the end of the pass */
+	double loss_B;                /* beside all that the unit keeps, forward and backward */
+	double gathered_B, sent_B;    /* ZeRO-3: parameters; gradients as computed and as sent */
+	bool root;                    /* outside the layers */
+	bool away;                    /* its activations wait on the host */
 };
 
 /* What a config means on the device in question. */
 struct seat {
-	bool known, taken;       /* looked up; the device is among the config's */
-	bool reduced;            /* its gradients are reduced among devices */
-	double shard;            /* see mq_shard_of */
+	bool known, taken; /* looked up; the device is among the config's */
+	bool reduced;      /* its gradients are reduced among devices */
+	double shard;      /* see mq_shard_of */
 	struct mq_share share;
 };
 
@@ -85,7 +85,7 @@ struct here {
 	const struct mq_op *op;
 	const struct mq_config *config;
 	const struct mq_device_calib *calib; /* NULL = the device has none */
-	bool gpu;                /* the training software's own ways are those of GPUs */
+	bool gpu;                            /* the training software's own ways are those of GPUs */
 	struct mq_share share;
 	double shard;
 	bool reduced;
@@ -182,8 +182,7 @@ static void add_second_gradients(const struct here *at, struct mq_holding *h)
 
 static bool recomputed(const struct mq_low *low, uint32_t op)
 {
-	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL &&
-	       low->model->op[op].layer != MQ_NONE;
+	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE;
 }
 
 /* What an op keeps where others around it are computed again: its output, from which these start, unless
@@ -306,8 +305,8 @@ static double kept_B(const struct here *at, bool selective)
 		return 0;
 	if (feeds_cast(at)) {
 		double whole_B = spread_B(at, at->op->output);
-		double copy_B = whole_B * mq_dtype_size(at->low->train->products) /
-				mq_dtype_size(at->low->train->dtype);
+		double copy_B =
+			whole_B * mq_dtype_size(at->low->train->products) / mq_dtype_size(at->low->train->dtype);
 		bool needs_own = at->op->kind == MQ_OP_ATTENTION;
 
 		if (needs_own || (at->op->saved >= at->op->output && kept >= whole_B))
@@ -368,10 +367,9 @@ static void add_entry(const struct here *at, struct unit *u)
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
 
 		if (m->op[e->src].layer != at->op->layer && m->op[e->src].kind != MQ_OP_INPUT)
-			u->entry_B = fmax(u->entry_B,
-					  e->elems * at->share.samples /
-						  fmax(1, at->share.split[MQ_DIM_SEQ]) *
-						  mq_dtype_size(at->low->train->dtype));
+			u->entry_B =
+				fmax(u->entry_B, e->elems * at->share.samples / fmax(1, at->share.split[MQ_DIM_SEQ]) *
+							 mq_dtype_size(at->low->train->dtype));
 	}
 }
 
@@ -408,8 +406,7 @@ static double late_B(const struct here *at)
 	const struct mq_low *low = at->low;
 	const struct mq_model *m = low->model;
 
-	if (!at->gpu || !low->software->frees_late || at->op->kind != MQ_OP_GEMM ||
-	    !(at->share.split[MQ_DIM_IN] > 1))
+	if (!at->gpu || !low->software->frees_late || at->op->kind != MQ_OP_GEMM || !(at->share.split[MQ_DIM_IN] > 1))
 		return 0;
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (mq_low_config(low, m->edge[i].dst)->split[MQ_DIM_SEQ] > at->share.split[MQ_DIM_SEQ])
@@ -462,8 +459,7 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 		double own = u[i].root ? 0 : u[i].gathered_B, after = before + u[i].kept_B;
 
 		h->root_B += u[i].root ? u[i].gathered_B : 0;
-		fuller(&h->forward, passing + fmax(before + u[i].forward_B, after + u[i].loss_B),
-		       own + next);
+		fuller(&h->forward, passing + fmax(before + u[i].forward_B, after + u[i].loss_B), own + next);
 		if (!low->train->infer)
 			fuller(&h->backward,
 			       passing + (apart ? all + (after - before) * u[i].away : after) + u[i].again_B +
@@ -492,8 +488,7 @@ static void look_up(const struct mq_low *low, uint32_t op, uint32_t device, stru
 	seat->reduced = mq_mesh_group_size(c, mq_grad_mask) > 1;
 }
 
-static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seats,
-		 struct here *at)
+static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seats, struct here *at)
 {
 	struct seat *seat = &seats[low->plan->config_of[op]];
 
@@ -501,10 +496,15 @@ static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct 
 		look_up(low, op, device, seat);
 	if (!seat->taken)
 		return false;
-	*at = (struct here){ .low = low, .op = &low->model->op[op], .id = op,
-			     .config = mq_low_config(low, op), .calib = calib_of(low, device),
+	*at = (struct here){ .low = low,
+			     .op = &low->model->op[op],
+			     .id = op,
+			     .config = mq_low_config(low, op),
+			     .calib = calib_of(low, device),
 			     .gpu = low->q.cluster->device[device].kind == MQ_GPU,
-			     .share = seat->share, .shard = seat->shard, .reduced = seat->reduced };
+			     .share = seat->share,
+			     .shard = seat->shard,
+			     .reduced = seat->reduced };
 	if (mq_op_of_experts(at->op)) /* as the fullest rank has them */
 		at->share.samples *= mq_expert_load(&low->train->experts, at->share.split[MQ_DIM_EXPERT]);
 	return true;

@@ -14,8 +14,9 @@ struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct m
 	struct mq_images *im = mq_arena_alloc(arena, sizeof(*im));
 	const struct mq_fold *fold = schedule->fold;
 
-	*im = (struct mq_images){ .cluster = cluster, .calib = calib, .schedule = schedule,
-				  .fold = fold, .arena = arena };
+	*im = (struct mq_images){
+		.cluster = cluster, .calib = calib, .schedule = schedule, .fold = fold, .arena = arena
+	};
 	im->bases = mq_arena_array(arena, fold->n_comms, struct mq_bases);
 	im->slack = mq_arena_array(arena, cluster->n_links, bool);
 	im->expanded = mq_index_new(arena);
@@ -26,8 +27,7 @@ struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct m
 
 /* ---- images ------------------------------------------------------------------------------------- */
 
-static const uint32_t *members(const struct mq_images *im, const struct mq_task *t, uint32_t pair[2],
-			       uint32_t *n)
+static const uint32_t *members(const struct mq_images *im, const struct mq_task *t, uint32_t pair[2], uint32_t *n)
 {
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		*n = im->fold->comm_n[t->comm];
@@ -112,11 +112,10 @@ static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uin
 }
 
 /* Groups that look alike get the same flows, by position: each kind of call is expanded once. */
-static enum mq_status expand(struct mq_images *im, const struct mq_task *t, const uint32_t *rank,
-			     uint32_t n, struct mq_coll_flows *flows, struct mq_err *err)
+static enum mq_status expand(struct mq_images *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
+			     struct mq_coll_flows *flows, struct mq_err *err)
 {
-	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, t->root,
-			   0 };
+	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, t->root, 0 };
 	struct mq_coll_request rq = mq_coll_request_of(t, n, rank);
 	bool found;
 
@@ -130,8 +129,8 @@ static enum mq_status expand(struct mq_images *im, const struct mq_task *t, cons
 	return MQ_OK;
 }
 
-enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint32_t i,
-			     struct mq_image *image, struct mq_err *err)
+enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint32_t i, struct mq_image *image,
+			     struct mq_err *err)
 {
 	uint32_t pair[2], n, base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : i;
 	const uint32_t *own = members(im, t, pair, &n);
@@ -139,8 +138,7 @@ enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint
 	double alone_s;
 
 	for (uint32_t k = 0; k < n; k++)
-		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]]
-					      [im->fold->position[own[k]] + base];
+		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
 	*image = (struct mq_image){ .n = n, .rank = im->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		MQ_TRY(expand(im, t, im->rank, n, &flows, err));
@@ -154,14 +152,14 @@ enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint
 	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
 	image->flow = &im->one;
 	image->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
-	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes,
-			     &image->latency_s, &im->one.rate_Bps, &alone_s, err);
+	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes, &image->latency_s,
+			     &im->one.rate_Bps, &alone_s, err);
 }
 
 /* ---- links -------------------------------------------------------------------------------------- */
 
-static enum mq_status each_link(struct mq_images *im, const struct mq_task *t, bool slack,
-				mq_images_see *see, void *data, struct mq_err *err)
+static enum mq_status each_link(struct mq_images *im, const struct mq_task *t, bool slack, mq_images_see *see,
+				void *data, struct mq_err *err)
 {
 	uint32_t count = mq_images_count(im, t);
 
@@ -185,14 +183,14 @@ static enum mq_status each_link(struct mq_images *im, const struct mq_task *t, b
 	return MQ_OK;
 }
 
-enum mq_status mq_images_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see,
-			       void *data, struct mq_err *err)
+enum mq_status mq_images_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see, void *data,
+			       struct mq_err *err)
 {
 	return each_link(im, t, false, see, data, err);
 }
 
-enum mq_status mq_images_all_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see,
-				   void *data, struct mq_err *err)
+enum mq_status mq_images_all_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see, void *data,
+				   struct mq_err *err)
 {
 	return each_link(im, t, true, see, data, err);
 }
@@ -211,10 +209,10 @@ struct slack {
 	struct mq_map pairs;
 	uint32_t n_ways, room;
 	struct way *way;
-	uint32_t *first, *at;   /* CSR: ways of each link */
-	double *driven_Bps;     /* [n_links] through a bottleneck, while one link is looked at */
-	uint32_t *bottleneck;   /* [n_links] those of the link that is looked at */
-	bool *needed;           /* [n_links] why another one cannot fill up */
+	uint32_t *first, *at; /* CSR: ways of each link */
+	double *driven_Bps;   /* [n_links] through a bottleneck, while one link is looked at */
+	uint32_t *bottleneck; /* [n_links] those of the link that is looked at */
+	bool *needed;         /* [n_links] why another one cannot fill up */
 };
 
 static enum mq_status add_ways(struct slack *s, const struct mq_task *t, struct mq_err *err)
@@ -231,8 +229,7 @@ static enum mq_status add_ways(struct slack *s, const struct mq_task *t, struct 
 			uint32_t index = mq_map_add(&s->pairs, src << 32 | dst);
 			if (index == s->n_ways) {
 				struct way way = { NULL, 0 };
-				MQ_TRY(mq_cluster_route(s->im->cluster, (uint32_t)src, dst,
-							&way.route, err));
+				MQ_TRY(mq_cluster_route(s->im->cluster, (uint32_t)src, dst, &way.route, err));
 				MQ_PUSH(s->arena, s->way, s->n_ways, s->room, way);
 			}
 			s->way[index].cap_Bps += image.flow[f].rate_Bps;
@@ -258,8 +255,7 @@ static void list_ways(struct slack *s)
 }
 
 /* The narrowest link that can fill up on the way to a link, or on the way from it. */
-static uint32_t narrowest(const struct slack *s, const struct mq_route *route, uint32_t link,
-			  bool before)
+static uint32_t narrowest(const struct slack *s, const struct mq_route *route, uint32_t link, bool before)
 {
 	uint32_t best = MQ_NONE;
 	bool past = false;
@@ -271,8 +267,7 @@ static uint32_t narrowest(const struct slack *s, const struct mq_route *route, u
 		past |= l == link;
 		if (l == link || past == before || s->im->slack[l] || candidate->fatpipe)
 			continue;
-		if (best == MQ_NONE || mq_link_usable_Bps(candidate) <
-					       mq_link_usable_Bps(&s->im->cluster->link[best]))
+		if (best == MQ_NONE || mq_link_usable_Bps(candidate) < mq_link_usable_Bps(&s->im->cluster->link[best]))
 			best = l;
 	}
 	return best;
@@ -326,8 +321,8 @@ static void look_at_link(struct slack *s, uint32_t link)
 /* Trunks first: a port is the reason why a trunk has room, not the other way round. */
 static bool is_trunk(const struct mq_link *link)
 {
-	return link->class == MQ_LINK_FABRIC || link->class == MQ_LINK_SOCKET ||
-	       link->class == MQ_LINK_PCIE_SWITCH || link->class == MQ_LINK_OTHER;
+	return link->class == MQ_LINK_FABRIC || link->class == MQ_LINK_SOCKET || link->class == MQ_LINK_PCIE_SWITCH ||
+	       link->class == MQ_LINK_OTHER;
 }
 
 enum mq_status mq_images_find_slack(struct mq_images *im, const struct mq_task *const *task, uint32_t n,
@@ -410,8 +405,8 @@ static double run_alone(struct mq_quotient *q, struct mq_arena *scratch, bool *s
 	return now_s;
 }
 
-static enum mq_status find_times(struct mq_images *im, const struct mq_task *t,
-				 struct mq_image_times *times, struct mq_err *err)
+static enum mq_status find_times(struct mq_images *im, const struct mq_task *t, struct mq_image_times *times,
+				 struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_quotient q;
@@ -438,13 +433,17 @@ static enum mq_status find_times(struct mq_images *im, const struct mq_task *t,
 	return status;
 }
 
-enum mq_status mq_images_times(struct mq_images *im, const struct mq_task *t,
-			       struct mq_image_times *times, struct mq_err *err)
+enum mq_status mq_images_times(struct mq_images *im, const struct mq_task *t, struct mq_image_times *times,
+			       struct mq_err *err)
 {
 	bool pair = t->kind != MQ_TASK_COLLECTIVE, send = t->kind == MQ_TASK_SEND, found;
-	double key[] = { pair, pair ? (send ? t->device : t->peer) : t->comm,
-			 pair ? (send ? t->peer : t->device) : t->coll, t->bytes,
-			 pair ? 0 : t->dtype, pair ? 0 : t->algo, pair ? 0 : t->proto,
+	double key[] = { pair,
+			 pair ? (send ? t->device : t->peer) : t->comm,
+			 pair ? (send ? t->peer : t->device) : t->coll,
+			 t->bytes,
+			 pair ? 0 : t->dtype,
+			 pair ? 0 : t->algo,
+			 pair ? 0 : t->proto,
 			 pair ? 0 : t->root };
 	uint32_t at = mq_index_put(im->known, key, sizeof(key), im->n_times, &found);
 

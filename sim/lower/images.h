@@ -37,47 +37,47 @@ uint32_t mq_images_count(struct mq_images *images, const struct mq_task *task);
 
 struct mq_image {
 	uint32_t n;
-	const uint32_t *rank;       /* [n] cluster ranks; valid until the next call */
+	const uint32_t *rank; /* [n] cluster ranks; valid until the next call */
 	double latency_s;
-	double alone_s;             /* of a collective: nothing else, no other image, is on the links */
-	uint32_t channels;          /* of a collective, see mq_coll_flows */
+	double alone_s;    /* of a collective: nothing else, no other image, is on the links */
+	uint32_t channels; /* of a collective, see mq_coll_flows */
 	uint32_t n_flows;
 	const struct mq_flow *flow; /* valid until the next call; those of no bytes are no flows */
 };
 /* Image i of count; 0 is the representative's own. */
-enum mq_status mq_images_get(struct mq_images *images, const struct mq_task *task, uint32_t i,
-			     struct mq_image *image, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_images_get(struct mq_images *images, const struct mq_task *task, uint32_t i, struct mq_image *image,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* Times of a meeting whose images alone are on the links, asked once for each distinct request. */
 struct mq_image_times {
 	double latency_s, alone_s;
-	double bound_s;             /* latency, and no flow or link can be faster */
-	bool same;                  /* all images have this latency and end together */
+	double bound_s; /* latency, and no flow or link can be faster */
+	bool same;      /* all images have this latency and end together */
 };
-enum mq_status mq_images_times(struct mq_images *images, const struct mq_task *task,
-			       struct mq_image_times *times, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_images_times(struct mq_images *images, const struct mq_task *task, struct mq_image_times *times,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 /* Calls `see` with every link that flows of any image cross and that can fill up (fatpipes cannot),
  * again for every crossing. */
 typedef void mq_images_see(uint32_t link, double bytes, void *data);
-enum mq_status mq_images_links(struct mq_images *images, const struct mq_task *task, mq_images_see *see,
-			       void *data, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_images_links(struct mq_images *images, const struct mq_task *task, mq_images_see *see, void *data,
+			       struct mq_err *err) MQ_MUST_CHECK;
 /* The same with those that cannot fill up. */
-enum mq_status mq_images_all_links(struct mq_images *images, const struct mq_task *task,
-				   mq_images_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_images_all_links(struct mq_images *images, const struct mq_task *task, mq_images_see *see, void *data,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 /* Finds the links that these tasks, and they are all there are, cannot fill. Before that, every link
  * counts as one that can. */
-enum mq_status mq_images_find_slack(struct mq_images *images, const struct mq_task *const *task,
-				    uint32_t n, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_images_find_slack(struct mq_images *images, const struct mq_task *const *task, uint32_t n,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* The small network of some meetings. */
 struct mq_quotient {
-	struct mq_fluid net;         /* a flow per colour */
-	double *bytes, *way_Bps;     /* [net.n_flows] way: least usable bandwidth of the route */
+	struct mq_fluid net;     /* a flow per colour */
+	double *bytes, *way_Bps; /* [net.n_flows] way: least usable bandwidth of the route */
 	uint32_t n_meetings;
-	uint32_t *flow_first;        /* [n_meetings + 1] flows of each meeting: a range */
-	uint32_t *set_first;         /* [n_meetings + 1] kinds of its images: a range of sets */
+	uint32_t *flow_first;            /* [n_meetings + 1] flows of each meeting: a range */
+	uint32_t *set_first;             /* [n_meetings + 1] kinds of its images: a range of sets */
 	uint32_t *member_first, *member; /* CSR: flows of each set */
 };
 enum mq_status mq_quotient_build(struct mq_images *images, const struct mq_task *const *task, uint32_t n,
@@ -86,7 +86,6 @@ enum mq_status mq_quotient_build(struct mq_images *images, const struct mq_task 
 
 /* Have all images of a meeting ended at the same time? done_s: [net.n_flows] ends of the flows, which
  * began at start_s. */
-bool mq_quotient_together(const struct mq_quotient *quotient, uint32_t meeting, double start_s,
-			  const double *done_s);
+bool mq_quotient_together(const struct mq_quotient *quotient, uint32_t meeting, double start_s, const double *done_s);
 
 #endif

@@ -28,9 +28,8 @@ static struct entry *find(struct entry *table, uint32_t room, const struct entry
 {
 	uint32_t at = (uint32_t)key->hash & (room - 1);
 
-	while (table[at].bytes &&
-	       (table[at].hash != key->hash || table[at].size != key->size ||
-		memcmp(table[at].bytes, key->bytes, key->size)))
+	while (table[at].bytes && (table[at].hash != key->hash || table[at].size != key->size ||
+				   memcmp(table[at].bytes, key->bytes, key->size)))
 		at = (at + 1) & (room - 1);
 	return &table[at];
 }
@@ -47,8 +46,7 @@ static void grow(struct mq_index *index)
 	index->room = room;
 }
 
-uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh,
-		      bool *found)
+uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found)
 {
 	struct entry key = { mq_hash(MQ_HASH_INIT, bytes, size), (uint32_t)size, fresh, bytes };
 

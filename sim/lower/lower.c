@@ -73,8 +73,7 @@ static void number_devsets(struct mq_low *low)
 		const struct mq_config *c = &low->plan->config[i];
 		bool found;
 
-		low->devset_of[i] = mq_index_put(index, c->device, c->n_devices * sizeof(*c->device),
-						 n, &found);
+		low->devset_of[i] = mq_index_put(index, c->device, c->n_devices * sizeof(*c->device), n, &found);
 		n += !found;
 	}
 }
@@ -132,9 +131,10 @@ static bool few_passes(struct mq_low *low)
 	double passes = (double)low->plan->micro_batches * low->n_stages * (low->train->infer ? 1 : 2);
 
 	if (passes > most_tasks(low))
-		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks or more are too many to simulate one by one: %u "
-			"micro-batches over %u stages; use fewer micro-batches", passes,
-			low->plan->micro_batches, low->n_stages);
+		verdict(low, MQ_VERDICT_REFUSED,
+			"%.0f tasks or more are too many to simulate one by one: %u "
+			"micro-batches over %u stages; use fewer micro-batches",
+			passes, low->plan->micro_batches, low->n_stages);
 	return passes <= most_tasks(low);
 }
 
@@ -269,8 +269,7 @@ static void note_newest(struct instancer *in, uint32_t base)
 		in->newest[s->task[i].device * MQ_N_STREAMS + s->task[i].stream] = i;
 }
 
-static void instantiate(struct instancer *in, const struct mq_template *t, uint32_t stage,
-			uint32_t micro_batch)
+static void instantiate(struct instancer *in, const struct mq_template *t, uint32_t stage, uint32_t micro_batch)
 {
 	uint32_t base = in->low->schedule->n_tasks;
 	struct pass_instance p = { t, stage, micro_batch, { base, NULL } };
@@ -288,8 +287,7 @@ static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
 	uint32_t all = n + pass[1].t->n_tasks;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	uint32_t *at = mq_arena_array(&low->scratch, all, uint32_t);
-	const uint32_t *order = mq_pair_order(pass[0].t, pass[1].t, low->schedule->n_devices,
-					      &low->scratch);
+	const uint32_t *order = mq_pair_order(pass[0].t, pass[1].t, low->schedule->n_devices, &low->scratch);
 
 	for (uint32_t k = 0; k < all; k++)
 		at[order[k]] = base + k;
@@ -313,8 +311,8 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 }
 
 /* Called for the slots of a rank in their order; `reducing` begins false. */
-static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot,
-					     uint32_t rank, bool *reducing)
+static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank,
+					     bool *reducing)
 {
 	uint32_t index = template_of(low, slot, rank);
 
@@ -378,8 +376,8 @@ static bool string_together(struct mq_low *low)
 	for (uint32_t i = 0; i < n; i++)
 		in.newest[i] = MQ_NONE;
 	for (uint32_t r = 0; r < low->n_ranks; r++) {
-		slot[r] = mq_pipeline_order(low->plan, low->n_ranks, r, low->train->infer,
-					    &low->scratch, &count[r], low->out->message);
+		slot[r] = mq_pipeline_order(low->plan, low->n_ranks, r, low->train->infer, &low->scratch, &count[r],
+					    low->out->message);
 		if (!slot[r]) {
 			low->out->verdict = MQ_VERDICT_REFUSED;
 			return false;
@@ -389,7 +387,8 @@ static bool string_together(struct mq_low *low)
 	if (tasks > most_tasks(low)) {
 		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s", tasks,
 			*low->out->unfolded ? ", and identical ranks cannot be folded: " :
-			low->rq->fold ? "" : "; let identical ranks be folded (no --no-fold, no --schedule)",
+			low->rq->fold       ? "" :
+					      "; let identical ranks be folded (no --no-fold, no --schedule)",
 			low->out->unfolded);
 		return false;
 	}
@@ -481,8 +480,8 @@ static enum mq_status run(struct mq_low *low)
 	return schedule(low);
 }
 
-enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena,
-			struct mq_lowered *lowered, struct mq_err *err)
+enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
+			struct mq_err *err)
 {
 	struct mq_plan dressed;
 	struct mq_low low = { .rq = request,

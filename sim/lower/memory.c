@@ -27,8 +27,7 @@ static void fuller(struct mq_moment *most, double activation_B, const struct mq_
 }
 
 /* A forward and a backward pass that take turns; `others_B`: what micro-batches keep beside these two. */
-static void in_turns(struct mq_moment *most, double others_B, const struct mq_holding *f,
-		     const struct mq_holding *b)
+static void in_turns(struct mq_moment *most, double others_B, const struct mq_holding *f, const struct mq_holding *b)
 {
 	const struct mq_moment both = {
 		.activation_B = fmax(f->kept_B, b->kept_B) + fmax(f->unit_B, b->unit_B) +
@@ -54,8 +53,8 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	double now = 0, waiting = 0, most = 0;
 	struct mq_moment peak = { 0 };
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
-	struct mq_slot *slot = mq_pipeline_order(low->plan, low->n_ranks, rank, low->train->infer,
-						 &low->scratch, &n, message);
+	struct mq_slot *slot =
+		mq_pipeline_order(low->plan, low->n_ranks, rank, low->train->infer, &low->scratch, &n, message);
 
 	for (uint32_t i = 0; slot && i < n; i++) {
 		const struct mq_holding *c = &h[slot[i].chunk];
@@ -109,8 +108,8 @@ static void add_dynamic(struct mq_memory *m, double step_B, double late_B, doubl
 		m->optimizer_B += step_B;
 	}
 	m->fragmentation_B = (fragmentation - 1) * fmax(passes, step_B);
-	m->peak_B = m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B +
-		    m->buffer_B + m->fragmentation_B + m->reserve_B;
+	m->peak_B = m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B +
+		    m->fragmentation_B + m->reserve_B;
 	if (limit_B > 0)
 		cached = fmin(cached, fmax(limit_B - m->peak_B, 0));
 	m->fragmentation_B += cached;
@@ -134,8 +133,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	uint32_t chunks = low->n_stages / low->n_ranks;
 	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
 	const struct mq_device *dev = &low->q.cluster->device[device];
-	const struct mq_device_calib *d =
-		dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
+	const struct mq_device_calib *d = dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
 	double boundary = 0, root = 0, step = 0, late = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
@@ -170,8 +168,7 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 		if (devset == MQ_NONE) {
 			devset = low->devset_of[low->plan->config_of[op]];
 			for (uint32_t d = 0; d < c->n_devices; d++) {
-				const struct mq_device *dev =
-					&low->q.cluster->device[c->device[d]];
+				const struct mq_device *dev = &low->q.cluster->device[c->device[d]];
 
 				if (d && (dev->calib != type || dev->memory_B != limit_B))
 					return false;
@@ -190,9 +187,12 @@ static void largest(const struct mq_memory *m, const char **name, double *bytes)
 	const struct {
 		const char *name;
 		double bytes;
-	} parts[] = { { "parameters", m->parameter_B },   { "gradients", m->gradient_B },
-		      { "optimizer state", m->optimizer_B }, { "activations", m->activation_B },
-		      { "buffers", m->buffer_B },         { "fragmentation", m->fragmentation_B },
+	} parts[] = { { "parameters", m->parameter_B },
+		      { "gradients", m->gradient_B },
+		      { "optimizer state", m->optimizer_B },
+		      { "activations", m->activation_B },
+		      { "buffers", m->buffer_B },
+		      { "fragmentation", m->fragmentation_B },
 		      { "reserve", m->reserve_B } };
 
 	*bytes = -1;
@@ -229,10 +229,9 @@ static void judge(struct mq_low *low)
 	bool small = m->peak_B < 1e9; /* toy devices of tests and tutorials */
 	double unit_B = small ? 1e6 : 1e9;
 	const char *unit = small ? "MB" : "GB";
-	snprintf(out->message, sizeof(out->message),
-		 "device %u (%s) needs %.2f %s of its %.2f %s; largest: %s %.2f %s",
-		 out->device[out->worst], d->name, m->peak_B / unit_B, unit, d->memory_B / unit_B,
-		 unit, name, bytes / unit_B, unit);
+	snprintf(out->message, sizeof(out->message), "device %u (%s) needs %.2f %s of its %.2f %s; largest: %s %.2f %s",
+		 out->device[out->worst], d->name, m->peak_B / unit_B, unit, d->memory_B / unit_B, unit, name,
+		 bytes / unit_B, unit);
 }
 
 enum mq_status mq_low_memory(struct mq_low *low)
@@ -280,8 +279,9 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 			.gradient_B = h[k].gradient_B,
 			.optimizer_B = h[k].optimizer_B,
 			/* What all chunks share is written with the first. */
-			.buffer_B = h[k].root_B +
-				    (k ? 0 : 2 * boundary + reduction_B(low, h, chunks, &low->q.cluster->device[device])),
+			.buffer_B =
+				h[k].root_B +
+				(k ? 0 : 2 * boundary + reduction_B(low, h, chunks, &low->q.cluster->device[device])),
 			.kept_B = h[k].kept_B,
 			.forward_B = h[k].forward.activation_B + h[k].forward.buffer_B,
 			.backward_B = h[k].backward.activation_B + h[k].backward.buffer_B,

@@ -13,7 +13,7 @@ static bool follows_features(enum mq_op_kind kind)
 	case MQ_OP_ROUTER:
 		return false; /* OUT is a new dimension: the input is whole */
 	default:
-		return true;  /* element-wise and the like: features in, the same features out */
+		return true; /* element-wise and the like: features in, the same features out */
 	}
 }
 
@@ -41,8 +41,7 @@ static enum mq_role role_of(const struct mq_op *op, enum mq_dim dim, enum mq_ten
 	}
 }
 
-struct mq_layout mq_layout_of(const struct mq_op *op, const struct mq_config *config,
-			      enum mq_tensor tensor)
+struct mq_layout mq_layout_of(const struct mq_op *op, const struct mq_config *config, enum mq_tensor tensor)
 {
 	struct mq_layout l = { .n = config->n_devices };
 	uint32_t product = 1;
@@ -103,8 +102,7 @@ struct factor {
 
 /* Common refinement, outermost first; neighbours with the same pair of roles are merged. Returns the
  * number of factors, or 0 where sizes do not nest (n = 1 gives one factor of size 1). */
-static uint32_t refine(const struct mq_layout *a, const struct mq_layout *b,
-		       struct factor f[MQ_MAX_FACTORS])
+static uint32_t refine(const struct mq_layout *a, const struct mq_layout *b, struct factor f[MQ_MAX_FACTORS])
 {
 	uint32_t i = 0, k = 0, n = 0, stride = a->n;
 	uint32_t left_a = a->n_factors ? a->size[0] : 1, left_b = b->n_factors ? b->size[0] : 1;
@@ -156,8 +154,7 @@ static bool joins(const struct factor *a, const struct factor *b)
 		(a->from == MQ_ROLE_EXPERT && b->from == MQ_ROLE_EXPERT));
 }
 
-static void add_step(struct mq_conversion *c, struct factor *f, uint32_t n, uint32_t i,
-		     enum mq_coll_kind kind)
+static void add_step(struct mq_conversion *c, struct factor *f, uint32_t n, uint32_t i, enum mq_coll_kind kind)
 {
 	double before = part(f, n);
 	uint8_t role = f[i].from == MQ_ROLE_EXPERT ? f[i].from : divides_data(f[i].to) ? f[i].to : f[i].from;
@@ -185,9 +182,7 @@ struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struc
 		}
 	for (uint32_t i = 0; i < n; i++)
 		if (f[i].from == MQ_ROLE_PARTIAL && f[i].to != MQ_ROLE_PARTIAL)
-			add_step(&c, f, n, i,
-				 f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_REDUCE :
-							      MQ_COLL_REDUCE_SCATTER);
+			add_step(&c, f, n, i, f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_REDUCE : MQ_COLL_REDUCE_SCATTER);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t size = f[i].size;
 
@@ -197,8 +192,7 @@ struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struc
 		}
 		if (f[i].from == f[i].to)
 			continue;
-		add_step(&c, f, n, i,
-			 f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_GATHER : MQ_COLL_ALL_TO_ALL);
+		add_step(&c, f, n, i, f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_GATHER : MQ_COLL_ALL_TO_ALL);
 		c.step[c.n_steps - 1].size = size;
 	}
 	return c;
@@ -238,8 +232,7 @@ struct mq_box mq_layout_box(const struct mq_layout *layout, uint32_t position)
 }
 
 /* The factors of a mesh: dimension (MQ_N_DIMS = replica), size, stride. */
-static uint32_t mesh_factors(const struct mq_config *config, uint32_t dim[], uint32_t size[],
-			     uint32_t stride[])
+static uint32_t mesh_factors(const struct mq_config *config, uint32_t dim[], uint32_t size[], uint32_t stride[])
 {
 	uint32_t n = 0, s = config->n_devices;
 

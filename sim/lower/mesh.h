@@ -20,14 +20,13 @@
 #include "core/model.h"
 #include "core/plan.h"
 
-enum mq_role { MQ_ROLE_BATCH, MQ_ROLE_SEQ, MQ_ROLE_FEATURE, MQ_ROLE_EXPERT, MQ_ROLE_PARTIAL,
-	       MQ_ROLE_REPLICA };
+enum mq_role { MQ_ROLE_BATCH, MQ_ROLE_SEQ, MQ_ROLE_FEATURE, MQ_ROLE_EXPERT, MQ_ROLE_PARTIAL, MQ_ROLE_REPLICA };
 
 enum { MQ_MAX_FACTORS = 2 * (MQ_N_DIMS + 1) };
 
 struct mq_layout {
-	uint32_t n;               /* devices */
-	uint32_t n_factors;       /* outermost first; their sizes multiply to n */
+	uint32_t n;         /* devices */
+	uint32_t n_factors; /* outermost first; their sizes multiply to n */
 	uint32_t size[MQ_N_DIMS + 1];
 	uint8_t role[MQ_N_DIMS + 1];
 };
@@ -35,21 +34,20 @@ struct mq_layout {
 /* Which tensor of the op: its output, its input, the gradient it produces for its input (dX), the
  * gradient it needs for its output (dY). */
 enum mq_tensor { MQ_TENSOR_OUT, MQ_TENSOR_IN, MQ_TENSOR_DX, MQ_TENSOR_DY };
-struct mq_layout mq_layout_of(const struct mq_op *op, const struct mq_config *config,
-			      enum mq_tensor tensor);
+struct mq_layout mq_layout_of(const struct mq_op *op, const struct mq_config *config, enum mq_tensor tensor);
 
 /* One step of a conversion on the same devices: a collective along ranks base + i * stride. */
 struct mq_step {
 	enum mq_coll_kind kind;
 	uint32_t stride, size;
-	double fraction;          /* of the tensor's elements of ALL positions, per call, as nccl-tests
+	double fraction; /* of the tensor's elements of ALL positions, per call, as nccl-tests
 				     counts them (uneven batch shares apart) */
-	uint8_t role;             /* the role that is exchanged: for the report */
+	uint8_t role;    /* the role that is exchanged: for the report */
 };
 struct mq_conversion {
-	bool possible;            /* false: sizes have no common refinement */
-	bool identity;            /* roles agree everywhere (given equal devices): nothing to do */
-	uint32_t n_slices;        /* factors along which copies become parts, which costs nothing */
+	bool possible;     /* false: sizes have no common refinement */
+	bool identity;     /* roles agree everywhere (given equal devices): nothing to do */
+	uint32_t n_slices; /* factors along which copies become parts, which costs nothing */
 	uint32_t n_steps;
 	struct mq_step step[MQ_MAX_FACTORS];
 };
@@ -64,9 +62,9 @@ uint32_t mq_layout_replicas(const struct mq_layout *layout);
 
 /* The part of position p: [lo, hi) as fractions per tensor dimension, batch by coordinate. */
 struct mq_box {
-	uint32_t batch;           /* coordinate along the batch x expert factors */
+	uint32_t batch; /* coordinate along the batch x expert factors */
 	uint32_t n_batch;
-	uint32_t replica;         /* index among the ranks with the same part */
+	uint32_t replica; /* index among the ranks with the same part */
 	double seq_lo, seq_hi, feature_lo, feature_hi;
 };
 struct mq_box mq_layout_box(const struct mq_layout *layout, uint32_t position);

@@ -15,12 +15,11 @@
 
 struct segments {
 	uint32_t n;
-	uint32_t *of;            /* [tasks], not decreasing along the tasks of a device */
+	uint32_t *of; /* [tasks], not decreasing along the tasks of a device */
 };
 
 /* Does the task come after tokens that have travelled? */
-static uint32_t first_segment(const struct mq_template *t, const struct mq_task *task,
-			      const uint32_t *of)
+static uint32_t first_segment(const struct mq_template *t, const struct mq_task *task, const uint32_t *of)
 {
 	uint32_t segment = 0;
 
@@ -29,8 +28,7 @@ static uint32_t first_segment(const struct mq_template *t, const struct mq_task 
 
 		if (d >= MQ_DEP_STREAM(0))
 			continue;
-		bool travelled = t->task[d].task.stream == MQ_STREAM_EXPERT &&
-				 task->stream != MQ_STREAM_EXPERT;
+		bool travelled = t->task[d].task.stream == MQ_STREAM_EXPERT && task->stream != MQ_STREAM_EXPERT;
 		if (of[d] + travelled > segment)
 			segment = of[d] + travelled;
 	}
@@ -56,8 +54,8 @@ static struct segments cut(const struct mq_template *t, uint32_t n_devices, stru
 }
 
 /* Tasks of a template by segment, in their order: CSR. */
-static void sort(const struct mq_template *t, const struct segments *s, struct mq_arena *arena,
-		 uint32_t **first, uint32_t **task)
+static void sort(const struct mq_template *t, const struct segments *s, struct mq_arena *arena, uint32_t **first,
+		 uint32_t **task)
 {
 	uint32_t *at = mq_arena_array(arena, s->n + 2, uint32_t);
 
@@ -71,8 +69,8 @@ static void sort(const struct mq_template *t, const struct segments *s, struct m
 	*first = at;
 }
 
-uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward,
-			uint32_t n_devices, struct mq_arena *arena)
+uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward, uint32_t n_devices,
+			struct mq_arena *arena)
 {
 	const struct mq_template *t[2] = { forward, backward };
 	uint32_t *order = mq_arena_array(arena, forward->n_tasks + backward->n_tasks, uint32_t);
@@ -86,8 +84,7 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 	}
 	while (at[0] < s[0].n || at[1] < s[1].n) {
 		/* whoever has less of its segments behind it */
-		int i = at[1] >= s[1].n ||
-			(at[0] < s[0].n && (double)at[0] * s[1].n <= (double)at[1] * s[0].n) ? 0 : 1;
+		int i = at[1] >= s[1].n || (at[0] < s[0].n && (double)at[0] * s[1].n <= (double)at[1] * s[0].n) ? 0 : 1;
 
 		for (uint32_t k = first[i][at[i]]; k < first[i][at[i] + 1]; k++) {
 			uint32_t id = task[i][k] + (i ? forward->n_tasks : 0);

@@ -12,8 +12,7 @@
 
 #include "lower/program.h"
 
-static struct mq_piece piece_of(const struct mq_low *low, uint32_t op, uint32_t p,
-				enum mq_phase phase)
+static struct mq_piece piece_of(const struct mq_low *low, uint32_t op, uint32_t p, enum mq_phase phase)
 {
 	uint32_t config = low->plan->config_of[op];
 
@@ -30,12 +29,12 @@ static struct mq_piece piece_of(const struct mq_low *low, uint32_t op, uint32_t 
 
 struct inner {
 	enum mq_coll_kind kind;
-	uint32_t mask;       /* dimensions of the group */
-	double elems;        /* per sample, as nccl-tests counts */
+	uint32_t mask; /* dimensions of the group */
+	double elems;  /* per sample, as nccl-tests counts */
 	enum mq_dtype dtype;
 	const char *purpose;
 	enum mq_phase phase;
-	bool awaited;        /* the next compute task waits for it */
+	bool awaited; /* the next compute task waits for it */
 };
 
 static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inner)
@@ -81,8 +80,7 @@ static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inne
 		mq_emit_collective(low, &call, after, done);
 		for (uint32_t i = 0; i < n && inner->awaited; i++)
 			if (done[i] != MQ_NONE)
-				mq_ids_add(low, &low->pending[mq_low_device(low, c, position[i])],
-					   done[i]);
+				mq_ids_add(low, &low->pending[mq_low_device(low, c, position[i])], done[i]);
 	}
 }
 
@@ -93,8 +91,7 @@ static double kv_elems(const struct mq_low *low, uint32_t op)
 	const struct mq_op *o = &m->op[op];
 	double heads = mq_low_config(low, op)->split[MQ_DIM_HEAD];
 	double queries = o->m * o->k * o->count;
-	double kv = o->read > queries && o->fused ? o->read - queries :
-						    2 * o->n * m->kv_heads * m->head_dim;
+	double kv = o->read > queries && o->fused ? o->read - queries : 2 * o->n * m->kv_heads * m->head_dim;
 
 	if (low->software->repeat_kv)
 		kv = fmax(kv, 2 * o->n * o->k * o->count);
@@ -103,8 +100,7 @@ static double kv_elems(const struct mq_low *low, uint32_t op)
 
 static uint32_t context_degree(const struct mq_low *low, uint32_t op)
 {
-	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] :
-							    1;
+	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] : 1;
 }
 
 static void gather_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
@@ -144,12 +140,11 @@ static void reduce_loss(struct mq_low *low, uint32_t op)
 struct visit {
 	enum mq_phase phase;
 	uint8_t only;
-	bool again;          /* recomputation: stays inside the layer */
+	bool again; /* recomputation: stays inside the layer */
 };
 
 /* Compute on every device of the op; `waits` are the transfers that bring its inputs. */
-static void compute(struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits,
-		    uint32_t n_waits)
+static void compute(struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits, uint32_t n_waits)
 {
 	const struct mq_config *c = mq_low_config(low, op);
 	uint32_t cp = v->only == 2 ? 1 : context_degree(low, op);
@@ -212,8 +207,7 @@ static bool goes(const struct mq_low *low, uint32_t transfer, const struct visit
 
 /* A product in equal parts of its rows. Each waits for its part of `in`, which is gathered (MQ_NONE = it is
  * there), or sends its part of `out` on its way (MQ_NONE = nowhere). */
-static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in,
-			  uint32_t out)
+static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in, uint32_t out)
 {
 	const struct mq_config *c = mq_low_config(low, op);
 	uint32_t parts = low->transfer[in != MQ_NONE ? in : out].parts;
@@ -239,8 +233,8 @@ static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v
 }
 
 /* The transfer that splits this forward product, MQ_NONE = none does. */
-static uint32_t splitter(const struct mq_low *low, uint32_t op, const struct visit *v,
-			 const uint32_t *waits, uint32_t n_waits, bool gather)
+static uint32_t splitter(const struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits,
+			 uint32_t n_waits, bool gather)
 {
 	if (low->model->op[op].kind != MQ_OP_GEMM)
 		return MQ_NONE;
@@ -280,8 +274,7 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 
 static bool again_selective(const struct mq_low *low, uint32_t op)
 {
-	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE &&
-	       low->model->op[op].saved_selective > 0;
+	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE && low->model->op[op].saved_selective > 0;
 }
 
 /* Sufficient factors: inputs and output gradients of all replicas are gathered, and each forms the weight
@@ -350,8 +343,8 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 /* A product whose gradients are made apart: that of its input first, under overlap_tp in parts where that of its
  * output is gathered, then that of its weights while the former travels. `only` 1: the latter has a pass of its
  * own. `again`: inputs gathered for it. */
-static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const uint32_t *waits,
-			    uint32_t n_waits, const uint32_t *again, uint32_t n_again)
+static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const uint32_t *waits, uint32_t n_waits,
+			    const uint32_t *again, uint32_t n_again)
 {
 	struct visit inputs = { MQ_BACKWARD, 1, false }, weights = { MQ_BACKWARD, 2, false };
 
@@ -377,8 +370,8 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 			waits[n_waits++] = low->edge_backward[e];
 	uint32_t *again = mq_arena_array(&low->scratch, m->in_first[op + 1] - m->in_first[op], uint32_t);
 	uint32_t n_again = only == 0 && mq_duplicates(low, op) == 1 ? gather_again(low, op, again) : 0;
-	if (n_again || (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM &&
-			m->op[op].layer != MQ_NONE && mq_duplicates(low, op) == 1)) {
+	if (n_again || (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM && m->op[op].layer != MQ_NONE &&
+			mq_duplicates(low, op) == 1)) {
 		backward_beside(low, op, only, waits, n_waits, again, n_again);
 		return;
 	}
@@ -460,8 +453,7 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 	for (uint32_t k = first; k < end; k++) {
 		uint32_t op = op_at(low, stage, k);
 
-		if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL &&
-		    low->model->op[op].layer != MQ_NONE)
+		if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE)
 			forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, true });
 	}
 }

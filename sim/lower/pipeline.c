@@ -44,8 +44,7 @@ static void add_interleaved(struct list *l, enum mq_pass pass, uint32_t k, uint3
 	add(l, pass, pass == MQ_PASS_F ? chunk : v - 1 - chunk, k / (p * v) * p + k % p);
 }
 
-static void interleaved(struct list *l, uint32_t p, uint32_t r, uint32_t v, uint32_t m,
-			uint32_t ahead)
+static void interleaved(struct list *l, uint32_t p, uint32_t r, uint32_t v, uint32_t m, uint32_t ahead)
 {
 	uint32_t total = m * v, warm = (p - r - 1) * 2 + (v - 1) * p + ahead;
 
@@ -62,8 +61,7 @@ static void interleaved(struct list *l, uint32_t p, uint32_t r, uint32_t v, uint
 		add_interleaved(l, MQ_PASS_B, k, p, v);
 }
 
-static void one_f_one_b(struct list *l, uint32_t p, uint32_t r, uint32_t m, bool zero_bubble,
-			uint32_t ahead)
+static void one_f_one_b(struct list *l, uint32_t p, uint32_t r, uint32_t m, bool zero_bubble, uint32_t ahead)
 {
 	uint32_t warm = p - 1 - r + ahead < m ? p - 1 - r + ahead : m, w = 0;
 
@@ -210,8 +208,8 @@ static void v_infer(struct v_counts *c, uint32_t p, uint32_t r)
 	}
 }
 
-struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank,
-				  bool infer, struct mq_arena *arena, uint32_t *n, char message[256])
+struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank, bool infer,
+				  struct mq_arena *arena, uint32_t *n, char message[256])
 {
 	uint32_t m = plan->micro_batches, v = plan->virtual;
 	struct list l = { mq_arena_array(arena, (size_t)m * v * 3, struct mq_slot), 0 };
@@ -224,12 +222,15 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 		return NULL;
 	}
 	if (plan->pipeline == MQ_PIPE_DUALPIPE_V && !infer && m < 2 * n_ranks) {
-		snprintf(message, 256, "the dualpipe-v schedule needs two micro-batches for each of its %u pipeline "
-			 "ranks, not %u", n_ranks, m);
+		snprintf(message, 256,
+			 "the dualpipe-v schedule needs two micro-batches for each of its %u pipeline "
+			 "ranks, not %u",
+			 n_ranks, m);
 		return NULL;
 	}
 	if (mq_pipeline_is_v(plan->pipeline)) {
-		struct v_counts c = { .l = &l, .m = m,
+		struct v_counts c = { .l = &l,
+				      .m = m,
 				      .later = mq_arena_array(arena, (size_t)m * 2 + 2 * n_ranks, struct mq_slot) };
 
 		if (infer)
@@ -249,8 +250,7 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 	} else if (v > 1) {
 		interleaved(&l, n_ranks, rank, v, m, plan->overlap_experts);
 	} else {
-		one_f_one_b(&l, n_ranks, rank, m, plan->pipeline == MQ_PIPE_ZB_H1,
-			    plan->overlap_experts);
+		one_f_one_b(&l, n_ranks, rank, m, plan->pipeline == MQ_PIPE_ZB_H1, plan->overlap_experts);
 	}
 	*n = l.n;
 	return l.slot;

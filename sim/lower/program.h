@@ -19,40 +19,39 @@
 #include "lower/lower.h"
 #include "lower/mesh.h"
 
-enum mq_pass { MQ_PASS_F, MQ_PASS_B, MQ_PASS_B_LAST, MQ_PASS_W, MQ_PASS_W_LAST, MQ_PASS_POST,
-	       MQ_N_PASSES };
+enum mq_pass { MQ_PASS_F, MQ_PASS_B, MQ_PASS_B_LAST, MQ_PASS_W, MQ_PASS_W_LAST, MQ_PASS_POST, MQ_N_PASSES };
 
 /* Part of a compute task before its kernels are made. */
 struct mq_piece {
 	uint32_t op, config;
-	uint8_t phase;           /* enum mq_phase */
-	uint8_t only;            /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
-	uint8_t again;           /* recomputed: does not count as model FLOPs */
-	uint8_t host;            /* optimizer step on the host */
-	uint8_t ring;            /* attention: 1 the ring's first step, 2 the later ones; `scale` is the
+	uint8_t phase;    /* enum mq_phase */
+	uint8_t only;     /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
+	uint8_t again;    /* recomputed: does not count as model FLOPs */
+	uint8_t host;     /* optimizer step on the host */
+	uint8_t ring;     /* attention: 1 the ring's first step, 2 the later ones; `scale` is the
 				  * share of the keys */
-	uint8_t parts;           /* > 1: one of so many equal parts of the rows */
-	uint8_t spare[2];        /* no padding: pieces are compared as bytes */
-	double samples;          /* of the micro-batch on this device */
-	double scale;            /* of FLOPs and bytes: optimizer shards */
+	uint8_t parts;    /* > 1: one of so many equal parts of the rows */
+	uint8_t spare[2]; /* no padding: pieces are compared as bytes */
+	double samples;   /* of the micro-batch on this device */
+	double scale;     /* of FLOPs and bytes: optimizer shards */
 };
 
 struct mq_owned_piece {
 	struct mq_piece piece;
-	uint32_t owner;          /* local id of its task */
+	uint32_t owner; /* local id of its task */
 };
 
 /* What communication asks of the host beside launching (check_us and handshake_ms of the software), seconds. */
 struct mq_delay {
-	double call_s;           /* the device goes on with what was launched before */
-	double wait_s;           /* the device has nothing to do */
+	double call_s; /* the device goes on with what was launched before */
+	double wait_s; /* the device has nothing to do */
 };
 
-struct mq_ttask {                /* a task of a template; deps are local ids */
+struct mq_ttask { /* a task of a template; deps are local ids */
 	struct mq_task task;
 	uint32_t piece_first, n_pieces; /* COMPUTE, while the template is open */
-	bool waited;             /* a compute task of its device waits for it already */
-	struct mq_delay delay;   /* COMPUTE */
+	bool waited;                    /* a compute task of its device waits for it already */
+	struct mq_delay delay;          /* COMPUTE */
 };
 
 struct mq_template {
@@ -71,7 +70,7 @@ struct mq_ids {
  * same layout on the same devices. */
 enum mq_way { MQ_WAY_STEPS, MQ_WAY_PAIRS, MQ_WAY_BOXES };
 struct mq_transfer {
-	uint32_t op;             /* whose output (forward) or output gradient (backward) it is */
+	uint32_t op;                     /* whose output (forward) or output gradient (backward) it is */
 	uint32_t from_config, to_config; /* representatives of the layouts */
 	struct mq_layout from, to;
 	uint8_t way;             /* STEPS: collectives on the same devices; PAIRS: position to position;
@@ -85,22 +84,22 @@ struct mq_transfer {
 	uint32_t waits, n_waits; /* backward: producers still to come, and of all */
 	uint32_t from_stage;
 	uint32_t to_stage;
-	uint8_t pass;            /* MQ_PASS_F or MQ_PASS_B: in which it is sent and received */
-	struct mq_layout sent;   /* PAIRS: what the senders make of it first */
-	double share;            /* PAIRS: of the tensor, in each message */
-	struct mq_step gather;   /* PAIRS: what the receivers do; size 0 = nothing */
-	uint32_t serial;         /* template in which `arrival` holds */
-	struct mq_ids *arrival;  /* [positions of to_config] tasks that deliver it there */
+	uint8_t pass;           /* MQ_PASS_F or MQ_PASS_B: in which it is sent and received */
+	struct mq_layout sent;  /* PAIRS: what the senders make of it first */
+	double share;           /* PAIRS: of the tensor, in each message */
+	struct mq_step gather;  /* PAIRS: what the receivers do; size 0 = nothing */
+	uint32_t serial;        /* template in which `arrival` holds */
+	struct mq_ids *arrival; /* [positions of to_config] tasks that deliver it there */
 };
 
-struct mq_bucket {               /* gradients reduced by one call */
+struct mq_bucket { /* gradients reduced by one call */
 	uint32_t stage, unit;
-	uint32_t config;         /* a config with the group's mesh */
-	uint32_t n;              /* ranks of the group */
-	uint32_t last_op;        /* the op whose backward completes it */
-	double elems;            /* parameters per rank */
-	uint8_t sync;            /* enum mq_sync */
-	uint32_t shard;          /* ranks over which ZeRO shards it; 1 = whole everywhere */
+	uint32_t config;  /* a config with the group's mesh */
+	uint32_t n;       /* ranks of the group */
+	uint32_t last_op; /* the op whose backward completes it */
+	double elems;     /* parameters per rank */
+	uint8_t sync;     /* enum mq_sync */
+	uint32_t shard;   /* ranks over which ZeRO shards it; 1 = whole everywhere */
 };
 
 /* A dependency on whatever ran last on a stream of the same device, before this template's instance. */
@@ -108,32 +107,32 @@ struct mq_bucket {               /* gradients reduced by one call */
 
 struct mq_low {
 	const struct mq_lower_request *rq;
-	struct mq_question q;        /* with the model as the software pads it; software is not NULL */
+	struct mq_question q; /* with the model as the software pads it; software is not NULL */
 	const struct mq_model *model;
-	const struct mq_plan *plan;  /* as the software dresses it */
-	struct mq_plan *dressed;     /* the same, while it is made */
+	const struct mq_plan *plan; /* as the software dresses it */
+	struct mq_plan *dressed;    /* the same, while it is made */
 	const struct mq_train *train;
 	const struct mq_software *software;
-	struct mq_arena *arena;      /* of the result */
+	struct mq_arena *arena; /* of the result */
 	struct mq_arena scratch;
 	struct mq_schedule *schedule;
 	struct mq_lowered *out;
-	uint32_t n_stages, n_ranks;  /* pipeline ranks = stages / virtual; mq_low_rank says whose a stage is */
-	uint32_t *stage_of;          /* [n_ops] */
-	uint32_t *unit_of;           /* [n_ops] layer units inside the model, increasing */
+	uint32_t n_stages, n_ranks;       /* pipeline ranks = stages / virtual; mq_low_rank says whose a stage is */
+	uint32_t *stage_of;               /* [n_ops] */
+	uint32_t *unit_of;                /* [n_ops] layer units inside the model, increasing */
 	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
-	uint32_t *devset_of;         /* [n_configs] configs with equal device lists share a number */
-	uint32_t *rank_of_device;    /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
-	uint32_t *index_of; /* [cluster devices] schedule index, MQ_NONE = not simulated */
-	bool *active;                /* [cluster devices] simulated; NULL = all of the plan */
+	uint32_t *devset_of;              /* [n_configs] configs with equal device lists share a number */
+	uint32_t *rank_of_device;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
+	uint32_t *index_of;               /* [cluster devices] schedule index, MQ_NONE = not simulated */
+	bool *active;                     /* [cluster devices] simulated; NULL = all of the plan */
 	/* transfers: forward ones first */
 	uint32_t n_transfers, transfer_room;
 	struct mq_transfer *transfer;
 	uint32_t *edge_forward, *edge_backward; /* [n_edges] transfer, or MQ_NONE = nothing to do */
 	uint32_t *out_first, *out_transfer;     /* CSR: forward transfers of each op's output */
-	bool explicit_backward;      /* the graph has backward ops of its own */
+	bool explicit_backward;                 /* the graph has backward ops of its own */
 	uint32_t n_buckets, bucket_room;
-	struct mq_bucket *bucket;    /* by stage, in the order of the backward pass */
+	struct mq_bucket *bucket; /* by stage, in the order of the backward pass */
 	/* communicators and works, by content */
 	struct mq_index *comm_index, *work_index;
 	/* folding: NULL unless it is tried */
@@ -141,21 +140,21 @@ struct mq_low {
 	uint32_t fold_room;
 	/* the template being built */
 	struct mq_template *t;
-	struct mq_template *pass;    /* [n_stages * MQ_N_PASSES] */
+	struct mq_template *pass; /* [n_stages * MQ_N_PASSES] */
 	/* folded: pass[] with nothing fused, for instances after the first that has gradients reduced or
 	 * parameters gathered beside it; NULL where that makes no difference */
 	struct mq_template *whole;
-	bool *reduces;               /* [n_stages * MQ_N_PASSES] such a template */
+	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
 	uint32_t serial;
-	uint32_t *open;              /* [schedule devices] compute task that may grow, or MQ_NONE */
-	uint32_t *last_compute;      /* [schedule devices] newest compute task, or MQ_NONE */
-	struct mq_ids *pending;      /* [schedule devices] what the next compute task waits for */
-	struct mq_delay *owed;       /* [schedule devices] calls of this template, waits since the newest compute task */
-	double *checked_s;           /* [schedule devices] of this template's checked collectives, each alone */
-	uint32_t *copied;            /* [schedule devices] last copy to or from the host, or MQ_NONE */
-	struct mq_ids *kv;           /* [schedule devices] gathered keys and values (context parallelism) */
-	struct mq_ids *gathered;     /* [schedule devices] the next unit's parameters (gather_ahead) */
-	uint32_t *unit_end;          /* [schedule devices] newest compute task at the last unit's start */
+	uint32_t *open;          /* [schedule devices] compute task that may grow, or MQ_NONE */
+	uint32_t *last_compute;  /* [schedule devices] newest compute task, or MQ_NONE */
+	struct mq_ids *pending;  /* [schedule devices] what the next compute task waits for */
+	struct mq_delay *owed;   /* [schedule devices] calls of this template, waits since the newest compute task */
+	double *checked_s;       /* [schedule devices] of this template's checked collectives, each alone */
+	uint32_t *copied;        /* [schedule devices] last copy to or from the host, or MQ_NONE */
+	struct mq_ids *kv;       /* [schedule devices] gathered keys and values (context parallelism) */
+	struct mq_ids *gathered; /* [schedule devices] the next unit's parameters (gather_ahead) */
+	uint32_t *unit_end;      /* [schedule devices] newest compute task at the last unit's start */
 	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
 	uint32_t n_pieces, piece_room;
 	/* messages sent by one template and received by another, in order of sending */
@@ -165,17 +164,16 @@ struct mq_low {
 };
 
 struct mq_message {
-	uint32_t src, dst;           /* schedule devices, MQ_NONE where not simulated */
+	uint32_t src, dst; /* schedule devices, MQ_NONE where not simulated */
 	uint32_t transfer;
-	uint32_t position;           /* of the receiver in to_config */
+	uint32_t position; /* of the receiver in to_config */
 	double bytes;
 };
 
 /* ---- content -> index (index.c) ------------------------------------------------------------------ */
 struct mq_index *mq_index_new(struct mq_arena *arena);
 /* Returns the slot's value; *found says whether the bytes were there; else the value is set to `fresh`. */
-uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh,
-		      bool *found);
+uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found);
 
 /* ---- template.c: the pieces that templates are made of ------------------------------------------- */
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass);
@@ -183,8 +181,7 @@ void mq_template_end(struct mq_low *low);
 /* Appends a task with its deps; returns its local id. */
 uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps);
 /* A piece of compute on a device: joins the open task where nothing lies between. */
-uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece,
-			 const struct mq_ids *deps);
+uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece, const struct mq_ids *deps);
 /* Somebody waits for what this device has computed so far: later pieces start a new task. Returns the
  * newest compute task (MQ_NONE = none in this template). */
 uint32_t mq_emit_seal(struct mq_low *low, uint32_t device);
@@ -193,7 +190,7 @@ uint32_t mq_emit_seal(struct mq_low *low, uint32_t device);
 struct mq_coll_call {
 	enum mq_coll_kind kind;
 	enum mq_stream stream;
-	const uint32_t *member;      /* [n] cluster ranks */
+	const uint32_t *member; /* [n] cluster ranks */
 	uint32_t n;
 	double bytes;
 	enum mq_dtype dtype;
@@ -202,8 +199,8 @@ struct mq_coll_call {
 	enum mq_phase phase;
 	uint32_t root;
 };
-void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
-			const struct mq_ids *after, uint32_t *done);
+void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_ids *after,
+			uint32_t *done);
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
 /* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
@@ -272,19 +269,19 @@ void mq_pass_post(struct mq_low *low, uint32_t stage);
 
 /* ---- pipeline.c: the order of each rank ------------------------------------------------------------ */
 struct mq_slot {
-	uint8_t pass;                /* F, B or W */
-	bool turns;                  /* F of the steady state: takes turns with the B that follows */
+	uint8_t pass; /* F, B or W */
+	bool turns;   /* F of the steady state: takes turns with the B that follows */
 	uint32_t chunk, micro_batch;
 };
 /* The list for pipeline rank `rank`, or NULL with a message (refused). */
-struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank,
-				  bool infer, struct mq_arena *arena, uint32_t *n, char message[256]);
+struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank, bool infer,
+				  struct mq_arena *arena, uint32_t *n, char message[256]);
 
 /* ---- pair.c: a forward and a backward pass that take turns ------------------------------------------ */
 /* The order in which the tasks of both are begun: [tasks of both], those of `backward` counted on from the
  * forward ones. Keeps the order of each template on every device. */
-uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward,
-			uint32_t n_devices, struct mq_arena *arena);
+uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward, uint32_t n_devices,
+			struct mq_arena *arena);
 
 /* ---- memory.c --------------------------------------------------------------------------------------- */
 enum mq_status mq_low_memory(struct mq_low *low);

@@ -11,10 +11,10 @@
 
 enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
 
-struct instance {               /* a flow of an image */
+struct instance { /* a flow of an image */
 	uint64_t colour;
 	double bytes, cap_Bps, way_Bps;
-	uint32_t first, n;      /* into crossed[] */
+	uint32_t first, n; /* into crossed[] */
 };
 
 struct partition {
@@ -22,14 +22,14 @@ struct partition {
 	struct mq_arena *arena; /* scratch */
 	uint32_t n, room, n_crossed, crossed_room, n_links, link_room;
 	struct instance *flow;
-	uint32_t *crossed;      /* dense link ids */
-	uint32_t *dense;        /* [cluster's links] 1 + dense id */
+	uint32_t *crossed; /* dense link ids */
+	uint32_t *dense;   /* [cluster's links] 1 + dense id */
 	uint64_t *link_colour;
 	double *link_Bps;
 	uint32_t n_images, image_room;
 	struct image_range {
 		uint32_t meeting, first, end; /* its flows */
-	} *image;
+	} * image;
 };
 
 static uint64_t bits(double x)
@@ -58,8 +58,8 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 		uint32_t room = p->link_room;
 
 		if (p->n_links == room)
-			p->link_Bps = mq_arena_grow(p->arena, p->link_Bps, sizeof(double), p->n_links,
-						    p->n_links + 1, &room);
+			p->link_Bps =
+				mq_arena_grow(p->arena, p->link_Bps, sizeof(double), p->n_links, p->n_links + 1, &room);
 		p->link_Bps[p->n_links] = bw;
 		MQ_PUSH(p->arena, p->link_colour, p->n_links, p->link_room, bits(bw));
 		p->dense[link] = p->n_links;
@@ -72,8 +72,9 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 static enum mq_status add_flow(struct partition *p, uint32_t meeting, const struct mq_image *image,
 			       const struct mq_flow *f, struct mq_err *err)
 {
-	struct instance flow = { .bytes = f->bytes, .cap_Bps = f->rate_Bps, .way_Bps = INFINITY,
-				 .first = p->n_crossed };
+	struct instance flow = {
+		.bytes = f->bytes, .cap_Bps = f->rate_Bps, .way_Bps = INFINITY, .first = p->n_crossed
+	};
 	uint32_t src = image->rank[f->src], dst = image->rank[f->dst];
 	const struct mq_route *route;
 
@@ -92,8 +93,7 @@ static enum mq_status add_flow(struct partition *p, uint32_t meeting, const stru
 	return MQ_OK;
 }
 
-static enum mq_status add_meeting(struct partition *p, uint32_t meeting, const struct mq_task *t,
-				  struct mq_err *err)
+static enum mq_status add_meeting(struct partition *p, uint32_t meeting, const struct mq_task *t, struct mq_err *err)
 {
 	uint32_t count = mq_images_count(p->im, t);
 
@@ -154,8 +154,7 @@ static void refine(struct partition *p)
 /* ---- the network -------------------------------------------------------------------------------- */
 
 /* One flow per colour, numbered as they come. */
-static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_quotient *q,
-			uint32_t *colour_of)
+static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_quotient *q, uint32_t *colour_of)
 {
 	struct mq_map map;
 
@@ -212,8 +211,7 @@ static struct entry *count_entries(struct partition *p, const uint32_t *colour_o
 }
 
 /* One link per colour. */
-static void add_links(struct partition *p, struct mq_arena *arena, struct mq_quotient *q,
-		      const uint32_t *colour_of)
+static void add_links(struct partition *p, struct mq_arena *arena, struct mq_quotient *q, const uint32_t *colour_of)
 {
 	uint32_t *class = mq_arena_array(p->arena, p->n_links, uint32_t), n;
 	bool *first = mq_arena_array(p->arena, p->n_links, bool);
@@ -244,8 +242,7 @@ static void add_links(struct partition *p, struct mq_arena *arena, struct mq_quo
 }
 
 /* Images whose flows have the same colours end together by themselves. */
-static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_quotient *q,
-		     const uint32_t *colour_of)
+static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_quotient *q, const uint32_t *colour_of)
 {
 	uint32_t *stamp = mq_arena_array(p->arena, q->net.n_flows, uint32_t);
 	uint32_t n_sets = 0, n_members = 0, first_room = 0, room = 0;
@@ -297,8 +294,7 @@ enum mq_status mq_quotient_build(struct mq_images *im, const struct mq_task *con
 	return status;
 }
 
-bool mq_quotient_together(const struct mq_quotient *q, uint32_t meeting, double start_s,
-			  const double *done_s)
+bool mq_quotient_together(const struct mq_quotient *q, uint32_t meeting, double start_s, const double *done_s)
 {
 	double first = INFINITY, last = start_s;
 

@@ -211,8 +211,7 @@ static void expose(struct mq_lines *l, const struct mq_run *run)
 	}
 }
 
-bool mq_lines_run(struct mq_lines *l, uint32_t device, const struct mq_line_ends *ends, uint32_t at,
-		  struct mq_run *run)
+bool mq_lines_run(struct mq_lines *l, uint32_t device, const struct mq_line_ends *ends, uint32_t at, struct mq_run *run)
 {
 	uint32_t last = MQ_NONE, end = l->first[device + 1];
 	bool busy = at == l->first[device] && ends->busy; /* behind a run it is idle */

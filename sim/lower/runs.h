@@ -17,14 +17,14 @@
 
 struct mq_lines {
 	const struct mq_template *t;
-	uint32_t *first, *task;  /* CSR: places of each schedule device -> tasks */
-	uint32_t *place;         /* [tasks] MQ_NONE: on another stream */
-	bool *awaited;           /* [places] by a task of another stream */
-	double *seconds;         /* [places] the caller's: what the task lasts, NaN = that depends */
+	uint32_t *first, *task; /* CSR: places of each schedule device -> tasks */
+	uint32_t *place;        /* [tasks] MQ_NONE: on another stream */
+	bool *awaited;          /* [places] by a task of another stream */
+	double *seconds;        /* [places] the caller's: what the task lasts, NaN = that depends */
 	/* of the run found last, and of what was looked at to find it */
 	double *start_s, *finish_s; /* [places] from the start of the run */
-	uint32_t *behind;        /* [places] of what its task waited for, the place that ended last */
-	double *exposed_s;       /* [places] of a collective of the run: while nothing is computed */
+	uint32_t *behind;           /* [places] of what its task waited for, the place that ended last */
+	double *exposed_s;          /* [places] of a collective of the run: while nothing is computed */
 };
 
 /* How the templates of a device meet each other, whichever of them follow each other. */
@@ -34,7 +34,7 @@ struct mq_line_ends {
 };
 
 struct mq_run {
-	uint32_t from, to;       /* places */
+	uint32_t from, to; /* places */
 };
 
 /* Everything lives in the arena; the template is borrowed. */

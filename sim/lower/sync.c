@@ -84,8 +84,7 @@ uint32_t mq_duplicates(const struct mq_low *low, uint32_t op)
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
 /* The group of position 0 tells groups apart: they are all alike under one mesh. */
-static bool same_group(struct mq_low *low, const struct mq_config *a,
-		       const struct mq_config *b, uint32_t n)
+static bool same_group(struct mq_low *low, const struct mq_config *a, const struct mq_config *b, uint32_t n)
 {
 	uint32_t *ga = mq_arena_array(&low->scratch, n, uint32_t);
 	uint32_t *gb = mq_arena_array(&low->scratch, n, uint32_t);
@@ -106,8 +105,7 @@ static bool fits(struct mq_low *low, const struct mq_bucket *b, const struct mq_
 	       low->devset_of[b->config] == low->devset_of[more->config] &&
 	       (b->sync != MQ_SYNC_ZERO3 || b->unit == more->unit) &&
 	       (b->config == more->config ||
-		same_group(low, &low->plan->config[b->config], &low->plan->config[more->config],
-			   b->n)) &&
+		same_group(low, &low->plan->config[b->config], &low->plan->config[more->config], b->n)) &&
 	       (!(limit > 0) || b->elems + more->elems <= limit);
 }
 
@@ -144,8 +142,7 @@ void mq_buckets_plan(struct mq_low *low)
 				low->bucket[k - 1].elems += b.elems;
 				low->bucket[k - 1].last_op = op;
 			} else {
-				MQ_PUSH(&low->scratch, low->bucket, low->n_buckets,
-					low->bucket_room, b);
+				MQ_PUSH(&low->scratch, low->bucket, low->n_buckets, low->bucket_room, b);
 			}
 		}
 	}
@@ -155,7 +152,7 @@ void mq_buckets_plan(struct mq_low *low)
 
 struct bucket_call {
 	enum mq_coll_kind kind;
-	uint32_t stride, size;   /* blocks of `size` neighbours (stride 1) or every stride-th member */
+	uint32_t stride, size; /* blocks of `size` neighbours (stride 1) or every stride-th member */
 	double bytes;
 	enum mq_dtype dtype;
 	enum mq_phase phase;
@@ -296,19 +293,19 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 			continue;
 		any = true;
 		/* It may start when the unit before the last one has ended: one unit ahead. */
-		call_bucket(low, b,
-			    &(struct bucket_call){
-				    .kind = MQ_COLL_ALL_GATHER,
-				    .stride = 1,
-				    .size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard,
-				    .bytes = b->elems * (low->software->gather_B > 0 ?
-								 low->software->gather_B :
-								 mq_dtype_size(low->train->dtype)),
-				    .dtype = low->train->dtype,
-				    .phase = phase,
-				    .awaited = true,
-				    .wait_of = low->unit_end,
-				    .wait = MQ_NONE });
+		call_bucket(
+			low, b,
+			&(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
+					       .stride = 1,
+					       .size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard,
+					       .bytes = b->elems * (low->software->gather_B > 0 ?
+									    low->software->gather_B :
+									    mq_dtype_size(low->train->dtype)),
+					       .dtype = low->train->dtype,
+					       .phase = phase,
+					       .awaited = true,
+					       .wait_of = low->unit_end,
+					       .wait = MQ_NONE });
 	}
 	for (uint32_t d = 0; any && d < low->schedule->n_devices; d++)
 		low->unit_end[d] = mq_emit_seal(low, d);
@@ -472,8 +469,7 @@ static double owners_elems(struct mq_low *low, uint32_t index, bool *first)
 	for (uint32_t i = 0; i < low->n_buckets; i++) {
 		const struct mq_bucket *o = &low->bucket[i];
 
-		if (o->stage != b->stage || o->sync != b->sync || o->n != b->n ||
-		    o->shard != b->shard ||
+		if (o->stage != b->stage || o->sync != b->sync || o->n != b->n || o->shard != b->shard ||
 		    low->devset_of[o->config] != low->devset_of[b->config])
 			continue;
 		*first &= i >= index;

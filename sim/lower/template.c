@@ -107,8 +107,7 @@ static void take_waits(struct mq_low *low, const struct mq_ids *deps, struct mq_
 	}
 }
 
-uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece,
-			 const struct mq_ids *deps)
+uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece, const struct mq_ids *deps)
 {
 	uint32_t id = low->open[device];
 	struct mq_ids wait = { 0 };
@@ -141,8 +140,8 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 
 /* Ops with weights give the input gradient first, the weight gradient second (model_kernels.c); only they
  * can do the two at different times. */
-static bool left_out(const struct mq_low *low, const struct mq_piece *piece,
-		     const struct mq_kernel *kernel, uint32_t count, uint32_t k)
+static bool left_out(const struct mq_low *low, const struct mq_piece *piece, const struct mq_kernel *kernel,
+		     uint32_t count, uint32_t k)
 {
 	enum mq_op_kind kind = low->model->op[piece->op].kind;
 	bool weights = kind == MQ_OP_GEMM || kind == MQ_OP_CONV || kind == MQ_OP_ROUTER;
@@ -160,8 +159,7 @@ static void take_part(struct mq_kernel *k, double parts)
 	k->bytes /= parts;
 }
 
-static void add_delay(struct mq_low *low, struct mq_work *w, uint32_t *room, enum mq_kernel_kind kind,
-		      double seconds)
+static void add_delay(struct mq_low *low, struct mq_work *w, uint32_t *room, enum mq_kernel_kind kind, double seconds)
 {
 	struct mq_kernel k = { .op = MQ_NONE, .kind = (uint8_t)kind, .time_s = seconds };
 
@@ -169,8 +167,8 @@ static void add_delay(struct mq_low *low, struct mq_work *w, uint32_t *room, enu
 		MQ_PUSH(low->arena, w->kernel, w->n_kernels, *room, k);
 }
 
-static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
-				const char *type, const struct mq_delay *delay)
+static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
+				const struct mq_delay *delay)
 {
 	struct mq_work w = { .host = low->software->host, .waits = low->software->launch_waits };
 	struct mq_kernel buffer[MQ_MAX_KERNELS_PER_OP];
@@ -192,8 +190,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 			share.remote = piece[i].ring == 2;
 		}
 		double scale = piece[i].ring ? 1 : piece[i].scale;
-		uint32_t count = mq_op_kernels(&low->q, piece[i].op, piece[i].phase,
-					       &share, type, buffer);
+		uint32_t count = mq_op_kernels(&low->q, piece[i].op, piece[i].phase, &share, type, buffer);
 		for (uint32_t k = 0; k < count; k++) {
 			if (left_out(low, &piece[i], buffer, count, k))
 				continue;
@@ -216,8 +213,8 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 }
 
 /* Profiled times differ by device type, everything else does not. */
-static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
-			const struct mq_delay *delay, uint32_t device)
+static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const struct mq_delay *delay,
+			uint32_t device)
 {
 	struct mq_schedule *s = low->schedule;
 	const char *type = s->device_type[device];
@@ -318,9 +315,8 @@ void mq_template_end(struct mq_low *low)
 	}
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		if (t->task[i].task.kind == MQ_TASK_COMPUTE)
-			t->task[i].task.work = work_of(low, sorted + t->task[i].piece_first,
-						       t->task[i].n_pieces, &t->task[i].delay,
-						       t->task[i].task.device);
+			t->task[i].task.work = work_of(low, sorted + t->task[i].piece_first, t->task[i].n_pieces,
+						       &t->task[i].delay, t->task[i].task.device);
 	mq_arena_rewind(&low->scratch, mark);
 	low->n_pieces = 0;
 }
@@ -335,18 +331,16 @@ static void remember_members(struct mq_low *low, const uint32_t *member, uint32_
 
 	memcpy(all, member, n * sizeof(*all));
 	if (fold->n_comms == room) {
-		fold->comm_n = mq_arena_grow(low->arena, fold->comm_n, sizeof(*fold->comm_n),
-					     fold->n_comms, room + 1, &low->fold_room);
-		fold->comm_rank = mq_arena_grow(low->arena, fold->comm_rank,
-						sizeof(*fold->comm_rank), fold->n_comms, room + 1,
-						&room);
+		fold->comm_n = mq_arena_grow(low->arena, fold->comm_n, sizeof(*fold->comm_n), fold->n_comms, room + 1,
+					     &low->fold_room);
+		fold->comm_rank = mq_arena_grow(low->arena, fold->comm_rank, sizeof(*fold->comm_rank), fold->n_comms,
+						room + 1, &room);
 	}
 	fold->comm_n[fold->n_comms] = n;
 	fold->comm_rank[fold->n_comms++] = all;
 }
 
-static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose,
-			bool apart)
+static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart)
 {
 	struct mq_schedule *s = low->schedule;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
@@ -355,8 +349,7 @@ static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, 
 
 	memcpy(key, member, n * sizeof(*key));
 	key[n] = MQ_NONE; /* no rank: such a communicator is another one */
-	uint32_t id = mq_index_put(low->comm_index, key, (n + apart) * sizeof(*key), s->n_comms,
-				   &found);
+	uint32_t id = mq_index_put(low->comm_index, key, (n + apart) * sizeof(*key), s->n_comms, &found);
 	mq_arena_rewind(&low->scratch, mark);
 	if (found)
 		return id;
@@ -382,9 +375,14 @@ static void check_call(struct mq_low *low, const struct mq_coll_call *call)
 {
 	double check_s = low->software->check_us * 1e-6 * call->n;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
-	struct mq_coll_request rq = { .kind = call->kind, .n = call->n, .rank = call->member,
-				      .bytes = call->bytes, .dtype = call->dtype, .algo = low->plan->algo,
-				      .proto = low->plan->proto, .root = call->root };
+	struct mq_coll_request rq = { .kind = call->kind,
+				      .n = call->n,
+				      .rank = call->member,
+				      .bytes = call->bytes,
+				      .dtype = call->dtype,
+				      .algo = low->plan->algo,
+				      .proto = low->plan->proto,
+				      .root = call->root };
 	struct mq_coll_flows flows = { 0 };
 	struct mq_err err = MQ_ERR_INIT;
 
@@ -403,8 +401,7 @@ static void check_call(struct mq_low *low, const struct mq_coll_call *call)
 	mq_arena_rewind(&low->scratch, mark);
 }
 
-void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
-			const struct mq_ids *after, uint32_t *done)
+void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_ids *after, uint32_t *done)
 {
 	struct mq_task task = { .kind = MQ_TASK_COLLECTIVE,
 				.stream = (uint8_t)call->stream,
@@ -421,8 +418,7 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
 
 	check_call(low, call);
 	/* Calls of one communicator follow each other; those beside another micro-batch are in nobody's way. */
-	task.comm = comm_of(low, call->member, call->n, call->purpose,
-			    call->stream == MQ_STREAM_EXPERT);
+	task.comm = comm_of(low, call->member, call->n, call->purpose, call->stream == MQ_STREAM_EXPERT);
 	for (uint32_t i = 0; i < call->n; i++) {
 		uint32_t device = low->index_of[call->member[i]];
 

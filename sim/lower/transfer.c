@@ -84,8 +84,7 @@ static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 		return false;
 	if (rest.identity || (same_samples(a, b) && only_reduces(&c))) {
 		t->sent = t->to;
-	} else if (same_samples(a, b) && c.n_steps == 1 && !c.n_slices &&
-		   c.step[0].kind == MQ_COLL_ALL_GATHER) {
+	} else if (same_samples(a, b) && c.n_steps == 1 && !c.n_slices && c.step[0].kind == MQ_COLL_ALL_GATHER) {
 		t->sent = t->from;
 		t->gather = c.step[0];
 	} else {
@@ -225,8 +224,8 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 {
 	const struct mq_op *u = &low->model->op[e->src], *v = &low->model->op[e->dst];
 	uint32_t from = low->plan->config_of[e->src], to = low->plan->config_of[e->dst];
-	bool back = v->phase == MQ_BACKWARD &&
-		    (u->phase == MQ_BACKWARD || low->stage_of[e->src] > low->stage_of[e->dst]);
+	bool back =
+		v->phase == MQ_BACKWARD && (u->phase == MQ_BACKWARD || low->stage_of[e->src] > low->stage_of[e->dst]);
 
 	return (struct mq_transfer){
 		.op = e->src,
@@ -260,11 +259,9 @@ static void plan_forward(struct mq_low *low, uint32_t op)
 			continue;
 		while (k < low->n_transfers &&
 		       (low->devset_of[low->transfer[k].to_config] != low->devset_of[t.to_config] ||
-			low->transfer[k].to_stage != t.to_stage ||
-			low->transfer[k].pass != t.pass ||
+			low->transfer[k].to_stage != t.to_stage || low->transfer[k].pass != t.pass ||
 			!same_layout(&low->transfer[k].to, &t.to) ||
-			!same_shares(&low->plan->config[low->transfer[k].to_config],
-				     &low->plan->config[t.to_config])))
+			!same_shares(&low->plan->config[low->transfer[k].to_config], &low->plan->config[t.to_config])))
 			k++;
 		if (k == low->n_transfers)
 			add_transfer(low, &t);
@@ -301,8 +298,7 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 			.op = op,
 			.from_config = from,
 			.to_config = to,
-			.from = mq_layout_of(&low->model->op[edge->dst], &low->plan->config[from],
-					     MQ_TENSOR_DX),
+			.from = mq_layout_of(&low->model->op[edge->dst], &low->plan->config[from], MQ_TENSOR_DX),
 			.to = mq_layout_of(&low->model->op[op], &low->plan->config[to], MQ_TENSOR_DY),
 			.channel = 1,
 			.from_stage = low->stage_of[edge->dst],
@@ -313,13 +309,11 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 		uint32_t k = first;
 
 		low->edge_backward[e] = MQ_NONE;
-		if (low->explicit_backward || edge->no_grad ||
-		    low->model->op[op].kind == MQ_OP_INPUT || no_op(low, &t))
+		if (low->explicit_backward || edge->no_grad || low->model->op[op].kind == MQ_OP_INPUT || no_op(low, &t))
 			continue;
 		while (k < low->n_transfers &&
 		       (low->devset_of[low->transfer[k].from_config] != low->devset_of[from] ||
-			low->transfer[k].from_stage != t.from_stage ||
-			!same_layout(&low->transfer[k].from, &t.from)))
+			low->transfer[k].from_stage != t.from_stage || !same_layout(&low->transfer[k].from, &t.from)))
 			k++;
 		if (k == low->n_transfers)
 			add_transfer(low, &t);
@@ -453,8 +447,9 @@ static const char *purpose_of(const struct mq_step *step)
 /* Tokens on their way to experts and back, beside another micro-batch, hold up nothing else. */
 static enum mq_stream stream_of(const struct mq_low *low, const struct mq_step *step)
 {
-	return low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL &&
-	       step->role == MQ_ROLE_EXPERT ? MQ_STREAM_EXPERT : MQ_STREAM_COMM;
+	return low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL && step->role == MQ_ROLE_EXPERT ?
+		       MQ_STREAM_EXPERT :
+		       MQ_STREAM_COMM;
 }
 
 /* One collective step over all groups along its factor; `state` holds what each position waits for. */
@@ -602,14 +597,13 @@ static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 }
 
 /* A message from position p of the producers to position q of the consumers. */
-static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after,
-			 uint32_t p, uint32_t q, double bytes)
+static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after, uint32_t p, uint32_t q,
+			 double bytes)
 {
 	struct mq_transfer *t = &low->transfer[transfer];
 	const struct mq_config *from = &low->plan->config[t->from_config];
 	const struct mq_config *to = &low->plan->config[t->to_config];
-	struct mq_message m = { mq_low_device(low, from, p), mq_low_device(low, to, q), transfer, q,
-				bytes };
+	struct mq_message m = { mq_low_device(low, from, p), mq_low_device(low, to, q), transfer, q, bytes };
 
 	if (from->device[p] == to->device[q] || m.src == MQ_NONE || m.dst == MQ_NONE)
 		return;
@@ -636,8 +630,7 @@ static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_id
 {
 	const struct mq_transfer *t = &low->transfer[transfer];
 	const struct mq_config *c = &low->plan->config[t->from_config];
-	double part_B = t->share * t->elems * micro_batch_samples(low) *
-			mq_dtype_size(low->train->dtype);
+	double part_B = t->share * t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
 
 	for (uint32_t p = 0; p < t->to.n; p++)
 		if (mq_low_device(low, c, p) != MQ_NONE)
@@ -649,8 +642,7 @@ struct interval {
 };
 
 /* Samples of a box, as an interval of the micro-batch. */
-static struct interval samples_of(const struct mq_low *low, const struct mq_config *c,
-				  const struct mq_box *box)
+static struct interval samples_of(const struct mq_low *low, const struct mq_config *c, const struct mq_box *box)
 {
 	uint32_t n = c->split[MQ_DIM_BATCH];
 	uint32_t per = box->n_batch > n ? box->n_batch / n : 1;
@@ -697,8 +689,7 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 			struct interval hs = samples_of(low, a, &have);
 			double bytes = unit * overlap(ns.lo, ns.hi, hs.lo, hs.hi) *
 				       overlap(need.seq_lo, need.seq_hi, have.seq_lo, have.seq_hi) *
-				       overlap(need.feature_lo, need.feature_hi, have.feature_lo,
-					       have.feature_hi);
+				       overlap(need.feature_lo, need.feature_hi, have.feature_lo, have.feature_hi);
 			if (bytes > unit * 1e-9)
 				emit_message(low, transfer, &state[p], p, q, bytes);
 		}
@@ -721,8 +712,8 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 		uint32_t device = mq_low_device(low, c, p);
 
 		/* Made by the forward pass, of which this template sees only that it is over. */
-		if (device != MQ_NONE && t->pass == MQ_PASS_B &&
-		    low->model->op[t->op].phase == MQ_FORWARD && low->explicit_backward)
+		if (device != MQ_NONE && t->pass == MQ_PASS_B && low->model->op[t->op].phase == MQ_FORWARD &&
+		    low->explicit_backward)
 			mq_ids_add(low, &state[p], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	}
 	if (t->way == MQ_WAY_STEPS) {

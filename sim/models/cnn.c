@@ -11,18 +11,15 @@
 
 struct options {
 	uint32_t image, classes;
-	uint32_t aux;        /* 0 auto, 1 false, 2 true */
+	uint32_t aux; /* 0 auto, 1 false, 2 true */
 	bool batch_norm;
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct options, image, 0, 1, 1e5,
-	       "height and width; default 224, inception_v3: 299"),
+	MQ_U32(struct options, image, 0, 1, 1e5, "height and width; default 224, inception_v3: 299"),
 	MQ_U32(struct options, classes, 1000, 1, 1e8, "classes"),
-	MQ_CHOICE(struct options, aux, 0, "auto|false|true",
-		  "inception_v3: auxiliary classifier; auto: in training"),
-	MQ_BOOL(struct options, batch_norm, 0, "vgg: batch norm behind each convolution"),
-	MQ_END
+	MQ_CHOICE(struct options, aux, 0, "auto|false|true", "inception_v3: auxiliary classifier; auto: in training"),
+	MQ_BOOL(struct options, batch_norm, 0, "vgg: batch norm behind each convolution"), MQ_END
 };
 
 static void classify(struct mq_cnn *net, struct mq_map x, uint32_t classes)
@@ -42,13 +39,10 @@ static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6]
 	x = mq_cnn_pool(net, "stem.pool", x, (uint32_t[]){ 3, 2, 1 }, true);
 	for (uint32_t stage = 0; stage < 4; stage++)
 		for (uint32_t i = 0; i < blocks[stage]; i++) {
-			const struct mq_bottleneck b = {
-				64u << stage, width << stage, groups, stage && !i ? 2 : 1,
-				blocks[5] ? (256u << stage) / blocks[5] : 0
-			};
+			const struct mq_bottleneck b = { 64u << stage, width << stage, groups, stage && !i ? 2 : 1,
+							 blocks[5] ? (256u << stage) / blocks[5] : 0 };
 
-			mq_cnn_layer(net, layer++,
-				  mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
+			mq_cnn_layer(net, layer++, mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
 			x = mq_cnn_bottleneck(net, x, &b);
 		}
 	mq_cnn_layer(net, MQ_NONE, "");
@@ -57,8 +51,7 @@ static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6]
 
 /* ---- vgg ------------------------------------------------------------------------------------- */
 
-static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6],
-		const struct options *o)
+static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6], const struct options *o)
 {
 	static const uint32_t width[] = { 64, 128, 256, 512, 512 };
 	uint32_t layer = 0;
@@ -72,8 +65,7 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6],
 			const char *name = mq_arena_printf(net->arena, "conv%u", i + 1);
 			x = mq_cnn_conv(net, name, x, &k);
 			if (o->batch_norm)
-				x = mq_cnn_batch_norm(
-					net, mq_arena_printf(net->arena, "%s.bn", name), x);
+				x = mq_cnn_batch_norm(net, mq_arena_printf(net->arena, "%s.bn", name), x);
 			x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), x);
 		}
 		x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 2, 2, 0 }, true);
@@ -82,8 +74,7 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6],
 	for (uint32_t i = 1; i <= 2; i++) {
 		const char *name = mq_arena_printf(net->arena, "fc%u", i);
 
-		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name),
-				mq_cnn_linear(net, name, x, 4096));
+		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), mq_cnn_linear(net, name, x, 4096));
 		x = mq_cnn_dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
 	}
 	classify(net, x, o->classes);
@@ -95,9 +86,8 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6],
 static void alexnet(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 {
 	static const struct mq_kernel_shape convs[] = {
-		{ 64, 11, 11, 4, 2, 2, true, 1 }, { 192, 5, 5, 1, 2, 2, true, 1 },
-		{ 384, 3, 3, 1, 1, 1, true, 1 },  { 256, 3, 3, 1, 1, 1, true, 1 },
-		{ 256, 3, 3, 1, 1, 1, true, 1 },
+		{ 64, 11, 11, 4, 2, 2, true, 1 }, { 192, 5, 5, 1, 2, 2, true, 1 }, { 384, 3, 3, 1, 1, 1, true, 1 },
+		{ 256, 3, 3, 1, 1, 1, true, 1 },  { 256, 3, 3, 1, 1, 1, true, 1 },
 	};
 
 	for (uint32_t i = 0; i < 5; i++) {
@@ -111,8 +101,7 @@ static void alexnet(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 		const char *name = mq_arena_printf(net->arena, "fc%u", i);
 
 		x = mq_cnn_dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
-		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name),
-				mq_cnn_linear(net, name, x, 4096));
+		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), mq_cnn_linear(net, name, x, 4096));
 	}
 	classify(net, x, classes);
 }
@@ -164,16 +153,15 @@ static const struct module modules[] = {
 	{ "mixed5c", "1x1:64", "1x1:48 5x5:64", "1x1:64 3x3:96 3x3:96", "1x1:64", false },
 	{ "mixed5d", "1x1:64", "1x1:48 5x5:64", "1x1:64 3x3:96 3x3:96", "1x1:64", false },
 	{ "mixed6a", "3x3s2p0:384", "1x1:64 3x3:96 3x3s2p0:96", NULL, NULL, false },
-	{ "mixed6b", "1x1:192", "1x1:128 1x7:128 7x1:192",
-	  "1x1:128 7x1:128 1x7:128 7x1:128 1x7:192", "1x1:192", false },
-	{ "mixed6c", "1x1:192", "1x1:160 1x7:160 7x1:192",
-	  "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192", false },
-	{ "mixed6d", "1x1:192", "1x1:160 1x7:160 7x1:192",
-	  "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192", false },
-	{ "mixed6e", "1x1:192", "1x1:192 1x7:192 7x1:192",
-	  "1x1:192 7x1:192 1x7:192 7x1:192 1x7:192", "1x1:192", false },
-	{ "mixed7a", "1x1:192 3x3s2p0:320", "1x1:192 1x7:192 7x1:192 3x3s2p0:192", NULL, NULL,
+	{ "mixed6b", "1x1:192", "1x1:128 1x7:128 7x1:192", "1x1:128 7x1:128 1x7:128 7x1:128 1x7:192", "1x1:192",
 	  false },
+	{ "mixed6c", "1x1:192", "1x1:160 1x7:160 7x1:192", "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192",
+	  false },
+	{ "mixed6d", "1x1:192", "1x1:160 1x7:160 7x1:192", "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192",
+	  false },
+	{ "mixed6e", "1x1:192", "1x1:192 1x7:192 7x1:192", "1x1:192 7x1:192 1x7:192 7x1:192 1x7:192", "1x1:192",
+	  false },
+	{ "mixed7a", "1x1:192 3x3s2p0:320", "1x1:192 1x7:192 7x1:192 3x3s2p0:192", NULL, NULL, false },
 	{ "mixed7b", "1x1:320", "1x1:384", "1x1:448 3x3:384", "1x1:192", true },
 	{ "mixed7c", "1x1:320", "1x1:384", "1x1:448 3x3:384", "1x1:192", true },
 };
@@ -191,10 +179,8 @@ static struct mq_map inception_module(struct mq_cnn *net, struct mq_map in, cons
 			continue;
 		struct mq_map x = chain(net, name, in, text);
 		if (m->fork) {
-			out[n++] = chain(net, mq_arena_printf(net->arena, "%s.row", name), x,
-					 "1x3:384");
-			x = chain(net, mq_arena_printf(net->arena, "%s.column", name), x,
-				  "3x1:384");
+			out[n++] = chain(net, mq_arena_printf(net->arena, "%s.row", name), x, "1x3:384");
+			x = chain(net, mq_arena_printf(net->arena, "%s.column", name), x, "3x1:384");
 		}
 		out[n++] = x;
 	}
@@ -240,18 +226,15 @@ static const struct {
 	const char *name;
 	uint32_t blocks[6];
 } sizes[] = {
-	{ "resnet50", { 3, 4, 6, 3 } },	   { "resnet101", { 3, 4, 23, 3 } },
-	{ "resnet152", { 3, 8, 36, 3 } },  { "resnext50", { 3, 4, 6, 3, 4 } },
-	{ "resnext101", { 3, 4, 23, 3, 4 } },
-	{ "se_resnext101", { 3, 4, 23, 3, 4, 16 } },
-	{ "vgg11", { 1, 1, 2, 2, 2 } },
-	{ "vgg13", { 2, 2, 2, 2, 2 } },	   { "vgg16", { 2, 2, 3, 3, 3 } },
-	{ "vgg19", { 2, 2, 4, 4, 4 } },
+	{ "resnet50", { 3, 4, 6, 3 } },       { "resnet101", { 3, 4, 23, 3 } },
+	{ "resnet152", { 3, 8, 36, 3 } },     { "resnext50", { 3, 4, 6, 3, 4 } },
+	{ "resnext101", { 3, 4, 23, 3, 4 } }, { "se_resnext101", { 3, 4, 23, 3, 4, 16 } },
+	{ "vgg11", { 1, 1, 2, 2, 2 } },       { "vgg13", { 2, 2, 2, 2, 2 } },
+	{ "vgg16", { 2, 2, 3, 3, 3 } },       { "vgg19", { 2, 2, 4, 4, 4 } },
 };
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool inception = !strcmp(name, "inception_v3");
@@ -262,8 +245,7 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
 	if (!o.image)
 		o.image = inception ? 299 : 224;
-	const char *full =
-		options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
+	const char *full = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	struct mq_map images = mq_cnn_begin(&net, full, request, arena, o.image);
 	if (inception)
 		inception_v3(&net, images, &o);
@@ -283,9 +265,8 @@ static enum mq_status build(const char *name, const char *options,
 const struct mq_format mq_format_cnn = {
 	.name = "cnn",
 	.summary = "alexnet, vgg, resnet, resnext, inception_v3: image networks",
-	.names = (const char *const[]){ "alexnet", "inception_v3", "resnet101", "resnet152",
-					"resnet50", "resnext101", "resnext50", "se_resnext101",
-					"vgg11", "vgg13", "vgg16", "vgg19", NULL },
+	.names = (const char *const[]){ "alexnet", "inception_v3", "resnet101", "resnet152", "resnet50", "resnext101",
+					"resnext50", "se_resnext101", "vgg11", "vgg13", "vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };

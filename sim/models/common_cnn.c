@@ -15,8 +15,7 @@ static struct mq_op *at(struct mq_cnn *net, uint32_t op)
 
 static uint32_t add(struct mq_cnn *net, enum mq_op_kind kind, const char *name, uint8_t traits)
 {
-	uint32_t id = mq_model_add(&net->b, kind,
-				   mq_arena_printf(net->arena, "%s%s", net->prefix, name));
+	uint32_t id = mq_model_add(&net->b, kind, mq_arena_printf(net->arena, "%s%s", net->prefix, name));
 
 	at(net, id)->layer = net->layer;
 	if (net->frozen)
@@ -56,12 +55,12 @@ static void split_like_image(struct mq_op *op, const struct mq_plane *shape)
 	op->extent[MQ_DIM_OUT] = shape->c;
 }
 
-struct mq_map mq_cnn_begin_with(struct mq_cnn *net, const char *name,
-				const struct mq_model_request *request, struct mq_arena *arena,
-				const struct mq_plane *shape)
+struct mq_map mq_cnn_begin_with(struct mq_cnn *net, const char *name, const struct mq_model_request *request,
+				struct mq_arena *arena, const struct mq_plane *shape)
 {
-	*net = (struct mq_cnn){ .arena = arena, .layer = MQ_NONE, .prefix = "",
-				.train = !request->train || !request->train->infer };
+	*net = (struct mq_cnn){
+		.arena = arena, .layer = MQ_NONE, .prefix = "", .train = !request->train || !request->train->infer
+	};
 	mq_model_begin(&net->b, arena, name);
 	net->b.model->unit = "image";
 	net->b.model->image = true;
@@ -71,9 +70,8 @@ struct mq_map mq_cnn_begin_with(struct mq_cnn *net, const char *name,
 	return images;
 }
 
-struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name,
-			   const struct mq_model_request *request, struct mq_arena *arena,
-			   uint32_t image)
+struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name, const struct mq_model_request *request,
+			   struct mq_arena *arena, uint32_t image)
 {
 	return mq_cnn_begin_with(net, name, request, arena, &(struct mq_plane){ 3, image, image });
 }
@@ -83,8 +81,7 @@ static double window(double in, uint32_t size, uint32_t stride, uint32_t pad)
 	return fmax(floor((in + 2.0 * pad - size) / stride) + 1, 0);
 }
 
-struct mq_map mq_cnn_window(struct mq_cnn *net, const char *name, struct mq_map in,
-			    const struct mq_window *window)
+struct mq_map mq_cnn_window(struct mq_cnn *net, const char *name, struct mq_map in, const struct mq_window *window)
 {
 	const struct mq_map out = { add(net, MQ_OP_CONV, name, MQ_NEEDS_INPUT), window->out };
 	struct mq_window w = *window;
@@ -95,8 +92,7 @@ struct mq_map mq_cnn_window(struct mq_cnn *net, const char *name, struct mq_map 
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_transposed(struct mq_cnn *net, const char *name, struct mq_map in,
-				const struct mq_window *window)
+struct mq_map mq_cnn_transposed(struct mq_cnn *net, const char *name, struct mq_map in, const struct mq_window *window)
 {
 	const struct mq_map out = { add(net, MQ_OP_CONV, name, MQ_NEEDS_INPUT), window->out };
 	struct mq_window w = *window;
@@ -107,8 +103,7 @@ struct mq_map mq_cnn_transposed(struct mq_cnn *net, const char *name, struct mq_
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_conv(struct mq_cnn *net, const char *name, struct mq_map in,
-			  const struct mq_kernel_shape *k)
+struct mq_map mq_cnn_conv(struct mq_cnn *net, const char *name, struct mq_map in, const struct mq_kernel_shape *k)
 {
 	const struct mq_window w = {
 		.in = in.shape,
@@ -177,23 +172,19 @@ static struct mq_map gated(struct mq_cnn *net, const char *name, struct mq_map x
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_squeeze(struct mq_cnn *net, const char *name, struct mq_map in,
-			     uint32_t reduced, bool swish)
+struct mq_map mq_cnn_squeeze(struct mq_cnn *net, const char *name, struct mq_map in, uint32_t reduced, bool swish)
 {
 	const char *text = mq_arena_printf(net->arena, "%s.reduce", name);
-	struct mq_map x = mq_cnn_global_pool(
-		net, mq_arena_printf(net->arena, "%s.pool", name), in);
+	struct mq_map x = mq_cnn_global_pool(net, mq_arena_printf(net->arena, "%s.pool", name), in);
 
 	x = mq_cnn_linear(net, text, x, reduced);
 	x = (swish ? mq_cnn_swish : mq_cnn_relu)(net, mq_arena_printf(net->arena, "%s.act", text), x);
-	x = mq_cnn_linear(net, mq_arena_printf(net->arena, "%s.expand", name), x,
-			  (uint32_t)in.shape.c);
+	x = mq_cnn_linear(net, mq_arena_printf(net->arena, "%s.expand", name), x, (uint32_t)in.shape.c);
 	x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.sigmoid", name), x); /* costs as much */
 	return gated(net, name, in, x);
 }
 
-struct mq_map mq_cnn_unit(struct mq_cnn *net, const char *name, struct mq_map in,
-			  const struct mq_kernel_shape *k)
+struct mq_map mq_cnn_unit(struct mq_cnn *net, const char *name, struct mq_map in, const struct mq_kernel_shape *k)
 {
 	struct mq_map x = mq_cnn_conv(net, name, in, k);
 
@@ -201,8 +192,7 @@ struct mq_map mq_cnn_unit(struct mq_cnn *net, const char *name, struct mq_map in
 	return mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), x);
 }
 
-static struct mq_map pool(struct mq_cnn *net, const char *name, struct mq_map in,
-			  const struct mq_window *w, bool max)
+static struct mq_map pool(struct mq_cnn *net, const char *name, struct mq_map in, const struct mq_window *w, bool max)
 {
 	const struct mq_map out = { add(net, MQ_OP_POOL, name, 0), w->out };
 
@@ -211,15 +201,16 @@ static struct mq_map pool(struct mq_cnn *net, const char *name, struct mq_map in
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_pool(struct mq_cnn *net, const char *name, struct mq_map in,
-			  const uint32_t size_stride_pad[3], bool max)
+struct mq_map mq_cnn_pool(struct mq_cnn *net, const char *name, struct mq_map in, const uint32_t size_stride_pad[3],
+			  bool max)
 {
 	uint32_t size = size_stride_pad[0], stride = size_stride_pad[1], pad = size_stride_pad[2];
 	const struct mq_window w = {
 		.in = in.shape,
-		.out = { in.shape.c, window(in.shape.h, size, stride, pad),
-			 window(in.shape.w, size, stride, pad) },
-		.kh = size, .kw = size, .stride = stride,
+		.out = { in.shape.c, window(in.shape.h, size, stride, pad), window(in.shape.w, size, stride, pad) },
+		.kh = size,
+		.kw = size,
+		.stride = stride,
 	};
 
 	return pool(net, name, in, &w, max);
@@ -227,8 +218,9 @@ struct mq_map mq_cnn_pool(struct mq_cnn *net, const char *name, struct mq_map in
 
 struct mq_map mq_cnn_global_pool(struct mq_cnn *net, const char *name, struct mq_map in)
 {
-	const struct mq_window w = { .in = in.shape, .out = { in.shape.c, 1, 1 }, .kh = in.shape.h,
-				     .kw = in.shape.w, .stride = in.shape.h };
+	const struct mq_window w = {
+		.in = in.shape, .out = { in.shape.c, 1, 1 }, .kh = in.shape.h, .kw = in.shape.w, .stride = in.shape.h
+	};
 
 	return pool(net, name, in, &w, false);
 }
@@ -244,8 +236,7 @@ struct mq_map mq_cnn_add(struct mq_cnn *net, const char *name, struct mq_map a, 
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in,
-			    uint32_t n)
+struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in, uint32_t n)
 {
 	struct mq_map out = { add(net, MQ_OP_RESHAPE, name, 0), in[0].shape };
 
@@ -259,8 +250,7 @@ struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct m
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_copy(struct mq_cnn *net, const char *name, struct mq_map in,
-			  const struct mq_plane *shape)
+struct mq_map mq_cnn_copy(struct mq_cnn *net, const char *name, struct mq_map in, const struct mq_plane *shape)
 {
 	const struct mq_map out = { add(net, MQ_OP_RESHAPE, name, 0), *shape };
 
@@ -270,8 +260,7 @@ struct mq_map mq_cnn_copy(struct mq_cnn *net, const char *name, struct mq_map in
 	return made(net, out);
 }
 
-struct mq_map mq_cnn_bottleneck(struct mq_cnn *net, struct mq_map in,
-				const struct mq_bottleneck *b)
+struct mq_map mq_cnn_bottleneck(struct mq_cnn *net, struct mq_map in, const struct mq_bottleneck *b)
 {
 	struct mq_map skip = in;
 	struct mq_map x = mq_cnn_unit(net, "conv1", in, MQ_SQUARE(b->width, 1, 1));
@@ -298,8 +287,7 @@ void mq_cnn_layer(struct mq_cnn *net, uint32_t layer, const char *prefix)
 		net->b.model->n_layers = layer + 1;
 }
 
-struct mq_map mq_cnn_dense(struct mq_cnn *net, const char *name, struct mq_map in, double rows,
-			   uint32_t width)
+struct mq_map mq_cnn_dense(struct mq_cnn *net, const char *name, struct mq_map in, double rows, uint32_t width)
 {
 	const struct mq_map out = { add(net, MQ_OP_GEMM, name, MQ_NEEDS_INPUT), { width, rows, 1 } };
 
@@ -344,18 +332,16 @@ void mq_cnn_loss(struct mq_cnn *net, const char *name, struct mq_map logits)
 	join(net, logits, id);
 }
 
-enum mq_status mq_cnn_finish(struct mq_cnn *net, const char *what, struct mq_model **model,
-			     struct mq_err *err)
+enum mq_status mq_cnn_finish(struct mq_cnn *net, const char *what, struct mq_model **model, struct mq_err *err)
 {
 	const struct mq_model *m = net->b.model;
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
 		if (!(m->op[i].output >= 1))
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s: the image is too small, nothing is left of it at '%s'; give "
-				"a larger image=",
-				what, m->op[i].name);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: the image is too small, nothing is left of it at '%s'; give "
+				       "a larger image=",
+				       what, m->op[i].name);
 	mq_image_keep(net->b.model, net->traits, net->arena);
 	return mq_model_finish(&net->b, model, err);
 }

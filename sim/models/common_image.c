@@ -49,11 +49,17 @@ static struct mq_conv_image image_of(const struct mq_window *w)
 {
 	uint8_t down = stride_of(w->in.h, w->out.h, w->kh), across = stride_of(w->in.w, w->out.w, w->kw);
 
-	if (!down || !across || fmax(w->in.h, w->in.w) > UINT16_MAX || fmax(w->kh, w->kw) > UINT8_MAX || down != w->stride)
+	if (!down || !across || fmax(w->in.h, w->in.w) > UINT16_MAX || fmax(w->kh, w->kw) > UINT8_MAX ||
+	    down != w->stride)
 		return (struct mq_conv_image){ 0 };
-	return (struct mq_conv_image){ .h = (uint16_t)w->in.h, .w = (uint16_t)w->in.w, .out_h = (uint16_t)w->out.h,
-				  .out_w = (uint16_t)w->out.w, .kh = (uint8_t)w->kh, .kw = (uint8_t)w->kw,
-				  .stride_h = down, .stride_w = across };
+	return (struct mq_conv_image){ .h = (uint16_t)w->in.h,
+				       .w = (uint16_t)w->in.w,
+				       .out_h = (uint16_t)w->out.h,
+				       .out_w = (uint16_t)w->out.w,
+				       .kh = (uint8_t)w->kh,
+				       .kw = (uint8_t)w->kw,
+				       .stride_h = down,
+				       .stride_w = across };
 }
 
 void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
@@ -151,8 +157,7 @@ void mq_amounts_elementwise(struct mq_op *op, double elems, double n_inputs, dou
 	op->flop = op->flop_bwd = flop_per_elem * elems;
 	op->read = n_inputs * elems;
 	op->write = op->output = elems;
-	op->moved_bwd =
-		3 * elems; /* gradient and kept value in (or two gradients added), one out */
+	op->moved_bwd = 3 * elems; /* gradient and kept value in (or two gradients added), one out */
 	op->kernels = 1;
 }
 

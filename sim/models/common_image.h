@@ -26,7 +26,7 @@ struct mq_window {
 	double kh, kw, stride; /* stride along the height */
 	double groups;
 	bool bias;
-	bool input_grad;       /* the input needs a gradient: not so for the first layer */
+	bool input_grad; /* the input needs a gradient: not so for the first layer */
 };
 
 void mq_amounts_conv(struct mq_op *op, const struct mq_window *w);

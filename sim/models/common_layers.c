@@ -19,8 +19,7 @@ struct mq_op *mq_net_at(struct mq_net *net, uint32_t op)
 
 uint32_t mq_net_add(struct mq_net *net, enum mq_op_kind kind, const char *name)
 {
-	uint32_t id = mq_model_add(&net->b, kind,
-				   mq_arena_printf(net->arena, "%s%s", net->prefix, name));
+	uint32_t id = mq_model_add(&net->b, kind, mq_arena_printf(net->arena, "%s%s", net->prefix, name));
 	struct mq_op *op = mq_net_at(net, id);
 
 	op->layer = net->layer;
@@ -103,8 +102,7 @@ uint32_t mq_net_gemm(struct mq_net *net, const char *name, uint32_t input, doubl
 	return id;
 }
 
-uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, uint32_t stream,
-			 double width)
+uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, uint32_t stream, double width)
 {
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
 	struct mq_op *op = mq_net_at(net, id);
@@ -125,8 +123,7 @@ uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, 
 	return id;
 }
 
-uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input, double ffn,
-			   enum mq_activation kind)
+uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input, double ffn, enum mq_activation kind)
 {
 	static const double flop[] = { [MQ_ACT_GELU] = 8, [MQ_ACT_RELU] = 1, [MQ_ACT_GATED] = 5 };
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
@@ -277,8 +274,8 @@ static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct 
 }
 
 /* One matrix per expert; each sees its share of rows * top_k. */
-static uint32_t expert_gemm(struct mq_net *net, const char *name, uint32_t input,
-			    const struct mq_experts *e, const double kn[2])
+static uint32_t expert_gemm(struct mq_net *net, const char *name, uint32_t input, const struct mq_experts *e,
+			    const double kn[2])
 {
 	uint32_t id = mq_net_gemm(net, name, input, kn[0], kn[1]);
 	struct mq_op *op = mq_net_at(net, id);
@@ -311,8 +308,8 @@ static uint32_t expert_activation(struct mq_net *net, uint32_t input, const stru
 
 /* An element-wise step over `width` of every copy, with `read` + `write` and `back` passes over it; the ops of
  * experts that one fused kernel would swallow. */
-static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input,
-			    const struct mq_experts *e, double width, const double passes[3])
+static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input, const struct mq_experts *e,
+			    double width, const double passes[3])
 {
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
 	struct mq_op *op = mq_net_at(net, id);

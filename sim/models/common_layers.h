@@ -27,8 +27,8 @@ struct mq_net {
 	uint32_t layer;     /* MQ_NONE outside the blocks */
 	const char *prefix; /* put before the names of ops, e.g. "layer3." */
 	bool dropout;
-	bool biases;        /* of GEMMs */
-	bool rms;           /* norms without bias and mean */
+	bool biases; /* of GEMMs */
+	bool rms;    /* norms without bias and mean */
 };
 
 void mq_net_begin(struct mq_net *net, struct mq_arena *arena, const char *name);
@@ -43,10 +43,8 @@ uint32_t mq_net_embedding(struct mq_net *net, uint32_t tokens, double vocab, dou
 uint32_t mq_net_norm(struct mq_net *net, const char *name, uint32_t input, double width);
 uint32_t mq_net_gemm(struct mq_net *net, const char *name, uint32_t input, double k, double n);
 /* x + f(x), the latter through dropout. */
-uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, uint32_t stream,
-			 double width);
-uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input, double ffn,
-			   enum mq_activation kind);
+uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, uint32_t stream, double width);
+uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input, double ffn, enum mq_activation kind);
 /* Cross-entropy over the logits of `head`. */
 uint32_t mq_net_loss(struct mq_net *net, uint32_t head, double vocab);
 
@@ -64,7 +62,7 @@ struct mq_experts {
 	double hidden, ffn, experts, top_k;
 	double latent; /* width that tokens are projected to before they travel (LatentMoE); 0 = hidden */
 	enum mq_activation activation;
-	bool clamp;       /* the gated activation clamps both of its inputs */
+	bool clamp; /* the gated activation clamps both of its inputs */
 };
 /* Router, dispatch, expert GEMMs and combine (between the latent projections); returns the last op. */
 uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_experts *e);

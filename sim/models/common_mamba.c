@@ -21,8 +21,7 @@ static uint32_t by_head(struct mq_net *net, uint32_t id, const struct widths *w,
 }
 
 /* Keeps z, x, B, C and dt: all that in_proj made. */
-static uint32_t convolve(struct mq_net *net, uint32_t input, const struct mq_mamba *m,
-			 const struct widths *w)
+static uint32_t convolve(struct mq_net *net, uint32_t input, const struct mq_mamba *m, const struct widths *w)
 {
 	uint32_t id = by_head(net, mq_net_add(net, MQ_OP_ELEMENTWISE, "conv"), w, true);
 	struct mq_op *op = mq_net_at(net, id);
@@ -38,8 +37,7 @@ static uint32_t convolve(struct mq_net *net, uint32_t input, const struct mq_mam
 	return id;
 }
 
-static uint32_t scan(struct mq_net *net, uint32_t proj, uint32_t conv, const struct mq_mamba *m,
-		     const struct widths *w)
+static uint32_t scan(struct mq_net *net, uint32_t proj, uint32_t conv, const struct mq_mamba *m, const struct widths *w)
 {
 	uint32_t id = by_head(net, mq_net_add(net, MQ_OP_SCAN, "scan"), w, true);
 	struct mq_op *op = mq_net_at(net, id);
@@ -82,9 +80,7 @@ uint32_t mq_net_mamba(struct mq_net *net, uint32_t input, double hidden, const s
 {
 	double inner = (double)m->heads * m->head_dim, bc = (double)m->groups * m->state;
 	const struct widths w = { .inner = inner, .mixed = inner + 2 * bc, .heads = m->heads };
-	uint32_t proj = by_head(net,
-				mq_net_gemm(net, "in_proj", input, hidden, inner + w.mixed + w.heads),
-				&w, false);
+	uint32_t proj = by_head(net, mq_net_gemm(net, "in_proj", input, hidden, inner + w.mixed + w.heads), &w, false);
 	uint32_t conv = convolve(net, proj, m, &w);
 	uint32_t scanned = scan(net, proj, conv, m, &w);
 

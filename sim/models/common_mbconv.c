@@ -20,14 +20,13 @@ uint32_t mq_channels_of_8(double channels)
 	return (uint32_t)rounded;
 }
 
-static struct mq_map conv_act(struct mq_cnn *net, const char *name, struct mq_map x,
-			      const struct mq_kernel_shape *k, bool swish)
+static struct mq_map conv_act(struct mq_cnn *net, const char *name, struct mq_map x, const struct mq_kernel_shape *k,
+			      bool swish)
 {
 	return mq_cnn_norm_act(net, name, mq_cnn_conv(net, name, x, k), swish);
 }
 
-struct mq_map mq_cnn_mbconv(struct mq_cnn *net, struct mq_map in, const struct mq_mbconv *b,
-			    uint32_t stride)
+struct mq_map mq_cnn_mbconv(struct mq_cnn *net, struct mq_map in, const struct mq_mbconv *b, uint32_t stride)
 {
 	double wide = in.shape.c * b->expansion;
 	uint32_t middle = b->exact ? (uint32_t)wide : mq_channels_of_8(wide);
@@ -47,16 +46,14 @@ struct mq_map mq_cnn_mbconv(struct mq_cnn *net, struct mq_map in, const struct m
 		x = conv_act(net, "expand", x, &k, b->swish);
 	}
 	if (b->squeeze)
-		x = mq_cnn_squeeze(net, "squeeze", x,
-				   (uint32_t)fmax(1, round((b->wide ? middle : in.shape.c) / 4)),
+		x = mq_cnn_squeeze(net, "squeeze", x, (uint32_t)fmax(1, round((b->wide ? middle : in.shape.c) / 4)),
 				   b->swish);
 	x = mq_cnn_conv(net, "project", x, MQ_SQUARE(b->filters, 1, 1));
 	x = mq_cnn_batch_norm(net, "project.bn", x);
 	return stride == 1 && in.shape.c == b->filters ? mq_cnn_add(net, "add", x, in) : x;
 }
 
-struct mq_map mq_cnn_mbconvs(struct mq_cnn *net, struct mq_map x, const struct mq_mbconv *b,
-			     uint32_t *layer)
+struct mq_map mq_cnn_mbconvs(struct mq_cnn *net, struct mq_map x, const struct mq_mbconv *b, uint32_t *layer)
 {
 	for (uint32_t i = 0; i < b->repeat; i++) {
 		mq_cnn_layer(net, *layer, mq_arena_printf(net->arena, "block%u.", *layer));
@@ -80,8 +77,7 @@ static const struct mq_mbconv stages[] = {
 
 /* Factors on width and depth. */
 static const double scales[8][2] = {
-	{ 1, 1 },     { 1, 1.1 },   { 1.1, 1.2 }, { 1.2, 1.4 },
-	{ 1.4, 1.8 }, { 1.6, 2.2 }, { 1.8, 2.6 }, { 2, 3.1 },
+	{ 1, 1 }, { 1, 1.1 }, { 1.1, 1.2 }, { 1.2, 1.4 }, { 1.4, 1.8 }, { 1.6, 2.2 }, { 1.8, 2.6 }, { 2, 3.1 },
 };
 
 uint32_t mq_efficientnet_width(uint32_t version, double channels)

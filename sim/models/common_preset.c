@@ -3,14 +3,13 @@
 
 #include <string.h>
 
-enum mq_status mq_preset_find(const struct mq_presets *table, const struct mq_preset *wanted,
-			      struct mq_arena *arena, uint32_t *row, struct mq_err *err)
+enum mq_status mq_preset_find(const struct mq_presets *table, const struct mq_preset *wanted, struct mq_arena *arena,
+			      uint32_t *row, struct mq_err *err)
 {
 	const char *list = "";
 
 	for (size_t i = 0; i < table->n; i++) {
-		const struct mq_preset *p =
-			(const void *)((const char *)table->rows + i * table->stride);
+		const struct mq_preset *p = (const void *)((const char *)table->rows + i * table->stride);
 
 		if (strcmp(p->model, wanted->model))
 			continue;
@@ -20,6 +19,5 @@ enum mq_status mq_preset_find(const struct mq_presets *table, const struct mq_pr
 		}
 		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", p->size);
 	}
-	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", wanted->model, wanted->size,
-		       list);
+	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", wanted->model, wanted->size, list);
 }

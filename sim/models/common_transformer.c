@@ -8,20 +8,23 @@
 #include <math.h>
 #include <string.h>
 
-static enum mq_status check_pattern(const struct mq_transformer *t, const char *what,
-				    struct mq_err *err)
+static enum mq_status check_pattern(const struct mq_transformer *t, const char *what, struct mq_err *err)
 {
 	const struct mq_mamba *m = &t->mamba;
 
 	if (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers)
-		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' is not a letter of M * - E for each "
-			       "of %u layers", what, t->pattern, t->layers);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: pattern '%.200s' is not a letter of M * - E for each "
+			       "of %u layers",
+			       what, t->pattern, t->layers);
 	if (strchr(t->pattern, 'E') && !t->experts)
-		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' has experts; give experts= and "
-			       "top_k=", what, t->pattern);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: pattern '%.200s' has experts; give experts= and "
+			       "top_k=",
+			       what, t->pattern);
 	if (strchr(t->pattern, 'M') && (!m->groups || m->heads % m->groups))
-		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what,
-			       m->heads, m->groups);
+		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what, m->heads,
+			       m->groups);
 	return MQ_OK;
 }
 
@@ -31,40 +34,37 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 		const char *name;
 		uint32_t value, max;
 	} dims[] = {
-		{ "layers", t->layers, 10000 }, { "hidden", t->hidden, 10000000 },
-		{ "heads", t->heads, 1000000 },  { "vocab", t->vocab, 100000000 },
-		{ "seq", t->seq, 100000000 },
+		{ "layers", t->layers, 10000 },   { "hidden", t->hidden, 10000000 }, { "heads", t->heads, 1000000 },
+		{ "vocab", t->vocab, 100000000 }, { "seq", t->seq, 100000000 },
 	};
 
 	for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
 		if (!dims[i].value || dims[i].value > dims[i].max)
-			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u",
-				       what, dims[i].name, dims[i].value, dims[i].max);
+			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u", what, dims[i].name,
+				       dims[i].value, dims[i].max);
 	if (!t->head_dim && t->hidden % t->heads)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
-			what, t->hidden, t->heads);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
+			       t->hidden, t->heads);
 	if (!t->head_dim)
 		t->head_dim = t->hidden / t->heads;
 	if (!t->kv_heads)
 		t->kv_heads = t->heads;
 	if (t->kv_heads > t->heads || t->heads % t->kv_heads)
-		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u",
-			       what, t->heads, t->kv_heads);
+		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u", what, t->heads,
+			       t->kv_heads);
 	if (!t->ffn)
 		t->ffn = 4 * t->hidden;
 	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
-		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads",
-			       what);
+		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads", what);
 	if (t->pattern)
 		MQ_TRY(check_pattern(t, what, err));
 	if (t->predictions > t->seq)
-		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what,
-			       t->predictions, t->seq);
+		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what, t->predictions,
+			       t->seq);
 	if (t->experts && (!t->top_k || t->top_k > t->experts))
-		return mq_fail(err, MQ_EINPUT, "%s: top_k=%u is out of range; give 1 to experts=%u",
-			       what, t->top_k, t->experts);
+		return mq_fail(err, MQ_EINPUT, "%s: top_k=%u is out of range; give 1 to experts=%u", what, t->top_k,
+			       t->experts);
 	if (t->positions && t->seq > t->positions)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: a sequence of %u exceeds the %u learned positions; give a "
@@ -74,8 +74,7 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 }
 
 /* Learned positions and segments are added to the embedding, through dropout. */
-static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t,
-			      uint32_t embedding)
+static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
 {
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
 	struct mq_op *op = mq_net_at(net, id);
@@ -108,17 +107,23 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 	double k = (double)t->nope_dim + t->rope_dim, heads = t->heads;
 	double narrow = (double)t->q_rank + t->kv_rank;
 	const struct mq_attention a = {
-		.heads = heads, .kv_heads = heads, .head_dim = k, .value_dim = t->value_dim,
-		.keys = net->rows, .causal = t->causal, .fused = t->fused, .rotary = t->rotary,
+		.heads = heads,
+		.kv_heads = heads,
+		.head_dim = k,
+		.value_dim = t->value_dim,
+		.keys = net->rows,
+		.causal = t->causal,
+		.fused = t->fused,
+		.rotary = t->rotary,
 	};
 	uint32_t down = mq_net_gemm(net, "latent", input, t->hidden, narrow + t->rope_dim);
 	mq_net_at(net, down)->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
 	uint32_t norm = mq_net_norm(net, "latent.norm", down, narrow);
-	uint32_t q = by_head(net, t->q_rank ? mq_net_gemm(net, "q", norm, t->q_rank, heads * k) :
-					      mq_net_gemm(net, "q", input, t->hidden, heads * k),
+	uint32_t q = by_head(net,
+			     t->q_rank ? mq_net_gemm(net, "q", norm, t->q_rank, heads * k) :
+					 mq_net_gemm(net, "q", input, t->hidden, heads * k),
 			     heads);
-	uint32_t kv = mq_net_gemm(net, "kv", norm, t->kv_rank,
-				  heads * ((double)t->nope_dim + t->value_dim));
+	uint32_t kv = mq_net_gemm(net, "kv", norm, t->kv_rank, heads * ((double)t->nope_dim + t->value_dim));
 	uint32_t attention = mq_net_attention(net, "attention", q, by_head(net, kv, heads), &a);
 	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
 }
@@ -126,8 +131,7 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 /* Does a layer's attention see all keys? Stored scores are computed in whole whatever the window. */
 static bool sees_all(const struct mq_transformer *t, uint32_t layer)
 {
-	return !t->causal || !t->fused || layer == MQ_NONE ||
-	       (t->full_every && (layer + 1) % t->full_every == 0);
+	return !t->causal || !t->fused || layer == MQ_NONE || (t->full_every && (layer + 1) % t->full_every == 0);
 }
 
 static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
@@ -135,8 +139,13 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
 	bool biases = net->biases;
 	const struct mq_attention a = {
-		.heads = t->heads, .kv_heads = t->kv_heads, .head_dim = t->head_dim,
-		.keys = net->rows, .causal = t->causal, .fused = t->fused, .rotary = t->rotary,
+		.heads = t->heads,
+		.kv_heads = t->kv_heads,
+		.head_dim = t->head_dim,
+		.keys = net->rows,
+		.causal = t->causal,
+		.fused = t->fused,
+		.rotary = t->rotary,
 		.window = sees_all(t, net->layer) ? 0 : t->window,
 	};
 
@@ -160,8 +169,7 @@ static enum mq_activation activation_of(const struct mq_transformer *t)
 	return t->gated ? MQ_ACT_GATED : t->relu ? MQ_ACT_RELU : MQ_ACT_GELU;
 }
 
-static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
-			    double ffn)
+static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input, double ffn)
 {
 	uint32_t up = mq_net_gemm(net, "up", input, t->hidden, t->gated ? 2 * ffn : ffn);
 	uint32_t act = mq_net_activation(net, "activation", up, ffn, activation_of(t));
@@ -171,9 +179,13 @@ static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, 
 
 static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
-	const struct mq_experts e = { .hidden = t->hidden, .ffn = t->ffn, .experts = t->experts,
-				      .top_k = t->top_k, .latent = t->latent,
-				      .activation = activation_of(t), .clamp = t->clamp };
+	const struct mq_experts e = { .hidden = t->hidden,
+				      .ffn = t->ffn,
+				      .experts = t->experts,
+				      .top_k = t->top_k,
+				      .latent = t->latent,
+				      .activation = activation_of(t),
+				      .clamp = t->clamp };
 	uint32_t routed = mq_net_experts(net, input, &e);
 	const char *prefix = net->prefix;
 	bool dropout = net->dropout;
@@ -238,22 +250,28 @@ static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32
 	return t->post_norm ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
 }
 
-static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t, char letter,
-			     uint32_t stream)
+static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t, char letter, uint32_t stream)
 {
 	uint32_t x = mq_net_norm(net, "norm", stream, t->hidden);
 
 	switch (letter) {
-	case 'M': x = mq_net_mamba(net, x, t->hidden, &t->mamba); break;
-	case '*': x = attention_block(net, t, x); break;
-	case 'E': x = expert_block(net, t, x); break;
-	default: x = dense_block(net, t, x, t->ffn); break;
+	case 'M':
+		x = mq_net_mamba(net, x, t->hidden, &t->mamba);
+		break;
+	case '*':
+		x = attention_block(net, t, x);
+		break;
+	case 'E':
+		x = expert_block(net, t, x);
+		break;
+	default:
+		x = dense_block(net, t, x, t->ffn);
+		break;
 	}
 	return mq_net_residual(net, "residual", x, stream, t->hidden);
 }
 
-uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
-			     uint32_t embedding)
+uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding)
 {
 	bool biases = net->biases;
 
@@ -280,8 +298,8 @@ static void sentence_head(struct mq_net *net, const struct mq_transformer *t, ui
 	net->rows = rows;
 }
 
-uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name,
-				double width, uint32_t stream, uint32_t embedding)
+uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name, double width,
+				uint32_t stream, uint32_t embedding)
 {
 	const char *prefix = net->prefix;
 
@@ -292,8 +310,7 @@ uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer 
 	net->prefix = prefix;
 	uint32_t logits = mq_transformer_head(net, t, x, embedding);
 	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
-	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE,
-				   mq_arena_printf(net->arena, "%s.bias", name));
+	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE, mq_arena_printf(net->arena, "%s.bias", name));
 	struct mq_op *op = mq_net_at(net, bias);
 	op->param = t->vocab;
 	op->output = net->rows * t->vocab;
@@ -305,8 +322,7 @@ uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer 
 	return bias;
 }
 
-static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
-			       uint32_t embedding)
+static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding)
 {
 	sentence_head(net, t, stream);
 	net->rows = t->predictions ? t->predictions : fmax(round(.15 * net->rows), 1);
@@ -334,8 +350,8 @@ static void share_weights(struct mq_net *net, uint32_t first, uint32_t before)
 
 /* One depth: predicts the token d + 1 places on from the stream of depth d - 1 and that token's
  * embedding (DeepSeek-V3 technical report, 2.2). It stands behind the last layer, on the last stage. */
-static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
-			     uint32_t embedding, uint32_t weights_of_head)
+static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
+			     uint32_t weights_of_head)
 {
 	const char *pattern = t->pattern ? "*E" : NULL;
 	const char *prefix = net->prefix;
@@ -355,16 +371,15 @@ static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t,
 	net->prefix = prefix;
 	if (!pattern)
 		x = block(net, t, x);
-	uint32_t logits = mq_transformer_head(net, t, mq_net_norm(net, "final.norm", x, t->hidden),
-					      embedding);
+	uint32_t logits = mq_transformer_head(net, t, mq_net_norm(net, "final.norm", x, t->hidden), embedding);
 	mq_net_at(net, logits)->param = 0;
 	mq_net_at(net, logits)->tied = weights_of_head;
 	mq_net_loss(net, logits, t->vocab);
 	return x;
 }
 
-static void predict_further(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
-			    uint32_t embedding, uint32_t main_head)
+static void predict_further(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
+			    uint32_t main_head)
 {
 	uint32_t owner = mq_net_at(net, main_head)->tied, first = net->b.model->n_ops;
 
@@ -409,8 +424,7 @@ void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t,
 	m->tied_embeddings = t->tied;
 }
 
-uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens,
-			      uint32_t *embedding)
+uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding)
 {
 	uint32_t x = *embedding = mq_net_embedding(net, tokens, t->vocab, t->hidden);
 
@@ -419,25 +433,23 @@ uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t
 	return t->post_norm ? mq_net_norm(net, "embedding.norm", x, t->hidden) : x;
 }
 
-uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t,
-			       const char *prefix, uint32_t first, uint32_t stream)
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
+			       uint32_t stream)
 {
 	const char *outside = net->prefix;
 
 	for (uint32_t i = 0; i < t->layers; i++) {
 		net->layer = first + i;
 		net->prefix = mq_arena_printf(net->arena, "%slayer%u.", prefix, i);
-		stream = t->pattern ? hybrid_layer(net, t, t->pattern[i], stream) :
-				      block(net, t, stream);
+		stream = t->pattern ? hybrid_layer(net, t, t->pattern[i], stream) : block(net, t, stream);
 	}
 	net->layer = MQ_NONE;
 	net->prefix = outside;
 	return stream;
 }
 
-enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
-				    const struct mq_model_request *request, struct mq_arena *arena,
-				    struct mq_model **model, struct mq_err *err)
+enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,
+				    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	bool infer = request->train && request->train->infer;
 	struct mq_net net;

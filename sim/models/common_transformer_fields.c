@@ -52,7 +52,10 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	return u;
 }
 
-#define NUMBER(field) { #field, (double)a.field, (double)b.field }
+#define NUMBER(field)                                    \
+	{                                                \
+#field, (double)a.field, (double)b.field \
+	}
 
 const char *mq_transformer_differs(const struct mq_transformer *first, const struct mq_transformer *second,
 				   char text[96])
@@ -62,19 +65,65 @@ const char *mq_transformer_differs(const struct mq_transformer *first, const str
 		const char *name;
 		double a, b;
 	} rows[] = {
-		NUMBER(layers), NUMBER(hidden), NUMBER(heads), NUMBER(kv_heads), NUMBER(head_dim), NUMBER(ffn),
-		NUMBER(vocab), NUMBER(seq), NUMBER(positions), NUMBER(token_types), NUMBER(experts),
-		NUMBER(top_k), NUMBER(expert_groups), NUMBER(group_limit), NUMBER(shared_ffn),
-		NUMBER(dense_layers), NUMBER(dense_ffn), NUMBER(moe_every), NUMBER(q_rank), NUMBER(kv_rank),
-		NUMBER(nope_dim), NUMBER(rope_dim), NUMBER(value_dim), NUMBER(mamba.heads),
-		NUMBER(mamba.head_dim), NUMBER(mamba.groups), NUMBER(mamba.state), NUMBER(mamba.kernel),
-		NUMBER(mamba.chunk), NUMBER(latent), NUMBER(mtp), NUMBER(mtp_shared), NUMBER(predictions),
-		NUMBER(biases), NUMBER(qkv_bias), NUMBER(proj_bias), NUMBER(qk_norm), NUMBER(gated),
-		NUMBER(gelu), NUMBER(relu), NUMBER(squared), NUMBER(rms), NUMBER(clamp), NUMBER(window),
-		NUMBER(full_every), NUMBER(tied), NUMBER(causal), NUMBER(fused), NUMBER(rotary),
-		NUMBER(rope_part), NUMBER(dropout), NUMBER(post_norm), NUMBER(output_norms),
-		NUMBER(no_input_norms), NUMBER(parallel), NUMBER(softcap), NUMBER(sigmoid_router),
-		NUMBER(pretrain_heads), NUMBER(span_head),
+		NUMBER(layers),
+		NUMBER(hidden),
+		NUMBER(heads),
+		NUMBER(kv_heads),
+		NUMBER(head_dim),
+		NUMBER(ffn),
+		NUMBER(vocab),
+		NUMBER(seq),
+		NUMBER(positions),
+		NUMBER(token_types),
+		NUMBER(experts),
+		NUMBER(top_k),
+		NUMBER(expert_groups),
+		NUMBER(group_limit),
+		NUMBER(shared_ffn),
+		NUMBER(dense_layers),
+		NUMBER(dense_ffn),
+		NUMBER(moe_every),
+		NUMBER(q_rank),
+		NUMBER(kv_rank),
+		NUMBER(nope_dim),
+		NUMBER(rope_dim),
+		NUMBER(value_dim),
+		NUMBER(mamba.heads),
+		NUMBER(mamba.head_dim),
+		NUMBER(mamba.groups),
+		NUMBER(mamba.state),
+		NUMBER(mamba.kernel),
+		NUMBER(mamba.chunk),
+		NUMBER(latent),
+		NUMBER(mtp),
+		NUMBER(mtp_shared),
+		NUMBER(predictions),
+		NUMBER(biases),
+		NUMBER(qkv_bias),
+		NUMBER(proj_bias),
+		NUMBER(qk_norm),
+		NUMBER(gated),
+		NUMBER(gelu),
+		NUMBER(relu),
+		NUMBER(squared),
+		NUMBER(rms),
+		NUMBER(clamp),
+		NUMBER(window),
+		NUMBER(full_every),
+		NUMBER(tied),
+		NUMBER(causal),
+		NUMBER(fused),
+		NUMBER(rotary),
+		NUMBER(rope_part),
+		NUMBER(dropout),
+		NUMBER(post_norm),
+		NUMBER(output_norms),
+		NUMBER(no_input_norms),
+		NUMBER(parallel),
+		NUMBER(softcap),
+		NUMBER(sigmoid_router),
+		NUMBER(pretrain_heads),
+		NUMBER(span_head),
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
@@ -89,8 +138,7 @@ const char *mq_transformer_differs(const struct mq_transformer *first, const str
 	if ((a.rope_theta > 0 && a.rope_theta != b.rope_theta) || (a.norm_eps > 0 && a.norm_eps != b.norm_eps)) {
 		bool rope = a.rope_theta > 0 && a.rope_theta != b.rope_theta;
 
-		snprintf(text, 96, "%.9g and %.9g", rope ? a.rope_theta : a.norm_eps,
-			 rope ? b.rope_theta : b.norm_eps);
+		snprintf(text, 96, "%.9g and %.9g", rope ? a.rope_theta : a.norm_eps, rope ? b.rope_theta : b.norm_eps);
 		return rope ? "rope_theta" : "norm_eps";
 	}
 	return NULL;

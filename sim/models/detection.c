@@ -18,19 +18,16 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct options, image, 0, 1, 1e5,
-	       "height; default 300, mask_rcnn: 832, efficientdet: as published"),
+	MQ_U32(struct options, image, 0, 1, 1e5, "height; default 300, mask_rcnn: 832, efficientdet: as published"),
 	MQ_U32(struct options, width, 0, 1, 1e5, "mask_rcnn: width; default 1344"),
 	MQ_U32(struct options, classes, 0, 1, 1e6,
 	       "with background; default 81, mask_rcnn: 91; efficientdet without: 90"),
 	MQ_U32(struct options, regions, 512, 4, 1e5, "mask_rcnn: regions sampled in an image"),
-	MQ_CHOICE(struct options, suppression, 0, "device|host",
-		  "mask_rcnn: where overlapping boxes are dropped"),
+	MQ_CHOICE(struct options, suppression, 0, "device|host", "mask_rcnn: where overlapping boxes are dropped"),
 	MQ_END
 };
 
-static struct mq_map conv_bias(struct mq_cnn *net, const char *name, struct mq_map x,
-			       uint32_t filters, uint32_t size)
+static struct mq_map conv_bias(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters, uint32_t size)
 {
 	struct mq_kernel_shape k = *MQ_SQUARE(filters, size, 1);
 
@@ -39,20 +36,16 @@ static struct mq_map conv_bias(struct mq_cnn *net, const char *name, struct mq_m
 }
 
 /* The stages of a ResNet-50 behind its stem; `taps` (or NULL) are their outputs. */
-static struct mq_map stages(struct mq_cnn *net, struct mq_map x, uint32_t n, uint32_t halvings,
-			    struct mq_map *taps)
+static struct mq_map stages(struct mq_cnn *net, struct mq_map x, uint32_t n, uint32_t halvings, struct mq_map *taps)
 {
 	static const uint32_t blocks[] = { 3, 4, 6, 3 };
 	uint32_t layer = 0;
 
 	for (uint32_t s = 0; s < n; s++) {
 		for (uint32_t i = 0; i < blocks[s]; i++) {
-			const struct mq_bottleneck b = {
-				64u << s, 64u << s, 1, s && !i && s <= halvings ? 2 : 1, 0
-			};
+			const struct mq_bottleneck b = { 64u << s, 64u << s, 1, s && !i && s <= halvings ? 2 : 1, 0 };
 
-			mq_cnn_layer(net, layer++,
-				     mq_arena_printf(net->arena, "stage%u.block%u.", s + 1, i));
+			mq_cnn_layer(net, layer++, mq_arena_printf(net->arena, "stage%u.block%u.", s + 1, i));
 			x = mq_cnn_bottleneck(net, x, &b);
 		}
 		if (taps)
@@ -83,27 +76,22 @@ static void ssd300(struct mq_cnn *net, struct mq_map x, const struct options *o)
 
 	x = stages(net, stem(net, x), 3, 1, NULL);
 	for (uint32_t i = 0; i < SSD_MAPS; i++) {
-		place[i] = conv_bias(net, mq_arena_printf(net->arena, "map%u.boxes", i), x,
-				     4 * boxes[i], 3);
-		kind[i] = conv_bias(net, mq_arena_printf(net->arena, "map%u.classes", i), x,
-				    o->classes * boxes[i], 3);
+		place[i] = conv_bias(net, mq_arena_printf(net->arena, "map%u.boxes", i), x, 4 * boxes[i], 3);
+		kind[i] = conv_bias(net, mq_arena_printf(net->arena, "map%u.classes", i), x, o->classes * boxes[i], 3);
 		if (i + 1 == SSD_MAPS)
 			break;
 		const char *name = mq_arena_printf(net->arena, "extra%u", i + 1);
 		struct mq_kernel_shape k = *MQ_SQUARE(filters[i], 3, i < 3 ? 2 : 1);
 		if (i >= 3)
 			k.ph = k.pw = 0;
-		x = mq_cnn_unit(net, mq_arena_printf(net->arena, "%s.1", name), x,
-				MQ_SQUARE(middle[i], 1, 1));
+		x = mq_cnn_unit(net, mq_arena_printf(net->arena, "%s.1", name), x, MQ_SQUARE(middle[i], 1, 1));
 		x = mq_cnn_unit(net, mq_arena_printf(net->arena, "%s.2", name), x, &k);
 	}
 	/* a tensor's channels are what is beside one another: boxes have 4, classes as many as there
 	 * are, each a row of its own */
 	for (uint32_t i = 0; i < SSD_MAPS; i++) {
-		place[i].shape = (struct mq_plane){ place[i].shape.c * place[i].shape.h *
-						    place[i].shape.w, 1, 1 };
-		kind[i].shape = (struct mq_plane){ kind[i].shape.c * kind[i].shape.h *
-						   kind[i].shape.w, 1, 1 };
+		place[i].shape = (struct mq_plane){ place[i].shape.c * place[i].shape.h * place[i].shape.w, 1, 1 };
+		kind[i].shape = (struct mq_plane){ kind[i].shape.c * kind[i].shape.h * kind[i].shape.w, 1, 1 };
 	}
 	mq_cnn_layer(net, MQ_NONE, "");
 	mq_cnn_loss(net, "boxes.loss", mq_cnn_concat(net, "boxes", place, SSD_MAPS));
@@ -121,14 +109,11 @@ static void pyramid(struct mq_cnn *net, const struct mq_map stage[4], struct mq_
 	struct mq_map x = stage[3];
 
 	for (uint32_t i = 4; i-- > 0;) {
-		struct mq_map side = conv_bias(net, mq_arena_printf(net->arena, "fpn%u.side", i + 2),
-					       stage[i], FPN, 1);
+		struct mq_map side = conv_bias(net, mq_arena_printf(net->arena, "fpn%u.side", i + 2), stage[i], FPN, 1);
 
 		if (i < 3) {
-			x = mq_cnn_copy(net, mq_arena_printf(net->arena, "fpn%u.up", i + 2), x,
-					&side.shape);
-			side = mq_cnn_add(net, mq_arena_printf(net->arena, "fpn%u.add", i + 2), x,
-					  side);
+			x = mq_cnn_copy(net, mq_arena_printf(net->arena, "fpn%u.up", i + 2), x, &side.shape);
+			side = mq_cnn_add(net, mq_arena_printf(net->arena, "fpn%u.add", i + 2), x, side);
 		}
 		x = side;
 		map[i] = conv_bias(net, mq_arena_printf(net->arena, "fpn%u", i + 2), x, FPN, 3);
@@ -163,7 +148,9 @@ static struct mq_map proposals(struct mq_cnn *net, const struct mq_map map[PYRAM
 		for (uint32_t k = 0; k < 3; k++) {
 			const char *name = mq_arena_printf(net->arena, "%s%u", names[k], i + 2);
 			struct mq_map y = conv_bias(net, name, x,
-						    k == 0 ? FPN : k == 1 ? ANCHORS : 4 * ANCHORS,
+						    k == 0 ? FPN :
+						    k == 1 ? ANCHORS :
+							     4 * ANCHORS,
 						    k == 0 ? 3 : 1);
 
 			if (i)
@@ -177,14 +164,13 @@ static struct mq_map proposals(struct mq_cnn *net, const struct mq_map map[PYRAM
 		}
 	}
 	for (uint32_t i = 0; i < 2 * PYRAMID; i++)
-		all[i].shape = (struct mq_plane){ all[i].shape.c * all[i].shape.h * all[i].shape.w,
-						  1, 1 };
+		all[i].shape = (struct mq_plane){ all[i].shape.c * all[i].shape.h * all[i].shape.w, 1, 1 };
 	return mq_cnn_concat(net, "rpn.all", all, 2 * PYRAMID);
 }
 
 /* `n` regions of size x size cells, each the mean of 2x2 points between 4 pixels. */
-static struct mq_map regions(struct mq_cnn *net, const char *name, const struct mq_map map[PYRAMID],
-			     double n, double size)
+static struct mq_map regions(struct mq_cnn *net, const char *name, const struct mq_map map[PYRAMID], double n,
+			     double size)
 {
 	struct mq_map x = mq_cnn_concat(net, name, map, PYRAMID);
 	struct mq_op *op = &net->b.model->op[x.op];
@@ -202,12 +188,15 @@ static void mask_head(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 	for (uint32_t i = 1; i <= 4; i++) {
 		const char *name = mq_arena_printf(net->arena, "mask.conv%u", i);
 
-		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name),
-				conv_bias(net, name, x, FPN, 3));
+		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), conv_bias(net, name, x, FPN, 3));
 	}
 	const struct mq_window w = { .in = x.shape,
 				     .out = { FPN, 2 * x.shape.h, 2 * x.shape.w },
-				     .kh = 2, .kw = 2, .stride = 2, .groups = 1, .bias = true };
+				     .kh = 2,
+				     .kw = 2,
+				     .stride = 2,
+				     .groups = 1,
+				     .bias = true };
 	x = mq_cnn_relu(net, "mask.up.relu", mq_cnn_transposed(net, "mask.up", x, &w));
 	mq_cnn_loss(net, "mask.loss", conv_bias(net, "mask.classes", x, classes, 1));
 }
@@ -243,21 +232,19 @@ enum { LEVELS = 5, DET_ANCHORS = 9 };
 static const struct det {
 	uint32_t backbone, image, width, cells, repeats;
 } dets[8] = {
-	{ 0, 512, 64, 3, 3 },    { 1, 640, 88, 4, 3 },    { 2, 768, 112, 5, 3 },
-	{ 3, 896, 160, 6, 4 },   { 4, 1024, 224, 7, 4 },  { 5, 1280, 288, 7, 4 },
-	{ 6, 1280, 384, 8, 5 },  { 6, 1536, 384, 8, 5 },
+	{ 0, 512, 64, 3, 3 },   { 1, 640, 88, 4, 3 },   { 2, 768, 112, 5, 3 },  { 3, 896, 160, 6, 4 },
+	{ 4, 1024, 224, 7, 4 }, { 5, 1280, 288, 7, 4 }, { 6, 1280, 384, 8, 5 }, { 6, 1536, 384, 8, 5 },
 };
 
 /* Depthwise 3x3, then 1x1 with bias; of `owner` (two maps) where that is given. */
-static struct mq_map separable(struct mq_cnn *net, const char *name, struct mq_map x,
-			       uint32_t filters, struct mq_map owner[2], bool share)
+static struct mq_map separable(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters,
+			       struct mq_map owner[2], bool share)
 {
 	struct mq_kernel_shape k = *MQ_SQUARE((uint32_t)x.shape.c, 3, 1);
 
 	k.groups = k.filters;
 	struct mq_map y = mq_cnn_conv(net, mq_arena_printf(net->arena, "%s.depthwise", name), x, &k);
-	struct mq_map z = conv_bias(net, mq_arena_printf(net->arena, "%s.pointwise", name), y,
-				    filters, 1);
+	struct mq_map z = conv_bias(net, mq_arena_printf(net->arena, "%s.pointwise", name), y, filters, 1);
 	if (share) {
 		mq_cnn_share(net, y, owner[0]);
 		mq_cnn_share(net, z, owner[1]);
@@ -278,19 +265,16 @@ static struct mq_map to_width(struct mq_cnn *net, const char *name, struct mq_ma
 }
 
 /* To the next level down or up. */
-static struct mq_map resized(struct mq_cnn *net, const char *name, struct mq_map x,
-			     const struct mq_plane *to)
+static struct mq_map resized(struct mq_cnn *net, const char *name, struct mq_map x, const struct mq_plane *to)
 {
 	if (to->h > x.shape.h)
 		return mq_cnn_copy(net, mq_arena_printf(net->arena, "%s.up", name), x,
 				   &(struct mq_plane){ x.shape.c, to->h, to->w });
-	return mq_cnn_pool(net, mq_arena_printf(net->arena, "%s.down", name), x,
-			   (uint32_t[]){ 3, 2, 1 }, true);
+	return mq_cnn_pool(net, mq_arena_printf(net->arena, "%s.down", name), x, (uint32_t[]){ 3, 2, 1 }, true);
 }
 
 /* A weighted sum of maps, swish, separable convolution, batch norm. */
-static struct mq_map joint(struct mq_cnn *net, const char *name, const struct mq_map *in, uint32_t n,
-			   uint32_t width)
+static struct mq_map joint(struct mq_cnn *net, const char *name, const struct mq_map *in, uint32_t n, uint32_t width)
 {
 	struct mq_map x = in[0];
 
@@ -322,8 +306,7 @@ static void bifpn(struct mq_cnn *net, struct mq_map level[LEVELS], uint32_t widt
 		const char *name = mq_arena_printf(net->arena, "up%u", i + 3);
 		uint32_t n = 0;
 
-		in[n++] = to_width(net, mq_arena_printf(net->arena, "%s.width", name), given[i],
-				   width);
+		in[n++] = to_width(net, mq_arena_printf(net->arena, "%s.width", name), given[i], width);
 		if (i + 1 < LEVELS)
 			in[n++] = down[i];
 		in[n++] = resized(net, name, level[i - 1], &given[i].shape);
@@ -332,8 +315,8 @@ static void bifpn(struct mq_cnn *net, struct mq_map level[LEVELS], uint32_t widt
 }
 
 /* One of the two heads: the convolutions are shared by the levels, the norms are not. */
-static struct mq_map head(struct mq_cnn *net, const char *what, const struct mq_map level[LEVELS],
-			  const struct det *d, uint32_t filters)
+static struct mq_map head(struct mq_cnn *net, const char *what, const struct mq_map level[LEVELS], const struct det *d,
+			  uint32_t filters)
 {
 	struct mq_map owner[6][2], out[LEVELS];
 
@@ -354,8 +337,7 @@ static struct mq_map head(struct mq_cnn *net, const char *what, const struct mq_
 	return mq_cnn_concat(net, what, out, LEVELS);
 }
 
-static void efficientdet(struct mq_cnn *net, struct mq_map x, const struct det *d,
-			 const struct options *o)
+static void efficientdet(struct mq_cnn *net, struct mq_map x, const struct det *d, const struct options *o)
 {
 	struct mq_map taps[5], level[LEVELS];
 
@@ -388,9 +370,8 @@ static void defaults(struct options *o, const char *name)
 		o->classes = ssd ? 81 : rcnn ? 91 : 90;
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool ssd = !strcmp(name, "ssd300"), rcnn = !strcmp(name, "mask_rcnn");
@@ -403,14 +384,14 @@ static enum mq_status build(const char *name, const char *options,
 	double multiple = rcnn ? 32 : ssd ? 1 : 128;
 	if ((uint32_t)(o.image / multiple) * multiple != o.image ||
 	    (uint32_t)(o.width / multiple) * multiple != o.width)
-		return mq_fail(err, MQ_EINPUT, "%s: %u x %u is not a multiple of %g pixels, which its "
-			       "pyramid needs", what, o.image, o.width, multiple);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: %u x %u is not a multiple of %g pixels, which its "
+			       "pyramid needs",
+			       what, o.image, o.width, multiple);
 	if (!rcnn && o.width != o.image)
 		return mq_fail(err, MQ_EINPUT, "%s: width= belongs to mask_rcnn; leave it out", what);
-	const char *full =
-		options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
-	struct mq_map images = mq_cnn_begin_with(&net, full, request, arena,
-						 &(struct mq_plane){ 3, o.image, o.width });
+	const char *full = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
+	struct mq_map images = mq_cnn_begin_with(&net, full, request, arena, &(struct mq_plane){ 3, o.image, o.width });
 	if (ssd)
 		ssd300(&net, images, &o);
 	else if (rcnn)
@@ -423,10 +404,9 @@ static enum mq_status build(const char *name, const char *options,
 const struct mq_format mq_format_detection = {
 	.name = "detection",
 	.summary = "ssd300, mask_rcnn, efficientdet: object detection",
-	.names = (const char *const[]){ "efficientdet_d0", "efficientdet_d1", "efficientdet_d2",
-					"efficientdet_d3", "efficientdet_d4", "efficientdet_d5",
-					"efficientdet_d6", "efficientdet_d7", "mask_rcnn", "ssd300",
-					NULL },
+	.names = (const char *const[]){ "efficientdet_d0", "efficientdet_d1", "efficientdet_d2", "efficientdet_d3",
+					"efficientdet_d4", "efficientdet_d5", "efficientdet_d6", "efficientdet_d7",
+					"mask_rcnn", "ssd300", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -44,11 +44,9 @@ static const struct mq_opt opts[] = {
 	DIM(predictions, 1e8, "masked tokens; default 15 %"),
 	MQ_CHOICE(struct options, task, TASK_PRETRAIN, "pretrain|span",
 		  "what is trained; span: question answering (SQuAD), the discriminator alone"),
-	MQ_CHOICE(struct options, logits, LOGITS_MASKED, "masked|all",
-		  "tokens for which the generator makes logits"),
+	MQ_CHOICE(struct options, logits, LOGITS_MASKED, "masked|all", "tokens for which the generator makes logits"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
-	MQ_BOOL(struct options, fused_attention, 1,
-		"attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -69,17 +67,16 @@ struct electra {
 	struct mq_net net;
 	struct options o;
 	struct mq_transformer table, generator, discriminator; /* table: the embedding they share */
-	uint32_t embedding, positions, norm; /* ops that own it; MQ_NONE before they exist */
+	uint32_t embedding, positions, norm;                   /* ops that own it; MQ_NONE before they exist */
 };
 
 /* What the user leaves open; of another width only the layers stay published. */
-static enum mq_status complete(struct options *o, const struct mq_model_request *request,
-			       struct mq_arena *arena, struct mq_err *err)
+static enum mq_status complete(struct options *o, const struct mq_model_request *request, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	uint32_t row = 0;
 
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "electra", o->size }, arena,
-			      &row, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "electra", o->size }, arena, &row, err));
 	const struct preset *p = &presets[row];
 	bool same = !o->hidden || o->hidden == p->hidden;
 	o->layers = mq_either(o->layers, p->layers);
@@ -92,19 +89,29 @@ static enum mq_status complete(struct options *o, const struct mq_model_request 
 	o->seq = request->seq ? request->seq : mq_either(o->seq, POSITIONS);
 	o->predictions = mq_either(o->predictions, (uint32_t)fmax(round(.15 * o->seq), 1));
 	if (o->generator % HEAD_DIM)
-		return mq_fail(err, MQ_EINPUT, "model 'electra': generator=%u is not a multiple of "
-			       "%d, the width of its heads", o->generator, HEAD_DIM);
+		return mq_fail(err, MQ_EINPUT,
+			       "model 'electra': generator=%u is not a multiple of "
+			       "%d, the width of its heads",
+			       o->generator, HEAD_DIM);
 	return MQ_OK;
 }
 
-static struct mq_transformer stack(const struct options *o, uint32_t hidden, uint32_t heads,
-				   uint32_t ffn)
+static struct mq_transformer stack(const struct options *o, uint32_t hidden, uint32_t heads, uint32_t ffn)
 {
 	return (struct mq_transformer){
-		.layers = o->layers, .hidden = hidden, .heads = heads, .ffn = ffn,
-		.vocab = o->vocab, .seq = o->seq, .predictions = o->predictions,
-		.positions = o->seq > POSITIONS ? o->seq : POSITIONS, .token_types = SEGMENTS,
-		.biases = true, .tied = true, .post_norm = true, .fused = o->fused_attention,
+		.layers = o->layers,
+		.hidden = hidden,
+		.heads = heads,
+		.ffn = ffn,
+		.vocab = o->vocab,
+		.seq = o->seq,
+		.predictions = o->predictions,
+		.positions = o->seq > POSITIONS ? o->seq : POSITIONS,
+		.token_types = SEGMENTS,
+		.biases = true,
+		.tied = true,
+		.post_norm = true,
+		.fused = o->fused_attention,
 	};
 }
 
@@ -224,9 +231,8 @@ static void discriminate(struct electra *e, uint32_t tokens, uint32_t first, boo
 		mq_net_loss(net, x, span ? 2 : 1);
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	bool infer = request->train && request->train->infer, both;
 	struct electra e = { .embedding = MQ_NONE };
@@ -235,8 +241,7 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(mq_opt_parse(opts, &e.o, "model 'electra'", options, arena, err));
 	MQ_TRY(complete(&e.o, request, arena, err));
 	MQ_TRY(stacks(&e, err));
-	mq_net_begin(&e.net, arena,
-		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&e.net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	e.net.rows = e.o.seq;
 	e.net.biases = true;
 	e.net.dropout = e.o.dropout != 1 && !infer;

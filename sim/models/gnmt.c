@@ -20,13 +20,11 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct options, layers, 8, 2, 1000,
-	       "LSTM layers of the encoder, and of the decoder; rnnlm: 2"),
+	MQ_U32(struct options, layers, 8, 2, 1000, "LSTM layers of the encoder, and of the decoder; rnnlm: 2"),
 	MQ_U32(struct options, hidden, 1024, 1, 1e6, "width of the LSTMs; rnnlm: 2048"),
 	MQ_U32(struct options, vocab, 32000, 1, 1e8, "vocabulary; rnnlm: 10000"),
 	MQ_U32(struct options, seq, 50, 1, 1e6, "tokens that the encoder reads; rnnlm: 40"),
-	MQ_U32(struct options, target, 0, 1, 1e6,
-	       "tokens that the decoder writes; default: as many"),
+	MQ_U32(struct options, target, 0, 1, 1e6, "tokens that the decoder writes; default: as many"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
 	MQ_END
 };
@@ -88,8 +86,7 @@ static uint32_t encoder(struct mq_net *net, const struct options *o, uint32_t x)
 }
 
 /* Scores v' tanh(W q + U k) of every pair of steps: a tensor of rows x keys x hidden is stored. */
-static uint32_t attention(struct mq_net *net, const struct options *o, uint32_t query,
-			  uint32_t memory)
+static uint32_t attention(struct mq_net *net, const struct options *o, uint32_t query, uint32_t memory)
 {
 	double h = o->hidden, rows = net->rows, keys = o->seq;
 
@@ -100,7 +97,7 @@ static uint32_t attention(struct mq_net *net, const struct options *o, uint32_t 
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "attention");
 	struct mq_op *op = mq_net_at(net, id);
 	double pairs = rows * keys;
-	op->param = h; /* v */
+	op->param = h;                          /* v */
 	op->flop = pairs * (4 * h + 5 + 2 * h); /* add, tanh, times v; softmax; weighted sum */
 	op->flop_bwd = 2 * op->flop;
 	op->read = rows * h + 2 * keys * h + 2 * pairs * h;
@@ -181,9 +178,8 @@ static void defaults(struct options *o, bool translates)
 	o->seq = 40;
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	bool infer = request->train && request->train->infer, translates = !strcmp(name, "gnmt");
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
@@ -194,8 +190,7 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
 	o.seq = request->seq ? request->seq : o.seq;
 	o.target = o.target ? o.target : o.seq;
-	mq_net_begin(&net, arena,
-		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	net.dropout = o.dropout != 1 && !infer;
 	uint32_t x = translates ? translator(&net, &o) : language_model(&net, &o);
 	net.layer = MQ_NONE;

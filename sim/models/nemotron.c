@@ -25,8 +25,7 @@ static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL,
 	       "published size: mamba2 1.3b 130m 370m 780m 2.7b; nemotron-h 8b 4b 47b 56b nano-9b-v2 "
 	       "nano-12b-v2 3-nano 3-super"),
-	MQ_STR(struct options, pattern, NULL,
-	       "a letter per layer: M Mamba-2, * attention, - feed-forward, E experts"),
+	MQ_STR(struct options, pattern, NULL, "a letter per layer: M Mamba-2, * attention, - feed-forward, E experts"),
 	DIM(hidden, 1, 1e7, "width of the residual stream"),
 	DIM(heads, 1, 1e6, "attention heads"),
 	DIM(kv_heads, 1, 1e6, "heads of keys and values"),
@@ -45,8 +44,7 @@ static const struct mq_opt opts[] = {
 	DIM(shared_ffn, 0, 1e8, "width of the experts that every token visits"),
 	DIM(latent, 0, 1e7, "width in which tokens travel to experts; 0 = hidden"),
 	DIM(mtp, 0, 100, "further tokens predicted, with one set of layers *E"),
-	MQ_BOOL(struct options, fused_attention, 1,
-		"attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -61,10 +59,20 @@ struct preset {
 	uint32_t layers; /* mamba2: so many M */
 };
 
-#define MAMBA2(s, l, h) { .is = { "mamba2", s }, .layers = l, .hidden = h, .heads = 1, \
-			  .vocab = 50288, .seq = 2048, .mamba = { h / 32, 64, 1, 128, 4, 256 } }
-#define NEMOTRON(s, p, h, a, kv, f, v) .is = { "nemotron-h", s }, .pattern = p, .hidden = h, \
-			  .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = 8192
+#define MAMBA2(s, l, h)                                                                                              \
+	{                                                                                                            \
+		.is = { "mamba2", s }, .layers = l, .hidden = h, .heads = 1, .vocab = 50288, .seq = 2048, .mamba = { \
+			h / 32,                                                                                      \
+			64,                                                                                          \
+			1,                                                                                           \
+			128,                                                                                         \
+			4,                                                                                           \
+			256                                                                                          \
+		}                                                                                                    \
+	}
+#define NEMOTRON(s, p, h, a, kv, f, v)                                                                          \
+	.is = { "nemotron-h", s }, .pattern = p, .hidden = h, .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, \
+	.seq = 8192
 
 static const struct preset presets[] = {
 	MAMBA2("1.3b", 48, 2048),
@@ -74,23 +82,29 @@ static const struct preset presets[] = {
 	MAMBA2("2.7b", 64, 2560),
 	{ NEMOTRON("8b", H8B, 4096, 32, 8, 21504, 131072), .mamba = { 128, 64, 8, 128, 4, 128 } },
 	{ NEMOTRON("4b", H8B, 3072, 32, 8, 12288, 131072), .mamba = { 112, 64, 8, 128, 4, 128 } },
-	{ NEMOTRON("47b", "M-M-M-M-M-M-M-M-M*-M-M-M-M-M-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-M-M---MM"
-			  "---M-M*-M-M-M-M-M-", 8192, 64, 8, 30720, 131072),
+	{ NEMOTRON("47b",
+		   "M-M-M-M-M-M-M-M-M*-M-M-M-M-M-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-M-M---MM"
+		   "---M-M*-M-M-M-M-M-",
+		   8192, 64, 8, 30720, 131072),
 	  .mamba = { 256, 64, 8, 256, 4, 128 } },
-	{ NEMOTRON("56b", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-"
-			  "M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 8192, 64, 8, 32768, 131072),
+	{ NEMOTRON("56b",
+		   "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-"
+		   "M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+		   8192, 64, 8, 32768, 131072),
 	  .mamba = { 256, 64, 8, 256, 4, 128 } },
-	{ NEMOTRON("nano-9b-v2", "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-", 4480, 40, 8,
-		   15680, 131072), .mamba = { 128, 80, 8, 128, 4, 128 } },
-	{ NEMOTRON("nano-12b-v2", "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", 5120,
-		   40, 8, 20480, 131072), .mamba = { 128, 80, 8, 128, 4, 128 } },
-	{ NEMOTRON("3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 32, 2, 1856,
+	{ NEMOTRON("nano-9b-v2", "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-", 4480, 40, 8, 15680,
 		   131072),
+	  .mamba = { 128, 80, 8, 128, 4, 128 } },
+	{ NEMOTRON("nano-12b-v2", "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", 5120, 40, 8, 20480,
+		   131072),
+	  .mamba = { 128, 80, 8, 128, 4, 128 } },
+	{ NEMOTRON("3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 32, 2, 1856, 131072),
 	  .mamba = { 64, 64, 8, 128, 4, 128 }, .experts = 128, .top_k = 6, .shared_ffn = 3712 },
-	{ NEMOTRON("3-super", "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*"
-			      "EMEMEMEME", 4096, 32, 2, 2688, 131072),
-	  .mamba = { 128, 64, 8, 128, 4, 128 }, .experts = 512, .top_k = 22, .shared_ffn = 5376,
-	  .latent = 1024 },
+	{ NEMOTRON("3-super",
+		   "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*"
+		   "EMEMEMEME",
+		   4096, 32, 2, 2688, 131072),
+	  .mamba = { 128, 64, 8, 128, 4, 128 }, .experts = 512, .top_k = 22, .shared_ffn = 5376, .latent = 1024 },
 };
 
 static struct mq_mamba mixer(const struct options *o, const struct preset *p)
@@ -108,15 +122,16 @@ static struct mq_mamba mixer(const struct options *o, const struct preset *p)
 	};
 }
 
-static void fill(struct mq_transformer *t, const struct options *o, const struct preset *p,
-		 struct mq_arena *arena)
+static void fill(struct mq_transformer *t, const struct options *o, const struct preset *p, struct mq_arena *arena)
 {
 	char *only = mq_arena_alloc(arena, p->layers + 1);
 
 	memset(only, 'M', p->layers);
 	only[p->layers] = '\0';
 	*t = (struct mq_transformer){
-		.pattern = o->pattern ? o->pattern : p->pattern ? p->pattern : only,
+		.pattern = o->pattern ? o->pattern :
+			   p->pattern ? p->pattern :
+					only,
 		.hidden = mq_either(o->hidden, p->hidden),
 		.heads = mq_either(o->heads, p->heads),
 		.kv_heads = mq_either(o->kv_heads, p->kv_heads),
@@ -141,9 +156,8 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 	t->layers = (uint32_t)strlen(t->pattern);
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	uint32_t row = 0;
@@ -152,8 +166,7 @@ static enum mq_status build(const char *name, const char *options,
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena,
-			      &row, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena, &row, err));
 	const struct preset *preset = &presets[row];
 	fill(&t, &o, preset, arena);
 	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;

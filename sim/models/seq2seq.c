@@ -38,8 +38,7 @@ static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
 	MQ_BOOL(struct options, gated, 0, "gated activation (T5 1.1): two matrices going up"),
 	MQ_BOOL(struct options, tied, 1, "the head uses the embedding's parameters"),
-	MQ_BOOL(struct options, fused_attention, 1,
-		"attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -60,8 +59,9 @@ static const struct preset presets[] = {
 	{ { "bart", "large" }, 12, 1024, 16, 64, 4096, 50265, 1024 },
 };
 
-enum { T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
-       BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
+enum {
+	T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
+	BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
 };
 
 /* A stack under construction. */
@@ -72,9 +72,8 @@ struct stack {
 	double q; /* heads * head_dim */
 };
 
-static enum mq_status complete(struct options *o, const struct preset *p,
-			       const struct mq_model_request *request, const char *what,
-			       struct mq_err *err)
+static enum mq_status complete(struct options *o, const struct preset *p, const struct mq_model_request *request,
+			       const char *what, struct mq_err *err)
 {
 	bool same = (!o->hidden || o->hidden == p->hidden) && (!o->heads || o->heads == p->heads);
 
@@ -91,10 +90,9 @@ static enum mq_status complete(struct options *o, const struct preset *p,
 	o->seq = request->seq ? request->seq : o->seq ? o->seq : p->seq;
 	o->target = o->target ? o->target : o->seq;
 	if (!o->head_dim && o->hidden % o->heads)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
-			what, o->hidden, o->heads);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
+			       o->hidden, o->heads);
 	if (!o->head_dim)
 		o->head_dim = o->hidden / o->heads;
 	return MQ_OK;
@@ -109,12 +107,11 @@ static uint32_t before(struct stack *s, const char *name, uint32_t stream)
 /* Adds a part's result to the stream, and normalises behind it (Vaswani). */
 static uint32_t behind(struct stack *s, const char *index, uint32_t branch, uint32_t stream)
 {
-	stream = mq_net_residual(&s->net, mq_arena_printf(s->net.arena, "residual%s", index),
-				 branch, stream, s->o.hidden);
+	stream = mq_net_residual(&s->net, mq_arena_printf(s->net.arena, "residual%s", index), branch, stream,
+				 s->o.hidden);
 	if (s->t5)
 		return stream;
-	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream,
-			   s->o.hidden);
+	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream, s->o.hidden);
 }
 
 /* One head's width of GEMM columns belongs together. */
@@ -130,9 +127,12 @@ static uint32_t by_head(struct stack *s, uint32_t gemm)
 static uint32_t self_attention(struct stack *s, uint32_t stream, bool causal, bool first)
 {
 	struct mq_net *net = &s->net;
-	const struct mq_attention a = { .heads = s->o.heads, .kv_heads = s->o.heads,
-					.head_dim = s->o.head_dim, .keys = net->rows,
-					.causal = causal, .fused = s->o.fused_attention };
+	const struct mq_attention a = { .heads = s->o.heads,
+					.kv_heads = s->o.heads,
+					.head_dim = s->o.head_dim,
+					.keys = net->rows,
+					.causal = causal,
+					.fused = s->o.fused_attention };
 	uint32_t x = before(s, "norm1", stream);
 
 	x = by_head(s, mq_net_gemm(net, "qkv", x, s->o.hidden, 3 * s->q));
@@ -147,8 +147,10 @@ static uint32_t cross_attention(struct stack *s, uint32_t stream, uint32_t memor
 {
 	struct mq_net *net = &s->net;
 	double rows = net->rows;
-	const struct mq_attention a = { .heads = s->o.heads, .kv_heads = s->o.heads,
-					.head_dim = s->o.head_dim, .keys = s->o.seq,
+	const struct mq_attention a = { .heads = s->o.heads,
+					.kv_heads = s->o.heads,
+					.head_dim = s->o.head_dim,
+					.keys = s->o.seq,
 					.fused = s->o.fused_attention };
 	uint32_t x = before(s, "norm2", stream);
 
@@ -168,7 +170,9 @@ static uint32_t feed_forward(struct stack *s, uint32_t stream, const char *index
 
 	x = mq_net_gemm(net, "up", x, s->o.hidden, s->o.gated ? 2.0 * s->o.ffn : s->o.ffn);
 	x = mq_net_activation(net, "activation", x, s->o.ffn,
-			      s->o.gated ? MQ_ACT_GATED : s->bart ? MQ_ACT_GELU : MQ_ACT_RELU);
+			      s->o.gated ? MQ_ACT_GATED :
+			      s->bart    ? MQ_ACT_GELU :
+					   MQ_ACT_RELU);
 	x = mq_net_gemm(net, "down", x, s->o.ffn, s->o.hidden);
 	return behind(s, index, x, stream);
 }
@@ -278,9 +282,8 @@ static void describe(const struct stack *s)
 	m->tied_embeddings = s->o.tied;
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool infer = request->train && request->train->infer;
@@ -290,13 +293,11 @@ static enum mq_status build(const char *name, const char *options,
 
 	mq_opt_defaults(opts, &s.o);
 	MQ_TRY(mq_opt_parse(opts, &s.o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, s.o.size }, arena,
-			      &row, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, s.o.size }, arena, &row, err));
 	const struct preset *preset = &presets[row];
 	MQ_TRY(complete(&s.o, preset, request, what, err));
 	s.q = (double)s.o.heads * s.o.head_dim;
-	mq_net_begin(&s.net, arena,
-		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&s.net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	s.net.rms = s.t5;
 	s.net.biases = !s.t5;
 	s.net.dropout = s.o.dropout != 1 && !infer;

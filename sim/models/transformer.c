@@ -26,7 +26,7 @@ struct options {
 enum task { TASK_PRETRAIN, TASK_SPAN };
 
 #define DIM(field, min, max, help) MQ_U32(struct options, field, 0, min, max, help)
-#define FLAG(field, help) MQ_CHOICE(struct options, field, 0, "auto|false|true", help)
+#define FLAG(field, help)          MQ_CHOICE(struct options, field, 0, "auto|false|true", help)
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL,
@@ -58,8 +58,7 @@ static const struct mq_opt opts[] = {
 	FLAG(tied, "the head uses the embedding's parameters"),
 	FLAG(dropout, "dropout behind attention, projections and embedding"),
 	FLAG(causal, "each token sees only earlier ones"),
-	MQ_BOOL(struct options, fused_attention, 1,
-		"attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -69,13 +68,15 @@ struct preset {
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
 	bool tied;
 	uint32_t expert_groups, group_limit; /* where routing is limited to some groups of experts */
-	uint32_t q_rank, kv_rank; /* latent attention, with heads of 128 + 64 and 128 */
+	uint32_t q_rank, kv_rank;            /* latent attention, with heads of 128 + 64 and 128 */
 };
 
-#define GPT(s, l, h, a) { .is = { "gpt", s }, .layers = l, .hidden = h, .heads = a, \
-			  .vocab = 51200, .seq = 2048, .tied = true }
-#define LLAMA(s, l, h, a, kv, f, v, q) .is = { "llama", s }, .layers = l, .hidden = h, \
-			  .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = q
+#define GPT(s, l, h, a)                                                                                             \
+	{                                                                                                           \
+		.is = { "gpt", s }, .layers = l, .hidden = h, .heads = a, .vocab = 51200, .seq = 2048, .tied = true \
+	}
+#define LLAMA(s, l, h, a, kv, f, v, q) \
+	.is = { "llama", s }, .layers = l, .hidden = h, .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = q
 
 static const struct preset presets[] = {
 	GPT("1.3b", 24, 2048, 16),
@@ -105,28 +106,100 @@ static const struct preset presets[] = {
 	{ LLAMA("7b", 32, 4096, 32, 32, 11008, 32000, 4096) },
 	{ LLAMA("13b", 40, 5120, 40, 40, 13824, 32000, 4096) },
 	{ LLAMA("llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096) },
-	{ .is = { "moe", "8x7b" }, .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8,
-	  .ffn = 14336, .vocab = 32000, .seq = 4096, .experts = 8, .top_k = 2 },
-	{ .is = { "moe", "8x22b" }, .layers = 56, .hidden = 6144, .heads = 48, .kv_heads = 8,
-	  .ffn = 16384, .vocab = 32768, .seq = 4096, .experts = 8, .top_k = 2 },
-	{ .is = { "moe", "deepseek-16b" }, .layers = 28, .hidden = 2048, .heads = 16,
-	  .kv_heads = 16, .ffn = 1408, .vocab = 102400, .seq = 4096, .experts = 64, .top_k = 6,
-	  .shared_ffn = 2816, .dense_layers = 1, .dense_ffn = 10944 },
-	{ .is = { "moe", "deepseek-v2-lite" }, .layers = 27, .hidden = 2048, .heads = 16,
-	  .ffn = 1408, .vocab = 102400, .seq = 4096, .experts = 64, .top_k = 6, .shared_ffn = 2816,
-	  .dense_layers = 1, .dense_ffn = 10944, .kv_rank = 512 },
-	{ .is = { "moe", "deepseek-v2" }, .layers = 60, .hidden = 5120, .heads = 128,
-	  .ffn = 1536, .vocab = 102400, .seq = 4096, .experts = 160, .top_k = 6, .shared_ffn = 3072,
-	  .dense_layers = 1, .dense_ffn = 12288, .q_rank = 1536, .expert_groups = 8, .group_limit = 3,
+	{ .is = { "moe", "8x7b" },
+	  .layers = 32,
+	  .hidden = 4096,
+	  .heads = 32,
+	  .kv_heads = 8,
+	  .ffn = 14336,
+	  .vocab = 32000,
+	  .seq = 4096,
+	  .experts = 8,
+	  .top_k = 2 },
+	{ .is = { "moe", "8x22b" },
+	  .layers = 56,
+	  .hidden = 6144,
+	  .heads = 48,
+	  .kv_heads = 8,
+	  .ffn = 16384,
+	  .vocab = 32768,
+	  .seq = 4096,
+	  .experts = 8,
+	  .top_k = 2 },
+	{ .is = { "moe", "deepseek-16b" },
+	  .layers = 28,
+	  .hidden = 2048,
+	  .heads = 16,
+	  .kv_heads = 16,
+	  .ffn = 1408,
+	  .vocab = 102400,
+	  .seq = 4096,
+	  .experts = 64,
+	  .top_k = 6,
+	  .shared_ffn = 2816,
+	  .dense_layers = 1,
+	  .dense_ffn = 10944 },
+	{ .is = { "moe", "deepseek-v2-lite" },
+	  .layers = 27,
+	  .hidden = 2048,
+	  .heads = 16,
+	  .ffn = 1408,
+	  .vocab = 102400,
+	  .seq = 4096,
+	  .experts = 64,
+	  .top_k = 6,
+	  .shared_ffn = 2816,
+	  .dense_layers = 1,
+	  .dense_ffn = 10944,
 	  .kv_rank = 512 },
-	{ .is = { "moe", "deepseek-v3" }, .layers = 61, .hidden = 7168, .heads = 128,
-	  .ffn = 2048, .vocab = 129280, .seq = 4096, .experts = 256, .top_k = 8, .shared_ffn = 2048,
-	  .dense_layers = 3, .dense_ffn = 18432, .q_rank = 1536, .expert_groups = 8, .group_limit = 4,
+	{ .is = { "moe", "deepseek-v2" },
+	  .layers = 60,
+	  .hidden = 5120,
+	  .heads = 128,
+	  .ffn = 1536,
+	  .vocab = 102400,
+	  .seq = 4096,
+	  .experts = 160,
+	  .top_k = 6,
+	  .shared_ffn = 3072,
+	  .dense_layers = 1,
+	  .dense_ffn = 12288,
+	  .q_rank = 1536,
+	  .expert_groups = 8,
+	  .group_limit = 3,
 	  .kv_rank = 512 },
-	{ .is = { "bert", "base" }, .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072,
-	  .vocab = 30522, .seq = 512, .tied = true },
-	{ .is = { "bert", "large" }, .layers = 24, .hidden = 1024, .heads = 16, .ffn = 4096,
-	  .vocab = 30522, .seq = 512, .tied = true },
+	{ .is = { "moe", "deepseek-v3" },
+	  .layers = 61,
+	  .hidden = 7168,
+	  .heads = 128,
+	  .ffn = 2048,
+	  .vocab = 129280,
+	  .seq = 4096,
+	  .experts = 256,
+	  .top_k = 8,
+	  .shared_ffn = 2048,
+	  .dense_layers = 3,
+	  .dense_ffn = 18432,
+	  .q_rank = 1536,
+	  .expert_groups = 8,
+	  .group_limit = 4,
+	  .kv_rank = 512 },
+	{ .is = { "bert", "base" },
+	  .layers = 12,
+	  .hidden = 768,
+	  .heads = 12,
+	  .ffn = 3072,
+	  .vocab = 30522,
+	  .seq = 512,
+	  .tied = true },
+	{ .is = { "bert", "large" },
+	  .layers = 24,
+	  .hidden = 1024,
+	  .heads = 16,
+	  .ffn = 4096,
+	  .vocab = 30522,
+	  .seq = 512,
+	  .tied = true },
 };
 
 static bool flag(uint32_t given, bool otherwise)
@@ -182,9 +255,8 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 	};
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	uint32_t row = 0;
@@ -193,16 +265,14 @@ static enum mq_status build(const char *name, const char *options,
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena,
-			      &row, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena, &row, err));
 	const struct preset *preset = &presets[row];
 	fill(&t, &o, preset);
 	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	if ((o.experts || o.top_k || o.shared_ffn || o.dense_layers) && strcmp(name, "moe"))
 		return mq_fail(err, MQ_EINPUT, "%s has no experts; use the model 'moe'", what);
 	if (t.span_head && strcmp(name, "bert"))
-		return mq_fail(err, MQ_EINPUT, "%s is not trained on spans; use the model 'bert'",
-			       what);
+		return mq_fail(err, MQ_EINPUT, "%s is not trained on spans; use the model 'bert'", what);
 	if (!t.rotary) /* a learned table, as long as the sequences; BERT's has 512 rows */
 		t.positions = request->seq ? request->seq : t.seq;
 	if (t.token_types && t.positions < 512)

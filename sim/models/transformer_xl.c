@@ -41,23 +41,21 @@ struct options {
 
 #define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
 
-static const struct mq_opt opts[] = {
-	MQ_STR(struct options, size, NULL, "base large nvidia-base"),
-	DIM(layers, 10000, "blocks"),
-	DIM(hidden, 1e7, "width of the residual stream"),
-	DIM(heads, 1e6, "attention heads"),
-	DIM(head_dim, 1e6, "width of a head; default hidden / heads"),
-	DIM(ffn, 1e8, "inner width of the feed-forward part"),
-	DIM(vocab, 1e8, "vocabulary; clusters begin at 20, 40 and 200 thousand words"),
-	DIM(seq, 1e8, "tokens of a segment"),
-	DIM(memory, 1e8, "tokens before it that are attended to; default: as many"),
-	DIM(divide, 64, "embedding width of a cluster / that of the next"),
-	MQ_F64(struct options, zipf, 1.2, 0.5, 3, "Zipf's exponent of the words"),
-	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
-	MQ_BOOL(struct options, fused_attention, 0,
-		"attention that never stores its scores; published code stores them"),
-	MQ_END
-};
+static const struct mq_opt opts[] = { MQ_STR(struct options, size, NULL, "base large nvidia-base"),
+				      DIM(layers, 10000, "blocks"),
+				      DIM(hidden, 1e7, "width of the residual stream"),
+				      DIM(heads, 1e6, "attention heads"),
+				      DIM(head_dim, 1e6, "width of a head; default hidden / heads"),
+				      DIM(ffn, 1e8, "inner width of the feed-forward part"),
+				      DIM(vocab, 1e8, "vocabulary; clusters begin at 20, 40 and 200 thousand words"),
+				      DIM(seq, 1e8, "tokens of a segment"),
+				      DIM(memory, 1e8, "tokens before it that are attended to; default: as many"),
+				      DIM(divide, 64, "embedding width of a cluster / that of the next"),
+				      MQ_F64(struct options, zipf, 1.2, 0.5, 3, "Zipf's exponent of the words"),
+				      MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
+				      MQ_BOOL(struct options, fused_attention, 0,
+					      "attention that never stores its scores; published code stores them"),
+				      MQ_END };
 
 struct preset {
 	struct mq_preset is; /* the first is the default */
@@ -77,21 +75,20 @@ struct xl {
 	struct mq_net net;
 	struct options o;
 	bool infer, drop_scores;
-	double q;                                /* heads * head_dim */
-	uint32_t n_clusters;                     /* with the head */
-	double begin[MAX_CLUSTERS + 1];          /* words of cluster i: begin[i] .. begin[i + 1] - 1 */
-	double share[MAX_CLUSTERS];              /* of the tokens */
+	double q;                                            /* heads * head_dim */
+	uint32_t n_clusters;                                 /* with the head */
+	double begin[MAX_CLUSTERS + 1];                      /* words of cluster i: begin[i] .. begin[i + 1] - 1 */
+	double share[MAX_CLUSTERS];                          /* of the tokens */
 	uint32_t table[MAX_CLUSTERS], project[MAX_CLUSTERS]; /* ops that own the embedding */
 };
 
-static enum mq_status complete(struct xl *x, const struct mq_model_request *request,
-			       struct mq_arena *arena, struct mq_err *err)
+static enum mq_status complete(struct xl *x, const struct mq_model_request *request, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	struct options *o = &x->o;
 	uint32_t row = 0;
 
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "transformer_xl", o->size }, arena,
-			      &row, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "transformer_xl", o->size }, arena, &row, err));
 	const struct preset *p = &presets[row];
 	bool wide = !o->hidden || o->hidden == p->hidden;
 	bool same = wide && (!o->heads || o->heads == p->heads);
@@ -105,8 +102,10 @@ static enum mq_status complete(struct xl *x, const struct mq_model_request *requ
 	o->divide = mq_either(o->divide, p->divide);
 	x->drop_scores = p->drop_scores;
 	if (!o->head_dim && !same && o->hidden % o->heads)
-		return mq_fail(err, MQ_EINPUT, "model 'transformer_xl': hidden=%u is not a multiple "
-			       "of heads=%u; change one, or give head_dim", o->hidden, o->heads);
+		return mq_fail(err, MQ_EINPUT,
+			       "model 'transformer_xl': hidden=%u is not a multiple "
+			       "of heads=%u; change one, or give head_dim",
+			       o->hidden, o->heads);
 	if (!o->head_dim)
 		o->head_dim = same ? p->head_dim : o->hidden / o->heads;
 	return MQ_OK;
@@ -179,8 +178,7 @@ static uint32_t embed(struct xl *x, uint32_t tokens)
 		x->table[i] = mq_net_embedding(net, tokens, words(x, i), width(x, i));
 		/* the gradient of its look-up set to zero, then added to that of its logits */
 		mq_net_at(net, x->table[i])->fixed_bwd = 4 * mq_net_at(net, x->table[i])->param;
-		parts[i] = x->project[i] =
-			mq_net_gemm(net, "project", x->table[i], width(x, i), hidden);
+		parts[i] = x->project[i] = mq_net_gemm(net, "project", x->table[i], width(x, i), hidden);
 	}
 	scatter(net, x->table[0]);
 	net->prefix = "";
@@ -288,8 +286,11 @@ static uint32_t attend(struct xl *x, uint32_t stream)
 	struct mq_net *net = &x->net;
 	double rows = net->rows, keys = rows + x->o.memory, hidden = x->o.hidden;
 	const struct mq_attention a = {
-		.heads = x->o.heads, .kv_heads = x->o.heads, .head_dim = x->o.head_dim,
-		.keys = keys, .fused = x->o.fused_attention, /* masked, but not half of it */
+		.heads = x->o.heads,
+		.kv_heads = x->o.heads,
+		.head_dim = x->o.head_dim,
+		.keys = keys,
+		.fused = x->o.fused_attention, /* masked, but not half of it */
 	};
 	bool dropout = net->dropout;
 
@@ -379,9 +380,8 @@ static void describe(const struct xl *x)
 	m->tied_embeddings = true;
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	struct xl x = { .infer = request->train && request->train->infer };
 	struct mq_net *net = &x.net;
@@ -391,8 +391,7 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(complete(&x, request, arena, err));
 	x.q = (double)x.o.heads * x.o.head_dim;
 	clusters(&x);
-	mq_net_begin(net, arena,
-		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	net->rows = x.o.seq;
 	net->dropout = x.o.dropout != 1 && !x.infer;
 	uint32_t stream = drop(&x, embed(&x, mq_net_tokens(net, "tokens")));

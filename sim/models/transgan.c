@@ -42,8 +42,7 @@ static const struct mq_opt opts[] = {
 	MQ_U32(struct options, mlp, 4, 1, 64, "inner width of the feed-forward part / width"),
 	MQ_BOOL(struct options, noise, 0, "noise of a learned strength before attention"),
 	MQ_BOOL(struct options, qkv_bias, 0, "a bias of queries, keys and values"),
-	MQ_BOOL(struct options, fused_attention, 0,
-		"attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 0, "attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -146,7 +145,8 @@ static uint32_t attention(struct generator *g, uint32_t x)
 	double windows = rows / tokens;
 	const struct mq_attention a = { .heads = g->o.heads * windows,
 					.kv_heads = g->o.heads * windows,
-					.head_dim = g->width / g->o.heads, .keys = tokens,
+					.head_dim = g->width / g->o.heads,
+					.keys = tokens,
 					.fused = g->o.fused_attention };
 
 	net->rows = tokens; /* each window has heads of its own */
@@ -292,14 +292,18 @@ static enum mq_status read_depth(struct generator *g, const char *what, struct m
 		unsigned long n = strtoul(p, &end, 10);
 
 		if (end == p || (*end && *end != '/') || n > 10000 || g->stages == MAX_STAGES)
-			return mq_fail(err, MQ_EINPUT, "%s: depth=%s is no list of at most %d numbers of "
-				       "blocks, like 5/4/2", what, g->o.depth, MAX_STAGES);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: depth=%s is no list of at most %d numbers of "
+				       "blocks, like 5/4/2",
+				       what, g->o.depth, MAX_STAGES);
 		g->depth[g->stages] = (uint32_t)n;
 		p = end + (*end == '/');
 	}
 	if (!g->stages)
-		return mq_fail(err, MQ_EINPUT, "%s: depth is empty; give the blocks of each stage, like "
-			       "5/4/2", what);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: depth is empty; give the blocks of each stage, like "
+			       "5/4/2",
+			       what);
 	return MQ_OK;
 }
 
@@ -313,20 +317,21 @@ static enum mq_status check(const struct generator *g, const char *what, struct 
 			width /= 4;
 		uint32_t w = (uint32_t)width;
 		if (w != width || w % g->o.heads)
-			return mq_fail(err, MQ_EINPUT, "%s: stage %u would be %g wide, which %u heads do "
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: stage %u would be %g wide, which %u heads do "
 				       "not divide; change width, heads, upsample or depth",
 				       what, s + 1, width, g->o.heads);
 		if (s >= g->o.whole && (uint32_t)side % g->o.window)
-			return mq_fail(err, MQ_EINPUT, "%s: the grid of stage %u, %g wide, is not a multiple "
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: the grid of stage %u, %g wide, is not a multiple "
 				       "of window=%u; change window, bottom or whole",
 				       what, s + 1, side, g->o.window);
 	}
 	return MQ_OK;
 }
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	struct generator g = { 0 };
@@ -335,8 +340,7 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(mq_opt_parse(opts, &g.o, what, options, arena, err));
 	MQ_TRY(read_depth(&g, what, err));
 	MQ_TRY(check(&g, what, err));
-	mq_net_begin(&g.net, arena,
-		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&g.net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	g.net.rms = g.net.biases = true;
 	g.side = g.o.bottom;
 	g.width = g.o.width;

@@ -23,8 +23,7 @@ static const struct mq_opt opts[] = {
 
 /* ---- unet ------------------------------------------------------------------------------------ */
 
-static struct mq_map conv_relu(struct mq_cnn *net, const char *name, struct mq_map x,
-			       uint32_t filters)
+static struct mq_map conv_relu(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters)
 {
 	const struct mq_kernel_shape k = { filters, 3, 3, 1, 0, 0, true, 1 };
 
@@ -43,7 +42,11 @@ static struct mq_map up(struct mq_cnn *net, struct mq_map x, struct mq_map skip,
 	const struct mq_window w = {
 		.in = x.shape,
 		.out = { x.shape.c / 2, 2 * x.shape.h, 2 * x.shape.w },
-		.kh = size, .kw = size, .stride = 2, .groups = 1, .bias = true,
+		.kh = size,
+		.kw = size,
+		.stride = 2,
+		.groups = 1,
+		.bias = true,
 	};
 	struct mq_map both[2];
 
@@ -51,8 +54,7 @@ static struct mq_map up(struct mq_cnn *net, struct mq_map x, struct mq_map skip,
 	if (size == 3)
 		x = mq_cnn_relu(net, "up.relu", x);
 	both[0] = x;
-	both[1] = mq_cnn_copy(net, "crop", skip,
-			      &(struct mq_plane){ skip.shape.c, x.shape.h, x.shape.w });
+	both[1] = mq_cnn_copy(net, "crop", skip, &(struct mq_plane){ skip.shape.c, x.shape.h, x.shape.w });
 	return mq_cnn_concat(net, "concat", both, 2);
 }
 
@@ -82,13 +84,17 @@ static const uint32_t widths[] = { 32, 64, 128, 256, 320, 320 };
 enum { LEVELS = sizeof(widths) / sizeof(*widths) };
 
 /* The width of a plane holds both further axes. */
-static struct mq_map conv3d(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters,
-			    uint32_t step, bool bias)
+static struct mq_map conv3d(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters, uint32_t step,
+			    bool bias)
 {
 	const struct mq_window w = {
 		.in = x.shape,
 		.out = { filters, x.shape.h / step, x.shape.w / step / step },
-		.kh = 3, .kw = 9, .stride = step, .groups = 1, .bias = bias,
+		.kh = 3,
+		.kw = 9,
+		.stride = step,
+		.groups = 1,
+		.bias = bias,
 	};
 
 	x = mq_cnn_window(net, name, x, &w);
@@ -96,8 +102,7 @@ static struct mq_map conv3d(struct mq_cnn *net, const char *name, struct mq_map 
 	return x;
 }
 
-static struct mq_map unit3d(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters,
-			    uint32_t step)
+static struct mq_map unit3d(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters, uint32_t step)
 {
 	x = conv3d(net, name, x, filters, step, false);
 	x = mq_cnn_batch_norm(net, mq_arena_printf(net->arena, "%s.norm", name), x);
@@ -109,7 +114,11 @@ static struct mq_map up3d(struct mq_cnn *net, struct mq_map x, struct mq_map ski
 	const struct mq_window w = {
 		.in = x.shape,
 		.out = { skip.shape.c, skip.shape.h, skip.shape.w },
-		.kh = 2, .kw = 4, .stride = 2, .groups = 1, .bias = true,
+		.kh = 2,
+		.kw = 4,
+		.stride = 2,
+		.groups = 1,
+		.bias = true,
 	};
 	const struct mq_map both[] = { mq_cnn_transposed(net, "up", x, &w), skip };
 
@@ -137,9 +146,8 @@ static void unet3d(struct mq_cnn *net, struct mq_map x, const struct options *o)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static enum mq_status build(const char *name, const char *options,
-			    const struct mq_model_request *request, struct mq_arena *arena,
-			    struct mq_model **model, struct mq_err *err)
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool cubes = !strcmp(name, "unet3d");
@@ -152,13 +160,16 @@ static enum mq_status build(const char *name, const char *options,
 	o.channels = o.channels ? o.channels : cubes ? 4 : 1;
 	o.classes = o.classes ? o.classes : cubes ? 4 : 2;
 	if (cubes && o.image % 32)
-		return mq_fail(err, MQ_EINPUT, "%s: image=%u is not a multiple of 32; it is halved "
-			       "five times", what, o.image);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: image=%u is not a multiple of 32; it is halved "
+			       "five times",
+			       what, o.image);
 	if (!cubes && (o.image < 188 || (o.image - 188) % 16))
-		return mq_fail(err, MQ_EINPUT, "%s: image=%u does not halve evenly four times; give "
-			       "188 and a multiple of 16 more, as 572", what, o.image);
-	const char *full =
-		options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: image=%u does not halve evenly four times; give "
+			       "188 and a multiple of 16 more, as 572",
+			       what, o.image);
+	const char *full = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	const struct mq_plane shape = { o.channels, o.image, (cubes ? o.image : 1.) * o.image };
 	struct mq_map images = mq_cnn_begin_with(&net, full, request, arena, &shape);
 	(cubes ? unet3d : unet)(&net, images, &o);

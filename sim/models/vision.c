@@ -63,8 +63,8 @@ static enum mq_status complete(struct options *o, const struct preset *p, const 
 	o->channels = mq_either(o->channels, p->channels);
 	o->classes = mq_either(o->classes, CLASSES);
 	if (o->image % o->patch)
-		return mq_fail(err, MQ_EINPUT, "%s: an image of %u pixels is no multiple of patches of %u", what, o->image,
-			       o->patch);
+		return mq_fail(err, MQ_EINPUT, "%s: an image of %u pixels is no multiple of patches of %u", what,
+			       o->image, o->patch);
 	return MQ_OK;
 }
 
@@ -73,8 +73,14 @@ static struct mq_transformer stack_of(const struct options *o, const struct mq_m
 	uint32_t side = o->image / o->patch;
 
 	return (struct mq_transformer){
-		.layers = o->layers, .hidden = o->hidden, .heads = o->heads, .head_dim = o->head_dim, .ffn = o->ffn,
-		.vocab = o->classes, .seq = side * side + vit, .biases = true,
+		.layers = o->layers,
+		.hidden = o->hidden,
+		.heads = o->heads,
+		.head_dim = o->head_dim,
+		.ffn = o->ffn,
+		.vocab = o->classes,
+		.seq = side * side + vit,
+		.biases = true,
 		.fused = mq_model_fuses(request, o->fused_attention),
 	};
 }
@@ -117,12 +123,12 @@ static uint32_t shifted_norm(struct mq_net *net, const char *name, uint32_t stre
 	return modulate(net, mq_arena_printf(net->arena, "%s.shift", name), norm, vectors, width, 2);
 }
 
-static uint32_t diffusion_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
-				uint32_t condition)
+static uint32_t diffusion_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
 {
 	double h = t->hidden;
-	const struct mq_attention a = { .heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim,
-					.keys = net->rows, .fused = t->fused };
+	const struct mq_attention a = {
+		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
+	};
 	uint32_t six = per_sample(net, "modulation", condition, h, 6 * h);
 	uint32_t x = shifted_norm(net, "norm1", stream, six, h);
 	uint32_t qkv = mq_net_gemm(net, "qkv", x, h, 3.0 * t->heads * t->head_dim);
@@ -221,8 +227,10 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	MQ_TRY(complete(&o, &presets[row], what, err));
 	struct mq_transformer t = stack_of(&o, request, vit);
 	if (request->seq)
-		return mq_fail(err, MQ_EINPUT, "%s: its tokens are the patches of an image; give image= and patch= instead of "
-			       "--seq", what);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: its tokens are the patches of an image; give image= and patch= instead of "
+			       "--seq",
+			       what);
 	MQ_TRY(mq_transformer_check(&t, what, err));
 	mq_net_begin(&net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	net.b.model->unit = "image";

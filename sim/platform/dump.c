@@ -45,8 +45,15 @@ void *mq_platform_dump(const struct mq_cluster *cluster, struct mq_arena *arena,
 	size_t words = text_size(cluster);
 	struct text text = { NULL, 0 };
 	struct dump_head head = {
-		MAGIC, cluster->n_devices, cluster->n_links, cluster->n_nodes,
-		cluster->nics_per_node, cluster->nvls, cluster->sharp, (uint32_t)words, 0,
+		MAGIC,
+		cluster->n_devices,
+		cluster->n_links,
+		cluster->n_nodes,
+		cluster->nics_per_node,
+		cluster->nvls,
+		cluster->sharp,
+		(uint32_t)words,
+		0,
 	};
 
 	*size = sizeof(head) + devices + links + words;
@@ -82,8 +89,8 @@ static bool place(const char **word, const char *text, size_t size)
 	return true;
 }
 
-enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena,
-				   struct mq_cluster **result, struct mq_err *err)
+enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena, struct mq_cluster **result,
+				   struct mq_err *err)
 {
 	struct mq_cluster *cluster = mq_cluster_new(arena);
 	struct dump_head head = { 0 };
@@ -94,12 +101,10 @@ enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_are
 		memcpy(&head, bytes, sizeof(head));
 	size_t devices = head.n_devices * sizeof(struct mq_device);
 	size_t links = head.n_links * sizeof(struct mq_link);
-	sound = sound && head.magic == MAGIC &&
-		size == sizeof(head) + devices + links + head.text_size && head.text_size &&
-		!at[size - 1] && head.name < head.text_size;
+	sound = sound && head.magic == MAGIC && size == sizeof(head) + devices + links + head.text_size &&
+		head.text_size && !at[size - 1] && head.name < head.text_size;
 	if (!sound)
-		return mq_fail(err, MQ_EINPUT, "a platform came over the pipe broken (%zu bytes)",
-			       size);
+		return mq_fail(err, MQ_EINPUT, "a platform came over the pipe broken (%zu bytes)", size);
 	cluster->n_devices = head.n_devices;
 	cluster->n_links = head.n_links;
 	cluster->n_nodes = head.n_nodes;
@@ -108,8 +113,7 @@ enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_are
 	cluster->sharp = head.sharp;
 	cluster->device = memcpy(mq_arena_alloc(arena, devices), at + sizeof(head), devices);
 	cluster->link = memcpy(mq_arena_alloc(arena, links), at + sizeof(head) + devices, links);
-	char *text = memcpy(mq_arena_alloc(arena, head.text_size),
-			    at + sizeof(head) + devices + links, head.text_size);
+	char *text = memcpy(mq_arena_alloc(arena, head.text_size), at + sizeof(head) + devices + links, head.text_size);
 	cluster->name = text + head.name;
 	for (uint32_t i = 0; i < head.n_devices; i++)
 		sound = sound && place(&cluster->device[i].name, text, head.text_size) &&

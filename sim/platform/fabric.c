@@ -62,8 +62,7 @@ static void star_links(struct mq_gen *gen)
 
 	for (uint32_t l = 0; l < gen->n_leaves; l++) {
 		snprintf(name, sizeof(name), "leaf%utrunk", l);
-		mq_gen_link(gen, name, leaf_GBps(gen, l) / gen->spec->oversub, gen->switch_us,
-			    "fabric");
+		mq_gen_link(gen, name, leaf_GBps(gen, l) / gen->spec->oversub, gen->switch_us, "fabric");
 	}
 	for (uint32_t p = 0; n_pods(gen) > 1 && p < n_pods(gen); p++) {
 		double sum = 0;
@@ -71,8 +70,7 @@ static void star_links(struct mq_gen *gen)
 		for (uint32_t l = p * pod; l < (p + 1) * pod && l < gen->n_leaves; l++)
 			sum += leaf_GBps(gen, l);
 		snprintf(name, sizeof(name), "pod%utrunk", p);
-		mq_gen_link(gen, name, sum / gen->spec->oversub / gen->spec->pod_oversub,
-			    gen->switch_us, "fabric");
+		mq_gen_link(gen, name, sum / gen->spec->oversub / gen->spec->pod_oversub, gen->switch_us, "fabric");
 	}
 }
 
@@ -86,8 +84,7 @@ static void spoke(struct mq_gen *gen, const char *kind, uint32_t i, const char *
 
 void mq_gen_hub(struct mq_gen *gen, const char *name)
 {
-	fprintf(gen->file, "<zone id=\"%sswitch\" routing=\"None\"><router id=\"%sgw\"/></zone>\n", name,
-		name);
+	fprintf(gen->file, "<zone id=\"%sswitch\" routing=\"None\"><router id=\"%sgw\"/></zone>\n", name, name);
 }
 
 /* Leaves first .. end-1 around a switch. */
@@ -155,11 +152,12 @@ static enum mq_status check_dragonfly(struct mq_gen *gen, struct mq_err *err)
 	if (gen->n_nodes % gen->leaf || gen->n_leaves % a)
 		return mq_fail(err, MQ_EINPUT,
 			       "fabric=dragonfly: %u machines do not fill groups of routers=%u x leaf=%u; "
-			       "give a multiple of %u", gen->n_nodes, a, gen->leaf, a * gen->leaf);
+			       "give a multiple of %u",
+			       gen->n_nodes, a, gen->leaf, a * gen->leaf);
 	if (groups > MAX_GROUPS || groups > a * globals(gen) + 1)
 		return mq_fail(err, MQ_EINPUT,
-			       "fabric=dragonfly: %u groups, but routers=%u x global=%u reach %u; raise one",
-			       groups, a, globals(gen), a * globals(gen) + 1);
+			       "fabric=dragonfly: %u groups, but routers=%u x global=%u reach %u; raise one", groups, a,
+			       globals(gen), a * globals(gen) + 1);
 	return MQ_OK;
 }
 
@@ -198,7 +196,8 @@ static void put_dragonfly(struct mq_gen *gen)
 				fprintf(f,
 					"<zoneRoute src=\"leaf%u\" dst=\"leaf%u\" gw_src=\"leaf%ugw\" "
 					"gw_dst=\"leaf%ugw\"><link_ctn id=\"local%u_%u\" "
-					"direction=\"UP\"/></zoneRoute>\n", i, j, i, j, i, j);
+					"direction=\"UP\"/></zoneRoute>\n",
+					i, j, i, j, i, j);
 		fprintf(f, "</zone>\n");
 	}
 	for (uint32_t i = 0; i < groups; i++)
@@ -244,8 +243,7 @@ static enum mq_status read_dims(const struct mq_gen *gen, struct torus *t, struc
 		if (*end != 'x')
 			break;
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "dims=%s: write numbers joined by x whose product is the %u machines, as 4x4x2",
+	return mq_fail(err, MQ_EINPUT, "dims=%s: write numbers joined by x whose product is the %u machines, as 4x4x2",
 		       gen->spec->dims, gen->n_nodes);
 }
 
@@ -256,7 +254,8 @@ static enum mq_status check_torus(struct mq_gen *gen, struct mq_err *err)
 	if (gen->n_nodes > MAX_TORUS)
 		return mq_fail(err, MQ_EINPUT,
 			       "fabric=torus: %u machines, at most %d (its routes are tables); put more "
-			       "devices into a machine (gpus=)", gen->n_nodes, MAX_TORUS);
+			       "devices into a machine (gpus=)",
+			       gen->n_nodes, MAX_TORUS);
 	return read_dims(gen, &t, err);
 }
 
@@ -289,7 +288,8 @@ static void put_torus(struct mq_gen *gen)
 					fprintf(gen->file,
 						"<zoneRoute src=\"leaf%u\" dst=\"leaf%u\" gw_src=\"leaf%ugw\""
 						" gw_dst=\"leaf%ugw\"><link_ctn id=\"%s\" "
-						"direction=\"UP\"/></zoneRoute>\n", n, to, n, to, name);
+						"direction=\"UP\"/></zoneRoute>\n",
+						n, to, n, to, name);
 			}
 	}
 }
@@ -311,7 +311,8 @@ enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err)
 	if (most > MAX_STAR)
 		return mq_fail(err, MQ_EINPUT,
 			       "%u leaves or machines around one switch, at most %d; give leaf= or pod= so "
-			       "that each level has fewer", most, MAX_STAR);
+			       "that each level has fewer",
+			       most, MAX_STAR);
 	return MQ_OK;
 }
 

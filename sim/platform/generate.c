@@ -42,7 +42,7 @@ static bool plain_text(const char *text)
 {
 	return !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 				  "-_.+*@:, /")] &&
-		!strstr(text, "--");
+	       !strstr(text, "--");
 }
 
 static const char *own_name(const struct mq_gen *gen)
@@ -80,16 +80,15 @@ static void put_all(struct mq_gen *gen)
 	fprintf(f, "</zone>\n</platform>\n");
 }
 
-enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				       FILE *file, struct mq_err *err)
+enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
+				       struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_gen gen;
 	enum mq_status status;
 
 	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform: name and gpu take letters, digits and -_.+*@:/ only");
+		return mq_fail(err, MQ_EINPUT, "platform: name and gpu take letters, digits and -_.+*@:/ only");
 	status = mq_gen_prepare(spec, calib, &arena, &gen, err);
 	if (status == MQ_OK)
 		status = mq_gen_fabric_check(&gen, err);
@@ -97,8 +96,7 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 		gen.file = file;
 		put_all(&gen);
 		if (fflush(file) != 0 || ferror(file))
-			status = mq_fail(err, MQ_EINPUT,
-					 "cannot write the platform: %m; is the disk full?");
+			status = mq_fail(err, MQ_EINPUT, "cannot write the platform: %m; is the disk full?");
 	}
 	mq_arena_fini(&arena);
 	return status;
@@ -123,8 +121,9 @@ static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_
 		d->nvswitch = g->intra == MQ_INTRA_NVSWITCH;
 		d->pcie_Bps = g->pcie_GBps * 1e9;
 		d->nic_Bps = g->nic_GBps * 1e9;
-		d->source = "given to `maquette platform generate`: speeds and memory; efficiencies are defaults, no run of "
-			    "it has been compared: unvalidated";
+		d->source =
+			"given to `maquette platform generate`: speeds and memory; efficiencies are defaults, no run of "
+			"it has been compared: unvalidated";
 		return;
 	}
 	*d = *g->known;
@@ -175,8 +174,8 @@ void mq_platform_discard(const char *path)
 		unlink(path);
 }
 
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				    const char *path, struct mq_err *err)
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
+				    struct mq_err *err)
 {
 	FILE *file = fopen(path, "w");
 	enum mq_status status;

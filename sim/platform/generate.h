@@ -33,32 +33,32 @@ enum mq_gen_fabric {
 
 /* What `maquette platform generate` and the keys platform.* of a study say. */
 struct mq_platform_spec {
-	const char *name;      /* NULL = made from the rest */
-	const char *gpu;       /* device type or alias; mix: TYPE[*NODES][xGPUS][@NIC_GBps]+... */
-	uint32_t nodes, gpus;  /* machines; devices per machine */
-	uint32_t intra;        /* enum mq_gen_intra */
-	double nvlink_GBps;    /* per GPU, one direction; 0 = the device's own; the same below */
+	const char *name;     /* NULL = made from the rest */
+	const char *gpu;      /* device type or alias; mix: TYPE[*NODES][xGPUS][@NIC_GBps]+... */
+	uint32_t nodes, gpus; /* machines; devices per machine */
+	uint32_t intra;       /* enum mq_gen_intra */
+	double nvlink_GBps;   /* per GPU, one direction; 0 = the device's own; the same below */
 	double pcie_GBps;
-	uint32_t pcie_switches;/* per node; 0 = one per socket */
-	uint32_t nics;         /* network ports per node; 0 = one per GPU (PCIe: one) */
+	uint32_t pcie_switches; /* per node; 0 = one per socket */
+	uint32_t nics;          /* network ports per node; 0 = one per GPU (PCIe: one) */
 	double nic_GBps;
 	uint32_t sockets;
-	uint32_t fabric;       /* enum mq_gen_fabric */
-	uint32_t network;      /* 0 = auto, 1 + enum mq_fabric otherwise: see the option table */
-	uint32_t leaf;         /* nodes per leaf switch, rail unit or dragonfly router; 0 = usual */
-	double oversub;        /* bandwidth into a leaf / bandwidth out of it */
-	uint32_t pod;          /* leaves per pod of a three-level fat-tree; 0 = two levels */
+	uint32_t fabric;  /* enum mq_gen_fabric */
+	uint32_t network; /* 0 = auto, 1 + enum mq_fabric otherwise: see the option table */
+	uint32_t leaf;    /* nodes per leaf switch, rail unit or dragonfly router; 0 = usual */
+	double oversub;   /* bandwidth into a leaf / bandwidth out of it */
+	uint32_t pod;     /* leaves per pod of a three-level fat-tree; 0 = two levels */
 	double pod_oversub;
-	uint32_t routers;      /* dragonfly: routers per group */
-	uint32_t global;       /* dragonfly: global links per router; 0 = as nodes per router */
-	const char *dims;      /* torus: "4x4x4" nodes; NULL = nearest to a square */
-	double link_GBps;      /* torus and dragonfly: one link between routers; 0 = node's ports */
-	uint32_t domain;       /* nvl72: GPUs of a scale-up domain */
+	uint32_t routers;         /* dragonfly: routers per group */
+	uint32_t global;          /* dragonfly: global links per router; 0 = as nodes per router */
+	const char *dims;         /* torus: "4x4x4" nodes; NULL = nearest to a square */
+	double link_GBps;         /* torus and dragonfly: one link between routers; 0 = node's ports */
+	uint32_t domain;          /* nvl72: GPUs of a scale-up domain */
 	double nic_us, switch_us; /* latencies; negative = usual for the network */
-	bool sharp;            /* switches reduce (CollNet) */
-	double tflops;         /* peak in XML; 0 = the device's own (one without calibration must give it) */
+	bool sharp;               /* switches reduce (CollNet) */
+	double tflops;            /* peak in XML; 0 = the device's own (one without calibration must give it) */
 	double memory_GB, bw_TBps, mem_GBps; /* of a type without calibration; 0 = assumed */
-	double price_per_h, power_W; /* per device; negative = the calibration's */
+	double price_per_h, power_W;         /* per device; negative = the calibration's */
 };
 
 /* Rows for every field, with defaults; key = field name. */
@@ -74,8 +74,8 @@ char *mq_platform_spec_plain(char *text);
 /* "KEY=VALUE KEY=VALUE ...", joined by blanks, commas or semicolons, over what `spec` holds. A key alone
  * turns a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
  * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */
-enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec,
-				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
+				      struct mq_err *err) MQ_MUST_CHECK;
 /* What had to be assumed of device types without calibration, as a line for people; NULL = nothing. */
 const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				struct mq_arena *arena);
@@ -83,11 +83,11 @@ const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struc
 /* Device types are those of `calib`, by name or alias; any other needs `tflops`. What `tflops`, `memory_GB` and
  * the like say of a device becomes its calibration, a file beside the platform (mq_platform_calib_path).
  * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				    const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
+				    struct mq_err *err) MQ_MUST_CHECK;
 /* The same to an open file. */
-enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-				       FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
+				       struct mq_err *err) MQ_MUST_CHECK;
 
 /* FILE.calib.json of FILE.xml: calibrations that belong to the platform and are loaded with it, if it is there. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);

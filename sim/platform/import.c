@@ -20,7 +20,8 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 	if (status == MQ_DONE)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
-			       "'nvidia-smi topo -m'", path);
+			       "'nvidia-smi topo -m'",
+			       path);
 	return status;
 }
 
@@ -61,9 +62,8 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 	return status;
 }
 
-enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options,
-				  const char *output, struct mq_import_report *report,
-				  struct mq_err *err)
+enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
+				  struct mq_import_report *report, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
@@ -89,17 +89,21 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 
 		mq_machine_number(m);
 		if (options->n_cpus)
-			status = mq_machine_add_cpus(m, options->n_cpus, options->cpu,
-						     options->cpu_memory_B, err);
+			status = mq_machine_add_cpus(m, options->n_cpus, options->cpu, options->cpu_memory_B, err);
 		if (status == MQ_OK)
-			status = write_platform(m, options->name ? plain_name(options->name, &arena) : source,
-					source, output, err);
+			status = write_platform(m, options->name ? plain_name(options->name, &arena) : source, source,
+						output, err);
 	}
 	if (status == MQ_OK)
 		*report = (struct mq_import_report){
-			.format = m->format, .type = m->device[0].type->name,
-			.n_devices = m->n_devices, .n_nics = m->n_nics, .n_sockets = m->n_sockets,
-			.nvswitch = m->nvswitch, .nvlink = has_nvlink(m), .nic_GBps = m->nic_GBps,
+			.format = m->format,
+			.type = m->device[0].type->name,
+			.n_devices = m->n_devices,
+			.n_nics = m->n_nics,
+			.n_sockets = m->n_sockets,
+			.nvswitch = m->nvswitch,
+			.nvlink = has_nvlink(m),
+			.nic_GBps = m->nic_GBps,
 		};
 	mq_arena_fini(&arena);
 	return status;

@@ -12,10 +12,10 @@
 #include "platform/generate.h"
 
 struct mq_import_options {
-	const struct mq_calib *calib; /* the device types there are */
-	const char *gpu;   /* device type; NULL = as the file says (hwloc) */
+	const struct mq_calib *calib;       /* the device types there are */
+	const char *gpu;                    /* device type; NULL = as the file says (hwloc) */
 	const struct mq_device_calib *type; /* or a type that is not among them; NULL = `gpu` */
-	const char *name;  /* of the platform; NULL = from the file's name ("here") */
+	const char *name;                   /* of the platform; NULL = from the file's name ("here") */
 	/* CPU devices to put beside the GPUs: how many, which, and the memory of each. */
 	uint32_t n_cpus;
 	const struct mq_device_calib *cpu;
@@ -28,12 +28,11 @@ struct mq_import_report {
 	const char *type;   /* device type written, of the first device */
 	uint32_t n_devices, n_nics, n_sockets;
 	bool nvswitch, nvlink; /* nvlink: some pair is joined by it, through a switch or not */
-	double nic_GBps;    /* 0 = not said */
+	double nic_GBps;       /* 0 = not said */
 };
 
 /* `path` NULL: this machine, as hwloc finds it. MQ_EINPUT: neither of the formats, broken, no device, device type needed or unknown, cannot write. */
-enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options,
-				  const char *output, struct mq_import_report *report,
-				  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
+				  struct mq_import_report *report, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -48,8 +48,7 @@ static uint32_t socket_of(hwloc_topology_t topology, hwloc_obj_t object)
 	while (package && package->type != HWLOC_OBJ_PACKAGE)
 		package = package->parent;
 	if (!package && normal && normal->cpuset)
-		package = hwloc_get_next_obj_covering_cpuset_by_type(topology, normal->cpuset,
-								     HWLOC_OBJ_PACKAGE, NULL);
+		package = hwloc_get_next_obj_covering_cpuset_by_type(topology, normal->cpuset, HWLOC_OBJ_PACKAGE, NULL);
 	return package ? package->logical_index : 0;
 }
 
@@ -78,15 +77,17 @@ static enum mq_status add_gpu(hwloc_topology_t topology, hwloc_obj_t pci, const 
 
 	if (!own)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: the GPU at %04x:%02x:%02x.%x is of no known model ('%s'); give --gpu TYPE",
-			       path, pci->attr->pcidev.domain, pci->attr->pcidev.bus,
-			       pci->attr->pcidev.dev, pci->attr->pcidev.func, pci->name ? pci->name : "");
+			       "%s: the GPU at %04x:%02x:%02x.%x is of no known model ('%s'); give --gpu TYPE", path,
+			       pci->attr->pcidev.domain, pci->attr->pcidev.bus, pci->attr->pcidev.dev,
+			       pci->attr->pcidev.func, pci->name ? pci->name : "");
 	if (m->n_devices == MQ_MACHINE_MAX)
 		return mq_fail(err, MQ_EINPUT, "%s: more than %d GPUs", path, MQ_MACHINE_MAX);
 	/* an idle link may have slowed itself down: take it only where it is not below gen 3 x8 */
 	double GBps = (double)pci->attr->pcidev.linkspeed;
 	m->device[m->n_devices++] = (struct mq_machine_device){
-		.type = own, .pcie_switch = switch_of(pci), .socket = socket_of(topology, pci),
+		.type = own,
+		.pcie_switch = switch_of(pci),
+		.socket = socket_of(topology, pci),
 		.pcie_GBps = GBps >= 7.5 ? GBps : 0,
 	};
 	return MQ_OK;
@@ -129,8 +130,7 @@ static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 			m->nvlink_GBps[a][b] = GBps;
 			sum += GBps;
 		}
-		if (a != MQ_NONE && sum > 1.5 * m->device[a].type->nvlink_Bps / 1e9 &&
-		    m->device[a].type->nvswitch > 0)
+		if (a != MQ_NONE && sum > 1.5 * m->device[a].type->nvlink_Bps / 1e9 && m->device[a].type->nvswitch > 0)
 			m->nvswitch = true;
 	}
 	for (uint32_t a = 0; m->nvswitch && a < m->n_devices; a++)
@@ -146,17 +146,16 @@ static void take_cores(hwloc_topology_t topology, const struct mq_device_calib *
 
 	for (int i = 0; i < n && i < MQ_MACHINE_MAX; i++)
 		m->device[m->n_devices++] = (struct mq_machine_device){
-			.type = type, .pcie_switch = MQ_NONE,
-			.socket = socket_of(topology, hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE,
-									    (unsigned)i)),
+			.type = type,
+			.pcie_switch = MQ_NONE,
+			.socket = socket_of(topology, hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i)),
 		};
 	if (m->n_devices && memory >= 1e9 * m->n_devices)
 		m->memory_B = memory / n;
 }
 
-static enum mq_status read_topology(hwloc_topology_t topology, const char *path,
-				    const struct mq_device_calib *type, struct mq_machine *m,
-				    struct mq_err *err)
+static enum mq_status read_topology(hwloc_topology_t topology, const char *path, const struct mq_device_calib *type,
+				    struct mq_machine *m, struct mq_err *err)
 {
 	for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));) {
 		if (is_gpu(pci))
@@ -176,8 +175,8 @@ static enum mq_status read_topology(hwloc_topology_t topology, const char *path,
 	return MQ_OK;
 }
 
-enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type,
-				     struct mq_machine *machine, struct mq_err *err)
+enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type, struct mq_machine *machine,
+				     struct mq_err *err)
 {
 	hwloc_topology_t topology;
 	struct mq_memory_limit limit;
@@ -192,8 +191,10 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
 	if (path)
 		mq_memory_limit_restore(&limit);
 	if (bad)
-		status = mq_fail(err, MQ_EINPUT, "%s: hwloc cannot read it; is it cut, or has it numbers that no "
-				 "machine has?", path ? path : "this machine");
+		status = mq_fail(err, MQ_EINPUT,
+				 "%s: hwloc cannot read it; is it cut, or has it numbers that no "
+				 "machine has?",
+				 path ? path : "this machine");
 	else
 		status = read_topology(topology, path ? path : "this machine", type, machine, err);
 	hwloc_topology_destroy(topology);

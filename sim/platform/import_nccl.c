@@ -31,9 +31,9 @@ struct nvlink {
 
 struct open_tag {
 	const char *name;
-	const char *busid;     /* of a pci */
+	const char *busid; /* of a pci */
 	double GBps;
-	uint32_t bridge;       /* number of a pci, in order */
+	uint32_t bridge; /* number of a pci, in order */
 };
 
 struct reader {
@@ -42,11 +42,11 @@ struct reader {
 	struct mq_machine *machine;
 	struct open_tag open[MAX_DEPTH];
 	uint32_t depth, n_bridges, n_links, socket;
-	const char *busid[MQ_MACHINE_MAX];               /* of each device */
+	const char *busid[MQ_MACHINE_MAX];                                  /* of each device */
 	uint32_t above[MQ_MACHINE_MAX][MAX_DEPTH], n_above[MQ_MACHINE_MAX]; /* bridges, innermost first */
 	struct nvlink link[MAX_NVLINKS];
 	bool is_system;
-	const char *from;   /* who wrote it; "" = NCCL */
+	const char *from; /* who wrote it; "" = NCCL */
 };
 
 static char *skip_space(char *at)
@@ -78,8 +78,7 @@ static int next_tag(char **at, struct tag *tag)
 		if (*c == '/' || *c == '>' || !*c)
 			continue;
 		char *key = c, *equals = c + strcspn(c, "=<>");
-		if (*equals != '=' || (equals[1] != '"' && equals[1] != '\'') ||
-		    tag->n == MAX_ATTRIBUTES)
+		if (*equals != '=' || (equals[1] != '"' && equals[1] != '\'') || tag->n == MAX_ATTRIBUTES)
 			return -1;
 		char *end = strchr(equals + 2, equals[1]);
 		if (!end)
@@ -127,7 +126,10 @@ static enum mq_status add_gpu(struct reader *r, const struct tag *tag, struct mq
 		return mq_fail(err, MQ_EINPUT, "%s: more than %d GPUs", r->path, MQ_MACHINE_MAX);
 	uint32_t d = m->n_devices++;
 	m->device[d] = (struct mq_machine_device){
-		.type = r->type, .pcie_switch = MQ_NONE, .socket = r->socket, .pcie_GBps = pci->GBps,
+		.type = r->type,
+		.pcie_switch = MQ_NONE,
+		.socket = r->socket,
+		.pcie_GBps = pci->GBps,
 		.indirect = !strcmp(attribute(tag, "p2p"), "0"),
 	};
 	r->busid[d] = pci->busid;
@@ -142,12 +144,12 @@ static enum mq_status add_nvlink(struct reader *r, const struct tag *tag, struct
 	double count;
 
 	if (!mq_parse_f64(attribute(tag, "count"), &count) || count < 1 || count > 64)
-		return mq_fail(err, MQ_EINPUT, "%s: <nvlink> with count='%s'", r->path,
-			       attribute(tag, "count"));
+		return mq_fail(err, MQ_EINPUT, "%s: <nvlink> with count='%s'", r->path, attribute(tag, "count"));
 	if (!r->machine->n_devices || r->n_links == MAX_NVLINKS)
 		return mq_fail(err, MQ_EINPUT, "%s: an <nvlink> outside a <gpu>, or too many", r->path);
 	r->link[r->n_links++] = (struct nvlink){
-		.device = r->machine->n_devices - 1, .count = count,
+		.device = r->machine->n_devices - 1,
+		.count = count,
 		.target = attribute(tag, "target"),
 		.to_switch = !strncmp(attribute(tag, "tclass"), "0x0680", 6),
 	};
@@ -186,8 +188,7 @@ static enum mq_status read_tags(char *text, struct reader *r, struct mq_err *err
 	while ((more = next_tag(&text, &tag)) > 0) {
 		if (tag.closing) {
 			if (!r->depth || strcmp(r->open[--r->depth].name, tag.name) != 0)
-				return mq_fail(err, MQ_EINPUT, "%s: </%s> without its beginning",
-					       r->path, tag.name);
+				return mq_fail(err, MQ_EINPUT, "%s: </%s> without its beginning", r->path, tag.name);
 			continue;
 		}
 		MQ_TRY(take(r, &tag, err));
@@ -196,7 +197,9 @@ static enum mq_status read_tags(char *text, struct reader *r, struct mq_err *err
 		if (r->depth == MAX_DEPTH)
 			return mq_fail(err, MQ_EINPUT, "%s: nested more than %d deep", r->path, MAX_DEPTH);
 		r->open[r->depth++] = (struct open_tag){
-			.name = tag.name, .busid = attribute(&tag, "busid"), .GBps = pcie_GBps(&tag),
+			.name = tag.name,
+			.busid = attribute(&tag, "busid"),
+			.GBps = pcie_GBps(&tag),
 			.bridge = r->n_bridges++,
 		};
 	}
@@ -256,8 +259,8 @@ enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct m
 	if (status == MQ_OK && !machine->n_devices)
 		status = mq_fail(err, MQ_EINPUT, "%s: the NCCL topology has no <gpu>", path);
 	if (status == MQ_OK && !type)
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: the dump does not say which GPUs these are; give --gpu TYPE", path);
+		status = mq_fail(err, MQ_EINPUT, "%s: the dump does not say which GPUs these are; give --gpu TYPE",
+				 path);
 	if (status == MQ_OK) {
 		machine->format = *r->from ? "NVML and CUDA topology" : "NCCL topology";
 		find_switches(r);

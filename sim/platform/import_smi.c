@@ -15,11 +15,11 @@
 enum { MAX_COLUMNS = 2 * MQ_MACHINE_MAX, MOST_LINKS = 18 };
 
 struct matrix {
-	uint32_t n;                           /* rows and columns: devices and network cards */
+	uint32_t n; /* rows and columns: devices and network cards */
 	bool is_gpu[MAX_COLUMNS];
-	uint32_t gpu[MAX_COLUMNS];            /* index of the device */
+	uint32_t gpu[MAX_COLUMNS]; /* index of the device */
 	char cell[MAX_COLUMNS][MAX_COLUMNS][8];
-	const char *affinity[MAX_COLUMNS];    /* CPU affinity; NULL = none */
+	const char *affinity[MAX_COLUMNS]; /* CPU affinity; NULL = none */
 	uint32_t rows;
 };
 
@@ -46,9 +46,9 @@ static bool names_column(const char *word)
 	size_t letters = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
 
 	return (!strncmp(word, "GPU", 3) && letters == 3 && isdigit((unsigned char)word[3])) ||
-		(!strncmp(word, "NIC", 3) && isdigit((unsigned char)word[3])) ||
-		!strncmp(word, "mlx", 3) || !strncmp(word, "hfi", 3) || !strncmp(word, "bnxt", 4) ||
-		!strncmp(word, "efa", 3) || !strncmp(word, "rdma", 4);
+	       (!strncmp(word, "NIC", 3) && isdigit((unsigned char)word[3])) || !strncmp(word, "mlx", 3) ||
+	       !strncmp(word, "hfi", 3) || !strncmp(word, "bnxt", 4) || !strncmp(word, "efa", 3) ||
+	       !strncmp(word, "rdma", 4);
 }
 
 static bool relation(const char *word)
@@ -58,8 +58,7 @@ static bool relation(const char *word)
 	for (uint32_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strcmp(word, words[i]))
 			return true;
-	return !strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) &&
-		!word[2 + strspn(word + 2, "0123456789")];
+	return !strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) && !word[2 + strspn(word + 2, "0123456789")];
 }
 
 /* The header: "GPU0 GPU1 ... NIC0 ... CPU Affinity ...". */
@@ -81,8 +80,7 @@ static bool read_header(char *line, struct matrix *m)
 	return gpus > 0;
 }
 
-static enum mq_status read_row(char *line, uint32_t number, const char *path, struct matrix *m,
-			       struct mq_err *err)
+static enum mq_status read_row(char *line, uint32_t number, const char *path, struct matrix *m, struct mq_err *err)
 {
 	char *save = NULL, *word = strtok_r(line, " \t", &save);
 
@@ -90,8 +88,8 @@ static enum mq_status read_row(char *line, uint32_t number, const char *path, st
 		word = strtok_r(NULL, " \t", &save);
 		if (!word || !relation(word) || strlen(word) >= sizeof(m->cell[0][0]))
 			return mq_fail(err, MQ_EINPUT,
-				       "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS",
-				       path, number, word ? word : "nothing", column + 1);
+				       "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS", path,
+				       number, word ? word : "nothing", column + 1);
 		strcpy(m->cell[m->rows][column], word);
 	}
 	word = strtok_r(NULL, " \t", &save);
@@ -157,22 +155,19 @@ static void find_nvlinks(const struct matrix *m, struct mq_machine *machine)
 			uint32_t count = links(m->cell[i][j]);
 
 			if (m->is_gpu[i] && m->is_gpu[j] && count)
-				machine->nvlink_GBps[a][b] =
-					count * machine->device[a].type->nvlink_port_Bps / 1e9;
+				machine->nvlink_GBps[a][b] = count * machine->device[a].type->nvlink_port_Bps / 1e9;
 		}
 }
 
 static enum mq_status check(const struct matrix *m, const char *path, struct mq_err *err)
 {
 	if (m->rows != m->n)
-		return mq_fail(err, MQ_EINPUT, "%s: the matrix has %u columns and %u rows; is it cut?",
-			       path, m->n, m->rows);
+		return mq_fail(err, MQ_EINPUT, "%s: the matrix has %u columns and %u rows; is it cut?", path, m->n,
+			       m->rows);
 	for (uint32_t i = 0; i < m->n; i++)
 		for (uint32_t j = 0; j < m->n; j++)
-			if (strcmp(m->cell[i][j], m->cell[j][i]) != 0 ||
-			    (i == j) != !strcmp(m->cell[i][j], "X"))
-				return mq_fail(err, MQ_EINPUT,
-					       "%s: row %u column %u says %s, the other way %s", path,
+			if (strcmp(m->cell[i][j], m->cell[j][i]) != 0 || (i == j) != !strcmp(m->cell[i][j], "X"))
+				return mq_fail(err, MQ_EINPUT, "%s: row %u column %u says %s, the other way %s", path,
 					       i + 1, j + 1, m->cell[i][j], m->cell[j][i]);
 	return MQ_OK;
 }
@@ -193,8 +188,8 @@ static enum mq_status read_matrix(char *text, const char *path, struct matrix *m
 			return MQ_DONE; /* a row before any header */
 		if (!m->n && names_column(first)) {
 			if (!read_header(line, m))
-				return mq_fail(err, MQ_EINPUT, "%s:%u: no GPU, or more than %d columns",
-					       path, number, MAX_COLUMNS);
+				return mq_fail(err, MQ_EINPUT, "%s:%u: no GPU, or more than %d columns", path, number,
+					       MAX_COLUMNS);
 		} else if (m->n && m->rows < m->n && names_column(first)) {
 			MQ_TRY(read_row(line, number, path, m, err));
 		} else if (m->n && m->rows) {
@@ -221,11 +216,10 @@ enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq
 		else
 			machine->n_nics++;
 	if (status == MQ_OK && machine->n_devices > MQ_MACHINE_MAX)
-		status = mq_fail(err, MQ_EINPUT, "%s: %u GPUs, at most %d", path, machine->n_devices,
-				 MQ_MACHINE_MAX);
+		status = mq_fail(err, MQ_EINPUT, "%s: %u GPUs, at most %d", path, machine->n_devices, MQ_MACHINE_MAX);
 	if (status == MQ_OK && !type)
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: the matrix does not say which GPUs these are; give --gpu TYPE", path);
+		status = mq_fail(err, MQ_EINPUT, "%s: the matrix does not say which GPUs these are; give --gpu TYPE",
+				 path);
 	if (status == MQ_OK) {
 		machine->format = "nvidia-smi topo -m";
 		for (uint32_t i = 0; i < machine->n_devices; i++)

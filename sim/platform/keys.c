@@ -41,8 +41,8 @@ static bool is_switch(const char *word)
 	return false;
 }
 
-enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec,
-				      struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
+				      struct mq_err *err)
 {
 	char *copy = mq_arena_strdup(arena, text), *save = NULL;
 	const char *mix = NULL; /* where the key before was `gpu` */
@@ -55,12 +55,13 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 			continue;
 		}
 		if (!equals && !is_switch(word))
-			return mq_fail(err, MQ_EINPUT, "platform: '%s': write KEY=VALUE; the keys: `maquette "
-				       "platform generate --help`", word);
+			return mq_fail(err, MQ_EINPUT,
+				       "platform: '%s': write KEY=VALUE; the keys: `maquette "
+				       "platform generate --help`",
+				       word);
 		if (equals)
 			*equals++ = '\0';
-		MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", word, equals ? equals : "true", arena,
-				  err));
+		MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", word, equals ? equals : "true", arena, err));
 		mix = strcmp(word, "gpu") ? NULL : spec->gpu;
 	}
 	return MQ_OK;
@@ -85,8 +86,7 @@ const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struc
 			text = mq_arena_printf(arena, "%s %.4g GB of memory", text, g->memory_B / 1e9);
 		if (bw)
 			text = mq_arena_printf(arena, "%s%s %.4g TB/s to it", text,
-					       memory ? " and" : " memory bandwidth of",
-					       g->mem_bw_Bps / 1e12);
+					       memory ? " and" : " memory bandwidth of", g->mem_bw_Bps / 1e12);
 		return mq_arena_printf(arena, "%s; say otherwise with%s%s", text, memory ? " memory_GB=" : "",
 				       bw ? " bw_TBps=" : "");
 	}

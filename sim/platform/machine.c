@@ -36,8 +36,7 @@ void mq_machine_number(struct mq_machine *m)
 	}
 	for (uint32_t i = 0; i < m->n_devices; i++)
 		if (m->device[i].pcie_switch != MQ_NONE)
-			m->device[i].pcie_switch =
-				renumber(m->device[i].pcie_switch, switches, &m->n_switches);
+			m->device[i].pcie_switch = renumber(m->device[i].pcie_switch, switches, &m->n_switches);
 }
 
 static double pcie_GBps(const struct mq_machine_device *d)
@@ -76,11 +75,13 @@ enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struc
 				   double memory_B, struct mq_err *err)
 {
 	if (m->n_devices + n > MQ_MACHINE_MAX)
-		return mq_fail(err, MQ_EINPUT, "%u CPU devices beside %u GPUs: at most %d devices",
-			       n, m->n_devices, MQ_MACHINE_MAX);
+		return mq_fail(err, MQ_EINPUT, "%u CPU devices beside %u GPUs: at most %d devices", n, m->n_devices,
+			       MQ_MACHINE_MAX);
 	for (uint32_t i = 0; i < n; i++)
 		m->device[m->n_devices++] = (struct mq_machine_device){
-			.type = type, .pcie_switch = MQ_NONE, .memory_B = memory_B,
+			.type = type,
+			.pcie_switch = MQ_NONE,
+			.memory_B = memory_B,
 			.socket = m->n_sockets ? i % m->n_sockets : 0,
 		};
 	return MQ_OK;
@@ -203,7 +204,8 @@ enum mq_status mq_machine_write(const struct mq_machine *m, const char *name, co
 		"<!--\n  Imported from %s (%s).\n"
 		"  Nominal: bandwidths that the file did not give, and every latency.\n-->\n"
 		"<platform version=\"4.1\">\n<zone id=\"platform\" routing=\"Full\">\n"
-		"\t<prop id=\"mq_name\" value=\"%s\"/>\n", source, m->format, name);
+		"\t<prop id=\"mq_name\" value=\"%s\"/>\n",
+		source, m->format, name);
 	if (reduces(m))
 		fprintf(f, "\t<prop id=\"mq_nvls\" value=\"1\"/>\n");
 	for (uint32_t i = 0; i < m->n_devices; i++) {
@@ -213,8 +215,7 @@ enum mq_status mq_machine_write(const struct mq_machine *m, const char *name, co
 			"\t<host id=\"dev%u\" speed=\"%.9gTf\"><prop id=\"mq_type\" value=\"%s\"/>"
 			"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>"
 			"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
-			i, mq_calib_peak_flops(d->type) / 1e12, d->type->name, i, d->socket,
-			m->n_nics);
+			i, mq_calib_peak_flops(d->type) / 1e12, d->type->name, i, d->socket, m->n_nics);
 		double memory_B = d->memory_B > 0 ? d->memory_B : m->memory_B;
 		if (memory_B > 0)
 			fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.0f\"/>", memory_B);

@@ -22,8 +22,9 @@ static double most_MB;
 
 static void say()
 {
-	dprintf(STDERR_FILENO, "%s: more than %.0f MB are needed to load it: are the numbers of its hosts and links right?\n",
-		reading, most_MB);
+	dprintf(STDERR_FILENO,
+		"%s: more than %.0f MB are needed to load it: are the numbers of its hosts and links right?\n", reading,
+		most_MB);
 	_exit(MQ_EINPUT);
 }
 

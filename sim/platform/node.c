@@ -7,9 +7,8 @@
 
 /* Links between pairs of the eight V100 of a DGX-1: a hybrid cube mesh, six links per GPU. */
 static const unsigned char cube_mesh[8][8] = {
-	{ 0, 1, 1, 2, 2, 0, 0, 0 }, { 1, 0, 2, 1, 0, 2, 0, 0 }, { 1, 2, 0, 2, 0, 0, 1, 0 },
-	{ 2, 1, 2, 0, 0, 0, 0, 1 }, { 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 },
-	{ 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
+	{ 0, 1, 1, 2, 2, 0, 0, 0 }, { 1, 0, 2, 1, 0, 2, 0, 0 }, { 1, 2, 0, 2, 0, 0, 1, 0 }, { 2, 1, 2, 0, 0, 0, 0, 1 },
+	{ 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 }, { 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
 };
 
 static bool is_cube_mesh(const struct mq_gen_group *g)
@@ -166,8 +165,7 @@ static void put_host(struct mq_gen *gen, uint32_t node, const struct mq_gen_grou
 	if (g->cpu)
 		fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
 	if (g->mem_bw_Bps > 0)
-		fprintf(f,
-			"<prop id=\"mq_memory_B\" value=\"%.9g\"/><prop id=\"mq_mem_bw_Bps\" value=\"%.9g\"/>",
+		fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.9g\"/><prop id=\"mq_mem_bw_Bps\" value=\"%.9g\"/>",
 			g->memory_B, g->mem_bw_Bps);
 	if (spec->price_per_h >= 0)
 		fprintf(f, "<prop id=\"mq_price_per_h\" value=\"%.9g\"/>", spec->price_per_h);
@@ -184,8 +182,8 @@ static void put_host_link(struct mq_gen *gen, uint32_t node, const struct mq_gen
 
 	if (gen->flat ? gen->n_nodes == 1 : g->intra != MQ_INTRA_NVSWITCH || g->gpus == 1)
 		return;
-	fprintf(gen->file, "<host_link id=\"n%ug%u\" up=\"n%u%s%u_UP\" down=\"n%u%s%u_DOWN\"/>\n", node,
-		i, node, kind, at, node, kind, at);
+	fprintf(gen->file, "<host_link id=\"n%ug%u\" up=\"n%u%s%u_UP\" down=\"n%u%s%u_DOWN\"/>\n", node, i, node, kind,
+		at, node, kind, at);
 }
 
 static void put_hosts(struct mq_gen *gen, uint32_t node)
@@ -204,8 +202,7 @@ static void step(struct mq_gen *gen, uint32_t node, const char *kind, uint32_t i
 }
 
 /* From PCIe switch s to t: up, across the sockets between them, down. */
-static void cross_switches(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t s,
-			   uint32_t t)
+static void cross_switches(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t s, uint32_t t)
 {
 	uint32_t from = socket_of(g, s), to = socket_of(g, t);
 
@@ -217,8 +214,7 @@ static void cross_switches(struct mq_gen *gen, uint32_t node, const struct mq_ge
 	step(gen, node, "pcie_switch", t, "_DOWN");
 }
 
-static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a,
-		      uint32_t b)
+static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a, uint32_t b)
 {
 	uint32_t s = switch_of(g, a), t = switch_of(g, b);
 
@@ -237,16 +233,15 @@ static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_gro
 	step(gen, node, "pcie", b, "_DOWN");
 }
 
-static void put_pair(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a,
-		     uint32_t b)
+static void put_pair(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a, uint32_t b)
 {
 	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
 	if (g->intra == MQ_INTRA_NVSWITCH) {
 		step(gen, node, "nvswitch", a, "_UP");
 		step(gen, node, "nvswitch", b, "_DOWN");
 	} else if (g->intra == MQ_INTRA_MESH && pair_GBps(g, a, b) > 0) {
-		fprintf(gen->file, "<link_ctn id=\"n%unvlink%u_%u_%s\"/>", node, a < b ? a : b,
-			a < b ? b : a, a < b ? "UP" : "DOWN");
+		fprintf(gen->file, "<link_ctn id=\"n%unvlink%u_%u_%s\"/>", node, a < b ? a : b, a < b ? b : a,
+			a < b ? "UP" : "DOWN");
 	} else {
 		pcie_path(gen, node, g, a, b);
 	}
@@ -319,9 +314,7 @@ static void put_deep_leaf(struct mq_gen *gen, uint32_t leaf)
 		end = gen->n_nodes;
 	for (uint32_t n = first; n < end; n++)
 		put_node_zone(gen, n);
-	fprintf(gen->file,
-		"<zone id=\"leaf%uswitch\" routing=\"None\"><router id=\"leaf%ugw\"/></zone>\n", leaf,
-		leaf);
+	fprintf(gen->file, "<zone id=\"leaf%uswitch\" routing=\"None\"><router id=\"leaf%ugw\"/></zone>\n", leaf, leaf);
 	for (uint32_t n = first; n < end && gen->n_nodes > 1; n++)
 		fprintf(gen->file,
 			"<zoneRoute src=\"n%u\" dst=\"leaf%uswitch\" gw_src=\"n%ugw\" "
@@ -339,8 +332,7 @@ void mq_gen_leaf_inside(struct mq_gen *gen, uint32_t leaf)
 
 void mq_gen_leaf(struct mq_gen *gen, uint32_t leaf)
 {
-	fprintf(gen->file, "<zone id=\"leaf%u\" routing=\"%s\">\n", leaf,
-		gen->flat ? "Cluster" : "Floyd");
+	fprintf(gen->file, "<zone id=\"leaf%u\" routing=\"%s\">\n", leaf, gen->flat ? "Cluster" : "Floyd");
 	mq_gen_leaf_inside(gen, leaf);
 	fprintf(gen->file, "</zone>\n");
 }

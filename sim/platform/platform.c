@@ -26,22 +26,25 @@ enum { MAX_CLUSTER_HOSTS = 200000 };
 static const double LOAD_B = 800e6, LOAD_PER_BYTE = 50;
 
 struct platform {
-	sg_host_t *host;         /* [n_devices] in rank order */
-	sg_link_t *link;         /* [n_links] */
-	xbt_dynar_t scratch;     /* for sg_host_get_route; lives as long as the process */
+	sg_host_t *host;     /* [n_devices] in rank order */
+	sg_link_t *link;     /* [n_links] */
+	xbt_dynar_t scratch; /* for sg_host_get_route; lives as long as the process */
 	struct mq_cluster *cluster;
 };
 
 void mq_platform_start(const char *program)
 {
 	/* simgrid_init takes away what it understands, so it gets an array of its own. */
-	const char *argument[] = {
-		program,
-		"--cfg=network/model:CM02", "--cfg=network/TCP-gamma:0",
-		"--cfg=network/crosstraffic:0", "--cfg=surf/precision:1e-12",
-		"--cfg=contexts/stack-size:64", "--cfg=contexts/guard-size:0",
-		"--log=root.fmt:%m%n", "--log=xbt_cfg.thres:warning", NULL
-	};
+	const char *argument[] = { program,
+				   "--cfg=network/model:CM02",
+				   "--cfg=network/TCP-gamma:0",
+				   "--cfg=network/crosstraffic:0",
+				   "--cfg=surf/precision:1e-12",
+				   "--cfg=contexts/stack-size:64",
+				   "--cfg=contexts/guard-size:0",
+				   "--log=root.fmt:%m%n",
+				   "--log=xbt_cfg.thres:warning",
+				   NULL };
 	int count = sizeof(argument) / sizeof(*argument) - 1;
 	char *copy[sizeof(argument) / sizeof(*argument)];
 
@@ -108,21 +111,18 @@ static int by_link_name(const void *a, const void *b)
 }
 
 /* A number property: `absent` where it is not given. */
-static enum mq_status number(sg_host_t host, const char *name, double absent, double *value,
-			     struct mq_err *err)
+static enum mq_status number(sg_host_t host, const char *name, double absent, double *value, struct mq_err *err)
 {
 	const char *text = sg_host_get_property_value(host, name);
 
 	*value = absent;
 	if (text && (!mq_parse_f64(text, value) || *value < 0))
-		return mq_fail(err, MQ_EINPUT,
-			       "host '%s': property %s='%s' is not a number >= 0; correct it",
+		return mq_fail(err, MQ_EINPUT, "host '%s': property %s='%s' is not a number >= 0; correct it",
 			       sg_host_get_name(host), name, text);
 	return MQ_OK;
 }
 
-static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *kind,
-				struct mq_err *err)
+static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *kind, struct mq_err *err)
 {
 	const char *type = sg_host_get_property_value(host, "mq_type");
 	const char *text = sg_host_get_property_value(host, "mq_kind");
@@ -136,14 +136,12 @@ static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *
 	else if (!strcmp(text, "switch"))
 		*yes = false;
 	else if (strcmp(text, "gpu") != 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "host '%s': mq_kind='%s' is none of gpu, cpu, switch",
+		return mq_fail(err, MQ_EINPUT, "host '%s': mq_kind='%s' is none of gpu, cpu, switch",
 			       sg_host_get_name(host), text);
 	return MQ_OK;
 }
 
-static enum mq_status find_devices(struct mq_arena *arena, struct found **list, uint32_t *n,
-				   struct mq_err *err)
+static enum mq_status find_devices(struct mq_arena *arena, struct found **list, uint32_t *n, struct mq_err *err)
 {
 	sg_host_t *all = sg_host_list();
 	size_t n_hosts = sg_host_count();
@@ -174,8 +172,7 @@ static enum mq_status find_devices(struct mq_arena *arena, struct found **list, 
 	return MQ_OK;
 }
 
-static enum mq_status fill_device(struct mq_cluster *cluster, uint32_t rank, sg_host_t host,
-				  struct mq_err *err)
+static enum mq_status fill_device(struct mq_cluster *cluster, uint32_t rank, sg_host_t host, struct mq_err *err)
 {
 	struct mq_device *d = &cluster->device[rank];
 	double socket, nics;
@@ -193,8 +190,7 @@ static enum mq_status fill_device(struct mq_cluster *cluster, uint32_t rank, sg_
 	MQ_TRY(number(host, "mq_socket", 0, &socket, err));
 	MQ_TRY(number(host, "mq_nics", 0, &nics, err));
 	if (socket > 1e6 || nics > 1e6)
-		return mq_fail(err, MQ_EINPUT, "host '%s': mq_socket or mq_nics is above 1e6",
-			       d->name);
+		return mq_fail(err, MQ_EINPUT, "host '%s': mq_socket or mq_nics is above 1e6", d->name);
 	d->socket = (uint32_t)socket;
 	if (nics > cluster->nics_per_node)
 		cluster->nics_per_node = (uint32_t)nics;
@@ -234,8 +230,7 @@ static void number_nodes(struct mq_cluster *cluster, const sg_host_t *host)
 		bool same = i && !strcmp(m[i].node, m[i - 1].node);
 
 		first[m[i].rank] = same ? first[m[i - 1].rank] : m[i].rank;
-		cluster->device[m[i].rank].local =
-			same ? cluster->device[m[i - 1].rank].local + 1 : 0;
+		cluster->device[m[i].rank].local = same ? cluster->device[m[i - 1].rank].local + 1 : 0;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (first[i] == i)
@@ -252,34 +247,31 @@ struct class_word {
 };
 
 /* Values of mq_class, and words looked for in a link's name where it has none: longer words first. */
-static const struct class_word class_words[] = {
-	{ "pcie-switch", MQ_LINK_PCIE_SWITCH, MQ_FABRIC_NONE },
-	{ "loopback", MQ_LINK_LOOPBACK, MQ_FABRIC_NONE },
-	{ "nvswitch", MQ_LINK_NVSWITCH, MQ_FABRIC_NONE },
-	{ "nvlink", MQ_LINK_NVLINK, MQ_FABRIC_NONE },
-	{ "socket", MQ_LINK_SOCKET, MQ_FABRIC_NONE },
-	{ "pcie", MQ_LINK_PCIE, MQ_FABRIC_NONE },
-	{ "nic", MQ_LINK_NIC, MQ_FABRIC_NONE },
-	{ "host", MQ_LINK_HOST, MQ_FABRIC_NONE },
-	{ "fabric", MQ_LINK_FABRIC, MQ_FABRIC_NONE },
-	{ "other", MQ_LINK_OTHER, MQ_FABRIC_NONE },
-	{ "ib", MQ_LINK_FABRIC, MQ_FABRIC_IB },
-	{ "roce", MQ_LINK_FABRIC, MQ_FABRIC_ROCE },
-	{ "eth", MQ_LINK_FABRIC, MQ_FABRIC_ETHERNET },
-	{ "efa", MQ_LINK_FABRIC, MQ_FABRIC_EFA },
-	{ "omnipath", MQ_LINK_FABRIC, MQ_FABRIC_OMNIPATH },
-	{ "tcpxo", MQ_LINK_FABRIC, MQ_FABRIC_TCPXO },
-	{ "gib", MQ_LINK_FABRIC, MQ_FABRIC_GIB },
-	{ NULL, MQ_LINK_OTHER, MQ_FABRIC_NONE }
-};
+static const struct class_word class_words[] = { { "pcie-switch", MQ_LINK_PCIE_SWITCH, MQ_FABRIC_NONE },
+						 { "loopback", MQ_LINK_LOOPBACK, MQ_FABRIC_NONE },
+						 { "nvswitch", MQ_LINK_NVSWITCH, MQ_FABRIC_NONE },
+						 { "nvlink", MQ_LINK_NVLINK, MQ_FABRIC_NONE },
+						 { "socket", MQ_LINK_SOCKET, MQ_FABRIC_NONE },
+						 { "pcie", MQ_LINK_PCIE, MQ_FABRIC_NONE },
+						 { "nic", MQ_LINK_NIC, MQ_FABRIC_NONE },
+						 { "host", MQ_LINK_HOST, MQ_FABRIC_NONE },
+						 { "fabric", MQ_LINK_FABRIC, MQ_FABRIC_NONE },
+						 { "other", MQ_LINK_OTHER, MQ_FABRIC_NONE },
+						 { "ib", MQ_LINK_FABRIC, MQ_FABRIC_IB },
+						 { "roce", MQ_LINK_FABRIC, MQ_FABRIC_ROCE },
+						 { "eth", MQ_LINK_FABRIC, MQ_FABRIC_ETHERNET },
+						 { "efa", MQ_LINK_FABRIC, MQ_FABRIC_EFA },
+						 { "omnipath", MQ_LINK_FABRIC, MQ_FABRIC_OMNIPATH },
+						 { "tcpxo", MQ_LINK_FABRIC, MQ_FABRIC_TCPXO },
+						 { "gib", MQ_LINK_FABRIC, MQ_FABRIC_GIB },
+						 { NULL, MQ_LINK_OTHER, MQ_FABRIC_NONE } };
 
 static bool is_network(enum mq_link_class c)
 {
 	return c == MQ_LINK_NIC || c == MQ_LINK_FABRIC;
 }
 
-static enum mq_status set_class(struct mq_link *l, sg_link_t link, enum mq_fabric usual,
-				struct mq_err *err)
+static enum mq_status set_class(struct mq_link *l, sg_link_t link, enum mq_fabric usual, struct mq_err *err)
 {
 	const char *text = mq_platform_link_property(link, "mq_class");
 	const char *fabric = mq_platform_link_property(link, "mq_fabric");
@@ -302,16 +294,15 @@ static enum mq_status set_class(struct mq_link *l, sg_link_t link, enum mq_fabri
 		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
 
 		if (f == MQ_N_FABRICS)
-			return mq_fail(err, MQ_EINPUT,
-				       "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath",
+			return mq_fail(err, MQ_EINPUT, "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath",
 				       l->name, fabric);
 		l->fabric = (enum mq_fabric)f;
 	}
 	return MQ_OK;
 }
 
-static enum mq_status read_links(struct mq_cluster *cluster, struct platform *platform,
-				 enum mq_fabric usual, struct mq_err *err)
+static enum mq_status read_links(struct mq_cluster *cluster, struct platform *platform, enum mq_fabric usual,
+				 struct mq_err *err)
 {
 	sg_link_t *all = sg_link_list();
 	size_t n_all = sg_link_count();
@@ -342,8 +333,7 @@ static enum mq_status read_links(struct mq_cluster *cluster, struct platform *pl
 	return status;
 }
 
-static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, enum mq_fabric *usual,
-				struct mq_err *err)
+static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, enum mq_fabric *usual, struct mq_err *err)
 {
 	const_sg_netzone_t root = sg_zone_get_root();
 	const char *name = sg_zone_get_property_value(root, "mq_name");
@@ -362,16 +352,14 @@ static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, en
 		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
 
 		if (f == MQ_N_FABRICS)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: mq_fabric='%s' is none of ib roce eth efa omnipath",
-				       path, fabric);
+			return mq_fail(err, MQ_EINPUT, "%s: mq_fabric='%s' is none of ib roce eth efa omnipath", path,
+				       fabric);
 		*usual = (enum mq_fabric)f;
 	}
 	return MQ_OK;
 }
 
-static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
-			      struct mq_err *err)
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
 {
 	struct platform *p = context;
 	uint32_t n, *link;
@@ -442,8 +430,8 @@ static enum mq_status check_file(const char *path, size_t *size, struct mq_err *
 	return status;
 }
 
-enum mq_status mq_platform_load(const char *path, struct mq_arena *arena,
-				struct mq_cluster **result, struct mq_err *err)
+enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **result,
+				struct mq_err *err)
 {
 	struct platform *platform = mq_arena_array(arena, 1, struct platform);
 	struct mq_cluster *cluster = mq_cluster_new(arena);

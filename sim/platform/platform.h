@@ -28,8 +28,8 @@ void mq_platform_start(const char *program);
 /* Load a platform, read its properties (see cluster.h), check it. The links' latencies are kept in the
  * cluster and set to 0 in SimGrid, because CM02 shares links unfairly between flows of different
  * latency. MQ_EINPUT: not readable, no device, a bad property. Aborts the process on broken XML. */
-enum mq_status mq_platform_load(const char *path, struct mq_arena *arena,
-				struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
+				struct mq_err *err) MQ_MUST_CHECK;
 
 /* The SimGrid host and link behind a rank or link id of a cluster made by mq_platform_load. */
 sg_host_t mq_platform_host(const struct mq_cluster *cluster, uint32_t rank);
@@ -39,8 +39,8 @@ sg_link_t mq_platform_link(const struct mq_cluster *cluster, uint32_t link);
 void *mq_platform_dump(const struct mq_cluster *cluster, struct mq_arena *arena, size_t *size);
 /* The cluster back from those bytes; `resolve` is NULL and must be set by the caller.
  * MQ_EINPUT: not such bytes. */
-enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena,
-				   struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena, struct mq_cluster **cluster,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 /* links.cpp: a <prop> of a link, or NULL; SimGrid's C interface has none. */
 const char *mq_platform_link_property(const_sg_link_t link, const char *name);

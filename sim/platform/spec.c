@@ -9,14 +9,13 @@
 #include "core/cluster.h"
 #include "core/quantity.h"
 
-#define SPEC struct mq_platform_spec
+#define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
-#define MEMORY_S .03
+#define MEMORY_S      .03
 
 const struct mq_opt mq_platform_opts[] = {
 	MQ_STR(SPEC, name, NULL, "name of the platform (default: made from the options)"),
-	MQ_STR(SPEC, gpu, "H100-SXM-80GB",
-	       "device type; mix of node types: TYPE[*NODES][xGPUS][@NIC_GBps]+TYPE..."),
+	MQ_STR(SPEC, gpu, "H100-SXM-80GB", "device type; mix of node types: TYPE[*NODES][xGPUS][@NIC_GBps]+TYPE..."),
 	MQ_U32(SPEC, nodes, 1, 1, 65536, "machines (of each type of a mix that gives no number)"),
 	MQ_U32(SPEC, gpus, 8, 1, 256, "devices per machine"),
 	MQ_CHOICE(SPEC, intra, 0, "auto|nvswitch|nvlink-mesh|pcie", "links inside a machine"),
@@ -26,8 +25,7 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_U32(SPEC, nics, 0, 0, 256, "network ports per machine (0: usual for the device)"),
 	MQ_F64(SPEC, nic_GBps, 0, 0, 1e4, "one port, one direction, GB/s (0: usual for the device)"),
 	MQ_U32(SPEC, sockets, 2, 1, 16, "CPU sockets per machine"),
-	MQ_CHOICE(SPEC, fabric, 0, "switch|rail|fat-tree|dragonfly|torus|nvl72|ethernet",
-		  "network between machines"),
+	MQ_CHOICE(SPEC, fabric, 0, "switch|rail|fat-tree|dragonfly|torus|nvl72|ethernet", "network between machines"),
 	MQ_CHOICE(SPEC, network, 0, "auto|ib|roce|eth|efa|omnipath|tcpxo|gib",
 		  "kind of network (tcpxo, gib: Google Cloud's)"),
 	MQ_U32(SPEC, leaf, 0, 0, 4096, "machines per leaf, rail unit or router (0: usual)"),
@@ -84,8 +82,7 @@ static bool after(char **text, char mark, double *value)
 
 /* TYPE[*NODES][xGPUS][@NIC_GBps]. A type's own name may hold an x ("RTX"): the count follows the type
  * only after a '*', or where what stands before the last x is a known type. */
-static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct mq_gen_group *group,
-				  struct mq_err *err)
+static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct mq_gen_group *group, struct mq_err *err)
 {
 	const struct mq_platform_spec *spec = gen->spec;
 	double nodes = spec->nodes, gpus = spec->gpus, nic = 0;
@@ -104,10 +101,9 @@ static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct m
 		*count = '\0';
 	}
 	sound = after(&at, '*', &nodes) && after(&at, 'x', &gpus) && port_speed(&at, &nic) && !*at;
-	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 ||
-	    nodes > 65536 || gpus > 1024)
-		return mq_fail(err, MQ_EINPUT,
-			       "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item,
+	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 || nodes > 65536 ||
+	    gpus > 1024)
+		return mq_fail(err, MQ_EINPUT, "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item,
 			       rest);
 	MQ_TRY(mq_calib_type_ask(gen->calib, "gpu", item, err));
 	group->known = mq_calib_type(gen->calib, item);
@@ -132,17 +128,16 @@ static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g
 {
 	if (g->known)
 		return;
-	g->mem_bw_Bps = spec->bw_TBps > 0 ? spec->bw_TBps * 1e12 :
-			spec->mem_GBps > 0 ? spec->mem_GBps * 1e9 : g->tflops * 1e12 / FLOP_PER_BYTE;
+	g->mem_bw_Bps = spec->bw_TBps > 0  ? spec->bw_TBps * 1e12 :
+			spec->mem_GBps > 0 ? spec->mem_GBps * 1e9 :
+					     g->tflops * 1e12 / FLOP_PER_BYTE;
 	g->memory_B = spec->memory_GB > 0 ? spec->memory_GB * 1e9 : g->mem_bw_Bps * MEMORY_S;
 }
 
-static enum mq_status derive_group(const struct mq_platform_spec *spec, struct mq_gen_group *g,
-				   struct mq_err *err)
+static enum mq_status derive_group(const struct mq_platform_spec *spec, struct mq_gen_group *g, struct mq_err *err)
 {
 	/* joined by NVSwitch where it is given NVLinks: so are the machines that are built today */
-	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1,
-						      .p2p = 1 };
+	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1, .p2p = 1 };
 	const struct mq_device_calib *t = g->known ? g->known : &plain;
 
 	g->tflops = first_positive(spec->tflops, mq_calib_peak_flops(t) / 1e12, 0);
@@ -155,14 +150,11 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	describe(spec, g);
 	g->intra = spec->intra;
 	if (g->intra == MQ_INTRA_AUTO)
-		g->intra = g->nvlink_GBps <= 0 ? MQ_INTRA_PCIE :
-			   t->nvswitch > 0 ? MQ_INTRA_NVSWITCH : MQ_INTRA_MESH;
+		g->intra = g->nvlink_GBps <= 0 ? MQ_INTRA_PCIE : t->nvswitch > 0 ? MQ_INTRA_NVSWITCH : MQ_INTRA_MESH;
 	if (g->intra != MQ_INTRA_PCIE && g->nvlink_GBps <= 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "gpu=%s has no NVLink; give intra=pcie, or nvlink_GBps=", g->type);
+		return mq_fail(err, MQ_EINPUT, "gpu=%s has no NVLink; give intra=pcie, or nvlink_GBps=", g->type);
 	if (g->intra == MQ_INTRA_MESH && g->gpus > 16)
-		return mq_fail(err, MQ_EINPUT,
-			       "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
+		return mq_fail(err, MQ_EINPUT, "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
 			       g->gpus);
 	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
 	g->nics = spec->nics;
@@ -179,20 +171,17 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 }
 
 /* Scale-up domains are the machines of an nvl72 fabric. */
-static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct mq_gen *gen,
-				     struct mq_err *err)
+static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct mq_gen *gen, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		struct mq_gen_group *g = &gen->group[i];
 		uint64_t total = (uint64_t)g->nodes * g->gpus;
 
 		if (spec->intra == MQ_INTRA_PCIE)
-			return mq_fail(err, MQ_EINPUT,
-				       "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
+			return mq_fail(err, MQ_EINPUT, "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
 		g->gpus = total < spec->domain ? (uint32_t)total : spec->domain;
 		if (total % g->gpus)
-			return mq_fail(err, MQ_EINPUT,
-				       "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
+			return mq_fail(err, MQ_EINPUT, "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
 				       (unsigned long)total, g->type, spec->domain);
 		g->nodes = (uint32_t)(total / g->gpus);
 	}
@@ -202,16 +191,15 @@ static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct
 static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
 {
 	static const double nic_us[MQ_N_FABRICS] = {
-		[MQ_FABRIC_IB] = 0.5, [MQ_FABRIC_ROCE] = 0.8, [MQ_FABRIC_ETHERNET] = 12,
-		[MQ_FABRIC_EFA] = 7.5, [MQ_FABRIC_OMNIPATH] = 0.5,
-		[MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,
+		[MQ_FABRIC_IB] = 0.5,       [MQ_FABRIC_ROCE] = 0.8,  [MQ_FABRIC_ETHERNET] = 12, [MQ_FABRIC_EFA] = 7.5,
+		[MQ_FABRIC_OMNIPATH] = 0.5, [MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,
 	};
 
-	gen->network = spec->network ? (enum mq_fabric)spec->network :
-		       spec->fabric == MQ_GEN_ETHERNET ? MQ_FABRIC_ETHERNET : MQ_FABRIC_IB;
+	gen->network = spec->network                   ? (enum mq_fabric)spec->network :
+		       spec->fabric == MQ_GEN_ETHERNET ? MQ_FABRIC_ETHERNET :
+							 MQ_FABRIC_IB;
 	gen->nic_us = spec->nic_us >= 0 ? spec->nic_us : nic_us[gen->network];
-	gen->switch_us = spec->switch_us >= 0 ? spec->switch_us :
-			 gen->network == MQ_FABRIC_ETHERNET ? 1 : 0.2;
+	gen->switch_us = spec->switch_us >= 0 ? spec->switch_us : gen->network == MQ_FABRIC_ETHERNET ? 1 : 0.2;
 }
 
 /* Machines per leaf where the user leaves it open: a leaf of 32 ports down; a rail unit of 32 machines. */
@@ -237,8 +225,8 @@ static uint32_t usual_leaf(const struct mq_gen *gen, uint32_t fabric)
 	return nics >= 32 ? 1 : 32 / nics;
 }
 
-enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-			      struct mq_arena *arena, struct mq_gen *gen, struct mq_err *err)
+enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
+			      struct mq_gen *gen, struct mq_err *err)
 {
 	char *list = mq_arena_strdup(arena, spec->gpu ? spec->gpu : ""), *save = NULL;
 
@@ -249,8 +237,7 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 	gen->flat = true;
 	for (char *item = strtok_r(list, "+, ", &save); item; item = strtok_r(NULL, "+, ", &save)) {
 		if (gen->n_groups == MQ_GEN_MAX_GROUPS)
-			return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %d node types", spec->gpu,
-				       MQ_GEN_MAX_GROUPS);
+			return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %d node types", spec->gpu, MQ_GEN_MAX_GROUPS);
 		gen->group[gen->n_groups].arena = arena;
 		MQ_TRY(parse_group(item, gen, &gen->group[gen->n_groups++], err));
 	}

@@ -30,16 +30,15 @@ struct mq_gen {
 	struct mq_gen_group group[MQ_GEN_MAX_GROUPS];
 	uint32_t n_groups, n_nodes, n_leaves;
 	uint64_t n_devices;
-	uint32_t leaf;      /* machines per leaf */
-	uint32_t rank;      /* next device's */
+	uint32_t leaf; /* machines per leaf */
+	uint32_t rank; /* next device's */
 	bool flat, nvls;
 	enum mq_fabric network;
 	double nic_us, switch_us;
 };
 
 /* Check the options and derive everything above but file and rank. */
-enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib,
-			      struct mq_arena *arena, struct mq_gen *gen,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
+			      struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

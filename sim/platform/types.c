@@ -38,7 +38,8 @@ const char *const *mq_platform_types(const char *path, struct mq_arena *arena)
 			if (!end)
 				break;
 			const char *id = attribute(tag + 1, end, "id", arena);
-			const char *value = id && !strcmp(id, "mq_type") ? attribute(tag + 1, end, "value", arena) : NULL;
+			const char *value =
+				id && !strcmp(id, "mq_type") ? attribute(tag + 1, end, "value", arena) : NULL;
 			bool known = !value;
 
 			for (uint32_t i = 0; i < n && !known; i++)

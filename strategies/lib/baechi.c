@@ -3,15 +3,15 @@
 
 #include <math.h>
 
-static bool fits(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task,
-                 uint32_t device, double cap)
+static bool fits(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task, uint32_t device,
+		 double cap)
 {
 	return isfinite(t->time[(size_t)task * t->n_devices + device]) &&
 	       s->used[device] + t->memory[task] <= fmin(cap, t->limit[device]);
 }
 
-enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena,
-                              struct mq_schedule_state *s, struct mq_err *err)
+enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *s,
+			      struct mq_err *err)
 {
 	double total = 0, largest = 0;
 	uint32_t device = 0;
@@ -24,16 +24,15 @@ enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena,
 	for (uint32_t i = 0; i < t->n; i++) {
 		uint32_t v = t->order[i], tried = 0;
 
-		while (tried < t->n_devices &&
-		       !fits(t, s, v, device, total / t->n_devices + largest)) {
+		while (tried < t->n_devices && !fits(t, s, v, device, total / t->n_devices + largest)) {
 			device = (device + 1) % t->n_devices;
 			tried++;
 		}
 		if (tried == t->n_devices)
 			return mq_fail(err, MQ_ENOPLAN,
-			               "engine 'm-topo': the caps are full: %u of %u op "
-			               "groups are left over, the next needs %.3g B",
-			               t->n - i, t->n, t->memory[v]);
+				       "engine 'm-topo': the caps are full: %u of %u op "
+				       "groups are left over, the next needs %.3g B",
+				       t->n - i, t->n, t->memory[v]);
 		mq_schedule_place(t, s, v, device, true);
 	}
 	return MQ_OK;
@@ -89,8 +88,7 @@ static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *
 		for (uint32_t d = 0; d < e->t->n_devices; d++) {
 			if (!fits(e->t, e->s, v, d, INFINITY) || (respect && reserved(e, v, d)))
 				continue;
-			double begin =
-			        fmax(e->s->free_at[d], mq_schedule_ready(e->t, e->s, v, d, true));
+			double begin = fmax(e->s->free_at[d], mq_schedule_ready(e->t, e->s, v, d, true));
 
 			if (begin < least) {
 				least = begin;
@@ -102,12 +100,11 @@ static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *
 	return isfinite(least);
 }
 
-enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite,
-                             struct mq_arena *arena, struct mq_schedule_state *s,
-                             struct mq_err *err)
+enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite, struct mq_arena *arena,
+			     struct mq_schedule_state *s, struct mq_err *err)
 {
-	struct etf e = {t, s, favourite, mq_arena_array(arena, t->n, uint32_t),
-	                mq_arena_array(arena, t->n_devices, uint32_t)};
+	struct etf e = { t, s, favourite, mq_arena_array(arena, t->n, uint32_t),
+			 mq_arena_array(arena, t->n_devices, uint32_t) };
 
 	mq_schedule_begin(t, arena, s);
 	for (uint32_t d = 0; d < t->n_devices; d++)
@@ -124,9 +121,9 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 				waiting = !ready(&e, v);
 			if (!waiting)
 				return mq_fail(err, MQ_ENOPLAN,
-				               "engine '%s': no device has room: %u of %u "
-				               "op groups are left over",
-				               favourite ? "m-sct" : "m-etf", t->n - n, t->n);
+					       "engine '%s': no device has room: %u of %u "
+					       "op groups are left over",
+					       favourite ? "m-sct" : "m-etf", t->n - n, t->n);
 			for (task = 0; s->device_of[task] != MQ_NONE; task++)
 				continue; /* a cycle of colours: the lowest goes ahead */
 			e.waits[task] = 0;
@@ -143,7 +140,7 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 }
 
 enum mq_status mq_baechi_propose(struct mq_baechi *b, mq_baechi_schedule *schedule, const struct mq_problem *problem,
-                                 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+				 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	struct mq_schedule_state s;
 	enum mq_status status;
@@ -162,7 +159,7 @@ enum mq_status mq_baechi_propose(struct mq_baechi *b, mq_baechi_schedule *schedu
 }
 
 void mq_baechi_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                       const struct mq_result *result)
+		       const struct mq_result *result)
 {
 	struct mq_baechi *b = state;
 

@@ -40,7 +40,7 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 {
 	uint32_t *at, kept = 0;
 
-	*b = (struct mq_blocks){0};
+	*b = (struct mq_blocks){ 0 };
 	b->of_op = number_blocks(model, arena, &b->n);
 	b->first = mq_arena_array(arena, b->n + 1, uint32_t);
 	b->op = mq_arena_array(arena, model->n_ops, uint32_t);
@@ -63,7 +63,7 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 			continue;
 		for (uint32_t f = model->out_first[edge->src]; f < e; f++)
 			again = again || b->of_op[model->edge[f].dst] == dst;
-		b->edge[b->n_edges++] = (struct mq_block_edge){src, dst, again ? 0 : edge->elems};
+		b->edge[b->n_edges++] = (struct mq_block_edge){ src, dst, again ? 0 : edge->elems };
 	}
 	qsort(b->edge, b->n_edges, sizeof(*b->edge), compare_edges);
 	for (uint32_t e = 0; e < b->n_edges; e++) {
@@ -75,8 +75,7 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 	b->n_edges = kept;
 }
 
-static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t tp,
-                         uint32_t split[MQ_N_DIMS])
+static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t tp, uint32_t split[MQ_N_DIMS])
 {
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
@@ -89,16 +88,15 @@ static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t
 
 /* A row-parallel op leaves partial sums: all-reduced forward; its mirror image, the column-parallel
  * op, needs the same backward, counted here with it. */
-static double reduce_time(const struct mq_problem *problem, const struct mq_op *op,
-                          const uint32_t split[MQ_N_DIMS], const uint32_t *group, uint32_t tp,
-                          double samples)
+static double reduce_time(const struct mq_problem *problem, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
+			  const uint32_t *group, uint32_t tp, double samples)
 {
 	struct mq_coll_request request = {
-	        .kind = MQ_COLL_ALL_REDUCE,
-	        .n = tp,
-	        .rank = group,
-	        .dtype = problem->q->train->dtype,
-	        .bytes = op->output * samples * mq_dtype_size(problem->q->train->dtype),
+		.kind = MQ_COLL_ALL_REDUCE,
+		.n = tp,
+		.rank = group,
+		.dtype = problem->q->train->dtype,
+		.bytes = op->output * samples * mq_dtype_size(problem->q->train->dtype),
 	};
 	double seconds;
 
@@ -109,8 +107,8 @@ static double reduce_time(const struct mq_problem *problem, const struct mq_op *
 	return seconds;
 }
 
-void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
-                    const uint32_t *group, uint32_t tp, double samples, double seconds[2])
+void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block, const uint32_t *group,
+		    uint32_t tp, double samples, double seconds[2])
 {
 	const struct mq_costs *costs = problem->costs;
 
@@ -122,21 +120,20 @@ void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b,
 
 		tensor_split(problem, op, tp, split);
 		double reduce_s = reduce_time(problem, o, split, group, tp, samples);
-		double s = costs->op_time(costs->context, op, explicit ? MQ_BACKWARD : MQ_FORWARD,
-		                          group[0], split, samples);
+		double s = costs->op_time(costs->context, op, explicit ? MQ_BACKWARD : MQ_FORWARD, group[0], split,
+					  samples);
 
 		seconds[explicit] += s + reduce_s;
 		if (problem->q->train->infer || explicit)
 			continue;
 		if (o->mate == MQ_NONE)
-			seconds[1] += costs->op_time(costs->context, op, MQ_BACKWARD, group[0],
-			                             split, samples);
+			seconds[1] += costs->op_time(costs->context, op, MQ_BACKWARD, group[0], split, samples);
 		seconds[1] += reduce_s;
 	}
 }
 
-double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
-                     const uint32_t *group, uint32_t tp, double samples)
+double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block, const uint32_t *group,
+		     uint32_t tp, double samples)
 {
 	double seconds[2];
 
@@ -144,9 +141,8 @@ double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *b
 	return seconds[0] + seconds[1];
 }
 
-void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
-                     uint32_t tp, double samples, enum mq_recompute recompute, double *static_B,
-                     double *activation_B)
+void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block, uint32_t tp,
+		     double samples, enum mq_recompute recompute, double *static_B, double *activation_B)
 {
 	*static_B = *activation_B = 0;
 	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
@@ -154,15 +150,14 @@ void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b
 		double held, saved;
 
 		tensor_split(problem, b->op[i], tp, split);
-		problem->costs->op_memory(problem->costs->context, b->op[i], split, samples,
-		                          MQ_SYNC_ALLREDUCE, 1, recompute, &held, &saved);
+		problem->costs->op_memory(problem->costs->context, b->op[i], split, samples, MQ_SYNC_ALLREDUCE, 1,
+					  recompute, &held, &saved);
 		*static_B += held;
 		*activation_B += saved;
 	}
 }
 
-double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blocks *b,
-                           uint32_t block, uint32_t tp)
+double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block, uint32_t tp)
 {
 	double sum = 0;
 

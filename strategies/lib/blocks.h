@@ -25,20 +25,18 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 /* Forward and, in training, backward time of the ops of a block on a device, tensor-parallel over
  * tp of `group`'s first ranks: the op times and the all-reduces of partial sums. +inf: it cannot
  * run so. */
-double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *blocks,
-                     uint32_t block, const uint32_t *group, uint32_t tp, double samples);
+double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,
+		     const uint32_t *group, uint32_t tp, double samples);
 /* The same, forward and backward apart: seconds[2]. */
-void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *blocks,
-                    uint32_t block, const uint32_t *group, uint32_t tp, double samples,
-                    double seconds[2]);
+void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,
+		    const uint32_t *group, uint32_t tp, double samples, double seconds[2]);
 
 /* Bytes of a block on one device: what it holds always, and per micro-batch in flight. */
-void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *blocks,
-                     uint32_t block, uint32_t tp, double samples, enum mq_recompute recompute,
-                     double *static_B, double *activation_B);
+void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block, uint32_t tp,
+		     double samples, enum mq_recompute recompute, double *static_B, double *activation_B);
 
 /* Parameters of a block on one of tp ranks, bytes as they are exchanged. */
-double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blocks *blocks,
-                           uint32_t block, uint32_t tp);
+double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,
+			   uint32_t tp);
 
 #endif

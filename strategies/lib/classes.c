@@ -55,10 +55,9 @@ static double outside_Bps(const struct mq_cluster *c, uint32_t d)
 
 static bool same(const struct mark *a, const struct mark *b)
 {
-	return mq_devices_alike(a->device, b->device) &&
-	       a->device->mem_bw_Bps == b->device->mem_bw_Bps &&
-	       a->device->speed_flops == b->device->speed_flops &&
-	       a->inside_Bps == b->inside_Bps && a->outside_Bps == b->outside_Bps;
+	return mq_devices_alike(a->device, b->device) && a->device->mem_bw_Bps == b->device->mem_bw_Bps &&
+	       a->device->speed_flops == b->device->speed_flops && a->inside_Bps == b->inside_Bps &&
+	       a->outside_Bps == b->outside_Bps;
 }
 
 void mq_classes_make(const struct mq_cluster *c, struct mq_arena *arena, struct mq_classes *out)
@@ -69,7 +68,7 @@ void mq_classes_make(const struct mq_cluster *c, struct mq_arena *arena, struct 
 	out->of = mq_arena_array(arena, c->n_devices, uint32_t);
 	out->first = mq_arena_array(arena, c->n_devices, uint32_t);
 	for (uint32_t d = 0; d < c->n_devices; d++) {
-		struct mark m = {&c->device[d], inside_Bps(c, d), outside_Bps(c, d)};
+		struct mark m = { &c->device[d], inside_Bps(c, d), outside_Bps(c, d) };
 		uint32_t k = 0;
 
 		while (k < out->n && !same(&mark[k], &m))

@@ -12,8 +12,8 @@
 
 struct mq_classes {
 	uint32_t n;
-	uint32_t *of;     /* [cluster devices] class of each, numbered in order of first sight */
-	uint32_t *first;  /* [n] lowest rank of each */
+	uint32_t *of;    /* [cluster devices] class of each, numbered in order of first sight */
+	uint32_t *first; /* [n] lowest rank of each */
 };
 
 /* Of one type, speed and memory, whatever they hang on? */
@@ -24,7 +24,6 @@ static inline bool mq_devices_alike(const struct mq_device *a, const struct mq_d
 
 /* Links: the widest way to another device of the machine (the next 16 are looked at), and the way to the
  * next machine. O(devices), routes are cached by the cluster. */
-void mq_classes_make(const struct mq_cluster *cluster, struct mq_arena *arena,
-                     struct mq_classes *classes);
+void mq_classes_make(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_classes *classes);
 
 #endif

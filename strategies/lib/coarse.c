@@ -45,9 +45,8 @@ static void cut_runs(const struct mq_tasks *t, uint32_t limit, uint32_t *group_o
 
 		group_of[v] = i;
 		if (limit && limit < t->n)
-			group_of[v] = (uint32_t)fmin(floor((sum + 0.5 * mq_tasks_mean_time(t, v)) /
-							   fmax(total, 1e-300) * limit),
-						     limit - 1);
+			group_of[v] = (uint32_t)fmin(
+				floor((sum + 0.5 * mq_tasks_mean_time(t, v)) / fmax(total, 1e-300) * limit), limit - 1);
 		sum += fmin(mq_tasks_mean_time(t, v), 1e30);
 	}
 }
@@ -69,8 +68,7 @@ static void number_groups(struct mq_coarse *c, struct mq_arena *arena)
 	}
 }
 
-static enum mq_status find_possible(struct mq_coarse *c, const char *engine, struct mq_arena *arena,
-				    struct mq_err *err)
+static enum mq_status find_possible(struct mq_coarse *c, const char *engine, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_tasks *t = &c->tasks;
 
@@ -86,14 +84,16 @@ static enum mq_status find_possible(struct mq_coarse *c, const char *engine, str
 		for (uint32_t d = 0; d < c->n_devices; d++)
 			any = any || c->possible[g * c->n_devices + d];
 		if (!any)
-			return mq_fail(err, MQ_EINPUT, "engine '%s': no device can run all ops of group %u; "
-				       "use more groups", engine, g);
+			return mq_fail(err, MQ_EINPUT,
+				       "engine '%s': no device can run all ops of group %u; "
+				       "use more groups",
+				       engine, g);
 	}
 	return MQ_OK;
 }
 
-enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *engine,
-				struct mq_coarse *c, struct mq_err *err)
+enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *engine, struct mq_coarse *c,
+				struct mq_err *err)
 {
 	struct mq_plan plan;
 
@@ -107,8 +107,8 @@ enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *en
 	return MQ_OK;
 }
 
-enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,
-			      struct mq_coarse *c, struct mq_err *err)
+enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit, struct mq_coarse *c,
+			      struct mq_err *err)
 {
 	MQ_TRY(mq_tasks_make(problem, engine, &c->tasks, err));
 	c->group_of = mq_arena_array(problem->arena, c->tasks.n, uint32_t);

@@ -16,10 +16,10 @@
 struct mq_coarse {
 	struct mq_tasks tasks;
 	uint32_t n, n_devices;
-	uint32_t *group_of;   /* [tasks.n] */
-	bool *possible;       /* [n * n_devices] all members can run there */
-	uint32_t *even;       /* [n] the spread placement: runs of the graph, memory by what devices have */
-	struct mq_fit fit;    /* of `even`: what mq_coarse_plan applies */
+	uint32_t *group_of; /* [tasks.n] */
+	bool *possible;     /* [n * n_devices] all members can run there */
+	uint32_t *even;     /* [n] the spread placement: runs of the graph, memory by what devices have */
+	struct mq_fit fit;  /* of `even`: what mq_coarse_plan applies */
 };
 
 #define MQ_COARSE_EVEN "a placement with memory shared evenly" /* for mq_fit_say */
@@ -27,10 +27,10 @@ struct mq_coarse {
 enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,
 			      struct mq_coarse *coarse, struct mq_err *err) MQ_MUST_CHECK;
 /* The same for groups from elsewhere: `tasks` and `group_of` (any numbers) are set, the rest is filled. */
-enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *engine,
-				struct mq_coarse *coarse, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *engine, struct mq_coarse *coarse,
+				struct mq_err *err) MQ_MUST_CHECK;
 /* The plan that puts group g on device choice[g] (an index into tasks.space.device). */
-void mq_coarse_plan(const struct mq_coarse *coarse, const uint32_t *choice,
-		    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+void mq_coarse_plan(const struct mq_coarse *coarse, const uint32_t *choice, const struct mq_problem *problem,
+		    struct mq_arena *arena, struct mq_plan *plan);
 
 #endif

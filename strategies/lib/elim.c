@@ -42,8 +42,7 @@ double mq_elim_cost(const struct mq_elim_problem *p, const uint32_t *choice)
 	for (uint32_t i = 0; i < p->n_pairs; i++) {
 		const struct mq_elim_pair *pair = &p->pair[i];
 
-		sum += pair->cost[(size_t)choice[pair->a] * p->n_choices[pair->b] +
-		                  choice[pair->b]];
+		sum += pair->cost[(size_t)choice[pair->a] * p->n_choices[pair->b] + choice[pair->b]];
 	}
 	return sum;
 }
@@ -56,10 +55,9 @@ struct list {
 	uint32_t n, *id;
 };
 
-static struct list merge(struct mq_arena *arena, struct list a, struct list b, uint32_t without1,
-                         uint32_t without2)
+static struct list merge(struct mq_arena *arena, struct list a, struct list b, uint32_t without1, uint32_t without2)
 {
-	struct list out = {0, mq_arena_array(arena, a.n + b.n, uint32_t)};
+	struct list out = { 0, mq_arena_array(arena, a.n + b.n, uint32_t) };
 
 	for (uint32_t i = 0, j = 0; i < a.n || j < b.n;) {
 		uint32_t next = j >= b.n || (i < a.n && a.id[i] <= b.id[j]) ? a.id[i] : b.id[j];
@@ -79,11 +77,11 @@ static struct list *neighbours(const struct mq_elim_problem *p, struct mq_arena 
 	struct list *list = mq_arena_array(arena, p->n_vars, struct list);
 
 	for (uint32_t i = 0; i < p->n_pairs; i++) {
-		uint32_t end[2] = {p->pair[i].a, p->pair[i].b};
+		uint32_t end[2] = { p->pair[i].a, p->pair[i].b };
 
 		mq_assert(end[0] != end[1] && end[0] < p->n_vars && end[1] < p->n_vars);
 		for (int side = 0; side < 2; side++) {
-			struct list one = {1, &end[!side]};
+			struct list one = { 1, &end[!side] };
 
 			list[end[side]] = merge(arena, list[end[side]], one, MQ_NONE, MQ_NONE);
 		}
@@ -118,7 +116,7 @@ static void order_breadth(struct elim *e, const struct list *list)
 {
 	uint32_t n = e->problem->n_vars, head = 0, tail = 0;
 	bool *seen = mq_arena_array(e->arena, n, bool);
-	struct list frontier = {0, NULL};
+	struct list frontier = { 0, NULL };
 
 	for (uint32_t root = 0; root < n; root++) {
 		if (!seen[root])
@@ -137,7 +135,7 @@ static void order_breadth(struct elim *e, const struct list *list)
 	memset(seen, 0, n * sizeof(*seen));
 	for (uint32_t step = 0; step < n; step++) {
 		uint32_t v = e->order[step];
-		struct list open = {0, mq_arena_array(e->arena, list[v].n, uint32_t)};
+		struct list open = { 0, mq_arena_array(e->arena, list[v].n, uint32_t) };
 
 		seen[v] = true;
 		for (uint32_t i = 0; i < list[v].n; i++)
@@ -180,13 +178,11 @@ static enum mq_status check_bounds(struct elim *e, struct mq_err *err)
 		if (e->scope_size[step] + 1 > e->result->widest)
 			e->result->widest = e->scope_size[step] + 1;
 		if (rows > max_rows || entries > max_entries)
-			return mq_fail(
-			        err, MQ_EINPUT,
-			        "elimination of variable %u needs %.3g "
-			        "combinations over %u variables (bound %.3g; %.3g table entries, "
-			        "bound %.3g): fewer configurations, or the least-dependent order",
-			        e->order[step], rows, e->scope_size[step] + 1, max_rows, entries,
-			        max_entries);
+			return mq_fail(err, MQ_EINPUT,
+				       "elimination of variable %u needs %.3g "
+				       "combinations over %u variables (bound %.3g; %.3g table entries, "
+				       "bound %.3g): fewer configurations, or the least-dependent order",
+				       e->order[step], rows, e->scope_size[step] + 1, max_rows, entries, max_entries);
 	}
 	return MQ_OK;
 }
@@ -215,7 +211,7 @@ static void add_pairs(struct elim *e)
 		for (uint32_t a = 0; a < na; a++)
 			for (uint32_t b = 0; b < nb; b++)
 				f->value[swap ? (size_t)b * na + a : (size_t)a * nb + b] =
-				        pair->cost[(size_t)a * nb + b];
+					pair->cost[(size_t)a * nb + b];
 	}
 }
 
@@ -232,16 +228,14 @@ struct step {
 	const uint32_t *n;  /* [n_scope] choices */
 	const double *cost; /* unary of v */
 	uint32_t n_inner, n_outer;
-	struct view *inner,
-	        *outer; /* views that vary along the innermost variable, and those not */
+	struct view *inner, *outer; /* views that vary along the innermost variable, and those not */
 	double *out;
 	size_t row; /* choices of the innermost variable (1 if the scope is empty) */
 };
 
-static struct view view_of(struct elim *e, const struct factor *f, uint32_t v,
-                           const uint32_t *scope, uint32_t n_scope)
+static struct view view_of(struct elim *e, const struct factor *f, uint32_t v, const uint32_t *scope, uint32_t n_scope)
 {
-	struct view view = {.value = f->value, .stride = mq_arena_array(e->arena, n_scope, size_t)};
+	struct view view = { .value = f->value, .stride = mq_arena_array(e->arena, n_scope, size_t) };
 	size_t stride = 1;
 
 	for (uint32_t i = f->n_vars; i-- > 0;) {
@@ -296,8 +290,7 @@ static void row_minimum(const struct step *s, double *restrict out)
 				double sum = base;
 
 				for (uint32_t i = 0; i < s->n_inner; i++)
-					sum += s->inner[i].value[s->inner[i].at +
-					                         c * s->inner[i].stride_v + x];
+					sum += s->inner[i].value[s->inner[i].at + c * s->inner[i].stride_v + x];
 				out[x] = sum < out[x] ? sum : out[x];
 			}
 		}
@@ -331,8 +324,7 @@ static bool fill_table(const struct step *s, const struct mq_elim_problem *p, ui
 			if (++digit[d] == s->n[d])
 				carry = s->n[d], digit[d] = 0;
 			for (uint32_t i = 0; i < s->n_inner + s->n_outer; i++) {
-				struct view *w =
-				        i < s->n_inner ? &s->inner[i] : &s->outer[i - s->n_inner];
+				struct view *w = i < s->n_inner ? &s->inner[i] : &s->outer[i - s->n_inner];
 				w->at += w->stride[d];
 				w->at -= carry * w->stride[d];
 			}
@@ -381,13 +373,13 @@ static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 	f->value = mq_arena_array(e->arena, size, double);
 
 	struct view *view = mq_arena_array(e->arena, e->n_factors, struct view);
-	struct step s = {.v = v,
-	                 .n_v = p->n_choices[v],
-	                 .n_scope = n_scope,
-	                 .n = f->n,
-	                 .cost = p->cost[v],
-	                 .out = f->value,
-	                 .row = n_scope ? f->n[n_scope - 1] : 1};
+	struct step s = { .v = v,
+			  .n_v = p->n_choices[v],
+			  .n_scope = n_scope,
+			  .n = f->n,
+			  .cost = p->cost[v],
+			  .out = f->value,
+			  .row = n_scope ? f->n[n_scope - 1] : 1 };
 	uint32_t n = collect(e, step, view);
 
 	s.inner = mq_arena_array(e->arena, n, struct view);
@@ -398,8 +390,7 @@ static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 		else
 			s.outer[s.n_outer++] = view[i];
 	}
-	for (uint32_t i = 0; i < s.n_inner;
-	     i++) /* innermost of the scope is innermost of the table */
+	for (uint32_t i = 0; i < s.n_inner; i++) /* innermost of the scope is innermost of the table */
 		mq_assert(s.inner[i].stride[n_scope - 1] == 1);
 	e->n_factors++;
 	return fill_table(&s, p, digit);
@@ -432,8 +423,7 @@ static void substitute(struct elim *e)
 
 			choice[v] = c;
 			for (uint32_t i = 0; i < n_known; i++)
-				if (mentions(&e->factor[i], v) &&
-				    e->position[e->factor[i].var[0]] >= step)
+				if (mentions(&e->factor[i], v) && e->position[e->factor[i].var[0]] >= step)
 					sum += factor_at(&e->factor[i], choice);
 			if (sum < least)
 				least = sum, best = c;
@@ -442,13 +432,13 @@ static void substitute(struct elim *e)
 	}
 }
 
-enum mq_status mq_elim_solve(const struct mq_elim_problem *p, struct mq_arena *arena,
-                             struct mq_elim_result *result, struct mq_err *err)
+enum mq_status mq_elim_solve(const struct mq_elim_problem *p, struct mq_arena *arena, struct mq_elim_result *result,
+			     struct mq_err *err)
 {
-	struct elim e = {.problem = p, .arena = arena, .result = result};
+	struct elim e = { .problem = p, .arena = arena, .result = result };
 	uint32_t n = p->n_vars;
 
-	*result = (struct mq_elim_result){.choice = mq_arena_array(arena, n, uint32_t)};
+	*result = (struct mq_elim_result){ .choice = mq_arena_array(arena, n, uint32_t) };
 	e.order = mq_arena_array(arena, n, uint32_t);
 	e.position = mq_arena_array(arena, n, uint32_t);
 	e.scope = mq_arena_array(arena, n, uint32_t *);

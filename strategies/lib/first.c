@@ -6,7 +6,7 @@
 #include "lib/shapes.h"
 
 static bool fits(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena,
-                 struct mq_plan *plan)
+		 struct mq_plan *plan)
 {
 	const struct mq_problem *problem = space->problem;
 	struct mq_err none = MQ_ERR_INIT;
@@ -45,8 +45,8 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 {
 	static const struct {
 		uint8_t sync, recompute;
-	} way[] = {{MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE}, {MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL}};
-	struct shape_space space = {.problem = problem};
+	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE }, { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL } };
+	struct shape_space space = { .problem = problem };
 	struct mq_err none = MQ_ERR_INIT;
 
 	if (!problem->costs->screen || shapes_init(&space, problem, &none) != MQ_OK)
@@ -56,14 +56,14 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 	for (uint32_t pp = 1; set != MQ_NONE && pp <= 64; pp *= 2)
 		for (uint32_t t = 0; t < 2; t++)
 			for (uint32_t w = 0; w < 2; w++) {
-				struct shape_point p = {.set = set,
-				                        .tp = t ? space.set[set].per_node : 1,
-				                        .pp = pp,
-				                        .cp = 1,
-				                        .ep = 1,
-				                        .virtual = 1,
-				                        .pipeline = MQ_PIPE_1F1B,
-				                        .recompute = way[w].recompute};
+				struct shape_point p = { .set = set,
+							 .tp = t ? space.set[set].per_node : 1,
+							 .pp = pp,
+							 .cp = 1,
+							 .ep = 1,
+							 .virtual = 1,
+							 .pipeline = MQ_PIPE_1F1B,
+							 .recompute = way[w].recompute };
 
 				if (t && p.tp == 1)
 					continue;

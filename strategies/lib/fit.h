@@ -13,9 +13,9 @@
 
 struct mq_fit {
 	uint32_t micro_batches;
-	uint8_t recompute;      /* enum mq_recompute */
+	uint8_t recompute; /* enum mq_recompute */
 	bool fits;
-	double least;           /* bytes needed / there, of the nearest setting */
+	double least; /* bytes needed / there, of the nearest setting */
 };
 
 /* Screens `plan` as it is, then with 2, 4, ... `most` micro-batches and every recomputation, within --fix
@@ -25,8 +25,7 @@ struct mq_fit mq_fit_find(const struct mq_problem *problem, const struct mq_plan
 void mq_fit_apply(const struct mq_fit *fit, struct mq_plan *plan);
 /* Says through problem->say what was settled, or by how much `space` ("a placement with memory shared evenly")
  * does not fit; nothing where the plain setting does. */
-void mq_fit_say(const struct mq_problem *problem, const char *engine, const char *space,
-		const struct mq_fit *fit);
+void mq_fit_say(const struct mq_problem *problem, const char *engine, const char *space, const struct mq_fit *fit);
 
 /* How far a plan is from being one: 0 where it is feasible, else bytes needed / bytes there (> 1),
  * or MQ_FIT_FAILED where it failed in another way. */

@@ -39,18 +39,18 @@ struct mq_hybrid {
 	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
 	uint32_t n, next, n_ticks;
 	uint64_t seen, pruned, estimated;
-	double listed_s; /* best of the list, judged; moves leave its space */
-	double considered_s; /* least estimate (or what a bound promises) of the last chain */
+	double listed_s;         /* best of the list, judged; moves leave its space */
+	double considered_s;     /* least estimate (or what a bound promises) of the last chain */
 	bool stopped, selective; /* selective: it would save something */
-	struct mq_map flat; /* models without layers: samples; index into flat_s, seconds of both passes */
+	struct mq_map flat;      /* models without layers: samples; index into flat_s, seconds of both passes */
 	double *flat_s;
 	uint32_t flat_room;
 	struct mq_refine refine;
 	/* The plan of an item; false: it cannot be built. */
 	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
-	             struct mq_plan *plan);
+		     struct mq_plan *plan);
 	struct mq_hybrid_proof *proof; /* NULL: nobody asked for bounds */
-	uint64_t turn, heard, moved; /* moved: bit of each waiting proposal, made by refinement */
+	uint64_t turn, heard, moved;   /* moved: bit of each waiting proposal, made by refinement */
 };
 
 /* ---- the list (hybrid_list.c) */
@@ -70,9 +70,8 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
 
 /* Calls `visit` for the best division of the devices into stages of dp x tp, under s->now's micro-batches, sync
  * and recomputation, for some limits on dp; `item` carries them and gets the parts. False: visit said stop. */
-bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp,
-                      bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
-                      struct mq_hybrid_item *item);
+bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
+		      struct mq_hybrid_item *item);
 
 /* ---- what no candidate is below (hybrid_proof.c); all but the last do nothing where nobody asked */
 
@@ -86,7 +85,6 @@ double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem);
 
 /* ---- models without layers (hybrid_flat.c) */
 
-enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem,
-                              struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

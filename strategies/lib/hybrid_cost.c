@@ -27,15 +27,14 @@ struct mq_hybrid_cache {
  */
 static struct entry *look_up(struct mq_hybrid_cache *cache, uint64_t a, uint64_t b, bool *known)
 {
-	uint64_t key[2] = {a + 1, b};
+	uint64_t key[2] = { a + 1, b };
 	uint64_t at = mq_hash(MQ_HASH_INIT, key, sizeof(key)) % SLOTS;
 
 	if (cache->used > SLOTS / 2) {
 		memset(cache->entry, 0, sizeof(cache->entry));
 		cache->used = 0;
 	}
-	while (cache->entry[at].key[0] &&
-	       (cache->entry[at].key[0] != key[0] || cache->entry[at].key[1] != key[1]))
+	while (cache->entry[at].key[0] && (cache->entry[at].key[0] != key[0] || cache->entry[at].key[1] != key[1]))
 		at = (at + 1) % SLOTS;
 	*known = cache->entry[at].key[0] != 0;
 	if (!*known) {
@@ -66,8 +65,7 @@ static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
 	return *inside ? 1 : -1;
 }
 
-static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank,
-                          uint32_t tp)
+static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp)
 {
 	double sum = 0;
 
@@ -81,15 +79,13 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				split[d] = 1;
-		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank,
-		                                  split, 1);
+		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank, split, 1);
 	}
 	return sum;
 }
 
 /* Device seconds of a block's kernels on one of tp ranks, launches apart. */
-static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp,
-                        uint32_t samples)
+static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
 {
 	const struct mq_costs *costs = c->problem->costs;
 	double sum = 0;
@@ -110,8 +106,7 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 }
 
 /* value: forward and backward of a layer, head and tail; updates. */
-static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp,
-                              uint32_t samples)
+static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
 {
 	bool known, inside = false;
 	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
@@ -139,8 +134,7 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 
 /* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any
  * size near it, for stages whose replicas differ and for experts, whose ranks have the tokens of others. */
-static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples,
-                              bool spread)
+static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
 {
 	bool known;
 	struct entry *e = look_up(c->cache, pack(5, type, tp, spread), samples, &known);
@@ -151,14 +145,15 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 		return e->value;
 	e->value[0] = e->value[1] = e->value[2] = INFINITY;
 	for (; n <= last; n += step) {
-		double sum[3] = {0};
+		double sum[3] = { 0 };
 		bool inside = false;
 
 		for (uint32_t b = 0; b < c->blocks.n; b++) {
 			int part = part_of(c, b, &inside);
 
-			sum[part == 0 ? 0 : part < 0 ? 1 : 2] +=
-			        busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
+			sum[part == 0 ? 0 :
+			    part < 0  ? 1 :
+					2] += busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
 		}
 		e->value[0] = fmin(e->value[0], sum[0] / c->n_layers);
 		e->value[1] = fmin(e->value[1], sum[1]);
@@ -169,13 +164,12 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 
 /* value: layer, head, tail held; layer, head, tail saved; parameters of layer, head, tail
  * (elements). */
-static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
-                                enum mq_recompute recompute, const struct mq_hybrid_stage *stage,
-                                uint32_t samples)
+static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
+				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
 	bool known, inside = false;
-	struct entry *e = look_up(c->cache, pack(2, stage->t, sync, recompute),
-	                          (uint64_t)stage->d << 32 | samples, &known);
+	struct entry *e =
+		look_up(c->cache, pack(2, stage->t, sync, recompute), (uint64_t)stage->d << 32 | samples, &known);
 
 	if (known)
 		return e->value;
@@ -190,18 +184,16 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
 
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				split[d] = 1;
-			if (stage->t > 1 &&
-			    !mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split))
+			if (stage->t > 1 && !mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split))
 				for (int d = 0; d < MQ_N_DIMS; d++)
 					split[d] = 1;
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				share[d] = split[d];
-			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples,
-			                             sync, stage->d, recompute, &held, &saved);
+			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
+						     recompute, &held, &saved);
 			e->value[at] += held * weight;
 			e->value[3 + at] += saved * weight;
-			e->value[6 + at] +=
-			        mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
+			e->value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
 		}
 	}
 	return e->value;
@@ -212,7 +204,7 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 {
 	bool known;
 	struct entry *e = look_up(c->cache, pack(3, stage->rank[0], stage->t, stage->d),
-	                          (uint64_t)stage->stride << 32 | stage->inner, &known);
+				  (uint64_t)stage->stride << 32 | stage->inner, &known);
 	const double small = 1e5, large = 1e8;
 	double small_s, large_s;
 
@@ -223,11 +215,11 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 
 	for (uint32_t i = 0; i < stage->d; i++)
 		member[i] = stage->rank[i / stage->inner * stage->stride + i % stage->inner * stage->t];
-	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
-	                             .n = stage->d,
-	                             .rank = member,
-	                             .bytes = small,
-	                             .dtype = c->problem->q->train->dtype};
+	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE,
+				      .n = stage->d,
+				      .rank = member,
+				      .bytes = small,
+				      .dtype = c->problem->q->train->dtype };
 	bool fine = c->problem->costs->collective(c->problem->costs->context, &rq, &small_s);
 
 	rq.bytes = large;
@@ -245,10 +237,9 @@ static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst,
 	double seconds;
 
 	if (!known)
-		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst,
-		                                          bytes, &seconds)
-		                      ? seconds
-		                      : (double)INFINITY;
+		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst, bytes, &seconds) ?
+				      seconds :
+				      (double)INFINITY;
 	return e->value[0];
 }
 
@@ -271,21 +262,19 @@ static uint32_t tail_stage(const struct mq_hybrid_candidate *k)
 
 static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
 {
-	double again = k->recompute == MQ_RECOMPUTE_FULL        ? 1
-	               : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1
-	                                                        : 0;
+	double again = k->recompute == MQ_RECOMPUTE_FULL ? 1 : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1 : 0;
 
 	return work[0] * (1 + again) + work[1];
 }
 
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
  * speeds. */
-static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-                       double samples, struct stage_times *out)
+static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s, double samples,
+		       struct stage_times *out)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0,
-	       fastest = 0, sure_speed = 0, sure_head = INFINITY, sure_tail = INFINITY;
+	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, sure_speed = 0,
+	       sure_head = INFINITY, sure_tail = INFINITY;
 
 	if (samples < stage->d)
 		return false;
@@ -295,9 +284,8 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 
 		slowest = fmax(slowest, layer);
 		if (c->problem->bound) { /* for --proof alone */
-			const double *busy =
-			        ask_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
-			                 stage->n_shares > 1 || c->problem->q->model->experts);
+			const double *busy = ask_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
+						      stage->n_shares > 1 || c->problem->q->model->experts);
 
 			sure_speed += stage->share[i].replicas * mean / busy[0];
 			sure_head = fmin(sure_head, busy[1]);
@@ -322,14 +310,12 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	}
 	out->fixed = (s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0);
 	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
-	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean *
-	                  samples / stage->d;
+	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean * samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
 }
 
 /* Most layers first where they are fast: the least B with sum floor((B - fixed) / layer) >= L. */
-static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k,
-                        const struct stage_times *time)
+static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k, const struct stage_times *time)
 {
 	uint32_t left = c->n_layers;
 	double low = 0, high = 0;
@@ -337,8 +323,7 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	if (k->n_stages > c->n_layers)
 		return false;
 	for (uint32_t s = 0; s < k->n_stages; s++) {
-		k->stage[s].layers =
-		        k->even ? c->n_layers / k->n_stages + (s < c->n_layers % k->n_stages) : 1;
+		k->stage[s].layers = k->even ? c->n_layers / k->n_stages + (s < c->n_layers % k->n_stages) : 1;
 		high = fmax(high, time[s].fixed + c->n_layers * time[s].layer);
 	}
 	if (k->even)
@@ -354,8 +339,7 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 			low = middle;
 	}
 	for (uint32_t s = 0; s < k->n_stages; s++)
-		k->stage[s].layers =
-		        (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
+		k->stage[s].layers = (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
 	for (uint32_t s = 0; s < k->n_stages; s++)
 		left -= k->stage[s].layers < left ? k->stage[s].layers : left;
 	while (left) { /* the last few to where they hurt least */
@@ -374,8 +358,8 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	return true;
 }
 
-static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k,
-                           uint32_t s, const struct stage_times *time)
+static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			   const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
@@ -391,8 +375,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	if (s == tail_stage(k))
 		memory += m[2] + flight * m[5];
 	if (k->recompute == MQ_RECOMPUTE_FULL) /* one layer at a time is there in full */
-		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage,
-		                     (uint32_t)time->most_samples)[3];
+		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage, (uint32_t)time->most_samples)[3];
 	for (uint32_t i = 0; i < stage->n_shares; i++)
 		least = fmin(least, c->type[stage->share[i].type].memory_B);
 	return 0.95 * memory - least; /* the estimate is rough: screening counts exactly */
@@ -400,11 +383,10 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 
 /* Optimizer step of a stage. */
 static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-                           const struct stage_times *time)
+			   const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const double *work =
-	        ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
+	const double *work = ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
 	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) + (s == tail_stage(k) ? work[6] : 0);
 
 	if (c->problem->q->train->infer)
@@ -415,12 +397,11 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 /* Seconds of the collectives of a stage's parameters in a step, and of the compute beside which they can
  * run: the last backward pass for gradients, every pass for parameters that are gathered as they are used. */
 static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-                        const struct stage_times *time, double *beside, double *after)
+			const struct stage_times *time, double *beside, double *after)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
-	double params =
-	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s == tail_stage(k) ? m[8] : 0);
+	double params = stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s == tail_stage(k) ? m[8] : 0);
 	const double *line = ask_sync(c, stage);
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
@@ -439,7 +420,7 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
 /* What is seen of the gradient exchange of a stage, and its optimizer step. Overlapped with compute the last
  * layer's part at least remains; `sure`: no more than that is counted. */
 static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-                         const struct stage_times *time, bool sure)
+			 const struct stage_times *time, bool sure)
 {
 	double update = stage_update(c, k, s, time), beside, after;
 
@@ -452,29 +433,30 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 	return update + after + fmax(all / c->n_layers, sure ? 0 : all - beside);
 }
 
-void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *candidate, bool first,
-                           bool last, uint32_t d, uint32_t t, uint32_t layers, double *time_s)
+void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *candidate, bool first, bool last,
+			   uint32_t d, uint32_t t, uint32_t layers, double *time_s)
 {
 	const struct mq_hybrid_type *type = &c->type[0];
 	double samples = c->problem->q->train->batch / candidate->micro_batches;
 	/* the stage in question is number 1 of three, or 0 or 1 of two */
 	uint32_t s = first ? 0 : 1;
-	struct mq_hybrid_candidate k = {.n_stages = first || last ? 2 : 3,
-	                                .micro_batches = candidate->micro_batches,
-	                                .chunks = 1,
-	                                .pipeline = candidate->pipeline,
-	                                .sync = candidate->sync,
-	                                .recompute = candidate->recompute};
+	struct mq_hybrid_candidate k = { .n_stages = first || last ? 2 : 3,
+					 .micro_batches = candidate->micro_batches,
+					 .chunks = 1,
+					 .pipeline = candidate->pipeline,
+					 .sync = candidate->sync,
+					 .recompute = candidate->recompute };
 	struct stage_times time;
 
-	k.stage[s] = (struct mq_hybrid_stage){.d = d, .t = t, .n_shares = 1, .rank = type->rank, .stride = t, .inner = 1};
+	k.stage[s] =
+		(struct mq_hybrid_stage){ .d = d, .t = t, .n_shares = 1, .rank = type->rank, .stride = t, .inner = 1 };
 	k.stage[s].share[0].replicas = d;
 	bool can = time_stage(c, &k, s, samples, &time);
 
 	for (uint32_t l = 1; l <= layers; l++) {
 		k.stage[s].layers = l;
-		time_s[l] = can ? k.micro_batches * (time.fixed + l * time.layer) + stage_sync(c, &k, s, &time, false)
-		                : (double)INFINITY;
+		time_s[l] = can ? k.micro_batches * (time.fixed + l * time.layer) + stage_sync(c, &k, s, &time, false) :
+				  (double)INFINITY;
 	}
 }
 
@@ -482,18 +464,17 @@ void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
  * are done elsewhere; a V one of the six passes of its two chunks. */
 static double bubble(const struct mq_hybrid_candidate *k)
 {
-	return k->pipeline == MQ_PIPE_ZB_H1         ? 1.0 / 3
-	       : k->pipeline == MQ_PIPE_INTERLEAVED ? 1.0 / k->chunks
-	       : mq_pipeline_is_v(k->pipeline)      ? 1.0 / 6
-	                                            : 1;
+	return k->pipeline == MQ_PIPE_ZB_H1       ? 1.0 / 3 :
+	       k->pipeline == MQ_PIPE_INTERLEAVED ? 1.0 / k->chunks :
+	       mq_pipeline_is_v(k->pipeline)      ? 1.0 / 6 :
+						    1;
 }
 
 bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
 	double samples = c->problem->q->train->batch / k->micro_batches, most = 0, sum = 0, sync = 0;
-	double width = mq_dtype_size(c->problem->q->train->dtype),
-	       moves = c->problem->q->train->infer ? 1 : 2;
+	double width = mq_dtype_size(c->problem->q->train->dtype), moves = c->problem->q->train->infer ? 1 : 2;
 
 	if (k->n_stages > MQ_HYBRID_MAX_STAGES)
 		return false;
@@ -509,8 +490,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		if (s + 1 < k->n_stages) {
 			double bytes = c->boundary_elems * ceil(samples / k->stage[s].d) * width;
 
-			move = moves * ask_transfer(c, k->stage[s].last_rank,
-			                            k->stage[s + 1].first_rank, bytes);
+			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].first_rank, bytes);
 		}
 		most = fmax(most, fmax(f, move));
 		sum += f + move;
@@ -526,8 +506,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
  * that, weight gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a
  * share b remains; of a V, whose wait is a forward pass of any length, none is counted. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; the
  * deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the layers must fit in. */
-static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time,
-                       uint32_t n_layers)
+static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time, uint32_t n_layers)
 {
 	double room = 0, busy = n_layers, m = k->micro_batches, share = 1;
 	double b = mq_pipeline_is_v(k->pipeline) ? 0 : bubble(k);
@@ -579,7 +558,7 @@ static double usable_memory(const struct mq_problem *problem, uint32_t rank)
 
 	if (problem->q->calib && d->calib < problem->q->calib->n_devices)
 		memory = (memory - mq_reserve_B(problem->q, rank)) /
-		         fmax(1, problem->q->calib->device[d->calib].fragmentation);
+			 fmax(1, problem->q->calib->device[d->calib].fragmentation);
 	return memory;
 }
 
@@ -611,10 +590,8 @@ static uint32_t type_for(struct mq_hybrid_cost *c, uint32_t rank, uint32_t room)
 		return t;
 	}
 	c->type[c->n_types] = (struct mq_hybrid_type){
-	        .name = name,
-	        .speed = speed,
-	        .memory_B = memory,
-	        .rank = mq_arena_array(c->arena, room, uint32_t)};
+		.name = name, .speed = speed, .memory_B = memory, .rank = mq_arena_array(c->arena, room, uint32_t)
+	};
 	return c->n_types++;
 }
 
@@ -624,8 +601,7 @@ static uint32_t least_per_node(const struct mq_cluster *cluster, const struct mq
 	uint32_t least = type->n, run = 1;
 
 	for (uint32_t i = 1; i <= type->n; i++, run++) {
-		if (i < type->n &&
-		    cluster->device[type->rank[i]].node == cluster->device[type->rank[i - 1]].node)
+		if (i < type->n && cluster->device[type->rank[i]].node == cluster->device[type->rank[i - 1]].node)
 			continue;
 		least = run < least ? run : least;
 		run = 0;
@@ -658,14 +634,13 @@ static void collect_types(struct mq_hybrid_cost *c)
 		c->type[t].per_node = least_per_node(cluster, &c->type[t]);
 }
 
-enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem,
-                                   struct mq_err *err)
+enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem, struct mq_err *err)
 {
-	*c = (struct mq_hybrid_cost){
-	        .problem = problem, .arena = problem->arena, .n_layers = problem->q->model->n_layers};
+	*c = (struct mq_hybrid_cost){ .problem = problem,
+				      .arena = problem->arena,
+				      .n_layers = problem->q->model->n_layers };
 	if (!c->n_layers)
-		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out",
-		               problem->q->model->name);
+		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out", problem->q->model->name);
 	c->cache = mq_arena_array(c->arena, 1, struct mq_hybrid_cache);
 	mq_blocks_make(problem->q->model, c->arena, &c->blocks);
 	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
@@ -673,8 +648,7 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_pro
 		uint32_t a = c->blocks.op[c->blocks.first[edge->src]];
 		uint32_t b = c->blocks.op[c->blocks.first[edge->dst]];
 
-		if (problem->q->model->op[a].layer != MQ_NONE &&
-		    problem->q->model->op[b].layer != MQ_NONE)
+		if (problem->q->model->op[a].layer != MQ_NONE && problem->q->model->op[b].layer != MQ_NONE)
 			c->boundary_elems = fmax(c->boundary_elems, edge->elems);
 	}
 	collect_types(c);

@@ -45,7 +45,7 @@ struct mq_hybrid_stage {
 	/* The d ranks that exchange gradients: member i is rank[i / inner * stride + i % inner * t]. */
 	const uint32_t *rank; /* borrowed */
 	uint32_t stride, inner;
-	uint32_t layers;                /* filled by the estimate */
+	uint32_t layers; /* filled by the estimate */
 };
 
 struct mq_hybrid_candidate {
@@ -61,8 +61,8 @@ struct mq_hybrid_candidate {
 
 /* Devices of a class (classes.h), or of several of one type whose speeds hardly differ. */
 struct mq_hybrid_type {
-	const char *name;     /* device type */
-	double speed;         /* layers per second, of the slowest */
+	const char *name;  /* device type */
+	double speed;      /* layers per second, of the slowest */
 	uint32_t n, *rank; /* usable devices, machine after machine */
 	uint32_t per_node; /* least number in a machine */
 	double memory_B;   /* usable; +inf = not known */
@@ -76,13 +76,13 @@ struct mq_hybrid_cost {
 	uint32_t n_types, n_layers;
 	struct mq_hybrid_type *type; /* [n_types] */
 	uint32_t *type_of;           /* [cluster devices] index into `type`; MQ_NONE: not usable */
-	double boundary_elems; /* of the tensor between layers, per sample */
+	double boundary_elems;       /* of the tensor between layers, per sample */
 	struct mq_hybrid_cache *cache;
 };
 
 /* MQ_EINPUT: not a model of repeated layers. */
 enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *cost, const struct mq_problem *problem,
-                                   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_err *err) MQ_MUST_CHECK;
 void mq_hybrid_cost_fini(struct mq_hybrid_cost *cost);
 /* Fills layers, step_s and excess_B. False: it cannot be (too few layers, samples, no route). */
 bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);
@@ -90,7 +90,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate 
  * transfers apart: time_s[l] of l layers, for l from 1 to `layers`; +inf where it cannot be. Micro-batches, sync
  * and recomputation are the candidate's. */
 void mq_hybrid_stage_times(struct mq_hybrid_cost *cost, const struct mq_hybrid_candidate *candidate, bool first,
-                           bool last, uint32_t d, uint32_t t, uint32_t layers, double *time_s);
+			   bool last, uint32_t d, uint32_t t, uint32_t layers, double *time_s);
 /* No estimate of these stages is shorter, however the layers are dealt: cheaper than the estimate.
  * Fills floor_s, which no step of these stages is below; overwrites layers; +inf where it cannot be. */
 double mq_hybrid_bound(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);

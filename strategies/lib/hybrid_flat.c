@@ -18,12 +18,12 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 	const struct mq_problem *problem = s->space.problem;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *rank = mq_arena_array(&scratch, p->dp, uint32_t);
-	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
-	                             .n = p->dp,
-	                             .rank = rank,
-	                             .dtype = problem->q->train->dtype,
-	                             .bytes = mq_model_totals(problem->q->model).parameters / p->pp *
-	                                      mq_dtype_size(problem->q->train->grad_dtype)};
+	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE,
+				      .n = p->dp,
+				      .rank = rank,
+				      .dtype = problem->q->train->dtype,
+				      .bytes = mq_model_totals(problem->q->model).parameters / p->pp *
+					       mq_dtype_size(problem->q->train->grad_dtype) };
 	double seconds = 0;
 
 	for (uint32_t d = 0; d < p->dp; d++)
@@ -38,7 +38,7 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 /* Seconds of both passes of the whole model over so many samples on the fastest device. */
 static double passes_s(struct mq_hybrid *s, double samples)
 {
-	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 	const struct mq_problem *problem = s->space.problem;
 	uint32_t device = s->space.set[0].device[0], before = s->flat.n;
 	uint32_t i = mq_map_add(&s->flat, (uint64_t)samples);
@@ -50,7 +50,7 @@ static double passes_s(struct mq_hybrid *s, double samples)
 		sum += problem->costs->op_time(problem->costs->context, op, MQ_FORWARD, device, whole, samples);
 		if (!problem->q->train->infer)
 			sum += problem->costs->op_time(problem->costs->context, op, MQ_BACKWARD, device, whole,
-			                               samples);
+						       samples);
 	}
 	MQ_PUSH(problem->arena, s->flat_s, i, s->flat_room, sum);
 	return sum;
@@ -60,13 +60,13 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 {
 	struct mq_hybrid *s = context;
 	const struct shape_set *set = &s->space.set[p->set];
-	struct mq_hybrid_item item = {.kind = MQ_HYBRID_SHAPE, .point = *p};
+	struct mq_hybrid_item item = { .kind = MQ_HYBRID_SHAPE, .point = *p };
 	double speed = 0, slowest = INFINITY, work;
 
 	/* Long pipelines come from the dynamic programme, which knows where to cut; recomputation and sharded
 	 * gradients are for layers. */
-	if (((p->pp > SHORT || p->virtual > SHORT) && !s->space.problem->limits->fix_pp) || p->recompute != MQ_RECOMPUTE_NONE ||
-	    p->sync > MQ_SYNC_ZERO1)
+	if (((p->pp > SHORT || p->virtual > SHORT) && !s->space.problem->limits->fix_pp) ||
+	    p->recompute != MQ_RECOMPUTE_NONE || p->sync > MQ_SYNC_ZERO1)
 		return true;
 	for (uint32_t d = 0; d < set->n; d++) {
 		speed += set->speed[d];
@@ -94,7 +94,7 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double step_s)
 {
 	struct mq_plan *copy = mq_arena_array(s->space.problem->arena, 1, struct mq_plan);
-	struct mq_hybrid_item item = {.kind = MQ_HYBRID_READY, .plan = copy, .step_s = step_s};
+	struct mq_hybrid_item item = { .kind = MQ_HYBRID_READY, .plan = copy, .step_s = step_s };
 
 	s->seen++;
 	s->estimated++;
@@ -118,15 +118,14 @@ static double work_of(const struct mq_place *p)
 }
 
 static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, uint32_t in_flight,
-                                   struct mq_arena *scratch, struct mq_err *err)
+				   struct mq_arena *scratch, struct mq_err *err)
 {
 	const struct mq_problem *problem = s->space.problem;
 	double samples = floor(problem->q->train->batch / micro_batches), sum = 0;
-	struct mq_ideal_options o = {
-	        .linearize = true,
-	        .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6),
-	        .tick = problem->tick,
-	        .tick_context = problem->tick_context};
+	struct mq_ideal_options o = { .linearize = true,
+				      .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6),
+				      .tick = problem->tick,
+				      .tick_context = problem->tick_context };
 	struct mq_place_model model;
 	struct mq_ideal_result r;
 	struct mq_plan plan;
@@ -151,7 +150,7 @@ static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, 
 
 /* The best split of every op, where its graph is narrow enough to be solved at once. */
 static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, struct mq_arena *scratch,
-                                struct mq_err *err)
+				struct mq_err *err)
 {
 	const struct mq_problem *problem = s->space.problem;
 	struct mq_devices devices = mq_devices_usable(problem, scratch);
@@ -173,8 +172,7 @@ static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, str
 	return MQ_OK;
 }
 
-enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem,
-                                 struct mq_err *err)
+enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err)
 {
 	double batch = floor(problem->q->train->batch);
 	struct mq_arena scratch = MQ_ARENA_INIT;
@@ -186,18 +184,17 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 	mq_map_init(&s->flat, problem->arena, 64);
 	shapes_each(&s->space, visit_flat_shape, s);
 	bool free = !mq_hybrid_shapes_only(problem->limits) && !problem->limits->fix_tp &&
-	            s->space.software->runs.placement;
+		    s->space.software->runs.placement;
 
 	for (double m = 1; free && m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
 		if (fmod(batch, m) != 0)
 			continue;
 		status = place_stages(s, (uint32_t)m, 1, &scratch, err);
 		if (status == MQ_OK && m > 1 && !problem->q->train->infer)
-			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n),
-			                      &scratch, err);
+			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n), &scratch, err);
 		if (status == MQ_OK && m <= 4 && !backward)
 			status = split_ops(s, (uint32_t)m, &scratch, err);
-		mq_arena_rewind(&scratch, (struct mq_arena_mark){NULL, 0});
+		mq_arena_rewind(&scratch, (struct mq_arena_mark){ NULL, 0 });
 	}
 	mq_arena_fini(&scratch);
 	s->stopped |= status == MQ_DONE;

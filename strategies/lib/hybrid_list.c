@@ -23,14 +23,13 @@ void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 
 uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
-	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp *
-	       p->tp;
+	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp * p->tp;
 }
 
 bool mq_hybrid_shapes_only(const struct mq_limits *l)
 {
-	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ulysses > 1 || l->fix_ep > 1 || l->fix_etp > 1 ||
-	       l->fix_virtual > 1 || l->max_dp || l->max_pp;
+	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ulysses > 1 || l->fix_ep > 1 ||
+	       l->fix_etp > 1 || l->fix_virtual > 1 || l->max_dp || l->max_pp;
 }
 
 /* ---- screening ----------------------------------------------------------------------------- */
@@ -58,10 +57,9 @@ static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *
 	/* a V has both ends on the same devices */
 	if (mq_pipeline_is_v(a->point.pipeline) != mq_pipeline_is_v(b->point.pipeline))
 		return false;
-	return a->point.set == b->point.set && a->point.dp == b->point.dp &&
-	       a->point.tp == b->point.tp && a->point.pp == b->point.pp &&
-	       a->point.cp == b->point.cp && a->point.ulysses == b->point.ulysses && a->point.ep == b->point.ep &&
-	       a->point.etp == b->point.etp && a->point.balanced == b->point.balanced;
+	return a->point.set == b->point.set && a->point.dp == b->point.dp && a->point.tp == b->point.tp &&
+	       a->point.pp == b->point.pp && a->point.cp == b->point.cp && a->point.ulysses == b->point.ulysses &&
+	       a->point.ep == b->point.ep && a->point.etp == b->point.etp && a->point.balanced == b->point.balanced;
 }
 
 /* Screening in two halves: first one of each family, best estimates first, so that no family that
@@ -87,8 +85,7 @@ static void screen_item(struct screening *w, uint32_t i)
 	w->known[i] = 2;
 	w->tries[w->family[i]]++;
 	if (w->s->make(w->s, item, &w->arena, &plan) &&
-	    w->problem->costs->screen(w->problem->costs->context, &plan, &result) &&
-	    result.verdict == MQ_VERDICT_OK) {
+	    w->problem->costs->screen(w->problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK) {
 		w->known[i] = 1;
 		w->fit++;
 		w->left--;
@@ -157,7 +154,7 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 {
 	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
-	struct screening w = {.s = s, .problem = problem};
+	struct screening w = { .s = s, .problem = problem };
 	struct mq_hybrid_item *sorted;
 
 	if (!problem->costs->screen)

@@ -26,7 +26,7 @@ struct open {
 struct mq_hybrid_proof {
 	struct open *open; /* [ROOM] */
 	uint32_t n;
-	double cut_s; /* the lowest floor that there was no room for */
+	double cut_s;         /* the lowest floor that there was no room for */
 	struct mq_map judged; /* effects of the list's plans; index into judged_s */
 	double *judged_s;
 	uint32_t room;
@@ -62,7 +62,7 @@ void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, doub
 		p->n = ROOM / 2;
 		p->cut_s = p->open[p->n].floor_s;
 	}
-	p->open[p->n++] = (struct open){*item, floor_s, s->seen};
+	p->open[p->n++] = (struct open){ *item, floor_s, s->seen };
 }
 
 void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const struct mq_result *result)
@@ -77,12 +77,12 @@ void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const str
 
 	if (i == before)
 		MQ_PUSH(s->space.problem->arena, p->judged_s, i, p->room,
-		        fits ? result->step_time_s : (double)INFINITY);
+			fits ? result->step_time_s : (double)INFINITY);
 }
 
 /* No simulation of this candidate is below; +inf: it does not fit, or there is no such plan. */
 static double time_of(struct mq_hybrid *s, const struct mq_problem *problem, const struct open *o,
-                      struct mq_arena *scratch)
+		      struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	struct mq_result result;
@@ -90,8 +90,8 @@ static double time_of(struct mq_hybrid *s, const struct mq_problem *problem, con
 	double time_s = INFINITY;
 
 	if (s->make(s, &o->item, scratch, &plan)) {
-		uint32_t known = mq_map_find(&s->proof->judged,
-		                             mq_plan_effect(&s->refine.space, &plan, &s->refine.scratch));
+		uint32_t known =
+			mq_map_find(&s->proof->judged, mq_plan_effect(&s->refine.space, &plan, &s->refine.scratch));
 
 		if (known != MQ_NONE)
 			time_s = s->proof->judged_s[known];

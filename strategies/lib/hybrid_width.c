@@ -19,7 +19,8 @@ struct knapsack {
 	uint32_t n, widest, layers;
 	double *time_s; /* [N_ROLES][n + 1][layers + 1] of so many layers on so many replicas */
 	uint32_t *room; /* [N_ROLES][n + 1] layers in time T */
-	uint32_t *best, *take; /* [n + 1] layers in stages in the middle on so many replicas, and the last one's width */
+	uint32_t *best,
+		*take;        /* [n + 1] layers in stages in the middle on so many replicas, and the last one's width */
 	uint32_t first, last; /* widths of the best */
 };
 
@@ -90,7 +91,7 @@ static bool add_part(struct mq_hybrid_item *item, uint32_t tp, uint32_t width, u
 	if (last && last->dp == width) {
 		last->pp++;
 	} else if (item->n_parts < MQ_HYBRID_MAX_PARTS) {
-		item->part[item->n_parts++] = (struct mq_hybrid_part){0, tp, width, 1, *first};
+		item->part[item->n_parts++] = (struct mq_hybrid_part){ 0, tp, width, 1, *first };
 	} else {
 		return false;
 	}
@@ -101,7 +102,7 @@ static bool add_part(struct mq_hybrid_item *item, uint32_t tp, uint32_t width, u
 /* The stages of the best, the widest in the middle first: more micro-batches wait there. */
 static bool unpack(const struct knapsack *k, uint32_t tp, struct mq_hybrid_item *item)
 {
-	uint32_t count[MOST_WIDTH + 1] = {0}, at = 0;
+	uint32_t count[MOST_WIDTH + 1] = { 0 }, at = 0;
 
 	item->n_parts = 0;
 	for (uint32_t x = k->n - k->first - k->last; x;) {
@@ -124,14 +125,14 @@ static void fill_times(struct mq_hybrid *s, uint32_t tp, struct knapsack *k)
 	for (int role = 0; role < N_ROLES; role++)
 		for (uint32_t w = 1; w <= k->n; w++)
 			mq_hybrid_stage_times(&s->cost, &s->now, role == FIRST, role == LAST, w, tp, k->layers,
-			                      times(k, role, w));
+					      times(k, role, w));
 }
 
 bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
-                      struct mq_hybrid_item *item)
+		      struct mq_hybrid_item *item)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&s->cost.scratch);
-	struct knapsack k = {.n = s->cost.type[0].n / tp, .layers = s->cost.n_layers};
+	struct knapsack k = { .n = s->cost.type[0].n / tp, .layers = s->cost.n_layers };
 	bool go_on = true;
 
 	if (k.n < 3 || k.n > MOST_WIDTH)

@@ -138,8 +138,7 @@ static void explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint
 		return;
 	double value = fmax(r->dp[(size_t)sub * r->n_states + s - n * r->stride[t]], load);
 
-	if (value != r->dp[(size_t)top * r->n_states + s] ||
-	    (r->found_ideal != MQ_NONE && load >= r->found_load))
+	if (value != r->dp[(size_t)top * r->n_states + s] || (r->found_ideal != MQ_NONE && load >= r->found_load))
 		return;
 	r->found_ideal = sub;
 	r->found_type = t;
@@ -176,7 +175,7 @@ static void descend(struct run *r, uint32_t top)
 	uint32_t depth = 0;
 
 	r->stamp++;
-	r->frame[0] = (struct frame){.ideal = top, .link = s->link_first[top]};
+	r->frame[0] = (struct frame){ .ideal = top, .link = s->link_first[top] };
 	for (uint32_t t = 0; t < r->n_types; t++)
 		r->time[t] = 0;
 	for (;;) {
@@ -195,16 +194,15 @@ static void descend(struct run *r, uint32_t top)
 		if (r->mark[sub] == r->stamp)
 			continue;
 		r->mark[sub] = r->stamp;
-		r->frame[depth + 1] = (struct frame){.ideal = sub,
-		                                     .link = s->link_first[sub],
-		                                     .unit = unit,
-		                                     .comm = take(r, unit, f->comm),
-		                                     .size = f->size + u->size[unit],
-		                                     .sync = f->sync + u->sync[unit]};
+		r->frame[depth + 1] = (struct frame){ .ideal = sub,
+						      .link = s->link_first[sub],
+						      .unit = unit,
+						      .comm = take(r, unit, f->comm),
+						      .size = f->size + u->size[unit],
+						      .sync = f->sync + u->sync[unit] };
 		for (uint32_t t = 0; t < r->n_types; t++)
 			r->time[(size_t)(depth + 1) * r->n_types + t] =
-			        r->time[(size_t)depth * r->n_types + t] +
-			        u->time[unit * r->n_types + t];
+				r->time[(size_t)depth * r->n_types + t] + u->time[unit * r->n_types + t];
 		if (worthless(r, depth + 1)) {
 			give_back(r, unit);
 			continue;
@@ -226,8 +224,7 @@ static bool fill(struct run *r, const struct mq_ideal_options *o)
 			dp[s] = id == 0 && (!s || !r->use_all) ? 0 : INFINITY;
 		if (id == 0)
 			continue;
-		if (id % 64 == 0 && o->tick &&
-		    !o->tick(o->tick_context, (double)id / r->ideals.n, "ideals"))
+		if (id % 64 == 0 && o->tick && !o->tick(o->tick_context, (double)id / r->ideals.n, "ideals"))
 			return false;
 		descend(r, id);
 		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) { /* one may stay unused */
@@ -251,8 +248,7 @@ static void add_stage(struct run *r, uint32_t top, struct mq_placement *out)
 
 	if (r->ideals.bits) {
 		for (uint32_t v = 0; v < n_units; v++)
-			unit[v] = mq_ideals_has(&r->ideals, top, v) &&
-			          !mq_ideals_has(&r->ideals, r->found_ideal, v);
+			unit[v] = mq_ideals_has(&r->ideals, top, v) && !mq_ideals_has(&r->ideals, r->found_ideal, v);
 	} else {
 		for (uint32_t i = r->found_ideal; i < top; i++)
 			unit[r->u->line[i]] = true;
@@ -273,7 +269,7 @@ static void backtrack(struct run *r, struct mq_placement *out)
 {
 	uint32_t top = r->ideals.n - 1, s = r->n_states - 1;
 
-	*out = (struct mq_placement){.max_load = r->dp[(size_t)top * r->n_states + s]};
+	*out = (struct mq_placement){ .max_load = r->dp[(size_t)top * r->n_states + s] };
 	if (isinf(out->max_load))
 		return;
 	out->stage = mq_arena_array(r->arena, r->u->n, struct mq_place_stage);
@@ -287,8 +283,7 @@ static void backtrack(struct run *r, struct mq_placement *out)
 
 			if (r->place->type[t].own_memory == (k < r->n_types))
 				continue;
-			while (s / r->stride[t] % (r->place->type[t].count + 1) &&
-			       dp[s - r->stride[t]] == dp[s])
+			while (s / r->stride[t] % (r->place->type[t].count + 1) && dp[s - r->stride[t]] == dp[s])
 				s -= r->stride[t];
 		}
 		r->find_state = s;
@@ -337,15 +332,14 @@ static enum mq_status count_states(struct run *r, struct mq_err *err)
 		states *= r->place->type[t].count + 1.0;
 		if (states > 1e6)
 			return mq_fail(err, MQ_EINPUT,
-			               "device counts make more than 1e6 states for "
-			               "each ideal: use fewer devices (--max devices=N)");
+				       "device counts make more than 1e6 states for "
+				       "each ideal: use fewer devices (--max devices=N)");
 	}
 	r->n_states = (uint32_t)states;
 	return MQ_OK;
 }
 
-static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o,
-                                 struct mq_ideal_result *result)
+static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o, struct mq_ideal_result *result)
 {
 	line_ideals(r);
 	prepare(r);
@@ -353,7 +347,7 @@ static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o
 	result->n_ideals = r->ideals.n;
 	if (!fill(r, o)) {
 		result->stopped = true;
-		result->placement = (struct mq_placement){.max_load = INFINITY};
+		result->placement = (struct mq_placement){ .max_load = INFINITY };
 		return MQ_OK;
 	}
 	backtrack(r, &result->placement);
@@ -362,41 +356,37 @@ static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o
 	return MQ_OK;
 }
 
-enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *o,
-                              struct mq_arena *arena, struct mq_ideal_result *result,
-                              struct mq_err *err)
+enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *o, struct mq_arena *arena,
+			      struct mq_ideal_result *result, struct mq_err *err)
 {
 	struct mq_units units;
-	struct run r = {.place = place,
-	                .u = &units,
-	                .arena = arena,
-	                .n_types = place->n_types,
-	                .max_replicas = o->max_replicas ? o->max_replicas : 1,
-	                .least_replicas = 1,
-	                .use_all = o->use_all};
+	struct run r = { .place = place,
+			 .u = &units,
+			 .arena = arena,
+			 .n_types = place->n_types,
+			 .max_replicas = o->max_replicas ? o->max_replicas : 1,
+			 .least_replicas = 1,
+			 .use_all = o->use_all };
 	struct run line;
 
 	uint32_t most = 1;
 
-	*result = (struct mq_ideal_result){.line_load = INFINITY};
+	*result = (struct mq_ideal_result){ .line_load = INFINITY };
 	for (uint32_t t = 0; t < place->n_types; t++)
 		most = place->type[t].count > most ? place->type[t].count : most;
 	r.max_replicas = r.max_replicas < most ? r.max_replicas : most;
 	if (o->only_replicas)
 		r.least_replicas = r.max_replicas = o->only_replicas;
-	MQ_TRY(mq_units_make(place, o->keep_idle ? MQ_UNITS_CYCLES : MQ_UNITS_IDLE, arena, &units,
-	                     err));
+	MQ_TRY(mq_units_make(place, o->keep_idle ? MQ_UNITS_CYCLES : MQ_UNITS_IDLE, arena, &units, err));
 	result->n_units = units.n;
 	MQ_TRY(count_states(&r, err));
 	line = r;
 	MQ_TRY(solve_line(&line, o, result));
 	if (o->linearize || result->stopped)
 		return MQ_OK;
-	struct mq_ideals_graph graph = {units.n, units.pred_first, units.pred, units.succ_first,
-	                                units.succ};
+	struct mq_ideals_graph graph = { units.n, units.pred_first, units.pred, units.succ_first, units.succ };
 
-	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals,
-	                      err));
+	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals, err));
 	prepare(&r);
 	result->n_ideals = r.ideals.n;
 	/* Sums in another order may differ in the last bits. */

@@ -22,11 +22,11 @@
 #include "lib/place.h"
 
 struct mq_ideal_options {
-	bool linearize;        /* DPL: only the prefixes of one topological order, a heuristic */
-	bool keep_idle;        /* do not merge idle units into their neighbour */
-	bool use_all;          /* every device has a set: --fix pp */
-	uint32_t max_ideals;   /* 0 = 60,000 */
-	uint32_t max_replicas; /* of one set; 0 = 1 */
+	bool linearize;         /* DPL: only the prefixes of one topological order, a heuristic */
+	bool keep_idle;         /* do not merge idle units into their neighbour */
+	bool use_all;           /* every device has a set: --fix pp */
+	uint32_t max_ideals;    /* 0 = 60,000 */
+	uint32_t max_replicas;  /* of one set; 0 = 1 */
 	uint32_t only_replicas; /* every set has just so many; 0 = any up to the most */
 	/* Polled now and then; false = stop with what is known. May be NULL. */
 	bool (*tick)(void *context, double done, const char *what);
@@ -42,7 +42,6 @@ struct mq_ideal_result {
 };
 
 enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *options,
-                              struct mq_arena *arena, struct mq_ideal_result *result,
-                              struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_arena *arena, struct mq_ideal_result *result, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -67,8 +67,8 @@ static bool none_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
 }
 
 /* Grows each ideal by every node whose predecessors it has, smaller ideals first. */
-static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s,
-                           struct mq_arena *arena, struct mq_err *err)
+static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s, struct mq_arena *arena,
+			   struct mq_err *err)
 {
 	uint64_t *bits = mq_arena_array(arena, s->words, uint64_t);
 
@@ -76,24 +76,23 @@ static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s,
 	for (uint32_t id = 0; id < s->n; id++) {
 		memcpy(bits, s->bits + (size_t)id * s->words, s->words * sizeof(*bits));
 		for (uint32_t v = 0; v < g->n; v++) {
-			if (has(bits, v) || !all_in(bits, g->pred + g->pred_first[v],
-			                            g->pred_first[v + 1] - g->pred_first[v]))
+			if (has(bits, v) ||
+			    !all_in(bits, g->pred + g->pred_first[v], g->pred_first[v + 1] - g->pred_first[v]))
 				continue;
 			bits[v / 64] |= (uint64_t)1 << (v % 64);
 			if (!add_ideal(s, bits))
 				return mq_fail(err, MQ_EINPUT,
-				               "the graph's %u units have more than %u "
-				               "ideals, the bound of this method: raise it with "
-				               "ideals=N, or use engine dpl",
-				               g->n, s->room);
+					       "the graph's %u units have more than %u "
+					       "ideals, the bound of this method: raise it with "
+					       "ideals=N, or use engine dpl",
+					       g->n, s->room);
 			bits[v / 64] &= ~((uint64_t)1 << (v % 64));
 		}
 	}
 	return MQ_OK;
 }
 
-static void link_ideals(const struct mq_ideals_graph *g, struct mq_ideals *s,
-                        struct mq_arena *arena)
+static void link_ideals(const struct mq_ideals_graph *g, struct mq_ideals *s, struct mq_arena *arena)
 {
 	uint64_t *bits = mq_arena_array(arena, s->words, uint64_t);
 	uint32_t n = 0;
@@ -112,8 +111,7 @@ static void link_ideals(const struct mq_ideals_graph *g, struct mq_ideals *s,
 				uint32_t slot;
 
 				if (!has(bits, v) ||
-				    !none_in(bits, g->succ + g->succ_first[v],
-				             g->succ_first[v + 1] - g->succ_first[v]))
+				    !none_in(bits, g->succ + g->succ_first[v], g->succ_first[v + 1] - g->succ_first[v]))
 					continue;
 				if (pass == 1) {
 					bits[v / 64] &= ~((uint64_t)1 << (v % 64));
@@ -128,10 +126,10 @@ static void link_ideals(const struct mq_ideals_graph *g, struct mq_ideals *s,
 	s->link_first[s->n] = n;
 }
 
-enum mq_status mq_ideals_make(const struct mq_ideals_graph *g, uint32_t max_ideals,
-                              struct mq_arena *arena, struct mq_ideals *s, struct mq_err *err)
+enum mq_status mq_ideals_make(const struct mq_ideals_graph *g, uint32_t max_ideals, struct mq_arena *arena,
+			      struct mq_ideals *s, struct mq_err *err)
 {
-	*s = (struct mq_ideals){.room = max_ideals, .words = (g->n + 63) / 64};
+	*s = (struct mq_ideals){ .room = max_ideals, .words = (g->n + 63) / 64 };
 	for (s->table_size = 64; s->table_size < 2 * (max_ideals + 1); s->table_size *= 2)
 		continue;
 	s->table = mq_arena_array(arena, s->table_size, uint32_t);

@@ -28,9 +28,8 @@ struct mq_ideals {
 };
 
 /* MQ_EINPUT: more than max_ideals. */
-enum mq_status mq_ideals_make(const struct mq_ideals_graph *graph, uint32_t max_ideals,
-                              struct mq_arena *arena, struct mq_ideals *ideals,
-                              struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_ideals_make(const struct mq_ideals_graph *graph, uint32_t max_ideals, struct mq_arena *arena,
+			      struct mq_ideals *ideals, struct mq_err *err) MQ_MUST_CHECK;
 
 static inline bool mq_ideals_has(const struct mq_ideals *s, uint32_t ideal, uint32_t node)
 {

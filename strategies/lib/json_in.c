@@ -10,7 +10,7 @@
 
 enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err)
 {
-	*in = (struct mq_json_in){.path = path, .err = err};
+	*in = (struct mq_json_in){ .path = path, .err = err };
 	return in->status = mq_json_file_load(path, &in->root, err);
 }
 
@@ -71,8 +71,7 @@ uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *whe
 	if (number < 0 || number >= (double)UINT32_MAX || number != floor(number)) {
 		char what[96];
 
-		snprintf(what, sizeof(what), "'%s' is %g: expected a whole number from 0", key,
-		         number);
+		snprintf(what, sizeof(what), "'%s' is %g: expected a whole number from 0", key, number);
 		mq_json_in_fail(in, where, what);
 		return MQ_NONE;
 	}
@@ -96,8 +95,8 @@ json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *wher
 bool mq_json_in_sniff(const char *path, const char *const *words)
 {
 	enum { WINDOW = 1 << 16, MOST_WINDOWS = 1 << 13 }; /* 512 MB: /dev/zero has no end */
-	static const size_t keep = 64; /* a word may lie across two windows */
-	bool seen[8] = {false};
+	static const size_t keep = 64;                     /* a word may lie across two windows */
+	bool seen[8] = { false };
 	size_t n = 0, held = 0;
 	char buffer[WINDOW + 1];
 	FILE *file = fopen(path, "rb");

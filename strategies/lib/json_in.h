@@ -21,8 +21,7 @@ struct mq_json_in {
 	enum mq_status status; /* of the first failure */
 };
 
-enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path,
-                               struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 void mq_json_in_close(struct mq_json_in *in);
 
 /* Notes a failure at `where` ("edges[3].cost"); returns the status. */
@@ -32,8 +31,7 @@ enum mq_status mq_json_in_fail(struct mq_json_in *in, const char *where, const c
  * and 0, NULL or an empty array. */
 double mq_json_in_number(struct mq_json_in *in, json_t *object, const char *where, const char *key);
 /* An integer 0 .. UINT32_MAX - 1; MQ_NONE after a failure. */
-uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *where,
-                          const char *key);
+uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *where, const char *key);
 json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *where, const char *key);
 /* A finite number; a failure otherwise. */
 double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where);

@@ -3,7 +3,7 @@
 
 static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
 {
-	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
 
 	if (!p->q->train->infer)
@@ -25,7 +25,8 @@ void mq_layers_measure(const struct mq_problem *problem, uint32_t device, struct
 	const struct mq_model *m = problem->q->model;
 	bool inside = false;
 
-	*layers = (struct mq_layers){.n = m->n_layers, .layer_s = mq_arena_array(problem->arena, m->n_layers + 1, double)};
+	*layers = (struct mq_layers){ .n = m->n_layers,
+				      .layer_s = mq_arena_array(problem->arena, m->n_layers + 1, double) };
 	for (uint32_t op = 0; op < m->n_ops; op++) {
 		double t = op_s(problem, op, device);
 
@@ -54,8 +55,7 @@ void mq_layers_cut(const struct mq_layers *l, const double *speed, uint32_t chun
 
 		left -= left && l->tail_s > 0;
 		target += total * speed[c] / speeds;
-		while (l->n - layer > left &&
-		       (!count[c] || c + 1 == chunks || done + l->layer_s[layer] / 2 < target)) {
+		while (l->n - layer > left && (!count[c] || c + 1 == chunks || done + l->layer_s[layer] / 2 < target)) {
 			done += l->layer_s[layer++];
 			count[c]++;
 		}

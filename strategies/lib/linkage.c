@@ -17,8 +17,7 @@ static bool has_dim(const struct mq_op *op, enum mq_dim dim)
 
 static bool has_weight(const struct mq_op *op)
 {
-	return (is_product(op->kind) || op->kind == MQ_OP_EMBEDDING) &&
-	       (op->param > 0 || op->tied != MQ_NONE) &&
+	return (is_product(op->kind) || op->kind == MQ_OP_EMBEDDING) && (op->param > 0 || op->tied != MQ_NONE) &&
 	       (has_dim(op, MQ_DIM_OUT) || has_dim(op, MQ_DIM_IN));
 }
 
@@ -55,9 +54,9 @@ static uint32_t answering(const struct mq_op *op, bool as_consumer)
 struct spread {
 	const struct mq_model *m;
 	const uint32_t *first_tied, *next_tied; /* ops that use the weight of another */
-	uint32_t *dim;           /* [n_ops] MQ_NONE = not reached */
+	uint32_t *dim;                          /* [n_ops] MQ_NONE = not reached */
 	struct mq_linkage_group *group;
-	uint32_t done;           /* of the group's ops, those whose neighbours were asked */
+	uint32_t done; /* of the group's ops, those whose neighbours were asked */
 };
 
 static void reach(struct spread *s, uint32_t op, uint32_t dim)
@@ -171,8 +170,9 @@ static int largest_first(const void *a, const void *b)
 void mq_linkage_make(const struct mq_model *m, bool tie, struct mq_arena *arena, struct mq_linkage *l)
 {
 	uint32_t *first = mq_arena_array(arena, m->n_ops, uint32_t), *next = mq_arena_array(arena, m->n_ops, uint32_t);
-	struct spread s = { .m = m, .first_tied = first, .next_tied = next,
-			    .dim = mq_arena_array(arena, m->n_ops, uint32_t) };
+	struct spread s = {
+		.m = m, .first_tied = first, .next_tied = next, .dim = mq_arena_array(arena, m->n_ops, uint32_t)
+	};
 	struct mq_linkage_group scratch = { .op = mq_arena_array(arena, m->n_ops, uint32_t),
 					    .dim = mq_arena_array(arena, m->n_ops, uint8_t) };
 

@@ -16,10 +16,10 @@
 
 enum { MQ_LINKAGE_DIMS = 2 }; /* along outputs, along inputs */
 
-struct mq_linkage_group {        /* everything that splitting a variable along one dimension implies */
+struct mq_linkage_group { /* everything that splitting a variable along one dimension implies */
 	bool possible;
 	uint32_t n, *op;
-	uint8_t *dim;            /* [n] enum mq_dim */
+	uint8_t *dim; /* [n] enum mq_dim */
 };
 
 /* A weight, or equal weights of all layers that are decided together. */
@@ -29,15 +29,14 @@ struct mq_linkage_var {
 };
 
 struct mq_linkage {
-	uint32_t n;              /* variables, by the size of their largest group, largest first */
+	uint32_t n; /* variables, by the size of their largest group, largest first */
 	struct mq_linkage_var *var;
-	uint32_t n_weights;      /* ops with such weights of their own */
-	bool *weight;            /* [n_ops] is it one of them? */
+	uint32_t n_weights; /* ops with such weights of their own */
+	bool *weight;       /* [n_ops] is it one of them? */
 };
 
 /* `tie`: ops of the same role in all layers are one variable. */
-void mq_linkage_make(const struct mq_model *model, bool tie, struct mq_arena *arena,
-		     struct mq_linkage *linkage);
+void mq_linkage_make(const struct mq_model *model, bool tie, struct mq_arena *arena, struct mq_linkage *linkage);
 
 /* Adds a decision to what is decided: split[n_ops], MQ_N_DIMS = whole, MQ_NONE = open. `dim` of the group, or
  * MQ_LINKAGE_DIMS = what is open of the variable stays whole. False, and nothing is changed, where it contradicts. */

@@ -79,8 +79,7 @@ static void apply(struct run *r, uint32_t unit, uint32_t device)
 
 /* Max-load after a move; +inf where it may not be. The two loads that the others never exceed are
  * known: the largest, and the largest of the rest. */
-static double after_move(struct run *r, uint32_t unit, uint32_t device, const double top[3],
-                         const uint32_t who[3])
+static double after_move(struct run *r, uint32_t unit, uint32_t device, const double top[3], const uint32_t who[3])
 {
 	const struct mq_units *u = &r->u;
 	uint32_t from = r->at[unit];
@@ -133,9 +132,9 @@ static enum mq_status random_start(struct run *r, struct mq_rng *rng, struct mq_
 				may[n++] = d;
 		if (!n)
 			return mq_fail(err, MQ_ENOPLAN,
-			               "a random start leaves no room for op group %u (%.3g "
-			               "B)",
-			               v, u->size[v]);
+				       "a random start leaves no room for op group %u (%.3g "
+				       "B)",
+				       v, u->size[v]);
 		r->at[v] = may[mq_rng_below(rng, n)];
 		r->device[r->at[v]].size += u->size[v];
 		r->device[r->at[v]].time += u->time[v * u->n_types + r->device[r->at[v]].type];
@@ -145,8 +144,7 @@ static enum mq_status random_start(struct run *r, struct mq_rng *rng, struct mq_
 			++*got(r, s, r->at[u->dst[i]]);
 	for (uint32_t s = 0; s < u->n_signals; s++)
 		for (uint32_t d = 0; d < r->n_devices; d++)
-			if (crosses(r->at[u->home[s]] == d, *got(r, s, d),
-			            u->dst_first[s + 1] - u->dst_first[s]))
+			if (crosses(r->at[u->home[s]] == d, *got(r, s, d), u->dst_first[s + 1] - u->dst_first[s]))
 				r->device[d].comm += u->cost[s];
 	return MQ_OK;
 }
@@ -156,8 +154,7 @@ static void report(struct run *r, struct mq_placement *out)
 	out->stage = mq_arena_array(r->arena, r->n_devices, struct mq_place_stage);
 	for (uint32_t d = 0; d < r->n_devices; d++) {
 		bool *in = mq_arena_array(r->arena, r->p->n_nodes, bool);
-		struct mq_place_stage stage = {
-		        .type = r->device[d].type, .replicas = 1, .device = r->device[d].nth};
+		struct mq_place_stage stage = { .type = r->device[d].type, .replicas = 1, .device = r->device[d].nth };
 
 		stage.node = mq_arena_array(r->arena, r->p->n_nodes, uint32_t);
 		for (uint32_t v = 0; v < r->p->n_nodes; v++) {
@@ -174,11 +171,11 @@ static void report(struct run *r, struct mq_placement *out)
 }
 
 enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, struct mq_arena *arena,
-                               struct mq_local_result *result, struct mq_err *err)
+			       struct mq_local_result *result, struct mq_err *err)
 {
-	struct run r = {.p = p, .arena = arena};
+	struct run r = { .p = p, .arena = arena };
 
-	*result = (struct mq_local_result){.placement = {.max_load = 0}};
+	*result = (struct mq_local_result){ .placement = { .max_load = 0 } };
 	MQ_TRY(mq_units_make(p, MQ_UNITS_COLORS, arena, &r.u, err));
 	for (uint32_t t = 0; t < p->n_types; t++)
 		r.n_devices += p->type[t].count;
@@ -187,7 +184,7 @@ enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, str
 	r.n_got = mq_arena_array(arena, (size_t)r.u.n_signals * r.n_devices, uint32_t);
 	for (uint32_t t = 0, d = 0; t < p->n_types; t++)
 		for (uint32_t i = 0; i < p->type[t].count; i++)
-			r.device[d++] = (struct device){.type = t, .nth = i};
+			r.device[d++] = (struct device){ .type = t, .nth = i };
 	MQ_TRY(random_start(&r, rng, err));
 	for (;;) {
 		double top[3], best;

@@ -16,7 +16,7 @@
 
 uint32_t mq_mip_column(struct mq_mip *m, double cost, double lower, double upper, bool integer)
 {
-	struct mq_mip_column column = {cost, lower, upper, integer};
+	struct mq_mip_column column = { cost, lower, upper, integer };
 
 	MQ_PUSH(m->arena, m->column, m->n_columns, m->column_room, column);
 	return m->n_columns - 1;
@@ -24,7 +24,7 @@ uint32_t mq_mip_column(struct mq_mip *m, double cost, double lower, double upper
 
 uint32_t mq_mip_row(struct mq_mip *m, char sense, double rhs)
 {
-	struct mq_mip_row row = {sense, rhs};
+	struct mq_mip_row row = { sense, rhs };
 
 	MQ_PUSH(m->arena, m->row, m->n_rows, m->row_room, row);
 	return m->n_rows - 1;
@@ -32,7 +32,7 @@ uint32_t mq_mip_row(struct mq_mip *m, char sense, double rhs)
 
 void mq_mip_add(struct mq_mip *m, uint32_t row, uint32_t column, double value)
 {
-	struct mq_mip_entry entry = {row, column, value};
+	struct mq_mip_entry entry = { row, column, value };
 
 	if (value != 0)
 		MQ_PUSH(m->arena, m->entry, m->n_entries, m->entry_room, entry);
@@ -53,9 +53,9 @@ static enum mq_status make_job(struct job *job, struct mq_arena *arena, struct m
 	job->dir = mq_arena_printf(arena, "%s/maquette-ip-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(job->dir))
 		return mq_fail(err, MQ_EINPUT,
-		               "%s: cannot make a folder for the integer program: "
-		               "set TMPDIR to one that can be written",
-		               job->dir);
+			       "%s: cannot make a folder for the integer program: "
+			       "set TMPDIR to one that can be written",
+			       job->dir);
 	job->problem = mq_arena_printf(arena, "%s/problem.mps", job->dir);
 	job->start = mq_arena_printf(arena, "%s/start.txt", job->dir);
 	job->solution = mq_arena_printf(arena, "%s/solution.txt", job->dir);
@@ -108,8 +108,8 @@ static void write_columns(const struct mq_mip *m, FILE *f, struct mq_arena *aren
 		fprintf(f, "    M%u 'MARKER' 'INTEND'\n", m->n_columns);
 }
 
-static enum mq_status write_problem(const struct mq_mip *m, const char *path,
-                                    struct mq_arena *arena, struct mq_err *err)
+static enum mq_status write_problem(const struct mq_mip *m, const char *path, struct mq_arena *arena,
+				    struct mq_err *err)
 {
 	FILE *f = fopen(path, "w");
 
@@ -143,8 +143,7 @@ static enum mq_status write_problem(const struct mq_mip *m, const char *path,
 }
 
 /* The format of cbc's own solution files: index, name, value, reduced cost. */
-static enum mq_status write_start(const struct mq_mip *m, const double *start, const char *path,
-                                  struct mq_err *err)
+static enum mq_status write_start(const struct mq_mip *m, const double *start, const char *path, struct mq_err *err)
 {
 	FILE *f = fopen(path, "w");
 
@@ -162,11 +161,10 @@ static enum mq_status write_start(const struct mq_mip *m, const double *start, c
 /* ---- the process ------------------------------------------------------------------------------
  */
 
-static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job *job, pid_t *pid,
-                                struct mq_err *err)
+static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job *job, pid_t *pid, struct mq_err *err)
 {
 	char seconds[32], gap[32];
-	const char *argv[24] = {"cbc", job->problem};
+	const char *argv[24] = { "cbc", job->problem };
 	uint32_t n = 2;
 	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int log = open(job->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -197,11 +195,13 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	argv[n] = NULL;
 	char *args[24];
 
-	for (uint32_t i = 0; i <= n;
-	     i++) /* they are not changed; exec's type says they may be */
+	for (uint32_t i = 0; i <= n; i++) /* they are not changed; exec's type says they may be */
 		memcpy(&args[i], &argv[i], sizeof(args[i]));
-	const struct mq_spawn cbc = {.path = "cbc", .argv = args, .on_death = SIGKILL, .n_fds = 3,
-	                             .fd = {{nothing, 0}, {log, 1}, {log, 2}}};
+	const struct mq_spawn cbc = { .path = "cbc",
+				      .argv = args,
+				      .on_death = SIGKILL,
+				      .n_fds = 3,
+				      .fd = { { nothing, 0 }, { log, 1 }, { log, 2 } } };
 	int failed = nothing < 0 || log < 0 ? errno : mq_spawn(&cbc, pid);
 
 	if (nothing >= 0)
@@ -210,9 +210,9 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 		close(log);
 	if (failed)
 		return mq_fail(err, MQ_ENODEV,
-		               "program 'cbc' cannot be run (%s): install the package "
-		               "coinor-cbc",
-		               strerror(failed));
+			       "program 'cbc' cannot be run (%s): install the package "
+			       "coinor-cbc",
+			       strerror(failed));
 	return MQ_OK;
 }
 
@@ -226,7 +226,7 @@ static bool wait_cbc(const struct mq_mip_options *o, pid_t pid, bool *stopped)
 	*stopped = false;
 	for (uint32_t round = 0;; round++) {
 		/* Short problems end in milliseconds, long ones are polled every 50 ms. */
-		struct timespec nap = {0, round < 100 ? 500000 : 50000000};
+		struct timespec nap = { 0, round < 100 ? 500000 : 50000000 };
 		pid_t done = waitpid(pid, &status, WNOHANG);
 
 		if (done == pid)
@@ -236,8 +236,7 @@ static bool wait_cbc(const struct mq_mip_options *o, pid_t pid, bool *stopped)
 		bool late = waited_s > most_s;
 
 		if (!*stopped && round >= 100 &&
-		    (late || (o->tick &&
-		              !o->tick(o->tick_context, (double)NAN, "integer program")))) {
+		    (late || (o->tick && !o->tick(o->tick_context, (double)NAN, "integer program")))) {
 			kill(pid, late ? SIGKILL : SIGTERM);
 			*stopped = true;
 		}
@@ -268,7 +267,7 @@ static void read_bound(const char *path, double *bound)
 
 /* False where cbc wrote no answer at all. */
 static bool read_solution(const struct mq_mip *m, const char *path, struct mq_arena *arena,
-                          struct mq_mip_result *result)
+			  struct mq_mip_result *result)
 {
 	char line[512];
 	FILE *f = fopen(path, "r");
@@ -298,8 +297,7 @@ static bool read_solution(const struct mq_mip *m, const char *path, struct mq_ar
 			uint32_t index, column;
 			double value;
 
-			if (sscanf(at, "%u C%u %lf", &index, &column, &value) == 3 &&
-			    column < m->n_columns)
+			if (sscanf(at, "%u C%u %lf", &index, &column, &value) == 3 && column < m->n_columns)
 				result->value[column] = value;
 		}
 	}
@@ -307,9 +305,8 @@ static bool read_solution(const struct mq_mip *m, const char *path, struct mq_ar
 	return true;
 }
 
-static enum mq_status run_cbc(const struct mq_mip *m, const struct mq_mip_options *o,
-                              const struct job *job, struct mq_arena *arena,
-                              struct mq_mip_result *result, struct mq_err *err)
+static enum mq_status run_cbc(const struct mq_mip *m, const struct mq_mip_options *o, const struct job *job,
+			      struct mq_arena *arena, struct mq_mip_result *result, struct mq_err *err)
 {
 	pid_t pid;
 	bool stopped;
@@ -322,27 +319,26 @@ static enum mq_status run_cbc(const struct mq_mip *m, const struct mq_mip_option
 
 	if (!fine && !stopped)
 		return mq_fail(err, MQ_ETIME,
-		               "program 'cbc' died on an integer program of %u columns "
-		               "and %u rows",
-		               m->n_columns, m->n_rows);
+			       "program 'cbc' died on an integer program of %u columns "
+			       "and %u rows",
+			       m->n_columns, m->n_rows);
 	if (!read_solution(m, job->solution, arena, result) && !stopped)
 		return mq_fail(err, MQ_ETIME,
-		               "program 'cbc' gave no answer to an integer program of %u "
-		               "columns and %u rows",
-		               m->n_columns, m->n_rows);
+			       "program 'cbc' gave no answer to an integer program of %u "
+			       "columns and %u rows",
+			       m->n_columns, m->n_rows);
 	read_bound(job->log, &result->bound);
 	if (result->verdict == MQ_MIP_OPTIMAL && o->gap <= 0)
 		result->bound = result->objective;
 	return MQ_OK;
 }
 
-enum mq_status mq_mip_solve(const struct mq_mip *m, const struct mq_mip_options *o,
-                            struct mq_arena *arena, struct mq_mip_result *result,
-                            struct mq_err *err)
+enum mq_status mq_mip_solve(const struct mq_mip *m, const struct mq_mip_options *o, struct mq_arena *arena,
+			    struct mq_mip_result *result, struct mq_err *err)
 {
-	struct job job = {NULL, NULL, NULL, NULL, NULL};
+	struct job job = { NULL, NULL, NULL, NULL, NULL };
 
-	*result = (struct mq_mip_result){MQ_MIP_UNKNOWN, NAN, -INFINITY, NULL};
+	*result = (struct mq_mip_result){ MQ_MIP_UNKNOWN, NAN, -INFINITY, NULL };
 	MQ_TRY(make_job(&job, arena, err));
 	enum mq_status status = run_cbc(m, o, &job, arena, result, err);
 

@@ -46,8 +46,7 @@ static uint32_t rank_of(const struct mq_plan *plan, const struct view *v, uint32
 	return mq_pipeline_rank((enum mq_pipeline)plan->pipeline, v->ranks, stage);
 }
 
-static void look(const struct mq_move_space *space, const struct mq_plan *plan,
-                 struct mq_arena *arena, struct view *v)
+static void look(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *arena, struct view *v)
 {
 	const struct mq_model *m = space->problem->q->model;
 
@@ -62,8 +61,7 @@ static void look(const struct mq_move_space *space, const struct mq_plan *plan,
 	for (uint32_t op = 0; op < plan->n_ops; op++) {
 		uint32_t s = stage_of(plan, op), c = plan->config_of[op];
 
-		if (v->some[s] == MQ_NONE ||
-		    plan->config[c].n_devices > plan->config[v->some[s]].n_devices)
+		if (v->some[s] == MQ_NONE || plan->config[c].n_devices > plan->config[v->some[s]].n_devices)
 			v->some[s] = c;
 	}
 	for (uint32_t l = 0; l < m->n_layers; l++)
@@ -81,13 +79,13 @@ struct list {
 
 static void add(struct list *l, enum kind kind, uint32_t a, uint32_t b, uint32_t n)
 {
-	struct mq_move move = {(uint8_t)kind, a, b, n};
+	struct mq_move move = { (uint8_t)kind, a, b, n };
 
 	MQ_PUSH(l->arena, l->move, l->n, l->room, move);
 }
 
-static void list_stages(const struct mq_move_space *space, const struct mq_plan *plan,
-                        const struct view *v, struct list *l)
+static void list_stages(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+			struct list *l)
 {
 	bool layered = space->problem->q->model->n_layers > 0;
 
@@ -147,8 +145,8 @@ static void list_places(const struct mq_plan *plan, const struct view *v, struct
 			add(l, STRIDE, n, 0, 0);
 }
 
-static void list_globals(const struct mq_move_space *space, const struct mq_plan *plan,
-                         const struct view *v, struct list *l)
+static void list_globals(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+			 struct list *l)
 {
 	double batch = space->problem->q->train->batch;
 	uint32_t found = 0, m = plan->micro_batches;
@@ -169,11 +167,10 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			add(l, DEGREES, f, order, 0);
 }
 
-static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan,
-                         const struct view *v, struct list *l)
+static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+			 struct list *l)
 {
-	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
-	                                MQ_SYNC_ZERO3};
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
 
 	if (space->problem->q->train->infer)
 		return;
@@ -206,8 +203,8 @@ static double coordinate_speed(const struct mq_move_space *space, const struct m
 }
 
 /* From the replica that takes longest to the one that would then be done first, and to each other class. */
-static void list_shares(const struct mq_move_space *space, const struct mq_plan *plan,
-                        const struct view *v, struct list *l)
+static void list_shares(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+			struct list *l)
 {
 	for (uint32_t s = 0; s < v->ranks; s++) {
 		const struct mq_config *c = &plan->config[v->some[s]];
@@ -237,10 +234,10 @@ bool mq_move_places(const struct mq_move *move)
 	return move->kind == EXCHANGE || move->kind == STRIDE || move->kind == SWAP || move->kind == REVERSE;
 }
 
-uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan,
-                       struct mq_arena *arena, struct mq_move **moves)
+uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *arena,
+		       struct mq_move **moves)
 {
-	struct list l = {.arena = arena};
+	struct list l = { .arena = arena };
 	struct view v;
 
 	look(space, plan, arena, &v);
@@ -261,8 +258,7 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 static bool equal_config(const struct mq_config *a, const struct mq_config *b)
 {
 	if (a->n_devices != b->n_devices || a->stage != b->stage || a->sync != b->sync ||
-	    a->recompute != b->recompute || !a->share != !b->share ||
-	    memcmp(a->split, b->split, sizeof(a->split)) ||
+	    a->recompute != b->recompute || !a->share != !b->share || memcmp(a->split, b->split, sizeof(a->split)) ||
 	    memcmp(a->device, b->device, a->n_devices * sizeof(*a->device)))
 		return false;
 	return !a->share || !memcmp(a->share, b->share, a->split[MQ_DIM_BATCH] * sizeof(*a->share));
@@ -289,8 +285,8 @@ static uint32_t intern(struct mq_plan *plan, const struct mq_config *c, struct m
 
 /* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many
  * other devices, else the batch divided over the stage. */
-static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op,
-                      uint32_t peer, const struct mq_config *like, struct mq_arena *arena)
+static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
+		      const struct mq_config *like, struct mq_arena *arena)
 {
 	const struct mq_op *o = space->problem->q->model->op;
 	struct mq_config c = plan->config[plan->config_of[op]];
@@ -319,8 +315,7 @@ static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, u
 }
 
 /* The layer of a stage nearest to the next (or previous) stage; MQ_NONE = none. */
-static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_plan *plan,
-                           uint32_t stage, bool last)
+static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_plan *plan, uint32_t stage, bool last)
 {
 	uint32_t layers = space->problem->q->model->n_layers, found = MQ_NONE;
 
@@ -335,8 +330,8 @@ static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_pl
 	return found;
 }
 
-static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from,
-                       uint32_t to, const struct mq_config *like, struct mq_arena *arena)
+static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from, uint32_t to,
+		       const struct mq_config *like, struct mq_arena *arena)
 {
 	uint32_t l = edge_layer(space, plan, from, to > from), r = edge_layer(space, plan, to, to < from);
 
@@ -355,8 +350,8 @@ static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, 
 }
 
 /* In models without layers: n ops at the end (or the start) of the stage. */
-static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from,
-                     uint32_t to, uint32_t n, const struct mq_config *like, struct mq_arena *arena)
+static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from, uint32_t to, uint32_t n,
+		     const struct mq_config *like, struct mq_arena *arena)
 {
 	uint32_t moved = 0;
 
@@ -373,8 +368,8 @@ static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, ui
 }
 
 /* Between stages that are no neighbours one layer is handed on from each to the next. */
-static bool boundary(const struct mq_move_space *space, struct mq_plan *plan,
-                     const struct mq_move *move, const struct view *v, struct mq_arena *arena)
+static bool boundary(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
+		     const struct view *v, struct mq_arena *arena)
 {
 	int step = move->b > move->a ? 1 : -1;
 
@@ -397,7 +392,7 @@ static bool boundary(const struct mq_move_space *space, struct mq_plan *plan,
 /* ---- the other moves ------------------------------------------------------------------------------ */
 
 static bool share(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
-                  struct mq_arena *arena)
+		  struct mq_arena *arena)
 {
 	uint32_t b = 0;
 	bool any = false;
@@ -463,7 +458,7 @@ static uint32_t *same_labels(const struct mq_move_space *space, struct mq_arena 
 }
 
 static bool exchange(const struct mq_move_space *space, struct mq_plan *plan, uint32_t a, uint32_t b,
-                     struct mq_arena *arena)
+		     struct mq_arena *arena)
 {
 	uint32_t *to = same_labels(space, arena);
 
@@ -473,8 +468,7 @@ static bool exchange(const struct mq_move_space *space, struct mq_plan *plan, ui
 	return true;
 }
 
-static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint32_t every,
-                   struct mq_arena *arena)
+static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint32_t every, struct mq_arena *arena)
 {
 	uint32_t n = space->problem->q->cluster->n_devices, used = 0;
 	uint32_t *to = same_labels(space, arena), *rank = mq_arena_array(arena, n, uint32_t);
@@ -513,8 +507,7 @@ static uint32_t replica_width(const struct mq_plan *plan, uint32_t stage)
 	return width;
 }
 
-static void set_width(struct mq_plan *plan, uint32_t stage, uint32_t n, uint32_t *device,
-                      uint32_t width)
+static void set_width(struct mq_plan *plan, uint32_t stage, uint32_t n, uint32_t *device, uint32_t width)
 {
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		struct mq_config *c = &plan->config[i];
@@ -528,8 +521,7 @@ static void set_width(struct mq_plan *plan, uint32_t stage, uint32_t n, uint32_t
 	}
 }
 
-static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_t b,
-                  struct mq_arena *arena)
+static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_t b, struct mq_arena *arena)
 {
 	const struct mq_config *x = &plan->config[v->some[a]], *y = &plan->config[v->some[b]];
 	uint32_t give = replica_width(plan, a), take = replica_width(plan, b), left, n;
@@ -543,18 +535,17 @@ static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32
 	/* the replica next to the other stage */
 	memcpy(fewer, a < b ? x->device : x->device + give, left * sizeof(*fewer));
 	memcpy(a < b ? more + give : more, y->device, y->n_devices * sizeof(*more));
-	memcpy(a < b ? more : more + y->n_devices, a < b ? x->device + left : x->device,
-	       give * sizeof(*more));
+	memcpy(a < b ? more : more + y->n_devices, a < b ? x->device + left : x->device, give * sizeof(*more));
 	set_width(plan, a, left, fewer, give);
 	set_width(plan, b, n, more, take);
 	return true;
 }
 
 /* Another split of one op over its stage's devices. */
-static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct view *v,
-                  uint32_t op, enum way way, struct mq_arena *arena)
+static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct view *v, uint32_t op,
+		  enum way way, struct mq_arena *arena)
 {
-	static const int dim[] = {MQ_DIM_BATCH, MQ_DIM_OUT, MQ_DIM_IN};
+	static const int dim[] = { MQ_DIM_BATCH, MQ_DIM_OUT, MQ_DIM_IN };
 	const struct mq_op *o = &space->problem->q->model->op[op];
 	struct mq_config c = plan->config[plan->config_of[op]];
 	const struct mq_config *all = &plan->config[v->some[c.stage]];
@@ -571,8 +562,7 @@ static bool split(const struct mq_move_space *space, struct mq_plan *plan, const
 		c.n_devices = all->n_devices;
 		c.device = all->device;
 		c.split[dim[way]] = all->n_devices;
-		c.share = way == WAY_BATCH && all->split[MQ_DIM_BATCH] == all->n_devices ? all->share
-		                                                                         : NULL;
+		c.share = way == WAY_BATCH && all->split[MQ_DIM_BATCH] == all->n_devices ? all->share : NULL;
 		c.sync = all->sync;
 	}
 	plan->config_of[op] = intern(plan, &c, arena);
@@ -595,7 +585,7 @@ static bool set_choice(struct mq_plan *plan, const struct mq_move *move, const s
 }
 
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
-                 const struct view *v, struct mq_arena *arena)
+		 const struct view *v, struct mq_arena *arena)
 {
 	switch ((enum kind)move->kind) {
 	case BOUNDARY:
@@ -647,8 +637,8 @@ static void compact(struct mq_plan *plan, struct mq_arena *arena)
 		plan->config_of[op] = to[plan->config_of[op]];
 }
 
-bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan,
-                   const struct mq_move *move, struct mq_arena *arena, struct mq_plan *out)
+bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
+		   struct mq_arena *arena, struct mq_plan *out)
 {
 	const struct mq_question *q = space->problem->q;
 	const struct mq_limits *limits = space->problem->limits;

@@ -78,7 +78,7 @@ static uint32_t *cut(const struct mq_move_space *space, const struct mq_shape *s
 }
 
 bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *from, enum mq_factor f,
-                     enum mq_order order, struct mq_arena *arena, struct mq_plan *out)
+		     enum mq_order order, struct mq_arena *arena, struct mq_plan *out)
 {
 	const struct mq_question *q = space->problem->q;
 	struct mq_plan_stage *stage;
@@ -87,16 +87,15 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 	uint32_t n;
 
 	if (mq_plan_stages(from, q->model, arena, &stage, &n, &none) != MQ_OK ||
-	    mq_plan_to_shape(from, q->model, q->cluster, stage, n, arena, &s, &none) != MQ_OK ||
-	    s.stage_tp)
+	    mq_plan_to_shape(from, q->model, q->cluster, stage, n, arena, &s, &none) != MQ_OK || s.stage_tp)
 		return false;
-	bool fine = f == TP_DP   ? trade(&s.tp, &s.dp)
-	            : f == DP_TP ? trade(&s.dp, &s.tp)
-	            : f == TP_PP ? trade(&s.tp, &s.pp)
-	            : f == PP_TP ? trade(&s.pp, &s.tp)
-	            : f == PP_DP ? trade(&s.pp, &s.dp)
-	            : f == DP_PP ? trade(&s.dp, &s.pp)
-	                         : s.pp > 1;
+	bool fine = f == TP_DP ? trade(&s.tp, &s.dp) :
+		    f == DP_TP ? trade(&s.dp, &s.tp) :
+		    f == TP_PP ? trade(&s.tp, &s.pp) :
+		    f == PP_TP ? trade(&s.pp, &s.tp) :
+		    f == PP_DP ? trade(&s.pp, &s.dp) :
+		    f == DP_PP ? trade(&s.dp, &s.pp) :
+				 s.pp > 1;
 
 	if (f == MORE_CHUNKS) {
 		s.virtual = s.virtual ? s.virtual + 1 : 2;
@@ -129,6 +128,6 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 	s.share = NULL;
 	s.vocab_parallel = s.tp > 1 && mq_software_of(space->problem)->vocab_parallel;
 	s.sequence_parallel = s.tp > 1 && mq_software_of(space->problem)->sequence_parallel &&
-	                      q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
+			      q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
 	return mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) == MQ_OK;
 }

@@ -4,8 +4,7 @@
 #include "core/search.h"
 #include "lib/plans.h"
 
-static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c,
-                         const struct mq_train *train)
+static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c, const struct mq_train *train)
 {
 	for (uint32_t i = 1; i < c->split[MQ_DIM_BATCH]; i++)
 		if (mq_plan_samples(plan, c, train, i) != mq_plan_samples(plan, c, train, 0))
@@ -13,8 +12,7 @@ static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c,
 	return true;
 }
 
-uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan,
-                        struct mq_arena *scratch)
+uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *scratch)
 {
 	const struct mq_train *train = space->problem->q->train;
 	uint32_t tensor = 1u << MQ_DIM_HEAD | 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN, stages = 0;

@@ -7,8 +7,7 @@
 
 enum { HEAVY = 16 };
 
-static void index_layers(const struct mq_model *m, struct mq_arena *arena,
-                         struct mq_move_space *space)
+static void index_layers(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
 {
 	uint32_t n = 0;
 
@@ -55,7 +54,7 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 {
 	const struct mq_model *m = problem->q->model;
 
-	*space = (struct mq_move_space){.problem = problem};
+	*space = (struct mq_move_space){ .problem = problem };
 	mq_classes_make(problem->q->cluster, problem->arena, &space->classes);
 	mq_symmetry_make(problem->q->cluster, &space->classes, problem->arena, &space->symmetry);
 	space->speed = mq_arena_array(problem->arena, space->classes.n, double);

@@ -79,8 +79,8 @@ static bool cut_graph(struct graph *g, idx_t n, idx_t weights, idx_t parts, real
 		      idx_t *cut, idx_t *part)
 {
 	int saved = shut();
-	bool good = METIS_PartGraphKway(&n, &weights, g->first, g->to, g->weight, NULL, g->edge_weight, &parts, share, most,
-					options, cut, part) == METIS_OK;
+	bool good = METIS_PartGraphKway(&n, &weights, g->first, g->to, g->weight, NULL, g->edge_weight, &parts, share,
+					most, options, cut, part) == METIS_OK;
 
 	opened(saved);
 	return good;

@@ -35,8 +35,7 @@ static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double sa
 	return dim == MQ_DIM_BATCH ? parts <= samples : parts <= op->extent[dim];
 }
 
-static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32_t left,
-                      uint32_t split[MQ_N_DIMS])
+static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32_t left, uint32_t split[MQ_N_DIMS])
 {
 	if (dim == MQ_N_DIMS && !mq_split_allowed(b->problem->limits, op, b->out->samples, split))
 		return;
@@ -55,8 +54,8 @@ static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32
 
 /* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence
  * or place, and over plain replicas. */
-static bool gradient_time(const struct builder *b, const struct mq_op *op,
-                          const uint32_t split[MQ_N_DIMS], double *seconds)
+static bool gradient_time(const struct builder *b, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
+			  double *seconds)
 {
 	uint32_t n = b->out->devices.n, inner = 1, outer = 1;
 	double share[MQ_N_DIMS];
@@ -78,35 +77,32 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op,
 		return true; /* replicas compute the same gradients */
 	for (uint32_t i = 0; i < outer; i++)
 		b->member[i] = b->out->devices.rank[i * inner * replicas];
-	struct mq_coll_request request = {.kind = MQ_COLL_ALL_REDUCE,
-	                                  .n = outer,
-	                                  .rank = b->member,
-	                                  .dtype = b->problem->q->train->dtype,
-	                                  .bytes = mq_op_param_shard(op, share) *
-	                                           mq_dtype_size(b->problem->q->train->dtype)};
+	struct mq_coll_request request = { .kind = MQ_COLL_ALL_REDUCE,
+					   .n = outer,
+					   .rank = b->member,
+					   .dtype = b->problem->q->train->dtype,
+					   .bytes = mq_op_param_shard(op, share) *
+						    mq_dtype_size(b->problem->q->train->dtype) };
 	/* No rewinding here: routes that the answer needs may be cached in the same arena. */
 	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
 }
 
-static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ_N_DIMS],
-                         double *seconds, double *bytes)
+static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ_N_DIMS], double *seconds,
+			 double *bytes)
 {
 	const struct mq_costs *costs = b->problem->costs;
 	double samples = b->out->samples / split[MQ_DIM_BATCH], slowest = 0, sync, held, saved;
 
 	for (uint32_t t = 0; t < b->n_types; t++) {
-		double s =
-		        costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
+		double s = costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
 
 		if (!b->problem->q->train->infer)
-			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split,
-			                    samples);
+			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split, samples);
 		slowest = fmax(slowest, s);
 	}
 	if (!gradient_time(b, &b->problem->q->model->op[id], split, &sync))
 		return false;
-	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1,
-	                 MQ_RECOMPUTE_NONE, &held, &saved);
+	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &held, &saved);
 	*seconds = slowest * b->out->micro_batches + sync;
 	*bytes = held + saved;
 	return true;
@@ -119,13 +115,12 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 static bool same_op(const struct mq_op *a, const struct mq_op *b)
 {
 	return a->kind == b->kind && a->phase == b->phase && a->splits == b->splits &&
-	       (a->layer == MQ_NONE) == (b->layer == MQ_NONE) &&
-	       !memcmp(a->extent, b->extent, sizeof(a->extent)) && a->m == b->m && a->n == b->n &&
-	       a->k == b->k && a->count == b->count && a->flop == b->flop &&
+	       (a->layer == MQ_NONE) == (b->layer == MQ_NONE) && !memcmp(a->extent, b->extent, sizeof(a->extent)) &&
+	       a->m == b->m && a->n == b->n && a->k == b->k && a->count == b->count && a->flop == b->flop &&
 	       a->flop_bwd == b->flop_bwd && a->read == b->read && a->write == b->write &&
-	       a->moved_bwd == b->moved_bwd && a->param == b->param && a->output == b->output &&
-	       a->saved == b->saved && a->halo == b->halo && a->kernels == b->kernels &&
-	       a->causal == b->causal && a->fused == b->fused && a->kind != MQ_OP_PROFILED;
+	       a->moved_bwd == b->moved_bwd && a->param == b->param && a->output == b->output && a->saved == b->saved &&
+	       a->halo == b->halo && a->kernels == b->kernels && a->causal == b->causal && a->fused == b->fused &&
+	       a->kind != MQ_OP_PROFILED;
 }
 
 static void find_twins(struct builder *b)
@@ -143,11 +138,9 @@ static void find_twins(struct builder *b)
 	for (uint32_t e = 0; e < m->n_edges; e++) {
 		b->edge_twin[e] = e;
 		for (uint32_t f = 0; f < e && b->edge_twin[e] == e; f++)
-			if (b->edge_twin[f] == f &&
-			    b->twin[m->edge[e].src] == b->twin[m->edge[f].src] &&
+			if (b->edge_twin[f] == f && b->twin[m->edge[e].src] == b->twin[m->edge[f].src] &&
 			    b->twin[m->edge[e].dst] == b->twin[m->edge[f].dst] &&
-			    m->edge[e].elems == m->edge[f].elems &&
-			    m->edge[e].no_grad == m->edge[f].no_grad)
+			    m->edge[e].elems == m->edge[f].elems && m->edge[e].no_grad == m->edge[f].no_grad)
 				b->edge_twin[e] = f;
 	}
 }
@@ -158,9 +151,9 @@ static void find_twins(struct builder *b)
 static enum mq_status no_route(const struct builder *b, struct mq_err *err)
 {
 	return mq_fail(err, MQ_EINPUT,
-	               "engine 'pase': not all of the %u devices of '%s' are joined by "
-	               "routes: use --max devices=N",
-	               b->out->devices.n, b->problem->q->cluster->name);
+		       "engine 'pase': not all of the %u devices of '%s' are joined by "
+		       "routes: use --max devices=N",
+		       b->out->devices.n, b->problem->q->cluster->name);
 }
 
 static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
@@ -182,20 +175,19 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 			b->n_choices[v] = b->n_choices[twin];
 			continue;
 		}
-		b->now = (struct splits){0};
+		b->now = (struct splits){ 0 };
 		enumerate(b, &m->op[v], 0, out->devices.n, split);
 		b->n_choices[v] = b->now.n / MQ_N_DIMS;
 		if (!b->n_choices[v])
 			return mq_fail(err, MQ_EINPUT,
-			               "engine 'pase': no split of op '%s' over %u devices keeps --fix "
-			               "and --max",
-			               m->op[v].name, out->devices.n);
+				       "engine 'pase': no split of op '%s' over %u devices keeps --fix "
+				       "and --max",
+				       m->op[v].name, out->devices.n);
 		out->split[v] = b->now.list;
 		out->memory[v] = mq_arena_array(b->arena, b->n_choices[v], double);
 		out->cost[v] = mq_arena_array(b->arena, b->n_choices[v], double);
 		for (uint32_t c = 0; c < b->n_choices[v]; c++)
-			if (!price_choice(b, v, out->split[v] + c * MQ_N_DIMS, &out->cost[v][c],
-			                  &out->memory[v][c]))
+			if (!price_choice(b, v, out->split[v] + c * MQ_N_DIMS, &out->cost[v][c], &out->memory[v][c]))
 				return no_route(b, err);
 	}
 	return MQ_OK;
@@ -207,7 +199,7 @@ static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *e
 	struct mq_pase_model *out = b->out;
 	uint32_t na = b->n_choices[edge->src], nb = b->n_choices[edge->dst];
 	double *cost = mq_arena_array(b->arena, (size_t)na * nb, double);
-	struct mq_config from = {.n_devices = out->devices.n, .device = out->devices.rank};
+	struct mq_config from = { .n_devices = out->devices.n, .device = out->devices.rank };
 	struct mq_config to = from;
 
 	for (uint32_t a = 0; a < na; a++) {
@@ -216,10 +208,9 @@ static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *e
 			double forward, backward;
 
 			memcpy(to.split, out->split[edge->dst] + c * MQ_N_DIMS, sizeof(to.split));
-			if (b->problem->costs->reshard(b->problem->costs->context, e, &from, &to,
-			                               out->samples, &forward, &backward))
-				cost[(size_t)a * nb + c] =
-				        (forward + backward) * out->micro_batches;
+			if (b->problem->costs->reshard(b->problem->costs->context, e, &from, &to, out->samples,
+						       &forward, &backward))
+				cost[(size_t)a * nb + c] = (forward + backward) * out->micro_batches;
 			else
 				cost[(size_t)a * nb + c] = INFINITY; /* no such conversion */
 		}
@@ -238,7 +229,7 @@ static double smallest_memory(const struct mq_problem *problem, const struct mq_
 
 		if (problem->q->calib && d->calib < problem->q->calib->n_devices)
 			usable = (usable - mq_reserve_B(problem->q, devices->rank[i])) /
-			         fmax(1, problem->q->calib->device[d->calib].fragmentation);
+				 fmax(1, problem->q->calib->device[d->calib].fragmentation);
 		least = fmin(least, usable);
 	}
 	return least;
@@ -261,19 +252,18 @@ static void find_classes(struct builder *b)
 	}
 }
 
-enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
-                                    const struct mq_devices *devices, uint32_t micro_batches,
-                                    struct mq_arena *arena, struct mq_pase_model *out,
-                                    struct mq_err *err)
+enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const struct mq_devices *devices,
+				    uint32_t micro_batches, struct mq_arena *arena, struct mq_pase_model *out,
+				    struct mq_err *err)
 {
 	const struct mq_model *m = problem->q->model;
-	struct builder b = {.problem = problem, .arena = arena, .out = out};
+	struct builder b = { .problem = problem, .arena = arena, .out = out };
 	struct mq_elim_pair *pair = mq_arena_array(arena, m->n_edges, struct mq_elim_pair);
 
-	*out = (struct mq_pase_model){.devices = *devices,
-	                              .micro_batches = micro_batches,
-	                              .samples = problem->q->train->batch / micro_batches,
-	                              .limit_B = smallest_memory(problem, devices)};
+	*out = (struct mq_pase_model){ .devices = *devices,
+				       .micro_batches = micro_batches,
+				       .samples = problem->q->train->batch / micro_batches,
+				       .limit_B = smallest_memory(problem, devices) };
 	b.member = mq_arena_array(arena, devices->n, uint32_t);
 	find_classes(&b);
 	find_twins(&b);
@@ -284,18 +274,15 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
 			return MQ_DONE;
 		if (b.edge_twin[e] == e)
 			MQ_TRY(price_edge(&b, e, err));
-		pair[e] = (struct mq_elim_pair){m->edge[e].src, m->edge[e].dst,
-		                                b.edge_cost[b.edge_twin[e]]};
+		pair[e] = (struct mq_elim_pair){ m->edge[e].src, m->edge[e].dst, b.edge_cost[b.edge_twin[e]] };
 	}
 	const double **cost = mq_arena_array(arena, m->n_ops, const double *);
 
 	for (uint32_t v = 0; v < m->n_ops; v++)
 		cost[v] = out->cost[v];
-	out->problem = (struct mq_elim_problem){.n_vars = m->n_ops,
-	                                        .n_pairs = m->n_edges,
-	                                        .n_choices = b.n_choices,
-	                                        .cost = cost,
-	                                        .pair = pair};
+	out->problem = (struct mq_elim_problem){
+		.n_vars = m->n_ops, .n_pairs = m->n_edges, .n_choices = b.n_choices, .cost = cost, .pair = pair
+	};
 	return MQ_OK;
 }
 
@@ -308,8 +295,8 @@ double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice)
 	return sum;
 }
 
-void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
-                  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice, const struct mq_problem *problem,
+		  struct mq_arena *arena, struct mq_plan *plan)
 {
 	mq_plan_init(plan, arena, problem->q->model->n_ops);
 	plan->micro_batches = model->micro_batches;
@@ -317,8 +304,7 @@ void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
 		const uint32_t *split = model->split[v] + choice[v] * MQ_N_DIMS;
 		uint32_t c = 0;
 
-		while (c < plan->n_configs &&
-		       memcmp(plan->config[c].split, split, sizeof(plan->config[c].split)))
+		while (c < plan->n_configs && memcmp(plan->config[c].split, split, sizeof(plan->config[c].split)))
 			c++;
 		if (c == plan->n_configs) {
 			c = mq_plan_add_config(plan, arena, model->devices.n);

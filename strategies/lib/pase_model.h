@@ -26,14 +26,13 @@ struct mq_pase_model {
 };
 
 /* MQ_EINPUT: devices that no route joins. MQ_DONE: tick said stop. */
-enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
-                                    const struct mq_devices *devices, uint32_t micro_batches,
-                                    struct mq_arena *arena, struct mq_pase_model *out,
-                                    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const struct mq_devices *devices,
+				    uint32_t micro_batches, struct mq_arena *arena, struct mq_pase_model *out,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Memory of one full choice on a device. */
 double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice);
-void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
-                  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice, const struct mq_problem *problem,
+		  struct mq_arena *arena, struct mq_plan *plan);
 
 #endif

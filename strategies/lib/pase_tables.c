@@ -10,7 +10,7 @@
 
 bool mq_pase_tables_probe(const char *path)
 {
-	static const char *const words[] = {"\"vertices\"", "\"edges\"", "\"configs\"", NULL};
+	static const char *const words[] = { "\"vertices\"", "\"edges\"", "\"configs\"", NULL };
 
 	return mq_json_in_sniff(path, words);
 }
@@ -20,16 +20,14 @@ static uint32_t batch_dimension(const char *type, uint32_t n_dims)
 {
 	if (strcmp(type, "LSTM") == 0)
 		return 2;
-	if ((strcmp(type, "Einsum") == 0 && n_dims == 6) || strcmp(type, "Stack") == 0 ||
-	    strcmp(type, "Unstack") == 0)
+	if ((strcmp(type, "Einsum") == 0 && n_dims == 6) || strcmp(type, "Stack") == 0 || strcmp(type, "Unstack") == 0)
 		return 1;
 	return 0;
 }
 
 /* Among the configurations that split only the batch, the one that splits it most; MQ_NONE: none.
  */
-static uint32_t read_configs(struct mq_json_in *in, json_t *configs, const char *type,
-                             const char *where)
+static uint32_t read_configs(struct mq_json_in *in, json_t *configs, const char *type, const char *where)
 {
 	uint32_t best = MQ_NONE;
 	double most = 0;
@@ -57,15 +55,13 @@ static uint32_t read_configs(struct mq_json_in *in, json_t *configs, const char 
 	return best;
 }
 
-static double *read_row(struct mq_json_in *in, json_t *row, size_t n, double *out,
-                        const char *where)
+static double *read_row(struct mq_json_in *in, json_t *row, size_t n, double *out, const char *where)
 {
 	if (json_array_size(row) != n) {
 		char what[96];
 
-		snprintf(what, sizeof(what),
-		         "has %zu numbers, expected %zu (one per configuration)",
-		         json_array_size(row), n);
+		snprintf(what, sizeof(what), "has %zu numbers, expected %zu (one per configuration)",
+			 json_array_size(row), n);
 		mq_json_in_fail(in, where, what);
 		return out;
 	}
@@ -101,20 +97,17 @@ static void read_vertices(struct loader *l, json_t *vertices)
 		l->id[v] = mq_json_in_index(l->in, vertex, where, "id");
 		for (uint32_t w = 0; w < v && l->in->status == MQ_OK; w++)
 			if (l->id[w] == l->id[v])
-				mq_json_in_fail(l->in, where,
-				                "its id is taken by an earlier vertex");
+				mq_json_in_fail(l->in, where, "its id is taken by an earlier vertex");
 		json_t *configs = mq_json_in_array(l->in, vertex, where, "configs");
 		json_t *cost = mq_json_in_array(l->in, vertex, where, "cost");
 
 		l->n_choices[v] = (uint32_t)json_array_size(cost);
-		if (l->in->status == MQ_OK &&
-		    (l->n_choices[v] == 0 || l->n_choices[v] != json_array_size(configs)))
-			mq_json_in_fail(l->in, where,
-			                "needs as many costs as configs, at least one");
+		if (l->in->status == MQ_OK && (l->n_choices[v] == 0 || l->n_choices[v] != json_array_size(configs)))
+			mq_json_in_fail(l->in, where, "needs as many costs as configs, at least one");
 		if (l->in->status != MQ_OK)
 			return;
-		l->cost[v] = read_row(l->in, cost, l->n_choices[v],
-		                      mq_arena_array(l->arena, l->n_choices[v], double), where);
+		l->cost[v] = read_row(l->in, cost, l->n_choices[v], mq_arena_array(l->arena, l->n_choices[v], double),
+				      where);
 		l->tables->data_parallel[v] = read_configs(l->in, configs, type ? type : "", where);
 	}
 	p->n_choices = l->n_choices;
@@ -143,8 +136,7 @@ static void read_edges(struct loader *l, json_t *edges)
 		char where[64];
 
 		snprintf(where, sizeof(where), "edges[%u]", i);
-		uint32_t a = find_vertex(l, edge, where, "src"),
-		         b = find_vertex(l, edge, where, "dst");
+		uint32_t a = find_vertex(l, edge, where, "src"), b = find_vertex(l, edge, where, "dst");
 		json_t *rows = mq_json_in_array(l->in, edge, where, "cost");
 
 		if (l->in->status == MQ_OK && a == b)
@@ -158,17 +150,17 @@ static void read_edges(struct loader *l, json_t *edges)
 
 		for (uint32_t r = 0; r < l->n_choices[a]; r++)
 			read_row(l->in, json_array_get(rows, r), width, cost + r * width, where);
-		l->pair[i] = (struct mq_elim_pair){a, b, cost};
+		l->pair[i] = (struct mq_elim_pair){ a, b, cost };
 	}
 }
 
-enum mq_status mq_pase_tables_load(const char *path, struct mq_arena *arena,
-                                   struct mq_pase_tables *tables, struct mq_err *err)
+enum mq_status mq_pase_tables_load(const char *path, struct mq_arena *arena, struct mq_pase_tables *tables,
+				   struct mq_err *err)
 {
 	struct mq_json_in in;
-	struct loader l = {.in = &in, .arena = arena, .tables = tables};
+	struct loader l = { .in = &in, .arena = arena, .tables = tables };
 
-	*tables = (struct mq_pase_tables){0};
+	*tables = (struct mq_pase_tables){ 0 };
 	MQ_TRY(mq_json_in_open(&in, path, err));
 	json_t *vertices = mq_json_in_array(&in, in.root, "the top level", "vertices");
 	json_t *edges = mq_json_in_array(&in, in.root, "the top level", "edges");

@@ -19,8 +19,8 @@ struct mq_pase_tables {
 	uint32_t *data_parallel; /* [n_vars]: the configuration that splits the batch alone, most */
 };
 
-enum mq_status mq_pase_tables_load(const char *path, struct mq_arena *arena,
-                                   struct mq_pase_tables *tables, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pase_tables_load(const char *path, struct mq_arena *arena, struct mq_pase_tables *tables,
+				   struct mq_err *err) MQ_MUST_CHECK;
 /* Does the file look like one? */
 bool mq_pase_tables_probe(const char *path);
 

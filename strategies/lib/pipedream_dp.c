@@ -42,8 +42,7 @@ static void sum_ideals(struct run *r)
 	for (uint32_t i = 0; i < n; i++) {
 		memset(leaves, 0, p->n_layers * sizeof(*leaves));
 		for (uint32_t e = 0; e < p->n_edges; e++)
-			if (mq_ideals_has(&r->ideals, i, p->src[e]) &&
-			    !mq_ideals_has(&r->ideals, i, p->dst[e]))
+			if (mq_ideals_has(&r->ideals, i, p->src[e]) && !mq_ideals_has(&r->ideals, i, p->dst[e]))
 				leaves[p->src[e]] = true;
 		for (uint32_t v = 0; v < p->n_layers; v++) {
 			if (!mq_ideals_has(&r->ideals, i, v))
@@ -58,11 +57,10 @@ static void sum_ideals(struct run *r)
 }
 
 /* T(K, J, m) at a level whose machines hold `inner` devices each. */
-static double stage_time(const struct run *r, const struct mq_pipedream_level *level,
-                         uint32_t inner, uint32_t k, uint32_t j, uint32_t m)
+static double stage_time(const struct run *r, const struct mq_pipedream_level *level, uint32_t inner, uint32_t k,
+			 uint32_t j, uint32_t m)
 {
-	if (level == r->p->level &&
-	    ((r->p->only && m != r->p->only) || (r->p->most && m > r->p->most)))
+	if (level == r->p->level && ((r->p->only && m != r->p->only) || (r->p->most && m > r->p->most)))
 		return INFINITY;
 	double weights = r->parameters[j] - r->parameters[k];
 	double sync = 4.0 * (m - 1.0) * weights / (level->bandwidth * m) / inner;
@@ -82,22 +80,20 @@ static void fill_start(struct run *r, uint32_t level, uint32_t start)
 			continue;
 		for (uint32_t m = 1; m <= l->machines; m++) {
 			double best = stage_time(r, l, inner, start, j, m);
-			struct split how = {MQ_NONE, m};
+			struct split how = { MQ_NONE, m };
 
 			for (uint32_t k = start + 1; k < j; k++) {
-				if (!r->inside[(size_t)start * n + k] ||
-				    !r->inside[(size_t)k * n + j])
+				if (!r->inside[(size_t)start * n + k] || !r->inside[(size_t)k * n + j])
 					continue;
 				for (uint32_t c = 1; c < m; c++) {
 					double time = fmax(r->value[(size_t)k * width + m - c],
-					                   stage_time(r, l, inner, k, j, c));
+							   stage_time(r, l, inner, k, j, c));
 
 					if (r->p->transfers)
-						time = fmax(time,
-						            2 * r->output[k] / (l->bandwidth * c));
+						time = fmax(time, 2 * r->output[k] / (l->bandwidth * c));
 					if (time < best) {
 						best = time;
-						how = (struct split){k, c};
+						how = (struct split){ k, c };
 					}
 				}
 			}
@@ -116,20 +112,18 @@ static void fill_level(struct run *r, uint32_t level, double *next)
 		fill_start(r, level, s);
 		for (uint32_t j = s + 1; j < n; j++)
 			if (r->inside[(size_t)s * n + j])
-				next[(size_t)s * n + j] =
-				        r->value[(size_t)j * (machines + 1) + machines];
+				next[(size_t)s * n + j] = r->value[(size_t)j * (machines + 1) + machines];
 	}
 }
 
 static void add_stage(struct run *r, uint32_t k, uint32_t j, uint32_t inner, uint32_t outer,
-                      struct mq_pipedream_result *out)
+		      struct mq_pipedream_result *out)
 {
 	struct mq_pipedream_stage *stage = &out->stage[out->n_stages++];
 
-	*stage = (struct mq_pipedream_stage){
-	        .inner = inner,
-	        .outer = outer,
-	        .layer = mq_arena_array(r->arena, r->p->n_layers, uint32_t)};
+	*stage = (struct mq_pipedream_stage){ .inner = inner,
+					      .outer = outer,
+					      .layer = mq_arena_array(r->arena, r->p->n_layers, uint32_t) };
 	for (uint32_t v = 0; v < r->p->n_layers; v++)
 		if (mq_ideals_has(&r->ideals, j, v) && !mq_ideals_has(&r->ideals, k, v))
 			stage->layer[stage->n_layers++] = v;
@@ -137,7 +131,7 @@ static void add_stage(struct run *r, uint32_t k, uint32_t j, uint32_t inner, uin
 
 /* Stages of S..J on `machines` of the level, last first; `copies` of them on the level above. */
 static void unfold(struct run *r, uint32_t level, uint32_t start, uint32_t end, uint32_t copies,
-                   struct mq_pipedream_result *out)
+		   struct mq_pipedream_result *out)
 {
 	uint32_t machines = r->p->level[level].machines, m = machines, n_parts = 0;
 	struct part {
@@ -149,7 +143,7 @@ static void unfold(struct run *r, uint32_t level, uint32_t start, uint32_t end, 
 		struct split how = r->split[(size_t)end * (machines + 1) + m];
 		uint32_t from = how.from == MQ_NONE ? start : how.from;
 
-		part[n_parts++] = (struct part){from, end, how.replicas};
+		part[n_parts++] = (struct part){ from, end, how.replicas };
 		m -= how.replicas;
 		end = from;
 	}
@@ -174,8 +168,7 @@ static enum mq_status make_ideals(struct run *r, struct mq_err *err)
 	const struct mq_pipedream *p = r->p;
 	uint32_t *first[2], *list[2];
 
-	for (int side = 0; side < 2;
-	     side++) { /* 0: predecessors by target, 1: successors by source */
+	for (int side = 0; side < 2; side++) { /* 0: predecessors by target, 1: successors by source */
 		const uint32_t *key = side ? p->src : p->dst, *other = side ? p->dst : p->src;
 		uint32_t *at = mq_arena_array(r->arena, p->n_layers + 1, uint32_t);
 
@@ -189,10 +182,9 @@ static enum mq_status make_ideals(struct run *r, struct mq_err *err)
 		for (uint32_t e = 0; e < p->n_edges; e++)
 			list[side][at[key[e]]++] = other[e];
 	}
-	struct mq_ideals_graph graph = {p->n_layers, first[0], list[0], first[1], list[1]};
+	struct mq_ideals_graph graph = { p->n_layers, first[0], list[0], first[1], list[1] };
 
-	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 3000, r->arena, &r->ideals,
-	                      err);
+	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 3000, r->arena, &r->ideals, err);
 }
 
 static void prepare(struct run *r)
@@ -225,21 +217,19 @@ static double data_parallel(const struct run *r, const double *flat)
 	for (uint32_t l = 0; l < r->p->n_levels; l++) {
 		uint32_t m = r->p->level[l].machines;
 
-		time = (time + 4.0 * (m - 1.0) * r->parameters[n - 1] /
-		                       (r->p->level[l].bandwidth * m) / inner) /
-		       m;
+		time = (time + 4.0 * (m - 1.0) * r->parameters[n - 1] / (r->p->level[l].bandwidth * m) / inner) / m;
 		inner = m;
 	}
 	return time;
 }
 
 enum mq_status mq_pipedream_solve(const struct mq_pipedream *p, struct mq_arena *arena,
-                                  struct mq_pipedream_result *result, struct mq_err *err)
+				  struct mq_pipedream_result *result, struct mq_err *err)
 {
-	struct run r = {.p = p, .arena = arena};
+	struct run r = { .p = p, .arena = arena };
 	uint32_t last = p->n_levels - 1;
 
-	*result = (struct mq_pipedream_result){0};
+	*result = (struct mq_pipedream_result){ 0 };
 	mq_assert(p->n_levels >= 1 && p->n_levels <= MQ_PIPEDREAM_MAX_LEVELS);
 	MQ_TRY(make_ideals(&r, err));
 	prepare(&r);
@@ -254,8 +244,7 @@ enum mq_status mq_pipedream_solve(const struct mq_pipedream *p, struct mq_arena 
 		r.work = next;
 	}
 	fill_start(&r, last, 0);
-	result->time =
-	        r.value[(size_t)(n - 1) * (p->level[last].machines + 1) + p->level[last].machines];
+	result->time = r.value[(size_t)(n - 1) * (p->level[last].machines + 1) + p->level[last].machines];
 	result->stage = mq_arena_array(arena, n, struct mq_pipedream_stage);
 	unfold(&r, last, 0, n - 1, 1, result);
 	for (uint32_t i = 0; i < result->n_stages / 2; i++) {

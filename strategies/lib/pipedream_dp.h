@@ -55,8 +55,7 @@ struct mq_pipedream {
 
 struct mq_pipedream_stage {
 	uint32_t n_layers, *layer; /* sorted */
-	uint32_t inner,
-	        outer; /* replicas inside each machine, and machines; 1 without that level */
+	uint32_t inner, outer;     /* replicas inside each machine, and machines; 1 without that level */
 };
 
 struct mq_pipedream_result {
@@ -67,12 +66,11 @@ struct mq_pipedream_result {
 };
 
 enum mq_status mq_pipedream_solve(const struct mq_pipedream *problem, struct mq_arena *arena,
-                                  struct mq_pipedream_result *result,
-                                  struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_pipedream_result *result, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The released optimizer's profile (graph.txt): drops inputs and unused outputs as it does. */
-enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena,
-                                 struct mq_pipedream *problem, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struct mq_pipedream *problem,
+				 struct mq_err *err) MQ_MUST_CHECK;
 bool mq_pipedream_probe(const char *path);
 
 #endif

@@ -11,8 +11,8 @@ bool mq_pipedream_probe(const char *path)
 {
 	char line[1024];
 	FILE *f = fopen(path, "r");
-	bool found = f && fgets(line, sizeof(line), f) && !strncmp(line, "node", 4) &&
-	             strstr(line, "forward_compute_time=");
+	bool found =
+		f && fgets(line, sizeof(line), f) && !strncmp(line, "node", 4) && strstr(line, "forward_compute_time=");
 
 	if (f)
 		fclose(f);
@@ -61,8 +61,7 @@ static enum mq_status read_field(struct reader *r, const char *text, const char 
 			at = end + 1;
 		}
 	}
-	return mq_fail(r->err, MQ_EINPUT, "%s:%u: a node line needs %sNUMBER, from 0", r->path,
-	               r->line, key);
+	return mq_fail(r->err, MQ_EINPUT, "%s:%u: a node line needs %sNUMBER, from 0", r->path, r->line, key);
 }
 
 static uint32_t find(const struct reader *r, const char *id)
@@ -77,19 +76,18 @@ static uint32_t find(const struct reader *r, const char *id)
 static enum mq_status read_node(struct reader *r, char *line)
 {
 	char *about = strstr(line, " -- "), *numbers = about ? strstr(about + 4, " -- ") : NULL;
-	struct node node = {0};
+	struct node node = { 0 };
 
 	if (!numbers)
 		return mq_fail(r->err, MQ_EINPUT,
-		               "%s:%u: expected 'nodeN -- description -- "
-		               "forward_compute_time=...'",
-		               r->path, r->line);
+			       "%s:%u: expected 'nodeN -- description -- "
+			       "forward_compute_time=...'",
+			       r->path, r->line);
 	*about = *numbers = '\0';
 	node.id = mq_arena_strdup(r->arena, line);
 	node.about = mq_arena_strdup(r->arena, about + 4);
 	if (find(r, node.id) != MQ_NONE)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: node '%s' comes twice", r->path, r->line,
-		               node.id);
+		return mq_fail(r->err, MQ_EINPUT, "%s:%u: node '%s' comes twice", r->path, r->line, node.id);
 	MQ_TRY(read_field(r, numbers + 4, "forward_compute_time=", &node.forward_ms));
 	MQ_TRY(read_field(r, numbers + 4, "backward_compute_time=", &node.backward_ms));
 	MQ_TRY(read_field(r, numbers + 4, "activation_size=", &node.activation_B));
@@ -105,15 +103,13 @@ static enum mq_status read_edge(struct reader *r, char *line)
 	uint32_t src, dst;
 
 	if (!dash)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: expected 'nodeA -- nodeB'", r->path,
-		               r->line);
+		return mq_fail(r->err, MQ_EINPUT, "%s:%u: expected 'nodeA -- nodeB'", r->path, r->line);
 	*dash = '\0';
 	src = find(r, line);
 	dst = find(r, dash + 4);
 	if (src == MQ_NONE || dst == MQ_NONE)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%u: edge to a node that has no line", r->path,
-		               r->line);
-	struct pair edge = {src, dst};
+		return mq_fail(r->err, MQ_EINPUT, "%s:%u: edge to a node that has no line", r->path, r->line);
+	struct pair edge = { src, dst };
 
 	MQ_PUSH(r->arena, r->edge, r->n_edges, r->edge_room, edge);
 	return MQ_OK;
@@ -147,14 +143,13 @@ static void drop(struct reader *r)
 		struct node *node = &r->node[v];
 
 		node->dropped = (!node->n_in && !strncmp(node->about, "Input", 5)) ||
-		                (!node->n_out && !strncmp(node->about, "__getitem__", 11));
+				(!node->n_out && !strncmp(node->about, "__getitem__", 11));
 	}
 }
 
 static void fill(struct reader *r, struct mq_pipedream *p)
 {
-	struct mq_pipedream_layer *layer =
-	        mq_arena_array(r->arena, r->n_nodes, struct mq_pipedream_layer);
+	struct mq_pipedream_layer *layer = mq_arena_array(r->arena, r->n_nodes, struct mq_pipedream_layer);
 	uint32_t *src = mq_arena_array(r->arena, r->n_edges, uint32_t);
 	uint32_t *dst = mq_arena_array(r->arena, r->n_edges, uint32_t);
 
@@ -164,9 +159,9 @@ static void fill(struct reader *r, struct mq_pipedream *p)
 		if (node->dropped)
 			continue;
 		node->layer = p->n_layers;
-		layer[p->n_layers++] = (struct mq_pipedream_layer){
-		        node->about, (node->forward_ms + node->backward_ms) * 1e-3,
-		        node->activation_B, node->parameter_B};
+		layer[p->n_layers++] =
+			(struct mq_pipedream_layer){ node->about, (node->forward_ms + node->backward_ms) * 1e-3,
+						     node->activation_B, node->parameter_B };
 	}
 	for (uint32_t e = 0; e < r->n_edges; e++) {
 		const struct node *a = &r->node[r->edge[e].src], *b = &r->node[r->edge[e].dst];
@@ -181,13 +176,12 @@ static void fill(struct reader *r, struct mq_pipedream *p)
 	p->dst = dst;
 }
 
-enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struct mq_pipedream *p,
-                                 struct mq_err *err)
+enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena, struct mq_pipedream *p, struct mq_err *err)
 {
-	struct reader r = {.path = path, .arena = arena, .err = err};
+	struct reader r = { .path = path, .arena = arena, .err = err };
 	FILE *f = fopen(path, "r");
 
-	*p = (struct mq_pipedream){0};
+	*p = (struct mq_pipedream){ 0 };
 	if (!f)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot be opened", path);
 	enum mq_status status = read_lines(&r, f);

@@ -83,11 +83,9 @@ static void price_items(struct run *r, uint32_t t, uint32_t d)
 		r->fastest[i] = 0;
 		for (uint32_t x = r->first[i]; x < r->first[i + 1]; x++) {
 			const struct mq_piper_choice *c = &choice[x - r->first[i]];
-			double bytes = r->edge_bytes[x] / d +
-			               4 * (d - 1.0) * c->parameters / d / r->p->micro_batches;
+			double bytes = r->edge_bytes[x] / d + 4 * (d - 1.0) * c->parameters / d / r->p->micro_batches;
 
-			r->item[x] = (struct item){bytes / r->p->bandwidth + c->time / d,
-			                           c->memory_a, c->memory_b};
+			r->item[x] = (struct item){ bytes / r->p->bandwidth + c->time / d, c->memory_a, c->memory_b };
 			if (r->item[x].time < r->item[r->first[i] + r->fastest[i]].time)
 				r->fastest[i] = x - r->first[i];
 		}
@@ -148,15 +146,15 @@ static double choose(struct run *r, double y)
 			double saved = memory_at(now, y) - memory_at(&r->item[x], y);
 
 			if (saved > 1e-9)
-				r->swap[n_swaps++] = (struct swap){
-				        (r->item[x].time - now->time) / saved, i, x - r->first[i]};
+				r->swap[n_swaps++] =
+					(struct swap){ (r->item[x].time - now->time) / saved, i, x - r->first[i] };
 		}
 	}
 	qsort(r->swap, n_swaps, sizeof(*r->swap), compare_swaps);
 	for (uint32_t s = 0; s < n_swaps && excess >= 1e-9; s++) {
 		uint32_t i = r->swap[s].node;
 		double saved = memory_at(&r->item[r->first[i] + r->chosen[i]], y) -
-		               memory_at(&r->item[r->first[i] + r->swap[s].choice], y);
+			       memory_at(&r->item[r->first[i] + r->swap[s].choice], y);
 
 		if (saved <= 0) /* an earlier change of this node saved more */
 			continue;
@@ -247,8 +245,7 @@ static void set_difference(struct run *r, uint32_t id, uint32_t sub)
 {
 	r->n = 0;
 	for (uint32_t v = 0; v < r->p->n_nodes; v++) {
-		r->in[v] =
-		        mq_ideals_has(&r->downsets, id, v) && !mq_ideals_has(&r->downsets, sub, v);
+		r->in[v] = mq_ideals_has(&r->downsets, id, v) && !mq_ideals_has(&r->downsets, sub, v);
 		if (r->in[v])
 			r->node[r->n++] = v;
 	}
@@ -256,8 +253,7 @@ static void set_difference(struct run *r, uint32_t id, uint32_t sub)
 
 /* Calls visit for every downset inside `id` but itself; stops when it returns true. */
 static bool each_below(struct run *r, uint32_t id,
-                       bool (*visit)(struct run *r, uint32_t id, uint32_t sub, void *context),
-                       void *context)
+		       bool (*visit)(struct run *r, uint32_t id, uint32_t sub, void *context), void *context)
 {
 	struct mq_arena_mark mark = mq_arena_mark(r->arena);
 	bool *seen = mq_arena_array(r->arena, id + 1, bool), found = false;
@@ -268,8 +264,7 @@ static bool each_below(struct run *r, uint32_t id,
 		uint32_t top = stack[--n];
 
 		found = top != id && visit(r, id, top, context);
-		for (uint32_t l = r->downsets.link_first[top]; l < r->downsets.link_first[top + 1];
-		     l++) {
+		for (uint32_t l = r->downsets.link_first[top]; l < r->downsets.link_first[top + 1]; l++) {
 			uint32_t sub = r->downsets.link_to[l];
 
 			if (!seen[sub])
@@ -283,8 +278,7 @@ static bool each_below(struct run *r, uint32_t id,
 
 static bool allowed(const struct mq_piper *p, uint32_t d, uint32_t t)
 {
-	return (!p->only_d || d == p->only_d) && (!p->most_d || d <= p->most_d) &&
-	       (!p->width || d * t == p->width);
+	return (!p->only_d || d == p->only_d) && (!p->most_d || d <= p->most_d) && (!p->width || d * t == p->width);
 }
 
 static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
@@ -337,8 +331,7 @@ static bool explain(struct run *r, uint32_t id, uint32_t sub, void *context)
 			trace->sub = sub;
 			trace->t = r->p->degree[t];
 			trace->d = d;
-			*trace->stage = (struct mq_piper_stage){
-			        .n_nodes = r->n, .t = trace->t, .d = d, .time = time};
+			*trace->stage = (struct mq_piper_stage){ .n_nodes = r->n, .t = trace->t, .d = d, .time = time };
 			return true;
 		}
 	}
@@ -362,7 +355,7 @@ static void add_stage(struct run *r, struct trace *trace, uint32_t id, struct mq
 static void backtrack(struct run *r, struct mq_piper_result *out)
 {
 	uint32_t id = r->downsets.n - 1;
-	struct trace trace = {.k = r->p->devices, .s = r->bound};
+	struct trace trace = { .k = r->p->devices, .s = r->bound };
 
 	out->time = values(r, id, trace.k)[trace.s];
 	if (isinf(out->time))
@@ -371,11 +364,9 @@ static void backtrack(struct run *r, struct mq_piper_result *out)
 	out->stage = mq_arena_array(r->arena, r->p->n_nodes, struct mq_piper_stage);
 	while (id) {
 		/* The fewest devices and micro-batches that give the value. */
-		while (trace.k > 0 &&
-		       values(r, id, trace.k - 1)[trace.s] == values(r, id, trace.k)[trace.s])
+		while (trace.k > 0 && values(r, id, trace.k - 1)[trace.s] == values(r, id, trace.k)[trace.s])
 			trace.k--;
-		while (trace.s > 0 &&
-		       values(r, id, trace.k)[trace.s - 1] == values(r, id, trace.k)[trace.s])
+		while (trace.s > 0 && values(r, id, trace.k)[trace.s - 1] == values(r, id, trace.k)[trace.s])
 			trace.s--;
 		add_stage(r, &trace, id, out);
 		trace.k -= trace.t * trace.d;
@@ -402,12 +393,11 @@ static enum mq_status make_downsets(struct run *r, struct mq_err *err)
 		memcpy(at, first[side], p->n_nodes * sizeof(*at));
 		for (uint32_t e = 0; e < p->n_edges; e++)
 			list[side][at[side ? p->edge[e].dst : p->edge[e].src]++] =
-			        side ? p->edge[e].src : p->edge[e].dst;
+				side ? p->edge[e].src : p->edge[e].dst;
 	}
-	struct mq_ideals_graph graph = {p->n_nodes, first[0], list[0], first[1], list[1]};
+	struct mq_ideals_graph graph = { p->n_nodes, first[0], list[0], first[1], list[1] };
 
-	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 40000, r->arena, &r->downsets,
-	                      err);
+	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 40000, r->arena, &r->downsets, err);
 }
 
 static void prepare(struct run *r)
@@ -433,13 +423,13 @@ static void prepare(struct run *r)
 	r->time_of_y = mq_arena_array(r->arena, r->bound + 2, double);
 }
 
-enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena,
-                              struct mq_piper_result *result, struct mq_err *err)
+enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena, struct mq_piper_result *result,
+			      struct mq_err *err)
 {
-	struct run r = {.p = p, .arena = arena};
+	struct run r = { .p = p, .arena = arena };
 	size_t rows, cells;
 
-	*result = (struct mq_piper_result){.time = INFINITY};
+	*result = (struct mq_piper_result){ .time = INFINITY };
 	r.bound = p->micro_batches < p->devices ? p->micro_batches : p->devices;
 	MQ_TRY(make_downsets(&r, err));
 	result->n_ideals = r.downsets.n;
@@ -447,9 +437,9 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena,
 	cells = rows * (r.bound + 1);
 	if (cells > (size_t)1 << 28)
 		return mq_fail(err, MQ_EINPUT,
-		               "%u downsets x %u devices x %u replicas need %.3g table "
-		               "entries (bound 2.7e+08): use fewer devices or coarser layers",
-		               r.downsets.n, p->devices, r.bound, (double)cells);
+			       "%u downsets x %u devices x %u replicas need %.3g table "
+			       "entries (bound 2.7e+08): use fewer devices or coarser layers",
+			       r.downsets.n, p->devices, r.bound, (double)cells);
 	r.dp = mq_arena_array(arena, cells, double);
 	r.row = mq_arena_array(arena, rows, struct row);
 	prepare(&r);
@@ -469,7 +459,7 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena,
 }
 
 double mq_piper_stage_time(const struct mq_piper *p, const struct mq_piper_stage *stage, uint32_t s,
-                           struct mq_arena *scratch)
+			   struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	bool *in = mq_arena_array(scratch, p->n_nodes, bool);
@@ -500,6 +490,5 @@ double mq_piper_stage_time(const struct mq_piper *p, const struct mq_piper_stage
 		}
 	}
 	mq_arena_rewind(scratch, mark);
-	return t == p->n_degrees || memory > p->memory ? (double)INFINITY
-	                                               : time + bytes / p->bandwidth;
+	return t == p->n_degrees || memory > p->memory ? (double)INFINITY : time + bytes / p->bandwidth;
 }

@@ -53,9 +53,9 @@ struct mq_piper {
 	uint32_t *degree; /* [n_degrees] tensor degrees, rising */
 	uint32_t devices; /* K */
 	double memory, bandwidth;
-	uint32_t micro_batches;                                     /* N */
+	uint32_t micro_batches;         /* N */
 	uint32_t only_d, most_d, width; /* of a stage: data-parallel degree, devices; 0 = free */
-	uint32_t max_ideals;                                        /* 0 = 40,000 */
+	uint32_t max_ideals;            /* 0 = 40,000 */
 	bool (*tick)(void *context, double done, const char *what); /* may be NULL */
 	void *tick_context;
 };
@@ -76,22 +76,21 @@ struct mq_piper_result {
 	bool stopped; /* by tick: no result */
 };
 
-enum mq_status mq_piper_solve(const struct mq_piper *problem, struct mq_arena *arena,
-                              struct mq_piper_result *result, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_piper_solve(const struct mq_piper *problem, struct mq_arena *arena, struct mq_piper_result *result,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* The baseline: the same d, t and recomputation in all stages, repeated layers dealt out evenly,
  * the others with the first and last stage or in stages of their own. */
-void mq_piper_equal_split(const struct mq_piper *problem, struct mq_arena *arena,
-                          struct mq_piper_result *result);
+void mq_piper_equal_split(const struct mq_piper *problem, struct mq_arena *arena, struct mq_piper_result *result);
 
 /* Time of one stage, +inf where it does not fit: `s` as above. */
-double mq_piper_stage_time(const struct mq_piper *problem, const struct mq_piper_stage *stage,
-                           uint32_t s, struct mq_arena *scratch);
+double mq_piper_stage_time(const struct mq_piper *problem, const struct mq_piper_stage *stage, uint32_t s,
+			   struct mq_arena *scratch);
 
 /* Reads the published JSON: nodes with TMPCs (configurations per tensor degree), edges, maxDevices,
  * maxMemoryPerDevice, bandwidth, mbsInBatch. */
 enum mq_status mq_piper_load(const char *path, struct mq_arena *arena, struct mq_piper *problem,
-                             struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err) MQ_MUST_CHECK;
 bool mq_piper_probe(const char *path);
 
 #endif

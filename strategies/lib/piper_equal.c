@@ -125,8 +125,7 @@ static void try_degrees(struct split *s, uint32_t n_stages, uint32_t apart)
 {
 	const struct mq_piper *p = s->p;
 	struct mq_piper_stage *stage = deal(s, n_stages, apart);
-	uint32_t limit = p->devices < p->micro_batches ? p->devices : p->micro_batches,
-	         best[3] = {0};
+	uint32_t limit = p->devices < p->micro_batches ? p->devices : p->micro_batches, best[3] = { 0 };
 	double least = s->best->time;
 
 	for (uint32_t d = 1; n_stages * d <= limit; d++) {
@@ -162,15 +161,13 @@ static void try_degrees(struct split *s, uint32_t n_stages, uint32_t apart)
 	s->best->stage = stage;
 }
 
-void mq_piper_equal_split(const struct mq_piper *p, struct mq_arena *arena,
-                          struct mq_piper_result *result)
+void mq_piper_equal_split(const struct mq_piper *p, struct mq_arena *arena, struct mq_piper_result *result)
 {
-	struct split s = {.p = p, .arena = arena, .best = result};
+	struct split s = { .p = p, .arena = arena, .best = result };
 
-	*result = (struct mq_piper_result){.time = INFINITY};
+	*result = (struct mq_piper_result){ .time = INFINITY };
 	sort_out(&s);
 	for (uint32_t apart = 0; apart < 2; apart++)
-		for (uint32_t n = 1 + 2 * apart; n <= p->devices && n <= s.n_layers + 2 * apart;
-		     n++)
+		for (uint32_t n = 1 + 2 * apart; n <= p->devices && n <= s.n_layers + 2 * apart; n++)
 			try_degrees(&s, n, apart);
 }

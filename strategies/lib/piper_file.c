@@ -9,8 +9,7 @@
 
 bool mq_piper_probe(const char *path)
 {
-	static const char *const words[] = {"\"TMPCs\"", "\"mbsInBatch\"", "\"communicationCost\"",
-	                                    NULL};
+	static const char *const words[] = { "\"TMPCs\"", "\"mbsInBatch\"", "\"communicationCost\"", NULL };
 
 	return mq_json_in_sniff(path, words);
 }
@@ -39,8 +38,7 @@ static void collect_degrees(struct loader *l, json_t *nodes)
 			uint32_t at = 0;
 
 			if (*end || degree < 1 || degree > 10000) {
-				mq_json_in_fail(l->in, "TMPCs",
-				                "its keys are tensor degrees, 1 .. 10000");
+				mq_json_in_fail(l->in, "TMPCs", "its keys are tensor degrees, 1 .. 10000");
 				return;
 			}
 			while (at < p->n_degrees && p->degree[at] < degree)
@@ -48,8 +46,7 @@ static void collect_degrees(struct loader *l, json_t *nodes)
 			if (at < p->n_degrees && p->degree[at] == degree)
 				continue;
 			MQ_PUSH(l->arena, p->degree, p->n_degrees, room, 0);
-			memmove(&p->degree[at + 1], &p->degree[at],
-			        (p->n_degrees - 1 - at) * sizeof(*p->degree));
+			memmove(&p->degree[at + 1], &p->degree[at], (p->n_degrees - 1 - at) * sizeof(*p->degree));
 			p->degree[at] = (uint32_t)degree;
 		}
 	}
@@ -75,10 +72,8 @@ static void read_edges(struct loader *l, json_t *edges)
 		char where[64];
 
 		snprintf(where, sizeof(where), "edges[%u]", e);
-		p->edge[e].src =
-		        find_node(l, mq_json_in_index(l->in, edge, where, "sourceId"), where);
-		p->edge[e].dst =
-		        find_node(l, mq_json_in_index(l->in, edge, where, "destId"), where);
+		p->edge[e].src = find_node(l, mq_json_in_index(l->in, edge, where, "sourceId"), where);
+		p->edge[e].dst = find_node(l, mq_json_in_index(l->in, edge, where, "destId"), where);
 		p->edge[e].bytes = mq_json_in_number(l->in, edge, where, "communicationCost");
 		if (l->in->status == MQ_OK && p->edge[e].bytes < 0)
 			mq_json_in_fail(l->in, where, "has a negative communicationCost");
@@ -116,9 +111,8 @@ static double *read_sync(struct loader *l, json_t *config, uint32_t v, const cha
 		char key[32];
 
 		snprintf(key, sizeof(key), "%u", l->id[incoming ? edge->src : edge->dst]);
-		sync[i] = mq_json_in_number(
-		        l->in, json_object_get(config, incoming ? "syncTimeFw" : "syncTimeBw"),
-		        where, key);
+		sync[i] = mq_json_in_number(l->in, json_object_get(config, incoming ? "syncTimeFw" : "syncTimeBw"),
+					    where, key);
 	}
 	return sync;
 }
@@ -130,8 +124,7 @@ static void read_choices(struct loader *l, json_t *list, uint32_t v, uint32_t de
 
 	snprintf(where, sizeof(where), "nodes[%u].TMPCs.%u", v, l->p->degree[degree]);
 	node->n_choices[degree] = (uint32_t)json_array_size(list);
-	node->choice[degree] =
-	        mq_arena_array(l->arena, node->n_choices[degree], struct mq_piper_choice);
+	node->choice[degree] = mq_arena_array(l->arena, node->n_choices[degree], struct mq_piper_choice);
 	for (uint32_t c = 0; c < node->n_choices[degree] && l->in->status == MQ_OK; c++) {
 		json_t *config = json_array_get(list, c);
 		const char *id = json_string_value(json_object_get(config, "id"));
@@ -143,8 +136,8 @@ static void read_choices(struct loader *l, json_t *list, uint32_t v, uint32_t de
 		choice->memory_a = mq_json_in_number(l->in, config, where, "memoryUsageA");
 		choice->memory_b = mq_json_in_number(l->in, config, where, "memoryUsageB");
 		choice->sync = read_sync(l, config, v, where);
-		if (l->in->status == MQ_OK && (choice->time < 0 || choice->parameters < 0 ||
-		                               choice->memory_a < 0 || choice->memory_b < 0))
+		if (l->in->status == MQ_OK &&
+		    (choice->time < 0 || choice->parameters < 0 || choice->memory_a < 0 || choice->memory_b < 0))
 			mq_json_in_fail(l->in, where, "has a negative time or size");
 	}
 }
@@ -159,8 +152,7 @@ static void read_nodes(struct loader *l, json_t *nodes)
 
 		p->node[v].name = mq_arena_strdup(l->arena, name ? name : "");
 		p->node[v].n_choices = mq_arena_array(l->arena, p->n_degrees, uint32_t);
-		p->node[v].choice =
-		        mq_arena_array(l->arena, p->n_degrees, struct mq_piper_choice *);
+		p->node[v].choice = mq_arena_array(l->arena, p->n_degrees, struct mq_piper_choice *);
 		for (uint32_t t = 0; t < p->n_degrees; t++) {
 			char key[16];
 
@@ -181,11 +173,11 @@ static void read_all(struct loader *l)
 	p->memory = mq_json_in_number(in, in->root, "the top level", "maxMemoryPerDevice");
 	p->bandwidth = mq_json_in_number(in, in->root, "the top level", "bandwidth");
 	p->micro_batches = mq_json_in_index(in, in->root, "the top level", "mbsInBatch");
-	if (in->status == MQ_OK && (p->devices < 1 || p->memory <= 0 || p->bandwidth <= 0 ||
-	                            p->micro_batches < 1 || json_array_size(nodes) == 0))
+	if (in->status == MQ_OK && (p->devices < 1 || p->memory <= 0 || p->bandwidth <= 0 || p->micro_batches < 1 ||
+				    json_array_size(nodes) == 0))
 		mq_json_in_fail(in, "the top level",
-		                "needs nodes, and devices, memory, bandwidth and "
-		                "micro-batches above 0");
+				"needs nodes, and devices, memory, bandwidth and "
+				"micro-batches above 0");
 	if (in->status != MQ_OK)
 		return;
 	p->n_nodes = (uint32_t)json_array_size(nodes);
@@ -202,13 +194,12 @@ static void read_all(struct loader *l)
 	read_nodes(l, nodes);
 }
 
-enum mq_status mq_piper_load(const char *path, struct mq_arena *arena, struct mq_piper *problem,
-                             struct mq_err *err)
+enum mq_status mq_piper_load(const char *path, struct mq_arena *arena, struct mq_piper *problem, struct mq_err *err)
 {
 	struct mq_json_in in;
-	struct loader l = {.in = &in, .arena = arena, .p = problem};
+	struct loader l = { .in = &in, .arena = arena, .p = problem };
 
-	*problem = (struct mq_piper){0};
+	*problem = (struct mq_piper){ 0 };
 	MQ_TRY(mq_json_in_open(&in, path, err));
 	read_all(&l);
 	mq_json_in_close(&in);

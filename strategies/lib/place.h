@@ -71,14 +71,13 @@ enum mq_units_kind {
 };
 
 /* MQ_EINPUT: an edge from a backward node to a forward one. */
-enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind,
-                             struct mq_arena *arena, struct mq_units *units,
-                             struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
+			     struct mq_units *units, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Load of the nodes with in[node] on `replicas` devices of one type, +inf where they do not fit.
  * The arena is scratch. */
 double mq_place_load(const struct mq_place *place, const bool *in, uint32_t type, uint32_t replicas,
-                     struct mq_arena *scratch);
+		     struct mq_arena *scratch);
 
 struct mq_place_stage {
 	uint32_t type, replicas;
@@ -97,12 +96,10 @@ struct mq_placement {
 
 /* The largest load of the forward ops and what they put out, plus the largest of the backward ones: the time
  * per sample of a pipeline that turns around between the passes, as GPipe does. +inf where a set does not fit. */
-double mq_place_phases(const struct mq_place *place, const struct mq_placement *placement,
-                       struct mq_arena *scratch);
+double mq_place_phases(const struct mq_place *place, const struct mq_placement *placement, struct mq_arena *scratch);
 
 /* Puts the sets in an order in which no set feeds an earlier one (backward nodes counted the other
  * way round); false where there is none, or where two sets share a device: no pipeline then. */
-bool mq_placement_sort(const struct mq_place *place, struct mq_placement *placement,
-                       struct mq_arena *scratch);
+bool mq_placement_sort(const struct mq_place *place, struct mq_placement *placement, struct mq_arena *scratch);
 
 #endif

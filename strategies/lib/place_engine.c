@@ -6,8 +6,8 @@
 
 #include "lib/plans.h"
 
-void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem,
-                         const struct mq_plan *plan, const struct mq_result *result)
+void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem, const struct mq_plan *plan,
+			 const struct mq_result *result)
 {
 	if (result->verdict != MQ_VERDICT_DEADLOCK || plan->pipeline != MQ_PIPE_1F1B)
 		return;
@@ -30,24 +30,24 @@ static bool own_devices(const struct mq_problem *problem)
 	return problem->q->model->devices.time_unit_s > 0 && problem->q->model->devices.bw_Bps == 0;
 }
 
-enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name,
-                                     const struct mq_problem *problem, struct mq_err *err)
+enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name, const struct mq_problem *problem,
+				     struct mq_err *err)
 {
 	double batch = floor(problem->q->train->batch);
 
-	if (problem->objective && strcmp(problem->objective, "max-load") &&
-	    strcmp(problem->objective, "latency") && strcmp(problem->objective, "step-time"))
+	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
+	    strcmp(problem->objective, "step-time"))
 		return mq_fail(err, MQ_EINPUT,
-		               "engine '%s' cannot minimise '%s': use --objective "
-		               "max-load, latency or step-time",
-		               name, problem->objective);
+			       "engine '%s' cannot minimise '%s': use --objective "
+			       "max-load, latency or step-time",
+			       name, problem->objective);
 	e->n_rounds = 0;
 	if (e->micro_batches) {
 		if (e->micro_batches > batch)
 			return mq_fail(err, MQ_EINPUT,
-			               "engine '%s': %u micro-batches of a batch of %g: "
-			               "use at most one per sample",
-			               name, e->micro_batches, batch);
+				       "engine '%s': %u micro-batches of a batch of %g: "
+				       "use at most one per sample",
+				       name, e->micro_batches, batch);
 		e->sizes[e->n_rounds++] = e->micro_batches;
 	} else if (own_devices(problem)) {
 		e->sizes[e->n_rounds++] = batch < 1 ? 1 : (uint32_t)fmin(batch, 1e6);
@@ -60,25 +60,22 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 	return MQ_OK;
 }
 
-static void say_value(const struct mq_problem *problem, const struct mq_place_model *m,
-                      const struct mq_ideal_result *r, struct mq_arena *arena, struct mq_plan *plan)
+static void say_value(const struct mq_problem *problem, const struct mq_place_model *m, const struct mq_ideal_result *r,
+		      struct mq_arena *arena, struct mq_plan *plan)
 {
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 
-	plan->engine_objective =
-	        latency ? mq_place_latency(&m->place, &r->placement, arena) : r->placement.max_load;
+	plan->engine_objective = latency ? mq_place_latency(&m->place, &r->placement, arena) : r->placement.max_load;
 	if (m->own_units || (problem->objective && strcmp(problem->objective, "step-time")))
-		mq_say(problem, "%s %.9g", latency ? "latency" : "max-load",
-		       plan->engine_objective);
+		mq_say(problem, "%s %.9g", latency ? "latency" : "max-load", plan->engine_objective);
 	if (m->own_units)
-		mq_say(problem, "%u units, %u ideals, %.0f sets looked at%s", r->n_units,
-		       r->n_ideals, r->pairs,
+		mq_say(problem, "%u units, %u ideals, %.0f sets looked at%s", r->n_units, r->n_ideals, r->pairs,
 		       r->stopped ? "; stopped early: the linearised answer" : "");
 }
 
 /* The value is optimal, and so its own bound: among what the method walks through. */
 static void show_bound(const struct mq_problem *problem, const struct mq_place_model *m,
-                       const struct mq_ideal_result *r, bool linearize, uint32_t in_flight)
+		       const struct mq_ideal_result *r, bool linearize, uint32_t in_flight)
 {
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 	double load = r->placement.max_load;
@@ -87,9 +84,9 @@ static void show_bound(const struct mq_problem *problem, const struct mq_place_m
 	if (latency || r->stopped)
 		return;
 	snprintf(scope, sizeof(scope), "%s with %u micro-batches, memory for %u,",
-	         linearize ? "pipeline along this topological order" : "contiguous pipeline",
-	         m->micro_batches, in_flight);
-	mq_show_bound(problem, &(struct mq_bound){"max-load", load, load, m->unit, scope});
+		 linearize ? "pipeline along this topological order" : "contiguous pipeline", m->micro_batches,
+		 in_flight);
+	mq_show_bound(problem, &(struct mq_bound){ "max-load", load, load, m->unit, scope });
 }
 
 static bool tick(void *context, double done, const char *what)
@@ -109,8 +106,8 @@ static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_
 
 /* --fix and --max of dp and pp: replicas per stage, and devices as many as the stages then need, of the
  * first types. False: a replica would have no sample. */
-static bool keep_limits(const struct mq_problem *problem, struct mq_place *place,
-                        struct mq_ideal_options *o, double samples, struct mq_arena *arena)
+static bool keep_limits(const struct mq_problem *problem, struct mq_place *place, struct mq_ideal_options *o,
+			double samples, struct mq_arena *arena)
 {
 	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
 	uint32_t n = 0, left;
@@ -136,14 +133,12 @@ static bool keep_limits(const struct mq_problem *problem, struct mq_place *place
 	return o->only_replicas <= fmax(1, samples) && mq_degree_allowed(0, l.most_dp, o->only_replicas);
 }
 
-enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize,
-                                       const struct mq_problem *problem, struct mq_arena *arena,
-                                       struct mq_plan *plan, struct mq_err *err)
+enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize, const struct mq_problem *problem,
+				       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
-	struct mq_ideal_options o = {.linearize = linearize,
-	                             .max_ideals = e->ideals,
-	                             .tick = tick,
-	                             .tick_context = &problem};
+	struct mq_ideal_options o = {
+		.linearize = linearize, .max_ideals = e->ideals, .tick = tick, .tick_context = &problem
+	};
 	bool train = !problem->q->train->infer;
 
 	if (mq_place_again_take(&e->again, arena, plan))

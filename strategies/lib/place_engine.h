@@ -14,11 +14,10 @@ struct mq_place_again {
 	struct mq_plan plan;
 };
 /* In observe: remembers a plan that deadlocked under 1F1B. */
-void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem,
-                         const struct mq_plan *plan, const struct mq_result *result);
+void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem, const struct mq_plan *plan,
+			 const struct mq_result *result);
 /* In propose: the plan under GPipe; false where there is none to propose again. */
-bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena,
-                         struct mq_plan *plan);
+bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena, struct mq_plan *plan);
 
 struct mq_place_engine {
 	uint32_t ideals, replicas, micro_batches; /* options */
@@ -29,12 +28,10 @@ struct mq_place_engine {
 
 /* Fills the rounds: the micro-batch counts that will be tried. MQ_EINPUT: an objective it has not.
  */
-enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name,
-                                     const struct mq_problem *problem,
-                                     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name, const struct mq_problem *problem,
+				     struct mq_err *err) MQ_MUST_CHECK;
 /* The next plan; MQ_DONE after the last; MQ_ENOPLAN when nothing fits. */
-enum mq_status mq_place_engine_propose(struct mq_place_engine *engine, bool linearize,
-                                       const struct mq_problem *problem, struct mq_arena *arena,
-                                       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_place_engine_propose(struct mq_place_engine *engine, bool linearize, const struct mq_problem *problem,
+				       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -21,10 +21,10 @@ struct ip {
 	struct mq_mip mip;
 	uint32_t n_slots;
 	struct slot *slot;
-	uint32_t *x;      /* [n_units * n_slots] columns */
-	uint32_t goal;    /* column of the objective */
+	uint32_t *x;        /* [n_units * n_slots] columns */
+	uint32_t goal;      /* column of the objective */
 	uint32_t goal_back; /* of its backward part, where phases count apart */
-	uint32_t *memory; /* [devices] row, or MQ_NONE */
+	uint32_t *memory;   /* [devices] row, or MQ_NONE */
 	/* what must be contiguous: units, or nodes where the latency counts */
 	uint32_t n_items, n_arcs;
 	const uint32_t *unit_of;         /* [n_items] */
@@ -59,7 +59,7 @@ static void make_slots(struct ip *ip)
 				continue;
 			pool = pool || (latency && !own);
 			for (uint32_t i = 0; i < (own ? pieces : 1); i++)
-				ip->slot[ip->n_slots++] = (struct slot){t, device, d, own};
+				ip->slot[ip->n_slots++] = (struct slot){ t, device, d, own };
 		}
 	}
 }
@@ -75,10 +75,9 @@ static void add_assignment(struct ip *ip)
 		const struct slot *s = &ip->slot[i];
 		bool new_device = i == 0 || s->device != ip->slot[i - 1].device;
 
-		ip->memory[i] = !new_device ? ip->memory[i - 1]
-		                : isfinite(p->type[s->type].memory)
-		                        ? mq_mip_row(&ip->mip, 'L', p->type[s->type].memory)
-		                        : MQ_NONE;
+		ip->memory[i] = !new_device                       ? ip->memory[i - 1] :
+				isfinite(p->type[s->type].memory) ? mq_mip_row(&ip->mip, 'L', p->type[s->type].memory) :
+								    MQ_NONE;
 	}
 	uint32_t *some = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
 	bool all = ip->o->use_all && ip->o->pieces <= 1;
@@ -91,8 +90,7 @@ static void add_assignment(struct ip *ip)
 		for (uint32_t i = 0; i < ip->n_slots; i++) {
 			const struct slot *s = &ip->slot[i];
 			/* Among equal devices the n-th holds no unit before the n-th. */
-			bool allowed =
-			        isfinite(ip->u.time[v * p->n_types + s->type]) && s->nth <= v;
+			bool allowed = isfinite(ip->u.time[v * p->n_types + s->type]) && s->nth <= v;
 			uint32_t x = mq_mip_column(&ip->mip, 0, 0, allowed ? 1 : 0, true);
 
 			ip->x[(size_t)v * ip->n_slots + i] = x;
@@ -143,13 +141,12 @@ static void choose_items(struct ip *ip, bool nodes)
 		return;
 	}
 	uint32_t *self = mq_arena_array(ip->arena, ip->u.n, uint32_t);
-	struct mq_place_edge *arc =
-	        mq_arena_array(ip->arena, ip->u.pred_first[ip->u.n], struct mq_place_edge);
+	struct mq_place_edge *arc = mq_arena_array(ip->arena, ip->u.pred_first[ip->u.n], struct mq_place_edge);
 
 	for (uint32_t v = 0; v < ip->u.n; v++) {
 		self[v] = v;
 		for (uint32_t i = ip->u.pred_first[v]; i < ip->u.pred_first[v + 1]; i++)
-			arc[n++] = (struct mq_place_edge){ip->u.pred[i], v};
+			arc[n++] = (struct mq_place_edge){ ip->u.pred[i], v };
 	}
 	ip->n_items = ip->u.n;
 	ip->unit_of = self;
@@ -362,11 +359,9 @@ static void decode(struct ip *ip, const double *value, struct mq_placement *out)
 {
 	const struct mq_place *p = ip->place;
 
-	*out = (struct mq_placement){
-	        .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage)};
+	*out = (struct mq_placement){ .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage) };
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
-		struct mq_place_stage stage = {
-		        .type = ip->slot[i].type, .replicas = 1, .device = ip->slot[i].nth};
+		struct mq_place_stage stage = { .type = ip->slot[i].type, .replicas = 1, .device = ip->slot[i].nth };
 		bool *in = mq_arena_array(ip->arena, p->n_nodes, bool);
 
 		stage.node = mq_arena_array(ip->arena, p->n_nodes, uint32_t);
@@ -409,11 +404,9 @@ static double *encode(struct ip *ip, const struct mq_placement *start)
 		if (s == MQ_NONE)
 			break;
 		lowest[s] = MQ_NONE;
-		while (slot < ip->n_slots &&
-		       (ip->slot[slot].type != start->stage[s].type || used[slot]))
+		while (slot < ip->n_slots && (ip->slot[slot].type != start->stage[s].type || used[slot]))
 			slot++;
-		bool pool = slot < ip->n_slots && !ip->slot[slot].own_memory &&
-		            ip->o->objective == MQ_PLACE_LATENCY;
+		bool pool = slot < ip->n_slots && !ip->slot[slot].own_memory && ip->o->objective == MQ_PLACE_LATENCY;
 
 		if (slot == ip->n_slots)
 			return NULL;
@@ -425,27 +418,24 @@ static double *encode(struct ip *ip, const struct mq_placement *start)
 	return value;
 }
 
-enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_ip_options *o,
-                           struct mq_arena *arena, struct mq_place_ip_result *result,
-                           struct mq_err *err)
+enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_ip_options *o, struct mq_arena *arena,
+			   struct mq_place_ip_result *result, struct mq_err *err)
 {
-	struct ip ip = {.place = place, .o = o, .arena = arena, .mip = {.arena = arena}};
-	struct mq_mip_options options = {.seconds = o->seconds,
-	                                 .gap = o->gap,
-	                                 .tick = o->tick,
-	                                 .tick_context = o->tick_context};
+	struct ip ip = { .place = place, .o = o, .arena = arena, .mip = { .arena = arena } };
+	struct mq_mip_options options = {
+		.seconds = o->seconds, .gap = o->gap, .tick = o->tick, .tick_context = o->tick_context
+	};
 	bool latency = o->objective == MQ_PLACE_LATENCY;
 	struct mq_mip_result solved;
 	double least = 0; /* a bound of the latency before any program is solved */
 
-	*result = (struct mq_place_ip_result){.value = INFINITY, .bound = -INFINITY};
+	*result = (struct mq_place_ip_result){ .value = INFINITY, .bound = -INFINITY };
 	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
 		if (place->backward && place->backward[v])
 			return mq_fail(err, MQ_EINPUT,
-			               "latency is defined for inference graphs: this one "
-			               "has backward nodes; use --objective max-load");
-	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
-	                     arena, &ip.u, err));
+				       "latency is defined for inference graphs: this one "
+				       "has backward nodes; use --objective max-load");
+	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS, arena, &ip.u, err));
 	choose_items(&ip, latency);
 	make_slots(&ip);
 	ip.limit = slowest(&ip);
@@ -455,7 +445,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 		MQ_TRY(mq_place_latency_bound(place, o->pieces, arena, &least, err));
 		least = fmax(least, longest_path(place, arena));
 		if (o->start && o->start->n_stages && value_of(&ip, o->start) <= least * (1 + 1e-8)) {
-			*result = (struct mq_place_ip_result){*o->start, value_of(&ip, o->start), least, true, false};
+			*result = (struct mq_place_ip_result){ *o->start, value_of(&ip, o->start), least, true, false };
 			return MQ_OK;
 		}
 	}

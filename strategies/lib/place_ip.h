@@ -36,15 +36,14 @@ struct mq_place_ip_options {
 
 struct mq_place_ip_result {
 	struct mq_placement placement; /* no stages where nothing was found */
-	double value;    /* of it, in the objective; +inf = infeasible or none found */
-	double bound;    /* no placement of this kind is better */
-	bool optimal;    /* proven (within `gap`) */
-	bool infeasible; /* proven */
+	double value;                  /* of it, in the objective; +inf = infeasible or none found */
+	double bound;                  /* no placement of this kind is better */
+	bool optimal;                  /* proven (within `gap`) */
+	bool infeasible;               /* proven */
 };
 
 /* MQ_EINPUT: the latency of a graph with backward nodes. */
 enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_ip_options *options,
-                           struct mq_arena *arena, struct mq_place_ip_result *result,
-                           struct mq_err *err) MQ_MUST_CHECK;
+			   struct mq_arena *arena, struct mq_place_ip_result *result, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -35,8 +35,7 @@ static void cut_set(struct walk *w, uint32_t set, uint32_t *piece)
 	}
 }
 
-static void make_blocks(struct walk *w, const struct mq_placement *placement,
-                        struct mq_arena *arena)
+static void make_blocks(struct walk *w, const struct mq_placement *placement, struct mq_arena *arena)
 {
 	uint32_t *piece = mq_arena_array(arena, w->p->n_nodes, uint32_t);
 
@@ -94,19 +93,18 @@ static void add_transfers(struct walk *w, struct mq_arena *arena)
 	}
 }
 
-double mq_place_latency(const struct mq_place *p, const struct mq_placement *placement,
-                        struct mq_arena *scratch)
+double mq_place_latency(const struct mq_place *p, const struct mq_placement *placement, struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	uint32_t n = p->n_nodes;
-	struct walk w = {.p = p,
-	                 .block = mq_arena_array(scratch, n, uint32_t),
-	                 .set = mq_arena_array(scratch, n, uint32_t),
-	                 .finish = mq_arena_array(scratch, 2 * n, double),
-	                 .work = mq_arena_array(scratch, 2 * n, double),
-	                 .in_cost = mq_arena_array(scratch, 2 * n, double),
-	                 .out_cost = mq_arena_array(scratch, 2 * n, double),
-	                 .own = mq_arena_array(scratch, 2 * n, bool)};
+	struct walk w = { .p = p,
+			  .block = mq_arena_array(scratch, n, uint32_t),
+			  .set = mq_arena_array(scratch, n, uint32_t),
+			  .finish = mq_arena_array(scratch, 2 * n, double),
+			  .work = mq_arena_array(scratch, 2 * n, double),
+			  .in_cost = mq_arena_array(scratch, 2 * n, double),
+			  .out_cost = mq_arena_array(scratch, 2 * n, double),
+			  .own = mq_arena_array(scratch, 2 * n, bool) };
 	double *start = mq_arena_array(scratch, 2 * n, double), last = 0;
 	bool changed = true;
 
@@ -141,8 +139,7 @@ double mq_place_latency(const struct mq_place *p, const struct mq_placement *pla
 	return changed ? (double)INFINITY : last; /* a cycle between sets: colours that cross */
 }
 
-bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
-                       struct mq_arena *scratch)
+bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement, struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	uint32_t n = placement->n_stages, *set = mq_arena_array(scratch, p->n_nodes, uint32_t);
@@ -155,7 +152,7 @@ bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
 			set[placement->stage[s].node[i]] = s;
 		for (uint32_t t = 0; t < s; t++)
 			fits = fits && !(placement->stage[s].type == placement->stage[t].type &&
-			                 placement->stage[s].device == placement->stage[t].device);
+					 placement->stage[s].device == placement->stage[t].device);
 	}
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;

@@ -10,15 +10,15 @@ struct bound {
 	const struct mq_place *p;
 	struct mq_arena *arena;
 	uint32_t n_sets, words;
-	uint32_t *like;                 /* [n] the first node that must be in the same set */
-	uint32_t *out_first, *out;      /* CSR: receivers of each node */
-	uint64_t *above, *below;        /* [n * words] ancestors and descendants, the node among them */
-	double *fast, *slow;            /* [n] least time on an accelerator, on a CPU */
+	uint32_t *like;            /* [n] the first node that must be in the same set */
+	uint32_t *out_first, *out; /* CSR: receivers of each node */
+	uint64_t *above, *below;   /* [n * words] ancestors and descendants, the node among them */
+	double *fast, *slow;       /* [n] least time on an accelerator, on a CPU */
 	double room;
 	uint32_t n_path, *path;
 	/* the set of an interval */
-	uint64_t *in, *up, *down;       /* held; ancestors and descendants of what is held */
-	uint64_t *colors;               /* first nodes of the colours that are held */
+	uint64_t *in, *up, *down; /* held; ancestors and descendants of what is held */
+	uint64_t *colors;         /* first nodes of the colours that are held */
 };
 
 static bool has(const uint64_t *set, uint32_t v)
@@ -59,8 +59,7 @@ static void close_paths(struct bound *b)
 			uint64_t *sets = up ? b->above : b->below;
 
 			for (uint32_t w = 0; w < b->words; w++) {
-				uint64_t more = sets[(size_t)from * b->words + w] &
-				                ~sets[(size_t)to * b->words + w];
+				uint64_t more = sets[(size_t)from * b->words + w] & ~sets[(size_t)to * b->words + w];
 
 				sets[(size_t)to * b->words + w] |= more;
 				changed = changed || more;
@@ -169,8 +168,7 @@ static void grow(struct bound *b, uint32_t node)
 	while (changed) {
 		changed = false;
 		for (uint32_t v = 0; v < b->p->n_nodes; v++) {
-			if (has(b->in, v) || !(has(b->colors, b->like[v]) ||
-			                       (has(b->up, v) && has(b->down, v))))
+			if (has(b->in, v) || !(has(b->colors, b->like[v]) || (has(b->up, v) && has(b->down, v))))
 				continue;
 			hold(b, v);
 			changed = true;
@@ -183,7 +181,7 @@ static void grow(struct bound *b, uint32_t node)
 
 struct cut {
 	struct mq_sfb_problem problem;
-	uint32_t *node;          /* [n_nodes] number in the problem: 0 = held, 1 = kept out, MQ_NONE = none yet */
+	uint32_t *node; /* [n_nodes] number in the problem: 0 = held, 1 = kept out, MQ_NONE = none yet */
 	double *cost;
 	bool *forbidden;
 	struct mq_sfb_edge *edge;
@@ -197,7 +195,7 @@ static uint32_t add_node(struct cut *c, double cost)
 
 static void add_edge(struct cut *c, uint32_t src, uint32_t dst, double cost)
 {
-	c->edge[c->problem.n_edges++] = (struct mq_sfb_edge){src, dst, cost};
+	c->edge[c->problem.n_edges++] = (struct mq_sfb_edge){ src, dst, cost };
 }
 
 /* Output u enters the set when a receiver is in it and u is not; it leaves when u is in it and a receiver is
@@ -233,10 +231,10 @@ static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cos
 	const struct mq_place *p = b->p;
 	struct mq_arena_mark mark = mq_arena_mark(b->arena);
 	uint32_t most = 3 * p->n_nodes + 2, most_edges = 2 * p->n_nodes + 2 * p->n_edges;
-	struct cut c = {.node = mq_arena_array(b->arena, p->n_nodes, uint32_t),
-	                .cost = mq_arena_array(b->arena, most, double),
-	                .forbidden = mq_arena_array(b->arena, most, bool),
-	                .edge = mq_arena_array(b->arena, most_edges, struct mq_sfb_edge)};
+	struct cut c = { .node = mq_arena_array(b->arena, p->n_nodes, uint32_t),
+			 .cost = mq_arena_array(b->arena, most, double),
+			 .forbidden = mq_arena_array(b->arena, most, bool),
+			 .edge = mq_arena_array(b->arena, most_edges, struct mq_sfb_edge) };
 	double work = 0, never = 1;
 	struct mq_sfb_result r;
 
@@ -323,10 +321,10 @@ static enum mq_status cut_path(struct bound *b, double *bound, struct mq_err *er
 	return MQ_OK;
 }
 
-enum mq_status mq_place_latency_bound(const struct mq_place *p, uint32_t pieces, struct mq_arena *arena,
-                                      double *bound, struct mq_err *err)
+enum mq_status mq_place_latency_bound(const struct mq_place *p, uint32_t pieces, struct mq_arena *arena, double *bound,
+				      struct mq_err *err)
 {
-	struct bound b = {.p = p, .arena = arena};
+	struct bound b = { .p = p, .arena = arena };
 
 	*bound = 0;
 	if (p->n_nodes > MOST_NODES)

@@ -6,8 +6,8 @@
 
 struct cell {
 	double latency;
-	uint32_t from;    /* units before the last set */
-	bool skip, pool;  /* the device is left out; the last unit is on the CPUs */
+	uint32_t from;   /* units before the last set */
+	bool skip, pool; /* the device is left out; the last unit is on the CPUs */
 };
 
 struct line {
@@ -123,20 +123,20 @@ static void cut_line(struct line *l)
 	uint32_t wide = l->n_devices + 1;
 
 	for (uint32_t i = 0; i < (u->n + 1) * wide; i++)
-		l->cell[i] = (struct cell){.latency = i ? (double)INFINITY : 0};
+		l->cell[i] = (struct cell){ .latency = i ? (double)INFINITY : 0 };
 	for (uint32_t s = 0; s < u->n_signals; s++)
 		l->stamp[s] = MQ_NONE;
 	for (uint32_t i = 0; i <= u->n; i++) {
 		struct cell *here = l->cell + (size_t)i * wide;
 
 		for (uint32_t a = 1; a < wide; a++)
-			improve(&here[a], (struct cell){here[a - 1].latency, i, true, false});
+			improve(&here[a], (struct cell){ here[a - 1].latency, i, true, false });
 		if (i == u->n)
 			break;
 		for (uint32_t a = 0; a < wide && l->cpu != MQ_NONE; a++)
 			improve(&here[wide + a],
-			        (struct cell){here[a].latency + u->time[l->order[i] * u->n_types + l->cpu],
-			                      i, false, true});
+				(struct cell){ here[a].latency + u->time[l->order[i] * u->n_types + l->cpu], i, false,
+					       true });
 		uint32_t fit = price_sets(l, i);
 
 		for (uint32_t a = 0; a < l->n_devices; a++) {
@@ -150,7 +150,7 @@ static void cut_line(struct line *l)
 				if (size > l->p->type[l->type[a]].memory || isinf(work))
 					break;
 				improve(&l->cell[(size_t)(j + 1) * wide + a + 1],
-				        (struct cell){here[a].latency + work + l->in_s[j], i, false, false});
+					(struct cell){ here[a].latency + work + l->in_s[j], i, false, false });
 			}
 		}
 	}
@@ -162,7 +162,7 @@ static void read_line(const struct line *l, struct mq_arena *out, struct mq_plac
 	const struct mq_units *u = &l->u;
 	uint32_t wide = l->n_devices + 1, *stage_of = mq_arena_array(out, u->n, uint32_t), pool = MQ_NONE;
 
-	*placement = (struct mq_placement){.stage = mq_arena_array(out, wide, struct mq_place_stage)};
+	*placement = (struct mq_placement){ .stage = mq_arena_array(out, wide, struct mq_place_stage) };
 	if (isinf(l->cell[(size_t)u->n * wide + l->n_devices].latency))
 		return;
 	for (uint32_t j = u->n, a = l->n_devices; j > 0;) {
@@ -175,9 +175,10 @@ static void read_line(const struct line *l, struct mq_arena *out, struct mq_plac
 		uint32_t s = c->pool && pool != MQ_NONE ? pool : placement->n_stages;
 
 		if (s == placement->n_stages)
-			placement->stage[placement->n_stages++] = (struct mq_place_stage){
-			        .type = c->pool ? l->cpu : l->type[a - 1], .replicas = 1,
-			        .device = c->pool ? 0 : l->nth[a - 1]};
+			placement->stage[placement->n_stages++] =
+				(struct mq_place_stage){ .type = c->pool ? l->cpu : l->type[a - 1],
+							 .replicas = 1,
+							 .device = c->pool ? 0 : l->nth[a - 1] };
 		pool = c->pool ? s : pool;
 		for (uint32_t i = c->from; i < j; i++)
 			stage_of[l->order[i]] = s;
@@ -214,10 +215,10 @@ static void fill_loads(const struct mq_place *p, struct mq_arena *arena, struct 
 	}
 }
 
-enum mq_status mq_place_line(const struct mq_place *p, uint32_t orders, struct mq_rng *rng,
-                             struct mq_arena *arena, struct mq_placement *out, struct mq_err *err)
+enum mq_status mq_place_line(const struct mq_place *p, uint32_t orders, struct mq_rng *rng, struct mq_arena *arena,
+			     struct mq_placement *out, struct mq_err *err)
 {
-	struct line l = {.p = p, .arena = arena};
+	struct line l = { .p = p, .arena = arena };
 
 	MQ_TRY(mq_units_make(p, MQ_UNITS_CYCLES, arena, &l.u, err));
 	list_devices(&l);

@@ -20,7 +20,7 @@ enum { FORWARD = 1, BACKWARD = 2 };
 
 /* Of the ops of these phases: what they compute and what they put out. */
 static double load_of_phases(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
-                             uint32_t phases, struct mq_arena *scratch)
+			     uint32_t phases, struct mq_arena *scratch)
 {
 	double time = 0, size = 0, sync = 0, r = replicas;
 	const struct mq_place_type *t = &p->type[type];
@@ -49,13 +49,12 @@ static double load_of_phases(const struct mq_place *p, const bool *in, uint32_t 
 }
 
 double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
-                     struct mq_arena *scratch)
+		     struct mq_arena *scratch)
 {
 	return load_of_phases(p, in, type, replicas, FORWARD | BACKWARD, scratch);
 }
 
-double mq_place_phases(const struct mq_place *p, const struct mq_placement *placement,
-                       struct mq_arena *scratch)
+double mq_place_phases(const struct mq_place *p, const struct mq_placement *placement, struct mq_arena *scratch)
 {
 	double forward = 0, backward = 0;
 
@@ -122,7 +121,7 @@ static void group_colors(struct groups *g)
 	struct colored *list = mq_arena_array(g->arena, n, struct colored);
 
 	for (uint32_t v = 0; v < n; v++)
-		list[v] = (struct colored){g->place->color ? g->place->color[v] : MQ_NONE, v};
+		list[v] = (struct colored){ g->place->color ? g->place->color[v] : MQ_NONE, v };
 	qsort(list, n, sizeof(*list), compare_colors);
 	g->of_node = mq_arena_array(g->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++) {
@@ -139,8 +138,7 @@ static void sort_arcs(struct groups *g)
 
 	qsort(g->arc, g->n_arcs, sizeof(*g->arc), compare_arcs);
 	for (uint32_t i = 0; i < g->n_arcs; i++)
-		if (g->arc[i].from != g->arc[i].to &&
-		    (kept == 0 || compare_arcs(&g->arc[kept - 1], &g->arc[i]) != 0))
+		if (g->arc[i].from != g->arc[i].to && (kept == 0 || compare_arcs(&g->arc[kept - 1], &g->arc[i]) != 0))
 			g->arc[kept++] = g->arc[i];
 	g->n_arcs = kept;
 }
@@ -161,13 +159,13 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 
 		if (is_backward(p, src) && !is_backward(p, dst))
 			return mq_fail(err, MQ_EINPUT,
-			               "node %u of the backward pass feeds node %u of "
-			               "the forward pass: no pipeline can run that",
-			               src, dst);
+				       "node %u of the backward pass feeds node %u of "
+				       "the forward pass: no pipeline can run that",
+				       src, dst);
 		if (!is_backward(p, src) && !is_backward(p, dst))
-			g->arc[g->n_arcs++] = (struct arc){a, b, false};
+			g->arc[g->n_arcs++] = (struct arc){ a, b, false };
 		else if (is_backward(p, src) && (!g->has_forward[a] || !g->has_forward[b]))
-			g->arc[g->n_arcs++] = (struct arc){b, a, true};
+			g->arc[g->n_arcs++] = (struct arc){ b, a, true };
 	}
 	sort_arcs(g);
 	return MQ_OK;
@@ -257,8 +255,8 @@ static uint32_t *first_arcs(const struct groups *g)
 
 static void fuse_cycles(struct groups *g)
 {
-	struct tarjan t = {.g = g, .first = first_arcs(g)};
-	uint32_t **array[] = {&t.index, &t.low, &t.next, &t.stack, &t.path, &t.component};
+	struct tarjan t = { .g = g, .first = first_arcs(g) };
+	uint32_t **array[] = { &t.index, &t.low, &t.next, &t.stack, &t.path, &t.component };
 
 	for (size_t i = 0; i < sizeof(array) / sizeof(*array); i++)
 		*array[i] = mq_arena_array(g->arena, g->n, uint32_t);
@@ -341,8 +339,8 @@ static uint32_t *sort_groups(const struct groups *g, bool deep)
 }
 
 /* CSR of `value` by `key`: keys 0 .. n_keys-1. */
-static void make_csr(struct mq_arena *arena, uint32_t n_keys, uint32_t n, const uint32_t *key,
-                     const uint32_t *value, uint32_t **first, uint32_t **list)
+static void make_csr(struct mq_arena *arena, uint32_t n_keys, uint32_t n, const uint32_t *key, const uint32_t *value,
+		     uint32_t **first, uint32_t **list)
 {
 	uint32_t *at = mq_arena_array(arena, n_keys + 1, uint32_t);
 
@@ -366,14 +364,14 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 	uint32_t *from = mq_arena_array(g->arena, g->n_arcs, uint32_t);
 	uint32_t *to = mq_arena_array(g->arena, g->n_arcs, uint32_t);
 
-	*u = (struct mq_units){.n = g->n,
-	                       .n_types = p->n_types,
-	                       .of_node = mq_arena_array(g->arena, p->n_nodes, uint32_t),
-	                       .time = mq_arena_array(g->arena, g->n * p->n_types, double),
-	                       .time_back = mq_arena_array(g->arena, g->n * p->n_types, double),
-	                       .size = mq_arena_array(g->arena, g->n, double),
-	                       .sync = mq_arena_array(g->arena, g->n, double),
-	                       .line = mq_arena_array(g->arena, g->n, uint32_t)};
+	*u = (struct mq_units){ .n = g->n,
+				.n_types = p->n_types,
+				.of_node = mq_arena_array(g->arena, p->n_nodes, uint32_t),
+				.time = mq_arena_array(g->arena, g->n * p->n_types, double),
+				.time_back = mq_arena_array(g->arena, g->n * p->n_types, double),
+				.size = mq_arena_array(g->arena, g->n, double),
+				.sync = mq_arena_array(g->arena, g->n, double),
+				.line = mq_arena_array(g->arena, g->n, uint32_t) };
 	for (uint32_t i = 0; i < g->n; i++)
 		rank[order[i]] = i;
 	for (uint32_t i = 0; i < g->n; i++)
@@ -386,8 +384,7 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 		u->sync[unit] += p->sync ? p->sync[v] : 0;
 		for (uint32_t t = 0; t < p->n_types; t++) {
 			u->time[unit * p->n_types + t] += p->time[v * p->n_types + t];
-			u->time_back[unit * p->n_types + t] +=
-			        is_backward(p, v) ? p->time[v * p->n_types + t] : 0;
+			u->time_back[unit * p->n_types + t] += is_backward(p, v) ? p->time[v * p->n_types + t] : 0;
 		}
 	}
 	make_csr(g->arena, g->n, p->n_nodes, u->of_node, all, &u->node_first, &u->node);
@@ -404,7 +401,7 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 
 struct signal {
 	uint32_t home, n;
-	uint32_t *dst; /* sorted */
+	uint32_t *dst;     /* sorted */
 	double cost, back; /* back: of it, made by the backward pass */
 };
 
@@ -431,8 +428,7 @@ static int compare_u32(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-static uint32_t collect_signals(const struct groups *g, const struct mq_units *u,
-                                struct signal *signal)
+static uint32_t collect_signals(const struct groups *g, const struct mq_units *u, struct signal *signal)
 {
 	const struct mq_place *p = g->place;
 	uint32_t *first, *list, n = 0;
@@ -445,8 +441,8 @@ static uint32_t collect_signals(const struct groups *g, const struct mq_units *u
 	}
 	make_csr(g->arena, p->n_nodes, p->n_edges, src, dst, &first, &list);
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
-		struct signal s = {u->of_node[v], 0, list + first[v], p->out_cost[v],
-		                   is_backward(p, v) ? p->out_cost[v] : 0};
+		struct signal s = { u->of_node[v], 0, list + first[v], p->out_cost[v],
+				    is_backward(p, v) ? p->out_cost[v] : 0 };
 
 		qsort(s.dst, first[v + 1] - first[v], sizeof(*s.dst), compare_u32);
 		for (uint32_t i = first[v]; i < first[v + 1]; i++)
@@ -499,10 +495,10 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 	make_csr(g->arena, u->n, n_dst, u->dst, owner, &u->got_first, &u->got);
 }
 
-enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind,
-                             struct mq_arena *arena, struct mq_units *units, struct mq_err *err)
+enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
+			     struct mq_units *units, struct mq_err *err)
 {
-	struct groups g = {.place = place, .arena = arena};
+	struct groups g = { .place = place, .arena = arena };
 
 	group_colors(&g);
 	MQ_TRY(collect_arcs(&g, err));

@@ -70,8 +70,8 @@ void placements_init(struct placements *space, const struct mq_problem *problem)
 	}
 }
 
-void placements_plan(const struct placements *space, const uint32_t *choice,
-		     const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+void placements_plan(const struct placements *space, const uint32_t *choice, const struct mq_problem *problem,
+		     struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *m = problem->q->model;
 	uint32_t *device_of = mq_arena_array(arena, m->n_ops, uint32_t);

@@ -10,16 +10,16 @@
 
 struct placements {
 	uint32_t n_groups;
-	uint32_t *group_of;  /* [n_ops], groups numbered in order of first op */
+	uint32_t *group_of; /* [n_ops], groups numbered in order of first op */
 	uint32_t n_devices;
-	uint32_t *device;    /* [n_devices] ranks that some op can run on, at most --max devices */
+	uint32_t *device;       /* [n_devices] ranks that some op can run on, at most --max devices */
 	uint32_t micro_batches; /* of its plans; 1 unless changed */
 };
 
 void placements_init(struct placements *space, const struct mq_problem *problem);
 /* The plan that puts group g on space->device[choice[g]]. */
-void placements_plan(const struct placements *space, const uint32_t *choice,
-		     const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+void placements_plan(const struct placements *space, const uint32_t *choice, const struct mq_problem *problem,
+		     struct mq_arena *arena, struct mq_plan *plan);
 /* Is placement the natural question: a profiled graph, or one that brings its own devices? */
 bool placements_natural(const struct mq_problem *problem);
 

@@ -8,7 +8,7 @@
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena)
 {
 	const struct mq_cluster *cluster = problem->q->cluster;
-	struct mq_devices devices = {0, mq_arena_array(arena, cluster->n_devices, uint32_t)};
+	struct mq_devices devices = { 0, mq_arena_array(arena, cluster->n_devices, uint32_t) };
 	enum mq_device_kind kind = MQ_CPU;
 	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
 
@@ -26,8 +26,8 @@ static uint32_t same_machine(const struct mq_cluster *cluster, const struct mq_d
 {
 	uint32_t n = 1;
 
-	while (i + n < devices->n && cluster->device[devices->rank[i + n]].node ==
-	                                     cluster->device[devices->rank[i]].node)
+	while (i + n < devices->n &&
+	       cluster->device[devices->rank[i + n]].node == cluster->device[devices->rank[i]].node)
 		n++;
 	return n;
 }
@@ -44,9 +44,9 @@ uint32_t mq_devices_per_machine(const struct mq_cluster *cluster, const struct m
 }
 
 struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const struct mq_devices *devices,
-                                       uint32_t block, struct mq_arena *arena)
+				       uint32_t block, struct mq_arena *arena)
 {
-	struct mq_devices out = {0, mq_arena_array(arena, devices->n, uint32_t)};
+	struct mq_devices out = { 0, mq_arena_array(arena, devices->n, uint32_t) };
 
 	for (uint32_t from = 0; out.n < devices->n; from += block)
 		for (uint32_t i = 0, n; i < devices->n; i += n) {
@@ -71,12 +71,12 @@ uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct 
 
 struct mq_stage_limits mq_stage_limits(const struct mq_limits *l, uint32_t n)
 {
-	struct mq_stage_limits out = {.devices = n};
+	struct mq_stage_limits out = { .devices = n };
 	uint32_t stages;
 
 	if (!l)
 		return out;
-	out = (struct mq_stage_limits){l->fix_dp, l->max_dp, l->fix_tp, l->max_tp, 0, n};
+	out = (struct mq_stage_limits){ l->fix_dp, l->max_dp, l->fix_tp, l->max_tp, 0, n };
 	stages = l->fix_pp ? l->fix_pp : l->max_pp < n ? l->max_pp : 0;
 	if (stages && n >= stages) {
 		out.width = n / stages;
@@ -99,7 +99,7 @@ static bool can_split(const struct mq_op *op, uint32_t mask, uint32_t parts, dou
 }
 
 bool mq_split_allowed(const struct mq_limits *l, const struct mq_op *op, double samples,
-                      const uint32_t split[MQ_N_DIMS])
+		      const uint32_t split[MQ_N_DIMS])
 {
 	const uint32_t tensor = 1u << MQ_DIM_HEAD | 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN;
 	uint32_t dp = split[MQ_DIM_BATCH] * split[MQ_DIM_EXPERT];
@@ -114,8 +114,8 @@ bool mq_split_allowed(const struct mq_limits *l, const struct mq_op *op, double 
 	return !l->fix_tp || tp == (can_split(op, tensor, l->fix_tp, samples) ? l->fix_tp : 1);
 }
 
-static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool split,
-                           struct mq_arena *arena, struct mq_plan *plan)
+static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool split, struct mq_arena *arena,
+			   struct mq_plan *plan)
 {
 	uint32_t index = mq_plan_add_config(plan, arena, n);
 
@@ -125,8 +125,8 @@ static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool sp
 	return index;
 }
 
-void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,
-                           uint32_t n, struct mq_arena *arena, struct mq_plan *plan)
+void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices, uint32_t n,
+			   struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->q->model;
 	uint32_t split = MQ_NONE, whole = MQ_NONE;
@@ -142,25 +142,22 @@ void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_dev
 	}
 }
 
-static bool same_spot(const struct mq_config *c, const struct mq_spot *spot,
-                      const uint32_t split[MQ_N_DIMS])
+static bool same_spot(const struct mq_config *c, const struct mq_spot *spot, const uint32_t split[MQ_N_DIMS])
 {
-	return c->n_devices == spot->n_devices && c->stage == spot->stage &&
-	       c->sync == spot->sync && c->recompute == spot->recompute && !c->share &&
-	       !memcmp(c->split, split, MQ_N_DIMS * sizeof(*split)) &&
+	return c->n_devices == spot->n_devices && c->stage == spot->stage && c->sync == spot->sync &&
+	       c->recompute == spot->recompute && !c->share && !memcmp(c->split, split, MQ_N_DIMS * sizeof(*split)) &&
 	       !memcmp(c->device, spot->device, c->n_devices * sizeof(*c->device));
 }
 
-void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
-                 const struct mq_spot *spot, struct mq_arena *arena)
+void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op, const struct mq_spot *spot,
+		 struct mq_arena *arena)
 {
 	uint32_t split[MQ_N_DIMS], replicas = spot->n_devices / spot->tp;
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
-	if (spot->tp > 1 &&
-	    !mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel,
-	                     mq_software_of(problem)->vocab_parallel, split))
+	if (spot->tp > 1 && !mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel,
+					     mq_software_of(problem)->vocab_parallel, split))
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			split[d] = 1;
 	split[MQ_DIM_BATCH] = problem->q->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;

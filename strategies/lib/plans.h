@@ -24,7 +24,7 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 /* The same devices in another order: `block` of a machine, `block` of the next and so on, in turn until
  * all are taken. A mesh has its innermost dimensions inside of a machine up to degree `block`. */
 struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const struct mq_devices *devices,
-                                       uint32_t block, struct mq_arena *arena);
+				       uint32_t block, struct mq_arena *arena);
 /* Devices of the machine that has most of them. */
 uint32_t mq_devices_per_machine(const struct mq_cluster *cluster, const struct mq_devices *devices);
 
@@ -42,23 +42,21 @@ static inline bool mq_degree_allowed(uint32_t fix, uint32_t most, uint32_t value
 /* Does a split keep the limits on dp (batch and expert) and tp (head, output, input features)? The fixed
  * degrees are asked of ops that can have them, 1 of the others. */
 bool mq_split_allowed(const struct mq_limits *limits, const struct mq_op *op, double samples,
-                      const uint32_t split[MQ_N_DIMS]);
+		      const uint32_t split[MQ_N_DIMS]);
 
 /* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on
  * every one. */
-void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,
-                           uint32_t n, struct mq_arena *arena, struct mq_plan *plan);
+void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices, uint32_t n,
+			   struct mq_arena *arena, struct mq_plan *plan);
 
 /* Most devices that data parallelism can use: no more than samples, and what the limits allow. */
-uint32_t mq_data_parallel_degree(const struct mq_problem *problem,
-                                 const struct mq_devices *devices);
+uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct mq_devices *devices);
 
 /* Where and how one op runs, for plans put together op by op. */
 struct mq_spot {
 	uint32_t n_devices;
-	const uint32_t
-	        *device;    /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
-	uint32_t stage, tp; /* tp divides n_devices; the rest splits the batch */
+	const uint32_t *device; /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
+	uint32_t stage, tp;     /* tp divides n_devices; the rest splits the batch */
 	uint8_t sync, recompute;
 	bool sequence_parallel; /* what tensor parallelism leaves whole is split along the sequence
 	                         */
@@ -66,8 +64,8 @@ struct mq_spot {
 
 /* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split
  * as asked runs whole on the ranks concerned. */
-void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
-                 const struct mq_spot *spot, struct mq_arena *arena);
+void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op, const struct mq_spot *spot,
+		 struct mq_arena *arena);
 
 /* Every device d of the plan becomes to[d]. */
 void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena);
@@ -79,8 +77,7 @@ bool mq_selective_saves(const struct mq_problem *problem);
 void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *bound);
 
 /* Prints through problem->say. */
-void mq_say(const struct mq_problem *problem, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+void mq_say(const struct mq_problem *problem, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A point of the learning curve, where anyone keeps it. */
 void mq_note(const struct mq_problem *problem, const char *quantity, double value);

@@ -40,8 +40,8 @@ enum mq_status mq_post_start(struct mq_post *p, const char *engine, const struct
 			     struct mq_err *err)
 {
 	if (p->samples % p->every)
-		return mq_fail(err, MQ_EINPUT, "engine '%s': every=%u does not divide samples=%u", engine,
-			       p->every, p->samples);
+		return mq_fail(err, MQ_EINPUT, "engine '%s': every=%u does not divide samples=%u", engine, p->every,
+			       p->samples);
 	MQ_TRY(mq_coarse_make(problem, engine, p->groups, &p->coarse, err));
 	mq_fit_say(problem, engine, MQ_COARSE_EVEN, &p->coarse.fit);
 	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;
@@ -101,8 +101,7 @@ enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, st
 		memcpy(choice, p->coarse.even, n * sizeof(*choice));
 	} else {
 		for (uint32_t g = 0; g < n; g++)
-			choice[g] = draw(p->f + (size_t)g * p->coarse.n_devices, p->coarse.n_devices,
-					 problem->rng);
+			choice[g] = draw(p->f + (size_t)g * p->coarse.n_devices, p->coarse.n_devices, problem->rng);
 	}
 	mq_coarse_plan(&p->coarse, choice, problem, arena, plan);
 	return MQ_OK;
@@ -259,8 +258,7 @@ void mq_post_observe(void *state, const struct mq_problem *problem, const struct
 	uint32_t n = p->coarse.n;
 	size_t size = (size_t)n * p->coarse.n_devices * sizeof(double);
 
-	memcpy(p->choice + (size_t)p->n * n, p->drawn + p->first++ % MQ_POST_BATCH * n,
-	       n * sizeof(uint32_t));
+	memcpy(p->choice + (size_t)p->n * n, p->drawn + p->first++ % MQ_POST_BATCH * n, n * sizeof(uint32_t));
 	note(p, r);
 	bool full = p->n == p->samples;
 

@@ -31,16 +31,16 @@ struct mq_post {
 	/* what the engine does */
 	bool cross_entropy, proximal, reinforce;
 	struct mq_coarse coarse;
-	double *u, *f, *f_old;  /* [groups * devices] logits, probabilities, those that drew the samples */
-	double *u_old;          /* [groups * devices] before a gradient step */
-	uint32_t n_single;      /* single-device placements proposed so far */
-	uint32_t n;             /* samples in the round */
-	uint32_t *drawn;        /* [batch * groups] placements whose score is still to come */
-	uint64_t first, next;   /* draws observed and proposed */
-	double *time_s, *sorted;/* [samples] time_s: 0 where `excess` says that it is no plan */
-	double *excess;         /* [samples] see mq_fit_excess */
-	uint32_t *choice;       /* [samples * groups] */
-	double worst_s;         /* of the feasible; 0 = none yet */
+	double *u, *f, *f_old;    /* [groups * devices] logits, probabilities, those that drew the samples */
+	double *u_old;            /* [groups * devices] before a gradient step */
+	uint32_t n_single;        /* single-device placements proposed so far */
+	uint32_t n;               /* samples in the round */
+	uint32_t *drawn;          /* [batch * groups] placements whose score is still to come */
+	uint64_t first, next;     /* draws observed and proposed */
+	double *time_s, *sorted;  /* [samples] time_s: 0 where `excess` says that it is no plan */
+	double *excess;           /* [samples] see mq_fit_excess */
+	uint32_t *choice;         /* [samples * groups] */
+	double worst_s;           /* of the feasible; 0 = none yet */
 	double sum_s, sum_excess; /* over all samples: times, 1 + excesses */
 	uint64_t n_mean;
 	bool even_done;
@@ -59,10 +59,9 @@ void mq_post_observe(void *state, const struct mq_problem *problem, const struct
 		     const struct mq_result *result);
 
 /* What the four engines have in common. */
-#define MQ_POST_ENGINE                                                                              \
-	.paper = "Gao, Chen, Li, NeurIPS 2018", .opts = mq_post_opts,                               \
-	.state_size = sizeof(struct mq_post), .batch = MQ_POST_BATCH, .heuristic = true,            \
-	.lacks = MQ_LACKS_ALL,                                                                      \
-	.start = start, .propose = mq_post_propose, .observe = mq_post_observe
+#define MQ_POST_ENGINE                                                                                                \
+	.paper = "Gao, Chen, Li, NeurIPS 2018", .opts = mq_post_opts, .state_size = sizeof(struct mq_post),           \
+	.batch = MQ_POST_BATCH, .heuristic = true, .lacks = MQ_LACKS_ALL, .start = start, .propose = mq_post_propose, \
+	.observe = mq_post_observe
 
 #endif

@@ -16,7 +16,7 @@ void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 {
 	uint32_t devices = problem->q->cluster->n_devices;
 
-	*r = (struct mq_refine){.problem = problem, .best = INFINITY};
+	*r = (struct mq_refine){ .problem = problem, .best = INFINITY };
 	mq_move_space_make(problem, &r->space);
 	mq_map_init(&r->judged, problem->arena, 512);
 	mq_map_init(&r->known, problem->arena, 4096);
@@ -37,9 +37,9 @@ static double value_of(const struct mq_refine *r, const struct mq_plan *plan, do
 {
 	const struct mq_cluster *cluster = r->problem->q->cluster;
 	const char *o = r->problem->objective;
-	double value = !strcmp(o, "cost")     ? mq_step_usd(cluster, plan, step_s)
-	               : !strcmp(o, "energy") ? mq_step_kWh(cluster, plan, step_s)
-	                                      : step_s;
+	double value = !strcmp(o, "cost")   ? mq_step_usd(cluster, plan, step_s) :
+		       !strcmp(o, "energy") ? mq_step_kWh(cluster, plan, step_s) :
+					      step_s;
 
 	return isnan(value) ? step_s : value;
 }
@@ -51,8 +51,7 @@ static uint64_t family_of(const struct mq_plan *plan)
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		const struct mq_config *c = &plan->config[i];
-		uint32_t key[] = {c->stage, c->n_devices, c->split[MQ_DIM_BATCH],
-		                  c->split[MQ_DIM_EXPERT]};
+		uint32_t key[] = { c->stage, c->n_devices, c->split[MQ_DIM_BATCH], c->split[MQ_DIM_EXPERT] };
 		bool first = true;
 
 		for (uint32_t k = 0; k < i && first; k++)
@@ -72,8 +71,7 @@ static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t e
 
 	if (i < before)
 		return r->screened_s[i];
-	if (costs->screen && costs->screen(costs->context, plan, &result) &&
-	    result.verdict == MQ_VERDICT_OK)
+	if (costs->screen && costs->screen(costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK)
 		value = value_of(r, plan, result.step_time_s);
 	MQ_PUSH(r->problem->arena, r->screened_s, i, r->room, value);
 	return value;
@@ -127,8 +125,7 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 	struct mq_plan *copy = p->plan ? p->plan : mq_arena_array(r->problem->arena, 1, struct mq_plan);
 
 	mq_plan_copy(copy, plan, r->problem->arena);
-	*p = (struct mq_refine_point){
-	        .plan = copy, .value = value, .family = family_of(plan), .screened_s = NAN};
+	*p = (struct mq_refine_point){ .plan = copy, .value = value, .family = family_of(plan), .screened_s = NAN };
 }
 
 bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
@@ -192,8 +189,7 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 
 static bool more_time(const struct mq_refine *r)
 {
-	return !r->problem->tick ||
-	       r->problem->tick(r->problem->tick_context, (double)NAN, "refining");
+	return !r->problem->tick || r->problem->tick(r->problem->tick_context, (double)NAN, "refining");
 }
 
 /* ---- neighbours --------------------------------------------------------------------------------- */
@@ -231,7 +227,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	shuffle(r, move, n);
 	for (uint32_t i = 0; i < n && tried < r->width && time; i++) {
 		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
-		struct mq_refine_near near = {.move = move[i]};
+		struct mq_refine_near near = { .move = move[i] };
 		struct mq_plan plan;
 		bool made = mq_move_apply(&r->space, p->plan, &move[i], &r->scratch, &plan);
 		uint64_t effect = made ? mq_plan_effect(&r->space, &plan, &r->scratch) : 0;
@@ -254,8 +250,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 }
 
 /* One move down from a plan, by the analytic executor's clock, among a part of its neighbours. */
-static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s,
-                      struct mq_arena *arena)
+static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s, struct mq_arena *arena)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
 	struct mq_move *move;
@@ -303,26 +298,24 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	plan->engine_objective = screened_s;
 	plan->engine_unit = "s per step, screened";
 	mq_assert(r->n_asked - r->heard < RING);
-	*asked = (struct mq_refine_asked){(uint32_t)(p - r->point), screened_s};
+	*asked = (struct mq_refine_asked){ (uint32_t)(p - r->point), screened_s };
 	r->n_asked++;
 }
 
 /* Was this move of devices tried on a plan that uses them so? What it brought there it brings here. */
 static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
 {
-	uint32_t key[] = {move->kind, move->a, move->b, move->n}, before = r->places.n;
+	uint32_t key[] = { move->kind, move->a, move->b, move->n }, before = r->places.n;
 
 	return mq_map_add(&r->places, mq_hash(p->family, key, sizeof(key))) < before;
 }
 
 /* The next neighbour of a point; false: it is known by now. */
-static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena,
-                      struct mq_plan *plan)
+static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
 	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, near->screened_s)) ||
-	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
-	    mq_refine_met(r, plan))
+	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
 		return false;
 	double screened_s = near->screened_s;
 
@@ -344,7 +337,8 @@ static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, ui
 		uint32_t n_moves = mq_moves_list(&r->space, &now, arena, &move);
 		struct mq_plan other;
 
-		if (n_moves && mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n_moves)], arena, &other))
+		if (n_moves &&
+		    mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n_moves)], arena, &other))
 			now = other;
 	}
 	return now;
@@ -360,8 +354,9 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 	for (uint32_t i = 0; i < r->n; i++)
 		if (!best || r->point[i].value < best->value)
 			best = &r->point[i];
-	for (uint32_t round = 0; best && round < KICKS && least_s > r->best * (1 - gain) &&
-	                         (isinf(least_s) || may_look(r)) && more_time(r); round++) {
+	for (uint32_t round = 0;
+	     best && round < KICKS && least_s > r->best * (1 - gain) && (isinf(least_s) || may_look(r)) && more_time(r);
+	     round++) {
 		struct mq_plan now = wander(r, best->plan, 2 + round / 8, arena);
 		double s;
 

@@ -42,22 +42,22 @@ struct mq_refine_asked {
 struct mq_refine {
 	const struct mq_problem *problem;
 	struct mq_move_space space;
-	struct mq_map judged;       /* effects proposed or offered */
-	struct mq_map places;       /* moves of devices tried, by how the plan uses them */
-	struct mq_map times;        /* screened times proposed, to the last bit */
-	struct mq_map known;        /* effects screened; index into screened_s */
+	struct mq_map judged; /* effects proposed or offered */
+	struct mq_map places; /* moves of devices tried, by how the plan uses them */
+	struct mq_map times;  /* screened times proposed, to the last bit */
+	struct mq_map known;  /* effects screened; index into screened_s */
 	double *screened_s;
 	uint32_t room;
-	double best;                /* value judged */
-	uint64_t expansions;        /* and the sum of what their best neighbours promised, over what the point had */
+	double best;         /* value judged */
+	uint64_t expansions; /* and the sum of what their best neighbours promised, over what the point had */
 	double brought;
-	double spread;              /* squares of how far judged plans were from what was expected, over that */
+	double spread; /* squares of how far judged plans were from what was expected, over that */
 	uint64_t n_spread;
-	uint32_t width;             /* screens of one expansion */
+	uint32_t width; /* screens of one expansion */
 	uint32_t n, n_asked, heard;
 	struct mq_refine_asked asked[64]; /* a ring: proposals not heard yet */
 	struct mq_refine_point point[MQ_REFINE_POINTS];
-	struct mq_arena scratch;    /* owned */
+	struct mq_arena scratch; /* owned */
 };
 
 void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem);

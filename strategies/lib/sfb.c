@@ -56,15 +56,14 @@ static igraph_error_t cut(struct network *net, uint32_t n_ops, bool *duplicate)
 	igraph_t graph;
 	igraph_vector_int_t side;
 	igraph_real_t value;
-	igraph_error_t status =
-	        igraph_create(&graph, &net->ends, (igraph_integer_t)n_ops + 2, IGRAPH_DIRECTED);
+	igraph_error_t status = igraph_create(&graph, &net->ends, (igraph_integer_t)n_ops + 2, IGRAPH_DIRECTED);
 
 	if (status != IGRAPH_SUCCESS)
 		return status;
 	status = igraph_vector_int_init(&side, 0);
 	if (status == IGRAPH_SUCCESS) {
-		status = igraph_maxflow(&graph, &value, NULL, NULL, &side, NULL, n_ops, n_ops + 1,
-		                        &net->capacity, NULL);
+		status =
+			igraph_maxflow(&graph, &value, NULL, NULL, &side, NULL, n_ops, n_ops + 1, &net->capacity, NULL);
 		for (igraph_integer_t i = 0; i < igraph_vector_int_size(&side); i++)
 			if (VECTOR(side)[i] < (igraph_integer_t)n_ops)
 				duplicate[VECTOR(side)[i]] = true;
@@ -74,13 +73,13 @@ static igraph_error_t cut(struct network *net, uint32_t n_ops, bool *duplicate)
 	return status;
 }
 
-enum mq_status mq_sfb_solve(const struct mq_sfb_problem *p, struct mq_arena *arena,
-                            struct mq_sfb_result *result, struct mq_err *err)
+enum mq_status mq_sfb_solve(const struct mq_sfb_problem *p, struct mq_arena *arena, struct mq_sfb_result *result,
+			    struct mq_err *err)
 {
 	igraph_error_handler_t *before = igraph_set_error_handler(igraph_error_handler_ignore);
 	struct network net;
 
-	*result = (struct mq_sfb_result){.duplicate = mq_arena_array(arena, p->n_ops, bool)};
+	*result = (struct mq_sfb_result){ .duplicate = mq_arena_array(arena, p->n_ops, bool) };
 	net.status = igraph_vector_int_init(&net.ends, 0);
 	if (net.status == IGRAPH_SUCCESS) {
 		net.status = igraph_vector_init(&net.capacity, 0);
@@ -94,8 +93,7 @@ enum mq_status mq_sfb_solve(const struct mq_sfb_problem *p, struct mq_arena *are
 	}
 	igraph_set_error_handler(before);
 	if (net.status != IGRAPH_SUCCESS)
-		return mq_fail(err, MQ_EBUG, "minimum cut over %u ops: %s", p->n_ops,
-		               igraph_strerror(net.status));
+		return mq_fail(err, MQ_EBUG, "minimum cut over %u ops: %s", p->n_ops, igraph_strerror(net.status));
 	result->optimum = mq_sfb_cost(p, result->duplicate);
 	return MQ_OK;
 }

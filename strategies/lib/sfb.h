@@ -41,8 +41,8 @@ struct mq_sfb_result {
 	bool *duplicate; /* [n_ops], in the arena */
 };
 
-enum mq_status mq_sfb_solve(const struct mq_sfb_problem *problem, struct mq_arena *arena,
-                            struct mq_sfb_result *result, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_sfb_solve(const struct mq_sfb_problem *problem, struct mq_arena *arena, struct mq_sfb_result *result,
+			    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Value of one assignment: oracle of the tests. */
 double mq_sfb_cost(const struct mq_sfb_problem *problem, const bool *duplicate);
@@ -55,8 +55,8 @@ struct mq_sfb_cases {
 	uint32_t *id;
 	struct mq_sfb_problem *problem;
 };
-enum mq_status mq_sfb_cases_load(const char *path, struct mq_arena *arena,
-                                 struct mq_sfb_cases *cases, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_sfb_cases_load(const char *path, struct mq_arena *arena, struct mq_sfb_cases *cases,
+				 struct mq_err *err) MQ_MUST_CHECK;
 bool mq_sfb_cases_probe(const char *path);
 
 #endif

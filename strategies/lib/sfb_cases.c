@@ -7,8 +7,7 @@
 
 bool mq_sfb_cases_probe(const char *path)
 {
-	static const char *const words[] = {"\"gradients\"", "\"replicas\"", "\"not_duplicable\"",
-	                                    NULL};
+	static const char *const words[] = { "\"gradients\"", "\"replicas\"", "\"not_duplicable\"", NULL };
 
 	return mq_json_in_sniff(path, words);
 }
@@ -27,8 +26,7 @@ static uint32_t op_index(struct mq_json_in *in, json_t *value, const char *where
 	return in->status == MQ_OK ? (uint32_t)number : 0;
 }
 
-static void read_costs(struct mq_json_in *in, json_t *object, const char *where,
-                       const struct terms *t, double *cost)
+static void read_costs(struct mq_json_in *in, json_t *object, const char *where, const struct terms *t, double *cost)
 {
 	json_t *time = mq_json_in_array(in, object, where, "time_us");
 	json_t *gradients = mq_json_in_array(in, object, where, "gradients");
@@ -36,8 +34,7 @@ static void read_costs(struct mq_json_in *in, json_t *object, const char *where,
 	if (in->status == MQ_OK && json_array_size(time) != t->n)
 		mq_json_in_fail(in, where, "needs 'n' times in time_us");
 	for (uint32_t i = 0; i < t->n && in->status == MQ_OK; i++)
-		cost[i] = (t->replicas - 1) * mq_json_in_value(in, json_array_get(time, i), where) +
-		          t->alpha;
+		cost[i] = (t->replicas - 1) * mq_json_in_value(in, json_array_get(time, i), where) + t->alpha;
 	for (size_t g = 0; g < json_array_size(gradients) && in->status == MQ_OK; g++) {
 		json_t *gradient = json_array_get(gradients, g);
 		uint32_t op = op_index(in, json_array_get(gradient, 0), where, t->n);
@@ -47,8 +44,8 @@ static void read_costs(struct mq_json_in *in, json_t *object, const char *where,
 	}
 }
 
-static void read_edges(struct mq_json_in *in, json_t *object, const char *where,
-                       const struct terms *t, struct mq_sfb_edge *edge)
+static void read_edges(struct mq_json_in *in, json_t *object, const char *where, const struct terms *t,
+		       struct mq_sfb_edge *edge)
 {
 	json_t *edges = mq_json_in_array(in, object, where, "edges");
 
@@ -65,7 +62,7 @@ static void read_edges(struct mq_json_in *in, json_t *object, const char *where,
 }
 
 static void read_case(struct mq_json_in *in, json_t *object, uint32_t index, struct mq_arena *arena,
-                      struct mq_sfb_problem *problem)
+		      struct mq_sfb_problem *problem)
 {
 	char where[64];
 	struct terms t;
@@ -87,30 +84,27 @@ static void read_case(struct mq_json_in *in, json_t *object, uint32_t index, str
 		return;
 	double *cost = mq_arena_array(arena, t.n, double);
 	bool *forbidden = mq_arena_array(arena, t.n, bool);
-	struct mq_sfb_edge *edge =
-	        mq_arena_array(arena, json_array_size(edges), struct mq_sfb_edge);
+	struct mq_sfb_edge *edge = mq_arena_array(arena, json_array_size(edges), struct mq_sfb_edge);
 
 	read_costs(in, object, where, &t, cost);
 	read_edges(in, object, where, &t, edge);
 	for (size_t i = 0; i < json_array_size(fixed) && in->status == MQ_OK; i++)
 		forbidden[op_index(in, json_array_get(fixed, i), where, t.n)] = true;
-	*problem = (struct mq_sfb_problem){.n_ops = t.n,
-	                                   .n_edges = (uint32_t)json_array_size(edges),
-	                                   .cost = cost,
-	                                   .forbidden = forbidden,
-	                                   .edge = edge};
+	*problem = (struct mq_sfb_problem){ .n_ops = t.n,
+					    .n_edges = (uint32_t)json_array_size(edges),
+					    .cost = cost,
+					    .forbidden = forbidden,
+					    .edge = edge };
 }
 
-enum mq_status mq_sfb_cases_load(const char *path, struct mq_arena *arena,
-                                 struct mq_sfb_cases *cases, struct mq_err *err)
+enum mq_status mq_sfb_cases_load(const char *path, struct mq_arena *arena, struct mq_sfb_cases *cases,
+				 struct mq_err *err)
 {
 	struct mq_json_in in;
 
-	*cases = (struct mq_sfb_cases){0};
+	*cases = (struct mq_sfb_cases){ 0 };
 	MQ_TRY(mq_json_in_open(&in, path, err));
-	json_t *list = json_is_array(in.root)
-	                       ? in.root
-	                       : mq_json_in_array(&in, in.root, "the top level", "cases");
+	json_t *list = json_is_array(in.root) ? in.root : mq_json_in_array(&in, in.root, "the top level", "cases");
 
 	cases->n = (uint32_t)json_array_size(list);
 	cases->id = mq_arena_array(arena, cases->n, uint32_t);

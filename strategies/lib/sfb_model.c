@@ -15,13 +15,13 @@ struct builder {
 };
 
 static bool collective(const struct builder *b, enum mq_coll_kind kind, double elems, enum mq_dtype dtype,
-                       double *seconds)
+		       double *seconds)
 {
-	struct mq_coll_request request = {.kind = kind,
-	                                  .n = b->group->n,
-	                                  .rank = b->group->rank,
-	                                  .bytes = elems * mq_dtype_size(dtype),
-	                                  .dtype = dtype};
+	struct mq_coll_request request = { .kind = kind,
+					   .n = b->group->n,
+					   .rank = b->group->rank,
+					   .bytes = elems * mq_dtype_size(dtype),
+					   .dtype = dtype };
 
 	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
 }
@@ -33,7 +33,7 @@ static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double ele
 
 	if (!collective(b, MQ_COLL_ALL_GATHER, elems * train->batch, train->dtype, &seconds))
 		return false;
-	b->edge[b->n_edges++] = (struct mq_sfb_edge){src, dst, seconds * 1e6};
+	b->edge[b->n_edges++] = (struct mq_sfb_edge){ src, dst, seconds * 1e6 };
 	return true;
 }
 
@@ -49,7 +49,7 @@ static double slowest_share(const struct builder *b, uint32_t op)
 	split[MQ_DIM_BATCH] = b->group->n;
 	for (uint32_t i = 0; i < b->group->n; i++)
 		slowest = fmax(slowest, costs->op_time(costs->context, op, MQ_BACKWARD, b->group->rank[i], split,
-		                                       b->problem->q->train->batch / b->group->n));
+						       b->problem->q->train->batch / b->group->n));
 	return slowest;
 }
 
@@ -67,7 +67,7 @@ static bool add_op(struct builder *b, uint32_t op)
 		return false;
 	/* Half of a layer's backward pass is its weight gradient. */
 	b->cost[NODES * op + WEIGHT_GRADIENT] =
-	        ((b->group->n - 1) * slowest_share(b, op) / 2 - reduce_s) * 1e6 + b->group->alpha_us;
+		((b->group->n - 1) * slowest_share(b, op) / 2 - reduce_s) * 1e6 + b->group->alpha_us;
 	b->forbidden[NODES * op + WEIGHT_GRADIENT] = false;
 	for (uint32_t e = model->in_first[op]; e < model->in_first[op + 1]; e++) {
 		const struct mq_edge *edge = &model->edge[model->in_edge[e]];
@@ -79,26 +79,26 @@ static bool add_op(struct builder *b, uint32_t op)
 }
 
 enum mq_status mq_sfb_of_group(const struct mq_problem *problem, const struct mq_sfb_group *group,
-                               struct mq_arena *arena, struct mq_sfb_result *result, struct mq_err *err)
+			       struct mq_arena *arena, struct mq_sfb_result *result, struct mq_err *err)
 {
 	const struct mq_model *m = problem->q->model;
-	struct builder b = {.problem = problem,
-	                    .group = group,
-	                    .cost = mq_arena_array(arena, NODES * m->n_ops, double),
-	                    .forbidden = mq_arena_array(arena, NODES * m->n_ops, bool),
-	                    .edge = mq_arena_array(arena, m->n_edges + m->n_ops, struct mq_sfb_edge)};
+	struct builder b = { .problem = problem,
+			     .group = group,
+			     .cost = mq_arena_array(arena, NODES * m->n_ops, double),
+			     .forbidden = mq_arena_array(arena, NODES * m->n_ops, bool),
+			     .edge = mq_arena_array(arena, m->n_edges + m->n_ops, struct mq_sfb_edge) };
 	struct mq_sfb_result cut;
 
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		if (!add_op(&b, op))
 			return mq_fail(err, MQ_EINPUT,
-			               "sufficient factors: no route joins the %u devices of op '%s': name "
-			               "connected ones with --max devices=N",
-			               group->n, m->op[op].name);
-	struct mq_sfb_problem problem_of_cut = {NODES * m->n_ops, b.n_edges, b.cost, b.forbidden, b.edge};
+				       "sufficient factors: no route joins the %u devices of op '%s': name "
+				       "connected ones with --max devices=N",
+				       group->n, m->op[op].name);
+	struct mq_sfb_problem problem_of_cut = { NODES * m->n_ops, b.n_edges, b.cost, b.forbidden, b.edge };
 
 	MQ_TRY(mq_sfb_solve(&problem_of_cut, arena, &cut, err));
-	*result = (struct mq_sfb_result){cut.optimum, mq_arena_array(arena, m->n_ops, bool)};
+	*result = (struct mq_sfb_result){ cut.optimum, mq_arena_array(arena, m->n_ops, bool) };
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		result->duplicate[op] = cut.duplicate[NODES * op + WEIGHT_GRADIENT];
 	return MQ_OK;

@@ -108,14 +108,12 @@ static void add_fixed_set(struct shape_space *space, const struct ranked *r, uin
 	const struct mq_limits *l = space->problem->limits;
 	uint64_t wanted = l->fix_dp ? l->fix_dp : l->max_dp;
 
-	wanted *= (uint64_t)(l->fix_tp ? l->fix_tp : 1) * (l->fix_pp ? l->fix_pp : 1) *
-		  (l->fix_cp ? l->fix_cp : 1);
+	wanted *= (uint64_t)(l->fix_tp ? l->fix_tp : 1) * (l->fix_pp ? l->fix_pp : 1) * (l->fix_cp ? l->fix_cp : 1);
 	if (wanted && wanted <= n)
 		add_set(space, r, (uint32_t)wanted);
 }
 
-enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem,
-			   struct mq_err *err)
+enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct mq_cluster *c = problem->q->cluster;
 	struct ranked *r = mq_arena_array(problem->arena, c->n_devices + 1, struct ranked);
@@ -129,8 +127,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		return mq_fail(err, MQ_EINPUT,
 			       "no device of '%s' can run every op of '%s' in %s; choose another "
 			       "platform, --dtype or --products",
-			       c->name, problem->q->model->name,
-			       mq_dtype_name(mq_train_products(problem->q->train)));
+			       c->name, problem->q->model->name, mq_dtype_name(mq_train_products(problem->q->train)));
 	qsort(r, n, sizeof(*r), faster_first);
 	if (problem->limits->max_devices && n > problem->limits->max_devices)
 		n = problem->limits->max_devices;
@@ -172,9 +169,9 @@ static bool allowed(uint32_t fix, uint32_t max, uint32_t value)
 static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 {
 	return allowed(l->fix_dp, l->max_dp, p->dp) && allowed(l->fix_tp, l->max_tp, p->tp) &&
-	       allowed(l->fix_pp, l->max_pp, p->pp) && allowed(l->fix_cp, 0, p->cp) &&
-	       allowed(l->fix_ep, 0, p->ep) && allowed(l->fix_etp, 0, p->etp ? p->etp : p->tp) &&
-	       allowed(l->fix_ulysses, 0, mq_or_1(p->ulysses)) && allowed(l->fix_virtual, 0, p->virtual) &&
+	       allowed(l->fix_pp, l->max_pp, p->pp) && allowed(l->fix_cp, 0, p->cp) && allowed(l->fix_ep, 0, p->ep) &&
+	       allowed(l->fix_etp, 0, p->etp ? p->etp : p->tp) && allowed(l->fix_ulysses, 0, mq_or_1(p->ulysses)) &&
+	       allowed(l->fix_virtual, 0, p->virtual) &&
 	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline || p->pp == 1) &&
 	       (l->fix_recompute < 0 || l->fix_recompute == p->recompute) &&
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
@@ -250,9 +247,18 @@ bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp)
 static struct mq_shape shape_of(const struct shape_space *space, const struct shape_point *p)
 {
 	return (struct mq_shape){
-		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep, .etp = p->etp, .ulysses = p->ulysses,
-		.virtual = p->virtual, .micro_batches = p->micro_batches,
-		.pipeline = p->pipeline, .sync = p->sync, .recompute = p->recompute,
+		.dp = p->dp,
+		.tp = p->tp,
+		.pp = p->pp,
+		.cp = p->cp,
+		.ep = p->ep,
+		.etp = p->etp,
+		.ulysses = p->ulysses,
+		.virtual = p->virtual,
+		.micro_batches = p->micro_batches,
+		.pipeline = p->pipeline,
+		.sync = p->sync,
+		.recompute = p->recompute,
 		.sequence_parallel = p->sequence_parallel,
 		.vocab_parallel = p->tp > 1 && space->software->vocab_parallel,
 	};
@@ -302,9 +308,8 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if (p->sync >= MQ_SYNC_ZERO1 && p->dp * p->cp == 1)
 		return false;
-	return limits_allow(&space->problem->limits[0], p) &&
-	       model_allows(space->problem->q->model, p) && batch_allows(space, p) &&
-	       software_allows(space, p);
+	return limits_allow(&space->problem->limits[0], p) && model_allows(space->problem->q->model, p) &&
+	       batch_allows(space, p) && software_allows(space, p);
 }
 
 enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)
@@ -312,9 +317,12 @@ enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)
 	double batch = space->problem->q->train->batch;
 
 	if (space->software->runs.placement)
-		return mq_fail(err, MQ_EINPUT, "no division of %g samples per step over the devices keeps --fix "
-			       "and --max; choose a --batch with more divisors", batch);
-	return mq_fail(err, MQ_EINPUT, "no division of %g samples per step over the devices keeps --fix and --max "
+		return mq_fail(err, MQ_EINPUT,
+			       "no division of %g samples per step over the devices keeps --fix "
+			       "and --max; choose a --batch with more divisors",
+			       batch);
+	return mq_fail(err, MQ_EINPUT,
+		       "no division of %g samples per step over the devices keeps --fix and --max "
 		       "and is one that %s runs; choose a --batch with more divisors or another --software",
 		       batch, space->software->file);
 }
@@ -330,8 +338,7 @@ static uint32_t place(const struct shape_point *p, uint32_t stage, uint32_t repl
 }
 
 /* A group is as fast as its slowest member. */
-static double group_speed(const struct shape_set *set, const struct shape_point *p, uint32_t stage,
-			  uint32_t replica)
+static double group_speed(const struct shape_set *set, const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
 	uint32_t first = place(p, stage, replica);
 	double least = set->speed[first];
@@ -341,8 +348,7 @@ static double group_speed(const struct shape_set *set, const struct shape_point 
 	return least;
 }
 
-static double *shares(const struct shape_set *set, const struct shape_point *p,
-		      struct mq_arena *arena)
+static double *shares(const struct shape_set *set, const struct shape_point *p, struct mq_arena *arena)
 {
 	double *share = mq_arena_array(arena, p->dp, double);
 
@@ -352,8 +358,7 @@ static double *shares(const struct shape_set *set, const struct shape_point *p,
 	return share;
 }
 
-static uint32_t *stage_layers(const struct shape_space *space, const struct shape_point *p,
-			      struct mq_arena *arena)
+static uint32_t *stage_layers(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena)
 {
 	const struct shape_set *set = &space->set[p->set];
 	uint32_t chunks = p->pp * p->virtual, *count = mq_arena_array(arena, chunks, uint32_t);
@@ -366,15 +371,14 @@ static uint32_t *stage_layers(const struct shape_space *space, const struct shap
 	return count;
 }
 
-enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *p,
-			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena,
+			   struct mq_plan *plan, struct mq_err *err)
 {
 	return shapes_plan_cut(space, p, NULL, arena, plan, err);
 }
 
-enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *p,
-			       const uint32_t *layers, struct mq_arena *arena, struct mq_plan *plan,
-			       struct mq_err *err)
+enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *p, const uint32_t *layers,
+			       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	const struct shape_set *set = &space->set[p->set];
 	uint32_t *device = mq_arena_array(arena, set->n, uint32_t), n = 0;
@@ -390,10 +394,9 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 	if (p->balanced && p->pp > 1 && space->problem->q->model->n_layers)
 		shape.stage_layers = layers ? layers : stage_layers(space, p, arena);
 	else if (p->pp > 1 && p->virtual == 1 && space->problem->q->model->n_layers)
-		shape.stage_layers = mq_software_stages(space->software, space->problem->q->model->n_layers,
-							p->pp, arena);
-	return mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan,
-				  err);
+		shape.stage_layers =
+			mq_software_stages(space->software, space->problem->q->model->n_layers, p->pp, arena);
+	return mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan, err);
 }
 
 /* ---- the whole space ---------------------------------------------------------------------------- */
@@ -416,8 +419,7 @@ static void offer(struct visit *v, const struct shape_point *p)
 /* Sync, recompute, sequence parallelism and order of a point whose degrees are set. */
 static void each_choice(struct visit *v, struct shape_point *p)
 {
-	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
-					 MQ_SYNC_ZERO3 };
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
 	/* a software that does not run all of them names those that it does */
 	bool few = !v->space->software->runs.placement;
 	uint32_t n_syncs = v->space->zero || few || v->space->problem->limits->fix_sync >= 0 ? 4 : 2;
@@ -436,8 +438,8 @@ static void each_choice(struct visit *v, struct shape_point *p)
 
 static void each_schedule(struct visit *v, struct shape_point *p)
 {
-	static const uint8_t order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE, MQ_PIPE_ZB_H1,
-					 MQ_PIPE_ZBV, MQ_PIPE_DUALPIPE_V, MQ_PIPE_INTERLEAVED };
+	static const uint8_t order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE,      MQ_PIPE_ZB_H1,
+					 MQ_PIPE_ZBV,  MQ_PIPE_DUALPIPE_V, MQ_PIPE_INTERLEAVED };
 	bool all = v->space->all_schedules || v->space->problem->limits->fix_pipeline >= 0;
 
 	for (uint32_t i = 0; i < (all ? MQ_N_PIPELINES : 2u); i++) {
@@ -447,7 +449,7 @@ static void each_schedule(struct visit *v, struct shape_point *p)
 			each_choice(v, p);
 			continue;
 		}
-		for (p->virtual = 2; p->virtual <= 8; p->virtual++)
+		for (p->virtual = 2; p->virtual <= 8; p->virtual ++)
 			each_choice(v, p);
 	}
 }
@@ -466,7 +468,8 @@ static void each_batch(struct visit *v, struct shape_point *p)
 static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 {
 	const struct mq_problem *problem = v->space->problem;
-	bool context = problem->limits->fix_cp > 1 || problem->limits->fix_ulysses > 1 || problem->q->model->seq >= 8192;
+	bool context =
+		problem->limits->fix_cp > 1 || problem->limits->fix_ulysses > 1 || problem->q->model->seq >= 8192;
 	uint32_t cps[MAX_DIVISORS], eps[MAX_DIVISORS], fix_ulysses = problem->limits->fix_ulysses;
 	uint32_t n_cp = shapes_divisors(rest, cps, context ? MAX_DIVISORS : 1);
 
@@ -495,8 +498,8 @@ static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 	}
 }
 
-void shapes_each(const struct shape_space *space,
-		 bool (*visit)(void *context, const struct shape_point *point), void *context)
+void shapes_each(const struct shape_space *space, bool (*visit)(void *context, const struct shape_point *point),
+		 void *context)
 {
 	struct visit v = { space, visit, context, true };
 	uint32_t tps[MAX_DIVISORS], pps[MAX_DIVISORS];

@@ -30,8 +30,8 @@ struct shape_set {
 
 struct shape_point {
 	uint32_t set, dp, tp, pp, cp, ep, virtual, micro_batches;
-	uint32_t ulysses;  /* as in mq_shape: 0, or cp, or what --fix asks for */
-	uint32_t etp;      /* as in mq_shape: 1, or what --fix asks for, or 0 = experts are split as all else is */
+	uint32_t ulysses; /* as in mq_shape: 0, or cp, or what --fix asks for */
+	uint32_t etp;     /* as in mq_shape: 1, or what --fix asks for, or 0 = experts are split as all else is */
 	uint8_t pipeline, sync, recompute;
 	bool sequence_parallel, balanced;
 	bool replica_major; /* a replica's stages are neighbours; else a stage's replicas are */
@@ -42,7 +42,7 @@ struct shape_space {
 	uint32_t n_sets;
 	struct shape_set set[SHAPES_MAX_SETS];
 	struct mq_layers layers; /* on the first device of the first set */
-	bool *uneven;      /* [n_layers + 1] of so many chunks on equal devices some would have more layers
+	bool *uneven;            /* [n_layers + 1] of so many chunks on equal devices some would have more layers
 			    * than even ones have */
 	struct mq_classes classes;
 	const struct mq_software *software; /* the question's, never NULL */
@@ -55,16 +55,14 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 /* Is the point inside the rules of this model, these devices and the user's constraints? */
 bool shapes_valid(const struct shape_space *space, const struct shape_point *point);
 /* The plan of a valid point; MQ_EINPUT where the model cannot be cut so. */
-enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *point,
-			   struct mq_arena *arena, struct mq_plan *plan,
-			   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *point, struct mq_arena *arena,
+			   struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 /* The same with `layers` per chunk, where they are not NULL, of a balanced point. */
-enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *point,
-			       const uint32_t *layers, struct mq_arena *arena, struct mq_plan *plan,
-			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *point, const uint32_t *layers,
+			       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 /* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
-void shapes_each(const struct shape_space *space,
-		 bool (*visit)(void *context, const struct shape_point *point), void *context);
+void shapes_each(const struct shape_space *space, bool (*visit)(void *context, const struct shape_point *point),
+		 void *context);
 
 /* Sequence parallelism as the software has it, where these degrees and the model allow it. */
 bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp);

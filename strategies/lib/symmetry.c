@@ -99,9 +99,9 @@ static uint32_t list_devices(const struct mq_symmetry *m, const struct mq_symmet
 
 static uint32_t add_part(struct mq_symmetry *m, bool leaf, uint32_t room, struct mq_arena *arena)
 {
-	m->part[m->n_parts] = (struct mq_symmetry_part){.child = mq_arena_array(arena, room, uint32_t),
-	                                                .like = mq_arena_array(arena, room, uint32_t),
-	                                                .leaf = leaf};
+	m->part[m->n_parts] = (struct mq_symmetry_part){ .child = mq_arena_array(arena, room, uint32_t),
+							 .like = mq_arena_array(arena, room, uint32_t),
+							 .leaf = leaf };
 	return m->n_parts++;
 }
 
@@ -156,13 +156,13 @@ static uint32_t make_machine(struct search *s, struct mq_symmetry *m, uint32_t n
 	return machine;
 }
 
-void mq_symmetry_make(const struct mq_cluster *cluster, const struct mq_classes *classes,
-                      struct mq_arena *arena, struct mq_symmetry *out)
+void mq_symmetry_make(const struct mq_cluster *cluster, const struct mq_classes *classes, struct mq_arena *arena,
+		      struct mq_symmetry *out)
 {
 	uint32_t n = cluster->n_devices, *machine;
-	struct search s = {.cluster = cluster, .classes = classes, .n = n};
+	struct search s = { .cluster = cluster, .classes = classes, .n = n };
 
-	*out = (struct mq_symmetry){.n_devices = n};
+	*out = (struct mq_symmetry){ .n_devices = n };
 	if (n > MQ_SYMMETRY_MOST || !all_routes(&s, arena))
 		return;
 	s.to = mq_arena_array(arena, n, uint32_t);
@@ -220,7 +220,7 @@ static void sort_children(const struct renaming *r, const struct mq_symmetry_par
 	for (uint32_t i = 0; i < p->n; i++) {
 		uint32_t c = p->child[i];
 
-		order[i] = (struct child){p->leaf ? r->role[c] : hash_of(r, &r->symmetry->part[c]), i};
+		order[i] = (struct child){ p->leaf ? r->role[c] : hash_of(r, &r->symmetry->part[c]), i };
 	}
 	for (uint32_t first = 0; first < p->n; first++) {
 		uint32_t n = 0, k = 0;
@@ -261,7 +261,7 @@ static uint64_t *roles_of(const struct mq_plan *plan, uint32_t n_devices, struct
 		const struct mq_config *c = &plan->config[plan->config_of[op]];
 
 		for (uint32_t i = 0; i < c->n_devices && !met[plan->config_of[op]]; i++) {
-			uint32_t key[] = {op, i};
+			uint32_t key[] = { op, i };
 
 			role[c->device[i]] = mq_hash(role[c->device[i]], key, sizeof(key));
 		}
@@ -274,9 +274,9 @@ void mq_symmetry_canonical(const struct mq_symmetry *s, struct mq_plan *plan, st
 {
 	if (!s->n_parts)
 		return;
-	struct renaming r = {.symmetry = s,
-	                     .role = roles_of(plan, s->n_devices, arena),
-	                     .to = mq_arena_array(arena, s->n_devices, uint32_t)};
+	struct renaming r = { .symmetry = s,
+			      .role = roles_of(plan, s->n_devices, arena),
+			      .to = mq_arena_array(arena, s->n_devices, uint32_t) };
 	const struct mq_symmetry_part *whole = &s->part[s->n_parts - 1];
 
 	rename_part(&r, whole, whole);

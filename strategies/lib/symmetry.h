@@ -23,12 +23,12 @@ struct mq_symmetry_part {
 
 struct mq_symmetry {
 	uint32_t n_devices;
-	uint32_t n_parts;              /* the last one is the whole; 0: nothing is known */
+	uint32_t n_parts; /* the last one is the whole; 0: nothing is known */
 	struct mq_symmetry_part *part;
 };
 
-void mq_symmetry_make(const struct mq_cluster *cluster, const struct mq_classes *classes,
-                      struct mq_arena *arena, struct mq_symmetry *out);
+void mq_symmetry_make(const struct mq_cluster *cluster, const struct mq_classes *classes, struct mq_arena *arena,
+		      struct mq_symmetry *out);
 
 /* Gives every device of the plan the name that it has in all plans that differ by such exchanges alone. */
 void mq_symmetry_canonical(const struct mq_symmetry *symmetry, struct mq_plan *plan, struct mq_arena *arena);

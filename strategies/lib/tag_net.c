@@ -35,8 +35,7 @@ static void add_edges(const struct mq_tag_space *s, const uint32_t *action, stru
 	}
 	for (uint32_t a = 0; a < d_n; a++)
 		for (uint32_t b = 0; b < d_n; b++)
-			add_edge(v, s->n + a, s->n + b, LINK,
-				 (double[]){ s->bw[a * d_n + b] / fastest, a == b });
+			add_edge(v, s->n + a, s->n + b, LINK, (double[]){ s->bw[a * d_n + b] / fastest, a == b });
 	for (uint32_t g = 0; g < s->n; g++)
 		for (uint32_t d = 0; d < d_n; d++) {
 			double f[2] = { s->place[g * d_n + d], s->action[action[g]].mask >> d & 1 };
@@ -46,8 +45,8 @@ static void add_edges(const struct mq_tag_space *s, const uint32_t *action, stru
 		}
 }
 
-void mq_tag_view_make(const struct mq_tag_space *s, const uint32_t *action, uint32_t depth,
-		      const double *feedback, struct mq_arena *arena, struct mq_tag_view *v)
+void mq_tag_view_make(const struct mq_tag_space *s, const uint32_t *action, uint32_t depth, const double *feedback,
+		      struct mq_arena *arena, struct mq_tag_view *v)
 {
 	*v = (struct mq_tag_view){ .n_ops = s->n, .n_devices = s->n_devices, .n_actions = s->n_actions };
 	v->next = s->order[depth < s->n ? depth : s->n - 1];

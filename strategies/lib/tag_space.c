@@ -49,7 +49,8 @@ static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_prob
 		const struct mq_device *d = &c->device[rank[i]];
 		uint32_t g = 0;
 
-		machine += i && (d->node != c->device[rank[i - 1]].node || !mq_devices_alike(d, &c->device[rank[i - 1]]));
+		machine +=
+			i && (d->node != c->device[rank[i - 1]].node || !mq_devices_alike(d, &c->device[rank[i - 1]]));
 		if (machines <= FEW)
 			g = machine;
 		else if (equal)
@@ -58,8 +59,10 @@ static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_prob
 		       !mq_devices_alike(&c->device[s->device[g].rank[0]], d))
 			g++;
 		if (g == MQ_TAG_MAX_GROUPS)
-			return mq_fail(err, MQ_EINPUT, "engine 'tag': more than %d kinds of devices on '%s'; "
-				       "2^kinds x 3 actions would be too many", MQ_TAG_MAX_GROUPS, c->name);
+			return mq_fail(err, MQ_EINPUT,
+				       "engine 'tag': more than %d kinds of devices on '%s'; "
+				       "2^kinds x 3 actions would be too many",
+				       MQ_TAG_MAX_GROUPS, c->name);
 		add_device(s, p, g, rank[i]);
 	}
 	return MQ_OK;
@@ -77,8 +80,7 @@ static void measure_speeds(struct mq_tag_space *s)
 		while (t->space.device[d] != s->device[g].rank[0])
 			d++;
 		for (uint32_t v = 0; v < t->n; v++) /* an op that it cannot run counts as slow */
-			time_s[g] += fmin(t->time[(size_t)v * t->n_devices + d],
-					  100 * mq_tasks_mean_time(t, v));
+			time_s[g] += fmin(t->time[(size_t)v * t->n_devices + d], 100 * mq_tasks_mean_time(t, v));
 		least_s = fmin(least_s, time_s[g]);
 	}
 	for (uint32_t g = 0; g < s->n_devices; g++) {
@@ -202,8 +204,7 @@ static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 		total_s += mq_tasks_mean_time(t, v);
 	}
 	for (uint32_t op = 0; op < p->q->model->n_ops; op++) {
-		double *f = s->op_feature +
-			    s->coarse.group_of[t->space.group_of[op]] * MQ_TAG_OP_FEATURES;
+		double *f = s->op_feature + s->coarse.group_of[t->space.group_of[op]] * MQ_TAG_OP_FEATURES;
 
 		f[2] += p->q->model->op[op].param;
 		f[3] += p->q->model->op[op].output * p->q->train->batch;
@@ -329,8 +330,8 @@ static void describe_edges(struct mq_tag_space *s, const struct mq_problem *p)
 }
 
 /* Op groups as METIS cuts them (balanced loosely, as in the paper), or none: runs of the graph. */
-static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem *p,
-				const struct mq_tag_options *o, struct mq_err *err)
+static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem *p, const struct mq_tag_options *o,
+				struct mq_err *err)
 {
 	struct mq_partition how = { .parts = o->groups, .seed = 1, .tolerance = 5 };
 	struct mq_coarse *c = &s->coarse;
@@ -342,8 +343,10 @@ static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem 
 	for (uint32_t v = 0; v < c->tasks.n; v++)
 		c->group_of[v] = v;
 	if (o->groups < c->tasks.n && !mq_partition_tasks(&c->tasks, &how, p->arena, c->group_of, NULL))
-		return mq_fail(err, MQ_EBUG, "engine 'tag': METIS refused a graph of %u vertices; use "
-			       "metis=false", c->tasks.n);
+		return mq_fail(err, MQ_EBUG,
+			       "engine 'tag': METIS refused a graph of %u vertices; use "
+			       "metis=false",
+			       c->tasks.n);
 	return mq_coarse_finish(p, "tag", c, err);
 }
 
@@ -379,8 +382,7 @@ enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag
 	measure_links(s, p);
 	list_actions(s, p, options->heterog);
 	if (!s->n_actions)
-		return mq_fail(err, MQ_EINPUT, "engine 'tag': no choice is possible with batch %g",
-			       p->q->train->batch);
+		return mq_fail(err, MQ_EINPUT, "engine 'tag': no choice is possible with batch %g", p->q->train->batch);
 	describe_ops(s, p);
 	describe_devices(s, p);
 	describe_actions(s, p);
@@ -406,9 +408,7 @@ static uint32_t replicated_config(const struct mq_tag_space *s, const struct mq_
 
 	mq_tag_devices_of(s, a, plan->config[c].device);
 	plan->config[c].split[MQ_DIM_BATCH] = a->n_devices;
-	plan->config[c].sync = duplicate ? MQ_SYNC_DUPLICATE :
-			       a->how == MQ_TAG_SERVER ? MQ_SYNC_PS :
-							 MQ_SYNC_ALLREDUCE;
+	plan->config[c].sync = duplicate ? MQ_SYNC_DUPLICATE : a->how == MQ_TAG_SERVER ? MQ_SYNC_PS : MQ_SYNC_ALLREDUCE;
 	return c;
 }
 
@@ -436,9 +436,8 @@ static void place_group(const struct mq_tag_space *s, uint32_t group, const stru
 	}
 }
 
-enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action,
-			   const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
-			   struct mq_err *err)
+enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action, const struct mq_problem *p,
+			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
 {
 	const struct mq_tasks *t = &s->coarse.tasks;
 	uint32_t *config = mq_arena_array(arena, 2 * s->n_actions, uint32_t); /* + 1; by duplication */

@@ -22,12 +22,12 @@ enum {
 };
 
 struct mq_tag_options {
-	uint32_t groups;         /* op groups */
-	bool heterog;            /* HeteroG's actions alone */
-	bool metis;              /* groups by graph partitioning; else runs of the graph */
+	uint32_t groups; /* op groups */
+	bool heterog;    /* HeteroG's actions alone */
+	bool metis;      /* groups by graph partitioning; else runs of the graph */
 };
 
-struct mq_tag_devices {          /* devices of one type, taken or left together */
+struct mq_tag_devices { /* devices of one type, taken or left together */
 	uint32_t n;
 	uint32_t *rank;          /* [n] */
 	double speed;            /* relative to the fastest group, on this model */
@@ -35,8 +35,8 @@ struct mq_tag_devices {          /* devices of one type, taken or left together 
 };
 
 struct mq_tag_action {
-	uint32_t mask;           /* device groups */
-	uint8_t how;             /* enum mq_tag_how */
+	uint32_t mask; /* device groups */
+	uint8_t how;   /* enum mq_tag_how */
 	uint32_t n_devices;
 };
 
@@ -47,18 +47,18 @@ struct mq_tag_space {
 	struct mq_tag_devices device[MQ_TAG_MAX_GROUPS];
 	uint32_t n_actions;
 	struct mq_tag_action *action;
-	uint32_t model;          /* the first model-parallel action: over all devices where allowed */
-	double *bw;              /* [device groups squared] Bps between them */
-	double slowest_Bps;      /* of those */
-	double whole_s;          /* compute time of a step spread over all devices without loss */
-	double *op_feature;      /* [n * MQ_TAG_OP_FEATURES] */
-	double *device_feature;  /* [groups * MQ_TAG_DEVICE_FEATURES] */
-	double *action_feature;  /* [n_actions * MQ_TAG_ACTION_FEATURES] */
-	double *place;           /* [n * groups] time of the op group on that device group, scaled */
+	uint32_t model;               /* the first model-parallel action: over all devices where allowed */
+	double *bw;                   /* [device groups squared] Bps between them */
+	double slowest_Bps;           /* of those */
+	double whole_s;               /* compute time of a step spread over all devices without loss */
+	double *op_feature;           /* [n * MQ_TAG_OP_FEATURES] */
+	double *device_feature;       /* [groups * MQ_TAG_DEVICE_FEATURES] */
+	double *action_feature;       /* [n_actions * MQ_TAG_ACTION_FEATURES] */
+	double *place;                /* [n * groups] time of the op group on that device group, scaled */
 	uint32_t n_edges, *src, *dst; /* between op groups */
-	double *edge;            /* [n_edges] tensor size, scaled */
-	bool **duplicate;        /* [n_actions][n_ops] sufficient factors pay off on these devices; NULL = in none */
-	struct mq_fit fit;       /* micro-batches and recomputation of every plan */
+	double *edge;                 /* [n_edges] tensor size, scaled */
+	bool **duplicate;  /* [n_actions][n_ops] sufficient factors pay off on these devices; NULL = in none */
+	struct mq_fit fit; /* micro-batches and recomputation of every plan */
 };
 
 /* The whole space for a problem. MQ_EINPUT: more than MQ_TAG_MAX_GROUPS kinds of devices, a batch smaller
@@ -69,8 +69,7 @@ enum mq_status mq_tag_space_make(const struct mq_problem *problem, const struct 
 /* Writes the action's n_devices ranks. */
 void mq_tag_devices_of(const struct mq_tag_space *space, const struct mq_tag_action *action, uint32_t *rank);
 /* The plan of one action per op group. */
-enum mq_status mq_tag_plan(const struct mq_tag_space *space, const uint32_t *action,
-			   const struct mq_problem *problem, struct mq_arena *arena,
-			   struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_tag_plan(const struct mq_tag_space *space, const uint32_t *action, const struct mq_problem *problem,
+			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -93,10 +93,10 @@ static bool read_record(FILE *f, struct mq_arena *arena, struct mq_tag_record *r
 	double sum = 0;
 	enum { MOST = 1000000 };
 
-	if (fscanf(f, " 1 %llu %u %u %u %u %u", &question, &v->n_ops, &v->n_devices, &v->n_actions,
-		   &v->n_edges, &v->next) != 6 ||
-	    !v->n_ops || v->n_ops > MOST || !v->n_devices || v->n_devices > MQ_TAG_MAX_GROUPS ||
-	    !v->n_actions || v->n_actions > MOST || v->n_edges > MOST || v->next >= v->n_ops)
+	if (fscanf(f, " 1 %llu %u %u %u %u %u", &question, &v->n_ops, &v->n_devices, &v->n_actions, &v->n_edges,
+		   &v->next) != 6 ||
+	    !v->n_ops || v->n_ops > MOST || !v->n_devices || v->n_devices > MQ_TAG_MAX_GROUPS || !v->n_actions ||
+	    v->n_actions > MOST || v->n_edges > MOST || v->next >= v->n_ops)
 		return false;
 	r->question = question;
 	if (!get_indices(f, arena, &v->mask, v->n_actions, 1u << v->n_devices) ||
@@ -113,8 +113,8 @@ static bool read_record(FILE *f, struct mq_arena *arena, struct mq_tag_record *r
 	return fabs(sum - 1) < 1e-3;
 }
 
-enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uint32_t *n,
-				   struct mq_tag_record **record, struct mq_err *err)
+enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uint32_t *n, struct mq_tag_record **record,
+				   struct mq_err *err)
 {
 	FILE *f = fopen(path, "r");
 	char word[sizeof(MAGIC) + 1];
@@ -130,8 +130,8 @@ enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uin
 
 		if (strcmp(word, MAGIC) || !read_record(f, arena, &r))
 			status = mq_fail(err, MQ_EINPUT,
-					 "%s: record %u is broken or of another version; make the records again",
-					 path, *n);
+					 "%s: record %u is broken or of another version; make the records again", path,
+					 *n);
 		else
 			MQ_PUSH(arena, *record, *n, room, r);
 	}
@@ -149,8 +149,7 @@ static bool kept_apart(const struct mq_tag_record *r)
 }
 
 /* Cross-entropy above the target's own entropy (0 = reproduced); adds to the gradients when `learn`. */
-static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, struct mq_arena *pass,
-			 double learn)
+static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, struct mq_arena *pass, double learn)
 {
 	struct nn_tape t;
 	struct nn_mat target = nn_mat_new(pass, 1, r->view.n_actions);
@@ -161,8 +160,7 @@ static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, 
 		own += r->target[a] > 0 ? r->target[a] * log(r->target[a]) : 0;
 	}
 	nn_tape_begin(&t, pass);
-	struct nn_var loss =
-		nn_sum(&t, nn_mul(&t, mq_tag_net_run(net, &t, &r->view), nn_constant(&t, target)));
+	struct nn_var loss = nn_sum(&t, nn_mul(&t, mq_tag_net_run(net, &t, &r->view), nn_constant(&t, target)));
 	if (learn > 0)
 		nn_backward(&t, nn_scale(&t, loss, learn));
 	double value = nn_value(&t, loss)->data[0] + own;
@@ -202,8 +200,8 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 		const struct mq_tag_record *r = &c->record[c->order[i]];
 		bool test = kept_apart(r);
 
-		if (!c->problem->tick(c->problem->tick_context,
-				      (epoch + (double)i / c->n) / c->how->epochs, "training")) {
+		if (!c->problem->tick(c->problem->tick_context, (epoch + (double)i / c->n) / c->how->epochs,
+				      "training")) {
 			mq_arena_fini(&pass);
 			return false;
 		}
@@ -221,9 +219,8 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 	return true;
 }
 
-enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_training *how,
-				const struct mq_problem *p, const struct mq_tag_record *record, uint32_t n,
-				struct mq_err *err)
+enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_training *how, const struct mq_problem *p,
+				const struct mq_tag_record *record, uint32_t n, struct mq_err *err)
 {
 	struct course c = { .net = net, .how = how, .problem = p, .record = record, .n = n };
 	struct nn_params *params = &net->params;
@@ -237,28 +234,25 @@ enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_trai
 	for (uint32_t i = 0; i < n; i++)
 		c.order[i] = i;
 	for (uint32_t i = 0; i < params->n; i++)
-		best[i] = mq_arena_array(p->arena, params->param[i]->value.rows * params->param[i]->value.cols,
-					 double);
+		best[i] = mq_arena_array(p->arena, params->param[i]->value.rows * params->param[i]->value.cols, double);
 	for (uint32_t epoch = 0; epoch < how->epochs; epoch++) {
 		double learnt, apart;
 
 		if (!pass_over(&c, epoch, &learnt, &apart))
 			break;
-		mq_say(p, "epoch %u: divergence %.4f nats on what it learns, %.4f on questions kept apart",
-		       epoch + 1, learnt, apart);
+		mq_say(p, "epoch %u: divergence %.4f nats on what it learns, %.4f on questions kept apart", epoch + 1,
+		       learnt, apart);
 		if (apart >= least)
 			continue;
 		least = apart;
 		best_epoch = epoch + 1;
 		for (uint32_t i = 0; i < params->n; i++)
 			memcpy(best[i], params->param[i]->value.data,
-			       (size_t)params->param[i]->value.rows * params->param[i]->value.cols *
-				       sizeof(double));
+			       (size_t)params->param[i]->value.rows * params->param[i]->value.cols * sizeof(double));
 	}
 	for (uint32_t i = 0; best_epoch && i < params->n; i++)
 		memcpy(params->param[i]->value.data, best[i],
 		       (size_t)params->param[i]->value.rows * params->param[i]->value.cols * sizeof(double));
-	mq_say(p, "kept the weights of epoch %u: divergence %.4f nats on questions kept apart", best_epoch,
-	       least);
+	mq_say(p, "kept the weights of epoch %u: divergence %.4f nats on questions kept apart", best_epoch, least);
 	return MQ_OK;
 }

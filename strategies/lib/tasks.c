@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 
 static bool trains(const struct mq_problem *problem)
 {
@@ -31,12 +31,11 @@ static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, boo
 		for (uint32_t d = 0; d < t->n_devices; d++) {
 			double *time = &t->time[(size_t)task * t->n_devices + d];
 
-			*time += times * costs->op_time(costs->context, op,
-			                                problem->q->model->op[op].phase,
-			                                t->space.device[d], whole, samples);
+			*time += times * costs->op_time(costs->context, op, problem->q->model->op[op].phase,
+							t->space.device[d], whole, samples);
 			if (both)
-				*time += times * costs->op_time(costs->context, op, MQ_BACKWARD,
-				                                t->space.device[d], whole, samples);
+				*time += times * costs->op_time(costs->context, op, MQ_BACKWARD, t->space.device[d],
+								whole, samples);
 		}
 	}
 }
@@ -47,13 +46,13 @@ static void fill_memory(const struct mq_problem *problem, struct mq_tasks *t)
 
 	memset(t->memory, 0, t->n * sizeof(*t->memory));
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
-		double held, saved, known = problem->q->model->profile.memory_B
-		                                    ? problem->q->model->profile.memory_B[op]
-		                                    : (double)NAN;
+		double held, saved,
+			known = problem->q->model->profile.memory_B ? problem->q->model->profile.memory_B[op] :
+								      (double)NAN;
 
 		if (isnan(known)) {
-			costs->op_memory(costs->context, op, whole, samples_of(problem, t),
-			                 MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &held, &saved);
+			costs->op_memory(costs->context, op, whole, samples_of(problem, t), MQ_SYNC_ALLREDUCE, 1,
+					 MQ_RECOMPUTE_NONE, &held, &saved);
 			known = held + saved;
 		}
 		t->memory[t->space.group_of[op]] += known;
@@ -67,10 +66,8 @@ static void fill_limits(const struct mq_problem *problem, struct mq_tasks *t)
 
 		t->limit[d] = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
 		if (problem->q->calib && device->calib < problem->q->calib->n_devices)
-			t->limit[d] =
-			        0.95 *
-			        (t->limit[d] - mq_reserve_B(problem->q, t->space.device[d])) /
-			        fmax(1, problem->q->calib->device[device->calib].fragmentation);
+			t->limit[d] = 0.95 * (t->limit[d] - mq_reserve_B(problem->q, t->space.device[d])) /
+				      fmax(1, problem->q->calib->device[device->calib].fragmentation);
 	}
 }
 
@@ -87,8 +84,8 @@ static bool more_micro_batches(const struct mq_problem *problem, struct mq_tasks
 
 /* The fewest micro-batches with which all tasks fit, were the devices one, with a tenth to spare, and
  * the largest fits one device. */
-static enum mq_status fit_memory(const struct mq_problem *problem, const char *engine,
-                                 struct mq_tasks *t, struct mq_err *err)
+static enum mq_status fit_memory(const struct mq_problem *problem, const char *engine, struct mq_tasks *t,
+				 struct mq_err *err)
 {
 	double room = 0, largest_room = 0;
 
@@ -112,12 +109,11 @@ static enum mq_status fit_memory(const struct mq_problem *problem, const char *e
 		if (need <= room && largest <= largest_room)
 			return MQ_OK;
 		return mq_fail(err, MQ_EINPUT,
-		               "engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB "
-		               "(largest group %.4g GB), %u devices of '%s' have %.4g GB (largest %.4g "
-		               "GB); take an engine that splits states, such as hybrid",
-		               engine, t->space.micro_batches, problem->q->model->name, need / 1e9,
-		               largest / 1e9, t->n_devices, problem->q->cluster->name, room / 1e9,
-		               largest_room / 1e9);
+			       "engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB "
+			       "(largest group %.4g GB), %u devices of '%s' have %.4g GB (largest %.4g "
+			       "GB); take an engine that splits states, such as hybrid",
+			       engine, t->space.micro_batches, problem->q->model->name, need / 1e9, largest / 1e9,
+			       t->n_devices, problem->q->cluster->name, room / 1e9, largest_room / 1e9);
 	}
 }
 
@@ -152,10 +148,10 @@ static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
 
 			if (a == b)
 				continue;
-			if (!problem->costs->transfer(problem->costs->context, t->space.device[a],
-			                              t->space.device[b], 0, &none_s) ||
-			    !problem->costs->transfer(problem->costs->context, t->space.device[a],
-			                              t->space.device[b], large, &large_s))
+			if (!problem->costs->transfer(problem->costs->context, t->space.device[a], t->space.device[b],
+						      0, &none_s) ||
+			    !problem->costs->transfer(problem->costs->context, t->space.device[a], t->space.device[b],
+						      large, &large_s))
 				return false;
 			t->latency[at] = none_s;
 			t->slope[at] = fmax(0, large_s - none_s) / large;
@@ -171,21 +167,20 @@ static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, boo
 	double width = mq_dtype_size(problem->q->train->dtype) * problem->q->train->batch;
 
 	for (uint32_t e = 0; e < m->n_edges; e++) {
-		uint32_t src = t->space.group_of[m->edge[e].src],
-		         dst = t->space.group_of[m->edge[e].dst];
+		uint32_t src = t->space.group_of[m->edge[e].src], dst = t->space.group_of[m->edge[e].dst];
 		bool again = false;
 
 		for (uint32_t f = m->out_first[m->edge[e].src]; f < e; f++)
 			again = again || t->space.group_of[m->edge[f].dst] == dst;
 		if (src == dst || again)
 			continue;
-		t->edge[t->n_edges++] = (struct mq_task_edge){
-		        src, dst, m->edge[e].elems * width * (both && !m->edge[e].no_grad ? 2 : 1)};
+		t->edge[t->n_edges++] =
+			(struct mq_task_edge){ src, dst,
+					       m->edge[e].elems * width * (both && !m->edge[e].no_grad ? 2 : 1) };
 	}
 }
 
-static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source, uint32_t **first,
-                     uint32_t **list)
+static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source, uint32_t **first, uint32_t **list)
 {
 	uint32_t *at = mq_arena_array(arena, t->n + 1, uint32_t);
 
@@ -225,24 +220,24 @@ static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
 	}
 }
 
-enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine,
-                             struct mq_tasks *t, struct mq_err *err)
+enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine, struct mq_tasks *t,
+			     struct mq_err *err)
 {
 	struct mq_arena *arena = problem->arena;
 	bool both = trains(problem);
 
-	*t = (struct mq_tasks){.messages = both ? 2 : 1};
+	*t = (struct mq_tasks){ .messages = both ? 2 : 1 };
 	placements_init(&t->space, problem);
 	t->n = t->space.n_groups;
 	t->n_devices = t->space.n_devices;
 	if (!t->n_devices)
-		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'",
-		               engine, problem->q->cluster->name, problem->q->model->name);
+		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'", engine,
+			       problem->q->cluster->name, problem->q->model->name);
 	if (t->n_devices > 256)
 		return mq_fail(err, MQ_EINPUT,
-		               "engine '%s' places single ops on at most 256 devices, '%s' "
-		               "has %u: use --max devices=N",
-		               engine, problem->q->cluster->name, t->n_devices);
+			       "engine '%s' places single ops on at most 256 devices, '%s' "
+			       "has %u: use --max devices=N",
+			       engine, problem->q->cluster->name, t->n_devices);
 	t->time = mq_arena_array(arena, (size_t)t->n * t->n_devices, double);
 	t->memory = mq_arena_array(arena, t->n, double);
 	t->limit = mq_arena_array(arena, t->n_devices, double);
@@ -257,9 +252,8 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	make_csr(arena, t, true, &t->out_first, &t->out);
 	sort_tasks(arena, t);
 	if (!fill_links(problem, t))
-		return mq_fail(err, MQ_EINPUT,
-		               "engine '%s': not all devices of '%s' are joined by routes", engine,
-		               problem->q->cluster->name);
+		return mq_fail(err, MQ_EINPUT, "engine '%s': not all devices of '%s' are joined by routes", engine,
+			       problem->q->cluster->name);
 	return MQ_OK;
 }
 
@@ -290,16 +284,15 @@ double mq_tasks_mean_move(const struct mq_tasks *t, double bytes)
 /* ---- schedules --------------------------------------------------------------------------------
  */
 
-void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena,
-                       struct mq_schedule_state *s)
+void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *s)
 {
 	*s = (struct mq_schedule_state){
-	        .device_of = mq_arena_array(arena, t->n, uint32_t),
-	        .finish = mq_arena_array(arena, t->n, double),
-	        .free_at = mq_arena_array(arena, t->n_devices, double),
-	        .used = mq_arena_array(arena, t->n_devices, double),
-	        .channel = mq_arena_array(arena, t->n_devices, double),
-	        .arrived = mq_arena_array(arena, (size_t)t->n * t->n_devices, double),
+		.device_of = mq_arena_array(arena, t->n, uint32_t),
+		.finish = mq_arena_array(arena, t->n, double),
+		.free_at = mq_arena_array(arena, t->n_devices, double),
+		.used = mq_arena_array(arena, t->n_devices, double),
+		.channel = mq_arena_array(arena, t->n_devices, double),
+		.arrived = mq_arena_array(arena, (size_t)t->n * t->n_devices, double),
 	};
 	for (uint32_t v = 0; v < t->n; v++)
 		s->device_of[v] = MQ_NONE;
@@ -307,8 +300,8 @@ void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena,
 		s->arrived[i] = INFINITY;
 }
 
-double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task,
-                         uint32_t device, bool channels)
+double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task, uint32_t device,
+			 bool channels)
 {
 	double ready = 0, channel = s->channel[device];
 
@@ -336,8 +329,8 @@ double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_stat
 	return ready;
 }
 
-void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, uint32_t task,
-                       uint32_t device, bool channels)
+void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, uint32_t task, uint32_t device,
+		       bool channels)
 {
 	double ready = mq_schedule_ready(t, s, task, device, channels);
 
@@ -357,8 +350,7 @@ void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, ui
 			s->channel[device] = s->channel[from] = *here;
 	}
 	s->device_of[task] = device;
-	s->finish[task] =
-	        fmax(ready, s->free_at[device]) + t->time[(size_t)task * t->n_devices + device];
+	s->finish[task] = fmax(ready, s->free_at[device]) + t->time[(size_t)task * t->n_devices + device];
 	s->free_at[device] = s->finish[task];
 	s->used[device] += t->memory[task];
 	s->makespan = fmax(s->makespan, s->finish[task]);

@@ -35,8 +35,8 @@ struct mq_tasks {
 
 /* MQ_EINPUT: more than 256 devices, devices without route, or a model that no placement of whole ops
  * fits into the devices. */
-enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine,
-                             struct mq_tasks *tasks, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine, struct mq_tasks *tasks,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* The next larger number of micro-batches that divides the batch: less memory per task. False where
  * that saves nothing, or there is none. */
@@ -63,13 +63,12 @@ struct mq_schedule_state {
 	double *arrived;     /* [n * n_devices] when a task's output is on a device; +inf = not */
 	double makespan;
 };
-void mq_schedule_begin(const struct mq_tasks *tasks, struct mq_arena *arena,
-                       struct mq_schedule_state *state);
+void mq_schedule_begin(const struct mq_tasks *tasks, struct mq_arena *arena, struct mq_schedule_state *state);
 /* When all inputs of a task could be on a device, with one channel per device if `channels`. */
-double mq_schedule_ready(const struct mq_tasks *tasks, const struct mq_schedule_state *state,
-                         uint32_t task, uint32_t device, bool channels);
+double mq_schedule_ready(const struct mq_tasks *tasks, const struct mq_schedule_state *state, uint32_t task,
+			 uint32_t device, bool channels);
 /* Places a task at the end of what the device has; transfers occupy the channels if asked. */
-void mq_schedule_place(const struct mq_tasks *tasks, struct mq_schedule_state *state, uint32_t task,
-                       uint32_t device, bool channels);
+void mq_schedule_place(const struct mq_tasks *tasks, struct mq_schedule_state *state, uint32_t task, uint32_t device,
+		       bool channels);
 
 #endif

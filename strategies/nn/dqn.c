@@ -5,8 +5,8 @@
 
 enum { NO_ACTION = -1 };
 
-static void init_net(struct nn_params *params, struct nn_mlp *body, struct nn_mlp *value,
-		     struct nn_mlp *gain, const struct nn_dqn *d, struct mq_rng *rng)
+static void init_net(struct nn_params *params, struct nn_mlp *body, struct nn_mlp *value, struct nn_mlp *gain,
+		     const struct nn_dqn *d, struct mq_rng *rng)
 {
 	uint32_t w = d->o.width;
 
@@ -16,14 +16,10 @@ static void init_net(struct nn_params *params, struct nn_mlp *body, struct nn_ml
 	nn_mlp_init(gain, params, (uint32_t[]){ w, w, d->n_actions }, 2, NN_RELU, rng);
 }
 
-void nn_dqn_init(struct nn_dqn *d, struct mq_arena *arena, const struct nn_dqn_options *options,
-		 uint32_t n_state, uint32_t n_actions, struct mq_rng *rng)
+void nn_dqn_init(struct nn_dqn *d, struct mq_arena *arena, const struct nn_dqn_options *options, uint32_t n_state,
+		 uint32_t n_actions, struct mq_rng *rng)
 {
-	*d = (struct nn_dqn){ .o = *options,
-			      .arena = arena,
-			      .n_state = n_state,
-			      .n_actions = n_actions,
-			      .most = 1 };
+	*d = (struct nn_dqn){ .o = *options, .arena = arena, .n_state = n_state, .n_actions = n_actions, .most = 1 };
 	init_net(&d->params, &d->body, &d->value, &d->gain, d, rng);
 	init_net(&d->target_params, &d->target_body, &d->target_value, &d->target_gain, d, rng);
 	nn_params_copy(&d->target_params, &d->params);
@@ -62,8 +58,7 @@ static uint32_t best(const double *q, const bool *mask, uint32_t n)
 	return (uint32_t)at;
 }
 
-uint32_t nn_dqn_act(struct nn_dqn *d, const double *state, const bool *mask, double epsilon,
-		    struct mq_rng *rng)
+uint32_t nn_dqn_act(struct nn_dqn *d, const double *state, const bool *mask, double epsilon, struct mq_rng *rng)
 {
 	if (mq_rng_unit(rng) < epsilon) {
 		uint32_t n = 0, pick;
@@ -87,8 +82,8 @@ uint32_t nn_dqn_act(struct nn_dqn *d, const double *state, const bool *mask, dou
 	return best(nn_value(&t, q)->data, mask, d->n_actions);
 }
 
-void nn_dqn_remember(struct nn_dqn *d, const double *state, uint32_t action, double reward,
-		     const double *next, const bool *next_mask)
+void nn_dqn_remember(struct nn_dqn *d, const double *state, uint32_t action, double reward, const double *next,
+		     const bool *next_mask)
 {
 	struct nn_step *s = &d->step[d->at];
 
@@ -152,8 +147,7 @@ static double *targets(struct nn_dqn *d, const struct drawn *b)
 	struct nn_tape t;
 
 	for (uint32_t k = 0; k < d->o.batch; k++)
-		memcpy(next.data + (size_t)k * d->n_state, d->step[b->index[k]].next,
-		       d->n_state * sizeof(double));
+		memcpy(next.data + (size_t)k * d->n_state, d->step[b->index[k]].next, d->n_state * sizeof(double));
 	nn_tape_begin(&t, &d->pass);
 	struct nn_var own = q_values(&t, &d->body, &d->value, &d->gain, next);
 	struct nn_var other = q_values(&t, &d->target_body, &d->target_value, &d->target_gain, next);
@@ -164,8 +158,8 @@ static double *targets(struct nn_dqn *d, const struct drawn *b)
 		y[k] = s->reward;
 		if (!s->last)
 			y[k] += d->o.gamma *
-				nn_value(&t, other)->data[row + best(nn_value(&t, own)->data + row,
-								     s->next_mask, d->n_actions)];
+				nn_value(&t, other)
+					->data[row + best(nn_value(&t, own)->data + row, s->next_mask, d->n_actions)];
 	}
 	return y;
 }
@@ -182,8 +176,7 @@ double nn_dqn_learn(struct nn_dqn *d, struct mq_rng *rng)
 	struct nn_tape t;
 
 	for (uint32_t k = 0; k < d->o.batch; k++) {
-		memcpy(states.data + (size_t)k * d->n_state, d->step[b.index[k]].state,
-		       d->n_state * sizeof(double));
+		memcpy(states.data + (size_t)k * d->n_state, d->step[b.index[k]].state, d->n_state * sizeof(double));
 		action[k] = d->step[b.index[k]].action;
 	}
 	nn_tape_begin(&t, &d->pass);

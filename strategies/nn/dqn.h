@@ -15,10 +15,10 @@ struct nn_dqn_options {
 };
 
 struct nn_step {
-	double *state, *next;   /* [state size]; next unused where `last` */
-	bool *next_mask;        /* [actions] */
+	double *state, *next; /* [state size]; next unused where `last` */
+	bool *next_mask;      /* [actions] */
 	uint32_t action;
-	double reward, weight;  /* weight: priority to the power alpha */
+	double reward, weight; /* weight: priority to the power alpha */
 	bool last;
 };
 
@@ -34,17 +34,16 @@ struct nn_dqn {
 	struct nn_step *step;
 	uint32_t n_steps, at;
 	uint64_t learnt;
-	double most;            /* largest weight so far */
+	double most; /* largest weight so far */
 };
 
-void nn_dqn_init(struct nn_dqn *dqn, struct mq_arena *arena, const struct nn_dqn_options *options,
-		 uint32_t n_state, uint32_t n_actions, struct mq_rng *rng);
+void nn_dqn_init(struct nn_dqn *dqn, struct mq_arena *arena, const struct nn_dqn_options *options, uint32_t n_state,
+		 uint32_t n_actions, struct mq_rng *rng);
 /* The action with the largest Q among the possible ones, or with probability epsilon any of them. */
-uint32_t nn_dqn_act(struct nn_dqn *dqn, const double *state, const bool *mask, double epsilon,
-		    struct mq_rng *rng);
+uint32_t nn_dqn_act(struct nn_dqn *dqn, const double *state, const bool *mask, double epsilon, struct mq_rng *rng);
 /* Remembers a step; `next` NULL where the episode ends. */
-void nn_dqn_remember(struct nn_dqn *dqn, const double *state, uint32_t action, double reward,
-		     const double *next, const bool *next_mask);
+void nn_dqn_remember(struct nn_dqn *dqn, const double *state, uint32_t action, double reward, const double *next,
+		     const bool *next_mask);
 /* One gradient step on a batch drawn by priority; its loss. NaN, and nothing done, while fewer steps are
  * known than a batch. */
 double nn_dqn_learn(struct nn_dqn *dqn, struct mq_rng *rng);

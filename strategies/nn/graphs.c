@@ -23,8 +23,8 @@ struct nn_var nn_rows(struct nn_tape *t, struct nn_var a, const uint32_t *index,
 	t->node[y.id].index = index;
 	for (uint32_t i = 0; i < n; i++) {
 		mq_assert(index[i] < rows);
-		memcpy(t->node[y.id].value.data + (size_t)i * cols,
-		       nn_value(t, a)->data + (size_t)index[i] * cols, cols * sizeof(double));
+		memcpy(t->node[y.id].value.data + (size_t)i * cols, nn_value(t, a)->data + (size_t)index[i] * cols,
+		       cols * sizeof(double));
 	}
 	return y;
 }
@@ -114,8 +114,7 @@ struct nn_var nn_group_softmax(struct nn_tape *t, struct nn_var a, const uint32_
 enum { EPSILON_E6 = 10 }; /* 1e-5, as is usual */
 
 /* y = (x - mean) / s over n values with a stride: dx = (dy - mean(dy) - y mean(y dy)) / s. */
-static void back_normal(double *dx, const double *dy, const double *y, double s, uint32_t n,
-			uint32_t stride)
+static void back_normal(double *dx, const double *dy, const double *y, double s, uint32_t n, uint32_t stride)
 {
 	double mean = 0, dot = 0;
 
@@ -152,8 +151,8 @@ static void back_normalise_rows(struct nn_tape *t, struct nn_node *n)
 	uint32_t cols = n->value.cols;
 
 	for (uint32_t i = 0; dx && i < n->value.rows; i++)
-		back_normal(dx + (size_t)i * cols, n->grad.data + (size_t)i * cols,
-			    n->value.data + (size_t)i * cols, n->extra.data[i], cols, 1);
+		back_normal(dx + (size_t)i * cols, n->grad.data + (size_t)i * cols, n->value.data + (size_t)i * cols,
+			    n->extra.data[i], cols, 1);
 }
 
 struct nn_var nn_normalise_rows(struct nn_tape *t, struct nn_var a)
@@ -163,8 +162,8 @@ struct nn_var nn_normalise_rows(struct nn_tape *t, struct nn_var a)
 	struct nn_mat s = nn_mat_new(t->arena, rows, 1);
 
 	for (uint32_t i = 0; i < rows; i++)
-		s.data[i] = normal(t->node[y.id].value.data + (size_t)i * cols,
-				   nn_value(t, a)->data + (size_t)i * cols, cols, 1, NULL);
+		s.data[i] = normal(t->node[y.id].value.data + (size_t)i * cols, nn_value(t, a)->data + (size_t)i * cols,
+				   cols, 1, NULL);
 	t->node[y.id].extra = s;
 	return y;
 }
@@ -176,8 +175,7 @@ static void back_normalise_columns(struct nn_tape *t, struct nn_node *n)
 
 	for (uint32_t k = 0; dx && k < cols; k++) {
 		if (n->number > 0) { /* batch statistics */
-			back_normal(dx + k, n->grad.data + k, n->value.data + k, n->extra.data[k], rows,
-				    cols);
+			back_normal(dx + k, n->grad.data + k, n->value.data + k, n->extra.data[k], rows, cols);
 			continue;
 		}
 		for (uint32_t i = 0; i < rows; i++)

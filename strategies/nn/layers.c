@@ -32,8 +32,7 @@ struct nn_param *nn_param_new(struct nn_params *params, const char *name, uint32
 void nn_clear_grads(struct nn_params *params)
 {
 	for (uint32_t i = 0; i < params->n; i++)
-		memset(params->param[i]->grad.data, 0,
-		       nn_size(&params->param[i]->grad) * sizeof(double));
+		memset(params->param[i]->grad.data, 0, nn_size(&params->param[i]->grad) * sizeof(double));
 }
 
 void nn_params_copy(struct nn_params *to, const struct nn_params *from)
@@ -48,8 +47,8 @@ void nn_params_copy(struct nn_params *to, const struct nn_params *from)
 
 /* ---- layers -------------------------------------------------------------------------------------------------- */
 
-void nn_dense_init(struct nn_dense *layer, struct nn_params *params, uint32_t in, uint32_t out,
-		   enum nn_act act, struct mq_rng *rng)
+void nn_dense_init(struct nn_dense *layer, struct nn_params *params, uint32_t in, uint32_t out, enum nn_act act,
+		   struct mq_rng *rng)
 {
 	layer->w = nn_param_new(params, "w", in, out, rng);
 	layer->b = nn_param_new(params, "b", 1, out, NULL);
@@ -63,14 +62,13 @@ struct nn_var nn_dense(struct nn_tape *t, const struct nn_dense *layer, struct n
 	return nn_activate(t, nn_add(t, y, nn_param_var(t, layer->b)), layer->act);
 }
 
-void nn_mlp_init(struct nn_mlp *mlp, struct nn_params *params, const uint32_t *sizes, uint32_t n,
-		 enum nn_act act, struct mq_rng *rng)
+void nn_mlp_init(struct nn_mlp *mlp, struct nn_params *params, const uint32_t *sizes, uint32_t n, enum nn_act act,
+		 struct mq_rng *rng)
 {
 	mq_assert(n <= NN_MAX_LAYERS);
 	mlp->n = n;
 	for (uint32_t i = 0; i < n; i++)
-		nn_dense_init(&mlp->layer[i], params, sizes[i], sizes[i + 1],
-			      i + 1 < n ? act : NN_LINEAR, rng);
+		nn_dense_init(&mlp->layer[i], params, sizes[i], sizes[i + 1], i + 1 < n ? act : NN_LINEAR, rng);
 }
 
 struct nn_var nn_mlp(struct nn_tape *t, const struct nn_mlp *mlp, struct nn_var x)
@@ -106,8 +104,7 @@ struct nn_var nn_batch_norm(struct nn_tape *t, struct nn_norm *norm, struct nn_v
 }
 
 /* Both directions of every edge and a loop at every node, each with 1 / sqrt(d_src d_dst). */
-struct nn_var nn_gcn(struct nn_tape *t, const struct nn_dense *layer, const struct nn_graph *g,
-		     struct nn_var x)
+struct nn_var nn_gcn(struct nn_tape *t, const struct nn_dense *layer, const struct nn_graph *g, struct nn_var x)
 {
 	uint32_t m = 2 * g->n_edges + g->n_nodes;
 	uint32_t *src = mq_arena_array(t->arena, m, uint32_t), *dst = mq_arena_array(t->arena, m, uint32_t);
@@ -130,8 +127,8 @@ struct nn_var nn_gcn(struct nn_tape *t, const struct nn_dense *layer, const stru
 	return nn_activate(t, nn_add(t, y, nn_param_var(t, layer->b)), layer->act);
 }
 
-void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint32_t edge, uint32_t out,
-		 uint32_t heads, struct mq_rng *rng)
+void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint32_t edge, uint32_t out, uint32_t heads,
+		 struct mq_rng *rng)
 {
 	mq_assert(heads <= NN_MAX_HEADS && out % heads == 0);
 	gat->heads = heads;
@@ -148,26 +145,23 @@ void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint
 
 /* One head: score_e = leaky(a_s Wx_src + a_d Wx_dst + a_e Ue), softmax over the edges into a node, sum of
  * (Wx_src + Ue). */
-static struct nn_var gat_head(struct nn_tape *t, const struct nn_gat *gat, uint32_t h,
-			      const struct nn_graph *g, const struct nn_var x[3])
+static struct nn_var gat_head(struct nn_tape *t, const struct nn_gat *gat, uint32_t h, const struct nn_graph *g,
+			      const struct nn_var x[3])
 {
 	struct nn_var w = nn_param_var(t, gat->w[h]);
 	struct nn_var src = nn_matmul(t, x[0], w), dst = nn_matmul(t, x[1], w);
 	struct nn_var edge = nn_matmul(t, x[2], nn_param_var(t, gat->edge[h]));
-	struct nn_var s = nn_rows(t, nn_matmul(t, src, nn_param_var(t, gat->a_src[h])), g->src,
-				  g->n_edges);
-	struct nn_var d = nn_rows(t, nn_matmul(t, dst, nn_param_var(t, gat->a_dst[h])), g->dst,
-				  g->n_edges);
-	struct nn_var score = nn_add(t, nn_add(t, s, d),
-				     nn_matmul(t, edge, nn_param_var(t, gat->a_edge[h])));
+	struct nn_var s = nn_rows(t, nn_matmul(t, src, nn_param_var(t, gat->a_src[h])), g->src, g->n_edges);
+	struct nn_var d = nn_rows(t, nn_matmul(t, dst, nn_param_var(t, gat->a_dst[h])), g->dst, g->n_edges);
+	struct nn_var score = nn_add(t, nn_add(t, s, d), nn_matmul(t, edge, nn_param_var(t, gat->a_edge[h])));
 	struct nn_var attention = nn_group_softmax(t, nn_leaky_relu(t, score, 0.2), g->dst, g->n_nodes);
 	struct nn_var message = nn_add(t, nn_rows(t, src, g->src, g->n_edges), edge);
 
 	return nn_group_sum(t, nn_mul(t, message, attention), g->dst, g->n_nodes);
 }
 
-struct nn_var nn_gat(struct nn_tape *t, const struct nn_gat *gat, const struct nn_graph *g,
-		     struct nn_var x_src, struct nn_var x_dst, struct nn_var edge)
+struct nn_var nn_gat(struct nn_tape *t, const struct nn_gat *gat, const struct nn_graph *g, struct nn_var x_src,
+		     struct nn_var x_dst, struct nn_var edge)
 {
 	const struct nn_var x[3] = { x_src, x_dst, edge };
 	struct nn_var y = gat_head(t, gat, 0, g, x);
@@ -190,11 +184,7 @@ struct nn_var nn_attention_pool(struct nn_tape *t, const struct nn_mlp *score, s
 
 void nn_adam_init(struct nn_adam *adam, double rate, double clip)
 {
-	*adam = (struct nn_adam){ .rate = rate,
-				  .beta1 = 0.9,
-				  .beta2 = 0.999,
-				  .epsilon = 1e-8,
-				  .clip = clip };
+	*adam = (struct nn_adam){ .rate = rate, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = clip };
 }
 
 /* value -= rate m / c1 / (sqrt(v / c2) + epsilon); `rate` and `root` carry the corrections. */
@@ -301,8 +291,7 @@ static enum mq_status load_param(struct nn_param *p, FILE *f, const char *path, 
 			       path, name, rows, cols, p->name, p->value.rows, p->value.cols);
 	for (uint32_t k = 0; k < nn_size(&p->value); k++)
 		if (fscanf(f, "%lf", &p->value.data[k]) != 1 || !isfinite(p->value.data[k]))
-			return mq_fail(err, MQ_EINPUT, "%s: '%s': value %u is not a number", path, name,
-				       k);
+			return mq_fail(err, MQ_EINPUT, "%s: '%s': value %u is not a number", path, name, k);
 	return MQ_OK;
 }
 
@@ -317,8 +306,10 @@ enum mq_status nn_params_load(struct nn_params *params, const char *path, struct
 	if (fscanf(f, "maquette-weights %u %u", &version, &n) != 2 || version != 1)
 		status = mq_fail(err, MQ_EINPUT, "%s: is not a weights file of this program", path);
 	else if (n != params->n)
-		status = mq_fail(err, MQ_EINPUT, "%s: has %u parameters, this network %u: the weights "
-				 "belong to other options", path, n, params->n);
+		status = mq_fail(err, MQ_EINPUT,
+				 "%s: has %u parameters, this network %u: the weights "
+				 "belong to other options",
+				 path, n, params->n);
 	for (uint32_t i = 0; status == MQ_OK && i < n; i++)
 		status = load_param(params->param[i], f, path, err);
 	fclose(f);

@@ -40,8 +40,8 @@ struct nn_tape {
 	struct mq_arena *arena; /* borrowed: all memory of the pass */
 	struct nn_node *node;
 	uint32_t n, room;
-	struct mq_rng *rng;     /* of dropout; NULL = no dropout */
-	bool training;          /* batch norm uses and updates batch statistics; dropout acts */
+	struct mq_rng *rng; /* of dropout; NULL = no dropout */
+	bool training;      /* batch norm uses and updates batch statistics; dropout acts */
 };
 
 /* A learnt matrix with its gradient and Adam's moments. */
@@ -92,8 +92,7 @@ struct nn_var nn_rows(struct nn_tape *tape, struct nn_var a, const uint32_t *ind
 struct nn_var nn_group_sum(struct nn_tape *tape, struct nn_var a, const uint32_t *group, uint32_t n);
 struct nn_var nn_group_mean(struct nn_tape *tape, struct nn_var a, const uint32_t *group, uint32_t n);
 /* Softmax of a column over the members of each group (attention over incoming edges). */
-struct nn_var nn_group_softmax(struct nn_tape *tape, struct nn_var a, const uint32_t *group,
-			       uint32_t n);
+struct nn_var nn_group_softmax(struct nn_tape *tape, struct nn_var a, const uint32_t *group, uint32_t n);
 struct nn_var nn_concat(struct nn_tape *tape, struct nn_var a, struct nn_var b); /* columns */
 struct nn_var nn_columns(struct nn_tape *tape, struct nn_var a, uint32_t first, uint32_t n);
 struct nn_var nn_sum(struct nn_tape *tape, struct nn_var a);  /* 1 x 1 */
@@ -115,15 +114,15 @@ struct nn_var nn_activate(struct nn_tape *tape, struct nn_var a, enum nn_act act
 
 void nn_params_init(struct nn_params *params, struct mq_arena *arena);
 /* Uniform in +- sqrt(6 / (rows + cols)) (Glorot and Bengio 2010), or zero where rng is NULL. */
-struct nn_param *nn_param_new(struct nn_params *params, const char *name, uint32_t rows,
-			      uint32_t cols, struct mq_rng *rng);
+struct nn_param *nn_param_new(struct nn_params *params, const char *name, uint32_t rows, uint32_t cols,
+			      struct mq_rng *rng);
 
 struct nn_dense {
 	struct nn_param *w, *b;
 	enum nn_act act;
 };
-void nn_dense_init(struct nn_dense *layer, struct nn_params *params, uint32_t in, uint32_t out,
-		   enum nn_act act, struct mq_rng *rng);
+void nn_dense_init(struct nn_dense *layer, struct nn_params *params, uint32_t in, uint32_t out, enum nn_act act,
+		   struct mq_rng *rng);
 struct nn_var nn_dense(struct nn_tape *tape, const struct nn_dense *layer, struct nn_var x);
 
 enum { NN_MAX_LAYERS = 8 };
@@ -132,8 +131,8 @@ struct nn_mlp {
 	uint32_t n;
 };
 /* sizes[0] inputs, sizes[n] outputs; hidden layers use `act`, the last one is linear. */
-void nn_mlp_init(struct nn_mlp *mlp, struct nn_params *params, const uint32_t *sizes, uint32_t n,
-		 enum nn_act act, struct mq_rng *rng);
+void nn_mlp_init(struct nn_mlp *mlp, struct nn_params *params, const uint32_t *sizes, uint32_t n, enum nn_act act,
+		 struct mq_rng *rng);
 struct nn_var nn_mlp(struct nn_tape *tape, const struct nn_mlp *mlp, struct nn_var x);
 
 struct nn_norm {
@@ -150,21 +149,20 @@ struct nn_graph {
 	const uint32_t *src, *dst;
 };
 /* Graph convolution (Kipf and Welling 2017): D^-1/2 (A + I) D^-1/2 X W + b, A made symmetric. */
-struct nn_var nn_gcn(struct nn_tape *tape, const struct nn_dense *layer, const struct nn_graph *graph,
-		     struct nn_var x);
+struct nn_var nn_gcn(struct nn_tape *tape, const struct nn_dense *layer, const struct nn_graph *graph, struct nn_var x);
 
 /* Graph attention (Velickovic et al. 2018) with edge features joined to the source: several heads,
  * concatenated. */
 enum { NN_MAX_HEADS = 8 };
 struct nn_gat {
-	struct nn_param *w[NN_MAX_HEADS], *edge[NN_MAX_HEADS], *a_src[NN_MAX_HEADS],
-		*a_dst[NN_MAX_HEADS], *a_edge[NN_MAX_HEADS];
+	struct nn_param *w[NN_MAX_HEADS], *edge[NN_MAX_HEADS], *a_src[NN_MAX_HEADS], *a_dst[NN_MAX_HEADS],
+		*a_edge[NN_MAX_HEADS];
 	uint32_t heads;
 };
-void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint32_t edge, uint32_t out,
-		 uint32_t heads, struct mq_rng *rng);
-struct nn_var nn_gat(struct nn_tape *tape, const struct nn_gat *gat, const struct nn_graph *graph,
-		     struct nn_var x_src, struct nn_var x_dst, struct nn_var edge);
+void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint32_t edge, uint32_t out, uint32_t heads,
+		 struct mq_rng *rng);
+struct nn_var nn_gat(struct nn_tape *tape, const struct nn_gat *gat, const struct nn_graph *graph, struct nn_var x_src,
+		     struct nn_var x_dst, struct nn_var edge);
 
 /* One row out of many: sum_i softmax(score_i) x_i with score = MLP(x). */
 struct nn_var nn_attention_pool(struct nn_tape *tape, const struct nn_mlp *score, struct nn_var x);
@@ -192,9 +190,7 @@ void nn_params_round(struct nn_params *params, int digits);
 /* Text file: one line per parameter with its name, shape and values (as few digits as give the same bits
  * again). Loading checks names and shapes. MQ_EINPUT says which differs. The optimizer's state is not in it:
  * a search that is resumed runs again from its evaluations and comes to the same state. */
-enum mq_status nn_params_save(const struct nn_params *params, const char *path,
-			      struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status nn_params_load(struct nn_params *params, const char *path,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status nn_params_save(const struct nn_params *params, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status nn_params_load(struct nn_params *params, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

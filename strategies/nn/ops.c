@@ -7,16 +7,15 @@
 /* ---- products ----------------------------------------------------------------------------------------- */
 
 /* c += op(a) op(b), row-major. */
-static void gemm(bool ta, bool tb, const struct nn_mat *a, const struct nn_mat *b, double *c,
-		 uint32_t rows, uint32_t cols)
+static void gemm(bool ta, bool tb, const struct nn_mat *a, const struct nn_mat *b, double *c, uint32_t rows,
+		 uint32_t cols)
 {
 	uint32_t inner = ta ? a->rows : a->cols;
 
 	if (!rows || !cols || !inner)
 		return;
-	cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-		    (int)rows, (int)cols, (int)inner, 1, a->data, (int)a->cols, b->data, (int)b->cols, 1,
-		    c, (int)cols);
+	cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)rows, (int)cols,
+		    (int)inner, 1, a->data, (int)a->cols, b->data, (int)b->cols, 1, c, (int)cols);
 }
 
 /* y = a b: da = dy b', db = a' dy. */
@@ -52,8 +51,7 @@ static void back_transpose(struct nn_tape *t, struct nn_node *n)
 
 struct nn_var nn_transpose(struct nn_tape *t, struct nn_var a)
 {
-	struct nn_var y = nn_op(t, nn_value(t, a)->cols, nn_value(t, a)->rows, a, NN_NONE_VAR,
-				back_transpose);
+	struct nn_var y = nn_op(t, nn_value(t, a)->cols, nn_value(t, a)->rows, a, NN_NONE_VAR, back_transpose);
 	const struct nn_mat *x = nn_value(t, a);
 	double *out = t->node[y.id].value.data;
 
@@ -86,9 +84,7 @@ static inline void back_kind(struct nn_tape *t, struct nn_node *n, enum pair kin
 			bool first = a->data[p] <= b->data[q]; /* MIN: a tie goes to a */
 
 			if (da)
-				da[p] += kind == MUL ? dy * b->data[q] :
-					 kind == MIN ? (first ? dy : 0) :
-						       dy;
+				da[p] += kind == MUL ? dy * b->data[q] : kind == MIN ? (first ? dy : 0) : dy;
 			if (db)
 				db[q] += kind == MUL ? dy * a->data[p] :
 					 kind == SUB ? -dy :
@@ -368,10 +364,8 @@ struct nn_var nn_concat(struct nn_tape *t, struct nn_var a, struct nn_var b)
 	struct nn_var y = nn_op(t, rows, ca + cb, a, b, back_concat);
 	double *out = t->node[y.id].value.data;
 	for (uint32_t i = 0; i < rows; i++) {
-		memcpy(out + (size_t)i * (ca + cb), nn_value(t, a)->data + (size_t)i * ca,
-		       ca * sizeof(double));
-		memcpy(out + (size_t)i * (ca + cb) + ca, nn_value(t, b)->data + (size_t)i * cb,
-		       cb * sizeof(double));
+		memcpy(out + (size_t)i * (ca + cb), nn_value(t, a)->data + (size_t)i * ca, ca * sizeof(double));
+		memcpy(out + (size_t)i * (ca + cb) + ca, nn_value(t, b)->data + (size_t)i * cb, cb * sizeof(double));
 	}
 	return y;
 }
@@ -394,8 +388,8 @@ struct nn_var nn_columns(struct nn_tape *t, struct nn_var a, uint32_t first, uin
 	struct nn_var y = nn_op(t, rows, n, a, NN_NONE_VAR, back_columns);
 	t->node[y.id].number = first;
 	for (uint32_t i = 0; i < rows; i++)
-		memcpy(t->node[y.id].value.data + (size_t)i * n,
-		       nn_value(t, a)->data + (size_t)i * cols + first, n * sizeof(double));
+		memcpy(t->node[y.id].value.data + (size_t)i * n, nn_value(t, a)->data + (size_t)i * cols + first,
+		       n * sizeof(double));
 	return y;
 }
 

@@ -32,10 +32,7 @@ struct nn_var nn_push(struct nn_tape *tape, const struct nn_node *node)
 struct nn_var nn_op(struct nn_tape *tape, uint32_t rows, uint32_t cols, struct nn_var a, struct nn_var b,
 		    void (*back)(struct nn_tape *, struct nn_node *))
 {
-	struct nn_node node = { .value = nn_mat_new(tape->arena, rows, cols),
-				.a = a.id,
-				.b = b.id,
-				.back = back };
+	struct nn_node node = { .value = nn_mat_new(tape->arena, rows, cols), .a = a.id, .b = b.id, .back = back };
 
 	node.needs_grad = (a.id != NN_NO_VAR && tape->node[a.id].needs_grad) ||
 			  (b.id != NN_NO_VAR && tape->node[b.id].needs_grad);
@@ -84,8 +81,8 @@ void nn_backward(struct nn_tape *tape, struct nn_var loss)
 	mq_assert(last->value.rows == 1 && last->value.cols == 1);
 	for (uint32_t i = 0; i <= loss.id; i++)
 		if (tape->node[i].needs_grad && !tape->node[i].grad.data)
-			tape->node[i].grad = nn_mat_new(tape->arena, tape->node[i].value.rows,
-							tape->node[i].value.cols);
+			tape->node[i].grad =
+				nn_mat_new(tape->arena, tape->node[i].value.rows, tape->node[i].value.cols);
 	if (!last->needs_grad)
 		return;
 	last->grad.data[0] = 1;

@@ -11,10 +11,10 @@ struct nn_node {
 	uint32_t a, b;             /* inputs, NN_NO_VAR = none */
 	void (*back)(struct nn_tape *tape, struct nn_node *node);
 	struct nn_param *param;
-	const uint32_t *index;     /* borrowed: rows, groups, columns */
+	const uint32_t *index; /* borrowed: rows, groups, columns */
 	const void *mask;
 	double number, number2;
-	struct nn_mat extra;       /* what the reverse pass needs besides inputs and value */
+	struct nn_mat extra; /* what the reverse pass needs besides inputs and value */
 	bool needs_grad;
 };
 
@@ -31,8 +31,7 @@ static inline double *nn_grad_of(struct nn_tape *tape, const struct nn_node *nod
 	return id != NN_NO_VAR && tape->node[id].needs_grad ? tape->node[id].grad.data : NULL;
 }
 
-static inline const struct nn_mat *nn_input(const struct nn_tape *tape, const struct nn_node *node,
-					    int which)
+static inline const struct nn_mat *nn_input(const struct nn_tape *tape, const struct nn_node *node, int which)
 {
 	return &tape->node[which ? node->b : node->a].value;
 }

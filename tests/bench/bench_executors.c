@@ -95,8 +95,7 @@ static void raw_sender(int argc, char **argv)
 		if (forward ? r->stage + 1 == r->p : r->stage == 0)
 			continue;
 		sg_sem_acquire(r->computed);
-		sg_mailbox_put(raw_box(r->stage, forward ? r->stage + 1 : r->stage - 1), &payload,
-			       (long)r->bytes);
+		sg_mailbox_put(raw_box(r->stage, forward ? r->stage + 1 : r->stage - 1), &payload, (long)r->bytes);
 	}
 	raw_end(r);
 }
@@ -135,9 +134,16 @@ static double raw_pipeline(struct simulated *t, uint32_t p, uint32_t m, double b
 
 	r[0].done = sg_sem_init(0);
 	for (uint32_t s = 0; s < p; s++)
-		r[s] = (struct raw){ .t = t, .p = p, .m = m, .stage = s, .bytes = bytes,
-				     .seconds = seconds, .all = r, .done = r[0].done,
-				     .computed = sg_sem_init(0), .arrived = sg_sem_init(0) };
+		r[s] = (struct raw){ .t = t,
+				     .p = p,
+				     .m = m,
+				     .stage = s,
+				     .bytes = bytes,
+				     .seconds = seconds,
+				     .all = r,
+				     .done = r[0].done,
+				     .computed = sg_sem_init(0),
+				     .arrived = sg_sem_init(0) };
 	for (uint32_t s = 0; s < p; s++) {
 		raw_actor(&r[s], raw_stage);
 		raw_actor(&r[s], raw_sender);
@@ -165,8 +171,9 @@ static void compare(struct simulated *t, uint32_t p, uint32_t m)
 		double at = clock_s();
 		raw_step = raw_pipeline(t, p, m, 1e6, 1e-3);
 		raw_s = fmin(raw_s, clock_s() - at);
-		struct mq_exec_request request = { .schedule = s, .cluster = t->cluster,
-						   .calib = t->calib, .timeout_s = INFINITY };
+		struct mq_exec_request request = {
+			.schedule = s, .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY
+		};
 		struct mq_timeline timeline;
 		enum mq_verdict verdict;
 		at = clock_s();
@@ -185,8 +192,8 @@ static void compare(struct simulated *t, uint32_t p, uint32_t m)
 	mq_arena_fini(&arena);
 	EXPECT_NEAR(t, our_step, raw_step, 1e-9);
 	printf("%4u x %4u  %8.0f  %9.3f  %9.3f  %8.2f  %7.0f  %8.0f  %.6f %.6f\n", p, m, activities,
-	       1e-6 * activities / raw_s, 1e-6 * activities / ours_s, raw_s / ours_s,
-	       1e9 * check_s / s->n_tasks, 1e9 * screen_s / s->n_tasks, raw_step, our_step);
+	       1e-6 * activities / raw_s, 1e-6 * activities / ours_s, raw_s / ours_s, 1e9 * check_s / s->n_tasks,
+	       1e9 * screen_s / s->n_tasks, raw_step, our_step);
 	fflush(stdout);
 }
 

@@ -65,8 +65,8 @@ static void measure(int argc, char **argv)
 	f->start_s = clock_s();
 	sg_actor_sleep_for(1e-9);
 	f->start_s = (clock_s() - f->start_s) / n;
-	printf("%-52s %8u %8.2f %8.2f %10.2f %10.2f\n", f->options, n, f->write_s, f->load_s,
-	       f->route_s * 1e6, f->start_s * 1e6);
+	printf("%-52s %8u %8.2f %8.2f %10.2f %10.2f\n", f->options, n, f->write_s, f->load_s, f->route_s * 1e6,
+	       f->start_s * 1e6);
 	fflush(stdout);
 	_exit(0); /* how long the flows last is not the question */
 }
@@ -97,8 +97,7 @@ static void in_child(const char *options)
 		exit(1);
 	}
 	unlink(path);
-	struct figures f = { .cluster = cluster, .options = options, .write_s = t1 - t0,
-			     .load_s = clock_s() - t1 };
+	struct figures f = { .cluster = cluster, .options = options, .write_s = t1 - t0, .load_s = clock_s() - t1 };
 	sg_actor_t actor = sg_actor_init("measure", mq_platform_host(cluster, 0));
 	sg_actor_set_data(actor, &f);
 	sg_actor_start_(actor, measure, 0, NULL);
@@ -109,15 +108,19 @@ static void in_child(const char *options)
 int main(void)
 {
 	static const char *const options[] = {
-		"nodes=2048,fabric=switch", "nodes=2048,fabric=rail", "nodes=2048,fabric=fat-tree,oversub=2",
-		"nodes=2048,fabric=fat-tree,leaf=8,pod=16", "nodes=2048,fabric=ethernet,oversub=2",
-		"nodes=2048,fabric=dragonfly,routers=16,leaf=8", "nodes=4104,gpus=4,gpu=GB200,fabric=nvl72",
-		"nodes=2048,gpu=L4,fabric=fat-tree,leaf=32", "nodes=512,gpus=8,fabric=torus,dims=8x8x8",
+		"nodes=2048,fabric=switch",
+		"nodes=2048,fabric=rail",
+		"nodes=2048,fabric=fat-tree,oversub=2",
+		"nodes=2048,fabric=fat-tree,leaf=8,pod=16",
+		"nodes=2048,fabric=ethernet,oversub=2",
+		"nodes=2048,fabric=dragonfly,routers=16,leaf=8",
+		"nodes=4104,gpus=4,gpu=GB200,fabric=nvl72",
+		"nodes=2048,gpu=L4,fabric=fat-tree,leaf=32",
+		"nodes=512,gpus=8,fabric=torus,dims=8x8x8",
 	};
 	int bad = 0, status;
 
-	printf("%-52s %8s %8s %8s %10s %10s\n", "options", "devices", "write_s", "load_s", "route_us",
-	       "start_us");
+	printf("%-52s %8s %8s %8s %10s %10s\n", "options", "devices", "write_s", "load_s", "route_us", "start_us");
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		fflush(stdout);
 		pid_t child = fork();

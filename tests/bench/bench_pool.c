@@ -27,8 +27,7 @@ static void stop_on(enum mq_status status, const struct mq_err *err)
 }
 
 /* Plans per second of `n` judgements. */
-static double rate(const struct mq_job *job, const struct mq_shape *shape, uint32_t workers, uint32_t n,
-		   double *step_s)
+static double rate(const struct mq_job *job, const struct mq_shape *shape, uint32_t workers, uint32_t n, double *step_s)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
@@ -52,8 +51,7 @@ static double rate(const struct mq_job *job, const struct mq_shape *shape, uint3
 	stop_on(mq_pool_judge(pool, plans, n, result, &err), &err);
 	double seconds = clock_s() - at;
 	if (result[0].verdict != MQ_VERDICT_OK)
-		fprintf(stderr, "verdict %s: %s\n", mq_verdict_name(result[0].verdict),
-			result[0].message);
+		fprintf(stderr, "verdict %s: %s\n", mq_verdict_name(result[0].verdict), result[0].message);
 	*step_s = result[0].step_time_s;
 	mq_pool_close(pool);
 	mq_arena_fini(&arena);
@@ -64,8 +62,7 @@ static void compare(struct mq_job *job, const struct mq_shape *shape, const char
 {
 	double step_s, one = rate(job, shape, 1, n, &step_s), two = rate(job, shape, 2, n, &step_s);
 
-	printf("%-44s %9.3f  %8.1f  %8.1f  %6.2f  %.6g\n", what, 1e3 / one, one, two, two / one,
-	       step_s);
+	printf("%-44s %9.3f  %8.1f  %8.1f  %6.2f  %.6g\n", what, 1e3 / one, one, two, two / one, step_s);
 	fflush(stdout);
 }
 
@@ -86,16 +83,17 @@ int main(int argc, char **argv)
 	job.calib = calibs;
 	job.n_calib = 1;
 	printf("GPT 1.3B on 8 A100                           ms/plan   plans/s 1         2   scale  step s\n");
-	struct mq_shape shape = { .pp = 8, .micro_batches = 32, .pipeline = MQ_PIPE_1F1B,
-				  .vocab_parallel = true };
+	struct mq_shape shape = { .pp = 8, .micro_batches = 32, .pipeline = MQ_PIPE_1F1B, .vocab_parallel = true };
 	compare(&job, &shape, "8 stages x 32 micro-batches", 400);
 	shape = (struct mq_shape){ .dp = 8, .micro_batches = 1 };
 	compare(&job, &shape, "dp 8", 400);
-	shape = (struct mq_shape){ .tp = 4, .pp = 2, .micro_batches = 16, .pipeline = MQ_PIPE_1F1B,
-				   .vocab_parallel = true };
+	shape = (struct mq_shape){
+		.tp = 4, .pp = 2, .micro_batches = 16, .pipeline = MQ_PIPE_1F1B, .vocab_parallel = true
+	};
 	compare(&job, &shape, "tp 4 pp 2 x 16", 60);
-	shape = (struct mq_shape){ .dp = 2, .tp = 2, .pp = 2, .micro_batches = 16,
-				   .pipeline = MQ_PIPE_1F1B, .vocab_parallel = true };
+	shape = (struct mq_shape){
+		.dp = 2, .tp = 2, .pp = 2, .micro_batches = 16, .pipeline = MQ_PIPE_1F1B, .vocab_parallel = true
+	};
 	compare(&job, &shape, "dp 2 tp 2 pp 2 x 16", 60);
 	return 0;
 }

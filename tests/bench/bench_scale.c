@@ -28,15 +28,17 @@ struct point {
 };
 
 static const struct point points[] = {
-#define GPT_1T .model = "gpt:size=1t", .platform = "gpu=A100-80GB,nodes=384,fabric=switch", .batch = 3072, \
-	.dp = 6, .tp = 8, .pp = 64, .micro_batches = 512, .bar_s = 1, .bar_MiB = 512
+#define GPT_1T                                                                                                        \
+	.model = "gpt:size=1t", .platform = "gpu=A100-80GB,nodes=384,fabric=switch", .batch = 3072, .dp = 6, .tp = 8, \
+	.pp = 64, .micro_batches = 512, .bar_s = 1, .bar_MiB = 512
 	{ "GPT-1T, 3,072 A100, 1F1B", GPT_1T, .virtual = 1 },
 	{ "GPT-1T, 3,072 A100, interleaved x 2", GPT_1T, .virtual = 2 },
 	{ "GPT 48 layers, 256 H100", .model = "gpt:layers=48,hidden=8192,heads=64,seq=2048",
 	  .platform = "nodes=32,fabric=rail", .batch = 128, .dp = 4, .tp = 8, .pp = 8, .micro_batches = 32,
 	  .bar_s = 0.5 },
-#define LLAMA_405B(fabric) .model = "llama:size=405b,seq=8192", .platform = "nodes=2048," fabric, \
-	.batch = 2048, .dp = 128, .tp = 8, .pp = 16, .micro_batches = 16, .full = true, .bar_s = 5
+#define LLAMA_405B(fabric)                                                                                        \
+	.model = "llama:size=405b,seq=8192", .platform = "nodes=2048," fabric, .batch = 2048, .dp = 128, .tp = 8, \
+	.pp = 16, .micro_batches = 16, .full = true, .bar_s = 5
 	{ "Llama-405B, 16,384 H100, one switch", LLAMA_405B("fabric=switch") },
 	{ "  rails", LLAMA_405B("fabric=rail") },
 	{ "  2:1 fat-tree", LLAMA_405B("fabric=fat-tree,oversub=2") },
@@ -44,11 +46,11 @@ static const struct point points[] = {
 	{ "  4 ports for 8, rails", LLAMA_405B("fabric=rail,nics=4") },
 	{ "  4 ports for 8, 2:1 fat-tree", LLAMA_405B("fabric=fat-tree,oversub=2,nics=4") },
 	{ "  cp 2, 2:1 fat-tree", .model = "llama:size=405b,seq=8192",
-	  .platform = "nodes=2048,fabric=fat-tree,oversub=2", .batch = 1024, .dp = 64, .tp = 8, .pp = 16,
-	  .cp = 2, .micro_batches = 16, .bar_s = 5 },
-#define GROWTH(nodes_, dp_, batch_) .model = "llama:size=70b,seq=8192", \
-	.platform = "nodes=" nodes_ ",fabric=fat-tree,oversub=2", .batch = batch_, .dp = dp_, .tp = 8, \
-	.pp = 4, .micro_batches = 16
+	  .platform = "nodes=2048,fabric=fat-tree,oversub=2", .batch = 1024, .dp = 64, .tp = 8, .pp = 16, .cp = 2,
+	  .micro_batches = 16, .bar_s = 5 },
+#define GROWTH(nodes_, dp_, batch_)                                                                                    \
+	.model = "llama:size=70b,seq=8192", .platform = "nodes=" nodes_ ",fabric=fat-tree,oversub=2", .batch = batch_, \
+	.dp = dp_, .tp = 8, .pp = 4, .micro_batches = 16
 	{ "Llama-70B, 64 H100, 2:1 fat-tree", GROWTH("8", 2, 32) },
 	{ "  256", GROWTH("32", 8, 128) },
 	{ "  1,024", GROWTH("128", 32, 512) },
@@ -92,11 +94,17 @@ static double peak_MiB(void)
 static void make_plan(struct bench *b, const struct mq_model *model, struct mq_plan *plan)
 {
 	const struct point *p = b->point;
-	struct mq_shape shape = { .dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp,
-				  .virtual = p->virtual, .micro_batches = p->micro_batches,
+	struct mq_shape shape = { .dp = p->dp,
+				  .tp = p->tp,
+				  .pp = p->pp,
+				  .cp = p->cp,
+				  .virtual = p->virtual,
+				  .micro_batches = p->micro_batches,
 				  .pipeline = p->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B,
-				  .sync = MQ_SYNC_ZERO1, .recompute = (uint8_t)(p->full ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_SELECTIVE),
-				  .sequence_parallel = true, .vocab_parallel = true };
+				  .sync = MQ_SYNC_ZERO1,
+				  .recompute = (uint8_t)(p->full ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_SELECTIVE),
+				  .sequence_parallel = true,
+				  .vocab_parallel = true };
 	struct mq_err err = MQ_ERR_INIT;
 
 	stop_on(mq_plan_from_shape(&shape, model, b->cluster, &b->arena, plan, &err), &err);
@@ -111,13 +119,12 @@ static void print_line(struct bench *b, const struct mq_judged *out, const doubl
 	double whole_s = b->load_s + cost_s[0];
 
 	printf("%-37s %8u %7.2f %8.3f %8.3f %5.0f  ", p->what,
-	       out->lowered.schedule ? out->lowered.schedule->n_tasks : 0, b->load_s, cost_s[0], cost_s[1],
-	       peak_MiB());
+	       out->lowered.schedule ? out->lowered.schedule->n_tasks : 0, b->load_s, cost_s[0], cost_s[1], peak_MiB());
 	if (out->result.verdict != MQ_VERDICT_OK)
 		printf("%s: %s", mq_verdict_name(out->result.verdict), out->result.message);
 	else
-		printf("%.6g s%s%s", out->result.step_time_s, out->lowered.folded ? "" : ", not folded: ",
-		       out->lowered.unfolded);
+		printf("%.6g s%s%s", out->result.step_time_s,
+		       out->lowered.folded ? "" : ", not folded: ", out->lowered.unfolded);
 	b->rc = out->result.verdict != MQ_VERDICT_OK || (p->bar_s > 0 && whole_s > p->bar_s) ||
 		(p->bar_MiB > 0 && peak_MiB() > p->bar_MiB);
 	if (b->rc && p->bar_s > 0)
@@ -141,10 +148,10 @@ static void body(void *data)
 	mq_conduct_bind(b->cluster);
 	stop_on(mq_model_load(&ask, &b->arena, &model, &err), &err);
 	make_plan(b, model, &plan);
-	const struct mq_question q = { .model = model, .cluster = b->cluster, .calib = b->calib,
-				       .train = &train };
-	struct mq_judge judge = { .q = &q, .execute = mq_execute_simgrid, .fold = true,
-				  .interference = true, .timeout_s = INFINITY };
+	const struct mq_question q = { .model = model, .cluster = b->cluster, .calib = b->calib, .train = &train };
+	struct mq_judge judge = {
+		.q = &q, .execute = mq_execute_simgrid, .fold = true, .interference = true, .timeout_s = INFINITY
+	};
 	for (int again = 0; again < 2; again++) {
 		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
 		double at = clock_s();
@@ -185,8 +192,7 @@ int main(int argc, char **argv)
 {
 	int bad = 0, status;
 
-	printf("%-37s %8s %7s %8s %8s %5s  %s\n", "plan", "tasks", "load s", "judge s", "again", "MiB",
-	       "step");
+	printf("%-37s %8s %7s %8s %8s %5s  %s\n", "plan", "tasks", "load s", "judge s", "again", "MiB", "step");
 	for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
 		if (argc > 1 && !strstr(points[i].what, argv[1])) /* a part of the name: only those */
 			continue;

@@ -29,8 +29,7 @@ int main(void)
 			if (batch % (devices * micro_batches))
 				puts("{\"done\": true}");
 			else
-				printf("{\"shape\": {\"dp\": %d, \"micro_batches\": %d}}\n", devices,
-				       micro_batches);
+				printf("{\"shape\": {\"dp\": %d, \"micro_batches\": %d}}\n", devices, micro_batches);
 			micro_batches *= 2;
 		} else if (strstr(line, "\"type\":\"stop\"")) {
 			break;

@@ -27,10 +27,10 @@ struct question {
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
 	struct mq_train train;
-	struct mq_question asked;  /* the above */
+	struct mq_question asked; /* the above */
 	struct mq_limits limits;
 	struct mq_costs *costs;
-	uint32_t invalid;          /* plans that mq_plan_check refused */
+	uint32_t invalid; /* plans that mq_plan_check refused */
 	char why[600];
 };
 
@@ -55,15 +55,17 @@ static void set_machine(struct question *q, uint32_t devices)
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
-	q->asked = (struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib,
-					 .train = &q->train };
+	q->asked =
+		(struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train };
 	q->costs = mq_costs_new(&q->asked, &q->arena);
 }
 
 /* A transformer of two layers. */
 static void ask_transformer(struct question *q, uint32_t devices, double batch)
 {
-	struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=4,vocab=512", .train = &q->train, .seq = 32 };
+	struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=4,vocab=512",
+					    .train = &q->train,
+					    .seq = 32 };
 	struct mq_err err;
 
 	q->train = (struct mq_train){ .batch = batch, .dtype = MQ_FP16 };
@@ -108,16 +110,15 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct question *q = context;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
-	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic,
-					   .timeout_s = 1e9 };
+	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic, .timeout_s = 1e9 };
 	bool known = mq_judge_plan(&analytic, plan, &scratch, result, NULL, NULL, &lost) == MQ_OK;
 
 	mq_arena_fini(&scratch);
 	return known;
 }
 
-static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n,
-			    struct mq_result *result, struct mq_err *err)
+static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+			    struct mq_err *err)
 {
 	struct question *q = context;
 
@@ -149,9 +150,20 @@ static bool play(struct question *q, const char *name, const char *options, uint
 	if (mq_engine_open(engines_dir(), name, &q->arena, &spec.engine, why) != MQ_OK)
 		return false;
 	struct mq_search s = {
-		.q = &q->asked, .costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
-		.n_engines = 1, .seed = 3, .evals = prove ? 4 * EVALS : EVALS,
-		.seconds = (double)INFINITY, .top = EVALS, .screen = screen, .screen_context = q, .evaluator = { q, judge, chunk }, .proof = prove,
+		.q = &q->asked,
+		.costs = q->costs,
+		.limits = &q->limits,
+		.objective = "step-time",
+		.engine = &spec,
+		.n_engines = 1,
+		.seed = 3,
+		.evals = prove ? 4 * EVALS : EVALS,
+		.seconds = (double)INFINITY,
+		.top = EVALS,
+		.screen = screen,
+		.screen_context = q,
+		.evaluator = { q, judge, chunk },
+		.proof = prove,
 	};
 	return mq_search_run(&s, &q->arena, out, why) == MQ_OK;
 }
@@ -317,8 +329,7 @@ static void it_proves_what_it_says(const char *name)
 			const struct mq_bound *b = &out.report[0].bound[k];
 
 			if (!isfinite(b->bound) || b->bound > b->best * (1 + 1e-9))
-				fail_msg("%s: bound %.9g above its best %.9g (%s)", name, b->bound,
-					 b->best, b->scope);
+				fail_msg("%s: bound %.9g above its best %.9g (%s)", name, b->bound, b->best, b->scope);
 			shown++;
 		}
 		mq_arena_fini(&q.arena);
@@ -346,12 +357,9 @@ static const struct limit_case limit_case[] = {
 	{ "fix tp=2", { FREE, .fix_tp = 2 }, MQ_LACKS_TP },
 	{ "fix pp=2", { FREE, .fix_pp = 2 }, MQ_LACKS_PP },
 	{ "fix mbs=2", { FREE, .fix_mbs = 2 }, 0 },
-	{ "fix schedule=gpipe",
-	  { .fix_recompute = -1, .fix_sync = -1, .fix_pipeline = MQ_PIPE_GPIPE }, 0 },
-	{ "fix recompute=full",
-	  { .fix_pipeline = -1, .fix_sync = -1, .fix_recompute = MQ_RECOMPUTE_FULL }, 0 },
-	{ "fix sync=zero1", { .fix_pipeline = -1, .fix_recompute = -1, .fix_sync = MQ_SYNC_ZERO1 },
-	  0 },
+	{ "fix schedule=gpipe", { .fix_recompute = -1, .fix_sync = -1, .fix_pipeline = MQ_PIPE_GPIPE }, 0 },
+	{ "fix recompute=full", { .fix_pipeline = -1, .fix_sync = -1, .fix_recompute = MQ_RECOMPUTE_FULL }, 0 },
+	{ "fix sync=zero1", { .fix_pipeline = -1, .fix_recompute = -1, .fix_sync = MQ_SYNC_ZERO1 }, 0 },
 };
 
 /* Does a plan keep the limits? Worked out from its configs alone, stage by stage. */
@@ -383,8 +391,7 @@ static bool keeps(const struct mq_limits *l, const struct mq_plan *plan, double 
 		    (l->fix_mbs && batch / plan->micro_batches / dp[s] != l->fix_mbs))
 			return false;
 	return (!l->fix_pp || stages / plan->virtual == l->fix_pp) &&
-	       (!l->max_pp || stages / plan->virtual <= l->max_pp) &&
-	       (!l->max_devices || devices <= l->max_devices) &&
+	       (!l->max_pp || stages / plan->virtual <= l->max_pp) && (!l->max_devices || devices <= l->max_devices) &&
 	       (l->fix_pipeline < 0 || plan->pipeline == l->fix_pipeline);
 }
 
@@ -437,8 +444,7 @@ static void ask_tight(struct question *q)
 
 static void placement_engines_fit_tight_memory(void **state)
 {
-	static const char *const name[] = { "heft", "m-topo", "m-etf", "m-sct", "metis", "local-search",
-					    "ip", "mcmc" };
+	static const char *const name[] = { "heft", "m-topo", "m-etf", "m-sct", "metis", "local-search", "ip", "mcmc" };
 
 	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {
 		struct question q = { .arena = MQ_ARENA_INIT };
@@ -486,9 +492,19 @@ static void exhaustive_is_the_ground_truth(void **state)
 	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	struct mq_search s = {
-		.q = &q.asked, .costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
-		.n_engines = 1, .seed = 3, .evals = UINT64_MAX, .seconds = (double)INFINITY, .top = 1,
-		.screen = screen, .screen_context = &q, .evaluator = { &q, judge, 8 },
+		.q = &q.asked,
+		.costs = q.costs,
+		.limits = &q.limits,
+		.objective = "step-time",
+		.engine = &spec,
+		.n_engines = 1,
+		.seed = 3,
+		.evals = UINT64_MAX,
+		.seconds = (double)INFINITY,
+		.top = 1,
+		.screen = screen,
+		.screen_context = &q,
+		.evaluator = { &q, judge, 8 },
 	};
 	if (mq_search_run(&s, &q.arena, &out, &err) != MQ_OK)
 		fail_msg("%s", err.text);
@@ -550,9 +566,19 @@ static void exhaustive_finds_the_best_shape(void **state)
 	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	struct mq_search s = {
-		.q = &q.asked, .costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
-		.n_engines = 1, .seed = 3, .evals = UINT64_MAX, .seconds = (double)INFINITY, .top = 1,
-		.screen = screen, .screen_context = &q, .evaluator = { &q, judge, 8 },
+		.q = &q.asked,
+		.costs = q.costs,
+		.limits = &q.limits,
+		.objective = "step-time",
+		.engine = &spec,
+		.n_engines = 1,
+		.seed = 3,
+		.evals = UINT64_MAX,
+		.seconds = (double)INFINITY,
+		.top = 1,
+		.screen = screen,
+		.screen_context = &q,
+		.evaluator = { &q, judge, 8 },
 	};
 	if (mq_search_run(&s, &q.arena, &out, &err) != MQ_OK)
 		fail_msg("%s", err.text);
@@ -560,8 +586,7 @@ static void exhaustive_finds_the_best_shape(void **state)
 	double truth = fmin(brute_force_shapes(&q, 4), brute_force_shapes(&q, 1));
 	assert_true(isfinite(truth));
 	if (fabs(out.best[0].result.step_time_s / truth - 1) > 1e-8)
-		fail_msg("exhaustive finds %.9g s, the brute force %.9g s",
-			 out.best[0].result.step_time_s, truth);
+		fail_msg("exhaustive finds %.9g s, the brute force %.9g s", out.best[0].result.step_time_s, truth);
 	mq_arena_fini(&q.arena);
 }
 
@@ -602,7 +627,8 @@ int main(void)
 		return 1;
 	}
 	for (; *name && n < MAX_TESTS; name++)
-		tests[n++] = (struct CMUnitTest){ .name = *name, .test_func = conforms,
+		tests[n++] = (struct CMUnitTest){ .name = *name,
+						  .test_func = conforms,
 						  .initial_state = mq_arena_strdup(&arena, *name) };
 	int failed = _cmocka_run_group_tests("engines", tests, n, NULL, NULL);
 	mq_arena_fini(&arena);

@@ -47,8 +47,8 @@ static void set_machine(struct question *q, struct mq_cluster *cluster)
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
-	q->asked = (struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib,
-					 .train = &q->train };
+	q->asked =
+		(struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train };
 	q->costs = mq_costs_new(&q->asked, &q->arena);
 }
 
@@ -100,16 +100,15 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 {
 	struct question *q = context;
 	struct mq_err lost;
-	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic,
-					   .timeout_s = 1e9 };
+	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic, .timeout_s = 1e9 };
 	bool known = mq_judge_plan(&analytic, plan, &q->scratch, result, NULL, NULL, &lost) == MQ_OK;
 
 	mq_arena_rewind(&q->scratch, (struct mq_arena_mark){ NULL, 0 });
 	return known;
 }
 
-static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n,
-			    struct mq_result *result, struct mq_err *err)
+static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+			    struct mq_err *err)
 {
 	(void)err;
 	for (uint32_t i = 0; i < n; i++)
@@ -122,8 +121,7 @@ static enum mq_status judge(void *context, const struct mq_plan *const *plan, ui
 }
 
 /* Best step time of one search; NaN where none is feasible. */
-static double search(struct question *q, const char *engine, const char *options, uint64_t seed,
-		     uint64_t evals)
+static double search(struct question *q, const char *engine, const char *options, uint64_t seed, uint64_t evals)
 {
 	struct mq_search_engine spec = { .options = options, .label = engine };
 	const char *build = getenv("BUILD");
@@ -135,9 +133,19 @@ static double search(struct question *q, const char *engine, const char *options
 	if (mq_engine_open(dir, engine, &q->arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	struct mq_search s = {
-		.q = &q->asked, .costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
-		.n_engines = 1, .seed = seed, .evals = evals, .seconds = (double)INFINITY, .top = 1,
-		.screen = screen, .screen_context = q, .evaluator = { q, judge, 8 },
+		.q = &q->asked,
+		.costs = q->costs,
+		.limits = &q->limits,
+		.objective = "step-time",
+		.engine = &spec,
+		.n_engines = 1,
+		.seed = seed,
+		.evals = evals,
+		.seconds = (double)INFINITY,
+		.top = 1,
+		.screen = screen,
+		.screen_context = q,
+		.evaluator = { q, judge, 8 },
 	};
 	if (mq_search_run(&s, &q->arena, &out, &err) != MQ_OK)
 		fail_msg("%s: %s", engine, err.text);
@@ -178,15 +186,14 @@ static void count_hits(const char *engine, const char *options, double truth, ui
 		double found = search(&q, engine, options, seed, evals);
 
 		if (found < truth * (1 - 1e-8))
-			fail_msg("%s finds %.9g s, less than the enumerated optimum of %.9g s", engine, found,
-				 truth);
+			fail_msg("%s finds %.9g s, less than the enumerated optimum of %.9g s", engine, found, truth);
 		hits += found <= truth * (1 + 1e-8);
 		worst = fmax(worst, found / truth);
 		mq_arena_fini(&q.arena);
 		mq_arena_fini(&q.scratch);
 	}
-	print_message("         %s %s: optimum in %u of %d seeds, worst %.4f of it\n", engine, options, hits,
-		      SEEDS, worst);
+	print_message("         %s %s: optimum in %u of %d seeds, worst %.4f of it\n", engine, options, hits, SEEDS,
+		      worst);
 	if (hits < 9)
 		fail_msg("%s %s: the optimum in %u of %d seeds only", engine, options, hits, SEEDS);
 }
@@ -238,7 +245,9 @@ static int giving(const struct mq_op *op)
 {
 	if (op->kind == MQ_OP_LOSS)
 		return WHOLE;
-	return op->kind != MQ_OP_GEMM && op->splits >> MQ_DIM_HEAD & 1 ? MQ_DIM_HEAD : op->splits >> MQ_DIM_OUT & 1 ? MQ_DIM_OUT : WHOLE;
+	return op->kind != MQ_OP_GEMM && op->splits >> MQ_DIM_HEAD & 1 ? MQ_DIM_HEAD :
+	       op->splits >> MQ_DIM_OUT & 1                            ? MQ_DIM_OUT :
+									 WHOLE;
 }
 
 static int taking(const struct mq_op *op)
@@ -368,17 +377,22 @@ static double enumerate_dimensions(struct question *q)
 	double best = (double)INFINITY;
 
 	for (uint32_t i = 0; i < 3 * 4 * MQ_N_RECOMPUTES; i++) {
-		struct mq_shape shape = { .dp = 4 >> i % 3, .cp = 1u << i % 3, .tp = 1, .pp = 1,
-					  .micro_batches = 1u << i / 3 % 4, .pipeline = MQ_PIPE_1F1B,
-					  .recompute = (uint8_t)(i / 12), .vocab_parallel = true };
+		struct mq_shape shape = { .dp = 4 >> i % 3,
+					  .cp = 1u << i % 3,
+					  .tp = 1,
+					  .pp = 1,
+					  .micro_batches = 1u << i / 3 % 4,
+					  .pipeline = MQ_PIPE_1F1B,
+					  .recompute = (uint8_t)(i / 12),
+					  .vocab_parallel = true };
 		struct mq_arena arena = MQ_ARENA_INIT;
 		struct mq_plan plan;
 		struct mq_result r;
 		struct mq_err err;
 
 		if (mq_plan_from_shape(&shape, q->model, q->cluster, &arena, &plan, &err) == MQ_OK &&
-		    mq_plan_check(&plan, q->model, q->cluster, &q->train, &err) == MQ_OK &&
-		    screen(q, &plan, &r) && r.verdict == MQ_VERDICT_OK)
+		    mq_plan_check(&plan, q->model, q->cluster, &q->train, &err) == MQ_OK && screen(q, &plan, &r) &&
+		    r.verdict == MQ_VERDICT_OK)
 			best = fmin(best, r.step_time_s);
 		mq_arena_fini(&arena);
 	}
@@ -409,7 +423,9 @@ static void automap_dimensions(void **state)
 
 static void unequal(struct question *q)
 {
-	struct mq_model_request request = { .spec = "gpt:layers=2,hidden=512,heads=4,vocab=4096", .train = &q->train, .seq = 64 };
+	struct mq_model_request request = { .spec = "gpt:layers=2,hidden=512,heads=4,vocab=4096",
+					    .train = &q->train,
+					    .seq = 64 };
 	struct mq_err err;
 
 	q->train = (struct mq_train){ .batch = 16, .dtype = MQ_FP16 };
@@ -433,8 +449,9 @@ static struct mq_tag_space make_space(struct question *q, struct mq_problem *p, 
 	struct mq_err err;
 
 	mq_rng_seed(rng, 1);
-	*p = (struct mq_problem){ .q = &q->asked, .costs = q->costs, .limits = &q->limits, .rng = rng,
-				  .arena = &q->arena, .tick = go_on };
+	*p = (struct mq_problem){
+		.q = &q->asked, .costs = q->costs, .limits = &q->limits, .rng = rng, .arena = &q->arena, .tick = go_on
+	};
 	if (mq_tag_space_make(p, &options, &space, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	return space;
@@ -523,7 +540,7 @@ int main(void)
 {
 	static const char *const engines[] = { "post", "cem", "ppo", "reinforce", "hsdag" };
 	struct CMUnitTest tests[10] = { cmocka_unit_test(automap_splits), cmocka_unit_test(automap_dimensions),
-				       cmocka_unit_test(tag_sets), cmocka_unit_test(tag_gathers_by_group) };
+					cmocka_unit_test(tag_sets), cmocka_unit_test(tag_gathers_by_group) };
 	size_t n = 4;
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++) {

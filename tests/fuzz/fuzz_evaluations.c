@@ -10,8 +10,9 @@ enum { CONTEXT = 0x1234 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct mq_result result = { .verdict = MQ_VERDICT_OK, .step_time_s = .25, .samples_per_s = 32,
-					  .bottleneck = "compute" };
+	const struct mq_result result = {
+		.verdict = MQ_VERDICT_OK, .step_time_s = .25, .samples_per_s = 32, .bottleneck = "compute"
+	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_cache cache;
 	struct mq_err err = MQ_ERR_INIT;

@@ -9,8 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct mq_train train = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
-	const struct mq_model_request request = { .spec = "gpt:layers=8,hidden=64,heads=8,vocab=512",
-						  .train = &train };
+	const struct mq_model_request request = { .spec = "gpt:layers=8,hidden=64,heads=8,vocab=512", .train = &train };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_export e = { .train = &train, .arena = &arena };
 	struct mq_model *model;
@@ -25,9 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	e.model = model;
 	e.cluster = mq_cluster_flat(&arena, 16, "ideal", 1e12, 1e9, 1e9, 1e-6);
 	for (int kind = 0; kind < 3; kind++) {
-		enum mq_status status = kind == 0 ? mq_import_megatron(&e, text, &plan, &skipped, &err) :
-					kind == 1 ? mq_import_torchtitan(&e, text, &plan, &err) :
-					mq_import_deepspeed(&e, fuzz_file(data, size, ".json"), &plan, &err);
+		enum mq_status status =
+			kind == 0 ? mq_import_megatron(&e, text, &plan, &skipped, &err) :
+			kind == 1 ? mq_import_torchtitan(&e, text, &plan, &err) :
+				    mq_import_deepspeed(&e, fuzz_file(data, size, ".json"), &plan, &err);
 
 		fuzz_refused(status, &err);
 		if (status == MQ_OK)

@@ -25,8 +25,7 @@ static inline void fuzz_use_model(const struct mq_model *model, const struct mq_
 	mq_assert(mq_model_check(model, &err) == MQ_OK);
 	for (uint32_t op = 0; op < model->n_ops; op++)
 		for (int phase = 0; phase < MQ_N_PHASES; phase++) {
-			uint32_t n = mq_op_kernels(&q, op, (enum mq_phase)phase, &share,
-						   "accelerator", kernel);
+			uint32_t n = mq_op_kernels(&q, op, (enum mq_phase)phase, &share, "accelerator", kernel);
 
 			for (uint32_t i = 0; i < n; i++) {
 				mq_assert(isfinite(kernel[i].flop) && kernel[i].flop >= 0);

@@ -11,7 +11,7 @@
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 struct lines {
-	FILE *file;              /* NULL: none is written */
+	FILE *file; /* NULL: none is written */
 	const struct mq_ini_item *want;
 	uint32_t n;
 	struct mq_ini_item item[64];

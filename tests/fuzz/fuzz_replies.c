@@ -32,8 +32,9 @@ static void ask(const struct mq_engine *engine, const struct mq_problem *problem
 		mq_plan_init(&plan, problem->arena, problem->q->model->n_ops);
 		status = engine->propose(state, problem, problem->arena, &plan, &err);
 		if (status == MQ_OK)
-			fuzz_refused(mq_plan_check(&plan, problem->q->model, problem->q->cluster, problem->q->train,
-						   &err), &err);
+			fuzz_refused(
+				mq_plan_check(&plan, problem->q->model, problem->q->cluster, problem->q->train, &err),
+				&err);
 		else if (status != MQ_DONE)
 			fuzz_refused(status, &err);
 	}
@@ -43,14 +44,18 @@ static void ask(const struct mq_engine *engine, const struct mq_problem *problem
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct mq_train train = { .batch = 8, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
-	const struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=2,vocab=512",
-						  .train = &train };
+	const struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=2,vocab=512", .train = &train };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_limits limits = { .fix_pipeline = -1, .fix_recompute = -1, .fix_sync = -1 };
 	struct mq_question q = { .train = &train };
 	struct mq_rng rng;
-	struct mq_problem problem = { .q = &q, .limits = &limits, .rng = &rng, .arena = &arena, .tick = tick,
-				      .objective = "step-time", .seconds = (double)INFINITY };
+	struct mq_problem problem = { .q = &q,
+				      .limits = &limits,
+				      .rng = &rng,
+				      .arena = &arena,
+				      .tick = tick,
+				      .objective = "step-time",
+				      .seconds = (double)INFINITY };
 	struct mq_model *model;
 	struct mq_err err = MQ_ERR_INIT;
 

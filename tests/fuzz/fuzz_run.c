@@ -110,13 +110,23 @@ static void run_all(struct mq_schedule *s, struct mq_arena *arena)
 	struct host_talk talk = host_talk_wire;
 	struct mailbox mailbox = { 0 };
 	static const struct mq_replay_executor nobody;
-	const struct mq_replay_executor **owner = mq_arena_array(arena, s->n_devices, const struct mq_replay_executor *);
+	const struct mq_replay_executor **owner =
+		mq_arena_array(arena, s->n_devices, const struct mq_replay_executor *);
 	double clock = 0;
 	struct mq_ranks ranks = { .size = s->n_devices, .state = &clock, .now = now };
-	struct mq_replay_session session = { .n_schedules = 1, .schedule = &s, .n_devices = s->n_devices,
-					     .n_own = s->n_devices, .owner = owner, .ranks = &ranks, .arena = arena };
-	struct host_rank rank = { .deadline_s = 1e6, .session = &session, .ranks = &ranks, .talk = &talk,
-				  .talk_state = &mailbox, .arena = arena };
+	struct mq_replay_session session = { .n_schedules = 1,
+					     .schedule = &s,
+					     .n_devices = s->n_devices,
+					     .n_own = s->n_devices,
+					     .owner = owner,
+					     .ranks = &ranks,
+					     .arena = arena };
+	struct host_rank rank = { .deadline_s = 1e6,
+				  .session = &session,
+				  .ranks = &ranks,
+				  .talk = &talk,
+				  .talk_state = &mailbox,
+				  .arena = arena };
 	struct mq_err err = MQ_ERR_INIT;
 	size_t room = mq_replay_room(&session, host_kernel_need, true, LEAST_ROOM_B);
 

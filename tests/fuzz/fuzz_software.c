@@ -6,8 +6,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct mq_train train = { .batch = 8, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
-	const struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=2,vocab=512",
-						  .train = &train };
+	const struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=2,vocab=512", .train = &train };
 	const struct mq_shape shape = { .dp = 2, .tp = 2, .micro_batches = 2, .recompute = MQ_RECOMPUTE_SELECTIVE };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_software_record record;
@@ -15,8 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mq_plan plan, dressed;
 	struct mq_err err = MQ_ERR_INIT;
 	char why[256];
-	enum mq_status status = mq_software_load("platforms/software", fuzz_file(data, size, ".json"), &arena, &record,
-						 &err);
+	enum mq_status status =
+		mq_software_load("platforms/software", fuzz_file(data, size, ".json"), &arena, &record, &err);
 
 	fuzz_refused(status, &err);
 	if (status == MQ_OK) {

@@ -33,8 +33,9 @@ static uint8_t *read_file(const char *path, size_t *size)
 /* One to four changes of a copy, which has room for twice the size. */
 static size_t mutate(struct mq_rng *rng, uint8_t *data, size_t size)
 {
-	static const char *const pieces[] = { "-1", "1e999", "nan", "0", "4294967296", "\"", "}", "[",
-					      "null", "999999999999999999999", "\\u0000", "," };
+	static const char *const pieces[] = { "-1",      "1e999", "nan", "0",    "4294967296",
+					      "\"",      "}",     "[",   "null", "999999999999999999999",
+					      "\\u0000", "," };
 
 	for (uint32_t changes = 1 + mq_rng_below(rng, 4); changes && size > 1; changes--) {
 		size_t at = mq_rng_below(rng, (uint32_t)size), rest = size - at;

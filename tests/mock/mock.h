@@ -55,8 +55,8 @@
 #define MOCK_CALL_A_S    12e-6
 #define MOCK_CALL_BPS    150e9
 
-#define MOCK_CONV_EFF    0.61
-#define MOCK_ADAM_SHARE  0.66 /* of a sweep's speed */
+#define MOCK_CONV_EFF   0.61
+#define MOCK_ADAM_SHARE 0.66 /* of a sweep's speed */
 
 enum mock_kind { MOCK_WORK, MOCK_RECORD, MOCK_WAIT, MOCK_CALL, MOCK_HOST };
 
@@ -84,7 +84,6 @@ MOCK_API void mock_wrong(const char *format, ...) __attribute__((format(printf, 
 MOCK_API int mock_major(const void *function, const char *library);
 /* Where the data of device memory really is; NULL: nowhere. */
 MOCK_API void *mock_data(const void *pointer, size_t bytes);
-MOCK_API void mock_log(cudaStream_t stream, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+MOCK_API void mock_log(cudaStream_t stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

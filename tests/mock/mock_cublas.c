@@ -47,8 +47,7 @@ static void check_operand(const struct operand *o, int rows, int cols, int count
 	mock_extent(o->at, size_of(o->type) * (one + (double)o->stride * (count - 1)), what);
 }
 
-static cublasStatus_t product(const struct operand op[3], cublasComputeType_t compute, int m, int n,
-                              int k, int count)
+static cublasStatus_t product(const struct operand op[3], cublasComputeType_t compute, int m, int n, int k, int count)
 {
 	struct mq_device_calib d = planted();
 	enum mq_dtype dtype = dtype_of(op[0].type, compute);
@@ -63,7 +62,7 @@ static cublasStatus_t product(const struct operand op[3], cublasComputeType_t co
 	/* Row-major products come with m and n swapped. */
 	double seconds = mq_cost_gemm(&d, dtype, n, m, k, count);
 
-	mock_enqueue(current, (struct mock_op){.kind = MOCK_WORK, .seconds = seconds});
+	mock_enqueue(current, (struct mock_op){ .kind = MOCK_WORK, .seconds = seconds });
 	return (cublasStatus_t)0;
 }
 
@@ -90,40 +89,39 @@ MOCK_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t s
 	return (cublasStatus_t)0;
 }
 
-MOCK_API cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
-                                       const float *x, int incx, float *y, int incy)
+MOCK_API cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x, int incx,
+				       float *y, int incy)
 {
 	double seconds = 12.0 * n / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE) + MOCK_LAUNCH_S;
 
 	mock_extent(x, 4. * n, "x of an axpy");
 	mock_extent(y, 4. * n, "y of an axpy");
 	mock_log(current, "sweep %d", n);
-	mock_enqueue(current, (struct mock_op){.kind = MOCK_WORK, .seconds = seconds});
+	mock_enqueue(current, (struct mock_op){ .kind = MOCK_WORK, .seconds = seconds });
 	return (cublasStatus_t)0;
 }
 
-MOCK_API cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta,
-                                     cublasOperation_t tb, int m, int n, int k, const void *alpha,
-                                     const void *a, cudaDataType ta_type, int lda, const void *b,
-                                     cudaDataType tb_type, int ldb, const void *beta, void *c,
-                                     cudaDataType tc_type, int ldc, cublasComputeType_t compute,
-                                     cublasGemmAlgo_t algo)
+MOCK_API cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
+				     int k, const void *alpha, const void *a, cudaDataType ta_type, int lda,
+				     const void *b, cudaDataType tb_type, int ldb, const void *beta, void *c,
+				     cudaDataType tc_type, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo)
 {
-	const struct operand op[3] = {{a, ta_type, lda, 0}, {b, tb_type, ldb, 0}, {c, tc_type, ldc, 0}};
+	const struct operand op[3] = { { a, ta_type, lda, 0 }, { b, tb_type, ldb, 0 }, { c, tc_type, ldc, 0 } };
 
 	return product(op, compute, m, n, k, 1);
 }
 
-MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(
-        cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-        const void *alpha, const void *a, cudaDataType ta_type, int lda, long long int stride_a,
-        const void *b, cudaDataType tb_type, int ldb, long long int stride_b, const void *beta,
-        void *c, cudaDataType tc_type, int ldc, long long int stride_c, int count,
-        cublasComputeType_t compute, cublasGemmAlgo_t algo)
+MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb,
+						   int m, int n, int k, const void *alpha, const void *a,
+						   cudaDataType ta_type, int lda, long long int stride_a, const void *b,
+						   cudaDataType tb_type, int ldb, long long int stride_b,
+						   const void *beta, void *c, cudaDataType tc_type, int ldc,
+						   long long int stride_c, int count, cublasComputeType_t compute,
+						   cublasGemmAlgo_t algo)
 {
-	const struct operand op[3] = {{a, ta_type, lda, stride_a},
-	                              {b, tb_type, ldb, stride_b},
-	                              {c, tc_type, ldc, stride_c}};
+	const struct operand op[3] = { { a, ta_type, lda, stride_a },
+				       { b, tb_type, ldb, stride_b },
+				       { c, tc_type, ldc, stride_c } };
 
 	return product(op, compute, m, n, k, count);
 }

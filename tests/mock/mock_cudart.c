@@ -211,8 +211,7 @@ static void *host_functions(void *unused)
 			struct CUstream_st *s = &streams[i];
 			struct mock_op op;
 
-			if (s->first == s->n || s->item[s->first].op.kind != MOCK_HOST ||
-			    now_s() < s->free_s)
+			if (s->first == s->n || s->item[s->first].op.kind != MOCK_HOST || now_s() < s->free_s)
 				continue;
 			op = s->item[s->first].op;
 			pthread_mutex_unlock(&lock);
@@ -290,7 +289,7 @@ void mock_enqueue(cudaStream_t stream, struct mock_op op)
 {
 	struct CUstream_st *s = stream;
 	struct CUevent_st *event = op.event;
-	struct item it = {.op = op, .enqueued_s = real_time ? now_s() : 0};
+	struct item it = { .op = op, .enqueued_s = real_time ? now_s() : 0 };
 
 	pthread_mutex_lock(&lock);
 	host_reads = 0;
@@ -364,9 +363,9 @@ MOCK_API cudaError_t cudaSetDevice(int device)
 
 MOCK_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-	*value = attribute == cudaDevAttrMultiProcessorCount      ? (int)MOCK_SMS
-	         : attribute == cudaDevAttrComputeCapabilityMajor ? 9
-	                                                          : 0;
+	*value = attribute == cudaDevAttrMultiProcessorCount    ? (int)MOCK_SMS :
+		 attribute == cudaDevAttrComputeCapabilityMajor ? 9 :
+								  0;
 	return cudaSuccess;
 }
 
@@ -384,9 +383,9 @@ MOCK_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 MOCK_API const char *cudaGetErrorString(cudaError_t error)
 {
-	return error == cudaErrorMemoryAllocation    ? "out of memory"
-	       : (int)error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
-	                                       : "a mock's error";
+	return error == cudaErrorMemoryAllocation ? "out of memory" :
+	       (int)error == ILLEGAL_ADDRESS      ? "an illegal memory access was encountered" :
+						    "a mock's error";
 }
 
 static size_t memory(void)
@@ -408,7 +407,7 @@ MOCK_API cudaError_t cudaMalloc(void **pointer, size_t size)
 	*pointer = real ? calloc(1, size ? size : 1) : (void *)next;
 	if (!*pointer)
 		abort();
-	blocks[n_blocks++] = (struct block){*pointer, size, real};
+	blocks[n_blocks++] = (struct block){ *pointer, size, real };
 	next += (size + 4095) / 4096 * 4096;
 	return cudaSuccess;
 }
@@ -474,24 +473,23 @@ MOCK_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 	return cudaSuccess;
 }
 
-MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
-                                     enum cudaMemcpyKind kind, cudaStream_t stream)
+MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+				     cudaStream_t stream)
 {
 	const char *text = getenv("MOCK_COPY_BPS");
-	double own = kind == cudaMemcpyDeviceToDevice
-	                     ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE)
-	                     : (double)size / (text ? atof(text) : MOCK_COPY_BPS);
+	double own = kind == cudaMemcpyDeviceToDevice ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE) :
+							(double)size / (text ? atof(text) : MOCK_COPY_BPS);
 
 	if (kind != cudaMemcpyHostToDevice)
 		mock_extent(from, (double)size, "cudaMemcpyAsync's source");
 	if (kind != cudaMemcpyDeviceToHost)
 		mock_extent(to, (double)size, "cudaMemcpyAsync's destination");
 	mock_log(stream, "copy %s %zu",
-	         kind == cudaMemcpyDeviceToHost   ? "down"
-	         : kind == cudaMemcpyHostToDevice ? "up"
-	                                          : "within",
-	         size);
-	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S});
+		 kind == cudaMemcpyDeviceToHost ? "down" :
+		 kind == cudaMemcpyHostToDevice ? "up" :
+						  "within",
+		 size);
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S });
 	return cudaSuccess;
 }
 
@@ -519,7 +517,7 @@ MOCK_API cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 MOCK_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
 {
-	mock_enqueue(stream, (struct mock_op){.kind = MOCK_HOST, .function = function, .data = data});
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_HOST, .function = function, .data = data });
 	if (real_time && !host_threads++ && pthread_create(&host_thread, NULL, host_functions, NULL))
 		abort();
 	return cudaSuccess;
@@ -530,8 +528,7 @@ static cudaError_t query(cudaStream_t stream)
 	progress();
 	if (lost)
 		return (cudaError_t)ILLEGAL_ADDRESS;
-	return stream->first < stream->n || !is_over(stream->free_s) ? cudaErrorNotReady
-	                                                             : cudaSuccess;
+	return stream->first < stream->n || !is_over(stream->free_s) ? cudaErrorNotReady : cudaSuccess;
 }
 
 MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -544,7 +541,7 @@ MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 MOCK_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WAIT, .event = event});
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WAIT, .event = event });
 	return cudaSuccess;
 }
 
@@ -567,7 +564,7 @@ MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	real_time |= real && *real == '1';
 	for (size_t i = 0; !real_time && all_empty() && i < n_streams; i++)
 		streams[i].free_s = 0;
-	mock_enqueue(stream, (struct mock_op){.kind = MOCK_RECORD, .event = event});
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_RECORD, .event = event });
 	return cudaSuccess;
 }
 

@@ -24,8 +24,8 @@
 enum { MAX_RANKS = 16, PLACES = 4, DATA_B = 4096 };
 
 enum what { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, MESSAGES, N_WHATS };
-static const char *const what_name[N_WHATS] = {"all_reduce", "all_gather", "reduce_scatter",
-                                               "broadcast",  "reduce",     "messages"};
+static const char *const what_name[N_WHATS] = { "all_reduce", "all_gather", "reduce_scatter",
+						"broadcast",  "reduce",     "messages" };
 
 /* What a rank calls; all ranks of a call say the same, except that one's sends are others' receives. */
 struct terms {
@@ -84,8 +84,7 @@ static int fault(const char *kind, int call)
 	char wanted[32];
 	int who, at;
 
-	if (!text || sscanf(text, "%31[a-z-]:%d:%d", wanted, &who, &at) != 3 ||
-	    strcmp(wanted, kind))
+	if (!text || sscanf(text, "%31[a-z-]:%d:%d", wanted, &who, &at) != 3 || strcmp(wanted, kind))
 		return 0;
 	return (who < 0 || atoi(rank ? rank : "0") == who) && (call < 0 || call == at);
 }
@@ -167,8 +166,7 @@ static void take(const struct call *c, const struct meeting *m)
 		take_messages(c, m);
 		return;
 	}
-	if (in_B(c) > DATA_B || !mock_data(c->out, bytes) ||
-	    (t->what == REDUCE && t->root != c->comm->rank))
+	if (in_B(c) > DATA_B || !mock_data(c->out, bytes) || (t->what == REDUCE && t->root != c->comm->rank))
 		return;
 	if (t->what == BROADCAST)
 		memcpy(out, m->data[t->root], one);
@@ -192,18 +190,16 @@ static void compare(const struct call *c, const struct meeting *m)
 	for (int r = 0; r < c->comm->n; r++) {
 		const struct terms *theirs = &m->terms[r];
 
-		if (theirs->what != mine->what || theirs->type != mine->type ||
-		    theirs->root != mine->root || theirs->count != mine->count)
+		if (theirs->what != mine->what || theirs->type != mine->type || theirs->root != mine->root ||
+		    theirs->count != mine->count)
 			mock_wrong("call %u of a communicator: member %d calls %s of %zu x type %d "
-			           "root %d, member %d %s of %zu x type %d root %d",
-			           c->index, c->comm->rank, what_name[mine->what], mine->count,
-			           mine->type, mine->root, r, what_name[theirs->what],
-			           theirs->count, theirs->type, theirs->root);
+				   "root %d, member %d %s of %zu x type %d root %d",
+				   c->index, c->comm->rank, what_name[mine->what], mine->count, mine->type, mine->root,
+				   r, what_name[theirs->what], theirs->count, theirs->type, theirs->root);
 		if (mine->received_B[r] != theirs->sent_B[c->comm->rank])
 			mock_wrong("call %u of a communicator: member %d receives %zu B from "
-			           "member %d, which sends %zu B",
-			           c->index, c->comm->rank, mine->received_B[r], r,
-			           theirs->sent_B[c->comm->rank]);
+				   "member %d, which sends %zu B",
+				   c->index, c->comm->rank, mine->received_B[r], r, theirs->sent_B[c->comm->rank]);
 	}
 }
 
@@ -275,18 +271,15 @@ static void write_log(const struct call *c, cudaStream_t stream, int group)
 	const struct terms *t = &c->terms;
 
 	if (t->what != MESSAGES) {
-		mock_log(stream, "%s type %d count %zu root %d ranks %d algo %s proto %s group %d",
-		         what_name[t->what], t->type, t->count, t->root, c->comm->n, c->comm->algo,
-		         c->comm->proto, group);
+		mock_log(stream, "%s type %d count %zu root %d ranks %d algo %s proto %s group %d", what_name[t->what],
+			 t->type, t->count, t->root, c->comm->n, c->comm->algo, c->comm->proto, group);
 		return;
 	}
 	for (int p = 0; p < c->comm->n; p++) {
 		if (c->from[p])
-			mock_log(stream, "send %zu to %d ranks %d group %d", t->sent_B[p], p,
-			         c->comm->n, group);
+			mock_log(stream, "send %zu to %d ranks %d group %d", t->sent_B[p], p, c->comm->n, group);
 		if (c->to[p])
-			mock_log(stream, "recv %zu from %d ranks %d group %d", t->received_B[p], p,
-			         c->comm->n, group);
+			mock_log(stream, "recv %zu from %d ranks %d group %d", t->received_B[p], p, c->comm->n, group);
 	}
 }
 
@@ -310,10 +303,8 @@ static ncclResult_t issue(struct call *c, cudaStream_t stream, int group)
 	c->never = fault("hang", call) || comm->failed;
 	c->wrong = fault("wrong", call);
 	write_log(c, stream, group);
-	mock_enqueue(stream, (struct mock_op){.kind = MOCK_CALL,
-	                                      .arrived = arrived,
-	                                      .call = c,
-	                                      .seconds = lasts_s(c)});
+	mock_enqueue(stream,
+		     (struct mock_op){ .kind = MOCK_CALL, .arrived = arrived, .call = c, .seconds = lasts_s(c) });
 	return ncclSuccess;
 }
 
@@ -340,8 +331,8 @@ static struct call *new_call(struct ncclComm *comm, enum what what)
 	return c;
 }
 
-static ncclResult_t collective(ncclComm_t comm, enum what what, const void *in, void *out,
-                               size_t count, ncclDataType_t type, int root, cudaStream_t stream)
+static ncclResult_t collective(ncclComm_t comm, enum what what, const void *in, void *out, size_t count,
+			       ncclDataType_t type, int root, cudaStream_t stream)
 {
 	struct call *c = new_call(comm, what);
 
@@ -366,8 +357,7 @@ static struct call *messages_of(struct ncclComm *comm, cudaStream_t stream)
 	return NULL;
 }
 
-static ncclResult_t message(ncclComm_t comm, const void *from, void *to, double bytes, int peer,
-                            cudaStream_t stream)
+static ncclResult_t message(ncclComm_t comm, const void *from, void *to, double bytes, int peer, cudaStream_t stream)
 {
 	struct call *known = messages_of(comm, stream), *c = known;
 
@@ -405,8 +395,8 @@ MOCK_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
 	clock_gettime(CLOCK_REALTIME, &t);
 	memset(id, 0, sizeof(*id));
-	snprintf(id->internal, sizeof(id->internal), "/dev/shm/mock-nccl-%d-%ld-%d", (int)getpid(),
-	         (long)t.tv_nsec, n++);
+	snprintf(id->internal, sizeof(id->internal), "/dev/shm/mock-nccl-%d-%ld-%d", (int)getpid(), (long)t.tv_nsec,
+		 n++);
 	return ncclSuccess;
 }
 
@@ -421,12 +411,12 @@ static void dump_topology(void)
 	fputs("<system version=\"1\">\n  <cpu numaid=\"0\">\n", file);
 	for (int i = 0; i < (devices ? atoi(devices) : 2); i++)
 		fprintf(file,
-		        "    <pci busid=\"0000:%02x:00.0\" class=\"0x030200\" link_speed=\"32.0 "
-		        "GT/s "
-		        "PCIe\" link_width=\"16\">\n      <gpu dev=\"%d\" sm=\"90\" rank=\"%d\" "
-		        "gdr=\"1\"><nvlink target=\"0000:f0:00.0\" count=\"18\" "
-		        "tclass=\"0x068000\"/></gpu>\n    </pci>\n",
-		        16 + i, i, i);
+			"    <pci busid=\"0000:%02x:00.0\" class=\"0x030200\" link_speed=\"32.0 "
+			"GT/s "
+			"PCIe\" link_width=\"16\">\n      <gpu dev=\"%d\" sm=\"90\" rank=\"%d\" "
+			"gdr=\"1\"><nvlink target=\"0000:f0:00.0\" count=\"18\" "
+			"tclass=\"0x068000\"/></gpu>\n    </pci>\n",
+			16 + i, i, i);
 	fputs("  </cpu>\n</system>\n", file);
 	fclose(file);
 }
@@ -498,10 +488,10 @@ MOCK_API ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 MOCK_API const char *ncclGetErrorString(ncclResult_t result)
 {
-	return (int)result == 2   ? "unhandled system error"
-	       : (int)result == 4 ? "invalid argument"
-	       : (int)result == 5 ? "invalid usage"
-	                          : "a mock's error";
+	return (int)result == 2 ? "unhandled system error" :
+	       (int)result == 4 ? "invalid argument" :
+	       (int)result == 5 ? "invalid usage" :
+				  "a mock's error";
 }
 
 MOCK_API const char *ncclGetLastError(ncclComm_t comm)
@@ -534,45 +524,44 @@ MOCK_API ncclResult_t ncclGroupEnd(void)
 	return result;
 }
 
-MOCK_API ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer,
-                               ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+			       cudaStream_t stream)
 {
 	return message(comm, data, NULL, (double)count * size_of((int)type), peer, stream);
 }
 
-MOCK_API ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer,
-                               ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+			       cudaStream_t stream)
 {
 	return message(comm, NULL, data, (double)count * size_of((int)type), peer, stream);
 }
 
-MOCK_API ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
-                                    ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+				    ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, ALL_REDUCE, in, out, count, type, 0, stream);
 }
 
-MOCK_API ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
-                                    ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type, ncclComm_t comm,
+				    cudaStream_t stream)
 {
 	return collective(comm, ALL_GATHER, in, out, count, type, 0, stream);
 }
 
-MOCK_API ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
-                                        ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                                        cudaStream_t stream)
+MOCK_API ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+					ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, REDUCE_SCATTER, in, out, count, type, 0, stream);
 }
 
-MOCK_API ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type,
-                                    int root, ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root,
+				    ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, BROADCAST, in, out, count, type, root, stream);
 }
 
-MOCK_API ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
-                                 ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+				 ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, REDUCE, in, out, count, type, root, stream);
 }

@@ -120,15 +120,12 @@ MOCK_API int nvmlDeviceGetNvLinkState(void *device, unsigned int link, int *acti
 {
 	int neighbour = index_of(device) ^ 1;
 
-	*active = links_are("nvswitch") ? link < 18
-	                                : links_are("pairs") && link < 4 && neighbour < count();
+	*active = links_are("nvswitch") ? link < 18 : links_are("pairs") && link < 4 && neighbour < count();
 	return 0;
 }
 
-MOCK_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link,
-                                                 struct mq_nvml_pci *pci);
-MOCK_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link,
-                                                 struct mq_nvml_pci *pci)
+MOCK_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct mq_nvml_pci *pci);
+MOCK_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct mq_nvml_pci *pci)
 {
 	int bus = links_are("nvswitch") ? 0xe0 + (int)link % 4 : 16 + (index_of(device) ^ 1);
 

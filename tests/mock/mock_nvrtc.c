@@ -17,7 +17,7 @@ static char arch[32];
 static struct function {
 	const char *name;
 	int pointers, counts;
-} functions[] = {{"sweep", 3, 1}, {"rows", 2, 2}, {"adam", 4, 1}, {"gather", 3, 3}};
+} functions[] = { { "sweep", 3, 1 }, { "rows", 2, 2 }, { "adam", 4, 1 }, { "gather", 3, 3 } };
 enum { N_FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 static char image[1 << 16];
 
@@ -29,7 +29,7 @@ MOCK_API nvrtcResult nvrtcVersion(int *major, int *minor)
 }
 
 MOCK_API nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int n_headers,
-                                        const char *const *headers, const char *const *names)
+					const char *const *headers, const char *const *names)
 {
 	struct program *p = calloc(1, sizeof(*p));
 
@@ -113,8 +113,8 @@ MOCK_API CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, con
 	int pointers, counts;
 
 	for (size_t i = 0; i < N_FUNCTIONS; i++)
-		if (!strcmp(functions[i].name, name) && declares(name, &pointers, &counts) && pointers == functions[i].pointers &&
-		    counts == functions[i].counts) {
+		if (!strcmp(functions[i].name, name) && declares(name, &pointers, &counts) &&
+		    pointers == functions[i].pointers && counts == functions[i].counts) {
 			*function = (CUfunction)(void *)&functions[i];
 			return (CUresult)0;
 		}
@@ -125,18 +125,19 @@ static void last(cudaStream_t stream, double bytes, double share)
 {
 	double seconds = bytes / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE * share) + MOCK_LAUNCH_S;
 
-	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WORK, .seconds = seconds});
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WORK, .seconds = seconds });
 }
 
 MOCK_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                                 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_B,
-                                 cudaStream_t stream, void **arguments, void **extra)
+				 unsigned int block_x, unsigned int block_y, unsigned int block_z,
+				 unsigned int shared_B, cudaStream_t stream, void **arguments, void **extra)
 {
 	const struct function *f = (void *)function;
-	const void *at[4] = {NULL};
-	double n[3] = {0};
+	const void *at[4] = { NULL };
+	double n[3] = { 0 };
 
-	if (!grid_x || grid_y != 1 || grid_z != 1 || block_x != 256 || block_y != 1 || block_z != 1 || shared_B || extra)
+	if (!grid_x || grid_y != 1 || grid_z != 1 || block_x != 256 || block_y != 1 || block_z != 1 || shared_B ||
+	    extra)
 		return (CUresult)1;
 	for (int i = 0; i < f->pointers; i++)
 		at[i] = *(void *const *)arguments[i];

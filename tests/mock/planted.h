@@ -12,25 +12,25 @@
 /* The truth that a calibration has to find. */
 static inline struct mq_device_calib planted(void)
 {
-	struct mq_device_calib d = {.kind = MQ_GPU,
-	                            .mem_bw_Bps = MOCK_MEM_BPS,
-	                            .sm_count = MOCK_SMS,
-	                            .compute_capability = 80,
-	                            .gemm_eff = MOCK_EFF,
-	                            .gemm_fp32 = 1,
-	                            .gemm_kt = MOCK_KT,
-	                            .gemm_a0 = MOCK_A0,
-	                            .gemm_q = MOCK_Q,
-	                            .gemm_bw_share = MOCK_BW_SHARE,
-	                            .gemm_t0_s = MOCK_T0_S,
-	                            .gemm_misaligned = 1,
-	                            .bmm_misaligned = 1,
-	                            .sustained = 1,
-	                            .elementwise_bw_share = MOCK_SWEEP_SHARE,
-	                            .conv_eff = MOCK_CONV_EFF,
-	                            .conv_eff_simt = MOCK_CONV_EFF,
-	                            .conv_volume = 1,
-	                            .conv_depthwise = 1};
+	struct mq_device_calib d = { .kind = MQ_GPU,
+				     .mem_bw_Bps = MOCK_MEM_BPS,
+				     .sm_count = MOCK_SMS,
+				     .compute_capability = 80,
+				     .gemm_eff = MOCK_EFF,
+				     .gemm_fp32 = 1,
+				     .gemm_kt = MOCK_KT,
+				     .gemm_a0 = MOCK_A0,
+				     .gemm_q = MOCK_Q,
+				     .gemm_bw_share = MOCK_BW_SHARE,
+				     .gemm_t0_s = MOCK_T0_S,
+				     .gemm_misaligned = 1,
+				     .bmm_misaligned = 1,
+				     .sustained = 1,
+				     .elementwise_bw_share = MOCK_SWEEP_SHARE,
+				     .conv_eff = MOCK_CONV_EFF,
+				     .conv_eff_simt = MOCK_CONV_EFF,
+				     .conv_volume = 1,
+				     .conv_depthwise = 1 };
 	const struct mq_calib_field *f = mq_calib_device_fields();
 
 	for (; f->name; f++)

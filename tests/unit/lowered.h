@@ -11,11 +11,11 @@
 
 #include "lower/lower.h"
 
-#define assert_within(a, b, tolerance)                                                                                 \
-	do {                                                                                                           \
-		double a_ = (a), b_ = (b);                                                                             \
-		if (!(fabs(a_ - b_) <= (tolerance)))                                                                   \
-			fail_msg("%s is %.12g, not %.12g", #a, a_, b_);                                                \
+#define assert_within(a, b, tolerance)                                  \
+	do {                                                            \
+		double a_ = (a), b_ = (b);                              \
+		if (!(fabs(a_ - b_) <= (tolerance)))                    \
+			fail_msg("%s is %.12g, not %.12g", #a, a_, b_); \
 	} while (0)
 
 struct lowered {
@@ -64,8 +64,11 @@ static inline int lowered_free(void **state)
 
 static inline struct mq_question lowered_question(const struct lowered *w)
 {
-	return (struct mq_question){ .model = w->model, .cluster = w->cluster, .calib = w->calib,
-				     .software = &w->software, .train = &w->train };
+	return (struct mq_question){ .model = w->model,
+				     .cluster = w->cluster,
+				     .calib = w->calib,
+				     .software = &w->software,
+				     .train = &w->train };
 }
 
 /* The plan at hand; NULL where it is none that runs: w->low says why. */
@@ -112,8 +115,7 @@ struct lowered_sum {
 };
 
 /* Tasks of a kind; coll and phase -1: any. */
-static inline struct lowered_sum lowered_count(const struct mq_schedule *s, enum mq_task_kind kind, int coll,
-					       int phase)
+static inline struct lowered_sum lowered_count(const struct mq_schedule *s, enum mq_task_kind kind, int coll, int phase)
 {
 	struct lowered_sum c = { 0 };
 
@@ -138,8 +140,7 @@ static inline double lowered_flop(const struct lowered *w, const char *part, enu
 		if (s->task[i].kind != MQ_TASK_COMPUTE)
 			continue;
 		for (uint32_t k = 0; k < work->n_kernels; k++)
-			if (work->kernel[k].phase == phase &&
-			    strstr(w->model->op[work->kernel[k].op].name, part))
+			if (work->kernel[k].phase == phase && strstr(w->model->op[work->kernel[k].op].name, part))
 				sum += work->kernel[k].flop;
 	}
 	return sum;

@@ -37,8 +37,7 @@ static inline bool placement_true(json_t *value)
 static inline void placement_nodes(json_t *nodes, struct mq_arena *arena, struct placement_graph *g)
 {
 	uint32_t n = g->place.n_nodes;
-	double *time = mq_arena_array(arena, 2 * n, double),
-	       *size = mq_arena_array(arena, n, double);
+	double *time = mq_arena_array(arena, 2 * n, double), *size = mq_arena_array(arena, n, double);
 	uint32_t *color = mq_arena_array(arena, n, uint32_t);
 	bool *backward = mq_arena_array(arena, n, bool);
 
@@ -46,9 +45,9 @@ static inline void placement_nodes(json_t *nodes, struct mq_arena *arena, struct
 		json_t *node = json_array_get(nodes, i), *c = json_object_get(node, "colorClass");
 
 		g->id[i] = (uint32_t)placement_number(node, "id");
-		time[2 * i] = placement_true(json_object_get(node, "supportedOnFpga"))
-		                      ? placement_number(node, "fpgaLatency")
-		                      : (double)INFINITY;
+		time[2 * i] = placement_true(json_object_get(node, "supportedOnFpga")) ?
+				      placement_number(node, "fpgaLatency") :
+				      (double)INFINITY;
 		time[2 * i + 1] = placement_number(node, "cpuLatency");
 		size[i] = placement_number(node, "size");
 		color[i] = c ? (uint32_t)json_number_value(c) : MQ_NONE;
@@ -61,8 +60,7 @@ static inline void placement_nodes(json_t *nodes, struct mq_arena *arena, struct
 }
 
 /* False where the file is not there. */
-static inline bool placement_load(const char *path, struct mq_arena *arena,
-                                  struct placement_graph *g)
+static inline bool placement_load(const char *path, struct mq_arena *arena, struct placement_graph *g)
 {
 	json_t *root = json_load_file(path, 0, NULL);
 
@@ -71,14 +69,13 @@ static inline bool placement_load(const char *path, struct mq_arena *arena,
 	json_t *nodes = json_object_get(root, "nodes"), *edges = json_object_get(root, "edges");
 	struct mq_place_type *type = mq_arena_array(arena, 2, struct mq_place_type);
 
-	*g = (struct placement_graph){.place = {.n_nodes = (uint32_t)json_array_size(nodes),
-	                                        .n_edges = (uint32_t)json_array_size(edges),
-	                                        .n_types = 2,
-	                                        .type = type}};
-	type[0] = (struct mq_place_type){(uint32_t)placement_number(root, "maxFPGAs"),
-	                                 placement_number(root, "maxSizePerFPGA"), true};
-	type[1] = (struct mq_place_type){(uint32_t)placement_number(root, "maxCPUs"), INFINITY,
-	                                 false};
+	*g = (struct placement_graph){ .place = { .n_nodes = (uint32_t)json_array_size(nodes),
+						  .n_edges = (uint32_t)json_array_size(edges),
+						  .n_types = 2,
+						  .type = type } };
+	type[0] = (struct mq_place_type){ (uint32_t)placement_number(root, "maxFPGAs"),
+					  placement_number(root, "maxSizePerFPGA"), true };
+	type[1] = (struct mq_place_type){ (uint32_t)placement_number(root, "maxCPUs"), INFINITY, false };
 	g->id = mq_arena_array(arena, g->place.n_nodes, uint32_t);
 	placement_nodes(nodes, arena, g);
 	struct mq_place_edge *edge = mq_arena_array(arena, g->place.n_edges, struct mq_place_edge);
@@ -87,8 +84,7 @@ static inline bool placement_load(const char *path, struct mq_arena *arena,
 	for (uint32_t e = 0; e < g->place.n_edges; e++) {
 		json_t *one = json_array_get(edges, e);
 
-		edge[e].src =
-		        placement_find(g, json_integer_value(json_object_get(one, "sourceId")));
+		edge[e].src = placement_find(g, json_integer_value(json_object_get(one, "sourceId")));
 		edge[e].dst = placement_find(g, json_integer_value(json_object_get(one, "destId")));
 		out[edge[e].src] = placement_number(one, "cost");
 	}

@@ -32,17 +32,18 @@ static inline uint32_t hand_work(struct mq_schedule *s, double seconds)
 	struct mq_work work = { .n_kernels = 1 };
 
 	work.kernel = mq_arena_array(s->arena, 1, struct mq_kernel);
-	work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED,
-					     .count = 1, .time_s = seconds };
+	work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED, .count = 1, .time_s = seconds };
 	MQ_PUSH(s->arena, s->work, s->n_works, s->work_room, work);
 	return s->n_works - 1;
 }
 
-static inline uint32_t hand_task(struct mq_schedule *s, uint32_t device, enum mq_task_kind kind,
-				 enum mq_stream stream)
+static inline uint32_t hand_task(struct mq_schedule *s, uint32_t device, enum mq_task_kind kind, enum mq_stream stream)
 {
-	struct mq_task task = { .device = device, .kind = (uint8_t)kind, .stream = (uint8_t)stream,
-				.op = MQ_NONE, .micro_batch = MQ_NONE };
+	struct mq_task task = { .device = device,
+				.kind = (uint8_t)kind,
+				.stream = (uint8_t)stream,
+				.op = MQ_NONE,
+				.micro_batch = MQ_NONE };
 
 	task.dep_first = s->n_deps;
 	MQ_PUSH(s->arena, s->task, s->n_tasks, s->task_room, task);
@@ -94,8 +95,8 @@ static inline uint32_t hand_comm(struct mq_schedule *s, uint32_t first, uint32_t
 	return s->n_comms - 1;
 }
 
-static inline uint32_t hand_collective(struct mq_schedule *s, uint32_t device, uint32_t comm,
-				       enum mq_coll_kind kind, double bytes)
+static inline uint32_t hand_collective(struct mq_schedule *s, uint32_t device, uint32_t comm, enum mq_coll_kind kind,
+				       double bytes)
 {
 	uint32_t t = hand_task(s, device, MQ_TASK_COLLECTIVE, MQ_STREAM_GRAD);
 

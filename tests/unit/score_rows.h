@@ -23,12 +23,30 @@ static inline void near(double got, double want)
 /* A row with nothing given. */
 static inline struct mq_run blank(void)
 {
-	struct mq_run r = { .id = "x", .model = "GPT", .gpu = "A100-80GB", .intra = "", .inter = "",
-			    .precision = "fp16", .zero = "", .mem_basis = "", .stage_layers = "", .placement = "",
-			    .schedule = "", .recompute = "", .metric = "", .unit = "", .basis = "",
-			    .status = "ok", .source = "", .provenance = "text", .notes = "",
-			    .software = "megatron-lm-2021", .options = "", .platform = "",
-			    .locator = "", .line = 2 };
+	struct mq_run r = { .id = "x",
+			    .model = "GPT",
+			    .gpu = "A100-80GB",
+			    .intra = "",
+			    .inter = "",
+			    .precision = "fp16",
+			    .zero = "",
+			    .mem_basis = "",
+			    .stage_layers = "",
+			    .placement = "",
+			    .schedule = "",
+			    .recompute = "",
+			    .metric = "",
+			    .unit = "",
+			    .basis = "",
+			    .status = "ok",
+			    .source = "",
+			    .provenance = "text",
+			    .notes = "",
+			    .software = "megatron-lm-2021",
+			    .options = "",
+			    .platform = "",
+			    .locator = "",
+			    .line = 2 };
 
 	r.params_b = r.layers = r.hidden = r.ffn = r.heads = r.kv_heads = r.seq = r.vocab = NAN;
 	r.gpus = r.gpus_per_node = r.nodes = r.tp = r.pp = r.dp = r.vp = r.cp = r.ep = NAN;
@@ -70,8 +88,7 @@ static inline struct mq_run *published(const struct mq_run *r)
 /* The vocabulary that the plan of a row is simulated with. */
 static inline uint32_t padded(const struct mq_case *c)
 {
-	const struct mq_question q = { .model = c->model, .software = &c->software.software,
-				       .train = &c->train };
+	const struct mq_question q = { .model = c->model, .software = &c->software.software, .train = &c->train };
 
 	return mq_question_for(&q, &c->plan, &arena).model->vocab;
 }

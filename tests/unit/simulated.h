@@ -33,18 +33,16 @@ struct simulated_platform {
 	double bw_Bps, lat_s, backbone_Bps;
 };
 
-#define EXPECT(s, condition) \
-	((condition) ? (void)0 \
-		     : (void)((s)->failures++, \
-			      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition)))
-#define EXPECT_NEAR(s, got, want, relative)                                                        \
-	do {                                                                                       \
-		double got_ = (got), want_ = (want);                                               \
-		if (!(fabs(got_ - want_) <= (relative) * fabs(want_) + 1e-300)) {                  \
-			(s)->failures++;                                                           \
-			fprintf(stderr, "%s:%d: %s = %.17g, not %.17g\n", __FILE__, __LINE__, #got, \
-				got_, want_);                                                      \
-		}                                                                                  \
+#define EXPECT(s, condition)     \
+	((condition) ? (void)0 : \
+		       (void)((s)->failures++, fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition)))
+#define EXPECT_NEAR(s, got, want, relative)                                                                       \
+	do {                                                                                                      \
+		double got_ = (got), want_ = (want);                                                              \
+		if (!(fabs(got_ - want_) <= (relative)*fabs(want_) + 1e-300)) {                                   \
+			(s)->failures++;                                                                          \
+			fprintf(stderr, "%s:%d: %s = %.17g, not %.17g\n", __FILE__, __LINE__, #got, got_, want_); \
+		}                                                                                                 \
 	} while (0)
 
 static inline void simulated_write(const struct simulated_platform *p, const char *path)
@@ -53,25 +51,29 @@ static inline void simulated_write(const struct simulated_platform *p, const cha
 
 	fputs("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM "
 	      "\"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n"
-	      "<zone id=\"z\" routing=\"Full\">\n", f);
+	      "<zone id=\"z\" routing=\"Full\">\n",
+	      f);
 	for (uint32_t i = 0; i < p->n; i++)
-		fprintf(f, "<host id=\"d%u\" speed=\"1Tf\"><prop id=\"mq_type\" value=\"T\"/>"
+		fprintf(f,
+			"<host id=\"d%u\" speed=\"1Tf\"><prop id=\"mq_type\" value=\"T\"/>"
 			"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>"
-			"</host>\n", i, i);
+			"</host>\n",
+			i, i);
 	for (uint32_t i = 0; i < p->n; i++)
-		fprintf(f, "<link id=\"nvlink%u\" bandwidth=\"%.17gBps\" latency=\"%.17gs\" "
-			"sharing_policy=\"SPLITDUPLEX\"/>\n", i, p->bw_Bps, p->lat_s);
+		fprintf(f,
+			"<link id=\"nvlink%u\" bandwidth=\"%.17gBps\" latency=\"%.17gs\" "
+			"sharing_policy=\"SPLITDUPLEX\"/>\n",
+			i, p->bw_Bps, p->lat_s);
 	if (p->backbone_Bps > 0)
-		fprintf(f, "<link id=\"nvswitch\" bandwidth=\"%.17gBps\" latency=\"0s\"/>\n",
-			p->backbone_Bps);
+		fprintf(f, "<link id=\"nvswitch\" bandwidth=\"%.17gBps\" latency=\"0s\"/>\n", p->backbone_Bps);
 	for (uint32_t i = 0; i < p->n; i++)
 		for (uint32_t j = 0; j < p->n; j++)
 			if (i != j)
-				fprintf(f, "<route src=\"d%u\" dst=\"d%u\" symmetrical=\"NO\">"
+				fprintf(f,
+					"<route src=\"d%u\" dst=\"d%u\" symmetrical=\"NO\">"
 					"<link_ctn id=\"nvlink%u\" direction=\"UP\"/>%s"
 					"<link_ctn id=\"nvlink%u\" direction=\"DOWN\"/></route>\n",
-					i, j, i, p->backbone_Bps > 0 ? "<link_ctn id=\"nvswitch\"/>" : "",
-					j);
+					i, j, i, p->backbone_Bps > 0 ? "<link_ctn id=\"nvswitch\"/>" : "", j);
 	fputs("</zone>\n</platform>\n", f);
 	fclose(f);
 }
@@ -94,8 +96,7 @@ static inline void simulated_child(struct simulated *s, const char *path)
 	mq_platform_start("test");
 	s->calib = mq_calib_new(&s->arena);
 	mq_calib_add_ideal(s->calib, "T", 1e12, 1e12, 16e9);
-	if (mq_platform_load(path, &s->arena, &s->cluster, &err) ||
-	    mq_calib_bind(s->calib, s->cluster, &err)) {
+	if (mq_platform_load(path, &s->arena, &s->cluster, &err) || mq_calib_bind(s->calib, s->cluster, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		_exit(99);
 	}
@@ -104,8 +105,7 @@ static inline void simulated_child(struct simulated *s, const char *path)
 }
 
 /* True if the body ran without failures. */
-static inline bool simulated_run(const struct simulated_platform *platform,
-				 void (*body)(struct simulated *))
+static inline bool simulated_run(const struct simulated_platform *platform, void (*body)(struct simulated *))
 {
 	char path[] = "/tmp/mq-test-XXXXXX.xml";
 	int status = -1, fd = mkstemps(path, 4);
@@ -124,16 +124,15 @@ static inline bool simulated_run(const struct simulated_platform *platform,
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static inline double simulated_request(struct simulated *s, struct mq_exec_request request,
-				       mq_execute_fn *execute)
+static inline double simulated_request(struct simulated *s, struct mq_exec_request request, mq_execute_fn *execute)
 {
 	const struct mq_schedule *schedule = request.schedule;
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict = MQ_VERDICT_CRASH;
 
-	if (mq_schedule_check(schedule, NULL, &err) ||
-	    execute(&request, &s->arena, &timeline, &verdict, &err) || verdict != MQ_VERDICT_OK) {
+	if (mq_schedule_check(schedule, NULL, &err) || execute(&request, &s->arena, &timeline, &verdict, &err) ||
+	    verdict != MQ_VERDICT_OK) {
 		s->failures++;
 		fprintf(stderr, "verdict %s: %s\n", mq_verdict_name(verdict), err.text);
 		return NAN;
@@ -141,23 +140,27 @@ static inline double simulated_request(struct simulated *s, struct mq_exec_reque
 	return timeline.step_time_s;
 }
 
-static inline double simulated_step(struct simulated *s, const struct mq_schedule *schedule,
-				    mq_execute_fn *execute, bool interference)
+static inline double simulated_step(struct simulated *s, const struct mq_schedule *schedule, mq_execute_fn *execute,
+				    bool interference)
 {
-	struct mq_exec_request request = { .schedule = schedule, .cluster = s->cluster,
-					   .calib = s->calib, .timeout_s = INFINITY,
+	struct mq_exec_request request = { .schedule = schedule,
+					   .cluster = s->cluster,
+					   .calib = s->calib,
+					   .timeout_s = INFINITY,
 					   .interference = interference };
 
 	return simulated_request(s, request, execute);
 }
 
 /* SimGrid with every flow, as if none could be known beforehand. */
-static inline double simulated_all(struct simulated *s, const struct mq_schedule *schedule,
-				   bool interference)
+static inline double simulated_all(struct simulated *s, const struct mq_schedule *schedule, bool interference)
 {
-	struct mq_exec_request request = { .schedule = schedule, .cluster = s->cluster,
-					   .calib = s->calib, .timeout_s = INFINITY,
-					   .interference = interference, .all_flows = true };
+	struct mq_exec_request request = { .schedule = schedule,
+					   .cluster = s->cluster,
+					   .calib = s->calib,
+					   .timeout_s = INFINITY,
+					   .interference = interference,
+					   .all_flows = true };
 
 	return simulated_request(s, request, mq_execute_simgrid);
 }

@@ -67,7 +67,8 @@ static void test_widths_and_generations(void **state)
 
 	narrow.width = 64;
 	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH3, &narrow) /
-		     mq_attention_time(hopper(), MQ_LIBRARY_FLASH3, &wide), (64 / .51) / (128 / .66));
+		     mq_attention_time(hopper(), MQ_LIBRARY_FLASH3, &wide),
+	     (64 / .51) / (128 / .66));
 	a->compute_capability = 80;
 	near(mq_attention_time(a, MQ_LIBRARY_FLASH3, &wide), mq_attention_time(a, MQ_LIBRARY_FLASH2, &wide));
 }
@@ -107,8 +108,15 @@ static void test_windows(void **state)
 static void test_operators_ask_it(void **state)
 {
 	struct mq_device_calib *d = hopper();
-	struct mq_kernel k = { .kind = MQ_KERNEL_ATTENTION, .attention = MQ_ATTENTION_FLASH2, .dtype = MQ_FP16, .m = 1024,
-			       .n = 1024, .k = 128, .count = 50, .launches = 1, .causal = true,
+	struct mq_kernel k = { .kind = MQ_KERNEL_ATTENTION,
+			       .attention = MQ_ATTENTION_FLASH2,
+			       .dtype = MQ_FP16,
+			       .m = 1024,
+			       .n = 1024,
+			       .k = 128,
+			       .count = 50,
+			       .launches = 1,
+			       .causal = true,
 			       .flop = 4. * 1024 * 1024 * 128 * 50 };
 	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .causal = true, .dtype = MQ_FP16 }, other;
 
@@ -122,8 +130,8 @@ static void test_operators_ask_it(void **state)
 	k.steps = 3;
 	c = (struct mq_attention_call){ 1, 50, 50, 1024, 512, 128, .dtype = MQ_FP16 };
 	other = (struct mq_attention_call){ 1, 50, 50, 512, 1024, 128, .dtype = MQ_FP16 };
-	near(mq_cost_kernel(d, &k), 1.5 * (mq_attention_time(d, MQ_LIBRARY_FLASH2, &c) +
-					   mq_attention_time(d, MQ_LIBRARY_FLASH2, &other)));
+	near(mq_cost_kernel(d, &k),
+	     1.5 * (mq_attention_time(d, MQ_LIBRARY_FLASH2, &c) + mq_attention_time(d, MQ_LIBRARY_FLASH2, &other)));
 	d->attention_scale = .5; /* measured to be half as fast as counted */
 	double half = mq_cost_kernel(d, &k);
 	d->attention_scale = 1;
@@ -136,11 +144,11 @@ static void test_unfused_moves_scores(void **state)
 	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .dtype = MQ_FP16 };
 	struct mq_device_calib *d = hopper();
 
-	d->mem_bw_Bps = 1e6; /* nothing but memory: products 2 (q + k + scores) of 2 bytes, softmax 6, copies of q, k, v 4 */
+	d->mem_bw_Bps =
+		1e6; /* nothing but memory: products 2 (q + k + scores) of 2 bytes, softmax 6, copies of q, k, v 4 */
 	near(mq_attention_unfused(d, &c), 50. * 1024 * (2 * 2 * (128 + 128 + 1024) + 6 * 1024 + 3 * 4 * 128) / 1e6);
 	c.backward = true; /* products from scores thrice, softmax 10, dO, dQ, dK, dV copied and three of them joined */
-	near(mq_attention_unfused(d, &c),
-	     50. * 1024 * (4 * 2 * (128 + 128 + 1024) + 10 * 1024 + 7 * 4 * 128) / 1e6);
+	near(mq_attention_unfused(d, &c), 50. * 1024 * (4 * 2 * (128 + 128 + 1024) + 10 * 1024 + 7 * 4 * 128) / 1e6);
 }
 
 int main(void)

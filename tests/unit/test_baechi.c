@@ -24,18 +24,18 @@ struct diamond {
 
 static void make(struct diamond *d)
 {
-	static const double time[N] = {2, 10, 8, 1};
+	static const double time[N] = { 2, 10, 8, 1 };
 
-	*d = (struct diamond){.t = {.n = N, .n_edges = 4, .n_devices = DEVICES, .messages = 1},
-	                      .memory = {1, 1, 1, 1},
-	                      .limit = {100, 100},
-	                      .latency = {0, 3, 3, 0},
-	                      .edge = {{0, 1, 1}, {0, 2, 1}, {1, 3, 1}, {2, 3, 1}},
-	                      .in_first = {0, 0, 1, 2, 4},
-	                      .in = {0, 1, 2, 3},
-	                      .out_first = {0, 2, 3, 4, 4},
-	                      .out = {0, 1, 2, 3},
-	                      .order = {0, 1, 2, 3}};
+	*d = (struct diamond){ .t = { .n = N, .n_edges = 4, .n_devices = DEVICES, .messages = 1 },
+			       .memory = { 1, 1, 1, 1 },
+			       .limit = { 100, 100 },
+			       .latency = { 0, 3, 3, 0 },
+			       .edge = { { 0, 1, 1 }, { 0, 2, 1 }, { 1, 3, 1 }, { 2, 3, 1 } },
+			       .in_first = { 0, 0, 1, 2, 4 },
+			       .in = { 0, 1, 2, 3 },
+			       .out_first = { 0, 2, 3, 4, 4 },
+			       .out = { 0, 1, 2, 3 },
+			       .order = { 0, 1, 2, 3 } };
 	for (uint32_t v = 0; v < N; v++)
 		d->time[2 * v] = d->time[2 * v + 1] = time[v];
 	d->t.time = d->time;
@@ -74,7 +74,7 @@ static void etf_by_hand(void **state)
  * 10]. */
 static void favourite_children_follow(void **state)
 {
-	static const uint32_t favourite[N] = {2, MQ_NONE, MQ_NONE, MQ_NONE};
+	static const uint32_t favourite[N] = { 2, MQ_NONE, MQ_NONE, MQ_NONE };
 	struct diamond d;
 	struct mq_schedule_state s;
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -113,9 +113,9 @@ static void memory_is_obeyed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(etf_by_hand),
-	        cmocka_unit_test(favourite_children_follow),
-	        cmocka_unit_test(memory_is_obeyed),
+		cmocka_unit_test(etf_by_hand),
+		cmocka_unit_test(favourite_children_follow),
+		cmocka_unit_test(memory_is_obeyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,8 +39,11 @@ static void test_read(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_calib *calib = mq_calib_new(&arena);
 
-	assert_int_equal(load(calib, HEAD NEED ", \"gemm_eff\": {\"value\": 0.75, \"unit\": \"1\","
-			 " \"low\": 0.7, \"high\": 0.8}}}", &err), MQ_OK);
+	assert_int_equal(load(calib,
+			      HEAD NEED ", \"gemm_eff\": {\"value\": 0.75, \"unit\": \"1\","
+					" \"low\": 0.7, \"high\": 0.8}}}",
+			      &err),
+			 MQ_OK);
 	const struct mq_device_calib *d = mq_calib_device(calib, "x");
 	assert_non_null(d);
 	assert_true(d->gemm_eff == .75 && d->mem_bw_Bps == 1e12 && d->peak_flops[MQ_FP16] == 1e14);
@@ -51,14 +54,19 @@ static void test_read(void **state)
 	assert_int_equal(load(calib, HEAD NEED ", \"gemm_eff\": 0.5}}", &err), MQ_OK);
 	assert_int_equal(calib->n_devices, 1);
 	assert_true(mq_calib_device(calib, "x")->gemm_eff == .5);
-	assert_int_equal(load(calib, "{\"entries\": [{\"kind\": \"link\", \"name\": \"ib\", "
-			 "\"values\": {\"bw_share\": 0.85}}]}", &err), MQ_OK);
+	assert_int_equal(load(calib,
+			      "{\"entries\": [{\"kind\": \"link\", \"name\": \"ib\", "
+			      "\"values\": {\"bw_share\": 0.85}}]}",
+			      &err),
+			 MQ_OK);
 	assert_true(mq_calib_link(calib, "ib")->bw_share == .85);
 }
 
 static void test_refuse(void **state)
 {
-	static const struct { const char *text, *says; } bad[] = {
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
 		{ HEAD "\"memory_B\": 1e10, \"peak_fp16_flops\": 1e14}}", "mem_bw_Bps" },
 		{ HEAD "\"memory_B\": 1e10, \"mem_bw_Bps\": 1e12}}", "no peak" },
 		{ HEAD NEED ", \"gem_eff\": 1}}", "gem_eff" },
@@ -68,7 +76,9 @@ static void test_refuse(void **state)
 		{ "{\"kind\": \"device\", \"name\": \"x\"}", "values" },
 		{ "{\"kind\": \"device\", \"values\": {}}", "name" },
 		{ "{\"kind\": \"chip\", \"name\": \"x\", \"values\": {}}", "chip" },
-		{ "{\"kind\": ", "1" }, { "[]", "name" }, { "", "" },
+		{ "{\"kind\": ", "1" },
+		{ "[]", "name" },
+		{ "", "" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -116,7 +126,7 @@ static void test_round_trip(void **state)
 }
 
 #define DEVICE(name) "{\"kind\": \"device\", \"name\": \"" name "\", "
-#define FROM(name) "\"inherits\": \"" name "\", "
+#define FROM(name)   "\"inherits\": \"" name "\", "
 
 /* What a child leaves out is its parent's; null is the default; the order of entries does not matter. */
 static void test_inherit(void **state)
@@ -124,12 +134,15 @@ static void test_inherit(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_calib *calib = mq_calib_new(&arena);
 
-	if (load(calib, "{\"entries\": ["
-		 DEVICE("c") FROM("b") "\"values\": {\"gemm_q\": null, \"power_W\": {\"value\": null}}},"
-		 DEVICE("b") FROM("a") "\"aliases\": [\"bee\"], \"source\": \"sb\", "
-		 "\"values\": {\"memory_B\": 2e10}},"
-		 DEVICE("a") "\"device_kind\": \"cpu\", \"serial_comm\": true, \"aliases\": [\"ay\"], "
-		 "\"source\": \"sa\", \"values\": {" NEED ", \"gemm_q\": 0.5, \"power_W\": 300}}]}", &err))
+	if (load(calib,
+		 "{\"entries\": [" DEVICE("c") FROM(
+			 "b") "\"values\": {\"gemm_q\": null, \"power_W\": {\"value\": null}}}," DEVICE("b")
+			 FROM("a") "\"aliases\": [\"bee\"], \"source\": \"sb\", "
+				   "\"values\": {\"memory_B\": 2e10}}," DEVICE(
+					   "a") "\"device_kind\": \"cpu\", \"serial_comm\": true, \"aliases\": [\"ay\"], "
+						"\"source\": \"sa\", \"values\": {" NEED
+						", \"gemm_q\": 0.5, \"power_W\": 300}}]}",
+		 &err))
 		fail_msg("%s", err.text);
 	const struct mq_device_calib *b = mq_calib_device(calib, "b"), *c = mq_calib_device(calib, "c");
 	assert_string_equal(calib->device[0].name, "c"); /* in the file's order */
@@ -150,19 +163,24 @@ static void test_inherit(void **state)
 
 static void test_refuse_inheritance(void **state)
 {
-	static const struct { const char *text, *says; } bad[] = {
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
 		{ DEVICE("kid") FROM("papa") "\"values\": {}}", "'kid' inherits 'papa'" },
 		{ DEVICE("kid") FROM("kid") "\"values\": {}}", "'kid' inherits 'kid'" },
 		{ DEVICE("kid") "\"inherits\": 4, \"values\": {}}", "no name" },
-		{ "{\"entries\": [" DEVICE("kid") FROM("pope") "\"values\": {}},"
-		  DEVICE("papa") "\"values\": {" NEED "}}]}", "did you mean 'papa'" },
-		{ "{\"entries\": [" DEVICE("x") FROM("y") "\"values\": {}}," DEVICE("y") FROM("z")
-		  "\"values\": {}}," DEVICE("z") FROM("x") "\"values\": {}}]}", "'z' inherits 'x'" },
+		{ "{\"entries\": [" DEVICE("kid") FROM("pope") "\"values\": {}}," DEVICE("papa") "\"values\": {" NEED
+												 "}}]}",
+		  "did you mean 'papa'" },
+		{ "{\"entries\": [" DEVICE("x") FROM("y") "\"values\": {}}," DEVICE("y")
+			  FROM("z") "\"values\": {}}," DEVICE("z") FROM("x") "\"values\": {}}]}",
+		  "'z' inherits 'x'" },
 		{ DEVICE("x") "\"values\": {" NEED ", \"memory_B\": null}}", "" },
 		{ DEVICE("x") "\"aliases\": \"y\", \"values\": {" NEED "}}", "no list" },
 		{ DEVICE("x") "\"aliases\": [\"y\", 1], \"values\": {" NEED "}}", "entry 2" },
-		{ "{\"entries\": [" DEVICE("x") "\"aliases\": [\"w\"], \"values\": {" NEED "}}," DEVICE("y")
-		  "\"aliases\": [\"W\"], \"values\": {" NEED "}}]}", "an alias of" },
+		{ "{\"entries\": [" DEVICE("x") "\"aliases\": [\"w\"], \"values\": {" NEED
+						"}}," DEVICE("y") "\"aliases\": [\"W\"], \"values\": {" NEED "}}]}",
+		  "an alias of" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -212,7 +230,9 @@ static const char *type_in(const struct mq_calib *calib, const char *text, bool 
 /* Device types in running text: whole words, the longest name, no aliases where drivers speak. */
 static void test_names_in_text(void **state)
 {
-	static const struct { const char *text, *table, *driver; } cases[] = {
+	static const struct {
+		const char *text, *table, *driver;
+	} cases[] = {
 		{ "8x A100-SXM4-40GB", "A100-SXM4-40GB", "A100-SXM4-40GB" },
 		{ "DGX with a100", "A100-SXM4-80GB", "none" },
 		{ "NVIDIA A100-PCIE-40GB", "A100-PCIE-80GB", "none" },
@@ -221,14 +241,21 @@ static void test_names_in_text(void **state)
 		{ "GH100 [H100 SXM5 80GB]", "H100-SXM-80GB", "H100-SXM-80GB" },
 		{ "4x H100 NVL", "H100-NVL-94GB", "H100-NVL-94GB" },
 		{ "8x H100 NVLink", "H100-SXM-80GB", "none" },
-		{ "NVIDIA GB200", "GB200", "GB200" }, { "NVIDIA H200", "H200-SXM-141GB", "H200-SXM-141GB" },
-		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" }, { "M60", "none", "none" },
-		{ "NVIDIA A10", "A10", "A10" }, { "NVIDIA A10G", "A10G", "A10G" }, { "Tesla P40", "P40", "P40" },
-		{ "NVIDIA RTX A6000", "RTX-A6000", "RTX-A6000" }, { "NVIDIA L40", "L40", "L40" },
+		{ "NVIDIA GB200", "GB200", "GB200" },
+		{ "NVIDIA H200", "H200-SXM-141GB", "H200-SXM-141GB" },
+		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" },
+		{ "M60", "none", "none" },
+		{ "NVIDIA A10", "A10", "A10" },
+		{ "NVIDIA A10G", "A10G", "A10G" },
+		{ "Tesla P40", "P40", "P40" },
+		{ "NVIDIA RTX A6000", "RTX-A6000", "RTX-A6000" },
+		{ "NVIDIA L40", "L40", "L40" },
 		{ "NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada", "RTX-6000-Ada" },
 		{ "Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB", "V100S-PCIE-32GB" },
-		{ "GP102 [GeForce GTX 1080 Ti]", "1080Ti", "1080Ti" }, { "TU104GL [Tesla T4]", "T4", "T4" },
-		{ "p3dn.24xlarge", "V100-SXM2-32GB", "none" }, { "", "none", "none" },
+		{ "GP102 [GeForce GTX 1080 Ti]", "1080Ti", "1080Ti" },
+		{ "TU104GL [Tesla T4]", "T4", "T4" },
+		{ "p3dn.24xlarge", "V100-SXM2-32GB", "none" },
+		{ "", "none", "none" },
 	};
 	const struct mq_calib *calib = shipped_calib(&arena);
 
@@ -268,14 +295,17 @@ static void test_bind(void **state)
 				       { .name = "d1", .type = "a", .memory_B = 7e9, .power_W = 5 },
 				       { .name = "d2", .type = "b" } };
 	struct mq_link link[5] = { { .class = MQ_LINK_NIC, .fabric = MQ_FABRIC_ROCE, .bw_Bps = 5e9 },
-				   { .class = MQ_LINK_NVSWITCH }, { .class = MQ_LINK_OTHER },
+				   { .class = MQ_LINK_NVSWITCH },
+				   { .class = MQ_LINK_OTHER },
 				   { .class = MQ_LINK_NIC, .fabric = MQ_FABRIC_ROCE, .bw_Bps = 20e9 },
 				   { .class = MQ_LINK_FABRIC, .fabric = MQ_FABRIC_ROCE, .bw_Bps = 20e9 } };
-	struct mq_cluster cluster = { .n_devices = 3, .device = device, .n_links = 5,
-				      .link = link };
+	struct mq_cluster cluster = { .n_devices = 3, .device = device, .n_links = 5, .link = link };
 
-	assert_int_equal(load(calib, "{\"kind\": \"link\", \"name\": \"roce\", \"values\": "
-			 "{\"bw_share\": 0.6, \"port_Bps\": 4e9}}", &err), MQ_OK);
+	assert_int_equal(load(calib,
+			      "{\"kind\": \"link\", \"name\": \"roce\", \"values\": "
+			      "{\"bw_share\": 0.6, \"port_Bps\": 4e9}}",
+			      &err),
+			 MQ_OK);
 	mq_calib_add_ideal(calib, "a", 1e12, 1e11, 1e9);
 	assert_int_equal(mq_calib_bind(calib, &cluster, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "'b'"));
@@ -297,14 +327,16 @@ static void test_left_out(void **state)
 	struct mq_calib *calib = mq_calib_new(&arena), *without;
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(load(calib,
-			      "{\"entries\": [{\"kind\": \"link\", \"name\": \"a\", \"siblings\": [\"b\", \"c\"], "
-			      "\"values\": {\"bw_share\": {\"value\": 0.5, \"fitted\": [\"t\", \"u\"]}, \"fill\": 0.3}},"
-			      "{\"kind\": \"link\", \"name\": \"b\", \"values\": {\"bw_share\": "
-			      "{\"value\": 0.6, \"fitted\": [\"t\"]}, \"fill\": {\"value\": 0.4, \"fitted\": [\"t\"]}}},"
-			      "{\"kind\": \"link\", \"name\": \"c\", \"values\": {\"bw_share\": {\"value\": 0.7, "
-			      "\"fitted\": [\"tt\", \"v:*box*\"]}}}]}", &err),
-			 MQ_OK);
+	assert_int_equal(
+		load(calib,
+		     "{\"entries\": [{\"kind\": \"link\", \"name\": \"a\", \"siblings\": [\"b\", \"c\"], "
+		     "\"values\": {\"bw_share\": {\"value\": 0.5, \"fitted\": [\"t\", \"u\"]}, \"fill\": 0.3}},"
+		     "{\"kind\": \"link\", \"name\": \"b\", \"values\": {\"bw_share\": "
+		     "{\"value\": 0.6, \"fitted\": [\"t\"]}, \"fill\": {\"value\": 0.4, \"fitted\": [\"t\"]}}},"
+		     "{\"kind\": \"link\", \"name\": \"c\", \"values\": {\"bw_share\": {\"value\": 0.7, "
+		     "\"fitted\": [\"tt\", \"v:*box*\"]}}}]}",
+		     &err),
+		MQ_OK);
 	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "t" }, &arena);
 	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .7) < 1e-12); /* b's is of t too */
 	assert_true(fabs(mq_calib_link(without, "a")->fill - .3) < 1e-12);
@@ -319,8 +351,9 @@ static void test_left_out(void **state)
 	assert_true(fabs(mq_calib_link(without, "c")->bw_share - .7) < 1e-12);
 	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "v" }, &arena); /* all its systems */
 	assert_true(fabs(mq_calib_link(without, "c")->bw_share - .7) > .01);
-	assert_int_equal(load(calib, "{\"kind\": \"link\", \"name\": \"d\", \"siblings\": \"b\", \"values\": {}}",
-			      &err), MQ_EINPUT);
+	assert_int_equal(
+		load(calib, "{\"kind\": \"link\", \"name\": \"d\", \"siblings\": \"b\", \"values\": {}}", &err),
+		MQ_EINPUT);
 	assert_non_null(strstr(err.text, "siblings"));
 }
 

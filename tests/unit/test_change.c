@@ -109,7 +109,9 @@ static void test_calib(void **state)
 
 static void test_refused(void **state)
 {
-	static const struct { const char *change, *says; } bad[] = {
+	static const struct {
+		const char *change, *says;
+	} bad[] = {
 		{ "", "TARGET=NUMBER" },
 		{ "link.nvlink.bw", "TARGET=NUMBER" },
 		{ "link=2", "TARGET=NUMBER" },
@@ -143,9 +145,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_links),  cmocka_unit_test(test_devices),
-		cmocka_unit_test(test_spread), cmocka_unit_test(test_calib),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_links), cmocka_unit_test(test_devices), cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_calib), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,8 +66,7 @@ static void invariants(void **state)
 	mq_arena_fini(&arena);
 }
 
-static enum mq_status nowhere(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
-			      struct mq_err *err)
+static enum mq_status nowhere(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
 {
 	return MQ_OK;
 }

@@ -25,7 +25,11 @@ static struct mq_calib *calib_of(struct mq_arena *arena, const char *type, doubl
 }
 
 static const struct mq_fabric_spec v100 = {
-	.type = "V100", .nodes = 1, .per_node = 8, .inside = MQ_INSIDE_CUBE, .nvlink_Bps = 150 * GB,
+	.type = "V100",
+	.nodes = 1,
+	.per_node = 8,
+	.inside = MQ_INSIDE_CUBE,
+	.nvlink_Bps = 150 * GB,
 	.pcie_Bps = 15.75 * GB,
 };
 static const struct mq_fabric_spec a100 = {
@@ -60,8 +64,8 @@ struct setup {
 };
 
 /* A cluster of `nodes` such nodes, whose ports take nic_s, and its first n ranks (0: all). */
-static void set_up_long(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes,
-			uint32_t n, double nic_s)
+static void set_up_long(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes, uint32_t n,
+			double nic_s)
 {
 	struct mq_fabric_spec *kept;
 
@@ -78,29 +82,31 @@ static void set_up_long(struct setup *s, struct mq_fabric_spec spec, double capa
 	s->rank = mq_arena_array(&s->arena, s->n, uint32_t);
 	for (uint32_t i = 0; i < s->n; i++)
 		s->rank[i] = i;
-	assert_int_equal(mq_group_build(s->cluster, s->rank, s->n, &s->arena, &s->group, &s->err),
-			 MQ_OK);
+	assert_int_equal(mq_group_build(s->cluster, s->rank, s->n, &s->arena, &s->group, &s->err), MQ_OK);
 	assert_int_equal(mq_topo_find(s->cluster, s->calib, &s->group, &s->topo, &s->err), MQ_OK);
 	assert_int_equal(mq_topo_search(s->cluster, &s->topo, s->group.n_nodes, &s->err), MQ_OK);
 }
 
-static void set_up(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes,
-		   uint32_t n)
+static void set_up(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes, uint32_t n)
 {
 	set_up_long(s, spec, capability, nodes, n, 0);
 }
 
-static struct mq_coll_flows expand(struct setup *s, enum mq_coll_kind kind, double bytes,
-				   enum mq_algo algo, enum mq_proto proto)
+static struct mq_coll_flows expand(struct setup *s, enum mq_coll_kind kind, double bytes, enum mq_algo algo,
+				   enum mq_proto proto)
 {
 	const struct mq_coll_request request = {
-		.kind = kind, .n = s->n, .rank = s->rank, .bytes = bytes, .dtype = MQ_FP16,
-		.algo = algo, .proto = proto,
+		.kind = kind,
+		.n = s->n,
+		.rank = s->rank,
+		.bytes = bytes,
+		.dtype = MQ_FP16,
+		.algo = algo,
+		.proto = proto,
 	};
 	struct mq_coll_flows flows;
 
-	if (mq_collective_expand(s->cluster, s->calib, &request, &s->arena, &flows, &s->err) !=
-	    MQ_OK)
+	if (mq_collective_expand(s->cluster, s->calib, &request, &s->arena, &flows, &s->err) != MQ_OK)
 		fail_msg("%s", s->err.text);
 	return flows;
 }
@@ -178,11 +184,11 @@ static void test_mesh_rings(void **state)
 
 static double bus_GBps(struct setup *s, enum mq_algo algo)
 {
-	const struct mq_tune tune = { .topo = &s->topo, .kind = MQ_COLL_ALL_REDUCE, .n = s->n,
-				      .n_nodes = s->group.n_nodes, .bytes = 8e9 };
+	const struct mq_tune tune = {
+		.topo = &s->topo, .kind = MQ_COLL_ALL_REDUCE, .n = s->n, .n_nodes = s->group.n_nodes, .bytes = 8e9
+	};
 
-	return mq_tune_cost(&tune, algo, MQ_PROTO_SIMPLE, false).bw_Bps * 2 * (s->n - 1) / s->n /
-	       GB;
+	return mq_tune_cost(&tune, algo, MQ_PROTO_SIMPLE, false).bw_Bps * 2 * (s->n - 1) / s->n / GB;
 }
 
 /* Bus bandwidths that NCCL's tables lead to on machines whose logs are known: 8 H100 476 GB/s, 2
@@ -221,10 +227,9 @@ static void test_sharp(void **state)
 	spec.nic_Bps = 25 * GB;
 	spec.fabric = MQ_FABRIC_IB;
 	set_up(&s, spec, 80, 4, 0);
-	assert_int_equal(
-		mq_tune_refusal(&(struct mq_tune){ .topo = &s.topo, .n_nodes = 4, .n = 32 },
-				MQ_ALGO_COLLNET_DIRECT, MQ_PROTO_SIMPLE) != NULL,
-		1);
+	assert_int_equal(mq_tune_refusal(&(struct mq_tune){ .topo = &s.topo, .n_nodes = 4, .n = 32 },
+					 MQ_ALGO_COLLNET_DIRECT, MQ_PROTO_SIMPLE) != NULL,
+			 1);
 	mq_arena_fini(&s.arena);
 	spec.sharp = true;
 	set_up(&s, spec, 80, 4, 0);
@@ -265,41 +270,33 @@ static void test_refusals(void **state)
 {
 	struct setup s;
 	struct mq_coll_flows f;
-	struct mq_coll_request request = { .kind = MQ_COLL_ALL_REDUCE, .bytes = 1e6,
-					   .algo = MQ_ALGO_NVLS };
+	struct mq_coll_request request = { .kind = MQ_COLL_ALL_REDUCE, .bytes = 1e6, .algo = MQ_ALGO_NVLS };
 	const uint32_t twice[] = { 0, 1, 1 }, outside[] = { 0, 99 };
 
 	set_up(&s, a100, 80, 1, 0);
 	request.n = s.n;
 	request.rank = s.rank;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	assert_non_null(strstr(s.err.text, "NVSwitch"));
 	request.algo = MQ_ALGO_TREE;
 	request.kind = MQ_COLL_BROADCAST;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	request.algo = MQ_ALGO_AUTO;
 	request.root = 8;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	request.root = 0;
 	request.bytes = NAN;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	request.bytes = 1;
 	request.n = 3;
 	request.rank = twice;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	request.n = 2;
 	request.rank = outside;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	request.n = 1;
 	request.rank = s.rank;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_OK);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_OK);
 	assert_true(f.n_flows == 0 && f.alone_s <= 0);
 	mq_arena_fini(&s.arena);
 }
@@ -333,8 +330,12 @@ static void test_tree_degrees(void **state)
 
 static void test_ring_bytes(void **state)
 {
-	static const struct { enum mq_coll_kind kind; double share; } kinds[] = {
-		{ MQ_COLL_ALL_REDUCE, 2 * 23 / 24.0 }, { MQ_COLL_ALL_GATHER, 23 / 24.0 },
+	static const struct {
+		enum mq_coll_kind kind;
+		double share;
+	} kinds[] = {
+		{ MQ_COLL_ALL_REDUCE, 2 * 23 / 24.0 },
+		{ MQ_COLL_ALL_GATHER, 23 / 24.0 },
 		{ MQ_COLL_REDUCE_SCATTER, 23 / 24.0 },
 	};
 	struct setup s;
@@ -342,8 +343,7 @@ static void test_ring_bytes(void **state)
 
 	set_up(&s, h100, 90, 3, 0);
 	for (int k = 0; k < 3; k++) {
-		struct mq_coll_flows f =
-			expand(&s, kinds[k].kind, 1e8, MQ_ALGO_RING, MQ_PROTO_SIMPLE);
+		struct mq_coll_flows f = expand(&s, kinds[k].kind, 1e8, MQ_ALGO_RING, MQ_PROTO_SIMPLE);
 		double between = 0;
 
 		sums(&f, 24, out, in);
@@ -414,8 +414,7 @@ static void test_nvls_shares(void **state)
 	mq_arena_fini(&s.arena);
 }
 
-static void check_monotonic(struct setup *s, enum mq_coll_kind kind, enum mq_algo algo,
-			    enum mq_proto proto)
+static void check_monotonic(struct setup *s, enum mq_coll_kind kind, enum mq_algo algo, enum mq_proto proto)
 {
 	double before = 0;
 
@@ -423,8 +422,8 @@ static void check_monotonic(struct setup *s, enum mq_coll_kind kind, enum mq_alg
 		double now = expand(s, kind, bytes, algo, proto).alone_s;
 
 		if (now < before * (1 - 1e-12))
-			fail_msg("%s/%s: %g bytes take %g s, fewer took %g", mq_algo_name(algo),
-				 mq_proto_name(proto), bytes, now, before);
+			fail_msg("%s/%s: %g bytes take %g s, fewer took %g", mq_algo_name(algo), mq_proto_name(proto),
+				 bytes, now, before);
 		before = now;
 	}
 }
@@ -449,8 +448,7 @@ static void test_monotonic(void **state)
 	s.calib->n_links = 1;
 	for (int proto = MQ_PROTO_LL; proto < MQ_N_PROTOS; proto++)
 		for (int algo = MQ_ALGO_RING; algo <= MQ_ALGO_TREE; algo++)
-			check_monotonic(&s, MQ_COLL_ALL_REDUCE, (enum mq_algo)algo,
-					(enum mq_proto)proto);
+			check_monotonic(&s, MQ_COLL_ALL_REDUCE, (enum mq_algo)algo, (enum mq_proto)proto);
 	check_monotonic(&s, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS_TREE, MQ_PROTO_SIMPLE);
 	s.n = 8; /* one node */
 	check_monotonic(&s, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS, MQ_PROTO_SIMPLE);
@@ -497,8 +495,7 @@ static void test_ring_crossings(void **state)
 		spec.per_node = spec.rails = want[i].per_node;
 		spec.nvls = false;
 		set_up(&s, spec, 90, 2, 0);
-		near(expand(&s, MQ_COLL_ALL_REDUCE, 64, MQ_ALGO_RING, MQ_PROTO_LL).alone_s,
-		     want[i].us * 1e-6, .01);
+		near(expand(&s, MQ_COLL_ALL_REDUCE, 64, MQ_ALGO_RING, MQ_PROTO_LL).alone_s, want[i].us * 1e-6, .01);
 		mq_arena_fini(&s.arena);
 	}
 }
@@ -530,8 +527,7 @@ static void test_link_latency(void **state)
 			set_up_long(&near_by, h100, 90, cases[i].nodes, 0, 2e-6);
 			set_up_long(&far, h100, 90, cases[i].nodes, 0, 2e-3);
 			more = expand(&far, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO).alone_s -
-			       expand(&near_by, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO)
-				       .alone_s;
+			       expand(&near_by, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO).alone_s;
 			near(more, cases[i].crossings * 3.996e-3, 1e-9);
 			mq_arena_fini(&near_by.arena);
 			mq_arena_fini(&far.arena);
@@ -594,18 +590,19 @@ static void test_two_nodes_nvls(void **state)
 	spec.nic_Bps = 25 * GB;
 	set_up(&s, spec, 90, 2, 0);
 	near(s.topo.nvls_node_Bps, 40 * GB, 1e-12);
-	near(8e12 / expand(&s, MQ_COLL_ALL_REDUCE, 8e12, MQ_ALGO_NVLS_TREE, MQ_PROTO_AUTO).alone_s, 200 * GB,
-	     1e-3);
+	near(8e12 / expand(&s, MQ_COLL_ALL_REDUCE, 8e12, MQ_ALGO_NVLS_TREE, MQ_PROTO_AUTO).alone_s, 200 * GB, 1e-3);
 	mq_arena_fini(&s.arena);
 }
 
 /* A plug-in that allows Simple alone. */
 static void test_simple_only(void **state)
 {
-	struct mq_link_calib link = { .name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288,
-				      .nvls_share = 1, .simple_only = 1 };
-	struct mq_coll_request request = { .kind = MQ_COLL_ALL_REDUCE, .bytes = 8, .algo = MQ_ALGO_RING,
-					   .proto = MQ_PROTO_LL };
+	struct mq_link_calib link = {
+		.name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1, .simple_only = 1
+	};
+	struct mq_coll_request request = {
+		.kind = MQ_COLL_ALL_REDUCE, .bytes = 8, .algo = MQ_ALGO_RING, .proto = MQ_PROTO_LL
+	};
 	struct mq_coll_flows f;
 	struct setup s;
 	(void)state;
@@ -614,12 +611,10 @@ static void test_simple_only(void **state)
 	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto, MQ_PROTO_LL);
 	s.calib->link = &link;
 	s.calib->n_links = 1;
-	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto,
-			 MQ_PROTO_SIMPLE);
+	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto, MQ_PROTO_SIMPLE);
 	request.n = s.n;
 	request.rank = s.rank;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
 	assert_non_null(strstr(s.err.text, "simple_only"));
 	mq_arena_fini(&s.arena);
 }
@@ -627,10 +622,16 @@ static void test_simple_only(void **state)
 /* A network that answers each message: all 30 steps of a ring take what the 4 on its edges take, but those of LL. */
 static void test_answered(void **state)
 {
-	struct mq_link_calib link = { .name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288,
-				      .nvls_share = 1 };
-	static const struct { enum mq_proto proto; double more_s; } cases[] = {
-		{ MQ_PROTO_LL, 0 }, { MQ_PROTO_LL128, 26 * (4 - 1.9) * 1e-6 }, { MQ_PROTO_SIMPLE, 26 * (14 - 3) * 1e-6 },
+	struct mq_link_calib link = {
+		.name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1
+	};
+	static const struct {
+		enum mq_proto proto;
+		double more_s;
+	} cases[] = {
+		{ MQ_PROTO_LL, 0 },
+		{ MQ_PROTO_LL128, 26 * (4 - 1.9) * 1e-6 },
+		{ MQ_PROTO_SIMPLE, 26 * (14 - 3) * 1e-6 },
 	};
 	(void)state;
 
@@ -655,8 +656,11 @@ static void test_answered(void **state)
 static void test_misaligned(void **state)
 {
 	struct setup s;
-	struct mq_coll_request request = { .kind = MQ_COLL_ALL_GATHER, .bytes = 8e10, .dtype = MQ_BF16,
-					   .proto = MQ_PROTO_SIMPLE, .misaligned = true };
+	struct mq_coll_request request = { .kind = MQ_COLL_ALL_GATHER,
+					   .bytes = 8e10,
+					   .dtype = MQ_BF16,
+					   .proto = MQ_PROTO_SIMPLE,
+					   .misaligned = true };
 	struct mq_coll_flows f;
 	(void)state;
 
@@ -675,17 +679,16 @@ static void test_misaligned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_channels),      cmocka_unit_test(test_mesh_rings),
-		cmocka_unit_test(test_printed_peaks), cmocka_unit_test(test_choices),
-		cmocka_unit_test(test_sharp),	      cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_tree_degrees),  cmocka_unit_test(test_ring_bytes),
-		cmocka_unit_test(test_chain_bytes),   cmocka_unit_test(test_nvls_shares),
-		cmocka_unit_test(test_monotonic),     cmocka_unit_test(test_large),
+		cmocka_unit_test(test_channels),       cmocka_unit_test(test_mesh_rings),
+		cmocka_unit_test(test_printed_peaks),  cmocka_unit_test(test_choices),
+		cmocka_unit_test(test_sharp),          cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_tree_degrees),   cmocka_unit_test(test_ring_bytes),
+		cmocka_unit_test(test_chain_bytes),    cmocka_unit_test(test_nvls_shares),
+		cmocka_unit_test(test_monotonic),      cmocka_unit_test(test_large),
 		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
-		cmocka_unit_test(test_one_long_way),  cmocka_unit_test(test_two_nodes_tree),
+		cmocka_unit_test(test_one_long_way),   cmocka_unit_test(test_two_nodes_tree),
 		cmocka_unit_test(test_two_nodes_nvls), cmocka_unit_test(test_simple_only),
-		cmocka_unit_test(test_answered),
-		cmocka_unit_test(test_misaligned),
+		cmocka_unit_test(test_answered),       cmocka_unit_test(test_misaligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

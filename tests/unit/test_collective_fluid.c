@@ -12,7 +12,7 @@
 #include "core/fluid.h"
 #include "core/rng.h"
 
-#define BW 1e9
+#define BW  1e9
 #define LAT 1e-6
 
 static struct mq_cluster *flat(struct mq_arena *arena, uint32_t n)
@@ -32,8 +32,7 @@ static double time_of(struct mq_arena *arena, const struct mq_flow *flow, uint32
 	struct mq_err err = MQ_ERR_INIT;
 	double seconds, bound;
 
-	assert_int_equal(mq_flows_time(flat(arena, 4), rank, flow, n, arena, &seconds, &err),
-			 MQ_OK);
+	assert_int_equal(mq_flows_time(flat(arena, 4), rank, flow, n, arena, &seconds, &err), MQ_OK);
 	assert_int_equal(mq_flows_bound(flat(arena, 4), rank, flow, n, arena, &bound, &err), MQ_OK);
 	assert_true(bound <= seconds * (1 + 1e-12));
 	return seconds;
@@ -44,18 +43,15 @@ static void test_shared_links(void **state)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	/* 0 sends to 1 and 2 (its port is shared), 3 sends to 2 (so is the port of 2): rates are
 	 * 1/2 each. All of 1e9 bytes: 2 s. */
-	const struct mq_flow even[] = { { 0, 1, 1e9, INFINITY }, { 0, 2, 1e9, INFINITY },
-					{ 3, 2, 1e9, INFINITY } };
+	const struct mq_flow even[] = { { 0, 1, 1e9, INFINITY }, { 0, 2, 1e9, INFINITY }, { 3, 2, 1e9, INFINITY } };
 	/* The same with 0 -> 1 capped at 0.2: 0 -> 2 and 3 -> 2 still meet at the port of 2: 0.5
 	 * each; 0 -> 1 takes 5 s. */
-	const struct mq_flow capped[] = { { 0, 1, 1e9, .2e9 }, { 0, 2, 1e9, INFINITY },
-					  { 3, 2, 1e9, INFINITY } };
+	const struct mq_flow capped[] = { { 0, 1, 1e9, .2e9 }, { 0, 2, 1e9, INFINITY }, { 3, 2, 1e9, INFINITY } };
 	/* 0 -> 1 of 0.5e9 is done at 1 s; then 0 -> 2 has the port, 0.5e9 left at full speed. */
 	const struct mq_flow uneven[] = { { 0, 1, .5e9, INFINITY }, { 0, 2, 1e9, INFINITY } };
 	/* Into 3 from 0, 1, 2: the first is capped at 0.1, the other two share the rest, 0.45 each.
 	 * 0.9e9 bytes each: 2 s, and the capped one 9 s. */
-	const struct mq_flow into[] = { { 0, 3, .9e9, .1e9 }, { 1, 3, .9e9, INFINITY },
-					{ 2, 3, .9e9, INFINITY } };
+	const struct mq_flow into[] = { { 0, 3, .9e9, .1e9 }, { 1, 3, .9e9, INFINITY }, { 2, 3, .9e9, INFINITY } };
 
 	near(time_of(&arena, even, 3), 2, 1e-12);
 	near(time_of(&arena, capped, 3), 5, 1e-12);
@@ -72,8 +68,9 @@ static void test_three_levels(void **state)
 	/* Ports: out of 0: a, b, c; out of 1: d; into 2: a, d; into 3: b, c ... levels: out of 0
 	 * fills at 1/3 each; into 2 then leaves 2/3 for d. d: 1e9 bytes in 1.5 s; a, b, c: 1e9 in 3
 	 * s. When d is done nothing speeds up. */
-	const struct mq_flow flow[] = { { 0, 2, 1e9, INFINITY }, { 0, 3, 1e9, INFINITY },
-					{ 0, 1, 1e9, INFINITY }, { 1, 2, 1e9, INFINITY } };
+	const struct mq_flow flow[] = {
+		{ 0, 2, 1e9, INFINITY }, { 0, 3, 1e9, INFINITY }, { 0, 1, 1e9, INFINITY }, { 1, 2, 1e9, INFINITY }
+	};
 
 	near(time_of(&arena, flow, 4), 3, 1e-12);
 	near(time_of(&arena, flow + 2, 2), 1, 1e-12);
@@ -104,10 +101,8 @@ static void test_bad_flows(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	double seconds;
 
-	assert_int_equal(mq_flows_time(flat(&arena, 2), rank, &negative, 1, &arena, &seconds, &err),
-			 MQ_EINPUT);
-	assert_int_equal(mq_flows_time(flat(&arena, 2), rank, &stuck, 1, &arena, &seconds, &err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_flows_time(flat(&arena, 2), rank, &negative, 1, &arena, &seconds, &err), MQ_EINPUT);
+	assert_int_equal(mq_flows_time(flat(&arena, 2), rank, &stuck, 1, &arena, &seconds, &err), MQ_EINPUT);
 	mq_arena_fini(&arena);
 }
 
@@ -121,13 +116,17 @@ static void test_ring_formula(void **state)
 
 	for (uint32_t n = 2; n <= 8; n++) {
 		const struct mq_coll_request request = {
-			.kind = MQ_COLL_ALL_REDUCE, .n = n, .rank = rank, .bytes = 2.385e6,
-			.dtype = MQ_FP32, .algo = MQ_ALGO_RING, .proto = MQ_PROTO_SIMPLE,
+			.kind = MQ_COLL_ALL_REDUCE,
+			.n = n,
+			.rank = rank,
+			.bytes = 2.385e6,
+			.dtype = MQ_FP32,
+			.algo = MQ_ALGO_RING,
+			.proto = MQ_PROTO_SIMPLE,
 		};
 		struct mq_coll_flows flows;
 
-		assert_int_equal(mq_collective_expand(flat(&arena, 8), calib, &request, &arena,
-						      &flows, &err), MQ_OK);
+		assert_int_equal(mq_collective_expand(flat(&arena, 8), calib, &request, &arena, &flows, &err), MQ_OK);
 		assert_int_equal(flows.n_flows, n);
 		near(flows.alone_s, 2.0 * (n - 1) * (2.385e6 / n / BW + 2 * LAT), 1e-9);
 	}
@@ -174,8 +173,13 @@ static void test_weights(void **state)
 		uint32_t first[] = { 0, 2, 5 }, link[] = { 0, 2, 1, 2, 3 }, both[] = { 0, 1 };
 		double weight[] = { 1, na, 1, nb, nb }, caps[] = { cap, INFINITY }, rate[2];
 		double bw[] = { port[0], port[1], trunk[0], trunk[1] };
-		struct mq_fluid two = { .n_flows = 2, .n_links = 4, .first = first, .link = link,
-					.weight = weight, .cap_Bps = caps, .rate_Bps = rate,
+		struct mq_fluid two = { .n_flows = 2,
+					.n_links = 4,
+					.first = first,
+					.link = link,
+					.weight = weight,
+					.cap_Bps = caps,
+					.rate_Bps = rate,
 					.bw_Bps = bw };
 		mq_fluid_begin(&two, &arena);
 		mq_fluid_rates(&two, both, 2);

@@ -83,11 +83,9 @@ static void random_flows(struct simulated *t)
 			flow[i].src = mq_rng_below(&rng, N);
 			flow[i].dst = (flow[i].src + 1 + mq_rng_below(&rng, N - 1)) % N;
 			flow[i].bytes = 1e6 + floor(1e8 * mq_rng_unit(&rng));
-			flow[i].rate_Bps = mq_rng_unit(&rng) < .5 ? (double)INFINITY :
-					   1e8 + 9e8 * mq_rng_unit(&rng);
+			flow[i].rate_Bps = mq_rng_unit(&rng) < .5 ? (double)INFINITY : 1e8 + 9e8 * mq_rng_unit(&rng);
 		}
-		EXPECT(t, mq_flows_time(t->cluster, rank, flow, n, &t->arena, &seconds, &err) ==
-				  MQ_OK);
+		EXPECT(t, mq_flows_time(t->cluster, rank, flow, n, &t->arena, &seconds, &err) == MQ_OK);
 		EXPECT_NEAR(t, seconds, simulate(t, flow, n), 1e-9);
 	}
 }
@@ -101,16 +99,14 @@ static void test_ports(void **state)
 
 static void test_backbone(void **state)
 {
-	const struct simulated_platform backbone = { .n = N, .bw_Bps = 1e9, .lat_s = 1e-6,
-						     .backbone_Bps = 2.385e9 };
+	const struct simulated_platform backbone = { .n = N, .bw_Bps = 1e9, .lat_s = 1e-6, .backbone_Bps = 2.385e9 };
 
 	assert_true(simulated_run(&backbone, random_flows));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ports),
-					    cmocka_unit_test(test_backbone) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ports), cmocka_unit_test(test_backbone) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

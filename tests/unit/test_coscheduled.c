@@ -13,8 +13,8 @@
 #include "simulated.h"
 
 /* Device 2 `job` computes for c_s and then sends B bytes to its neighbour. */
-static struct mq_schedule *hand_job(struct mq_arena *arena, const struct mq_cluster *cluster, uint32_t job,
-				    double c_s, double B)
+static struct mq_schedule *hand_job(struct mq_arena *arena, const struct mq_cluster *cluster, uint32_t job, double c_s,
+				    double B)
 {
 	struct mq_schedule *s = hand_new(arena, cluster);
 
@@ -40,8 +40,7 @@ struct pair {
 
 static struct mq_coscheduled run_pair(struct simulated *s, const struct pair *p)
 {
-	struct mq_exec_request request = { .cluster = s->cluster, .calib = s->calib,
-					   .timeout_s = INFINITY };
+	struct mq_exec_request request = { .cluster = s->cluster, .calib = s->calib, .timeout_s = INFINITY };
 	struct mq_coscheduled_step step[2] = {
 		{ hand_job(&s->arena, s->cluster, 0, p->c_s[0], p->B[0]), 0 },
 		{ hand_job(&s->arena, s->cluster, 1, p->c_s[1], p->B[1]), p->begin_s },
@@ -49,8 +48,7 @@ static struct mq_coscheduled run_pair(struct simulated *s, const struct pair *p)
 	struct mq_coscheduled out = { 0 };
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (mq_coscheduled_run(&request, mq_execute_simgrid, step, 2, p->steps, &s->arena, &out, &err) !=
-	    MQ_OK) {
+	if (mq_coscheduled_run(&request, mq_execute_simgrid, step, 2, p->steps, &s->arena, &out, &err) != MQ_OK) {
 		fprintf(stderr, "%s\n", err.text);
 		s->failures++;
 		out.job = mq_arena_array(&s->arena, 2, struct mq_coscheduled_score);
@@ -119,20 +117,17 @@ static void apart(struct simulated *s)
 
 static void refused(struct simulated *s)
 {
-	struct mq_exec_request request = { .cluster = s->cluster, .calib = s->calib,
-					   .timeout_s = INFINITY };
+	struct mq_exec_request request = { .cluster = s->cluster, .calib = s->calib, .timeout_s = INFINITY };
 	struct mq_schedule *job = hand_job(&s->arena, s->cluster, 0, 0.1, 1e6);
 	const struct mq_coscheduled_step same[2] = { { job, 0 }, { job, 0 } };
 	struct mq_coscheduled_step far[2] = { { job, 0 }, { NULL, 0 } };
 	struct mq_coscheduled out;
 	struct mq_err err = MQ_ERR_INIT;
 
-	EXPECT(s, mq_coscheduled_run(&request, mq_execute_simgrid, same, 2, 3, &s->arena, &out, &err) ==
-			  MQ_EINPUT);
+	EXPECT(s, mq_coscheduled_run(&request, mq_execute_simgrid, same, 2, 3, &s->arena, &out, &err) == MQ_EINPUT);
 	EXPECT(s, strstr(err.text, "device 0 ('d0') is in two jobs") != NULL);
 	far[1].schedule = hand_job(&s->arena, s->cluster, 1, 2e5, 1e6);
-	EXPECT(s, mq_coscheduled_run(&request, mq_execute_simgrid, far, 2, 3, &s->arena, &out, &err) ==
-			  MQ_EINPUT);
+	EXPECT(s, mq_coscheduled_run(&request, mq_execute_simgrid, far, 2, 3, &s->arena, &out, &err) == MQ_EINPUT);
 	EXPECT(s, strstr(err.text, "fewer steps") != NULL);
 }
 
@@ -144,10 +139,22 @@ static void test_in_step(void **state)
 	assert_true(shared.backbone_Bps == bus_Bps);
 	assert_true(simulated_run(&shared, in_step));
 }
-static void test_out_of_step(void **state) { assert_true(simulated_run(&shared, out_of_step)); }
-static void test_sender(void **state) { assert_true(simulated_run(&shared, against_a_sender)); }
-static void test_apart(void **state) { assert_true(simulated_run(&separate, apart)); }
-static void test_refused(void **state) { assert_true(simulated_run(&separate, refused)); }
+static void test_out_of_step(void **state)
+{
+	assert_true(simulated_run(&shared, out_of_step));
+}
+static void test_sender(void **state)
+{
+	assert_true(simulated_run(&shared, against_a_sender));
+}
+static void test_apart(void **state)
+{
+	assert_true(simulated_run(&separate, apart));
+}
+static void test_refused(void **state)
+{
+	assert_true(simulated_run(&separate, refused));
+}
 
 /* Two rounds on two devices that never talk: the second begins when the slower has ended the first. */
 static void test_rounds(void **state)
@@ -158,8 +165,7 @@ static void test_rounds(void **state)
 	struct mq_cluster *cluster = mq_cluster_flat(&arena, 2, "T", 1e12, 16e9, 1e9, 1e-6);
 	struct mq_calib *calib = mq_calib_new(&arena);
 	struct mq_schedule *s = hand_new(&arena, cluster);
-	struct mq_exec_request request = { .schedule = s, .cluster = cluster, .calib = calib,
-					   .timeout_s = INFINITY };
+	struct mq_exec_request request = { .schedule = s, .cluster = cluster, .calib = calib, .timeout_s = INFINITY };
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict;
@@ -222,9 +228,8 @@ static void test_part(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_step), cmocka_unit_test(test_out_of_step),
-		cmocka_unit_test(test_sender),  cmocka_unit_test(test_apart),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_rounds),
+		cmocka_unit_test(test_in_step), cmocka_unit_test(test_out_of_step), cmocka_unit_test(test_sender),
+		cmocka_unit_test(test_apart),   cmocka_unit_test(test_refused),     cmocka_unit_test(test_rounds),
 		cmocka_unit_test(test_part),
 	};
 

@@ -145,8 +145,9 @@ static void test_kinds(void **state)
 
 	d->attention_scale = .5; /* without tiles: a roofline of its products */
 	d->attention_bwd = .8;
-	k = (struct mq_kernel){ .kind = MQ_KERNEL_ATTENTION, .dtype = MQ_FP16, .flop = 1e12,
-				.bytes = 1e6, .launches = 1, .causal = true };
+	k = (struct mq_kernel){
+		.kind = MQ_KERNEL_ATTENTION, .dtype = MQ_FP16, .flop = 1e12, .bytes = 1e6, .launches = 1, .causal = true
+	};
 	near(mq_cost_kernel(d, &k), .5 / .5 + 2e-6);
 	k.phase = MQ_BACKWARD;
 	near(mq_cost_kernel(d, &k), .5 / .5 / .8 + 2e-6);
@@ -156,19 +157,30 @@ static void test_kinds(void **state)
 
 	/* 100 steps of 8 rows: each reads its weights once */
 	d->launch_s = 0;
-	k = (struct mq_kernel){ .kind = MQ_KERNEL_RECURRENT, .dtype = MQ_FP16, .m = 100, .n = 4096,
-				.k = 2048, .count = 1, .flop = 2.0 * 100 * 8 * 4096 * 2048,
+	k = (struct mq_kernel){ .kind = MQ_KERNEL_RECURRENT,
+				.dtype = MQ_FP16,
+				.m = 100,
+				.n = 4096,
+				.k = 2048,
+				.count = 1,
+				.flop = 2.0 * 100 * 8 * 4096 * 2048,
 				.launches = 1 };
-	near(mq_cost_kernel(d, &k), 100 * fmax(2.0 * 8 * 4096 * 2048 / 1e12,
-	     2.0 * (8 * 2048 + 4096 * 2048 + 8 * 4096) / 1e12));
+	near(mq_cost_kernel(d, &k),
+	     100 * fmax(2.0 * 8 * 4096 * 2048 / 1e12, 2.0 * (8 * 2048 + 4096 * 2048 + 8 * 4096) / 1e12));
 }
 
 /* 3x3 convolution, 64 -> 64 channels at 8 x 8: a quarter of the products, 5.5 times the traffic. */
 static void test_winograd(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_FP32, .m = 64e3, .n = 64,
-			       .k = 64 * 9, .count = 1, .winograd = 1, .launches = 1 };
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV,
+			       .dtype = MQ_FP32,
+			       .m = 64e3,
+			       .n = 64,
+			       .k = 64 * 9,
+			       .count = 1,
+			       .winograd = 1,
+			       .launches = 1 };
 	double flop = 2 * k.m * k.n * k.k;
 
 	k.bytes = 4 * (2 * 64e3 * 64 + 64 * 64 * 9);
@@ -190,8 +202,14 @@ static void test_winograd(void **state)
 static void test_convolutions(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_TF32, .m = 64e3, .n = 64,
-			       .k = 64 * 27, .count = 1, .launches = 1, .bytes = 4e8 };
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV,
+			       .dtype = MQ_TF32,
+			       .m = 64e3,
+			       .n = 64,
+			       .k = 64 * 27,
+			       .count = 1,
+			       .launches = 1,
+			       .bytes = 4e8 };
 	double flop = 2 * k.m * k.n * k.k;
 
 	d->peak_flops[MQ_FP16] = d->peak_flops[MQ_TF32] = 8e12; /* tensor cores */
@@ -212,8 +230,9 @@ static void test_convolutions(void **state)
 static void test_narrow_convolutions(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_FP16, .m = 128e3, .n = 32,
-			       .k = 100, .count = 1, .launches = 1 };
+	struct mq_kernel k = {
+		.kind = MQ_KERNEL_CONV, .dtype = MQ_FP16, .m = 128e3, .n = 32, .k = 100, .count = 1, .launches = 1
+	};
 	double flop = 2 * k.m * k.n * k.k;
 
 	d->peak_flops[MQ_FP16] = 8e12;
@@ -227,8 +246,15 @@ static void test_narrow_convolutions(void **state)
 static void test_depthwise(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_TF32, .m = 1e6, .n = 1, .k = 9,
-			       .count = 32, .launches = 1, .bytes = 8e6, .depthwise = true };
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV,
+			       .dtype = MQ_TF32,
+			       .m = 1e6,
+			       .n = 1,
+			       .k = 9,
+			       .count = 32,
+			       .launches = 1,
+			       .bytes = 8e6,
+			       .depthwise = true };
 	double flop = 2 * 1e6 * 9 * 32;
 
 	d->peak_flops[MQ_FP16] = d->peak_flops[MQ_TF32] = 8e12;
@@ -320,9 +346,15 @@ static void test_beside(void **state)
 static void test_cpu(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_kernel adam = {.kind = MQ_KERNEL_OPTIMIZER, .bytes = 1e6};
-	struct mq_kernel attention = {.kind = MQ_KERNEL_ATTENTION, .dtype = MQ_FP32, .causal = true,
-				      .m = 64, .n = 64, .k = 32, .count = 8, .flop = 1e6};
+	struct mq_kernel adam = { .kind = MQ_KERNEL_OPTIMIZER, .bytes = 1e6 };
+	struct mq_kernel attention = { .kind = MQ_KERNEL_ATTENTION,
+				       .dtype = MQ_FP32,
+				       .causal = true,
+				       .m = 64,
+				       .n = 64,
+				       .k = 32,
+				       .count = 8,
+				       .flop = 1e6 };
 
 	d->kind = MQ_CPU;
 	d->gemm_kt = 7;

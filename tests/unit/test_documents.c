@@ -53,8 +53,9 @@ static void ranks_wait_for_the_fullest(void **state)
 static void replicas_wait_for_the_fullest(void **state)
 {
 	const struct mq_documents d = bound("6", 8, 6); /* .625 .5 .625 .625 .5 .625 */
-	struct mq_documents_plan p = { .replicas = 2, .ranks = 1, .stages = 1, .chunks = 1, .micro_batches = 3,
-				       .samples = 1, .causal = true };
+	struct mq_documents_plan p = {
+		.replicas = 2, .ranks = 1, .stages = 1, .chunks = 1, .micro_batches = 3, .samples = 1, .causal = true
+	};
 
 	/* both have .625 + .5 + .625, but never .5 at the same time */
 	assert_near(mq_documents_work(&d, &p), 1.75 / 3);
@@ -66,8 +67,9 @@ static void replicas_wait_for_the_fullest(void **state)
 	p.chunks = 2;
 	assert_near(mq_documents_work(&d, &p), (1.75 + .625 / 2) / 3.5);
 	/* three replicas of one micro-batch of two: .5625, .625, .5625 */
-	p = (struct mq_documents_plan){ .replicas = 3, .ranks = 1, .stages = 1, .chunks = 1, .micro_batches = 1,
-					.samples = 2, .causal = true };
+	p = (struct mq_documents_plan){
+		.replicas = 3, .ranks = 1, .stages = 1, .chunks = 1, .micro_batches = 1, .samples = 2, .causal = true
+	};
 	assert_near(mq_documents_work(&d, &p), .625);
 }
 
@@ -111,7 +113,8 @@ static void attention_alone_has_less(void **state)
 
 	lowered_open(&w, "llama:layers=2,hidden=64,heads=4,kv_heads=4,seq=32,vocab=128", 8, 8);
 	assert_non_null(lowered_shape(&w, &shape));
-	double forward = lowered_flop(&w, "attention", MQ_FORWARD), backward = lowered_flop(&w, "attention", MQ_BACKWARD);
+	double forward = lowered_flop(&w, "attention", MQ_FORWARD),
+	       backward = lowered_flop(&w, "attention", MQ_BACKWARD);
 	double other = lowered_flop(&w, "down", MQ_FORWARD), peak = w.low.memory[0].peak_B;
 
 	w.train.documents = bound("24", 32, 8);

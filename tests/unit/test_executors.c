@@ -14,7 +14,10 @@
 #include "schedules.h"
 #include "simulated.h"
 
-#define FREE_COMM { .n = 8, .bw_Bps = 1e18, .lat_s = 0 }
+#define FREE_COMM                                  \
+	{                                          \
+		.n = 8, .bw_Bps = 1e18, .lat_s = 0 \
+	}
 
 /* GPipe and 1F1B with equal stages and free communication: m (f + b) + (p - 1)(f + b). */
 static void bubbles(struct simulated *t)
@@ -23,16 +26,13 @@ static void bubbles(struct simulated *t)
 		for (uint32_t p = 1; p <= 8; p *= 2)
 			for (uint32_t m = p; m <= 32; m *= 2) {
 				struct mq_schedule *s = hand_new(&t->arena, t->cluster);
-				struct hand_pipe pipe = { .p = p, .m = m, .gpipe = gpipe,
-							  .bytes = 1 };
+				struct hand_pipe pipe = { .p = p, .m = m, .gpipe = gpipe, .bytes = 1 };
 				pipe.forward = hand_work(s, 1.25);
 				pipe.backward = hand_work(s, 2.5);
 				hand_pipeline(s, &pipe);
 				double want = (m + p - 1) * 3.75;
-				EXPECT_NEAR(t, simulated_step(t, s, mq_execute_analytic, false),
-					    want, 1e-12);
-				EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false),
-					    want, 1e-12);
+				EXPECT_NEAR(t, simulated_step(t, s, mq_execute_analytic, false), want, 1e-12);
+				EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), want, 1e-12);
 			}
 }
 
@@ -131,8 +131,7 @@ static void interference(struct simulated *t)
 	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 10, 1e-12);
 	/* The collective is slowed, too: it lasts comm_s / 0.8 while compute runs. */
 	calib->overlap_comm = 0.2;
-	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 10 + 0.5 * comm_s / 0.8,
-		    1e-9);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 10 + 0.5 * comm_s / 0.8, 1e-9);
 	/* Cores that carry their communication stand still meanwhile. */
 	calib->overlap_comm = calib->overlap_compute = 0;
 	calib->serial_comm = true;
@@ -186,9 +185,11 @@ static void repeats_to_the_last_bit(struct simulated *t)
 
 		pipe.forward = pipe.backward = hand_work(s, 1e-4);
 		hand_pipeline(s, &pipe);
-		double step = simulated_request(t, (struct mq_exec_request){ .schedule = s,
-					.cluster = t->cluster, .calib = t->calib,
-					.timeout_s = INFINITY }, mq_execute_simgrid);
+		double step = simulated_request(
+			t,
+			(struct mq_exec_request){
+				.schedule = s, .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY },
+			mq_execute_simgrid);
 		EXPECT(t, i == 0 || step == first);
 		first = step;
 		sg_actor_sleep_for(0.1234567 * (i + 1));
@@ -197,8 +198,7 @@ static void repeats_to_the_last_bit(struct simulated *t)
 
 static void timeouts_do_no_harm(struct simulated *t)
 {
-	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib,
-					   .timeout_s = 0.5 };
+	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib, .timeout_s = 0.5 };
 	struct mq_err err = MQ_ERR_INIT;
 
 	for (int i = 0; i < 20; i++) {
@@ -222,8 +222,7 @@ static void verdicts(struct simulated *t)
 {
 	static mq_execute_fn *const both[] = { mq_execute_analytic, mq_execute_simgrid };
 	struct mq_schedule *s = hand_new(&t->arena, t->cluster), *never = hand_new(&t->arena, t->cluster);
-	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib,
-					   .timeout_s = INFINITY };
+	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY };
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t w = hand_work(s, 1);
 
@@ -298,8 +297,7 @@ static void exchange(struct random *r, uint32_t group, double size)
 }
 
 /* Tasks are added whole meetings at a time, so every order of ids is one that works. */
-static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, const uint32_t *name,
-					uint32_t without)
+static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, const uint32_t *name, uint32_t without)
 {
 	struct random r = { .s = hand_new(&t->arena, t->cluster), .name = name };
 	static const enum mq_stream streams[] = { MQ_STREAM_SEND, MQ_STREAM_GRAD, MQ_STREAM_COMM };
@@ -330,8 +328,7 @@ static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, cons
 			const struct mq_comm *c = &r.s->comm[mq_rng_below(&r.rng, 3)];
 			enum mq_coll_kind kind = mq_rng_below(&r.rng, MQ_N_COLL_KINDS);
 			for (uint32_t k = 0; k < c->n; k++) {
-				uint32_t x = hand_collective(r.s, c->rank[k],
-							     (uint32_t)(c - r.s->comm), kind, size);
+				uint32_t x = hand_collective(r.s, c->rank[k], (uint32_t)(c - r.s->comm), kind, size);
 				r.s->task[x].stream = streams[(c - r.s->comm) % 3];
 				follow(&r, c->rank[k], x);
 			}
@@ -397,10 +394,8 @@ static void swapped_devices_change_nothing(struct simulated *t)
 	static const uint32_t swapped[8] = { 0, 6, 2, 3, 4, 5, 1, 7 };
 
 	for (uint64_t seed = 1; seed <= 60; seed++) {
-		double a = simulated_step(t, random_schedule(t, seed, in_order),
-					  mq_execute_simgrid, true);
-		double b = simulated_step(t, random_schedule(t, seed, swapped),
-					  mq_execute_simgrid, true);
+		double a = simulated_step(t, random_schedule(t, seed, in_order), mq_execute_simgrid, true);
+		double b = simulated_step(t, random_schedule(t, seed, swapped), mq_execute_simgrid, true);
 		EXPECT_NEAR(t, b, a, 1e-11);
 	}
 }
@@ -416,13 +411,16 @@ static void plans_either_way(struct simulated *t)
 	EXPECT(t, mq_model_load(&ask, &t->arena, &model, &err) == MQ_OK);
 	t->calib->device[0].overlap_compute = 0.4;
 	for (uint32_t i = 0; i < 12; i++) {
-		struct mq_shape shape = { .dp = 1u << i % 3, .tp = 1u << i / 3 % 2,
-					  .pp = i % 6 == 5 ? 1 : 2, .micro_batches = 4,
+		struct mq_shape shape = { .dp = 1u << i % 3,
+					  .tp = 1u << i / 3 % 2,
+					  .pp = i % 6 == 5 ? 1 : 2,
+					  .micro_batches = 4,
 					  .pipeline = i < 6 ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE };
 		struct mq_plan plan;
 		struct mq_lowered low;
-		const struct mq_question q = { .model = model, .cluster = t->cluster,
-					       .calib = t->calib, .train = &train };
+		const struct mq_question q = {
+			.model = model, .cluster = t->cluster, .calib = t->calib, .train = &train
+		};
 		struct mq_lower_request rq = { .q = &q, .plan = &plan };
 		if (mq_plan_from_shape(&shape, model, t->cluster, &t->arena, &plan, &err) ||
 		    mq_lower(&rq, &t->arena, &low, &err) || low.verdict != MQ_VERDICT_OK) {

@@ -30,7 +30,7 @@ static void loads_follow_the_fullest_rank(void **state)
 
 	assert_near(mq_expert_load(&none, 4), 1);
 	assert_near(mq_expert_load(&stated, 4), 1.5);
-	assert_near(mq_expert_load(&stated, 1), 1);  /* one rank has all tokens, which are the mean */
+	assert_near(mq_expert_load(&stated, 1), 1); /* one rank has all tokens, which are the mean */
 	assert_near(mq_expert_load(&counts, 1), 1);
 	assert_near(mq_expert_load(&counts, 2), 24 / 16.0);
 	assert_near(mq_expert_load(&counts, 4), 16 / 8.0);
@@ -97,7 +97,8 @@ static void work_and_bytes_scale_with_the_load(void **state)
 
 	lowered_open(&w, MOE, 4, 16);
 	assert_non_null(lowered_shape(&w, &shape));
-	double experts = lowered_flop(&w, "experts.up", MQ_FORWARD), back = lowered_flop(&w, "experts.down", MQ_BACKWARD);
+	double experts = lowered_flop(&w, "experts.up", MQ_FORWARD),
+	       back = lowered_flop(&w, "experts.down", MQ_BACKWARD);
 	double attention = lowered_flop(&w, "attention", MQ_FORWARD), router = lowered_flop(&w, "router", MQ_FORWARD);
 	double sent = lowered_count(w.low.schedule, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL, -1).bytes;
 	double reduced = lowered_count(w.low.schedule, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1).bytes;
@@ -115,7 +116,8 @@ static void work_and_bytes_scale_with_the_load(void **state)
 	/* Kept of a micro-batch of two samples a rank, two layers in each: the experts' input, what goes into and
 	 * comes out of their activation, and their output, for 2 x 32 tokens in 2 copies each, in 16 bits. */
 	const struct mq_op *dispatch = op_of(w.model, "layer0.dispatch"), *up = op_of(w.model, "layer0.experts.up");
-	const struct mq_op *act = op_of(w.model, "layer0.experts.activation"), *down = op_of(w.model, "layer0.experts.down");
+	const struct mq_op *act = op_of(w.model, "layer0.experts.activation"),
+			   *down = op_of(w.model, "layer0.experts.down");
 	const struct mq_op *combine = op_of(w.model, "layer0.combine");
 	double kept = 2 * 2 * 2 * (dispatch->saved + up->saved + act->saved + down->saved + combine->saved);
 	double more = w.low.memory[0].activation_B - even.activation_B;
@@ -148,7 +150,12 @@ static void folding_stays_exact(void **state)
 static void experts_span_tensor_parallel_ranks(void **state)
 {
 	struct lowered w;
-	struct mq_shape shape = { .dp = 2, .tp = 4, .ep = 8, .etp = 1, .micro_batches = 2, .sequence_parallel = true,
+	struct mq_shape shape = { .dp = 2,
+				  .tp = 4,
+				  .ep = 8,
+				  .etp = 1,
+				  .micro_batches = 2,
+				  .sequence_parallel = true,
 				  .vocab_parallel = true };
 
 	lowered_open(&w, MOE, 8, 16);

@@ -22,7 +22,7 @@
 
 static void medians(void **state)
 {
-	double v[15], two[] = {5, 1};
+	double v[15], two[] = { 5, 1 };
 
 	for (int i = 0; i < 15; i++)
 		v[i] = 15 - i;
@@ -38,15 +38,15 @@ static void medians(void **state)
 
 static void ranks(void **state)
 {
-	double a[] = {1, 2, 3, 4}, b[] = {1, 2, 4, 3}, down[] = {4, 3, 2, 1}, tied[] = {1, 1, 2, 2};
+	double a[] = { 1, 2, 3, 4 }, b[] = { 1, 2, 4, 3 }, down[] = { 4, 3, 2, 1 }, tied[] = { 1, 1, 2, 2 };
 
 	NEAR(mq_kendall(a, b, 4), 4.0 / 6, 1e-12);
 	NEAR(mq_kendall(a, down, 4), -1, 1e-12);
 	/* 4 of 6 pairs differ in b, all agree: 4 / sqrt(6 * 4) */
 	NEAR(mq_kendall(a, tied, 4), 4 / sqrt(24), 1e-12);
 	assert_true(isnan(mq_kendall(a, b, 1)));
-	NEAR(mq_regret((double[]){1, 2, 3}, (double[]){3, 2.5, 2}, 3), 1.5, 1e-12);
-	NEAR(mq_regret((double[]){3, 2, 1}, (double[]){3, 2.5, 2}, 3), 1, 1e-12);
+	NEAR(mq_regret((double[]){ 1, 2, 3 }, (double[]){ 3, 2.5, 2 }, 3), 1.5, 1e-12);
+	NEAR(mq_regret((double[]){ 3, 2, 1 }, (double[]){ 3, 2.5, 2 }, 3), 1, 1e-12);
 }
 
 /* Two values each: {1, 3} resampled has a median of 1, 2, 2 or 3, {2, 2} always of 2: least in three cases of four, for
@@ -54,8 +54,8 @@ static void ranks(void **state)
 static void least(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
-	const double wide[] = {1, 3}, narrow[] = {2, 2}, *value[] = {wide, narrow};
-	const uint32_t count[] = {2, 2};
+	const double wide[] = { 1, 3 }, narrow[] = { 2, 2 }, *value[] = { wide, narrow };
+	const uint32_t count[] = { 2, 2 };
 	struct mq_rng rng;
 
 	mq_rng_seed(&rng, 1);
@@ -69,7 +69,7 @@ static void least(void **state)
 static void errors(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
-	double predicted[] = {1.1, 0.8, 1.0}, measured[] = {1, 1, 1};
+	double predicted[] = { 1.1, 0.8, 1.0 }, measured[] = { 1, 1, 1 };
 	struct mq_errors s = mq_errors_against(predicted, measured, 3, &a);
 
 	NEAR(s.median, .1, 1e-12);
@@ -120,13 +120,13 @@ static void planted_parameters(void **state)
 	make_affine(&c, measured);
 	c.a = 1e-6;
 	c.b = 1e9;
-	struct mq_fit_param param[2] = {{"a", &c.a, 1e-9, 1, 0, 0}, {"b", &c.b, 1e3, 1e15, 0, 0}};
-	struct mq_fit fit = {.n_obs = 40,
-	                     .n_params = 2,
-	                     .measured = measured,
-	                     .param = param,
-	                     .predict = predict_affine,
-	                     .context = &c};
+	struct mq_fit_param param[2] = { { "a", &c.a, 1e-9, 1, 0, 0 }, { "b", &c.b, 1e3, 1e15, 0, 0 } };
+	struct mq_fit fit = { .n_obs = 40,
+			      .n_params = 2,
+			      .measured = measured,
+			      .param = param,
+			      .predict = predict_affine,
+			      .context = &c };
 	assert_int_equal(mq_fit_solve(&fit, &arena, &err), MQ_OK);
 	NEAR(c.a / 12e-6, 1, .02);
 	NEAR(c.b / 150e9, 1, .02);
@@ -143,7 +143,7 @@ static void planted_parameters(void **state)
 
 static void measured_calls(void **state)
 {
-	struct mq_link_calib link = {.measured_ranks = 2};
+	struct mq_link_calib link = { .measured_ranks = 2 };
 	double latency, busy;
 
 	assert_false(mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 64, &latency, &busy));
@@ -152,8 +152,7 @@ static void measured_calls(void **state)
 	assert_false(mq_call_measured(NULL, MQ_COLL_ALL_REDUCE, 2, 64, &latency, &busy));
 	assert_true(mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 4, &latency, &busy));
 	NEAR(latency + busy, 1e-6, 1e-18);
-	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 36, &latency,
-	                 &busy); /* half way from 8 to 64 */
+	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 36, &latency, &busy); /* half way from 8 to 64 */
 	NEAR(latency + busy, 1.5e-6, 1e-18);
 	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 16777216 * 8.0, &latency, &busy);
 	NEAR(latency + busy, 9e-6, 1e-18);
@@ -170,7 +169,7 @@ static void measured_calls(void **state)
 /* Two devices, an all-reduce each (tasks 0 and 1) and a computation on device 0 (task 2). */
 static struct mq_schedule *small_schedule(struct mq_arena *a)
 {
-	static const char *const name[] = {"d0", "d1"};
+	static const char *const name[] = { "d0", "d1" };
 	struct mq_schedule *s = mq_arena_array(a, 1, struct mq_schedule);
 
 	s->arena = a;
@@ -182,21 +181,21 @@ static struct mq_schedule *small_schedule(struct mq_arena *a)
 	memcpy(s->device_name, name, sizeof(name));
 	s->n_comms = s->n_works = 1;
 	s->comm = mq_arena_array(a, 1, struct mq_comm);
-	s->comm[0] = (struct mq_comm){.n = 2, .rank = s->device, .purpose = "dp"};
+	s->comm[0] = (struct mq_comm){ .n = 2, .rank = s->device, .purpose = "dp" };
 	s->work = mq_arena_array(a, 1, struct mq_work);
 	s->work[0].n_kernels = 1;
 	s->work[0].kernel = mq_arena_array(a, 1, struct mq_kernel);
 	s->n_tasks = 3;
 	s->task = mq_arena_array(a, 3, struct mq_task);
 	for (uint32_t i = 0; i < 3; i++)
-		s->task[i] = (struct mq_task){.device = i == 1,
-		                              .kind = i == 2 ? MQ_TASK_COMPUTE : MQ_TASK_COLLECTIVE,
-		                              .stream = i == 2 ? MQ_STREAM_COMPUTE : MQ_STREAM_COMM,
-		                              .op = MQ_NONE,
-		                              .peer = MQ_NONE,
-		                              .bytes = 8,
-		                              .work = i == 2 ? 0 : MQ_NONE,
-		                              .comm = i == 2 ? MQ_NONE : 0};
+		s->task[i] = (struct mq_task){ .device = i == 1,
+					       .kind = i == 2 ? MQ_TASK_COMPUTE : MQ_TASK_COLLECTIVE,
+					       .stream = i == 2 ? MQ_STREAM_COMPUTE : MQ_STREAM_COMM,
+					       .op = MQ_NONE,
+					       .peer = MQ_NONE,
+					       .bytes = 8,
+					       .work = i == 2 ? 0 : MQ_NONE,
+					       .comm = i == 2 ? MQ_NONE : 0 };
 	return s;
 }
 
@@ -205,7 +204,7 @@ static void join(void **state)
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	char path[] = "/tmp/mq-fit-XXXXXX";
-	struct mq_measured m = {.schedule = small_schedule(&a)};
+	struct mq_measured m = { .schedule = small_schedule(&a) };
 	struct mq_observed *o;
 	uint32_t n, dropped;
 	bool weak;
@@ -216,8 +215,8 @@ static void join(void **state)
 	for (int s = 0; s < 5; s++)
 		/* device 1 arrives at .2 and the call ends at .5 + s/100: .3 + s/100 from the last
 		 * arrival */
-		fprintf(f, "0,0.1,%g,%d,0\n1,0.2,0.45,%d,0\n2,0.5,%d,%d,%d\n", .5 + s / 100., s, s,
-		        s == 4 ? 100 : 1, s, s == 4);
+		fprintf(f, "0,0.1,%g,%d,0\n1,0.2,0.45,%d,0\n2,0.5,%d,%d,%d\n", .5 + s / 100., s, s, s == 4 ? 100 : 1, s,
+			s == 4);
 	fclose(f);
 	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
 	assert_int_equal(m.n_samples, 5);
@@ -250,7 +249,7 @@ static void time_lost(void **state)
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	char path[] = "/tmp/mq-fit-XXXXXX";
-	struct mq_measured m = {.schedule = small_schedule(&a)};
+	struct mq_measured m = { .schedule = small_schedule(&a) };
 	struct mq_observed *o;
 	uint32_t n;
 	FILE *f = fdopen(mkstemp(path), "w");
@@ -260,11 +259,11 @@ static void time_lost(void **state)
 	static const struct {
 		double lost_s;
 		int switches;
-	} sample[] = {{.003, 9}, {.007, 1}, {.04, 1}, {.04, 0}};
+	} sample[] = { { .003, 9 }, { .007, 1 }, { .04, 1 }, { .04, 0 } };
 	fputs("task,start_s,finish_s,sample,switches,lost_s\n", f);
 	for (int s = 0; s < 4; s++)
-		fprintf(f, "0,0.1,0.5,%d,0,0\n1,0.2,0.45,%d,0,0\n2,0.5,1,%d,%d,%g\n", s, s, s,
-		        sample[s].switches, sample[s].lost_s);
+		fprintf(f, "0,0.1,0.5,%d,0,0\n1,0.2,0.45,%d,0,0\n2,0.5,1,%d,%d,%g\n", s, s, s, sample[s].switches,
+			sample[s].lost_s);
 	fclose(f);
 	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
 	assert_int_equal(m.n_disturbed, 1);
@@ -281,16 +280,15 @@ static void probes(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	static const char *const name[] = {"d0", "d1", "d2", "d3"}, *const type[] = {"t", "t", "t",
-	                                                                             "t"};
-	struct mq_probe_request r = {.n_devices = 4,
-	                             .device_name = name,
-	                             .device_type = type,
-	                             .n_dtypes = 2,
-	                             .dtype = {MQ_FP32, MQ_FP64},
-	                             .speed_flops = 1e11,
-	                             .largest_B = 1 << 24,
-	                             .seed = 3};
+	static const char *const name[] = { "d0", "d1", "d2", "d3" }, *const type[] = { "t", "t", "t", "t" };
+	struct mq_probe_request r = { .n_devices = 4,
+				      .device_name = name,
+				      .device_type = type,
+				      .n_dtypes = 2,
+				      .dtype = { MQ_FP32, MQ_FP64 },
+				      .speed_flops = 1e11,
+				      .largest_B = 1 << 24,
+				      .seed = 3 };
 
 	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
 		struct mq_schedule *s = mq_probe_build(&r, p, &a);
@@ -307,7 +305,7 @@ static void probes(void **state)
 
 static void probability(void **state)
 {
-	double fa[] = {1, 1, 1.2, .9}, fb[] = {1, 1, 1, 1};
+	double fa[] = { 1, 1, 1.2, .9 }, fb[] = { 1, 1, 1, 1 };
 
 	/* 1.0, 1.0, 1.2, 0.9 against 1.1: less in three of four */
 	NEAR(mq_probability_less(1, fa, 1.1, fb, 4), .75, 1e-12);
@@ -315,8 +313,8 @@ static void probability(void **state)
 }
 
 /* All the work of a schedule, one after another, on the first device. */
-static double run_serially(void *context, const struct mq_schedule *schedule,
-                           const struct mq_cluster *cluster, const struct mq_calib *calib)
+static double run_serially(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+			   const struct mq_calib *calib)
 {
 	double s = 0;
 
@@ -330,10 +328,10 @@ static void write_fit(const char *path, const char *fitted, const char *draws)
 	FILE *f = fopen(path, "w");
 
 	fprintf(f,
-	        "{\"kind\":\"device\",\"name\":\"C\",\"fit\":[{\"group\":\"memory\",\"sigma\":0,"
-	        "\"valid_from\":1,\"valid_to\":1e9,\"parameters\":[\"elementwise_bw_share\"],"
-	        "%s\"draws\":[%s]}]}",
-	        fitted, draws);
+		"{\"kind\":\"device\",\"name\":\"C\",\"fit\":[{\"group\":\"memory\",\"sigma\":0,"
+		"\"valid_from\":1,\"valid_to\":1e9,\"parameters\":[\"elementwise_bw_share\"],"
+		"%s\"draws\":[%s]}]}",
+		fitted, draws);
 	fclose(f);
 }
 
@@ -345,21 +343,20 @@ static void intervals(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_schedule *s = small_schedule(&a);
 	struct mq_calib *calib = mq_calib_new(&a);
-	struct mq_cluster cluster = {.device = mq_arena_array(&a, 2, struct mq_device)};
-	struct mq_uncertainty u = {0};
-	struct mq_interval_request r = {.cluster = &cluster,
-	                                .calib = calib,
-	                                .uncertainty = &u,
-	                                .n_draws = 4,
-	                                .run = run_serially,
-	                                .context = &scratch};
+	struct mq_cluster cluster = { .device = mq_arena_array(&a, 2, struct mq_device) };
+	struct mq_uncertainty u = { 0 };
+	struct mq_interval_request r = { .cluster = &cluster,
+					 .calib = calib,
+					 .uncertainty = &u,
+					 .n_draws = 4,
+					 .run = run_serially,
+					 .context = &scratch };
 	struct mq_interval slow, fast;
 	char path[] = "/tmp/mq-fit-XXXXXX";
 
 	close(mkstemp(path));
 	mq_calib_add_ideal(calib, "C", 1e12, 1e10, 1e9);
-	s->work[0].kernel[0] =
-	        (struct mq_kernel){.kind = MQ_KERNEL_MEMORY, .bytes = 1e6, .launches = 1};
+	s->work[0].kernel[0] = (struct mq_kernel){ .kind = MQ_KERNEL_MEMORY, .bytes = 1e6, .launches = 1 };
 	write_fit(path, "", "\"0.1\"");
 	assert_int_equal(mq_uncertainty_load(&u, path, &a, &err), MQ_OK);
 	write_fit(path, "\"fitted\":[0.5],", "\"0.4\",\"0.5\",\"0.5\",\"0.625\"");
@@ -388,11 +385,10 @@ static void intervals(void **state)
  * the timings that are off by half do not draw it away. */
 static void gemm_fit(void **state)
 {
-	static const double m[] = {16, 64, 256, 1024, 4096}, nk[] = {512, 1536, 4096, 11008};
+	static const double m[] = { 16, 64, 256, 1024, 4096 }, nk[] = { 512, 1536, 4096, 11008 };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_calib *calib = mq_calib_new(&arena);
-	struct mq_device_calib *true_one =
-	        mq_calib_add_ideal(calib, "gpu", 100e12, 1e12, 16e9), start;
+	struct mq_device_calib *true_one = mq_calib_add_ideal(calib, "gpu", 100e12, 1e12, 16e9), start;
 	struct mq_gemm_sample sample[80];
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
@@ -407,7 +403,7 @@ static void gemm_fit(void **state)
 	true_one->gemm_t0_s = 8e-6;
 	true_one->host_launch_s = 30e-6;
 	for (uint32_t i = 0; i < 80; i++, n++) {
-		sample[i] = (struct mq_gemm_sample){MQ_FP16, m[i % 5], nk[i / 5 % 4], nk[i / 20], 0, 0};
+		sample[i] = (struct mq_gemm_sample){ MQ_FP16, m[i % 5], nk[i / 5 % 4], nk[i / 20], 0, 0 };
 		sample[i].time_s = mq_gemm_loop_s(true_one, &sample[i]);
 		assert_true(sample[i].time_s >= 30e-6);
 	}
@@ -434,14 +430,14 @@ static void corrected_apart(void **state)
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_calib *calib = mq_calib_new(&a);
-	struct mq_device device = {.calib = 0};
-	struct mq_cluster cluster = {.device = &device, .n_devices = 1};
-	struct mq_schedule s = {.n_devices = 1};
+	struct mq_device device = { .calib = 0 };
+	struct mq_cluster cluster = { .device = &device, .n_devices = 1 };
+	struct mq_schedule s = { .n_devices = 1 };
 	const char *type = "C";
 	uint32_t zero = 0;
-	struct mq_task task[TASKS] = {{0}};
-	struct mq_work work[TASKS] = {{0}};
-	struct mq_kernel kernel[TASKS] = {{0}};
+	struct mq_task task[TASKS] = { { 0 } };
+	struct mq_work work[TASKS] = { { 0 } };
+	struct mq_kernel kernel[TASKS] = { { 0 } };
 	struct mq_observed o[TASKS];
 
 	mq_calib_add_ideal(calib, type, 1e12, 1e10, 1e9);
@@ -457,17 +453,18 @@ static void corrected_apart(void **state)
 		double bytes = 1e6 * (1 + i), launches = 1 + i * 7 % 40;
 		double alone = 2 * bytes / 1e10 + 3 * launches * 1e-5, beside = i % 3 ? 0 : .5;
 
-		kernel[i] = (struct mq_kernel){.kind = MQ_KERNEL_MEMORY, .bytes = bytes, .launches = launches};
-		work[i] = (struct mq_work){.n_kernels = 1, .kernel = &kernel[i]};
-		task[i] = (struct mq_task){.kind = MQ_TASK_COMPUTE, .work = i, .comm = MQ_NONE};
+		kernel[i] = (struct mq_kernel){ .kind = MQ_KERNEL_MEMORY, .bytes = bytes, .launches = launches };
+		work[i] = (struct mq_work){ .n_kernels = 1, .kernel = &kernel[i] };
+		task[i] = (struct mq_task){ .kind = MQ_TASK_COMPUTE, .work = i, .comm = MQ_NONE };
 		/* alone = T - .5 T .25 */
-		o[i] = (struct mq_observed){.schedule = &s, .task = i, .beside = beside,
-		                            .time.median = alone / (1 - .25 * beside)};
+		o[i] = (struct mq_observed){
+			.schedule = &s, .task = i, .beside = beside, .time.median = alone / (1 - .25 * beside)
+		};
 		o[i].imitated = i % 7 == 3; /* whatever these say */
 		if (o[i].imitated)
 			o[i].time.median *= 100;
 	}
-	struct mq_recalibration r = {.device = d};
+	struct mq_recalibration r = { .device = d };
 	assert_int_equal(mq_recalibrate(&r, calib, &cluster, o, TASKS, &a, &err), MQ_OK);
 	assert_int_equal(r.n_fitted, 3);
 	NEAR(d->elementwise_bw_share, .5, 1e-3);
@@ -489,13 +486,13 @@ static void corrected_apart(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(medians),        cmocka_unit_test(ranks),
-	        cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
-	        cmocka_unit_test(measured_calls), cmocka_unit_test(join),
-	        cmocka_unit_test(time_lost),      cmocka_unit_test(gemm_fit),
-	        cmocka_unit_test(probes),         cmocka_unit_test(corrected_apart), cmocka_unit_test(least),
-	        cmocka_unit_test(probability),    cmocka_unit_test(intervals)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(medians),        cmocka_unit_test(ranks),
+					    cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
+					    cmocka_unit_test(measured_calls), cmocka_unit_test(join),
+					    cmocka_unit_test(time_lost),      cmocka_unit_test(gemm_fit),
+					    cmocka_unit_test(probes),         cmocka_unit_test(corrected_apart),
+					    cmocka_unit_test(least),          cmocka_unit_test(probability),
+					    cmocka_unit_test(intervals) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

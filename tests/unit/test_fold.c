@@ -38,8 +38,8 @@ static bool interference;      /* of the shape at hand */
 static double overlap_comm;    /* of every device of the platform at hand */
 static uint32_t least_percent; /* of the plans that must fold on the platform at hand */
 
-static bool run(struct simulated *s, const struct mq_lower_request *request, bool fold,
-		struct mq_arena *arena, struct lowered *out)
+static bool run(struct simulated *s, const struct mq_lower_request *request, bool fold, struct mq_arena *arena,
+		struct lowered *out)
 {
 	struct mq_lower_request rq = *request;
 	struct mq_err err = MQ_ERR_INIT;
@@ -145,8 +145,11 @@ static void explained(struct simulated *s, const struct mq_lower_request *reques
 	struct mq_judged out[2];
 
 	for (int keep = 0; keep < 2; keep++) {
-		struct mq_judge judge = { .q = request->q, .execute = mq_execute_simgrid, .fold = true,
-					  .interference = interference, .keep_tasks = keep,
+		struct mq_judge judge = { .q = request->q,
+					  .execute = mq_execute_simgrid,
+					  .fold = true,
+					  .interference = interference,
+					  .keep_tasks = keep,
 					  .timeout_s = INFINITY };
 
 		if (mq_judge_full(&judge, request->plan, &arena, &out[keep], &err))
@@ -164,21 +167,19 @@ static void explained(struct simulated *s, const struct mq_lower_request *reques
 		link_s[1] += b->link_s[i];
 	}
 	EXPECT(s, fabs(link_s[0] - link_s[1]) <= 1e-8 * b->step_time_s); /* nine digits of each are left */
-	EXPECT(s, !strncmp(a->bottleneck, b->bottleneck, stages ? strcspn(b->bottleneck, ";")
-								: sizeof(b->bottleneck)));
+	EXPECT(s, !strncmp(a->bottleneck, b->bottleneck, stages ? strcspn(b->bottleneck, ";") : sizeof(b->bottleneck)));
 	mq_arena_fini(&arena);
 }
 
 /* One shape, folded and whole. */
-static void compare(struct simulated *s, const struct mq_model *model, const struct mq_train *train,
-		    struct mq_rng *rng, struct tally *tally)
+static void compare(struct simulated *s, const struct mq_model *model, const struct mq_train *train, struct mq_rng *rng,
+		    struct tally *tally)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_shape shape = random_shape(rng, &arena);
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_plan plan;
-	const struct mq_question q = { .model = model, .cluster = s->cluster, .calib = s->calib,
-				       .train = train };
+	const struct mq_question q = { .model = model, .cluster = s->cluster, .calib = s->calib, .train = train };
 	struct mq_lower_request rq = { .q = &q, .plan = &plan };
 	struct lowered a, b;
 	bool overlap = mq_rng_below(rng, 2);
@@ -191,8 +192,7 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 		/* refused where there is nothing to overlap: never where there is */
 		plan.overlap_tp = shape.tp > 1 && tally->tried % 3 == 0;
 		plan.overlap_experts = shape.ep > 1 && tally->tried % 2 == 0 &&
-				       (shape.pp == 1 ? shape.pipeline == MQ_PIPE_1F1B :
-							shape.virtual > 1);
+				       (shape.pp == 1 ? shape.pipeline == MQ_PIPE_1F1B : shape.virtual > 1);
 		int before = s->failures;
 		if (run(s, &rq, true, &arena, &a)) {
 			tally->lowered++;
@@ -206,16 +206,14 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 			EXPECT_NEAR(s, a.timeline.step_time_s, b.timeline.step_time_s, 1e-9);
 			for (uint32_t l = 0; l < s->cluster->n_links; l++)
 				if (!a.low.schedule->fold->fused)
-					EXPECT_NEAR(s, a.timeline.link_busy_B[l],
-						    b.timeline.link_busy_B[l], 1e-9);
+					EXPECT_NEAR(s, a.timeline.link_busy_B[l], b.timeline.link_busy_B[l], 1e-9);
 			unfused(s, &rq, &b);
 			explained(s, &rq, shape.pp > 1);
 		}
 		if (s->failures > before)
-			fprintf(stderr, "%s: %s, overlap: grads %d tp %d experts %d, interference %d\n",
-				model->name, mq_plan_describe(&plan, s->cluster, &arena),
-				plan.overlap_grads, plan.overlap_tp, plan.overlap_experts,
-				interference);
+			fprintf(stderr, "%s: %s, overlap: grads %d tp %d experts %d, interference %d\n", model->name,
+				mq_plan_describe(&plan, s->cluster, &arena), plan.overlap_grads, plan.overlap_tp,
+				plan.overlap_experts, interference);
 	}
 	mq_arena_fini(&arena);
 }
@@ -243,8 +241,10 @@ static void compare_all(struct simulated *s)
 		for (int i = 0; i < SHAPES; i++)
 			compare(s, model, &train, &rng, &tally);
 	}
-	fprintf(stderr, "of %u plans %u folded, %u of them exactly; %u have a stage without layers, "
-		"%u unequal shares\n", tally.lowered, tally.folded, tally.exact, tally.bare, tally.uneven);
+	fprintf(stderr,
+		"of %u plans %u folded, %u of them exactly; %u have a stage without layers, "
+		"%u unequal shares\n",
+		tally.lowered, tally.folded, tally.exact, tally.bare, tally.uneven);
 	EXPECT(s, tally.bare * 30 >= SHAPES && tally.uneven * 30 >= SHAPES && tally.lowered > SHAPES &&
 			  tally.exact * 100 >= tally.lowered * least_percent);
 }
@@ -265,8 +265,7 @@ static void child(const char *path)
 
 	mq_platform_start("test");
 	s.calib = mq_calib_new(&s.arena);
-	if (mq_calib_load_dir(s.calib, "platforms/calib", &err) ||
-	    mq_platform_load(path, &s.arena, &s.cluster, &err) ||
+	if (mq_calib_load_dir(s.calib, "platforms/calib", &err) || mq_platform_load(path, &s.arena, &s.cluster, &err) ||
 	    mq_calib_bind(s.calib, s.cluster, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		_exit(99);

@@ -30,11 +30,11 @@ static void test_parameters(void **state)
 		{ "moe:size=deepseek-16b", 16375728128 },
 		{ "moe:size=deepseek-v2-lite", 15706484224 },
 		{ "moe:size=deepseek-v2", 235741434880 },
-		{ "moe:size=deepseek-v3", 671026419200 - 58 * 256 }, /* the router's biases apart */
-		{ "nemotron-h:size=3-nano", 31577940288 - 23 * 128 },  /* likewise */
+		{ "moe:size=deepseek-v3", 671026419200 - 58 * 256 },  /* the router's biases apart */
+		{ "nemotron-h:size=3-nano", 31577940288 - 23 * 128 }, /* likewise */
 		{ "mamba2:size=130m", 128989632 },
 		{ "gpt:layers=12,hidden=768,heads=12,vocab=50257,seq=1024", 124439808 },
-		{ "bert:size=base", 110106428 },  /* with pooler and pre-training heads */
+		{ "bert:size=base", 110106428 }, /* with pooler and pre-training heads */
 		{ "bert:size=large", 336226108 },
 		{ "t5:size=small", 60506624 },
 		{ "t5:size=base", 222903552 },
@@ -77,8 +77,7 @@ static void test_parameters(void **state)
 		double got = mq_model_totals(load(cases[i].spec, 0, &TRAIN)).parameters;
 
 		if (got != cases[i].parameters)
-			fail_msg("%s: %.0f parameters, %.0f expected", cases[i].spec, got,
-				 cases[i].parameters);
+			fail_msg("%s: %.0f parameters, %.0f expected", cases[i].spec, got, cases[i].parameters);
 	}
 }
 
@@ -116,16 +115,14 @@ static void test_rounded_sizes(void **state)
 		double got = mq_model_totals(load(cases[i].spec, 0, &TRAIN)).parameters / 1e9;
 
 		if (fabs(got / cases[i].billions - 1) > .03)
-			fail_msg("%s: %g G parameters, %g expected", cases[i].spec, got,
-				 cases[i].billions);
+			fail_msg("%s: %g G parameters, %g expected", cases[i].spec, got, cases[i].billions);
 	}
 }
 
 /* 24 s l h^2 (1 + s/6h + V/12lh), Narayanan et al. 2021 (there with backward and recomputation). */
 static void test_gpt_flops(void **state)
 {
-	const struct mq_model *m =
-		load("gpt:layers=3,hidden=64,heads=4,vocab=100,bias=false", 32, &TRAIN);
+	const struct mq_model *m = load("gpt:layers=3,hidden=64,heads=4,vocab=100,bias=false", 32, &TRAIN);
 	double s = 32, l = 3, h = 64, v = 100, flop = 0, backward = 0;
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
@@ -141,8 +138,7 @@ static void test_gpt_flops(void **state)
 
 static void test_llama_layer(void **state)
 {
-	const struct mq_model *m =
-		load("llama:layers=1,hidden=64,heads=8,kv_heads=2,ffn=96,vocab=100", 16, &TRAIN);
+	const struct mq_model *m = load("llama:layers=1,hidden=64,heads=8,kv_heads=2,ffn=96,vocab=100", 16, &TRAIN);
 	const struct mq_op *qkv = op_of(m, "layer0.qkv"), *up = op_of(m, "layer0.up");
 	const struct mq_op *attention = op_of(m, "layer0.attention");
 
@@ -158,8 +154,8 @@ static void test_llama_layer(void **state)
 
 static void test_experts(void **state)
 {
-	const struct mq_model *m = load(
-		"moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2", 16, &TRAIN);
+	const struct mq_model *m =
+		load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2", 16, &TRAIN);
 	const struct mq_op *up = op_of(m, "layer0.experts.up");
 
 	assert_true(up->count == 4 && up->m == 16 * 2 / 4. && up->n == 64 && up->k == 64);
@@ -179,11 +175,11 @@ static void test_hybrid_sizes(void **state)
 		const char *spec;
 		double billions, step;
 	} cases[] = {
-		{ "nemotron-h:size=4b", 4.5, .05 },	     { "nemotron-h:size=8b", 8.1, .05 },
-		{ "nemotron-h:size=47b", 46.8, .1 },	     { "nemotron-h:size=56b", 56.3, .1 },
+		{ "nemotron-h:size=4b", 4.5, .05 },          { "nemotron-h:size=8b", 8.1, .05 },
+		{ "nemotron-h:size=47b", 46.8, .1 },         { "nemotron-h:size=56b", 56.3, .1 },
 		{ "nemotron-h:size=nano-9b-v2", 8.89, .01 }, { "nemotron-h:size=nano-12b-v2", 12.31, .01 },
 		{ "nemotron-h:size=3-super", 120.6, .1 },    { "mamba2:size=370m", .37, .005 },
-		{ "mamba2:size=780m", .78, .005 },	     { "mamba2", 1.34, .005 },
+		{ "mamba2:size=780m", .78, .005 },           { "mamba2", 1.34, .005 },
 		{ "mamba2:size=2.7b", 2.7, .005 },
 	};
 
@@ -191,8 +187,7 @@ static void test_hybrid_sizes(void **state)
 		double total = mq_model_totals(load(cases[i].spec, 0, &TRAIN)).parameters / 1e9;
 
 		if (fabs(total - cases[i].billions) > cases[i].step)
-			fail_msg("%s: %g of %g billion parameters", cases[i].spec, total,
-				 cases[i].billions);
+			fail_msg("%s: %g of %g billion parameters", cases[i].spec, total, cases[i].billions);
 	}
 }
 
@@ -200,7 +195,8 @@ static void test_hybrid_sizes(void **state)
 static void test_mamba_layer(void **state)
 {
 	const struct mq_model *m = load("mamba2:pattern=M,hidden=24,mamba_heads=4,mamba_head_dim=8,"
-					"groups=2,state=16,chunk=8,vocab=100,seq=16", 0, &TRAIN);
+					"groups=2,state=16,chunk=8,vocab=100,seq=16",
+					0, &TRAIN);
 	const struct mq_op *in = op_of(m, "layer0.in_proj"), *scan = op_of(m, "layer0.scan");
 
 	assert_float_equal(in->n, 2 * 32 + 2 * 32 + 4, 0);
@@ -221,9 +217,12 @@ static void test_mamba_layer(void **state)
 static void test_latent_experts_and_prediction(void **state)
 {
 	static const char *const specs[] = {
-#define SMALL "nemotron-h:pattern=ME,hidden=64,groups=2,heads=4,kv_heads=4,head_dim=16,ffn=32," \
-	      "shared_ffn=48,experts=8,top_k=2,latent=16,vocab=100"
-		SMALL, SMALL ",mtp=1", SMALL ",mtp=2",
+#define SMALL                                                                             \
+	"nemotron-h:pattern=ME,hidden=64,groups=2,heads=4,kv_heads=4,head_dim=16,ffn=32," \
+	"shared_ffn=48,experts=8,top_k=2,latent=16,vocab=100"
+		SMALL,
+		SMALL ",mtp=1",
+		SMALL ",mtp=2",
 	};
 	double param[3];
 
@@ -244,8 +243,7 @@ static void test_latent_experts_and_prediction(void **state)
 static void test_masked_tokens(void **state)
 {
 	const struct mq_model *m = load("bert:layers=1,hidden=64,heads=4,vocab=100", 128, &TRAIN);
-	const struct mq_model *n =
-		load("bert:layers=1,hidden=64,heads=4,vocab=100,predictions=20", 128, &TRAIN);
+	const struct mq_model *n = load("bert:layers=1,hidden=64,heads=4,vocab=100,predictions=20", 128, &TRAIN);
 
 	assert_true(op_of(m, "head")->m == 19 && op_of(n, "head")->m == 20);
 	assert_true(op_of(n, "head")->flop == 2 * 20 * 64 * 100);
@@ -297,8 +295,7 @@ static double kept_bytes(const struct mq_model *m, double t, bool sequence_paral
 /* Korthikanti et al. 2022, table 2: bytes per layer. */
 static void test_kept_activations(void **state)
 {
-	const struct mq_model *m =
-		load("gpt:layers=2,hidden=64,heads=8,vocab=100,fused_attention=false", 32, &TRAIN);
+	const struct mq_model *m = load("gpt:layers=2,hidden=64,heads=8,vocab=100,fused_attention=false", 32, &TRAIN);
 	double s = 32, b = 2, h = 64, a = 8, t = 4, sbh = s * b * h;
 
 	assert_true(kept_bytes(m, 1, false, false) == sbh * (34 + 5 * a * s / h));
@@ -321,8 +318,7 @@ struct sums {
 	double flop, bytes;
 };
 
-static struct sums sum(const struct mq_model *m, uint32_t op, enum mq_phase phase,
-		       const struct mq_share *share)
+static struct sums sum(const struct mq_model *m, uint32_t op, enum mq_phase phase, const struct mq_share *share)
 {
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_question q = { .model = m, .train = &TRAIN };
@@ -355,19 +351,18 @@ static void expect_conserved(const struct mq_model *m, uint32_t op, enum mq_dim 
 		struct sums t = sum(m, op, (enum mq_phase)phase, &twice);
 
 		if (!near(2 * h.flop, w.flop) || !near(t.flop, 2 * w.flop))
-			fail_msg("%s: %s along %s: %g and %g FLOP of %g", m->name, o->name,
-				 mq_dim_name(dim), h.flop, t.flop, w.flop);
+			fail_msg("%s: %s along %s: %g and %g FLOP of %g", m->name, o->name, mq_dim_name(dim), h.flop,
+				 t.flop, w.flop);
 		if (2 * h.bytes < w.bytes * (1 - 1e-12) || h.bytes > w.bytes * (1 + 1e-12))
-			fail_msg("%s: %s along %s: %g bytes of %g", m->name, o->name,
-				 mq_dim_name(dim), h.bytes, w.bytes);
+			fail_msg("%s: %s along %s: %g bytes of %g", m->name, o->name, mq_dim_name(dim), h.bytes,
+				 w.bytes);
 	}
 	double param = mq_op_param_shard(o, half.split), bias = 0;
 	if ((o->kind == MQ_OP_GEMM || o->kind == MQ_OP_CONV) && dim == MQ_DIM_IN) /* stays whole */
 		bias = fmax(o->param - o->k * o->n * o->count, 0);
 	bool divides = dim != MQ_DIM_SEQ && dim != MQ_DIM_SPATIAL;
 	if (!near(param, divides ? (o->param + bias) / 2 : o->param))
-		fail_msg("%s: %s along %s: %g of %g parameters", m->name, o->name, mq_dim_name(dim),
-			 param, o->param);
+		fail_msg("%s: %s along %s: %g of %g parameters", m->name, o->name, mq_dim_name(dim), param, o->param);
 }
 
 static void test_splits_conserve_work(void **state)
@@ -413,9 +408,8 @@ static void test_splits_conserve_work(void **state)
 
 static void test_inference_has_no_loss(void **state)
 {
-	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50",
-					     "gnmt:layers=2", "electra:layers=1",
-					     "transformer_xl:layers=1" };
+	static const char *const specs[] = { "gpt:layers=1",  "t5:layers=1",      "resnet50",
+					     "gnmt:layers=2", "electra:layers=1", "transformer_xl:layers=1" };
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
 		const struct mq_model *m = load(specs[i], 0, &INFER);
@@ -492,7 +486,8 @@ static void test_steps_of_experts(void **state)
 	enum { SEQ = 16, HIDDEN = 64, FFN = 32, K = 2, EXPERTS = 4 };
 	struct mq_train train = TRAIN;
 	const struct mq_model *m = load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,"
-					"top_k=2,bias=true,clamp=true", SEQ, &train);
+					"top_k=2,bias=true,clamp=true",
+					SEQ, &train);
 	struct mq_software software = *mq_software_plain();
 	const struct mq_question q = { .model = m, .software = &software, .train = &train };
 	double size = mq_dtype_size(train.dtype), token = SEQ * HIDDEN * size, copy = K * token;
@@ -524,13 +519,13 @@ static void test_steps_of_experts(void **state)
 static void test_window(void **state)
 {
 	const struct mq_model *m = load("moe:layers=2,hidden=64,heads=4,ffn=32,vocab=100,experts=4,"
-					"top_k=2,window=32", 128, &TRAIN);
+					"top_k=2,window=32",
+					128, &TRAIN);
 	double near = op_of(m, "layer0.attention")->flop, all = op_of(m, "layer1.attention")->flop;
 
 	(void)state;
 	assert_near(near / all, (128 * 32 - 32 * 32 / 2) / (128 * 128 / 2.0));
-	m = load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2,window=999", 128,
-		 &TRAIN);
+	m = load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2,window=999", 128, &TRAIN);
 	assert_near(op_of(m, "layer0.attention")->flop, all);
 }
 

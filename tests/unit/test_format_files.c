@@ -18,7 +18,7 @@
 #include "formats/format.h"
 
 #define CORPUS "tests/corpus/"
-#define DATA "../shared/data/"
+#define DATA   "../shared/data/"
 
 static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP32, .grad_dtype = MQ_FP32 };
 
@@ -80,8 +80,7 @@ static bool have(const char *path)
 static void test_placement(void **state)
 {
 	const struct mq_model *m = load(CORPUS "placement/training.json");
-	uint32_t a = id_of(m, "a"), b = id_of(m, "b"), bgrad = id_of(m, "bgrad"),
-		 agrad = id_of(m, "agrad");
+	uint32_t a = id_of(m, "a"), b = id_of(m, "b"), bgrad = id_of(m, "bgrad"), agrad = id_of(m, "agrad");
 	const struct mq_profile *p = &m->profile;
 
 	assert_int_equal(m->n_ops, 5);
@@ -90,8 +89,7 @@ static void test_placement(void **state)
 	assert_string_equal(p->type[0], "accelerator");
 	assert_string_equal(p->type[1], "cpu");
 	assert_true(p->forward_s[2 * a] == 1.5 && p->forward_s[2 * a + 1] == 15);
-	assert_true(isinf(p->forward_s[2 * b]) &&
-		    p->forward_s[2 * b + 1] == 25); /* not supported */
+	assert_true(isinf(p->forward_s[2 * b]) && p->forward_s[2 * b + 1] == 25); /* not supported */
 	assert_true(p->forward_s[2 * bgrad] == 5);
 	assert_true(p->memory_B[a] == 100 && p->memory_B[agrad] == 10);
 	assert_int_equal(m->op[a].mate, agrad);
@@ -110,12 +108,10 @@ static void test_placement(void **state)
 static void test_broken_placement(void **state)
 {
 	refuse(CORPUS "placement/cycle.json", "is on a cycle");
-	refuse(CORPUS "placement/negative.json",
-	       "nodes[0]: \"fpgaLatency\" is -1; give a number from 0");
+	refuse(CORPUS "placement/negative.json", "nodes[0]: \"fpgaLatency\" is -1; give a number from 0");
 	refuse(CORPUS "placement/nan.json", "nan.json:1:");
 	refuse(CORPUS "placement/same-id.json", "two nodes have the id 1");
-	refuse(CORPUS "placement/no-node.json",
-	       "edges[0]: \"destId\" is 5, but no node has that id");
+	refuse(CORPUS "placement/no-node.json", "edges[0]: \"destId\" is 5, but no node has that id");
 	refuse(CORPUS "placement/types.json", "\"nodes\" is missing or no array");
 	refuse(CORPUS "placement/training.json:a=b", "take no options");
 }
@@ -136,8 +132,7 @@ static void test_placement_data(void **state)
 	if (!have(dir))
 		skip();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct mq_model *m =
-			load(mq_arena_printf(&arena, "%s%s", dir, cases[i].file));
+		const struct mq_model *m = load(mq_arena_printf(&arena, "%s%s", dir, cases[i].file));
 		uint32_t backward = 0;
 
 		for (uint32_t k = 0; k < m->n_ops; k++)
@@ -189,8 +184,7 @@ static void test_pipedream_lstm(void **state)
 static void test_broken_pipedream(void **state)
 {
 	refuse(CORPUS "pipedream/no-batch.txt", "no-batch.txt:batch=N");
-	refuse(CORPUS "pipedream/negative.txt",
-	       "negative.txt:1: forward_compute_time= no number from 0");
+	refuse(CORPUS "pipedream/negative.txt", "negative.txt:1: forward_compute_time= no number from 0");
 	refuse(CORPUS "pipedream/nan.txt", "nan.txt:1: forward_compute_time= no number");
 	refuse(CORPUS "pipedream/cycle.txt", "is on a cycle");
 	refuse(CORPUS "pipedream/broken.txt", "broken.txt:2: not a node");
@@ -203,22 +197,18 @@ static void test_pipedream_data(void **state)
 {
 	static const struct {
 		const char *name;
-		double parameters, batch,
-			first_ms; /* of the first op in the file that is not an input */
+		double parameters, batch, first_ms; /* of the first op in the file that is not an input */
 	} cases[] = {
-		{ "alexnet", 61100840, 256, 0 },    { "vgg16", 138357544, 128, 0 },
-		{ "resnet50", 25557032, 128, 0 },   { "inception_v3", 27161264, 128, 0 },
-		{ "gnmt", 193765952, 32, 0 },
+		{ "alexnet", 61100840, 256, 0 },      { "vgg16", 138357544, 128, 0 }, { "resnet50", 25557032, 128, 0 },
+		{ "inception_v3", 27161264, 128, 0 }, { "gnmt", 193765952, 32, 0 },
 	};
 
 	if (!have(DATA "pipedream"))
 		skip();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const char *path =
-			mq_arena_printf(&arena, DATA "pipedream/%s.graph.txt", cases[i].name);
+		const char *path = mq_arena_printf(&arena, DATA "pipedream/%s.graph.txt", cases[i].name);
 		const struct mq_model *found = load(path);
-		const struct mq_model *given =
-			load(mq_arena_printf(&arena, "%s:batch=%.0f", path, cases[i].batch));
+		const struct mq_model *given = load(mq_arena_printf(&arena, "%s:batch=%.0f", path, cases[i].batch));
 
 		assert_true(mq_model_totals(found).parameters == cases[i].parameters);
 		for (uint32_t k = 0; k < found->n_ops; k++)
@@ -243,17 +233,17 @@ static void expect_same(const char *file, const char *spec, uint32_t seq)
 
 static void test_huggingface(void **state)
 {
-	expect_same(CORPUS "huggingface/llama.json",
-		    "llama:layers=2,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100", 64);
+	expect_same(CORPUS "huggingface/llama.json", "llama:layers=2,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100",
+		    64);
 	expect_same(CORPUS "huggingface/gpt2.json", "gpt:layers=2,hidden=32,heads=4,vocab=100", 64);
 	expect_same(CORPUS "huggingface/mixtral.json",
 		    "moe:layers=1,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100,experts=4", 64);
-	expect_same(CORPUS "huggingface/bert.json",
-		    "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
+	expect_same(CORPUS "huggingface/bert.json", "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
 	expect_same(CORPUS "huggingface/nemotron_h.json",
 		    "nemotron-h:pattern=ME*-,hidden=32,heads=4,kv_heads=2,head_dim=8,ffn=24,vocab=100,"
 		    "mamba_heads=4,mamba_head_dim=16,groups=2,state=16,chunk=32,experts=8,top_k=2,"
-		    "shared_ffn=48,latent=16,mtp=1", 64);
+		    "shared_ffn=48,latent=16,mtp=1",
+		    64);
 	expect_same(CORPUS "huggingface/gpt2.json:fused_attention=false",
 		    "gpt:layers=2,hidden=32,heads=4,vocab=100,fused_attention=false", 64);
 	/* Qwen2: a bias on Q, K and V alone, a tied head */
@@ -273,8 +263,7 @@ static void test_deepseek(void **state)
 	double rest = 2 * 100 * 32 + 5 * 32; /* embedding, head, norms */
 	const struct mq_op *op = &m->op[id_of(m, "layer1.attention")];
 
-	assert_true(mq_model_totals(m).parameters ==
-		    rest + 2 * attention + dense + 32 * 4 + 5 * expert);
+	assert_true(mq_model_totals(m).parameters == rest + 2 * attention + dense + 32 * 4 + 5 * expert);
 	/* Q and K are 12 wide, V 8 */
 	assert_true(op->flop == 2 * 64 * 64 * 4 * (12 + 8));
 	assert_true(op->output == 64 * 4 * 8 && op->read == 64 * 4 * (12 + 12 + 8));
@@ -284,8 +273,7 @@ static void test_deepseek(void **state)
 
 static void test_broken_huggingface(void **state)
 {
-	refuse(CORPUS "huggingface/unknown.json",
-	       "\"model_type\" is falcon; the families read are gpt2 llama");
+	refuse(CORPUS "huggingface/unknown.json", "\"model_type\" is falcon; the families read are gpt2 llama");
 	refuse(CORPUS "huggingface/negative.json", "\"model_type\" is missing");
 	refuse(CORPUS "huggingface/overflow.json", "overflow.json:1:");
 	refuse(CORPUS "huggingface/pattern.json", "pattern 'MX' is not a letter of M * - E");
@@ -347,8 +335,7 @@ static void test_onnx_upsampling(void **state)
 static void test_broken_onnx(void **state)
 {
 	refuse(CORPUS "onnx/attention.onnx", "axis 1 of input 'ids' has no size");
-	refuse(CORPUS "onnx/channels.onnx",
-	       "Conv node 'y': 3 input channels do not fit a weight for 5");
+	refuse(CORPUS "onnx/channels.onnx", "Conv node 'y': 3 input channels do not fit a weight for 5");
 	refuse(CORPUS "onnx/cycle.onnx", "node 1 (Add) uses 'c' before any node makes it");
 	refuse(CORPUS "onnx/negative.onnx", "axis 2 has the size -3");
 	refuse(CORPUS "onnx/nested.onnx", "nested deeper than 32 levels");
@@ -392,11 +379,9 @@ static void test_cut_files(void **state)
  */
 static void compare_graph(const char *name)
 {
-	const struct mq_model *m =
-		load(mq_arena_printf(&arena, DATA "onnx-light/light_%s.onnx", name));
+	const struct mq_model *m = load(mq_arena_printf(&arena, DATA "onnx-light/light_%s.onnx", name));
 	json_error_t e;
-	json_t *graph = json_load_file(
-		mq_arena_printf(&arena, DATA "onnx-light/%s.graph.json", name), 0, &e);
+	json_t *graph = json_load_file(mq_arena_printf(&arena, DATA "onnx-light/%s.graph.json", name), 0, &e);
 	json_t *nodes = json_object_get(graph, "nodes");
 	size_t edges = 0;
 
@@ -406,10 +391,8 @@ static void compare_graph(const char *name)
 		json_t *node = json_array_get(nodes, i);
 
 		assert_true(m->op[i].flop == json_number_value(json_object_get(node, "fwd_flops")));
-		assert_true(4 * m->op[i].param ==
-			    json_number_value(json_object_get(node, "param_bytes")));
-		assert_true(4 * m->op[i].output ==
-			    json_number_value(json_object_get(node, "out_bytes")));
+		assert_true(4 * m->op[i].param == json_number_value(json_object_get(node, "param_bytes")));
+		assert_true(4 * m->op[i].output == json_number_value(json_object_get(node, "out_bytes")));
 		edges += json_array_size(json_object_get(node, "inputs"));
 	}
 	assert_int_equal(m->n_edges, edges);
@@ -432,8 +415,7 @@ static void test_builder_agrees_with_onnx(void **state)
 {
 	if (!have(DATA "onnx-light/light_resnet50.onnx"))
 		skip();
-	const struct mq_model *a = load(DATA "onnx-light/light_resnet50.onnx"),
-			      *b = load("resnet50");
+	const struct mq_model *a = load(DATA "onnx-light/light_resnet50.onnx"), *b = load("resnet50");
 
 	assert_true(mq_model_totals(a).forward_flop == mq_model_totals(b).forward_flop);
 	assert_true(mq_model_totals(a).backward_flop == mq_model_totals(b).backward_flop);
@@ -443,24 +425,15 @@ static void test_builder_agrees_with_onnx(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_placement),
-		cmocka_unit_test(test_broken_placement),
-		cmocka_unit_test(test_placement_data),
-		cmocka_unit_test(test_pipedream),
-		cmocka_unit_test(test_pipedream_options),
-		cmocka_unit_test(test_pipedream_lstm),
-		cmocka_unit_test(test_broken_pipedream),
-		cmocka_unit_test(test_pipedream_data),
-		cmocka_unit_test(test_huggingface),
-		cmocka_unit_test(test_deepseek),
-		cmocka_unit_test(test_broken_huggingface),
-		cmocka_unit_test(test_onnx),
-		cmocka_unit_test(test_onnx_attention),
-		cmocka_unit_test(test_onnx_upsampling),
-		cmocka_unit_test(test_broken_onnx),
-		cmocka_unit_test(test_cut_files),
-		cmocka_unit_test(test_onnx_data),
-		cmocka_unit_test(test_builder_agrees_with_onnx),
+		cmocka_unit_test(test_placement),          cmocka_unit_test(test_broken_placement),
+		cmocka_unit_test(test_placement_data),     cmocka_unit_test(test_pipedream),
+		cmocka_unit_test(test_pipedream_options),  cmocka_unit_test(test_pipedream_lstm),
+		cmocka_unit_test(test_broken_pipedream),   cmocka_unit_test(test_pipedream_data),
+		cmocka_unit_test(test_huggingface),        cmocka_unit_test(test_deepseek),
+		cmocka_unit_test(test_broken_huggingface), cmocka_unit_test(test_onnx),
+		cmocka_unit_test(test_onnx_attention),     cmocka_unit_test(test_onnx_upsampling),
+		cmocka_unit_test(test_broken_onnx),        cmocka_unit_test(test_cut_files),
+		cmocka_unit_test(test_onnx_data),          cmocka_unit_test(test_builder_agrees_with_onnx),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

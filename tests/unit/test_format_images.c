@@ -18,10 +18,10 @@ static void test_image_flops(void **state)
 		const char *spec;
 		double gmac;
 	} cases[] = {
-		{ "resnet50", 4.09 }, { "resnet101", 7.80 }, { "vgg19", 19.63 },
-		{ "inception_v3:aux=false", 5.71 }, { "resnext101", 7.99 },
-		{ "efficientnet_b0", .385 }, { "efficientnet_b4", 4.39 },
-		{ "efficientdet_d0", 2.5 },
+		{ "resnet50", 4.09 },        { "resnet101", 7.80 },
+		{ "vgg19", 19.63 },          { "inception_v3:aux=false", 5.71 },
+		{ "resnext101", 7.99 },      { "efficientnet_b0", .385 },
+		{ "efficientnet_b4", 4.39 }, { "efficientdet_d0", 2.5 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -32,8 +32,7 @@ static void test_image_flops(void **state)
 			if (m->op[k].kind == MQ_OP_CONV || m->op[k].kind == MQ_OP_GEMM)
 				flop += m->op[k].flop;
 		if (fabs(flop / 2e9 / cases[i].gmac - 1) > .005)
-			fail_msg("%s: %g GMAC, %g expected", cases[i].spec, flop / 2e9,
-				 cases[i].gmac);
+			fail_msg("%s: %g GMAC, %g expected", cases[i].spec, flop / 2e9, cases[i].gmac);
 	}
 }
 
@@ -54,8 +53,7 @@ static void test_image_network_keeps(void **state)
 	assert_true(op_of(m, "stage3.block1.conv2")->winograd == 256 / 196.);
 	assert_true(op_of(m, "stage3.block0.conv2")->winograd == 0); /* stride 2 */
 	assert_true(op_of(m, "stage1.block0.conv1")->winograd == 0);
-	assert_true(op_of(m, "stem")->flop_bwd ==
-		    op_of(m, "stem")->flop); /* images need no gradient */
+	assert_true(op_of(m, "stem")->flop_bwd == op_of(m, "stem")->flop); /* images need no gradient */
 }
 
 /* What has a fixed size whatever the network: SSD's 8732 boxes, U-Net's 388 pixels of 572, 512 regions. */
@@ -79,8 +77,7 @@ static void test_published_shapes(void **state)
 		if (!strcmp(op->name, "mask.classes") && ++seen)
 			assert_true(op->output == 128. * 28 * 28 * 91);
 		if (!strcmp(op->name, "rpn.all") && ++seen) /* 3 anchors of 5 numbers */
-			assert_true(op->output == 15. * (208 * 336 + 104 * 168 + 52 * 84 + 26 * 42 +
-							 13 * 21));
+			assert_true(op->output == 15. * (208 * 336 + 104 * 168 + 52 * 84 + 26 * 42 + 13 * 21));
 	}
 	assert_int_equal(seen, 5);
 }
@@ -191,10 +188,8 @@ static void test_suppression(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_image_flops),
-		cmocka_unit_test(test_image_network_keeps),
-		cmocka_unit_test(test_published_shapes),
-		cmocka_unit_test(test_frozen_layers),
+		cmocka_unit_test(test_image_flops),         cmocka_unit_test(test_image_network_keeps),
+		cmocka_unit_test(test_published_shapes),    cmocka_unit_test(test_frozen_layers),
 		cmocka_unit_test(test_convolution_kernels), cmocka_unit_test(test_convolution_images),
 		cmocka_unit_test(test_suppression),
 	};

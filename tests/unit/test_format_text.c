@@ -40,17 +40,16 @@ static void test_electra_flops(void **state)
 
 	assert_true(products(m) == blocks + rest + 2 * p * e * (g + v));
 	assert_int_equal(m->n_layers, 4);
-	assert_true(op_of(m, "discriminator.embedding")->tied ==
-		    (uint32_t)(op_of(m, "generator.embedding") - m->op));
+	assert_true(op_of(m, "discriminator.embedding")->tied == (uint32_t)(op_of(m, "generator.embedding") - m->op));
 	/* logits of all tokens, of which five are copied out */
 	m = load("electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,predictions=5,"
-		 "logits=all", 32, &TRAIN);
+		 "logits=all",
+		 32, &TRAIN);
 	assert_true(products(m) == blocks + rest + 2 * s * e * (g + v));
 	assert_true(op_of(m, "generator.choose")->output == p * v);
 	/* fine-tuning: no generator, two numbers per token */
 	m = load("electra:layers=2,hidden=128,embedding=96,task=span", 32, &TRAIN);
-	assert_true(products(m) ==
-		    2 * (24 * s * h * h + 4 * s * s * h) + 2 * s * e * h + 2 * s * h * 2);
+	assert_true(products(m) == 2 * (24 * s * h * h + 4 * s * s * h) + 2 * s * e * h + 2 * s * h * 2);
 	assert_int_equal(m->n_layers, 2);
 }
 
@@ -62,14 +61,14 @@ static void test_transformer_xl_flops(void **state)
 	double s = 16, keys = 64, h = 64, f = 96, tokens = 0;
 	double block = 2 * keys * h * 3 * h + 2 * s * h * h + 6 * s * keys * h + 4 * s * h * f;
 
-	assert_true(fabs(products(m) / (3 * block + 2 * s * h * 20000 +
-					 2 * op_of(m, "tail1.head")->m * h * 11) - 1) < 1e-12);
+	assert_true(fabs(products(m) / (3 * block + 2 * s * h * 20000 + 2 * op_of(m, "tail1.head")->m * h * 11) - 1) <
+		    1e-12);
 	/* Zipf's law puts less than a thousandth of the tokens on the last eleven of 20,010 words */
 	assert_true(op_of(m, "tail1.head")->m > 0 && op_of(m, "tail1.head")->m < 1e-3 * s);
 	m = load("transformer_xl:size=large", 0, &TRAIN);
 	for (int i = 0; i < 4; i++) {
-		const char *names[] = { "cluster0.embedding", "cluster1.embedding",
-					"cluster2.embedding", "cluster3.embedding" };
+		const char *names[] = { "cluster0.embedding", "cluster1.embedding", "cluster2.embedding",
+					"cluster3.embedding" };
 		const struct mq_op *op = op_of(m, names[i]);
 
 		tokens += op->output / (1024 >> 2 * i);
@@ -81,14 +80,13 @@ static void test_transformer_xl_flops(void **state)
 	double scores = 384. * 768 * 16, rows = 384, q = 1024;
 	assert_true(op_of(m, "layer0.attention")->saved == rows * 2 * q + 2 * 768 * q + 2.5 * scores);
 	m = load("transformer_xl", 0, &TRAIN);
-	assert_true(op_of(m, "layer0.attention")->saved ==
-		    150 * 2 * 410 + 2 * 300 * 410 + 150. * 300 * 10);
+	assert_true(op_of(m, "layer0.attention")->saved == 150 * 2 * 410 + 2 * 300 * 410 + 150. * 300 * 10);
 	/* gradients of one look-up and four clusters, set to zero and added up */
 	assert_true(op_of(m, "embedding")->fixed_bwd == 17 * op_of(m, "embedding")->param);
 	/* the fused kernel does the same products and stores no scores */
 	assert_true(products(load("transformer_xl:layers=1,hidden=64,heads=4,ffn=96,vocab=100,"
-				  "memory=48,fused_attention=true", 16, &TRAIN)) ==
-		    block + 2 * s * h * 100);
+				  "memory=48,fused_attention=true",
+				  16, &TRAIN)) == block + 2 * s * h * 100);
 }
 
 static void test_refused(void **state)

@@ -18,14 +18,12 @@ static const char GENERATOR[] = "transgan:width=32,bottom=4,depth=2/0/1/1,heads=
 
 static double block_parameters(double width, double window, double heads)
 {
-	return 12 * width * width + (3 + 1 + 4 + 1) * width + 1 +
-	       (2 * window - 1) * (2 * window - 1) * heads;
+	return 12 * width * width + (3 + 1 + 4 + 1) * width + 1 + (2 * window - 1) * (2 * window - 1) * heads;
 }
 
 static double block_flops(double tokens, double width, double window)
 {
-	return 24 * tokens * width * width + (3 + 1 + 4 + 1) * tokens * width +
-	       4 * tokens * window * window * width;
+	return 24 * tokens * width * width + (3 + 1 + 4 + 1) * tokens * width + 4 * tokens * window * window * width;
 }
 
 static void test_generator(void **state)
@@ -33,12 +31,11 @@ static void test_generator(void **state)
 	const struct mq_model *m = load(GENERATOR, 0, &TRAIN);
 	double flop = 0, positions = 16 * 32 + 64 * 32 + 256 * 8 + 1024 * 2;
 
-	assert_true(mq_model_totals(m).parameters ==
-		    11 * 16 * 32 + positions + 2 * block_parameters(32, 4, 2) +
-			    block_parameters(8, 8, 2) + block_parameters(2, 8, 2) + 3 * 2 + 3);
+	assert_true(mq_model_totals(m).parameters == 11 * 16 * 32 + positions + 2 * block_parameters(32, 4, 2) +
+							     block_parameters(8, 8, 2) + block_parameters(2, 8, 2) +
+							     3 * 2 + 3);
 	for (uint32_t i = 0; i < m->n_ops; i++)
-		if (m->op[i].kind == MQ_OP_CONV || m->op[i].kind == MQ_OP_GEMM ||
-		    m->op[i].kind == MQ_OP_ATTENTION)
+		if (m->op[i].kind == MQ_OP_CONV || m->op[i].kind == MQ_OP_GEMM || m->op[i].kind == MQ_OP_ATTENTION)
 			flop += m->op[i].flop;
 	assert_true(flop == 21 * 16 * 32 + 2 * block_flops(16, 32, 4) + block_flops(256, 8, 8) +
 				    block_flops(1024, 2, 8) + 13 * 1024 + 2 * 1024);
@@ -55,10 +52,8 @@ static void test_generator(void **state)
 	assert_true(op_of(m, "item23.block.attention")->count == 2 * 16);
 	assert_true(op_of(m, "loss")->layer == MQ_NONE && m->n_layers == 27);
 	/* the variant that was run as a pipeline of 56 items, and CIFAR-10's three stages */
-	assert_int_equal(load("transgan:bottom=9,window=18,depth=12/0/0/0/0/12", 0, &TRAIN)->n_layers,
-			 56);
-	assert_true(op_of(load("transgan:depth=5/4/2,upsample=0", 0, &TRAIN), "loss")->flop ==
-		    3 * 32 * 32);
+	assert_int_equal(load("transgan:bottom=9,window=18,depth=12/0/0/0/0/12", 0, &TRAIN)->n_layers, 56);
+	assert_true(op_of(load("transgan:depth=5/4/2,upsample=0", 0, &TRAIN), "loss")->flop == 3 * 32 * 32);
 }
 
 /* Tensor parallelism as Megatron's: heads, columns and rows of the blocks; all else whole. */
@@ -69,11 +64,16 @@ static void test_generator_splits(void **state)
 		const char *op;
 		enum mq_dim dim;
 	} cases[] = {
-		{ "item15.block.qkv", MQ_DIM_OUT },	  { "item15.block.proj", MQ_DIM_IN },
-		{ "item15.block.attention", MQ_DIM_HEAD }, { "item15.block.up", MQ_DIM_OUT },
-		{ "item15.block.activation", MQ_DIM_OUT }, { "item15.block.down", MQ_DIM_IN },
-		{ "item15.block.noise", MQ_N_DIMS },	  { "item15.block.norm1", MQ_N_DIMS },
-		{ "item0.linear", MQ_N_DIMS },		  { "item9.shuffle", MQ_N_DIMS },
+		{ "item15.block.qkv", MQ_DIM_OUT },
+		{ "item15.block.proj", MQ_DIM_IN },
+		{ "item15.block.attention", MQ_DIM_HEAD },
+		{ "item15.block.up", MQ_DIM_OUT },
+		{ "item15.block.activation", MQ_DIM_OUT },
+		{ "item15.block.down", MQ_DIM_IN },
+		{ "item15.block.noise", MQ_N_DIMS },
+		{ "item15.block.norm1", MQ_N_DIMS },
+		{ "item0.linear", MQ_N_DIMS },
+		{ "item9.shuffle", MQ_N_DIMS },
 		{ "item26.colours", MQ_N_DIMS },
 	};
 
@@ -83,8 +83,7 @@ static void test_generator_splits(void **state)
 		assert_true(mq_tensor_split(m, op, 2, false, true, split));
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			if (split[d] != (d == (int)cases[i].dim ? 2u : 1u))
-				fail_msg("%s: split %u along %s", cases[i].op, split[d],
-					 mq_dim_name((enum mq_dim)d));
+				fail_msg("%s: split %u along %s", cases[i].op, split[d], mq_dim_name((enum mq_dim)d));
 	}
 }
 

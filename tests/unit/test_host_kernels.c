@@ -23,7 +23,7 @@ static void polled(void *context)
 
 static struct host_pool new_pool(void)
 {
-	struct host_pool pool = {0};
+	struct host_pool pool = { 0 };
 	struct mq_err err = MQ_ERR_INIT;
 
 	assert_int_equal(host_pool_init(&pool, POOL_B, 7, &err), MQ_OK);
@@ -58,7 +58,7 @@ static void products(void **state)
 	const float *b = (const float *)(const void *)(pool.in + (4 * M * K + SKEW + LINE - 1) / LINE * LINE);
 	const float *c = (const float *)(const void *)pool.out;
 
-	run(&pool, (struct mq_kernel){.kind = MQ_KERNEL_GEMM, .m = M, .n = N, .k = K});
+	run(&pool, (struct mq_kernel){ .kind = MQ_KERNEL_GEMM, .m = M, .n = N, .k = K });
 	for (int i = 0; i < M; i++)
 		for (int j = 0; j < N; j++) {
 			double sum = 0;
@@ -76,12 +76,12 @@ static void batched_products(void **state)
 	struct host_pool pool = new_pool();
 
 	n_polls = 0;
-	run(&pool, (struct mq_kernel){.kind = MQ_KERNEL_GEMM, .m = 6, .n = 10, .k = 3, .count = 37});
+	run(&pool, (struct mq_kernel){ .kind = MQ_KERNEL_GEMM, .m = 6, .n = 10, .k = 3, .count = 37 });
 	assert_int_equal(written_B(&pool), 37 * 4 * 6 * 10);
 	assert_int_equal(n_polls, 2); /* communication moves on every 16 */
 	host_pool_fini(&pool);
 	pool = new_pool();
-	run(&pool, (struct mq_kernel){.kind = MQ_KERNEL_GEMM, .dtype = MQ_FP64, .m = 6, .n = 10, .k = 3});
+	run(&pool, (struct mq_kernel){ .kind = MQ_KERNEL_GEMM, .dtype = MQ_FP64, .m = 6, .n = 10, .k = 3 });
 	assert_int_equal(written_B(&pool), 8 * 6 * 10);
 	host_pool_fini(&pool);
 }
@@ -91,8 +91,8 @@ static void recurrent(void **state)
 {
 	struct host_pool pool = new_pool();
 
-	run(&pool, (struct mq_kernel){.kind = MQ_KERNEL_RECURRENT, .m = 48, .n = 32, .k = 16,
-	                              .flop = 48. * 2 * 9 * 32 * 16});
+	run(&pool, (struct mq_kernel){
+			   .kind = MQ_KERNEL_RECURRENT, .m = 48, .n = 32, .k = 16, .flop = 48. * 2 * 9 * 32 * 16 });
 	assert_int_equal(written_B(&pool), 48 * 4 * 9 * 32);
 	host_pool_fini(&pool);
 }
@@ -104,15 +104,15 @@ static void streams(void **state)
 		double bytes;
 		size_t written;
 	} cases[] = {
-	        {MQ_KERNEL_MEMORY, 8e6, 4000000},     {MQ_KERNEL_SCAN, 2e6, 1000000},
-	        {MQ_KERNEL_OPTIMIZER, 2.8e6, 1200000}, {MQ_KERNEL_HOST_UPDATE, 2.8e6, 1200000},
-	        {MQ_KERNEL_EMBEDDING, 4096e3, 2048000}, {MQ_KERNEL_COPY, 6e6, 3000000},
+		{ MQ_KERNEL_MEMORY, 8e6, 4000000 },       { MQ_KERNEL_SCAN, 2e6, 1000000 },
+		{ MQ_KERNEL_OPTIMIZER, 2.8e6, 1200000 },  { MQ_KERNEL_HOST_UPDATE, 2.8e6, 1200000 },
+		{ MQ_KERNEL_EMBEDDING, 4096e3, 2048000 }, { MQ_KERNEL_COPY, 6e6, 3000000 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct host_pool pool = new_pool();
 
-		run(&pool, (struct mq_kernel){.kind = cases[i].kind, .bytes = cases[i].bytes});
+		run(&pool, (struct mq_kernel){ .kind = cases[i].kind, .bytes = cases[i].bytes });
 		assert_int_equal(written_B(&pool), cases[i].written);
 		host_pool_fini(&pool);
 	}
@@ -124,7 +124,7 @@ static void long_stream(void **state)
 	struct host_pool pool = new_pool();
 
 	n_polls = 0;
-	run(&pool, (struct mq_kernel){.kind = MQ_KERNEL_MEMORY, .bytes = 5.5 * POOL_B});
+	run(&pool, (struct mq_kernel){ .kind = MQ_KERNEL_MEMORY, .bytes = 5.5 * POOL_B });
 	assert_int_equal(n_polls, 10);
 	host_pool_fini(&pool);
 }
@@ -142,9 +142,8 @@ static void host_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(products),    cmocka_unit_test(batched_products),
-	        cmocka_unit_test(recurrent),   cmocka_unit_test(streams),
-	        cmocka_unit_test(long_stream), cmocka_unit_test(host_copy),
+		cmocka_unit_test(products), cmocka_unit_test(batched_products), cmocka_unit_test(recurrent),
+		cmocka_unit_test(streams),  cmocka_unit_test(long_stream),      cmocka_unit_test(host_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,10 +37,12 @@ static void take_bound(void *context, const struct mq_bound *bound)
 
 static void ask(struct question *q)
 {
-	struct mq_model_request request = { .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512", .train = &q->train, .seq = 64 };
+	struct mq_model_request request = { .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512",
+					    .train = &q->train,
+					    .seq = 64 };
 	struct mq_err err = MQ_ERR_INIT;
 
-	*q = (struct question){.train = {.batch = 32, .dtype = MQ_FP16}};
+	*q = (struct question){ .train = { .batch = 32, .dtype = MQ_FP16 } };
 	if (mq_model_load(&request, &q->arena, &q->model, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
@@ -53,27 +55,32 @@ static void ask(struct question *q)
 		fail_msg("%s", err.text);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
 	mq_rng_seed(&q->rng, 1);
-	q->asked = (struct mq_question){
-	        .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train};
-	q->problem = (struct mq_problem){
-	        .q = &q->asked,
-	        .costs = mq_costs_new(&q->asked, &q->arena),
-	        .limits = &q->limits,
-	        .objective = "step-time",
-	        .rng = &q->rng,
-	        .arena = &q->arena,
-	        .evals = UINT64_MAX,
-	        .seconds = (double)INFINITY,
-	        .bound = take_bound,
-	        .say = say};
+	q->asked =
+		(struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train };
+	q->problem = (struct mq_problem){ .q = &q->asked,
+					  .costs = mq_costs_new(&q->asked, &q->arena),
+					  .limits = &q->limits,
+					  .objective = "step-time",
+					  .rng = &q->rng,
+					  .arena = &q->arena,
+					  .evals = UINT64_MAX,
+					  .seconds = (double)INFINITY,
+					  .bound = take_bound,
+					  .say = say };
 }
 
 /* A stage of the first `d` devices of a type. */
 static struct mq_hybrid_stage stage_on(const struct mq_hybrid_cost *cost, uint32_t type, uint32_t d)
 {
 	const uint32_t *rank = cost->type[type].rank;
-	struct mq_hybrid_stage stage = {.d = d, .t = 1, .n_shares = 1, .first_rank = rank[0], .last_rank = rank[d - 1],
-	                                .rank = rank, .stride = 1, .inner = 1};
+	struct mq_hybrid_stage stage = { .d = d,
+					 .t = 1,
+					 .n_shares = 1,
+					 .first_rank = rank[0],
+					 .last_rank = rank[d - 1],
+					 .rank = rank,
+					 .stride = 1,
+					 .inner = 1 };
 
 	stage.share[0].type = type;
 	stage.share[0].replicas = d;
@@ -86,13 +93,13 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 	struct question q;
 	struct mq_hybrid_cost cost;
 	struct mq_err err = MQ_ERR_INIT;
-	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 	double want = 0;
 
 	ask(&q);
 	assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
 	assert_int_equal(cost.n_types, 2);
-	struct mq_hybrid_candidate k = {.n_stages = 1, .micro_batches = 4};
+	struct mq_hybrid_candidate k = { .n_stages = 1, .micro_batches = 4 };
 
 	k.stage[0] = stage_on(&cost, 1, 1); /* slow: device 4 */
 	assert_true(mq_hybrid_estimate(&cost, &k));
@@ -100,7 +107,7 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 		void *context = q.problem.costs->context;
 
 		want += 4 * (q.problem.costs->op_time(context, op, MQ_FORWARD, 4, whole, 8) +
-		             q.problem.costs->op_time(context, op, MQ_BACKWARD, 4, whole, 8));
+			     q.problem.costs->op_time(context, op, MQ_BACKWARD, 4, whole, 8));
 		if (q.model->op[op].param > 0)
 			want += q.problem.costs->op_time(context, op, MQ_UPDATE, 4, whole, 1);
 	}
@@ -117,7 +124,7 @@ static void bounds_hold(struct mq_hybrid_cost *cost)
 {
 	for (uint32_t code = 0; code < 2 * 6 * MQ_N_PIPELINES * 4 * MQ_N_RECOMPUTES; code++) {
 		uint32_t c = code, n = 1 + c % 2;
-		struct mq_hybrid_candidate k = {.n_stages = n, .micro_batches = 1u << (c /= 2) % 6};
+		struct mq_hybrid_candidate k = { .n_stages = n, .micro_batches = 1u << (c /= 2) % 6 };
 		double bound, estimate;
 
 		k.pipeline = (uint8_t)((c /= 6) % MQ_N_PIPELINES);
@@ -147,7 +154,7 @@ static void layers_follow_speed(void **state)
 	ask(&q);
 	assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
 	for (uint32_t m = 1; m <= 32; m *= 2) {
-		struct mq_hybrid_candidate k = {.n_stages = 2, .micro_batches = m};
+		struct mq_hybrid_candidate k = { .n_stages = 2, .micro_batches = m };
 
 		for (uint32_t s = 0; s < 2; s++)
 			k.stage[s] = stage_on(&cost, s, 1);
@@ -157,7 +164,7 @@ static void layers_follow_speed(void **state)
 		assert_true(mq_hybrid_bound(&cost, &k) <= k.step_s);
 	}
 	bounds_hold(&cost);
-	struct mq_hybrid_candidate none = {.n_stages = 1, .micro_batches = 32};
+	struct mq_hybrid_candidate none = { .n_stages = 1, .micro_batches = 32 };
 
 	none.stage[0] = stage_on(&cost, 0, 4);
 	assert_false(mq_hybrid_estimate(&cost, &none)); /* one sample for four replicas */
@@ -169,13 +176,13 @@ static void layers_follow_speed(void **state)
  * gradients it is faster than on the fast ones alone. */
 static void a_stage_may_mix_types(void **state)
 {
-	static const uint32_t rank[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	static const uint32_t rank[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
 	for (int infer = 0; infer < 2; infer++) {
 		struct question q;
 		struct mq_hybrid_cost cost;
 		struct mq_err err = MQ_ERR_INIT;
-		struct mq_hybrid_candidate few = {.n_stages = 1, .micro_batches = 1}, all = few;
+		struct mq_hybrid_candidate few = { .n_stages = 1, .micro_batches = 1 }, all = few;
 
 		ask(&q);
 		q.train.infer = infer;
@@ -210,8 +217,7 @@ static void pase_splits_are_plans(void **state)
 	struct mq_devices devices = mq_devices_usable(&q.problem, &q.arena);
 
 	assert_int_equal(devices.n, 8);
-	assert_int_equal(mq_pase_from_problem(&q.problem, &devices, 2, &q.arena, &model, &err),
-	                 MQ_OK);
+	assert_int_equal(mq_pase_from_problem(&q.problem, &devices, 2, &q.arena, &model, &err), MQ_OK);
 	assert_int_equal(mq_elim_solve(&model.problem, &q.arena, &r, &err), MQ_OK);
 	assert_true(fabs(mq_elim_cost(&model.problem, r.choice) / r.optimum - 1) < 1e-12);
 	choice = mq_arena_array(&q.arena, q.model->n_ops, uint32_t);
@@ -251,18 +257,18 @@ static void devices_come_in_blocks(void **state)
 	assert_memory_equal(mq_devices_in_blocks(q.cluster, &devices, 2, &q.arena).rank, by_two, sizeof(by_two));
 	assert_memory_equal(mq_devices_in_blocks(q.cluster, &devices, 1, &q.arena).rank, by_one, sizeof(by_one));
 	assert_memory_equal(mq_devices_in_blocks(q.cluster, &devices, 4, &q.arena).rank, devices.rank,
-	                    7 * sizeof(uint32_t));
+			    7 * sizeof(uint32_t));
 	mq_arena_fini(&q.arena);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_device_is_the_sum_of_its_ops),
-	        cmocka_unit_test(layers_follow_speed),
-	        cmocka_unit_test(a_stage_may_mix_types),
-	        cmocka_unit_test(pase_splits_are_plans),
-	        cmocka_unit_test(devices_come_in_blocks),
+		cmocka_unit_test(one_device_is_the_sum_of_its_ops),
+		cmocka_unit_test(layers_follow_speed),
+		cmocka_unit_test(a_stage_may_mix_types),
+		cmocka_unit_test(pase_splits_are_plans),
+		cmocka_unit_test(devices_come_in_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,11 +37,9 @@ static void random_small(struct mq_rng *rng, struct small *s)
 {
 	uint32_t n = 1 + mq_rng_below(rng, MAX_NODES), n_forward = 1 + mq_rng_below(rng, n);
 
-	*s = (struct small){.place = {.n_nodes = n, .n_types = 2}};
-	s->type[0] =
-	        (struct mq_place_type){1 + mq_rng_below(rng, 3), 20 + mq_rng_below(rng, 40), true};
-	s->type[1] =
-	        (struct mq_place_type){mq_rng_below(rng, 3), INFINITY, mq_rng_below(rng, 4) == 0};
+	*s = (struct small){ .place = { .n_nodes = n, .n_types = 2 } };
+	s->type[0] = (struct mq_place_type){ 1 + mq_rng_below(rng, 3), 20 + mq_rng_below(rng, 40), true };
+	s->type[1] = (struct mq_place_type){ mq_rng_below(rng, 3), INFINITY, mq_rng_below(rng, 4) == 0 };
 	for (uint32_t v = 0; v < n; v++) {
 		s->time[2 * v] = mq_rng_below(rng, 12) == 0 ? INFINITY : mq_rng_below(rng, 50);
 		s->time[2 * v + 1] = mq_rng_below(rng, 200);
@@ -52,7 +50,7 @@ static void random_small(struct mq_rng *rng, struct small *s)
 		s->backward[v] = v >= n_forward;
 		for (uint32_t u = 0; u < v; u++)
 			if (mq_rng_below(rng, 3) == 0)
-				s->edge[s->place.n_edges++] = (struct mq_place_edge){u, v};
+				s->edge[s->place.n_edges++] = (struct mq_place_edge){ u, v };
 	}
 	s->place.type = s->type;
 	s->place.edge = s->edge;
@@ -75,7 +73,7 @@ struct brute {
 /* Is the partition into sets a chain: no cycle among them? */
 static bool contiguous(const struct brute *b, uint32_t n_sets)
 {
-	bool before[MAX_NODES][MAX_NODES] = {{false}};
+	bool before[MAX_NODES][MAX_NODES] = { { false } };
 
 	for (uint32_t v = 0; v < b->u->n; v++)
 		for (uint32_t i = b->u->pred_first[v]; i < b->u->pred_first[v + 1]; i++)
@@ -92,8 +90,7 @@ static bool contiguous(const struct brute *b, uint32_t n_sets)
 }
 
 /* Best choice of type and replicas for sets `set`.. with what is left of the devices. */
-static void choose_devices(struct brute *b, uint32_t set, uint32_t n_sets, const uint32_t left[2],
-                           double load)
+static void choose_devices(struct brute *b, uint32_t set, uint32_t n_sets, const uint32_t left[2], double load)
 {
 	bool in[MAX_NODES];
 
@@ -107,11 +104,11 @@ static void choose_devices(struct brute *b, uint32_t set, uint32_t n_sets, const
 		in[v] = b->set_of[b->u->of_node[v]] == set;
 	for (uint32_t t = 0; t < 2; t++) {
 		for (uint32_t r = 1; r <= b->max_replicas && r <= left[t]; r++) {
-			uint32_t rest[2] = {left[0], left[1]};
+			uint32_t rest[2] = { left[0], left[1] };
 
 			rest[t] -= r;
 			choose_devices(b, set + 1, n_sets, rest,
-			               fmax(load, mq_place_load(b->place, in, t, r, b->arena)));
+				       fmax(load, mq_place_load(b->place, in, t, r, b->arena)));
 		}
 	}
 }
@@ -119,7 +116,7 @@ static void choose_devices(struct brute *b, uint32_t set, uint32_t n_sets, const
 /* Set partitions of the units in restricted-growth order. */
 static void partitions(struct brute *b, uint32_t unit, uint32_t n_sets)
 {
-	uint32_t left[2] = {b->place->type[0].count, b->place->type[1].count};
+	uint32_t left[2] = { b->place->type[0].count, b->place->type[1].count };
 
 	if (unit == b->u->n) {
 		if (contiguous(b, n_sets))
@@ -132,10 +129,9 @@ static void partitions(struct brute *b, uint32_t unit, uint32_t n_sets)
 	}
 }
 
-static void check_placement(const struct mq_place *p, const struct mq_ideal_result *r,
-                            struct mq_arena *arena)
+static void check_placement(const struct mq_place *p, const struct mq_ideal_result *r, struct mq_arena *arena)
 {
-	uint32_t used[2] = {0, 0}, seen = 0;
+	uint32_t used[2] = { 0, 0 }, seen = 0;
 	double load = 0;
 
 	for (uint32_t i = 0; i < r->placement.n_stages; i++) {
@@ -164,17 +160,16 @@ static void equals_brute_force(void **state)
 		struct small s;
 		struct mq_err err = MQ_ERR_INIT;
 		struct mq_units units;
-		struct mq_ideal_options o = {.keep_idle = true, .max_replicas = 1 + round % 3};
+		struct mq_ideal_options o = { .keep_idle = true, .max_replicas = 1 + round % 3 };
 		struct mq_ideal_result r;
 
 		random_small(&rng, &s);
-		assert_int_equal(mq_units_make(&s.place, MQ_UNITS_CYCLES, &arena, &units, &err),
-		                 MQ_OK);
-		struct brute b = {.place = &s.place,
-		                  .u = &units,
-		                  .arena = &arena,
-		                  .best = INFINITY,
-		                  .max_replicas = o.max_replicas};
+		assert_int_equal(mq_units_make(&s.place, MQ_UNITS_CYCLES, &arena, &units, &err), MQ_OK);
+		struct brute b = { .place = &s.place,
+				   .u = &units,
+				   .arena = &arena,
+				   .best = INFINITY,
+				   .max_replicas = o.max_replicas };
 
 		partitions(&b, 0, 0);
 		assert_int_equal(mq_ideal_solve(&s.place, &o, &arena, &r, &err), MQ_OK);
@@ -184,11 +179,10 @@ static void equals_brute_force(void **state)
 		}
 		feasible++;
 		if (fabs(b.best - r.placement.max_load) > 1e-9 * fmax(1, b.best))
-			fail_msg("round %d: brute force %g, ideals %g", round, b.best,
-			         r.placement.max_load);
+			fail_msg("round %d: brute force %g, ideals %g", round, b.best, r.placement.max_load);
 		assert_true(r.line_load >= b.best * (1 - 1e-12));
 		check_placement(&s.place, &r, &arena);
-		mq_arena_rewind(&arena, (struct mq_arena_mark){NULL, 0});
+		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
 	}
 	assert_true(feasible > 200);
 	mq_arena_fini(&arena);
@@ -201,21 +195,21 @@ static void equals_brute_force(void **state)
  * come between the mates of 5 and 3, that is between 0 and 2. */
 static void orphans_get_a_place(void **state)
 {
-	static const struct mq_place_edge edge[] = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}};
-	static const double time[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, zero[6] = {0};
-	static const uint32_t color[] = {7, 8, 9, 9, MQ_NONE, 7};
-	static const bool backward[] = {false, false, false, true, true, true};
-	static const struct mq_place_type type[] = {{3, 10, true}, {0, INFINITY, false}};
-	struct mq_place p = {.n_nodes = 6,
-	                     .n_edges = 5,
-	                     .n_types = 2,
-	                     .type = type,
-	                     .time = time,
-	                     .size = zero,
-	                     .out_cost = zero,
-	                     .color = color,
-	                     .backward = backward,
-	                     .edge = edge};
+	static const struct mq_place_edge edge[] = { { 0, 1 }, { 1, 2 }, { 2, 3 }, { 3, 4 }, { 4, 5 } };
+	static const double time[12] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, zero[6] = { 0 };
+	static const uint32_t color[] = { 7, 8, 9, 9, MQ_NONE, 7 };
+	static const bool backward[] = { false, false, false, true, true, true };
+	static const struct mq_place_type type[] = { { 3, 10, true }, { 0, INFINITY, false } };
+	struct mq_place p = { .n_nodes = 6,
+			      .n_edges = 5,
+			      .n_types = 2,
+			      .type = type,
+			      .time = time,
+			      .size = zero,
+			      .out_cost = zero,
+			      .color = color,
+			      .backward = backward,
+			      .edge = edge };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_units u;
 	struct mq_err err = MQ_ERR_INIT;
@@ -225,7 +219,7 @@ static void orphans_get_a_place(void **state)
 	assert_int_equal(u.of_node[0], u.of_node[5]);
 	assert_int_equal(u.of_node[2], u.of_node[3]);
 	assert_true(u.of_node[0] < u.of_node[4] && u.of_node[4] < u.of_node[2]);
-	static const bool wrong[] = {true, false, false, false, false, false};
+	static const bool wrong[] = { true, false, false, false, false, false };
 
 	p.backward = wrong;
 	assert_int_equal(mq_units_make(&p, MQ_UNITS_IDLE, &arena, &u, &err), MQ_EINPUT);
@@ -235,14 +229,9 @@ static void orphans_get_a_place(void **state)
 static void too_many_ideals_are_refused(void **state)
 {
 	static double time[40], zero[20];
-	static const struct mq_place_type type[] = {{2, 10, true}, {0, INFINITY, false}};
-	struct mq_place p = {.n_nodes = 20,
-	                     .n_types = 2,
-	                     .type = type,
-	                     .time = time,
-	                     .size = zero,
-	                     .out_cost = zero};
-	struct mq_ideal_options o = {.max_ideals = 5000}; /* 20 independent nodes: 2^20 */
+	static const struct mq_place_type type[] = { { 2, 10, true }, { 0, INFINITY, false } };
+	struct mq_place p = { .n_nodes = 20, .n_types = 2, .type = type, .time = time, .size = zero, .out_cost = zero };
+	struct mq_ideal_options o = { .max_ideals = 5000 }; /* 20 independent nodes: 2^20 */
 	struct mq_ideal_result r;
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
@@ -263,27 +252,27 @@ static void too_many_ideals_are_refused(void **state)
  * (out) = 55; 3: 63. */
 static void latency_cuts_sets(void **state)
 {
-	static const struct mq_place_edge edge[] = {{0, 1}, {1, 2}, {2, 3}};
-	static const double time[] = {1, 1, 2, 2, 4, 4, 8, 8}, zero[4] = {0};
-	static const double out[] = {16, 16, 16, 16};
-	static const struct mq_place_type type[] = {{1, 10, true}, {2, (double)INFINITY, false}};
-	struct mq_place p = {.n_nodes = 4,
-	                     .n_edges = 3,
-	                     .n_types = 2,
-	                     .type = type,
-	                     .time = time,
-	                     .size = zero,
-	                     .out_cost = out,
-	                     .edge = edge};
-	uint32_t first[] = {0, 2}, second[] = {1, 3};
-	struct mq_place_stage stage[] = {{.type = 0, .replicas = 1, .n_nodes = 2, .node = first},
-	                                 {.type = 1, .replicas = 1, .n_nodes = 2, .node = second}};
-	struct mq_placement split = {0, 2, stage};
+	static const struct mq_place_edge edge[] = { { 0, 1 }, { 1, 2 }, { 2, 3 } };
+	static const double time[] = { 1, 1, 2, 2, 4, 4, 8, 8 }, zero[4] = { 0 };
+	static const double out[] = { 16, 16, 16, 16 };
+	static const struct mq_place_type type[] = { { 1, 10, true }, { 2, (double)INFINITY, false } };
+	struct mq_place p = { .n_nodes = 4,
+			      .n_edges = 3,
+			      .n_types = 2,
+			      .type = type,
+			      .time = time,
+			      .size = zero,
+			      .out_cost = out,
+			      .edge = edge };
+	uint32_t first[] = { 0, 2 }, second[] = { 1, 3 };
+	struct mq_place_stage stage[] = { { .type = 0, .replicas = 1, .n_nodes = 2, .node = first },
+					  { .type = 1, .replicas = 1, .n_nodes = 2, .node = second } };
+	struct mq_placement split = { 0, 2, stage };
 	struct mq_arena arena = MQ_ARENA_INIT;
 
 	assert_true(mq_place_latency(&p, &split, &arena) == 63);
 	assert_false(mq_placement_sort(&p, &split, &arena)); /* 0 -> 1 -> 2 goes back and forth */
-	uint32_t low[] = {0, 1}, high[] = {2, 3};
+	uint32_t low[] = { 0, 1 }, high[] = { 2, 3 };
 
 	stage[0].node = high;
 	stage[1].node = low;
@@ -294,8 +283,7 @@ static void latency_cuts_sets(void **state)
 
 /* Latency of the dynamic programme's own split, where the table has it. */
 static void check_latency(const char *graph, const char *workload, const struct mq_csv *csv,
-                          const struct placement_graph *g, const struct mq_placement *split,
-                          struct mq_arena *arena)
+			  const struct placement_graph *g, const struct mq_placement *split, struct mq_arena *arena)
 {
 	for (uint32_t row = 0; row < csv->n_rows; row++) {
 		double want;
@@ -303,8 +291,7 @@ static void check_latency(const char *graph, const char *workload, const struct 
 		if (strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "objective")), "latency") ||
 		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "graph")), graph) ||
 		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "workload")), workload) ||
-		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "algorithm")),
-		           "split of the max-load DP"))
+		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "algorithm")), "split of the max-load DP"))
 			continue;
 		assert_true(mq_csv_f64(csv, row, mq_csv_column(csv, "value"), NAN, &want));
 		double latency = mq_place_latency(&g->place, split, arena);
@@ -322,24 +309,23 @@ static void check_row(const struct mq_csv *csv, uint32_t row, bool linearize)
 	bool latency = strstr(mq_csv_text(csv, row, mq_csv_column(csv, "objective")), "latency");
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct placement_graph g;
-	struct mq_ideal_options o = {.linearize = linearize};
+	struct mq_ideal_options o = { .linearize = linearize };
 	struct mq_ideal_result r;
 	struct mq_err err = MQ_ERR_INIT;
 	double want, ideals;
 	char path[512];
 
-	snprintf(path, sizeof(path), PLACEMENT_FOLDER "/%s-inputs/%s/%s.json",
-	         latency ? "latency" : "throughput", graph, workload);
+	snprintf(path, sizeof(path), PLACEMENT_FOLDER "/%s-inputs/%s/%s.json", latency ? "latency" : "throughput",
+		 graph, workload);
 	assert_true(placement_load(path, &arena, &g));
 	assert_true(mq_csv_f64(csv, row, mq_csv_column(csv, "value"), NAN, &want));
 	assert_true(mq_csv_f64(csv, row, mq_csv_column(csv, "ideals"), NAN, &ideals));
 	clock_t start = clock();
 
 	assert_int_equal(mq_ideal_solve(&g.place, &o, &arena, &r, &err), MQ_OK);
-	print_message("%s %s %s: %.6f (table %.6f), %u units, %u ideals (%g), %.3g pairs, %.2f s\n",
-	              graph, workload, linearize ? "dpl" : "dp", r.placement.max_load, want,
-	              r.n_units, r.n_ideals, ideals, r.pairs,
-	              (double)(clock() - start) / CLOCKS_PER_SEC);
+	print_message("%s %s %s: %.6f (table %.6f), %u units, %u ideals (%g), %.3g pairs, %.2f s\n", graph, workload,
+		      linearize ? "dpl" : "dp", r.placement.max_load, want, r.n_units, r.n_ideals, ideals, r.pairs,
+		      (double)(clock() - start) / CLOCKS_PER_SEC);
 	/* The table has 6 digits behind the point, or 6 digits in all. */
 	assert_true(fabs(r.placement.max_load / want - 1) <= 4e-6);
 	if (!isnan(ideals) && !latency)
@@ -377,11 +363,10 @@ static void public_optima(void **state)
 /* 36,596 ideals in 60 s and little memory; MQ_TEST_LONG=1 runs it (some 10 s). */
 static void inception_is_lean(void **state)
 {
-	const char *path =
-	        PLACEMENT_FOLDER "/throughput-inputs/LayerGraphs/inceptionv3_training.json";
+	const char *path = PLACEMENT_FOLDER "/throughput-inputs/LayerGraphs/inceptionv3_training.json";
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct placement_graph g;
-	struct mq_ideal_options o = {0};
+	struct mq_ideal_options o = { 0 };
 	struct mq_ideal_result r;
 	struct mq_err err = MQ_ERR_INIT;
 	clock_t start = clock();
@@ -394,20 +379,19 @@ static void inception_is_lean(void **state)
 	assert_int_equal(mq_ideal_solve(&g.place, &o, &arena, &r, &err), MQ_OK);
 	double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
 
-	print_message("Inception-v3 training: %.6f, linearised %.6f, %u ideals, %.1f s\n",
-	              r.placement.max_load, r.line_load, r.n_ideals, seconds);
+	print_message("Inception-v3 training: %.6f, linearised %.6f, %u ideals, %.1f s\n", r.placement.max_load,
+		      r.line_load, r.n_ideals, seconds);
 	assert_int_equal(r.n_ideals, 36596);
 	assert_true(r.placement.max_load < r.line_load);
 	assert_true(seconds <= 60);
 	mq_arena_fini(&arena);
 }
 
-static void check_devices(json_t *devices, uint32_t type, const struct placement_graph *g,
-                          struct mq_arena *arena, double *most)
+static void check_devices(json_t *devices, uint32_t type, const struct placement_graph *g, struct mq_arena *arena,
+			  double *most)
 {
 	for (size_t d = 0; d < json_array_size(devices); d++) {
-		json_t *device = json_array_get(devices, d),
-		       *nodes = json_object_get(device, "nodes");
+		json_t *device = json_array_get(devices, d), *nodes = json_object_get(device, "nodes");
 		bool *in = mq_arena_array(arena, g->place.n_nodes, bool);
 		double want = placement_number(device, "load");
 
@@ -423,9 +407,10 @@ static void check_devices(json_t *devices, uint32_t type, const struct placement
 static void public_splits(void **state)
 {
 	static const char *const names[] = {
-	        "LayerGraphs__bert24_inference",      "LayerGraphs__bert24_training",
-	        "LayerGraphs__resnet50_inference",    "LayerGraphs__resnet50_training",
-	        "OperatorGraphs__bert_l-3_inference", "OperatorGraphs__bert_l-3_training"};
+		"LayerGraphs__bert24_inference",      "LayerGraphs__bert24_training",
+		"LayerGraphs__resnet50_inference",    "LayerGraphs__resnet50_training",
+		"OperatorGraphs__bert_l-3_inference", "OperatorGraphs__bert_l-3_training"
+	};
 
 	if (access(PLACEMENT_FOLDER "/splits", R_OK) != 0) {
 		print_message("skipped: no " PLACEMENT_FOLDER "/splits\n");
@@ -438,11 +423,11 @@ static void public_splits(void **state)
 		char path[512];
 		double most = 0;
 
-		snprintf(path, sizeof(path), PLACEMENT_FOLDER "/throughput-inputs/%.*s/%s.json",
-		         (int)(under - name), name, under + 2);
+		snprintf(path, sizeof(path), PLACEMENT_FOLDER "/throughput-inputs/%.*s/%s.json", (int)(under - name),
+			 name, under + 2);
 		assert_true(placement_load(path, &arena, &g));
 		snprintf(path, sizeof(path), PLACEMENT_FOLDER "/splits/%s.%s.json", name,
-		         i % 2 ? "dp" : "dp-linearize");
+			 i % 2 ? "dp" : "dp-linearize");
 		json_t *split = json_load_file(path, 0, NULL);
 
 		assert_non_null(split);
@@ -465,16 +450,16 @@ static void stopped_early(void **state)
 	enum { N = 100 };
 	static double time[2 * N], zero[N];
 	static struct mq_place_edge edge[N - 1];
-	static const struct mq_place_type type[] = {{2, INFINITY, true}, {0, INFINITY, false}};
-	struct mq_place p = {.n_nodes = N,
-	                     .n_types = 2,
-	                     .type = type,
-	                     .n_edges = N - 1,
-	                     .edge = edge,
-	                     .time = time,
-	                     .size = zero,
-	                     .out_cost = zero};
-	struct mq_ideal_options o = {.tick = not_now};
+	static const struct mq_place_type type[] = { { 2, INFINITY, true }, { 0, INFINITY, false } };
+	struct mq_place p = { .n_nodes = N,
+			      .n_types = 2,
+			      .type = type,
+			      .n_edges = N - 1,
+			      .edge = edge,
+			      .time = time,
+			      .size = zero,
+			      .out_cost = zero };
+	struct mq_ideal_options o = { .tick = not_now };
 	struct mq_ideal_result r;
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
@@ -482,7 +467,7 @@ static void stopped_early(void **state)
 	for (uint32_t v = 0; v < N; v++)
 		time[2 * v] = time[2 * v + 1] = 1 + v;
 	for (uint32_t v = 0; v + 1 < N; v++)
-		edge[v] = (struct mq_place_edge){v, v + 1};
+		edge[v] = (struct mq_place_edge){ v, v + 1 };
 	assert_int_equal(mq_ideal_solve(&p, &o, &arena, &r, &err), MQ_OK);
 	assert_true(r.stopped && isinf(r.placement.max_load) && !r.placement.n_stages);
 	mq_arena_fini(&arena);
@@ -491,14 +476,14 @@ static void stopped_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(equals_brute_force),
-	        cmocka_unit_test(orphans_get_a_place),
-	        cmocka_unit_test(too_many_ideals_are_refused),
-	        cmocka_unit_test(latency_cuts_sets),
-	        cmocka_unit_test(public_splits),
-	        cmocka_unit_test(public_optima),
-	        cmocka_unit_test(inception_is_lean),
-	        cmocka_unit_test(stopped_early),
+		cmocka_unit_test(equals_brute_force),
+		cmocka_unit_test(orphans_get_a_place),
+		cmocka_unit_test(too_many_ideals_are_refused),
+		cmocka_unit_test(latency_cuts_sets),
+		cmocka_unit_test(public_splits),
+		cmocka_unit_test(public_optima),
+		cmocka_unit_test(inception_is_lean),
+		cmocka_unit_test(stopped_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,8 +78,8 @@ static void lines_are_read(void **state)
 
 static void what_is_written_is_read(void **state)
 {
-	static const char *const values[] = { "plain", "", " ends ", "a\nengine = exec:rm", "\r\t\\", "\"x\"",
-					      "x ;y", ";x", "true", "a=b:c,d;e", "\\n", "#" };
+	static const char *const values[] = { "plain", "",   " ends ", "a\nengine = exec:rm", "\r\t\\", "\"x\"",
+					      "x ;y",  ";x", "true",   "a=b:c,d;e",           "\\n",    "#" };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	enum { N = sizeof(values) / sizeof(*values) };
 	struct mq_err err = MQ_ERR_INIT;
@@ -125,9 +125,13 @@ static void long_lines_are_read(void **state)
 
 static void what_is_no_job_file_is_refused(void **state)
 {
-	static const struct { const char *text, *says; } bad[] = {
-		{ "a = 1\nno sign\n", ":2: not `key = value`" }, { "= 1\n", ":1: not `key = value`" },
-		{ "a = \"b\n", ":1: the value of a begins" }, { "a = \"b\" c\n", "does not end" },
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "a = 1\nno sign\n", ":2: not `key = value`" },
+		{ "= 1\n", ":1: not `key = value`" },
+		{ "a = \"b\n", ":1: the value of a begins" },
+		{ "a = \"b\" c\n", "does not end" },
 		{ "a = 1\nstop = 1\n", "stopped" },
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;

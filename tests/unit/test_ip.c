@@ -36,10 +36,9 @@ static void random_graph(struct mq_rng *rng, uint32_t max_nodes, struct graph *g
 {
 	uint32_t n = 1 + mq_rng_below(rng, max_nodes);
 
-	*g = (struct graph){.place = {.n_nodes = n, .n_types = 2}};
-	g->type[0] =
-	        (struct mq_place_type){1 + mq_rng_below(rng, 3), 30 + mq_rng_below(rng, 60), true};
-	g->type[1] = (struct mq_place_type){mq_rng_below(rng, 2), (double)INFINITY, false};
+	*g = (struct graph){ .place = { .n_nodes = n, .n_types = 2 } };
+	g->type[0] = (struct mq_place_type){ 1 + mq_rng_below(rng, 3), 30 + mq_rng_below(rng, 60), true };
+	g->type[1] = (struct mq_place_type){ mq_rng_below(rng, 2), (double)INFINITY, false };
 	for (uint32_t v = 0; v < n; v++) {
 		g->time[2 * v] = mq_rng_below(rng, 12) ? mq_rng_below(rng, 50) : (double)INFINITY;
 		g->time[2 * v + 1] = mq_rng_below(rng, 200);
@@ -48,7 +47,7 @@ static void random_graph(struct mq_rng *rng, uint32_t max_nodes, struct graph *g
 		g->color[v] = mq_rng_below(rng, 4) ? MQ_NONE : mq_rng_below(rng, 4);
 		for (uint32_t u = 0; u < v; u++)
 			if (mq_rng_below(rng, 3) == 0)
-				g->edge[g->place.n_edges++] = (struct mq_place_edge){u, v};
+				g->edge[g->place.n_edges++] = (struct mq_place_edge){ u, v };
 	}
 	g->place.type = g->type;
 	g->place.edge = g->edge;
@@ -73,7 +72,7 @@ static bool convex(const struct brute *b, uint32_t slot)
 {
 	bool nodes = b->objective == MQ_PLACE_LATENCY;
 	uint32_t n = nodes ? b->place->n_nodes : b->u.n;
-	bool path[MAX_NODES][MAX_NODES] = {{false}};
+	bool path[MAX_NODES][MAX_NODES] = { { false } };
 
 	for (uint32_t e = 0; nodes && e < b->place->n_edges; e++)
 		path[b->place->edge[e].src][b->place->edge[e].dst] = true;
@@ -87,12 +86,11 @@ static bool convex(const struct brute *b, uint32_t slot)
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < n; k++)
 			for (uint32_t j = 0; j < n; j++) {
-				uint32_t a = nodes ? b->u.of_node[i] : i,
-				         c = nodes ? b->u.of_node[k] : k;
+				uint32_t a = nodes ? b->u.of_node[i] : i, c = nodes ? b->u.of_node[k] : k;
 				uint32_t d = nodes ? b->u.of_node[j] : j;
 
-				if (path[i][k] && path[k][j] && b->slot_of[a] == slot &&
-				    b->slot_of[c] != slot && b->slot_of[d] == slot)
+				if (path[i][k] && path[k][j] && b->slot_of[a] == slot && b->slot_of[c] != slot &&
+				    b->slot_of[d] == slot)
 					return false;
 			}
 	return true;
@@ -101,7 +99,7 @@ static bool convex(const struct brute *b, uint32_t slot)
 static double judge(struct brute *b)
 {
 	struct mq_place_stage stage[MAX_SLOTS];
-	struct mq_placement split = {0, 0, stage};
+	struct mq_placement split = { 0, 0, stage };
 	uint32_t node[MAX_SLOTS][MAX_NODES];
 	bool in[MAX_NODES];
 
@@ -109,8 +107,7 @@ static double judge(struct brute *b)
 		struct mq_place_stage *one = &stage[split.n_stages];
 		bool own = b->place->type[b->type[s]].own_memory;
 
-		*one = (struct mq_place_stage){
-		        .type = b->type[s], .replicas = 1, .device = s, .node = node[s]};
+		*one = (struct mq_place_stage){ .type = b->type[s], .replicas = 1, .device = s, .node = node[s] };
 		for (uint32_t v = 0; v < b->place->n_nodes; v++) {
 			in[v] = b->slot_of[b->u.of_node[v]] == s;
 			if (in[v])
@@ -143,19 +140,17 @@ static void assign(struct brute *b, uint32_t unit)
 	}
 }
 
-static double brute_force(struct graph *g, enum mq_place_objective objective, bool contiguous,
-                          struct mq_arena *arena)
+static double brute_force(struct graph *g, enum mq_place_objective objective, bool contiguous, struct mq_arena *arena)
 {
 	struct mq_err err = MQ_ERR_INIT;
-	struct brute b = {.place = &g->place,
-	                  .arena = arena,
-	                  .objective = objective,
-	                  .contiguous = contiguous && objective != MQ_PLACE_LATENCY,
-	                  .best = INFINITY};
+	struct brute b = { .place = &g->place,
+			   .arena = arena,
+			   .objective = objective,
+			   .contiguous = contiguous && objective != MQ_PLACE_LATENCY,
+			   .best = INFINITY };
 
-	assert_int_equal(mq_units_make(&g->place, b.contiguous ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
-	                               arena, &b.u, &err),
-	                 MQ_OK);
+	assert_int_equal(mq_units_make(&g->place, b.contiguous ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS, arena, &b.u, &err),
+			 MQ_OK);
 	for (uint32_t t = 0; t < 2; t++)
 		for (uint32_t d = 0; d < g->type[t].count; d++)
 			b.type[b.n_slots++] = t;
@@ -167,11 +162,10 @@ static void compare(struct graph *g, enum mq_place_objective objective, bool con
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_ideal_options dpl = {.linearize = true};
+	struct mq_ideal_options dpl = { .linearize = true };
 	struct mq_ideal_result line;
 	struct mq_place_ip_result r;
-	struct mq_place_ip_options o = {
-	        .objective = objective, .contiguous = contiguous, .seconds = INFINITY};
+	struct mq_place_ip_options o = { .objective = objective, .contiguous = contiguous, .seconds = INFINITY };
 	double best = brute_force(g, objective, contiguous, &arena);
 
 	assert_int_equal(mq_ideal_solve(&g->place, &dpl, &arena, &line, &err), MQ_OK);
@@ -187,8 +181,8 @@ static void compare(struct graph *g, enum mq_place_objective objective, bool con
 		assert_true(r.optimal);
 		if (fabs(r.value - best) > 1e-6 * fmax(1, best))
 			fail_msg("%u nodes, objective %d contiguous %d: brute force %.9g, program "
-			         "%.9g",
-			         g->place.n_nodes, objective, contiguous, best, r.value);
+				 "%.9g",
+				 g->place.n_nodes, objective, contiguous, best, r.value);
 		assert_true(r.bound <= best * (1 + 1e-6) + 1e-6);
 	}
 	mq_arena_fini(&arena);
@@ -241,7 +235,7 @@ static void phases_equal_brute_force(void **state)
 		g.place.backward = g.backward;
 		compare(&g, MQ_PLACE_PHASES, i % 2, i % 3 == 0);
 		differ += brute_force(&g, MQ_PLACE_PHASES, i % 2, &arena) >
-		          brute_force(&g, MQ_PLACE_MAX_LOAD, i % 2, &arena);
+			  brute_force(&g, MQ_PLACE_MAX_LOAD, i % 2, &arena);
 		mq_arena_fini(&arena);
 	}
 	assert_true(differ > 0); /* the sum of two maxima is no less than the maximum of sums, and often more */
@@ -250,18 +244,23 @@ static void phases_equal_brute_force(void **state)
 /* Three devices hold a forward op of 6, 5 and 1 and a backward op of 1, 5 and 6: apart they add up to 12. */
 static void phases_by_hand(void **state)
 {
-	static const double time[] = {6, 5, 1, 1, 5, 6}, none[6] = {0};
-	static const bool backward[] = {false, false, false, true, true, true};
-	static const struct mq_place_type type = {3, 1, true};
-	static const struct mq_place p = {.n_nodes = 6, .n_types = 1, .type = &type, .time = time,
-	                                  .size = none, .out_cost = none, .backward = backward};
-	uint32_t node[3][2] = {{0, 3}, {1, 4}, {2, 5}};
+	static const double time[] = { 6, 5, 1, 1, 5, 6 }, none[6] = { 0 };
+	static const bool backward[] = { false, false, false, true, true, true };
+	static const struct mq_place_type type = { 3, 1, true };
+	static const struct mq_place p = { .n_nodes = 6,
+					   .n_types = 1,
+					   .type = &type,
+					   .time = time,
+					   .size = none,
+					   .out_cost = none,
+					   .backward = backward };
+	uint32_t node[3][2] = { { 0, 3 }, { 1, 4 }, { 2, 5 } };
 	struct mq_place_stage stage[3];
-	struct mq_placement placement = {.n_stages = 3, .stage = stage};
+	struct mq_placement placement = { .n_stages = 3, .stage = stage };
 	struct mq_arena arena = MQ_ARENA_INIT;
 
 	for (uint32_t s = 0; s < 3; s++)
-		stage[s] = (struct mq_place_stage){.replicas = 1, .device = s, .n_nodes = 2, .node = node[s]};
+		stage[s] = (struct mq_place_stage){ .replicas = 1, .device = s, .n_nodes = 2, .node = node[s] };
 	assert_true(mq_place_phases(&p, &placement, &arena) == 12);
 	mq_arena_fini(&arena);
 }
@@ -321,10 +320,10 @@ static void public_latencies(void **state)
 	static const struct {
 		const char *file;
 		double gap;
-	} graph[] = {{"LayerGraphs/bert24_inference", 1e-6},
-	             {"LayerGraphs/resnet50_inference", 1e-6},
-	             {"LayerGraphs/gnmt_inference", 0.04},
-	             {"OperatorGraphs/bert_l-3_inference", 0.03}};
+	} graph[] = { { "LayerGraphs/bert24_inference", 1e-6 },
+		      { "LayerGraphs/resnet50_inference", 1e-6 },
+		      { "LayerGraphs/gnmt_inference", 0.04 },
+		      { "OperatorGraphs/bert_l-3_inference", 0.03 } };
 
 	for (size_t i = 0; i < sizeof(graph) / sizeof(*graph); i++) {
 		struct mq_arena arena = MQ_ARENA_INIT;
@@ -355,8 +354,8 @@ static void public_latencies(void **state)
 static void tiny_program(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_mip mip = {.arena = &arena};
-	struct mq_mip_options o = {.seconds = 10};
+	struct mq_mip mip = { .arena = &arena };
+	struct mq_mip_options o = { .seconds = 10 };
 	struct mq_mip_result r;
 	struct mq_err err = MQ_ERR_INIT;
 
@@ -383,13 +382,13 @@ static void tiny_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(tiny_program),
-	        cmocka_unit_test(max_load_equals_brute_force),
-	        cmocka_unit_test(phases_by_hand),
-	        cmocka_unit_test(phases_equal_brute_force),
-	        cmocka_unit_test(latency_equals_brute_force),
-	        cmocka_unit_test(latency_lies_between),
-	        cmocka_unit_test(public_latencies),
+		cmocka_unit_test(tiny_program),
+		cmocka_unit_test(max_load_equals_brute_force),
+		cmocka_unit_test(phases_by_hand),
+		cmocka_unit_test(phases_equal_brute_force),
+		cmocka_unit_test(latency_equals_brute_force),
+		cmocka_unit_test(latency_lies_between),
+		cmocka_unit_test(public_latencies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,9 +95,10 @@ static void a_step_waits_for_the_slower(void **state)
 	struct mq_result even = judge(&w, NULL), varied = judge(&w, &j);
 	double reduce_s = even.exposed_comm_s;
 	assert_true(even.n_simulated == 1 && varied.n_simulated == 2);
-	if (fabs(varied.step_time_s - ((even.step_time_s - reduce_s) * fmax(f0, f1) + reduce_s)) > 1e-8 * even.step_time_s)
-		fail_msg("%.12g, not (%.12g - %.12g) x %.12g + the latter", varied.step_time_s, even.step_time_s, reduce_s,
-			 fmax(f0, f1));
+	if (fabs(varied.step_time_s - ((even.step_time_s - reduce_s) * fmax(f0, f1) + reduce_s)) >
+	    1e-8 * even.step_time_s)
+		fail_msg("%.12g, not (%.12g - %.12g) x %.12g + the latter", varied.step_time_s, even.step_time_s,
+			 reduce_s, fmax(f0, f1));
 	lowered_close(&w);
 }
 

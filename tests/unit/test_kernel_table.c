@@ -43,7 +43,7 @@ static void test_eager_norm(void **state)
 	near(c.peak_B, 10e6);
 	c = mq_part_cost(device(), k->backward, &call);
 	near(c.bytes, 92e6 + 8e3);
-	near(c.left_B, 2e6); /* dx */
+	near(c.left_B, 2e6);  /* dx */
 	call.dtype = MQ_FP32; /* no casts: 8 + 4 + 8 + 8 */
 	c = mq_part_cost(device(), k->forward, &call);
 	near(c.bytes, 28e6 + 8e3);
@@ -159,9 +159,9 @@ static void test_unknown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_eager_norm),      cmocka_unit_test(test_fused_gate),
-		cmocka_unit_test(test_look_up),         cmocka_unit_test(test_rows_read_again),
-		cmocka_unit_test(test_sums),            cmocka_unit_test(test_frameworks),
+		cmocka_unit_test(test_eager_norm), cmocka_unit_test(test_fused_gate),
+		cmocka_unit_test(test_look_up),    cmocka_unit_test(test_rows_read_again),
+		cmocka_unit_test(test_sums),       cmocka_unit_test(test_frameworks),
 		cmocka_unit_test(test_unknown),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

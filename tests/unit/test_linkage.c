@@ -61,7 +61,7 @@ static void splits_follow_the_features(void **state)
 	expect(w.model, &l, "layer1.proj", ROWS, "layer1.qkv:out layer1.attention:head layer1.proj:in");
 	expect(w.model, &l, "layer1.up", COLUMNS, "layer1.up:out layer1.activation:out layer1.down:in");
 	expect(w.model, &l, "layer1.up", ROWS, "layer1.up:in"); /* its norm gives whole features */
-	expect(w.model, &l, "layer0.proj", COLUMNS, /* all that adds to the residual stream */
+	expect(w.model, &l, "layer0.proj", COLUMNS,             /* all that adds to the residual stream */
 	       "layer0.proj:out layer0.residual1:out layer0.down:out layer0.residual2:out "
 	       "layer1.proj:out layer1.residual1:out layer1.down:out layer1.residual2:out");
 	lowered_close(&w);

@@ -23,16 +23,16 @@ static void random_graph(struct mq_rng *rng, struct graph *g)
 {
 	uint32_t n = 1 + mq_rng_below(rng, MAX_NODES);
 
-	*g = (struct graph){.place = {.n_nodes = n, .n_types = 2}};
-	g->type[0] = (struct mq_place_type){1 + mq_rng_below(rng, 2), (double)INFINITY, true};
-	g->type[1] = (struct mq_place_type){mq_rng_below(rng, 2), (double)INFINITY, false};
+	*g = (struct graph){ .place = { .n_nodes = n, .n_types = 2 } };
+	g->type[0] = (struct mq_place_type){ 1 + mq_rng_below(rng, 2), (double)INFINITY, true };
+	g->type[1] = (struct mq_place_type){ mq_rng_below(rng, 2), (double)INFINITY, false };
 	for (uint32_t v = 0; v < n; v++) {
 		g->time[2 * v] = mq_rng_below(rng, 50);
 		g->time[2 * v + 1] = mq_rng_below(rng, 100);
 		g->out_cost[v] = mq_rng_below(rng, 20);
 		for (uint32_t u = 0; u < v; u++)
 			if (mq_rng_below(rng, 3) == 0)
-				g->edge[g->place.n_edges++] = (struct mq_place_edge){u, v};
+				g->edge[g->place.n_edges++] = (struct mq_place_edge){ u, v };
 	}
 	g->place.type = g->type;
 	g->place.edge = g->edge;
@@ -42,8 +42,7 @@ static void random_graph(struct mq_rng *rng, struct graph *g)
 }
 
 /* Max-load of an assignment to devices: the types' devices in turn. */
-static double judge(const struct mq_place *p, const uint32_t *device, uint32_t n_devices,
-                    struct mq_arena *arena)
+static double judge(const struct mq_place *p, const uint32_t *device, uint32_t n_devices, struct mq_arena *arena)
 {
 	double worst = 0;
 
@@ -53,15 +52,14 @@ static double judge(const struct mq_place *p, const uint32_t *device, uint32_t n
 		for (uint32_t v = 0; v < p->n_nodes; v++)
 			any |= in[v] = device[v] == d;
 		if (any)
-			worst = fmax(worst,
-			             mq_place_load(p, in, d < p->type[0].count ? 0 : 1, 1, arena));
+			worst = fmax(worst, mq_place_load(p, in, d < p->type[0].count ? 0 : 1, 1, arena));
 	}
 	return worst;
 }
 
 static double optimum(const struct mq_place *p, uint32_t n_devices, struct mq_arena *arena)
 {
-	uint32_t device[MAX_NODES] = {0};
+	uint32_t device[MAX_NODES] = { 0 };
 	double best = INFINITY;
 
 	for (;;) {
@@ -76,8 +74,8 @@ static double optimum(const struct mq_place *p, uint32_t n_devices, struct mq_ar
 }
 
 /* No single move of a node gains: the loads that the search keeps are the true ones. */
-static void assert_local_optimum(const struct mq_place *p, uint32_t *device, uint32_t n_devices,
-                                 double load, struct mq_arena *arena)
+static void assert_local_optimum(const struct mq_place *p, uint32_t *device, uint32_t n_devices, double load,
+				 struct mq_arena *arena)
 {
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		uint32_t old = device[v];
@@ -101,7 +99,7 @@ static void ends_in_local_optima(void **state)
 		struct graph g;
 		struct mq_local_result r;
 		struct mq_err err = MQ_ERR_INIT;
-		uint32_t device[MAX_NODES] = {0};
+		uint32_t device[MAX_NODES] = { 0 };
 
 		random_graph(&rng, &g);
 		uint32_t n_devices = g.type[0].count + g.type[1].count;
@@ -111,8 +109,7 @@ static void ends_in_local_optima(void **state)
 		for (uint32_t s = 0; s < r.placement.n_stages; s++)
 			for (uint32_t i = 0; i < r.placement.stage[s].n_nodes; i++)
 				device[r.placement.stage[s].node[i]] =
-				        (r.placement.stage[s].type ? g.type[0].count : 0) +
-				        r.placement.stage[s].device;
+					(r.placement.stage[s].type ? g.type[0].count : 0) + r.placement.stage[s].device;
 		double load = judge(&g.place, device, n_devices, &arena);
 
 		assert_true(fabs(load - r.placement.max_load) <= 1e-9 * fmax(1, load));
@@ -127,7 +124,7 @@ static void ends_in_local_optima(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(ends_in_local_optima)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(ends_in_local_optima) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

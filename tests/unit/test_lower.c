@@ -93,8 +93,8 @@ static void whole_logits_are_gathered(void **state)
 static void sequence_parallel_gathers_and_scatters(void **state)
 {
 	struct lowered *w = *state;
-	struct mq_schedule *s = lowered_shape(
-		w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
+	struct mq_schedule *s =
+		lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
 	struct lowered_sum ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
 	struct lowered_sum rs = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, MQ_FORWARD);
 
@@ -131,8 +131,8 @@ static void pipeline_sends_activations_and_gradients(void **state)
 	for (int p = MQ_PIPE_GPIPE; p <= MQ_PIPE_ZB_H1; p++) {
 		if (p == MQ_PIPE_INTERLEAVED)
 			continue;
-		struct mq_schedule *s = lowered_shape(
-			w, &(struct mq_shape){ .pp = 4, .micro_batches = 8, .pipeline = (uint8_t)p });
+		struct mq_schedule *s =
+			lowered_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8, .pipeline = (uint8_t)p });
 		struct lowered_sum sends = lowered_count(s, MQ_TASK_SEND, -1, -1);
 		double message = 16.0 / 8 * SEQ * HIDDEN * 2;
 
@@ -152,10 +152,10 @@ static void factors_are_gathered_in_every_schedule(void **state)
 		if (p == MQ_PIPE_INTERLEAVED)
 			continue;
 		struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .dp = 2,
-									   .pp = 2,
-									   .micro_batches = 4,
-									   .sync = MQ_SYNC_DUPLICATE,
-									   .pipeline = (uint8_t)p });
+									     .pp = 2,
+									     .micro_batches = 4,
+									     .sync = MQ_SYNC_DUPLICATE,
+									     .pipeline = (uint8_t)p });
 		struct lowered_sum gathers = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
 
 		assert_true(gathers.bytes > 0);
@@ -171,10 +171,8 @@ static void factors_are_gathered_in_every_schedule(void **state)
 static void interleaved_walks_every_chunk(void **state)
 {
 	struct lowered *w = *state;
-	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .pp = 2,
-								   .virtual = 2,
-								   .micro_batches = 4,
-								   .pipeline = MQ_PIPE_INTERLEAVED });
+	struct mq_schedule *s = lowered_shape(
+		w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = MQ_PIPE_INTERLEAVED });
 
 	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks, 3 * 4 * 2);
 	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
@@ -186,10 +184,8 @@ static void v_schedules_turn_on_one_rank(void **state)
 	struct lowered *w = *state;
 
 	for (int p = MQ_PIPE_ZBV; p <= MQ_PIPE_DUALPIPE_V; p++) {
-		struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .pp = 2,
-									   .virtual = 2,
-									   .micro_batches = 4,
-									   .pipeline = (uint8_t)p });
+		struct mq_schedule *s = lowered_shape(
+			w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = (uint8_t)p });
 
 		assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks, 2 * 4 * 2);
 		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
@@ -225,8 +221,7 @@ static void a_turn_waits_for_what_it_sums(void **state)
 	for (uint32_t d = 0; d < s->task[i].n_deps; d++) {
 		const struct mq_task *before = &s->task[s->dep[s->task[i].dep_first + d]];
 
-		waits += before->stage == 0 && before->kind == MQ_TASK_COLLECTIVE &&
-			 before->coll == MQ_COLL_ALL_REDUCE;
+		waits += before->stage == 0 && before->kind == MQ_TASK_COLLECTIVE && before->coll == MQ_COLL_ALL_REDUCE;
 	}
 	assert_int_equal(waits, 1);
 }
@@ -237,11 +232,13 @@ static void bare_embedding_sends_parts(void **state)
 {
 	static const uint32_t layers[] = { 0, LAYERS, 0 };
 	struct lowered *w = *state;
-	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .pp = 3, .micro_batches = 4,
-								   .sequence_parallel = true,
-								   .vocab_parallel = true,
-								   .pipeline = MQ_PIPE_1F1B,
-								   .stage_layers = layers });
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .tp = 2,
+								     .pp = 3,
+								     .micro_batches = 4,
+								     .sequence_parallel = true,
+								     .vocab_parallel = true,
+								     .pipeline = MQ_PIPE_1F1B,
+								     .stage_layers = layers });
 	double activation = 16.0 / 4 * SEQ * HIDDEN * 2;
 	struct lowered_sum sends = lowered_count(s, MQ_TASK_SEND, -1, -1), rs = { 0 }, ag = { 0 };
 
@@ -266,8 +263,7 @@ static void bare_embedding_sends_parts(void **state)
 
 	static const uint32_t hole[] = { 2, 0, 2 };
 	struct mq_shape shape = { .pp = 3, .micro_batches = 4, .stage_layers = hole };
-	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err),
-			 MQ_EINPUT);
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_EINPUT);
 	assert_non_null(strstr(w->err.text, "stage 1 without a layer"));
 }
 
@@ -277,8 +273,8 @@ static void zero_shards_what_it_says(void **state)
 	double parameters = mq_model_totals(w->model).parameters * 2;
 
 	for (int sync = MQ_SYNC_ZERO1; sync <= MQ_SYNC_ZERO3; sync++) {
-		struct mq_schedule *s = lowered_shape(
-			w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = (uint8_t)sync });
+		struct mq_schedule *s =
+			lowered_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = (uint8_t)sync });
 		struct lowered_sum rs = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1);
 		struct lowered_sum ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
 		double times_rs = sync == MQ_SYNC_ZERO1 ? 1 : 2, times_ag = sync == MQ_SYNC_ZERO3 ? 4 : 1;
@@ -286,10 +282,8 @@ static void zero_shards_what_it_says(void **state)
 		assert_within(rs.bytes, 4 * times_rs * parameters, 1e-6 * parameters);
 		assert_within(ag.bytes, 4 * times_ag * parameters, 1e-6 * parameters);
 		double held = w->low.memory[0].parameter_B;
-		assert_within(held, sync == MQ_SYNC_ZERO3 ? parameters / 4 : parameters,
-				    1e-6 * parameters);
-		assert_within(w->low.memory[0].optimizer_B, parameters * 6 / 4,
-				    1e-6 * parameters);
+		assert_within(held, sync == MQ_SYNC_ZERO3 ? parameters / 4 : parameters, 1e-6 * parameters);
+		assert_within(w->low.memory[0].optimizer_B, parameters * 6 / 4, 1e-6 * parameters);
 	}
 }
 
@@ -305,17 +299,17 @@ static void zero_may_reduce_whole_gradients(void **state)
 	w->software.reduces_whole = false;
 	assert_int_equal(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).tasks, 0);
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1).bytes, 4 * parameters,
-		    1e-6 * parameters);
+		      1e-6 * parameters);
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).bytes, 4 * parameters,
-		    1e-6 * parameters);
+		      1e-6 * parameters);
 }
 
 static void full_recomputation_runs_forward_again(void **state)
 {
 	struct lowered *w = *state;
 	double flop = 0;
-	struct mq_schedule *s = lowered_shape(
-		w, &(struct mq_shape){ .micro_batches = 1, .recompute = MQ_RECOMPUTE_FULL });
+	struct mq_schedule *s =
+		lowered_shape(w, &(struct mq_shape){ .micro_batches = 1, .recompute = MQ_RECOMPUTE_FULL });
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		if (s->task[i].kind == MQ_TASK_COMPUTE)
@@ -346,8 +340,8 @@ static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
 	double flop = 0;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE &&
-				     k < s->work[s->task[i].work].n_kernels; k++) {
+		for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels;
+		     k++) {
 			const struct mq_kernel *kernel = &s->work[s->task[i].work].kernel[k];
 
 			if (kernel->kind != MQ_KERNEL_ATTENTION)
@@ -379,8 +373,7 @@ static void context_parallel_takes_steps(void **state)
 	double shared = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
 	w->software.repeat_kv = true;
 	s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
-	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared,
-		    1e-6);
+	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared, 1e-6);
 	w->software.repeat_kv = false;
 	w->model = gpt;
 }
@@ -390,8 +383,8 @@ static void stages_of_unequal_tensor_parallelism(void **state)
 {
 	struct lowered *w = *state;
 	const uint32_t tp[] = { 1, 2 };
-	struct mq_schedule *s = lowered_shape(
-		w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 2 });
+	struct mq_schedule *s =
+		lowered_shape(w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 2 });
 	struct lowered_sum ar = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
 	uint32_t none = 0;
 	double flop = attention_flop(s, &none);
@@ -410,8 +403,8 @@ static void one_of_the_replicas_sends(void **state)
 	struct lowered *w = *state;
 	const uint32_t tp[] = { 2, 1 };
 	double activation = (double)w->train.batch / 2 * SEQ * HIDDEN * 2; /* of a replica's micro-batch */
-	struct mq_schedule *s = lowered_shape(
-		w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 1 });
+	struct mq_schedule *s =
+		lowered_shape(w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 1 });
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
@@ -430,7 +423,8 @@ static void one_of_the_replicas_sends(void **state)
 		w->plan.config_of[op] = alone;
 	s = lowered_plan(w);
 	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 0);
-	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, MQ_BACKWARD).tasks, 1); /* its gradient, to the other of the pair */
+	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, MQ_BACKWARD).tasks,
+			 1); /* its gradient, to the other of the pair */
 }
 
 /* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
@@ -450,8 +444,8 @@ static void experts_exchange_copies(void **state)
 	for (int merge = 0; merge < 2; merge++) {
 		w->software.merge_copies = merge;
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
-		struct lowered_sum a2a = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE,
-					 MQ_COLL_ALL_TO_ALL, -1);
+		struct lowered_sum a2a =
+			lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL, -1);
 		bytes[merge] = a2a.bytes;
 	}
 	w->model = gpt;
@@ -482,22 +476,20 @@ static void experts_in_groups_visit_fewer(void **state)
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 		w->model->expert_groups = limit ? 4 : 0;
 		w->model->group_limit = limit;
-		bytes[limit] = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL,
-				     -1).bytes;
+		bytes[limit] =
+			lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL, -1).bytes;
 	}
 	w->model = gpt;
 	w->software.merge_copies = false;
 	for (uint32_t limit = 1; limit < 3; limit++)
-		assert_within(bytes[0] - bytes[limit],
-			    4 * 2 * (visits[0] - visits[limit]) * 8 * 32 * 64 * 2, 1e-6);
+		assert_within(bytes[0] - bytes[limit], 4 * 2 * (visits[0] - visits[limit]) * 8 * 32 * 64 * 2, 1e-6);
 }
 
 static void uneven_shares_keep_the_batch(void **state)
 {
 	struct lowered *w = *state;
 	double share[3] = { 5, 2, 1 };
-	struct mq_schedule *s = lowered_shape(
-		w, &(struct mq_shape){ .dp = 3, .micro_batches = 2, .share = share });
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .dp = 3, .micro_batches = 2, .share = share });
 
 	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
@@ -508,7 +500,8 @@ static void uneven_shares_send_unevenly(void **state)
 	struct lowered *w = *state;
 	double share[2] = { 3, 1 }, sent[2] = { 0 }, message = 16.0 / 2 * SEQ * HIDDEN * 2;
 	struct mq_schedule *s = lowered_shape(
-		w, &(struct mq_shape){ .dp = 2, .pp = 2, .micro_batches = 2, .pipeline = MQ_PIPE_1F1B, .share = share });
+		w,
+		&(struct mq_shape){ .dp = 2, .pp = 2, .micro_batches = 2, .pipeline = MQ_PIPE_1F1B, .share = share });
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		if (s->task[i].kind == MQ_TASK_SEND && s->task[i].phase == MQ_FORWARD)
@@ -522,10 +515,12 @@ static void split_vocabulary_reduces_three_numbers(void **state)
 {
 	struct lowered *w = *state;
 	struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
-	double apart = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).bytes;
+	double apart =
+		lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).bytes;
 
 	shape.vocab_parallel = true;
-	double split = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).bytes;
+	double split =
+		lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).bytes;
 	double embedding = 16.0 * SEQ * HIDDEN * 2;
 	assert_within(split - apart, 2 * (embedding + 16.0 * SEQ * 3 * 4), 1e-6);
 }
@@ -543,7 +538,8 @@ static void zero_groups_agree_on_shards(void **state)
 		struct mq_schedule *s = lowered_plan(w);
 
 		for (uint32_t i = 0; i < s->n_tasks; i++)
-			for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels; k++)
+			for (uint32_t k = 0;
+			     s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels; k++)
 				if (s->work[s->task[i].work].kernel[k].phase == MQ_UPDATE)
 					updated[grouped] += s->work[s->task[i].work].kernel[k].bytes;
 		struct lowered_sum sums = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1);
@@ -559,8 +555,7 @@ static void offload_copies_shards(void **state)
 	struct lowered *w = *state;
 	struct mq_shape shape = { .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 };
 
-	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err),
-			 MQ_OK);
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
 	w->plan.says |= MQ_SAYS_OFFLOAD;
 	w->plan.offload_optimizer = true;
 	struct mq_schedule *s = lowered_plan(w);
@@ -628,8 +623,8 @@ static void make_skips(struct lowered *w)
 	backward_s = mq_arena_array(&w->arena, N_SKIP_OPS, double);
 	for (uint32_t op = 0; op < N_SKIP_OPS; op++)
 		forward_s[op] = 1;
-	b.model->profile = (struct mq_profile){ .n_types = 1, .type = type, .forward_s = forward_s,
-						.backward_s = backward_s };
+	b.model->profile =
+		(struct mq_profile){ .n_types = 1, .type = type, .forward_s = forward_s, .backward_s = backward_s };
 	if (mq_model_finish(&b, &w->model, &w->err) != MQ_OK)
 		fail_msg("%s", w->err.text);
 }
@@ -644,8 +639,7 @@ static uint32_t op_named(const struct mq_model *model, const char *name)
 }
 
 /* How many micro-batches carry the tensor of an op from one device to another on a channel. */
-static uint32_t carried(const struct lowered *w, const char *op, uint32_t src, uint32_t dst,
-			uint32_t channel)
+static uint32_t carried(const struct lowered *w, const char *op, uint32_t src, uint32_t dst, uint32_t channel)
 {
 	const struct mq_schedule *s = w->low.schedule;
 	uint32_t n = 0;
@@ -653,9 +647,8 @@ static uint32_t carried(const struct lowered *w, const char *op, uint32_t src, u
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
 
-		n += t->kind == MQ_TASK_SEND && t->op == op_named(w->model, op) &&
-		     s->device[t->device] == src && s->device[t->peer] == dst &&
-		     t->channel == channel;
+		n += t->kind == MQ_TASK_SEND && t->op == op_named(w->model, op) && s->device[t->device] == src &&
+		     s->device[t->peer] == dst && t->channel == channel;
 	}
 	return n;
 }
@@ -740,8 +733,7 @@ static void random_shapes_hold(void **state)
 
 		if ((shape.pipeline == MQ_PIPE_INTERLEAVED && shape.pp == 2) || mq_pipeline_is_v(shape.pipeline))
 			shape.virtual = 2;
-		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) !=
-		    MQ_OK)
+		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
 			continue;
 		w->plan.says = MQ_SAYS_ALL;
 		w->plan.overlap_grads = mq_rng_below(&rng, 2);

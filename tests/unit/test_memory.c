@@ -10,11 +10,11 @@
 
 #include "lowered.h"
 
-#define assert_bytes(a, b)                                                                     \
-	do {                                                                                   \
-		double a_ = (a), b_ = (b);                                                     \
-		if (!(fabs(a_ - b_) <= 1e-9 * fabs(b_)))                                       \
-			fail_msg("%s is %.12g B, not %.12g B", #a, a_, b_);                    \
+#define assert_bytes(a, b)                                                  \
+	do {                                                                \
+		double a_ = (a), b_ = (b);                                  \
+		if (!(fabs(a_ - b_) <= 1e-9 * fabs(b_)))                    \
+			fail_msg("%s is %.12g B, not %.12g B", #a, a_, b_); \
 	} while (0)
 
 enum { LAYERS = 4, HIDDEN = 64, HEADS = 4, SEQ = 32, VOCAB = 256 };
@@ -68,8 +68,8 @@ static void lower_shape(struct lowered *w, const struct mq_shape *asked)
 
 static double sum(const struct mq_memory *m)
 {
-	return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B +
-	       m->fragmentation_B + m->reserve_B;
+	return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B + m->fragmentation_B +
+	       m->reserve_B;
 }
 
 /* All that is kept, at the moment of the loss: 4 bytes a logit stay from forward, 8 come backward; the
@@ -93,8 +93,7 @@ static void one_device_peaks_at_the_loss(void **state)
  * micro-batches as the schedule has in flight; the last one its layer, final norm and loss. */
 static void in_flight(struct lowered *w, enum mq_pipeline pipeline, double first, double last)
 {
-	lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8,
-					   .pipeline = (uint8_t)pipeline });
+	lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8, .pipeline = (uint8_t)pipeline });
 	const struct mq_memory *m = w->low.memory;
 	assert_bytes(m[0].activation_B, first * (LAYER + 3 * SH) + PASSING);
 	assert_bytes(m[0].buffer_B, WEIGHT_GRADIENT);
@@ -118,8 +117,8 @@ static void interleaved_warms_up_longer(void **state)
 {
 	struct lowered *w = *state;
 
-	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
-					   .pipeline = MQ_PIPE_INTERLEAVED });
+	lower_shape(w,
+		    &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = MQ_PIPE_INTERLEAVED });
 	double first = LAYER + 3 * SH, second = LAYER + 2 * SH; /* two samples each */
 	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * first + second + PASSING));
 }
@@ -130,8 +129,8 @@ static void sent_outputs_are_freed(void **state)
 	struct lowered *w = *state;
 
 	w->software.frees_outputs = 1;
-	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
-					   .pipeline = MQ_PIPE_INTERLEAVED });
+	lower_shape(w,
+		    &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = MQ_PIPE_INTERLEAVED });
 	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * (LAYER + SH) + LAYER + PASSING));
 	w->software.frees_outputs = 0;
 }
@@ -216,8 +215,9 @@ static void attention_keeps_no_input_that_is_made_again(void **state)
 static void gathered_inputs_may_stay(void **state)
 {
 	struct lowered *w = *state;
-	const struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true,
-					.sequence_parallel = true };
+	const struct mq_shape shape = {
+		.tp = 2, .micro_batches = 8, .vocab_parallel = true, .sequence_parallel = true
+	};
 
 	lower_shape(w, &shape);
 	double again = w->low.memory[0].activation_B;
@@ -252,8 +252,9 @@ static void scattered_products_are_freed_late(void **state)
 static void experts_keep_what_they_need(void **state)
 {
 	struct lowered *w = *state;
-	struct mq_model_request rq = { .train = &w->train, .spec = "moe:layers=2,hidden=64,heads=4,seq=32,"
-				       "vocab=2048,experts=4,top_k=2,ffn=32" };
+	struct mq_model_request rq = { .train = &w->train,
+				       .spec = "moe:layers=2,hidden=64,heads=4,seq=32,"
+					       "vocab=2048,experts=4,top_k=2,ffn=32" };
 	const struct mq_shape shape = { .dp = 2, .ep = 2, .micro_batches = 4 };
 	double logits = SEQ * 2048.0;
 
@@ -279,8 +280,9 @@ static void experts_keep_what_they_need(void **state)
 static void eager_ops_keep_more(void **state)
 {
 	struct lowered *w = *state;
-	struct mq_model_request rq = { .train = &w->train, .spec = "llama:layers=2,hidden=64,heads=4,seq=32,"
-				       "vocab=2048,ffn=96" };
+	struct mq_model_request rq = { .train = &w->train,
+				       .spec = "llama:layers=2,hidden=64,heads=4,seq=32,"
+					       "vocab=2048,ffn=96" };
 
 	if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
 		fail_msg("%s", w->err.text);
@@ -352,13 +354,11 @@ static void selective_frees_scores(void **state)
 	make_model(w, ",fused_attention=false");
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].activation_B, LAYERS * (kept + 5 * scores) + 5 * SH + 12 * SV);
-	lower_shape(w, &(struct mq_shape){ .micro_batches = 8,
-					   .recompute = MQ_RECOMPUTE_SELECTIVE });
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_SELECTIVE });
 	/* At the last layer: its scores again, and two gradients of them with those of Q, K, V and O. */
 	double passing = fmax(2 * 2 * scores + 8 * SH, PASSING);
 	assert_bytes(w->low.memory[0].activation_B,
-		     fmax(LAYERS * kept + SH + 5 * scores + passing,
-			  LAYERS * kept + 5 * SH + 12 * SV));
+		     fmax(LAYERS * kept + SH + 5 * scores + passing, LAYERS * kept + 5 * SH + 12 * SV));
 	make_model(w, "");
 }
 
@@ -370,8 +370,7 @@ static void zero_shards(void **state)
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 
 	for (int sync = MQ_SYNC_ZERO1; sync <= MQ_SYNC_ZERO3; sync++) {
-		lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2,
-						   .sync = (uint8_t)sync });
+		lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = (uint8_t)sync });
 		const struct mq_memory *m = w->low.memory;
 		assert_bytes(m->optimizer_B, 12 * params / 4);
 		assert_bytes(m->gradient_B, 2 * params / (sync == MQ_SYNC_ZERO1 ? 1 : 4));
@@ -388,8 +387,7 @@ static void tensor_parallel_divides(void **state)
 	struct lowered *w = *state;
 
 	lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 8, .vocab_parallel = true });
-	assert_bytes(w->low.memory[0].activation_B,
-		     LAYERS * (SH * (10 + 12) + ROWS / 2) + SH + 4 * SH + 12 * SV / 2);
+	assert_bytes(w->low.memory[0].activation_B, LAYERS * (SH * (10 + 12) + ROWS / 2) + SH + 4 * SH + 12 * SV / 2);
 }
 
 static void fp32_gradients_and_offload(void **state)
@@ -524,14 +522,15 @@ static void message_names_what_lacks(void **state)
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 3e6;
 	struct mq_shape shape = { .micro_batches = 8, .pipeline = MQ_PIPE_1F1B };
-	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan,
-					    &w->err), MQ_OK);
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
 	lower_plan(w);
 	assert_int_equal(w->low.verdict, MQ_VERDICT_OOM);
 	char want[256];
 	const struct mq_memory *m = w->low.memory;
-	snprintf(want, sizeof(want), "device 0 (%s) needs %.2f MB of its 3.00 MB; largest: optimizer "
-		 "state %.2f MB", w->cluster->device[0].name, m->peak_B / 1e6, m->optimizer_B / 1e6);
+	snprintf(want, sizeof(want),
+		 "device 0 (%s) needs %.2f MB of its 3.00 MB; largest: optimizer "
+		 "state %.2f MB",
+		 w->cluster->device[0].name, m->peak_B / 1e6, m->optimizer_B / 1e6);
 	assert_string_equal(w->low.message, want);
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 1e12;

@@ -140,8 +140,7 @@ static void test_names_an_op_on_the_cycle(void **state)
 	mq_model_connect(&f->b, 2, 1, 1);
 	mq_model_connect(&f->b, 2, 3, 1);
 	assert_int_equal(finish(f), MQ_EINPUT);
-	assert_true(strstr(f->err.text, "'p' is on a cycle") ||
-		    strstr(f->err.text, "'q' is on a cycle"));
+	assert_true(strstr(f->err.text, "'p' is on a cycle") || strstr(f->err.text, "'q' is on a cycle"));
 }
 
 static void test_refuses_a_loop_on_itself(void **state)
@@ -251,8 +250,7 @@ static uint32_t kernels(struct fixture *f, enum mq_phase phase, const struct mq_
 	return kernels_of(f, &FP16, NULL, 0, phase, share, k);
 }
 
-static void expect_gemm(const struct mq_kernel *k, double m, double n, double depth, double flop,
-			double elems)
+static void expect_gemm(const struct mq_kernel *k, double m, double n, double depth, double flop, double elems)
 {
 	assert_int_equal(k->kind, MQ_KERNEL_GEMM);
 	assert_true(k->m == m && k->n == n && k->k == depth);
@@ -280,8 +278,7 @@ static void test_gemm_in_fp8(void **state)
 {
 	struct fixture *f = *state;
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
-				      .products = MQ_FP8 };
+	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .products = MQ_FP8 };
 	struct mq_software software = *mq_software_plain();
 	const struct mq_share whole = { .samples = 1 };
 
@@ -296,13 +293,13 @@ static void test_gemm_in_fp8(void **state)
 	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_BACKWARD, &whole, k), 3);
 	assert_true(k[0].dtype == MQ_FP8 && k[1].dtype == MQ_FP8);
 	assert_true(k[2].kind == MQ_KERNEL_COPY && k[2].bytes == 3 * 48 && k[2].launches == 1);
-	const struct mq_train mx = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
-				     .products = MQ_FP8, .mx = true };
+	const struct mq_train mx = {
+		.batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .products = MQ_FP8, .mx = true
+	};
 	software.mxfp8_cast_B = 5;
 	assert_int_equal(kernels_of(f, &mx, &software, 0, MQ_FORWARD, &whole, k), 2);
 	assert_true(k[1].bytes == 5 * (24 + 40));
-	const struct mq_train fp4 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
-				      .products = MQ_FP4 };
+	const struct mq_train fp4 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .products = MQ_FP4 };
 	assert_int_equal(kernels_of(f, &fp4, &software, 0, MQ_FORWARD, &whole, k), 2);
 	assert_true(k[0].dtype == MQ_FP4 && k[0].bytes == (24 + 48 + 40) / 2.);
 	assert_true(k[1].bytes == (2 + 2 + 2 * .5625) * (24 + 40)); /* 2 read, packed and unpacked copies */
@@ -510,8 +507,7 @@ static void test_embedding(void **state)
 	op->kernels = 1;
 	assert_int_equal(kernels(f, MQ_FORWARD, &vocab, k), 1);
 	assert_int_equal(k[0].kind, MQ_KERNEL_EMBEDDING);
-	assert_true(k[0].bytes ==
-		    2 * (32 + 128)); /* a quarter found, the output whole: partial sums */
+	assert_true(k[0].bytes == 2 * (32 + 128)); /* a quarter found, the output whole: partial sums */
 	assert_true(mq_op_param_shard(op, vocab.split) == 4000);
 }
 
@@ -553,8 +549,10 @@ static void test_profiled(void **state)
 
 	add(f, MQ_OP_PROFILED, "p");
 	f->b.model->profile = (struct mq_profile){
-		.n_types = 2, .type = (const char *[]){ "gpu", "cpu" },
-		.forward_s = (double[]){ 2, 3 }, .backward_s = (double[]){ 5, 7 },
+		.n_types = 2,
+		.type = (const char *[]){ "gpu", "cpu" },
+		.forward_s = (double[]){ 2, 3 },
+		.backward_s = (double[]){ 5, 7 },
 	};
 	assert_int_equal(kernels(f, MQ_FORWARD, &share, k), 1);
 	assert_true(k[0].kind == MQ_KERNEL_TIMED && k[0].time_s == 8);
@@ -573,8 +571,8 @@ static void test_explicit_backward_op(void **state)
 	const struct mq_share share = { .samples = 1 };
 
 	add(f, MQ_OP_PROFILED, "grad")->phase = MQ_BACKWARD;
-	f->b.model->profile = (struct mq_profile){ .n_types = 1, .type = (const char *[]){ "gpu" },
-						   .forward_s = (double[]){ 2 } };
+	f->b.model->profile =
+		(struct mq_profile){ .n_types = 1, .type = (const char *[]){ "gpu" }, .forward_s = (double[]){ 2 } };
 	assert_int_equal(kernels(f, MQ_FORWARD, &share, k), 0);
 	assert_int_equal(kernels(f, MQ_BACKWARD, &share, k), 1);
 	assert_true(k[0].time_s == 2);
@@ -591,19 +589,17 @@ static void test_update(void **state)
 		enum mq_optimizer optimizer;
 		double bytes;
 	} cases[] = {
-		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_ADAM, 28 },
-		{ MQ_BF16, MQ_FP32, MQ_OPTIMIZER_ADAM, 30 },
-		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_ADAM, 28 },
-		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_SGD, 12 },
-		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_SGD, 12 },
-		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_MOMENTUM, 20 },
+		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_ADAM, 28 },     { MQ_BF16, MQ_FP32, MQ_OPTIMIZER_ADAM, 30 },
+		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_ADAM, 28 },     { MQ_FP16, MQ_FP16, MQ_OPTIMIZER_SGD, 12 },
+		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_SGD, 12 },      { MQ_FP16, MQ_FP16, MQ_OPTIMIZER_MOMENTUM, 20 },
 		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_MOMENTUM, 20 },
 	};
 
 	gemm(f);
 	assert_int_equal(finish(f), MQ_OK);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct mq_train t = { .batch = 1, .dtype = cases[i].dtype,
+		const struct mq_train t = { .batch = 1,
+					    .dtype = cases[i].dtype,
 					    .grad_dtype = cases[i].grad,
 					    .optimizer = cases[i].optimizer };
 

@@ -28,11 +28,12 @@ struct question {
 /* Eight equal devices, of which `odd` is slower if it is below eight. */
 static void ask(struct question *q, uint32_t odd)
 {
-	struct mq_model_request request = {
-	        .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512", .train = &q->train, .seq = 64};
+	struct mq_model_request request = { .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512",
+					    .train = &q->train,
+					    .seq = 64 };
 	struct mq_err err = MQ_ERR_INIT;
 
-	*q = (struct question){.train = {.batch = 32, .dtype = MQ_FP16}};
+	*q = (struct question){ .train = { .batch = 32, .dtype = MQ_FP16 } };
 	assert_int_equal(mq_model_load(&request, &q->arena, &q->model, &err), MQ_OK);
 	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
 	if (odd < 8)
@@ -43,14 +44,14 @@ static void ask(struct question *q, uint32_t odd)
 	assert_int_equal(mq_calib_bind(q->calib, q->cluster, &err), MQ_OK);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
 	mq_rng_seed(&q->rng, 1);
-	q->asked = (struct mq_question){
-	        .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train};
-	q->problem = (struct mq_problem){.q = &q->asked,
-	                                 .costs = mq_costs_new(&q->asked, &q->arena),
-	                                 .limits = &q->limits,
-	                                 .objective = "step-time",
-	                                 .rng = &q->rng,
-	                                 .arena = &q->arena};
+	q->asked =
+		(struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train };
+	q->problem = (struct mq_problem){ .q = &q->asked,
+					  .costs = mq_costs_new(&q->asked, &q->arena),
+					  .limits = &q->limits,
+					  .objective = "step-time",
+					  .rng = &q->rng,
+					  .arena = &q->arena };
 	mq_move_space_make(&q->problem, &q->space);
 }
 
@@ -72,7 +73,7 @@ static void neighbours_are_plans(void **state)
 	bool cut = false, dealt = false;
 
 	ask(&q, 0);
-	shape(&q, (struct mq_shape){.dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B}, &plan);
+	shape(&q, (struct mq_shape){ .dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B }, &plan);
 	uint32_t n = mq_moves_list(&q.space, &plan, &q.arena, &move), applied = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -88,8 +89,8 @@ static void neighbours_are_plans(void **state)
 		cut = cut || (stages == 2 && stage[0].layers == 3 && stage[1].layers == 5);
 		const struct mq_config *c = &other.config[other.config_of[0]];
 
-		dealt = dealt || (c->share && c->split[MQ_DIM_BATCH] == 4 &&
-		                  mq_plan_samples(&other, c, &q.train, 0) == 7);
+		dealt = dealt ||
+			(c->share && c->split[MQ_DIM_BATCH] == 4 && mq_plan_samples(&other, c, &q.train, 0) == 7);
 	}
 	assert_true(applied > 20);
 	assert_true(cut);
@@ -104,10 +105,10 @@ static void effects_are_told_apart(void **state)
 	struct mq_plan a, b, c, d;
 
 	ask(&q, 8);
-	shape(&q, (struct mq_shape){.micro_batches = 2, .pipeline = MQ_PIPE_1F1B}, &a);
-	shape(&q, (struct mq_shape){.micro_batches = 2, .pipeline = MQ_PIPE_GPIPE, .sync = MQ_SYNC_ZERO1}, &b);
-	shape(&q, (struct mq_shape){.micro_batches = 4, .pipeline = MQ_PIPE_1F1B}, &c);
-	shape(&q, (struct mq_shape){.dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1}, &d);
+	shape(&q, (struct mq_shape){ .micro_batches = 2, .pipeline = MQ_PIPE_1F1B }, &a);
+	shape(&q, (struct mq_shape){ .micro_batches = 2, .pipeline = MQ_PIPE_GPIPE, .sync = MQ_SYNC_ZERO1 }, &b);
+	shape(&q, (struct mq_shape){ .micro_batches = 4, .pipeline = MQ_PIPE_1F1B }, &c);
+	shape(&q, (struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 }, &d);
 	uint64_t effect = mq_plan_effect(&q.space, &d, &q.arena);
 
 	assert_true(mq_plan_hash(&a) != mq_plan_hash(&b));
@@ -122,7 +123,7 @@ static void effects_are_told_apart(void **state)
 /* The plan after devices a and b, and those that follow each, have been exchanged. */
 static uint64_t effect_after(struct question *q, const struct mq_plan *plan, uint32_t a, uint32_t b, uint32_t n)
 {
-	uint32_t to[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	uint32_t to[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 	struct mq_plan other;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -144,7 +145,7 @@ static void like_devices_may_be_exchanged(void **state)
 		for (uint32_t d = 0; d < 8; d++)
 			q.cluster->device[d].node = d / 4, q.cluster->device[d].local = d % 4;
 		mq_move_space_make(&q.problem, &q.space);
-		shape(&q, (struct mq_shape){.dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B}, &plan);
+		shape(&q, (struct mq_shape){ .dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B }, &plan);
 		uint64_t effect = mq_plan_effect(&q.space, &plan, &q.arena);
 
 		assert_true(effect_after(&q, &plan, 1, 2, 1) == effect);
@@ -182,12 +183,13 @@ static void an_uplink_makes_pairs(void **state)
 
 			way[0] = route->link[0], way[1] = q.cluster->n_links + a / 2;
 			way[2] = q.cluster->n_links + b / 2, way[3] = route->link[1];
-			*(struct mq_route *)(uintptr_t)route =
-			        (struct mq_route){.n_links = 4, .link = way, .lat_s = route->lat_s, .bw_Bps = route->bw_Bps};
+			*(struct mq_route *)(uintptr_t)route = (struct mq_route){
+				.n_links = 4, .link = way, .lat_s = route->lat_s, .bw_Bps = route->bw_Bps
+			};
 		}
 	q.cluster->n_links += 4;
 	mq_move_space_make(&q.problem, &q.space);
-	shape(&q, (struct mq_shape){.dp = 2, .pp = 4, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B}, &plan);
+	shape(&q, (struct mq_shape){ .dp = 2, .pp = 4, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B }, &plan);
 	uint64_t effect = mq_plan_effect(&q.space, &plan, &q.arena);
 
 	assert_true(effect_after(&q, &plan, 2, 3, 1) == effect);
@@ -212,8 +214,8 @@ static void a_slow_device_is_a_class(void **state)
 }
 
 /* Op i takes 2 s a sample on fast devices, and 3 on the one slow device where i is even, else 9. */
-static double made_up(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-                      const uint32_t split[MQ_N_DIMS], double samples)
+static double made_up(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		      double samples)
 {
 	double parts = 1;
 
@@ -246,9 +248,10 @@ static void bound_of_any_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(neighbours_are_plans), cmocka_unit_test(effects_are_told_apart),
-	        cmocka_unit_test(like_devices_may_be_exchanged), cmocka_unit_test(an_uplink_makes_pairs),
-	        cmocka_unit_test(a_slow_device_is_a_class), cmocka_unit_test(bound_of_any_plan)};
+		cmocka_unit_test(neighbours_are_plans),          cmocka_unit_test(effects_are_told_apart),
+		cmocka_unit_test(like_devices_may_be_exchanged), cmocka_unit_test(an_uplink_makes_pairs),
+		cmocka_unit_test(a_slow_device_is_a_class),      cmocka_unit_test(bound_of_any_plan)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,10 +39,10 @@ static struct nn_var weigh(struct nn_tape *t, struct nn_var y)
 	return nn_sum(t, nn_mul(t, y, nn_constant(t, w)));
 }
 
-#define CASE(id, expression)                                                             \
+#define CASE(id, expression)                                                       \
 	static struct nn_var build_##id(struct nn_tape *t, const struct nn_var *x) \
-	{                                                                                \
-		return weigh(t, expression);                                             \
+	{                                                                          \
+		return weigh(t, expression);                                       \
 	}
 
 CASE(matmul, nn_matmul(t, x[0], x[1]))
@@ -152,8 +152,7 @@ static double forward(const struct kase *k, struct nn_params *params, struct nn_
 	return nn_value(t, y)->data[0];
 }
 
-static void compare(const char *name, struct nn_params *params,
-		    double (*value)(void *context), void *context)
+static void compare(const char *name, struct nn_params *params, double (*value)(void *context), void *context)
 {
 	double **exact = mq_arena_array(params->arena, params->n, double *);
 
@@ -178,8 +177,8 @@ static void compare(const char *name, struct nn_params *params,
 			v->data[e] = keep;
 			double slope = (up - down) / (2 * h);
 			if (!(fabs(slope - exact[i][e]) <= 2e-6 * (1 + fabs(slope))))
-				fail_msg("%s: parameter %u, entry %u: %.9g, differences say %.9g", name, i,
-					 e, exact[i][e], slope);
+				fail_msg("%s: parameter %u, entry %u: %.9g, differences say %.9g", name, i, e,
+					 exact[i][e], slope);
 		}
 	}
 }
@@ -424,8 +423,10 @@ static void samples_follow_the_distribution(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradients_of_operations), cmocka_unit_test(gradients_of_layers),
-		cmocka_unit_test(learns_a_function),       cmocka_unit_test(weights_round_trip),
+		cmocka_unit_test(gradients_of_operations),
+		cmocka_unit_test(gradients_of_layers),
+		cmocka_unit_test(learns_a_function),
+		cmocka_unit_test(weights_round_trip),
 		cmocka_unit_test(a_trained_network_round_trips),
 		cmocka_unit_test(samples_follow_the_distribution),
 	};

@@ -13,8 +13,9 @@ enum { MICRO_BATCHES = 4 };
 
 static struct mq_schedule *ask(struct lowered *w, enum mq_sync sync, bool once, uint32_t pp)
 {
-	const struct mq_shape shape = { .dp = 2, .pp = pp, .micro_batches = MICRO_BATCHES, .pipeline = MQ_PIPE_1F1B,
-					.sync = (uint8_t)sync };
+	const struct mq_shape shape = {
+		.dp = 2, .pp = pp, .micro_batches = MICRO_BATCHES, .pipeline = MQ_PIPE_1F1B, .sync = (uint8_t)sync
+	};
 
 	w->software.pipeline_once = once;
 	struct mq_schedule *s = lowered_shape(w, &shape);
@@ -73,7 +74,8 @@ static double copied(const struct lowered *w)
 	double sum = 0;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels; k++) {
+		for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels;
+		     k++) {
 			const struct mq_kernel *kernel = &s->work[s->task[i].work].kernel[k];
 
 			if (kernel->kind == MQ_KERNEL_COPY && kernel->phase == MQ_BACKWARD)

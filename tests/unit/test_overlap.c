@@ -16,7 +16,7 @@ struct question {
 	const char *model;
 	struct mq_shape shape;
 	double batch;
-	bool tp, experts;        /* the plan's overlap */
+	bool tp, experts; /* the plan's overlap */
 };
 
 struct answer {
@@ -43,19 +43,18 @@ static bool ask(struct simulated *s, const struct question *q, struct answer *a)
 	plan.overlap_grads = false;
 	plan.overlap_tp = q->tp;
 	plan.overlap_experts = q->experts;
-	const struct mq_question asked = { .model = model, .cluster = s->cluster, .calib = s->calib,
-					   .train = train };
+	const struct mq_question asked = { .model = model, .cluster = s->cluster, .calib = s->calib, .train = train };
 	struct mq_lower_request rq = { .q = &asked, .plan = &plan };
 	if (mq_lower(&rq, &s->arena, &a->low, &err))
 		goto failed;
 	snprintf(a->invalid, sizeof(a->invalid), "%s", a->low.message);
 	if (a->low.verdict != MQ_VERDICT_OK)
 		return false;
-	struct mq_exec_request ex = { .schedule = a->low.schedule, .cluster = s->cluster,
-				      .calib = s->calib, .timeout_s = INFINITY };
+	struct mq_exec_request ex = {
+		.schedule = a->low.schedule, .cluster = s->cluster, .calib = s->calib, .timeout_s = INFINITY
+	};
 	if (!mq_schedule_check(a->low.schedule, NULL, &err) &&
-	    !mq_execute_simgrid(&ex, &s->arena, &a->timeline, &a->verdict, &err) &&
-	    a->verdict == MQ_VERDICT_OK)
+	    !mq_execute_simgrid(&ex, &s->arena, &a->timeline, &a->verdict, &err) && a->verdict == MQ_VERDICT_OK)
 		return true;
 failed:
 	s->failures++;
@@ -68,13 +67,12 @@ failed:
 /* Compute tasks of device 0 that begin with op `compute` in a phase, and collectives of what `sender` made. */
 struct span {
 	uint32_t n_compute, n_comm;
-	double first_s, last_s;  /* starts of the first and the last compute task */
-	double shortest_s;       /* a compute task of nothing else than a part */
+	double first_s, last_s;    /* starts of the first and the last compute task */
+	double shortest_s;         /* a compute task of nothing else than a part */
 	double comm_s, comm_end_s; /* of the last collective */
 };
 
-static struct span look(const struct answer *a, const char *compute, const char *sender,
-			enum mq_phase phase)
+static struct span look(const struct answer *a, const char *compute, const char *sender, enum mq_phase phase)
 {
 	const struct mq_schedule *s = a->low.schedule;
 	struct span span = { .first_s = INFINITY, .shortest_s = INFINITY };
@@ -171,8 +169,7 @@ static void experts(struct simulated *s)
 	double c = longest_call(&b, MQ_STREAM_EXPERT, &n);
 	EXPECT(s, n == 4 * LAYERS * MICRO_BATCHES);
 	EXPECT_NEAR(s, longest_call(&a, MQ_STREAM_COMM, &n), c, 1e-9);
-	EXPECT_NEAR(s, a.timeline.step_time_s - b.timeline.step_time_s,
-		    4 * c * LAYERS * (MICRO_BATCHES - 1), 1e-6);
+	EXPECT_NEAR(s, a.timeline.step_time_s - b.timeline.step_time_s, 4 * c * LAYERS * (MICRO_BATCHES - 1), 1e-6);
 	/* One more micro-batch is in flight. */
 	EXPECT(s, b.low.memory[0].activation_B > 1.5 * a.low.memory[0].activation_B);
 }
@@ -193,7 +190,11 @@ static void pipeline(struct simulated *s)
 {
 	struct question q = {
 		.model = "moe:layers=8,hidden=512,heads=8,kv_heads=8,ffn=2048,experts=4,top_k=2,seq=256,vocab=512",
-		.shape = { .dp = 2, .ep = 2, .pp = 2, .virtual = 2, .micro_batches = 8,
+		.shape = { .dp = 2,
+			   .ep = 2,
+			   .pp = 2,
+			   .virtual = 2,
+			   .micro_batches = 8,
 			   .pipeline = MQ_PIPE_INTERLEAVED },
 		.batch = 16,
 	};

@@ -17,13 +17,13 @@
 
 static void *library_of(struct mq_toolkit *kit)
 {
-	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL};
+	static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL };
 	void *library = NULL;
 
 	for (int i = 0; names[i] && !library; i++)
 		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-#define TAKE(name)                                                                                 \
-	if (library)                                                                               \
+#define TAKE(name)   \
+	if (library) \
 		*(void **)&kit->name = dlsym(library, #name);
 	MQ_NVRTC_FUNCTIONS(TAKE)
 	return library;
@@ -31,7 +31,7 @@ static void *library_of(struct mq_toolkit *kit)
 
 static void compiles(void **state)
 {
-	static const char *const archs[] = {"70", "75", "80", "86", "89", "90", "100", "120"};
+	static const char *const archs[] = { "70", "75", "80", "86", "89", "90", "100", "120" };
 	static struct mq_toolkit kit;
 	int major = 0, minor = 0, compiled = 0;
 
@@ -42,12 +42,13 @@ static void compiles(void **state)
 	assert_int_equal((int)kit.nvrtcVersion(&major, &minor), 0);
 	for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
 		char option[40];
-		const char *const options[] = {option};
+		const char *const options[] = { option };
 		nvrtcProgram program;
 		size_t size = 0;
 
 		snprintf(option, sizeof(option), "--gpu-architecture=sm_%s", archs[i]);
-		assert_int_equal((int)kit.nvrtcCreateProgram(&program, cuda_own_source(), "maquette.cu", 0, NULL, NULL), 0);
+		assert_int_equal((int)kit.nvrtcCreateProgram(&program, cuda_own_source(), "maquette.cu", 0, NULL, NULL),
+				 0);
 		int bad = (int)kit.nvrtcCompileProgram(program, 1, options);
 		if (bad == 5) { /* an option: older and newer releases lack some architectures */
 			kit.nvrtcDestroyProgram(&program);
@@ -63,7 +64,7 @@ static void compiles(void **state)
 		char *cubin = malloc(size);
 		assert_int_equal((int)kit.nvrtcGetCUBIN(program, cubin), 0);
 		/* Functions are symbols of that ELF file, without a mangled name. */
-		static const char *const names[] = {".text.sweep", ".text.rows", ".text.adam", ".text.gather"};
+		static const char *const names[] = { ".text.sweep", ".text.rows", ".text.adam", ".text.gather" };
 		for (int f = 0; f < 4; f++)
 			assert_non_null(memmem(cubin, size, names[f], strlen(names[f]) + 1));
 		free(cubin);
@@ -75,7 +76,7 @@ static void compiles(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(compiles)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(compiles) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

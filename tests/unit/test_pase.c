@@ -38,9 +38,9 @@ static double *random_table(struct mq_rng *rng, struct mq_arena *arena, size_t n
 
 static struct instance new_instance(struct mq_arena *arena, uint32_t n_vars, uint32_t max_pairs)
 {
-	struct instance in = {.n_choices = mq_arena_array(arena, n_vars, uint32_t),
-	                      .cost = mq_arena_array(arena, n_vars, const double *),
-	                      .pair = mq_arena_array(arena, max_pairs, struct mq_elim_pair)};
+	struct instance in = { .n_choices = mq_arena_array(arena, n_vars, uint32_t),
+			       .cost = mq_arena_array(arena, n_vars, const double *),
+			       .pair = mq_arena_array(arena, max_pairs, struct mq_elim_pair) };
 
 	in.problem.n_vars = n_vars;
 	in.problem.n_choices = in.n_choices;
@@ -49,13 +49,11 @@ static struct instance new_instance(struct mq_arena *arena, uint32_t n_vars, uin
 	return in;
 }
 
-static void add_pair(struct instance *in, struct mq_rng *rng, struct mq_arena *arena, uint32_t a,
-                     uint32_t b)
+static void add_pair(struct instance *in, struct mq_rng *rng, struct mq_arena *arena, uint32_t a, uint32_t b)
 {
 	size_t size = (size_t)in->n_choices[a] * in->n_choices[b];
 
-	in->pair[in->problem.n_pairs++] =
-	        (struct mq_elim_pair){a, b, random_table(rng, arena, size)};
+	in->pair[in->problem.n_pairs++] = (struct mq_elim_pair){ a, b, random_table(rng, arena, size) };
 }
 
 static struct instance random_instance(struct mq_rng *rng, struct mq_arena *arena)
@@ -76,7 +74,7 @@ static struct instance random_instance(struct mq_rng *rng, struct mq_arena *aren
 
 static double brute_force(const struct mq_elim_problem *p)
 {
-	uint32_t choice[8] = {0};
+	uint32_t choice[8] = { 0 };
 	double best = INFINITY;
 
 	for (;;) {
@@ -109,20 +107,19 @@ static void equals_brute_force(void **state)
 			assert_true(result.optimum == best); /* whole numbers: exact */
 			assert_true(mq_elim_cost(&in.problem, result.choice) == best);
 		}
-		mq_arena_rewind(&arena, (struct mq_arena_mark){NULL, 0});
+		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
 	}
 	mq_arena_fini(&arena);
 }
 
 static void forbidden_choices_are_avoided(void **state)
 {
-	static const uint32_t n_choices[] = {2, 2};
-	static const double zero[] = {0, 0}, only[] = {INFINITY, 5};
-	static const double pair_cost[] = {1, 1, INFINITY, 3};
-	static const double *const cost[] = {only, zero};
-	static const struct mq_elim_pair pair = {0, 1, pair_cost};
-	struct mq_elim_problem p = {
-	        .n_vars = 2, .n_pairs = 1, .n_choices = n_choices, .cost = cost, .pair = &pair};
+	static const uint32_t n_choices[] = { 2, 2 };
+	static const double zero[] = { 0, 0 }, only[] = { INFINITY, 5 };
+	static const double pair_cost[] = { 1, 1, INFINITY, 3 };
+	static const double *const cost[] = { only, zero };
+	static const struct mq_elim_pair pair = { 0, 1, pair_cost };
+	struct mq_elim_problem p = { .n_vars = 2, .n_pairs = 1, .n_choices = n_choices, .cost = cost, .pair = &pair };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_elim_result result;
 	struct mq_err err = MQ_ERR_INIT;
@@ -173,8 +170,7 @@ static void transformer_sized_in_time(void **state)
 	assert_int_equal(mq_elim_solve(&in.problem, &arena, &result, &err), MQ_OK);
 	double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
 
-	print_message("%u layers, %.3g combinations, %.2f s of CPU\n", in.problem.n_vars,
-	              result.rows, seconds);
+	print_message("%u layers, %.3g combinations, %.2f s of CPU\n", in.problem.n_vars, result.rows, seconds);
 	assert_true(result.rows >= 50e6);
 	assert_true(mq_elim_cost(&in.problem, result.choice) == result.optimum);
 	assert_true(seconds <= 5.0);
@@ -200,8 +196,8 @@ static void check_file(const char *path)
 	assert_int_equal(mq_elim_solve(&tables.problem, &arena, &result, &err), MQ_OK);
 	double parallel = mq_elim_cost(&tables.problem, tables.data_parallel);
 
-	print_message("%s: %.17g, data-parallel %.3f times that, largest table %g rows\n", path,
-	              result.optimum, parallel / result.optimum, result.largest);
+	print_message("%s: %.17g, data-parallel %.3f times that, largest table %g rows\n", path, result.optimum,
+		      parallel / result.optimum, result.largest);
 	assert_true(fabs(result.optimum - want) <= 1e-12 * want);
 	if (strstr(path, "alexnet.p4"))
 		assert_true(fabs(parallel / want - 3.897) < 5e-4);
@@ -256,8 +252,7 @@ static void bad_tables_are_refused(void **state)
 	refuse("{", "}");
 	refuse("[]", "vertices");
 	refuse("{\"vertices\": [], \"edges\": []}", "empty");
-	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": []}], \"edges\": []}",
-	       "as many costs");
+	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": []}], \"edges\": []}", "as many costs");
 	refuse("{\"vertices\": [{\"id\": 0, \"configs\": [[1]], \"cost\": [1]}], "
 	       "\"edges\": [{\"src\": 0, \"dst\": 3, \"cost\": []}]}",
 	       "names a vertex");
@@ -272,11 +267,9 @@ static void bad_tables_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(equals_brute_force),
-	        cmocka_unit_test(forbidden_choices_are_avoided),
-	        cmocka_unit_test(transformer_sized_in_time),
-	        cmocka_unit_test(public_tables),
-	        cmocka_unit_test(bad_tables_are_refused),
+		cmocka_unit_test(equals_brute_force),        cmocka_unit_test(forbidden_choices_are_avoided),
+		cmocka_unit_test(transformer_sized_in_time), cmocka_unit_test(public_tables),
+		cmocka_unit_test(bad_tables_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,22 +25,21 @@ static void random_chain(struct mq_rng *rng, struct chain *c)
 {
 	uint32_t n = 1 + mq_rng_below(rng, MAX_LAYERS);
 
-	*c = (struct chain){.p = {.n_layers = n,
-	                          .n_edges = n - 1,
-	                          .n_levels = 1 + mq_rng_below(rng, 2),
-	                          .transfers = mq_rng_below(rng, 2)}};
+	*c = (struct chain){ .p = { .n_layers = n,
+				    .n_edges = n - 1,
+				    .n_levels = 1 + mq_rng_below(rng, 2),
+				    .transfers = mq_rng_below(rng, 2) } };
 	for (uint32_t v = 0; v < n; v++) {
-		c->layer[v] =
-		        (struct mq_pipedream_layer){"layer", 1 + mq_rng_below(rng, 30),
-		                                    mq_rng_below(rng, 30), mq_rng_below(rng, 60)};
+		c->layer[v] = (struct mq_pipedream_layer){ "layer", 1 + mq_rng_below(rng, 30), mq_rng_below(rng, 30),
+							   mq_rng_below(rng, 60) };
 		c->src[v] = v;
 		c->dst[v] = v + 1;
 	}
 	c->p.layer = c->layer;
 	c->p.src = c->src;
 	c->p.dst = c->dst;
-	c->p.level[0] = (struct mq_pipedream_level){1 + mq_rng_below(rng, 4), 8};
-	c->p.level[1] = (struct mq_pipedream_level){1 + mq_rng_below(rng, 3), 2};
+	c->p.level[0] = (struct mq_pipedream_level){ 1 + mq_rng_below(rng, 4), 8 };
+	c->p.level[1] = (struct mq_pipedream_level){ 1 + mq_rng_below(rng, 3), 2 };
 }
 
 /* Layers from .. to - 1 on m machines of a level, by trying every first stage. */
@@ -96,7 +95,7 @@ static void equals_brute_force(void **state)
 			for (uint32_t v = 0; v < r.stage[s].n_layers; v++)
 				assert_int_equal(r.stage[s].layer[v], seen++);
 		assert_int_equal(seen, c.p.n_layers);
-		mq_arena_rewind(&arena, (struct mq_arena_mark){NULL, 0});
+		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
 	}
 	mq_arena_fini(&arena);
 }
@@ -117,12 +116,12 @@ static void vgg16_is_15_1(void **state)
 	assert_int_equal(mq_pipedream_load(path, &arena, &p, &err), MQ_OK);
 	assert_int_equal(p.n_layers, 40);
 	p.n_levels = 1;
-	p.level[0] = (struct mq_pipedream_level){16, 3.125e9};
+	p.level[0] = (struct mq_pipedream_level){ 16, 3.125e9 };
 	for (int transfers = 0; transfers < 2; transfers++) {
 		p.transfers = transfers;
 		assert_int_equal(mq_pipedream_solve(&p, &arena, &r, &err), MQ_OK);
-		print_message("transfers %d: %.6g s, data-parallel %.6g s, %u stages:", transfers,
-		              r.time, r.data_parallel, r.n_stages);
+		print_message("transfers %d: %.6g s, data-parallel %.6g s, %u stages:", transfers, r.time,
+			      r.data_parallel, r.n_stages);
 		for (uint32_t s = 0; s < r.n_stages; s++)
 			print_message(" %u layers x %u", r.stage[s].n_layers, r.stage[s].outer);
 		print_message("\n");
@@ -132,14 +131,12 @@ static void vgg16_is_15_1(void **state)
 	}
 	p.n_levels = 2;
 	p.transfers = false;
-	p.level[0] = (struct mq_pipedream_level){4, 12e9};
-	p.level[1] = (struct mq_pipedream_level){4, 1.25e9};
+	p.level[0] = (struct mq_pipedream_level){ 4, 12e9 };
+	p.level[1] = (struct mq_pipedream_level){ 4, 1.25e9 };
 	assert_int_equal(mq_pipedream_solve(&p, &arena, &r, &err), MQ_OK);
-	print_message("two levels: %.6g s, data-parallel %.6g s, %u stages:", r.time,
-	              r.data_parallel, r.n_stages);
+	print_message("two levels: %.6g s, data-parallel %.6g s, %u stages:", r.time, r.data_parallel, r.n_stages);
 	for (uint32_t s = 0; s < r.n_stages; s++)
-		print_message(" %u layers x %u x %u", r.stage[s].n_layers, r.stage[s].inner,
-		              r.stage[s].outer);
+		print_message(" %u layers x %u x %u", r.stage[s].n_layers, r.stage[s].inner, r.stage[s].outer);
 	print_message("\n");
 	mq_arena_fini(&arena);
 }
@@ -147,8 +144,8 @@ static void vgg16_is_15_1(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(equals_brute_force),
-	        cmocka_unit_test(vgg16_is_15_1),
+		cmocka_unit_test(equals_brute_force),
+		cmocka_unit_test(vgg16_is_15_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

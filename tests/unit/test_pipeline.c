@@ -156,8 +156,9 @@ static void dualpipe_v_fills_the_pipeline(void **state)
 static void dualpipe_v_pairs_chunks(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_plan plan = { .pipeline = MQ_PIPE_DUALPIPE_V, .virtual = 2, .micro_batches = 8,
-				.overlap_experts = true };
+	struct mq_plan plan = {
+		.pipeline = MQ_PIPE_DUALPIPE_V, .virtual = 2, .micro_batches = 8, .overlap_experts = true
+	};
 	char message[256];
 	uint32_t n, pairs = 0;
 	struct mq_slot *s = mq_pipeline_order(&plan, 2, 0, false, &arena, &n, message);

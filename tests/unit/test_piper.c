@@ -17,7 +17,7 @@
 
 enum { MAX_NODES = 5, DEGREES = 2, CHOICES = 2 };
 
-static uint32_t degree[DEGREES] = {1, 2};
+static uint32_t degree[DEGREES] = { 1, 2 };
 
 struct small {
 	struct mq_piper p;
@@ -34,20 +34,19 @@ static void random_small(struct mq_rng *rng, struct small *s)
 {
 	uint32_t n = 1 + mq_rng_below(rng, MAX_NODES);
 
-	*s = (struct small){.p = {.n_nodes = n,
-	                          .n_degrees = DEGREES,
-	                          .degree = degree,
-	                          .devices = 1 + mq_rng_below(rng, 4),
-	                          .memory = 10 + mq_rng_below(rng, 40),
-	                          .bandwidth = 2,
-	                          .micro_batches = 4}};
+	*s = (struct small){ .p = { .n_nodes = n,
+				    .n_degrees = DEGREES,
+				    .degree = degree,
+				    .devices = 1 + mq_rng_below(rng, 4),
+				    .memory = 10 + mq_rng_below(rng, 40),
+				    .bandwidth = 2,
+				    .micro_batches = 4 } };
 	s->p.node = s->node;
 	s->p.edge = s->edge;
 	for (uint32_t v = 1; v < n; v++) {
-		s->edge[s->p.n_edges++] = (struct mq_piper_edge){v - 1, v, mq_rng_below(rng, 10)};
+		s->edge[s->p.n_edges++] = (struct mq_piper_edge){ v - 1, v, mq_rng_below(rng, 10) };
 		if (v > 1 && mq_rng_below(rng, 2))
-			s->edge[s->p.n_edges++] =
-			        (struct mq_piper_edge){v - 2, v, mq_rng_below(rng, 9)};
+			s->edge[s->p.n_edges++] = (struct mq_piper_edge){ v - 2, v, mq_rng_below(rng, 9) };
 	}
 	for (uint32_t v = 0; v < n; v++) {
 		struct mq_piper_node *node = &s->node[v];
@@ -65,13 +64,12 @@ static void random_small(struct mq_rng *rng, struct small *s)
 		for (uint32_t t = 0; t < DEGREES; t++) {
 			s->n_choices[v][t] = t == 0 || mq_rng_below(rng, 4) ? 1 : 0;
 			s->by_degree[v][t] = s->choice[v][t];
-			s->choice[v][t][0] =
-			        (struct mq_piper_choice){"only",
-			                                 mq_rng_below(rng, 40) / (1.0 + t),
-			                                 mq_rng_below(rng, 10),
-			                                 mq_rng_below(rng, 4),
-			                                 mq_rng_below(rng, 8),
-			                                 s->sync[v]};
+			s->choice[v][t][0] = (struct mq_piper_choice){ "only",
+								       mq_rng_below(rng, 40) / (1.0 + t),
+								       mq_rng_below(rng, 10),
+								       mq_rng_below(rng, 4),
+								       mq_rng_below(rng, 8),
+								       s->sync[v] };
 		}
 	}
 }
@@ -91,8 +89,7 @@ static bool closed_under_successors(const struct small *s, uint32_t set)
 }
 
 /* Stages from the last one back: `done` is what later stages hold. */
-static void extend(struct brute *b, uint32_t done, uint32_t devices, uint32_t in_flight,
-                   double slowest)
+static void extend(struct brute *b, uint32_t done, uint32_t devices, uint32_t in_flight, double slowest)
 {
 	uint32_t all = (1u << b->s->p.n_nodes) - 1;
 
@@ -101,8 +98,8 @@ static void extend(struct brute *b, uint32_t done, uint32_t devices, uint32_t in
 		return;
 	}
 	for (uint32_t set = 1; set <= all; set++) {
-		uint32_t node[MAX_NODES], choice[MAX_NODES] = {0};
-		struct mq_piper_stage stage = {.node = node, .choice = choice};
+		uint32_t node[MAX_NODES], choice[MAX_NODES] = { 0 };
+		struct mq_piper_stage stage = { .node = node, .choice = choice };
 
 		if (set & done || !closed_under_successors(b->s, set | done))
 			continue;
@@ -115,12 +112,11 @@ static void extend(struct brute *b, uint32_t done, uint32_t devices, uint32_t in
 				stage.d = d;
 				if (4 % d || d * degree[t] > devices || in_flight + d > 4)
 					continue;
-				double time = mq_piper_stage_time(&b->s->p, &stage, in_flight + d,
-				                                  b->arena);
+				double time = mq_piper_stage_time(&b->s->p, &stage, in_flight + d, b->arena);
 
 				if (isfinite(time))
-					extend(b, set | done, devices - d * degree[t],
-					       in_flight + d, fmax(slowest, time));
+					extend(b, set | done, devices - d * degree[t], in_flight + d,
+					       fmax(slowest, time));
 			}
 		}
 	}
@@ -139,7 +135,7 @@ static void equals_brute_force(void **state)
 		struct mq_err err = MQ_ERR_INIT;
 
 		random_small(&rng, &s);
-		struct brute b = {&s, &arena, INFINITY};
+		struct brute b = { &s, &arena, INFINITY };
 
 		extend(&b, 0, s.p.devices, 0, 0);
 		assert_int_equal(mq_piper_solve(&s.p, &arena, &r, &err), MQ_OK);
@@ -147,14 +143,14 @@ static void equals_brute_force(void **state)
 		    (isfinite(b.best) && fabs(b.best - r.time) > 1e-12 * fmax(1, b.best)))
 			fail_msg("round %d: brute force %g, solver %g", round, b.best, r.time);
 		feasible += isfinite(b.best);
-		mq_arena_rewind(&arena, (struct mq_arena_mark){NULL, 0});
+		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
 	}
 	assert_true(feasible > 100 && feasible < 300);
 	mq_arena_fini(&arena);
 }
 
-static void check_bert(struct mq_piper *p, double memory_GiB, uint32_t devices, double want,
-                       double equal, struct mq_arena *arena)
+static void check_bert(struct mq_piper *p, double memory_GiB, uint32_t devices, double want, double equal,
+		       struct mq_arena *arena)
 {
 	struct mq_arena_mark mark = mq_arena_mark(arena);
 	struct mq_piper_result r, e;
@@ -165,11 +161,10 @@ static void check_bert(struct mq_piper *p, double memory_GiB, uint32_t devices, 
 	p->devices = devices;
 	assert_int_equal(mq_piper_solve(p, arena, &r, &err), MQ_OK);
 	mq_piper_equal_split(p, arena, &e);
-	print_message(
-	        "%g GiB, K = %u: %.10g (want %.10g), equal split %.10g (want %.10g), %u stages, "
-	        "%.2f s\n",
-	        memory_GiB, devices, r.time, want, e.time, equal, r.n_stages,
-	        (double)(clock() - start) / CLOCKS_PER_SEC);
+	print_message("%g GiB, K = %u: %.10g (want %.10g), equal split %.10g (want %.10g), %u stages, "
+		      "%.2f s\n",
+		      memory_GiB, devices, r.time, want, e.time, equal, r.n_stages,
+		      (double)(clock() - start) / CLOCKS_PER_SEC);
 	if (isinf(want))
 		assert_true(isinf(r.time));
 	else
@@ -212,8 +207,8 @@ static void bert_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(equals_brute_force),
-	        cmocka_unit_test(bert_values),
+		cmocka_unit_test(equals_brute_force),
+		cmocka_unit_test(bert_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,8 +40,7 @@ static bool plausible_links(const struct mq_cluster *c, const char *path)
 		if (!said(l->bw_Bps >= 1e8 && l->bw_Bps <= 1e15, path, "bandwidth is implausible") ||
 		    !said(l->lat_s >= 0 && l->lat_s <= 1e-3, path, "latency is implausible") ||
 		    !said(l->class != MQ_LINK_OTHER, l->name, "has no class") ||
-		    !said(sg_link_get_latency(mq_platform_link(c, i)) == 0, path,
-			  "SimGrid kept a latency"))
+		    !said(sg_link_get_latency(mq_platform_link(c, i)) == 0, path, "SimGrid kept a latency"))
 			return false;
 	}
 	return true;
@@ -56,8 +55,7 @@ static bool plausible_devices(const struct mq_cluster *c, const char *path)
 
 		nodes += d->local == 0;
 		if (!said(d->speed_flops >= 1e9 && d->speed_flops <= 1e17, path, "speed") ||
-		    !said(d->memory_B == 0 || (d->memory_B >= 1e9 && d->memory_B <= 1e13), path,
-			  "memory") ||
+		    !said(d->memory_B == 0 || (d->memory_B >= 1e9 && d->memory_B <= 1e13), path, "memory") ||
 		    !said(!strcmp(sg_host_get_name(mq_platform_host(c, i)), d->name), path,
 			  "host and rank do not agree"))
 			return false;
@@ -94,8 +92,8 @@ static bool routes_exist(const struct mq_cluster *c, const char *path)
 				return false;
 			for (uint32_t i = 0; i < r->n_links; i++)
 				for (uint32_t j = 0; j < back->n_links; j++)
-					if (!said(r->link[i] != back->link[j] || through_host(c, r),
-						  path, "both directions share a link"))
+					if (!said(r->link[i] != back->link[j] || through_host(c, r), path,
+						  "both directions share a link"))
 						return false;
 		}
 	return true;
@@ -111,18 +109,16 @@ static bool same_after_pipe(const struct mq_cluster *c, const char *path)
 		return said(false, path, "cut bytes were taken");
 	if (mq_platform_restore(bytes, size, c->arena, &copy, NULL) != MQ_OK)
 		return said(false, path, "bytes were refused");
-	bool same = !strcmp(copy->name, c->name) && copy->n_devices == c->n_devices &&
-		copy->n_links == c->n_links && copy->n_nodes == c->n_nodes &&
-		copy->nics_per_node == c->nics_per_node && copy->nvls == c->nvls && !copy->resolve;
+	bool same = !strcmp(copy->name, c->name) && copy->n_devices == c->n_devices && copy->n_links == c->n_links &&
+		    copy->n_nodes == c->n_nodes && copy->nics_per_node == c->nics_per_node && copy->nvls == c->nvls &&
+		    !copy->resolve;
 	for (uint32_t i = 0; same && i < c->n_devices; i++)
 		same = !strcmp(copy->device[i].name, c->device[i].name) &&
-			!strcmp(copy->device[i].type, c->device[i].type) &&
-			copy->device[i].node == c->device[i].node &&
-			copy->device[i].speed_flops == c->device[i].speed_flops;
+		       !strcmp(copy->device[i].type, c->device[i].type) && copy->device[i].node == c->device[i].node &&
+		       copy->device[i].speed_flops == c->device[i].speed_flops;
 	for (uint32_t i = 0; same && i < c->n_links; i++)
-		same = !strcmp(copy->link[i].name, c->link[i].name) &&
-			copy->link[i].class == c->link[i].class &&
-			copy->link[i].lat_s == c->link[i].lat_s;
+		same = !strcmp(copy->link[i].name, c->link[i].name) && copy->link[i].class == c->link[i].class &&
+		       copy->link[i].lat_s == c->link[i].lat_s;
 	return said(same, path, "the copy differs");
 }
 
@@ -136,9 +132,8 @@ static void inspect(int argc, char **argv)
 {
 	struct job *job = sg_actor_get_data(sg_actor_self());
 
-	job->passed = plausible_devices(job->cluster, job->path) &&
-		plausible_links(job->cluster, job->path) && routes_exist(job->cluster, job->path) &&
-		same_after_pipe(job->cluster, job->path);
+	job->passed = plausible_devices(job->cluster, job->path) && plausible_links(job->cluster, job->path) &&
+		      routes_exist(job->cluster, job->path) && same_after_pipe(job->cluster, job->path);
 }
 
 /* In a child: never returns. */
@@ -233,8 +228,8 @@ static void two_flows(const char *path, const uint32_t pair[4], double seconds)
 	simgrid_run();
 	for (int i = 0; i < 2; i++)
 		if (fabs(flow[i].finish_s - seconds) > 1e-9 * seconds) {
-			fprintf(stderr, "%s: %u->%u ends at %.12g, expected %.12g\n", path, flow[i].src,
-				flow[i].dst, flow[i].finish_s, seconds);
+			fprintf(stderr, "%s: %u->%u ends at %.12g, expected %.12g\n", path, flow[i].src, flow[i].dst,
+				flow[i].finish_s, seconds);
 			_exit(1);
 		}
 	_exit(0);

@@ -127,27 +127,25 @@ static double bisection(const struct mq_cluster *c)
 
 static bool switch_16(const struct mq_cluster *c)
 {
-	return c->n_devices == 16 && c->n_nodes == 2 && c->nvls && c->nics_per_node == 8 &&
-		hops(c, 0, 7) == 2 && hops(c, 0, 8) == 2 &&
-		same(route(c, 0, 7)->bw_Bps, 450e9, "NVLink") &&
-		same(route(c, 0, 15)->bw_Bps, 50e9, "port") &&
-		same(bisection(c), 8 * 50e9, "bisection") && c->device[9].node == 1 &&
-		c->device[9].local == 1 && c->device[13].socket == 1 &&
-		!strcmp(c->device[9].type, "H100-SXM-80GB");
+	return c->n_devices == 16 && c->n_nodes == 2 && c->nvls && c->nics_per_node == 8 && hops(c, 0, 7) == 2 &&
+	       hops(c, 0, 8) == 2 && same(route(c, 0, 7)->bw_Bps, 450e9, "NVLink") &&
+	       same(route(c, 0, 15)->bw_Bps, 50e9, "port") && same(bisection(c), 8 * 50e9, "bisection") &&
+	       c->device[9].node == 1 && c->device[9].local == 1 && c->device[13].socket == 1 &&
+	       !strcmp(c->device[9].type, "H100-SXM-80GB");
 }
 
 /* 16 machines in leaves of 2: 2 hops in a leaf, 4 beyond; half of all ports / 2. */
 static bool fat_tree(const struct mq_cluster *c)
 {
 	return hops(c, 0, 8) == 2 && hops(c, 8, 16) == 4 && hops(c, 0, 127) == 4 &&
-		same(bisection(c), 64 * 50e9 / 2, "bisection");
+	       same(bisection(c), 64 * 50e9 / 2, "bisection");
 }
 
 /* The same in pods of two leaves, which lose another factor of 4. */
 static bool three_levels(const struct mq_cluster *c)
 {
 	return hops(c, 0, 8) == 2 && hops(c, 0, 16) == 4 && hops(c, 0, 32) == 6 &&
-		same(bisection(c), 64 * 50e9 / 8, "bisection");
+	       same(bisection(c), 64 * 50e9 / 8, "bisection");
 }
 
 static bool rails(const struct mq_cluster *c)
@@ -205,11 +203,9 @@ static bool torus(const struct mq_cluster *c)
 
 static bool scale_up(const struct mq_cluster *c)
 {
-	return c->n_devices == 288 && c->n_nodes == 4 && c->nvls && hops(c, 0, 71) == 2 &&
-		c->device[71].node == 0 && c->device[72].node == 1 &&
-		same(route(c, 0, 71)->bw_Bps, 900e9, "NVLink") &&
-		same(route(c, 0, 72)->bw_Bps, 50e9, "port") &&
-		same(bisection(c), 144 * 50e9 / 2, "bisection");
+	return c->n_devices == 288 && c->n_nodes == 4 && c->nvls && hops(c, 0, 71) == 2 && c->device[71].node == 0 &&
+	       c->device[72].node == 1 && same(route(c, 0, 71)->bw_Bps, 900e9, "NVLink") &&
+	       same(route(c, 0, 72)->bw_Bps, 50e9, "port") && same(bisection(c), 144 * 50e9 / 2, "bisection");
 }
 
 /* Four T4 share one port and, in pairs, a PCIe switch. */
@@ -222,8 +218,8 @@ static bool shared_port(const struct mq_cluster *c)
 		for (uint32_t j = 0; j < s->n_links; j++)
 			common += r->link[i] == s->link[j];
 	/* port and ports of either side */
-	return same(common, 4, "common links") && same(bisection(c), 6.25e9, "bisection") &&
-		hops(c, 0, 1) == 2 && hops(c, 0, 2) == 5;
+	return same(common, 4, "common links") && same(bisection(c), 6.25e9, "bisection") && hops(c, 0, 1) == 2 &&
+	       hops(c, 0, 2) == 5;
 }
 
 static bool cube_mesh(const struct mq_cluster *c)
@@ -234,24 +230,21 @@ static bool cube_mesh(const struct mq_cluster *c)
 		if (hops(c, 0, b) == 1)
 			sum += route(c, 0, b)->bw_Bps;
 	return same(sum, 150e9, "NVLink of a GPU") && hops(c, 0, 7) == 5 &&
-		same(route(c, 0, 3)->bw_Bps, 50e9, "double link") &&
-		same(route(c, 0, 7)->bw_Bps, 15.75e9, "PCIe");
+	       same(route(c, 0, 3)->bw_Bps, 50e9, "double link") && same(route(c, 0, 7)->bw_Bps, 15.75e9, "PCIe");
 }
 
 static bool mixed(const struct mq_cluster *c)
 {
 	return c->n_devices == 16 && c->n_nodes == 4 && !strcmp(c->device[7].type, "V100-SXM2-16GB") &&
-		!strcmp(c->device[8].type, "T4") && c->device[8].node == 2 &&
-		same(route(c, 0, 4)->bw_Bps, 1.25e9, "V100 port") &&
-		same(route(c, 8, 12)->bw_Bps, 6.25e9, "T4 port") &&
-		same(route(c, 0, 12)->bw_Bps, 1.25e9, "between");
+	       !strcmp(c->device[8].type, "T4") && c->device[8].node == 2 &&
+	       same(route(c, 0, 4)->bw_Bps, 1.25e9, "V100 port") && same(route(c, 8, 12)->bw_Bps, 6.25e9, "T4 port") &&
+	       same(route(c, 0, 12)->bw_Bps, 1.25e9, "between");
 }
 
 static bool bonded(const struct mq_cluster *c)
 {
 	return c->n_devices == 4 && same(route(c, 0, 2)->bw_Bps, 25e9, "bonded port") &&
-		same(route(c, 1, 3)->bw_Bps, 25e9, "bonded port") &&
-		same(bisection(c), 50e9, "bisection");
+	       same(route(c, 1, 3)->bw_Bps, 25e9, "bonded port") && same(bisection(c), 50e9, "bisection");
 }
 
 static bool one_device(const struct mq_cluster *c)
@@ -272,8 +265,7 @@ static void closed_forms(void **state)
 {
 	assert_int_equal(outcome("nodes=2", switch_16), 0);
 	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2", fat_tree), 0);
-	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2,pod=2,pod_oversub=4",
-				 three_levels), 0);
+	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2,pod=2,pod_oversub=4", three_levels), 0);
 	assert_int_equal(outcome("nodes=8,fabric=rail,leaf=4", rails), 0);
 	assert_int_equal(outcome("nodes=72,gpus=1,fabric=dragonfly,routers=4,leaf=2", dragonfly), 0);
 	assert_int_equal(outcome("nodes=64,gpus=1,fabric=torus,dims=4x4x4", torus), 0);
@@ -286,8 +278,7 @@ static void templates(void **state)
 	assert_int_equal(outcome("gpu=V100-16GB", cube_mesh), 0);
 	assert_int_equal(outcome("gpu=V100-16GB*2x4@1.25+T4*2x4,nics=1,fabric=ethernet", mixed), 0);
 	/* ports beyond one per GPU are bonded */
-	assert_int_equal(outcome("nodes=2,gpus=2,gpu=V100-32GB,intra=nvlink-mesh,nics=4,nic_GBps=12.5",
-				 bonded), 0);
+	assert_int_equal(outcome("nodes=2,gpus=2,gpu=V100-32GB,intra=nvlink-mesh,nics=4,nic_GBps=12.5", bonded), 0);
 	assert_int_equal(outcome("gpus=1,gpu=T4", one_device), 0);
 	assert_int_equal(outcome("gpus=1,gpu=H100", one_device), 0);
 }
@@ -295,8 +286,8 @@ static void templates(void **state)
 static void every_type_in_every_fabric(void **state)
 {
 	static const char *const fabric[] = {
-		"switch", "rail,leaf=2", "fat-tree,leaf=2,pod=1", "dragonfly,routers=2,leaf=1", "torus",
-		"ethernet,leaf=3",
+		"switch", "rail,leaf=2",     "fat-tree,leaf=2,pod=1", "dragonfly,routers=2,leaf=1",
+		"torus",  "ethernet,leaf=3",
 	};
 
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -372,10 +363,9 @@ static void a_full_disk_is_an_error(void **state)
 static void names_and_aliases(void **state)
 {
 	static const char *const pairs_of[][2] = {
-		{ "A100-80GB", "A100-SXM4-80GB" }, { "a100", "A100-SXM4-80GB" },
-		{ "H100-80GB", "H100-SXM-80GB" },  { "V100-32GB", "V100-SXM2-32GB" },
-		{ "V100", "V100-SXM2-32GB" },	   { "V100-16GB", "V100-SXM2-16GB" },
-		{ "A800", "A800-SXM4-80GB" },	   { "h800", "H800-SXM-80GB" },
+		{ "A100-80GB", "A100-SXM4-80GB" }, { "a100", "A100-SXM4-80GB" }, { "H100-80GB", "H100-SXM-80GB" },
+		{ "V100-32GB", "V100-SXM2-32GB" }, { "V100", "V100-SXM2-32GB" }, { "V100-16GB", "V100-SXM2-16GB" },
+		{ "A800", "A800-SXM4-80GB" },      { "h800", "H800-SXM-80GB" },
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_calib *calib = shipped_calib(&arena);
@@ -406,9 +396,14 @@ static void keys_in_one_text(void **state)
 		" gpu=A100*2x8,V100*2x8@3.125;nics=4;  nic_GBps=12.5,dims=4x4x4,sharp=true",
 		"sharp,gpu=A100*2x8 V100*2x8@3.125,nics=4\tnic_GBps=12.5\ndims=4x4x4",
 	};
-	static const struct { const char *text, *says; } bad[] = {
-		{ "gpu=A100 noodles=2", "did you mean 'nodes'" }, { "nodes", "KEY=VALUE" },
-		{ "nodes=2 A100", "'A100'" }, { "nodes=two", "not a number" }, { "=4", "no option" },
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "gpu=A100 noodles=2", "did you mean 'nodes'" },
+		{ "nodes", "KEY=VALUE" },
+		{ "nodes=2 A100", "'A100'" },
+		{ "nodes=two", "not a number" },
+		{ "=4", "no option" },
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -34,16 +34,14 @@ static const char cube_mesh[] =
 	"mlx5_1\tSYS\tSYS\tSYS\tSYS\tPIX\tPIX\tPHB\tPHB\tSYS\t X \t\n"
 	"\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe\n";
 
-static const char switched[] =
-	"        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity\r\n"
-	"GPU0     X      NV18    NV18    0-51    0\r\n"
-	"GPU1    NV18     X      NV18    0-51    0\r\n"
-	"GPU2    NV18    NV18     X      52-103  1\r\n";
+static const char switched[] = "        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity\r\n"
+			       "GPU0     X      NV18    NV18    0-51    0\r\n"
+			       "GPU1    NV18     X      NV18    0-51    0\r\n"
+			       "GPU2    NV18    NV18     X      52-103  1\r\n";
 
-static const char workstation[] =
-	"\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-	"GPU0\t X \tPHB\t0-63\t0\t\tN/A\n"
-	"GPU1\tPHB\t X \t0-63\t0\t\tN/A\n";
+static const char workstation[] = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+				  "GPU0\t X \tPHB\t0-63\t0\t\tN/A\n"
+				  "GPU1\tPHB\t X \t0-63\t0\t\tN/A\n";
 
 static const char nccl_switched[] =
 	"<system version=\"1\">\n"
@@ -74,32 +72,32 @@ static const char nccl_pairs[] =
 	"</pci></cpu></system>";
 
 #define HWLOC_SETS " cpuset=\"0x3\" complete_cpuset=\"0x3\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
-#define HWLOC_CORE(i, bit)                                                                       \
-	"<object type=\"Core\" os_index=\"" i "\" cpuset=\"" bit "\" complete_cpuset=\"" bit "\""    \
-	" nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"1" i "\"><object type=\"PU\" os_index=\"" \
-	i "\" cpuset=\"" bit "\" complete_cpuset=\"" bit "\" nodeset=\"0x1\""                        \
+#define HWLOC_CORE(i, bit)                                                                                \
+	"<object type=\"Core\" os_index=\"" i "\" cpuset=\"" bit "\" complete_cpuset=\"" bit "\""         \
+	" nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"1" i "\"><object type=\"PU\" os_index=\"" i \
+	"\" cpuset=\"" bit "\" complete_cpuset=\"" bit "\" nodeset=\"0x1\""                               \
 	" complete_nodeset=\"0x1\" gp_index=\"2" i "\"/></object>"
-#define HWLOC_HEAD                                                                               \
-	"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"      \
-	"<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\"" HWLOC_SETS                 \
-	" allowed_cpuset=\"0x3\" allowed_nodeset=\"0x1\" gp_index=\"1\">"                            \
-	"<object type=\"Package\" os_index=\"0\"" HWLOC_SETS " gp_index=\"2\">"                      \
-	"<object type=\"NUMANode\" os_index=\"0\"" HWLOC_SETS                                        \
-	" gp_index=\"3\" local_memory=\"64000000000\"/>"                                             \
-	HWLOC_CORE("0", "0x1") HWLOC_CORE("1", "0x2") "</object>"
+#define HWLOC_HEAD                                                                                \
+	"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n" \
+	"<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\"" HWLOC_SETS            \
+	" allowed_cpuset=\"0x3\" allowed_nodeset=\"0x1\" gp_index=\"1\">"                         \
+	"<object type=\"Package\" os_index=\"0\"" HWLOC_SETS " gp_index=\"2\">"                   \
+	"<object type=\"NUMANode\" os_index=\"0\"" HWLOC_SETS                                     \
+	" gp_index=\"3\" local_memory=\"64000000000\"/>" HWLOC_CORE("0", "0x1") HWLOC_CORE("1", "0x2") "</object>"
 #define HWLOC_TAIL "</object></topology>\n"
-#define HWLOC_GPU(bus, name)                                                                     \
-	"<object type=\"PCIDev\" gp_index=\"4" bus "\" pci_busid=\"0000:0" bus ":00.0\""               \
-	" pci_type=\"0302 [10de:1db5] [10de:1249] a1\" pci_link_speed=\"15.753846\">"                  \
+#define HWLOC_GPU(bus, name)                                                             \
+	"<object type=\"PCIDev\" gp_index=\"4" bus "\" pci_busid=\"0000:0" bus ":00.0\"" \
+	" pci_type=\"0302 [10de:1db5] [10de:1249] a1\" pci_link_speed=\"15.753846\">"    \
 	"<info name=\"PCIDevice\" value=\"" name "\"/></object>"
 
 static const char hwloc_cores[] = HWLOC_HEAD HWLOC_TAIL;
 static const char hwloc_gpus[] = HWLOC_HEAD
 	"<object type=\"Bridge\" gp_index=\"30\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-09]\">"
 	"<object type=\"Bridge\" gp_index=\"31\" bridge_type=\"1-1\" depth=\"1\" bridge_pci=\"0000:[01-05]\""
-	" pci_busid=\"0000:00:01.0\" pci_type=\"0604 [8086:2030] [0000:0000] 04\" pci_link_speed=\"15.7\">"
-	HWLOC_GPU("2", "GV100GL [Tesla V100 SXM2 32GB]") HWLOC_GPU("3", "GV100GL [Tesla V100 SXM2 32GB]")
-	"</object>" HWLOC_GPU("6", "TU104GL [Tesla T4]") "</object>" HWLOC_TAIL;
+	" pci_busid=\"0000:00:01.0\" pci_type=\"0604 [8086:2030] [0000:0000] 04\" pci_link_speed=\"15.7\">" HWLOC_GPU(
+		"2", "GV100GL [Tesla V100 SXM2 32GB]")
+		HWLOC_GPU("3", "GV100GL [Tesla V100 SXM2 32GB]") "</object>" HWLOC_GPU(
+			"6", "TU104GL [Tesla T4]") "</object>" HWLOC_TAIL;
 
 static char input[] = "/tmp/mq-import-in-XXXXXX", output[] = "/tmp/mq-import-out-XXXXXX";
 
@@ -112,8 +110,7 @@ static const struct mq_calib *shipped(void)
 	return calib ? calib : (calib = shipped_calib(&arena));
 }
 
-static enum mq_status import(const char *text, const char *gpu, struct mq_import_report *report,
-			     struct mq_err *err)
+static enum mq_status import(const char *text, const char *gpu, struct mq_import_report *report, struct mq_err *err)
 {
 	struct mq_import_options options = { .gpu = gpu, .name = "mine", .calib = shipped() };
 	FILE *file = fopen(input, "w");
@@ -184,19 +181,17 @@ static bool way(const struct mq_cluster *c, uint32_t a, uint32_t b, uint32_t lin
 		return false;
 	if (r->n_links == links && fabs(r->bw_Bps - GBps * 1e9) <= 1e-6 * r->bw_Bps)
 		return true;
-	fprintf(stderr, "%u->%u: %u links, %g B/s; expected %u, %g GB/s\n", a, b, r->n_links, r->bw_Bps,
-		links, GBps);
+	fprintf(stderr, "%u->%u: %u links, %g B/s; expected %u, %g GB/s\n", a, b, r->n_links, r->bw_Bps, links, GBps);
 	return false;
 }
 
 static bool is_dgx1(const struct mq_cluster *c)
 {
 	/* 0 and 1 share a PCIe switch with mlx5_0; 2 and 3 have none */
-	return c->n_devices == 8 && c->nics_per_node == 2 && !c->nvls && c->n_nodes == 1 &&
-		way(c, 0, 3, 1, 50) && way(c, 1, 0, 1, 25) && way(c, 0, 7, 4, 15.75) &&
-		way(c, 0, 5, 5, 15.75) && way(c, 3, 6, 3, 15.75) && c->device[3].socket == 0 &&
-		c->device[4].socket == 1 && !strcmp(c->name, "mine") &&
-		!strcmp(c->device[5].type, "V100-SXM2-16GB");
+	return c->n_devices == 8 && c->nics_per_node == 2 && !c->nvls && c->n_nodes == 1 && way(c, 0, 3, 1, 50) &&
+	       way(c, 1, 0, 1, 25) && way(c, 0, 7, 4, 15.75) && way(c, 0, 5, 5, 15.75) && way(c, 3, 6, 3, 15.75) &&
+	       c->device[3].socket == 0 && c->device[4].socket == 1 && !strcmp(c->name, "mine") &&
+	       !strcmp(c->device[5].type, "V100-SXM2-16GB");
 }
 
 static bool is_switched(const struct mq_cluster *c)
@@ -212,7 +207,7 @@ static bool is_workstation(const struct mq_cluster *c)
 static bool is_nccl_switched(const struct mq_cluster *c)
 {
 	return c->n_devices == 2 && c->nvls && c->nics_per_node == 1 && way(c, 0, 1, 2, 450) &&
-		c->device[1].socket == 1;
+	       c->device[1].socket == 1;
 }
 
 static bool is_nccl_pairs(const struct mq_cluster *c)
@@ -223,13 +218,13 @@ static bool is_nccl_pairs(const struct mq_cluster *c)
 static bool is_cores(const struct mq_cluster *c)
 {
 	return c->n_devices == 2 && c->device[0].kind == MQ_CPU && way(c, 0, 1, 1, 70.4) &&
-		c->device[1].memory_B == 32e9;
+	       c->device[1].memory_B == 32e9;
 }
 
 static bool is_hwloc_gpus(const struct mq_cluster *c)
 {
 	return c->n_devices == 3 && way(c, 0, 1, 2, 15.753846) && way(c, 0, 2, 3, 15.753846) &&
-		!strcmp(c->device[2].type, "T4") && !strcmp(c->device[0].type, "V100-SXM2-32GB");
+	       !strcmp(c->device[2].type, "T4") && !strcmp(c->device[0].type, "V100-SXM2-32GB");
 }
 
 static void formats(void **state)

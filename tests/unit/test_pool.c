@@ -35,9 +35,11 @@ static const char *const calibs[] = { "platforms/calib" };
 static void make_plans(struct fixture *f, struct mq_cluster *cluster)
 {
 	for (uint32_t i = 0; i < N_PLANS; i++) {
-		struct mq_shape shape = { .dp = 1u << i % 3, .tp = 1u << i / 3 % 2,
+		struct mq_shape shape = { .dp = 1u << i % 3,
+					  .tp = 1u << i / 3 % 2,
 					  .pp = i % 6 == 5 ? 1 : 2,
-					  .micro_batches = 4u << i / 6, .pipeline = MQ_PIPE_1F1B,
+					  .micro_batches = 4u << i / 6,
+					  .pipeline = MQ_PIPE_1F1B,
 					  .vocab_parallel = true };
 		if (mq_plan_from_shape(&shape, f->model, cluster, &f->arena, &f->plan[i], &f->err))
 			fail_msg("%s", f->err.text);
@@ -57,8 +59,7 @@ static int setup(void **state)
 	f->job.calib = calibs;
 	f->job.n_calib = 1;
 	struct mq_model_request ask = { .spec = f->job.model, .train = &f->job.train, .seq = f->job.seq };
-	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) ||
-	    mq_job_calib(&f->job, &f->arena, &f->calib, &f->err))
+	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) || mq_job_calib(&f->job, &f->arena, &f->calib, &f->err))
 		fail_msg("%s", f->err.text);
 	*state = f;
 	return 0;
@@ -150,8 +151,9 @@ static void screen_is_below(void **state)
 	struct fixture *f = *state;
 	struct mq_pool *pool = open_pool(f, 1);
 	struct mq_result result[N_PLANS];
-	const struct mq_question q = { .model = f->model, .cluster = mq_pool_cluster(pool),
-				       .calib = f->calib, .train = &f->job.train };
+	const struct mq_question q = {
+		.model = f->model, .cluster = mq_pool_cluster(pool), .calib = f->calib, .train = &f->job.train
+	};
 	struct mq_judge judge = { .q = &q, .execute = mq_execute_analytic, .timeout_s = INFINITY };
 
 	make_plans(f, mq_pool_cluster(pool));
@@ -199,8 +201,7 @@ static void late_plans_are_given_up(void **state)
 	make_plans(f, mq_pool_cluster(pool));
 	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
 	for (uint32_t i = 0; i < N_PLANS; i++) {
-		assert_true(result[i].verdict == MQ_VERDICT_TIMEOUT ||
-			    result[i].verdict == MQ_VERDICT_OK);
+		assert_true(result[i].verdict == MQ_VERDICT_TIMEOUT || result[i].verdict == MQ_VERDICT_OK);
 		late += result[i].verdict == MQ_VERDICT_TIMEOUT;
 	}
 	assert_true(late > 0);
@@ -460,7 +461,8 @@ static void refuses(struct fixture *f, const char *xml, const char *words)
 		fail_msg("\"%s\" does not say \"%s\"", f->err.text, words);
 }
 
-#define HEAD "<?xml version=\"1.0\"?><!DOCTYPE platform SYSTEM " \
+#define HEAD                                                \
+	"<?xml version=\"1.0\"?><!DOCTYPE platform SYSTEM " \
 	"\"https://simgrid.org/simgrid.dtd\"><platform version=\"4.1\">"
 
 static void bad_platforms_are_one_line(void **state)
@@ -469,8 +471,10 @@ static void bad_platforms_are_one_line(void **state)
 	struct mq_pool *pool;
 
 	refuses(f, HEAD "<zo", "XML");
-	refuses(f, HEAD "<zone id=\"a\" routing=\"Full\"><host id=\"x\" speed=\"1Tg\"/></zone>"
-		   "</platform>", "unknown unit");
+	refuses(f,
+		HEAD "<zone id=\"a\" routing=\"Full\"><host id=\"x\" speed=\"1Tg\"/></zone>"
+		     "</platform>",
+		"unknown unit");
 	f->job.platform = "/nowhere/at-all.xml";
 	assert_int_equal(mq_pool_open(&f->job, 1, &f->arena, &pool, &f->err), MQ_EINPUT);
 	assert_non_null(strstr(f->err.text, "/nowhere/at-all.xml"));
@@ -481,8 +485,8 @@ static void details_are_written(void **state)
 	struct fixture *f = *state;
 	struct mq_pool *pool = open_pool(f, 1);
 	char dir[] = "/tmp/mq-detail-XXXXXX", path[64];
-	static const char *const files[] = { "summary.csv", "timeline.csv", "memory.csv", "links.csv",
-					     "tasks.csv", "trace.json", "schedule.jsonl" };
+	static const char *const files[] = { "summary.csv", "timeline.csv", "memory.csv",    "links.csv",
+					     "tasks.csv",   "trace.json",   "schedule.jsonl" };
 	struct mq_result judged, detailed;
 
 	make_plans(f, mq_pool_cluster(pool));

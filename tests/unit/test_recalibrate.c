@@ -35,15 +35,15 @@ static void set_calls(struct mq_link_calib *link, double latency_s, double bw_Bp
 /* What 10 us and 50 GB/s are said of was measured as latency_s and bw_Bps, in calls of `least` bytes and doubles. */
 static void set_up(struct world *w, double latency_s, double bw_Bps, double least, double growth)
 {
-	*w = (struct world){.arena = MQ_ARENA_INIT};
+	*w = (struct world){ .arena = MQ_ARENA_INIT };
 	w->cluster = mq_cluster_flat(&w->arena, RANKS, "ideal", 1e12, 1e12, 1e13, 0);
 	w->calib = mq_calib_new(&w->arena);
 	w->r.device = mq_calib_add_ideal(w->calib, "ideal", 1e12, 1e12, 1e12);
 	w->calib->link = mq_arena_array(&w->arena, 1, struct mq_link_calib);
 	w->calib->n_links = 1;
 	w->r.link = &w->calib->link[0];
-	*w->r.link = (struct mq_link_calib){
-	        .name = "other", .bw_share = 1, .latency_scale = 1, .measured_ranks = RANKS};
+	*w->r.link =
+		(struct mq_link_calib){ .name = "other", .bw_share = 1, .latency_scale = 1, .measured_ranks = RANKS };
 	set_calls(w->r.link, 10e-6, 50e9);
 	assert_int_equal(mq_calib_bind(w->calib, w->cluster, &w->err), MQ_OK);
 	w->schedule = hand_new(&w->arena, w->cluster);
@@ -52,7 +52,7 @@ static void set_up(struct world *w, double latency_s, double bw_Bps, double leas
 		double t = latency_s + least / bw_Bps;
 		uint32_t task = hand_collective(w->schedule, 0, comm, MQ_COLL_ALL_REDUCE, least);
 
-		w->observed[i] = (struct mq_observed){.schedule = w->schedule, .task = task, .time = {t, t, t, 5}};
+		w->observed[i] = (struct mq_observed){ .schedule = w->schedule, .task = task, .time = { t, t, t, 5 } };
 	}
 }
 
@@ -83,7 +83,7 @@ static void apart(void **state)
 {
 	static const struct {
 		double latency_s, bw_Bps;
-	} planted[] = {{30e-6, 50e9}, {10e-6, 20e9}, {25e-6, 125e9}, {4e-6, 10e9}, {10e-6, 50e9}};
+	} planted[] = { { 30e-6, 50e9 }, { 10e-6, 20e9 }, { 25e-6, 125e9 }, { 4e-6, 10e9 }, { 10e-6, 50e9 } };
 	struct world w;
 
 	for (size_t i = 0; i < sizeof(planted) / sizeof(planted[0]); i++) {
@@ -136,9 +136,9 @@ static void beside_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(apart),
-	        cmocka_unit_test(told_by_little),
-	        cmocka_unit_test(beside_waiting),
+		cmocka_unit_test(apart),
+		cmocka_unit_test(told_by_little),
+		cmocka_unit_test(beside_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,8 +54,8 @@ static void write_template(struct written *w, const char *text)
 		uint32_t place = w->lines.place[w->of_letter[(int)item[0]]];
 
 		if (place != MQ_NONE)
-			w->lines.seconds[place] = isdigit((unsigned char)item[3]) ? strtod(item + 3, NULL)
-										      : (double)NAN;
+			w->lines.seconds[place] =
+				isdigit((unsigned char)item[3]) ? strtod(item + 3, NULL) : (double)NAN;
 	}
 }
 
@@ -71,7 +71,9 @@ static const char *runs_between(const char *text, struct mq_line_ends ends, char
 		char from = '?', to = '?';
 
 		for (char c = 'A'; c <= 'Z'; c++) {
-			from = w.of_letter[(int)c] == w.lines.task[run.from] && (c == 'A' || w.of_letter[(int)c]) ? c : from;
+			from = w.of_letter[(int)c] == w.lines.task[run.from] && (c == 'A' || w.of_letter[(int)c]) ?
+				       c :
+				       from;
 			to = w.of_letter[(int)c] == w.lines.task[run.to] && (c == 'A' || w.of_letter[(int)c]) ? c : to;
 		}
 		snprintf(got + strlen(got), 64 - strlen(got), "%s%c-%c %g", *got ? " " : "", from, to,
@@ -122,13 +124,13 @@ static void exposed(void **state)
 static void outside(void **state)
 {
 	(void)state;
-	expect("A C1, B G <A, C C3 <B", "");                            /* how long depends */
-	expect("A C1, B G2 <A, C C3 <B, S S0 <A", "");                  /* a message of the first */
-	expect("A C1, B G2 <A, C C3 <B, S S0 <C", "A-C 6");             /* of the last */
+	expect("A C1, B G <A, C C3 <B", "");                /* how long depends */
+	expect("A C1, B G2 <A, C C3 <B, S S0 <A", "");      /* a message of the first */
+	expect("A C1, B G2 <A, C C3 <B, S S0 <C", "A-C 6"); /* of the last */
 	expect("A C1, B G2 <A, C C3 <B, S S0 <C, D G1 <C, E C1 <D", "A-C 6");
-	expect("A C1, D D9 <A, B G2 <A, C C3 <B", "");                  /* its gradients are reduced */
-	expect("S S1, A C1 <S, B G2 <A, C C3 <B", "A-C 6");             /* the first may wait for anything */
-	expect("S S1, A C1, B G2 <A, C C3 <BS", "");                    /* no other */
+	expect("A C1, D D9 <A, B G2 <A, C C3 <B", "");      /* its gradients are reduced */
+	expect("S S1, A C1 <S, B G2 <A, C C3 <B", "A-C 6"); /* the first may wait for anything */
+	expect("S S1, A C1, B G2 <A, C C3 <BS", "");        /* no other */
 	expect("S S1, A C1, B G2 <AS, C C3 <B", "");
 	expect("A C1, B G2 <A, C C3 <B*", "");
 	/* B waits for what came before A, and may have begun before it */
@@ -207,8 +209,8 @@ static void ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chains_and_forks), cmocka_unit_test(exposed), cmocka_unit_test(outside),
-		cmocka_unit_test(under_way), cmocka_unit_test(queues_behind), cmocka_unit_test(ends),
+		cmocka_unit_test(chains_and_forks), cmocka_unit_test(exposed),       cmocka_unit_test(outside),
+		cmocka_unit_test(under_way),        cmocka_unit_test(queues_behind), cmocka_unit_test(ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,19 +197,39 @@ static void fill_everything(struct mq_schedule *s)
 	pipe.forward = hand_work(s, 1.0 / 3);
 	pipe.backward = hand_work(s, 2.385e-5);
 	struct mq_kernel *k = s->work[pipe.backward].kernel;
-	*k = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_GEMM, .phase = MQ_BACKWARD,
-				 .dtype = MQ_BF16, .causal = true, .m = 0.1, .n = 1e9 - 0.1, .k = 3,
-				 .count = 2, .flop = 1.1, .bytes = 2.2, .launches = 1.5 };
+	*k = (struct mq_kernel){ .op = 1,
+				 .kind = MQ_KERNEL_GEMM,
+				 .phase = MQ_BACKWARD,
+				 .dtype = MQ_BF16,
+				 .causal = true,
+				 .m = 0.1,
+				 .n = 1e9 - 0.1,
+				 .k = 3,
+				 .count = 2,
+				 .flop = 1.1,
+				 .bytes = 2.2,
+				 .launches = 1.5 };
 	s->work[pipe.backward].model_flop = 1e15 / 7;
 	s->work[pipe.backward].host = 2.5;
 	s->work[pipe.backward].waits = true;
 	uint32_t more = hand_work(s, 1); /* what belongs to one kind of kernel alone */
-	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_ATTENTION, .steps = .75, .count = 1,
-						    .attention = MQ_ATTENTION_TE, .launches = 1 };
+	*s->work[more].kernel = (struct mq_kernel){ .op = 1,
+						    .kind = MQ_KERNEL_ATTENTION,
+						    .steps = .75,
+						    .count = 1,
+						    .attention = MQ_ATTENTION_TE,
+						    .launches = 1 };
 	more = hand_work(s, 1);
-	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_CONV, .layout = 1.5, .count = 1,
-						    .winograd = 1.25, .volume = true, .depthwise = true,
-						    .over_window = true, .of_input = true, .launches = 1,
+	*s->work[more].kernel = (struct mq_kernel){ .op = 1,
+						    .kind = MQ_KERNEL_CONV,
+						    .layout = 1.5,
+						    .count = 1,
+						    .winograd = 1.25,
+						    .volume = true,
+						    .depthwise = true,
+						    .over_window = true,
+						    .of_input = true,
+						    .launches = 1,
 						    .image = { 224, 225, 112, 113, 7, 5, 2, 1 } };
 	s->work[pipe.forward].kernel->time_s = INFINITY;
 	s->n_ops = 2;
@@ -300,7 +320,8 @@ static void load_refuses(struct fixture *f, const char *text, const char *words)
 		fail_msg("\"%s\" does not say \"%s\"", f->err.text, words);
 }
 
-#define HEAD "{\"maquette_schedule\":1,\"model\":\"m\",\"plan_hash\":\"0\",\"model_hash\":\"0\"," \
+#define HEAD                                                                                             \
+	"{\"maquette_schedule\":1,\"model\":\"m\",\"plan_hash\":\"0\",\"model_hash\":\"0\","             \
 	"\"devices\":[{\"rank\":0,\"name\":\"a\",\"type\":\"T\"}],\"comms\":[],\"ops\":[],\"works\":[]," \
 	"\"tasks\":"
 
@@ -313,26 +334,31 @@ static void broken_files_are_named(void **state)
 	load_refuses(f, "{\"maquette_schedule\":2}\n", ":1:");
 	load_refuses(f, HEAD "1}\n", "cut short: 0 of 1");
 	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":0", ":2: not a JSON object");
-	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\","
-		     "\"bytes\":\"x\"}\n", "\"bytes\" must be a number");
-	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":4,\"kind\":\"copy\",\"stream\":\"copy\"}\n",
-		     "no such device");
+	load_refuses(f,
+		     HEAD "1}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\","
+			  "\"bytes\":\"x\"}\n",
+		     "\"bytes\" must be a number");
+	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":4,\"kind\":\"copy\",\"stream\":\"copy\"}\n", "no such device");
 	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"left\"}\n",
 		     "\"stream\" must be a known name");
-	load_refuses(f, HEAD "0}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\"}\n",
-		     "there are more");
+	load_refuses(f, HEAD "0}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\"}\n", "there are more");
 	load_refuses(f, HEAD "4294967294}\n", "cut short");
 }
 
 /* What an executor cannot make a size of is refused before it tries. */
 static void sizes_are_bounded(void **state)
 {
-	static const struct { const char *kernel, *says; } bad[] = {
+	static const struct {
+		const char *kernel, *says;
+	} bad[] = {
 		{ "\"m\":1e18", "\"m\" must be a number from 0 to 1e+09" },
-		{ "\"m\":-1", "\"m\" must be" }, { "\"n\":1e10", "\"n\" must be" },
-		{ "\"k\":-0.5", "\"k\" must be" }, { "\"count\":1e300", "\"count\" must be" },
+		{ "\"m\":-1", "\"m\" must be" },
+		{ "\"n\":1e10", "\"n\" must be" },
+		{ "\"k\":-0.5", "\"k\" must be" },
+		{ "\"count\":1e300", "\"count\" must be" },
 		{ "\"bytes\":1e19", "\"bytes\" must be a number from 0 to 1e+18" },
-		{ "\"flop\":-1", "\"flop\" must be" }, { "\"time_s\":-1", "\"time_s\" must be" },
+		{ "\"flop\":-1", "\"flop\" must be" },
+		{ "\"time_s\":-1", "\"time_s\" must be" },
 		{ "\"launches\":-1", "\"launches\" must be" },
 		{ "\"image\":[7,7,7,7,3,3,1]", "\"image\" must be [h, w, out_h" },
 		{ "\"image\":[7,7,7,7,3,3,1,0]", "\"image\" must be" },
@@ -347,11 +373,14 @@ static void sizes_are_bounded(void **state)
 			 "{\"maquette_schedule\":1,\"model\":\"m\",\"plan_hash\":\"0\",\"model_hash\":\"0\","
 			 "\"devices\":[{\"rank\":0,\"name\":\"a\",\"type\":\"T\"}],\"comms\":[],\"ops\":[],"
 			 "\"works\":[{\"flop\":1,\"bytes\":1,\"model_flop\":1,\"kernels\":[{\"kind\":\"gemm\",%s}]}],"
-			 "\"tasks\":0}\n", bad[i].kernel);
+			 "\"tasks\":0}\n",
+			 bad[i].kernel);
 		load_refuses(f, text, bad[i].says);
 	}
-	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\","
-		     "\"bytes\":1e300}\n", "\"bytes\" must be a number from 0");
+	load_refuses(f,
+		     HEAD "1}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\","
+			  "\"bytes\":1e300}\n",
+		     "\"bytes\" must be a number from 0");
 }
 
 static void full_disk_is_an_error(void **state)

@@ -36,7 +36,7 @@ static void test_rank(void **state)
 	near(mq_spearman(x, tied, 5, &arena), 9.5 / sqrt(95));
 	assert_true(isnan(mq_spearman(x, flat, 5, &arena)));
 	assert_true(isnan(mq_spearman(x, y, 2, &arena)));
-	near(mq_regret(y, x, 5), 2);    /* 1 is predicted for the second, measured 2 */
+	near(mq_regret(y, x, 5), 2); /* 1 is predicted for the second, measured 2 */
 	near(mq_regret(x, x, 5), 1);
 }
 
@@ -47,8 +47,7 @@ static void test_groups(void **state)
 	const double predicted[] = { 5, 9, 2, 1, 4 }, measured[] = { 3, 9, 4, 1, 1 };
 	struct mq_run run[5];
 	struct mq_case c[5];
-	enum mq_verdict verdict[5] = { MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_OK,
-				       MQ_VERDICT_REFUSED };
+	enum mq_verdict verdict[5] = { MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_REFUSED };
 	struct mq_judged_table t = { .stem = "t", .run = run, .n = 5, .c = c, .verdict = verdict };
 
 	(void)state;
@@ -386,8 +385,7 @@ static void test_completed_rows(void **state)
 	assert_true(isnan(r.step_time_s));
 }
 
-static struct mq_run image_run(const char *model, const char *gpu, double gpus,
-			       const char *precision)
+static struct mq_run image_run(const char *model, const char *gpu, double gpus, const char *precision)
 {
 	struct mq_run r = blank();
 
@@ -410,8 +408,8 @@ static void test_image_rows(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_case c;
-	struct mq_run r = image_run("PyTorch/Classification/ConvNets/se-resnext101-32x4d", "V100-16GB",
-				    8, "mixed fp16");
+	struct mq_run r =
+		image_run("PyTorch/Classification/ConvNets/se-resnext101-32x4d", "V100-16GB", 8, "mixed fp16");
 
 	mq_run_complete(&tables, &r, &arena);
 	near(r.mbs, 112);
@@ -506,13 +504,14 @@ static void test_refused(void **state)
 	struct mq_run r;
 	struct mq_case c;
 
-#define REFUSE(change, says) do { \
-		struct mq_err err = MQ_ERR_INIT; \
-		r = gpt(); \
-		change; \
+#define REFUSE(change, says)                                                                            \
+	do {                                                                                            \
+		struct mq_err err = MQ_ERR_INIT;                                                        \
+		r = gpt();                                                                              \
+		change;                                                                                 \
 		assert_int_equal(mq_case_build(&options, &tables, published(&r), &c, &err), MQ_EINPUT); \
-		if (!strstr(err.text, says)) \
-			fail_msg("'%s' does not say '%s'", err.text, says); \
+		if (!strstr(err.text, says))                                                            \
+			fail_msg("'%s' does not say '%s'", err.text, says);                             \
 	} while (0)
 	REFUSE(r.provenance = "memory", "unverified");
 	REFUSE(r.status = "failed", "failed");
@@ -540,10 +539,9 @@ static void test_refused(void **state)
 	REFUSE(r.gpu = "V100 + T4", "how many");
 	REFUSE(r.gpu = "12x V100 + 4x T4", "names 16 devices");
 	REFUSE(r.gpu = "28x GB200 + 4x T4", "one platform has one");
-	REFUSE((r.gpus = 6, r.tp = 1, r.gbs = 60, r.pp = 2,
-		r.placement = "V100xTP2|T4xTP1 ; V100xTP2|T4xTP1"), "replicas");
-	REFUSE((r.gpus = 8, r.tp = 2, r.pp = 2, r.placement = "V100xTP2|T4xTP2; T4xTP2"),
-	       "takes 6 devices");
+	REFUSE((r.gpus = 6, r.tp = 1, r.gbs = 60, r.pp = 2, r.placement = "V100xTP2|T4xTP1 ; V100xTP2|T4xTP1"),
+	       "replicas");
+	REFUSE((r.gpus = 8, r.tp = 2, r.pp = 2, r.placement = "V100xTP2|T4xTP2; T4xTP2"), "takes 6 devices");
 #undef REFUSE
 }
 

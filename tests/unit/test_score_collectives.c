@@ -18,8 +18,8 @@
 #include "cmd/score/fabrics.h"
 #include "shipped.h"
 
-static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system,
-					const char *interconnect, uint32_t gpus, uint32_t nodes)
+static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system, const char *interconnect,
+					uint32_t gpus, uint32_t nodes)
 {
 	const struct mq_fabric_text text = { system, interconnect, "", "2.18.3", gpus, nodes };
 	struct mq_fabric_spec spec;
@@ -37,11 +37,10 @@ static void test_words(void **state)
 	const struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_fabric_spec s;
 
-	s = read_words(calib, "Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter",
-		       16, 2);
+	s = read_words(calib, "Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter", 16, 2);
 	assert_string_equal(s.type, "H100-SXM-80GB");
-	assert_true(s.inside == MQ_INSIDE_SWITCH && s.nvls && s.rails == 8 &&
-		    s.fabric == MQ_FABRIC_IB && fabs(s.nic_Bps - 50e9) < 1 && s.per_process == 1);
+	assert_true(s.inside == MQ_INSIDE_SWITCH && s.nvls && s.rails == 8 && s.fabric == MQ_FABRIC_IB &&
+		    fabs(s.nic_Bps - 50e9) < 1 && s.per_process == 1);
 	s = read_words(calib, "8x V100-SXM2-16GB", "NVLink2 hybrid cube mesh (no NVSwitch)", 8, 1);
 	assert_true(s.inside == MQ_INSIDE_CUBE && !s.nvls && s.per_process == 8);
 	s = read_words(calib, "4x V100-PCIE-32GB", "PCIe Gen3; no NVLink", 4, 1);
@@ -59,8 +58,7 @@ static void test_words(void **state)
 	assert_true(s.inside == MQ_INSIDE_CUBE && s.fabric == MQ_FABRIC_EFA && s.rails == 1 &&
 		    fabs(s.nic_Bps - 12.5e9) < 1);
 	s = read_words(calib, "2x g4dn NCCL_PROTO=simple", "EFA (1 NIC) inter; 1 GPU per node", 2, 2);
-	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA &&
-		    s.proto == MQ_PROTO_SIMPLE);
+	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA && s.proto == MQ_PROTO_SIMPLE);
 	assert_string_equal(s.type, "T4");
 	s = read_words(calib, "8x H100 NVLink (notes)", "NVSwitch", 8, 1); /* no NVL */
 	assert_string_equal(s.type, "H100-SXM-80GB");
@@ -120,9 +118,18 @@ static void open_bench(struct bench *b)
 
 /* The published tables that link classes were fitted to: others say how far that carries, which is no test. */
 static const char *const fitted[] = {
-	"a100_nvswitch_8", "apexplus_h100-sxm-80gb", "apexplus_v100-pcie-16gb", "aws_efa_1gpu_nodes",
-	"hgx_h100_ib_ndr", "pcie_boxes", "superbench_a100_8", "v100_nvlink", "vidur_h100_pairwise_nvlink",
-	"aws_p3dn_v100_efa", "b200_gb300", "gcp_a3mega_h100",
+	"a100_nvswitch_8",
+	"apexplus_h100-sxm-80gb",
+	"apexplus_v100-pcie-16gb",
+	"aws_efa_1gpu_nodes",
+	"hgx_h100_ib_ndr",
+	"pcie_boxes",
+	"superbench_a100_8",
+	"v100_nvlink",
+	"vidur_h100_pairwise_nvlink",
+	"aws_p3dn_v100_efa",
+	"b200_gb300",
+	"gcp_a3mega_h100",
 };
 
 static void close_bench(struct bench *b)
@@ -145,9 +152,7 @@ static void load(struct bench *b, const char *name, struct mq_csv *csv)
 {
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(mq_csv_load(mq_arena_printf(&b->arena, "%s/%s", b->dir, name), &b->arena,
-				     csv, &err),
-			 MQ_OK);
+	assert_int_equal(mq_csv_load(mq_arena_printf(&b->arena, "%s/%s", b->dir, name), &b->arena, csv, &err), MQ_OK);
 }
 
 static const char *cell(const struct mq_csv *csv, uint32_t row, const char *column)
@@ -174,7 +179,8 @@ static void test_table(void **state)
 	      "8x H100,8,1,NVSwitch,all_reduce,4294967296,16000,\n"
 	      "8x H100 (degraded),8,1,NVSwitch,all_reduce,64,30,\n"
 	      "8x abacus,8,1,string,all_reduce,64,30,\n"
-	      "8x H100,8,1,NVSwitch,gossip,64,30,\n", file);
+	      "8x H100,8,1,NVSwitch,gossip,64,30,\n",
+	      file);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(mq_score_collectives(&b.options, &mean, &err), MQ_OK);
 	load(&b, "score.csv", &csv);
@@ -214,8 +220,13 @@ static const char *fitted_tables(struct bench *b)
 /* On these tables, where they are at hand: the median error by size class. */
 static void test_published(void **state)
 {
-	static const struct { const char *name; double median; } bar[] = {
-		{ "all >=4MB", .05 }, { "all 64kB-4MB", .12 }, { "all <64kB", .10 },
+	static const struct {
+		const char *name;
+		double median;
+	} bar[] = {
+		{ "all >=4MB", .05 },
+		{ "all 64kB-4MB", .12 },
+		{ "all <64kB", .10 },
 	};
 	struct bench b;
 	struct mq_csv csv;
@@ -237,8 +248,8 @@ static void test_published(void **state)
 				double median = strtod(cell(&csv, i, "median"), NULL);
 
 				if (median > bar[k].median)
-					fail_msg("%s: median error %g, at most %g was reached",
-						 bar[k].name, median, bar[k].median);
+					fail_msg("%s: median error %g, at most %g was reached", bar[k].name, median,
+						 bar[k].median);
 				found++;
 			}
 	assert_int_equal(found, 3);
@@ -278,8 +289,10 @@ static void test_published_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words), cmocka_unit_test(test_unknown_machine),
-		cmocka_unit_test(test_table), cmocka_unit_test(test_published),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_unknown_machine),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_published),
 		cmocka_unit_test(test_published_left_out),
 	};
 

@@ -82,10 +82,9 @@ static void test_domains(void **state)
 		double gpus;
 		uint32_t per_domain, domains;
 	} want[] = {
-		{ 8, 8, 1 }, { 72, 72, 1 },   /* one domain holds it */
-		{ 128, 64, 2 }, { 256, 64, 4 },
-		{ 512, 64, 8 }, { 576, 72, 8 },
-		{ 108, 72, 2 },               /* 27 machines: three segments of 9, two to a domain */
+		{ 8, 8, 1 },    { 72, 72, 1 }, /* one domain holds it */
+		{ 128, 64, 2 }, { 256, 64, 4 }, { 512, 64, 8 },
+		{ 576, 72, 8 }, { 108, 72, 2 }, /* 27 machines: three segments of 9, two to a domain */
 	};
 
 	(void)state;
@@ -183,8 +182,8 @@ static void test_mixed_machines(void **state)
 	build(&r, &c);
 	assert_int_equal(c.part[1].gpus, 12);
 	r.notes = "";
-	const char *const written[] = { "V100 (12) and T4 (4)", "mixed: V100 x12, T4 x4",
-					"3x V100 + 1x T4 nodes", "Mixed 12 V100/4 T4" };
+	const char *const written[] = { "V100 (12) and T4 (4)", "mixed: V100 x12, T4 x4", "3x V100 + 1x T4 nodes",
+					"Mixed 12 V100/4 T4" };
 	for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++) {
 		r.gpu = written[i];
 		build(&r, &c);
@@ -233,8 +232,7 @@ static void test_placement(void **state)
 	r.placement = "RTX-3090xTP2|Titan-RTXxTP2";
 	build(&r, &c); /* one stage stands for all */
 	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal(c.shape.device[i], i % 4 < 2 ? i / 4 * 2 + i % 4
-							      : 4 + i / 4 * 2 + i % 4 - 2);
+		assert_int_equal(c.shape.device[i], i % 4 < 2 ? i / 4 * 2 + i % 4 : 4 + i / 4 * 2 + i % 4 - 2);
 	r.notes = "placement Titan-RTXxTP2|Titan-RTXxTP2 ; RTX-3090xTP2|RTX-3090xTP2; 1 s";
 	build(&r, &c); /* the notes list every stage */
 	for (uint32_t i = 0; i < 8; i++)
@@ -261,9 +259,10 @@ static void test_sharding(void **state)
 		const char *zero;
 		uint32_t group;
 	} want[] = {
-		{ "FSDP 32", 0 }, { "FSDP2 32", 0 },  { "FSDP FULL_SHARD", 0 }, { "FSDP 16", 16 },
-		{ "FSDP2 8", 8 }, { "HSDP 4x8", 8 },  { "HSDP", 8 },            { "FSDP HYBRID_SHARD", 8 },
-		{ "ZeRO-1 within 4 GPUs", 4 },        { "FSDP 5", 0 },
+		{ "FSDP 32", 0 },  { "FSDP2 32", 0 },          { "FSDP FULL_SHARD", 0 },
+		{ "FSDP 16", 16 }, { "FSDP2 8", 8 },           { "HSDP 4x8", 8 },
+		{ "HSDP", 8 },     { "FSDP HYBRID_SHARD", 8 }, { "ZeRO-1 within 4 GPUs", 4 },
+		{ "FSDP 5", 0 },
 	};
 	struct mq_run r = gpt();
 	struct mq_case c;

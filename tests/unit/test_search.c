@@ -52,8 +52,7 @@ static int setup(void **state)
 	f->cluster = mq_cluster_flat(&f->arena, 4, "ideal", 1e12, 1e9, 1e9, 1e-6);
 	f->calib = mq_calib_new(&f->arena);
 	f->train.batch = 4;
-	f->q = (struct mq_question){ .model = f->model, .cluster = f->cluster, .calib = f->calib,
-				     .train = &f->train };
+	f->q = (struct mq_question){ .model = f->model, .cluster = f->cluster, .calib = f->calib, .train = &f->train };
 	f->limits.fix_pipeline = f->limits.fix_recompute = f->limits.fix_sync = -1;
 	strcpy(f->dir, "/tmp/test_search.XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
@@ -74,8 +73,8 @@ static int teardown(void **state)
 }
 
 /* Time = 1 + mean rank of the devices used, in seconds; rank 3 is out of memory. */
-static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n,
-			    struct mq_result *result, struct mq_err *err)
+static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+			    struct mq_err *err)
 {
 	struct fixture *f = context;
 
@@ -156,21 +155,41 @@ static void stop(void *state, const struct mq_problem *problem)
 }
 
 static const struct mq_engine engine_of_4 = {
-	MQ_ENGINE_HEAD("draw"), .summary = "fake", .state_size = sizeof(struct draw), .batch = 4,
-	.start = start, .propose = propose, .observe = observe, .stop = stop,
+	MQ_ENGINE_HEAD("draw"),
+	.summary = "fake",
+	.state_size = sizeof(struct draw),
+	.batch = 4,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
 };
 static const struct mq_engine engine_of_1 = {
-	MQ_ENGINE_HEAD("draw"), .summary = "fake", .state_size = sizeof(struct draw), .batch = 1,
-	.start = start, .propose = propose, .observe = observe, .stop = stop,
+	MQ_ENGINE_HEAD("draw"),
+	.summary = "fake",
+	.state_size = sizeof(struct draw),
+	.batch = 1,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
 };
 
-static struct mq_search question(struct fixture *f, const struct mq_search_engine *engines,
-				 uint32_t chunk)
+static struct mq_search question(struct fixture *f, const struct mq_search_engine *engines, uint32_t chunk)
 {
 	return (struct mq_search){
-		.q = &f->q, .costs = &f->costs, .limits = &f->limits, .objective = "step-time",
-		.engine = engines, .n_engines = 2, .seed = 5, .evals = 30,
-		.seconds = (double)INFINITY, .top = 3, .dir = f->dir, .context = 77,
+		.q = &f->q,
+		.costs = &f->costs,
+		.limits = &f->limits,
+		.objective = "step-time",
+		.engine = engines,
+		.n_engines = 2,
+		.seed = 5,
+		.evals = 30,
+		.seconds = (double)INFINITY,
+		.top = 3,
+		.dir = f->dir,
+		.context = 77,
 		.evaluator = { f, judge, chunk },
 	};
 }

@@ -54,10 +54,9 @@ static void equals_enumeration(void **state)
 			forbidden[i] = mq_rng_below(&rng, 6) == 0;
 			for (uint32_t j = 0; j < n; j++)
 				if (i != j && mq_rng_below(&rng, 4) == 0)
-					edge[n_edges++] = (struct mq_sfb_edge){
-					        i, j, (double)mq_rng_below(&rng, 300)};
+					edge[n_edges++] = (struct mq_sfb_edge){ i, j, (double)mq_rng_below(&rng, 300) };
 		}
-		struct mq_sfb_problem p = {n, n_edges, cost, forbidden, edge};
+		struct mq_sfb_problem p = { n, n_edges, cost, forbidden, edge };
 		struct mq_sfb_result result;
 		struct mq_err err = MQ_ERR_INIT;
 
@@ -67,7 +66,7 @@ static void equals_enumeration(void **state)
 			assert_false(result.duplicate[i] && forbidden[i]);
 			duplicated += result.duplicate[i];
 		}
-		mq_arena_rewind(&arena, (struct mq_arena_mark){NULL, 0});
+		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
 	}
 	assert_true(duplicated > 100);
 	mq_arena_fini(&arena);
@@ -100,8 +99,7 @@ static void public_cases(void **state)
 
 		assert_true(fabs(result.optimum - optimum) <= 1e-6 * fmax(1, fabs(optimum)));
 		for (size_t op = 0; op < json_array_size(x); op++)
-			assert_int_equal(json_integer_value(json_array_get(x, op)),
-			                 result.duplicate[op]);
+			assert_int_equal(json_integer_value(json_array_get(x, op)), result.duplicate[op]);
 	}
 	json_decref(root);
 	mq_arena_fini(&arena);
@@ -111,7 +109,7 @@ static void public_cases(void **state)
  * 1 GB/s the products of all layers are computed four times. */
 static void a_group_has_its_own_cut(void **state)
 {
-	static const uint32_t rank[] = {0, 1, 2, 3};
+	static const uint32_t rank[] = { 0, 1, 2, 3 };
 	struct lowered w;
 	struct mq_sfb_result fast, all;
 	uint32_t n_products = 0, n_all = 0;
@@ -120,10 +118,12 @@ static void a_group_has_its_own_cut(void **state)
 	for (uint32_t l = 0; l < 4; l++)
 		w.cluster->link[l].bw_Bps = 1e12;
 	const struct mq_question q = lowered_question(&w);
-	const struct mq_problem problem = {.q = &q, .costs = mq_costs_new(&q, &w.arena), .arena = &w.arena};
+	const struct mq_problem problem = { .q = &q, .costs = mq_costs_new(&q, &w.arena), .arena = &w.arena };
 
-	assert_int_equal(mq_sfb_of_group(&problem, &(struct mq_sfb_group){2, rank, 1}, &w.arena, &fast, &w.err), MQ_OK);
-	assert_int_equal(mq_sfb_of_group(&problem, &(struct mq_sfb_group){4, rank, 1}, &w.arena, &all, &w.err), MQ_OK);
+	assert_int_equal(mq_sfb_of_group(&problem, &(struct mq_sfb_group){ 2, rank, 1 }, &w.arena, &fast, &w.err),
+			 MQ_OK);
+	assert_int_equal(mq_sfb_of_group(&problem, &(struct mq_sfb_group){ 4, rank, 1 }, &w.arena, &all, &w.err),
+			 MQ_OK);
 	for (uint32_t op = 0; op < w.model->n_ops; op++) {
 		const struct mq_op *o = &w.model->op[op];
 		bool product = o->kind == MQ_OP_GEMM && o->param > 1e6;
@@ -142,9 +142,9 @@ static void a_group_has_its_own_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(equals_enumeration),
-	        cmocka_unit_test(public_cases),
-	        cmocka_unit_test(a_group_has_its_own_cut),
+		cmocka_unit_test(equals_enumeration),
+		cmocka_unit_test(public_cases),
+		cmocka_unit_test(a_group_has_its_own_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,8 +59,6 @@ static const struct mq_software_note *note_of(const struct mq_software_record *r
 	return &r->note[i];
 }
 
-/* ---- the field table ----------------------------------------------------------------------------------- */
-
 static bool same_field(const struct mq_software_field *f, const struct mq_software *a, const struct mq_software *b)
 {
 	const void *x = (const char *)a + f->opt.offset, *y = (const char *)b + f->opt.offset;
@@ -122,8 +120,6 @@ static void defaults_are_plain(void **state)
 	assert_string_equal(r.software.about, "made up: nothing");
 }
 
-/* ---- files --------------------------------------------------------------------------------------------- */
-
 static void values_of_each_kind(void **state)
 {
 	(void)state;
@@ -165,7 +161,8 @@ static void children_inherit(void **state)
 	put_keys("old", "\"traffic\": {\"value\": 3, \"from\": \"fitted\", \"source\": \"old fit\", \"rows\": \"r\","
 			" \"interval\": [2, 4]}, \"host\": {\"value\": 5, \"from\": \"counted\", \"source\": \"old\"},"
 			"\"runs\": {\"schedules\": [\"gpipe\"], \"tensor\": false}");
-	put_keys("mid", "\"inherits\": \"old\", \"host\": {\"value\": 7, \"from\": \"documented\", \"source\": \"mid\"}");
+	put_keys("mid",
+		 "\"inherits\": \"old\", \"host\": {\"value\": 7, \"from\": \"documented\", \"source\": \"mid\"}");
 	put_keys("young", "\"inherits\": \"mid\", \"runs\": {\"pipeline\": false}");
 	struct mq_software_record r = read_software(dir, "young");
 
@@ -214,9 +211,11 @@ static void what_is_refused(void **state)
 		{ "\"traffic\": {\"value\": 2, \"from\": \"fitted\", \"source\": \"s\", \"rows\": \"r\"}",
 		  "is fitted: give its \"rows\" and \"interval\"" },
 		{ "\"traffic\": {\"value\": 2, \"from\": \"fitted\", \"source\": \"s\", \"rows\": \"r\","
-		  " \"interval\": [3, 1]}", "[low, high]" },
+		  " \"interval\": [3, 1]}",
+		  "[low, high]" },
 		{ "\"traffic\": {\"value\": 2, \"from\": \"fitted\", \"source\": \"s\", \"rows\": \"r\","
-		  " \"interval\": [\"a\", \"b\"]}", "[low, high]" },
+		  " \"interval\": [\"a\", \"b\"]}",
+		  "[low, high]" },
 		{ "\"runs\": []", "'runs' is not an object" },
 		{ "\"runs\": {\"schedules\": \"1f1b\"}", "'schedules' in \"runs\" is not a list" },
 		{ "\"runs\": {\"schedules\": [\"2f2b\"]}", "schedules has no '2f2b'" },
@@ -317,10 +316,29 @@ static void generations_end(void **state)
 static void shipped_files_load(void **state)
 {
 	static const char *const promised[] = {
-		"generic", "megatron-core", "megatron-core-0.8", "megatron-lm-2021", "megatron-deepspeed", "deepspeed",
-		"torchtitan", "torchtitan-eager", "fsdp", "fsdp-compiled", "ddp", "internevo", "llm-foundry",
-		"tensorflow", "tensorflow-xla", "mxnet", "paddle", "oneflow", "nanotron", "llama3", "nemo",
-		"megatron-bridge", "megatron-bridge-25.09-deepseek-h100",
+		"generic",
+		"megatron-core",
+		"megatron-core-0.8",
+		"megatron-lm-2021",
+		"megatron-deepspeed",
+		"deepspeed",
+		"torchtitan",
+		"torchtitan-eager",
+		"fsdp",
+		"fsdp-compiled",
+		"ddp",
+		"internevo",
+		"llm-foundry",
+		"tensorflow",
+		"tensorflow-xla",
+		"mxnet",
+		"paddle",
+		"oneflow",
+		"nanotron",
+		"llama3",
+		"nemo",
+		"megatron-bridge",
+		"megatron-bridge-25.09-deepseek-h100",
 	};
 	struct mq_err err = MQ_ERR_INIT;
 	const char **names;
@@ -355,8 +373,6 @@ static void shipped_files_load(void **state)
 	assert_int_equal(mq_software_names("/no/such/folder", &arena, &names, &err), MQ_EINPUT);
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------ */
-
 static const struct mq_train FP8 = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32, .products = MQ_FP8 };
 
 static struct mq_plan shape_plan(const struct mq_model *model, const struct mq_shape *shape)
@@ -386,8 +402,9 @@ static const char moe[] = "moe:layers=4,hidden=64,heads=4,ffn=32,vocab=100,exper
 static void plans_decide_first(void **state)
 {
 	const struct mq_model *model = load(moe, 32, &TRAIN);
-	const struct mq_shape shape = { .dp = 2, .tp = 2, .ep = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B,
-					.sequence_parallel = true };
+	const struct mq_shape shape = {
+		.dp = 2, .tp = 2, .ep = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B, .sequence_parallel = true
+	};
 	struct mq_plan plan = shape_plan(model, &shape);
 	struct mq_software on = *mq_software_plain(), off = on;
 	struct mq_plan p;
@@ -442,13 +459,18 @@ static void conditions_of_overlap(void **state)
 	} cases[] = {
 		{ { .dp = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B }, false, false, false },
 		{ { .tp = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B }, false, false, true },
-		{ { .tp = 2, .micro_batches = 4, .sequence_parallel = true, .pipeline = MQ_PIPE_1F1B }, true, false, true },
+		{ { .tp = 2, .micro_batches = 4, .sequence_parallel = true, .pipeline = MQ_PIPE_1F1B },
+		  true,
+		  false,
+		  true },
 		{ { .dp = 2, .ep = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B }, false, true, false },
 		{ { .dp = 2, .ep = 2, .micro_batches = 4, .pipeline = MQ_PIPE_GPIPE }, false, false, false },
 		{ { .dp = 2, .ep = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B }, false, false, false },
 		{ { .dp = 2, .ep = 2, .pp = 2, .micro_batches = 4, .pipeline = MQ_PIPE_1F1B }, false, false, false },
-		{ { .dp = 2, .ep = 2, .pp = 2, .virtual = 2, .micro_batches = 4,
-		    .pipeline = MQ_PIPE_INTERLEAVED }, false, true, false },
+		{ { .dp = 2, .ep = 2, .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = MQ_PIPE_INTERLEAVED },
+		  false,
+		  true,
+		  false },
 	};
 	const struct mq_model *model = load(moe, 32, &TRAIN);
 	struct mq_software s = *mq_software_plain();
@@ -632,10 +654,12 @@ static void software_chooses_attention(void **state)
 
 static void expect_same_op(const struct mq_op *a, const struct mq_op *b)
 {
-	const double x[] = { a->m, a->n, a->k, a->count, a->flop, a->flop_bwd, a->read, a->write, a->moved_bwd,
-			     a->fixed_bwd, a->param, a->output, a->saved, a->saved_selective, a->kernels };
-	const double y[] = { b->m, b->n, b->k, b->count, b->flop, b->flop_bwd, b->read, b->write, b->moved_bwd,
-			     b->fixed_bwd, b->param, b->output, b->saved, b->saved_selective, b->kernels };
+	const double x[] = { a->m,        a->n,      a->k,     a->count,           a->flop,
+			     a->flop_bwd, a->read,   a->write, a->moved_bwd,       a->fixed_bwd,
+			     a->param,    a->output, a->saved, a->saved_selective, a->kernels };
+	const double y[] = { b->m,        b->n,      b->k,     b->count,           b->flop,
+			     b->flop_bwd, b->read,   b->write, b->moved_bwd,       b->fixed_bwd,
+			     b->param,    b->output, b->saved, b->saved_selective, b->kernels };
 
 	for (size_t i = 0; i < sizeof(x) / sizeof(*x); i++)
 		if (!(fabs(x[i] - y[i]) <= 1e-12 * fabs(y[i])))

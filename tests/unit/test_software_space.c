@@ -62,8 +62,7 @@ static void expect_plan(const char *name, const struct mq_plan *plan, const char
 	bool runs = mq_software_runs(software(name), &q, plan, why, sizeof(why));
 
 	if (runs != !part || (part && (!strstr(why, part) || strncmp(why, name, strcspn(name, ",")))))
-		fail_msg("%s %s: '%s', wanted '%s'", name, runs ? "runs it" : "does not run it", why,
-			 part ? part : "");
+		fail_msg("%s %s: '%s', wanted '%s'", name, runs ? "runs it" : "does not run it", why, part ? part : "");
 }
 
 static void expect(const char *name, struct mq_shape shape, const char *part)
@@ -106,18 +105,16 @@ static void rules_of_pipelines(void **state)
 	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1),
 	       "schedules interleaved or 1f1b, not zb-h1");
-	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1, .sync = MQ_SYNC_ZERO3),
-	       "not zb-h1");
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1, .sync = MQ_SYNC_ZERO3), "not zb-h1");
 	expect("generic", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1), NULL);
 	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), NULL);
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven, .sync = MQ_SYNC_ZERO3), NULL);
-	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven),
-	       "stage 0 has 1 of 8, it would have 2");
+	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), "stage 0 has 1 of 8, it would have 2");
 	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = even), NULL);
-	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2),
-	       "has no zero2 beside pipeline stages");
+	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2), "has no zero2 beside pipeline stages");
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2), NULL);
-	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .virtual = 2, .pipeline = MQ_PIPE_INTERLEAVED, .micro_batches = 2),
+	expect("megatron-core",
+	       SHAPE(.dp = 4, .pp = 4, .virtual = 2, .pipeline = MQ_PIPE_INTERLEAVED, .micro_batches = 2),
 	       "in rounds of 4");
 	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .virtual = 2, .pipeline = MQ_PIPE_INTERLEAVED), NULL);
 	/* one chunk per device, interleaved, is 1F1B */
@@ -137,9 +134,9 @@ static void rules_of_sync(void **state)
 	expect("generic", SHAPE(.dp = 8, .sync = MQ_SYNC_PS), NULL);
 	expect("torchtitan", SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO1), "not zero1");
 	expect("torchtitan", SHAPE(.dp = 8), NULL);
-	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .sequence_parallel = true),
-	       "beside tensor, context or expert");
-	expect("torchtitan", SHAPE(.dp = 1, .tp = 2, .sequence_parallel = true), "trains in fp32 under tensor or pipeline");
+	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .sequence_parallel = true), "beside tensor, context or expert");
+	expect("torchtitan", SHAPE(.dp = 1, .tp = 2, .sequence_parallel = true),
+	       "trains in fp32 under tensor or pipeline");
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4), "trains in fp32");
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO3), NULL);
 	train.dtype = MQ_FP32;
@@ -174,8 +171,10 @@ static void rules_of_the_model(void **state)
 	expect("megatron-core", SHAPE(.dp = 8, .tp = 2, .ep = 2, .sequence_parallel = true), NULL);
 	expect("megatron-core", SHAPE(.dp = 4, .tp = 2, .ep = 8, .etp = 1, .sequence_parallel = true), NULL);
 	expect("megatron-core", SHAPE(.dp = 4, .tp = 4, .ep = 2, .etp = 1, .sequence_parallel = true), NULL);
-	expect("torchtitan", SHAPE(.dp = 4, .tp = 2, .ep = 8, .etp = 1, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true), NULL);
-	expect("torchtitan", SHAPE(.dp = 4, .tp = 4, .ep = 2, .etp = 1, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true),
+	expect("torchtitan",
+	       SHAPE(.dp = 4, .tp = 2, .ep = 8, .etp = 1, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true), NULL);
+	expect("torchtitan",
+	       SHAPE(.dp = 4, .tp = 4, .ep = 2, .etp = 1, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true),
 	       "all of tp x cp = 4, and replicas: ep 2 is no multiple");
 	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .ep = 2, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true),
 	       "splits them over tp 2 too");
@@ -198,7 +197,8 @@ static void rules_of_devices(void **state)
 	       "stage by stage or replica by replica");
 	expect("ddp", SHAPE(.dp = 16, .micro_batches = 1, .device = torn), NULL);
 	cluster->device[3].kind = MQ_CPU;
-	expect_plan("ddp", plan_of(&SHAPE(.dp = 16, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B)), "does not train on CPUs");
+	expect_plan("ddp", plan_of(&SHAPE(.dp = 16, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B)),
+		    "does not train on CPUs");
 	expect_plan("generic", plan_of(&SHAPE(.dp = 16, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B)), NULL);
 }
 
@@ -273,23 +273,22 @@ static void rules_of_decisions(void **state)
 
 static void names_those_that_run_it(void **state)
 {
-	static const char *const names[] = { "ddp", "fsdp", "generic", "megatron-core", "megatron-core-0.8", "torchtitan" };
+	static const char *const names[] = { "ddp",       "fsdp", "generic", "megatron-core", "megatron-core-0.8",
+					     "torchtitan" };
 	struct mq_software_record record[6];
 	struct mq_err err = MQ_ERR_INIT;
 
 	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	for (uint32_t i = 0; i < 6; i++)
-		assert_int_equal(mq_software_load("platforms/software", names[i], &arena, &record[i], &err),
-		       MQ_OK);
+		assert_int_equal(mq_software_load("platforms/software", names[i], &arena, &record[i], &err), MQ_OK);
 	/* generic and releases are not listed */
-	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .pipeline = MQ_PIPE_1F1B)),
-	       &arena),
-			    "ddp megatron-core torchtitan");
-	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO3)),
-	       &arena),
+	assert_string_equal(
+		mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .pipeline = MQ_PIPE_1F1B)), &arena),
+		"ddp megatron-core torchtitan");
+	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO3)), &arena),
 			    "fsdp torchtitan");
 	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .sync = MQ_SYNC_PS)), &arena),
-	       "-");
+			    "-");
 	assert_string_equal(record[4].software.target, "megatron"); /* inherited */
 	assert_false(record[4].listed);
 	assert_null(record[2].software.target);
@@ -311,7 +310,8 @@ static const uint32_t *random_order(struct mq_rng *rng, const struct mq_shape *s
 		for (uint32_t replica = 0; replica < s->dp; replica++)
 			for (uint32_t k = 0; k < width; k++, at++)
 				device[at] = how == 1 ? (at + PER_NODE) % DEVICES :
-					     how == 2 ? (replica * s->pp + stage) * width + k : at;
+					     how == 2 ? (replica * s->pp + stage) * width + k :
+							at;
 	for (uint32_t i = 0; how == 3 && i < n; i++) {
 		uint32_t other = i + mq_rng_below(rng, n - i), kept = device[i];
 
@@ -335,8 +335,13 @@ static const uint32_t *random_layers(struct mq_rng *rng, uint32_t stages, uint32
 static struct mq_shape random_shape(struct mq_rng *rng)
 {
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3, MQ_SYNC_PS };
-	struct mq_shape s = { .dp = power(rng, 4), .tp = power(rng, 2), .pp = power(rng, 2), .cp = power(rng, 1),
-			      .ep = 1, .virtual = 1, .micro_batches = power(rng, 4) };
+	struct mq_shape s = { .dp = power(rng, 4),
+			      .tp = power(rng, 2),
+			      .pp = power(rng, 2),
+			      .cp = power(rng, 1),
+			      .ep = 1,
+			      .virtual = 1,
+			      .micro_batches = power(rng, 4) };
 
 	if (q.model->experts)
 		s.ep = power(rng, 3);
@@ -370,7 +375,7 @@ static bool writes(const char *target, const struct mq_software *s, const struct
 	enum mq_status status = mq_export_open(&e, &own, &err);
 
 	if (status == MQ_OK)
-		status = !strcmp(target, "megatron") ? mq_export_megatron(&e, f, &err) :
+		status = !strcmp(target, "megatron")  ? mq_export_megatron(&e, f, &err) :
 			 !strcmp(target, "deepspeed") ? mq_export_deepspeed(&e, f, &err) :
 							mq_export_torchtitan(&e, f, &err);
 	fclose(f);
@@ -383,8 +388,10 @@ static bool writes(const char *target, const struct mq_software *s, const struct
 /* What runs is written; what does not is refused for the same reason; a shape is read back as it was. */
 static void what_runs_is_exported(const char *spec)
 {
-	static const char *const names[] = { "megatron-core", "torchtitan", "deepspeed", "megatron-core,overlap_tp=1",
-					     "torchtitan,shard_group=2", "megatron-bridge" };
+	static const char *const names[] = {
+		"megatron-core",  "torchtitan", "deepspeed", "megatron-core,overlap_tp=1", "torchtitan,shard_group=2",
+		"megatron-bridge"
+	};
 	const struct mq_software *s[6];
 	uint32_t runs[6] = { 0 };
 	struct mq_rng rng;
@@ -406,7 +413,8 @@ static void what_runs_is_exported(const char *spec)
 				bool can = mq_software_runs(s[k], &q, &plan, why, sizeof(why));
 
 				runs[k] += can;
-				if (writes(s[k]->target, s[k], &plan, other, sizeof(other)) != can || strcmp(why, other))
+				if (writes(s[k]->target, s[k], &plan, other, sizeof(other)) != can ||
+				    strcmp(why, other))
 					fail_msg("%s: runs %d, '%s' and '%s'", names[k], can, why, other);
 				if (can && !mq_software_runs_shape(s[k], &q, &shape, why, sizeof(why)))
 					fail_msg("%s: the plan runs, its shape does not: %s", names[k], why);
@@ -447,8 +455,7 @@ static void shapes_are_read_back(void **state)
 		if (!form.shaped)
 			fail_msg("dp %u tp %u pp %u cp %u ep %u x%u: %s", shape.dp, shape.tp, shape.pp, shape.cp,
 				 shape.ep, shape.virtual, form.why);
-		assert_int_equal(mq_plan_from_shape(&form.shape, q.model, cluster, &arena, &again, &err),
-		       MQ_OK);
+		assert_int_equal(mq_plan_from_shape(&form.shape, q.model, cluster, &arena, &again, &err), MQ_OK);
 		assert_true(mq_plan_hash(&again) == mq_plan_hash(&plan));
 		assert_int_equal(form.shape.ep, shape.ep);
 		read++;

@@ -51,15 +51,15 @@ static void test_axes(void **state)
 	expect_axis(&s, 3, "seq", "10 11 12 20");
 	expect_axis(&s, 4, "engine", "expert, random");
 	assert_int_equal(s.n_points, 3 * 4 * 4 * 4);
-	assert_memory_equal(mq_study_header(&s, &arena),
-			    "point,model,batch,link.network.bw,seq,verd", 42);
+	assert_memory_equal(mq_study_header(&s, &arena), "point,model,batch,link.network.bw,seq,verd", 42);
 }
 
 /* A list of software: what has '=' belongs to the software before it, whatever the separator. */
 static void test_software_axis(void **state)
 {
-	struct mq_study s = load("software = generic, megatron-core, traffic=2;norm=eager; mine/x.json,host=2,generic\n"
-				 "model = gpt\nplatform = dgx1_v100\njob.a.devices = 0\njob.a.software = fsdp,deepspeed\n");
+	struct mq_study s =
+		load("software = generic, megatron-core, traffic=2;norm=eager; mine/x.json,host=2,generic\n"
+		     "model = gpt\nplatform = dgx1_v100\njob.a.devices = 0\njob.a.software = fsdp,deepspeed\n");
 	struct mq_point p;
 	struct mq_err err;
 
@@ -182,7 +182,9 @@ static void test_weak(void **state)
 
 static void test_refused(void **state)
 {
-	static const struct { const char *text, *says; } bad[] = {
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
 		{ "batch = 1, , 2\n", "empty value" },
 		{ "batch = 1..4*1\n", "never ends" },
 		{ "batch = 1..4+0\n", "never ends" },
@@ -207,7 +209,9 @@ static void test_refused(void **state)
 		{ "epoch = 0\n", "give its samples" },
 		{ "job.a.devices = 0\nscaling = strong\n", "asks about one job" },
 	};
-	static const struct { const char *text, *says; } bad_point[] = {
+	static const struct {
+		const char *text, *says;
+	} bad_point[] = {
 		{ "model = gpt\ncolour = red\n", "colour" },
 		{ "model = gpt\nbatch = many\n", "batch" },
 		{ "model = gpt\njob.a.devices = 0\njob.a.batch = many\n", "job a" },
@@ -228,14 +232,12 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad_point) / sizeof(*bad_point); i++) {
 		err = (struct mq_err)MQ_ERR_INIT;
 		s = load(bad_point[i].text);
-		if (mq_study_point(&s, 0, dir, &arena, &p, &err) != MQ_EINPUT ||
-		    !strstr(err.text, bad_point[i].says))
-			fail_msg("%s: '%s', expected '%s'", bad_point[i].text, err.text,
-				 bad_point[i].says);
+		if (mq_study_point(&s, 0, dir, &arena, &p, &err) != MQ_EINPUT || !strstr(err.text, bad_point[i].says))
+			fail_msg("%s: '%s', expected '%s'", bad_point[i].text, err.text, bad_point[i].says);
 	}
 	static const char *const programs[] = {
-		"engine = exec:rm\n", "engine = expert, exec:rm\n", "engine = expert, e x ec : rm\n",
-		"job.a.engine = exec:rm\n", "eng = \"exec:rm\"\n", "; note\nengine: exec:rm\n",
+		"engine = exec:rm\n",       "engine = expert, exec:rm\n", "engine = expert, e x ec : rm\n",
+		"job.a.engine = exec:rm\n", "eng = \"exec:rm\"\n",        "; note\nengine: exec:rm\n",
 	};
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
 		err = (struct mq_err)MQ_ERR_INIT;
@@ -253,8 +255,7 @@ static double cell(const char *file, uint32_t row, const char *column)
 	struct mq_err err;
 	double v = 0;
 
-	assert_int_equal(mq_csv_load(mq_arena_printf(&arena, "%s/%s", dir, file), &arena, &csv, &err),
-			 MQ_OK);
+	assert_int_equal(mq_csv_load(mq_arena_printf(&arena, "%s/%s", dir, file), &arena, &csv, &err), MQ_OK);
 	assert_true(row < csv.n_rows);
 	assert_true(mq_csv_f64(&csv, row, mq_csv_column(&csv, column), (double)NAN, &v));
 	return v;
@@ -271,9 +272,9 @@ static void test_answers(void **state)
 	FILE *f = open_memstream(&words, &size);
 
 	put_file("whatif.csv", "point,platform.nodes,rank.0.clock,step_time_s,samples_per_s,usd_per_step\n"
-			  "0,1,1,1,10,1\n1,1,0.5,1.5,6.6666666667,1.5\n"
-			  "2,2,1,1,18,2\n3,2,0.5,1.25,14.4,2.5\n"
-			  "4,4,1,1,24,4\n5,4,0.5,,,\n");
+			       "0,1,1,1,10,1\n1,1,0.5,1.5,6.6666666667,1.5\n"
+			       "2,2,1,1,18,2\n3,2,0.5,1.25,14.4,2.5\n"
+			       "4,4,1,1,24,4\n5,4,0.5,,,\n");
 	if (mq_study_answers(&s, dir, f, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	fclose(f);
@@ -296,11 +297,11 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_axes),           cmocka_unit_test(test_range_rounding),
-		cmocka_unit_test(test_points),         cmocka_unit_test(test_contents_count),
-		cmocka_unit_test(test_weak),           cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_answers),        cmocka_unit_test(test_jobs),
-		cmocka_unit_test(test_software_axis),  cmocka_unit_test(test_software_files_count),
+		cmocka_unit_test(test_axes),          cmocka_unit_test(test_range_rounding),
+		cmocka_unit_test(test_points),        cmocka_unit_test(test_contents_count),
+		cmocka_unit_test(test_weak),          cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_answers),       cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_software_axis), cmocka_unit_test(test_software_files_count),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

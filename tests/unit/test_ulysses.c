@@ -34,10 +34,12 @@ static void heads_are_exchanged_for_tokens(void **state)
 	struct lowered w;
 
 	lowered_open(&w, MODEL, 4, 4);
-	const struct mq_schedule *s = lowered_shape(&w, &(struct mq_shape){ .cp = 4, .ulysses = 4, .micro_batches = 2 });
+	const struct mq_schedule *s =
+		lowered_shape(&w, &(struct mq_shape){ .cp = 4, .ulysses = 4, .micro_batches = 2 });
 	assert_non_null(s);
 	const double tokens = 2 * 2.0 * SEQ / 4; /* of one rank: two micro-batches of two samples */
-	struct lowered_sum f = of(s, MQ_COLL_ALL_TO_ALL, NULL, MQ_FORWARD), b = of(s, MQ_COLL_ALL_TO_ALL, NULL, MQ_BACKWARD);
+	struct lowered_sum f = of(s, MQ_COLL_ALL_TO_ALL, NULL, MQ_FORWARD),
+			   b = of(s, MQ_COLL_ALL_TO_ALL, NULL, MQ_BACKWARD);
 	assert_near(f.bytes, LAYERS * tokens * 4 * HIDDEN * 2);
 	assert_near(b.bytes, f.bytes);
 	assert_int_equal(of(s, MQ_COLL_ALL_GATHER, "cp", MQ_FORWARD).tasks, 0);
@@ -60,7 +62,8 @@ static void a_ring_of_groups_passes_less(void **state)
 	lowered_open(&w, MODEL, 4, 4);
 	assert_non_null(lowered_shape(&w, &(struct mq_shape){ .cp = 4, .micro_batches = 2 }));
 	double whole = of(w.low.schedule, MQ_COLL_ALL_GATHER, "cp", MQ_FORWARD).bytes;
-	const struct mq_schedule *s = lowered_shape(&w, &(struct mq_shape){ .cp = 4, .ulysses = 2, .micro_batches = 2 });
+	const struct mq_schedule *s =
+		lowered_shape(&w, &(struct mq_shape){ .cp = 4, .ulysses = 2, .micro_batches = 2 });
 	assert_non_null(s);
 	assert_near(of(s, MQ_COLL_ALL_GATHER, "cp", MQ_FORWARD).bytes, whole / 2);
 	for (uint32_t i = 0; i < s->n_tasks; i++)
@@ -75,8 +78,13 @@ static void a_ring_of_groups_passes_less(void **state)
 static void shapes_come_back(void **state)
 {
 	const struct mq_shape shapes[] = {
-		{ .cp = 4, .ulysses = 4 }, { .cp = 4, .ulysses = 2 }, { .cp = 2, .tp = 2, .ulysses = 2 },
-		{ .dp = 2, .cp = 2, .ulysses = 2 }, { .cp = 4 }, { .tp = 4 }, { .tp = 2, .cp = 2 },
+		{ .cp = 4, .ulysses = 4 },
+		{ .cp = 4, .ulysses = 2 },
+		{ .cp = 2, .tp = 2, .ulysses = 2 },
+		{ .dp = 2, .cp = 2, .ulysses = 2 },
+		{ .cp = 4 },
+		{ .tp = 4 },
+		{ .tp = 2, .cp = 2 },
 	};
 	struct lowered w;
 
@@ -88,7 +96,8 @@ static void shapes_come_back(void **state)
 		shape.sequence_parallel = shape.vocab_parallel = shape.tp > 1;
 		const struct mq_shape back = lowered_shape_back(&w, &shape);
 
-		assert_true(back.cp == mq_or_1(shape.cp) && back.tp == mq_or_1(shape.tp) && back.dp == mq_or_1(shape.dp));
+		assert_true(back.cp == mq_or_1(shape.cp) && back.tp == mq_or_1(shape.tp) &&
+			    back.dp == mq_or_1(shape.dp));
 		assert_int_equal(mq_or_1(back.ulysses), mq_or_1(shape.ulysses));
 	}
 	const struct mq_shape odd = { .cp = 4, .ulysses = 3, .micro_batches = 2 };

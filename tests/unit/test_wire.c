@@ -49,11 +49,9 @@ static void open_ranks(uint32_t n)
 
 	n_ranks = n;
 	for (uint32_t i = 0; i < n; i++)
-		ranks[i] = (struct mq_ranks){.rank = i,
-		                             .size = n,
-		                             .state = &ranks[i],
-		                             .broadcast = share,
-		                             .barrier = meet};
+		ranks[i] = (struct mq_ranks){
+			.rank = i, .size = n, .state = &ranks[i], .broadcast = share, .barrier = meet
+		};
 	assert_int_equal(replay_wire_open(&ranks[0], &arena, &wire[0], &err), MQ_OK);
 }
 
@@ -127,7 +125,7 @@ static void run_all(struct mq_wire_coll *c, uint32_t n)
 
 static void check_collective(enum mq_coll_kind kind, enum mq_dtype dtype, uint32_t n, double bytes)
 {
-	static const uint32_t rank[RANKS] = {0, 1, 2, 3, 4};
+	static const uint32_t rank[RANKS] = { 0, 1, 2, 3, 4 };
 	bool wide = dtype == MQ_FP64;
 	size_t size = wide ? 8 : 4, part_B = mq_wire_coll_part_B(dtype, bytes, n);
 	struct mq_wire_coll c[RANKS];
@@ -137,16 +135,16 @@ static void check_collective(enum mq_coll_kind kind, enum mq_dtype dtype, uint32
 		char *in = mq_arena_alloc(&arena, part_B * n);
 
 		fill(in, wide, i, part_B * n / size);
-		c[i] = (struct mq_wire_coll){.kind = kind,
-		                             .dtype = dtype,
-		                             .n = n,
-		                             .me = i,
-		                             .root = n / 2,
-		                             .rank = rank,
-		                             .tag = mq_wire_coll_tag(1, 2),
-		                             .bytes = bytes,
-		                             .in = in,
-		                             .out = mq_arena_alloc(&arena, part_B * n)};
+		c[i] = (struct mq_wire_coll){ .kind = kind,
+					      .dtype = dtype,
+					      .n = n,
+					      .me = i,
+					      .root = n / 2,
+					      .rank = rank,
+					      .tag = mq_wire_coll_tag(1, 2),
+					      .bytes = bytes,
+					      .in = in,
+					      .out = mq_arena_alloc(&arena, part_B * n) };
 	}
 	run_all(c, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -155,9 +153,8 @@ static void check_collective(enum mq_coll_kind kind, enum mq_dtype dtype, uint32
 
 			if (!isnan(want) && fabs(read_at(c[i].out, wide, e) - want) > 0)
 				fail_msg("%s of %g bytes, %u ranks: element %zu of rank %u is %g, "
-				         "not %g",
-				         mq_coll_name(kind), bytes, n, e, i,
-				         read_at(c[i].out, wide, e), want);
+					 "not %g",
+					 mq_coll_name(kind), bytes, n, e, i, read_at(c[i].out, wide, e), want);
 		}
 	mq_arena_rewind(&arena, mark);
 }
@@ -165,14 +162,13 @@ static void check_collective(enum mq_coll_kind kind, enum mq_dtype dtype, uint32
 /* Sizes below a line, uneven, and larger than a ring (4 MiB), among two to five ranks. */
 static void collectives(void **state)
 {
-	static const double bytes[] = {4, 1000, 262148, 6e6};
+	static const double bytes[] = { 4, 1000, 262148, 6e6 };
 
 	for (uint32_t n = 2; n <= RANKS; n++) {
 		open_ranks(n);
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (size_t b = 0; b < sizeof(bytes) / sizeof(bytes[0]); b++)
-				check_collective((enum mq_coll_kind)k,
-				                 (k + b) % 2 ? MQ_FP64 : MQ_FP32, n, bytes[b]);
+				check_collective((enum mq_coll_kind)k, (k + b) % 2 ? MQ_FP64 : MQ_FP32, n, bytes[b]);
 		close_ranks();
 	}
 }
@@ -189,14 +185,12 @@ static void crossed_messages(void **state)
 	static struct mq_transfer alone;
 
 	open_ranks(2);
-	alone = (struct mq_transfer){.peer = 1, .send = true, .tag = 99, .bytes = MOST};
+	alone = (struct mq_transfer){ .peer = 1, .send = true, .tag = 99, .bytes = MOST };
 	mq_wire_post(wire[0], &alone);
 	for (uint32_t i = 0; i < N; i++) {
 		memset(data[0][i], (int)(i + 1), MOST);
-		t[0][i] =
-		        (struct mq_transfer){.peer = 1, .send = true, .tag = i, .bytes = MOST - i};
-		t[1][N - 1 - i] = (struct mq_transfer){
-		        .peer = 0, .tag = N - 1 - i, .bytes = MOST - (N - 1 - i)};
+		t[0][i] = (struct mq_transfer){ .peer = 1, .send = true, .tag = i, .bytes = MOST - i };
+		t[1][N - 1 - i] = (struct mq_transfer){ .peer = 0, .tag = N - 1 - i, .bytes = MOST - (N - 1 - i) };
 		mq_wire_post(wire[0], &t[0][i]);
 		mq_wire_post(wire[1], &t[1][N - 1 - i]);
 	}
@@ -218,8 +212,8 @@ static void crossed_messages(void **state)
 static void rendezvous(void **state)
 {
 	char sent[64] = "over the wire", got[64] = "";
-	struct mq_transfer s = {.peer = 1, .send = true, .tag = 5, .bytes = sizeof(sent)};
-	struct mq_transfer r = {.peer = 0, .tag = 5, .bytes = sizeof(got)};
+	struct mq_transfer s = { .peer = 1, .send = true, .tag = 5, .bytes = sizeof(sent) };
+	struct mq_transfer r = { .peer = 0, .tag = 5, .bytes = sizeof(got) };
 
 	open_ranks(2);
 	mq_wire_post(wire[0], &s);
@@ -248,7 +242,7 @@ static void clocks_aligned_again(void **state)
 
 	snprintf(path, sizeof(path), "file:/tmp/mq-wire-%d", (int)getpid());
 	pid_t child = fork();
-	struct mq_replay_options o = {.rank = child == 0, .size = 2, .deadline_s = 20, .rendezvous = path};
+	struct mq_replay_options o = { .rank = child == 0, .size = 2, .deadline_s = 20, .rendezvous = path };
 	struct replay_meet m;
 	struct mq_err err = MQ_ERR_INIT;
 	bool good = replay_meet_open(&m, &o, &err) == MQ_OK;
@@ -266,10 +260,8 @@ static void clocks_aligned_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(collectives),
-	                                   cmocka_unit_test(crossed_messages),
-	                                   cmocka_unit_test(rendezvous),
-	                                   cmocka_unit_test(clocks_aligned_again)};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(collectives), cmocka_unit_test(crossed_messages),
+					    cmocka_unit_test(rendezvous), cmocka_unit_test(clocks_aligned_again) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@ static const char GPT[] = "gpt:layers=2,hidden=64,heads=4,seq=32,vocab=128";
 
 static struct mq_schedule *ask(struct lowered *w)
 {
-	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .dp = 8, .micro_batches = 2, .sync = MQ_SYNC_ZERO3 });
+	struct mq_schedule *s =
+		lowered_shape(w, &(struct mq_shape){ .dp = 8, .micro_batches = 2, .sync = MQ_SYNC_ZERO3 });
 
 	assert_non_null(s);
 	return s;
@@ -71,7 +72,7 @@ static void backward_gathers_nearby(void **state)
 	assert_near(gathered(s, MQ_BACKWARD, &ranks), backward);
 	assert_int_equal(ranks, 4);
 	assert_near(w.low.memory[0].parameter_B, parameters * (1 + 8 / 4.0)); /* an eighth, and a quarter */
-	w.software.secondary_group = 3; /* no part of 8: none */
+	w.software.secondary_group = 3;                                       /* no part of 8: none */
 	ask(&w);
 	assert_near(w.low.memory[0].parameter_B, parameters);
 	lowered_close(&w);

@@ -21,8 +21,7 @@
 
 static bool adds(const struct mq_task *t)
 {
-	return t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER ||
-	       t->coll == MQ_COLL_REDUCE;
+	return t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE;
 }
 
 static bool type_of(const struct mq_task *t, ncclDataType_t *type)
@@ -55,10 +54,9 @@ enum mq_status cuda_call_check(const struct mq_schedule *s, uint32_t task, struc
 	if (t->kind != MQ_TASK_COLLECTIVE || type_of(t, &type))
 		return MQ_OK;
 	return mq_fail(err, MQ_EINPUT,
-	               "%s (task %u): executor cuda has no NCCL type that %s %s; lower the plan "
-	               "with gradients in bf16 or fp32",
-	               mq_coll_name(t->coll), task, adds(t) ? "adds" : "moves",
-	               mq_dtype_name(t->dtype));
+		       "%s (task %u): executor cuda has no NCCL type that %s %s; lower the plan "
+		       "with gradients in bf16 or fp32",
+		       mq_coll_name(t->coll), task, adds(t) ? "adds" : "moves", mq_dtype_name(t->dtype));
 }
 
 /* Elements of the whole vector and of a member's part of it. */
@@ -78,25 +76,24 @@ size_t cuda_call_B(const struct mq_task *t, const struct cuda_comm *comm)
 	return part * comm->n * (size_t)mq_dtype_size((enum mq_dtype)t->dtype);
 }
 
-static int all_to_all(const struct mq_toolkit *k, const struct cuda_comm *comm,
-                      const struct cuda_operands *data, size_t part_B, cudaStream_t stream)
+static int all_to_all(const struct mq_toolkit *k, const struct cuda_comm *comm, const struct cuda_operands *data,
+		      size_t part_B, cudaStream_t stream)
 {
 	int bad = (int)k->ncclGroupStart();
 
 	for (uint32_t i = 0; i < comm->n && !bad; i++) {
-		bad = (int)k->ncclSend((const char *)data->in + i * part_B, part_B, ncclInt8,
-		                       (int)i, comm->comm, stream);
+		bad = (int)k->ncclSend((const char *)data->in + i * part_B, part_B, ncclInt8, (int)i, comm->comm,
+				       stream);
 		if (!bad)
-			bad = (int)k->ncclRecv((char *)data->out + i * part_B, part_B, ncclInt8,
-			                       (int)i, comm->comm, stream);
+			bad = (int)k->ncclRecv((char *)data->out + i * part_B, part_B, ncclInt8, (int)i, comm->comm,
+					       stream);
 	}
 	int ended = (int)k->ncclGroupEnd();
 	return bad ? bad : ended;
 }
 
-static int collective(const struct mq_toolkit *k, const struct mq_task *t,
-                      const struct cuda_comm *comm, const struct cuda_operands *data,
-                      cudaStream_t stream)
+static int collective(const struct mq_toolkit *k, const struct mq_task *t, const struct cuda_comm *comm,
+		      const struct cuda_operands *data, cudaStream_t stream)
 {
 	ncclDataType_t type = ncclInt8;
 	size_t all, part, size = (size_t)mq_dtype_size((enum mq_dtype)t->dtype);
@@ -105,19 +102,15 @@ static int collective(const struct mq_toolkit *k, const struct mq_task *t,
 	counts_of(t, comm->n, &all, &part);
 	switch ((enum mq_coll_kind)t->coll) {
 	case MQ_COLL_ALL_REDUCE:
-		return (int)k->ncclAllReduce(data->in, data->out, all, type, ncclSum, comm->comm,
-		                             stream);
+		return (int)k->ncclAllReduce(data->in, data->out, all, type, ncclSum, comm->comm, stream);
 	case MQ_COLL_ALL_GATHER:
 		return (int)k->ncclAllGather(data->in, data->out, part, type, comm->comm, stream);
 	case MQ_COLL_REDUCE_SCATTER:
-		return (int)k->ncclReduceScatter(data->in, data->out, part, type, ncclSum,
-		                                 comm->comm, stream);
+		return (int)k->ncclReduceScatter(data->in, data->out, part, type, ncclSum, comm->comm, stream);
 	case MQ_COLL_BROADCAST:
-		return (int)k->ncclBroadcast(data->in, data->out, all, type, (int)t->root,
-		                             comm->comm, stream);
+		return (int)k->ncclBroadcast(data->in, data->out, all, type, (int)t->root, comm->comm, stream);
 	case MQ_COLL_REDUCE:
-		return (int)k->ncclReduce(data->in, data->out, all, type, ncclSum, (int)t->root,
-		                          comm->comm, stream);
+		return (int)k->ncclReduce(data->in, data->out, all, type, ncclSum, (int)t->root, comm->comm, stream);
 	case MQ_COLL_ALL_TO_ALL:
 		return all_to_all(k, comm, data, part * size, stream);
 	case MQ_N_COLL_KINDS:
@@ -128,7 +121,7 @@ static int collective(const struct mq_toolkit *k, const struct mq_task *t,
 }
 
 int cuda_call_enqueue(struct cuda *c, const struct mq_task *t, const struct cuda_comm *comm,
-                      const struct cuda_operands *data, cudaStream_t stream)
+		      const struct cuda_operands *data, cudaStream_t stream)
 {
 	size_t bytes = cuda_call_B(t, comm);
 
@@ -199,16 +192,15 @@ static struct cuda_operands operands_of(const struct proof *p, const struct mq_t
 	size_t whole = (size_t)p->n * PART, mine = (size_t)p->me * PART;
 
 	if (!p->in_place)
-		return (struct cuda_operands){p->device, p->device + whole};
+		return (struct cuda_operands){ p->device, p->device + whole };
 	if (t->coll == MQ_COLL_ALL_GATHER)
-		return (struct cuda_operands){p->device + mine, p->device};
+		return (struct cuda_operands){ p->device + mine, p->device };
 	if (t->coll == MQ_COLL_REDUCE_SCATTER)
-		return (struct cuda_operands){p->device, p->device + mine};
-	return (struct cuda_operands){p->device, p->device};
+		return (struct cuda_operands){ p->device, p->device + mine };
+	return (struct cuda_operands){ p->device, p->device };
 }
 
-static enum mq_status settle(struct cuda *c, cudaStream_t stream, const char *what,
-                             struct mq_err *err)
+static enum mq_status settle(struct cuda *c, cudaStream_t stream, const char *what, struct mq_err *err)
 {
 	double until = cuda_now(c) + c->deadline_s;
 	uint32_t polls = 0;
@@ -223,16 +215,15 @@ static enum mq_status settle(struct cuda *c, cudaStream_t stream, const char *wh
 		if (++polls % 256 == 0)
 			MQ_TRY(cuda_comms_check(c, err));
 		if (cuda_now(c) > until)
-			return mq_fail(err, MQ_ETIME, "rank %u: %s made no progress for %.3g s",
-			               c->ranks->rank, what, c->deadline_s);
+			return mq_fail(err, MQ_ETIME, "rank %u: %s made no progress for %.3g s", c->ranks->rank, what,
+				       c->deadline_s);
 	}
 }
 
 static enum mq_status prove_call(struct proof *p, const struct mq_task *t, struct mq_err *err)
 {
 	struct cuda *c = p->c;
-	const char *name = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
-	                                                 : mq_task_kind_name(t->kind);
+	const char *name = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind);
 	size_t whole = (size_t)p->n * PART, bytes = whole * sizeof(float);
 	struct cuda_operands data = operands_of(p, t);
 
@@ -242,8 +233,8 @@ static enum mq_status prove_call(struct proof *p, const struct mq_task *t, struc
 	}
 	CUDA_TRY(c, cudaMemcpy(p->device, p->host, 2 * bytes, cudaMemcpyHostToDevice));
 	if (p->in_place && t->coll == MQ_COLL_ALL_GATHER) /* a part at its own place */
-		CUDA_TRY(c, cudaMemcpy(p->device + (size_t)p->me * PART, p->host,
-		                       PART * sizeof(float), cudaMemcpyHostToDevice));
+		CUDA_TRY(c, cudaMemcpy(p->device + (size_t)p->me * PART, p->host, PART * sizeof(float),
+				       cudaMemcpyHostToDevice));
 	cuda_watch_begin(c);
 	int result = cuda_call_enqueue(c, t, p->comm, &data, c->stream[0]);
 	MQ_TRY(cuda_watch_end(c, p->comm, result, name, err));
@@ -251,28 +242,27 @@ static enum mq_status prove_call(struct proof *p, const struct mq_task *t, struc
 	size_t out = (size_t)((float *)data.out - p->device), room = whole;
 	if (t->coll == MQ_COLL_REDUCE_SCATTER && t->kind == MQ_TASK_COLLECTIVE)
 		room = PART;
-	CUDA_TRY(c, cudaMemcpy(p->host, (float *)p->device + out, room * sizeof(float),
-	                       cudaMemcpyDeviceToHost));
+	CUDA_TRY(c, cudaMemcpy(p->host, (float *)p->device + out, room * sizeof(float), cudaMemcpyDeviceToHost));
 	for (size_t i = 0; i < room; i++) {
 		float want = expected(p, t, i);
 
 		if (!isnan(want) && p->host[i] != want)
 			return mq_fail(err, MQ_ENODEV,
-			               "rank %u: %s%s of %u ranks (first: rank %u) gave %g as "
-			               "element %zu instead of %g: NCCL or a link returns wrong "
-			               "data, and its times mean nothing",
-			               c->ranks->rank, name, p->in_place ? " in place" : "", p->n,
-			               p->comm->rank[0], (double)p->host[i], i, (double)want);
+				       "rank %u: %s%s of %u ranks (first: rank %u) gave %g as "
+				       "element %zu instead of %g: NCCL or a link returns wrong "
+				       "data, and its times mean nothing",
+				       c->ranks->rank, name, p->in_place ? " in place" : "", p->n, p->comm->rank[0],
+				       (double)p->host[i], i, (double)want);
 	}
 	return MQ_OK;
 }
 
 static enum mq_status prove_comm(struct proof *p, struct mq_err *err)
 {
-	struct mq_task t = {.kind = MQ_TASK_COLLECTIVE,
-	                    .dtype = MQ_FP32,
-	                    .root = p->n - 1,
-	                    .bytes = (double)(p->n * PART * sizeof(float))};
+	struct mq_task t = { .kind = MQ_TASK_COLLECTIVE,
+			     .dtype = MQ_FP32,
+			     .root = p->n - 1,
+			     .bytes = (double)(p->n * PART * sizeof(float)) };
 
 	if (p->comm->channel) {
 		t.kind = p->me ? MQ_TASK_RECV : MQ_TASK_SEND;
@@ -300,7 +290,7 @@ enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err)
 	if (!most)
 		return MQ_OK;
 	size_t floats = 2 * (size_t)most * PART;
-	struct proof p = {.c = c, .host = mq_arena_array(c->session->arena, floats, float)};
+	struct proof p = { .c = c, .host = mq_arena_array(c->session->arena, floats, float) };
 	CUDA_TRY(c, cudaMalloc((void **)&p.device, floats * sizeof(float)));
 	for (uint32_t i = 0; i < c->n_comms; i++) {
 		p.comm = &c->comms[i];

@@ -32,22 +32,19 @@ struct cuda_comm *cuda_comm_find(struct cuda *c, const struct cuda_comm *wanted)
 	for (uint32_t i = 0; i < c->n_comms; i++) {
 		struct cuda_comm *comm = &c->comms[i];
 
-		if (comm->n == wanted->n && comm->channel == wanted->channel &&
-		    comm->algo == wanted->algo && comm->proto == wanted->proto &&
-		    !memcmp(comm->rank, wanted->rank, comm->n * sizeof(uint32_t)))
+		if (comm->n == wanted->n && comm->channel == wanted->channel && comm->algo == wanted->algo &&
+		    comm->proto == wanted->proto && !memcmp(comm->rank, wanted->rank, comm->n * sizeof(uint32_t)))
 			return comm;
 	}
 	return NULL;
 }
 
-enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
-                                struct mq_err *err)
+enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what, struct mq_err *err)
 {
 	const char *more = c->kit.ncclGetLastError(comm);
 
 	return mq_fail(err, MQ_ETIME, "rank %u: %s: NCCL: %s%s%s", c->ranks->rank, what,
-	               c->kit.ncclGetErrorString((ncclResult_t)result), more && *more ? ": " : "",
-	               more ? more : "");
+		       c->kit.ncclGetErrorString((ncclResult_t)result), more && *more ? ": " : "", more ? more : "");
 }
 
 /* ---- calls that may never return ------------------------------------------------------------- */
@@ -84,15 +81,14 @@ void cuda_watch_begin(struct cuda *c)
 	atomic_store(&c->watch.until_ns, clock_ns() + (int64_t)(1e9 * c->deadline_s));
 }
 
-enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result,
-                              const char *what, struct mq_err *err)
+enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result, const char *what,
+			      struct mq_err *err)
 {
 	atomic_store(&c->watch.until_ns, 0);
 	if (atomic_load(&c->watch.expired))
-		return mq_fail(err, MQ_ETIME, "rank %u: %s did not return within %.3g s",
-		               c->ranks->rank, what, c->deadline_s);
-	return result == ncclSuccess ? MQ_OK
-	                             : cuda_nccl_failed(c, comm->comm, result, what, err);
+		return mq_fail(err, MQ_ETIME, "rank %u: %s did not return within %.3g s", c->ranks->rank, what,
+			       c->deadline_s);
+	return result == ncclSuccess ? MQ_OK : cuda_nccl_failed(c, comm->comm, result, what, err);
 }
 
 /* A call in a thread of its own, which is left behind where it does not end: the process ends then. */
@@ -136,8 +132,8 @@ static enum mq_status poll_errand(struct errand *e, const char *what, struct mq_
 		if (!e->leaving)
 			MQ_TRY(c->ranks->alive(c->ranks->state, err));
 		if (clock_ns() > until_ns)
-			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s",
-			               c->ranks->rank, what, c->deadline_s);
+			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s", c->ranks->rank, what,
+				       c->deadline_s);
 		usleep(ERRAND_US);
 	}
 	return e->result == ncclSuccess ? MQ_OK : cuda_nccl_failed(c, NULL, e->result, what, err);
@@ -148,8 +144,7 @@ static enum mq_status wait_for(struct errand *e, const char *what, struct mq_err
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, run_errand, e))
-		return mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started for NCCL",
-		               e->c->ranks->rank);
+		return mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started for NCCL", e->c->ranks->rank);
 	enum mq_status status = poll_errand(e, what, err);
 	if (atomic_load(&e->ended))
 		pthread_join(thread, NULL); /* or it might still run when this library is closed */
@@ -174,19 +169,17 @@ static struct cuda_comm *want(struct cuda *c, const struct cuda_comm *wanted)
 	return &c->comms[c->n_comms - 1];
 }
 
-struct cuda_comm cuda_comm_wanted(const struct mq_schedule *s, const struct mq_task *t,
-                                  uint32_t pair[2])
+struct cuda_comm cuda_comm_wanted(const struct mq_schedule *s, const struct mq_task *t, uint32_t pair[2])
 {
 	bool sends = t->kind == MQ_TASK_SEND;
 
 	if (t->kind == MQ_TASK_COLLECTIVE)
-		return (struct cuda_comm){.n = s->comm[t->comm].n,
-		                          .rank = s->comm[t->comm].rank,
-		                          .algo = t->algo,
-		                          .proto = t->proto};
+		return (struct cuda_comm){
+			.n = s->comm[t->comm].n, .rank = s->comm[t->comm].rank, .algo = t->algo, .proto = t->proto
+		};
 	pair[0] = sends ? t->device : t->peer;
 	pair[1] = sends ? t->peer : t->device;
-	return (struct cuda_comm){.n = 2, .rank = pair, .channel = 1 + (uint32_t)t->channel};
+	return (struct cuda_comm){ .n = 2, .rank = pair, .channel = 1 + (uint32_t)t->channel };
 }
 
 /* All ranks find the same ones in the same order. */
@@ -221,15 +214,16 @@ static uint32_t place_in(const struct cuda_comm *comm, uint32_t rank)
 }
 
 /* The names that NCCL_ALGO and NCCL_PROTO take. */
-static const char *const algo_name[MQ_N_ALGOS] = {[MQ_ALGO_RING] = "Ring",
-                                                  [MQ_ALGO_TREE] = "Tree",
-                                                  [MQ_ALGO_NVLS] = "NVLS",
-                                                  [MQ_ALGO_NVLS_TREE] = "NVLSTree",
-                                                  [MQ_ALGO_COLLNET_DIRECT] = "CollnetDirect",
-                                                  [MQ_ALGO_COLLNET_CHAIN] = "CollnetChain",
-                                                  [MQ_ALGO_PAT] = "PAT"};
+static const char *const algo_name[MQ_N_ALGOS] = { [MQ_ALGO_RING] = "Ring",
+						   [MQ_ALGO_TREE] = "Tree",
+						   [MQ_ALGO_NVLS] = "NVLS",
+						   [MQ_ALGO_NVLS_TREE] = "NVLSTree",
+						   [MQ_ALGO_COLLNET_DIRECT] = "CollnetDirect",
+						   [MQ_ALGO_COLLNET_CHAIN] = "CollnetChain",
+						   [MQ_ALGO_PAT] = "PAT" };
 static const char *const proto_name[MQ_N_PROTOS] = {
-        [MQ_PROTO_LL] = "LL", [MQ_PROTO_LL128] = "LL128", [MQ_PROTO_SIMPLE] = "Simple"};
+	[MQ_PROTO_LL] = "LL", [MQ_PROTO_LL128] = "LL128", [MQ_PROTO_SIMPLE] = "Simple"
+};
 
 /* A user's own setting stands where the plan leaves the choice; it is in the record. */
 static void force(const char *variable, const char *name, const char *users)
@@ -240,20 +234,20 @@ static void force(const char *variable, const char *name, const char *users)
 		unsetenv(variable);
 }
 
-static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniqueId id,
-                                struct mq_err *err)
+static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniqueId id, struct mq_err *err)
 {
 	const char *algo = getenv("NCCL_ALGO"), *proto = getenv("NCCL_PROTO");
 	struct errand *e = mq_arena_array(c->session->arena, 1, struct errand);
 	char what[128];
 
-	*e = (struct errand){
-	        .c = c, .comm = comm, .id = id, .place = (int)place_in(comm, c->ranks->rank)};
+	*e = (struct errand){ .c = c, .comm = comm, .id = id, .place = (int)place_in(comm, c->ranks->rank) };
 	if ((uint32_t)e->place == comm->n)
 		return MQ_OK;
-	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u%s%s)", comm->n,
-	         comm->rank[0], comm->algo || comm->proto ? ", " : "",
-	         comm->algo ? algo_name[comm->algo] : comm->proto ? proto_name[comm->proto] : "");
+	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u%s%s)", comm->n, comm->rank[0],
+		 comm->algo || comm->proto ? ", " : "",
+		 comm->algo  ? algo_name[comm->algo] :
+		 comm->proto ? proto_name[comm->proto] :
+			       "");
 	algo = algo ? mq_arena_strdup(c->session->arena, algo) : NULL;
 	proto = proto ? mq_arena_strdup(c->session->arena, proto) : NULL;
 	force("NCCL_ALGO", algo_name[comm->algo], algo);
@@ -285,17 +279,15 @@ enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err)
 		int result = (int)c->kit.ncclGetUniqueId(&id[i]);
 
 		if (result != ncclSuccess)
-			return cuda_nccl_failed(c, NULL, result, "identifier of a communicator",
-			                        err);
+			return cuda_nccl_failed(c, NULL, result, "identifier of a communicator", err);
 	}
 	MQ_TRY(mq_wire_share(c->session, id, c->n_comms * sizeof(*id), err));
 	for (uint32_t i = 0; i < c->n_comms; i++)
 		MQ_TRY(init_comm(c, &c->comms[i], id[i], err));
 	c->watch.running = !pthread_create(&c->watch.thread, NULL, watch, c);
-	return c->watch.running
-	               ? MQ_OK
-	               : mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started to watch NCCL",
-	                         c->ranks->rank);
+	return c->watch.running ?
+		       MQ_OK :
+		       mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started to watch NCCL", c->ranks->rank);
 }
 
 void cuda_comms_close(struct cuda *c, bool failed)
@@ -312,7 +304,7 @@ void cuda_comms_close(struct cuda *c, bool failed)
 
 		if (!comm->comm)
 			continue;
-		*e = (struct errand){.c = c, .comm = comm, .leaving = comm->comm};
+		*e = (struct errand){ .c = c, .comm = comm, .leaving = comm->comm };
 		if (!failed)
 			failed = wait_for(e, "finalising", &ignored) != MQ_OK;
 		else

@@ -76,9 +76,9 @@ struct cuda_script {
 	struct cuda_comm **comm; /* [n_local] NULL: not NCCL's */
 	bool warm;               /* was run once */
 	/* What goes over the wire, see staged.c. */
-	uint8_t *staged;         /* [n_tasks] */
-	size_t *place;           /* [n_tasks] of a collective's buffer among its lane's */
-	double *finish_s;        /* [n_tasks] of staged tasks, on the common clock */
+	uint8_t *staged;  /* [n_tasks] */
+	size_t *place;    /* [n_tasks] of a collective's buffer among its lane's */
+	double *finish_s; /* [n_tasks] of staged tasks, on the common clock */
 	uint32_t n_staged;
 };
 
@@ -91,8 +91,8 @@ struct cuda_staged {
 	bool done;
 	struct mq_transfer transfer;
 	struct mq_wire_coll coll;
-	char *device;                   /* the message on the GPU */
-	size_t out_B;                   /* that the collective brings back */
+	char *device;                     /* the message on the GPU */
+	size_t out_B;                     /* that the collective brings back */
 	size_t part_B[CUDA_PARTS], ahead; /* parts being copied; their sum */
 	uint32_t first, n_parts;
 	cudaEvent_t copied[CUDA_PARTS];
@@ -101,8 +101,8 @@ struct cuda_staged {
 struct cuda_stage {
 	struct cuda_staged *task; /* [room], n begun in this step */
 	uint32_t n, room;
-	cudaStream_t down, up;    /* to the host, to the GPU */
-	char *in, *out;           /* pinned: buffers of collectives, by lane */
+	cudaStream_t down, up; /* to the host, to the GPU */
+	char *in, *out;        /* pinned: buffers of collectives, by lane */
 	size_t lane_B[MQ_N_STREAMS], lane_at[MQ_N_STREAMS], pinned_B;
 };
 
@@ -150,11 +150,11 @@ struct cuda {
 	int device;
 };
 
-#define CUDA_TRY(c, call)                                                                          \
-	do {                                                                                       \
-		cudaError_t try_error_ = (c)->kit.call;                                            \
-		if (try_error_ != cudaSuccess)                                                     \
-			return cuda_failed((c), #call, (int)try_error_, err);                      \
+#define CUDA_TRY(c, call)                                                     \
+	do {                                                                  \
+		cudaError_t try_error_ = (c)->kit.call;                       \
+		if (try_error_ != cudaSuccess)                                \
+			return cuda_failed((c), #call, (int)try_error_, err); \
 	} while (0)
 static inline double cuda_now(const struct cuda *c)
 {
@@ -169,23 +169,21 @@ void cuda_comms_close(struct cuda *c, bool failed);
 /* MQ_ETIME: an asynchronous error of any communicator, or a dead rank. */
 enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
-                                struct mq_err *err);
+				struct mq_err *err);
 /* Around NCCL calls that should only enqueue: one that does not return within the deadline is
  * aborted. `result` of the last call, `comm` that it belongs to; MQ_ETIME. */
 void cuda_watch_begin(struct cuda *c);
-enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result,
-                              const char *what, struct mq_err *err);
+enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result, const char *what,
+			      struct mq_err *err);
 /* What identifies the communicator of a task; its ranks live as long as the schedule and `pair`. */
-struct cuda_comm cuda_comm_wanted(const struct mq_schedule *schedule, const struct mq_task *task,
-                                  uint32_t pair[2]);
+struct cuda_comm cuda_comm_wanted(const struct mq_schedule *schedule, const struct mq_task *task, uint32_t pair[2]);
 /* The communicator that is as wanted, or NULL. */
 struct cuda_comm *cuda_comm_find(struct cuda *c, const struct cuda_comm *wanted);
 
 /* ---- calls.c --------------------------------------------------------------------------------- */
 
 /* MQ_EINPUT: NCCL has no such call, or no such type for it. */
-enum mq_status cuda_call_check(const struct mq_schedule *schedule, uint32_t task,
-                               struct mq_err *err);
+enum mq_status cuda_call_check(const struct mq_schedule *schedule, uint32_t task, struct mq_err *err);
 struct cuda_operands {
 	const void *in;
 	void *out;
@@ -193,7 +191,7 @@ struct cuda_operands {
 size_t cuda_call_B(const struct mq_task *task, const struct cuda_comm *comm); /* of each operand */
 /* Enqueues a message or collective on its communicator; NCCL's result. */
 int cuda_call_enqueue(struct cuda *c, const struct mq_task *task, const struct cuda_comm *comm,
-                      const struct cuda_operands *data, cudaStream_t stream);
+		      const struct cuda_operands *data, cudaStream_t stream);
 /* Every kind of call on every communicator, with data whose result is known. MQ_ENODEV: a result is
  * wrong. */
 enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err);
@@ -212,26 +210,27 @@ enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_s
 /* Makes what this rank's kernels need before they are timed: descriptors, algorithms, workspaces. */
 enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel, enum mq_stream stream,
-                                   struct mq_err *err);
+				   struct mq_err *err);
 void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
 
 /* ---- lt.c, dnn.c, own.c ---------------------------------------------------------------------- */
 
 /* Plans live as long as the session; `workspace` has at least workspace_B bytes. */
-enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_lt **plan, size_t *workspace_B,
-                               struct mq_err *err);
-enum mq_status cuda_lt_enqueue(struct cuda *c, const struct cuda_lt *plan, const struct mq_kernel *kernel, void *workspace,
-                               cudaStream_t stream, struct mq_err *err);
-bool cuda_dnn_runs(const struct mq_kernel *kernel); /* a convolution whose image is known */
+enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_lt **plan,
+			       size_t *workspace_B, struct mq_err *err);
+enum mq_status cuda_lt_enqueue(struct cuda *c, const struct cuda_lt *plan, const struct mq_kernel *kernel,
+			       void *workspace, cudaStream_t stream, struct mq_err *err);
+bool cuda_dnn_runs(const struct mq_kernel *kernel);   /* a convolution whose image is known */
 size_t cuda_dnn_need(const struct mq_kernel *kernel); /* bytes of its tensors */
-enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_dnn **plan, size_t *workspace_B,
-                                struct mq_err *err);
-enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *plan, const struct mq_kernel *kernel, void *workspace,
-                                cudaStream_t stream, struct mq_err *err);
+enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_dnn **plan,
+				size_t *workspace_B, struct mq_err *err);
+enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *plan, const struct mq_kernel *kernel,
+				void *workspace, cudaStream_t stream, struct mq_err *err);
 /* Compiles and loads the kernels for this rank's device. */
 enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err);
-enum mq_status cuda_own_enqueue(struct cuda *c, const struct mq_kernel *kernel, cudaStream_t stream, struct mq_err *err);
+enum mq_status cuda_own_enqueue(struct cuda *c, const struct mq_kernel *kernel, cudaStream_t stream,
+				struct mq_err *err);
 const char *cuda_own_source(void);
 
 /* ---- staged.c -------------------------------------------------------------------------------- */
@@ -242,8 +241,7 @@ void cuda_staged_close(struct cuda *c);
 /* The task's begin event is enqueued. */
 void cuda_staged_begin(struct cuda *c, struct cuda_script *script, uint32_t id);
 /* Moves on what was begun; `ended`: a task that has just ended, MQ_NONE = none. */
-enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint32_t *ended,
-                                struct mq_err *err);
+enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint32_t *ended, struct mq_err *err);
 
 /* ---- topology.c ------------------------------------------------------------------------------ */
 
@@ -251,9 +249,9 @@ enum mq_status cuda_topology(void *state, const char *path, struct mq_err *err);
 
 /* ---- run.c ----------------------------------------------------------------------------------- */
 
-enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *schedule,
-                                 struct cuda_script *script, struct mq_err *err);
+enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *schedule, struct cuda_script *script,
+				 struct mq_err *err);
 enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script, double start_s,
-                               struct mq_replay_sample *sample, struct mq_err *err);
+			       struct mq_replay_sample *sample, struct mq_err *err);
 
 #endif

@@ -44,12 +44,12 @@ static bool sizes_of(const struct mq_kernel *k, struct sizes *s)
 	if (k->kind != MQ_KERNEL_CONV || !i->h || k->volume)
 		return false;
 	double images = pixels / ((double)i->out_h * i->out_w);
-	*s = (struct sizes){.images = (int)fmax(1, fmin(round(images), 1e6)),
-	                    .channels = (int)fmin(round(channels * fmax(k->count, 1)), 1e6),
-	                    .filters = (int)fmin(round(filters * fmax(k->count, 1)), 1e6),
-	                    .groups = (int)fmax(1, round(k->count)),
-	                    .pad_h = pad_of(i->h, i->out_h, i->kh, i->stride_h),
-	                    .pad_w = pad_of(i->w, i->out_w, i->kw, i->stride_w)};
+	*s = (struct sizes){ .images = (int)fmax(1, fmin(round(images), 1e6)),
+			     .channels = (int)fmin(round(channels * fmax(k->count, 1)), 1e6),
+			     .filters = (int)fmin(round(filters * fmax(k->count, 1)), 1e6),
+			     .groups = (int)fmax(1, round(k->count)),
+			     .pad_h = pad_of(i->h, i->out_h, i->kh, i->stride_h),
+			     .pad_w = pad_of(i->w, i->out_w, i->kw, i->stride_w) };
 	return s->channels >= 1 && s->filters >= 1 && s->pad_h >= 0 && s->pad_w >= 0;
 }
 
@@ -62,9 +62,13 @@ bool cuda_dnn_runs(const struct mq_kernel *k)
 
 static bool type_of(enum mq_dtype dtype, cudnnDataType_t *type, cudnnMathType_t *math)
 {
-	*math = dtype == MQ_FP32 ? CUDNN_FMA_MATH : dtype == MQ_FP16 || dtype == MQ_BF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH;
-	*type = dtype == MQ_FP16 ? CUDNN_DATA_HALF : dtype == MQ_BF16 ? CUDNN_DATA_BFLOAT16 : dtype == MQ_FP64 ? CUDNN_DATA_DOUBLE
-	                                                                                                    : CUDNN_DATA_FLOAT;
+	*math = dtype == MQ_FP32                     ? CUDNN_FMA_MATH :
+		dtype == MQ_FP16 || dtype == MQ_BF16 ? CUDNN_TENSOR_OP_MATH :
+						       CUDNN_DEFAULT_MATH;
+	*type = dtype == MQ_FP16 ? CUDNN_DATA_HALF :
+		dtype == MQ_BF16 ? CUDNN_DATA_BFLOAT16 :
+		dtype == MQ_FP64 ? CUDNN_DATA_DOUBLE :
+				   CUDNN_DATA_FLOAT;
 	return dtype == MQ_FP32 || dtype == MQ_TF32 || dtype == MQ_FP16 || dtype == MQ_BF16 || dtype == MQ_FP64;
 }
 
@@ -89,17 +93,17 @@ size_t cuda_dnn_need(const struct mq_kernel *k)
 	return d.x_B + d.y_B + d.w_B;
 }
 
-#define DNN(call)                                                                                  \
-	do {                                                                                       \
-		int bad_ = (int)c->kit.call;                                                       \
-		if (bad_)                                                                          \
-			return mq_fail(err, MQ_ENODEV, "rank %u: %.*s failed: %s (status %d)",     \
-			               c->ranks->rank, (int)strcspn(#call, "("), #call,            \
-			               c->kit.cudnnGetErrorString((cudnnStatus_t)bad_), bad_);     \
+#define DNN(call)                                                                                              \
+	do {                                                                                                   \
+		int bad_ = (int)c->kit.call;                                                                   \
+		if (bad_)                                                                                      \
+			return mq_fail(err, MQ_ENODEV, "rank %u: %.*s failed: %s (status %d)", c->ranks->rank, \
+				       (int)strcspn(#call, "("), #call,                                        \
+				       c->kit.cudnnGetErrorString((cudnnStatus_t)bad_), bad_);                 \
 	} while (0)
 
 static enum mq_status describe(struct cuda *c, const struct mq_kernel *k, const struct sizes *s, struct cuda_dnn *d,
-                               struct mq_err *err)
+			       struct mq_err *err)
 {
 	const struct mq_conv_image *i = &k->image;
 	cudnnTensorFormat_t format = k->layout > 0 ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
@@ -115,20 +119,21 @@ static enum mq_status describe(struct cuda *c, const struct mq_kernel *k, const 
 	DNN(cudnnSetTensor4dDescriptor(d->x, format, type, s->images, s->channels, i->h, i->w));
 	DNN(cudnnSetTensor4dDescriptor(d->y, format, type, s->images, s->filters, i->out_h, i->out_w));
 	DNN(cudnnSetFilter4dDescriptor(d->w, type, format, s->filters, s->channels / s->groups, i->kh, i->kw));
-	DNN(cudnnSetConvolution2dDescriptor(d->conv, s->pad_h, s->pad_w, i->stride_h, i->stride_w, 1, 1, CUDNN_CROSS_CORRELATION,
-	                                    type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
+	DNN(cudnnSetConvolution2dDescriptor(d->conv, s->pad_h, s->pad_w, i->stride_h, i->stride_w, 1, 1,
+					    CUDNN_CROSS_CORRELATION,
+					    type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
 	DNN(cudnnSetConvolutionGroupCount(d->conv, s->groups));
 	DNN(cudnnSetConvolutionMathType(d->conv, math));
 	return MQ_OK;
 }
 
 /* The first of the algorithms, best first, that runs and does not want too much memory. */
-#define TAKE_FIRST(result)                                                                         \
-	for (int i = 0; i < found && d->algorithm < 0; i++)                                        \
-		if ((int)(result)[i].status == 0 && (result)[i].memory <= WORKSPACE_MOST_B) {      \
-			d->algorithm = (int)(result)[i].algo;                                      \
-			d->workspace_B = (result)[i].memory;                                       \
-			math = (result)[i].mathType;                                               \
+#define TAKE_FIRST(result)                                                                    \
+	for (int i = 0; i < found && d->algorithm < 0; i++)                                   \
+		if ((int)(result)[i].status == 0 && (result)[i].memory <= WORKSPACE_MOST_B) { \
+			d->algorithm = (int)(result)[i].algo;                                 \
+			d->workspace_B = (result)[i].memory;                                  \
+			math = (result)[i].mathType;                                          \
 		}
 
 static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct cuda_dnn *d, struct mq_err *err)
@@ -139,28 +144,32 @@ static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct c
 	d->algorithm = -1;
 	if (k->over_window) {
 		cudnnConvolutionBwdFilterAlgoPerf_t result[ALGORITHMS];
-		DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(c->dnn, d->x, d->y, d->conv, d->w, ALGORITHMS, &found, result));
+		DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(c->dnn, d->x, d->y, d->conv, d->w, ALGORITHMS, &found,
+								  result));
 		TAKE_FIRST(result)
 	} else if (k->of_input) {
 		cudnnConvolutionBwdDataAlgoPerf_t result[ALGORITHMS];
-		DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(c->dnn, d->w, d->y, d->conv, d->x, ALGORITHMS, &found, result));
+		DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(c->dnn, d->w, d->y, d->conv, d->x, ALGORITHMS, &found,
+								result));
 		TAKE_FIRST(result)
 	} else {
 		cudnnConvolutionFwdAlgoPerf_t result[ALGORITHMS];
-		DNN(cudnnGetConvolutionForwardAlgorithm_v7(c->dnn, d->x, d->w, d->conv, d->y, ALGORITHMS, &found, result));
+		DNN(cudnnGetConvolutionForwardAlgorithm_v7(c->dnn, d->x, d->w, d->conv, d->y, ALGORITHMS, &found,
+							   result));
 		TAKE_FIRST(result)
 	}
 	if (d->algorithm < 0)
 		return mq_fail(err, MQ_EINPUT,
-		               "cuDNN has no algorithm within %d MB for a convolution of %u x %u by %u x %u in %s: "
-		               "MAQUETTE_CUDNN=off runs convolutions as products",
-		               WORKSPACE_MOST_B >> 20, k->image.h, k->image.w, k->image.kh, k->image.kw, mq_dtype_name(k->dtype));
+			       "cuDNN has no algorithm within %d MB for a convolution of %u x %u by %u x %u in %s: "
+			       "MAQUETTE_CUDNN=off runs convolutions as products",
+			       WORKSPACE_MOST_B >> 20, k->image.h, k->image.w, k->image.kh, k->image.kw,
+			       mq_dtype_name(k->dtype));
 	DNN(cudnnSetConvolutionMathType(d->conv, math));
 	return MQ_OK;
 }
 
 enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *k, struct cuda_dnn **plan, size_t *workspace_B,
-                                struct mq_err *err)
+				struct mq_err *err)
 {
 	struct cuda_dnn *d = mq_arena_array(c->session->arena, 1, struct cuda_dnn);
 	struct sizes s;
@@ -178,7 +187,7 @@ enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *k, struc
 }
 
 enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const struct mq_kernel *k, void *workspace,
-                                cudaStream_t stream, struct mq_err *err)
+				cudaStream_t stream, struct mq_err *err)
 {
 	static const float one = 1, zero = 0;
 	static const double one_d = 1, zero_d = 0;
@@ -193,14 +202,15 @@ enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const 
 	DNN(cudnnSetStream(c->dnn, stream));
 	if (weights)
 		DNN(cudnnConvolutionBackwardFilter(c->dnn, alpha, d->x, x, d->y, y, d->conv,
-		                                   (cudnnConvolutionBwdFilterAlgo_t)d->algorithm, workspace, d->workspace_B,
-		                                   beta, d->w, w));
+						   (cudnnConvolutionBwdFilterAlgo_t)d->algorithm, workspace,
+						   d->workspace_B, beta, d->w, w));
 	else if (data)
 		DNN(cudnnConvolutionBackwardData(c->dnn, alpha, d->w, w, d->y, y, d->conv,
-		                                 (cudnnConvolutionBwdDataAlgo_t)d->algorithm, workspace, d->workspace_B, beta,
-		                                 d->x, x));
+						 (cudnnConvolutionBwdDataAlgo_t)d->algorithm, workspace, d->workspace_B,
+						 beta, d->x, x));
 	else
-		DNN(cudnnConvolutionForward(c->dnn, alpha, d->x, x, d->w, w, d->conv, (cudnnConvolutionFwdAlgo_t)d->algorithm,
-		                            workspace, d->workspace_B, beta, d->y, y));
+		DNN(cudnnConvolutionForward(c->dnn, alpha, d->x, x, d->w, w, d->conv,
+					    (cudnnConvolutionFwdAlgo_t)d->algorithm, workspace, d->workspace_B, beta,
+					    d->y, y));
 	return MQ_OK;
 }

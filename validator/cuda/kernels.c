@@ -49,19 +49,19 @@ static bool types_of(enum mq_dtype dtype, struct types *t)
 {
 	switch (dtype) {
 	case MQ_FP32:
-		*t = (struct types){CUDA_R_32F, CUBLAS_COMPUTE_32F, 4};
+		*t = (struct types){ CUDA_R_32F, CUBLAS_COMPUTE_32F, 4 };
 		return true;
 	case MQ_TF32:
-		*t = (struct types){CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4};
+		*t = (struct types){ CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4 };
 		return true;
 	case MQ_FP16:
-		*t = (struct types){CUDA_R_16F, CUBLAS_COMPUTE_32F, 2};
+		*t = (struct types){ CUDA_R_16F, CUBLAS_COMPUTE_32F, 2 };
 		return true;
 	case MQ_BF16:
-		*t = (struct types){CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2};
+		*t = (struct types){ CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2 };
 		return true;
 	case MQ_FP64:
-		*t = (struct types){CUDA_R_64F, CUBLAS_COMPUTE_64F, 8};
+		*t = (struct types){ CUDA_R_64F, CUBLAS_COMPUTE_64F, 8 };
 		return true;
 	default:
 		return false;
@@ -75,8 +75,8 @@ static int dim(double x)
 
 static bool is_product(const struct mq_kernel *k)
 {
-	return k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV ||
-	       k->kind == MQ_KERNEL_ATTENTION || k->kind == MQ_KERNEL_RECURRENT;
+	return k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION ||
+	       k->kind == MQ_KERNEL_RECURRENT;
 }
 
 /* Products that cublasLt runs. */
@@ -96,17 +96,17 @@ enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 
 	if (is_product(k) && !types_of(k->dtype, &t) && !is_fp8(k))
 		return mq_fail(err, MQ_EINPUT,
-		               "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain products; "
-		               "the schedule asks for %s in %s kernels",
-		               mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
+			       "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain products; "
+			       "the schedule asks for %s in %s kernels",
+			       mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
 	if (k->kind == MQ_KERNEL_HOST_UPDATE)
 		return mq_fail(err, MQ_EINPUT,
-		               "executor cuda runs no optimizer on the host's CPU: replay "
-		               "plans without offload_optimizer");
+			       "executor cuda runs no optimizer on the host's CPU: replay "
+			       "plans without offload_optimizer");
 	if (k->kind == MQ_KERNEL_TIMED)
 		return mq_fail(err, MQ_EINPUT,
-		               "the schedule's kernels are known by profiled times only: "
-		               "there is nothing to run on a GPU");
+			       "the schedule's kernels are known by profiled times only: "
+			       "there is nothing to run on a GPU");
 	return MQ_OK;
 }
 
@@ -128,23 +128,23 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 	else if (!is_product(k) || !types_of(k->dtype, &t))
 		return 65536; /* streamed in parts */
 	/* No device has 1e18 bytes, so that they cannot be had is said where they are asked for. */
-	return (size_t)fmin(fmax((double)t.size * (batched ? fmax(k->count, 1) : 1) *
-	                                 (m * depth + depth * n + m * n), (double)cuda_dnn_need(k)), 1e18) +
+	return (size_t)fmin(fmax((double)t.size * (batched ? fmax(k->count, 1) : 1) * (m * depth + depth * n + m * n),
+				 (double)cuda_dnn_need(k)),
+			    1e18) +
 	       65536;
 }
 
 static enum mq_status blas_failed(int status, struct mq_err *err)
 {
-	return mq_fail(err, status == 3 ? MQ_ENODEV : MQ_EINPUT, "cuBLAS failed (status %d%s)",
-	               status,
-	               status == 3    ? ": out of memory"
-	               : status == 15 ? ": not supported here"
-	                              : "");
+	return mq_fail(err, status == 3 ? MQ_ENODEV : MQ_EINPUT, "cuBLAS failed (status %d%s)", status,
+		       status == 3  ? ": out of memory" :
+		       status == 15 ? ": not supported here" :
+				      "");
 }
 
 /* count x [m x k][k x n], row-major: column-major it is B^T A^T. */
-static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows,
-                              double cols, double deep, struct mq_err *err)
+static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows, double cols, double deep,
+			      struct mq_err *err)
 {
 	static const float one = 1, zero = 0;
 	static const double one_d = 1, zero_d = 0;
@@ -154,21 +154,19 @@ static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, do
 	if (!types_of(kernel->dtype, &t))
 		return mq_fail(err, MQ_EBUG, "unchecked element type");
 	bool wide = kernel->dtype == MQ_FP64;
-	const void *alpha = wide ? (const void *)&one_d : &one,
-	           *beta = wide ? (const void *)&zero_d : &zero;
+	const void *alpha = wide ? (const void *)&one_d : &one, *beta = wide ? (const void *)&zero_d : &zero;
 	size_t times = (size_t)count * t.size;
 	const void *a = cuda_pool_in(&c->pool, times * (size_t)m * (size_t)k);
 	const void *b = cuda_pool_in(&c->pool, times * (size_t)k * (size_t)n);
 	void *out = cuda_pool_out(&c->pool, times * (size_t)m * (size_t)n);
 	if (count == 1)
-		bad = (int)c->kit.cublasGemmEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b,
-		                               t.stored, n, a, t.stored, k, beta, out, t.stored, n,
-		                               t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, n, a,
+					       t.stored, k, beta, out, t.stored, n, t.compute, CUBLAS_GEMM_DEFAULT);
 	else
-		bad = (int)c->kit.cublasGemmStridedBatchedEx(
-		        c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, n,
-		        (long long)k * n, a, t.stored, k, (long long)m * k, beta, out, t.stored, n,
-		        (long long)m * n, count, t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b,
+							     t.stored, n, (long long)k * n, a, t.stored, k,
+							     (long long)m * k, beta, out, t.stored, n, (long long)m * n,
+							     count, t.compute, CUBLAS_GEMM_DEFAULT);
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
@@ -182,8 +180,8 @@ static enum mq_status sweep(struct cuda *c, double bytes, double launches, struc
 	for (; left >= 1; left -= part) {
 		int n = (int)fmin(left, fmin(part, 1e9));
 		const float *x = cuda_pool_in(&c->pool, 4 * (size_t)n);
-		int bad = (int)c->kit.cublasSaxpy_v2(c->blas, n, &alpha, x, 1,
-		                                     cuda_pool_out(&c->pool, 4 * (size_t)n), 1);
+		int bad =
+			(int)c->kit.cublasSaxpy_v2(c->blas, n, &alpha, x, 1, cuda_pool_out(&c->pool, 4 * (size_t)n), 1);
 
 		if (bad)
 			return blas_failed(bad, err);
@@ -191,8 +189,7 @@ static enum mq_status sweep(struct cuda *c, double bytes, double launches, struc
 	return MQ_OK;
 }
 
-static enum mq_status pack(struct cuda *c, double bytes, double launches, cudaStream_t stream,
-                           struct mq_err *err)
+static enum mq_status pack(struct cuda *c, double bytes, double launches, cudaStream_t stream, struct mq_err *err)
 {
 	double left = fmax(bytes / 2, 4 * fmax(launches, 1));
 	double part = fmin(ceil(left / fmax(launches, 1)), (double)(c->pool.size / 2));
@@ -200,8 +197,8 @@ static enum mq_status pack(struct cuda *c, double bytes, double launches, cudaSt
 	for (; left >= 1; left -= part) {
 		size_t n = (size_t)fmin(left, part);
 
-		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, n),
-		                            n, cudaMemcpyDeviceToDevice, stream));
+		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, n), n,
+					    cudaMemcpyDeviceToDevice, stream));
 	}
 	return MQ_OK;
 }
@@ -218,7 +215,7 @@ static enum mq_status attention(struct cuda *c, const struct mq_kernel *k, struc
 
 uint32_t cuda_found(void)
 {
-	struct mq_toolkit kit = {0};
+	struct mq_toolkit kit = { 0 };
 	struct mq_err ignored;
 	uint32_t found = cuda_is_off("MAQUETTE_CUDNN") ? 0 : CUDA_FOUND_DNN; /* refused where it is missing */
 
@@ -249,21 +246,23 @@ const char *cuda_imitates(const struct mq_kernel *k, uint32_t found)
 
 /* Calls `visit` with each kernel of the executor's own devices (of one rank alone, where that is not MQ_NONE). */
 static enum mq_status each_kernel(const struct mq_replay_session *session, uint32_t rank,
-                                  enum mq_status (*visit)(void *context, const struct mq_kernel *k, enum mq_stream stream,
-                                                          struct mq_err *err),
-                                  void *context, struct mq_err *err)
+				  enum mq_status (*visit)(void *context, const struct mq_kernel *k,
+							  enum mq_stream stream, struct mq_err *err),
+				  void *context, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < session->n_schedules; i++) {
 		const struct mq_schedule *s = session->schedule[i];
 
 		for (uint32_t t = 0; t < s->n_tasks; t++) {
 			const struct mq_task *task = &s->task[t];
-			bool here = rank == MQ_NONE ? !strcmp(session->owner[task->device]->name, "cuda") : task->device == rank;
+			bool here = rank == MQ_NONE ? !strcmp(session->owner[task->device]->name, "cuda") :
+						      task->device == rank;
 
 			if (task->kind != MQ_TASK_COMPUTE || !here)
 				continue;
 			for (uint32_t k = 0; k < s->work[task->work].n_kernels; k++)
-				MQ_TRY(visit(context, &s->work[task->work].kernel[k], (enum mq_stream)task->stream, err));
+				MQ_TRY(visit(context, &s->work[task->work].kernel[k], (enum mq_stream)task->stream,
+					     err));
 		}
 	}
 	return MQ_OK;
@@ -295,7 +294,7 @@ enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_s
 static enum mq_status prepare(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
 {
 	struct cuda *c = context;
-	struct cuda_prepared p = {NULL, NULL};
+	struct cuda_prepared p = { NULL, NULL };
 	size_t workspace_B = 0;
 
 	if (is_swept(k) && c->kit.cuLaunchKernel && !c->own_module)
@@ -304,7 +303,8 @@ static enum mq_status prepare(void *context, const struct mq_kernel *k, enum mq_
 		return MQ_OK;
 	if (mq_map_add(&c->prepared_map, (uint64_t)(uintptr_t)k) != c->n_prepared)
 		return MQ_OK;
-	MQ_TRY(is_fp8(k) ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) : cuda_dnn_prepare(c, k, &p.dnn, &workspace_B, err));
+	MQ_TRY(is_fp8(k) ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) :
+			   cuda_dnn_prepare(c, k, &p.dnn, &workspace_B, err));
 	MQ_PUSH(c->session->arena, c->prepared, c->n_prepared, c->prepared_room, p);
 	if (workspace_B > c->workspace_B[stream])
 		c->workspace_B[stream] = workspace_B;
@@ -324,7 +324,8 @@ enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err)
 
 static const struct cuda_prepared *prepared(const struct cuda *c, const struct mq_kernel *k)
 {
-	uint32_t at = is_fp8(k) || k->kind == MQ_KERNEL_CONV ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) : MQ_NONE;
+	uint32_t at = is_fp8(k) || k->kind == MQ_KERNEL_CONV ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) :
+							       MQ_NONE;
 
 	return at == MQ_NONE ? NULL : &c->prepared[at];
 }

@@ -25,10 +25,10 @@ static void *open_below(const char *prefix, const char *name)
 
 	for (int i = 0; prefix && i < 2 && !library; i++) {
 		char pattern[4096];
-		glob_t found = {0};
+		glob_t found = { 0 };
 
 		snprintf(pattern, sizeof(pattern), i ? "%s/lib/python3*/site-packages/nvidia/*/lib/%s" : "%s/lib/%s",
-		         prefix, name);
+			 prefix, name);
 		if (!glob(pattern, 0, NULL, &found))
 			library = dlopen(found.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
 		globfree(&found);
@@ -90,14 +90,12 @@ static void *open_fitting(const char *variable, const char *const *names)
 	return first;
 }
 
-static enum mq_status take(void *library, const char *what, const char *name, void *pointer,
-                           struct mq_err *err)
+static enum mq_status take(void *library, const char *what, const char *name, void *pointer, struct mq_err *err)
 {
 	void *found = dlsym(library, name);
 
 	if (!found)
-		return mq_fail(err, MQ_ENODEV, "%s has no function %s: another version is needed",
-		               what, name);
+		return mq_fail(err, MQ_ENODEV, "%s has no function %s: another version is needed", what, name);
 	memcpy(pointer, &found, sizeof(found));
 	return MQ_OK;
 }
@@ -106,15 +104,15 @@ static enum mq_status take(void *library, const char *what, const char *name, vo
 
 enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
-	                                    "libcudart.so.11.0", "libcudart.so", NULL};
+	static const char *const names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so",
+					     NULL };
 	const char *what = "the CUDA runtime";
 	void *library = open_fitting("MAQUETTE_CUDART", names);
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
-		               "no CUDA runtime (libcudart.so.13, .12 or .11.0): install "
-		               "the CUDA toolkit, or set MAQUETTE_CUDART to the library's path");
+			       "no CUDA runtime (libcudart.so.13, .12 or .11.0): install "
+			       "the CUDA toolkit, or set MAQUETTE_CUDART to the library's path");
 	MQ_CUDART_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -133,48 +131,52 @@ static int too_new(const struct mq_toolkit *kit, int *major)
 enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 {
 	/* Never plain libcublas.so, which may be of any version. */
-	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", NULL};
-	static const char *const text[] = {"libcublas.so.13, .12 or .11", "libcublas.so.12 or .11", "libcublas.so.11"};
+	static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", NULL };
+	static const char *const text[] = { "libcublas.so.13, .12 or .11", "libcublas.so.12 or .11",
+					    "libcublas.so.11" };
 	const char *what = "cuBLAS";
 	int major, skip = too_new(kit, &major);
 	void *library = open_one("MAQUETTE_CUBLAS", names + skip);
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
-		               "no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the "
-		               "library's path",
-		               text[skip], major);
+			       "no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the "
+			       "library's path",
+			       text[skip], major);
 	MQ_CUBLAS_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
 
 enum mq_status cuda_open_lt(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL};
-	static const char *const text[] = {"libcublasLt.so.13, .12 or .11", "libcublasLt.so.12 or .11", "libcublasLt.so.11"};
+	static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL };
+	static const char *const text[] = { "libcublasLt.so.13, .12 or .11", "libcublasLt.so.12 or .11",
+					    "libcublasLt.so.11" };
 	const char *what = "cublasLt";
 	int major, skip = too_new(kit, &major);
 	void *library = open_one("MAQUETTE_CUBLASLT", names + skip);
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV,
-		               "the plan multiplies in fp8, and there is no cublasLt (%s): install it, set MAQUETTE_CUBLASLT to "
-		               "the library's path, or replay plans in bf16",
-		               text[skip]);
+		return mq_fail(
+			err, MQ_ENODEV,
+			"the plan multiplies in fp8, and there is no cublasLt (%s): install it, set MAQUETTE_CUBLASLT to "
+			"the library's path, or replay plans in bf16",
+			text[skip]);
 	MQ_CUBLASLT_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
 
 enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
+	static const char *const names[] = { "libcudnn.so.9", "libcudnn.so.8", NULL };
 	const char *what = "cuDNN";
 	void *library = open_one("MAQUETTE_CUDNN", names);
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV,
-		               "the plan has convolutions, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
-		               "MAQUETTE_CUDNN to its path, or to off: then products stand for them, and nothing is fitted to these");
+		return mq_fail(
+			err, MQ_ENODEV,
+			"the plan has convolutions, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
+			"MAQUETTE_CUDNN to its path, or to off: then products stand for them, and nothing is fitted to these");
 	MQ_CUDNN_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -188,8 +190,8 @@ bool cuda_is_off(const char *variable)
 
 bool cuda_open_nvrtc(struct mq_toolkit *kit)
 {
-	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL};
-	static const char *const driver_names[] = {"libcuda.so.1", NULL};
+	static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL };
+	static const char *const driver_names[] = { "libcuda.so.1", NULL };
 	const char *what = "NVRTC";
 	struct mq_err ignored, *err = &ignored;
 	int major, skip = too_new(kit, &major);
@@ -200,8 +202,8 @@ bool cuda_open_nvrtc(struct mq_toolkit *kit)
 	void *driver = library ? open_one("MAQUETTE_CUDA", driver_names) : NULL;
 	if (!driver)
 		return false;
-#define HAVE(name)                                                                                 \
-	if (take(library, what, #name, &kit->name, err) != MQ_OK)                                  \
+#define HAVE(name)                                                \
+	if (take(library, what, #name, &kit->name, err) != MQ_OK) \
 		return false;
 	MQ_NVRTC_FUNCTIONS(HAVE)
 	library = driver;
@@ -211,41 +213,41 @@ bool cuda_open_nvrtc(struct mq_toolkit *kit)
 
 enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
+	static const char *const names[] = { "libnccl.so.2", "libnccl.so", NULL };
 	const char *what = "NCCL";
 	void *library = open_one("MAQUETTE_NCCL", names);
 	int version = 0;
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
-		               "no NCCL (libnccl.so.2): install it, or set MAQUETTE_NCCL to "
-		               "the library's path");
+			       "no NCCL (libnccl.so.2): install it, or set MAQUETTE_NCCL to "
+			       "the library's path");
 	MQ_TRY(take(library, what, "ncclGetVersion", &kit->ncclGetVersion, err));
 	if (kit->ncclGetVersion(&version) != ncclSuccess || version < NCCL_OLDEST)
-		return mq_fail(err, MQ_ENODEV, "NCCL %d.%d.%d is too old: 2.14 or newer is needed",
-		               version / 10000, version / 100 % 100, version % 100);
+		return mq_fail(err, MQ_ENODEV, "NCCL %d.%d.%d is too old: 2.14 or newer is needed", version / 10000,
+			       version / 100 % 100, version % 100);
 	MQ_NCCL_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
 
-#define TRY_TAKE(name)                                                                             \
-	do {                                                                                       \
-		void *found = dlsym(library, #name);                                               \
-		if (!found)                                                                        \
-			return;                                                                    \
-		memcpy(&kit->name, &found, sizeof(found));                                         \
+#define TRY_TAKE(name)                                     \
+	do {                                               \
+		void *found = dlsym(library, #name);       \
+		if (!found)                                \
+			return;                            \
+		memcpy(&kit->name, &found, sizeof(found)); \
 	} while (0)
 
-#define MAY_TAKE(name)                                                                             \
-	do {                                                                                       \
-		void *found = dlsym(library, #name);                                               \
-		if (found)                                                                         \
-			memcpy(&kit->name, &found, sizeof(found));                                 \
+#define MAY_TAKE(name)                                             \
+	do {                                                       \
+		void *found = dlsym(library, #name);               \
+		if (found)                                         \
+			memcpy(&kit->name, &found, sizeof(found)); \
 	} while (0)
 
 void cuda_open_nvml(struct mq_toolkit *kit)
 {
-	static const char *const names[] = {"libnvidia-ml.so.1", NULL};
+	static const char *const names[] = { "libnvidia-ml.so.1", NULL };
 	void *library = open_one("MAQUETTE_NVML", names);
 
 	if (!library)
@@ -284,18 +286,17 @@ enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_er
 		break;
 	case cudaErrorStubLibrary:
 		return mq_fail(err, MQ_ENODEV,
-		               "no GPU: the driver found is the toolkit's stub (take its "
-		               "stubs folder out of the library path)");
+			       "no GPU: the driver found is the toolkit's stub (take its "
+			       "stubs folder out of the library path)");
 	case cudaErrorInsufficientDriver:
 		return mq_fail(err, MQ_ENODEV,
-		               "no GPU: the NVIDIA driver is missing or older than the CUDA "
-		               "runtime");
+			       "no GPU: the NVIDIA driver is missing or older than the CUDA "
+			       "runtime");
 	case cudaErrorNoDevice:
-		return mq_fail(err, MQ_ENODEV,
-		               "no GPU: the driver sees none (is CUDA_VISIBLE_DEVICES set?)");
+		return mq_fail(err, MQ_ENODEV, "no GPU: the driver sees none (is CUDA_VISIBLE_DEVICES set?)");
 	default:
-		return mq_fail(err, MQ_ENODEV, "no GPU: %s (error %d)",
-		               kit->cudaGetErrorString((cudaError_t)error), error);
+		return mq_fail(err, MQ_ENODEV, "no GPU: %s (error %d)", kit->cudaGetErrorString((cudaError_t)error),
+			       error);
 	}
 	if (*count < 1)
 		return mq_fail(err, MQ_ENODEV, "no GPU: the driver counts none");

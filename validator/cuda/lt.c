@@ -20,19 +20,19 @@ struct cuda_lt {
 
 static enum mq_status lt_failed(const struct mq_kernel *k, const char *call, int status, struct mq_err *err)
 {
-	return mq_fail(err, MQ_ENODEV, "%s failed for an fp8 product of %.0f x %.0f x %.0f (status %d)", call, k->m, k->n, k->k,
-	               status);
+	return mq_fail(err, MQ_ENODEV, "%s failed for an fp8 product of %.0f x %.0f x %.0f (status %d)", call, k->m,
+		       k->n, k->k, status);
 }
 
-#define LT(call)                                                                                   \
-	do {                                                                                       \
-		int bad_ = (int)c->kit.call;                                                       \
-		if (bad_)                                                                          \
-			return lt_failed(k, #call, bad_, err);                                     \
+#define LT(call)                                               \
+	do {                                                   \
+		int bad_ = (int)c->kit.call;                   \
+		if (bad_)                                      \
+			return lt_failed(k, #call, bad_, err); \
 	} while (0)
 
 static enum mq_status layout(struct cuda *c, const struct mq_kernel *k, cublasLtMatrixLayout_t *at, cudaDataType type,
-                             double rows, double cols, struct mq_err *err)
+			     double rows, double cols, struct mq_err *err)
 {
 	int32_t count = (int32_t)fmax(1, k->count);
 	int64_t stride = (int64_t)(rows * cols);
@@ -72,25 +72,27 @@ static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct c
 	int found = 0;
 
 	LT(cublasLtMatmulPreferenceCreate(&preference));
-	LT(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most)));
-	int bad = (int)c->kit.cublasLtMatmulAlgoGetHeuristic(c->lt_handle, lt->desc, lt->a, lt->b, lt->d, lt->d, preference, 1,
-	                                                     &result, &found);
+	LT(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+						sizeof(most)));
+	int bad = (int)c->kit.cublasLtMatmulAlgoGetHeuristic(c->lt_handle, lt->desc, lt->a, lt->b, lt->d, lt->d,
+							     preference, 1, &result, &found);
 	c->kit.cublasLtMatmulPreferenceDestroy(preference);
 	if (bad || !found)
-		return mq_fail(err, MQ_EINPUT,
-		               "cublasLt has no fp8 kernel on this GPU for %.0f x %.0f x %.0f (status %d): it wants compute "
-		               "capability 8.9 or above and multiples of 16",
-		               k->m, k->n, k->k, bad);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"cublasLt has no fp8 kernel on this GPU for %.0f x %.0f x %.0f (status %d): it wants compute "
+			"capability 8.9 or above and multiples of 16",
+			k->m, k->n, k->k, bad);
 	lt->algo = result.algo;
 	lt->workspace_B = result.workspaceSize;
 	return MQ_OK;
 }
 
 enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *k, struct cuda_lt **plan, size_t *workspace_B,
-                               struct mq_err *err)
+			       struct mq_err *err)
 {
 	struct cuda_lt *lt = mq_arena_array(c->session->arena, 1, struct cuda_lt);
-	static const float ones[2] = {1, 1};
+	static const float ones[2] = { 1, 1 };
 	double count = fmax(1, k->count);
 
 	if (!c->lt_handle)
@@ -110,13 +112,13 @@ enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *k, struct
 }
 
 enum mq_status cuda_lt_enqueue(struct cuda *c, const struct cuda_lt *lt, const struct mq_kernel *k, void *workspace,
-                               cudaStream_t stream, struct mq_err *err)
+			       cudaStream_t stream, struct mq_err *err)
 {
 	static const float one = 1, zero = 0;
 	const void *a = cuda_pool_in(&c->pool, lt->a_B), *b = cuda_pool_in(&c->pool, lt->b_B);
 	void *d = cuda_pool_out(&c->pool, lt->d_B);
 
-	LT(cublasLtMatmul(c->lt_handle, lt->desc, &one, a, lt->a, b, lt->b, &zero, d, lt->d, d, lt->d, &lt->algo, workspace,
-	                  lt->workspace_B, stream));
+	LT(cublasLtMatmul(c->lt_handle, lt->desc, &one, a, lt->a, b, lt->b, &zero, d, lt->d, d, lt->d, &lt->algo,
+			  workspace, lt->workspace_B, stream));
 	return MQ_OK;
 }

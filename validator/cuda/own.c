@@ -15,7 +15,7 @@ static enum mq_status compile(struct cuda *c, char **cubin, struct mq_err *err)
 	const struct mq_toolkit *k = &c->kit;
 	int major = 0, minor = 0;
 	char arch[40], log[LOG_B] = "";
-	const char *const options[] = {arch};
+	const char *const options[] = { arch };
 	nvrtcProgram program;
 	size_t size = 0;
 
@@ -41,15 +41,16 @@ static enum mq_status compile(struct cuda *c, char **cubin, struct mq_err *err)
 	if (!bad)
 		return MQ_OK;
 	k->nvrtcVersion(&major, &minor);
-	return mq_fail(err, MQ_ENODEV,
-	               "NVRTC %d.%d cannot compile for this GPU (%s, status %d): %s; take a newer one (MAQUETTE_NVRTC=FILE), "
-	               "or MAQUETTE_NVRTC=off to sweep memory by cuBLAS",
-	               major, minor, arch, bad, log);
+	return mq_fail(
+		err, MQ_ENODEV,
+		"NVRTC %d.%d cannot compile for this GPU (%s, status %d): %s; take a newer one (MAQUETTE_NVRTC=FILE), "
+		"or MAQUETTE_NVRTC=off to sweep memory by cuBLAS",
+		major, minor, arch, bad, log);
 }
 
 enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err)
 {
-	static const char *const names[CUDA_N_OWN] = {"sweep", "rows", "adam", "gather"};
+	static const char *const names[CUDA_N_OWN] = { "sweep", "rows", "adam", "gather" };
 	char *cubin = NULL;
 
 	MQ_TRY(compile(c, &cubin, err));
@@ -57,22 +58,23 @@ enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err)
 	for (int i = 0; i < CUDA_N_OWN && !bad; i++)
 		bad = (int)c->kit.cuModuleGetFunction(&c->own[i], c->own_module, names[i]);
 	return bad ? mq_fail(err, MQ_ENODEV,
-	                     "rank %u: the driver does not load what NVRTC compiled (error %d): "
-	                     "MAQUETTE_NVRTC=FILE names another one, =off does without",
-	                     c->ranks->rank, bad)
-	           : MQ_OK;
+			     "rank %u: the driver does not load what NVRTC compiled (error %d): "
+			     "MAQUETTE_NVRTC=FILE names another one, =off does without",
+			     c->ranks->rank, bad) :
+		     MQ_OK;
 }
 
 /* As many blocks as are wanted, or as keep the device busy: kernels walk over what is left. */
 static enum mq_status launch(struct cuda *c, enum cuda_own which, double blocks, void **arguments, cudaStream_t stream,
-                             struct mq_err *err)
+			     struct mq_err *err)
 {
 	double most = BLOCKS_PER_SM * (c->sms > 0 ? c->sms : 1);
 	unsigned int grid = (unsigned int)fmin(fmax(ceil(blocks), 1), most);
 	int bad = (int)c->kit.cuLaunchKernel(c->own[which], grid, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
 
-	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: a kernel of our own does not start (error %d)", c->ranks->rank, bad)
-	           : MQ_OK;
+	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: a kernel of our own does not start (error %d)", c->ranks->rank,
+			     bad) :
+		     MQ_OK;
 }
 
 static enum mq_status sweep(struct cuda *c, double bytes, cudaStream_t stream, struct mq_err *err)
@@ -80,7 +82,7 @@ static enum mq_status sweep(struct cuda *c, double bytes, cudaStream_t stream, s
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / 48));
 	const void *x = cuda_pool_in(&c->pool, 16 * n), *y = cuda_pool_in(&c->pool, 16 * n);
 	void *z = cuda_pool_out(&c->pool, 16 * n);
-	void *arguments[] = {(void *)&x, (void *)&y, &z, &n};
+	void *arguments[] = { (void *)&x, (void *)&y, &z, &n };
 
 	return launch(c, CUDA_OWN_SWEEP, (double)n / THREADS, arguments, stream, err);
 }
@@ -91,7 +93,7 @@ static enum mq_status rows(struct cuda *c, double bytes, double width_B, cudaStr
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (8 * (double)width)));
 	const void *x = cuda_pool_in(&c->pool, 4 * n * width);
 	void *y = cuda_pool_out(&c->pool, 4 * n * width);
-	void *arguments[] = {(void *)&x, &y, &n, &width};
+	void *arguments[] = { (void *)&x, &y, &n, &width };
 
 	return launch(c, CUDA_OWN_ROWS, (double)n, arguments, stream, err);
 }
@@ -100,8 +102,9 @@ static enum mq_status adam(struct cuda *c, double bytes, cudaStream_t stream, st
 {
 	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / 28));
 	const void *g = cuda_pool_in(&c->pool, 4 * n);
-	void *p = cuda_pool_out(&c->pool, 4 * n), *m = cuda_pool_out(&c->pool, 4 * n), *v = cuda_pool_out(&c->pool, 4 * n);
-	void *arguments[] = {(void *)&g, &p, &m, &v, &n};
+	void *p = cuda_pool_out(&c->pool, 4 * n), *m = cuda_pool_out(&c->pool, 4 * n),
+	     *v = cuda_pool_out(&c->pool, 4 * n);
+	void *arguments[] = { (void *)&g, &p, &m, &v, &n };
 
 	return launch(c, CUDA_OWN_ADAM, (double)n / THREADS, arguments, stream, err);
 }
@@ -114,7 +117,7 @@ static enum mq_status gather(struct cuda *c, double bytes, double width_B, cudaS
 	unsigned long long height = c->pool.size / 4 / (4 * width);
 	const void *index = cuda_pool_in(&c->pool, 4 * n), *table = cuda_pool_in(&c->pool, 4 * width * height);
 	void *out = cuda_pool_out(&c->pool, 4 * width * n);
-	void *arguments[] = {(void *)&index, (void *)&table, &out, &n, &width, &height};
+	void *arguments[] = { (void *)&index, (void *)&table, &out, &n, &width, &height };
 
 	return launch(c, CUDA_OWN_GATHER, (double)(n * width) / THREADS, arguments, stream, err);
 }

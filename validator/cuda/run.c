@@ -28,8 +28,7 @@ struct enqueue {
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t,
-                                 struct mq_err *err)
+static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t, struct mq_err *err)
 {
 	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
@@ -58,19 +57,18 @@ static void find_comms(struct cuda *c, struct cuda_script *script)
 	}
 }
 
-enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
-                                 struct cuda_script *script, struct mq_err *err)
+enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, struct cuda_script *script,
+				 struct mq_err *err)
 {
 	struct mq_arena *arena = c->session->arena;
-	uint32_t n[MQ_N_STREAMS] = {0};
+	uint32_t n[MQ_N_STREAMS] = { 0 };
 
-	*script =
-	        (struct cuda_script){.schedule = s,
-	                             .done = mq_arena_array(arena, s->n_tasks, uint8_t),
-	                             .slot = mq_arena_array(arena, s->n_tasks, uint32_t),
-	                             .finish_s = mq_arena_array(arena, s->n_tasks, double),
-	                             .local = mq_arena_array(arena, s->n_tasks, uint32_t),
-	                             .next_call = mq_arena_array(arena, s->n_comms, uint32_t)};
+	*script = (struct cuda_script){ .schedule = s,
+					.done = mq_arena_array(arena, s->n_tasks, uint8_t),
+					.slot = mq_arena_array(arena, s->n_tasks, uint32_t),
+					.finish_s = mq_arena_array(arena, s->n_tasks, double),
+					.local = mq_arena_array(arena, s->n_tasks, uint32_t),
+					.next_call = mq_arena_array(arena, s->n_comms, uint32_t) };
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		if (mq_replay_own(c->session, c->ranks->rank, 1, &s->task[i].device))
 			MQ_TRY(check_task(s, &s->task[i], err));
@@ -96,8 +94,7 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
 
 /* ---- enqueuing ------------------------------------------------------------------------------- */
 
-static enum mq_status copy(struct cuda *c, const struct mq_task *t, cudaStream_t stream,
-                           struct mq_err *err)
+static enum mq_status copy(struct cuda *c, const struct mq_task *t, cudaStream_t stream, struct mq_err *err)
 {
 	bool down = t->to_host;
 
@@ -106,9 +103,8 @@ static enum mq_status copy(struct cuda *c, const struct mq_task *t, cudaStream_t
 		void *out = down ? c->pinned : cuda_pool_out(&c->pool, n);
 		const void *in = down ? cuda_pool_in(&c->pool, n) : c->pinned;
 
-		CUDA_TRY(c, cudaMemcpyAsync(out, in, n,
-		                            down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
-		                            stream));
+		CUDA_TRY(c,
+			 cudaMemcpyAsync(out, in, n, down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, stream));
 	}
 	return MQ_OK;
 }
@@ -130,7 +126,7 @@ static enum mq_status issue(struct enqueue *e, uint32_t id, int *result, struct 
 	if (!is_call(t) || e->script->staged[id] || !comm || !comm->comm)
 		return MQ_OK;
 	size_t bytes = cuda_call_B(t, comm);
-	struct cuda_operands data = {cuda_pool_in(&c->pool, bytes), cuda_pool_out(&c->pool, bytes)};
+	struct cuda_operands data = { cuda_pool_in(&c->pool, bytes), cuda_pool_out(&c->pool, bytes) };
 	int called = cuda_call_enqueue(c, t, comm, &data, stream);
 	*result = *result == ncclSuccess ? called : *result;
 	return MQ_OK;
@@ -144,8 +140,7 @@ static bool may_enqueue(const struct enqueue *e, uint32_t id)
 	for (uint32_t i = 0; i < t->n_deps; i++)
 		if (e->script->done[s->dep[t->dep_first + i]] != ENQUEUED)
 			return false;
-	return t->kind != MQ_TASK_COLLECTIVE ||
-	       e->script->call[id] == e->script->next_call[t->comm];
+	return t->kind != MQ_TASK_COLLECTIVE || e->script->call[id] == e->script->next_call[t->comm];
 }
 
 /* Runs in the stream's place on a thread of CUDA's. */
@@ -174,8 +169,7 @@ static bool is_held(const struct enqueue *e, uint32_t id)
 {
 	const struct cuda_comm *comm = e->script->comm[e->script->slot[id]];
 
-	return e->c->session->options->hold && e->script->warm && comm && comm->comm &&
-	       !e->script->staged[id];
+	return e->c->session->options->hold && e->script->warm && comm && comm->comm && !e->script->staged[id];
 }
 
 static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
@@ -189,8 +183,7 @@ static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
 
 		/* What went over the wire has ended. */
 		if (s->task[dep].stream != t->stream && !e->script->staged[dep])
-			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream],
-			                                c->end[e->script->slot[dep]], 0));
+			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream], c->end[e->script->slot[dep]], 0));
 	}
 	if (is_held(e, id)) {
 		struct cuda_gate *gate = &c->gate[e->script->slot[id]];
@@ -254,8 +247,7 @@ static uint32_t first_call(const struct enqueue *e, const uint32_t *member, uint
 	return MQ_NONE;
 }
 
-static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n,
-                                    struct mq_err *err)
+static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n, struct mq_err *err)
 {
 	const struct mq_toolkit *kit = &e->c->kit;
 	const struct mq_task *task = e->script->schedule->task;
@@ -278,11 +270,10 @@ static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, u
 	}
 	if (call != MQ_NONE)
 		MQ_TRY(cuda_watch_end(e->c, e->script->comm[e->script->slot[call]], result,
-		                      grouped ? "group of calls"
-		                      : task[call].kind == MQ_TASK_COLLECTIVE
-		                              ? mq_coll_name(task[call].coll)
-		                              : mq_task_kind_name(task[call].kind),
-		                      err));
+				      grouped                               ? "group of calls" :
+				      task[call].kind == MQ_TASK_COLLECTIVE ? mq_coll_name(task[call].coll) :
+									      mq_task_kind_name(task[call].kind),
+				      err));
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(after(e, member[i], err));
 	return MQ_OK;
@@ -324,14 +315,11 @@ static enum mq_status stuck(struct enqueue *e, struct mq_err *err)
 		if (!done || (done == ENQUEUED && e->script->staged[id]) ||
 		    (done == ENQUEUED && e->c->kit.cudaEventQuery(e->c->end[i]) == cudaSuccess))
 			continue;
-		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) made no progress for %.3g s",
-		               e->c->ranks->rank,
-		               t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
-		                                             : mq_task_kind_name(t->kind),
-		               e->script->local[i], e->c->deadline_s);
+		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) made no progress for %.3g s", e->c->ranks->rank,
+			       t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind),
+			       e->script->local[i], e->c->deadline_s);
 	}
-	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->ranks->rank,
-	               e->c->deadline_s);
+	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->ranks->rank, e->c->deadline_s);
 }
 
 static enum mq_status poll_staged(struct enqueue *e, struct mq_err *err)
@@ -361,8 +349,7 @@ static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
 		if (e->script->n_staged)
 			MQ_TRY(poll_staged(e, err));
 		if (best == MQ_NONE && !e->c->stage.n)
-			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next",
-			               e->c->ranks->rank);
+			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next", e->c->ranks->rank);
 		if (best == MQ_NONE) {
 			/* Free where nobody else wants the core; else the far end gets on. */
 			if (++polls % 64 == 0)
@@ -423,15 +410,12 @@ static double after_staged(const struct cuda_script *script, uint32_t local)
 
 		if (other->stream != t->stream || (t->group && other->group == t->group))
 			continue;
-		return script->staged[script->local[i]]
-		               ? fmax(least_s, script->finish_s[script->local[i]])
-		               : least_s;
+		return script->staged[script->local[i]] ? fmax(least_s, script->finish_s[script->local[i]]) : least_s;
 	}
 	return least_s;
 }
 
-static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_replay_sample *sample,
-                                 struct mq_err *err)
+static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_replay_sample *sample, struct mq_err *err)
 {
 	struct cuda *c = e->c;
 	float ms;
@@ -445,8 +429,7 @@ static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_rep
 			sample->finish_s[id] = fmax(sample->start_s[id], e->script->finish_s[id]);
 		} else {
 			CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->end[i]));
-			sample->finish_s[id] =
-			        fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
+			sample->finish_s[id] = fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
 		}
 		sample->switches[id] = sample->lost_s[id] = 0; /* events time the GPU itself */
 	}
@@ -454,9 +437,9 @@ static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_rep
 }
 
 enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script, double start_s,
-                               struct mq_replay_sample *sample, struct mq_err *err)
+			       struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct enqueue e = {.c = c, .script = script, .start_s = start_s};
+	struct enqueue e = { .c = c, .script = script, .start_s = start_s };
 	double base_s;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++)

@@ -28,22 +28,19 @@ static bool is_message(const struct mq_task *t)
 static enum mq_status check_collective(const struct mq_schedule *s, uint32_t id, struct mq_err *err)
 {
 	const struct mq_task *t = &s->task[id];
-	bool sums = t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER ||
-	            t->coll == MQ_COLL_REDUCE;
+	bool sums = t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE;
 
 	if (t->algo != MQ_ALGO_AUTO || t->proto != MQ_PROTO_AUTO)
-		return mq_fail(
-		        err, MQ_EINPUT,
-		        "%s (task %u): the plan asks for NCCL's %s %s in a group that holds "
-		        "CPUs, where NCCL does not run: leave algo and proto to auto, or keep "
-		        "CPUs out of the group",
-		        mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
+		return mq_fail(err, MQ_EINPUT,
+			       "%s (task %u): the plan asks for NCCL's %s %s in a group that holds "
+			       "CPUs, where NCCL does not run: leave algo and proto to auto, or keep "
+			       "CPUs out of the group",
+			       mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
 	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
-		return mq_fail(
-		        err, MQ_EINPUT,
-		        "%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and "
-		        "fp64: it asks for %s; lower the plan with --dtype fp32",
-		        mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));
+		return mq_fail(err, MQ_EINPUT,
+			       "%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and "
+			       "fp64: it asks for %s; lower the plan with --dtype fp32",
+			       mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));
 	return MQ_OK;
 }
 
@@ -89,12 +86,10 @@ enum mq_status cuda_staged_build(struct cuda *c, struct cuda_script *script, str
 		const struct mq_task *t = &s->task[id];
 
 		if (is_message(t))
-			script->staged[id] =
-			        !mq_replay_own(c->session, c->ranks->rank, 1, &t->peer);
+			script->staged[id] = !mq_replay_own(c->session, c->ranks->rank, 1, &t->peer);
 		else if (t->kind == MQ_TASK_COLLECTIVE)
 			script->staged[id] =
-			        !mq_replay_own(c->session, c->ranks->rank, s->comm[t->comm].n,
-			                       s->comm[t->comm].rank);
+				!mq_replay_own(c->session, c->ranks->rank, s->comm[t->comm].n, s->comm[t->comm].rank);
 		if (script->staged[id] && !is_message(t))
 			MQ_TRY(check_collective(s, id, err));
 		script->n_staged += script->staged[id];
@@ -167,8 +162,7 @@ void cuda_staged_close(struct cuda *c)
 		for (int to = 0; to < 2 && peer != c->ranks->rank; to++) {
 			size_t bytes;
 
-			c->kit.cudaHostUnregister(
-			        mq_wire_memory(c->session->wire, peer, to, &bytes));
+			c->kit.cudaHostUnregister(mq_wire_memory(c->session->wire, peer, to, &bytes));
 		}
 }
 
@@ -181,19 +175,18 @@ void cuda_staged_begin(struct cuda *c, struct cuda_script *script, uint32_t id)
 	cudaEvent_t keep[CUDA_PARTS];
 
 	memcpy(keep, st->copied, sizeof(keep));
-	*st = (struct cuda_staged){.id = id, .state = WAITING};
+	*st = (struct cuda_staged){ .id = id, .state = WAITING };
 	memcpy(st->copied, keep, sizeof(keep));
 }
 
-static enum mq_status copy(struct cuda *c, void *to, const void *from, size_t bytes, bool down,
-                           cudaEvent_t copied, struct mq_err *err)
+static enum mq_status copy(struct cuda *c, void *to, const void *from, size_t bytes, bool down, cudaEvent_t copied,
+			   struct mq_err *err)
 {
 	cudaStream_t stream = down ? c->stage.down : c->stage.up;
 
 	if (bytes)
-		CUDA_TRY(c, cudaMemcpyAsync(to, from, bytes,
-		                            down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
-		                            stream));
+		CUDA_TRY(c, cudaMemcpyAsync(to, from, bytes, down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
+					    stream));
 	CUDA_TRY(c, cudaEventRecord(copied, stream));
 	return MQ_OK;
 }
@@ -203,9 +196,7 @@ static enum mq_status reached(struct cuda *c, cudaEvent_t event, bool *yes, stru
 	int state = (int)c->kit.cudaEventQuery(event);
 
 	*yes = state == cudaSuccess;
-	return state == cudaSuccess || state == cudaErrorNotReady
-	               ? MQ_OK
-	               : cuda_failed(c, "a copy", state, err);
+	return state == cudaSuccess || state == cudaErrorNotReady ? MQ_OK : cuda_failed(c, "a copy", state, err);
 }
 
 /* Up to two parts under way: one is copied while the other is written or read at the far end. */
@@ -232,8 +223,8 @@ static enum mq_status move_message(struct cuda *c, struct cuda_staged *st, struc
 
 		if (!span)
 			break;
-		MQ_TRY(copy(c, t->send ? span : device, t->send ? (void *)device : span,
-		            st->part_B[k], t->send, st->copied[k], err));
+		MQ_TRY(copy(c, t->send ? span : device, t->send ? (void *)device : span, st->part_B[k], t->send,
+			    st->copied[k], err));
 		st->ahead += st->part_B[k];
 		st->n_parts++;
 	}
@@ -248,10 +239,9 @@ static void begin_message(struct cuda *c, const struct cuda_script *script, stru
 	bool send = t->kind == MQ_TASK_SEND;
 
 	st->device = send ? cuda_pool_in(&c->pool, bytes) : cuda_pool_out(&c->pool, bytes);
-	st->transfer = (struct mq_transfer){.peer = t->peer,
-	                                    .send = send,
-	                                    .tag = send ? st->id : script->match[st->id],
-	                                    .bytes = bytes};
+	st->transfer = (struct mq_transfer){
+		.peer = t->peer, .send = send, .tag = send ? st->id : script->match[st->id], .bytes = bytes
+	};
 	mq_wire_post(c->session->wire, &st->transfer);
 	st->state = MOVING;
 }
@@ -270,8 +260,8 @@ static void amounts(const struct mq_wire_coll *coll, size_t part_B, size_t *in_B
 		*out_B = 0;
 }
 
-static enum mq_status begin_collective(struct cuda *c, const struct cuda_script *script,
-                                       struct cuda_staged *st, struct mq_err *err)
+static enum mq_status begin_collective(struct cuda *c, const struct cuda_script *script, struct cuda_staged *st,
+				       struct mq_err *err)
 {
 	const struct mq_schedule *s = script->schedule;
 	const struct mq_task *t = &s->task[st->id];
@@ -281,24 +271,23 @@ static enum mq_status begin_collective(struct cuda *c, const struct cuda_script 
 
 	while (comm->rank[me] != c->ranks->rank)
 		me++;
-	st->coll = (struct mq_wire_coll){.kind = (enum mq_coll_kind)t->coll,
-	                                 .dtype = (enum mq_dtype)t->dtype,
-	                                 .n = comm->n,
-	                                 .me = me,
-	                                 .root = t->root,
-	                                 .rank = comm->rank,
-	                                 .tag = mq_wire_coll_tag(t->comm, script->call[st->id]),
-	                                 .bytes = t->bytes,
-	                                 .in = c->stage.in + at,
-	                                 .out = c->stage.out + at};
+	st->coll = (struct mq_wire_coll){ .kind = (enum mq_coll_kind)t->coll,
+					  .dtype = (enum mq_dtype)t->dtype,
+					  .n = comm->n,
+					  .me = me,
+					  .root = t->root,
+					  .rank = comm->rank,
+					  .tag = mq_wire_coll_tag(t->comm, script->call[st->id]),
+					  .bytes = t->bytes,
+					  .in = c->stage.in + at,
+					  .out = c->stage.out + at };
 	amounts(&st->coll, part_of(s, t), &in_B, &st->out_B);
 	st->state = COPYING_IN;
-	return copy(c, c->stage.in + at, cuda_pool_in(&c->pool, in_B), in_B, true, st->copied[0],
-	            err);
+	return copy(c, c->stage.in + at, cuda_pool_in(&c->pool, in_B), in_B, true, st->copied[0], err);
 }
 
-static enum mq_status move_collective(struct cuda *c, const struct cuda_script *script,
-                                      struct cuda_staged *st, struct mq_err *err)
+static enum mq_status move_collective(struct cuda *c, const struct cuda_script *script, struct cuda_staged *st,
+				      struct mq_err *err)
 {
 	bool yes = false;
 
@@ -309,16 +298,14 @@ static enum mq_status move_collective(struct cuda *c, const struct cuda_script *
 	}
 	if (st->state == MEETING && mq_wire_coll_run(c->session->wire, &st->coll)) {
 		st->state = COPYING_OUT;
-		MQ_TRY(copy(c, cuda_pool_out(&c->pool, st->out_B), st->coll.out, st->out_B, false,
-		            st->copied[1], err));
+		MQ_TRY(copy(c, cuda_pool_out(&c->pool, st->out_B), st->coll.out, st->out_B, false, st->copied[1], err));
 	}
 	if (st->state == COPYING_OUT)
 		MQ_TRY(reached(c, st->copied[1], &st->done, err));
 	return MQ_OK;
 }
 
-enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint32_t *ended,
-                                struct mq_err *err)
+enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint32_t *ended, struct mq_err *err)
 {
 	struct cuda_stage *g = &c->stage;
 

@@ -56,8 +56,7 @@ enum { cudaHostRegisterDefault = 0 };
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags);
 cudaError_t cudaHostUnregister(void *pointer);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
-                            cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemset(void *pointer, int value, size_t size);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
@@ -93,21 +92,18 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream);
-cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x,
-                              int incx, float *y, int incy);
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb,
-                            int m, int n, int k, const void *alpha, const void *a,
-                            cudaDataType ta_type, int lda, const void *b, cudaDataType tb_type,
-                            int ldb, const void *beta, void *c, cudaDataType tc_type, int ldc,
-                            cublasComputeType_t compute, cublasGemmAlgo_t algo);
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t ta,
-                                          cublasOperation_t tb, int m, int n, int k,
-                                          const void *alpha, const void *a, cudaDataType ta_type,
-                                          int lda, long long int stride_a, const void *b,
-                                          cudaDataType tb_type, int ldb, long long int stride_b,
-                                          const void *beta, void *c, cudaDataType tc_type, int ldc,
-                                          long long int stride_c, int count,
-                                          cublasComputeType_t compute, cublasGemmAlgo_t algo);
+cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x, int incx, float *y,
+			      int incy);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+			    const void *alpha, const void *a, cudaDataType ta_type, int lda, const void *b,
+			    cudaDataType tb_type, int ldb, const void *beta, void *c, cudaDataType tc_type, int ldc,
+			    cublasComputeType_t compute, cublasGemmAlgo_t algo);
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m,
+					  int n, int k, const void *alpha, const void *a, cudaDataType ta_type, int lda,
+					  long long int stride_a, const void *b, cudaDataType tb_type, int ldb,
+					  long long int stride_b, const void *beta, void *c, cudaDataType tc_type,
+					  int ldc, long long int stride_c, int count, cublasComputeType_t compute,
+					  cublasGemmAlgo_t algo);
 #endif
 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<nccl.h>)
@@ -118,13 +114,7 @@ typedef struct ncclComm *ncclComm_t;
 typedef struct {
 	char internal[128];
 } ncclUniqueId;
-typedef enum {
-	ncclFloat16 = 6,
-	ncclFloat32 = 7,
-	ncclFloat64 = 8,
-	ncclBfloat16 = 9,
-	ncclInt8 = 0
-} ncclDataType_t;
+typedef enum { ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat64 = 8, ncclBfloat16 = 9, ncclInt8 = 0 } ncclDataType_t;
 typedef enum { ncclSum = 0 } ncclRedOp_t;
 enum { ncclSuccess = 0, ncclInProgress = 7 };
 ncclResult_t ncclGetVersion(int *version);
@@ -138,20 +128,19 @@ const char *ncclGetErrorString(ncclResult_t result);
 const char *ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
-ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer,
-                      ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream);
-ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
-                           ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type,
-                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
-                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+		      cudaStream_t stream);
+ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+			   ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type, ncclComm_t comm,
+			   cudaStream_t stream);
+ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+			       ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+			   cudaStream_t stream);
+ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+			ncclComm_t comm, cudaStream_t stream);
 #endif
 
 /* cublasLt, cuDNN, NVRTC and the driver: opened only by schedules that ask for them. */
@@ -189,25 +178,27 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 size_t cublasLtGetVersion(void);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType scale);
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
-                                              const void *value, size_t size);
+					      const void *value, size_t size);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
-                                          uint64_t cols, int64_t ld);
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void *value, size_t size);
+					  uint64_t cols, int64_t ld);
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+						cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+						size_t size);
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference);
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference);
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
-                                                    size_t size);
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int asked,
-                                              cublasLtMatmulHeuristicResult_t *result, int *found);
+						    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+						    size_t size);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+					      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+					      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+					      cublasLtMatmulPreference_t preference, int asked,
+					      cublasLtMatmulHeuristicResult_t *result, int *found);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
-                              cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
-                              const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
-                              size_t workspace_B, cudaStream_t stream);
+			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
+			      const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+			      cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
+			      size_t workspace_B, cudaStream_t stream);
 #endif
 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<cudnn.h>)
@@ -218,7 +209,12 @@ typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
-typedef enum { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_DOUBLE = 1, CUDNN_DATA_HALF = 2, CUDNN_DATA_BFLOAT16 = 9 } cudnnDataType_t;
+typedef enum {
+	CUDNN_DATA_FLOAT = 0,
+	CUDNN_DATA_DOUBLE = 1,
+	CUDNN_DATA_HALF = 2,
+	CUDNN_DATA_BFLOAT16 = 9
+} cudnnDataType_t;
 typedef enum { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 } cudnnTensorFormat_t;
 typedef enum { CUDNN_CROSS_CORRELATION = 1 } cudnnConvolutionMode_t;
 typedef enum { CUDNN_DEFAULT_MATH = 0, CUDNN_TENSOR_OP_MATH = 1, CUDNN_FMA_MATH = 3 } cudnnMathType_t;
@@ -238,42 +234,45 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle);
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *tensor);
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format, cudnnDataType_t type,
-                                         int n, int c, int h, int w);
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
+					 cudnnDataType_t type, int n, int c, int h, int w);
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filter);
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format,
-                                         int k, int c, int h, int w);
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+					 cudnnTensorFormat_t format, int k, int c, int h, int w);
 cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *conv);
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h, int pad_w, int stride_h,
-                                              int stride_w, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
-                                              cudnnDataType_t compute);
+					      int stride_w, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
+					      cudnnDataType_t compute);
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups);
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math);
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-                                                     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, int asked,
-                                                     int *found, cudnnConvolutionFwdAlgoPerf_t *result);
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
+						     cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t conv,
+						     cudnnTensorDescriptor_t y, int asked, int *found,
+						     cudnnConvolutionFwdAlgoPerf_t *result);
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
-                                                          cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t conv,
-                                                          cudnnTensorDescriptor_t dx, int asked, int *found,
-                                                          cudnnConvolutionBwdDataAlgoPerf_t *result);
+							  cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t conv,
+							  cudnnTensorDescriptor_t dx, int asked, int *found,
+							  cudnnConvolutionBwdDataAlgoPerf_t *result);
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                                                            cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t conv,
-                                                            cudnnFilterDescriptor_t dw, int asked, int *found,
-                                                            cudnnConvolutionBwdFilterAlgoPerf_t *result);
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc, const void *x,
-                                      cudnnFilterDescriptor_t w_desc, const void *w, cudnnConvolutionDescriptor_t conv,
-                                      cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t workspace_B, const void *beta,
-                                      cudnnTensorDescriptor_t y_desc, void *y);
+							    cudnnTensorDescriptor_t dy,
+							    cudnnConvolutionDescriptor_t conv,
+							    cudnnFilterDescriptor_t dw, int asked, int *found,
+							    cudnnConvolutionBwdFilterAlgoPerf_t *result);
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc,
+				      const void *x, cudnnFilterDescriptor_t w_desc, const void *w,
+				      cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
+				      void *workspace, size_t workspace_B, const void *beta,
+				      cudnnTensorDescriptor_t y_desc, void *y);
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t w_desc,
-                                           const void *w, cudnnTensorDescriptor_t dy_desc, const void *dy,
-                                           cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
-                                           void *workspace, size_t workspace_B, const void *beta,
-                                           cudnnTensorDescriptor_t dx_desc, void *dx);
+					   const void *w, cudnnTensorDescriptor_t dy_desc, const void *dy,
+					   cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
+					   void *workspace, size_t workspace_B, const void *beta,
+					   cudnnTensorDescriptor_t dx_desc, void *dx);
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc,
-                                             const void *x, cudnnTensorDescriptor_t dy_desc, const void *dy,
-                                             cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
-                                             void *workspace, size_t workspace_B, const void *beta,
-                                             cudnnFilterDescriptor_t dw_desc, void *dw);
+					     const void *x, cudnnTensorDescriptor_t dy_desc, const void *dy,
+					     cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
+					     void *workspace, size_t workspace_B, const void *beta,
+					     cudnnFilterDescriptor_t dw_desc, void *dw);
 #endif
 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<nvrtc.h>) && __has_include(<cuda.h>)
@@ -287,10 +286,10 @@ typedef struct nvrtcProgramOpaque *nvrtcProgram;
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_B,
-                        cudaStream_t stream, void **arguments, void **extra);
+			unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_B,
+			cudaStream_t stream, void **arguments, void **extra);
 nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int n_headers,
-                               const char *const *headers, const char *const *names);
+			       const char *const *headers, const char *const *names);
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *const *options);
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size);
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *cubin);
@@ -301,54 +300,45 @@ nvrtcResult nvrtcVersion(int *major, int *minor);
 #endif
 
 /* Functions that must be there, per library. */
-#define MQ_CUDART_FUNCTIONS(X)                                                                     \
-	X(cudaRuntimeGetVersion)                                                                   \
-	X(cudaDriverGetVersion) X(cudaGetDeviceCount) X(cudaSetDevice) X(cudaDeviceGetAttribute)   \
-	        X(cudaDeviceGetPCIBusId) X(cudaDeviceCanAccessPeer)                                \
-	        X(cudaGetErrorString) X(cudaMalloc) X(cudaFree) X(cudaMallocHost) X(cudaFreeHost)  \
-	                X(cudaHostRegister) X(cudaHostUnregister)                                  \
-	                X(cudaMemcpy) X(cudaMemcpyAsync) X(cudaMemset) X(cudaMemGetInfo)           \
-	                        X(cudaStreamCreateWithFlags) X(cudaStreamDestroy)                  \
-	                                X(cudaStreamQuery) X(cudaStreamWaitEvent)                  \
-	                                        X(cudaEventCreate) X(cudaEventDestroy)             \
-	                                                X(cudaEventRecord) X(cudaEventQuery)       \
-	                                                        X(cudaEventElapsedTime)    \
-	                X(cudaLaunchHostFunc)
-#define MQ_CUBLAS_FUNCTIONS(X)                                                                     \
-	X(cublasCreate_v2)                                                                         \
-	X(cublasDestroy_v2) X(cublasGetVersion_v2) X(cublasSetStream_v2) X(cublasSaxpy_v2)         \
-	        X(cublasGemmEx) X(cublasGemmStridedBatchedEx)
-#define MQ_NCCL_FUNCTIONS(X)                                                                       \
-	X(ncclGetVersion)                                                                          \
-	X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclCommFinalize) X(ncclCommDestroy)        \
-	        X(ncclCommAbort) X(ncclCommGetAsyncError) X(ncclGetErrorString)                    \
-	                X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclSend)          \
-	                        X(ncclRecv) X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) \
-	                                X(ncclBroadcast) X(ncclReduce)
-
-#define MQ_CUBLASLT_FUNCTIONS(X)                                                                   \
-	X(cublasLtCreate)                                                                          \
-	X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtMatmulDescCreate)                       \
-	        X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)                    \
-	        X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate)              \
-	        X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)         \
-	        X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
-#define MQ_CUDNN_FUNCTIONS(X)                                                                      \
-	X(cudnnGetVersion)                                                                         \
-	X(cudnnGetErrorString) X(cudnnCreate) X(cudnnDestroy) X(cudnnSetStream)                    \
-	        X(cudnnCreateTensorDescriptor) X(cudnnSetTensor4dDescriptor)                       \
-	        X(cudnnCreateFilterDescriptor) X(cudnnSetFilter4dDescriptor)                       \
-	        X(cudnnCreateConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor)             \
-	        X(cudnnSetConvolutionGroupCount) X(cudnnSetConvolutionMathType)                    \
-	        X(cudnnGetConvolutionForwardAlgorithm_v7)                                          \
-	        X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                     \
-	        X(cudnnGetConvolutionBackwardFilterAlgorithm_v7) X(cudnnConvolutionForward)        \
-	        X(cudnnConvolutionBackwardData) X(cudnnConvolutionBackwardFilter)
-#define MQ_NVRTC_FUNCTIONS(X)                                                                      \
-	X(nvrtcCreateProgram)                                                                      \
-	X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize)     \
-	        X(nvrtcGetProgramLog) X(nvrtcDestroyProgram) X(nvrtcVersion)
-#define MQ_DRIVER_FUNCTIONS(X) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
+/* The formatter never comes to rest on these lists. */
+/* clang-format off */
+#define MQ_CUDART_FUNCTIONS(X)                                                                  \
+	X(cudaRuntimeGetVersion) X(cudaDriverGetVersion) X(cudaGetDeviceCount) X(cudaSetDevice) \
+	X(cudaDeviceGetAttribute) X(cudaDeviceGetPCIBusId) X(cudaDeviceCanAccessPeer)           \
+	X(cudaGetErrorString) X(cudaMalloc) X(cudaFree) X(cudaMallocHost) X(cudaFreeHost)       \
+	X(cudaHostRegister) X(cudaHostUnregister) X(cudaMemcpy) X(cudaMemcpyAsync) X(cudaMemset) \
+	X(cudaMemGetInfo) X(cudaStreamCreateWithFlags) X(cudaStreamDestroy) X(cudaStreamQuery)  \
+	X(cudaStreamWaitEvent) X(cudaEventCreate) X(cudaEventDestroy) X(cudaEventRecord)        \
+	X(cudaEventQuery) X(cudaEventElapsedTime) X(cudaLaunchHostFunc)
+#define MQ_CUBLAS_FUNCTIONS(X)                                                                  \
+	X(cublasCreate_v2) X(cublasDestroy_v2) X(cublasGetVersion_v2) X(cublasSetStream_v2)     \
+	X(cublasSaxpy_v2) X(cublasGemmEx) X(cublasGemmStridedBatchedEx)
+#define MQ_NCCL_FUNCTIONS(X)                                                                    \
+	X(ncclGetVersion) X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclCommFinalize)            \
+	X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommGetAsyncError) X(ncclGetErrorString)      \
+	X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclSend) X(ncclRecv)           \
+	X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast) X(ncclReduce)
+#define MQ_CUBLASLT_FUNCTIONS(X)                                                                \
+	X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtMatmulDescCreate)  \
+	X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)                         \
+	X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate)                   \
+	X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)              \
+	X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
+#define MQ_CUDNN_FUNCTIONS(X)                                                                   \
+	X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnCreate) X(cudnnDestroy)                \
+	X(cudnnSetStream) X(cudnnCreateTensorDescriptor) X(cudnnSetTensor4dDescriptor)          \
+	X(cudnnCreateFilterDescriptor) X(cudnnSetFilter4dDescriptor)                            \
+	X(cudnnCreateConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor)                  \
+	X(cudnnSetConvolutionGroupCount) X(cudnnSetConvolutionMathType)                         \
+	X(cudnnGetConvolutionForwardAlgorithm_v7) X(cudnnGetConvolutionBackwardDataAlgorithm_v7) \
+	X(cudnnGetConvolutionBackwardFilterAlgorithm_v7) X(cudnnConvolutionForward)             \
+	X(cudnnConvolutionBackwardData) X(cudnnConvolutionBackwardFilter)
+#define MQ_NVRTC_FUNCTIONS(X)                                                                   \
+	X(nvrtcCreateProgram) X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)      \
+	X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcDestroyProgram) X(nvrtcVersion)
+#define MQ_DRIVER_FUNCTIONS(X)                                                                  \
+	X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
+/* clang-format on */
 
 /* NVML's nvmlPciInfo_t. */
 struct mq_nvml_pci {
@@ -377,8 +367,7 @@ struct mq_toolkit {
 	int (*nvmlDeviceGetCurrPcieLinkWidth)(void *device, unsigned int *width);
 	int (*nvmlDeviceGetTopologyCommonAncestor)(void *a, void *b, int *level);
 	int (*nvmlDeviceGetNvLinkState)(void *device, unsigned int link, int *active);
-	int (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void *device, unsigned int link,
-	                                           struct mq_nvml_pci *pci);
+	int (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void *device, unsigned int link, struct mq_nvml_pci *pci);
 	int (*nvmlDeviceGetNvLinkRemoteDeviceType)(void *device, unsigned int link, int *type);
 	int (*nvmlDeviceGetMigMode)(void *device, unsigned int *current, unsigned int *pending);
 	int (*nvmlDeviceGetName)(void *device, char *name, unsigned int length);

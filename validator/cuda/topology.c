@@ -86,8 +86,7 @@ void cuda_pin_near(const struct cuda *c)
 	cpu_set_t allowed, near;
 
 	if (c->kit.cudaDeviceGetPCIBusId(text, sizeof(text), c->device) != cudaSuccess ||
-	    sched_getaffinity(0, sizeof(allowed), &allowed) ||
-	    CPU_COUNT(&allowed) < sysconf(_SC_NPROCESSORS_ONLN))
+	    sched_getaffinity(0, sizeof(allowed), &allowed) || CPU_COUNT(&allowed) < sysconf(_SC_NPROCESSORS_ONLN))
 		return;
 	kernel_busid(text, busid);
 	FILE *file = open_sys(busid, "local_cpulist");
@@ -109,11 +108,9 @@ static void look_at(struct cuda *c, int device, struct gpu *g)
 	kernel_busid(text, g->busid);
 	g->numa = numa_node(g->busid);
 	g->group = device;
-	if (k->nvmlDeviceGetHandleByPciBusId_v2 &&
-	    k->nvmlDeviceGetHandleByPciBusId_v2(text, &g->nvml))
+	if (k->nvmlDeviceGetHandleByPciBusId_v2 && k->nvmlDeviceGetHandleByPciBusId_v2(text, &g->nvml))
 		g->nvml = NULL;
-	if (!g->nvml || !k->nvmlDeviceGetMaxPcieLinkGeneration ||
-	    !k->nvmlDeviceGetCurrPcieLinkWidth)
+	if (!g->nvml || !k->nvmlDeviceGetMaxPcieLinkGeneration || !k->nvmlDeviceGetCurrPcieLinkWidth)
 		return;
 	/* An idle GPU lowers its generation, not its width. */
 	if (k->nvmlDeviceGetMaxPcieLinkGeneration(g->nvml, &g->generation) ||
@@ -135,20 +132,19 @@ static void put_nvlinks(const struct cuda *c, const struct gpu *g, FILE *file)
 {
 	const struct mq_toolkit *k = &c->kit;
 	char target[MAX_LINKS][32];
-	unsigned int count[MAX_LINKS] = {0}, to_switch[MAX_LINKS], n = 0;
+	unsigned int count[MAX_LINKS] = { 0 }, to_switch[MAX_LINKS], n = 0;
 
 	if (!g->nvml || !k->nvmlDeviceGetNvLinkState || !k->nvmlDeviceGetNvLinkRemotePciInfo_v2)
 		return;
 	for (unsigned int l = 0; l < MAX_LINKS; l++) {
-		struct mq_nvml_pci pci = {.busId = ""};
+		struct mq_nvml_pci pci = { .busId = "" };
 		int active = 0, type = 0;
 		unsigned int i = 0;
 
 		if (k->nvmlDeviceGetNvLinkState(g->nvml, l, &active) || !active ||
 		    k->nvmlDeviceGetNvLinkRemotePciInfo_v2(g->nvml, l, &pci))
 			continue;
-		if (k->nvmlDeviceGetNvLinkRemoteDeviceType &&
-		    k->nvmlDeviceGetNvLinkRemoteDeviceType(g->nvml, l, &type))
+		if (k->nvmlDeviceGetNvLinkRemoteDeviceType && k->nvmlDeviceGetNvLinkRemoteDeviceType(g->nvml, l, &type))
 			type = 0;
 		kernel_busid(pci.busId, target[n]);
 		/* All switches are one: which of several planes a link ends in does not matter. */
@@ -160,8 +156,8 @@ static void put_nvlinks(const struct cuda *c, const struct gpu *g, FILE *file)
 		n += i == n;
 	}
 	for (unsigned int i = 0; i < n; i++)
-		fprintf(file, "<nvlink target=\"%s\" count=\"%u\" tclass=\"%s\"/>", target[i],
-		        count[i], to_switch[i] ? "0x068000" : "0x030200");
+		fprintf(file, "<nvlink target=\"%s\" count=\"%u\" tclass=\"%s\"/>", target[i], count[i],
+			to_switch[i] ? "0x068000" : "0x030200");
 }
 
 static bool reaches_all(const struct cuda *c, int device, int n)
@@ -169,8 +165,7 @@ static bool reaches_all(const struct cuda *c, int device, int n)
 	for (int other = 0; other < n; other++) {
 		int can = 1;
 
-		if (other != device &&
-		    (c->kit.cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess || !can))
+		if (other != device && (c->kit.cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess || !can))
 			return false;
 	}
 	return true;
@@ -178,17 +173,15 @@ static bool reaches_all(const struct cuda *c, int device, int n)
 
 static void put_gpu(const struct cuda *c, const struct gpu *g, int device, int n, FILE *file)
 {
-	static const char *const speed[] = {"", "2.5", "5.0", "8.0", "16.0", "32.0", "64.0"};
+	static const char *const speed[] = { "", "2.5", "5.0", "8.0", "16.0", "32.0", "64.0" };
 	int major = 0, minor = 0;
 
 	c->kit.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
 	c->kit.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
 	fprintf(file, "    <pci busid=\"%s\" class=\"0x030200\"", g->busid);
 	if (g->generation && g->generation < sizeof(speed) / sizeof(speed[0]))
-		fprintf(file, " link_speed=\"%s GT/s PCIe\" link_width=\"%u\"",
-		        speed[g->generation], g->width);
-	fprintf(file, "><gpu dev=\"%d\" sm=\"%d\" p2p=\"%d\">", device, 10 * major + minor,
-	        reaches_all(c, device, n));
+		fprintf(file, " link_speed=\"%s GT/s PCIe\" link_width=\"%u\"", speed[g->generation], g->width);
+	fprintf(file, "><gpu dev=\"%d\" sm=\"%d\" p2p=\"%d\">", device, 10 * major + minor, reaches_all(c, device, n));
 	put_nvlinks(c, g, file);
 	fputs("</gpu></pci>\n", file);
 }
@@ -205,8 +198,7 @@ static void put_node(const struct cuda *c, const struct gpu *g, int n, int numa,
 		for (int j = 0; j < n; j++)
 			below += g[j].group == i;
 		if (below > 1)
-			fprintf(file, "   <pci busid=\"switch-of-%s\" class=\"0x060400\">\n",
-			        g[i].busid);
+			fprintf(file, "   <pci busid=\"switch-of-%s\" class=\"0x060400\">\n", g[i].busid);
 		for (int j = i; j < n; j++)
 			if (g[j].group == i)
 				put_gpu(c, &g[j], j, n, file);
@@ -236,8 +228,7 @@ enum mq_status cuda_topology(void *state, const char *path, struct mq_err *err)
 	}
 	FILE *file = fopen(path, "w");
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write the topology: %s", path,
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write the topology: %s", path, strerror(errno));
 	fprintf(file, "<system version=\"1\" from=\"%s\">\n", c->nvml ? "NVML and CUDA" : "CUDA");
 	for (int numa = 0; numa <= most; numa++)
 		put_node(c, g, n, numa, file);

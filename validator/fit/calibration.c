@@ -23,10 +23,10 @@ struct group {
 	const char *name;
 	uint32_t n_obs, n_params;
 	const struct mq_observed **obs; /* [n_obs] */
-	double *measured, *weight; /* [n_obs] */
-	uint32_t *shape; /* [n_obs] resampling unit */
+	double *measured, *weight;      /* [n_obs] */
+	uint32_t *shape;                /* [n_obs] resampling unit */
 	struct mq_fit_param param[MQ_CALL_KNOTS];
-	uint32_t call; /* of a link group */
+	uint32_t call;      /* of a link group */
 	const double *line; /* [2] a call of any size lasts line[0] + size * line[1]; NULL: by knots */
 };
 
@@ -66,8 +66,7 @@ static bool is_kernel(const struct mq_observed *o, uint32_t kind)
 
 static bool is_product(const struct mq_observed *o, uint32_t dtype)
 {
-	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype &&
-	       kernel_of(o)->count <= 1;
+	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
 }
 
 /* Rows of whole 16 bytes, as mq_cost_gemm has it. */
@@ -93,8 +92,8 @@ static bool is_memory(const struct mq_observed *o, uint32_t unused)
 	const struct mq_kernel *k = kernel_of(o);
 
 	return k && k->bytes > 0 &&
-	       (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
-	        k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_COPY);
+	       (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER || k->kind == MQ_KERNEL_EMBEDDING ||
+		k->kind == MQ_KERNEL_COPY);
 }
 
 /* A sweep over memory; the empty kernels of the bookkeeping probe are none. */
@@ -165,13 +164,12 @@ static void choose(struct group *g, chooser *chosen, uint32_t what)
 	}
 }
 
-static void add_param(struct group *g, const char *name, double *value, double start, double min,
-                      double max)
+static void add_param(struct group *g, const char *name, double *value, double start, double min, double max)
 {
 	mq_assert(g->n_params < MQ_CALL_KNOTS);
 	*value = start;
-	g->param[g->n_params++] = (struct mq_fit_param){
-	        .name = name, .value = value, .min = min, .max = max, .low = NAN, .high = NAN};
+	g->param[g->n_params++] =
+		(struct mq_fit_param){ .name = name, .value = value, .min = min, .max = max, .low = NAN, .high = NAN };
 }
 
 /* ---- predicting ------------------------------------------------------------------------------ */
@@ -185,8 +183,8 @@ static double predict_one(const struct group *g, const struct mq_observed *o)
 		return mq_cost_kernel(&g->calibration->device, k);
 	if (task_of(o)->kind == MQ_TASK_COPY)
 		return mq_cost_copy(&g->calibration->device, task_of(o)->bytes);
-	if (!mq_call_measured(&g->calibration->link, g->call, o->schedule->n_devices,
-	                      task_of(o)->bytes, &latency, &busy))
+	if (!mq_call_measured(&g->calibration->link, g->call, o->schedule->n_devices, task_of(o)->bytes, &latency,
+			      &busy))
 		return NAN;
 	return latency + busy;
 }
@@ -226,14 +224,14 @@ static struct group half(const struct group *g, uint32_t parity)
 
 static struct mq_fit fit_of(struct group *g)
 {
-	return (struct mq_fit){.n_obs = g->n_obs,
-	                       .n_params = g->n_params,
-	                       .measured = g->measured,
-	                       .weight = g->weight,
-	                       .group = g->shape,
-	                       .param = g->param,
-	                       .predict = predict_all,
-	                       .context = g};
+	return (struct mq_fit){ .n_obs = g->n_obs,
+				.n_params = g->n_params,
+				.measured = g->measured,
+				.weight = g->weight,
+				.group = g->shape,
+				.param = g->param,
+				.predict = predict_all,
+				.context = g };
 }
 
 static struct mq_errors error_of(const struct group *g, double *sigma)
@@ -268,11 +266,11 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 	struct mq_rng rng;
 	double start[MQ_CALL_KNOTS];
 
-	*f = (struct mq_fitted){.name = g->name,
-	                        .n_params = g->n_params,
-	                        .n_obs = g->n_obs,
-	                        .n_draws = g->request->n_draws,
-	                        .least = INFINITY};
+	*f = (struct mq_fitted){ .name = g->name,
+				 .n_params = g->n_params,
+				 .n_obs = g->n_obs,
+				 .n_draws = g->request->n_draws,
+				 .least = INFINITY };
 	for (uint32_t p = 0; p < g->n_params; p++)
 		start[p] = *g->param[p].value;
 	if (train.n_obs >= 2 * g->n_params && test.n_obs) {
@@ -297,10 +295,10 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-static struct group group_begin(const struct mq_calibration_request *request,
-                                struct mq_calibration *c, struct mq_arena *arena, const char *name)
+static struct group group_begin(const struct mq_calibration_request *request, struct mq_calibration *c,
+				struct mq_arena *arena, const char *name)
 {
-	return (struct group){.request = request, .calibration = c, .arena = arena, .name = name};
+	return (struct group){ .request = request, .calibration = c, .arena = arena, .name = name };
 }
 
 /* ---- device ---------------------------------------------------------------------------------- */
@@ -324,8 +322,8 @@ static double two_digits_up(double x)
 
 /* One factor of its own name, where there are measurements enough. */
 static enum mq_status fit_share(const struct mq_calibration_request *r, struct mq_calibration *c,
-                                struct mq_arena *arena, const char *name, chooser *chosen,
-                                uint32_t what, double *value, struct mq_err *err)
+				struct mq_arena *arena, const char *name, chooser *chosen, uint32_t what, double *value,
+				struct mq_err *err)
 {
 	struct group g = group_begin(r, c, arena, name);
 
@@ -337,7 +335,7 @@ static enum mq_status fit_share(const struct mq_calibration_request *r, struct m
 }
 
 static enum mq_status fit_products(const struct mq_calibration_request *r, struct mq_calibration *c,
-                                   struct mq_arena *arena, struct mq_err *err)
+				   struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_device_calib *d = &c->device;
 	struct group g = group_begin(r, c, arena, "gemm");
@@ -372,12 +370,12 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	}
 	MQ_TRY(fit_group(&g, err));
 	if (whole)
-		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", is_odd_product, main,
-		                 &d->gemm_misaligned, err));
+		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", is_odd_product, main, &d->gemm_misaligned, err));
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
 		static const char *const names[MQ_N_DTYPES] = {
-		        "peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
-		        "peak_bf16_flops", "peak_fp8_flops",  "peak_fp64_flops"};
+			"peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
+			"peak_bf16_flops", "peak_fp8_flops",  "peak_fp64_flops"
+		};
 		struct group other = group_begin(r, c, arena, names[t]);
 
 		choose(&other, is_product, t);
@@ -394,12 +392,11 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 /* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
 static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
 {
-	return d->kind == MQ_GPU && dtype == MQ_FP32 &&
-	       d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
+	return d->kind == MQ_GPU && dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
 }
 
 static enum mq_status fit_shares(const struct mq_calibration_request *r, struct mq_calibration *c,
-                                 struct mq_arena *arena, struct mq_err *err)
+				 struct mq_arena *arena, struct mq_err *err)
 {
 	struct group conv = group_begin(r, c, arena, "conv");
 	struct group attention = group_begin(r, c, arena, "attention");
@@ -409,8 +406,8 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 		struct mq_device_calib *d = &c->device;
 		bool plain = beside_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
 
-		add_param(&conv, plain ? "conv_eff_simt" : "conv_eff",
-		          plain ? &d->conv_eff_simt : &d->conv_eff, d->gemm_eff, .01, 1.5);
+		add_param(&conv, plain ? "conv_eff_simt" : "conv_eff", plain ? &d->conv_eff_simt : &d->conv_eff,
+			  d->gemm_eff, .01, 1.5);
 		MQ_TRY(fit_group(&conv, err));
 	}
 	choose(&attention, is_kernel, MQ_KERNEL_ATTENTION);
@@ -424,24 +421,22 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 }
 
 static enum mq_status fit_memory(const struct mq_calibration_request *r, struct mq_calibration *c,
-                                 struct mq_arena *arena, struct mq_err *err)
+				 struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_device_calib *d = &c->device;
-	struct group g = group_begin(r, c, arena, "memory"),
-	             copy = group_begin(r, c, arena, "copy");
+	struct group g = group_begin(r, c, arena, "memory"), copy = group_begin(r, c, arena, "copy");
 
 	choose(&g, is_sweep, 0);
 	if (g.n_obs < SWEEPS_MIN)
 		return mq_fail(err, MQ_EINPUT,
-		               "%u measurements of memory-bound kernels: at least 6 are "
-		               "needed to fix a bandwidth",
-		               g.n_obs);
+			       "%u measurements of memory-bound kernels: at least 6 are "
+			       "needed to fix a bandwidth",
+			       g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
-	MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER,
-	                 &d->optimizer_share, err));
+	MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER, &d->optimizer_share, err));
 	choose(&copy, is_copy, 0);
 	if (copy.n_obs < 4)
 		return MQ_OK;
@@ -451,9 +446,8 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static const char *const call_name[MQ_N_CALLS] = {"all_reduce", "all_gather", "reduce_scatter",
-                                                  "broadcast",  "reduce",     "alltoall",
-                                                  "sendrecv"};
+static const char *const call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+						   "reduce",     "alltoall",   "sendrecv" };
 
 /* Median of the observations nearest to a size, brought to it by proportion. */
 static double start_knot(const struct group *g, double size)
@@ -462,8 +456,7 @@ static double start_knot(const struct group *g, double size)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_obs; i++) {
-		double bytes = amount_of(g->obs[i]), far = fabs(log(bytes / size)),
-		       t = g->measured[i];
+		double bytes = amount_of(g->obs[i]), far = fabs(log(bytes / size)), t = g->measured[i];
 		uint32_t at = n < 5 ? n++ : 5;
 
 		/* Keep the five nearest, sorted by distance. */
@@ -496,15 +489,14 @@ static void line_to_knots(struct mq_fitted *f, double *knot, struct mq_arena *ar
 
 		for (uint32_t d = 0; d < f->n_draws; d++)
 			sorted[d] = draws[(size_t)d * MQ_CALL_KNOTS + k] =
-			        f->draws[2 * (size_t)d] + f->draws[2 * (size_t)d + 1] * knot_size(k);
+				f->draws[2 * (size_t)d] + f->draws[2 * (size_t)d + 1] * knot_size(k);
 		knot[k] = *a + *b * knot_size(k);
-		param[k] = (struct mq_fit_param){
-		        .name = mq_arena_printf(arena, "%s_t%u_s", f->name, k + 1),
-		        .value = &knot[k],
-		        .min = 1e-9,
-		        .max = 1e4,
-		        .low = mq_quantile(sorted, f->n_draws, .025),
-		        .high = mq_quantile(sorted, f->n_draws, .975)};
+		param[k] = (struct mq_fit_param){ .name = mq_arena_printf(arena, "%s_t%u_s", f->name, k + 1),
+						  .value = &knot[k],
+						  .min = 1e-9,
+						  .max = 1e4,
+						  .low = mq_quantile(sorted, f->n_draws, .025),
+						  .high = mq_quantile(sorted, f->n_draws, .975) };
 	}
 	f->param = param;
 	f->draws = draws;
@@ -528,8 +520,7 @@ static enum mq_status fit_line(struct group *g, struct mq_err *err)
 	 * shortest call of the same ranks, whatever waiting is in long ones. */
 	double shortest = INFINITY;
 	for (uint32_t i = 0; i < g->request->n_observed; i++)
-		if (!kernel_of(&g->request->observed[i]) &&
-		    task_of(&g->request->observed[i])->kind != MQ_TASK_COPY)
+		if (!kernel_of(&g->request->observed[i]) && task_of(&g->request->observed[i])->kind != MQ_TASK_COPY)
 			shortest = fmin(shortest, g->request->observed[i].time.median);
 	double per_B = g->measured[most] / amount_of(g->obs[most]);
 	g->line = line;
@@ -541,8 +532,8 @@ static enum mq_status fit_line(struct group *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c,
-                               uint32_t call, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c, uint32_t call,
+			       struct mq_arena *arena, struct mq_err *err)
 {
 	struct group g = group_begin(r, c, arena, call_name[call]);
 	double size = 8;
@@ -554,18 +545,18 @@ static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq
 	if (r->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
 		return fit_line(&g, err);
 	if (g.n_obs < MQ_CALL_KNOTS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed",
-		               call_name[call], g.n_obs, MQ_CALL_KNOTS);
+		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed", call_name[call],
+			       g.n_obs, MQ_CALL_KNOTS);
 	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++, size *= 8)
-		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", call_name[call], k + 1),
-		          &c->link.call_s[call][k], start_knot(&g, size), 1e-9, 1e4);
+		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", call_name[call], k + 1), &c->link.call_s[call][k],
+			  start_knot(&g, size), 1e-9, 1e4);
 	MQ_TRY(fit_group(&g, err));
 	c->fitted[c->n_fitted - 1].link = true;
 	return MQ_OK;
 }
 
 static enum mq_status fit_links(const struct mq_calibration_request *r, struct mq_calibration *c,
-                                struct mq_arena *arena, struct mq_err *err)
+				struct mq_arena *arena, struct mq_err *err)
 {
 	c->link.measured_ranks = 0;
 	for (uint32_t i = 0; i < r->n_observed; i++)
@@ -585,10 +576,10 @@ static void note_drift(const struct mq_calibration_request *r, struct mq_calibra
 {
 	struct mq_fitted *f = &c->fitted[c->n_fitted++];
 
-	*f = (struct mq_fitted){.name = "run",
-	                        .sigma = r->run_sigma > .03 ? r->run_sigma : .03,
-	                        .error = {.n = 0},
-	                        .n_obs = c->n_observed};
+	*f = (struct mq_fitted){ .name = "run",
+				 .sigma = r->run_sigma > .03 ? r->run_sigma : .03,
+				 .error = { .n = 0 },
+				 .n_obs = c->n_observed };
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -597,7 +588,7 @@ static void note_drift(const struct mq_calibration_request *r, struct mq_calibra
 static double overlap_loss(const struct mq_calibration_request *r)
 {
 	double alone = 0, beside = 0, call = 0;
-	uint32_t n[3] = {0};
+	uint32_t n[3] = { 0 };
 
 	for (uint32_t i = 0; i < r->n_observed; i++) {
 		const struct mq_observed *o = &r->observed[i];
@@ -635,8 +626,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 	d->name = r->type;
 	d->source = r->source;
 	d->kind = r->kind;
-	d->memory_B =
-	        r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
+	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
 	d->sm_count = r->cores > 0 ? r->cores : d->sm_count;
 	d->gemm_misaligned = d->bmm_misaligned = 1;
 	d->copy_bw_Bps = 1e9;
@@ -651,8 +641,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->gemm_corner = 0;
 		d->reserve_B = 5e7;
 		d->fragmentation = 1;
-	}
-	else if (r->launch_interval_s > 0)
+	} else if (r->launch_interval_s > 0)
 		d->host_launch_s = r->launch_interval_s;
 	if (r->reserve_B > 0)
 		d->reserve_B = r->reserve_B;
@@ -661,7 +650,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 /* A device needs its bandwidth and its products. */
 static bool lacks_device(const struct mq_calibration_request *r)
 {
-	uint32_t sweeps = 0, products[MQ_N_DTYPES] = {0}, most = 0;
+	uint32_t sweeps = 0, products[MQ_N_DTYPES] = { 0 }, most = 0;
 
 	for (uint32_t i = 0; i < r->n_observed; i++) {
 		sweeps += is_sweep(&r->observed[i], 0);
@@ -673,9 +662,8 @@ static bool lacks_device(const struct mq_calibration_request *r)
 	return r->partial && (sweeps < SWEEPS_MIN || most < PRODUCTS_MIN);
 }
 
-enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
-                                  struct mq_arena *arena, struct mq_calibration *c,
-                                  struct mq_err *err)
+enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
+				  struct mq_calibration *c, struct mq_err *err)
 {
 	memset(c, 0, sizeof(*c));
 	c->fitted = mq_arena_array(arena, 2 * MQ_N_DTYPES + MQ_N_CALLS + 8, struct mq_fitted);

@@ -20,39 +20,40 @@ struct mq_measured {
 	const struct mq_schedule *schedule;
 	uint32_t n_samples, room;
 	double *start_s, *finish_s; /* [n_samples * n_tasks] */
-	double *lost_s;  /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
+	double *lost_s;             /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
 	                  * throttling, or switches of a length that was not recorded */
-	double *step_s;  /* [n_samples] */
-	uint8_t *imitated; /* [n_tasks] bits of what the replay ran as something else; NULL: of none */
-	bool *disturbed; /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
+	double *step_s;             /* [n_samples] */
+	uint8_t *imitated;          /* [n_tasks] bits of what the replay ran as something else; NULL: of none */
+	bool *disturbed;            /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
 	uint32_t n_disturbed;
 };
 /* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
-enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
-                               struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, struct mq_arena *arena,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 /* One library call as measured: a compute or copy task, a message, or a collective. */
-enum { MQ_IMITATES_PRODUCTS = 1 /* convolutions, attention */, MQ_IMITATES_SWEEPS = 2 /* optimizers, embeddings, scans */ };
+enum {
+	MQ_IMITATES_PRODUCTS = 1 /* convolutions, attention */,
+	MQ_IMITATES_SWEEPS = 2 /* optimizers, embeddings, scans */
+};
 struct mq_observed {
 	const struct mq_schedule *schedule;
-	uint32_t task; /* of a call: the member with the lowest id */
-	struct mq_median
-	        time; /* seconds; of communication: from the last arrival to the last finish */
-	uint32_t n_dropped; /* samples left out because of time lost, steal or throttling */
-	bool weak;          /* fewer than three clean samples: least times of all were taken */
-	uint8_t imitated;   /* bits: what of it ran as something else and tells nothing of its own kind */
-	double beside;      /* share of its time in which its device communicated: mq_measured_beside; 0 = not known */
+	uint32_t task;         /* of a call: the member with the lowest id */
+	struct mq_median time; /* seconds; of communication: from the last arrival to the last finish */
+	uint32_t n_dropped;    /* samples left out because of time lost, steal or throttling */
+	bool weak;             /* fewer than three clean samples: least times of all were taken */
+	uint8_t imitated;      /* bits: what of it ran as something else and tells nothing of its own kind */
+	double beside; /* share of its time in which its device communicated: mq_measured_beside; 0 = not known */
 };
 /* One entry per call, in task order. */
 enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
-                                 struct mq_observed **observed, uint32_t *n,
-                                 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_observed **observed, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 /* Step time over clean samples (weak as above). */
-struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch,
-                                  uint32_t *n_dropped, bool *weak);
+struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch, uint32_t *n_dropped,
+				  bool *weak);
 /* Fills in `beside` of computations, from the typical sample. */
 void mq_measured_beside(const struct mq_measured *measured, struct mq_observed *observed, uint32_t n,
-                        struct mq_arena *scratch);
+			struct mq_arena *scratch);
 /* The clean sample whose step time is nearest the median: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
@@ -88,13 +89,11 @@ struct mq_fit {
 	void *context;
 };
 /* MQ_EINPUT: fewer observations than parameters. Not reaching the last digit is no error. */
-enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena,
-                            struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params].
  */
-enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng,
-                                struct mq_arena *arena, double *draws,
-                                struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
+				double *draws, struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- predict.c ------------------------------------------------------------------------------- */
 
@@ -104,8 +103,8 @@ struct mq_predictor {
 	struct mq_arena *scratch;
 };
 /* Time of one task's call alone on an idle machine: what the simulator gives it. */
-enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule,
-                               uint32_t task, double *seconds, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule, uint32_t task,
+			       double *seconds, struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- probes.c -------------------------------------------------------------------------------- */
 
@@ -122,8 +121,7 @@ struct mq_probe_request {
 enum { MQ_N_PROBES = 6 };
 extern const char *const mq_probe_name[MQ_N_PROBES]; /* gemm memory attention comm empty overlap */
 /* The schedule of one probe; comm needs two devices (NULL otherwise). */
-struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe,
-                                   struct mq_arena *arena);
+struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe, struct mq_arena *arena);
 
 /* ---- calibration.c, write.c ------------------------------------------------------------------ */
 
@@ -131,11 +129,11 @@ struct mq_fitted {        /* one group of parameters that was fitted together */
 	const char *name; /* "gemm", "memory", ... */
 	uint32_t n_params, n_obs, n_draws;
 	struct mq_fit_param *param;
-	double *draws;                           /* [n_draws * n_params] */
-	double sigma;                            /* robust deviation of log(predicted/measured) */
+	double *draws;                    /* [n_draws * n_params] */
+	double sigma;                     /* robust deviation of log(predicted/measured) */
 	struct mq_errors error, held_out; /* by shape: even shapes fit, odd ones held out */
-	double least, most; /* valid range: bytes, or FLOP for gemm and attention */
-	bool link;          /* parameters of the link class, not of the device */
+	double least, most;               /* valid range: bytes, or FLOP for gemm and attention */
+	bool link;                        /* parameters of the link class, not of the device */
 };
 
 struct mq_calibration {
@@ -158,19 +156,18 @@ struct mq_calibration_request {
 	double reserve_B; /* in use beyond the replay's own buffers; 0 = not known */
 	uint32_t n_draws;
 	uint64_t seed;
-	double run_sigma; /* spread of whole runs, see mq_measured_drift; NaN = not known */
+	double run_sigma;         /* spread of whole runs, see mq_measured_drift; NaN = not known */
 	double launch_interval_s; /* of empty kernels, see mq_measured_interval; 0 = not known */
 	/* What was not made for a calibration (a trace): what it fixes is fitted, the rest left out. A call of few
 	 * sizes is a line, a + S/b; with one size nothing. */
 	bool partial;
 };
-enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
-                                  struct mq_arena *arena, struct mq_calibration *calibration,
-                                  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
+				  struct mq_calibration *calibration, struct mq_err *err) MQ_MUST_CHECK;
 /* Writes {"entries": [device, link, ...]} of n calibrations, each value with interval, each group with
  * quality and range. */
-enum mq_status mq_calibration_save(const struct mq_calibration *calibration, uint32_t n,
-                                   const char *path, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_calibration_save(const struct mq_calibration *calibration, uint32_t n, const char *path,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- uncertainty.c --------------------------------------------------------------------------- */
 
@@ -189,8 +186,8 @@ struct mq_uncertainty {
 /* Adds the "fit" records of a calibration file, in place of those of the same entry and group read
  * before, as the values of a later file replace those of an earlier one. Files without any add
  * nothing. */
-enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path,
-                                   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path, struct mq_arena *arena,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 struct mq_interval_request {
 	const struct mq_cluster *cluster; /* bound to calib */
@@ -199,20 +196,19 @@ struct mq_interval_request {
 	uint32_t n_draws;
 	uint64_t seed;
 	/* Runs a schedule under a calibration; gives its step time, or NaN. */
-	double (*run)(void *context, const struct mq_schedule *schedule,
-	              const struct mq_cluster *cluster, const struct mq_calib *calib);
+	double (*run)(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+		      const struct mq_calib *calib);
 	void *context;
 };
 struct mq_interval {
-	double low, high; /* 95 %, as factors of the step time without perturbation */
-	double *factor;   /* [n_draws]; the same draws for every plan, so that plans compare */
+	double low, high;        /* 95 %, as factors of the step time without perturbation */
+	double *factor;          /* [n_draws]; the same draws for every plan, so that plans compare */
 	uint32_t n_extrapolated; /* kernels and calls outside the sizes that were measured */
 };
 /* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the
  * residuals of the fit; runs each draw. */
-enum mq_status mq_interval_of(const struct mq_interval_request *request,
-                              const struct mq_schedule *schedule, struct mq_arena *arena,
-                              struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_interval_of(const struct mq_interval_request *request, const struct mq_schedule *schedule,
+			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
 /* Probability that a plan of step time a and factors fa beats b. */
 double mq_probability_less(double a, const double *fa, double b, const double *fb, uint32_t n);
 
@@ -225,9 +221,9 @@ struct mq_recalibration {
 	uint32_t n_fitted;
 	struct mq_fit_param param[12]; /* factors on speeds; "overlap" is the share lost itself */
 };
-enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
-                              struct mq_cluster *cluster, const struct mq_observed *observed,
-                              uint32_t n, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib, struct mq_cluster *cluster,
+			      const struct mq_observed *observed, uint32_t n, struct mq_arena *arena,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- node.c: this machine as a platform ------------------------------------------------------ */
 
@@ -248,7 +244,7 @@ struct mq_node_platform {
 };
 /* n_devices CPU devices of one node, joined through the memory of the host. */
 enum mq_status mq_node_save(const struct mq_node_platform *platform, const char *path,
-                            struct mq_err *err) MQ_MUST_CHECK;
+			    struct mq_err *err) MQ_MUST_CHECK;
 /* The same as a cluster, without SimGrid. */
 struct mq_cluster *mq_node_cluster(const struct mq_node_platform *platform, struct mq_arena *arena);
 
@@ -264,7 +260,7 @@ struct mq_nccl_row {
 	double factor, factor_off; /* busbw over algbw, and how far off its digits may be */
 };
 /* Rows of all tables of a nccl-tests log. MQ_EINPUT: the line that cannot be read, and why. */
-enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
-                                uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
+				struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

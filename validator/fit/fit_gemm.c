@@ -24,7 +24,7 @@ struct problem {
 
 static double *parameter(struct mq_device_calib *d, int i)
 {
-	double *const p[N_PARAMETERS] = { &d->gemm_eff, &d->gemm_kt, &d->gemm_a0, &d->gemm_q,
+	double *const p[N_PARAMETERS] = { &d->gemm_eff,      &d->gemm_kt,     &d->gemm_a0,  &d->gemm_q,
 					  &d->gemm_bw_share, &d->gemm_corner, &d->gemm_t0_s };
 
 	return p[i];
@@ -33,8 +33,8 @@ static double *parameter(struct mq_device_calib *d, int i)
 /* Outside these the parameters lose their meaning. */
 static bool sound(const struct mq_device_calib *d)
 {
-	return d->gemm_eff <= 1 && d->gemm_q <= 1 && d->gemm_bw_share <= 1.2 &&
-	       d->gemm_corner <= 50 && d->gemm_a0 <= 500 && d->gemm_kt <= 1000;
+	return d->gemm_eff <= 1 && d->gemm_q <= 1 && d->gemm_bw_share <= 1.2 && d->gemm_corner <= 50 &&
+	       d->gemm_a0 <= 500 && d->gemm_kt <= 1000;
 }
 
 double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *s)
@@ -76,8 +76,7 @@ static void search(struct problem *p, gsl_multimin_fminimizer *simplex)
 		gsl_vector_set_all(step, r % 2 ? -.3 : .4);
 		gsl_multimin_fminimizer_set(simplex, &f, x, step);
 		for (int i = 0; i < ITERATIONS; i++)
-			if (gsl_multimin_fminimizer_iterate(simplex) ||
-			    gsl_multimin_fminimizer_size(simplex) < 1e-4)
+			if (gsl_multimin_fminimizer_iterate(simplex) || gsl_multimin_fminimizer_size(simplex) < 1e-4)
 				break;
 		gsl_vector_memcpy(x, simplex->x);
 		if (simplex->fval > best * (1 - 1e-4))
@@ -99,15 +98,19 @@ enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint
 	p.device.gemm_q_train = 0; /* the samples are products by themselves */
 	for (uint32_t i = 0; i < n; i++) {
 		if (!(sample[i].time_s > 0) || !isfinite(sample[i].time_s))
-			return mq_fail(err, MQ_EINPUT, "GEMM sample %u has time %g s; times must be "
-				       "positive", i, sample[i].time_s);
+			return mq_fail(err, MQ_EINPUT,
+				       "GEMM sample %u has time %g s; times must be "
+				       "positive",
+				       i, sample[i].time_s);
 		used += sample[i].fold != held_out;
 	}
 	if (used < 30)
-		return mq_fail(err, MQ_EINPUT, "%u GEMM samples are too few for %d parameters; give "
-			       "30 or more", used, N_PARAMETERS);
-	gsl_multimin_fminimizer *simplex = gsl_multimin_fminimizer_alloc(
-		gsl_multimin_fminimizer_nmsimplex2, N_PARAMETERS);
+		return mq_fail(err, MQ_EINPUT,
+			       "%u GEMM samples are too few for %d parameters; give "
+			       "30 or more",
+			       used, N_PARAMETERS);
+	gsl_multimin_fminimizer *simplex =
+		gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, N_PARAMETERS);
 	if (!simplex)
 		return mq_fail(err, MQ_EBUG, "no memory for the simplex");
 	search(&p, simplex);

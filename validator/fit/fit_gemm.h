@@ -10,7 +10,7 @@ struct mq_gemm_sample {
 	enum mq_dtype dtype;
 	double m, n, k;
 	double time_s;
-	uint32_t fold;   /* samples of one shape share a fold: what is held out together */
+	uint32_t fold; /* samples of one shape share a fold: what is held out together */
 };
 
 /* What one turn of a loop of such products takes, in seconds: its kernel, or where that is shorter the

@@ -36,9 +36,9 @@ static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, 
 	c->lost = mq_csv_column(csv, "lost_s");
 	if (c->task == UINT32_MAX || c->start == UINT32_MAX || c->finish == UINT32_MAX)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s: not a timeline: the columns task, start_s and "
-		               "finish_s are needed",
-		               csv->path);
+			       "%s: not a timeline: the columns task, start_s and "
+			       "finish_s are needed",
+			       csv->path);
 	return MQ_OK;
 }
 
@@ -66,49 +66,46 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 }
 
 /* `seen`: [samples of the file * tasks]. As many rows as cells, and none twice: every cell is filled. */
-static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
-                               const struct columns *c, uint32_t row, bool *seen, struct mq_err *err)
+static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, const struct columns *c, uint32_t row,
+			       bool *seen, struct mq_err *err)
 {
 	double task, start, finish, sample, switches, steal, throttled, lost;
 
-	if (!mq_csv_f64(csv, row, c->task, NAN, &task) ||
-	    !mq_csv_f64(csv, row, c->start, NAN, &start) ||
-	    !mq_csv_f64(csv, row, c->finish, NAN, &finish) ||
-	    !mq_csv_f64(csv, row, c->sample, 0, &sample) ||
-	    !mq_csv_f64(csv, row, c->switches, 0, &switches) ||
-	    !mq_csv_f64(csv, row, c->steal, 0, &steal) ||
-	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled) ||
-	    !mq_csv_f64(csv, row, c->lost, INFINITY, &lost))
+	if (!mq_csv_f64(csv, row, c->task, NAN, &task) || !mq_csv_f64(csv, row, c->start, NAN, &start) ||
+	    !mq_csv_f64(csv, row, c->finish, NAN, &finish) || !mq_csv_f64(csv, row, c->sample, 0, &sample) ||
+	    !mq_csv_f64(csv, row, c->switches, 0, &switches) || !mq_csv_f64(csv, row, c->steal, 0, &steal) ||
+	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled) || !mq_csv_f64(csv, row, c->lost, INFINITY, &lost))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
 	if (!(task >= 0 && task < m->schedule->n_tasks))
 		return mq_fail(err, MQ_EINPUT,
-		               "%s:%u: task %g is not in the schedule of %u tasks: is "
-		               "this the timeline of another plan?",
-		               csv->path, csv->line[row], task, m->schedule->n_tasks);
+			       "%s:%u: task %g is not in the schedule of %u tasks: is "
+			       "this the timeline of another plan?",
+			       csv->path, csv->line[row], task, m->schedule->n_tasks);
 	uint32_t s = m->n_samples + (uint32_t)sample;
 	if (!(sample >= 0) || sample >= csv->n_rows / m->schedule->n_tasks)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s:%u: sample %g of a file whose rows make %u: are samples there twice, "
-		               "or parts of several files?",
-		               csv->path, csv->line[row], sample, csv->n_rows / m->schedule->n_tasks);
+			       "%s:%u: sample %g of a file whose rows make %u: are samples there twice, "
+			       "or parts of several files?",
+			       csv->path, csv->line[row], sample, csv->n_rows / m->schedule->n_tasks);
 	bool *cell = &seen[(size_t)sample * m->schedule->n_tasks + (uint32_t)task];
 	if (*cell)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s:%u: task %g of sample %g is there twice: was the file put together "
-		               "from several?",
-		               csv->path, csv->line[row], task, sample);
+			       "%s:%u: task %g of sample %g is there twice: was the file put together "
+			       "from several?",
+			       csv->path, csv->line[row], task, sample);
 	*cell = true;
 	/* "compute~conv+optimizer" */
 	const char *imitates = c->kind == UINT32_MAX ? NULL : strchr(mq_csv_text(csv, row, c->kind), '~');
 	if (imitates) {
 		bool products = strstr(imitates, "conv") || strstr(imitates, "attention");
-		bool sweeps = strstr(imitates, "optimizer") || strstr(imitates, "embedding") || strstr(imitates, "scan");
+		bool sweeps =
+			strstr(imitates, "optimizer") || strstr(imitates, "embedding") || strstr(imitates, "scan");
 
-		m->imitated[(uint32_t)task] |= (products ? MQ_IMITATES_PRODUCTS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
+		m->imitated[(uint32_t)task] |=
+			(products ? MQ_IMITATES_PRODUCTS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
 	}
 	if (!(finish >= start))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path,
-		               csv->line[row], task);
+		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path, csv->line[row], task);
 	size_t at = (size_t)s * m->schedule->n_tasks + (uint32_t)task;
 	m->start_s[at] = start;
 	m->finish_s[at] = finish;
@@ -135,8 +132,8 @@ static void judge_sample(struct mq_measured *m, uint32_t sample, double *lost_s)
 	m->n_disturbed += m->disturbed[sample];
 }
 
-enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
-                               struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	struct mq_arena own = MQ_ARENA_INIT;
 	struct mq_csv csv;
@@ -147,8 +144,8 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 	if (status == MQ_OK)
 		status = find_columns(&csv, &c, err);
 	if (status == MQ_OK && (!csv.n_rows || csv.n_rows % tasks))
-		status = mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks",
-		                 path, csv.n_rows, tasks);
+		status = mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks", path, csv.n_rows,
+				 tasks);
 	if (status == MQ_OK)
 		add_room(measured, csv.n_rows / tasks, arena);
 	if (!measured->imitated)
@@ -171,8 +168,8 @@ struct call {
 };
 
 /* Clean values if there are enough, else the lower half of all. */
-static struct mq_median robust_median(double *value, const bool *clean, uint32_t n, double *scratch,
-                                      uint32_t *dropped, bool *weak)
+static struct mq_median robust_median(double *value, const bool *clean, uint32_t n, double *scratch, uint32_t *dropped,
+				      bool *weak)
 {
 	uint32_t kept = 0;
 
@@ -187,10 +184,10 @@ static struct mq_median robust_median(double *value, const bool *clean, uint32_t
 	return mq_median_of(value, n / 2 ? n / 2 : n);
 }
 
-static struct mq_observed observe(const struct mq_measured *m, const struct call *call,
-                                  double *value, bool *clean, double *scratch)
+static struct mq_observed observe(const struct mq_measured *m, const struct call *call, double *value, bool *clean,
+				  double *scratch)
 {
-	struct mq_observed o = {.schedule = m->schedule, .task = call->member[0]};
+	struct mq_observed o = { .schedule = m->schedule, .task = call->member[0] };
 
 	o.imitated = m->imitated ? m->imitated[o.task] : 0;
 
@@ -212,11 +209,11 @@ static struct mq_observed observe(const struct mq_measured *m, const struct call
 }
 
 /* members[i]: tasks of the call whose lowest id is i. */
-static struct call find_call(const struct mq_schedule *s, const uint32_t *match,
-                             const uint32_t *call, uint32_t task, uint32_t *member)
+static struct call find_call(const struct mq_schedule *s, const uint32_t *match, const uint32_t *call, uint32_t task,
+			     uint32_t *member)
 {
 	const struct mq_task *t = &s->task[task];
-	struct call found = {1, member};
+	struct call found = { 1, member };
 
 	member[0] = task;
 	if (match[task] != MQ_NONE) {
@@ -228,15 +225,15 @@ static struct call find_call(const struct mq_schedule *s, const uint32_t *match,
 			if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].comm == t->comm &&
 			    call[i] == call[task]) {
 				if (i < task)
-					return (struct call){0, member};
+					return (struct call){ 0, member };
 				member[found.n++] = i;
 			}
 	}
 	return found;
 }
 
-enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *arena,
-                                 struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *arena, struct mq_observed **observed,
+				 uint32_t *n, struct mq_err *err)
 {
 	const struct mq_schedule *s = m->schedule;
 	uint32_t *match, *call, *member = mq_arena_array(arena, (size_t)s->n_devices + 2, uint32_t);
@@ -257,8 +254,8 @@ enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *a
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-struct mq_median mq_measured_step(const struct mq_measured *m, struct mq_arena *scratch,
-                                  uint32_t *n_dropped, bool *weak)
+struct mq_median mq_measured_step(const struct mq_measured *m, struct mq_arena *scratch, uint32_t *n_dropped,
+				  bool *weak)
 {
 	double *value = mq_arena_array(scratch, 2 * (size_t)m->n_samples + 1, double);
 	bool *clean = mq_arena_array(scratch, (size_t)m->n_samples + 1, bool);
@@ -315,8 +312,7 @@ static uint32_t talking(const struct mq_measured *m, uint32_t sample, uint32_t d
 	return kept;
 }
 
-void mq_measured_beside(const struct mq_measured *m, struct mq_observed *observed, uint32_t n,
-                        struct mq_arena *scratch)
+void mq_measured_beside(const struct mq_measured *m, struct mq_observed *observed, uint32_t n, struct mq_arena *scratch)
 {
 	const struct mq_schedule *s = m->schedule;
 	uint32_t sample = mq_measured_typical(m, scratch);
@@ -342,8 +338,7 @@ void mq_measured_beside(const struct mq_measured *m, struct mq_observed *observe
 double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
 {
 	uint32_t tasks = m->schedule->n_tasks, n = 0;
-	double *own = mq_arena_array(scratch, tasks, double),
-	       *ratio = mq_arena_array(scratch, tasks, double);
+	double *own = mq_arena_array(scratch, tasks, double), *ratio = mq_arena_array(scratch, tasks, double);
 	double *value = mq_arena_array(scratch, (size_t)m->n_samples + 1, double);
 	double *common = mq_arena_array(scratch, (size_t)m->n_samples + 1, double);
 
@@ -378,6 +373,6 @@ double mq_measured_interval(const struct mq_measured *m, struct mq_arena *scratc
 		for (uint32_t t = 1; t < s->n_tasks; t++)
 			if (s->task[t].device == s->task[t - 1].device)
 				value[n++] = m->start_s[(size_t)i * s->n_tasks + t] -
-				             m->start_s[(size_t)i * s->n_tasks + t - 1];
+					     m->start_s[(size_t)i * s->n_tasks + t - 1];
 	return n ? mq_quantile(value, n, .5) : (double)NAN;
 }

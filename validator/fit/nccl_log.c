@@ -53,10 +53,13 @@ static int kind_in(const char *text)
 		const char *name;
 		int kind;
 	} names[] = {
-	        {"reduce_scatter", MQ_COLL_REDUCE_SCATTER}, {"all_reduce", MQ_COLL_ALL_REDUCE},
-	        {"all_gather", MQ_COLL_ALL_GATHER},         {"alltoall", MQ_COLL_ALL_TO_ALL},
-	        {"broadcast", MQ_COLL_BROADCAST},           {"sendrecv", MQ_N_COLL_KINDS},
-	        {"reduce", MQ_COLL_REDUCE},
+		{ "reduce_scatter", MQ_COLL_REDUCE_SCATTER },
+		{ "all_reduce", MQ_COLL_ALL_REDUCE },
+		{ "all_gather", MQ_COLL_ALL_GATHER },
+		{ "alltoall", MQ_COLL_ALL_TO_ALL },
+		{ "broadcast", MQ_COLL_BROADCAST },
+		{ "sendrecv", MQ_N_COLL_KINDS },
+		{ "reduce", MQ_COLL_REDUCE },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -117,11 +120,11 @@ static double type_size(const char *word)
 	static const struct {
 		const char *name;
 		double size_B;
-	} types[] = {{"int8", 1},  {"uint8", 1},  {"char", 1},   {"int32", 4},    {"uint32", 4},
-	             {"int", 4},   {"int64", 8},  {"uint64", 8}, {"half", 2},     {"float16", 2},
-	             {"fp16", 2},  {"float", 4},  {"float32", 4}, {"fp32", 4},    {"double", 8},
-	             {"fp64", 8},  {"bfloat16", 2}, {"bf16", 2}, {"f8e4m3", 1},   {"f8e5m2", 1},
-	             {"fp8_e4m3", 1}, {"fp8_e5m2", 1}, {"float8e4m3", 1}, {"float8e5m2", 1}};
+	} types[] = { { "int8", 1 },     { "uint8", 1 },    { "char", 1 },       { "int32", 4 },     { "uint32", 4 },
+		      { "int", 4 },      { "int64", 8 },    { "uint64", 8 },     { "half", 2 },      { "float16", 2 },
+		      { "fp16", 2 },     { "float", 4 },    { "float32", 4 },    { "fp32", 4 },      { "double", 8 },
+		      { "fp64", 8 },     { "bfloat16", 2 }, { "bf16", 2 },       { "f8e4m3", 1 },    { "f8e5m2", 1 },
+		      { "fp8_e4m3", 1 }, { "fp8_e5m2", 1 }, { "float8e4m3", 1 }, { "float8e5m2", 1 } };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(types[i].name, word))
@@ -159,32 +162,32 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 
 	while (at < n && strcmp(word[at], "size"))
 		at++;
-	struct columns c = {0};
+	struct columns c = { 0 };
 	for (last = at + 1; last < n && strcmp(word[last], "time"); last++) {
 		c.redop |= !strcmp(word[last], "redop");
 		c.root |= !strcmp(word[last], "root");
 	}
 	if (last + 3 > n || strcmp(word[last + 1], "algbw") || strcmp(word[last + 2], "busbw"))
 		return wrong(r, "columns of a table that this does not know: size count type [redop] "
-		                "[root] time algbw busbw [#wrong] are read");
+				"[root] time algbw busbw [#wrong] are read");
 	c.wrong = last + 3 < n && strcmp(word[last + 3], "time") != 0;
 	c.after = n - last;
 	if (c.after != (c.wrong ? 8u : 6u) && c.after != (c.wrong ? 4u : 3u))
 		return wrong(r, "columns of a table that this does not know: time algbw busbw [#wrong] "
-		                "out of place and in place are read, without further ones");
+				"out of place and in place are read, without further ones");
 	MQ_TRY(end_table(r));
 	r->columns = c;
 	r->in_table = true;
 	r->first_row = r->n;
 	if (r->tables++ && !r->fresh_kind)
 		return wrong(r, "another table, and nothing before it tells of which collective: keep the "
-		                "commands' lines, or put it in a file of its own");
+				"commands' lines, or put it in a file of its own");
 	if (!r->fresh_kind)
 		r->kind = r->named;
 	r->fresh_kind = false;
 	if (r->kind == UNKNOWN)
 		return wrong(r, "which collective is this table of? Name the file after it "
-		                "(all_reduce_perf.log), or keep the line of the command");
+				"(all_reduce_perf.log), or keep the line of the command");
 	return MQ_OK;
 }
 
@@ -199,11 +202,11 @@ static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n,
 		on++;
 	if (on + 1 >= n)
 		return MQ_OK; /* NCCL's own lines speak of ranks too */
-	if (r->in_table) /* of the next test */
+	if (r->in_table)      /* of the next test */
 		MQ_TRY(end_table(r));
 	if (rank == 0 && r->ranks)
 		return wrong(r, "a second rank 0 of the same test: several runs of their own are mixed here "
-		                "(nccl-tests built without MPI=1, or a part that was logged twice)");
+				"(nccl-tests built without MPI=1, or a part that was logged twice)");
 	if (rank != r->ranks)
 		return wrong(r, "the ranks before this one are not all there: were lines lost?");
 	r->ranks++;
@@ -248,13 +251,14 @@ static double half_digit(const char *word)
 static bool adds_up(double bytes, const char *const t[3])
 {
 	double time = strtod(t[0], NULL), algbw = strtod(t[1], NULL);
-	double low = 1e-3 * bytes / (time + half_digit(t[0])), high = 1e-3 * bytes / fmax(time - half_digit(t[0]), 1e-9);
+	double low = 1e-3 * bytes / (time + half_digit(t[0])),
+	       high = 1e-3 * bytes / fmax(time - half_digit(t[0]), 1e-9);
 
 	return low <= algbw + 1.02 * half_digit(t[1]) && high >= algbw - 1.02 * half_digit(t[1]);
 }
 
 static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, uint32_t type, double bytes,
-                               double count)
+			       double count)
 {
 	uint32_t at = type + 1;
 	double x, time, algbw, busbw;
@@ -274,23 +278,23 @@ static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, 
 		return wrong(r, "time, algbw and busbw of this row are not numbers");
 	if (count > 0 && fmod(bytes, count * type_size(word[type])) > 0)
 		return wrong(r, "the size is no multiple of the elements of its type");
-	const char *const timed[3] = {word[at], word[at + 1], word[at + 2]};
+	const char *const timed[3] = { word[at], word[at + 1], word[at + 2] };
 	if (bytes > 0 && !(time > 0))
 		return wrong(r, "a time that is not above 0");
 	if (!adds_up(bytes, timed))
 		return wrong(r, "size over time is not the algbw of this row: were columns lost?");
 	if (r->columns.wrong && is_number(word[at + 3], &x) && x > (strchr(word[at + 3], 'e') ? 1e-2 : 0))
 		return wrong(r, "this run got wrong results (#wrong): its times mean nothing");
-	struct mq_nccl_row row = {.bytes = bytes,
-	                          .seconds = 1e-6 * time,
-	                          .sendrecv = r->kind == MQ_N_COLL_KINDS,
-	                          .kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE
-	                                                             : (enum mq_coll_kind)r->kind,
-	                          .line = r->line,
-	                          .factor = algbw > 0 ? busbw / algbw : (double)NAN,
-	                          .factor_off = algbw > 0 ? (half_digit(word[at + 2]) +
-	                                                     busbw / algbw * half_digit(word[at + 1])) / algbw
-	                                                  : (double)INFINITY};
+	struct mq_nccl_row row = { .bytes = bytes,
+				   .seconds = 1e-6 * time,
+				   .sendrecv = r->kind == MQ_N_COLL_KINDS,
+				   .kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE : (enum mq_coll_kind)r->kind,
+				   .line = r->line,
+				   .factor = algbw > 0 ? busbw / algbw : (double)NAN,
+				   .factor_off = algbw > 0 ? (half_digit(word[at + 2]) +
+							      busbw / algbw * half_digit(word[at + 1])) /
+								     algbw :
+							     (double)INFINITY };
 	if (bytes > 0)
 		MQ_PUSH(r->arena, r->row, r->n, r->room, row);
 	return MQ_OK;
@@ -330,7 +334,7 @@ static enum mq_status find_ranks(struct reader *r)
 		}
 	if (answers != 1)
 		return wrong(r, "no 'Rank N ... on HOST' lines, and busbw over algbw does not tell how many ranks "
-		                "there were: keep those lines");
+				"there were: keep those lines");
 	r->ranks = found;
 	return MQ_OK;
 }
@@ -346,10 +350,10 @@ static enum mq_status check_factor(struct reader *r)
 	    (row->kind != MQ_COLL_ALL_REDUCE && fabs(row->factor - 1) <= off))
 		return MQ_OK;
 	return mq_fail(r->err, MQ_EINPUT,
-	               "%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another "
-	               "collective, or of other ranks?",
-	               r->path, r->line, row->factor,
-	               row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks, want);
+		       "%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another "
+		       "collective, or of other ranks?",
+		       r->path, r->line, row->factor, row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks,
+		       want);
 }
 
 static enum mq_status end_table(struct reader *r)
@@ -409,8 +413,8 @@ static enum mq_status take_line(struct reader *r, char *line)
 	return type < MAX_WORDS ? take_row(r, word, n, type, bytes, count) : MQ_OK;
 }
 
-enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
-                                uint32_t *n, struct mq_err *err)
+enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
+				struct mq_err *err)
 {
 	const char *base = strrchr(path, '/');
 	struct reader *r = mq_arena_array(arena, 1, struct reader);
@@ -420,7 +424,7 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
-	*r = (struct reader){.path = path, .err = err, .arena = arena};
+	*r = (struct reader){ .path = path, .err = err, .arena = arena };
 	r->named = r->kind = kind_in(base ? base : path);
 	while (status == MQ_OK && fgets(line, sizeof(line), file)) {
 		r->line++;

@@ -39,8 +39,7 @@ enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err)
 		return mq_fail(err, MQ_ENODEV, "hwloc cannot start: %s", strerror(errno));
 	if (hwloc_topology_load(topology)) {
 		hwloc_topology_destroy(topology);
-		return mq_fail(err, MQ_ENODEV, "hwloc cannot read this machine: %s",
-		               strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "hwloc cannot read this machine: %s", strerror(errno));
 	}
 	hwloc_obj_t machine = hwloc_get_root_obj(topology);
 	hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
@@ -59,23 +58,23 @@ enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err)
 static void put_host(FILE *f, const struct mq_node_platform *p, uint32_t i)
 {
 	fprintf(f,
-	        "    <host id=\"cpu%u\" speed=\"%.9gf\">\n"
-	        "      <prop id=\"mq_type\" value=\"%s\"/>\n"
-	        "      <prop id=\"mq_kind\" value=\"cpu\"/>\n"
-	        "      <prop id=\"mq_rank\" value=\"%u\"/>\n"
-	        "      <prop id=\"mq_node\" value=\"0\"/>\n"
-	        "      <prop id=\"mq_memory_B\" value=\"%.0f\"/>\n"
-	        "    </host>\n",
-	        i, p->speed_flops, p->type, i, p->memory_B);
+		"    <host id=\"cpu%u\" speed=\"%.9gf\">\n"
+		"      <prop id=\"mq_type\" value=\"%s\"/>\n"
+		"      <prop id=\"mq_kind\" value=\"cpu\"/>\n"
+		"      <prop id=\"mq_rank\" value=\"%u\"/>\n"
+		"      <prop id=\"mq_node\" value=\"0\"/>\n"
+		"      <prop id=\"mq_memory_B\" value=\"%.0f\"/>\n"
+		"    </host>\n",
+		i, p->speed_flops, p->type, i, p->memory_B);
 }
 
 static void put_link(FILE *f, const struct mq_node_platform *p, uint32_t i)
 {
 	fprintf(f,
-	        "    <link id=\"host%u\" bandwidth=\"%.9gBps\" latency=\"%.9gs\" "
-	        "sharing_policy=\"SPLITDUPLEX\">\n"
-	        "      <prop id=\"mq_class\" value=\"host\"/>\n    </link>\n",
-	        i, p->bw_Bps, p->lat_s / 2);
+		"    <link id=\"host%u\" bandwidth=\"%.9gBps\" latency=\"%.9gs\" "
+		"sharing_policy=\"SPLITDUPLEX\">\n"
+		"      <prop id=\"mq_class\" value=\"host\"/>\n    </link>\n",
+		i, p->bw_Bps, p->lat_s / 2);
 }
 
 static void put_routes(FILE *f, uint32_t n)
@@ -83,11 +82,11 @@ static void put_routes(FILE *f, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = i + 1; j < n; j++)
 			fprintf(f,
-			        "    <route src=\"cpu%u\" dst=\"cpu%u\">\n"
-			        "      <link_ctn id=\"host%u\" direction=\"UP\"/>\n"
-			        "      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    "
-			        "</route>\n",
-			        i, j, i, j);
+				"    <route src=\"cpu%u\" dst=\"cpu%u\">\n"
+				"      <link_ctn id=\"host%u\" direction=\"UP\"/>\n"
+				"      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    "
+				"</route>\n",
+				i, j, i, j);
 }
 
 enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, struct mq_err *err)
@@ -95,17 +94,16 @@ enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, 
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: the platform cannot be written: %s", path,
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: the platform cannot be written: %s", path, strerror(errno));
 	fprintf(f,
-	        "<?xml version='1.0'?>\n"
-	        "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-	        "<!-- %s: one node with %u CPU devices (%u cores, %u sockets). Bandwidth and "
-	        "latency:\n"
-	        "     one message through shared memory as measured by maquette calibrate. -->\n"
-	        "<platform version=\"4.1\">\n  <zone id=\"node\" routing=\"Full\">\n"
-	        "    <prop id=\"mq_name\" value=\"%s\"/>\n",
-	        p->name, p->n_devices, p->node->cores, p->node->sockets, p->name);
+		"<?xml version='1.0'?>\n"
+		"<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+		"<!-- %s: one node with %u CPU devices (%u cores, %u sockets). Bandwidth and "
+		"latency:\n"
+		"     one message through shared memory as measured by maquette calibrate. -->\n"
+		"<platform version=\"4.1\">\n  <zone id=\"node\" routing=\"Full\">\n"
+		"    <prop id=\"mq_name\" value=\"%s\"/>\n",
+		p->name, p->n_devices, p->node->cores, p->node->sockets, p->name);
 	for (uint32_t i = 0; i < p->n_devices; i++)
 		put_host(f, p, i);
 	for (uint32_t i = 0; i < p->n_devices; i++)
@@ -119,8 +117,8 @@ enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, 
 
 struct mq_cluster *mq_node_cluster(const struct mq_node_platform *p, struct mq_arena *arena)
 {
-	struct mq_cluster *c = mq_cluster_flat(arena, p->n_devices, p->type, p->speed_flops,
-	                                       p->memory_B, p->bw_Bps, p->lat_s / 2);
+	struct mq_cluster *c =
+		mq_cluster_flat(arena, p->n_devices, p->type, p->speed_flops, p->memory_B, p->bw_Bps, p->lat_s / 2);
 
 	c->name = mq_arena_strdup(arena, p->name);
 	for (uint32_t i = 0; i < c->n_devices; i++)

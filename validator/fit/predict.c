@@ -7,8 +7,7 @@
 #include "fit/fit.h"
 
 static enum mq_status predict_collective(const struct mq_predictor *p, const struct mq_schedule *s,
-                                         const struct mq_task *t, double *seconds,
-                                         struct mq_err *err)
+					 const struct mq_task *t, double *seconds, struct mq_err *err)
 {
 	const struct mq_comm *comm = &s->comm[t->comm];
 	uint32_t *rank = mq_arena_array(p->scratch, comm->n, uint32_t);
@@ -23,8 +22,8 @@ static enum mq_status predict_collective(const struct mq_predictor *p, const str
 	return MQ_OK;
 }
 
-enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule,
-                               uint32_t task, double *seconds, struct mq_err *err)
+enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule, uint32_t task,
+			       double *seconds, struct mq_err *err)
 {
 	const struct mq_task *t = &schedule->task[task];
 	const struct mq_device *device = &p->cluster->device[schedule->device[t->device]];
@@ -42,9 +41,8 @@ enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_sch
 		break;
 	case MQ_TASK_SEND:
 	case MQ_TASK_RECV:
-		status = mq_p2p_expand(p->cluster, p->calib, schedule->device[t->device],
-		                       schedule->device[t->peer], t->bytes, &latency, &rate,
-		                       seconds, err);
+		status = mq_p2p_expand(p->cluster, p->calib, schedule->device[t->device], schedule->device[t->peer],
+				       t->bytes, &latency, &rate, seconds, err);
 		break;
 	case MQ_TASK_COLLECTIVE:
 		status = predict_collective(p, schedule, t, seconds, err);

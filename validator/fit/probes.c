@@ -12,8 +12,7 @@
 
 #include "fit/fit.h"
 
-const char *const mq_probe_name[MQ_N_PROBES] = {"gemm", "memory", "attention",
-                                                "comm", "empty",  "overlap"};
+const char *const mq_probe_name[MQ_N_PROBES] = { "gemm", "memory", "attention", "comm", "empty", "overlap" };
 enum {
 	N_GEMM = 150,
 	N_GEMM_OTHER = 24,
@@ -40,8 +39,7 @@ static double log_uniform(struct mq_rng *rng, double low, double high)
 
 /* ---- pieces of a schedule -------------------------------------------------------------------- */
 
-static struct mq_schedule *new_schedule(const struct mq_probe_request *request, uint32_t probe,
-                                        struct mq_arena *arena)
+static struct mq_schedule *new_schedule(const struct mq_probe_request *request, uint32_t probe, struct mq_arena *arena)
 {
 	struct mq_schedule *s = mq_arena_array(arena, 1, struct mq_schedule);
 
@@ -60,19 +58,18 @@ static struct mq_schedule *new_schedule(const struct mq_probe_request *request, 
 	return s;
 }
 
-static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task_kind kind,
-                                enum mq_stream stream)
+static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task_kind kind, enum mq_stream stream)
 {
 	struct mq_schedule *s = b->schedule;
-	struct mq_task task = {.device = device,
-	                       .kind = (uint8_t)kind,
-	                       .stream = (uint8_t)stream,
-	                       .work = MQ_NONE,
-	                       .comm = MQ_NONE,
-	                       .peer = MQ_NONE,
-	                       .op = MQ_NONE,
-	                       .micro_batch = MQ_NONE,
-	                       .dtype = MQ_FP32};
+	struct mq_task task = { .device = device,
+				.kind = (uint8_t)kind,
+				.stream = (uint8_t)stream,
+				.work = MQ_NONE,
+				.comm = MQ_NONE,
+				.peer = MQ_NONE,
+				.op = MQ_NONE,
+				.micro_batch = MQ_NONE,
+				.dtype = MQ_FP32 };
 
 	MQ_PUSH(b->arena, s->task, s->n_tasks, s->task_room, task);
 	return &s->task[s->n_tasks - 1];
@@ -81,10 +78,10 @@ static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task
 static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 {
 	struct mq_schedule *s = b->schedule;
-	struct mq_work work = {.n_kernels = 1,
-	                       .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
-	                       .flop = kernel->flop,
-	                       .bytes = kernel->bytes};
+	struct mq_work work = { .n_kernels = 1,
+				.kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
+				.flop = kernel->flop,
+				.bytes = kernel->bytes };
 
 	work.kernel[0] = *kernel;
 	MQ_PUSH(b->arena, s->work, s->n_works, s->work_room, work);
@@ -113,18 +110,18 @@ static void run_works_everywhere(struct builder *b)
 
 /* ---- compute --------------------------------------------------------------------------------- */
 
-static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtype, double m,
-                                    double n, double k, double count)
+static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtype, double m, double n, double k,
+				    double count)
 {
-	struct mq_kernel g = {.op = MQ_NONE,
-	                      .kind = (uint8_t)kind,
-	                      .phase = MQ_FORWARD,
-	                      .dtype = (uint8_t)dtype,
-	                      .m = floor(m),
-	                      .n = floor(n),
-	                      .k = floor(k),
-	                      .count = floor(count),
-	                      .launches = 1};
+	struct mq_kernel g = { .op = MQ_NONE,
+			       .kind = (uint8_t)kind,
+			       .phase = MQ_FORWARD,
+			       .dtype = (uint8_t)dtype,
+			       .m = floor(m),
+			       .n = floor(n),
+			       .k = floor(k),
+			       .count = floor(count),
+			       .launches = 1 };
 
 	g.flop = 2 * g.m * g.n * g.k * g.count;
 	g.bytes = (g.m * g.k + g.k * g.n + g.m * g.n) * g.count * mq_dtype_size(dtype);
@@ -143,7 +140,7 @@ enum shapes { LAYERS, HEADS, ODD };
  * which there are some, say nothing of their speed. */
 static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum shapes shapes, double count)
 {
-	static const double narrowest[] = {[LAYERS] = 100, [HEADS] = 40, [ODD] = 16};
+	static const double narrowest[] = { [LAYERS] = 100, [HEADS] = 40, [ODD] = 16 };
 	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
 	struct mq_kernel g;
 
@@ -173,11 +170,16 @@ static struct mq_kernel random_conv(struct builder *b, enum mq_dtype dtype)
 		double images = 1u << mq_rng_below(&b->rng, 7), channels = 32u << mq_rng_below(&b->rng, 5);
 
 		g = gemm_kernel(MQ_KERNEL_CONV, dtype, images * side * side, 32u << mq_rng_below(&b->rng, 5),
-		                channels * window * window, 1);
+				channels * window * window, 1);
 		g.bytes = (images * side * side * (channels + g.n) + g.n * g.k) * mq_dtype_size(dtype);
-		g.image = (struct mq_conv_image){.h = (uint16_t)side, .w = (uint16_t)side, .out_h = (uint16_t)side,
-		                                 .out_w = (uint16_t)side, .kh = (uint8_t)window, .kw = (uint8_t)window,
-		                                 .stride_h = 1, .stride_w = 1};
+		g.image = (struct mq_conv_image){ .h = (uint16_t)side,
+						  .w = (uint16_t)side,
+						  .out_h = (uint16_t)side,
+						  .out_w = (uint16_t)side,
+						  .kh = (uint8_t)window,
+						  .kw = (uint8_t)window,
+						  .stride_h = 1,
+						  .stride_w = 1 };
 	} while (g.flop > most || g.flop < least);
 	return g;
 }
@@ -194,8 +196,7 @@ static void build_gemm(struct builder *b)
 		}
 	for (uint32_t i = 0; i < N_BATCHED; i++) {
 		double count = floor(log_uniform(&b->rng, 2, 32));
-		struct mq_kernel g = i % 2 ? random_conv(b, r->dtype[0])
-		                           : random_gemm(b, r->dtype[0], HEADS, count);
+		struct mq_kernel g = i % 2 ? random_conv(b, r->dtype[0]) : random_gemm(b, r->dtype[0], HEADS, count);
 
 		add_work(b, &g);
 	}
@@ -204,13 +205,12 @@ static void build_gemm(struct builder *b)
 
 static void build_memory(struct builder *b)
 {
-	static const uint8_t kinds[] = {MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER,
-	                                MQ_KERNEL_EMBEDDING, MQ_KERNEL_COPY};
+	static const uint8_t kinds[] = { MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER, MQ_KERNEL_EMBEDDING,
+					 MQ_KERNEL_COPY };
 
 	for (size_t k = 0; k < sizeof(kinds); k++)
 		for (uint32_t i = 0; i < N_MEMORY; i++) {
-			struct mq_kernel m = {
-			        .op = MQ_NONE, .kind = kinds[k], .dtype = MQ_FP32, .launches = 1};
+			struct mq_kernel m = { .op = MQ_NONE, .kind = kinds[k], .dtype = MQ_FP32, .launches = 1 };
 
 			m.phase = m.kind == MQ_KERNEL_OPTIMIZER ? MQ_UPDATE : MQ_FORWARD;
 			m.bytes = floor(log_uniform(&b->rng, 16384, b->request->largest_B));
@@ -238,7 +238,7 @@ static void build_attention(struct builder *b)
 			double depth = 32 << mq_rng_below(&b->rng, 3);
 
 			a = gemm_kernel(MQ_KERNEL_ATTENTION, b->request->dtype[0], seq, seq, depth,
-			                log_uniform(&b->rng, 1, 65));
+					log_uniform(&b->rng, 1, 65));
 			a.phase = i % 2 ? MQ_BACKWARD : MQ_FORWARD;
 			a.flop *= i % 2 ? 4 : 2; /* two products forward, as models count them;
 			                            twice back */
@@ -252,8 +252,7 @@ static void build_attention(struct builder *b)
 /* Nothing to do, many times: what a task costs by itself. */
 static void build_empty(struct builder *b)
 {
-	struct mq_kernel nothing = {
-	        .op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32, .launches = 1};
+	struct mq_kernel nothing = { .op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32, .launches = 1 };
 
 	add_work(b, &nothing);
 	for (uint32_t d = 0; d < b->schedule->n_devices; d++)
@@ -265,8 +264,7 @@ static void build_empty(struct builder *b)
 
 static uint32_t add_comm(struct builder *b, uint32_t n, const uint32_t *rank)
 {
-	struct mq_comm comm = {
-	        .n = n, .rank = mq_arena_array(b->arena, n, uint32_t), .purpose = "probe"};
+	struct mq_comm comm = { .n = n, .rank = mq_arena_array(b->arena, n, uint32_t), .purpose = "probe" };
 
 	for (uint32_t i = 0; i < n; i++)
 		comm.rank[i] = rank[i];
@@ -274,12 +272,10 @@ static uint32_t add_comm(struct builder *b, uint32_t n, const uint32_t *rank)
 	return b->schedule->n_comms - 1;
 }
 
-static void add_call(struct builder *b, uint32_t comm, enum mq_coll_kind kind, double bytes,
-                     enum mq_stream stream)
+static void add_call(struct builder *b, uint32_t comm, enum mq_coll_kind kind, double bytes, enum mq_stream stream)
 {
 	for (uint32_t i = 0; i < b->schedule->comm[comm].n; i++) {
-		struct mq_task *t =
-		        add_task(b, b->schedule->comm[comm].rank[i], MQ_TASK_COLLECTIVE, stream);
+		struct mq_task *t = add_task(b, b->schedule->comm[comm].rank[i], MQ_TASK_COLLECTIVE, stream);
 
 		t->comm = comm;
 		t->coll = (uint8_t)kind;
@@ -334,14 +330,12 @@ static void build_comm(struct builder *b)
 	for (uint32_t i = 0; i < N_MESSAGES; i++) {
 		uint32_t from = mq_rng_below(&b->rng, n), to = mq_rng_below(&b->rng, n - 1);
 
-		item[count++] =
-		        (struct item){MQ_N_COLL_KINDS, 0, from, to + (to >= from), call_size(b, 1)};
+		item[count++] = (struct item){ MQ_N_COLL_KINDS, 0, from, to + (to >= from), call_size(b, 1) };
 	}
 	for (uint32_t c = 0; c < n_comms; c++)
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (uint32_t i = 0; i < N_CALLS; i++)
-				item[count++] = (struct item){k, c, 0, 0,
-				                              call_size(b, b->schedule->comm[c].n)};
+				item[count++] = (struct item){ k, c, 0, 0, call_size(b, b->schedule->comm[c].n) };
 	for (uint32_t i = count; i > 1; i--) {
 		uint32_t j = mq_rng_below(&b->rng, i);
 		struct item swap = item[i - 1];
@@ -354,8 +348,7 @@ static void build_comm(struct builder *b)
 		if (item[i].kind == MQ_N_COLL_KINDS)
 			add_message(b, item[i].from, item[i].to, item[i].bytes);
 		else
-			add_call(b, item[i].comm, (enum mq_coll_kind)item[i].kind, item[i].bytes,
-			         MQ_STREAM_COMM);
+			add_call(b, item[i].comm, (enum mq_coll_kind)item[i].kind, item[i].bytes, MQ_STREAM_COMM);
 	}
 }
 
@@ -401,13 +394,12 @@ static void build_overlap(struct builder *b)
 		}
 }
 
-struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe,
-                                   struct mq_arena *arena)
+struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe, struct mq_arena *arena)
 {
-	static void (*const build[MQ_N_PROBES])(struct builder *) = {
-	        build_gemm, build_memory, build_attention, build_comm, build_empty, build_overlap};
+	static void (*const build[MQ_N_PROBES])(struct builder *) = { build_gemm, build_memory, build_attention,
+								      build_comm, build_empty,  build_overlap };
 	bool talks = probe == 3 || probe == 5;
-	struct builder b = {.request = request, .arena = arena};
+	struct builder b = { .request = request, .arena = arena };
 
 	mq_assert(probe < MQ_N_PROBES);
 	if (talks && request->n_devices < 2)

@@ -72,8 +72,8 @@ static void apply(struct context *c)
 	double latency = factor_of(c, LATENCY), bandwidth = factor_of(c, BANDWIDTH);
 	for (uint32_t k = 0; k < MQ_N_CALLS; k++)
 		for (int j = 0; j < MQ_CALL_KNOTS; j++)
-			link->call_s[k][j] = c->call_start[k][0] / latency +
-			                     (c->call_start[k][j] - c->call_start[k][0]) / bandwidth;
+			link->call_s[k][j] =
+				c->call_start[k][0] / latency + (c->call_start[k][j] - c->call_start[k][0]) / bandwidth;
 	if (mq_calib_bind(c->calib, c->cluster, &ignored) != MQ_OK)
 		mq_assert(!"a cluster that was bound before binds again");
 }
@@ -85,17 +85,16 @@ static void predict(void *context, double *predicted)
 
 	apply(c);
 	for (uint32_t i = 0; i < c->n_obs; i++)
-		if (mq_predict_task(&c->predictor, c->obs[i]->schedule, c->obs[i]->task,
-		                    &predicted[i], &ignored) != MQ_OK)
+		if (mq_predict_task(&c->predictor, c->obs[i]->schedule, c->obs[i]->task, &predicted[i], &ignored) !=
+		    MQ_OK)
 			predicted[i] = NAN;
 }
 
 /* `fields` are those of `entry`, which a and b (or NULL) are values of. */
-static void add_scale(struct context *c, const char *name, bool time, const struct mq_calib_field *fields,
-                      void *entry, double *a, double *b)
+static void add_scale(struct context *c, const char *name, bool time, const struct mq_calib_field *fields, void *entry,
+		      double *a, double *b)
 {
-	struct scale s = {
-	        .name = name, .factor = 1, .value = {a, b}, .time = time, .start = {*a, b ? *b : 0}};
+	struct scale s = { .name = name, .factor = 1, .value = { a, b }, .time = time, .start = { *a, b ? *b : 0 } };
 
 	for (const struct mq_calib_field *f = fields; f->name; f++)
 		for (int v = 0; v < 2; v++)
@@ -113,7 +112,7 @@ enum company { ALONE, BESIDE, ANY };
 
 /* Observations of the kind at hand on this device type or link; computations by the company they had. */
 static void choose(struct context *c, const struct mq_observed *observed, uint32_t n, enum company company,
-                   struct mq_arena *arena)
+		   struct mq_arena *arena)
 {
 	c->obs = mq_arena_array(arena, n, const struct mq_observed *);
 	c->measured = mq_arena_array(arena, n, double);
@@ -126,7 +125,7 @@ static void choose(struct context *c, const struct mq_observed *observed, uint32
 		if (comm != c->comm || t->kind == MQ_TASK_COPY || !(observed[i].time.median > 0))
 			continue;
 		if (!comm && (strcmp(type, c->r->device->name) || observed[i].imitated & MQ_IMITATES_PRODUCTS ||
-		              (company != ANY && (observed[i].beside > APART) != (company == BESIDE))))
+			      (company != ANY && (observed[i].beside > APART) != (company == BESIDE))))
 			continue;
 		c->obs[c->n_obs] = &observed[i];
 		c->measured[c->n_obs++] = observed[i].time.median;
@@ -180,15 +179,15 @@ static void drop_idle(struct context *c, struct mq_arena *arena)
 static void report(struct mq_recalibration *r, const char *name, double *value)
 {
 	mq_assert(r->n_fitted < sizeof(r->param) / sizeof(r->param[0]));
-	r->param[r->n_fitted++] = (struct mq_fit_param){
-	        .name = name, .value = value, .min = .02, .max = 50, .low = NAN, .high = NAN};
+	r->param[r->n_fitted++] =
+		(struct mq_fit_param){ .name = name, .value = value, .min = .02, .max = 50, .low = NAN, .high = NAN };
 }
 
 enum { SMALL_CALL_B = 4096, LARGE_CALL_B = 65536, CALLS_MIN = 8, BESIDE_MIN = 8 };
 
 /* Of calls between `least` and `most` bytes: what their speed is of the predicted, by those that waited least. */
 static bool quartile(const struct context *c, const double *predicted, double least, double most,
-                     struct mq_arena *arena, double *factor)
+		     struct mq_arena *arena, double *factor)
 {
 	double *ratio = mq_arena_array(arena, c->n_obs, double);
 	uint32_t kept = 0;
@@ -205,8 +204,8 @@ static bool quartile(const struct context *c, const double *predicted, double le
 	return true;
 }
 
-static enum mq_status scale_serial(struct context *c, const struct mq_observed *observed,
-                                   uint32_t n, struct mq_arena *arena)
+static enum mq_status scale_serial(struct context *c, const struct mq_observed *observed, uint32_t n,
+				   struct mq_arena *arena)
 {
 	double *predicted = mq_arena_array(arena, n, double);
 
@@ -216,7 +215,7 @@ static enum mq_status scale_serial(struct context *c, const struct mq_observed *
 		bool small = c->scale[s].name == LATENCY;
 
 		if (quartile(c, predicted, small ? 0 : LARGE_CALL_B, small ? SMALL_CALL_B : (double)INFINITY, arena,
-		             &c->scale[s].factor))
+			     &c->scale[s].factor))
 			report(c->r, c->scale[s].name, &c->scale[s].factor);
 	}
 	apply(c);
@@ -224,7 +223,7 @@ static enum mq_status scale_serial(struct context *c, const struct mq_observed *
 }
 
 static enum mq_status fit_scales(struct context *c, const struct mq_observed *observed, uint32_t n,
-                                 struct mq_arena *arena, struct mq_err *err)
+				 struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_recalibration *r = c->r;
 	uint32_t first = r->n_fitted;
@@ -239,12 +238,12 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 		return MQ_OK;
 	for (uint32_t i = 0; i < c->n_scales; i++)
 		report(r, c->scale[i].name, &c->scale[i].factor);
-	struct mq_fit fit = {.n_obs = c->n_obs,
-	                     .n_params = c->n_scales,
-	                     .measured = c->measured,
-	                     .param = r->param + first,
-	                     .predict = predict,
-	                     .context = c};
+	struct mq_fit fit = { .n_obs = c->n_obs,
+			      .n_params = c->n_scales,
+			      .measured = c->measured,
+			      .param = r->param + first,
+			      .predict = predict,
+			      .context = c };
 	MQ_TRY(mq_fit_solve(&fit, arena, err));
 	apply(c);
 	return MQ_OK;
@@ -272,16 +271,16 @@ static void fit_overlap(struct context *c, const struct mq_observed *observed, u
 	report(c->r, "overlap, share of compute lost beside communication", &c->r->device->overlap_compute);
 }
 
-enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
-                              struct mq_cluster *cluster, const struct mq_observed *observed,
-                              uint32_t n, struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib, struct mq_cluster *cluster,
+			      const struct mq_observed *observed, uint32_t n, struct mq_arena *arena,
+			      struct mq_err *err)
 {
 	struct mq_device_calib *d = r->device;
 	struct context *compute = mq_arena_array(arena, 1, struct context);
 	struct context *comm = mq_arena_array(arena, 1, struct context);
 
-	*compute = (struct context){
-	        .r = r, .calib = calib, .cluster = cluster, .predictor = {cluster, calib, arena}};
+	*compute =
+		(struct context){ .r = r, .calib = calib, .cluster = cluster, .predictor = { cluster, calib, arena } };
 	*comm = *compute;
 	comm->comm = true;
 	r->n_fitted = 0;

@@ -61,8 +61,7 @@ static void reweigh(struct solver *s, bool first)
 	double scale = first ? 0 : robust_scale(s);
 
 	for (uint32_t i = 0; i < s->fit->n_obs; i++) {
-		double w = (s->multiplicity ? s->multiplicity[i] : 1) *
-		           (s->fit->weight ? s->fit->weight[i] : 1);
+		double w = (s->multiplicity ? s->multiplicity[i] : 1) * (s->fit->weight ? s->fit->weight[i] : 1);
 
 		if (!first && fabs(s->residual[i]) > mq_fit_huber * scale)
 			w *= mq_fit_huber * scale / fabs(s->residual[i]);
@@ -72,8 +71,7 @@ static void reweigh(struct solver *s, bool first)
 
 static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 {
-	gsl_multifit_nlinear_fdf fdf = {
-	        .f = residuals, .n = s->fit->n_obs, .p = s->fit->n_params, .params = s};
+	gsl_multifit_nlinear_fdf fdf = { .f = residuals, .n = s->fit->n_obs, .p = s->fit->n_params, .params = s };
 	int info;
 
 	for (uint32_t round = 0; round < reweights; round++) {
@@ -81,8 +79,7 @@ static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 		if (gsl_multifit_nlinear_winit(s->start, s->weight, &fdf, s->work) != GSL_SUCCESS)
 			return;
 		/* Running out of iterations or of progress is fine: the point reached is kept. */
-		gsl_multifit_nlinear_driver(iterations, 1e-6, 1e-8, 1e-8, NULL, NULL, &info,
-		                            s->work);
+		gsl_multifit_nlinear_driver(iterations, 1e-6, 1e-8, 1e-8, NULL, NULL, &info, s->work);
 		gsl_vector_memcpy(s->start, gsl_multifit_nlinear_position(s->work));
 		set_params(s->fit, s->start);
 		s->fit->predict(s->fit->context, s->predicted);
@@ -91,26 +88,23 @@ static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 	}
 }
 
-static enum mq_status solver_init(struct solver *s, struct mq_fit *fit, struct mq_arena *arena,
-                                  struct mq_err *err)
+static enum mq_status solver_init(struct solver *s, struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err)
 {
 	gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
 
 	gsl_set_error_handler_off();
-	*s = (struct solver){.fit = fit};
+	*s = (struct solver){ .fit = fit };
 	if (fit->n_obs < fit->n_params || !fit->n_params)
 		return mq_fail(err, MQ_EINPUT,
-		               "%u measurements cannot fix %u parameters ('%s', ...): "
-		               "measure more shapes",
-		               fit->n_obs, fit->n_params,
-		               fit->n_params ? fit->param[0].name : "none");
+			       "%u measurements cannot fix %u parameters ('%s', ...): "
+			       "measure more shapes",
+			       fit->n_obs, fit->n_params, fit->n_params ? fit->param[0].name : "none");
 	s->predicted = mq_arena_array(arena, fit->n_obs, double);
 	s->residual = mq_arena_array(arena, fit->n_obs, double);
 	s->scratch = mq_arena_array(arena, fit->n_obs, double);
 	parameters.trs = gsl_multifit_nlinear_trs_lm;
 	parameters.h_df = 1e-5;
-	s->work = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, fit->n_obs,
-	                                     fit->n_params);
+	s->work = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, fit->n_obs, fit->n_params);
 	s->start = gsl_vector_alloc(fit->n_params);
 	s->weight = gsl_vector_alloc(fit->n_obs);
 	for (uint32_t i = 0; i < fit->n_params; i++)
@@ -154,8 +148,7 @@ static uint32_t count_groups(const struct mq_fit *fit)
 	return n;
 }
 
-static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws,
-                      struct mq_arena *arena)
+static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws, struct mq_arena *arena)
 {
 	double *value = mq_arena_array(arena, n_draws, double);
 
@@ -167,8 +160,8 @@ static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws,
 	}
 }
 
-enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng,
-                                struct mq_arena *arena, double *draws, struct mq_err *err)
+enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
+				double *draws, struct mq_err *err)
 {
 	uint32_t n_groups = count_groups(fit);
 	double *times = mq_arena_array(arena, n_groups, double);

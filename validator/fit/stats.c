@@ -16,7 +16,7 @@ double mq_quantile(double *value, uint32_t n, double q)
 
 struct mq_median mq_median_of(double *value, uint32_t n)
 {
-	struct mq_median m = {NAN, NAN, NAN, n, NAN};
+	struct mq_median m = { NAN, NAN, NAN, n, NAN };
 
 	if (!n)
 		return m;
@@ -65,7 +65,7 @@ double mq_regret(const double *predicted, const double *measured, uint32_t n)
 
 struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *scratch)
 {
-	struct mq_errors s = {0, NAN, NAN, NAN, NAN, NAN};
+	struct mq_errors s = { 0, NAN, NAN, NAN, NAN, NAN };
 	double *size = mq_arena_array(scratch, n, double), sum = 0;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -84,7 +84,7 @@ struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *
 }
 
 struct mq_errors mq_errors_against(const double *predicted, const double *measured, uint32_t n,
-                                   struct mq_arena *scratch)
+				   struct mq_arena *scratch)
 {
 	double *error = mq_arena_array(scratch, n, double);
 
@@ -121,7 +121,7 @@ double mq_spearman(const double *a, const double *b, uint32_t n, struct mq_arena
 }
 
 double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
-                            uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch)
+			    uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch)
 {
 	uint32_t most = 0, won = 0;
 

@@ -29,7 +29,7 @@ struct mq_errors {
 };
 struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *scratch);
 struct mq_errors mq_errors_against(const double *predicted, const double *measured, uint32_t n,
-                                   struct mq_arena *scratch);
+				   struct mq_arena *scratch);
 
 /* Kendall's tau-b of two score lists (ties taken into account); NaN for fewer than two pairs. */
 double mq_kendall(const double *a, const double *b, uint32_t n);
@@ -41,6 +41,6 @@ double mq_regret(const double *predicted, const double *measured, uint32_t n);
 /* How probable it is that thing `which` of `n` has the least median: the share of `draws` resamples (bootstrap) of all
  * their values in which it has; ties count as having it. value[i]: [count[i] > 0], borrowed. */
 double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
-                            uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch);
+			    uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch);
 
 #endif

@@ -39,8 +39,7 @@ static void read_draws(struct mq_uncertain *u, const json_t *draws, struct mq_ar
 		for (uint32_t p = 0; p < u->n_params; p++) {
 			double x = text ? strtod(text, &end) : (double)NAN;
 
-			u->draw[(size_t)d * u->n_params + p] =
-			        text && end != text ? x : (double)NAN;
+			u->draw[(size_t)d * u->n_params + p] = text && end != text ? x : (double)NAN;
 			text = end;
 		}
 	}
@@ -63,8 +62,7 @@ static void make_relative(struct mq_uncertain *u, const json_t *fitted, struct m
 {
 	for (uint32_t p = 0; p < u->n_params; p++) {
 		const json_t *value = json_array_get(fitted, p);
-		double middle = json_is_number(value) ? json_number_value(value)
-		                                      : median_draw(u, p, arena);
+		double middle = json_is_number(value) ? json_number_value(value) : median_draw(u, p, arena);
 
 		for (uint32_t d = 0; d < u->n_draws; d++) {
 			double *x = &u->draw[(size_t)d * u->n_params + p];
@@ -74,8 +72,7 @@ static void make_relative(struct mq_uncertain *u, const json_t *fitted, struct m
 	}
 }
 
-static struct mq_uncertain *find_group(const struct mq_uncertainty *all, const char *entry,
-                                       const char *group)
+static struct mq_uncertain *find_group(const struct mq_uncertainty *all, const char *entry, const char *group)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (!strcmp(all->group[i].entry, entry) && !strcmp(all->group[i].group, group))
@@ -83,18 +80,18 @@ static struct mq_uncertain *find_group(const struct mq_uncertainty *all, const c
 	return NULL;
 }
 
-static void read_group(struct mq_uncertainty *all, const char *entry, bool link,
-                       const json_t *group, struct mq_arena *arena)
+static void read_group(struct mq_uncertainty *all, const char *entry, bool link, const json_t *group,
+		       struct mq_arena *arena)
 {
 	const json_t *names = json_object_get(group, "parameters");
 	const char *title = json_string_value(json_object_get(group, "group"));
-	struct mq_uncertain u = {.entry = mq_arena_strdup(arena, entry),
-	                         .link = link,
-	                         .group = mq_arena_strdup(arena, title ? title : ""),
-	                         .sigma = number(group, "sigma"),
-	                         .least = number(group, "valid_from"),
-	                         .most = number(group, "valid_to"),
-	                         .n_params = (uint32_t)json_array_size(names)};
+	struct mq_uncertain u = { .entry = mq_arena_strdup(arena, entry),
+				  .link = link,
+				  .group = mq_arena_strdup(arena, title ? title : ""),
+				  .sigma = number(group, "sigma"),
+				  .least = number(group, "valid_from"),
+				  .most = number(group, "valid_to"),
+				  .n_params = (uint32_t)json_array_size(names) };
 
 	u.param = mq_arena_array(arena, u.n_params, const char *);
 	for (uint32_t p = 0; p < u.n_params; p++) {
@@ -118,12 +115,11 @@ static void read_entry(struct mq_uncertainty *all, const json_t *entry, struct m
 	const json_t *groups = json_object_get(entry, "fit");
 
 	for (size_t i = 0; i < json_array_size(groups); i++)
-		read_group(all, name ? name : "", kind && !strcmp(kind, "link"),
-		           json_array_get(groups, i), arena);
+		read_group(all, name ? name : "", kind && !strcmp(kind, "link"), json_array_get(groups, i), arena);
 }
 
-enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path,
-                                   struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path, struct mq_arena *arena,
+				   struct mq_err *err)
 {
 	json_error_t where;
 	json_t *root = json_load_file(path, 0, &where);
@@ -157,8 +153,7 @@ static const char *kernel_group(const struct mq_kernel *k)
 	}
 }
 
-static void scale_fields(const struct mq_calib_field *fields, void *entry,
-                         const struct mq_uncertain *u, uint32_t draw)
+static void scale_fields(const struct mq_calib_field *fields, void *entry, const struct mq_uncertain *u, uint32_t draw)
 {
 	for (; fields->name; fields++)
 		for (uint32_t p = 0; p < u->n_params; p++) {
@@ -170,8 +165,7 @@ static void scale_fields(const struct mq_calib_field *fields, void *entry,
 		}
 }
 
-static double error_factor(uint64_t seed, const char *entry, const void *key, size_t size,
-                           double sigma)
+static double error_factor(uint64_t seed, const char *entry, const void *key, size_t size, double sigma)
 {
 	struct mq_rng rng;
 
@@ -181,12 +175,11 @@ static double error_factor(uint64_t seed, const char *entry, const void *key, si
 	return exp(sigma * mq_rng_normal(&rng));
 }
 
-static const char *const call_names[MQ_N_CALLS] = {"all_reduce", "all_gather", "reduce_scatter",
-                                                   "broadcast",  "reduce",     "alltoall",
-                                                   "sendrecv"};
+static const char *const call_names[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+						    "reduce",     "alltoall",   "sendrecv" };
 
-static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint32_t draw,
-                                      uint64_t seed, struct mq_arena *arena)
+static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint32_t draw, uint64_t seed,
+				      struct mq_arena *arena)
 {
 	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
 
@@ -202,19 +195,15 @@ static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint3
 
 		for (uint32_t d = 0; !u->link && u->n_draws && d < calib->n_devices; d++)
 			if (!strcmp(calib->device[d].name, u->entry))
-				scale_fields(mq_calib_device_fields(), &calib->device[d], u,
-				           draw % u->n_draws);
+				scale_fields(mq_calib_device_fields(), &calib->device[d], u, draw % u->n_draws);
 		for (uint32_t l = 0; u->link && u->n_draws && l < calib->n_links; l++)
 			if (!strcmp(calib->link[l].name, u->entry))
-				scale_fields(mq_calib_link_fields(), &calib->link[l], u,
-				           draw % u->n_draws);
+				scale_fields(mq_calib_link_fields(), &calib->link[l], u, draw % u->n_draws);
 	}
 	for (uint32_t l = 0; l < calib->n_links; l++)
 		for (uint32_t c = 0; c < MQ_N_CALLS; c++) {
-			const struct mq_uncertain *u =
-			        find_group(r->uncertainty, calib->link[l].name, call_names[c]);
-			double f = error_factor(seed, calib->link[l].name, &c, sizeof(c),
-			                        u ? u->sigma : 0);
+			const struct mq_uncertain *u = find_group(r->uncertainty, calib->link[l].name, call_names[c]);
+			double f = error_factor(seed, calib->link[l].name, &c, sizeof(c), u ? u->sigma : 0);
 
 			for (int k = 0; k < MQ_CALL_KNOTS; k++)
 				calib->link[l].call_s[c][k] *= f;
@@ -231,24 +220,22 @@ static double run_factor(const struct mq_interval_request *r, const char *type, 
 }
 
 /* Price of a work on a device type, each distinct shape with its own error. */
-static double perturbed_cost(const struct mq_interval_request *r,
-                             const struct mq_device_calib *device, const struct mq_work *work,
-                             uint64_t seed, uint32_t *outside)
+static double perturbed_cost(const struct mq_interval_request *r, const struct mq_device_calib *device,
+			     const struct mq_work *work, uint64_t seed, uint32_t *outside)
 {
 	double busy = 0, host = 0, calls = 0;
 
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
 		const struct mq_kernel *k = &work->kernel[i];
-		const struct mq_uncertain *u =
-		        find_group(r->uncertainty, device->name, kernel_group(k));
-		double shape[6] = {k->kind + 16.0 * k->phase, k->m, k->n, k->k, k->count, k->bytes};
+		const struct mq_uncertain *u = find_group(r->uncertainty, device->name, kernel_group(k));
+		double shape[6] = { k->kind + 16.0 * k->phase, k->m, k->n, k->k, k->count, k->bytes };
 		bool memory = !strcmp(kernel_group(k), "memory");
 		double amount = memory ? k->bytes : k->flop;
 
 		if (u && amount > 0 && (amount < u->least / 2 || amount > u->most * 2))
 			++*outside;
 		busy += mq_cost_kernel(device, k) *
-		        error_factor(seed, device->name, shape, sizeof(shape), u ? u->sigma : 0);
+			error_factor(seed, device->name, shape, sizeof(shape), u ? u->sigma : 0);
 		host += k->launches * device->host_launch_s;
 		calls += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}
@@ -259,8 +246,8 @@ static double perturbed_cost(const struct mq_interval_request *r,
 
 /* A schedule whose works are priced: one per task, since a work may run on unlike devices. */
 static struct mq_schedule *priced(const struct mq_interval_request *r, const struct mq_schedule *s,
-                                  const struct mq_calib *calib, uint64_t seed, uint32_t *outside,
-                                  struct mq_arena *arena)
+				  const struct mq_calib *calib, uint64_t seed, uint32_t *outside,
+				  struct mq_arena *arena)
 {
 	struct mq_schedule *copy = mq_arena_array(arena, 1, struct mq_schedule);
 	uint32_t types = calib->n_devices;
@@ -275,8 +262,7 @@ static struct mq_schedule *priced(const struct mq_interval_request *r, const str
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		if (s->task[i].kind != MQ_TASK_COMPUTE)
 			continue;
-		uint32_t device = s->device[s->task[i].device],
-		         type = r->cluster->device[device].calib;
+		uint32_t device = s->device[s->task[i].device], type = r->cluster->device[device].calib;
 		uint32_t *known = &index[(size_t)s->task[i].work * types + type];
 
 		if (!*known) {
@@ -284,8 +270,7 @@ static struct mq_schedule *priced(const struct mq_interval_request *r, const str
 			double cost = perturbed_cost(r, &calib->device[type], &work, seed, outside);
 
 			work.kernel = mq_arena_array(arena, 1, struct mq_kernel);
-			work.kernel[0] = (struct mq_kernel){
-			        .op = MQ_NONE, .kind = MQ_KERNEL_TIMED, .time_s = cost};
+			work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED, .time_s = cost };
 			work.n_kernels = 1;
 			MQ_PUSH(arena, copy->work, copy->n_works, copy->work_room, work);
 			*known = copy->n_works;
@@ -295,21 +280,19 @@ static struct mq_schedule *priced(const struct mq_interval_request *r, const str
 	return copy;
 }
 
-enum mq_status mq_interval_of(const struct mq_interval_request *r,
-                              const struct mq_schedule *schedule, struct mq_arena *arena,
-                              struct mq_interval *interval, struct mq_err *err)
+enum mq_status mq_interval_of(const struct mq_interval_request *r, const struct mq_schedule *schedule,
+			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err)
 {
 	double base = r->run(r->context, schedule, r->cluster, r->calib);
 	uint32_t kept = 0, outside = 0;
 	double *sorted = mq_arena_array(arena, r->n_draws, double);
 
-	*interval = (struct mq_interval){.factor = mq_arena_array(arena, r->n_draws, double)};
+	*interval = (struct mq_interval){ .factor = mq_arena_array(arena, r->n_draws, double) };
 	if (!(base > 0))
 		return mq_fail(err, MQ_EINPUT, "no step time to put an interval around");
 	for (uint32_t d = 0; d < r->n_draws; d++) {
 		struct mq_arena_mark mark = mq_arena_mark(arena);
-		uint64_t seed =
-		        mq_hash(mq_hash(MQ_HASH_INIT, &r->seed, sizeof(r->seed)), &d, sizeof(d));
+		uint64_t seed = mq_hash(mq_hash(MQ_HASH_INIT, &r->seed, sizeof(r->seed)), &d, sizeof(d));
 
 		outside = 0;
 		struct mq_calib *calib = perturb_calib(r, d, seed, arena);

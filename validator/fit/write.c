@@ -13,7 +13,7 @@
 #include "fit/fit.h"
 
 static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, const char *name,
-                                               const struct mq_fitted **group)
+					       const struct mq_fitted **group)
 {
 	for (uint32_t i = 0; i < c->n_fitted; i++)
 		for (uint32_t p = 0; p < c->fitted[i].n_params; p++)
@@ -30,8 +30,7 @@ static void set_number(json_t *object, const char *key, double x)
 		json_object_set_new(object, key, json_real(x));
 }
 
-static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_field *fields,
-                         const void *entry)
+static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_field *fields, const void *entry)
 {
 	json_t *values = json_object();
 
@@ -52,10 +51,8 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 			json_object_set_new(value, "source", json_string("fitted"));
 		} else {
 			json_object_set_new(
-			        value, "source",
-			        json_string(x == fields->initial
-			                            ? "default"
-			                            : "measured or known of this machine"));
+				value, "source",
+				json_string(x == fields->initial ? "default" : "measured or known of this machine"));
 		}
 		json_object_set_new(values, fields->name, value);
 	}
@@ -95,9 +92,8 @@ static json_t *group_of(const struct mq_fitted *f)
 		size_t used = 0;
 
 		for (uint32_t p = 0; p < f->n_params; p++)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.6g",
-			                         p ? " " : "",
-			                         f->draws[(size_t)d * f->n_params + p]);
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.6g", p ? " " : "",
+						 f->draws[(size_t)d * f->n_params + p]);
 		json_array_append_new(draws, json_string(text));
 	}
 	json_object_set_new(group, "parameters", names);
@@ -122,22 +118,18 @@ static void add_entries(json_t *entries, const struct mq_calibration *c)
 
 	if (c->has_device)
 		json_array_append_new(entries,
-		                      json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind",
-		                                "device", "name", d->name, "device_kind",
-		                                d->kind == MQ_CPU ? "cpu" : "gpu", "serial_comm",
-		                                (int)d->serial_comm, "source", d->source, "values",
-		                                values_of(c, mq_calib_device_fields(), d), "fit",
-		                                groups_of(c, false)));
+				      json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind", "device", "name",
+						d->name, "device_kind", d->kind == MQ_CPU ? "cpu" : "gpu",
+						"serial_comm", (int)d->serial_comm, "source", d->source, "values",
+						values_of(c, mq_calib_device_fields(), d), "fit", groups_of(c, false)));
 	if (c->has_link)
-		json_array_append_new(entries,
-		                      json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", "link", "name",
-		                                c->link.name, "source", c->link.source, "values",
-		                                values_of(c, mq_calib_link_fields(), &c->link),
-		                                "fit", groups_of(c, true)));
+		json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", "link", "name",
+							 c->link.name, "source", c->link.source, "values",
+							 values_of(c, mq_calib_link_fields(), &c->link), "fit",
+							 groups_of(c, true)));
 }
 
-enum mq_status mq_calibration_save(const struct mq_calibration *c, uint32_t n, const char *path,
-                                   struct mq_err *err)
+enum mq_status mq_calibration_save(const struct mq_calibration *c, uint32_t n, const char *path, struct mq_err *err)
 {
 	json_t *entries = json_array();
 	json_t *root = json_pack("{s:o}", "entries", entries);
@@ -152,6 +144,5 @@ enum mq_status mq_calibration_save(const struct mq_calibration *c, uint32_t n, c
 		bad |= fclose(file) != 0;
 	}
 	json_decref(root);
-	return bad ? mq_fail(err, MQ_EINPUT, "-o %s: the calibration cannot be written: %m", path)
-	           : MQ_OK;
+	return bad ? mq_fail(err, MQ_EINPUT, "-o %s: the calibration cannot be written: %m", path) : MQ_OK;
 }

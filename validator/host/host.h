@@ -14,8 +14,7 @@ struct host_pool {
 	size_t size, in_at, out_at;
 };
 
-enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed,
-                              struct mq_err *err);
+enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed, struct mq_err *err);
 void host_pool_fini(struct host_pool *pool);
 /* The next `bytes` of the inputs / outputs; bytes <= size. */
 void *host_pool_in(struct host_pool *pool, size_t bytes);
@@ -26,8 +25,7 @@ size_t host_kernel_need(const struct mq_kernel *kernel);
 /* MQ_EINPUT: an element type that the CPU has no routine for. */
 enum mq_status host_kernel_check(const struct mq_kernel *kernel, struct mq_err *err);
 /* Runs one kernel; `poll` is called between its parts so that messages move on. */
-void host_kernel_run(struct host_pool *pool, const struct mq_kernel *kernel, void (*poll)(void *),
-                     void *context);
+void host_kernel_run(struct host_pool *pool, const struct mq_kernel *kernel, void (*poll)(void *), void *context);
 /* A copy of `bytes` (MQ_TASK_COPY). */
 void host_copy_run(struct host_pool *pool, double bytes);
 

@@ -36,8 +36,7 @@ static void *map_pages(size_t size)
 	return p;
 }
 
-enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed,
-                              struct mq_err *err)
+enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed, struct mq_err *err)
 {
 	struct mq_rng rng;
 
@@ -45,18 +44,15 @@ enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed
 	pool->in = map_pages(size);
 	pool->out = map_pages(size);
 	if (!pool->in || !pool->out)
-		return mq_fail(err, MQ_ENODEV, "2 x %zu B for operands cannot be had: %s", size,
-		               strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "2 x %zu B for operands cannot be had: %s", size, strerror(errno));
 	mq_rng_seed(&rng, seed);
 	float *in = (float *)(void *)pool->in;
 	for (size_t i = 0; i < size / sizeof(float); i += 2) {
 		uint64_t bits = mq_rng_next(&rng);
 
 		/* +-[0.25, 1): as pairs they are normal doubles too */
-		in[i] = (float)(.25 + .75 * (double)(bits >> 40) * 0x1p-24) *
-		        (bits & 1 ? 1.f : -1.f);
-		in[i + 1] = (float)(.25 + .75 * (double)(bits >> 16 & 0xffffff) * 0x1p-24) *
-		            (bits & 2 ? 1.f : -1.f);
+		in[i] = (float)(.25 + .75 * (double)(bits >> 40) * 0x1p-24) * (bits & 1 ? 1.f : -1.f);
+		in[i + 1] = (float)(.25 + .75 * (double)(bits >> 16 & 0xffffff) * 0x1p-24) * (bits & 2 ? 1.f : -1.f);
 	}
 	memset(pool->out, 0, size);
 	return MQ_OK;
@@ -169,19 +165,16 @@ static size_t stored_size(const struct mq_kernel *k)
 	return k->dtype == MQ_FP64 ? 8 : 4;
 }
 
-static void product(const struct mq_kernel *k, blasint m, blasint n, blasint depth, const void *a,
-                    const void *b, void *c)
+static void product(const struct mq_kernel *k, blasint m, blasint n, blasint depth, const void *a, const void *b,
+		    void *c)
 {
 	if (k->dtype == MQ_FP64)
-		cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b,
-		            n, 0, c, n);
+		cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b, n, 0, c, n);
 	else
-		cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b,
-		            n, 0, c, n);
+		cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b, n, 0, c, n);
 }
 
-static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
-                     void *context)
+static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), times = dim(k->count);
 	size_t size = stored_size(k);
@@ -198,16 +191,14 @@ static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*p
 
 /* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four
  * products. */
-static void run_attention(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
-                          void *context)
+static void run_attention(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), heads = dim(k->count);
 	size_t size = stored_size(k), in = size * (size_t)depth;
 	int pairs = k->phase == MQ_BACKWARD ? 2 : 1;
 
 	for (blasint h = 0; h < heads; h++) {
-		const void *q = host_pool_in(pool, in * (size_t)m),
-		           *kv = host_pool_in(pool, in * (size_t)n);
+		const void *q = host_pool_in(pool, in * (size_t)m), *kv = host_pool_in(pool, in * (size_t)n);
 		float *scores = host_pool_out(pool, size * (size_t)m * (size_t)n);
 		void *out = host_pool_out(pool, in * (size_t)(m > n ? m : n));
 
@@ -224,8 +215,7 @@ static void run_attention(struct host_pool *pool, const struct mq_kernel *k, voi
 }
 
 /* m serial steps of [rows x k][k x n], rows from the FLOPs. */
-static void run_recurrent(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
-                          void *context)
+static void run_recurrent(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	blasint steps = dim(k->m);
 	struct mq_kernel step = *k;
@@ -237,8 +227,7 @@ static void run_recurrent(struct host_pool *pool, const struct mq_kernel *k, voi
 }
 
 /* Bytes are walked in parts of a pool's half, at most. */
-static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*poll)(void *),
-                       void *context)
+static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*poll)(void *), void *context)
 {
 	size_t left = (size_t)fmax(bytes, 0), part = pool->size / 2;
 
@@ -260,8 +249,7 @@ static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*p
 	}
 }
 
-void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
-                     void *context)
+void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_GEMM:
@@ -330,14 +318,14 @@ size_t host_kernel_need(const struct mq_kernel *k)
 
 enum mq_status host_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 {
-	bool math = k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV ||
-	            k->kind == MQ_KERNEL_ATTENTION || k->kind == MQ_KERNEL_RECURRENT;
+	bool math = k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION ||
+		    k->kind == MQ_KERNEL_RECURRENT;
 
 	if (math && k->dtype != MQ_FP32 && k->dtype != MQ_TF32 && k->dtype != MQ_FP64)
 		return mq_fail(err, MQ_EINPUT,
-		               "executor host computes in fp32 and fp64, the schedule "
-		               "asks for %s: lower it with --dtype fp32",
-		               mq_dtype_name(k->dtype));
+			       "executor host computes in fp32 and fp64, the schedule "
+			       "asks for %s: lower it with --dtype fp32",
+			       mq_dtype_name(k->dtype));
 	if (k->kind == MQ_KERNEL_ATTENTION && k->dtype == MQ_FP64)
 		return mq_fail(err, MQ_EINPUT, "executor host has attention in fp32 only");
 	return MQ_OK;

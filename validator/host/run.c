@@ -95,8 +95,7 @@ static bool may_post(const struct run *run, uint32_t id)
 	if (!deps_done(run->script, t) || !run->rank->talk->can_post(run->rank->talk_state, t))
 		return false;
 	/* MPI wants the calls of a communicator in one order on all members. */
-	return t->kind != MQ_TASK_COLLECTIVE ||
-	       run->script->call[id] == run->script->next_call[t->comm];
+	return t->kind != MQ_TASK_COLLECTIVE || run->script->call[id] == run->script->next_call[t->comm];
 }
 
 static void post(struct run *run, uint32_t id)
@@ -105,7 +104,7 @@ static void post(struct run *run, uint32_t id)
 	const struct mq_schedule *s = run->script->schedule;
 	const struct mq_task *t = &s->task[id];
 	struct host_pool *pool = &run->rank->pool;
-	struct host_call call = {.script = run->script, .id = id};
+	struct host_call call = { .script = run->script, .id = id };
 	bool collective = t->kind == MQ_TASK_COLLECTIVE;
 	size_t bytes = collective ? talk->room(s, t) : (size_t)llround(t->bytes);
 
@@ -203,18 +202,16 @@ static enum mq_status timed_out(const struct run *run, struct mq_err *err)
 	uint32_t rank = run->rank->ranks->rank;
 
 	if (id == MQ_NONE)
-		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s", rank,
-		               run->rank->deadline_s);
+		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s", rank, run->rank->deadline_s);
 	const struct mq_task *t = &s->task[id];
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		return mq_fail(err, MQ_ETIME,
-		               "rank %u: %s (task %u) on communicator %u made no progress "
-		               "for %.3g s",
-		               rank, mq_coll_name(t->coll), id, t->comm, run->rank->deadline_s);
-	return mq_fail(err, MQ_ETIME,
-	               "rank %u: %s (task %u) %s rank %u made no progress for %.3g s", rank,
-	               mq_task_kind_name(t->kind), id, t->kind == MQ_TASK_SEND ? "to" : "from",
-	               t->peer, run->rank->deadline_s);
+			       "rank %u: %s (task %u) on communicator %u made no progress "
+			       "for %.3g s",
+			       rank, mq_coll_name(t->coll), id, t->comm, run->rank->deadline_s);
+	return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) %s rank %u made no progress for %.3g s", rank,
+		       mq_task_kind_name(t->kind), id, t->kind == MQ_TASK_SEND ? "to" : "from", t->peer,
+		       run->rank->deadline_s);
 }
 
 static enum mq_status loop(struct run *run, struct mq_err *err)
@@ -246,10 +243,9 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 }
 
 enum mq_status host_script_run(struct host_rank *rank, struct host_script *script, double start_s,
-                               struct mq_replay_sample *sample, struct mq_err *err)
+			       struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct run run = {
-	        .rank = rank, .script = script, .sample = sample, .start_s = start_s, .err = err};
+	struct run run = { .rank = rank, .script = script, .sample = sample, .start_s = start_s, .err = err };
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
 		script->lane[l].next = 0;

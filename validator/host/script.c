@@ -5,27 +5,25 @@
 
 #include "host/script.h"
 
-static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t,
-                                 struct mq_err *err)
+static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t, struct mq_err *err)
 {
 	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
 			MQ_TRY(host_kernel_check(&s->work[t->work].kernel[i], err));
 	bool sums = t->kind == MQ_TASK_COLLECTIVE &&
-	            (t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER ||
-	             t->coll == MQ_COLL_REDUCE);
+		    (t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE);
 	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
 		return mq_fail(err, MQ_EINPUT,
-		               "executor host adds fp32 and fp64, task %u asks for %s: "
-		               "lower it with --dtype fp32",
-		               (uint32_t)(t - s->task), mq_dtype_name(t->dtype));
+			       "executor host adds fp32 and fp64, task %u asks for %s: "
+			       "lower it with --dtype fp32",
+			       (uint32_t)(t - s->task), mq_dtype_name(t->dtype));
 	return MQ_OK;
 }
 
 static void build_lanes(struct host_script *script, struct mq_arena *arena)
 {
 	const struct mq_schedule *s = script->schedule;
-	uint32_t n[MQ_N_STREAMS] = {0};
+	uint32_t n[MQ_N_STREAMS] = { 0 };
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		if (s->task[i].device == script->device)
@@ -42,8 +40,8 @@ static void build_lanes(struct host_script *script, struct mq_arena *arena)
 	}
 }
 
-enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule,
-                                 struct host_script *script, struct mq_err *err)
+enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule, struct host_script *script,
+				 struct mq_err *err)
 {
 	script->schedule = schedule;
 	script->device = rank->ranks->rank;

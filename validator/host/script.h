@@ -36,10 +36,10 @@ struct host_rank {
 
 double host_now(const struct host_rank *rank); /* on rank 0's clock */
 
-enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule,
-                                 struct host_script *script, struct mq_err *err);
+enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule, struct host_script *script,
+				 struct mq_err *err);
 /* Runs the script; fills the rank's own tasks of `sample` in seconds after `start_s`. */
 enum mq_status host_script_run(struct host_rank *rank, struct host_script *script, double start_s,
-                               struct mq_replay_sample *sample, struct mq_err *err);
+			       struct mq_replay_sample *sample, struct mq_err *err);
 
 #endif

@@ -23,8 +23,8 @@ struct host_talk {
 	const char *name;
 	size_t state_size;
 	/* Ranks find each other; `ranks` lives as long as the state. */
-	enum mq_status (*open)(void *state, const struct mq_replay_session *session,
-	                       const struct mq_ranks **ranks, struct mq_err *err);
+	enum mq_status (*open)(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
+			       struct mq_err *err);
 	/* How many ranks share this machine and which of them this is; are they bound to cores
 	 * apart? */
 	void (*place)(void *state, uint32_t *local, uint32_t *locals, bool *apart);
@@ -35,8 +35,8 @@ struct host_talk {
 	bool (*can_post)(void *state, const struct mq_task *task);
 	void (*post)(void *state, const struct host_call *call);
 	/* Moves on what was posted; tells of each task that has ended. */
-	enum mq_status (*poll)(void *state, void (*ended)(void *context, uint32_t id),
-	                       void *context, struct mq_err *err);
+	enum mq_status (*poll)(void *state, void (*ended)(void *context, uint32_t id), void *context,
+			       struct mq_err *err);
 	uint32_t (*under_way)(void *state); /* a posted task, or MQ_NONE */
 	/* After a failure it must not wait for others. */
 	void (*close)(void *state, bool failed);

@@ -32,8 +32,8 @@ struct talk {
 	uint32_t polls;
 };
 
-static enum mq_status open_wire(void *state, const struct mq_replay_session *session,
-                                const struct mq_ranks **ranks, struct mq_err *err)
+static enum mq_status open_wire(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
+				struct mq_err *err)
 {
 	struct talk *t = state;
 
@@ -56,7 +56,7 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 	*locals = t->session->n_own;
 	/* A launcher of others that bound this rank gave it these cores. */
 	*apart = !getenv("MAQUETTE_LAUNCHED") && !sched_getaffinity(0, sizeof(set), &set) &&
-	         CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
+		 CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static enum mq_status prepare(void *state, struct host_script *script, struct mq_err *err)
@@ -94,26 +94,25 @@ static void post(void *state, const struct host_call *call)
 
 		while (comm->rank[me] != t->ranks->rank)
 			me++;
-		f->coll = (struct mq_wire_coll){
-		        .kind = (enum mq_coll_kind)task->coll,
-		        .dtype = (enum mq_dtype)task->dtype,
-		        .n = comm->n,
-		        .me = me,
-		        .root = task->root,
-		        .rank = comm->rank,
-		        .tag = mq_wire_coll_tag(task->comm, call->script->call[call->id]),
-		        .bytes = task->bytes,
-		        .in = call->in,
-		        .out = call->out};
+		f->coll = (struct mq_wire_coll){ .kind = (enum mq_coll_kind)task->coll,
+						 .dtype = (enum mq_dtype)task->dtype,
+						 .n = comm->n,
+						 .me = me,
+						 .root = task->root,
+						 .rank = comm->rank,
+						 .tag = mq_wire_coll_tag(task->comm, call->script->call[call->id]),
+						 .bytes = task->bytes,
+						 .in = call->in,
+						 .out = call->out };
 		return;
 	}
 	bool send = task->kind == MQ_TASK_SEND;
 	/* Only read from. */
 	f->data = send ? (void *)(uintptr_t)call->in : call->out;
-	f->transfer = (struct mq_transfer){.peer = task->peer,
-	                                   .send = send,
-	                                   .tag = send ? call->id : call->script->match[call->id],
-	                                   .bytes = (size_t)llround(task->bytes)};
+	f->transfer = (struct mq_transfer){ .peer = task->peer,
+					    .send = send,
+					    .tag = send ? call->id : call->script->match[call->id],
+					    .bytes = (size_t)llround(task->bytes) };
 	mq_wire_post(t->wire, &f->transfer);
 }
 
@@ -125,8 +124,7 @@ static bool move(struct talk *t, struct flight *f)
 	return f->transfer.done;
 }
 
-static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id), void *context,
-                           struct mq_err *err)
+static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id), void *context, struct mq_err *err)
 {
 	struct talk *t = state;
 
@@ -163,15 +161,15 @@ static void describe(char *text, size_t size)
 	snprintf(text, size, "messages=shared memory of maquette-replay\n");
 }
 
-const struct host_talk host_talk_wire = {.name = "wire",
-                                         .state_size = sizeof(struct talk),
-                                         .open = open_wire,
-                                         .place = place,
-                                         .prepare = prepare,
-                                         .room = room,
-                                         .can_post = can_post,
-                                         .post = post,
-                                         .poll = poll,
-                                         .under_way = under_way,
-                                         .close = close_wire,
-                                         .describe = describe};
+const struct host_talk host_talk_wire = { .name = "wire",
+					  .state_size = sizeof(struct talk),
+					  .open = open_wire,
+					  .place = place,
+					  .prepare = prepare,
+					  .room = room,
+					  .can_post = can_post,
+					  .post = post,
+					  .poll = poll,
+					  .under_way = under_way,
+					  .close = close_wire,
+					  .describe = describe };

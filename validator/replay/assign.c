@@ -27,7 +27,7 @@ struct kinds {
 
 static struct kinds count_kinds(const struct replay_job *job)
 {
-	struct kinds most = {0};
+	struct kinds most = { 0 };
 
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		const struct mq_schedule *s = job->session.schedule[i];
@@ -82,7 +82,7 @@ enum mq_status replay_assign(struct replay_job *job, struct mq_err *err)
 	const struct replay_settings *set = job->set;
 	struct mq_replay_session *s = &job->session;
 	const struct mq_replay_executor *cpu, **owner;
-	struct kinds k = {.others = s->n_devices};
+	struct kinds k = { .others = s->n_devices };
 	const char *first = set->executor;
 
 	if (set->options.cpu_types[0] && strcmp(first, "host"))
@@ -94,16 +94,15 @@ enum mq_status replay_assign(struct replay_job *job, struct mq_err *err)
 	if (k.cpus && k.others)
 		MQ_TRY(replay_load_executor(set->plugins, "host", s->arena, &cpu, err));
 	s->n_devices = k.cpus + k.others;
-	s->owner = owner =
-	        mq_arena_array(s->arena, s->n_devices + 1, const struct mq_replay_executor *);
+	s->owner = owner = mq_arena_array(s->arena, s->n_devices + 1, const struct mq_replay_executor *);
 	for (uint32_t i = 0; i < s->n_devices; i++)
 		owner[i] = i < k.others ? job->executor : cpu;
 	for (uint32_t i = 0; i < s->n_schedules && k.cpus && k.others; i++)
 		renumber(job, &k, s->schedule[i]);
 	s->n_own = k.others ? k.others : k.cpus;
 	/* MPI joins only ranks of its own. */
-	job->spawn = (k.cpus && k.others) || job->executor->launcher == MQ_LAUNCH_SPAWN ||
-	             set->local_ranks || getenv("MAQUETTE_RANK");
+	job->spawn = (k.cpus && k.others) || job->executor->launcher == MQ_LAUNCH_SPAWN || set->local_ranks ||
+		     getenv("MAQUETTE_RANK");
 	return MQ_OK;
 }
 
@@ -133,5 +132,5 @@ const char *replay_rank_name(const struct replay_job *job, uint32_t rank)
 		if (rank < s->schedule[i]->n_devices)
 			device = s->schedule[i]->device_name[rank];
 	return mq_arena_printf(s->arena, "rank %u (%s on %s)", rank, device,
-	                       rank < s->n_devices ? s->owner[rank]->name : job->executor->name);
+			       rank < s->n_devices ? s->owner[rank]->name : job->executor->name);
 }

@@ -11,9 +11,8 @@ static bool moves_bytes(const struct mq_task *task, bool copies)
 	return task->kind != MQ_TASK_COMPUTE && (copies || task->kind != MQ_TASK_COPY);
 }
 
-size_t mq_replay_room(const struct mq_replay_session *session,
-                      size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies,
-                      size_t least)
+size_t mq_replay_room(const struct mq_replay_session *session, size_t (*kernel_need)(const struct mq_kernel *kernel),
+		      bool copies, size_t least)
 {
 	size_t need = least;
 
@@ -27,15 +26,13 @@ size_t mq_replay_room(const struct mq_replay_session *session,
 				need = n > need ? n : need;
 			}
 		for (uint32_t t = 0; t < s->n_tasks; t++)
-			if (moves_bytes(&s->task[t], copies) &&
-			    s->task[t].bytes + SPARE_B > (double)need)
+			if (moves_bytes(&s->task[t], copies) && s->task[t].bytes + SPARE_B > (double)need)
 				need = (size_t)s->task[t].bytes + SPARE_B;
 	}
 	return need;
 }
 
-bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n,
-                   const uint32_t *ranks)
+bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n, const uint32_t *ranks)
 {
 	/* Ranks beyond the devices are idle ones of the first executor. */
 	const struct mq_replay_executor *own = session->owner[rank < session->n_devices ? rank : 0];

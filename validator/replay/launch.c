@@ -69,12 +69,12 @@ static bool env_u32(const char *name, uint32_t *value)
 bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *local)
 {
 	static const char *const names[][3] = {
-	        {"MAQUETTE_RANK", "MAQUETTE_SIZE", "MAQUETTE_LOCAL_RANK"},
-	        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-	        {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},    /* srun --mpi=pmi2, MPICH */
-	        {"PMIX_RANK", "SLURM_NTASKS", "SLURM_LOCALID"}, /* srun --mpi=pmix */
-	        {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-	        {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+		{ "MAQUETTE_RANK", "MAQUETTE_SIZE", "MAQUETTE_LOCAL_RANK" },
+		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK" },
+		{ "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID" },    /* srun --mpi=pmi2, MPICH */
+		{ "PMIX_RANK", "SLURM_NTASKS", "SLURM_LOCALID" }, /* srun --mpi=pmix */
+		{ "RANK", "WORLD_SIZE", "LOCAL_RANK" },
+		{ "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -109,8 +109,7 @@ static void become_child(const struct launch *l, uint32_t rank, char **argv, int
 		setenv("MAQUETTE_SIZE", text, 1);
 	}
 	execvp(argv[0], argv);
-	dprintf(STDERR_FILENO, "maquette-replay: cannot start '%s': %s\n", argv[0],
-	        strerror(errno));
+	dprintf(STDERR_FILENO, "maquette-replay: cannot start '%s': %s\n", argv[0], strerror(errno));
 	_exit(MQ_ENODEV);
 }
 
@@ -122,17 +121,17 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 	while (argv[argc])
 		argc++;
 	char **line = mq_arena_array(arena, argc + 16, char *);
-	const char *const head[] = {"mpirun",
-	                            "--bind-to",
-	                            "none",
-	                            "--mca",
-	                            "btl_base_warn_component_unused",
-	                            "0",
-	                            "-x",
-	                            "OPENBLAS_NUM_THREADS",
-	                            "-x",
-	                            "MAQUETTE_LAUNCHED",
-	                            "-n"};
+	const char *const head[] = { "mpirun",
+				     "--bind-to",
+				     "none",
+				     "--mca",
+				     "btl_base_warn_component_unused",
+				     "0",
+				     "-x",
+				     "OPENBLAS_NUM_THREADS",
+				     "-x",
+				     "MAQUETTE_LAUNCHED",
+				     "-n" };
 
 	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
 		line[n++] = mq_arena_strdup(arena, head[i]);
@@ -183,8 +182,7 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 		if (!pid)
 			become_child(l, i, line, out[1], report[1]);
 		if (pid < 0)
-			return mq_fail(err, MQ_EBUG, "cannot start rank %u: %s", i,
-			               strerror(errno));
+			return mq_fail(err, MQ_EBUG, "cannot start rank %u: %s", i, strerror(errno));
 		l->child[i].pid = pid;
 	}
 	close(out[1]);
@@ -220,8 +218,7 @@ static void hear_report(struct launch *l, const char *line)
 		snprintf(l->chatter, sizeof(l->chatter), "%s", line);
 }
 
-static bool read_lines(struct launch *l, struct pipe_reader *r,
-                       void (*hear)(struct launch *, const char *))
+static bool read_lines(struct launch *l, struct pipe_reader *r, void (*hear)(struct launch *, const char *))
 {
 	for (;;) {
 		ssize_t n = read(r->fd, r->text + r->used, sizeof(r->text) - 1 - r->used);
@@ -294,29 +291,25 @@ static void stop_all(struct launch *l)
 		}
 }
 
-static enum mq_status verdict(const struct launch *l, const struct child *failed,
-                              struct mq_err *err)
+static enum mq_status verdict(const struct launch *l, const struct child *failed, struct mq_err *err)
 {
 	if (!failed)
 		return MQ_OK;
 	if (WIFSIGNALED(failed->status))
-		return mq_fail(
-		        err, MQ_ETIME, "%s died (signal %d, %s); the other ranks were stopped",
-		        l->job->spawn ? replay_rank_name(l->job, (uint32_t)(failed - l->child))
-		                      : "mpirun",
-		        WTERMSIG(failed->status), strsignal(WTERMSIG(failed->status)));
+		return mq_fail(err, MQ_ETIME, "%s died (signal %d, %s); the other ranks were stopped",
+			       l->job->spawn ? replay_rank_name(l->job, (uint32_t)(failed - l->child)) : "mpirun",
+			       WTERMSIG(failed->status), strsignal(WTERMSIG(failed->status)));
 	int code = WEXITSTATUS(failed->status);
 
 	if (l->dead_rank >= 0)
 		return mq_fail(err, MQ_ETIME, "%s died; the other ranks were stopped",
-		               replay_rank_name(l->job, (uint32_t)l->dead_rank));
+			       replay_rank_name(l->job, (uint32_t)l->dead_rank));
 	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
 	enum mq_status status = known ? (enum mq_status)code : MQ_ETIME;
 	if (l->said[0])
 		return mq_fail(err, status, "%s", l->said);
-	return mq_fail(err, known && code > 1 ? status : MQ_ETIME,
-	               "the ranks ended with status %d%s%s", code, l->chatter[0] ? ": " : "",
-	               l->chatter);
+	return mq_fail(err, known && code > 1 ? status : MQ_ETIME, "the ranks ended with status %d%s%s", code,
+		       l->chatter[0] ? ": " : "", l->chatter);
 }
 
 static enum mq_status watch(struct launch *l, struct mq_err *err)
@@ -327,7 +320,7 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 
 	l->last_beat_s = now_s();
 	while (reap(l)) {
-		struct pollfd fds[2] = {{l->out.fd, POLLIN, 0}, {l->report.fd, POLLIN, 0}};
+		struct pollfd fds[2] = { { l->out.fd, POLLIN, 0 }, { l->report.fd, POLLIN, 0 } };
 
 		/* Once a rank has closed its end, poll returns at once: do not spin. */
 		if (poll(fds, 2, 100) > 0 && !((fds[0].revents | fds[1].revents) & POLLIN))
@@ -342,9 +335,9 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 			stop_all(l);
 			read_lines(l, &l->report, hear_report);
 			return mq_fail(err, MQ_ETIME,
-			               "no sign of life for %.3g s: stopped; a longer "
-			               "--deadline may be needed%s%s",
-			               deadline, l->said[0] ? ": " : "", l->said);
+				       "no sign of life for %.3g s: stopped; a longer "
+				       "--deadline may be needed%s%s",
+				       deadline, l->said[0] ? ": " : "", l->said);
 		}
 	}
 	failed = first_failure(l);
@@ -360,9 +353,9 @@ enum mq_status replay_launch(const struct replay_job *job, char **argv, struct m
 
 	if (job->spawn && job->session.n_devices > MAX_RANKS_HERE)
 		return mq_fail(err, MQ_ENODEV,
-		               "%u devices: more than %d ranks on one machine; start "
-		               "the ranks with mpirun, srun or torchrun",
-		               job->session.n_devices, MAX_RANKS_HERE);
+			       "%u devices: more than %d ranks on one machine; start "
+			       "the ranks with mpirun, srun or torchrun",
+			       job->session.n_devices, MAX_RANKS_HERE);
 	l->job = job;
 	l->dead_rank = -1;
 	enum mq_status status = start(l, argv, err);

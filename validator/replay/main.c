@@ -36,51 +36,46 @@ enum {
 };
 
 static const struct argp_option options[] = {
-        {"executor", 'x', "NAME", 0,
-         "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); "
-         "default host",
-         0},
-        {"output", 'o', "FILE|DIR", 0, "timeline of one schedule, or a folder for several", 0},
-        {"warmup", OPT_WARMUP, "N", 0, "repetitions that are not written (default 3)", 0},
-        {"reps", OPT_REPS, "N", 0, "repetitions that are written (default 10)", 0},
-        {"dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing",
-         0},
-        {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0},
-        {"local", OPT_LOCAL, "N", 0,
-         "start N ranks on this machine, without MPI (default: as many as "
-         "devices; host: by mpirun)",
-         0},
-        {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)",
-         0},
-        {"oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0},
-        {"share-gpu", OPT_SHARE, NULL, 0,
-         "cuda: several ranks on one GPU; for correctness, the times "
-         "are marked and never fitted",
-         0},
-        {"memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0},
-        {"cpu-types", OPT_CPU, "TYPE,...", 0,
-         "device types that are CPUs: they run on executor host, beside the others", 0},
-        {"hold", OPT_HOLD, NULL, 0,
-         "cuda: a message or collective begins when all of it is enqueued, so that launching it is "
-         "not in its time (what calibrate asks for); plans are replayed without",
-         0},
-        {"in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0},
-        {"seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0},
-        {"rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0,
-         "where ranks meet that no mpirun started", 0},
-        {"list-devices", OPT_LIST, NULL, 0, "say how many devices the executor has here, and stop",
-         0},
-        {"plugins", OPT_PLUGINS, "DIR", 0, "folder of the executors (default: beside this program)",
-         0},
-        {0}};
+	{ "executor", 'x', "NAME", 0,
+	  "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); "
+	  "default host",
+	  0 },
+	{ "output", 'o', "FILE|DIR", 0, "timeline of one schedule, or a folder for several", 0 },
+	{ "warmup", OPT_WARMUP, "N", 0, "repetitions that are not written (default 3)", 0 },
+	{ "reps", OPT_REPS, "N", 0, "repetitions that are written (default 10)", 0 },
+	{ "dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing", 0 },
+	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0 },
+	{ "local", OPT_LOCAL, "N", 0,
+	  "start N ranks on this machine, without MPI (default: as many as "
+	  "devices; host: by mpirun)",
+	  0 },
+	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)", 0 },
+	{ "oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0 },
+	{ "share-gpu", OPT_SHARE, NULL, 0,
+	  "cuda: several ranks on one GPU; for correctness, the times "
+	  "are marked and never fitted",
+	  0 },
+	{ "memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0 },
+	{ "cpu-types", OPT_CPU, "TYPE,...", 0,
+	  "device types that are CPUs: they run on executor host, beside the others", 0 },
+	{ "hold", OPT_HOLD, NULL, 0,
+	  "cuda: a message or collective begins when all of it is enqueued, so that launching it is "
+	  "not in its time (what calibrate asks for); plans are replayed without",
+	  0 },
+	{ "in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0 },
+	{ "seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0 },
+	{ "rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0, "where ranks meet that no mpirun started", 0 },
+	{ "list-devices", OPT_LIST, NULL, 0, "say how many devices the executor has here, and stop", 0 },
+	{ "plugins", OPT_PLUGINS, "DIR", 0, "folder of the executors (default: beside this program)", 0 },
+	{ 0 }
+};
 
 static uint32_t count(struct argp_state *state, const char *name, const char *text, uint32_t min)
 {
 	uint64_t value;
 
 	if (!mq_parse_u64(text, &value) || value < min || value > 1000000)
-		argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", name,
-		           text, min);
+		argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", name, text, min);
 	return (uint32_t)value;
 }
 
@@ -171,7 +166,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (set->list)
 			return 0;
 		argp_error(state, "a schedule file is needed (maquette validate --schedule-only "
-		                  "writes some)");
+				  "writes some)");
 		return EINVAL;
 	default:
 		return parse_run(key, arg, state);
@@ -181,8 +176,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static enum mq_status load_schedules(struct replay_job *job, struct mq_err *err)
 {
 	struct mq_replay_session *s = &job->session;
-	struct mq_schedule **list =
-	        mq_arena_array(s->arena, job->set->n_paths, struct mq_schedule *);
+	struct mq_schedule **list = mq_arena_array(s->arena, job->set->n_paths, struct mq_schedule *);
 
 	for (uint32_t i = 0; i < job->set->n_paths; i++) {
 		MQ_TRY(mq_schedule_load(job->set->path[i], s->arena, &list[i], err));
@@ -207,11 +201,10 @@ static enum mq_status keep_schedules(const struct replay_job *job, struct mq_err
 		if (stat(path, &out) || !S_ISREG(out.st_mode))
 			continue;
 		for (uint32_t k = 0; k < job->set->n_paths; k++)
-			if (!stat(job->set->path[k], &in) && in.st_dev == out.st_dev &&
-			    in.st_ino == out.st_ino)
+			if (!stat(job->set->path[k], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 				return mq_fail(err, MQ_EINPUT,
-				               "-o %s would overwrite the schedule %s; choose another file",
-				               job->set->out, job->set->path[k]);
+					       "-o %s would overwrite the schedule %s; choose another file",
+					       job->set->out, job->set->path[k]);
 	}
 	return MQ_OK;
 }
@@ -222,7 +215,7 @@ static void say_dry(const struct replay_job *job, const char *text)
 	printf("executor %s: %s\n", job->set->executor, text);
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		const struct mq_schedule *s = job->session.schedule[i];
-		uint32_t n[MQ_N_TASK_KINDS] = {0};
+		uint32_t n[MQ_N_TASK_KINDS] = { 0 };
 		double flop = 0, largest = 0;
 
 		for (uint32_t t = 0; t < s->n_tasks; t++) {
@@ -235,13 +228,11 @@ static void say_dry(const struct replay_job *job, const char *text)
 		printf("%s: %u devices, %u compute, %u send, %u recv, %u collective, %u copy "
 		       "tasks, "
 		       "%.4g TFLOP, largest message %.0f B\n",
-		       job->set->path[i], s->n_devices, n[MQ_TASK_COMPUTE], n[MQ_TASK_SEND],
-		       n[MQ_TASK_RECV], n[MQ_TASK_COLLECTIVE], n[MQ_TASK_COPY], flop * 1e-12,
-		       largest);
+		       job->set->path[i], s->n_devices, n[MQ_TASK_COMPUTE], n[MQ_TASK_SEND], n[MQ_TASK_RECV],
+		       n[MQ_TASK_COLLECTIVE], n[MQ_TASK_COPY], flop * 1e-12, largest);
 	}
-	printf("%u devices needed, %.0f B reserved on each, %u + %u repetitions\n",
-	       job->session.n_devices, job->set->options.memory_B, job->set->warmup,
-	       job->set->reps);
+	printf("%u devices needed, %.0f B reserved on each, %u + %u repetitions\n", job->session.n_devices,
+	       job->set->options.memory_B, job->set->warmup, job->set->reps);
 }
 
 /* Each executor of the run: are its devices and libraries there? `text`: what they say of them. */
@@ -262,9 +253,8 @@ static enum mq_status check_all(const struct replay_job *job, char text[256], st
 			own.n_own += all->owner[j] == all->owner[i];
 		MQ_TRY(all->owner[i]->check(&own, NULL, part, err));
 		if (used < 255)
-			used += (size_t)snprintf(text + used, 256 - used, "%s%s%s%s",
-			                         used ? "; " : "", i ? all->owner[i]->name : "",
-			                         i ? ": " : "", part);
+			used += (size_t)snprintf(text + used, 256 - used, "%s%s%s%s", used ? "; " : "",
+						 i ? all->owner[i]->name : "", i ? ": " : "", part);
 	}
 	return MQ_OK;
 }
@@ -302,16 +292,15 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 		return mq_fail(err, MQ_EINPUT, "-o is missing: where should the timeline go?");
 	MQ_TRY(keep_schedules(job, err));
 	if (is_rank && o->size < job->session.n_devices)
-		return mq_fail(err, MQ_ENODEV,
-		               "%u ranks were started, the schedule needs %u devices", o->size,
-		               job->session.n_devices);
+		return mq_fail(err, MQ_ENODEV, "%u ranks were started, the schedule needs %u devices", o->size,
+			       job->session.n_devices);
 	if (is_rank) {
 		replay_take_rank(job, o->rank);
 		return replay_measure(job, err);
 	}
 	if (set->local_ranks && set->local_ranks < job->session.n_devices)
-		return mq_fail(err, MQ_ENODEV, "--local %u: the schedule needs %u devices",
-		               set->local_ranks, job->session.n_devices);
+		return mq_fail(err, MQ_ENODEV, "--local %u: the schedule needs %u devices", set->local_ranks,
+			       job->session.n_devices);
 	MQ_TRY(check_all(job, text, err));
 	return replay_launch(job, argv, err);
 }
@@ -330,35 +319,33 @@ static const char *plugin_folder(struct mq_arena *arena)
 		*slash = '\0';
 	const char *beside = mq_arena_printf(arena, "%s/executors", self);
 	/* Installed: PREFIX/bin and PREFIX/lib/maquette. */
-	return access(beside, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self)
-	                            : beside;
+	return access(beside, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self) : beside;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
-	        options,
-	        parse,
-	        "SCHEDULE...",
-	        "Run schedules on real devices and write the measured timelines.\v"
-	        "Exit status: 0 done, 2 bad input, 3 missing device or library or too few devices, "
-	        "4 time-out or dead rank.",
-	        NULL,
-	        NULL,
-	        NULL};
+		options,
+		parse,
+		"SCHEDULE...",
+		"Run schedules on real devices and write the measured timelines.\v"
+		"Exit status: 0 done, 2 bad input, 3 missing device or library or too few devices, "
+		"4 time-out or dead rank.",
+		NULL,
+		NULL,
+		NULL
+	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	const char *meet = getenv("MAQUETTE_RENDEZVOUS");
-	struct replay_settings set = {.executor = "host",
-	                              .warmup = 3,
-	                              .reps = 10,
-	                              .plugins = plugin_folder(&arena),
-	                              .options = {.deadline_s = 60,
-	                                          .seed = 1,
-	                                          .cpu_types = "",
-	                                          .rendezvous = meet ? meet : ""}};
-	struct replay_job job = {.set = &set,
-	                         .session = {.options = &set.options, .arena = &arena}};
+	struct replay_settings set = {
+		.executor = "host",
+		.warmup = 3,
+		.reps = 10,
+		.plugins = plugin_folder(&arena),
+		.options = { .deadline_s = 60, .seed = 1, .cpu_types = "", .rendezvous = meet ? meet : "" }
+	};
+	struct replay_job job = { .set = &set, .session = { .options = &set.options, .arena = &arena } };
 
 	argp_err_exit_status = MQ_EINPUT;
 	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true

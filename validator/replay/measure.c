@@ -45,8 +45,8 @@ struct measure {
 	struct mq_replay_sample sample;
 	struct replay_record *record; /* [n_schedules], rank 0 only */
 	uint32_t *order, *bytes;      /* bytes: [ranks] that each sends to rank 0 */
-	double *mine, *all;        /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
-	double margin_s, latest_s; /* latest_s: of the ranks, at the last start; rank 0 */
+	double *mine, *all;           /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
+	double margin_s, latest_s;    /* latest_s: of the ranks, at the last start; rank 0 */
 	struct mq_rng rng;
 	struct mq_arena arena;
 	struct timespec beat;
@@ -110,12 +110,10 @@ static void unpack(struct measure *m, const struct mq_schedule *s)
 		late_s = fmax(late_s, from[r][1]);
 	}
 	m->latest_s = late_s;
-	m->margin_s = late_s > LATE_S ? fmin(2 * m->margin_s, MARGIN_MOST_S)
-	                              : fmax(.98 * m->margin_s, MARGIN_S);
+	m->margin_s = late_s > LATE_S ? fmin(2 * m->margin_s, MARGIN_MOST_S) : fmax(.98 * m->margin_s, MARGIN_S);
 }
 
-static enum mq_status gather(struct measure *m, const struct mq_schedule *s, double late_s,
-                             struct mq_err *err)
+static enum mq_status gather(struct measure *m, const struct mq_schedule *s, double late_s, struct mq_err *err)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&m->arena);
 	const struct mq_replay_sample *sample = &m->sample;
@@ -143,11 +141,11 @@ static enum mq_status gather(struct measure *m, const struct mq_schedule *s, dou
 
 static double steal_now(void)
 {
-	unsigned long long v[8] = {0};
+	unsigned long long v[8] = { 0 };
 	FILE *file = fopen("/proc/stat", "r");
-	int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1],
-	                      &v[2], &v[3], &v[4], &v[5], &v[6], &v[7])
-	             : 0;
+	int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4],
+			      &v[5], &v[6], &v[7]) :
+		       0;
 
 	if (file)
 		fclose(file);
@@ -229,8 +227,8 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 
 		MQ_TRY(run_in_time(m, s, err));
 		if (rep >= warmup && !job->session.options->rank)
-			replay_record_sample(&m->record[s], job->session.schedule[s],
-			                     job->session.owner, rep - warmup, &m->sample);
+			replay_record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - warmup,
+					     &m->sample);
 	}
 	return MQ_OK;
 }
@@ -241,8 +239,8 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	uint32_t n = job->session.n_schedules;
 
 	if (n > 1 && mkdir(job->set->out, 0777) && errno != EEXIST)
-		return mq_fail(err, MQ_EINPUT, "--output %s: cannot make the folder: %s",
-		               job->set->out, strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "--output %s: cannot make the folder: %s", job->set->out,
+			       strerror(errno));
 	m->record = mq_arena_array(&m->arena, n, struct replay_record);
 	uint32_t *found = mq_arena_array(&m->arena, job->session.n_devices, uint32_t);
 	for (uint32_t d = 0; d < job->session.n_devices; d++) {
@@ -255,8 +253,7 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		m->record[i].found = found;
-		MQ_TRY(replay_record_open(&m->record[i], replay_record_path(job, i, &m->arena),
-		                          err));
+		MQ_TRY(replay_record_open(&m->record[i], replay_record_path(job, i, &m->arena), err));
 	}
 	return MQ_OK;
 }
@@ -298,9 +295,8 @@ static const char *beside(struct measure *m, const char *name)
 {
 	const struct replay_settings *set = m->job->set;
 
-	return set->n_paths > 1 ? mq_arena_printf(&m->arena, "%s/%s", set->out, name)
-	                        : mq_arena_printf(&m->arena, "%s.%s",
-	                                          replay_record_path(m->job, 0, &m->arena), name);
+	return set->n_paths > 1 ? mq_arena_printf(&m->arena, "%s/%s", set->out, name) :
+				  mq_arena_printf(&m->arena, "%s.%s", replay_record_path(m->job, 0, &m->arena), name);
 }
 
 /* What schedule `index` makes its devices hold; rank 0 writes a row per device and purpose. */
@@ -319,9 +315,8 @@ static enum mq_status hold_one(struct measure *m, uint32_t index, FILE *file, st
 	MQ_TRY(m->ranks.gather(m->ranks.state, mine, all, m->bytes, err));
 	for (uint32_t d = 0; d < schedule->n_devices && file; d++)
 		for (int v = 0; v < REPLAY_HELD_VALUES && *schedule->device_name[d]; v++)
-			fprintf(file, "%.*s,%s,%s,%s,%.0f\n", (int)strcspn(base, "."), base,
-			        schedule->device_name[d], s->owner[d]->name, replay_held_name[v],
-			        all[d * REPLAY_HELD_VALUES + (uint32_t)v]);
+			fprintf(file, "%.*s,%s,%s,%s,%.0f\n", (int)strcspn(base, "."), base, schedule->device_name[d],
+				s->owner[d]->name, replay_held_name[v], all[d * REPLAY_HELD_VALUES + (uint32_t)v]);
 	return MQ_OK;
 }
 
@@ -340,8 +335,7 @@ static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 	if (!m->ranks.rank) {
 		file = fopen(path, "w");
 		if (!file)
-			return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path,
-			               strerror(errno));
+			return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 		fputs("schedule,device,executor,purpose,bytes\n", file);
 	}
 	for (uint32_t i = 0; i < s->n_schedules && status == MQ_OK; i++) {
@@ -378,10 +372,10 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	int bad = fprintf(file,
-	                  "executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
-	                  "memory_in_use_B=%.0f\n%s",
-	                  set->executor, set->warmup, set->reps, set->options.share_gpu,
-	                  m->job->executor->memory(m->state), text) < 0;
+			  "executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
+			  "memory_in_use_B=%.0f\n%s",
+			  set->executor, set->warmup, set->reps, set->options.share_gpu,
+			  m->job->executor->memory(m->state), text) < 0;
 	if (fclose(file) || bad)
 		return mq_fail(err, MQ_EINPUT, "%s: writing failed", path);
 	return MQ_OK;
@@ -396,8 +390,7 @@ static void ask_for_topology(const struct replay_job *job)
 	if (set->options.rank || set->options.share_gpu || set->n_paths < 2)
 		return;
 	mkdir(set->out, 0777); /* a failure is told when the timelines are opened */
-	setenv("NCCL_TOPO_DUMP_FILE",
-	       mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
+	setenv("NCCL_TOPO_DUMP_FILE", mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
 }
 
 /* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform
@@ -406,11 +399,9 @@ static enum mq_status write_topology(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
 
-	if (set->options.rank || set->options.share_gpu || set->n_paths < 2 ||
-	    !m->job->executor->topology)
+	if (set->options.rank || set->options.share_gpu || set->n_paths < 2 || !m->job->executor->topology)
 		return MQ_OK;
-	return m->job->executor->topology(
-	        m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out), err);
+	return m->job->executor->topology(m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out), err);
 }
 
 static enum mq_status repetitions(struct measure *m, struct mq_err *err)
@@ -482,7 +473,7 @@ static void opening_begin(struct measure *m)
 
 	o->most_ms = (uint32_t)fmin(1e9, OPENING_DEADLINES * 1e3 * m->job->session.options->deadline_s);
 	o->running = !m->job->session.options->rank && getenv("MAQUETTE_LAUNCHED") &&
-	             !pthread_create(&o->thread, NULL, say_opening, o);
+		     !pthread_create(&o->thread, NULL, say_opening, o);
 }
 
 static void opening_end(struct measure *m)
@@ -507,8 +498,7 @@ static enum mq_status join(struct measure *m, struct mq_err *err)
 	s->ranks = &m->ranks;
 	for (uint32_t i = 0; i < s->n_devices; i++)
 		wire |= s->owner[i]->launcher == MQ_LAUNCH_MPIRUN;
-	return wire && m->ranks.size > 1 ? replay_wire_open(&m->ranks, s->arena, &s->wire, err)
-	                                 : MQ_OK;
+	return wire && m->ranks.size > 1 ? replay_wire_open(&m->ranks, s->arena, &s->wire, err) : MQ_OK;
 }
 
 static enum mq_status open_executor(struct measure *m, struct mq_err *err)
@@ -524,17 +514,15 @@ static enum mq_status open_executor(struct measure *m, struct mq_err *err)
 			most = job->session.schedule[i]->n_tasks;
 	m->bytes = mq_arena_array(&m->arena, m->ranks.size, uint32_t);
 	m->all = mq_arena_array(&m->arena,
-	                        m->ranks.rank ? 1
-	                                      : TASK_VALUES * (size_t)most +
-	                                                RANK_VALUES * (size_t)m->ranks.size,
-	                        double);
+				m->ranks.rank ? 1 : TASK_VALUES * (size_t)most + RANK_VALUES * (size_t)m->ranks.size,
+				double);
 	m->aligned_s = m->ranks.now(m->ranks.state);
 	return m->ranks.barrier(m->ranks.state, err);
 }
 
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
 {
-	struct measure m = {.job = job, .arena = MQ_ARENA_INIT, .margin_s = MARGIN_S};
+	struct measure m = { .job = job, .arena = MQ_ARENA_INIT, .margin_s = MARGIN_S };
 
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);

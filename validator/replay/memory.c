@@ -14,9 +14,9 @@
 
 #include "replay/replay.h"
 
-const char *const replay_held_name[REPLAY_HELD_VALUES] = {
-        "process",      "buffers",     "parameters", "gradients", "optimizer",
-        "plan_buffers", "activations", "peak",       "full"};
+const char *const replay_held_name[REPLAY_HELD_VALUES] = { "process",     "buffers",   "parameters",
+							   "gradients",   "optimizer", "plan_buffers",
+							   "activations", "peak",      "full" };
 
 struct block {
 	void *at;
@@ -43,13 +43,13 @@ static double in_use(const struct hold *h)
 
 static struct block take(struct hold *h, double bytes)
 {
-	struct block b = {.bytes = (size_t)fmax(0, ceil(bytes))};
+	struct block b = { .bytes = (size_t)fmax(0, ceil(bytes)) };
 
 	if (!b.bytes || h->full)
-		return (struct block){0};
+		return (struct block){ 0 };
 	if (h->executor->allocate(h->state, b.bytes, &b.at, &h->err) != MQ_OK) {
 		h->full = true;
-		return (struct block){0};
+		return (struct block){ 0 };
 	}
 	h->now_B = in_use(h);
 	h->value[REPLAY_HELD_PEAK] = fmax(h->value[REPLAY_HELD_PEAK], h->now_B - h->base_B);
@@ -60,7 +60,7 @@ static void give(struct hold *h, struct block *b)
 {
 	if (b->at)
 		h->executor->release(h->state, b->at, b->bytes);
-	*b = (struct block){0};
+	*b = (struct block){ 0 };
 }
 
 static const struct mq_held *held_of(const struct hold *h, uint32_t stage)
@@ -90,8 +90,7 @@ static uint32_t keeper(const struct hold *h, uint32_t id)
 	const struct mq_task *t = &h->s->task[id];
 
 	for (uint32_t i = 0; i < h->s->n_tasks; i++)
-		if (computes(h, i) && h->s->task[i].stage == t->stage &&
-		    h->s->task[i].micro_batch == t->micro_batch)
+		if (computes(h, i) && h->s->task[i].stage == t->stage && h->s->task[i].micro_batch == t->micro_batch)
 			return i;
 	return id;
 }
@@ -102,8 +101,8 @@ static bool needed_after(const struct hold *h, uint32_t id)
 	const struct mq_task *t = &h->s->task[id];
 
 	for (uint32_t i = id + 1; i < h->s->n_tasks; i++)
-		if (computes(h, i) && h->s->task[i].phase == MQ_BACKWARD &&
-		    h->s->task[i].stage == t->stage && h->s->task[i].micro_batch == t->micro_batch)
+		if (computes(h, i) && h->s->task[i].phase == MQ_BACKWARD && h->s->task[i].stage == t->stage &&
+		    h->s->task[i].micro_batch == t->micro_batch)
 			return true;
 	return false;
 }
@@ -158,7 +157,7 @@ static void walk(struct hold *h)
 
 static void take_static(struct hold *h, struct block *block)
 {
-	double asked[REPLAY_HELD_STATIC] = {0};
+	double asked[REPLAY_HELD_STATIC] = { 0 };
 
 	for (uint32_t i = 0; i < h->s->n_held; i++) {
 		const struct mq_held *held = &h->s->held[i];
@@ -179,16 +178,15 @@ static void take_static(struct hold *h, struct block *block)
 	}
 }
 
-void replay_hold(const struct mq_replay_executor *executor, void *state,
-                 const struct mq_schedule *schedule, uint32_t device, struct mq_arena *scratch,
-                 double value[REPLAY_HELD_VALUES])
+void replay_hold(const struct mq_replay_executor *executor, void *state, const struct mq_schedule *schedule,
+		 uint32_t device, struct mq_arena *scratch, double value[REPLAY_HELD_VALUES])
 {
-	struct hold h = {.executor = executor,
-	                 .state = state,
-	                 .s = schedule,
-	                 .device = device,
-	                 .value = value,
-	                 .err = MQ_ERR_INIT};
+	struct hold h = { .executor = executor,
+			  .state = state,
+			  .s = schedule,
+			  .device = device,
+			  .value = value,
+			  .err = MQ_ERR_INIT };
 	struct block fixed[REPLAY_HELD_STATIC];
 
 	memset(value, 0, REPLAY_HELD_VALUES * sizeof(*value));

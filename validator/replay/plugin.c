@@ -23,29 +23,26 @@ static void list_plugins(const char *folder, char *text, size_t size)
 
 		if (n < 4 || strcmp(e->d_name + n - 3, ".so") || used + n + 2 > size)
 			continue;
-		used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "",
-		                         (int)(n - 3), e->d_name);
+		used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", (int)(n - 3), e->d_name);
 	}
 	closedir(dir);
 }
 
 enum mq_status replay_load_executor(const char *folder, const char *name, struct mq_arena *arena,
-                                    const struct mq_replay_executor **executor, struct mq_err *err)
+				    const struct mq_replay_executor **executor, struct mq_err *err)
 {
 	const char *path = mq_arena_printf(arena, "%s/%s.so", folder, name);
 	char known[256];
 
 	if (strchr(name, '/') || access(path, R_OK)) {
 		list_plugins(folder, known, sizeof(known));
-		return mq_fail(err, MQ_EINPUT,
-		               "--executor %s: no such executor in %s (there are: %s)", name,
-		               folder, known[0] ? known : "none");
+		return mq_fail(err, MQ_EINPUT, "--executor %s: no such executor in %s (there are: %s)", name, folder,
+			       known[0] ? known : "none");
 	}
 	/* The ranks' MPI resolves symbols of its own plug-ins globally. */
 	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	if (!library)
-		return mq_fail(err, MQ_ENODEV, "executor '%s' cannot be loaded: %s", name,
-		               dlerror());
+		return mq_fail(err, MQ_ENODEV, "executor '%s' cannot be loaded: %s", name, dlerror());
 	char *symbol = mq_arena_printf(arena, "mq_executor_%s", name);
 	for (char *c = symbol; *c; c++)
 		if (*c == '-')
@@ -55,12 +52,11 @@ enum mq_status replay_load_executor(const char *folder, const char *name, struct
 		return mq_fail(err, MQ_EINPUT, "%s exports no symbol %s", path, symbol);
 	if (found->abi != MQ_REPLAY_ABI || found->size != sizeof(*found))
 		return mq_fail(err, MQ_EINPUT,
-		               "%s was built for another maquette-replay (interface %u, "
-		               "expected %u): rebuild it",
-		               path, found->abi, MQ_REPLAY_ABI);
-	if (strcmp(found->name, name) || !found->check || !found->open || !found->run ||
-	    !found->close || !found->describe || !found->memory || !found->in_use ||
-	    !found->allocate || !found->release ||
+			       "%s was built for another maquette-replay (interface %u, "
+			       "expected %u): rebuild it",
+			       path, found->abi, MQ_REPLAY_ABI);
+	if (strcmp(found->name, name) || !found->check || !found->open || !found->run || !found->close ||
+	    !found->describe || !found->memory || !found->in_use || !found->allocate || !found->release ||
 	    (found->launcher == MQ_LAUNCH_MPIRUN && !found->ranks))
 		return mq_fail(err, MQ_EINPUT, "%s lacks a required function", path);
 	*executor = found;

@@ -12,14 +12,12 @@
 
 #include "replay/replay.h"
 
-enum mq_status replay_record_open(struct replay_record *record, const char *path,
-                                  struct mq_err *err)
+enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err)
 {
 	record->path = path;
 	record->file = fopen(path, "w");
 	if (!record->file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path,
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path, strerror(errno));
 	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,"
 	      "steal_s,throttled,lost_s\n",
 	      record->file);
@@ -50,7 +48,7 @@ static const char *task_label(const struct mq_schedule *schedule, const struct m
 
 /* "compute", or "compute~conv+optimizer" where kernels run as something else. */
 static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct mq_task *task,
-                     const struct mq_replay_executor *executor, uint32_t found)
+		     const struct mq_replay_executor *executor, uint32_t found)
 {
 	const char *said[8];
 	uint32_t n = 0;
@@ -73,16 +71,15 @@ static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct m
 }
 
 void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
-                          const struct mq_replay_executor *const *owner, uint32_t sample,
-                          const struct mq_replay_sample *values)
+			  const struct mq_replay_executor *const *owner, uint32_t sample,
+			  const struct mq_replay_sample *values)
 {
 	FILE *f = record->file;
 
 	for (uint32_t i = 0; i < schedule->n_tasks; i++) {
 		const struct mq_task *t = &schedule->task[i];
 		double flop = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].flop : 0;
-		double bytes =
-		        t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
+		double bytes = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
 
 		fprintf(f, "%u,", i);
 		put_quoted(f, schedule->device_name[t->device]);
@@ -90,9 +87,9 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 		put_kind(f, schedule, t, owner[t->device], record->found[t->device]);
 		fputc(',', f);
 		put_quoted(f, task_label(schedule, t));
-		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i],
-		        values->finish_s[i], bytes, flop, owner[t->device]->name, sample,
-		        values->switches[i], values->steal_s, values->throttled, values->lost_s[i]);
+		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i], values->finish_s[i],
+			bytes, flop, owner[t->device]->name, sample, values->switches[i], values->steal_s,
+			values->throttled, values->lost_s[i]);
 	}
 }
 
@@ -102,9 +99,7 @@ enum mq_status replay_record_close(struct replay_record *record, struct mq_err *
 
 	bad |= fclose(record->file);
 	record->file = NULL;
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed: %s", record->path,
-	                     strerror(errno))
-	           : MQ_OK;
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed: %s", record->path, strerror(errno)) : MQ_OK;
 }
 
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)

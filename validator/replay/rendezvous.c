@@ -63,10 +63,9 @@ static enum mq_status lost(uint32_t peer, const char *why, struct mq_err *err)
 	return mq_fail(err, MQ_ETIME, "rank %u %s", peer, why);
 }
 
-static enum mq_status wait_for(int fd, short events, double until, uint32_t peer,
-                               struct mq_err *err)
+static enum mq_status wait_for(int fd, short events, double until, uint32_t peer, struct mq_err *err)
 {
-	struct pollfd p = {fd, events, 0};
+	struct pollfd p = { fd, events, 0 };
 	double left = until - now_s();
 
 	if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) == 0)
@@ -74,8 +73,7 @@ static enum mq_status wait_for(int fd, short events, double until, uint32_t peer
 	return MQ_OK;
 }
 
-static enum mq_status put(const struct replay_meet *m, uint32_t peer, const void *data, size_t size,
-                          struct mq_err *err)
+static enum mq_status put(const struct replay_meet *m, uint32_t peer, const void *data, size_t size, struct mq_err *err)
 {
 	const char *from = data;
 	double until = now_s() + m->deadline_s;
@@ -95,8 +93,7 @@ static enum mq_status put(const struct replay_meet *m, uint32_t peer, const void
 	return MQ_OK;
 }
 
-static enum mq_status get(const struct replay_meet *m, uint32_t peer, void *data, size_t size,
-                          struct mq_err *err)
+static enum mq_status get(const struct replay_meet *m, uint32_t peer, void *data, size_t size, struct mq_err *err)
 {
 	char *to = data;
 	double until = now_s() + m->deadline_s;
@@ -118,25 +115,21 @@ static enum mq_status get(const struct replay_meet *m, uint32_t peer, void *data
 
 /* ---- finding each other ---------------------------------------------------------------------- */
 
-static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t *bound,
-                                struct mq_err *err)
+static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t *bound, struct mq_err *err)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_addr.s_addr =
-	                                      htonl(local ? INADDR_LOOPBACK : INADDR_ANY),
-	                              .sin_port = htons((uint16_t)atoi(port))};
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY),
+				       .sin_port = htons((uint16_t)atoi(port)) };
 	socklen_t size = sizeof(address);
 	int yes = 1;
 
 	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (*fd < 0)
-		return mq_fail(err, MQ_ENODEV, "no socket for the ranks to meet: %s",
-		               strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "no socket for the ranks to meet: %s", strerror(errno));
 	setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (bind(*fd, (struct sockaddr *)&address, sizeof(address)) || listen(*fd, MAX_RANKS) ||
 	    getsockname(*fd, (struct sockaddr *)&address, &size))
-		return mq_fail(err, MQ_EINPUT, "the ranks cannot meet at port %s: %s", port,
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "the ranks cannot meet at port %s: %s", port, strerror(errno));
 	*bound = ntohs(address.sin_port);
 	return MQ_OK;
 }
@@ -153,12 +146,11 @@ static enum mq_status publish(const char *path, bool memory, uint16_t port, uint
 	if (!memory)
 		unlink(draft);
 	fd = memory ? open(path, O_WRONLY | O_CLOEXEC) :
-	              open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		      open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	file = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (!file || fprintf(file, "%s %u %016llx\n", host, port, (unsigned long long)token) < 0 ||
-	    fclose(file) || (!memory && rename(draft, path)))
-		return mq_fail(err, MQ_EINPUT, "--rendezvous %s cannot be written: %s", path,
-		               strerror(errno));
+	if (!file || fprintf(file, "%s %u %016llx\n", host, port, (unsigned long long)token) < 0 || fclose(file) ||
+	    (!memory && rename(draft, path)))
+		return mq_fail(err, MQ_EINPUT, "--rendezvous %s cannot be written: %s", path, strerror(errno));
 	return MQ_OK;
 }
 
@@ -166,7 +158,7 @@ static enum mq_status publish(const char *path, bool memory, uint16_t port, uint
 static bool several_machines(void)
 {
 	const char *nodes = getenv("SLURM_STEP_NUM_NODES"), *ranks = getenv("OMPI_COMM_WORLD_SIZE"),
-	           *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+		   *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
 
 	if (!nodes)
 		nodes = getenv("SLURM_NNODES");
@@ -175,7 +167,7 @@ static bool several_machines(void)
 
 /* Waits for rank 0's address. On one machine the loopback is used, whatever the host is called. */
 static enum mq_status look_up(const char *path, bool memory, double until, char host[256], char port[16],
-                              uint64_t *token, struct mq_err *err)
+			      uint64_t *token, struct mq_err *err)
 {
 	unsigned long long word = 0;
 	char here[256] = "";
@@ -193,8 +185,7 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 		else if (fd >= 0)
 			close(fd);
 		if (fd >= 0 && !own)
-			return mq_fail(err, MQ_EINPUT,
-			               "--rendezvous %s is of another user; give another path", path);
+			return mq_fail(err, MQ_EINPUT, "--rendezvous %s is of another user; give another path", path);
 		*token = word;
 		if (whole) {
 			if (!strcmp(host, here))
@@ -204,20 +195,21 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 		usleep(5000);
 	}
 	return mq_fail(err, MQ_ETIME, "rank 0 did not appear at %s before the deadline%s", path,
-	               several_machines() ? ": it has to be where all machines see it (--rendezvous file:PATH), or give "
-	                                    "--rendezvous tcp:HOST:PORT of rank 0's machine"
-	                                  : "");
+		       several_machines() ?
+			       ": it has to be where all machines see it (--rendezvous file:PATH), or give "
+			       "--rendezvous tcp:HOST:PORT of rank 0's machine" :
+			       "");
 }
 
 /* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
 static uint32_t hear_hello(const struct replay_meet *m, int fd)
 {
 	double until = now_s() + hello_s;
-	struct hello hello = {0};
+	struct hello hello = { 0 };
 	size_t got = 0;
 
 	while (got < sizeof(hello)) {
-		struct pollfd p = {fd, POLLIN, 0};
+		struct pollfd p = { fd, POLLIN, 0 };
 		double left = until - now_s();
 
 		if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) != 1)
@@ -235,7 +227,7 @@ static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *e
 	double until = now_s() + m->deadline_s;
 
 	for (uint32_t n = 1; n < m->size;) {
-		struct pollfd p = {fd, POLLIN, 0};
+		struct pollfd p = { fd, POLLIN, 0 };
 		uint32_t missing = 1;
 		int yes = 1;
 
@@ -254,8 +246,8 @@ static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *e
 		}
 		if (m->fd[who] >= 0) {
 			close(one);
-			return mq_fail(err, MQ_EINPUT,
-			               "rank %u came twice: is the rendezvous that of another run?", who);
+			return mq_fail(err, MQ_EINPUT, "rank %u came twice: is the rendezvous that of another run?",
+				       who);
 		}
 		m->fd[who] = one;
 		n++;
@@ -263,10 +255,10 @@ static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *e
 	return MQ_OK;
 }
 
-static enum mq_status connect_to(struct replay_meet *m, const char *host, const char *port,
-                                 double until, struct mq_err *err)
+static enum mq_status connect_to(struct replay_meet *m, const char *host, const char *port, double until,
+				 struct mq_err *err)
 {
-	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
+	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found;
 	int yes = 1;
 
 	if (getaddrinfo(host, port, &hints, &found))
@@ -279,15 +271,13 @@ static enum mq_status connect_to(struct replay_meet *m, const char *host, const 
 		m->fd[0] = -1;
 		if (now_s() > until) {
 			freeaddrinfo(found);
-			return mq_fail(err, MQ_ETIME,
-			               "rank 0 did not answer at %s:%s before the deadline", host,
-			               port);
+			return mq_fail(err, MQ_ETIME, "rank 0 did not answer at %s:%s before the deadline", host, port);
 		}
 		usleep(5000);
 	}
 	freeaddrinfo(found);
 	setsockopt(m->fd[0], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	const struct hello hello = {m->token, m->rank, 0};
+	const struct hello hello = { m->token, m->rank, 0 };
 	return put(m, 0, &hello, sizeof(hello), err);
 }
 
@@ -305,25 +295,22 @@ static enum mq_status own_folder(char folder[64], struct mq_err *err)
 
 	snprintf(folder, 64, "/tmp/maquette-%u", (unsigned)geteuid());
 	if (mkdir(folder, 0700) && errno != EEXIST)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot make it: %s; give --rendezvous", folder,
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot make it: %s; give --rendezvous", folder, strerror(errno));
 	if (lstat(folder, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
-		return mq_fail(err, MQ_EINPUT,
-		               "%s: others can write there; remove it, or give --rendezvous", folder);
+		return mq_fail(err, MQ_EINPUT, "%s: others can write there; remove it, or give --rendezvous", folder);
 	return MQ_OK;
 }
 
 /* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. Ranks of several machines
  * meet at a file of the folder they were started in, which launchers have them share. */
-static enum mq_status place_of(const struct mq_replay_options *o, char place[MEET_PATH],
-                               struct mq_err *err)
+static enum mq_status place_of(const struct mq_replay_options *o, char place[MEET_PATH], struct mq_err *err)
 {
 	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT"), *job = job_name();
 	char folder[64];
 
 	if (o->rendezvous && strlen(o->rendezvous) >= MEET_PATH)
-		return mq_fail(err, MQ_EINPUT, "--rendezvous %.40s...: longer than %d bytes",
-		               o->rendezvous, MEET_PATH - 1);
+		return mq_fail(err, MQ_EINPUT, "--rendezvous %.40s...: longer than %d bytes", o->rendezvous,
+			       MEET_PATH - 1);
 	if (o->rendezvous && o->rendezvous[0]) {
 		snprintf(place, MEET_PATH, "%s", o->rendezvous);
 	} else if (host && port) {
@@ -342,22 +329,21 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[MEE
 		place[at] = '\0';
 	} else {
 		return mq_fail(err, MQ_EINPUT,
-		               "where do the ranks meet? Give --rendezvous file:PATH or "
-		               "tcp:HOST:PORT");
+			       "where do the ranks meet? Give --rendezvous file:PATH or "
+			       "tcp:HOST:PORT");
 	}
 	return MQ_OK;
 }
 
 /* Rank 0: hears all others, at a port that is agreed on or that a file tells. */
 static enum mq_status host_meeting(struct replay_meet *m, const char *path, const char *port, bool local,
-                                   struct mq_err *err)
+				   struct mq_err *err)
 {
 	uint16_t bound = 0;
 	int fd;
 
 	if (path && getrandom(&m->token, sizeof(m->token), 0) != sizeof(m->token))
-		return mq_fail(err, MQ_EINPUT, "no random numbers for the ranks' token: %s",
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "no random numbers for the ranks' token: %s", strerror(errno));
 	MQ_TRY(listen_at(port, local, &fd, &bound, err));
 	enum mq_status status = path ? publish(path, local, bound, m->token, err) : MQ_OK;
 	if (status == MQ_OK)
@@ -377,8 +363,7 @@ static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err 
 	char *path = local ? place + 7 : !strncmp(place, "file:", 5) ? place + 5 : NULL;
 
 	if (!path && (strncmp(place, "tcp:", 4) || !(colon = strrchr(place + 4, ':'))))
-		return mq_fail(err, MQ_EINPUT,
-		               "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT", place);
+		return mq_fail(err, MQ_EINPUT, "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT", place);
 	if (!path) {
 		snprintf(port, sizeof(port), "%s", colon + 1);
 		*colon = '\0';
@@ -423,13 +408,11 @@ enum mq_status replay_meet_align(struct replay_meet *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_options *o,
-                                struct mq_err *err)
+enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_options *o, struct mq_err *err)
 {
 	char place[MEET_PATH];
 
-	*m = (struct replay_meet){
-	        .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s};
+	*m = (struct replay_meet){ .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s };
 	for (int i = 0; i < MAX_RANKS; i++)
 		m->fd[i] = -1;
 	if (m->size > MAX_RANKS)
@@ -478,8 +461,7 @@ static enum mq_status meet_broadcast(void *state, void *data, size_t size, struc
 	return MQ_OK;
 }
 
-static enum mq_status meet_gather(void *state, const void *mine, void *all, const uint32_t *bytes,
-                                  struct mq_err *err)
+static enum mq_status meet_gather(void *state, const void *mine, void *all, const uint32_t *bytes, struct mq_err *err)
 {
 	const struct replay_meet *m = state;
 	char *to = all;
@@ -507,12 +489,12 @@ static enum mq_status meet_alive(void *state, struct mq_err *err)
 
 struct mq_ranks replay_meet_ranks(struct replay_meet *meet)
 {
-	return (struct mq_ranks){.rank = meet->rank,
-	                         .size = meet->size,
-	                         .state = meet,
-	                         .now = meet_now,
-	                         .barrier = meet_barrier,
-	                         .broadcast = meet_broadcast,
-	                         .gather = meet_gather,
-	                         .alive = meet_alive};
+	return (struct mq_ranks){ .rank = meet->rank,
+				  .size = meet->size,
+				  .state = meet,
+				  .now = meet_now,
+				  .barrier = meet_barrier,
+				  .broadcast = meet_broadcast,
+				  .gather = meet_gather,
+				  .alive = meet_alive };
 }

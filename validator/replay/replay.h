@@ -24,8 +24,7 @@ struct replay_settings {
 struct replay_job {
 	struct replay_settings *set;
 	struct mq_replay_session session;
-	const struct mq_replay_executor
-	        *executor; /* of this rank; before there are ranks: the first */
+	const struct mq_replay_executor *executor; /* of this rank; before there are ranks: the first */
 	bool spawn; /* the ranks are started here, or by a launcher that is not the executor's own
 	             */
 };
@@ -48,27 +47,26 @@ enum { REPLAY_MEET_MAX = 64 };
 /* A star of TCP connections with rank 0 in the middle. */
 struct replay_meet {
 	uint32_t rank, size;
-	uint64_t token;          /* who does not know it is none of us */
+	uint64_t token; /* who does not know it is none of us */
 	double deadline_s;
 	int fd[REPLAY_MEET_MAX]; /* rank 0: to rank i; others: fd[0] to rank 0; -1 = none */
 	double clock_offset_s;   /* own clock + offset = clock of rank 0 */
 };
-enum mq_status replay_meet_open(struct replay_meet *meet, const struct mq_replay_options *options,
-                                struct mq_err *err);
+enum mq_status replay_meet_open(struct replay_meet *meet, const struct mq_replay_options *options, struct mq_err *err);
 /* Clocks drift apart by microseconds a second: aligns them with rank 0's anew. All ranks together. */
 enum mq_status replay_meet_align(struct replay_meet *meet, struct mq_err *err) MQ_MUST_CHECK;
 void replay_meet_close(struct replay_meet *meet);
 struct mq_ranks replay_meet_ranks(struct replay_meet *meet); /* borrows `meet` */
 
 /* wire.c: called by all ranks at once. */
-enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *arena,
-                                struct mq_wire **wire, struct mq_err *err);
+enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *arena, struct mq_wire **wire,
+				struct mq_err *err);
 void replay_wire_close(struct mq_wire *wire); /* may be NULL */
 
 /* validator/replay/plugin.c: dlopen and checks; MQ_ENODEV where a library it needs is missing,
  * MQ_EINPUT (listing what exists) where there is no such executor. */
 enum mq_status replay_load_executor(const char *folder, const char *name, struct mq_arena *arena,
-                                    const struct mq_replay_executor **executor, struct mq_err *err);
+				    const struct mq_replay_executor **executor, struct mq_err *err);
 
 /* validator/replay/launch.c: start the ranks of this command and wait for them under the deadline.
  * Returns the status that the ranks ended with; one clear line is in `err`. */
@@ -98,9 +96,8 @@ enum {
 };
 extern const char *const replay_held_name[REPLAY_HELD_VALUES];
 /* Bytes as measured; zeros where the schedule does not say what its devices hold. */
-void replay_hold(const struct mq_replay_executor *executor, void *state,
-                 const struct mq_schedule *schedule, uint32_t device, struct mq_arena *scratch,
-                 double value[REPLAY_HELD_VALUES]);
+void replay_hold(const struct mq_replay_executor *executor, void *state, const struct mq_schedule *schedule,
+		 uint32_t device, struct mq_arena *scratch, double value[REPLAY_HELD_VALUES]);
 
 /* validator/replay/record.c: timeline files with a row per task and sample. */
 struct replay_record {
@@ -108,14 +105,12 @@ struct replay_record {
 	const char *path;
 	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor; set by the caller */
 };
-enum mq_status replay_record_open(struct replay_record *record, const char *path,
-                                  struct mq_err *err);
+enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err);
 void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
-                          const struct mq_replay_executor *const *owner, uint32_t sample,
-                          const struct mq_replay_sample *values);
+			  const struct mq_replay_executor *const *owner, uint32_t sample,
+			  const struct mq_replay_sample *values);
 enum mq_status replay_record_close(struct replay_record *record, struct mq_err *err);
 /* Where the record of schedule i goes. */
-const char *replay_record_path(const struct replay_job *job, uint32_t index,
-                               struct mq_arena *arena);
+const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena);
 
 #endif

@@ -40,8 +40,8 @@ struct lane {
 	struct control *control;
 	char *data;
 	struct mq_transfer *first, *last; /* posted, in order, until done */
-	uint64_t edge; /* where the next frame begins; sender: end of the last one begun */
-	struct announcement *heard; /* sender: announcements whose send is not posted yet */
+	uint64_t edge;                    /* where the next frame begins; sender: end of the last one begun */
+	struct announcement *heard;       /* sender: announcements whose send is not posted yet */
 	uint32_t n_heard, heard_room;
 	uint32_t n_silent; /* receiver: posted receives that are not announced yet */
 };
@@ -70,8 +70,7 @@ static enum mq_status make_memory(struct place *place, int *fd, struct mq_err *e
 {
 	*fd = memfd_create("maquette-wire", MFD_CLOEXEC);
 	if (*fd < 0 || ftruncate(*fd, (off_t)place->bytes))
-		return mq_fail(err, MQ_ENODEV, "no shared memory for the ranks' messages: %s",
-		               strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "no shared memory for the ranks' messages: %s", strerror(errno));
 	snprintf(place->path, sizeof(place->path), "/proc/%d/fd/%d", (int)getpid(), *fd);
 	gethostname(place->host, sizeof(place->host) - 1);
 	return MQ_OK;
@@ -83,37 +82,34 @@ static enum mq_status open_memory(const struct place *place, int *fd, struct mq_
 
 	gethostname(here, sizeof(here) - 1);
 	if (strcmp(here, place->host))
-		return mq_fail(
-		        err, MQ_EINPUT,
-		        "ranks on %s and %s: CPUs and GPUs of one plan replay on one machine",
-		        place->host, here);
+		return mq_fail(err, MQ_EINPUT, "ranks on %s and %s: CPUs and GPUs of one plan replay on one machine",
+			       place->host, here);
 	*fd = open(place->path, O_RDWR | O_CLOEXEC);
-	return *fd < 0 ? mq_fail(err, MQ_ENODEV, "rank 0's shared memory %s cannot be opened: %s",
-	                         place->path, strerror(errno))
-	               : MQ_OK;
+	return *fd < 0 ? mq_fail(err, MQ_ENODEV, "rank 0's shared memory %s cannot be opened: %s", place->path,
+				 strerror(errno)) :
+			 MQ_OK;
 }
 
 static struct lane lane_at(const struct mq_wire *w, uint32_t from, uint32_t to)
 {
 	char *at = w->map + ((size_t)from * w->size + to) * ring_B();
 
-	return (struct lane){.control = (struct control *)(void *)at,
-	                     .data = at + ring_B() - RING_B};
+	return (struct lane){ .control = (struct control *)(void *)at, .data = at + ring_B() - RING_B };
 }
 
-enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *arena,
-                                struct mq_wire **wire, struct mq_err *err)
+enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *arena, struct mq_wire **wire,
+				struct mq_err *err)
 {
 	struct mq_wire *w = mq_arena_array(arena, 1, struct mq_wire);
-	struct place place = {.bytes = (size_t)ranks->size * ranks->size * ring_B()};
+	struct place place = { .bytes = (size_t)ranks->size * ranks->size * ring_B() };
 	int fd = -1;
 
-	*w = (struct mq_wire){.arena = MQ_ARENA_INIT,
-	                      .rank = ranks->rank,
-	                      .size = ranks->size,
-	                      .map_B = place.bytes,
-	                      .to = mq_arena_array(arena, ranks->size, struct lane),
-	                      .from = mq_arena_array(arena, ranks->size, struct lane)};
+	*w = (struct mq_wire){ .arena = MQ_ARENA_INIT,
+			       .rank = ranks->rank,
+			       .size = ranks->size,
+			       .map_B = place.bytes,
+			       .to = mq_arena_array(arena, ranks->size, struct lane),
+			       .from = mq_arena_array(arena, ranks->size, struct lane) };
 	if (!ranks->rank)
 		MQ_TRY(make_memory(&place, &fd, err));
 	MQ_TRY(ranks->broadcast(ranks->state, &place, sizeof(place), err));
@@ -125,8 +121,7 @@ enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *a
 	enum mq_status status = ranks->barrier(ranks->state, err);
 	close(fd);
 	if (w->map == MAP_FAILED)
-		return mq_fail(err, MQ_ENODEV, "shared memory of the ranks cannot be mapped: %s",
-		               strerror(why));
+		return mq_fail(err, MQ_ENODEV, "shared memory of the ranks cannot be mapped: %s", strerror(why));
 	for (uint32_t i = 0; i < w->size; i++) {
 		w->to[i] = lane_at(w, w->rank, i);
 		w->from[i] = lane_at(w, i, w->rank);
@@ -216,7 +211,7 @@ static void announce(struct lane *lane)
 		}
 		if (n - atomic_load_explicit(&c->heard, memory_order_acquire) >= ASKS)
 			return;
-		c->ask[n % ASKS] = (struct announcement){t->tag, t->bytes};
+		c->ask[n % ASKS] = (struct announcement){ t->tag, t->bytes };
 		atomic_store_explicit(&c->asked, n + 1, memory_order_release);
 		lane->n_silent--;
 	}
@@ -241,7 +236,7 @@ static bool begin_frame(struct lane *lane, struct mq_transfer *t)
 
 	if (at + LINE - atomic_load_explicit(&c->tail, memory_order_acquire) > RING_B)
 		return false;
-	struct announcement header = {t->tag, t->bytes};
+	struct announcement header = { t->tag, t->bytes };
 	memcpy(lane->data + at % RING_B, &header, sizeof(header));
 	t->first = at + LINE;
 	t->last = at + LINE + whole_lines(t->bytes);
@@ -274,8 +269,7 @@ static void send_side(struct mq_wire *w, struct lane *lane)
 		mq_assert(t->bytes == lane->heard[i].bytes);
 		if (!begin_frame(lane, t))
 			return;
-		memmove(&lane->heard[i], &lane->heard[i + 1],
-		        (--lane->n_heard - i) * sizeof(*lane->heard));
+		memmove(&lane->heard[i], &lane->heard[i + 1], (--lane->n_heard - i) * sizeof(*lane->heard));
 		i--;
 		if (t->bytes)
 			return; /* one message at a time */
@@ -328,8 +322,8 @@ void *mq_wire_span(struct mq_wire *w, const struct mq_transfer *t, size_t ahead,
 	*bytes = 0;
 	if (!t->active || t->moved + ahead >= t->bytes)
 		return NULL;
-	limit = t->send ? atomic_load_explicit(&lane->control->tail, memory_order_acquire) + RING_B
-	                : atomic_load_explicit(&lane->control->head, memory_order_acquire);
+	limit = t->send ? atomic_load_explicit(&lane->control->tail, memory_order_acquire) + RING_B :
+			  atomic_load_explicit(&lane->control->head, memory_order_acquire);
 	if (limit <= at)
 		return NULL;
 	uint64_t n = t->bytes - t->moved - ahead, to_end = RING_B - at % RING_B;
@@ -345,8 +339,7 @@ void mq_wire_advance(struct mq_wire *w, struct mq_transfer *t, size_t bytes)
 
 	t->moved += bytes;
 	uint64_t at = t->moved == t->bytes ? t->last : t->first + t->moved;
-	atomic_store_explicit(t->send ? &lane->control->head : &lane->control->tail, at,
-	                      memory_order_release);
+	atomic_store_explicit(t->send ? &lane->control->head : &lane->control->tail, at, memory_order_release);
 	if (!t->send && t->moved == t->bytes)
 		finish(lane, t);
 }
@@ -370,8 +363,8 @@ void mq_wire_move(struct mq_wire *w, struct mq_transfer *t, void *data)
 
 enum { SHARE_TAG_BIT = 62 };
 
-static enum mq_status finish_all(const struct mq_replay_session *session, struct mq_transfer *t,
-                                 uint32_t n, void *data, struct mq_err *err)
+static enum mq_status finish_all(const struct mq_replay_session *session, struct mq_transfer *t, uint32_t n, void *data,
+				 struct mq_err *err)
 {
 	const struct mq_ranks *r = session->ranks;
 	double until = r->now(r->state) + session->options->deadline_s;
@@ -384,15 +377,13 @@ static enum mq_status finish_all(const struct mq_replay_session *session, struct
 		}
 		MQ_TRY(r->alive(r->state, err));
 		if (r->now(r->state) > until)
-			return mq_fail(err, MQ_ETIME, "rank %u did not open before the deadline",
-			               t[i].peer);
+			return mq_fail(err, MQ_ETIME, "rank %u did not open before the deadline", t[i].peer);
 		usleep(100);
 	}
 	return MQ_OK;
 }
 
-enum mq_status mq_wire_share(const struct mq_replay_session *session, void *data, size_t size,
-                             struct mq_err *err)
+enum mq_status mq_wire_share(const struct mq_replay_session *session, void *data, size_t size, struct mq_err *err)
 {
 	const struct mq_ranks *r = session->ranks;
 	struct mq_transfer *t;
@@ -404,12 +395,11 @@ enum mq_status mq_wire_share(const struct mq_replay_session *session, void *data
 	while (session->owner[first] != session->owner[r->rank])
 		first++;
 	for (uint32_t i = first + 1; i < session->n_devices; i++)
-		if (session->owner[i] == session->owner[first] &&
-		    (r->rank == first || r->rank == i))
-			t[n++] = (struct mq_transfer){.peer = r->rank == first ? i : first,
-			                              .send = r->rank == first,
-			                              .tag = 1ull << SHARE_TAG_BIT,
-			                              .bytes = size};
+		if (session->owner[i] == session->owner[first] && (r->rank == first || r->rank == i))
+			t[n++] = (struct mq_transfer){ .peer = r->rank == first ? i : first,
+						       .send = r->rank == first,
+						       .tag = 1ull << SHARE_TAG_BIT,
+						       .bytes = size };
 	for (uint32_t i = 0; i < n; i++)
 		mq_wire_post(session->wire, &t[i]);
 	return finish_all(session, t, n, data, err);

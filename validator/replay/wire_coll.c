@@ -43,20 +43,19 @@ static uint32_t steps_of(const struct mq_wire_coll *c)
 }
 
 /* Step s of a ring: pass on part me-shift-s, take the one before it. */
-static struct step ring_step(const struct mq_wire_coll *c, uint32_t s, uint32_t shift, bool add,
-                             size_t part_B)
+static struct step ring_step(const struct mq_wire_coll *c, uint32_t s, uint32_t shift, bool add, size_t part_B)
 {
 	uint32_t n = c->n, out = (c->me + 2 * n - shift - s) % n, in = (out + n - 1) % n;
 
-	return (struct step){.send = true,
-	                     .recv = true,
-	                     .add = add,
-	                     .to = (c->me + 1) % n,
-	                     .from = (c->me + n - 1) % n,
-	                     .source = (add && !s ? c->in : c->out) + out * part_B,
-	                     .target = c->out + in * part_B,
-	                     .addend = c->in + in * part_B,
-	                     .bytes = part_B};
+	return (struct step){ .send = true,
+			      .recv = true,
+			      .add = add,
+			      .to = (c->me + 1) % n,
+			      .from = (c->me + n - 1) % n,
+			      .source = (add && !s ? c->in : c->out) + out * part_B,
+			      .target = c->out + in * part_B,
+			      .addend = c->in + in * part_B,
+			      .bytes = part_B };
 }
 
 /* Broadcast runs away from the root, a reduction towards it. */
@@ -67,15 +66,15 @@ static struct step chain_step(const struct mq_wire_coll *c, uint32_t s, size_t b
 	bool first = place == (reduce ? n - 1 : 0), last = place == (reduce ? 0 : n - 1);
 	uint32_t up = (c->me + 1) % n, down = (c->me + n - 1) % n;
 
-	return (struct step){.send = s && !last,
-	                     .recv = !s && !first,
-	                     .add = reduce,
-	                     .to = reduce ? down : up,
-	                     .from = reduce ? up : down,
-	                     .source = first ? c->in : c->out,
-	                     .target = c->out,
-	                     .addend = c->in,
-	                     .bytes = bytes};
+	return (struct step){ .send = s && !last,
+			      .recv = !s && !first,
+			      .add = reduce,
+			      .to = reduce ? down : up,
+			      .from = reduce ? up : down,
+			      .source = first ? c->in : c->out,
+			      .target = c->out,
+			      .addend = c->in,
+			      .bytes = bytes };
 }
 
 static struct step step_of(const struct mq_wire_coll *c)
@@ -85,8 +84,7 @@ static struct step step_of(const struct mq_wire_coll *c)
 
 	switch (c->kind) {
 	case MQ_COLL_ALL_REDUCE:
-		return s < n - 1 ? ring_step(c, s, 1, true, part_B)
-		                 : ring_step(c, s - (n - 1), 0, false, part_B);
+		return s < n - 1 ? ring_step(c, s, 1, true, part_B) : ring_step(c, s - (n - 1), 0, false, part_B);
 	case MQ_COLL_REDUCE_SCATTER:
 		return ring_step(c, s, 1, true, part_B);
 	case MQ_COLL_ALL_GATHER:
@@ -94,35 +92,32 @@ static struct step step_of(const struct mq_wire_coll *c)
 	case MQ_COLL_ALL_TO_ALL: {
 		uint32_t to = (c->me + 1 + s) % n, from = (c->me + n - 1 - s) % n;
 
-		return (struct step){.send = true,
-		                     .recv = true,
-		                     .to = to,
-		                     .from = from,
-		                     .source = c->in + to * part_B,
-		                     .target = c->out + from * part_B,
-		                     .bytes = part_B};
+		return (struct step){ .send = true,
+				      .recv = true,
+				      .to = to,
+				      .from = from,
+				      .source = c->in + to * part_B,
+				      .target = c->out + from * part_B,
+				      .bytes = part_B };
 	}
 	default:
 		return chain_step(c, s, part_B * n);
 	}
 }
 
-STREAM static void add_f32(float *restrict to, const float *restrict a, const float *restrict b,
-                           size_t n)
+STREAM static void add_f32(float *restrict to, const float *restrict a, const float *restrict b, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = a[i] + b[i];
 }
 
-STREAM static void add_f64(double *restrict to, const double *restrict a, const double *restrict b,
-                           size_t n)
+STREAM static void add_f64(double *restrict to, const double *restrict a, const double *restrict b, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = a[i] + b[i];
 }
 
-static void add(struct mq_wire *w, const struct mq_wire_coll *c, const struct step *step,
-                struct mq_transfer *t)
+static void add(struct mq_wire *w, const struct mq_wire_coll *c, const struct step *step, struct mq_transfer *t)
 {
 	size_t n;
 	void *at;
@@ -152,13 +147,10 @@ static void keep_own(const struct mq_wire_coll *c)
 
 static void post(struct mq_wire *w, struct mq_wire_coll *c, const struct step *s)
 {
-	c->send = (struct mq_transfer){.peer = c->rank[s->to],
-	                               .send = true,
-	                               .done = !s->send,
-	                               .tag = c->tag,
-	                               .bytes = s->bytes};
-	c->recv = (struct mq_transfer){
-	        .peer = c->rank[s->from], .done = !s->recv, .tag = c->tag, .bytes = s->bytes};
+	c->send = (struct mq_transfer){
+		.peer = c->rank[s->to], .send = true, .done = !s->send, .tag = c->tag, .bytes = s->bytes
+	};
+	c->recv = (struct mq_transfer){ .peer = c->rank[s->from], .done = !s->recv, .tag = c->tag, .bytes = s->bytes };
 	if (s->send)
 		mq_wire_post(w, &c->send);
 	if (s->recv)

@@ -17,9 +17,9 @@
 
 const char *mq_trace_call_name(uint32_t kind)
 {
-	return kind < MQ_N_COLL_KINDS         ? mq_coll_name((enum mq_coll_kind)kind)
-	       : kind == MQ_TRACE_SENDRECV ? "sendrecv"
-	                                   : "other";
+	return kind < MQ_N_COLL_KINDS    ? mq_coll_name((enum mq_coll_kind)kind) :
+	       kind == MQ_TRACE_SENDRECV ? "sendrecv" :
+					   "other";
 }
 
 /* ---- which collective ------------------------------------------------------------------------ */
@@ -42,11 +42,15 @@ static uint32_t kind_in(const char *name)
 		const char *name;
 		uint32_t kind;
 	} names[] = {
-	        {"reducescatter", MQ_COLL_REDUCE_SCATTER}, {"allreduce", MQ_COLL_ALL_REDUCE},
-	        {"allgather", MQ_COLL_ALL_GATHER},         {"alltoall", MQ_COLL_ALL_TO_ALL},
-	        {"broadcast", MQ_COLL_BROADCAST},          {"sendrecv", MQ_TRACE_SENDRECV},
-	        {"reduce", MQ_COLL_REDUCE},                {"send", MQ_TRACE_SENDRECV},
-	        {"recv", MQ_TRACE_SENDRECV},
+		{ "reducescatter", MQ_COLL_REDUCE_SCATTER },
+		{ "allreduce", MQ_COLL_ALL_REDUCE },
+		{ "allgather", MQ_COLL_ALL_GATHER },
+		{ "alltoall", MQ_COLL_ALL_TO_ALL },
+		{ "broadcast", MQ_COLL_BROADCAST },
+		{ "sendrecv", MQ_TRACE_SENDRECV },
+		{ "reduce", MQ_COLL_REDUCE },
+		{ "send", MQ_TRACE_SENDRECV },
+		{ "recv", MQ_TRACE_SENDRECV },
 	};
 	char letters[128];
 
@@ -161,8 +165,7 @@ static const struct mq_event *note_around(const struct finder *f, const struct m
 static const struct mq_event *note_of(const struct finder *f, const struct mq_event *kernel)
 {
 	uint32_t at = kernel->correlation ? mq_map_find(&f->launch, kernel->correlation) : MQ_NONE;
-	const struct mq_event *around =
-	        at == MQ_NONE ? NULL : note_around(f, &f->trace->event[f->launch_event[at]]);
+	const struct mq_event *around = at == MQ_NONE ? NULL : note_around(f, &f->trace->event[f->launch_event[at]]);
 	uint32_t ext = kernel->external ? mq_map_find(&f->external, kernel->external) : MQ_NONE;
 	const struct mq_event *named = ext == MQ_NONE ? NULL : &f->trace->event[f->external_event[ext]];
 
@@ -250,10 +253,10 @@ static uint64_t like(const struct mq_trace_call *c)
 	return c->group ? mq_hash(key, c->group, strlen(c->group)) : key;
 }
 
-enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena,
-                              struct mq_trace_call **call, uint32_t *n, struct mq_err *err)
+enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena, struct mq_trace_call **call,
+			      uint32_t *n, struct mq_err *err)
 {
-	struct finder f = {.trace = t};
+	struct finder f = { .trace = t };
 	struct mq_map seen;
 	uint32_t room = 0, *count = NULL, n_counts = 0, count_room = 0;
 
@@ -266,11 +269,11 @@ enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena,
 
 		if (e->kind != MQ_EVENT_KERNEL || !is_nccl(e->name))
 			continue;
-		struct mq_trace_call c = {.event = i,
-		                          .kind = kind_in(e->name),
-		                          .bytes = NAN,
-		                          .own_s = 1e-6 * e->dur_us,
-		                          .least_s = 1e-6 * e->dur_us};
+		struct mq_trace_call c = { .event = i,
+					   .kind = kind_in(e->name),
+					   .bytes = NAN,
+					   .own_s = 1e-6 * e->dur_us,
+					   .least_s = 1e-6 * e->dur_us };
 		const struct mq_event *note = e->note != MQ_NONE ? e : note_of(&f, e);
 
 		c.element_B = element_in(e->name, c.kind);
@@ -333,8 +336,8 @@ static int by_row(const void *a, const void *b)
 	return p < q ? -1 : p > q;
 }
 
-uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces,
-                       struct mq_arena *arena, struct mq_trace_row **row)
+uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces, struct mq_arena *arena,
+		       struct mq_trace_row **row)
 {
 	uint32_t total = 0, n_rows = 0, room = 0, at = 0;
 
@@ -348,7 +351,7 @@ uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uin
 	qsort(all, total, sizeof(*all), by_row);
 	*row = NULL;
 	for (uint32_t first = 0, last; first < total; first = last) {
-		struct mq_trace_row r = {all[first]->kind, all[first]->ranks, 0, all[first]->bytes, 0, 0, 0, 0};
+		struct mq_trace_row r = { all[first]->kind, all[first]->ranks, 0, all[first]->bytes, 0, 0, 0, 0 };
 
 		for (last = first; last < total && !by_row(&all[first], &all[last]); last++) {
 			own[last - first] = all[last]->own_s;

@@ -41,24 +41,24 @@ struct told {
 	bool host;
 };
 
-static const char *const coll_name[N_COLLS] = {"allreduce", "reduce",    "allgather", "gather",
-                                               "scatter",   "broadcast", "alltoall",  "reducescatter"};
+static const char *const coll_name[N_COLLS] = { "allreduce", "reduce",    "allgather", "gather",
+						"scatter",   "broadcast", "alltoall",  "reducescatter" };
 
 static double value_of(const MqChakra__Attribute *a)
 {
-	return a->has_int64_value    ? (double)a->int64_value
-	       : a->has_uint64_value ? (double)a->uint64_value
-	       : a->has_int32_value  ? (double)a->int32_value
-	       : a->has_uint32_value ? (double)a->uint32_value
-	       : a->has_double_value ? a->double_value
-	       : a->has_float_value  ? (double)a->float_value
-	       : a->has_bool_value   ? (double)a->bool_value
-	                             : (double)NAN;
+	return a->has_int64_value  ? (double)a->int64_value :
+	       a->has_uint64_value ? (double)a->uint64_value :
+	       a->has_int32_value  ? (double)a->int32_value :
+	       a->has_uint32_value ? (double)a->uint32_value :
+	       a->has_double_value ? a->double_value :
+	       a->has_float_value  ? (double)a->float_value :
+	       a->has_bool_value   ? (double)a->bool_value :
+				     (double)NAN;
 }
 
 static struct told read_attributes(const MqChakra__Node *node)
 {
-	struct told told = {.bytes = NAN, .stream = 0, .coll = -1};
+	struct told told = { .bytes = NAN, .stream = 0, .coll = -1 };
 
 	for (size_t i = 0; i < node->n_attribute; i++) {
 		const MqChakra__Attribute *a = node->attribute[i];
@@ -91,13 +91,13 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 {
 	struct mq_trace *t = r->trace;
 	struct told told = read_attributes(node);
-	struct mq_event e = {.start_us = (double)node->start_us,
-	                     .dur_us = (double)node->duration_us,
-	                     .device = 0,
-	                     .stream = (uint32_t)told.stream,
-	                     .shape = MQ_NONE,
-	                     .note = MQ_NONE,
-	                     .kind = MQ_EVENT_KERNEL};
+	struct mq_event e = { .start_us = (double)node->start_us,
+			      .dur_us = (double)node->duration_us,
+			      .device = 0,
+			      .stream = (uint32_t)told.stream,
+			      .shape = MQ_NONE,
+			      .note = MQ_NONE,
+			      .kind = MQ_EVENT_KERNEL };
 	const char *name = node->name ? node->name : "";
 	bool coll = node->type == NODE_COLL;
 
@@ -108,12 +108,14 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 	else if (told.host || !node->duration_us || node->type < NODE_COMP || node->type > NODE_COLL)
 		return;
 	if (coll || node->type == NODE_SEND || node->type == NODE_RECV) {
-		struct mq_trace_note note = {
-		        .in_n = told.bytes,
-		        .out_n = NAN,
-		        .element_B = isnan(told.bytes) ? 0 : 1,
-		        .collective = !coll ? "sendrecv" : told.coll >= 0 ? coll_name[told.coll] : NULL,
-		        .group = told.group ? mq_trace_intern(t, told.group, strlen(told.group)) : NULL};
+		struct mq_trace_note note = { .in_n = told.bytes,
+					      .out_n = NAN,
+					      .element_B = isnan(told.bytes) ? 0 : 1,
+					      .collective = !coll          ? "sendrecv" :
+							    told.coll >= 0 ? coll_name[told.coll] :
+									     NULL,
+					      .group = told.group ? mq_trace_intern(t, told.group, strlen(told.group)) :
+								    NULL };
 
 		name = call_name(t, node, note.collective ? note.collective : "");
 		e.note = t->n_notes;
@@ -136,8 +138,8 @@ static enum mq_status next_length(struct reader *r, bool *more)
 	for (int shift = 0; shift < 35; shift += 7) {
 		if ((c = getc(r->file)) == EOF)
 			return shift ? mq_fail(r->err, MQ_EINPUT, "%s: cut short after byte %.0f: copy the whole file",
-			                       r->trace->path, (double)r->at)
-			             : MQ_OK;
+					       r->trace->path, (double)r->at) :
+				       MQ_OK;
 		r->at++;
 		r->size |= (size_t)(c & 0x7f) << shift;
 		if (!(c & 0x80))
@@ -145,7 +147,7 @@ static enum mq_status next_length(struct reader *r, bool *more)
 	}
 	if (c & 0x80 || r->size > MESSAGE_MAX)
 		return mq_fail(r->err, MQ_EINPUT, "%s: no message of Chakra's at byte %.0f: is it an execution trace?",
-		               r->trace->path, (double)r->at);
+			       r->trace->path, (double)r->at);
 	*more = true;
 	return MQ_OK;
 }
@@ -161,7 +163,7 @@ static enum mq_status next_message(struct reader *r, bool *more)
 	}
 	if (fread(r->message, 1, r->size, r->file) != r->size)
 		return mq_fail(r->err, MQ_EINPUT, "%s: cut short after byte %.0f: copy the whole file", r->trace->path,
-		               (double)r->at);
+			       (double)r->at);
 	r->at += r->size;
 	return MQ_OK;
 }
@@ -178,9 +180,9 @@ static enum mq_status read_nodes(struct reader *r)
 		MqChakra__Node *node = mq_chakra__node__unpack(NULL, r->size, r->message);
 		if (!node)
 			return mq_fail(r->err, MQ_EINPUT,
-			               "%s: the message that ends at byte %.0f is no node of Chakra's: is it an "
-			               "execution trace?",
-			               r->trace->path, (double)r->at);
+				       "%s: the message that ends at byte %.0f is no node of Chakra's: is it an "
+				       "execution trace?",
+				       r->trace->path, (double)r->at);
 		add_node(r, node);
 		mq_chakra__node__free_unpacked(node, NULL);
 	}
@@ -214,7 +216,7 @@ static void put_in_line(struct mq_trace *t)
 
 enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err)
 {
-	struct reader r = {.trace = trace, .file = fopen(trace->path, "rb"), .err = err};
+	struct reader r = { .trace = trace, .file = fopen(trace->path, "rb"), .err = err };
 
 	if (!r.file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path, strerror(errno));
@@ -223,9 +225,9 @@ enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err)
 	fclose(r.file);
 	if (status == MQ_OK && trace->n_read && !r.n_kernels)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s: %.0f nodes, and none of a device has a duration: it was made and not run, or the "
-		               "device's side was not linked into it",
-		               trace->path, (double)trace->n_read);
+			       "%s: %.0f nodes, and none of a device has a duration: it was made and not run, or the "
+			       "device's side was not linked into it",
+			       trace->path, (double)trace->n_read);
 	if (status == MQ_OK && !r.has_start)
 		put_in_line(trace);
 	return status;

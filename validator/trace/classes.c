@@ -16,9 +16,9 @@
 const char *mq_trace_class_name(enum mq_trace_class class)
 {
 	static const char *const names[MQ_N_CLASSES] = {
-	        "matrix products", "convolutions",          "attention",     "element-wise",
-	        "optimizer",       "copies",                "collectives",   "exposed communication",
-	        "idle: host late", "idle: waiting", "step"};
+		"matrix products", "convolutions",          "attention",       "element-wise",  "optimizer", "copies",
+		"collectives",     "exposed communication", "idle: host late", "idle: waiting", "step"
+	};
 
 	return names[class];
 }
@@ -33,14 +33,13 @@ static bool has_any(const char *name, const char *const *words)
 
 enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 {
-	static const char *const comm[] = {"nccl", "rccl", NULL};
-	static const char *const optimizer[] = {"multi_tensor_apply", "adam", "lamb", "_sgd", NULL};
-	static const char *const attention[] = {"fmha", "flash", "attention", NULL};
-	static const char *const conv[] = {"fprop", "dgrad", "wgrad", "convolve", "winograd",
-	                                   "implicit_gemm", "scudnn", "conv2d", "conv3d", "conv1d",
-	                                   "depthwise", NULL};
-	static const char *const gemm[] = {"gemm", "gemv", "cutlass", "cublas", "wgmma", "nvjet", "xmma",
-	                                   "splitKreduce", "matmul", NULL};
+	static const char *const comm[] = { "nccl", "rccl", NULL };
+	static const char *const optimizer[] = { "multi_tensor_apply", "adam", "lamb", "_sgd", NULL };
+	static const char *const attention[] = { "fmha", "flash", "attention", NULL };
+	static const char *const conv[] = { "fprop",  "dgrad",  "wgrad",  "convolve", "winograd",  "implicit_gemm",
+					    "scudnn", "conv2d", "conv3d", "conv1d",   "depthwise", NULL };
+	static const char *const gemm[] = { "gemm",  "gemv", "cutlass",      "cublas", "wgmma",
+					    "nvjet", "xmma", "splitKreduce", "matmul", NULL };
 
 	if (has_any(kernel, comm))
 		return MQ_CLASS_COMM;
@@ -66,13 +65,12 @@ struct launches {
 
 static struct launches find_launches(const struct mq_trace *t, struct mq_arena *arena)
 {
-	struct launches l = {0};
+	struct launches l = { 0 };
 
 	mq_map_init(&l.map, arena, 1024);
 	mq_map_init(&l.ops, arena, 1024);
 	for (uint32_t i = 0; i < t->n; i++) {
-		if (t->event[i].kind == MQ_EVENT_LAUNCH &&
-		    mq_map_add(&l.map, t->event[i].correlation) == l.n)
+		if (t->event[i].kind == MQ_EVENT_LAUNCH && mq_map_add(&l.map, t->event[i].correlation) == l.n)
 			MQ_PUSH(arena, l.event, l.n, l.room, i);
 		if (t->event[i].kind == MQ_EVENT_OP && t->event[i].external &&
 		    mq_map_add(&l.ops, t->event[i].external) == l.n_ops)
@@ -83,16 +81,15 @@ static struct launches find_launches(const struct mq_trace *t, struct mq_arena *
 	return l;
 }
 
-static const struct mq_event *launch_of(const struct mq_trace *t, const struct launches *l,
-                                        const struct mq_event *e)
+static const struct mq_event *launch_of(const struct mq_trace *t, const struct launches *l, const struct mq_event *e)
 {
 	uint32_t at = e->correlation ? mq_map_find(&l->map, e->correlation) : MQ_NONE;
 
 	return at == MQ_NONE ? NULL : &t->event[l->event[at]];
 }
 
-static enum mq_trace_class class_of(const struct mq_trace *t, const struct launches *l,
-                                    const struct mq_event *e, const struct mq_event *launch)
+static enum mq_trace_class class_of(const struct mq_trace *t, const struct launches *l, const struct mq_event *e,
+				    const struct mq_event *launch)
 {
 	uint32_t at = e->external ? mq_map_find(&l->ops, e->external) : MQ_NONE;
 	const char *op = at == MQ_NONE ? NULL : t->event[l->op[at]].name;
@@ -116,14 +113,13 @@ struct sweep {
 
 /* Events come by their start. Communication is exposed where nothing else runs; what starts beside it later takes
  * that time off again. */
-static void add_event(struct sweep *s, enum mq_trace_class class, double from, double to,
-                      const struct mq_event *launch)
+static void add_event(struct sweep *s, enum mq_trace_class class, double from, double to, const struct mq_event *launch)
 {
 	s->share[class] += to - from;
 	if (from > s->busy_us) {
-		double late = launch ? fmin(fmax(launch->start_us + launch->dur_us - s->busy_us, 0),
-		                            from - s->busy_us)
-		                     : from - s->busy_us;
+		double late = launch ?
+				      fmin(fmax(launch->start_us + launch->dur_us - s->busy_us, 0), from - s->busy_us) :
+				      from - s->busy_us;
 
 		s->share[MQ_CLASS_IDLE_HOST] += late;
 		s->share[MQ_CLASS_IDLE_WAIT] += from - s->busy_us - late;
@@ -142,10 +138,9 @@ static void add_event(struct sweep *s, enum mq_trace_class class, double from, d
 }
 
 /* False where the device does nothing in it. */
-static bool sum_step(const struct mq_trace *t, const struct launches *l, double from, double to,
-                     double *share)
+static bool sum_step(const struct mq_trace *t, const struct launches *l, double from, double to, double *share)
 {
-	struct sweep s = {from, from, from, share};
+	struct sweep s = { from, from, from, share };
 	uint32_t device = MQ_NONE;
 
 	memset(share, 0, MQ_N_CLASSES * sizeof(*share));
@@ -182,7 +177,7 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 	for (uint32_t i = 0; i < t->n; i++)
 		room += t->event[i].kind == MQ_EVENT_STEP;
 	double *value = mq_arena_array(arena, (size_t)room * MQ_N_CLASSES, double);
-	*out = (struct mq_trace_shares){0};
+	*out = (struct mq_trace_shares){ 0 };
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
 
@@ -190,8 +185,7 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 			first = fmin(first, e->start_us);
 			last = fmax(last, e->start_us + e->dur_us);
 		}
-		if (e->kind == MQ_EVENT_STEP &&
-		    sum_step(t, &l, e->start_us, e->start_us + e->dur_us, one))
+		if (e->kind == MQ_EVENT_STEP && sum_step(t, &l, e->start_us, e->start_us + e->dur_us, one))
 			put_step(value, room, n++, one);
 	}
 	out->marked = n > 0;

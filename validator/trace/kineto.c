@@ -59,9 +59,8 @@ struct reader {
 
 static void begin_event(struct reader *r)
 {
-	r->event = (struct mq_event){
-	        .start_us = NAN, .device = MQ_NONE, .shape = MQ_NONE, .note = MQ_NONE};
-	r->note = (struct mq_trace_note){.in_n = NAN, .out_n = NAN};
+	r->event = (struct mq_event){ .start_us = NAN, .device = MQ_NONE, .shape = MQ_NONE, .note = MQ_NONE };
+	r->note = (struct mq_trace_note){ .in_n = NAN, .out_n = NAN };
 	r->name.n = r->cat.n = r->pid.n = 0;
 	r->name.at[0] = r->cat.at[0] = r->pid.at[0] = '\0';
 	r->complete = r->has_note = r->has_ranks = r->has_shape = false;
@@ -83,13 +82,13 @@ static bool starts(const char *text, const char *with)
 /* What kind of event this is, or -1. */
 static int kind_of(const struct reader *r)
 {
-	static const char *const kernels[] = {"kernel", NULL};
-	static const char *const copies[] = {"gpu_memcpy", "gpu_memset", "memcpy", "memset", NULL};
-	static const char *const launches[] = {"cuda_runtime", "runtime", "cuda_driver", "driver",
-	                                       "hip_runtime", NULL};
-	static const char *const ops[] = {"cpu_op", "operator", "user_annotation", "python_function", "",
-	                                  NULL};
-	static const char *const operators[] = {"cpu_op", "operator", NULL};
+	static const char *const kernels[] = { "kernel", NULL };
+	static const char *const copies[] = { "gpu_memcpy", "gpu_memset", "memcpy", "memset", NULL };
+	static const char *const launches[] = {
+		"cuda_runtime", "runtime", "cuda_driver", "driver", "hip_runtime", NULL
+	};
+	static const char *const ops[] = { "cpu_op", "operator", "user_annotation", "python_function", "", NULL };
+	static const char *const operators[] = { "cpu_op", "operator", NULL };
 	const char *name = r->name.at;
 
 	if (is_any(r->cat.at, kernels) || (!r->cat.n && starts(r->pid.at, "CUDA")))
@@ -213,8 +212,7 @@ static void take_note(struct reader *r, const char *text, size_t n)
 		/* Names are each rank's own count of groups; who is in it is the same for all. */
 		r->note.group = mq_trace_intern(r->trace, text, n);
 		r->has_ranks = true;
-	}
-	else
+	} else
 		return;
 	r->has_note = true;
 }
@@ -315,7 +313,7 @@ static void push_tensor(struct reader *r)
 {
 	if (r->shape.n < MQ_TRACE_TENSORS)
 		r->shape.tensor[r->shape.n++] = r->tensor;
-	r->tensor = (struct mq_tensor){0};
+	r->tensor = (struct mq_tensor){ 0 };
 }
 
 static void put_dim(struct reader *r, double x)
@@ -328,7 +326,7 @@ static void begin_list(struct reader *r)
 {
 	if (r->list_level) {
 		r->nested |= r->in_dims && r->level == r->list_level + 2;
-		r->tensor = (struct mq_tensor){0};
+		r->tensor = (struct mq_tensor){ 0 };
 		return;
 	}
 	r->in_dims = !strcasecmp(r->key, "Input Dims");
@@ -483,39 +481,42 @@ static enum mq_status parse(struct reader *r, yajl_handle parser, gzFile file, s
 
 	while ((n = gzread(file, block, BLOCK_B)) > 0) {
 		if (yajl_parse(parser, block, (size_t)n) != yajl_status_ok)
-			return mq_fail(err, MQ_EINPUT, "%s: not JSON near byte %.0f (unpacked)",
-			               r->trace->path, at + (double)yajl_get_bytes_consumed(parser));
+			return mq_fail(err, MQ_EINPUT, "%s: not JSON near byte %.0f (unpacked)", r->trace->path,
+				       at + (double)yajl_get_bytes_consumed(parser));
 		at += n;
 		if (at > SMALL_B && at > MOST_PACKED * (double)gzoffset(file))
-			return mq_fail(err, MQ_EINPUT, "%s: unpacks to more than %d times its size: no trace does; "
-			               "unpack it (gunzip) and look at it", r->trace->path, MOST_PACKED);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: unpacks to more than %d times its size: no trace does; "
+				       "unpack it (gunzip) and look at it",
+				       r->trace->path, MOST_PACKED);
 	}
 	if (n < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be unpacked after byte %.0f: is the "
-		               "file whole?", r->trace->path, at);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: cannot be unpacked after byte %.0f: is the "
+			       "file whole?",
+			       r->trace->path, at);
 	if (yajl_complete_parse(parser) != yajl_status_ok || r->level)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s: cut short after byte %.0f (unpacked): copy the whole file, or "
-		               "have the profiler end before the program does",
-		               r->trace->path, at);
+			       "%s: cut short after byte %.0f (unpacked): copy the whole file, or "
+			       "have the profiler end before the program does",
+			       r->trace->path, at);
 	return MQ_OK;
 }
 
 enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err)
 {
-	static const yajl_callbacks calls = {.yajl_number = on_number,
-	                                     .yajl_string = on_string,
-	                                     .yajl_start_map = on_map,
-	                                     .yajl_map_key = on_key,
-	                                     .yajl_end_map = on_map_end,
-	                                     .yajl_start_array = on_array,
-	                                     .yajl_end_array = on_array_end};
+	static const yajl_callbacks calls = { .yajl_number = on_number,
+					      .yajl_string = on_string,
+					      .yajl_start_map = on_map,
+					      .yajl_map_key = on_key,
+					      .yajl_end_map = on_map_end,
+					      .yajl_start_array = on_array,
+					      .yajl_end_array = on_array_end };
 	struct reader *r = mq_arena_array(trace->arena, 1, struct reader);
 	gzFile file = gzopen(trace->path, "rb");
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path,
-		               strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path, strerror(errno));
 	r->trace = trace;
 	mq_map_init(&r->shapes, trace->arena, 256);
 	gzbuffer(file, BLOCK_B);

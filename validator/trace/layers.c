@@ -80,7 +80,7 @@ static const struct mq_event *innermost(const struct index *x, const struct mq_e
 
 uint32_t mq_trace_layers(const struct mq_trace *t, struct mq_arena *arena, double **forward_s)
 {
-	struct index x = {.trace = t};
+	struct index x = { .trace = t };
 	uint32_t n = 0;
 
 	fill(&x, arena);
@@ -92,8 +92,8 @@ uint32_t mq_trace_layers(const struct mq_trace *t, struct mq_arena *arena, doubl
 	*forward_s = mq_arena_array(arena, n ? n : 1, double);
 	for (uint32_t i = 0; n && i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
-		uint32_t at = e->kind == MQ_EVENT_KERNEL && e->correlation ? mq_map_find(&x.launch, e->correlation)
-		                                                           : MQ_NONE;
+		uint32_t at =
+			e->kind == MQ_EVENT_KERNEL && e->correlation ? mq_map_find(&x.launch, e->correlation) : MQ_NONE;
 		if (at == MQ_NONE || mq_trace_class_of(e->name, NULL) == MQ_CLASS_COMM)
 			continue;
 		const struct mq_event *launch = &t->event[x.launch_event[at]];

@@ -50,24 +50,27 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 		const char *name;
 		void *to;
 	} calls[] = {
-	        {"sqlite3_open_v2", &s->open_v2},           {"sqlite3_close", &s->close},
-	        {"sqlite3_errmsg", &s->errmsg},             {"sqlite3_prepare_v2", &s->prepare_v2},
-	        {"sqlite3_step", &s->step},                 {"sqlite3_finalize", &s->finalize},
-	        {"sqlite3_column_int64", &s->column_int64}, {"sqlite3_column_text", &s->column_text},
+		{ "sqlite3_open_v2", &s->open_v2 },
+		{ "sqlite3_close", &s->close },
+		{ "sqlite3_errmsg", &s->errmsg },
+		{ "sqlite3_prepare_v2", &s->prepare_v2 },
+		{ "sqlite3_step", &s->step },
+		{ "sqlite3_finalize", &s->finalize },
+		{ "sqlite3_column_int64", &s->column_int64 },
+		{ "sqlite3_column_text", &s->column_text },
 	};
 
 	s->handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
 	if (!s->handle)
 		return mq_fail(err, MQ_ENODEV,
-		               "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): "
-		               "install libsqlite3-0",
-		               dlerror());
+			       "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): "
+			       "install libsqlite3-0",
+			       dlerror());
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		void *call = dlsym(s->handle, calls[i].name);
 
 		if (!call)
-			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one",
-			               calls[i].name);
+			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one", calls[i].name);
 		memcpy(calls[i].to, &call, sizeof(call));
 	}
 	return MQ_OK;
@@ -79,10 +82,12 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 static bool is_table(struct reader *r, const char *name)
 {
 	void *statement = NULL;
-	const char *sql = mq_arena_printf(r->trace->arena, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
-	                                  "rootpage > 0 AND name = '%s'", name);
+	const char *sql = mq_arena_printf(r->trace->arena,
+					  "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
+					  "rootpage > 0 AND name = '%s'",
+					  name);
 	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_ &&
-	             r->sqlite.step(statement) == SQLITE_ROW_;
+		     r->sqlite.step(statement) == SQLITE_ROW_;
 
 	r->sqlite.finalize(statement);
 	return there;
@@ -114,16 +119,17 @@ static enum mq_status ask(struct reader *r, const char *sql, row_taker *take)
 		status = s->step(statement);
 		if (status == SQLITE_ROW_ && (double)++r->trace->n_read > r->size_B) {
 			s->finalize(statement);
-			return mq_fail(r->err, MQ_EINPUT, "%s: says more rows than it has bytes (%.0f): identifiers of "
-			               "strings are not unique in it", r->file, r->size_B);
+			return mq_fail(r->err, MQ_EINPUT,
+				       "%s: says more rows than it has bytes (%.0f): identifiers of "
+				       "strings are not unique in it",
+				       r->file, r->size_B);
 		}
 		if (status == SQLITE_ROW_)
 			take(r, statement);
 	}
-	enum mq_status result = status == SQLITE_DONE_
-	                                ? MQ_OK
-	                                : mq_fail(r->err, MQ_EINPUT, "%s: %s: is the export whole?", r->file,
-	                                          s->errmsg(s->base));
+	enum mq_status result = status == SQLITE_DONE_ ? MQ_OK :
+							 mq_fail(r->err, MQ_EINPUT, "%s: %s: is the export whole?",
+								 r->file, s->errmsg(s->base));
 	s->finalize(statement);
 	return result;
 }
@@ -149,13 +155,13 @@ static struct mq_event event_of(struct reader *r, void *statement, enum mq_event
 
 	if (!(r->zero_ns > 0))
 		r->zero_ns = start;
-	return (struct mq_event){.start_us = 1e-3 * (start - r->zero_ns),
-	                         .dur_us = fmax(0, 1e-3 * (end - start)),
-	                         .name = mq_trace_intern(r->trace, name, strlen(name)),
-	                         .device = MQ_NONE,
-	                         .shape = MQ_NONE,
-	                         .note = MQ_NONE,
-	                         .kind = (uint8_t)kind};
+	return (struct mq_event){ .start_us = 1e-3 * (start - r->zero_ns),
+				  .dur_us = fmax(0, 1e-3 * (end - start)),
+				  .name = mq_trace_intern(r->trace, name, strlen(name)),
+				  .device = MQ_NONE,
+				  .shape = MQ_NONE,
+				  .note = MQ_NONE,
+				  .kind = (uint8_t)kind };
 }
 
 static void keep(struct reader *r, const struct mq_event *event)
@@ -211,7 +217,7 @@ static void take_range(struct reader *r, void *statement)
 
 	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
 	if (kind == MQ_EVENT_NOTE) {
-		struct mq_trace_note note = {.in_n = NAN, .out_n = NAN, .collective = e.name};
+		struct mq_trace_note note = { .in_n = NAN, .out_n = NAN, .collective = e.name };
 
 		e.note = r->trace->n_notes;
 		MQ_PUSH(r->trace->arena, r->trace->note, r->trace->n_notes, r->trace->note_room, note);
@@ -250,20 +256,21 @@ static enum mq_status choose_device(struct reader *r)
 
 	if (!has(r, "CUPTI_ACTIVITY_KIND_KERNEL", "start"))
 		return mq_fail(r->err, MQ_EINPUT,
-		               "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export "
-		               "with `nsys export --type sqlite`",
-		               r->file);
-	MQ_TRY(ask(r, mq_arena_printf(r->trace->arena,
-	                              "SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId "
-	                              "ORDER BY deviceId",
-	                              process),
-	           take_which));
+			       "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export "
+			       "with `nsys export --type sqlite`",
+			       r->file);
+	MQ_TRY(ask(r,
+		   mq_arena_printf(r->trace->arena,
+				   "SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId "
+				   "ORDER BY deviceId",
+				   process),
+		   take_which));
 	if (r->device != MQ_NONE && r->trace->rank != r->device)
 		return mq_fail(r->err, MQ_EINPUT, "%s: no kernel ran on device %u", r->file, r->device);
 	if (r->device == MQ_NONE && r->trace->world > 1)
 		return mq_fail(r->err, MQ_EINPUT,
-		               "%s holds the kernels of %u devices: say of which it is the trace, as %s@0 for device 0",
-		               r->file, r->trace->world, r->file);
+			       "%s holds the kernels of %u devices: say of which it is the trace, as %s@0 for device 0",
+			       r->file, r->trace->world, r->file);
 	if (r->device == MQ_NONE) /* one device is one rank, of how many is not told */
 		r->trace->rank = MQ_NONE;
 	if (r->trace->rank == MQ_NONE)
@@ -274,25 +281,23 @@ static enum mq_status choose_device(struct reader *r)
 static enum mq_status read_device_side(struct reader *r)
 {
 	struct mq_arena *arena = r->trace->arena;
-	const char *where = r->device == MQ_NONE
-	                            ? ""
-	                            : mq_arena_printf(arena, " WHERE x.deviceId = %u", r->device);
-	static const char *const copies[] = {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
+	const char *where = r->device == MQ_NONE ? "" : mq_arena_printf(arena, " WHERE x.deviceId = %u", r->device);
+	static const char *const copies[] = { "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET" };
 
 	MQ_TRY(ask(r,
-	           mq_arena_printf(arena,
-	                           "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
-	                           "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
-	                           where),
-	           take_kernel));
+		   mq_arena_printf(arena,
+				   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
+				   "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
+				   where),
+		   take_kernel));
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		if (has(r, copies[i], "bytes"))
 			MQ_TRY(ask(r,
-			           mq_arena_printf(arena,
-			                           "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, "
-			                           "x.bytes FROM %s x%s",
-			                           copies[i], where),
-			           take_copy));
+				   mq_arena_printf(arena,
+						   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, "
+						   "x.bytes FROM %s x%s",
+						   copies[i], where),
+				   take_copy));
 	return MQ_OK;
 }
 
@@ -301,33 +306,33 @@ static enum mq_status read_host_side(struct reader *r)
 {
 	struct mq_arena *arena = r->trace->arena;
 	const char *own = r->process ? mq_arena_printf(arena, " AND x.globalTid / 0x1000000 = %lld",
-	                                               (long long)(r->process / 0x1000000))
-	                             : "";
+						       (long long)(r->process / 0x1000000)) :
+				       "";
 	bool id = has(r, "NVTX_EVENTS", "textId");
 
 	if (has(r, "CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"))
 		MQ_TRY(ask(r,
-		           mq_arena_printf(arena,
-		                           "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
-		                           "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId "
-		                           "WHERE 1%s",
-		                           own),
-		           take_launch));
+			   mq_arena_printf(arena,
+					   "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
+					   "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId "
+					   "WHERE 1%s",
+					   own),
+			   take_launch));
 	if (has(r, "NVTX_EVENTS", "text"))
 		MQ_TRY(ask(r,
-		           mq_arena_printf(arena,
-		                           "SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS "
-		                           "x%s WHERE x.end > x.start%s",
-		                           id ? "s.value" : "''",
-		                           id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "", own),
-		           take_range));
+			   mq_arena_printf(arena,
+					   "SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS "
+					   "x%s WHERE x.end > x.start%s",
+					   id ? "s.value" : "''", id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "",
+					   own),
+			   take_range));
 	if (has(r, "TARGET_INFO_GPU", "smCount") && has(r, "TARGET_INFO_GPU", "computeMajor"))
 		MQ_TRY(ask(r,
-		           mq_arena_printf(arena,
-		                           "SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM "
-		                           "TARGET_INFO_GPU WHERE id = %u",
-		                           r->device == MQ_NONE ? 0 : r->device),
-		           take_device));
+			   mq_arena_printf(arena,
+					   "SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM "
+					   "TARGET_INFO_GPU WHERE id = %u",
+					   r->device == MQ_NONE ? 0 : r->device),
+			   take_device));
 	return MQ_OK;
 }
 
@@ -338,9 +343,10 @@ static enum mq_status read_report(struct reader *r)
 	MQ_TRY(open_library(s, r->err));
 	if (s->open_v2(r->file, &s->base, OPEN_READONLY_, NULL) != SQLITE_OK_)
 		return mq_fail(r->err, MQ_EINPUT, "%s: cannot open the report: %s", r->file,
-		               s->base ? s->errmsg(s->base) : "no memory");
+			       s->base ? s->errmsg(s->base) : "no memory");
 	if (!is_table(r, "StringIds"))
-		return mq_fail(r->err, MQ_EINPUT, "%s: no table of strings: is it an export of Nsight Systems?", r->file);
+		return mq_fail(r->err, MQ_EINPUT, "%s: no table of strings: is it an export of Nsight Systems?",
+			       r->file);
 	MQ_TRY(choose_device(r));
 	MQ_TRY(read_device_side(r));
 	return read_host_side(r);
@@ -348,7 +354,7 @@ static enum mq_status read_report(struct reader *r)
 
 enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err)
 {
-	struct reader r = {.trace = trace, .device = MQ_NONE, .err = err};
+	struct reader r = { .trace = trace, .device = MQ_NONE, .err = err };
 	struct stat st;
 
 	r.file = mq_trace_file(trace->path, trace->arena, &r.device);

@@ -52,21 +52,47 @@ double mq_trace_type(const char *name, size_t size, uint8_t *dtype)
 		uint8_t dtype;
 		double size_B;
 	} types[] = {
-	        {"float", MQ_FP32, 4},      {"float32", MQ_FP32, 4},     {"f32", MQ_FP32, 4},
-	        {"double", MQ_FP64, 8},     {"float64", MQ_FP64, 8},     {"f64", MQ_FP64, 8},
-	        {"half", MQ_FP16, 2},       {"float16", MQ_FP16, 2},     {"f16", MQ_FP16, 2},
-	        {"bfloat16", MQ_BF16, 2},   {"bf16", MQ_BF16, 2},        {"__nv_bfloat16", MQ_BF16, 2},
-	        {"float8_e4m3fn", MQ_FP8, 1}, {"float8_e5m2", MQ_FP8, 1}, {"f8e4m3", MQ_FP8, 1},
-	        {"f8e5m2", MQ_FP8, 1},      {"long", MQ_N_DTYPES, 8},    {"long int", MQ_N_DTYPES, 8},
-	        {"int64", MQ_N_DTYPES, 8},  {"int", MQ_N_DTYPES, 4},     {"int32", MQ_N_DTYPES, 4},
-	        {"short", MQ_N_DTYPES, 2},  {"byte", MQ_N_DTYPES, 1},    {"char", MQ_N_DTYPES, 1},
-	        {"unsigned char", MQ_N_DTYPES, 1}, {"signed char", MQ_N_DTYPES, 1},
-	        {"uint8", MQ_N_DTYPES, 1},  {"int8", MQ_N_DTYPES, 1},    {"int8_t", MQ_N_DTYPES, 1},
-	        {"bool", MQ_N_DTYPES, 1},   {"i8", MQ_N_DTYPES, 1},      {"u8", MQ_N_DTYPES, 1},
-	        {"i32", MQ_N_DTYPES, 4},    {"i64", MQ_N_DTYPES, 8},     {"u32", MQ_N_DTYPES, 4},
-	        {"u64", MQ_N_DTYPES, 8},    {"uint8_t", MQ_N_DTYPES, 1}, {"int32_t", MQ_N_DTYPES, 4},
-	        {"int64_t", MQ_N_DTYPES, 8}, {"uint32_t", MQ_N_DTYPES, 4},
-	        {"uint64_t", MQ_N_DTYPES, 8},
+		{ "float", MQ_FP32, 4 },
+		{ "float32", MQ_FP32, 4 },
+		{ "f32", MQ_FP32, 4 },
+		{ "double", MQ_FP64, 8 },
+		{ "float64", MQ_FP64, 8 },
+		{ "f64", MQ_FP64, 8 },
+		{ "half", MQ_FP16, 2 },
+		{ "float16", MQ_FP16, 2 },
+		{ "f16", MQ_FP16, 2 },
+		{ "bfloat16", MQ_BF16, 2 },
+		{ "bf16", MQ_BF16, 2 },
+		{ "__nv_bfloat16", MQ_BF16, 2 },
+		{ "float8_e4m3fn", MQ_FP8, 1 },
+		{ "float8_e5m2", MQ_FP8, 1 },
+		{ "f8e4m3", MQ_FP8, 1 },
+		{ "f8e5m2", MQ_FP8, 1 },
+		{ "long", MQ_N_DTYPES, 8 },
+		{ "long int", MQ_N_DTYPES, 8 },
+		{ "int64", MQ_N_DTYPES, 8 },
+		{ "int", MQ_N_DTYPES, 4 },
+		{ "int32", MQ_N_DTYPES, 4 },
+		{ "short", MQ_N_DTYPES, 2 },
+		{ "byte", MQ_N_DTYPES, 1 },
+		{ "char", MQ_N_DTYPES, 1 },
+		{ "unsigned char", MQ_N_DTYPES, 1 },
+		{ "signed char", MQ_N_DTYPES, 1 },
+		{ "uint8", MQ_N_DTYPES, 1 },
+		{ "int8", MQ_N_DTYPES, 1 },
+		{ "int8_t", MQ_N_DTYPES, 1 },
+		{ "bool", MQ_N_DTYPES, 1 },
+		{ "i8", MQ_N_DTYPES, 1 },
+		{ "u8", MQ_N_DTYPES, 1 },
+		{ "i32", MQ_N_DTYPES, 4 },
+		{ "i64", MQ_N_DTYPES, 8 },
+		{ "u32", MQ_N_DTYPES, 4 },
+		{ "u64", MQ_N_DTYPES, 8 },
+		{ "uint8_t", MQ_N_DTYPES, 1 },
+		{ "int32_t", MQ_N_DTYPES, 4 },
+		{ "int64_t", MQ_N_DTYPES, 8 },
+		{ "uint32_t", MQ_N_DTYPES, 4 },
+		{ "uint64_t", MQ_N_DTYPES, 8 },
 	};
 	const char *base = base_of(name, &size);
 
@@ -90,7 +116,7 @@ static bool starts(const char *text, const char *with)
 
 uint32_t mq_trace_layer(const char *name)
 {
-	static const char *const words[] = {"layer", "block", "h."};
+	static const char *const words[] = { "layer", "block", "h." };
 
 	for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++)
 		for (const char *p = name; (p = strcasestr(p, words[w])); p++) {
@@ -109,7 +135,7 @@ uint32_t mq_trace_layer(const char *name)
 /* "ProfilerStep#5", "step 5", "iteration5", "train_step": a word, and perhaps its number. */
 static bool is_step(const char *name)
 {
-	static const char *const words[] = {"ProfilerStep", "train_step", "training_step", "iteration", "step"};
+	static const char *const words[] = { "ProfilerStep", "train_step", "training_step", "iteration", "step" };
 
 	for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
 		size_t n = strlen(words[w]);
@@ -190,10 +216,9 @@ static int by_start(const void *a, const void *b)
 	return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
 }
 
-enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *t,
-                             struct mq_err *err)
+enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *t, struct mq_err *err)
 {
-	*t = (struct mq_trace){.path = path, .arena = arena, .rank = MQ_NONE};
+	*t = (struct mq_trace){ .path = path, .arena = arena, .rank = MQ_NONE };
 	t->names_map = mq_arena_array(arena, 1, struct mq_map);
 	mq_map_init(t->names_map, arena, 4096);
 	enum format format = format_of(path);
@@ -204,15 +229,17 @@ enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq
 	else
 		MQ_TRY(mq_kineto_read(t, err));
 	if (!t->n_read)
-		return mq_fail(err, MQ_EINPUT, "%s: no \"traceEvents\": is it a trace of PyTorch's "
-		               "profiler?", path);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: no \"traceEvents\": is it a trace of PyTorch's "
+			       "profiler?",
+			       path);
 	if (t->n)
 		qsort(t->event, t->n, sizeof(*t->event), by_start);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->event[i].kind == MQ_EVENT_KERNEL)
 			return MQ_OK;
 	return mq_fail(err, MQ_EINPUT,
-	               "%s: %.0f events and not one kernel of a GPU: profile with "
-	               "ProfilerActivity.CUDA",
-	               path, (double)t->n_read);
+		       "%s: %.0f events and not one kernel of a GPU: profile with "
+		       "ProfilerActivity.CUDA",
+		       path, (double)t->n_read);
 }

@@ -51,7 +51,7 @@ struct mq_event {
 	const char *name;               /* interned */
 	double bytes;                   /* COPY */
 	uint32_t device, stream, thread;
-	uint32_t shape, note;           /* into the tables, MQ_NONE */
+	uint32_t shape, note; /* into the tables, MQ_NONE */
 	uint8_t kind;
 };
 
@@ -62,9 +62,9 @@ struct mq_trace {
 	struct mq_event *event; /* by start, after mq_trace_load */
 	struct mq_trace_shape *shape;
 	struct mq_trace_note *note;
-	uint32_t rank, world;   /* MQ_NONE, 0 = not told */
-	bool untimed;           /* durations are told and starts are not: events stand one after another */
-	uint64_t n_read;        /* events in the file, kept or not */
+	uint32_t rank, world; /* MQ_NONE, 0 = not told */
+	bool untimed;         /* durations are told and starts are not: events stand one after another */
+	uint64_t n_read;      /* events in the file, kept or not */
 	/* The first device's properties; 0, NULL = not told. */
 	const char *gpu;
 	double memory_B, sms, compute_capability;
@@ -79,7 +79,7 @@ bool mq_trace_probe(const char *path);
 const char *mq_trace_file(const char *path, struct mq_arena *arena, uint32_t *device);
 /* MQ_EINPUT: unreadable, cut short (where), or without a single kernel (what the file has instead). */
 enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *trace,
-                             struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* For readers. */
 const char *mq_trace_intern(struct mq_trace *trace, const char *text, size_t size);
@@ -99,17 +99,17 @@ enum { MQ_TRACE_SENDRECV = MQ_N_COLL_KINDS, MQ_TRACE_OTHER_CALL };
 
 /* One kernel of NCCL's. */
 struct mq_trace_call {
-	uint32_t event;       /* the kernel */
-	uint32_t kind;        /* enum mq_coll_kind, MQ_TRACE_SENDRECV or MQ_TRACE_OTHER_CALL */
-	uint32_t ranks;       /* 0 = not told */
-	uint32_t index;       /* of its kind, size and group on this rank */
-	const char *group;    /* NULL = not told */
-	double bytes;         /* as nccl-tests counts; NAN = not told */
+	uint32_t event;    /* the kernel */
+	uint32_t kind;     /* enum mq_coll_kind, MQ_TRACE_SENDRECV or MQ_TRACE_OTHER_CALL */
+	uint32_t ranks;    /* 0 = not told */
+	uint32_t index;    /* of its kind, size and group on this rank */
+	const char *group; /* NULL = not told */
+	double bytes;      /* as nccl-tests counts; NAN = not told */
 	double element_B;
 	double own_s, least_s; /* as long as the kernel took here, and on the rank that came last */
 };
-enum mq_status mq_trace_calls(const struct mq_trace *trace, struct mq_arena *arena,
-                              struct mq_trace_call **call, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_trace_calls(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_call **call,
+			      uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 /* Takes waiting off: the i-th call of a kind, size and group lasts as long as on the rank where it was shortest.
  * Says how many calls found their like on all ranks. */
 uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces);
@@ -121,8 +121,8 @@ struct mq_trace_row {
 	double bytes, median_s, least_median_s; /* of own_s, least_s; one trace: the shortest own_s */
 	double low_s, high_s;                   /* 95 % interval of the latter */
 };
-uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces,
-                       struct mq_arena *arena, struct mq_trace_row **row);
+uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces, struct mq_arena *arena,
+		       struct mq_trace_row **row);
 
 /* A product, convolution or sweep whose shape was recorded, with its kernel's time. */
 struct mq_trace_work {
@@ -132,15 +132,24 @@ struct mq_trace_work {
 };
 /* `without`: launches of kernels whose operator has no shape. */
 enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_traces, struct mq_arena *arena,
-                              struct mq_trace_work **work, uint32_t *n, uint64_t *without,
-                              struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_trace_work **work, uint32_t *n, uint64_t *without,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- classes.c ------------------------------------------------------------------------------- */
 
 enum mq_trace_class {
-	MQ_CLASS_GEMM, MQ_CLASS_CONV, MQ_CLASS_ATTENTION, MQ_CLASS_ELEMENTWISE, MQ_CLASS_OPTIMIZER,
-	MQ_CLASS_COPY, MQ_CLASS_COMM, MQ_CLASS_EXPOSED, MQ_CLASS_IDLE_HOST, MQ_CLASS_IDLE_WAIT,
-	MQ_CLASS_STEP, MQ_N_CLASSES
+	MQ_CLASS_GEMM,
+	MQ_CLASS_CONV,
+	MQ_CLASS_ATTENTION,
+	MQ_CLASS_ELEMENTWISE,
+	MQ_CLASS_OPTIMIZER,
+	MQ_CLASS_COPY,
+	MQ_CLASS_COMM,
+	MQ_CLASS_EXPOSED,
+	MQ_CLASS_IDLE_HOST,
+	MQ_CLASS_IDLE_WAIT,
+	MQ_CLASS_STEP,
+	MQ_N_CLASSES
 };
 const char *mq_trace_class_name(enum mq_trace_class class);
 /* Of a kernel by its name; `op`: the operator that launched it, or NULL. */

@@ -41,26 +41,25 @@ static bool product_of(const struct mq_trace_shape *s, uint32_t at, struct mq_ke
 
 	if (d < 2 || b->n_dims != d || a->dim[d - 1] != b->dim[d - 2])
 		return false;
-	*k = (struct mq_kernel){.op = MQ_NONE,
-	                        .kind = MQ_KERNEL_GEMM,
-	                        .dtype = s->dtype[at],
-	                        .m = a->dim[d - 2],
-	                        .n = b->dim[d - 1],
-	                        .k = a->dim[d - 1],
-	                        .count = d > 2 ? a->dim[0] : 1,
-	                        .launches = 1};
+	*k = (struct mq_kernel){ .op = MQ_NONE,
+				 .kind = MQ_KERNEL_GEMM,
+				 .dtype = s->dtype[at],
+				 .m = a->dim[d - 2],
+				 .n = b->dim[d - 1],
+				 .k = a->dim[d - 1],
+				 .count = d > 2 ? a->dim[0] : 1,
+				 .launches = 1 };
 	k->flop = 2 * k->m * k->n * k->k * k->count;
-	k->bytes = (k->m * k->k + k->k * k->n + k->m * k->n) * k->count *
-	           mq_dtype_size((enum mq_dtype)k->dtype);
+	k->bytes = (k->m * k->k + k->k * k->n + k->m * k->n) * k->count * mq_dtype_size((enum mq_dtype)k->dtype);
 	return k->flop > 0;
 }
 
 /* Operators whose result is of their largest operand's size, read and written once. */
 static bool sweep_of(const char *name, const struct mq_trace_shape *s, struct mq_kernel *k)
 {
-	static const char *const names[] = {"add",  "add_",     "sub",     "mul",   "mul_",     "div",
-	                                    "div_", "relu",     "relu_",   "gelu",  "silu",     "tanh",
-	                                    "clamp_min", "clamp_min_", "sigmoid", "neg", "copy_", NULL};
+	static const char *const names[] = { "add",       "add_",       "sub",     "mul",  "mul_",  "div",
+					     "div_",      "relu",       "relu_",   "gelu", "silu",  "tanh",
+					     "clamp_min", "clamp_min_", "sigmoid", "neg",  "copy_", NULL };
 	bool in_place = name[strlen(name) - 1] == '_', known = false;
 	double bytes = 0, most = 0;
 
@@ -75,12 +74,9 @@ static bool sweep_of(const char *name, const struct mq_trace_shape *s, struct mq
 		most = fmax(most, size_B);
 	}
 	bytes += in_place ? s->size_B[0] * elements_of(&s->tensor[0]) : most;
-	*k = (struct mq_kernel){.op = MQ_NONE,
-	                        .kind = MQ_KERNEL_MEMORY,
-	                        .dtype = MQ_FP32,
-	                        .count = 1,
-	                        .launches = 1,
-	                        .bytes = bytes};
+	*k = (struct mq_kernel){
+		.op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32, .count = 1, .launches = 1, .bytes = bytes
+	};
 	return known && most > 0;
 }
 
@@ -125,19 +121,17 @@ struct list {
 	uint32_t n, room;
 };
 
-static void add_trace(const struct mq_trace *t, struct mq_arena *arena, struct list *list,
-                      uint64_t *without)
+static void add_trace(const struct mq_trace *t, struct mq_arena *arena, struct list *list, uint64_t *without)
 {
 	struct mq_map ops;
 	uint32_t *sample = NULL, n = 0, room = 0, first = list->n;
 
 	mq_map_init(&ops, arena, 1024);
 	for (uint32_t i = 0; i < t->n; i++) {
-		struct sample s = {.order = i};
+		struct sample s = { .order = i };
 
 		if (t->event[i].kind != MQ_EVENT_OP || !t->event[i].external ||
-		    !kernel_of(t, &t->event[i], &s.kernel) ||
-		    mq_map_add(&ops, t->event[i].external) != n)
+		    !kernel_of(t, &t->event[i], &s.kernel) || mq_map_add(&ops, t->event[i].external) != n)
 			continue;
 		MQ_PUSH(arena, sample, n, room, list->n);
 		MQ_PUSH(arena, list->sample, list->n, list->room, s);
@@ -155,8 +149,8 @@ static void add_trace(const struct mq_trace *t, struct mq_arena *arena, struct l
 	}
 	for (uint32_t i = first; i < list->n; i++) {
 		struct sample *s = &list->sample[i];
-		double what[] = {s->kernel.kind, s->kernel.dtype, s->kernel.m,    s->kernel.n,
-		                 s->kernel.k,    s->kernel.count, s->kernel.bytes};
+		double what[] = { s->kernel.kind, s->kernel.dtype, s->kernel.m,    s->kernel.n,
+				  s->kernel.k,    s->kernel.count, s->kernel.bytes };
 
 		s->key = s->mixed || !s->n_kernels ? 0 : mq_hash(MQ_HASH_INIT, what, sizeof(what)) | 1;
 		s->order = i;
@@ -174,9 +168,9 @@ static int by_size(const void *a, const void *b)
 }
 
 enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_traces, struct mq_arena *arena,
-                              struct mq_trace_work **work, uint32_t *n, uint64_t *without, struct mq_err *err)
+			      struct mq_trace_work **work, uint32_t *n, uint64_t *without, struct mq_err *err)
 {
-	struct list list = {0};
+	struct list list = { 0 };
 	uint32_t room = 0;
 
 	*work = NULL;
@@ -194,7 +188,7 @@ enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_tr
 		if (!list.sample[i].key)
 			continue;
 		struct mq_median m = mq_median_of(time, last - i);
-		struct mq_trace_work w = {list.sample[i].kernel, last - i, m.median, m.low, m.high};
+		struct mq_trace_work w = { list.sample[i].kernel, last - i, m.median, m.low, m.high };
 		MQ_PUSH(arena, *work, *n, room, w);
 	}
 	if (*n)

@@ -14,8 +14,14 @@
 
 /* Numbers of the schema. */
 enum { NODE_COMP = 4, NODE_SEND = 5, NODE_RECV = 6, NODE_COLL = 7 };
-enum { ET_ALL_REDUCE = 0, ET_REDUCE = 1, ET_ALL_GATHER = 2, ET_BROADCAST = 5, ET_ALL_TO_ALL = 6,
-       ET_REDUCE_SCATTER = 7 };
+enum {
+	ET_ALL_REDUCE = 0,
+	ET_REDUCE = 1,
+	ET_ALL_GATHER = 2,
+	ET_BROADCAST = 5,
+	ET_ALL_TO_ALL = 6,
+	ET_REDUCE_SCATTER = 7
+};
 
 struct bytes {
 	struct mq_arena *arena;
@@ -70,9 +76,12 @@ static void put_attr(struct bytes *node, const char *name, uint32_t field, uint6
 static uint64_t et_kind(uint8_t coll)
 {
 	static const uint64_t kind[MQ_N_COLL_KINDS] = {
-		[MQ_COLL_ALL_REDUCE] = ET_ALL_REDUCE, [MQ_COLL_ALL_GATHER] = ET_ALL_GATHER,
-		[MQ_COLL_REDUCE_SCATTER] = ET_REDUCE_SCATTER, [MQ_COLL_BROADCAST] = ET_BROADCAST,
-		[MQ_COLL_REDUCE] = ET_REDUCE, [MQ_COLL_ALL_TO_ALL] = ET_ALL_TO_ALL,
+		[MQ_COLL_ALL_REDUCE] = ET_ALL_REDUCE,
+		[MQ_COLL_ALL_GATHER] = ET_ALL_GATHER,
+		[MQ_COLL_REDUCE_SCATTER] = ET_REDUCE_SCATTER,
+		[MQ_COLL_BROADCAST] = ET_BROADCAST,
+		[MQ_COLL_REDUCE] = ET_REDUCE,
+		[MQ_COLL_ALL_TO_ALL] = ET_ALL_TO_ALL,
 	};
 
 	return kind[coll];
@@ -99,15 +108,16 @@ static void put_work(const struct mq_schedule *s, const struct mq_task *t, struc
 		put_attr(node, "pg_name", 29, 0, group);
 	} else {
 		put_attr(node, "num_ops", 9, computes ? (uint64_t)s->work[t->work].flop : 0, NULL);
-		put_attr(node, "tensor_size", 9,
-			 (uint64_t)(computes ? s->work[t->work].bytes : t->bytes), NULL);
+		put_attr(node, "tensor_size", 9, (uint64_t)(computes ? s->work[t->work].bytes : t->bytes), NULL);
 	}
 }
 
 static uint64_t node_type(uint8_t kind)
 {
-	return kind == MQ_TASK_SEND ? NODE_SEND : kind == MQ_TASK_RECV ? NODE_RECV :
-	       kind == MQ_TASK_COLLECTIVE ? NODE_COLL : NODE_COMP;
+	return kind == MQ_TASK_SEND       ? NODE_SEND :
+	       kind == MQ_TASK_RECV       ? NODE_RECV :
+	       kind == MQ_TASK_COLLECTIVE ? NODE_COLL :
+					    NODE_COMP;
 }
 
 /* `before`: the task before it on its stream, or MQ_NONE. */
@@ -115,8 +125,7 @@ static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, 
 {
 	const struct mq_task *t = &s->task[id];
 	struct bytes node = { .arena = out->arena };
-	const char *name = t->op != MQ_NONE && t->op < s->n_ops ? s->op_name[t->op] :
-			   mq_stream_name(t->stream);
+	const char *name = t->op != MQ_NONE && t->op < s->n_ops ? s->op_name[t->op] : mq_stream_name(t->stream);
 
 	put_number(&node, 1, id);
 	put_text(&node, 2, name);
@@ -132,8 +141,7 @@ static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, 
 		put_byte(out, node.data[i]);
 }
 
-static enum mq_status write_device(const struct mq_schedule *s, uint32_t device, const char *dir,
-				   struct mq_err *err)
+static enum mq_status write_device(const struct mq_schedule *s, uint32_t device, const char *dir, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct bytes out = { .arena = &arena }, head = { .arena = &arena };

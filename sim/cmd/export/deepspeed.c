@@ -60,11 +60,12 @@ static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
 	FILE *f;
 
 	MQ_TRY(open_file(e, "train.py", &f, &path, err));
-	fprintf(f, "\"\"\"deepspeed --hostfile hostfile train.py: put your data where `batches` is.\"\"\"\n"
+	fprintf(f,
+		"\"\"\"deepspeed --hostfile hostfile train.py: put your data where `batches` is.\"\"\"\n"
 		"import deepspeed\nimport torch\nfrom transformers import AutoConfig, AutoModelForCausalLM\n\n"
 		"seq_length = %u\nconfig = AutoConfig.from_pretrained(\".\")\n"
-		"model = AutoModelForCausalLM.from_config(config, attn_implementation=\"%s\")\n", e->model->seq,
-		e->model->stack->fused ? "flash_attention_2" : "eager");
+		"model = AutoModelForCausalLM.from_config(config, attn_implementation=\"%s\")\n",
+		e->model->seq, e->model->stack->fused ? "flash_attention_2" : "eager");
 	if (e->shape.recompute == MQ_RECOMPUTE_FULL)
 		fputs("model.gradient_checkpointing_enable()\n", f);
 	fputs("engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(),\n"
@@ -75,7 +76,8 @@ static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
 	      "    tokens = tokens.to(engine.device)\n"
 	      "    loss = engine(input_ids=tokens, labels=tokens).loss\n"
 	      "    engine.backward(loss)\n"
-	      "    engine.step()\n", f);
+	      "    engine.step()\n",
+	      f);
 	return close_file(f, path, err);
 }
 
@@ -85,8 +87,10 @@ static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *
 	const struct mq_software *s = e->software;
 
 	if ((s->gather_B > 0 && s->gather_B != 1) || (s->wire_B > 0 && s->wire_B != .5))
-		return mq_fail(err, MQ_EINPUT, "gather_B %g, wire_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
-			       ".5, or both in their types (0)", s->gather_B, s->wire_B);
+		return mq_fail(err, MQ_EINPUT,
+			       "gather_B %g, wire_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
+			       ".5, or both in their types (0)",
+			       s->gather_B, s->wire_B);
 	return MQ_OK;
 }
 
@@ -133,8 +137,10 @@ static void put_config(const struct mq_export *e, FILE *f)
 {
 	const struct mq_shape *s = &e->shape;
 
-	fprintf(f, "{\n  \"train_batch_size\": %.0f,\n  \"train_micro_batch_size_per_gpu\": %u,\n"
-		"  \"gradient_accumulation_steps\": %u,\n", e->train->batch, e->micro_batch, s->micro_batches);
+	fprintf(f,
+		"{\n  \"train_batch_size\": %.0f,\n  \"train_micro_batch_size_per_gpu\": %u,\n"
+		"  \"gradient_accumulation_steps\": %u,\n",
+		e->train->batch, e->micro_batch, s->micro_batches);
 	put_optimizer(e->train, f);
 	if (e->train->dtype == MQ_FP16 || e->train->dtype == MQ_BF16)
 		fprintf(f, "  \"%s\": {\"enabled\": true},\n", mq_dtype_name(e->train->dtype));
@@ -143,8 +149,10 @@ static void put_config(const struct mq_export *e, FILE *f)
 	if (s->tp > 1)
 		fprintf(f, "  \"tensor_parallel\": {\"autotp_size\": %u},\n", s->tp);
 	if (s->pp > 1) /* an interval of 0 recomputes nothing */
-		fprintf(f, "  \"pipeline\": {\"stages\": %u, \"partition\": \"uniform\", \"activation_checkpoint_interval\": "
-			"%u},\n", s->pp, s->recompute == MQ_RECOMPUTE_FULL);
+		fprintf(f,
+			"  \"pipeline\": {\"stages\": %u, \"partition\": \"uniform\", \"activation_checkpoint_interval\": "
+			"%u},\n",
+			s->pp, s->recompute == MQ_RECOMPUTE_FULL);
 	put_zero(e, f);
 }
 

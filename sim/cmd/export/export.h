@@ -22,32 +22,30 @@ struct mq_export {
 	const struct mq_train *train;
 	const struct mq_plan *plan;
 	struct mq_arena *arena;
-	bool fsdp;                    /* megatron: its FSDP instead of its distributed optimizer */
-	const char *dir;              /* folder for targets that write several files */
+	bool fsdp;       /* megatron: its FSDP instead of its distributed optimizer */
+	const char *dir; /* folder for targets that write several files */
 	/* by mq_export_open */
 	const struct mq_software *software;
 	struct mq_plan_form form;
-	struct mq_shape shape;        /* no degree is 0 */
-	struct mq_plan dressed;       /* with what the software decides */
-	uint32_t micro_batch;         /* samples of one replica's */
-	uint32_t *rank, n_ranks;      /* devices in the order of ranks */
-	bool replica_major;           /* ranks go through a replica's stages first */
+	struct mq_shape shape;   /* no degree is 0 */
+	struct mq_plan dressed;  /* with what the software decides */
+	uint32_t micro_batch;    /* samples of one replica's */
+	uint32_t *rank, n_ranks; /* devices in the order of ranks */
+	bool replica_major;      /* ranks go through a replica's stages first */
 };
 
 /* Reads the plan; MQ_EINPUT: q's software does not run it, and why. */
-enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q,
-			      struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, struct mq_err *err) MQ_MUST_CHECK;
 /* Builds a shape's plan with the switches that a shape does not hold taken from `like`. */
-enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape,
-			       const struct mq_plan *like, struct mq_plan *plan,
-			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape, const struct mq_plan *like,
+			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */
 enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
 				     struct mq_err *err) MQ_MUST_CHECK;
 
 /* The machines of the ranks: one per run of ranks of a node. */
 struct mq_export_node {
-	uint32_t node, first, n;      /* ranks first ... first + n - 1 */
+	uint32_t node, first, n; /* ranks first ... first + n - 1 */
 };
 uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node);
 /* A comment line per machine where its GPUs are not simply all in order; `comment` begins each. */
@@ -62,13 +60,11 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 /* Targets. MQ_EINPUT: a file cannot be written; flagscale: the reason why it cannot say this plan. */
 enum mq_status mq_export_megatron(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *file,
-				    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 /* One execution trace per device of a schedule: DIR/chakra.RANK.et (protobuf, schema of MLCommons Chakra). */
 struct mq_schedule;
-enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *dir,
-				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
  * model or the batch of the question. */

@@ -11,7 +11,8 @@
 static enum mq_status refuse_switches(const struct mq_plan *p, struct mq_err *err)
 {
 	if (p->algo != MQ_ALGO_AUTO || p->proto != MQ_PROTO_AUTO)
-		return mq_fail(err, MQ_EINPUT, "flagscale: a forced collective algorithm is no setting of it; it "
+		return mq_fail(err, MQ_EINPUT,
+			       "flagscale: a forced collective algorithm is no setting of it; it "
 			       "is NCCL's environment");
 	if (p->overlap_tp || p->overlap_experts)
 		return mq_fail(err, MQ_EINPUT, "flagscale: %s is not exported; megatron has it",
@@ -28,22 +29,28 @@ static enum mq_status refuse_stage(const struct mq_export *e, uint32_t i, uint32
 
 	for (uint32_t d = 0; d < s->n_devices; d++)
 		if (s->device[d] != next + d)
-			return mq_fail(err, MQ_EINPUT, "flagscale: ranks follow the stages; stage %u has device %u "
-				       "where rank %u is", i, s->device[d], next + d);
+			return mq_fail(err, MQ_EINPUT,
+				       "flagscale: ranks follow the stages; stage %u has device %u "
+				       "where rank %u is",
+				       i, s->device[d], next + d);
 	for (uint32_t d = 1; d < s->n_devices; d++)
 		if (strcmp(e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type))
-			return mq_fail(err, MQ_EINPUT, "flagscale: wants one device type per stage; stage %u mixes "
-				       "%s and %s", i, e->cluster->device[s->device[0]].type,
-				       e->cluster->device[s->device[d]].type);
+			return mq_fail(err, MQ_EINPUT,
+				       "flagscale: wants one device type per stage; stage %u mixes "
+				       "%s and %s",
+				       i, e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type);
 	if (s->uneven)
-		return mq_fail(err, MQ_EINPUT, "flagscale: replicas of stage %u get uneven shares of the batch; it "
-			       "has no setting for that", i);
+		return mq_fail(err, MQ_EINPUT,
+			       "flagscale: replicas of stage %u get uneven shares of the batch; it "
+			       "has no setting for that",
+			       i);
 	if (s->sync != first->sync || s->recompute != first->recompute || s->cp != first->cp)
-		return mq_fail(err, MQ_EINPUT, "flagscale: stage %u differs from stage 0 in gradient sync, "
-			       "recomputation or cp", i);
+		return mq_fail(err, MQ_EINPUT,
+			       "flagscale: stage %u differs from stage 0 in gradient sync, "
+			       "recomputation or cp",
+			       i);
 	if (s->sync != MQ_SYNC_ALLREDUCE && s->sync != MQ_SYNC_ZERO1)
-		return mq_fail(err, MQ_EINPUT, "flagscale: has allreduce and zero1, not %s",
-			       mq_sync_name(s->sync));
+		return mq_fail(err, MQ_EINPUT, "flagscale: has allreduce and zero1, not %s", mq_sync_name(s->sync));
 	return MQ_OK;
 }
 
@@ -54,8 +61,10 @@ static enum mq_status refuse_flagscale(const struct mq_export *e, struct mq_err 
 	if (!f->n_stages)
 		return mq_fail(err, MQ_EINPUT, "flagscale: %s", f->why);
 	if (!e->model->n_layers || !e->model->hidden)
-		return mq_fail(err, MQ_EINPUT, "flagscale: the layers of '%s' are not of one width, and its flags "
-			       "have one for all; --to deepspeed or chakra says such plans", e->model->name);
+		return mq_fail(err, MQ_EINPUT,
+			       "flagscale: the layers of '%s' are not of one width, and its flags "
+			       "have one for all; --to deepspeed or chakra says such plans",
+			       e->model->name);
 	MQ_TRY(refuse_switches(&e->dressed, err));
 	if (e->plan->virtual > 1 || (f->n_stages > 1 && e->plan->pipeline != MQ_PIPE_1F1B))
 		return mq_fail(err, MQ_EINPUT, "flagscale: mixed devices run 1f1b with one chunk per rank");
@@ -101,7 +110,8 @@ static void put_system(const struct mq_export *e, uint32_t n, FILE *f)
 {
 	const struct mq_plan_stage *s = e->form.stage;
 
-	fprintf(f, "system:\n  tensor_model_parallel_size: %u\n  pipeline_model_parallel_size: %u\n"
+	fprintf(f,
+		"system:\n  tensor_model_parallel_size: %u\n  pipeline_model_parallel_size: %u\n"
 		"  context_parallel_size: %u\n  expert_model_parallel_size: %u\n  use_distributed_optimizer: %s\n",
 		s[0].tp, n, s[0].cp, mq_or_1(s[0].ep), s[0].sync == MQ_SYNC_ZERO1 ? "True" : "False");
 	if (s[0].etp && s[0].etp != s[0].tp)

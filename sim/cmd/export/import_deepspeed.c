@@ -76,8 +76,9 @@ static enum mq_status read_hosts(const struct mq_export *e, const char *path, ui
 static enum mq_status read_program(const struct mq_export *e, const char *path, bool *recomputes, struct mq_err *err)
 {
 	const char *config = beside(path, "config.json", e->arena), *script = beside(path, "train.py", e->arena);
-	const struct mq_model_request request = { .spec = config, .train = e->train, .seq = e->model->seq,
-						  .software = e->software };
+	const struct mq_model_request request = {
+		.spec = config, .train = e->train, .seq = e->model->seq, .software = e->software
+	};
 	struct mq_model *model;
 	const char *field;
 	char values[96], *text;
@@ -92,8 +93,9 @@ static enum mq_status read_program(const struct mq_export *e, const char *path, 
 	MQ_TRY(mq_model_load(&request, e->arena, &model, err));
 	field = model->stack ? mq_transformer_differs(e->model->stack, model->stack, values) : "stack";
 	if (field)
-		return mq_fail(err, MQ_EINPUT, "%s: describes another model than -m: its %s is %s (of -m, and of the file)",
-			       config, field, model->stack ? values : "none");
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: describes another model than -m: its %s is %s (of -m, and of the file)", config,
+			       field, model->stack ? values : "none");
 	return MQ_OK;
 }
 
@@ -107,15 +109,20 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 	if (each > world || world % each)
 		return mq_fail(err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u", world, s->tp, s->pp);
 	if (s->batch != e->train->batch)
-		return mq_fail(err, MQ_EINPUT, "\"train_batch_size\" is %u, but --batch is %g", s->batch, e->train->batch);
+		return mq_fail(err, MQ_EINPUT, "\"train_batch_size\" is %u, but --batch is %g", s->batch,
+			       e->train->batch);
 	*shape = (struct mq_shape){
-		.dp = (uint32_t)(world / each), .tp = s->tp, .pp = s->pp, .micro_batches = s->rounds,
-		.pipeline = MQ_PIPE_1F1B, .sync = s->offload && s->zero == 1 && world == each ? MQ_SYNC_ALLREDUCE : sync[s->zero],
+		.dp = (uint32_t)(world / each),
+		.tp = s->tp,
+		.pp = s->pp,
+		.micro_batches = s->rounds,
+		.pipeline = MQ_PIPE_1F1B,
+		.sync = s->offload && s->zero == 1 && world == each ? MQ_SYNC_ALLREDUCE : sync[s->zero],
 		.recompute = s->interval ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
 	};
 	if (s->micro_batch && (double)s->micro_batch * s->rounds * shape->dp != e->train->batch)
-		return mq_fail(err, MQ_EINPUT, "%u samples x %u steps x %u replicas are not the batch of %g", s->micro_batch,
-			       s->rounds, shape->dp, e->train->batch);
+		return mq_fail(err, MQ_EINPUT, "%u samples x %u steps x %u replicas are not the batch of %g",
+			       s->micro_batch, s->rounds, shape->dp, e->train->batch);
 	return MQ_OK;
 }
 

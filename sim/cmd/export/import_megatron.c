@@ -33,8 +33,7 @@ static enum mq_status take_number(struct flags *x, const char *name, const char 
 	uint64_t v;
 
 	if (!value || !mq_parse_u64(value, &v) || !v || v > UINT32_MAX)
-		return mq_fail(x->err, MQ_EINPUT, "%s %s: give a whole number from 1", name,
-			       value ? value : "");
+		return mq_fail(x->err, MQ_EINPUT, "%s %s: give a whole number from 1", name, value ? value : "");
 	*to = (uint32_t)v;
 	return MQ_OK;
 }
@@ -60,8 +59,7 @@ static enum mq_status take_granularity(struct flags *x, const char *value)
 	x->selective = value && !strcmp(value, "selective");
 	if (x->full || x->selective)
 		return MQ_OK;
-	return mq_fail(x->err, MQ_EINPUT, "--recompute-granularity %s: give full or selective",
-		       value ? value : "");
+	return mq_fail(x->err, MQ_EINPUT, "--recompute-granularity %s: give full or selective", value ? value : "");
 }
 
 static enum mq_status take_sharding(struct flags *x, const char *value)
@@ -76,8 +74,10 @@ static enum mq_status take_sharding(struct flags *x, const char *value)
 			return MQ_OK;
 		}
 	if (value)
-		return mq_fail(x->err, MQ_EINPUT, "--data-parallel-sharding-strategy %s: give no_shard, optim, "
-			       "optim_grads or optim_grads_params", value);
+		return mq_fail(x->err, MQ_EINPUT,
+			       "--data-parallel-sharding-strategy %s: give no_shard, optim, "
+			       "optim_grads or optim_grads_params",
+			       value);
 	return MQ_OK;
 }
 
@@ -168,8 +168,10 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			size_t length = n - item;
 
 			if (end == *c + 1 || !times || times > room || n + length * (times - 1) + 1 >= room)
-				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: '*' needs "
-					       "a number, and at most %zu symbols in all", room);
+				return mq_fail(x->err, MQ_EINPUT,
+					       "--pipeline-model-parallel-layout: '*' needs "
+					       "a number, and at most %zu symbols in all",
+					       room);
 			for (unsigned long i = 1; i < times; i++, n += length)
 				memmove(out + n, out + item, length);
 			*c = end - 1;
@@ -178,11 +180,14 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			item = n;
 			(*c)++;
 			if (depth == MAX_DEPTH)
-				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: more than %d "
-					       "'(' in each other", MAX_DEPTH);
+				return mq_fail(x->err, MQ_EINPUT,
+					       "--pipeline-model-parallel-layout: more than %d "
+					       "'(' in each other",
+					       MAX_DEPTH);
 			MQ_TRY(expand(x, c, depth + 1, out + n, room - n));
 			if (**c != ')')
-				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: a '(' "
+				return mq_fail(x->err, MQ_EINPUT,
+					       "--pipeline-model-parallel-layout: a '(' "
 					       "without ')'");
 			n += strlen(out + n);
 		} else if (strchr("EtmL|", **c)) {
@@ -192,8 +197,7 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			out[n++] = **c;
 		} else if (**c != ',') {
 			return mq_fail(x->err, MQ_EINPUT,
-				       "--pipeline-model-parallel-layout: '%c' is not one of E t m L | , ( ) *N",
-				       **c);
+				       "--pipeline-model-parallel-layout: '%c' is not one of E t m L | , ( ) *N", **c);
 		}
 	}
 	out[n] = '\0';
@@ -212,7 +216,8 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	if (*c || end < 2 || all[0] != 'E' || all[end - 1] != 'L')
 		return mq_fail(x->err, MQ_EINPUT,
 			       "--pipeline-model-parallel-layout %s: begin with E (embedding), end with L "
-			       "(loss)", x->layout);
+			       "(loss)",
+			       x->layout);
 	*layers = mq_arena_array(x->e->arena, end, uint32_t);
 	*n = 1;
 	for (size_t i = 0; i < end; i++) {
@@ -221,8 +226,10 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 		else if (all[i] == 't')
 			(*layers)[*n - 1]++;
 		else if (i && i != end - 1 && all[i] != 'm') /* m: a layer that predicts further tokens */
-			return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout %s: E is first and "
-				       "L is last", x->layout);
+			return mq_fail(x->err, MQ_EINPUT,
+				       "--pipeline-model-parallel-layout %s: E is first and "
+				       "L is last",
+				       x->layout);
 	}
 	return MQ_OK;
 }
@@ -234,8 +241,10 @@ static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
 	uint64_t stages = (uint64_t)s->pp * s->virtual;
 
 	if (total % stages)
-		return mq_fail(x->err, MQ_EINPUT, "--account-for-...-in-pipeline-split: %u layers with those "
-			       "counted are no multiple of %llu stages", total, (unsigned long long)stages);
+		return mq_fail(x->err, MQ_EINPUT,
+			       "--account-for-...-in-pipeline-split: %u layers with those "
+			       "counted are no multiple of %llu stages",
+			       total, (unsigned long long)stages);
 	uint32_t n = (uint32_t)stages, *each = mq_arena_array(x->e->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		each[i] = total / n;
@@ -255,7 +264,8 @@ static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 
 	if (s->pp < 2 || s->virtual > 1 || x->layout || given > layers ||
 	    (rest ? (layers - given) % rest : layers != given))
-		return mq_fail(x->err, MQ_EINPUT, "--decoder-first/last-pipeline-num-layers %u and %u leave the "
+		return mq_fail(x->err, MQ_EINPUT,
+			       "--decoder-first/last-pipeline-num-layers %u and %u leave the "
 			       "others of %u layers to %u stages of one chunk: that does not divide",
 			       x->first_layers, x->last_layers, layers, rest);
 	for (uint32_t i = 0; i < s->pp; i++)
@@ -276,13 +286,15 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 		uint32_t total = x->e->model->n_layers + x->count_embedding + x->count_loss;
 
 		if (total % each)
-			return mq_fail(x->err, MQ_EINPUT, "--num-layers-per-virtual-pipeline-stage %u: %u layers "
-				       "are no multiple of %llu", x->layers_per_chunk, total,
-				       (unsigned long long)each);
+			return mq_fail(x->err, MQ_EINPUT,
+				       "--num-layers-per-virtual-pipeline-stage %u: %u layers "
+				       "are no multiple of %llu",
+				       x->layers_per_chunk, total, (unsigned long long)each);
 		s->virtual = (uint32_t)(total / each);
 	}
 	if (x->layout && (x->count_embedding || x->count_loss))
-		return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout excludes "
+		return mq_fail(x->err, MQ_EINPUT,
+			       "--pipeline-model-parallel-layout excludes "
 			       "--account-for-...-in-pipeline-split");
 	if (s->pp > 1 && (x->count_embedding || x->count_loss))
 		MQ_TRY(count_ends(x, s));
@@ -291,8 +303,10 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 	if (x->layout) {
 		MQ_TRY(read_layout(x, &layers, &n));
 		if (n % s->pp)
-			return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: %u stages are no "
-				       "multiple of pipeline size %u", n, s->pp);
+			return mq_fail(x->err, MQ_EINPUT,
+				       "--pipeline-model-parallel-layout: %u stages are no "
+				       "multiple of pipeline size %u",
+				       n, s->pp);
 		s->virtual = n / s->pp;
 		s->stage_layers = layers;
 	}
@@ -310,16 +324,21 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 		return mq_fail(x->err, MQ_EINPUT, "%u nodes of %u ranks are more than there can be", x->nodes,
 			       x->per_node);
 	world = world ? world : e->cluster->n_devices;
-	*s = (struct mq_shape){ .tp = mq_or_1(x->tp), .pp = mq_or_1(x->pp), .cp = mq_or_1(x->cp), .ep = mq_or_1(x->ep),
-				.virtual = mq_or_1(x->vpp), .vocab_parallel = x->tp > 1,
+	*s = (struct mq_shape){ .tp = mq_or_1(x->tp),
+				.pp = mq_or_1(x->pp),
+				.cp = mq_or_1(x->cp),
+				.ep = mq_or_1(x->ep),
+				.virtual = mq_or_1(x->vpp),
+				.vocab_parallel = x->tp > 1,
 				.sequence_parallel = x->sequence && x->tp > 1,
 				.sync = x->sync,
-				.recompute = x->full ? MQ_RECOMPUTE_FULL :
-					     x->selective ? MQ_RECOMPUTE_SELECTIVE : MQ_RECOMPUTE_NONE };
+				.recompute = x->full      ? MQ_RECOMPUTE_FULL :
+					     x->selective ? MQ_RECOMPUTE_SELECTIVE :
+							    MQ_RECOMPUTE_NONE };
 	double each = (double)s->tp * s->pp * s->cp; /* of flags that may say anything */
 	if (each > world || fmod(world, each) > 0)
-		return mq_fail(x->err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u x cp %u", world,
-			       s->tp, s->pp, s->cp);
+		return mq_fail(x->err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u x cp %u", world, s->tp,
+			       s->pp, s->cp);
 	s->dp = world / (s->tp * s->pp * s->cp);
 	s->ulysses = x->ulysses;
 	if (s->ep > 1 && (s->dp % s->ep || (x->etp && x->etp != s->tp)))
@@ -328,8 +347,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 		return mq_fail(x->err, MQ_EINPUT, "--num-layers %u, but the model of -m has %u", x->layers,
 			       e->model->n_layers);
 	if (x->gbs && x->gbs != e->train->batch)
-		return mq_fail(x->err, MQ_EINPUT, "--global-batch-size %u, but --batch is %g", x->gbs,
-			       e->train->batch);
+		return mq_fail(x->err, MQ_EINPUT, "--global-batch-size %u, but --batch is %g", x->gbs, e->train->batch);
 	double rounds = e->train->batch / s->dp / mq_or_1(x->mbs);
 	if (!(rounds >= 1) || rounds != floor(rounds))
 		return mq_fail(x->err, MQ_EINPUT, "--micro-batch-size %u x dp %u does not divide the batch of %g",
@@ -373,8 +391,10 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 	MQ_TRY(mq_transformer_check(&said, "its model", x->err));
 	field = mq_transformer_differs(is, &said, text);
 	if (field)
-		return mq_fail(x->err, MQ_EINPUT, "its flags describe another model than -m: %s is %s (of -m, and of the "
-			       "flags)", field, text);
+		return mq_fail(x->err, MQ_EINPUT,
+			       "its flags describe another model than -m: %s is %s (of -m, and of the "
+			       "flags)",
+			       field, text);
 	return MQ_OK;
 }
 
@@ -403,8 +423,10 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	like.bucket_B = (double)x.bucket * GRAD_BYTES;
 	if (x.instances) {
 		if (shape.dp * shape.cp % x.instances)
-			return mq_fail(err, MQ_EINPUT, "--num-distributed-optimizer-instances %u does not divide "
-				       "dp x cp = %u", x.instances, shape.dp * shape.cp);
+			return mq_fail(err, MQ_EINPUT,
+				       "--num-distributed-optimizer-instances %u does not divide "
+				       "dp x cp = %u",
+				       x.instances, shape.dp * shape.cp);
 		like.zero_group = shape.dp * shape.cp / x.instances;
 	}
 	if (x.replica_major)

@@ -61,30 +61,47 @@ static bool says(const char *text, const char *name, const char *value)
 enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, struct mq_transformer *t,
 				   struct mq_err *err)
 {
-	static const char *const wanted[] = { "n_layers", "dim", "vocab_size", "n_heads", "hidden_dim",
-					      "max_context_length" };
+	static const char *const wanted[] = { "n_layers", "dim",        "vocab_size",
+					      "n_heads",  "hidden_dim", "max_context_length" };
 
 	(void)arena;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
 		if (!whole(text, wanted[i], 0))
-			return mq_fail(err, MQ_EINPUT, "the recipe has no %s = NUMBER; give one as `export --to torchtitan` "
-				       "writes them", wanted[i]);
+			return mq_fail(err, MQ_EINPUT,
+				       "the recipe has no %s = NUMBER; give one as `export --to torchtitan` "
+				       "writes them",
+				       wanted[i]);
 	*t = (struct mq_transformer){
-		.layers = whole(text, "n_layers", 0), .hidden = whole(text, "dim", 0),
-		.vocab = whole(text, "vocab_size", 0), .heads = whole(text, "n_heads", 0),
-		.kv_heads = whole(text, "n_kv_heads", 0), .head_dim = whole(text, "head_dim", 0),
-		.qk_norm = whole(text, "qk_norm", 0), .q_rank = whole(text, "q_lora_rank", 0),
-		.kv_rank = whole(text, "kv_lora_rank", 0), .nope_dim = whole(text, "qk_nope_head_dim", 0),
-		.rope_dim = whole(text, "qk_rope_head_dim", 0), .value_dim = whole(text, "v_head_dim", 0),
-		.dense_ffn = whole(text, "hidden_dim", 0), .experts = whole(text, "num_experts", 0),
-		.top_k = whole(text, "top_k", 0), .shared_ffn = whole(text, "shared_hidden_dim", 0),
-		.dense_layers = whole(text, "n_dense_layers", 0), .moe_every = whole(text, "moe_every", 0),
+		.layers = whole(text, "n_layers", 0),
+		.hidden = whole(text, "dim", 0),
+		.vocab = whole(text, "vocab_size", 0),
+		.heads = whole(text, "n_heads", 0),
+		.kv_heads = whole(text, "n_kv_heads", 0),
+		.head_dim = whole(text, "head_dim", 0),
+		.qk_norm = whole(text, "qk_norm", 0),
+		.q_rank = whole(text, "q_lora_rank", 0),
+		.kv_rank = whole(text, "kv_lora_rank", 0),
+		.nope_dim = whole(text, "qk_nope_head_dim", 0),
+		.rope_dim = whole(text, "qk_rope_head_dim", 0),
+		.value_dim = whole(text, "v_head_dim", 0),
+		.dense_ffn = whole(text, "hidden_dim", 0),
+		.experts = whole(text, "num_experts", 0),
+		.top_k = whole(text, "top_k", 0),
+		.shared_ffn = whole(text, "shared_hidden_dim", 0),
+		.dense_layers = whole(text, "n_dense_layers", 0),
+		.moe_every = whole(text, "moe_every", 0),
 		.expert_groups = whole(text, "num_expert_groups", 0),
 		.group_limit = whole(text, "num_limited_groups", 0),
 		.sigmoid_router = says(text, "score_func", "sigmoid"),
-		.norm_eps = number(text, "norm_eps", 1e-5), .rope_theta = number(text, "theta", 1e4),
-		.tied = whole(text, "enable_weight_tying", 0), .seq = whole(text, "max_context_length", 0),
-		.rms = true, .gated = true, .rotary = true, .causal = true, .fused = true,
+		.norm_eps = number(text, "norm_eps", 1e-5),
+		.rope_theta = number(text, "theta", 1e4),
+		.tied = whole(text, "enable_weight_tying", 0),
+		.seq = whole(text, "max_context_length", 0),
+		.rms = true,
+		.gated = true,
+		.rotary = true,
+		.causal = true,
+		.fused = true,
 	};
 	t->ffn = t->experts ? whole(text, "moe_hidden_dim", 0) : t->dense_ffn;
 	return MQ_OK;
@@ -116,14 +133,19 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	double tokens = number(text, "num_tokens_per_train_step", 0);
 
 	*s = (struct mq_shape){
-		.dp = copies * shards, .tp = whole(text, "tensor_parallel_degree", 1),
-		.cp = whole(text, "context_parallel_degree", 1), .ep = whole(text, "expert_parallel_degree", 1),
-		.pp = whole(text, "pipeline_parallel_degree", 1), .virtual = 1,
+		.dp = copies * shards,
+		.tp = whole(text, "tensor_parallel_degree", 1),
+		.cp = whole(text, "context_parallel_degree", 1),
+		.ep = whole(text, "expert_parallel_degree", 1),
+		.pp = whole(text, "pipeline_parallel_degree", 1),
+		.virtual = 1,
 		.micro_batches = whole(text, "num_pp_microbatches", 1),
-		.sync = shards == 1 ? MQ_SYNC_ALLREDUCE :
-			says(text, "fsdp_reshard_after_forward", "never") ? MQ_SYNC_ZERO2 : MQ_SYNC_ZERO3,
-		.recompute = strstr(text, "FullAC.Config()") ? MQ_RECOMPUTE_FULL :
-			     strstr(text, "SelectiveAC.Config()") ? MQ_RECOMPUTE_SELECTIVE : MQ_RECOMPUTE_NONE,
+		.sync = shards == 1                                       ? MQ_SYNC_ALLREDUCE :
+			says(text, "fsdp_reshard_after_forward", "never") ? MQ_SYNC_ZERO2 :
+									    MQ_SYNC_ZERO3,
+		.recompute = strstr(text, "FullAC.Config()")      ? MQ_RECOMPUTE_FULL :
+			     strstr(text, "SelectiveAC.Config()") ? MQ_RECOMPUTE_SELECTIVE :
+								    MQ_RECOMPUTE_NONE,
 		.pipeline = says(text, "pipeline_parallel_schedule", "GPipe") ? MQ_PIPE_GPIPE : MQ_PIPE_1F1B,
 	};
 	s->etp = s->ep > 1 && s->tp * s->cp > 1 ? 1 : 0;
@@ -132,12 +154,15 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	if (!s->dp || !s->tp || !s->cp || !s->ep || !s->pp)
 		return mq_fail(err, MQ_EINPUT, "the recipe's degrees are from 1");
 	if (tokens != e->train->batch * e->model->seq)
-		return mq_fail(err, MQ_EINPUT, "num_tokens_per_train_step=%.0f, but --batch and the sequence come to %.0f",
-			       tokens, e->train->batch * e->model->seq);
+		return mq_fail(err, MQ_EINPUT,
+			       "num_tokens_per_train_step=%.0f, but --batch and the sequence come to %.0f", tokens,
+			       e->train->batch * e->model->seq);
 	double rounds = tokens / s->dp / number(text, "num_tokens_per_microbatch_per_dp_rank", tokens);
 	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
-		return mq_fail(err, MQ_EINPUT, "num_tokens_per_microbatch_per_dp_rank does not divide the tokens of a step "
-			       "over %u replicas", s->dp);
+		return mq_fail(err, MQ_EINPUT,
+			       "num_tokens_per_microbatch_per_dp_rank does not divide the tokens of a step "
+			       "over %u replicas",
+			       s->dp);
 	s->micro_batches = (uint32_t)rounds;
 	s->stage_layers = s->pp > 1 ? read_parts(text, e->arena, &parts) : NULL;
 	if (s->stage_layers && (!parts || parts % s->pp))
@@ -145,8 +170,8 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	s->virtual = s->stage_layers ? parts / s->pp : 1;
 	if (s->virtual > 1)
 		s->pipeline = says(text, "pipeline_parallel_schedule", "ZBVZeroBubble") ? MQ_PIPE_ZBV :
-			      says(text, "pipeline_parallel_schedule", "DualPipeV") ? MQ_PIPE_DUALPIPE_V :
-										     MQ_PIPE_INTERLEAVED;
+			      says(text, "pipeline_parallel_schedule", "DualPipeV")     ? MQ_PIPE_DUALPIPE_V :
+											  MQ_PIPE_INTERLEAVED;
 	*group = copies > 1 && shards > 1 ? shards * s->cp : 0;
 	return MQ_OK;
 }
@@ -165,8 +190,9 @@ enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text,
 	MQ_TRY(mq_transformer_check(&said, "its model", err));
 	field = e->model->stack ? mq_transformer_differs(e->model->stack, &said, values) : "stack";
 	if (field)
-		return mq_fail(err, MQ_EINPUT, "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)",
-			       field, e->model->stack ? values : "none");
+		return mq_fail(err, MQ_EINPUT,
+			       "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)", field,
+			       e->model->stack ? values : "none");
 	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, err));
 	like.says = whole(text, "enable_async_tensor_parallel", 0) ? MQ_SAYS_OVERLAP_TP : 0;
 	like.overlap_tp = like.says;

@@ -45,7 +45,8 @@ static void put_types(const struct mq_export *e, FILE *f)
 	bool half = t->dtype == MQ_FP16 || t->dtype == MQ_BF16;
 
 	if (t->optimizer != MQ_OPTIMIZER_ADAM)
-		fprintf(f, " \\\n  --optimizer sgd --sgd-momentum %s", t->optimizer == MQ_OPTIMIZER_SGD ? "0.0" : "0.9");
+		fprintf(f, " \\\n  --optimizer sgd --sgd-momentum %s",
+			t->optimizer == MQ_OPTIMIZER_SGD ? "0.0" : "0.9");
 	if (half)
 		fprintf(f, " \\\n  --%s", mq_dtype_name(t->dtype));
 	if (half && t->grad_dtype == MQ_FP32)
@@ -86,12 +87,16 @@ static void put_overlap(const struct mq_export *e, FILE *f)
 static void put_fsdp(const struct mq_shape *s, FILE *f)
 {
 	static const char *const strategy[MQ_N_SYNCS] = {
-		[MQ_SYNC_ALLREDUCE] = "no_shard", [MQ_SYNC_ZERO1] = "optim", [MQ_SYNC_ZERO2] = "optim_grads",
+		[MQ_SYNC_ALLREDUCE] = "no_shard",
+		[MQ_SYNC_ZERO1] = "optim",
+		[MQ_SYNC_ZERO2] = "optim_grads",
 		[MQ_SYNC_ZERO3] = "optim_grads_params",
 	};
 
-	fprintf(f, " \\\n  --use-megatron-fsdp --use-distributed-optimizer --ckpt-format fsdp_dtensor"
-		" \\\n  --data-parallel-sharding-strategy %s", strategy[s->sync]);
+	fprintf(f,
+		" \\\n  --use-megatron-fsdp --use-distributed-optimizer --ckpt-format fsdp_dtensor"
+		" \\\n  --data-parallel-sharding-strategy %s",
+		strategy[s->sync]);
 	if (s->sync >= MQ_SYNC_ZERO2)
 		fputs(" --no-gradient-accumulation-fusion", f);
 }
@@ -113,8 +118,7 @@ static void put_switches(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --optimizer-cpu-offload --use-precision-aware-optimizer", f);
 	put_overlap(e, f);
 	if (s->recompute == MQ_RECOMPUTE_FULL)
-		fputs(" \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
-		      f);
+		fputs(" \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1", f);
 	if (s->recompute == MQ_RECOMPUTE_SELECTIVE)
 		fputs(" \\\n  --recompute-granularity selective", f);
 }
@@ -128,8 +132,8 @@ static void put_launch(const struct mq_export *e, FILE *f)
 	mq_export_put_nodes(e, "# ", f);
 	for (uint32_t i = 1; i < n; i++)
 		equal = equal && node[i].n == node[0].n;
-	fprintf(f, "%s%storchrun --nnodes %u --nproc-per-node ", e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "",
-		mq_export_nccl(e), n);
+	fprintf(f, "%s%storchrun --nnodes %u --nproc-per-node ",
+		e->train->dtype == MQ_TF32 ? "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 " : "", mq_export_nccl(e), n);
 	if (equal)
 		fprintf(f, "%u", node[0].n);
 	else
@@ -151,8 +155,10 @@ static enum mq_status check_said(const struct mq_export *e, const char *flags, s
 	field = mq_transformer_differs(t, &said, text);
 	if (!field)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the "
-		       "flags: %s)", e->model->name, field, text);
+	return mq_fail(err, MQ_EINPUT,
+		       "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the "
+		       "flags: %s)",
+		       e->model->name, field, text);
 }
 
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags, struct mq_err *err)
@@ -162,8 +168,10 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 	FILE *memory;
 
 	if (!e->model->stack)
-		return mq_fail(err, MQ_EINPUT, "model '%s' is not one stack of blocks of one width; Megatron-LM's flags describe "
-			       "such alone", e->model->name);
+		return mq_fail(err, MQ_EINPUT,
+			       "model '%s' is not one stack of blocks of one width; Megatron-LM's flags describe "
+			       "such alone",
+			       e->model->name);
 	if (e->train->infer)
 		return mq_fail(err, MQ_EINPUT, "--mode infer: these are settings of training");
 	memory = open_memstream(&text, &size);
@@ -182,7 +190,8 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 
 	if (e->plan->says & MQ_SAYS_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
 	    !s->sequence_parallel)
-		return mq_fail(err, MQ_EINPUT, "scatter_gather: Megatron-LM no longer scatters tensors between stages; "
+		return mq_fail(err, MQ_EINPUT,
+			       "scatter_gather: Megatron-LM no longer scatters tensors between stages; "
 			       "leave it out, or split along the sequence");
 	if (e->model->stack->pattern && s->stage_layers && !is_even(s, s->pp * s->virtual))
 		return mq_fail(err, MQ_EINPUT, "stages of unequal layers: a hybrid pattern has no layout flag");

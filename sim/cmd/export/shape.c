@@ -40,8 +40,8 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 	return mq_export_micro_batch(e, e->shape.dp, &e->micro_batch, err);
 }
 
-enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape,
-			       const struct mq_plan *like, struct mq_plan *plan, struct mq_err *err)
+enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape, const struct mq_plan *like,
+			       struct mq_plan *plan, struct mq_err *err)
 {
 	MQ_TRY(mq_plan_from_shape(shape, e->model, e->cluster, e->arena, plan, err));
 	plan->says = like->says;
@@ -59,15 +59,15 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 	return MQ_OK;
 }
 
-enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
-				     struct mq_err *err)
+enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples, struct mq_err *err)
 {
 	double each = e->train->batch / e->plan->micro_batches / dp;
 
 	if (!(each >= 1) || each != floor(each))
 		return mq_fail(err, MQ_EINPUT,
 			       "a batch of %g in %u micro-batches over %u replicas is %g samples each; "
-			       "launchers want whole ones", e->train->batch, e->plan->micro_batches, dp, each);
+			       "launchers want whole ones",
+			       e->train->batch, e->plan->micro_batches, dp, each);
 	*samples = (uint32_t)each;
 	return MQ_OK;
 }
@@ -100,8 +100,8 @@ void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f
 	for (uint32_t i = 0; i < n; i++)
 		plain = plain && node[i].n == node[0].n;
 	for (uint32_t i = 0; i < n && !plain; i++) {
-		fprintf(f, "%snode rank %u: machine %u, %u processes, CUDA_VISIBLE_DEVICES=", comment, i,
-			node[i].node, node[i].n);
+		fprintf(f, "%snode rank %u: machine %u, %u processes, CUDA_VISIBLE_DEVICES=", comment, i, node[i].node,
+			node[i].n);
 		for (uint32_t k = 0; k < node[i].n; k++)
 			fprintf(f, "%s%u", k ? "," : "", e->cluster->device[e->rank[node[i].first + k]].local);
 		fputc('\n', f);
@@ -111,8 +111,8 @@ void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f
 const char *mq_export_nccl(const struct mq_export *e)
 {
 	/* as NCCL's documentation of its environment spells them */
-	static const char *const algo[MQ_N_ALGOS] = { "", "Ring", "Tree", "NVLS", "NVLSTree", "CollnetDirect",
-						      "CollnetChain", "PAT" };
+	static const char *const algo[MQ_N_ALGOS] = { "",         "Ring",          "Tree",         "NVLS",
+						      "NVLSTree", "CollnetDirect", "CollnetChain", "PAT" };
 	static const char *const proto[MQ_N_PROTOS] = { "", "LL", "LL128", "Simple" };
 	const struct mq_plan *p = e->plan;
 	const char *text = "";

@@ -74,22 +74,29 @@ static void put_imports(const struct mq_export *e, FILE *f)
 	const char *module = families[family].module, *prefix = families[family].prefix;
 
 	fputs("from functools import partial\n\nimport torch.nn as nn\n\n"
-	      "from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n", f);
+	      "from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n",
+	      f);
 	if (t->experts)
 		fputs("from torchtitan.components.optimizer import register_moe_load_balancing_hook\n", f);
 	fputs("from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig\n"
 	      "from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC\n"
-	      "from torchtitan.distributed.pipeline_parallel import pipeline_llm\n", f);
-	fprintf(f, "from torchtitan.models.common import %s, Embedding, Linear, RMSNorm\n"
+	      "from torchtitan.distributed.pipeline_parallel import pipeline_llm\n",
+	      f);
+	fprintf(f,
+		"from torchtitan.models.common import %s, Embedding, Linear, RMSNorm\n"
 		"from torchtitan.models.common.config_utils import (\n    get_attention_config,\n    make_ffn_config,\n"
 		"    make_gqa_config,\n    make_moe_config,\n    make_routed_experts_config,\n    make_router_config,\n)\n",
 		families[family].rope);
 	if (family == MQ_TITAN_DEEPSEEK)
 		fputs("from torchtitan.models.deepseek_v3 import make_mla_attention_config\n", f);
-	fprintf(f, "from torchtitan.models.%s.config_registry import %s_debugmodel\n"
+	fprintf(f,
+		"from torchtitan.models.%s.config_registry import %s_debugmodel\n"
 		"from torchtitan.models.%s.model import %sModel, %sTransformerBlock\n"
-		"from torchtitan.models.%s.parallelize import parallelize_%s\n", module, module, module, prefix, prefix,
-		module, family == MQ_TITAN_LLAMA3 ? "llama" : family == MQ_TITAN_QWEN3 ? "qwen3" : "deepseekv3");
+		"from torchtitan.models.%s.parallelize import parallelize_%s\n",
+		module, module, module, prefix, prefix, module,
+		family == MQ_TITAN_LLAMA3 ? "llama" :
+		family == MQ_TITAN_QWEN3  ? "qwen3" :
+					    "deepseekv3");
 	if (mq_train_products(e->train) == MQ_FP8)
 		fprintf(f, "from torchtitan.components.quantization import %s\n",
 			e->train->mx ? "MXFP8LinearConverter" : "Float8LinearConverter");
@@ -100,29 +107,33 @@ static void put_dims(const struct mq_transformer *t, FILE *f)
 {
 	bool outer = t->experts && (t->dense_layers || t->moe_every > 1);
 
-	fprintf(f, "n_layers = %u\ndim = %u\nvocab_size = %u\nn_heads = %u\n", t->layers, t->hidden, t->vocab, t->heads);
+	fprintf(f, "n_layers = %u\ndim = %u\nvocab_size = %u\nn_heads = %u\n", t->layers, t->hidden, t->vocab,
+		t->heads);
 	if (t->kv_rank)
-		fprintf(f, "q_lora_rank = %u\nkv_lora_rank = %u\nqk_nope_head_dim = %u\nqk_rope_head_dim = %u\n"
-			"v_head_dim = %u\n", t->q_rank, t->kv_rank, t->nope_dim, t->rope_dim, t->value_dim);
+		fprintf(f,
+			"q_lora_rank = %u\nkv_lora_rank = %u\nqk_nope_head_dim = %u\nqk_rope_head_dim = %u\n"
+			"v_head_dim = %u\n",
+			t->q_rank, t->kv_rank, t->nope_dim, t->rope_dim, t->value_dim);
 	else
 		fprintf(f, "n_kv_heads = %u\nhead_dim = %u\nqk_norm = %s\n", t->kv_heads, t->head_dim,
 			t->qk_norm ? "True" : "False");
 	fprintf(f, "hidden_dim = %u\n", outer ? t->dense_ffn : t->ffn);
 	if (t->experts) {
-		fprintf(f, "moe_hidden_dim = %u\nnum_experts = %u\ntop_k = %u\nshared_hidden_dim = %u\n"
-			"n_dense_layers = %u\nmoe_every = %u\nscore_func = \"%s\"\n", t->ffn, t->experts, t->top_k,
-			t->shared_ffn, t->dense_layers, t->moe_every ? t->moe_every : 1,
+		fprintf(f,
+			"moe_hidden_dim = %u\nnum_experts = %u\ntop_k = %u\nshared_hidden_dim = %u\n"
+			"n_dense_layers = %u\nmoe_every = %u\nscore_func = \"%s\"\n",
+			t->ffn, t->experts, t->top_k, t->shared_ffn, t->dense_layers, t->moe_every ? t->moe_every : 1,
 			t->sigmoid_router ? "sigmoid" : "softmax");
 		if (t->expert_groups)
-			fprintf(f, "num_expert_groups = %u\nnum_limited_groups = %u\n", t->expert_groups, t->group_limit);
+			fprintf(f, "num_expert_groups = %u\nnum_limited_groups = %u\n", t->expert_groups,
+				t->group_limit);
 		else
 			fputs("num_expert_groups = None\nnum_limited_groups = None\n", f);
 	}
 	fprintf(f, "norm_eps = %g\nenable_weight_tying = %s\n", t->norm_eps > 0 ? t->norm_eps : 1e-5,
 		t->tied ? "True" : "False");
-	fprintf(f, "rope = %s.Config(dim=%s, max_context_length=%u, theta=%.1f)\n",
-		families[mq_titan_family(t)].rope, t->kv_rank ? "qk_rope_head_dim" : "head_dim", t->seq,
-		t->rope_theta > 0 ? t->rope_theta : 10000.);
+	fprintf(f, "rope = %s.Config(dim=%s, max_context_length=%u, theta=%.1f)\n", families[mq_titan_family(t)].rope,
+		t->kv_rank ? "qk_rope_head_dim" : "head_dim", t->seq, t->rope_theta > 0 ? t->rope_theta : 10000.);
 	fputs("init = {\"weight\": partial(nn.init.trunc_normal_, std=0.02), \"bias\": nn.init.zeros_}\n", f);
 }
 
@@ -130,8 +141,9 @@ static const char *converter(const struct mq_train *train)
 {
 	if (mq_train_products(train) != MQ_FP8)
 		return "";
-	return train->mx ? "    model = MXFP8LinearConverter.Config(model_compile_enabled=True).build().convert(model)\n" :
-			   "    model = Float8LinearConverter.Config(model_compile_enabled=True).build().convert(model)\n";
+	return train->mx ?
+		       "    model = MXFP8LinearConverter.Config(model_compile_enabled=True).build().convert(model)\n" :
+		       "    model = Float8LinearConverter.Config(model_compile_enabled=True).build().convert(model)\n";
 }
 
 static void put_model(const struct mq_export *e, FILE *f)
@@ -145,13 +157,17 @@ static void put_model(const struct mq_export *e, FILE *f)
 	fputs(t->kv_rank ? MLA : GQA, f);
 	if (t->experts)
 		fputs(MOE, f);
-	fprintf(f, "\n\ndef block(layer_id: int):\n%s"
+	fprintf(f,
+		"\n\ndef block(layer_id: int):\n%s"
 		"    return %sTransformerBlock.Config(\n"
 		"        attention_norm=norm(dim), ffn_norm=norm(dim), attention=attention(layer_id),\n%s    )\n",
-		t->experts ? "    sparse = layer_id >= n_dense_layers and (layer_id + 1) % moe_every == 0\n" : "", prefix,
-		t->experts ? "        moe=moe() if sparse else None, feed_forward=None if sparse else ffn(hidden_dim),\n" :
-			     "        feed_forward=ffn(hidden_dim),\n");
-	fprintf(f, "\n\ndef model_spec() -> ModelSpec:\n    model = %sModel.Config(\n"
+		t->experts ? "    sparse = layer_id >= n_dense_layers and (layer_id + 1) % moe_every == 0\n" : "",
+		prefix,
+		t->experts ?
+			"        moe=moe() if sparse else None, feed_forward=None if sparse else ffn(hidden_dim),\n" :
+			"        feed_forward=ffn(hidden_dim),\n");
+	fprintf(f,
+		"\n\ndef model_spec() -> ModelSpec:\n    model = %sModel.Config(\n"
 		"        dim=dim, vocab_size=vocab_size, enable_weight_tying=enable_weight_tying, norm=norm(dim),\n"
 		"        tok_embeddings=Embedding.Config(num_embeddings=vocab_size, embedding_dim=dim, param_init=init),\n"
 		"        lm_head=Linear.Config(in_features=dim, out_features=vocab_size, param_init=init),\n"
@@ -159,7 +175,9 @@ static void put_model(const struct mq_export *e, FILE *f)
 		"    return ModelSpec(\n        name=\"%s\", flavor=\"planned\", model=model, parallelize_fn=parallelize_%s,\n"
 		"        pipelining_fn=pipeline_llm, post_optimizer_build_fn=%s,\n        state_dict_adapter=None,\n    )\n",
 		prefix, converter(e->train), families[family].module,
-		family == MQ_TITAN_LLAMA3 ? "llama" : family == MQ_TITAN_QWEN3 ? "qwen3" : "deepseekv3",
+		family == MQ_TITAN_LLAMA3 ? "llama" :
+		family == MQ_TITAN_QWEN3  ? "qwen3" :
+					    "deepseekv3",
 		t->experts ? "register_moe_load_balancing_hook" : "None");
 }
 
@@ -206,16 +224,22 @@ static void put_parallelism(const struct mq_export *e, FILE *f)
 
 	if (sharded && e->dressed.zero_group && e->dressed.zero_group < s->dp * s->cp)
 		shards = e->dressed.zero_group / s->cp;
-	fprintf(f, "    config.parallelism = ParallelismConfig(\n        data_parallel_replicate_degree=%u,\n"
-		"        data_parallel_shard_degree=%u,\n", s->dp / shards, shards);
+	fprintf(f,
+		"    config.parallelism = ParallelismConfig(\n        data_parallel_replicate_degree=%u,\n"
+		"        data_parallel_shard_degree=%u,\n",
+		s->dp / shards, shards);
 	if (sharded)
 		fprintf(f, "        fsdp_reshard_after_forward=\"%s\",\n",
-			s->sync != MQ_SYNC_ZERO3 ? "never" : s->pp > 1 ? "default" : "always");
+			s->sync != MQ_SYNC_ZERO3 ? "never" :
+			s->pp > 1                ? "default" :
+						   "always");
 	fprintf(f, "        tensor_parallel_degree=%u,\n", s->tp);
 	if (s->tp > 1)
 		fprintf(f, "        enable_sequence_parallel=%s,\n", s->sequence_parallel ? "True" : "False");
-	fprintf(f, "        context_parallel_degree=%u,\n        expert_parallel_degree=%u,\n"
-		"        pipeline_parallel_degree=%u,\n", s->cp, s->ep, s->pp);
+	fprintf(f,
+		"        context_parallel_degree=%u,\n        expert_parallel_degree=%u,\n"
+		"        pipeline_parallel_degree=%u,\n",
+		s->cp, s->ep, s->pp);
 	if (s->pp > 1) {
 		fprintf(f, "        pipeline_parallel_schedule=\"%s\",\n        num_pp_microbatches=%u,\n",
 			schedule_name(s), s->micro_batches);
@@ -229,12 +253,14 @@ static void put_training(const struct mq_export *e, FILE *f)
 	double seq = e->model->seq;
 
 	if (e->train->grad_dtype == MQ_BF16)
-		fputs("    # planned with gradients reduced in bfloat16; torchtitan has float32 alone (--grad-dtype fp32)\n", f);
-	fprintf(f, "    config.training = TrainingConfig(\n        num_tokens_per_microbatch_per_dp_rank=%.0f,\n"
+		fputs("    # planned with gradients reduced in bfloat16; torchtitan has float32 alone (--grad-dtype fp32)\n",
+		      f);
+	fprintf(f,
+		"    config.training = TrainingConfig(\n        num_tokens_per_microbatch_per_dp_rank=%.0f,\n"
 		"        num_tokens_per_train_step=%.0f,\n        max_context_length=%.0f,\n"
 		"        mixed_precision_param=\"%s\",\n        mixed_precision_reduce=\"float32\",\n"
-		"        disable_cuda_graphs=True,\n    )\n", e->micro_batch * seq, e->train->batch * seq, seq,
-		e->train->dtype == MQ_BF16 ? "bfloat16" : "float32");
+		"        disable_cuda_graphs=True,\n    )\n",
+		e->micro_batch * seq, e->train->batch * seq, seq, e->train->dtype == MQ_BF16 ? "bfloat16" : "float32");
 }
 
 static void put_config(const struct mq_export *e, FILE *f)
@@ -242,7 +268,8 @@ static void put_config(const struct mq_export *e, FILE *f)
 	const struct mq_shape *s = &e->shape;
 	const char *module = families[mq_titan_family(e->model->stack)].module;
 
-	fprintf(f, "\n\ndef planned() -> Trainer.Config:\n"
+	fprintf(f,
+		"\n\ndef planned() -> Trainer.Config:\n"
 		"    config = %s_debugmodel()  # its data, tokenizer and learning rate: put yours here\n"
 		"    config.model_spec = model_spec()\n"
 		"    config.loss = ChunkedLossWrapper.Config(loss_fn=CrossEntropyLoss.Config(global_vocab_size=vocab_size))\n",
@@ -250,8 +277,9 @@ static void put_config(const struct mq_export *e, FILE *f)
 	put_training(e, f);
 	put_parallelism(e, f);
 	fprintf(f, "    config.activation_checkpoint = %s\n",
-		s->recompute == MQ_RECOMPUTE_FULL ? "FullAC.Config()" :
-		s->recompute == MQ_RECOMPUTE_SELECTIVE ? "SelectiveAC.Config()" : "None");
+		s->recompute == MQ_RECOMPUTE_FULL      ? "FullAC.Config()" :
+		s->recompute == MQ_RECOMPUTE_SELECTIVE ? "SelectiveAC.Config()" :
+							 "None");
 	fprintf(f, "    config.compile = CompileConfig(enable=%s, enable_async_tensor_parallel=%s)\n",
 		strcmp(e->software->flags, "eager") ? "True" : "False",
 		e->dressed.overlap_tp && s->tp > 1 ? "True" : "False");
@@ -263,9 +291,11 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 	const struct mq_shape *s = &e->shape;
 
 	if (e->train->optimizer != MQ_OPTIMIZER_ADAM)
-		return mq_fail(err, MQ_EINPUT, "torchtitan: --optimizer other than adam is not exported; its recipes use AdamW");
+		return mq_fail(err, MQ_EINPUT,
+			       "torchtitan: --optimizer other than adam is not exported; its recipes use AdamW");
 	if (s->recompute == MQ_RECOMPUTE_SELECTIVE && e->software->selective == MQ_SELECTIVE_LAYERS)
-		return mq_fail(err, MQ_EINPUT, "torchtitan: recomputation of every other layer is no setting of it any more; "
+		return mq_fail(err, MQ_EINPUT,
+			       "torchtitan: recomputation of every other layer is no setting of it any more; "
 			       "its SelectiveAC chooses by operator");
 	return MQ_OK;
 }
@@ -294,8 +324,10 @@ static enum mq_status check_said(const struct mq_export *e, const char *text, st
 	field = mq_transformer_differs(e->model->stack, &said, values);
 	if (!field)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: "
-		       "%s)", e->model->name, field, values);
+	return mq_fail(err, MQ_EINPUT,
+		       "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: "
+		       "%s)",
+		       e->model->name, field, values);
 }
 
 enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *f, struct mq_err *err)

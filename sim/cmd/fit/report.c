@@ -33,23 +33,22 @@ static struct mq_errors stats_of(const struct mq_runs_fit *f, uint32_t table, en
 
 static void print_params(const struct mq_runs_fit *f)
 {
-	printf("%-32s %11s %-7s %25s %11s %6s\n", "parameter", "value", "unit", "95 % interval",
-	       "start", "rows");
+	printf("%-32s %11s %-7s %25s %11s %6s\n", "parameter", "value", "unit", "95 % interval", "start", "rows");
 	for (uint32_t p = 0; p < f->n_params; p++) {
 		const struct mq_runs_param *q = &f->param[p];
 		char interval[64];
 
 		snprintf(interval, sizeof(interval), "[%.4g, %.4g]", q->low, q->high);
-		printf("%-32s %11.4g %-7s %25s %11.4g %6u\n", q->knob.name, q->value, q->knob.unit,
-		       interval, q->start, q->n_rows);
+		printf("%-32s %11.4g %-7s %25s %11.4g %6u\n", q->knob.name, q->value, q->knob.unit, interval, q->start,
+		       q->n_rows);
 	}
 	for (uint32_t a = 0; a < f->n_params; a++)
 		for (uint32_t b = 0; b < a; b++) {
 			double r = f->correlation[a * f->n_params + b];
 
 			if (fabs(r) > STRONG)
-				printf("  hard to tell apart (correlation %+.2f): %s, %s\n", r,
-				       f->param[b].knob.name, f->param[a].knob.name);
+				printf("  hard to tell apart (correlation %+.2f): %s, %s\n", r, f->param[b].knob.name,
+				       f->param[a].knob.name);
 		}
 }
 
@@ -64,8 +63,8 @@ static void print_error(const struct mq_errors *s)
 static void print_tables(const struct mq_runs_fit *f, const bool *own)
 {
 	printf("%-34s %5s %15s %15s %15s\n", "", "", "start", "fitted", "left out");
-	printf("%-34s %5s %7s %7s %7s %7s %7s %7s  %s\n", "table", "rows", "mean %", "med %", "mean %",
-	       "med %", "mean %", "med %", "parameters of its own");
+	printf("%-34s %5s %7s %7s %7s %7s %7s %7s  %s\n", "table", "rows", "mean %", "med %", "mean %", "med %",
+	       "mean %", "med %", "parameters of its own");
 	for (uint32_t t = 0; t < f->n_tables; t++) {
 		struct mq_errors fitted = stats_of(f, t, FITTED), start = stats_of(f, t, START);
 		struct mq_errors left_out = stats_of(f, t, LEFT_OUT);
@@ -89,15 +88,14 @@ static void print_tables(const struct mq_runs_fit *f, const bool *own)
 
 /* Opens DIR/name and hands it to `fill`; the first error is told. */
 static enum mq_status write_file(struct mq_runs_fit *f, const char *name, const char *header,
-				 enum mq_status (*fill)(const struct mq_runs_fit *f,
-							struct mq_csv_writer *w, struct mq_err *err),
+				 enum mq_status (*fill)(const struct mq_runs_fit *f, struct mq_csv_writer *w,
+							struct mq_err *err),
 				 struct mq_err *err)
 {
 	struct mq_csv_writer w;
 	struct mq_err late = MQ_ERR_INIT;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(f->options->arena, "%s/%s", f->options->out, name), "w",
-			   err));
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(f->options->arena, "%s/%s", f->options->out, name), "w", err));
 	enum mq_status status = mq_csv_put_header(&w, header, err);
 	if (status == MQ_OK)
 		status = fill(f, &w, err);
@@ -107,8 +105,7 @@ static enum mq_status write_file(struct mq_runs_fit *f, const char *name, const 
 	return status == MQ_OK ? closed : status;
 }
 
-static enum mq_status put_params(const struct mq_runs_fit *f, struct mq_csv_writer *w,
-				 struct mq_err *err)
+static enum mq_status put_params(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t p = 0; p < f->n_params; p++) {
 		const struct mq_runs_param *q = &f->param[p];
@@ -125,8 +122,7 @@ static enum mq_status put_params(const struct mq_runs_fit *f, struct mq_csv_writ
 	return MQ_OK;
 }
 
-static enum mq_status put_correlation(const struct mq_runs_fit *f, struct mq_csv_writer *w,
-				      struct mq_err *err)
+static enum mq_status put_correlation(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t a = 0; a < f->n_params; a++)
 		for (uint32_t b = 0; b < f->n_params; b++) {
@@ -138,8 +134,7 @@ static enum mq_status put_correlation(const struct mq_runs_fit *f, struct mq_csv
 	return MQ_OK;
 }
 
-static enum mq_status put_rows(const struct mq_runs_fit *f, struct mq_csv_writer *w,
-			       struct mq_err *err)
+static enum mq_status put_rows(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < f->n_rows; i++) {
 		const struct mq_runs_row *r = &f->row[i];
@@ -155,8 +150,7 @@ static enum mq_status put_rows(const struct mq_runs_fit *f, struct mq_csv_writer
 	return MQ_OK;
 }
 
-static enum mq_status put_tables(const struct mq_runs_fit *f, struct mq_csv_writer *w,
-				 struct mq_err *err)
+static enum mq_status put_tables(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t t = 0; t < f->n_tables; t++) {
 		mq_csv_put_text(w, f->table[t].stem);
@@ -189,13 +183,12 @@ enum mq_status mq_runs_fit_report(struct mq_runs_fit *f, const bool *own, struct
 {
 	print_params(f);
 	print_tables(f, own);
-	MQ_TRY(write_file(f, "parameters.csv", "parameter,value,unit,low,high,start,rows", put_params,
-			  err));
+	MQ_TRY(write_file(f, "parameters.csv", "parameter,value,unit,low,high,start,rows", put_params, err));
 	MQ_TRY(write_file(f, "correlation.csv", "parameter,with,correlation", put_correlation, err));
 	MQ_TRY(write_file(f, "without.csv", "table,parameter,value", put_without, err));
-	MQ_TRY(write_file(f, "rows.csv", "table,row_id,measured_s,start_s,fitted_s,left_out_s", put_rows,
-			  err));
+	MQ_TRY(write_file(f, "rows.csv", "table,row_id,measured_s,start_s,fitted_s,left_out_s", put_rows, err));
 	return write_file(f, "tables.csv",
 			  "table,rows,start_mean,start_median,fitted_mean,fitted_median,left_out_mean,"
-			  "left_out_median", put_tables, err);
+			  "left_out_median",
+			  put_tables, err);
 }

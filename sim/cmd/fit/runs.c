@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP .05 /* of a logarithm, for slopes: far above the 9 digits that a prediction has */
+#define STEP  .05  /* of a logarithm, for slopes: far above the 9 digits that a prediction has */
 #define MOVES .001 /* slopes below inform nobody */
 
 /* The number that --set gives a parameter of this very name, the last one; `otherwise` where none does. */
@@ -21,8 +21,7 @@ static double start_of(const struct mq_score_options *o, const char *name, doubl
 	return otherwise;
 }
 
-static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *names,
-				  struct mq_err *err)
+static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *names, struct mq_err *err)
 {
 	f->param = mq_arena_array(f->options->arena, names->n, struct mq_runs_param);
 	for (uint32_t i = 0; i < names->n; i++) {
@@ -32,24 +31,25 @@ static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *n
 		p->start = p->value = start_of(f->options, p->knob.name, p->knob.differ ? (double)NAN : p->knob.value);
 		p->low = p->high = NAN;
 		if (isnan(p->start))
-			return mq_fail(err, MQ_EINPUT, "--free %s: the %u entries that it fits have "
+			return mq_fail(err, MQ_EINPUT,
+				       "--free %s: the %u entries that it fits have "
 				       "different values; name fewer, or give all one start with --set "
-				       "%s=VALUE", p->knob.name, p->knob.n_entries, p->knob.name);
+				       "%s=VALUE",
+				       p->knob.name, p->knob.n_entries, p->knob.name);
 		if (!(p->start > 0))
-			return mq_fail(err, MQ_EINPUT, "--free %s: it is %g, and what is fitted must be "
-				       "above 0; give a start with --set %s=VALUE", p->knob.name,
-				       p->start, p->knob.name);
+			return mq_fail(err, MQ_EINPUT,
+				       "--free %s: it is %g, and what is fitted must be "
+				       "above 0; give a start with --set %s=VALUE",
+				       p->knob.name, p->start, p->knob.name);
 	}
 	f->n_params = names->n;
 	return MQ_OK;
 }
 
-static uint32_t group_of(const struct mq_runs_fit *f, const struct mq_runs_row *row, const char **key,
-			 uint32_t *n_keys)
+static uint32_t group_of(const struct mq_runs_fit *f, const struct mq_runs_row *row, const char **key, uint32_t *n_keys)
 {
 	const char *group = mq_arena_printf(f->options->arena, "%u|%s", row->table,
-					    mq_run_group(&f->table[row->table].c[row->row],
-							 f->options->arena));
+					    mq_run_group(&f->table[row->table].c[row->row], f->options->arena));
 
 	for (uint32_t k = 0; k < *n_keys; k++)
 		if (!strcmp(key[k], group))
@@ -80,13 +80,15 @@ static enum mq_status keep_scored(struct mq_runs_fit *f, struct mq_err *err)
 			f->n_rows++;
 		}
 	if (f->n_rows <= f->n_params)
-		return mq_fail(err, MQ_EINPUT, "%u rows of the tables can be scored and run on what is to be "
-			       "fitted: that fixes no %u parameters", f->n_rows, f->n_params);
+		return mq_fail(err, MQ_EINPUT,
+			       "%u rows of the tables can be scored and run on what is to be "
+			       "fitted: that fixes no %u parameters",
+			       f->n_rows, f->n_params);
 	return MQ_OK;
 }
 
-static enum mq_status run_table(struct mq_runs_fit *f, const struct mq_score_options *o, uint32_t t,
-				const bool *wanted, struct mq_err *err)
+static enum mq_status run_table(struct mq_runs_fit *f, const struct mq_score_options *o, uint32_t t, const bool *wanted,
+				struct mq_err *err)
 {
 	struct mq_judged_table *table = &f->table[t];
 
@@ -106,8 +108,8 @@ static bool *rows_concerned(const struct mq_runs_fit *f, const struct mq_judged_
 	return wanted;
 }
 
-enum mq_status mq_runs_fit_open(struct mq_runs_fit *f, const struct mq_list *tables,
-				const struct mq_list *names, struct mq_err *err)
+enum mq_status mq_runs_fit_open(struct mq_runs_fit *f, const struct mq_list *tables, const struct mq_list *names,
+				struct mq_err *err)
 {
 	const struct mq_score_options *o = f->options;
 
@@ -133,23 +135,20 @@ static enum mq_status set_values(const struct mq_runs_fit *f, const double *x, s
 {
 	for (uint32_t i = 0; i < f->n_params; i++) {
 		if (set->n == MQ_MAX_LIST)
-			return mq_fail(err, MQ_EINPUT, "more than %d --set and --free together",
-				       MQ_MAX_LIST);
+			return mq_fail(err, MQ_EINPUT, "more than %d --set and --free together", MQ_MAX_LIST);
 		set->item[set->n++] = mq_arena_printf(arena, "%s=%.9g", f->param[i].knob.name, x[i]);
 	}
 	return MQ_OK;
 }
 
-static bool concerned(const struct mq_runs_fit *f, const struct mq_runs_row *row, uint32_t table,
-		      uint32_t param)
+static bool concerned(const struct mq_runs_fit *f, const struct mq_runs_row *row, uint32_t table, uint32_t param)
 {
 	return (table == MQ_NONE || row->table == table) &&
-	       (param == MQ_NONE ||
-		mq_score_knob_concerns(&f->param[param].knob, &f->table[row->table].c[row->row]));
+	       (param == MQ_NONE || mq_score_knob_concerns(&f->param[param].knob, &f->table[row->table].c[row->row]));
 }
 
-enum mq_status mq_runs_fit_predict(struct mq_runs_fit *f, const double *x, uint32_t table,
-				   uint32_t param, double *seconds, struct mq_err *err)
+enum mq_status mq_runs_fit_predict(struct mq_runs_fit *f, const double *x, uint32_t table, uint32_t param,
+				   double *seconds, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_score_options o = *f->options;
@@ -183,8 +182,7 @@ enum mq_status mq_runs_fit_predict(struct mq_runs_fit *f, const double *x, uint3
 }
 
 /* One column of slopes. Where the range ends above, the step goes down. */
-static enum mq_status slopes_of(struct mq_runs_fit *f, double *x, uint32_t p, double *moved,
-				struct mq_err *err)
+static enum mq_status slopes_of(struct mq_runs_fit *f, double *x, uint32_t p, double *moved, struct mq_err *err)
 {
 	double here = x[p], step = here * exp(STEP) > f->param[p].knob.max ? -STEP : STEP;
 

@@ -31,10 +31,10 @@ struct mq_runs_param {
 
 /* A row that takes part. */
 struct mq_runs_row {
-	uint32_t table, row;  /* table[table].run[row] */
-	uint32_t group;       /* rows that differ only in plan */
+	uint32_t table, row; /* table[table].run[row] */
+	uint32_t group;      /* rows that differ only in plan */
 	double measured_s, start_s, fitted_s;
-	double left_out_s;    /* with the parameters found without its table */
+	double left_out_s; /* with the parameters found without its table */
 };
 
 struct mq_runs_fit {
@@ -46,9 +46,9 @@ struct mq_runs_fit {
 	uint32_t n_params;
 	struct mq_runs_row *row;
 	uint32_t n_rows;
-	double *slope;        /* [n_rows * n_params] d log(predicted) / d log(parameter) */
-	double *correlation;  /* [n_params^2] of the logarithms, over bootstrap draws */
-	double *without;      /* [n_tables * n_params] the parameters that the other tables give */
+	double *slope;       /* [n_rows * n_params] d log(predicted) / d log(parameter) */
+	double *correlation; /* [n_params^2] of the logarithms, over bootstrap draws */
+	double *without;     /* [n_tables * n_params] the parameters that the other tables give */
 	uint32_t rounds, n_draws;
 	uint64_t seed;
 	uint32_t n_simulated; /* rows, all in all */
@@ -56,27 +56,24 @@ struct mq_runs_fit {
 
 /* Reads the tables and the parameters named; predicts the rows that these concern with the values that
  * are there and keeps those that can be scored. MQ_EINPUT: an unknown name, a value of 0, or no row. */
-enum mq_status mq_runs_fit_open(struct mq_runs_fit *fit, const struct mq_list *tables,
-				const struct mq_list *names, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_runs_fit_open(struct mq_runs_fit *fit, const struct mq_list *tables, const struct mq_list *names,
+				struct mq_err *err) MQ_MUST_CHECK;
 
 /* Predicts rows with the values `x` [n_params]: those of one table (or MQ_NONE = of all) that parameter
  * `param` concerns (or MQ_NONE = all). seconds [n_rows]; others are not touched; NaN = no prediction. */
-enum mq_status mq_runs_fit_predict(struct mq_runs_fit *fit, const double *x, uint32_t table,
-				   uint32_t param, double *seconds, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_runs_fit_predict(struct mq_runs_fit *fit, const double *x, uint32_t table, uint32_t param,
+				   double *seconds, struct mq_err *err) MQ_MUST_CHECK;
 /* Fills `slope` around the values `x` and the predictions fitted_s that belong to them. MQ_EINPUT: a
  * parameter that moves no row. */
-enum mq_status mq_runs_fit_slopes(struct mq_runs_fit *fit, const double *x,
-				  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_runs_fit_slopes(struct mq_runs_fit *fit, const double *x, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Solves; fills values, intervals, correlation, fitted_s. */
 enum mq_status mq_runs_fit_solve(struct mq_runs_fit *fit, struct mq_err *err) MQ_MUST_CHECK;
 /* Fills left_out_s of all rows and `without`; own[table * n_params + param]: no other table informs this parameter, so
  * that it was left as fitted. */
-enum mq_status mq_runs_fit_leave_out(struct mq_runs_fit *fit, bool *own,
-				     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_runs_fit_leave_out(struct mq_runs_fit *fit, bool *own, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Prints the tables and writes DIR/parameters.csv, correlation.csv, rows.csv, tables.csv, without.csv. */
-enum mq_status mq_runs_fit_report(struct mq_runs_fit *fit, const bool *own,
-				  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_runs_fit_report(struct mq_runs_fit *fit, const bool *own, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

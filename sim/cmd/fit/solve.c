@@ -10,7 +10,7 @@
 
 #include "fit/fit.h"
 
-#define REACH .7    /* a step changes a parameter by at most e to this: slopes hold near by only */
+#define REACH   .7 /* a step changes a parameter by at most e to this: slopes hold near by only */
 #define SETTLED .005
 #define INFORMS .005 /* root mean square slope over a table's rows */
 enum { HALVINGS = 3, LOST = 10 };
@@ -170,8 +170,7 @@ static enum mq_status step(struct mq_runs_fit *f, double *x, bool *taken, struct
 		for (uint32_t p = 0; half && p < f->n_params; p++)
 			to[p] = sqrt(to[p] * x[p]);
 		status = mq_runs_fit_predict(f, to, MQ_NONE, MQ_NONE, after, err);
-		*taken = status == MQ_OK && loss(f, after, before, &scratch) <
-						     loss(f, before, before, &scratch);
+		*taken = status == MQ_OK && loss(f, after, before, &scratch) < loss(f, before, before, &scratch);
 	}
 	for (uint32_t i = 0; i < f->n_rows && *taken; i++)
 		f->row[i].fitted_s = after[i];
@@ -202,8 +201,7 @@ static enum mq_status intervals(struct mq_runs_fit *f, const double *x, struct m
 	for (uint32_t a = 0; a < f->n_params && status == MQ_OK; a++)
 		for (uint32_t b = 0; b < f->n_params; b++)
 			f->correlation[a * f->n_params + b] =
-				gsl_stats_correlation(draws + a, f->n_params, draws + b, f->n_params,
-						      f->n_draws);
+				gsl_stats_correlation(draws + a, f->n_params, draws + b, f->n_params, f->n_draws);
 	mq_arena_fini(&scratch);
 	return status;
 }

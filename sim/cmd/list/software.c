@@ -125,7 +125,8 @@ enum mq_status mq_list_software(const char *dir, const char *text, struct mq_are
 static void print_calib(const char *title, const struct mq_calib_field *f)
 {
 	printf("### %s\n\n| parameter | unit | default | range | meaning |\n"
-	       "| --- | --- | --- | --- | --- |\n", title);
+	       "| --- | --- | --- | --- | --- |\n",
+	       title);
 	for (; f->name; f++) {
 		printf("| `%s` | %s | ", f->name, f->unit);
 		if (isnan(f->initial))

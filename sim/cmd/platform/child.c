@@ -45,7 +45,10 @@ static void read_message(FILE *from, bool aborted, struct mq_err *err)
 
 static enum mq_status spawn_self(char **argv, int messages, int *status, struct mq_err *err)
 {
-	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = argv, .on_death = SIGKILL, .n_fds = 1,
+	const struct mq_spawn self = { .path = "/proc/self/exe",
+				       .argv = argv,
+				       .on_death = SIGKILL,
+				       .n_fds = 1,
 				       .fd = { { messages, STDERR_FILENO } } };
 	pid_t child;
 
@@ -59,8 +62,7 @@ static enum mq_status spawn_self(char **argv, int messages, int *status, struct 
 	return MQ_OK;
 }
 
-enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv,
-				 struct mq_err *err)
+enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	char **child = mq_arena_array(&arena, argc + 4, char *);
@@ -109,14 +111,13 @@ static void explore(void *data)
 	for (uint32_t i = 0; i < s->n; i++)
 		for (uint32_t j = 0; j < s->n && e->status == MQ_OK; j++)
 			if (i != j)
-				e->status = mq_cluster_route(e->cluster, s->device[i], s->device[j],
-							     &route, e->err);
+				e->status = mq_cluster_route(e->cluster, s->device[i], s->device[j], &route, e->err);
 	for (uint32_t i = 0; i < n - n % 2 && e->status == MQ_OK; i++)
 		e->status = mq_cluster_route(e->cluster, i, mq_platform_partner(n, i), &route, e->err);
 }
 
-enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena,
-				   struct mq_cluster **cluster, struct mq_err *err)
+enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
+				   struct mq_err *err)
 {
 	struct mq_platform_sample sample;
 	struct exploring e = { .sample = &sample, .err = err };

@@ -22,18 +22,18 @@ struct drawing {
 	const struct mq_cluster *cluster;
 	struct mq_arena arena;
 	FILE *file;
-	uint32_t n_shown, *shown;    /* devices */
-	bool *used;                  /* [n_links] on a route between shown devices */
-	uint32_t *parent;            /* [2 n_links]: start and end of each link */
-	uint32_t *device_at;         /* [2 n_links] per root: MQ_NONE, the one device, or SHARED */
+	uint32_t n_shown, *shown; /* devices */
+	bool *used;               /* [n_links] on a route between shown devices */
+	uint32_t *parent;         /* [2 n_links]: start and end of each link */
+	uint32_t *device_at;      /* [2 n_links] per root: MQ_NONE, the one device, or SHARED */
 };
 
 enum { SHARED = UINT32_MAX - 1 };
 
 static const char *const colours[MQ_N_LINK_CLASSES] = {
-	[MQ_LINK_NVLINK] = "#4c9a2a", [MQ_LINK_NVSWITCH] = "#4c9a2a", [MQ_LINK_PCIE] = "#8c6bb1",
-	[MQ_LINK_PCIE_SWITCH] = "#6a3d9a", [MQ_LINK_SOCKET] = "#b15928", [MQ_LINK_NIC] = "#1f78b4",
-	[MQ_LINK_FABRIC] = "#08306b", [MQ_LINK_HOST] = "#b15928", [MQ_LINK_LOOPBACK] = "#999999",
+	[MQ_LINK_NVLINK] = "#4c9a2a",      [MQ_LINK_NVSWITCH] = "#4c9a2a", [MQ_LINK_PCIE] = "#8c6bb1",
+	[MQ_LINK_PCIE_SWITCH] = "#6a3d9a", [MQ_LINK_SOCKET] = "#b15928",   [MQ_LINK_NIC] = "#1f78b4",
+	[MQ_LINK_FABRIC] = "#08306b",      [MQ_LINK_HOST] = "#b15928",     [MQ_LINK_LOOPBACK] = "#999999",
 	[MQ_LINK_OTHER] = "#666666",
 };
 
@@ -107,8 +107,8 @@ static bool is_other_way(const char *up, const char *down)
 {
 	size_t n = strlen(up), m = strlen(down);
 
-	return n > 3 && m > 5 && n - 3 == m - 5 && !strcmp(up + n - 3, "_UP") &&
-		!strcmp(down + m - 5, "_DOWN") && !strncmp(up, down, n - 3);
+	return n > 3 && m > 5 && n - 3 == m - 5 && !strcmp(up + n - 3, "_UP") && !strcmp(down + m - 5, "_DOWN") &&
+	       !strncmp(up, down, n - 3);
 }
 
 /* Links are in the order of their names: NAME_DOWN stands just before NAME_UP, but for a test's sake
@@ -191,8 +191,7 @@ static void end_name(struct drawing *d, uint32_t end, char text[32])
 
 static const char *fill_of(const struct mq_cluster *c, uint32_t device)
 {
-	static const char *const fills[] = { "#cfe8c6", "#fde2b8", "#cfe0f3", "#f3cfd6", "#e3d4ef",
-					     "#f0eeb4" };
+	static const char *const fills[] = { "#cfe8c6", "#fde2b8", "#cfe0f3", "#f3cfd6", "#e3d4ef", "#f0eeb4" };
 	uint32_t kinds = 0;
 
 	for (uint32_t i = 0; i < c->n_devices; i++) {
@@ -227,8 +226,8 @@ static void put_machines(struct drawing *d)
 				open == MQ_NONE ? "" : "}\n", device->node, device->node);
 			open = device->node;
 		}
-		fprintf(d->file, "d%u [shape=box, style=\"rounded,filled\", fillcolor=\"%s\", label=\"",
-			d->shown[i], fill_of(c, d->shown[i]));
+		fprintf(d->file, "d%u [shape=box, style=\"rounded,filled\", fillcolor=\"%s\", label=\"", d->shown[i],
+			fill_of(c, d->shown[i]));
 		put_text(d->file, device->name);
 		fprintf(d->file, "\\n");
 		put_text(d->file, device->type);
@@ -244,8 +243,7 @@ static const char *junction_label(struct drawing *d, uint32_t root)
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; i < c->n_links; i++)
-		if (d->used[i] && (root_of(d->parent, start_of(i)) == root ||
-				   root_of(d->parent, end_of(i)) == root))
+		if (d->used[i] && (root_of(d->parent, start_of(i)) == root || root_of(d->parent, end_of(i)) == root))
 			seen |= 1U << c->link[i].class;
 	if (seen >> MQ_LINK_FABRIC & 1 || seen == 1U << MQ_LINK_NIC)
 		return "switch";
@@ -275,7 +273,8 @@ static void put_junctions(struct drawing *d)
 		done[root] = true;
 		fprintf(d->file,
 			"j%u [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", fontsize=9, "
-			"label=\"%s\"];\n", root, junction_label(d, root));
+			"label=\"%s\"];\n",
+			root, junction_label(d, root));
 	}
 }
 
@@ -294,8 +293,7 @@ static void put_links(struct drawing *d)
 		end_name(d, end_of(i), to);
 		if (!strcmp(from, to))
 			continue; /* the junction itself: memory that is written and read */
-		fprintf(d->file,
-			"%s -- %s [color=\"%s\", penwidth=%.2f, label=\"%.4g\", tooltip=\"%s\"%s];\n", from,
+		fprintf(d->file, "%s -- %s [color=\"%s\", penwidth=%.2f, label=\"%.4g\", tooltip=\"%s\"%s];\n", from,
 			to, colours[l->class], 0.6 + fmax(0, log10(l->bw_Bps / 1e9)), l->bw_Bps / 1e9,
 			mq_link_class_name(l->class),
 			l->class == MQ_LINK_FABRIC || l->class == MQ_LINK_NIC ? ", minlen=2" : "");
@@ -333,13 +331,13 @@ enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, s
 	d.parent = mq_arena_array(&d.arena, 2 * (size_t)cluster->n_links, uint32_t);
 	d.device_at = mq_arena_array(&d.arena, 2 * (size_t)cluster->n_links, uint32_t);
 	choose(&d);
-	fprintf(file,
-		"strict graph platform {\ngraph [fontname=\"Helvetica\", label=\"");
+	fprintf(file, "strict graph platform {\ngraph [fontname=\"Helvetica\", label=\"");
 	put_text(file, cluster->name);
-	fprintf(file, ": %u devices on %u machine%s%s; GB/s one way\", labelloc=t, nodesep=0.3, "
+	fprintf(file,
+		": %u devices on %u machine%s%s; GB/s one way\", labelloc=t, nodesep=0.3, "
 		"ranksep=0.6, splines=true];\nnode [fontname=\"Helvetica\", fontsize=10];\n"
-		"edge [fontname=\"Helvetica\", fontsize=8];\n", cluster->n_devices, cluster->n_nodes,
-		cluster->n_nodes > 1 ? "s" : "",
+		"edge [fontname=\"Helvetica\", fontsize=8];\n",
+		cluster->n_devices, cluster->n_nodes, cluster->n_nodes > 1 ? "s" : "",
 		d.n_shown < cluster->n_devices ? " (a few of each kind shown)" : "");
 	status = find_ends(&d, err);
 	if (status == MQ_OK)
@@ -355,8 +353,7 @@ enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, s
 	return status;
 }
 
-static enum mq_status run_dot(const char *graph, const char *type, const char *output,
-			      struct mq_err *err)
+static enum mq_status run_dot(const char *graph, const char *type, const char *output, struct mq_err *err)
 {
 	char flag[16];
 	const char *argv[] = { "dot", flag, "-o", output, graph, NULL };
@@ -367,8 +364,7 @@ static enum mq_status run_dot(const char *graph, const char *type, const char *o
 	const struct mq_spawn program = { .path = "dot", .argv = (char *const *)(uintptr_t)argv, .on_death = SIGTERM };
 	int bad = mq_spawn(&program, &child);
 	if (bad)
-		return mq_fail(err, MQ_ENODEV, "dot cannot be started: %s; install graphviz",
-			       strerror(bad));
+		return mq_fail(err, MQ_ENODEV, "dot cannot be started: %s; install graphviz", strerror(bad));
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
@@ -407,8 +403,7 @@ enum mq_status mq_platform_draw(const struct mq_cluster *cluster, const char *ou
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", text_only ? output : graph);
 	enum mq_status status = mq_platform_graph(cluster, file, err);
 	if (fclose(file) && status == MQ_OK)
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?",
-				 text_only ? output : graph);
+		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", text_only ? output : graph);
 	if (status == MQ_OK && !text_only)
 		status = draw_with_dot(graph, output, err);
 	if (!text_only)

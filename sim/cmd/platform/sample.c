@@ -7,8 +7,7 @@ enum { ALL_PAIRS = 128 }; /* devices of which every pair is looked at */
 
 /* Spread over the machines: the first, second and last devices of machines at growing distance, which
  * shows every level of a regular fabric. */
-void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena,
-			struct mq_platform_sample *sample)
+void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_platform_sample *sample)
 {
 	uint32_t n = cluster->n_devices;
 	uint32_t step = n <= ALL_PAIRS ? 1 : (n + ALL_PAIRS - 1) / ALL_PAIRS;

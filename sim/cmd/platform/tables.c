@@ -18,7 +18,7 @@ enum { MAX_ROWS = 256 };
 struct pair_row {
 	const char *from, *to;
 	bool same_node;
-	uint32_t classes;      /* a bit per link class on the way */
+	uint32_t classes; /* a bit per link class on the way */
 	uint32_t pairs, min_links, max_links;
 	double min_Bps, max_Bps, min_s, max_s;
 };
@@ -44,8 +44,7 @@ static void put_devices(const struct tables *t)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	bool *done = mq_arena_array(&arena, c->n_devices, bool);
 
-	fprintf(t->file, "%-18s %8s %8s %12s %10s\n", "devices", "count", "machines", "peak_TFLOPs",
-		"memory_GB");
+	fprintf(t->file, "%-18s %8s %8s %12s %10s\n", "devices", "count", "machines", "peak_TFLOPs", "memory_GB");
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		uint32_t count = 0, machines = 0, last = MQ_NONE;
 
@@ -70,7 +69,7 @@ static void put_links(const struct tables *t)
 	char GBps[48], us[48];
 
 	fprintf(t->file, "\n%-18s %8s %16s %16s\n", "links", "count", "GB/s", "latency_us");
-	for (int class = 0; class < MQ_N_LINK_CLASSES; class++) {
+	for (int class = 0; class < MQ_N_LINK_CLASSES; class ++) {
 		double low = INFINITY, high = 0, soon = INFINITY, late = 0;
 		uint32_t count = 0;
 
@@ -89,8 +88,8 @@ static void put_links(const struct tables *t)
 			continue;
 		range(GBps, low / 1e9, high / 1e9);
 		range(us, soon * 1e6, late * 1e6);
-		fprintf(t->file, "%-18s %8u %16s %16s\n", mq_link_class_name((enum mq_link_class)class),
-			count, GBps, us);
+		fprintf(t->file, "%-18s %8u %16s %16s\n", mq_link_class_name((enum mq_link_class) class), count, GBps,
+			us);
 	}
 }
 
@@ -112,8 +111,12 @@ static void add_pair(struct tables *t, uint32_t a, uint32_t b, const struct mq_r
 	if (i == t->n_rows) {
 		t->n_rows++;
 		*row = (struct pair_row){
-			.from = x->type, .to = y->type, .same_node = x->node == y->node,
-			.classes = classes, .min_links = r->n_links, .min_Bps = INFINITY,
+			.from = x->type,
+			.to = y->type,
+			.same_node = x->node == y->node,
+			.classes = classes,
+			.min_links = r->n_links,
+			.min_Bps = INFINITY,
 			.min_s = INFINITY,
 		};
 	}
@@ -152,8 +155,8 @@ static void put_pair_row(const struct pair_row *r, FILE *file)
 		if (r->classes >> c & 1)
 			used += (size_t)snprintf(way + used, sizeof(way) - used, "%s%s", used ? "+" : "",
 						 mq_link_class_name((enum mq_link_class)c));
-	fprintf(file, "%-18s %-18s %-8s %12s %12s %6s  %s\n", r->from, r->to,
-		r->same_node ? "machine" : "network", GBps, us, links, way);
+	fprintf(file, "%-18s %-18s %-8s %12s %12s %6s  %s\n", r->from, r->to, r->same_node ? "machine" : "network",
+		GBps, us, links, way);
 }
 
 static enum mq_status put_pairs(struct tables *t, struct mq_arena *arena, struct mq_err *err)
@@ -169,8 +172,8 @@ static enum mq_status put_pairs(struct tables *t, struct mq_arena *arena, struct
 				add_pair(t, s.device[i], s.device[j], route);
 			}
 	qsort(t->row, t->n_rows, sizeof(t->row[0]), by_place);
-	fprintf(t->file, "\n%-18s %-18s %-8s %12s %12s %6s  %s\n", "from", "to", "inside", "GB/s",
-		"latency_us", "links", s.all ? "over" : "over (of a sample of pairs)");
+	fprintf(t->file, "\n%-18s %-18s %-8s %12s %12s %6s  %s\n", "from", "to", "inside", "GB/s", "latency_us",
+		"links", s.all ? "over" : "over (of a sample of pairs)");
 	for (uint32_t i = 0; i < t->n_rows; i++)
 		put_pair_row(&t->row[i], t->file);
 	return MQ_OK;
@@ -195,8 +198,8 @@ static enum mq_status put_bisection(const struct tables *t, struct mq_arena *are
 			worst = load[i] / c->link[i].bw_Bps;
 			narrow = i;
 		}
-	fprintf(t->file, "\nhalf to half, all at once: %.4g GB/s each way, limited by %s (%s)\n",
-		half / worst / 1e9, c->link[narrow].name, mq_link_class_name(c->link[narrow].class));
+	fprintf(t->file, "\nhalf to half, all at once: %.4g GB/s each way, limited by %s (%s)\n", half / worst / 1e9,
+		c->link[narrow].name, mq_link_class_name(c->link[narrow].class));
 	return MQ_OK;
 }
 
@@ -208,8 +211,8 @@ enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file, 
 
 	t->cluster = cluster;
 	t->file = file;
-	fprintf(file, "%s: %u devices on %u machine%s, %u links%s%s\n\n", cluster->name,
-		cluster->n_devices, cluster->n_nodes, cluster->n_nodes > 1 ? "s" : "", cluster->n_links,
+	fprintf(file, "%s: %u devices on %u machine%s, %u links%s%s\n\n", cluster->name, cluster->n_devices,
+		cluster->n_nodes, cluster->n_nodes > 1 ? "s" : "", cluster->n_links,
 		cluster->nvls ? ", NVSwitch reduces" : "", cluster->sharp ? ", network reduces" : "");
 	put_devices(t);
 	put_links(t);
@@ -252,8 +255,7 @@ uint32_t mq_platform_doubts(const struct mq_cluster *c, FILE *file)
 			fprintf(file, "hint: device '%s' has an unlikely speed of %g flop/s\n", d->name,
 				d->speed_flops);
 		if (d->memory_B > 0 && (d->memory_B < 1e8 || d->memory_B > 1e14) && ++n <= 10)
-			fprintf(file, "hint: device '%s' has an unlikely memory of %g B\n", d->name,
-				d->memory_B);
+			fprintf(file, "hint: device '%s' has an unlikely memory of %g B\n", d->name, d->memory_B);
 	}
 	if (n > 10)
 		fprintf(file, "hint: %u more like these\n", n - 10);

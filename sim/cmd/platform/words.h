@@ -17,8 +17,8 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 
 /* In the child: load the platform and ask the routes of the sampled pairs (all pairs where there are few
  * devices), so that they are in the cache when this returns. */
-enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena,
-				   struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 /* The sample: all pairs of up to `most` devices, else of devices spread over machines and fabric. */
 struct mq_platform_sample {
@@ -26,15 +26,13 @@ struct mq_platform_sample {
 	uint32_t *device; /* ascending */
 	bool all;
 };
-void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena,
-			struct mq_platform_sample *sample);
+void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_platform_sample *sample);
 
 /* Who a rank sends to in the bisection figure; where n is odd the last one has no partner. */
 uint32_t mq_platform_partner(uint32_t n, uint32_t rank);
 
 /* Tables: devices, link classes, bandwidths between device classes, bisection. */
-enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file,
-				  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Every device and link as JSON, with units in the names. */
 void mq_platform_json(const struct mq_cluster *cluster, FILE *file);
@@ -43,11 +41,9 @@ void mq_platform_json(const struct mq_cluster *cluster, FILE *file);
 uint32_t mq_platform_doubts(const struct mq_cluster *cluster, FILE *file);
 
 /* A drawing in graphviz's language: devices, the junctions that their routes imply, links. */
-enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file,
-				 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 /* The same through `dot`: BASE.svg and BASE.png, or one file where `output` ends in .svg, .png, .dot, .pdf.
  * MQ_ENODEV: no graphviz. */
-enum mq_status mq_platform_draw(const struct mq_cluster *cluster, const char *output,
-				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_draw(const struct mq_cluster *cluster, const char *output, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

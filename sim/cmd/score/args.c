@@ -13,7 +13,8 @@ static const struct argp_option option_rows[] = {
 	{ "output", 'o', "DIR", 0, "folder for the tables", 0 },
 	{ "set", KEY_SET, "NAME=VALUE", 0,
 	  "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
-	  "software:NAME.FIELD=VALUE of the software, words too; repeatable", 0 },
+	  "software:NAME.FIELD=VALUE of the software, words too; repeatable",
+	  0 },
 	{ "software", KEY_SOFTWARE, "NAME[,KEY=VALUE...]", 0,
 	  "training software of rows that name none, in place of what their source is known for", 0 },
 	{ "platforms", KEY_PLATFORMS, "DIR", 0,

@@ -20,8 +20,7 @@ static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 	if (isnan(r->value) || !strstr(r->unit, "/s"))
 		return mq_fail(err, MQ_EINPUT, "no step time: neither step_time_s nor a throughput");
 	if (isnan(r->gbs))
-		return mq_fail(err, MQ_EINPUT, "no step time: %s without the global batch (gbs)",
-			       r->unit);
+		return mq_fail(err, MQ_EINPUT, "no step time: %s without the global batch (gbs)", r->unit);
 	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'%s", r->unit,
 		       isnan(r->seq) ? " without the sequence length (seq)" : "");
 }
@@ -33,14 +32,18 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 		const char *column;
 		double value;
 	} counts[] = {
-		{ "gpus", r->gpus }, { "gpus_per_node", r->gpus_per_node }, { "nodes", r->nodes }, { "tp", r->tp },
-		{ "pp", r->pp }, { "dp", r->dp }, { "vp", r->vp }, { "cp", r->cp }, { "ep", r->ep },
+		{ "gpus", r->gpus },   { "gpus_per_node", r->gpus_per_node },
+		{ "nodes", r->nodes }, { "tp", r->tp },
+		{ "pp", r->pp },       { "dp", r->dp },
+		{ "vp", r->vp },       { "cp", r->cp },
+		{ "ep", r->ep },
 	};
 
 	if (r->gpus > MAX_GPUS)
 		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
-		if (!isnan(counts[i].value) && (counts[i].value > MAX_GPUS || counts[i].value != floor(counts[i].value)))
+		if (!isnan(counts[i].value) &&
+		    (counts[i].value > MAX_GPUS || counts[i].value != floor(counts[i].value)))
 			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number up to %d", counts[i].column,
 				       counts[i].value, MAX_GPUS);
 	return MQ_OK;
@@ -58,8 +61,7 @@ static bool known_basis(const char *text)
 	return false;
 }
 
-static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r,
-				struct mq_err *err)
+static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r, struct mq_err *err)
 {
 	if (r->refused)
 		return mq_fail(err, MQ_EINPUT, "%s", r->refused);
@@ -76,8 +78,10 @@ static enum mq_status check_row(const struct mq_score_tables *t, const struct mq
 		return no_step_time(r, err);
 	}
 	if (!known_basis(r->mem_basis))
-		return mq_fail(err, MQ_EINPUT, "mem_basis '%s' is not device, reserved or allocated, nor 'first' "
-			       "before one of these", r->mem_basis);
+		return mq_fail(err, MQ_EINPUT,
+			       "mem_basis '%s' is not device, reserved or allocated, nor 'first' "
+			       "before one of these",
+			       r->mem_basis);
 	if (isnan(r->gpus) || r->gpus < 1)
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)
@@ -94,9 +98,9 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 		const char *word;
 		enum mq_dtype dtype;
 	} known[] = {
-		{ "fp8", MQ_BF16 }, { "fp4", MQ_BF16 }, { "float8", MQ_BF16 }, { "bf16", MQ_BF16 },
-		{ "bfloat16", MQ_BF16 }, { "fp16", MQ_FP16 }, { "float16", MQ_FP16 }, { "tf32", MQ_TF32 },
-		{ "fp32", MQ_FP32 }, { "float32", MQ_FP32 },
+		{ "fp8", MQ_BF16 },      { "fp4", MQ_BF16 },     { "float8", MQ_BF16 },  { "bf16", MQ_BF16 },
+		{ "bfloat16", MQ_BF16 }, { "fp16", MQ_FP16 },    { "float16", MQ_FP16 }, { "tf32", MQ_TF32 },
+		{ "fp32", MQ_FP32 },     { "float32", MQ_FP32 },
 	};
 	const char *p = c->run->precision;
 

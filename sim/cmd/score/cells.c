@@ -41,11 +41,11 @@ const char *mq_table_text(const struct mq_csv *csv, uint32_t row, const char *na
 	return mq_csv_text(csv, row, mq_csv_column(csv, name));
 }
 
-enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *name, double missing,
-			    double *value, struct mq_err *err)
+enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *name, double missing, double *value,
+			    struct mq_err *err)
 {
 	if (!mq_csv_f64(csv, row, mq_csv_column(csv, name), missing, value) || !(*value >= 0))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path,
-			       csv->line[row], name, mq_table_text(csv, row, name));
+		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path, csv->line[row], name,
+			       mq_table_text(csv, row, name));
 	return MQ_OK;
 }

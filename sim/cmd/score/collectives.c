@@ -25,10 +25,10 @@
 #include "cmd/score/fabrics.h"
 #include "core/collective/collective.h"
 
-#define SKEW	    1.4 /* of the channels' share of the launches, for which the first GPUs wait */
-#define SPIKE 1.5         /* times both neighbours' time */
-#define SPIKE_BYTES 1024  /* up to this size */
-#define ALIGNMENT 16.0    /* bytes that a copy moves at a time */
+#define SKEW        1.4  /* of the channels' share of the launches, for which the first GPUs wait */
+#define SPIKE       1.5  /* times both neighbours' time */
+#define SPIKE_BYTES 1024 /* up to this size */
+#define ALIGNMENT   16.0 /* bytes that a copy moves at a time */
 #define SMALL_BYTES 65536.0
 #define LARGE_BYTES 4194304.0
 
@@ -53,20 +53,29 @@ struct coll_rows {
 	uint32_t n, room;
 };
 
-enum column { COL_SYSTEM, COL_GPUS, COL_NODES, COL_INTERCONNECT, COL_KIND, COL_BYTES, COL_TIME,
-	      COL_VERSION, COL_NOTE, N_COLUMNS };
+enum column {
+	COL_SYSTEM,
+	COL_GPUS,
+	COL_NODES,
+	COL_INTERCONNECT,
+	COL_KIND,
+	COL_BYTES,
+	COL_TIME,
+	COL_VERSION,
+	COL_NOTE,
+	N_COLUMNS
+};
 
-static enum mq_status read_row(const struct mq_csv *csv, const uint32_t *column, uint32_t i,
-			       struct coll_row *row, struct mq_err *err)
+static enum mq_status read_row(const struct mq_csv *csv, const uint32_t *column, uint32_t i, struct coll_row *row,
+			       struct mq_err *err)
 {
 	static const enum column numbers[] = { COL_GPUS, COL_NODES, COL_BYTES, COL_TIME };
 	double value[4];
 
 	for (int k = 0; k < 4; k++)
-		if (!mq_csv_f64(csv, i, column[numbers[k]], NAN, &value[k]) || !(value[k] > 0) ||
-		    value[k] > 1e15)
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number",
-				       csv->path, csv->line[i], csv->header[column[numbers[k]]],
+		if (!mq_csv_f64(csv, i, column[numbers[k]], NAN, &value[k]) || !(value[k] > 0) || value[k] > 1e15)
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
+				       csv->line[i], csv->header[column[numbers[k]]],
 				       mq_csv_text(csv, i, column[numbers[k]]));
 	*row = (struct coll_row){
 		.table = csv->path, .line = csv->line[i], .kind = mq_csv_text(csv, i, column[COL_KIND]),
@@ -82,13 +91,11 @@ static enum mq_status read_row(const struct mq_csv *csv, const uint32_t *column,
 	return MQ_OK;
 }
 
-static enum mq_status read_table(const struct mq_score_options *o, const char *path,
-				 struct coll_rows *rows, struct mq_err *err)
+static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct coll_rows *rows,
+				 struct mq_err *err)
 {
-	static const char *const names[N_COLUMNS] = {
-		"system", "gpus", "nodes", "interconnect", "collective", "bytes", "time_us",
-		"nccl_version", "note"
-	};
+	static const char *const names[N_COLUMNS] = { "system", "gpus",    "nodes",        "interconnect", "collective",
+						      "bytes",  "time_us", "nccl_version", "note" };
 	struct mq_csv csv;
 	uint32_t column[N_COLUMNS];
 
@@ -96,12 +103,11 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	for (int c = 0; c < N_COLUMNS; c++) {
 		column[c] = mq_csv_column(&csv, names[c]);
 		if (column[c] == UINT32_MAX && c < COL_VERSION)
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s: no column '%s'; a table of collectives has "
-				"system, gpus, nodes, interconnect, collective, bytes, time_us "
-				"and may have nccl_version, note",
-				path, names[c]);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no column '%s'; a table of collectives has "
+				       "system, gpus, nodes, interconnect, collective, bytes, time_us "
+				       "and may have nccl_version, note",
+				       path, names[c]);
 	}
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct coll_row row;
@@ -114,9 +120,8 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 
 static bool same_run(const struct coll_row *a, const struct coll_row *b)
 {
-	return !strcmp(a->table, b->table) && !strcmp(a->kind, b->kind) &&
-	       !strcmp(a->text.system, b->text.system) && !strcmp(a->text.note, b->text.note) &&
-	       !strcmp(a->text.interconnect, b->text.interconnect) &&
+	return !strcmp(a->table, b->table) && !strcmp(a->kind, b->kind) && !strcmp(a->text.system, b->text.system) &&
+	       !strcmp(a->text.note, b->text.note) && !strcmp(a->text.interconnect, b->text.interconnect) &&
 	       a->text.gpus == b->text.gpus && a->text.nodes == b->text.nodes;
 }
 
@@ -140,49 +145,50 @@ static bool is_spike(const struct coll_rows *rows, uint32_t i)
 }
 
 /* The time that the benchmark prints for a call that takes the devices device_s. */
-static double printed_time(const struct mq_fabric_spec *spec, const struct mq_calib *calib,
-			   uint32_t channels, double device_s)
+static double printed_time(const struct mq_fabric_spec *spec, const struct mq_calib *calib, uint32_t channels,
+			   double device_s)
 {
 	const struct mq_device_calib *device = mq_calib_device(calib, spec->type);
-	const char *class = spec->inside == MQ_INSIDE_HOST   ? "host"
-			    : spec->inside == MQ_INSIDE_PCIE ? "pcie"
-							     : "nvlink";
-	const struct mq_link_calib *link = mq_calib_link_for(calib, class,
-							     device->compute_capability);
+	const char *class = spec->inside == MQ_INSIDE_HOST ? "host" :
+			    spec->inside == MQ_INSIDE_PCIE ? "pcie" :
+							     "nvlink";
+	const struct mq_link_calib *link = mq_calib_link_for(calib, class, device->compute_capability);
 	double gpus = spec->per_process, per_channel;
 
 	if (!link)
 		return device_s;
 	per_channel = gpus * link->launch_channel_s * channels;
-	return fmax(gpus * link->launch_s + per_channel,
-		    device_s + (gpus > 1 ? SKEW * per_channel : 0));
+	return fmax(gpus * link->launch_s + per_channel, device_s + (gpus > 1 ? SKEW * per_channel : 0));
 }
 
-static enum mq_status predict_send(const struct mq_cluster *cluster, const struct mq_calib *calib,
-				   struct coll_row *row, double *device_s, struct mq_err *err)
+static enum mq_status predict_send(const struct mq_cluster *cluster, const struct mq_calib *calib, struct coll_row *row,
+				   double *device_s, struct mq_err *err)
 {
 	*device_s = 0;
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		double latency_s, rate_Bps, alone_s;
 
-		MQ_TRY(mq_p2p_expand(cluster, calib, i, (i + 1) % cluster->n_devices, row->bytes,
-				     &latency_s, &rate_Bps, &alone_s, err));
+		MQ_TRY(mq_p2p_expand(cluster, calib, i, (i + 1) % cluster->n_devices, row->bytes, &latency_s, &rate_Bps,
+				     &alone_s, err));
 		*device_s = fmax(*device_s, alone_s);
 	}
 	return MQ_OK;
 }
 
-static enum mq_status predict_collective(const struct mq_cluster *cluster,
-					 const struct mq_calib *calib,
-					 const struct mq_fabric_spec *spec, struct coll_row *row,
-					 double *device_s, struct mq_err *err)
+static enum mq_status predict_collective(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					 const struct mq_fabric_spec *spec, struct coll_row *row, double *device_s,
+					 struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	int kind = MQ_ENUM_FIND(mq_coll_name, MQ_N_COLL_KINDS, row->kind);
 	struct mq_coll_flows flows = { .n_flows = 0 };
 	struct mq_coll_request request = {
-		.n = cluster->n_devices, .bytes = row->bytes, .dtype = MQ_FP32, .algo = spec->algo,
-		.proto = spec->proto, .misaligned = fmod(row->bytes / cluster->n_devices, ALIGNMENT) > 0,
+		.n = cluster->n_devices,
+		.bytes = row->bytes,
+		.dtype = MQ_FP32,
+		.algo = spec->algo,
+		.proto = spec->proto,
+		.misaligned = fmod(row->bytes / cluster->n_devices, ALIGNMENT) > 0,
 	};
 	uint32_t *rank;
 	enum mq_status status;
@@ -216,12 +222,12 @@ struct system {
 static bool same_text(const struct mq_fabric_text *a, const struct mq_fabric_text *b)
 {
 	return !strcmp(a->system, b->system) && !strcmp(a->interconnect, b->interconnect) &&
-	       !strcmp(a->note, b->note) && !strcmp(a->version, b->version) &&
-	       a->gpus == b->gpus && a->nodes == b->nodes;
+	       !strcmp(a->note, b->note) && !strcmp(a->version, b->version) && a->gpus == b->gpus &&
+	       a->nodes == b->nodes;
 }
 
-static enum mq_status predict(const struct mq_score_options *o, struct system *system,
-			      struct coll_row *row, struct mq_err *err)
+static enum mq_status predict(const struct mq_score_options *o, struct system *system, struct coll_row *row,
+			      struct mq_err *err)
 {
 	struct mq_left_out what = { mq_score_stem(row->table, o->arena), row->text.system };
 	struct mq_calib calib = o->left_out ? *mq_calib_leave_out(o->calib, &what, o->arena) : *o->calib;
@@ -238,8 +244,7 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 	if (!strcmp(row->kind, "sendrecv"))
 		MQ_TRY(predict_send(system->cluster, &calib, row, &device_s, err));
 	else
-		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s,
-					  err));
+		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s, err));
 	row->predicted_s = printed_time(&system->spec, &calib, row->channels, device_s);
 	return MQ_OK;
 }
@@ -260,31 +265,26 @@ static void predict_all(const struct mq_score_options *o, struct coll_rows *rows
 		if (says(row, "degraded") || says(row, "untuned"))
 			row->refusal = "the table calls this system degraded or untuned";
 		else if (is_spike(rows, i))
-			row->refusal =
-				"one small size far above its neighbours: a connection's first use";
+			row->refusal = "one small size far above its neighbours: a connection's first use";
 		else if (predict(o, &system, row, &err) != MQ_OK)
 			row->refusal = mq_arena_strdup(o->arena, err.text);
 	}
 }
 
-static enum mq_status write_rows(const struct mq_score_options *o, const struct coll_rows *rows,
-				 struct mq_err *err)
+static enum mq_status write_rows(const struct mq_score_options *o, const struct coll_rows *rows, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(
-		&w,
-		"row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,"
-		"measured_mem_GB,platform,collective,gpus,bytes,algo,proto,channels",
-		err));
+	MQ_TRY(mq_csv_put_header(&w,
+				 "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,"
+				 "measured_mem_GB,platform,collective,gpus,bytes,algo,proto,channels",
+				 err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
 
-		mq_csv_put_text(&w, mq_arena_printf(o->arena, "%s:%u",
-						    mq_score_stem(r->table, o->arena), r->line));
-		mq_csv_put_text(&w,
-				mq_verdict_name(r->refusal ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK));
+		mq_csv_put_text(&w, mq_arena_printf(o->arena, "%s:%u", mq_score_stem(r->table, o->arena), r->line));
+		mq_csv_put_text(&w, mq_verdict_name(r->refusal ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK));
 		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s);
 		mq_csv_put_f64(&w, r->measured_s);
 		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s / r->measured_s - 1);
@@ -304,22 +304,24 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 
 static int class_of(const struct coll_row *row)
 {
-	return row->bytes >= LARGE_BYTES ? CLASS_LARGE : row->bytes >= SMALL_BYTES ? CLASS_MEDIUM :
-	       CLASS_SMALL;
+	return row->bytes >= LARGE_BYTES ? CLASS_LARGE : row->bytes >= SMALL_BYTES ? CLASS_MEDIUM : CLASS_SMALL;
 }
 
 /* Rows of one table (NULL: all), of one system (NULL: all) and size class (N_CLASSES: all). */
-static struct mq_score_line line_of(const struct mq_score_options *o, const struct coll_rows *rows,
-				    const char *table, const char *system, int class)
+static struct mq_score_line line_of(const struct mq_score_options *o, const struct coll_rows *rows, const char *table,
+				    const char *system, int class)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
 	struct mq_score_line line = { .kind = o->left_out ? "system left out: collectives" : "collectives",
-				      .spearman = NAN, .regret = NAN };
+				      .spearman = NAN,
+				      .regret = NAN };
 	uint32_t n = 0;
 
-	line.table = mq_arena_printf(
-		o->arena, "%s%s%s", system ? system : table ? mq_score_stem(table, o->arena) : "all",
-		class < N_CLASSES ? " " : "", class < N_CLASSES ? class_names[class] : "");
+	line.table = mq_arena_printf(o->arena, "%s%s%s",
+				     system ? system :
+				     table  ? mq_score_stem(table, o->arena) :
+					      "all",
+				     class < N_CLASSES ? " " : "", class < N_CLASSES ? class_names[class] : "");
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
 
@@ -349,8 +351,7 @@ static void print_refusals(const struct coll_rows *rows)
 				count++;
 			}
 		if (first == i)
-			printf("%s: %u rows refused, first in line %u: %s\n", r->table, count,
-			       r->line, r->refusal);
+			printf("%s: %u rows refused, first in line %u: %s\n", r->table, count, r->line, r->refusal);
 	}
 }
 
@@ -363,7 +364,8 @@ static enum mq_status put_systems(const struct mq_score_options *o, const struct
 		bool first = true;
 
 		for (uint32_t k = 0; k < i && first; k++)
-			first = strcmp(rows->row[k].table, r->table) || strcmp(rows->row[k].text.system, r->text.system);
+			first = strcmp(rows->row[k].table, r->table) ||
+				strcmp(rows->row[k].text.system, r->text.system);
 		struct mq_score_line line = line_of(o, rows, r->table, r->text.system, CLASS_LARGE);
 		if (!first || !line.stats.n)
 			continue;
@@ -385,7 +387,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	mq_score_print_header();
 	for (; !last; files++) {
 		last = !*files;
-		for (int class = 0; class <= N_CLASSES; class++) {
+		for (int class = 0; class <= N_CLASSES; class ++) {
 			struct mq_score_line line = line_of(o, rows, *files, NULL, class);
 
 			if (!line.stats.n && !line.refused)
@@ -401,8 +403,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	return mq_csv_close(&w, err);
 }
 
-enum mq_status mq_score_collectives(const struct mq_score_options *o, double *mean,
-				    struct mq_err *err)
+enum mq_status mq_score_collectives(const struct mq_score_options *o, double *mean, struct mq_err *err)
 {
 	struct coll_rows rows = { .n = 0 };
 	const char **files;

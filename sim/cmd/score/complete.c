@@ -53,8 +53,7 @@ static void read_machine(struct mq_run *r, struct mq_arena *arena)
 	if (!isnan(r->gpus_per_node))
 		snprintf(name, sizeof(name), "DGX-%g", r->gpus_per_node);
 	for (const char *p = r->locator; (p = strchr(p, '(')); p++) {
-		if (sscanf(p, "(%3ux %31[^ )] %4uGB)", &gpus, type, &GB) != 3 ||
-		    strncmp(r->gpu, type, strlen(type)))
+		if (sscanf(p, "(%3ux %31[^ )] %4uGB)", &gpus, type, &GB) != 3 || strncmp(r->gpu, type, strlen(type)))
 			continue;
 		if (!strcmp(r->gpu, type))
 			r->gpu = mq_arena_printf(arena, "%s-%uGB", type, GB);
@@ -69,9 +68,8 @@ static double by_flop(const struct mq_score_tables *tables, const struct mq_run 
 	double each = strcasestr(r->unit, "/gpu") ? r->gpus : 1, flop;
 	struct mq_err unknown = MQ_ERR_INIT;
 
-	if (strncasecmp(r->metric, "model TFLOP", 11) || strncasecmp(r->unit, "TFLOP", 5) ||
-	    !(r->value > 0) || isnan(r->gbs) || isnan(r->gpus) ||
-	    mq_case_flop(tables, r, arena, &flop, &unknown) != MQ_OK)
+	if (strncasecmp(r->metric, "model TFLOP", 11) || strncasecmp(r->unit, "TFLOP", 5) || !(r->value > 0) ||
+	    isnan(r->gbs) || isnan(r->gpus) || mq_case_flop(tables, r, arena, &flop, &unknown) != MQ_OK)
 		return NAN; /* what is missing is told when the row is judged */
 	return r->gbs * flop / (r->value * 1e12 * each);
 }

@@ -18,9 +18,9 @@
 
 #include "cmd/score/score.h"
 
-#define GB 1e9
-#define HOST_MEMORY 200e9 /* of a server with two sockets */
-#define NVLINK_DOMAIN 72  /* GPUs of an NVL72 rack */
+#define GB            1e9
+#define HOST_MEMORY   200e9 /* of a server with two sockets */
+#define NVLINK_DOMAIN 72    /* GPUs of an NVL72 rack */
 
 /* The number that ends right before `at`, blanks apart; 0 if there is none. */
 static double number_ending(const char *text, const char *at)
@@ -52,9 +52,7 @@ static double count_of(const char *text)
 
 	for (const char *at = text; !(value > 0) && (at = strchr(at, 'x')); at++)
 		if (at[1] == ' ' || isdigit((unsigned char)at[1]))
-			value = at > text && isdigit((unsigned char)at[-1])
-					? number_ending(text, at)
-					: 0;
+			value = at > text && isdigit((unsigned char)at[-1]) ? number_ending(text, at) : 0;
 	return value;
 }
 
@@ -71,8 +69,8 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 		spec->inside = MQ_INSIDE_CUBE;
 	else if (mq_says(words, "pairwise") || mq_says(words, "bridge"))
 		spec->inside = MQ_INSIDE_PAIRS;
-	else if (mq_says(words, "NVSwitch") || (mq_says(words, "NVLink") && !mq_says(words, "no NVLink") &&
-					    gpu->cube_mesh <= 0))
+	else if (mq_says(words, "NVSwitch") ||
+		 (mq_says(words, "NVLink") && !mq_says(words, "no NVLink") && gpu->cube_mesh <= 0))
 		spec->inside = MQ_INSIDE_SWITCH;
 	else if (mq_says(words, "NVLink") && !mq_says(words, "no NVLink"))
 		spec->inside = spec->per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
@@ -83,9 +81,9 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 		spec->inside = MQ_INSIDE_HOST;
 	/* Across machines NVLS began with NCCL 2.18, the machines of an NVLink domain need multicast
 	 * between their hosts: on Hopper and in domains only where it is said. Blackwell came later. */
-	spec->nvls = gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
-		     (text->nodes == 1 || mq_says(words, "NVLS") ||
-		      (gpu->compute_capability >= 100 && spec->nodes > 1));
+	spec->nvls =
+		gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
+		(text->nodes == 1 || mq_says(words, "NVLS") || (gpu->compute_capability >= 100 && spec->nodes > 1));
 }
 
 /* Do the words say that one NVLink domain joins the machines ("MNNVL", "NVL72")? */
@@ -103,7 +101,7 @@ static double rate_Gbps(const char *words)
 		double Gbps;
 	} grade[] = {
 		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 },
-		{ "HDR", 200 }, { "EDR", 100 },	   { "FDR", 56 },
+		{ "HDR", 200 }, { "EDR", 100 },    { "FDR", 56 },
 	};
 	static const char *const unit[] = { "Gb", "Gigabit", "GE", "G " };
 	size_t n = strlen(words);
@@ -129,33 +127,33 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 	const char *intra = strcasestr(text->interconnect, "intra");
 	const char *semicolon = strchr(text->interconnect, ';');
 	const char *words = intra ? intra : semicolon ? semicolon : text->interconnect;
-	double cards = count_of(words), rate = rate_Gbps(words),
-	       total = number_before(words, "GB/s");
+	double cards = count_of(words), rate = rate_Gbps(words), total = number_before(words, "GB/s");
 	bool said = rate > 0;
 
 	if (mq_says(text->interconnect, "EFA"))
 		words = intra ? intra : text->interconnect;
-	spec->fabric = mq_says(words, "EFA") ? MQ_FABRIC_EFA :
+	spec->fabric = mq_says(words, "EFA")                               ? MQ_FABRIC_EFA :
 		       mq_says(words, "TCPX") || mq_says(words, "FasTrak") ? MQ_FABRIC_TCPXO :
-		       mq_says(words, "gIB") ? MQ_FABRIC_GIB :
-		       mq_says(words, "RoCE") ? MQ_FABRIC_ROCE :
+		       mq_says(words, "gIB")                               ? MQ_FABRIC_GIB :
+		       mq_says(words, "RoCE")                              ? MQ_FABRIC_ROCE :
 		       mq_says(words, "Ethernet") || mq_says(words, "TCP") ? MQ_FABRIC_ETHERNET :
-		       mq_says(words, "Omni") || mq_says(words, "OPA") ? MQ_FABRIC_OMNIPATH : MQ_FABRIC_IB;
+		       mq_says(words, "Omni") || mq_says(words, "OPA")     ? MQ_FABRIC_OMNIPATH :
+									     MQ_FABRIC_IB;
 	if (!(rate > 0))
 		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Bps * 8 / GB;
 	if (!(cards >= 1))
 		cards = number_before(text->interconnect, "NIC");
 	if (!(cards >= 1)) /* "100G EFA": such a rate is that of the whole machine */
-		cards = spec->fabric == MQ_FABRIC_ETHERNET ? 1 :
-			said && spec->fabric == MQ_FABRIC_EFA ? 1 : usual_cards(gpu, spec->per_node);
+		cards = spec->fabric == MQ_FABRIC_ETHERNET    ? 1 :
+			said && spec->fabric == MQ_FABRIC_EFA ? 1 :
+								usual_cards(gpu, spec->per_node);
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
 	if (total > 0 && mq_says(words, "not stated"))
 		spec->nic_Bps = total * GB / spec->rails;
 }
 
-static int forced(const struct mq_fabric_text *text, const char *key, const char *const *names,
-		  int n)
+static int forced(const struct mq_fabric_text *text, const char *key, const char *const *names, int n)
 {
 	const char *at = strcasestr(text->note, key);
 
@@ -170,11 +168,10 @@ static int forced(const struct mq_fabric_text *text, const char *key, const char
 static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *spec)
 {
 	static const char *const algos[] = { "auto", "ring", "tree", "nvlstree", "nvls" };
-	static const enum mq_algo algo_of[] = { MQ_ALGO_AUTO, MQ_ALGO_RING, MQ_ALGO_TREE,
-						MQ_ALGO_NVLS_TREE, MQ_ALGO_NVLS };
+	static const enum mq_algo algo_of[] = { MQ_ALGO_AUTO, MQ_ALGO_RING, MQ_ALGO_TREE, MQ_ALGO_NVLS_TREE,
+						MQ_ALGO_NVLS };
 	static const char *const protos[] = { "auto", "ll128", "simple", "ll" };
-	static const enum mq_proto proto_of[] = { MQ_PROTO_AUTO, MQ_PROTO_LL128, MQ_PROTO_SIMPLE,
-						  MQ_PROTO_LL };
+	static const enum mq_proto proto_of[] = { MQ_PROTO_AUTO, MQ_PROTO_LL128, MQ_PROTO_SIMPLE, MQ_PROTO_LL };
 	unsigned major = 0, minor = 0, patch = 0;
 
 	spec->algo = algo_of[forced(text, "NCCL_ALGO=", algos, 5)];
@@ -230,10 +227,10 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq
 
 const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena)
 {
-	static const char *const inside[] = { "", ":nvswitch", ":cube-mesh", ":quad-mesh",
-					      ":nvlink-pairs", ":pcie", ":host" };
-	const char *node = mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes,
-					   spec->per_node, inside[spec->inside]);
+	static const char *const inside[] = { "",      ":nvswitch", ":cube-mesh", ":quad-mesh", ":nvlink-pairs",
+					      ":pcie", ":host" };
+	const char *node =
+		mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes, spec->per_node, inside[spec->inside]);
 
 	if (spec->nodes < 2)
 		return node;
@@ -250,9 +247,8 @@ struct wiring {
 
 /* NVLinks between two GPUs of a DGX-1V. */
 static const uint8_t cube[8][8] = {
-	{ 0, 1, 1, 2, 2, 0, 0, 0 }, { 1, 0, 2, 1, 0, 2, 0, 0 }, { 1, 2, 0, 2, 0, 0, 1, 0 },
-	{ 2, 1, 2, 0, 0, 0, 0, 1 }, { 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 },
-	{ 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
+	{ 0, 1, 1, 2, 2, 0, 0, 0 }, { 1, 0, 2, 1, 0, 2, 0, 0 }, { 1, 2, 0, 2, 0, 0, 1, 0 }, { 2, 1, 2, 0, 0, 0, 0, 1 },
+	{ 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 }, { 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
 };
 
 static double pair_Bps(const struct mq_fabric_spec *spec, uint32_t a, uint32_t b)
@@ -264,8 +260,7 @@ static double pair_Bps(const struct mq_fabric_spec *spec, uint32_t a, uint32_t b
 	return spec->inside == MQ_INSIDE_PAIRS && a / 2 == b / 2 ? spec->nvlink_Bps : 0;
 }
 
-static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
-			      struct mq_err *err)
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
 {
 	const struct wiring *w = context;
 	uint32_t m = w->spec->per_node, *link = mq_arena_array(w->cluster->arena, 3, uint32_t);
@@ -292,12 +287,13 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-static void name_link(const struct wiring *w, uint32_t at, enum mq_link_class class, double bw_Bps,
-		      const char *kind)
+static void name_link(const struct wiring *w, uint32_t at, enum mq_link_class class, double bw_Bps, const char *kind)
 {
 	w->cluster->link[at] = (struct mq_link){
-		.name = mq_arena_printf(w->cluster->arena, "%s%u", kind, at), .class = class,
-		.fabric = class == MQ_LINK_NIC ? w->spec->fabric : MQ_FABRIC_NONE, .bw_Bps = bw_Bps,
+		.name = mq_arena_printf(w->cluster->arena, "%s%u", kind, at),
+		.class = class,
+		.fabric = class == MQ_LINK_NIC ? w->spec->fabric : MQ_FABRIC_NONE,
+		.bw_Bps = bw_Bps,
 	};
 }
 
@@ -320,8 +316,8 @@ static void make_links(const struct wiring *w)
 				  fmax(1, pair_Bps(spec, i % spec->per_node, k)), "pair");
 }
 
-enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib,
-			       struct mq_arena *arena, struct mq_cluster **out, struct mq_err *err)
+enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib, struct mq_arena *arena,
+			       struct mq_cluster **out, struct mq_err *err)
 {
 	struct mq_cluster *cluster = mq_cluster_new(arena);
 	struct wiring *w = mq_arena_array(arena, 1, struct wiring);
@@ -329,9 +325,14 @@ enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_cali
 	const struct mq_device_calib *known = mq_calib_device(calib, spec->type);
 
 	if (!known)
-		return mq_fail(err, MQ_EINPUT, "device type '%s' has no calibration; add "
-			       "platforms/calib/%s.json", spec->type, spec->type);
-	*w = (struct wiring){ .spec = spec, .cluster = cluster, .ports = 0, .nics = 2 * n,
+		return mq_fail(err, MQ_EINPUT,
+			       "device type '%s' has no calibration; add "
+			       "platforms/calib/%s.json",
+			       spec->type, spec->type);
+	*w = (struct wiring){ .spec = spec,
+			      .cluster = cluster,
+			      .ports = 0,
+			      .nics = 2 * n,
 			      .hosts = 2 * n + 2 * spec->nodes * spec->rails };
 	w->pairs = w->hosts + spec->nodes;
 	cluster->name = mq_fabric_print(spec, arena);
@@ -347,10 +348,15 @@ enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_cali
 	cluster->context = w;
 	for (uint32_t i = 0; i < n; i++)
 		cluster->device[i] = (struct mq_device){
-			.name = mq_arena_printf(arena, "gpu%u", i), .type = spec->type,
-			.kind = MQ_GPU, .node = i / spec->per_node, .local = i % spec->per_node,
-			.calib = MQ_NONE, .speed_flops = fmax(known->peak_flops[MQ_FP16], 1),
-			.price_per_h = NAN, .power_W = NAN,
+			.name = mq_arena_printf(arena, "gpu%u", i),
+			.type = spec->type,
+			.kind = MQ_GPU,
+			.node = i / spec->per_node,
+			.local = i % spec->per_node,
+			.calib = MQ_NONE,
+			.speed_flops = fmax(known->peak_flops[MQ_FP16], 1),
+			.price_per_h = NAN,
+			.power_W = NAN,
 		};
 	make_links(w);
 	*out = cluster;

@@ -7,16 +7,23 @@
 #include "core/calib.h"
 #include "core/cluster.h"
 
-enum mq_inside { MQ_INSIDE_NONE, MQ_INSIDE_SWITCH, MQ_INSIDE_CUBE, MQ_INSIDE_QUAD, MQ_INSIDE_PAIRS,
-		 MQ_INSIDE_PCIE, MQ_INSIDE_HOST };
+enum mq_inside {
+	MQ_INSIDE_NONE,
+	MQ_INSIDE_SWITCH,
+	MQ_INSIDE_CUBE,
+	MQ_INSIDE_QUAD,
+	MQ_INSIDE_PAIRS,
+	MQ_INSIDE_PCIE,
+	MQ_INSIDE_HOST
+};
 
 struct mq_fabric_spec {
-	const char *type;      /* device type */
+	const char *type; /* device type */
 	uint32_t nodes, per_node, rails;
 	enum mq_inside inside;
-	double nvlink_Bps;     /* nominal, per GPU and direction */
-	double pcie_Bps;       /* nominal lanes of a GPU */
-	double nic_Bps;        /* nominal, of one NIC */
+	double nvlink_Bps; /* nominal, per GPU and direction */
+	double pcie_Bps;   /* nominal lanes of a GPU */
+	double nic_Bps;    /* nominal, of one NIC */
 	enum mq_fabric fabric;
 	bool nvls, sharp;
 	/* What the row says about the run. */
@@ -37,8 +44,7 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq
 /* Short name: "A100-SXM4-40GB:1x8:nvswitch". */
 const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena);
 /* Its devices and links, bound to the calibration. */
-enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib,
-			       struct mq_arena *arena, struct mq_cluster **cluster,
-			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib, struct mq_arena *arena,
+			       struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

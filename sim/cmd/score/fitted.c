@@ -25,8 +25,10 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const char
 	if (mq_parse_f64(f->without, &f->stand_in)) {
 		if (f->stand_in >= f->knob.min && f->stand_in <= f->knob.max)
 			return MQ_OK;
-		return mq_fail(err, MQ_EINPUT, "%s:%u: without '%s': give a number from %g to %g, or the name of "
-			       "another value", path, f->line, f->without, f->knob.min, f->knob.max);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: without '%s': give a number from %g to %g, or the name of "
+			       "another value",
+			       path, f->line, f->without, f->knob.min, f->knob.max);
 	}
 	if (mq_score_knob_find(o, software_dir, f->without, &other, err))
 		return mq_wrap(err, "%s:%u: ", path, f->line);
@@ -34,12 +36,13 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const char
 	for (uint32_t i = 0; i < ledger->n; i++)
 		if (!strcmp(ledger->line[i].value, f->without) && !strcmp(ledger->line[i].tables, f->tables) &&
 		    !strcmp(ledger->line[i].models, f->models))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s rests on %s, too: it cannot stand in for %s", path, f->line, f->without, f->tables, f->value);
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s rests on %s, too: it cannot stand in for %s", path,
+				       f->line, f->without, f->tables, f->value);
 	return MQ_OK;
 }
 
-static enum mq_status read_line(const struct mq_score_options *o, const char *software_dir,
-				const struct mq_csv *csv, uint32_t row, struct mq_fitted *f, struct mq_err *err)
+static enum mq_status read_line(const struct mq_score_options *o, const char *software_dir, const struct mq_csv *csv,
+				uint32_t row, struct mq_fitted *f, struct mq_err *err)
 {
 	*f = (struct mq_fitted){ .value = mq_table_text(csv, row, "value"),
 				 .tables = mq_table_text(csv, row, "tables"),
@@ -56,8 +59,8 @@ static enum mq_status read_line(const struct mq_score_options *o, const char *so
 	return MQ_OK;
 }
 
-static enum mq_status read_lines(const struct mq_score_options *o, const char *software_dir,
-				 const struct mq_csv *csv, struct mq_ledger *ledger, struct mq_err *err)
+static enum mq_status read_lines(const struct mq_score_options *o, const char *software_dir, const struct mq_csv *csv,
+				 struct mq_ledger *ledger, struct mq_err *err)
 {
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		bool known = false;
@@ -71,8 +74,8 @@ static enum mq_status read_lines(const struct mq_score_options *o, const char *s
 	return MQ_OK;
 }
 
-enum mq_status mq_ledger_load(const struct mq_score_options *o, const char *software_dir,
-			      struct mq_ledger *ledger, struct mq_err *err)
+enum mq_status mq_ledger_load(const struct mq_score_options *o, const char *software_dir, struct mq_ledger *ledger,
+			      struct mq_err *err)
 {
 	const char *parts_path = mq_arena_printf(o->arena, "%s/fitted-models.csv", o->platforms);
 	struct mq_csv csv, parts = { .n_rows = 0 };
@@ -80,7 +83,8 @@ enum mq_status mq_ledger_load(const struct mq_score_options *o, const char *soft
 	MQ_TRY(mq_csv_load(mq_arena_printf(o->arena, "%s/fitted.csv", o->platforms), o->arena, &csv, err));
 	if (!access(parts_path, F_OK))
 		MQ_TRY(mq_csv_load(parts_path, o->arena, &parts, err));
-	*ledger = (struct mq_ledger){ .path = csv.path, .parts_path = parts_path,
+	*ledger = (struct mq_ledger){ .path = csv.path,
+				      .parts_path = parts_path,
 				      .line = mq_arena_array(o->arena, csv.n_rows + parts.n_rows, struct mq_fitted) };
 	MQ_TRY(read_lines(o, software_dir, &csv, ledger, err));
 	MQ_TRY(read_lines(o, software_dir, &parts, ledger, err));
@@ -110,8 +114,8 @@ enum mq_status mq_ledger_without(const struct mq_ledger *ledger, const char *tab
 		if (isnan(f->stand_in) || strcmp(f->models, models) || !mq_pattern_fits(f->tables, table))
 			continue;
 		if (stand_in->n == MQ_MAX_LIST)
-			return mq_fail(err, MQ_EINPUT, "%s: more than %d values rest on %s", ledger->path,
-				       MQ_MAX_LIST, table);
+			return mq_fail(err, MQ_EINPUT, "%s: more than %d values rest on %s", ledger->path, MQ_MAX_LIST,
+				       table);
 		stand_in->item[stand_in->n++] = mq_arena_printf(arena, "%s=%.9g", f->value, f->stand_in);
 	}
 	return MQ_OK;

@@ -25,7 +25,7 @@
 
 struct mq_fitted {
 	const char *value, *tables, *without, *about;
-	const char *models;        /* "" = all of the table */
+	const char *models; /* "" = all of the table */
 	uint32_t line;
 	bool constant;
 	struct mq_score_knob knob; /* of others */
@@ -33,9 +33,9 @@ struct mq_fitted {
 };
 
 struct mq_ledger {
-	struct mq_fitted *line;    /* [n] */
+	struct mq_fitted *line; /* [n] */
 	uint32_t n;
-	uint32_t n_values;         /* distinct */
+	uint32_t n_values; /* distinct */
 	const char *path, *parts_path;
 };
 /* MQ_EINPUT: a line names no value, or a stand-in that is no number and no value, or that rests on a table of
@@ -45,8 +45,7 @@ enum mq_status mq_ledger_load(const struct mq_score_options *options, const char
 /* NAME=VALUE of every value that rests on a table, for mq_score_options.stand_in; with models other than "" of
  * those that have a line for that part. */
 enum mq_status mq_ledger_without(const struct mq_ledger *ledger, const char *table, const char *models,
-				 struct mq_arena *arena, struct mq_list *stand_in,
-				 struct mq_err *err) MQ_MUST_CHECK;
+				 struct mq_arena *arena, struct mq_list *stand_in, struct mq_err *err) MQ_MUST_CHECK;
 /* The part of a table that line i is the first of, or NULL. */
 const char *mq_ledger_part(const struct mq_ledger *ledger, uint32_t i, const char *table);
 /* Scored rows of a table that a line's value bears on; 0 where it does not rest on that table. */

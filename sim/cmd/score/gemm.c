@@ -31,38 +31,40 @@ struct gemm_rows {
 	uint32_t n, room, skipped;
 };
 
-static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv,
-			       const uint32_t column[6], uint32_t i, struct gemm_row *row,
-			       struct mq_err *err)
+static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, const uint32_t column[6],
+			       uint32_t i, struct gemm_row *row, struct mq_err *err)
 {
 	double number[4];
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_text(csv, i, column[1]));
 
 	if (dtype >= MQ_N_DTYPES)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: dtype '%s'; give fp32 tf32 fp16 bf16 fp8 or "
-			       "fp64", csv->path, csv->line[i], mq_csv_text(csv, i, column[1]));
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: dtype '%s'; give fp32 tf32 fp16 bf16 fp8 or "
+			       "fp64",
+			       csv->path, csv->line[i], mq_csv_text(csv, i, column[1]));
 	for (int c = 0; c < 4; c++)
-		if (!mq_csv_f64(csv, i, column[c + 2], NAN, &number[c]) || !(number[c] > 0) ||
-		    isinf(number[c]))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number",
-				       csv->path, csv->line[i], csv->header[column[c + 2]],
-				       mq_csv_text(csv, i, column[c + 2]));
+		if (!mq_csv_f64(csv, i, column[c + 2], NAN, &number[c]) || !(number[c] > 0) || isinf(number[c]))
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
+				       csv->line[i], csv->header[column[c + 2]], mq_csv_text(csv, i, column[c + 2]));
 	*row = (struct gemm_row){
-		.table = csv->path, .gpu = mq_csv_text(csv, i, column[0]), .line = csv->line[i],
+		.table = csv->path,
+		.gpu = mq_csv_text(csv, i, column[0]),
+		.line = csv->line[i],
 		.s = { (enum mq_dtype)dtype, number[0], number[1], number[2], number[3] * 1e-6,
 		       mq_gemm_fold(number[1], number[2], FOLDS) },
 	};
 	if (mq_score_device(o, row->gpu, &row->type, err) != MQ_OK)
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
 	if (!mq_calib_device(o->calib, row->type))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: no calibration of '%s'; add "
-			       "platforms/calib/%s.json", csv->path, csv->line[i], row->type,
-			       row->type);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: no calibration of '%s'; add "
+			       "platforms/calib/%s.json",
+			       csv->path, csv->line[i], row->type, row->type);
 	return MQ_OK;
 }
 
-static enum mq_status read_table(const struct mq_score_options *o, const char *path,
-				 struct gemm_rows *rows, struct mq_err *err)
+static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct gemm_rows *rows,
+				 struct mq_err *err)
 {
 	static const char *const names[6] = { "gpu", "dtype", "m", "n", "k", "time_us" };
 	struct mq_csv csv;
@@ -72,8 +74,10 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	for (int c = 0; c < 6; c++) {
 		column[c] = mq_csv_column(&csv, names[c]);
 		if (column[c] == UINT32_MAX)
-			return mq_fail(err, MQ_EINPUT, "%s: no column '%s'; a GEMM table has gpu, "
-				       "dtype, m, n, k, time_us", path, names[c]);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no column '%s'; a GEMM table has gpu, "
+				       "dtype, m, n, k, time_us",
+				       path, names[c]);
 	}
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct gemm_row row;
@@ -102,8 +106,7 @@ static void predict(const struct mq_device_calib *d, struct gemm_row *row)
 }
 
 /* Error summary of the rows of one device type, as they stand. */
-static struct mq_errors stats_of(const struct mq_score_options *o, const struct gemm_rows *rows,
-				      const char *type)
+static struct mq_errors stats_of(const struct mq_score_options *o, const struct gemm_rows *rows, const char *type)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
 	uint32_t n = 0;
@@ -115,12 +118,11 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 }
 
 /* Fits on all rows of a type (saved to OUT/TYPE.json) after showing the error on shapes held out. */
-static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_rows *rows,
-			       const char *type, struct mq_err *err)
+static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_rows *rows, const char *type,
+			       struct mq_err *err)
 {
 	struct mq_gemm_sample *sample = mq_arena_array(o->arena, rows->n, struct mq_gemm_sample);
-	struct mq_device_calib *base = &o->calib->device[mq_calib_device(o->calib, type) -
-							 o->calib->device];
+	struct mq_device_calib *base = &o->calib->device[mq_calib_device(o->calib, type) - o->calib->device];
 	struct mq_device_calib d;
 	uint32_t n = 0;
 
@@ -138,8 +140,8 @@ static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_row
 	d = short_run(o, type);
 	MQ_TRY(mq_fit_gemm(sample, n, MQ_NONE, &d, err));
 	printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g kt %.4g "
-	       "a0 %.4g q %.4g bw %.4g corner %.4g t0 %.3g us\n", type, 100 * held.median,
-	       100 * held.p90, d.gemm_eff, d.gemm_kt, d.gemm_a0, d.gemm_q, d.gemm_bw_share,
+	       "a0 %.4g q %.4g bw %.4g corner %.4g t0 %.3g us\n",
+	       type, 100 * held.median, 100 * held.p90, d.gemm_eff, d.gemm_kt, d.gemm_a0, d.gemm_q, d.gemm_bw_share,
 	       d.gemm_corner, d.gemm_t0_s * 1e6);
 	d.sustained = base->sustained;
 	d.gemm_q_train = base->gemm_q_train;
@@ -147,8 +149,7 @@ static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_row
 	return mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, type), err);
 }
 
-static enum mq_status write_rows(const struct mq_score_options *o, const struct gemm_rows *rows,
-				 struct mq_err *err)
+static enum mq_status write_rows(const struct mq_score_options *o, const struct gemm_rows *rows, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
@@ -172,8 +173,8 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 	return mq_csv_close(&w, err);
 }
 
-static enum mq_status write_summary(const struct mq_score_options *o, const struct gemm_rows *rows,
-				    const char **types, uint32_t n_types, struct mq_err *err)
+static enum mq_status write_summary(const struct mq_score_options *o, const struct gemm_rows *rows, const char **types,
+				    uint32_t n_types, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
@@ -182,18 +183,19 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	mq_score_print_header();
 	for (uint32_t t = 0; t <= n_types; t++) {
 		struct mq_score_line line = {
-			.kind = "gemm", .table = t < n_types ? types[t] : "all",
+			.kind = "gemm",
+			.table = t < n_types ? types[t] : "all",
 			.refused = t < n_types ? 0 : rows->skipped,
 			.stats = stats_of(o, rows, t < n_types ? types[t] : NULL),
-			.spearman = NAN, .regret = NAN,
+			.spearman = NAN,
+			.regret = NAN,
 		};
 
 		mq_score_print_line(&line);
 		mq_score_put_line(&w, &line);
 		MQ_TRY(mq_csv_end_row(&w, err));
 	}
-	printf("%u rows under %g us not scored: the tables' resolution is 1 us\n", rows->skipped,
-	       LEAST_TIME_S * 1e6);
+	printf("%u rows under %g us not scored: the tables' resolution is 1 us\n", rows->skipped, LEAST_TIME_S * 1e6);
 	return mq_csv_close(&w, err);
 }
 
@@ -207,8 +209,7 @@ enum mq_status mq_score_gemm(const struct mq_score_options *o, double *mean, str
 	for (; *files; files++)
 		MQ_TRY(read_table(o, *files, &rows, err));
 	if (!rows.n)
-		return mq_fail(err, MQ_EINPUT, "%s: no GEMM of %g us or more to score", o->input,
-			       LEAST_TIME_S * 1e6);
+		return mq_fail(err, MQ_EINPUT, "%s: no GEMM of %g us or more to score", o->input, LEAST_TIME_S * 1e6);
 	for (uint32_t i = 0; i < rows.n; i++) {
 		bool seen = false;
 

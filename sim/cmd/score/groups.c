@@ -76,8 +76,7 @@ struct mq_score_groups mq_score_groups(const struct mq_judged_table *t, struct m
 	return s;
 }
 
-enum mq_status mq_score_put_groups(const struct mq_score_groups *s, struct mq_csv_writer *w,
-				   struct mq_err *err)
+enum mq_status mq_score_put_groups(const struct mq_score_groups *s, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct mq_score_group *g = &s->group[i];
@@ -111,8 +110,8 @@ void mq_score_print_groups(const struct mq_score_groups *s)
 		if (isnan(g->spearman))
 			continue;
 		printf("  plans of %s on %.0f %s, batch %.0f: %u rows, rank %.2f, regret %.3f (ranked first %s: "
-		       "%.4g s; best %s: %.4g s)\n", r->model, r->gpus, r->gpu, r->gbs, g->n, g->spearman,
-		       g->regret, r->id, measured_s(s->table, g->first), s->table->run[g->best].id,
-		       measured_s(s->table, g->best));
+		       "%.4g s; best %s: %.4g s)\n",
+		       r->model, r->gpus, r->gpu, r->gbs, g->n, g->spearman, g->regret, r->id,
+		       measured_s(s->table, g->first), s->table->run[g->best].id, measured_s(s->table, g->best));
 	}
 }

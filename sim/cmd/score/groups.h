@@ -10,8 +10,8 @@
 /* Scored rows whose mq_run_group is one. */
 struct mq_score_group {
 	uint32_t n;
-	double spearman; /* NaN: fewer than three rows, or all alike */
-	double regret;   /* measured time of the row ranked first / least measured time; NaN: one row */
+	double spearman;      /* NaN: fewer than three rows, or all alike */
+	double regret;        /* measured time of the row ranked first / least measured time; NaN: one row */
 	uint32_t first, best; /* rows of the table: ranked first, measured best */
 };
 
@@ -19,7 +19,7 @@ struct mq_score_groups {
 	const struct mq_judged_table *table;
 	struct mq_score_group *group; /* [n] in the order of their first rows */
 	uint32_t n;
-	double spearman, regret;      /* means over groups that have one, weighted by rows; NaN = none has */
+	double spearman, regret; /* means over groups that have one, weighted by rows; NaN = none has */
 };
 struct mq_score_groups mq_score_groups(const struct mq_judged_table *table, struct mq_arena *arena);
 

@@ -112,8 +112,8 @@ static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result
 	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
 }
 
-static enum mq_status judge_group(const struct mq_score_options *o, struct mq_judged_table *t,
-				  const struct group *g, struct mq_err *err)
+static enum mq_status judge_group(const struct mq_score_options *o, struct mq_judged_table *t, const struct group *g,
+				  struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_job **job = mq_arena_array(&scratch, g->n, const struct mq_job *);
@@ -219,16 +219,16 @@ static enum mq_status write_job(const struct mq_score_options *o, const struct m
 	return MQ_OK;
 }
 
-enum mq_status mq_table_write_jobs(const struct mq_score_options *o, const struct mq_judged_table *t,
-				   const char *dir, struct mq_err *err)
+enum mq_status mq_table_write_jobs(const struct mq_score_options *o, const struct mq_judged_table *t, const char *dir,
+				   struct mq_err *err)
 {
 	MQ_TRY(mq_make_dir(dir, err));
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (!t->ready[i])
 			continue;
 		if (strchr(t->run[i].id, '/'))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: row_id '%s' cannot name a file: it has a '/'",
-				       t->path, t->run[i].line, t->run[i].id);
+			return mq_fail(err, MQ_EINPUT, "%s:%u: row_id '%s' cannot name a file: it has a '/'", t->path,
+				       t->run[i].line, t->run[i].id);
 		MQ_TRY(write_job(o, t, i, dir, err));
 	}
 	return MQ_OK;

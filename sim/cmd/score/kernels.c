@@ -14,7 +14,7 @@
 #define LEAST_TIME_S 50e-6
 
 static const struct mq_kernel_format *const formats[] = { &mq_kernel_liger, &mq_kernel_elementwise,
-							&mq_kernel_attention };
+							  &mq_kernel_attention };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 struct rows {
@@ -28,8 +28,8 @@ enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char
 	uint32_t c = mq_csv_column(csv, name);
 
 	if (!mq_csv_f64(csv, i, c, NAN, value) || !(*value > 0) || isinf(*value))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
-			       csv->line[i], name, mq_csv_text(csv, i, c));
+		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path, csv->line[i], name,
+			       mq_csv_text(csv, i, c));
 	return MQ_OK;
 }
 
@@ -76,23 +76,29 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
 	format = format_of(csv);
 	if (!format)
-		return mq_fail(err, MQ_EINPUT, "%s: no table of kernels that is known: one has gpu, kernel, "
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: no table of kernels that is known: one has gpu, kernel, "
 			       "implementation, mode, metric, x_name, x, median, config; or gpu, op, tokens, "
 			       "tp, hidden, time_us; or gpu, implementation, mode, batch, heads, seq_q, head_dim, "
-			       "time_us", path);
+			       "time_us",
+			       path);
 	gpu = mq_csv_column(csv, "gpu");
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
-		struct mq_kernel_row row = { .format = format, .csv = csv, .i = i, .line = csv->line[i],
+		struct mq_kernel_row row = { .format = format,
+					     .csv = csv,
+					     .i = i,
+					     .line = csv->line[i],
 					     .table = mq_score_stem(path, o->arena),
-					     .gpu = mq_csv_text(csv, i, gpu), .bound = "memory" };
+					     .gpu = mq_csv_text(csv, i, gpu),
+					     .bound = "memory" };
 
 		struct mq_err unknown = { 0 };
 		bool known = device_of(o, row.gpu, &row.type, &d, &unknown) == MQ_OK;
 		MQ_TRY(format->row(&d, o->arena, &row, err));
 		if (!known) {
 			row.type = row.gpu;
-			row.refused = mq_arena_printf(o->arena, "no device '%s' is known; add platforms/calib/TYPE.json",
-						      row.gpu);
+			row.refused = mq_arena_printf(
+				o->arena, "no device '%s' is known; add platforms/calib/TYPE.json", row.gpu);
 		}
 		MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
 	}
@@ -114,7 +120,7 @@ static bool same_group(const struct mq_kernel_row *a, const struct mq_kernel_row
 
 /* Of the rows of one kind (memory or not), of one group or (NULL) all. */
 static struct mq_errors stats_of(const struct mq_score_options *o, const struct rows *rows,
-				      const struct mq_kernel_row *group, bool memory, uint32_t *left_out)
+				 const struct mq_kernel_row *group, bool memory, uint32_t *left_out)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
 	uint32_t n = 0;
@@ -133,11 +139,12 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 	return mq_errors_of(error, n, o->arena);
 }
 
-static enum mq_status put_line(struct mq_csv_writer *w, const char *kind, const char *name,
-			       struct mq_errors stats, uint32_t left_out, struct mq_err *err)
+static enum mq_status put_line(struct mq_csv_writer *w, const char *kind, const char *name, struct mq_errors stats,
+			       uint32_t left_out, struct mq_err *err)
 {
-	struct mq_score_line line = { .kind = kind, .table = name, .refused = left_out, .stats = stats,
-				      .spearman = NAN, .regret = NAN };
+	struct mq_score_line line = {
+		.kind = kind, .table = name, .refused = left_out, .stats = stats, .spearman = NAN, .regret = NAN
+	};
 
 	mq_score_print_line(&line);
 	mq_score_put_line(w, &line);
@@ -164,8 +171,8 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 		if (!first)
 			continue;
 		stats = stats_of(o, rows, r, r->memory, &left_out);
-		MQ_TRY(put_line(&w, kinds[r->memory], mq_arena_printf(o->arena, "%s %s", r->kernel,
-								     r->implementation), stats, left_out, err));
+		MQ_TRY(put_line(&w, kinds[r->memory], mq_arena_printf(o->arena, "%s %s", r->kernel, r->implementation),
+				stats, left_out, err));
 	}
 	for (int memory = 0; memory <= 1; memory++) {
 		stats = stats_of(o, rows, NULL, memory, &left_out);
@@ -182,8 +189,10 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w, "table,line,gpu,kernel,implementation,mode,unit,predicted,measured,error,"
-				 "bound,refused", err));
+	MQ_TRY(mq_csv_put_header(&w,
+				 "table,line,gpu,kernel,implementation,mode,unit,predicted,measured,error,"
+				 "bound,refused",
+				 err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct mq_kernel_row *r = &rows->row[i];
 
@@ -247,8 +256,8 @@ static enum mq_status error_of(const struct mq_score_options *o, struct rows *ro
 
 /* The two values of a device that a table of kernels is fitted with: share of bandwidth and launch, from a
  * grid that is finer than their intervals. */
-static enum mq_status fit_type(const struct mq_score_options *o, struct rows *rows, const char *type,
-			       const char *gpu, struct mq_err *err)
+static enum mq_status fit_type(const struct mq_score_options *o, struct rows *rows, const char *type, const char *gpu,
+			       struct mq_err *err)
 {
 	struct mq_device_calib d = { 0 }, best = { 0 };
 	double least = INFINITY, mean;
@@ -268,8 +277,7 @@ static enum mq_status fit_type(const struct mq_score_options *o, struct rows *ro
 		}
 	if (isinf(least))
 		return MQ_OK;
-	printf("%s: elementwise_bw_share %.2f, launch_s %.1e\n", type, best.elementwise_bw_share,
-	       best.launch_s);
+	printf("%s: elementwise_bw_share %.2f, launch_s %.1e\n", type, best.elementwise_bw_share, best.launch_s);
 	return error_of(o, rows, type, &best, &mean, err);
 }
 

@@ -12,15 +12,15 @@ struct mq_kernel_row {
 	const struct mq_kernel_format *format;
 	const struct mq_csv *csv; /* its row `i` */
 	uint32_t i;
-	const char *table;        /* stem of its file */
+	const char *table; /* stem of its file */
 	uint32_t line;
-	const char *gpu, *type;   /* as the table says, and the calibrated device */
+	const char *gpu, *type; /* as the table says, and the calibrated device */
 	const char *kernel, *implementation, *mode;
-	bool memory;              /* peak bytes instead of seconds */
-	double measured;          /* s or B */
+	bool memory;     /* peak bytes instead of seconds */
+	double measured; /* s or B */
 	double predicted;
-	const char *bound;        /* memory, host, compute */
-	const char *refused;      /* why it cannot be predicted; NULL = it is */
+	const char *bound;   /* memory, host, compute */
+	const char *refused; /* why it cannot be predicted; NULL = it is */
 };
 
 /* `row` fills in kernel, implementation, mode, memory, measured and predicted or refused of a row. `d` is its
@@ -28,8 +28,8 @@ struct mq_kernel_row {
 struct mq_kernel_format {
 	const char *name;
 	const char *const *columns; /* all of which tell the format; NULL-terminated */
-	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena,
-			      struct mq_kernel_row *row, struct mq_err *err);
+	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+			      struct mq_err *err);
 };
 extern const struct mq_kernel_format mq_kernel_liger, mq_kernel_elementwise, mq_kernel_attention;
 

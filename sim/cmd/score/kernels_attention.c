@@ -19,17 +19,21 @@
 /* Of the link that a ring or an all-to-all over all GPUs of a machine gets: NVLink; PCIe with peers, and
  * through the host's memory, which all share. */
 #define NVLINK_SHARE .75
-#define PCIE_SHARE .6
-#define HOST_SHARE .32
+#define PCIE_SHARE   .6
+#define HOST_SHARE   .32
 
 static const struct {
 	const char *name;
 	enum mq_attention_library old, hopper;
 } libraries[] = {
-	{ "flash1", MQ_LIBRARY_FLASH1, MQ_LIBRARY_FLASH1 }, { "xformers", MQ_LIBRARY_CUTLASS, MQ_LIBRARY_CUTLASS },
-	{ "flash2", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH2 }, { "flash3", MQ_LIBRARY_FLASH3, MQ_LIBRARY_FLASH3 },
-	{ "flash", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH3 }, { "cudnn", MQ_LIBRARY_CUDNN, MQ_LIBRARY_CUDNN },
-	{ "sdpa", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH2 }, { "triton", MQ_LIBRARY_TRITON, MQ_LIBRARY_TRITON },
+	{ "flash1", MQ_LIBRARY_FLASH1, MQ_LIBRARY_FLASH1 },
+	{ "xformers", MQ_LIBRARY_CUTLASS, MQ_LIBRARY_CUTLASS },
+	{ "flash2", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH2 },
+	{ "flash3", MQ_LIBRARY_FLASH3, MQ_LIBRARY_FLASH3 },
+	{ "flash", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH3 },
+	{ "cudnn", MQ_LIBRARY_CUDNN, MQ_LIBRARY_CUDNN },
+	{ "sdpa", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH2 },
+	{ "triton", MQ_LIBRARY_TRITON, MQ_LIBRARY_TRITON },
 	{ "thunderkittens", MQ_LIBRARY_FLASH3, MQ_LIBRARY_FLASH3 },
 	{ "cutlass-colfax", MQ_LIBRARY_TRITON, MQ_LIBRARY_TRITON },
 };
@@ -56,8 +60,8 @@ static bool spread_of(const char *name, double gpus, struct spread *s)
 }
 
 /* Time of one direction on one GPU. */
-static double kernel_s(const struct mq_device_calib *d, enum mq_attention_library lib,
-		       struct mq_attention_call c, double queries, double keys, bool causal)
+static double kernel_s(const struct mq_device_calib *d, enum mq_attention_library lib, struct mq_attention_call c,
+		       double queries, double keys, bool causal)
 {
 	c.queries = queries;
 	c.keys = keys;
@@ -66,14 +70,15 @@ static double kernel_s(const struct mq_device_calib *d, enum mq_attention_librar
 }
 
 /* A later step of the rank that has most to do. */
-static double step_s(const struct mq_device_calib *d, enum mq_attention_library lib,
-		     const struct mq_attention_call *c, enum layout layout)
+static double step_s(const struct mq_device_calib *d, enum mq_attention_library lib, const struct mq_attention_call *c,
+		     enum layout layout)
 {
 	if (layout == STRIPE)
 		return kernel_s(d, lib, *c, c->queries, c->keys, c->causal);
 	if (layout == ZIGZAG && c->causal)
 		return (kernel_s(d, lib, *c, c->queries / 2, c->keys, false) +
-			kernel_s(d, lib, *c, c->queries, c->keys / 2, false)) / 2;
+			kernel_s(d, lib, *c, c->queries, c->keys / 2, false)) /
+		       2;
 	return kernel_s(d, lib, *c, c->queries, c->keys, false);
 }
 
@@ -91,7 +96,7 @@ struct rank {
 	enum mq_attention_library lib;
 	enum layout layout;
 	struct mq_attention_call call;
-	double q, kv;     /* elements */
+	double q, kv; /* elements */
 	double size_B, bw_Bps, link_Bps;
 };
 
@@ -143,11 +148,15 @@ static double exchange_s(const struct rank *r, double ranks)
 	return bytes * (ranks - 1) / ranks / r->link_Bps + moved_s(r, 4 * bytes, 8);
 }
 
-static double spread_s(const struct mq_device_calib *d, enum mq_attention_library lib,
-		       struct mq_attention_call c, const struct spread *s)
+static double spread_s(const struct mq_device_calib *d, enum mq_attention_library lib, struct mq_attention_call c,
+		       const struct spread *s)
 {
-	struct rank r = { .d = d, .lib = lib, .layout = s->layout, .size_B = mq_dtype_size(c.dtype),
-			  .bw_Bps = d->mem_bw_Bps * d->elementwise_bw_share, .link_Bps = link_Bps(d) };
+	struct rank r = { .d = d,
+			  .lib = lib,
+			  .layout = s->layout,
+			  .size_B = mq_dtype_size(c.dtype),
+			  .bw_Bps = d->mem_bw_Bps * d->elementwise_bw_share,
+			  .link_Bps = link_Bps(d) };
 	double time;
 
 	c.heads /= s->ulysses;
@@ -187,8 +196,8 @@ static double direction_s(const struct mq_device_calib *d, const struct mq_kerne
 	return *known ? mq_attention_time(d, lib, c) : (double)NAN;
 }
 
-static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_arena *arena,
-				    struct mq_kernel_row *row, struct mq_err *err)
+static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+				    struct mq_err *err)
 {
 	static const char *const names[] = { "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim" };
 	const struct mq_csv *csv = row->csv;
@@ -216,11 +225,11 @@ static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_a
 	if (strstr(row->implementation, "varlen"))
 		row->refused = "the lengths of its documents are not in the table";
 	else if (!known)
-		row->refused = mq_arena_printf(arena, "nobody has counted attention by '%s'",
-					       row->implementation);
+		row->refused = mq_arena_printf(arena, "nobody has counted attention by '%s'", row->implementation);
 	return MQ_OK;
 }
 
-static const char *const attention_columns[] = { "gpu", "implementation", "mode", "batch", "heads", "kv_heads",
-						 "seq_q", "seq_kv", "head_dim", "causal", "time_us", "gpus", NULL };
+static const char *const attention_columns[] = { "gpu",      "implementation", "mode",   "batch",    "heads",
+						 "kv_heads", "seq_q",          "seq_kv", "head_dim", "causal",
+						 "time_us",  "gpus",           NULL };
 const struct mq_kernel_format mq_kernel_attention = { "attention", attention_columns, attention_row };

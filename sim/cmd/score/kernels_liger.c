@@ -32,18 +32,18 @@ struct bench {
 	const char *rows, *width, *weights; /* products of names of the configuration */
 	enum mq_part part;
 	enum mq_make make;
-	const char *until;       /* entries of older releases: rows dated before this */
+	const char *until; /* entries of older releases: rows dated before this */
 	enum gradient dy;
-	bool both;               /* "backward" has the forward pass in it */
-	bool cleared;            /* do_bench clears between calls */
+	bool both;                /* "backward" has the forward pass in it */
+	bool cleared;             /* do_bench clears between calls */
 	double held;              /* tensors there before: elements of the type per element (x, dy, x.grad) */
 	double added;             /* elements moved to add gradients to those there, per element, backward */
 	double added_full;        /* the same in `full` alone */
-	double back_made;        /* tensors that the script's backward pass makes beside the part */
+	double back_made;         /* tensors that the script's backward pass makes beside the part */
 	double extra, extra_made; /* moved and made forward beside the part: residual added, weights applied */
 	enum products products;
-	enum mq_dtype dtype;     /* where the configuration says none */
-	bool hoards;             /* compiles a module in each call, which Python keeps until its collector comes by */
+	enum mq_dtype dtype; /* where the configuration says none */
+	bool hoards;         /* compiles a module in each call, which Python keeps until its collector comes by */
 };
 
 static const struct bench benches[] = {
@@ -51,66 +51,64 @@ static const struct bench benches[] = {
 	  .cleared = true },
 	{ "rms_norm", "liger", "M", "H", NULL, MQ_PART_RMS, MQ_MAKE_FUSED_OLD, "2024-10", DY_GIVEN, .held = 3,
 	  .cleared = true },
-	{ "rms_norm", "liger", "M", "H", NULL, MQ_PART_RMS, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 3,
+	{ "rms_norm", "liger", "M", "H", NULL, MQ_PART_RMS, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 3, .cleared = true },
+	{ "layer_norm", "huggingface", "M", "N", NULL, MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, NULL, DY_GIVEN, .held = 3,
 	  .cleared = true },
-	{ "layer_norm", "huggingface", "M", "N", NULL, MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, NULL, DY_GIVEN,
-	  .held = 3, .cleared = true },
-	{ "layer_norm", "torch", "M", "N", NULL, MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, NULL, DY_GIVEN,
-	  .held = 3, .cleared = true },
+	{ "layer_norm", "torch", "M", "N", NULL, MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, NULL, DY_GIVEN, .held = 3,
+	  .cleared = true },
 	{ "layer_norm", "liger", "M", "N", NULL, MQ_PART_LAYER_NORM, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 3,
 	  .cleared = true },
 	{ "fused_add_rms_norm", "huggingface", "M", "H", NULL, MQ_PART_ADD_RMS, MQ_MAKE_EAGER, NULL, DY_GIVEN,
 	  .held = 6, .added = 5, .cleared = true },
 	{ "fused_add_rms_norm", "liger_fused_add_rms_norm", "M", "H", NULL, MQ_PART_ADD_RMS, MQ_MAKE_FUSED, NULL,
 	  DY_GIVEN, .held = 5, .added = 5, .back_made = 1, .cleared = true },
-	{ "fused_add_rms_norm", "liger_rms_norm", "M", "H", NULL, MQ_PART_RMS, MQ_MAKE_FUSED, NULL, DY_GIVEN,
-	  .held = 6, .added = 11, .extra = 5, .extra_made = 2, .back_made = 4, .cleared = true },
+	{ "fused_add_rms_norm", "liger_rms_norm", "M", "H", NULL, MQ_PART_RMS, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 6,
+	  .added = 11, .extra = 5, .extra_made = 2, .back_made = 4, .cleared = true },
 	{ "rope", "huggingface", "T", "H+", NULL, MQ_PART_ROPE, MQ_MAKE_EAGER, NULL, DY_GIVEN, .held = 2,
 	  .cleared = true },
-	{ "rope", "liger", "T", "H+", NULL, MQ_PART_ROPE, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 2,
+	{ "rope", "liger", "T", "H+", NULL, MQ_PART_ROPE, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 2, .cleared = true },
+	{ "llama4_rope", "huggingface", "T", "H+", NULL, MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER, NULL, DY_GIVEN, .held = 2,
 	  .cleared = true },
-	{ "llama4_rope", "huggingface", "T", "H+", NULL, MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER, NULL, DY_GIVEN,
-	  .held = 2, .cleared = true },
-	{ "llama4_rope", "liger", "T", "H+", NULL, MQ_PART_ROPE_COMPLEX, MQ_MAKE_FUSED, NULL, DY_GIVEN,
-	  .held = 2, .cleared = true },
-	{ "relu_squared", "torch", "M", "N", NULL, MQ_PART_RELU_SQUARED, MQ_MAKE_EAGER, NULL, DY_RANDOM,
-	  .held = 2, .cleared = true },
-	{ "relu_squared", "liger", "M", "N", NULL, MQ_PART_RELU_SQUARED, MQ_MAKE_FUSED, NULL, DY_RANDOM,
-	  .held = 2, .cleared = true },
-	{ "cross_entropy", "huggingface", "B*T", "V", NULL, MQ_PART_LOSS, MQ_MAKE_EAGER, NULL, DY_GIVEN,
-	  .held = 2, .added_full = 3, .cleared = true, .dtype = MQ_FP32 },
-	{ "cross_entropy", "torch", "B*T", "V", NULL, MQ_PART_LOSS, MQ_MAKE_EAGER, NULL, DY_GIVEN,
-	  .held = 2, .added_full = 3, .cleared = true, .dtype = MQ_FP32 },
+	{ "llama4_rope", "liger", "T", "H+", NULL, MQ_PART_ROPE_COMPLEX, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 2,
+	  .cleared = true },
+	{ "relu_squared", "torch", "M", "N", NULL, MQ_PART_RELU_SQUARED, MQ_MAKE_EAGER, NULL, DY_RANDOM, .held = 2,
+	  .cleared = true },
+	{ "relu_squared", "liger", "M", "N", NULL, MQ_PART_RELU_SQUARED, MQ_MAKE_FUSED, NULL, DY_RANDOM, .held = 2,
+	  .cleared = true },
+	{ "cross_entropy", "huggingface", "B*T", "V", NULL, MQ_PART_LOSS, MQ_MAKE_EAGER, NULL, DY_GIVEN, .held = 2,
+	  .added_full = 3, .cleared = true, .dtype = MQ_FP32 },
+	{ "cross_entropy", "torch", "B*T", "V", NULL, MQ_PART_LOSS, MQ_MAKE_EAGER, NULL, DY_GIVEN, .held = 2,
+	  .added_full = 3, .cleared = true, .dtype = MQ_FP32 },
 	{ "cross_entropy", "liger", "B*T", "V", NULL, MQ_PART_LOSS, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 1,
 	  .added_full = 2, .cleared = true, .dtype = MQ_FP32 },
 	{ "megatron_cross_entropy", "liger", "S*B", "V", NULL, MQ_PART_LOSS, MQ_MAKE_FUSED_OLD, NULL, DY_GIVEN,
 	  .both = true, .held = 1, .dtype = MQ_BF16 },
-	{ "megatron_cross_entropy", "megatron-fused", "S*B", "V", NULL, MQ_PART_LOSS, MQ_MAKE_COMPILED, NULL,
-	  DY_GIVEN, .both = true, .held = 1, .dtype = MQ_BF16 },
+	{ "megatron_cross_entropy", "megatron-fused", "S*B", "V", NULL, MQ_PART_LOSS, MQ_MAKE_COMPILED, NULL, DY_GIVEN,
+	  .both = true, .held = 1, .dtype = MQ_BF16 },
 	{ "megatron_cross_entropy", "megatron-unfused", "S*B", "V", NULL, MQ_PART_LOSS, MQ_MAKE_MEGATRON, NULL,
 	  DY_GIVEN, .both = true, .held = 1, .dtype = MQ_BF16 },
 	{ "megatron_rms_norm", "liger", "S*B", "H", NULL, MQ_PART_RMS, MQ_MAKE_FUSED, NULL, DY_SUM, .both = true,
 	  .held = 2, .added = 1, .added_full = 3, .back_made = 2, .cleared = true, .dtype = MQ_BF16 },
 	{ "megatron_rms_norm", "torch", "S*B", "H", NULL, MQ_PART_RMS, MQ_MAKE_NATIVE, NULL, DY_SUM, .both = true,
 	  .held = 2, .added_full = 3, .added = 1, .back_made = 1, .cleared = true, .dtype = MQ_BF16 },
-	{ "megatron_rms_norm", "megatron", "S*B", "H", NULL, MQ_PART_RMS, MQ_MAKE_MEGATRON, NULL, DY_SUM,
-	  .both = true, .held = 2, .added_full = 3, .added = 1, .back_made = 1, .cleared = true, .dtype = MQ_BF16 },
+	{ "megatron_rms_norm", "megatron", "S*B", "H", NULL, MQ_PART_RMS, MQ_MAKE_MEGATRON, NULL, DY_SUM, .both = true,
+	  .held = 2, .added_full = 3, .added = 1, .back_made = 1, .cleared = true, .dtype = MQ_BF16 },
 	{ "megatron_swiglu", "torch", "S*B", "ffn_local", NULL, MQ_PART_GATE_JOINED, MQ_MAKE_EAGER, NULL, DY_SUM,
 	  .both = true, .held = 2, .cleared = true, .dtype = MQ_BF16 },
-	{ "megatron_swiglu", "megatron", "S*B", "ffn_local", NULL, MQ_PART_GATE_JOINED, MQ_MAKE_MEGATRON, NULL,
-	  DY_SUM, .both = true, .held = 2, .cleared = true, .dtype = MQ_BF16 },
+	{ "megatron_swiglu", "megatron", "S*B", "ffn_local", NULL, MQ_PART_GATE_JOINED, MQ_MAKE_MEGATRON, NULL, DY_SUM,
+	  .both = true, .held = 2, .cleared = true, .dtype = MQ_BF16 },
 	{ "megatron_swiglu", "liger", "S*B", "ffn_local", NULL, MQ_PART_GATE_JOINED, MQ_MAKE_FUSED, NULL, DY_SUM,
 	  .both = true, .held = 2, .cleared = true, .dtype = MQ_BF16 },
 	{ "megatron_swiglu", "liger_in_place", "S*B", "ffn_local", NULL, MQ_PART_GATE_JOINED, MQ_MAKE_FUSED, NULL,
 	  DY_SUM, .both = true, .held = 0, .cleared = true, .dtype = MQ_BF16 },
 	{ "embedding", "huggingface", "B*T", "D", "V*D", MQ_PART_EMBEDDING, MQ_MAKE_EAGER, NULL, DY_RANDOM,
 	  .cleared = true, .hoards = true },
-	{ "embedding", "torch", "B*T", "D", "V*D", MQ_PART_EMBEDDING, MQ_MAKE_EAGER, NULL, DY_RANDOM,
-	  .cleared = true, .hoards = true },
+	{ "embedding", "torch", "B*T", "D", "V*D", MQ_PART_EMBEDDING, MQ_MAKE_EAGER, NULL, DY_RANDOM, .cleared = true,
+	  .hoards = true },
 	{ "embedding", "torch_compile", "B*T", "D", "V*D", MQ_PART_EMBEDDING, MQ_MAKE_COMPILED, NULL, DY_RANDOM,
 	  .cleared = true, .hoards = true },
-	{ "embedding", "liger", "B*T", "D", "V*D", MQ_PART_EMBEDDING, MQ_MAKE_FUSED, NULL, DY_RANDOM,
-	  .cleared = true, .hoards = true },
+	{ "embedding", "liger", "B*T", "D", "V*D", MQ_PART_EMBEDDING, MQ_MAKE_FUSED, NULL, DY_RANDOM, .cleared = true,
+	  .hoards = true },
 	{ "softmax", "torch", "M", "N", NULL, MQ_PART_SOFTMAX, MQ_MAKE_NATIVE, NULL, DY_GIVEN, .held = 3,
 	  .cleared = true },
 	{ "softmax", "liger", "M", "N", NULL, MQ_PART_SOFTMAX, MQ_MAKE_FUSED, NULL, DY_GIVEN, .held = 3,
@@ -119,12 +117,12 @@ static const struct bench benches[] = {
 	  .cleared = true },
 	{ "geglu", "liger", "B*T", "I", NULL, MQ_PART_GATE, MQ_MAKE_FUSED, NULL, DY_RANDOM, .products = MLP,
 	  .cleared = true },
-	{ "swiglu", "huggingface", "B*T", "I", NULL, MQ_PART_GATE, MQ_MAKE_EAGER, NULL, DY_RANDOM,
-	  .products = MLP, .cleared = true },
+	{ "swiglu", "huggingface", "B*T", "I", NULL, MQ_PART_GATE, MQ_MAKE_EAGER, NULL, DY_RANDOM, .products = MLP,
+	  .cleared = true },
 	{ "swiglu", "liger", "B*T", "I", NULL, MQ_PART_GATE, MQ_MAKE_FUSED, NULL, DY_RANDOM, .products = MLP,
 	  .cleared = true },
-	{ "fused_linear_cross_entropy", "huggingface", "BT", "V", NULL, MQ_PART_LOSS, MQ_MAKE_EAGER, NULL,
-	  DY_GIVEN, .products = HEAD, .cleared = true },
+	{ "fused_linear_cross_entropy", "huggingface", "BT", "V", NULL, MQ_PART_LOSS, MQ_MAKE_EAGER, NULL, DY_GIVEN,
+	  .products = HEAD, .cleared = true },
 	{ "fused_linear_cross_entropy", "liger", "BT", "V", NULL, MQ_PART_LOSS, MQ_MAKE_FUSED, NULL, DY_GIVEN,
 	  .products = HEAD_CHUNKED, .cleared = true },
 	{ "fused_moe", "huggingface", "T*K", "I", NULL, MQ_PART_GATE_JOINED, MQ_MAKE_EAGER, NULL, DY_RANDOM,
@@ -161,8 +159,9 @@ static double cell(const char *text, const char *name)
 static double named(const struct config *c, const char *name)
 {
 	static const char *const same[][3] = {
-		{ "H", "hidden_size" }, { "T", "seq_len" }, { "B", "bsz" },
-		{ "I", "intermediate_size", "intermediate_dim" }, { "V", "vocab_size" },
+		{ "H", "hidden_size" }, { "T", "seq_len" },
+		{ "B", "bsz" },         { "I", "intermediate_size", "intermediate_dim" },
+		{ "V", "vocab_size" },
 	};
 	double value = strcmp(c->x_name, name) ? cell(c->text, name) : c->x;
 
@@ -193,8 +192,10 @@ static double product(const struct config *c, const char *names)
 
 static enum mq_dtype dtype_of(const struct config *c, const struct bench *b)
 {
-	return strstr(c->text, "float32") ? MQ_FP32 : strstr(c->text, "bfloat16") ? MQ_BF16 :
-	       strstr(c->text, "float16") ? MQ_FP16 : b->dtype;
+	return strstr(c->text, "float32")  ? MQ_FP32 :
+	       strstr(c->text, "bfloat16") ? MQ_BF16 :
+	       strstr(c->text, "float16")  ? MQ_FP16 :
+					     b->dtype;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------- */
@@ -235,9 +236,9 @@ static void mlp(const struct setting *s, struct times *t, bool backward)
 		t->ops += 3;
 		return;
 	}
-	t->device_s += product_s(s, m, n, k, 1) + 2 * product_s(s, m, k, n, 1);      /* of inputs */
-	t->device_s += product_s(s, n, k, m, 1) * 2 + product_s(s, k, n, m, 1);      /* of weights */
-	t->device_s += (3 * 3 * n * k + 3 * m * k) * s->size_B / s->bw; /* gradients added, both ways to x */
+	t->device_s += product_s(s, m, n, k, 1) + 2 * product_s(s, m, k, n, 1); /* of inputs */
+	t->device_s += product_s(s, n, k, m, 1) * 2 + product_s(s, k, n, m, 1); /* of weights */
+	t->device_s += (3 * 3 * n * k + 3 * m * k) * s->size_B / s->bw;         /* gradients added, both ways to x */
 	t->ops += 10;
 }
 
@@ -299,7 +300,7 @@ static void experts(const struct setting *s, struct times *t, bool backward)
 		t->ops += 60;
 		return;
 	}
-	products = product_s(s, m, n, h, e) + product_s(s, m, h, 2 * n, e); /* of inputs */
+	products = product_s(s, m, n, h, e) + product_s(s, m, h, 2 * n, e);  /* of inputs */
 	products += product_s(s, n, h, m, e) + product_s(s, h, 2 * n, m, e); /* of weights */
 	t->device_s += products / grouped_share(s);
 	/* zeros for the weights' gradients, their factor .02 of the script, the sum into those there */
@@ -439,8 +440,9 @@ static double experts_memory(const struct setting *s, bool forward_only)
 	}
 	if (forward_only)
 		return there + kept;
-	return there + 2 * weights + fmax(kept + copies * 3 * n * size, /* all that is made; or one gradient times .02 */
-					  weights / 3 + outer + copies * h * size);
+	return there + 2 * weights +
+	       fmax(kept + copies * 3 * n * size, /* all that is made; or one gradient times .02 */
+		    weights / 3 + outer + copies * h * size);
 }
 
 static double memory_of(struct setting *s, const char *mode)
@@ -499,9 +501,13 @@ static void predict(const struct bench *b, const struct config *c, const struct 
 {
 	double rows = product(c, b->rows), width = product(c, b->width);
 	struct setting s = {
-		.bench = b, .d = d, .config = c, .kernels = mq_part_kernels(b->part, b->make),
+		.bench = b,
+		.d = d,
+		.config = c,
+		.kernels = mq_part_kernels(b->part, b->make),
 		.call = { rows * width, width, b->weights ? product(c, b->weights) : 0., dtype_of(c, b), false },
-		.size_B = mq_dtype_size(dtype_of(c, b)), .bw = d->mem_bw_Bps * d->elementwise_bw_share,
+		.size_B = mq_dtype_size(dtype_of(c, b)),
+		.bw = d->mem_bw_Bps * d->elementwise_bw_share,
 	};
 
 	mq_assert(s.kernels);
@@ -509,16 +515,15 @@ static void predict(const struct bench *b, const struct config *c, const struct 
 		row->refused = "its config does not give the shape";
 		return;
 	}
-	row->predicted = row->memory ? memory_of(&s, row->mode) :
-				       time_of(&s, row->mode, &row->bound);
+	row->predicted = row->memory ? memory_of(&s, row->mode) : time_of(&s, row->mode, &row->bound);
 	if (row->memory && b->hoards) /* those of its runs for time: 12,240 MB to the byte, tables and gradients */
 		row->refused = "what its script compiled before was there still, or not, as Python's collector had it";
 	if (row->memory && row->measured < s.call.elements * s.size_B)
 		row->refused = "less memory than its input alone: not of this shape";
 }
 
-static enum mq_status liger_row(const struct mq_device_calib *d, struct mq_arena *arena,
-				struct mq_kernel_row *row, struct mq_err *err)
+static enum mq_status liger_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+				struct mq_err *err)
 {
 	const struct mq_csv *csv = row->csv;
 	uint32_t i = row->i;
@@ -535,8 +540,7 @@ static enum mq_status liger_row(const struct mq_device_calib *d, struct mq_arena
 	row->measured *= row->memory ? 1 << 20 : 1e-3;
 	b = bench_of(csv, i, row);
 	if (!b)
-		row->refused = mq_arena_printf(arena, "nobody has counted %s of %s", row->implementation,
-					       row->kernel);
+		row->refused = mq_arena_printf(arena, "nobody has counted %s of %s", row->implementation, row->kernel);
 	else if (!mode_known(row))
 		row->refused = mq_arena_printf(arena, "mode '%s'", row->mode);
 	else
@@ -544,8 +548,8 @@ static enum mq_status liger_row(const struct mq_device_calib *d, struct mq_arena
 	return MQ_OK;
 }
 
-static const char *const liger_columns[] = { "gpu", "kernel", "implementation", "mode", "metric", "x_name", "x",
-					     "median", "config", NULL };
+static const char *const liger_columns[] = { "gpu",    "kernel", "implementation", "mode",   "metric",
+					     "x_name", "x",      "median",         "config", NULL };
 const struct mq_kernel_format mq_kernel_liger = { "liger", liger_columns, liger_row };
 
 /* ---- Vidur: forward, 16 bit, time of the kernels alone ------------------------------------------------ */
@@ -556,9 +560,12 @@ struct profile {
 	enum mq_make make;
 };
 static const struct profile profiles[] = {
-	{ "emb", MQ_PART_EMBEDDING, MQ_MAKE_EAGER }, { "input_layernorm", MQ_PART_RMS, MQ_MAKE_COMPILED },
-	{ "post_attention_layernorm", MQ_PART_RMS, MQ_MAKE_COMPILED }, { "attn_rope", MQ_PART_ROPE, MQ_MAKE_NATIVE },
-	{ "mlp_act", MQ_PART_GATE_JOINED, MQ_MAKE_NATIVE }, { "add", MQ_PART_ADD, MQ_MAKE_EAGER },
+	{ "emb", MQ_PART_EMBEDDING, MQ_MAKE_EAGER },
+	{ "input_layernorm", MQ_PART_RMS, MQ_MAKE_COMPILED },
+	{ "post_attention_layernorm", MQ_PART_RMS, MQ_MAKE_COMPILED },
+	{ "attn_rope", MQ_PART_ROPE, MQ_MAKE_NATIVE },
+	{ "mlp_act", MQ_PART_GATE_JOINED, MQ_MAKE_NATIVE },
+	{ "add", MQ_PART_ADD, MQ_MAKE_EAGER },
 };
 
 static enum mq_status elementwise_row(const struct mq_device_calib *d, struct mq_arena *arena,
@@ -599,6 +606,6 @@ static enum mq_status elementwise_row(const struct mq_device_calib *d, struct mq
 	return MQ_OK;
 }
 
-static const char *const elementwise_columns[] = { "gpu", "op", "tokens", "tp", "hidden", "ffn", "heads",
-						   "kv_heads", "vocab", "time_us", NULL };
+static const char *const elementwise_columns[] = { "gpu",   "op",       "tokens", "tp",      "hidden", "ffn",
+						   "heads", "kv_heads", "vocab",  "time_us", NULL };
 const struct mq_kernel_format mq_kernel_elementwise = { "elementwise", elementwise_columns, elementwise_row };

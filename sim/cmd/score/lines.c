@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char mq_score_summary_header[] =
-	"kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
+const char mq_score_summary_header[] = "kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
 
 static int is_csv(const struct dirent *d)
 {
@@ -25,15 +24,16 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,
-			      struct mq_err *err)
+enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files, struct mq_err *err)
 {
 	struct stat st;
 	struct dirent **found;
 
 	if (stat(input, &st))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m; give a CSV table or a folder "
-			       "of them", input);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: cannot open: %m; give a CSV table or a folder "
+			       "of them",
+			       input);
 	if (!S_ISDIR(st.st_mode)) {
 		*files = mq_arena_array(arena, 2, const char *);
 		(*files)[0] = input;
@@ -78,8 +78,8 @@ void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line
 
 void mq_score_print_header(void)
 {
-	printf("%-40s %6s %8s %7s %7s %7s %7s %6s %7s\n", "table", "rows", "refused", "mean%",
-	       "median%", "p90%", "bias%", "rank", "regret");
+	printf("%-40s %6s %8s %7s %7s %7s %7s %6s %7s\n", "table", "rows", "refused", "mean%", "median%", "p90%",
+	       "bias%", "rank", "regret");
 }
 
 static void print_cell(double value, double scale, int width, int digits)

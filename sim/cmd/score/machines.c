@@ -42,8 +42,8 @@ static const char *next_piece(const char **text, const char *separators, struct 
 
 /* ---- kinds of machines --------------------------------------------------------------------------- */
 
-static enum mq_status system_of(const struct mq_score_tables *t, const struct mq_case *c,
-				const char *gpu, struct mq_system *system, struct mq_err *err)
+static enum mq_status system_of(const struct mq_score_tables *t, const struct mq_case *c, const char *gpu,
+				struct mq_system *system, struct mq_err *err)
 {
 	struct mq_run run = *c->run;
 
@@ -60,8 +60,8 @@ static struct mq_case_part *part_of(struct mq_case *c, const char *device)
 }
 
 /* `gpus` more devices of a type. */
-static enum mq_status add(const struct mq_score_tables *t, struct mq_case *c, const char *gpu,
-			  uint32_t gpus, struct mq_err *err)
+static enum mq_status add(const struct mq_score_tables *t, struct mq_case *c, const char *gpu, uint32_t gpus,
+			  struct mq_err *err)
 {
 	struct mq_system system;
 	struct mq_case_part *part;
@@ -104,22 +104,23 @@ static const char *read_count(const char *item, uint32_t *count, struct mq_arena
  * mixing are dropped, "and" is a separator, a number in brackets a count. */
 static const char *plain_types(const char *text, struct mq_arena *arena)
 {
-	static const char *const noise[] = { "mixed", "mix", "of", "heterogeneous", "nodes", "node",
-					     "machines", "gpus" };
+	static const char *const noise[] = {
+		"mixed", "mix", "of", "heterogeneous", "nodes", "node", "machines", "gpus"
+	};
 	const char *out = "", *start = text;
 
 	while (*(text += strspn(text, " :()"))) {
 		size_t n = strcspn(text, " :()");
-		bool bracket = text > start && (text[-1] == '(' || text[-1] == ':') &&
-			       strspn(text, "0123456789") == n, drop = false;
+		bool bracket = text > start && (text[-1] == '(' || text[-1] == ':') && strspn(text, "0123456789") == n,
+		     drop = false;
 
 		for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
 			drop |= n == strlen(noise[i]) && !strncasecmp(text, noise[i], n);
 		if (n == 3 && !strncasecmp(text, "and", n))
 			out = mq_arena_printf(arena, "%s+", out);
 		else if (!drop)
-			out = mq_arena_printf(arena, "%s%s%s%.*s", out, *out ? " " : "",
-					      bracket ? "x" : "", (int)n, text);
+			out = mq_arena_printf(arena, "%s%s%s%.*s", out, *out ? " " : "", bracket ? "x" : "", (int)n,
+					      text);
 		text += n;
 	}
 	return out;
@@ -149,8 +150,7 @@ static uint32_t noted_count(const char *notes, const char *type, bool times)
 		while (p > notes && isdigit((unsigned char)p[-1]))
 			p--;
 		if (isdigit((unsigned char)*p))
-			return (uint32_t)(strtoul(p, NULL, 10) *
-					  (times ? machines_before(notes, p) : 1));
+			return (uint32_t)(strtoul(p, NULL, 10) * (times ? machines_before(notes, p) : 1));
 	}
 	return 0;
 }
@@ -167,13 +167,12 @@ static enum mq_status count_from_notes(struct mq_case *c, const char *const *typ
 		if (sum == c->n_devices)
 			return MQ_OK;
 	}
-	return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write as in \"12x V100 + 4x T4\"",
-		       c->run->gpu);
+	return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write as in \"12x V100 + 4x T4\"", c->run->gpu);
 }
 
 /* From the cell `gpu`. */
-static enum mq_status from_gpu(const struct mq_score_tables *t, struct mq_case *c,
-			       struct mq_arena *arena, struct mq_err *err)
+static enum mq_status from_gpu(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	const char *text = plain_types(c->run->gpu, arena), *type[MQ_CASE_MAX_PARTS], *item;
 	uint32_t sum = 0, count;
@@ -197,8 +196,8 @@ static enum mq_status from_gpu(const struct mq_score_tables *t, struct mq_case *
 		for (uint32_t i = 0; i < c->n_parts; i++, sum = c->n_devices) /* machines are counted */
 			c->part[i].gpus *= (uint32_t)c->run->gpus_per_node;
 	if (sum != c->n_devices)
-		return mq_fail(err, MQ_EINPUT, "gpu '%s' names %u devices, the row has %u",
-			       c->run->gpu, sum, c->n_devices);
+		return mq_fail(err, MQ_EINPUT, "gpu '%s' names %u devices, the row has %u", c->run->gpu, sum,
+			       c->n_devices);
 	return MQ_OK;
 }
 
@@ -220,8 +219,7 @@ static const char *placement(const struct mq_case *c, struct mq_arena *arena)
 }
 
 /* "TYPE" or "TYPExTPn". */
-static const char *read_replica(const char *item, uint32_t tp, uint32_t *degree,
-				struct mq_arena *arena)
+static const char *read_replica(const char *item, uint32_t tp, uint32_t *degree, struct mq_arena *arena)
 {
 	const char *mark = NULL;
 
@@ -232,8 +230,7 @@ static const char *read_replica(const char *item, uint32_t tp, uint32_t *degree,
 }
 
 /* Does the placement name more than one kind of device? */
-static bool is_mixed(const struct mq_score_tables *t, const struct mq_case *c, const char *text,
-		     struct mq_arena *arena)
+static bool is_mixed(const struct mq_score_tables *t, const struct mq_case *c, const char *text, struct mq_arena *arena)
 {
 	struct mq_case probe = *c;
 	struct mq_err ignored = MQ_ERR_INIT;
@@ -247,8 +244,8 @@ static bool is_mixed(const struct mq_score_tables *t, const struct mq_case *c, c
 	return probe.n_parts > 1;
 }
 
-static enum mq_status from_placement(const struct mq_score_tables *t, struct mq_case *c,
-				     const char *text, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status from_placement(const struct mq_score_tables *t, struct mq_case *c, const char *text,
+				     struct mq_arena *arena, struct mq_err *err)
 {
 	const char *stages = text, *item;
 	uint32_t n = 0, tp, repeat, pp = c->run->pp >= 1 ? (uint32_t)c->run->pp : 1;
@@ -263,8 +260,10 @@ static enum mq_status from_placement(const struct mq_score_tables *t, struct mq_
 	for (uint32_t i = n = 0; i < c->n_parts; i++)
 		n += c->part[i].gpus;
 	return n == c->n_devices ? MQ_OK :
-				   mq_fail(err, MQ_EINPUT, "placement '%s' takes %u devices, the row "
-					   "has %u", c->run->placement, n, c->n_devices);
+				   mq_fail(err, MQ_EINPUT,
+					   "placement '%s' takes %u devices, the row "
+					   "has %u",
+					   c->run->placement, n, c->n_devices);
 }
 
 /*
@@ -292,9 +291,8 @@ static void count_machines(struct mq_case *c)
 	for (uint32_t i = 0; i < c->n_parts; i++) {
 		struct mq_case_part *p = &c->part[i];
 
-		p->per_node = isnan(c->run->gpus_per_node) || c->run->gpus_per_node < 1
-				      ? 8
-				      : (uint32_t)c->run->gpus_per_node;
+		p->per_node =
+			isnan(c->run->gpus_per_node) || c->run->gpus_per_node < 1 ? 8 : (uint32_t)c->run->gpus_per_node;
 		if (p->system.domain)
 			p->per_node = of_domain(p->gpus, p->per_node, p->system.domain);
 		if (p->per_node > p->gpus)
@@ -316,12 +314,13 @@ static double node_GBps(const struct mq_platform_spec *spec)
 /* Machines of another kind in the same platform. Where kinds differ in lanes inside the machine, each
  * has its device's own; where they differ in the network, all hang on that of the weakest, each with
  * the bandwidth of its ports. */
-static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platform_spec *other,
-			   struct mq_err *err)
+static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platform_spec *other, struct mq_err *err)
 {
 	if (spec->fabric != other->fabric)
-		return mq_fail(err, MQ_EINPUT, "machines of %s and %s differ in the fabric of their "
-			       "network, and one platform has one", spec->gpu, other->gpu);
+		return mq_fail(err, MQ_EINPUT,
+			       "machines of %s and %s differ in the fabric of their "
+			       "network, and one platform has one",
+			       spec->gpu, other->gpu);
 	if (spec->intra != other->intra)
 		spec->intra = MQ_INTRA_AUTO;
 	if (spec->nvlink_GBps != other->nvlink_GBps)
@@ -336,8 +335,8 @@ static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platfo
 	return MQ_OK;
 }
 
-static enum mq_status part_spec(const struct mq_case_part *p, struct mq_platform_spec *spec,
-				struct mq_arena *arena, struct mq_err *err)
+static enum mq_status part_spec(const struct mq_case_part *p, struct mq_platform_spec *spec, struct mq_arena *arena,
+				struct mq_err *err)
 {
 	mq_platform_spec_init(spec);
 	MQ_TRY(mq_opt_parse(mq_platform_opts, spec, "systems.csv", p->system.platform, arena, err));
@@ -367,11 +366,10 @@ static enum mq_status spec_of(const struct mq_case *c, struct mq_platform_spec *
 		return MQ_OK;
 	}
 	for (uint32_t i = 0; i < c->n_parts; i++) {
-		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "",
-				      part[i].gpu, c->part[i].nodes, c->part[i].per_node);
+		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "", part[i].gpu,
+				      c->part[i].nodes, c->part[i].per_node);
 		if (part[i].nic_GBps > 0)
-			mix = mq_arena_printf(arena, "%s@%.17g", mix,
-					      node_GBps(&part[i]) / fmax(spec->nics, 1));
+			mix = mq_arena_printf(arena, "%s@%.17g", mix, node_GBps(&part[i]) / fmax(spec->nics, 1));
 	}
 	spec->gpu = mix;
 	spec->nic_GBps = 0;
@@ -437,7 +435,9 @@ static enum mq_status from_platform(const struct mq_score_tables *t, struct mq_c
 	MQ_TRY(mq_calib_type_get(t->calib, "gpu", spec.gpu, &type, err));
 	c->part[0] = (struct mq_case_part){
 		.system = { .name = type->name, .device = type->name, .platform = "", .host = 1, .network_said = true },
-		.gpus = c->n_devices, .nodes = spec.nodes, .per_node = spec.gpus,
+		.gpus = c->n_devices,
+		.nodes = spec.nodes,
+		.per_node = spec.gpus,
 	};
 	if (c->part[0].nodes * c->part[0].per_node < c->n_devices)
 		return mq_fail(err, MQ_EINPUT, "platform '%s' has %u devices, the row %u", text,
@@ -447,8 +447,8 @@ static enum mq_status from_platform(const struct mq_score_tables *t, struct mq_c
 	return MQ_OK;
 }
 
-enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c,
-				struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+				struct mq_err *err)
 {
 	const char *where = placement(c, arena);
 
@@ -466,8 +466,8 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 /* ---- devices of the shape ------------------------------------------------------------------------ */
 
 /* The next `n` ranks of a kind, in `used` order, behind `device`. */
-static enum mq_status take(struct mq_case *c, const char *type, uint32_t n, uint32_t *used,
-			   uint32_t *device, struct mq_err *err)
+static enum mq_status take(struct mq_case *c, const char *type, uint32_t n, uint32_t *used, uint32_t *device,
+			   struct mq_err *err)
 {
 	struct mq_case_part *part = part_of(c, type);
 	uint32_t i = (uint32_t)(part - c->part);
@@ -493,8 +493,8 @@ static const char *stage_of(const char *text, uint32_t stage, struct mq_arena *a
 }
 
 /* Replicas of one stage, and the tensor-parallel degree that all of them have. */
-static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, uint32_t *replicas,
-				    uint32_t *tp, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, uint32_t *replicas, uint32_t *tp,
+				    struct mq_arena *arena, struct mq_err *err)
 {
 	const char *item, *text = stage;
 	uint32_t one;
@@ -502,7 +502,8 @@ static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, 
 	for (*replicas = 0; (item = next_piece(&text, "|", arena)); ++*replicas) {
 		read_replica(item, c->run->tp >= 1 ? (uint32_t)c->run->tp : 1, &one, arena);
 		if (!one || (*replicas && one != *tp))
-			return mq_fail(err, MQ_EINPUT, "placement '%s': replicas of stage '%s' differ "
+			return mq_fail(err, MQ_EINPUT,
+				       "placement '%s': replicas of stage '%s' differ "
 				       "in tensor-parallel degree, which is not modelled",
 				       c->run->placement, stage);
 		*tp = one;
@@ -510,8 +511,8 @@ static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, 
 	return MQ_OK;
 }
 
-enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c,
-			       struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			       struct mq_err *err)
 {
 	const char *where = placement(c, arena);
 	struct mq_shape *shape = &c->shape;
@@ -524,8 +525,8 @@ enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_c
 		const char *stage = stage_of(where, strchr(where, ';') ? s : 0, arena);
 
 		if (!stage)
-			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages",
-				       c->run->placement, shape->pp);
+			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages", c->run->placement,
+				       shape->pp);
 		MQ_TRY(stage_degrees(c, stage, &replicas, &tp[s], arena, err));
 		if (s && replicas != shape->dp)
 			return mq_fail(err, MQ_EINPUT, "placement '%s': stages of %u and %u replicas",
@@ -537,9 +538,8 @@ enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_c
 	return MQ_OK;
 }
 
-static enum mq_status place_stage(const struct mq_score_tables *t, struct mq_case *c,
-				  const char *stage, uint32_t *used, uint32_t *device,
-				  struct mq_arena *arena, struct mq_err *err)
+static enum mq_status place_stage(const struct mq_score_tables *t, struct mq_case *c, const char *stage, uint32_t *used,
+				  uint32_t *device, struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_system system;
 	const char *item;
@@ -553,8 +553,8 @@ static enum mq_status place_stage(const struct mq_score_tables *t, struct mq_cas
 	return MQ_OK;
 }
 
-enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c,
-			     struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			     struct mq_err *err)
 {
 	uint32_t used[MQ_CASE_MAX_PARTS] = { 0 }, *device, n = 0;
 	const char *where = placement(c, arena);
@@ -570,11 +570,9 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 		return MQ_OK;
 	}
 	if (c->shape.cp > 1)
-		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism",
-			       c->run->placement);
+		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism", c->run->placement);
 	for (uint32_t s = 0; s < c->shape.pp; n += c->shape.dp * c->shape.stage_tp[s++])
-		MQ_TRY(place_stage(tables, c, stage_of(where, strchr(where, ';') ? s : 0, arena), used,
-				   device + n, arena, err));
+		MQ_TRY(place_stage(tables, c, stage_of(where, strchr(where, ';') ? s : 0, arena), used, device + n,
+				   arena, err));
 	return MQ_OK;
 }
-

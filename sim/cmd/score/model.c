@@ -104,9 +104,11 @@ static enum mq_status by_dimensions(const struct mq_run *r, struct mq_known_mode
 	bool gated = !isnan(r->ffn) && fabs(r->ffn / r->hidden - 4) > .01;
 
 	if (isnan(r->layers) || isnan(r->hidden) || isnan(r->heads) || isnan(r->vocab))
-		return mq_fail(err, MQ_EINPUT, "model '%s' is not known; give its layers, hidden, heads and vocab, "
+		return mq_fail(err, MQ_EINPUT,
+			       "model '%s' is not known; give its layers, hidden, heads and vocab, "
 			       "a row of models.csv, or the model as -m takes it "
-			       "(gpt:layers=24,hidden=2048,heads=16, or a file)", r->model);
+			       "(gpt:layers=24,hidden=2048,heads=16, or a file)",
+			       r->model);
 	gated |= !isnan(r->kv_heads) && r->kv_heads < r->heads;
 	if (!isnan(r->params_b))
 		gated = fabs(log(parameters_of(r, true) / (r->params_b * 1e9))) <
@@ -204,8 +206,8 @@ enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_cas
 	return model_spec(tables, c, arena, err);
 }
 
-enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct mq_run *run,
-			    struct mq_arena *arena, double *flop, struct mq_err *err)
+enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct mq_run *run, struct mq_arena *arena,
+			    double *flop, struct mq_err *err)
 {
 	struct mq_case c = { .run = run };
 	struct mq_train train = { .batch = run->gbs, .dtype = MQ_BF16, .grad_dtype = MQ_BF16 };
@@ -217,8 +219,8 @@ enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct m
 	*flop = 0;
 	for (uint32_t i = 0; i < model->n_ops; i++) {
 		const struct mq_op *op = &model->op[i];
-		bool product = op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV ||
-			       op->kind == MQ_OP_BMM || op->kind == MQ_OP_ATTENTION;
+		bool product = op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_BMM ||
+			       op->kind == MQ_OP_ATTENTION;
 
 		if (product)
 			*flop += (op->flop + op->flop_bwd) * (op->causal && run->half_attention ? .5 : 1);

@@ -18,8 +18,8 @@ static double grade_Gbps(const char *words)
 		const char *word;
 		double Gbps;
 	} grade[] = {
-		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 }, { "HDR", 200 },
-		{ "EDR", 100 }, { "FDR", 56 }, { "QDR", 32 }, { "OmniPath 100", 100 }, { "Omni-Path 100", 100 },
+		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 },       { "HDR", 200 },
+		{ "EDR", 100 }, { "FDR", 56 },     { "QDR", 32 },  { "OmniPath 100", 100 }, { "Omni-Path 100", 100 },
 	};
 
 	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade); i++)
@@ -34,8 +34,8 @@ static double stated_Gbps(const char *words)
 	static const struct {
 		const char *unit;
 		double Gbps;
-	} units[] = { { "Gb/s", 1 }, { "Gbps", 1 }, { "Gbit/s", 1 }, { "GbE", 1 }, { "Tb/s", 1000 },
-		      { "Tbps", 1000 }, { "GB/s", 8 } };
+	} units[] = { { "Gb/s", 1 },    { "Gbps", 1 },    { "Gbit/s", 1 }, { "GbE", 1 },
+		      { "Tb/s", 1000 }, { "Tbps", 1000 }, { "GB/s", 8 } };
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
 		const char *at = strstr(words, units[i].unit), *start = at;
@@ -71,9 +71,10 @@ static const char *fabric_of(const char *words)
 	static const struct {
 		const char *word, *name;
 	} known[] = {
-		{ "EFA", "efa" }, { "TCPX", "tcpxo" }, { "FasTrak", "tcpxo" }, { "gIB", "gib" }, { "RoCE", "roce" }, { "Slingshot", "roce" }, { "Omni", "omnipath" },
-		{ "OPA", "omnipath" }, { "InfiniBand", "ib" }, { "DR", "ib" }, { "IB", "ib" },
-		{ "Ethernet", "eth" }, { "GbE", "eth" }, { "TCP", "eth" },
+		{ "EFA", "efa" },       { "TCPX", "tcpxo" },     { "FasTrak", "tcpxo" }, { "gIB", "gib" },
+		{ "RoCE", "roce" },     { "Slingshot", "roce" }, { "Omni", "omnipath" }, { "OPA", "omnipath" },
+		{ "InfiniBand", "ib" }, { "DR", "ib" },          { "IB", "ib" },         { "Ethernet", "eth" },
+		{ "GbE", "eth" },       { "TCP", "eth" },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -79,8 +79,7 @@ static bool left_out(const struct mq_judged_table *t, uint32_t i)
 	return !mq_table_scored(t, i) && t->verdict[i] != MQ_VERDICT_OK && t->verdict[i] != MQ_N_VERDICTS;
 }
 
-static enum mq_status write_refused(const struct mq_judged_table *t, struct mq_csv_writer *w,
-				    struct mq_err *err)
+static enum mq_status write_refused(const struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (!left_out(t, i))
@@ -102,13 +101,12 @@ static void print_refused(const struct mq_judged_table *t, bool *told)
 		if (told[i] || !left_out(t, i) || (t->verdict[i] == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
 			continue;
 		for (uint32_t k = i; k < t->n; k++)
-			if (t->verdict[k] == t->verdict[i] && t->message[k] &&
-			    !strcmp(t->message[k], t->message[i])) {
+			if (t->verdict[k] == t->verdict[i] && t->message[k] && !strcmp(t->message[k], t->message[i])) {
 				told[k] = true;
 				n++;
 			}
-		printf("  %s %s%s: %s\n", mq_verdict_name(t->verdict[i]), t->run[i].id,
-		       n > 1 ? " and others" : "", t->message[i]);
+		printf("  %s %s%s: %s\n", mq_verdict_name(t->verdict[i]), t->run[i].id, n > 1 ? " and others" : "",
+		       t->message[i]);
 		if (n > 1)
 			printf("    (%u rows)\n", n);
 	}
@@ -173,8 +171,9 @@ static void print_assumed(const struct mq_judged_table *t, struct mq_arena *aren
 static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t,
 				      const char *kind, const struct mq_score_groups *groups)
 {
-	struct mq_score_line line = { .kind = kind, .table = t->stem, .spearman = groups->spearman,
-				      .regret = groups->regret };
+	struct mq_score_line line = {
+		.kind = kind, .table = t->stem, .spearman = groups->spearman, .regret = groups->regret
+	};
 	double *error = mq_arena_array(o->arena, t->n, double);
 	uint32_t n = 0;
 
@@ -182,8 +181,7 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 		if (mq_table_scored(t, i))
 			error[n++] = error_of(t, i);
 		else
-			line.refused += t->verdict[i] != MQ_N_VERDICTS &&
-					!is_oom_row(&t->run[i]);
+			line.refused += t->verdict[i] != MQ_N_VERDICTS && !is_oom_row(&t->run[i]);
 	}
 	line.stats = mq_errors_of(error, n, o->arena);
 	return line;
@@ -211,12 +209,12 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 	line.stats = mq_errors_of(error, n, o->arena);
 	if (oom || oom_wrong)
 		printf("  out of memory: %u of %u such runs judged so, %u more tight; %u runs that fitted judged "
-		       "not to, %u tight\n", oom_right, oom, oom_tight, oom_wrong, tight);
+		       "not to, %u tight\n",
+		       oom_right, oom, oom_tight, oom_wrong, tight);
 	return line;
 }
 
-static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_line *line,
-			       struct mq_err *err)
+static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_line *line, struct mq_err *err)
 {
 	mq_score_print_line(line);
 	mq_score_put_line(w, line);
@@ -228,28 +226,29 @@ struct outputs {
 	struct mq_csv_writer fitted; /* with --left-out */
 };
 
-static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f,
-				   struct mq_err *err)
+static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
 {
 	MQ_TRY(mq_csv_open(&f->rows, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&f->rows, "row_id,verdict,predicted_s,measured_s,error,"
-				 "predicted_mem_GB,measured_mem_GB,platform,software,network,vocab", err));
+	MQ_TRY(mq_csv_put_header(&f->rows,
+				 "row_id,verdict,predicted_s,measured_s,error,"
+				 "predicted_mem_GB,measured_mem_GB,platform,software,network,vocab",
+				 err));
 	MQ_TRY(mq_csv_open(&f->memory, mq_arena_printf(o->arena, "%s/memory.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&f->memory, "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,"
+	MQ_TRY(mq_csv_put_header(&f->memory,
+				 "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,"
 				 "activation_GB,buffer_GB,fragmentation_GB,reserve_GB,peak_GB,limit_GB,"
-				 "measured_GB", err));
-	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w",
-			   err));
+				 "measured_GB",
+				 err));
+	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w", err));
 	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
 	MQ_TRY(mq_csv_open(&f->groups, mq_arena_printf(o->arena, "%s/groups.csv", o->out), "w", err));
 	MQ_TRY(mq_csv_put_header(&f->groups, mq_score_groups_header, err));
-	MQ_TRY(mq_csv_open(&f->summary, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w",
-			   err));
+	MQ_TRY(mq_csv_open(&f->summary, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
 	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
 }
 
-static enum mq_status report(const struct mq_score_options *o, const struct mq_judged_table *t,
-			     struct outputs *f, struct mq_score_line *line, struct mq_err *err)
+static enum mq_status report(const struct mq_score_options *o, const struct mq_judged_table *t, struct outputs *f,
+			     struct mq_score_line *line, struct mq_err *err)
 {
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
@@ -275,7 +274,8 @@ static void print_unused(const struct mq_score_options *o, const bool *used)
 	for (uint32_t i = 0; i < o->set.n; i++)
 		if (!used[i])
 			printf("--set %s changes nothing: no row runs with that; score.csv has the software and "
-			       "platform of each\n", o->set.item[i]);
+			       "platform of each\n",
+			       o->set.item[i]);
 }
 
 /* ---- with its source left out ---------------------------------------------------------------------- */

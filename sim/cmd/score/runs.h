@@ -24,28 +24,28 @@
 
 /* One row as read: text as is, numbers NaN where the cell is empty. Borrowed from the table. */
 struct mq_run {
-	bool open_batches;         /* the table has columns for micro-batches: an empty cell is not known, not usual */
+	bool open_batches; /* the table has columns for micro-batches: an empty cell is not known, not usual */
 	const char *id, *model, *gpu, *intra, *inter, *precision, *zero, *stage_layers, *placement;
 	const char *schedule, *recompute, *metric, *unit, *basis, *status, *source, *provenance;
 	const char *notes, *locator, *software, *platform;
-	const char *mem_basis;     /* what max_mem_gb is: "device" (or blank: all, on the fullest device),
+	const char *mem_basis; /* what max_mem_gb is: "device" (or blank: all, on the fullest device),
 				    * "reserved" (by the framework's allocator), "allocated" (its tensors); with
 				    * "first" before it, of the first rank */
-	const char *options;       /* of the software: "key=value;..." from software_options and columns */
+	const char *options;   /* of the software: "key=value;..." from software_options and columns */
 	double params_b, layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
 	double tp, pp, dp, vp, cp, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;
-	const char *refused;       /* why it is left out, by the overlay; NULL = it is not */
-	bool half_attention;       /* its FLOPs count causal attention by half */
+	const char *refused; /* why it is left out, by the overlay; NULL = it is not */
+	bool half_attention; /* its FLOPs count causal attention by half */
 	uint32_t line;
 };
 
 /* Hardware: a row of systems.csv. */
 struct mq_system {
 	const char *name, *device;
-	const char *platform;      /* options of the platform generator, but gpu, nodes and gpus */
-	uint32_t domain;           /* GPUs joined inside a node where that is not gpus_per_node; 0 */
-	double host;               /* time of its CPUs per kernel / that of the calibration's */
-	bool network_said;         /* found by the row's own words on its network */
+	const char *platform; /* options of the platform generator, but gpu, nodes and gpus */
+	uint32_t domain;      /* GPUs joined inside a node where that is not gpus_per_node; 0 */
+	double host;          /* time of its CPUs per kernel / that of the calibration's */
+	bool network_said;    /* found by the row's own words on its network */
 };
 
 /* Machines of one kind in a row that mixes several: `gpus` devices from rank `first` on. */
@@ -59,24 +59,24 @@ enum { MQ_CASE_MAX_PARTS = 8, MQ_CASE_MAX_CHANGES = 256 };
 /* A row made ready. */
 struct mq_case {
 	const struct mq_run *run;
-	struct mq_system system;   /* where parts differ: of the first */
+	struct mq_system system; /* where parts differ: of the first */
 	struct mq_case_part part[MQ_CASE_MAX_PARTS];
-	uint32_t n_parts;          /* kinds of machines, 1 where the row mixes none; 0 = a platform file */
+	uint32_t n_parts; /* kinds of machines, 1 where the row mixes none; 0 = a platform file */
 	struct mq_software_record software;
-	const char *spec;          /* model, for mq_model_load */
+	const char *spec; /* model, for mq_model_load */
 	struct mq_train train;
 	struct mq_shape shape;
 	uint32_t zero_group, seq;
 	uint32_t n_devices;
-	bool image;                /* an image network: no layers, no sequence in the row */
-	const char *platform;      /* keys of `platform generate`, a name or a file: what -p takes */
-	const char *network;       /* what was taken for the network, and whether the row says so */
-	const char *unread;        /* words of the row on its network that nobody understood, or NULL */
-	double vocab;              /* as simulated, before padding; 0 = the model has none */
-	const char *guess;         /* what else was guessed, or NULL */
+	bool image;           /* an image network: no layers, no sequence in the row */
+	const char *platform; /* keys of `platform generate`, a name or a file: what -p takes */
+	const char *network;  /* what was taken for the network, and whether the row says so */
+	const char *unread;   /* words of the row on its network that nobody understood, or NULL */
+	double vocab;         /* as simulated, before padding; 0 = the model has none */
+	const char *guess;    /* what else was guessed, or NULL */
 	struct mq_model *model;
 	struct mq_plan plan;
-	struct mq_job job;         /* of `simulate` and of the pool; its platform is `platform` */
+	struct mq_job job; /* of `simulate` and of the pool; its platform is `platform` */
 };
 
 /* The tables behind the rows. */
@@ -85,8 +85,8 @@ struct mq_score_tables {
 	const struct mq_calib *calib;
 	const char *software_dir;
 };
-enum mq_status mq_score_tables_load(const struct mq_score_options *options,
-				    struct mq_score_tables *tables, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_tables_load(const struct mq_score_options *options, struct mq_score_tables *tables,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Finds `platforms` where it is not given and loads its calibrations. */
 enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
@@ -98,8 +98,8 @@ static inline uint32_t mq_run_degree(double cell)
 }
 
 /* Read all rows of a table. MQ_EINPUT: no such column as a table must have, a cell that is no number. */
-enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs,
-			    uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs, uint32_t *n,
+			    struct mq_err *err) MQ_MUST_CHECK;
 
 /*
  * What a row leaves to its source. First the overlay and the publisher's line: software where the row names
@@ -114,8 +114,7 @@ void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *run, s
 /* The first part of it alone. */
 void mq_run_publish(const struct mq_score_tables *tables, struct mq_run *run, struct mq_arena *arena);
 /* A column by its name, as text; false: there is none of that name. `force`: whatever the row says. */
-bool mq_run_put(struct mq_run *run, const char *column, const char *value, bool force,
-		struct mq_arena *arena);
+bool mq_run_put(struct mq_run *run, const char *column, const char *value, bool force, struct mq_arena *arena);
 
 /* `run` is as mq_run_complete leaves it. MQ_EINPUT: the row cannot be scored; err says why in words for the
  * list of refused rows. */
@@ -123,13 +122,13 @@ enum mq_status mq_case_build(const struct mq_score_options *options, const struc
 			     const struct mq_run *run, struct mq_case *out, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Model, specification and software of a row, without its plan: what mq_case_build begins with. */
-enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_case *c,
-			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* FLOPs of the products for one sample, forward and backward, as those who publish "model TFLOP/s" count
  * them: nothing computed again, causal attention whole or by half. MQ_EINPUT: no model, no software. */
-enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct mq_run *run,
-			    struct mq_arena *arena, double *flop, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct mq_run *run, struct mq_arena *arena,
+			    double *flop, struct mq_err *err) MQ_MUST_CHECK;
 
 /*
  * The machines of a row, from its platform column or its words: fills part[], n_parts, system, platform and
@@ -142,15 +141,15 @@ enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct m
  * Between the two, the degrees that a placement of several kinds gives: replicas, tp of each stage.
  * MQ_EINPUT: a type without a system, numbers that do not add up, replicas of one stage of unequal tp.
  */
-enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c,
-				struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c,
-			       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c,
-			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			     struct mq_err *err) MQ_MUST_CHECK;
 /* Degrees, micro-batches, schedule, sync, recomputation, layers of each stage: the shape of the plan. */
-enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c,
-			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			     struct mq_err *err) MQ_MUST_CHECK;
 /* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not,
  * as its software divides `layers`. MQ_EINPUT: the row's list does not fit. */
 enum mq_status mq_case_stages(struct mq_case *c, uint32_t layers, struct mq_arena *arena,

@@ -21,20 +21,20 @@
 #include "core/err.h"
 
 struct mq_score_options {
-	const char *input;      /* a CSV file, or a folder of them */
-	const char *out;        /* -o */
-	const char *platforms;  /* --platforms DIR, or NULL = the shipped ones */
-	const char *software;   /* --software, of rows that name none; or NULL = by their source */
-	const char *executor;   /* --executor analytic|simgrid */
-	const char *only;       /* --only TEXT: rows whose row_id or model contains it, or NULL */
-	struct mq_list set;     /* --set NAME=VALUE, see set.h */
+	const char *input;       /* a CSV file, or a folder of them */
+	const char *out;         /* -o */
+	const char *platforms;   /* --platforms DIR, or NULL = the shipped ones */
+	const char *software;    /* --software, of rows that name none; or NULL = by their source */
+	const char *executor;    /* --executor analytic|simgrid */
+	const char *only;        /* --only TEXT: rows whose row_id or model contains it, or NULL */
+	struct mq_list set;      /* --set NAME=VALUE, see set.h */
 	struct mq_list stand_in; /* NAME=VALUE of fitted values that are to have no say, see fitted.h;
 				 * --set wins */
-	bool left_out;          /* --left-out: each table again with its source left out */
-	bool fit;               /* --fit: estimate device parameters from the table first */
-	double threshold;       /* --threshold: mean error above which the exit status is 5 */
-	double row_tasks;       /* --row-tasks: tasks that the simulation of one row may have */
-	const char *write_jobs; /* --write-jobs DIR, or NULL */
+	bool left_out;           /* --left-out: each table again with its source left out */
+	bool fit;                /* --fit: estimate device parameters from the table first */
+	double threshold;        /* --threshold: mean error above which the exit status is 5 */
+	double row_tasks;        /* --row-tasks: tasks that the simulation of one row may have */
+	const char *write_jobs;  /* --write-jobs DIR, or NULL */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
 	struct mq_err *err;     /* set before parsing: where a bad value is reported */
@@ -68,14 +68,11 @@ void mq_score_print_line(const struct mq_score_line *line);
 
 /* Each scores `input`, writes files to `out` and prints a summary. *mean gets the error that the
  * threshold is held against. */
-enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean,
-			     struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean,
-				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean,
 				    struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Does a cell's text have the word, in capitals or not? */
 static inline bool mq_says(const char *text, const char *word)
@@ -85,7 +82,7 @@ static inline bool mq_says(const char *text, const char *word)
 
 /* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"), from
  * systems.csv; MQ_EINPUT lists what is known. */
-enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu,
-			       const char **type, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

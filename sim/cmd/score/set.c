@@ -31,8 +31,10 @@ static enum mq_status split(const char *text, struct mq_arena *arena, struct par
 	p->entry = copy + (p->software ? strlen(software_prefix) : 0);
 	char *dot = strrchr(p->entry, '.');
 	if (!dot || dot == p->entry || !dot[1])
-		return mq_fail(err, MQ_EINPUT, "'%s': give ENTRY.FIELD, as in A100*.sustained, "
-			       "ib.bw_share or software:megatron-lm-2021.traffic", text);
+		return mq_fail(err, MQ_EINPUT,
+			       "'%s': give ENTRY.FIELD, as in A100*.sustained, "
+			       "ib.bw_share or software:megatron-lm-2021.traffic",
+			       text);
 	*dot = '\0';
 	p->field = dot + 1;
 	return MQ_OK;
@@ -94,11 +96,13 @@ static enum mq_status find_in_calib(const struct mq_calib *calib, const struct p
 			note(found, calib->link[i].name, number_of(link, &calib->link[i]));
 	}
 	if (!entry)
-		return mq_fail(err, MQ_EINPUT, "'%s': no such device type or class of links "
-			       "(platforms/calib has them; software is software:NAME)", p->entry);
+		return mq_fail(err, MQ_EINPUT,
+			       "'%s': no such device type or class of links "
+			       "(platforms/calib has them; software is software:NAME)",
+			       p->entry);
 	if (!found->n)
-		return mq_fail(err, MQ_EINPUT, "'%s.%s': no such field; `maquette list parameters` has them",
-			       p->entry, p->field);
+		return mq_fail(err, MQ_EINPUT, "'%s.%s': no such field; `maquette list parameters` has them", p->entry,
+			       p->field);
 	return MQ_OK;
 }
 
@@ -127,8 +131,10 @@ static enum mq_status find_in_software(const char *dir, const struct parts *p, s
 	const char **names;
 
 	if (field == UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT, "'%s%s.%s': software has no such field; `maquette list software "
-			       "NAME` prints all", software_prefix, p->entry, p->field);
+		return mq_fail(err, MQ_EINPUT,
+			       "'%s%s.%s': software has no such field; `maquette list software "
+			       "NAME` prints all",
+			       software_prefix, p->entry, p->field);
 	MQ_TRY(mq_software_names(dir, arena, &names, err));
 	for (; *names; names++) {
 		struct mq_software_record record;
@@ -154,8 +160,9 @@ enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *
 	MQ_TRY(split(name, o->arena, &p, err));
 	MQ_TRY(p.software ? find_in_software(dir, &p, o->arena, &found, err) :
 			    find_in_calib(o->calib, &p, &found, err));
-	*knob = (struct mq_score_knob){ .name = name, .software = p.software, .link = found.link,
-					.n_entries = found.n, .value = found.value[0] };
+	*knob = (struct mq_score_knob){
+		.name = name, .software = p.software, .link = found.link, .n_entries = found.n, .value = found.value[0]
+	};
 	if (isnan(knob->value))
 		return mq_fail(err, MQ_EINPUT, "'%s' is a word, no number", name);
 	for (uint32_t i = 1; i < found.n; i++)

@@ -12,17 +12,17 @@
 
 /* What a name stands for. */
 struct mq_score_knob {
-	const char *name;    /* as given */
+	const char *name; /* as given */
 	const char *unit;
-	double value;        /* of the first entry that it fits */
-	double min, max;     /* what it may be */
-	uint32_t n_entries;  /* that it fits */
-	bool differ;         /* they do not all have that value */
+	double value;       /* of the first entry that it fits */
+	double min, max;    /* what it may be */
+	uint32_t n_entries; /* that it fits */
+	bool differ;        /* they do not all have that value */
 	bool software, link;
 };
 /* MQ_EINPUT: no such entry or field (the message says which there are), or a field that is no number. */
-enum mq_status mq_score_knob_find(const struct mq_score_options *options, const char *software_dir,
-				  const char *name, struct mq_score_knob *knob, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_knob_find(const struct mq_score_options *options, const char *software_dir, const char *name,
+				  struct mq_score_knob *knob, struct mq_err *err) MQ_MUST_CHECK;
 /* Does it bear on a row that runs on devices of this type with this software? Links do on all. */
 bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_case *c);
 /* The same of the value as it stands in its own file: software that inherits it has it, too, and software that
@@ -34,9 +34,8 @@ enum mq_status mq_score_set_check(const struct mq_score_options *options, const 
 				  struct mq_err *err) MQ_MUST_CHECK;
 /* What --set means for one row: changes as mq_change_apply takes them are appended to `change`, options of the
  * software to *software. */
-enum mq_status mq_score_changes(const struct mq_score_options *options, const struct mq_case *c,
-				const char **change, uint32_t *n, const char **software,
-				struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_changes(const struct mq_score_options *options, const struct mq_case *c, const char **change,
+				uint32_t *n, const char **software, struct mq_err *err) MQ_MUST_CHECK;
 /* Marks those --set of `used`, [options->set.n], that change anything of the row. */
 enum mq_status mq_score_set_mark(const struct mq_score_options *options, const struct mq_case *c, bool *used,
 				 struct mq_err *err) MQ_MUST_CHECK;

@@ -13,8 +13,8 @@
 
 #include "cmd/score/tables.h"
 
-static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_case *c,
-			      struct mq_arena *arena, struct mq_err *err)
+static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			      struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	struct mq_shape *s = &c->shape;
@@ -31,11 +31,13 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 	s->dp = (uint32_t)(r->gpus / model_parallel);
 	MQ_TRY(mq_case_degrees(tables, c, arena, err));
 	if (!s->stage_tp && s->dp * model_parallel != r->gpus)
-		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u",
-			       r->gpus, s->tp, s->pp, s->cp);
+		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u", r->gpus, s->tp,
+			       s->pp, s->cp);
 	if (!isnan(r->dp) && r->dp != s->dp)
-		return mq_fail(err, MQ_EINPUT, "dp %g does not follow from %g GPUs, tp %u, pp %u, "
-			       "cp %u", r->dp, r->gpus, s->tp, s->pp, s->cp);
+		return mq_fail(err, MQ_EINPUT,
+			       "dp %g does not follow from %g GPUs, tp %u, pp %u, "
+			       "cp %u",
+			       r->dp, r->gpus, s->tp, s->pp, s->cp);
 	return MQ_OK;
 }
 
@@ -56,12 +58,13 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 		n = c->shape.pp > 1 ? per_replica : 1;
 		c->guess = mq_arena_printf(arena, "%s%s%s", c->guess ? c->guess : "", c->guess ? ", " : "", word);
 	}
-	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 &&
-	    fmod(per_replica, c->shape.pp) == 0)
+	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 && fmod(per_replica, c->shape.pp) == 0)
 		n = c->shape.pp;
 	if (n < 1 || fabs(n - round(n)) > 1e-6)
-		return mq_fail(err, MQ_EINPUT, "batch %g does not divide into micro-batches of %g on "
-			       "%u replicas", r->gbs, r->mbs, c->shape.dp);
+		return mq_fail(err, MQ_EINPUT,
+			       "batch %g does not divide into micro-batches of %g on "
+			       "%u replicas",
+			       r->gbs, r->mbs, c->shape.dp);
 	if (n > MOST_MICRO_BATCHES)
 		return mq_fail(err, MQ_EINPUT, "%g micro-batches; at most %d are simulated", n, MOST_MICRO_BATCHES);
 	c->shape.micro_batches = (uint32_t)round(n);
@@ -121,8 +124,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 		c->shape.pipeline = MQ_PIPE_GPIPE;
 	else if (mq_says(s, "zb") || mq_says(s, "zero bubble"))
 		c->shape.pipeline = MQ_PIPE_ZB_H1;
-	else if (mq_says(s, "interleaved") && c->shape.virtual == 1 && c->shape.pp > 1 &&
-		 isnan(c->run->vp))
+	else if (mq_says(s, "interleaved") && c->shape.virtual == 1 && c->shape.pp > 1 && isnan(c->run->vp))
 		return mq_fail(err, MQ_EINPUT, "interleaved schedule without the number of chunks");
 	c->shape.recompute = (uint8_t)c->software.software.recompute;
 	if (mq_says(r, "full"))
@@ -136,8 +138,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 
 /* Layers per stage, or per chunk where there are several to a stage. "7/9/9/9" may count further items before and behind the layers (embedding, head):
  * what is over is taken half from the first items, half from the last. */
-static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena,
-				    struct mq_err *err)
+static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *text = c->run->stage_layers;
 	uint32_t want = c->shape.pp * c->shape.virtual, n = 0;
@@ -149,15 +150,14 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 		unsigned long value = strtoul(p, &end, 10);
 
 		if (end == p || n == want || (*end && *end != '/'))
-			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not list %u stages",
-				       text, want);
+			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not list %u stages", text, want);
 		stage[n++] = (uint32_t)value;
 		items += (double)value;
 		p = end + (*end == '/');
 	}
 	if (n != want || items < layers)
-		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages",
-			       text, layers, want);
+		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages", text, layers,
+			       want);
 	before = floor((items - layers) / 2);
 	for (uint32_t s = 0; s < n; s++) {
 		double first = fmax(at, before), last = fmin(at + stage[s], before + layers);
@@ -165,8 +165,10 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 		at += stage[s];
 		stage[s] = last > first ? (uint32_t)(last - first) : 0;
 		if (!stage[s] && s && s + 1 < n)
-			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave a stage without a "
-				       "layer", text);
+			return mq_fail(err, MQ_EINPUT,
+				       "stage_layers '%s' leave a stage without a "
+				       "layer",
+				       text);
 	}
 	c->shape.stage_layers = stage;
 	return MQ_OK;
@@ -195,8 +197,7 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 	c->shape.stage_layers = stage;
 }
 
-enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena *arena,
-			      struct mq_err *err)
+enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_software *s = &c->software.software;
 	uint32_t n = c->shape.pp;
@@ -212,8 +213,8 @@ enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena
 	return MQ_OK;
 }
 
-enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c,
-			     struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
+			     struct mq_err *err)
 {
 	MQ_TRY(degrees(tables, c, arena, err));
 	MQ_TRY(micro_batches(c, arena, err));

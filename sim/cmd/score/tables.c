@@ -15,8 +15,7 @@
 #include "cmd/score/tables.h"
 #include "core/opt.h"
 
-static enum mq_status load(const struct mq_score_options *o, const char *name, struct mq_csv *csv,
-			   struct mq_err *err)
+static enum mq_status load(const struct mq_score_options *o, const char *name, struct mq_csv *csv, struct mq_err *err)
 {
 	const char *dir = o->platforms;
 
@@ -25,8 +24,7 @@ static enum mq_status load(const struct mq_score_options *o, const char *name, s
 	return mq_csv_load(mq_arena_printf(o->arena, "%s/%s", dir, name), o->arena, csv, err);
 }
 
-enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_score_tables *t,
-				    struct mq_err *err)
+enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_score_tables *t, struct mq_err *err)
 {
 	MQ_TRY(load(o, "systems.csv", &t->systems, err));
 	MQ_TRY(load(o, "models.csv", &t->models, err));
@@ -50,8 +48,7 @@ enum mq_status mq_score_open(struct mq_score_options *o, struct mq_err *err)
 	return mq_calib_load_dir(o->calib, mq_arena_printf(o->arena, "%s/calib", o->platforms), err);
 }
 
-static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct mq_system *s,
-				  struct mq_err *err)
+static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct mq_system *s, struct mq_err *err)
 {
 	double domain;
 
@@ -63,8 +60,8 @@ static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct
 	return mq_table_f64(csv, row, "host", 1, &s->host, err);
 }
 
-enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_run *run,
-			      struct mq_system *system, struct mq_err *err)
+enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_run *run, struct mq_system *system,
+			      struct mq_err *err)
 {
 	const struct mq_csv *csv = &t->systems;
 	char per_node[32] = "";
@@ -84,11 +81,10 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 	return mq_fail(err, MQ_EINPUT, "no system for gpu '%s'; add a row to systems.csv", run->gpu);
 }
 
-enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu,
-			       const char **type, struct mq_err *err)
+enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
+			       struct mq_err *err)
 {
-	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .locator = "",
-				    .gpus_per_node = NAN };
+	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .locator = "", .gpus_per_node = NAN };
 	struct mq_score_tables t;
 	struct mq_system system;
 
@@ -135,8 +131,8 @@ static bool speaks_of(const struct mq_csv *csv, uint32_t row, const struct mq_ru
 	       number_fits(mq_table_text(csv, row, "seq"), run->seq);
 }
 
-enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_run *run,
-			      struct mq_known_model *known, struct mq_err *err)
+enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_run *run, struct mq_known_model *known,
+			      struct mq_err *err)
 {
 	const struct mq_csv *csv = &t->models;
 
@@ -150,8 +146,7 @@ enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_r
 						  .given = mq_table_text(csv, r, "given"),
 						  .batch = mq_table_text(csv, r, "batch") };
 		if (!*known->builder)
-			return mq_fail(err, MQ_EINPUT, "model '%s': %s", run->model,
-				       mq_table_text(csv, r, "about"));
+			return mq_fail(err, MQ_EINPUT, "model '%s': %s", run->model, mq_table_text(csv, r, "about"));
 		return MQ_OK;
 	}
 	return MQ_OK;
@@ -207,13 +202,12 @@ void mq_run_publish(const struct mq_score_tables *t, struct mq_run *run, struct 
 	uint32_t r = 0;
 
 	overlay(&t->overlay, run, arena);
-	while (r < csv->n_rows &&
-	       !(mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) &&
-		 mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) &&
-		 mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) &&
-		 mq_pattern_fits(mq_table_text(csv, r, "precision"), run->precision) &&
-		 mq_pattern_fits(mq_table_text(csv, r, "model"), run->model) &&
-		 mq_pattern_fits(mq_table_text(csv, r, "gpu"), run->gpu)))
+	while (r < csv->n_rows && !(mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) &&
+				    mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) &&
+				    mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) &&
+				    mq_pattern_fits(mq_table_text(csv, r, "precision"), run->precision) &&
+				    mq_pattern_fits(mq_table_text(csv, r, "model"), run->model) &&
+				    mq_pattern_fits(mq_table_text(csv, r, "gpu"), run->gpu)))
 		r++;
 	if (r == csv->n_rows)
 		return;

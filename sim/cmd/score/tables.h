@@ -13,16 +13,16 @@ bool mq_pattern_fits(const char *patterns, const char *text);
 bool mq_name_fits(const char *patterns, const char *name);
 /* Cells by column name; a number that is absent is `missing`, one below 0 is refused. */
 const char *mq_table_text(const struct mq_csv *csv, uint32_t row, const char *name);
-enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *name, double missing,
-			    double *value, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *name, double missing, double *value,
+			    struct mq_err *err) MQ_MUST_CHECK;
 
-enum mq_status mq_system_find(const struct mq_score_tables *tables, const struct mq_run *run,
-			      struct mq_system *system, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_system_find(const struct mq_score_tables *tables, const struct mq_run *run, struct mq_system *system,
+			      struct mq_err *err) MQ_MUST_CHECK;
 /* A row of models.csv. */
 struct mq_known_model {
 	const char *builder;
-	const char *given;         /* "key=value,..." for the builder where the row says nothing */
-	const char *batch;         /* see mq_run_complete */
+	const char *given;           /* "key=value,..." for the builder where the row says nothing */
+	const char *batch;           /* see mq_run_complete */
 	const struct mq_format *own; /* no row: the cell is a specification, as -m takes it */
 };
 /* Both NULL where no row fits the run's model, source, locator, gpu, gpus, precision and sequence, and no builder

@@ -19,8 +19,10 @@ enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_are
 	mq_opt_defaults(mq_failures_opts, failures);
 	MQ_TRY(mq_opt_parse(mq_failures_opts, failures, "--failures", asked->failures, arena, err));
 	if (!(failures->mtbf_h > 0))
-		return mq_fail(err, MQ_EINPUT, "--failures %s: mtbf_h is missing: give the mean time between failures of "
-			       "one device, hours", asked->failures);
+		return mq_fail(err, MQ_EINPUT,
+			       "--failures %s: mtbf_h is missing: give the mean time between failures of "
+			       "one device, hours",
+			       asked->failures);
 	return MQ_OK;
 }
 
@@ -55,10 +57,13 @@ static enum mq_status say_draws(const struct mq_spread *s, const struct mq_jitte
 
 	MQ_TRY(mq_session_draw(s->session, s->plan, jitter, s->analytic, &d, err));
 	if (d.none)
-		return mq_fail(err, mq_verdict_status(d.refused.verdict), "--jitter: every rank is simulated, and that is "
-			       "%s: %s", mq_verdict_name(d.refused.verdict), d.refused.message);
+		return mq_fail(err, mq_verdict_status(d.refused.verdict),
+			       "--jitter: every rank is simulated, and that is "
+			       "%s: %s",
+			       mq_verdict_name(d.refused.verdict), d.refused.message);
 	if (s->json)
-		fprintf(words, ", \"step_p50_s\": %.9g, \"step_p90_s\": %.9g, \"step_p99_s\": %.9g, \"step_mean_s\": %.9g",
+		fprintf(words,
+			", \"step_p50_s\": %.9g, \"step_p90_s\": %.9g, \"step_p99_s\": %.9g, \"step_mean_s\": %.9g",
 			d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s));
 	else
 		fprintf(words, "step time over %u draws: p50 %s, p90 %s, p99 %s, mean %s (%+.1f %%)\n", d.n,
@@ -73,13 +78,14 @@ static void say_goodput(const struct mq_spread *s, const struct mq_failures *fai
 	char bytes[32], write[32];
 
 	if (s->json)
-		fprintf(words, ", \"goodput\": %.9g, \"checkpoint_interval_s\": %.9g, \"mtbf_s\": %.9g, "
-			"\"checkpoint_B\": %.9g, \"checkpoint_s\": %.9g", g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B,
-			g.checkpoint_s);
+		fprintf(words,
+			", \"goodput\": %.9g, \"checkpoint_interval_s\": %.9g, \"mtbf_s\": %.9g, "
+			"\"checkpoint_B\": %.9g, \"checkpoint_s\": %.9g",
+			g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
 	else
-		fprintf(words, "goodput %.2f %%: a failure every %.4g h, %s saved in %s every %.4g min\n", 100 * g.goodput,
-			g.mtbf_s / 3600, mq_text_B(g.checkpoint_B, bytes), mq_text_s(g.checkpoint_s, write),
-			g.interval_s / 60);
+		fprintf(words, "goodput %.2f %%: a failure every %.4g h, %s saved in %s every %.4g min\n",
+			100 * g.goodput, g.mtbf_s / 3600, mq_text_B(g.checkpoint_B, bytes),
+			mq_text_s(g.checkpoint_s, write), g.interval_s / 60);
 }
 
 enum mq_status mq_spread_say(const struct mq_spread *s, const struct mq_spread_asked *asked, FILE *words,

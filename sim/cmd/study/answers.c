@@ -25,8 +25,7 @@ struct asking {
 
 /* Judges plans under the point's question with one change more; a batch of 0 leaves the batch. */
 static enum mq_status judge_changed(const struct asking *a, const char *change, double batch,
-				    const struct mq_plan *const *plan, uint32_t n,
-				    struct mq_result *result)
+				    const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	struct mq_asked q = a->point->asked;
 	struct mq_session s;
@@ -50,8 +49,8 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 
 /* ---- sensitivity --------------------------------------------------------------------------------------- */
 
-static void put_sensitivity(const struct asking *a, const char *target, double factor,
-			    const struct mq_result *base, const struct mq_result *r)
+static void put_sensitivity(const struct asking *a, const char *target, double factor, const struct mq_result *base,
+			    const struct mq_result *r)
 {
 	double elasticity = (r->step_time_s / base->step_time_s - 1) / (factor - 1) + 0.0; /* no "-0" */
 	struct mq_csv_writer w = { .file = a->file, .path = "row" };
@@ -64,8 +63,7 @@ static void put_sensitivity(const struct asking *a, const char *target, double f
 	mq_csv_put_text(&w, mq_verdict_name(r->verdict));
 }
 
-static enum mq_status ask_target(const struct asking *a, const struct mq_candidate *best,
-				 const char *target)
+static enum mq_status ask_target(const struct asking *a, const struct mq_candidate *best, const char *target)
 {
 	const double factor[2] = { 1 - a->study->sensitivity, 1 + a->study->sensitivity };
 	const struct mq_plan *plan = best->plan;
@@ -111,11 +109,10 @@ static bool is_first_of_type(const struct mq_cluster *c, uint32_t device)
 }
 
 enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
-				    const struct mq_session *session, const struct mq_candidate *best,
-				    FILE *file, struct mq_err *err)
+				    const struct mq_session *session, const struct mq_candidate *best, FILE *file,
+				    struct mq_err *err)
 {
-	static const char *const of_link[] = { "bw", "latency" }, *const of_device[] = { "flops", "mem_bw",
-											 "memory" };
+	static const char *const of_link[] = { "bw", "latency" }, *const of_device[] = { "flops", "mem_bw", "memory" };
 	const struct asking a = { study, point, session, file, err };
 	const struct mq_cluster *cluster = session->cluster;
 	bool present[MQ_N_LINK_CLASSES] = { false };
@@ -130,8 +127,7 @@ enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct m
 		}
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		for (int i = 0; is_first_of_type(cluster, d) && i < 3; i++) {
-			snprintf(target, sizeof(target), "device.%s.%s", cluster->device[d].type,
-				 of_device[i]);
+			snprintf(target, sizeof(target), "device.%s.%s", cluster->device[d].type, of_device[i]);
 			MQ_TRY(ask_target(&a, best, target));
 		}
 	return ask_batch(&a, best);
@@ -155,8 +151,8 @@ static enum mq_status ask_gap(struct contest *c, double log_factor, double *gap)
 	MQ_TRY(judge_changed(c->a, change, 0, c->plan, 2, result));
 	for (int i = 0; i < 2; i++) {
 		if (result[i].verdict != MQ_VERDICT_OK)
-			return mq_fail(c->a->err, MQ_EINPUT, "break-even: plan %c at %s: %s: %s", 'A' + i,
-				       change, mq_verdict_name(result[i].verdict), result[i].message);
+			return mq_fail(c->a->err, MQ_EINPUT, "break-even: plan %c at %s: %s: %s", 'A' + i, change,
+				       mq_verdict_name(result[i].verdict), result[i].message);
 		c->time_s[i] = result[i].step_time_s;
 	}
 	*gap = c->time_s[0] - c->time_s[1];
@@ -202,8 +198,8 @@ static enum mq_status bisect(struct contest *c, double at[2], const double gap[2
 	return MQ_OK;
 }
 
-static enum mq_status contestants(struct contest *c, struct mq_session *s,
-				  const struct mq_search_outcome *outcome, struct mq_err *err)
+static enum mq_status contestants(struct contest *c, struct mq_session *s, const struct mq_search_outcome *outcome,
+				  struct mq_err *err)
 {
 	const struct mq_study *study = c->a->study;
 
@@ -242,8 +238,8 @@ static enum mq_status find_tie(struct contest *c, double *factor, char ends[2][8
 
 /* A plan that cannot run there is an answer, too: the row says so. */
 enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_point *point,
-				  struct mq_session *session, const struct mq_search_outcome *outcome,
-				  FILE *file, struct mq_err *err)
+				  struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file,
+				  struct mq_err *err)
 {
 	const struct asking a = { study, point, session, file, err };
 	struct contest c = { .a = &a, .time_s = { (double)NAN, (double)NAN } };
@@ -258,14 +254,13 @@ enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_
 		snprintf(answer, sizeof(answer), "%s", err->text);
 	else if (isnan(factor) && (!strcmp(ends[0], "tie") || !strcmp(ends[1], "tie")))
 		snprintf(answer, sizeof(answer), "A and B take the same time at %s of 1/32 to 32 times %s",
-			 strcmp(ends[0], ends[1]) ? "one end" : "both ends",
-			 study->breakeven_target);
+			 strcmp(ends[0], ends[1]) ? "one end" : "both ends", study->breakeven_target);
 	else if (isnan(factor))
 		snprintf(answer, sizeof(answer), "%s is faster from 1/32 to 32 times %s", ends[0],
 			 study->breakeven_target);
 	else
-		snprintf(answer, sizeof(answer), "%s is faster below %.4g times %s, %s above", ends[0],
-			 factor, study->breakeven_target, strcmp(ends[0], "A") ? "A" : "B");
+		snprintf(answer, sizeof(answer), "%s is faster below %.4g times %s, %s above", ends[0], factor,
+			 study->breakeven_target, strcmp(ends[0], "A") ? "A" : "B");
 	fputs("\nB,", file);
 	mq_csv_put_text(&w, study->breakeven_target);
 	mq_csv_put_f64(&w, factor);
@@ -274,8 +269,7 @@ enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_
 	mq_csv_put_text(&w, ends[0]);
 	mq_csv_put_text(&w, ends[1]);
 	for (int i = 0; i < 2; i++)
-		mq_csv_put_text(&w, c.plan[i] ? mq_plan_describe(c.plan[i], session->cluster,
-								 &session->arena) : "");
+		mq_csv_put_text(&w, c.plan[i] ? mq_plan_describe(c.plan[i], session->cluster, &session->arena) : "");
 	mq_csv_put_text(&w, answer);
 	return MQ_OK;
 }

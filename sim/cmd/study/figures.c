@@ -17,7 +17,7 @@ struct drawing {
 	struct mq_arena arena;
 	const struct mq_study *study;
 	const char *dir, *out, *scripts;
-	uint32_t n;           /* drawn */
+	uint32_t n; /* drawn */
 	struct mq_csv csv;
 	struct mq_err *err;
 };
@@ -59,13 +59,11 @@ static enum mq_status draw(struct drawing *d, const char *script, const char *ti
 	static const char *const formats[] = { "svg", "png" };
 
 	for (int i = 0; i < 2; i++) {
-		const char *all = mq_arena_printf(
-			&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-			file(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)), formats[i],
-			file(d, out_of(d, script)), quoted(d, title), settings);
+		const char *all = mq_arena_printf(&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
+						  file(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)),
+						  formats[i], file(d, out_of(d, script)), quoted(d, title), settings);
 
-		MQ_TRY(mq_gnuplot(all, mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script),
-				  d->err));
+		MQ_TRY(mq_gnuplot(all, mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script), d->err));
 	}
 	d->n++;
 	return MQ_OK;
@@ -151,11 +149,11 @@ static enum mq_status tornado(struct drawing *d)
 		status = mq_csv_end_row(&w, d->err);
 	}
 	MQ_TRY(close_table(&w, status, d->err));
-	return draw(d, "tornado",
-		    mq_arena_printf(&d->arena, "What the step time depends on: point %s, the fastest",
-				    text(&d->csv, best, "point")),
-		    mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", file(d, path), n,
-				    100 * d->study->sensitivity));
+	return draw(
+		d, "tornado",
+		mq_arena_printf(&d->arena, "What the step time depends on: point %s, the fastest",
+				text(&d->csv, best, "point")),
+		mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", file(d, path), n, 100 * d->study->sensitivity));
 }
 
 /* ---- scaling ----------------------------------------------------------------------------------------------- */
@@ -231,8 +229,7 @@ static enum mq_status heat_map(struct drawing *d)
 	MQ_TRY(close_table(&w, status, d->err));
 	return draw(d, "heatmap", "Samples per second",
 		    mq_arena_printf(&d->arena, "file=%s; x_name=%s; y_name=%s; nx=%u; ny=%u", file(d, path),
-				    quoted(d, s->axis[x].key), quoted(d, s->axis[y].key), s->axis[x].n,
-				    s->axis[y].n));
+				    quoted(d, s->axis[x].key), quoted(d, s->axis[y].key), s->axis[x].n, s->axis[y].n));
 }
 
 /* ---- several jobs ------------------------------------------------------------------------------------------ */
@@ -248,12 +245,11 @@ static enum mq_status jobs(struct drawing *d)
 	if (!s.n_rows)
 		return MQ_OK;
 	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
-	enum mq_status status =
-		mq_csv_put_header(&w, "row,label,mean_pct,shortest_pct,longest_pct", d->err);
+	enum mq_status status = mq_csv_put_header(&w, "row,label,mean_pct,shortest_pct,longest_pct", d->err);
 	for (uint32_t r = 0; r < s.n_rows && r < MAX_JOB_ROWS && status == MQ_OK; r++) {
 		mq_csv_put_u64(&w, r);
-		mq_csv_put_text(&w, mq_arena_printf(&d->arena, "point %s: %s", text(&s, r, "point"),
-						    text(&s, r, "job")));
+		mq_csv_put_text(&w,
+				mq_arena_printf(&d->arena, "point %s: %s", text(&s, r, "point"), text(&s, r, "job")));
 		for (int c = 0; c < 3; c++)
 			mq_csv_put_f64(&w, 100 * (number(&s, r, columns[c]) / number(&s, r, "alone_s") - 1));
 		status = mq_csv_end_row(&w, d->err);
@@ -280,8 +276,8 @@ static enum mq_status all_figures(struct drawing *d)
 	return heat_map(d);
 }
 
-enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out,
-				uint32_t *n, struct mq_err *err)
+enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out, uint32_t *n,
+				struct mq_err *err)
 {
 	struct drawing d = { .study = study, .dir = dir, .out = out, .err = err };
 	enum mq_status status = all_figures(&d);

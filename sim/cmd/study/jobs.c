@@ -21,13 +21,13 @@ struct jobs {
 	const struct mq_point *point;
 	const char *plan_path;
 	struct mq_arena arena;
-	struct mq_session *session;     /* [n_jobs], open where `open` */
+	struct mq_session *session; /* [n_jobs], open where `open` */
 	bool *open;
 	struct mq_search_outcome *outcome;
-	struct mq_session whole;        /* the platform with all its devices */
+	struct mq_session whole; /* the platform with all its devices */
 	bool whole_open;
 	struct mq_coscheduled together;
-	bool crashed;                   /* a simulator died over one of the plans */
+	bool crashed; /* a simulator died over one of the plans */
 	struct mq_err *err;
 };
 
@@ -45,8 +45,7 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 {
 	*verdict = NULL;
 	for (uint32_t j = 0; j < g->study->n_jobs && !*verdict; j++) {
-		enum mq_status status = mq_study_search(&g->point->job[j], &g->session[j], &g->outcome[j],
-							g->err);
+		enum mq_status status = mq_study_search(&g->point->job[j], &g->session[j], &g->outcome[j], g->err);
 
 		g->open[j] = g->session[j].pool != NULL;
 		g->crashed |= status == MQ_OK && g->outcome[j].crashed;
@@ -59,8 +58,8 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 			*verdict = mq_study_no_plan(&g->outcome[j], &g->arena, why);
 			*why = mq_arena_printf(&g->arena, "job %s: %s", g->study->job[j], *why);
 		} else if (g->plan_path) {
-			MQ_TRY(mq_plan_save(g->outcome[j].best[0].plan, g->session[j].model,
-					    g->session[j].cluster, plan_file(g, j), g->err));
+			MQ_TRY(mq_plan_save(g->outcome[j].best[0].plan, g->session[j].model, g->session[j].cluster,
+					    plan_file(g, j), g->err));
 		}
 	}
 	return MQ_OK;
@@ -69,8 +68,7 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 static enum mq_status run_all(struct jobs *g)
 {
 	struct mq_asked *whole = mq_arena_alloc(&g->arena, sizeof(*whole));
-	struct mq_coscheduled_job *job =
-		mq_arena_array(&g->arena, g->study->n_jobs, struct mq_coscheduled_job);
+	struct mq_coscheduled_job *job = mq_arena_array(&g->arena, g->study->n_jobs, struct mq_coscheduled_job);
 
 	*whole = g->point->job[0].asked;
 	whole->devices = NULL;
@@ -78,11 +76,10 @@ static enum mq_status run_all(struct jobs *g)
 	MQ_TRY(mq_session_open(&g->whole, whole, g->err));
 	g->whole_open = true;
 	for (uint32_t j = 0; j < g->study->n_jobs; j++)
-		job[j] = (struct mq_coscheduled_job){ mq_session_job(&g->session[j]),
-						   g->outcome[j].best[0].plan,
-						   g->point->job[j].start_s };
-	return mq_pool_coscheduled(g->whole.pool, job, g->study->n_jobs, g->study->job_steps, &g->arena,
-				&g->together, g->err);
+		job[j] = (struct mq_coscheduled_job){ mq_session_job(&g->session[j]), g->outcome[j].best[0].plan,
+						      g->point->job[j].start_s };
+	return mq_pool_coscheduled(g->whole.pool, job, g->study->n_jobs, g->study->job_steps, &g->arena, &g->together,
+				   g->err);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
@@ -131,8 +128,7 @@ static void put_row(struct mq_csv_writer *w, const struct jobs *g)
 	mq_csv_put_text(w, "");
 }
 
-void mq_study_jobs_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict,
-			   const char *why)
+void mq_study_jobs_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict, const char *why)
 {
 	mq_csv_put_text(w, verdict);
 	mq_csv_put_u64(w, study->n_jobs);
@@ -221,9 +217,8 @@ static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
 	return MQ_OK;
 }
 
-enum mq_status mq_study_jobs(struct mq_csv_writer *w, const struct mq_study *study,
-			     const struct mq_point *point, const char *plan_path, bool *crashed,
-			     struct mq_err *err)
+enum mq_status mq_study_jobs(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
+			     const char *plan_path, bool *crashed, struct mq_err *err)
 {
 	struct jobs g = { .study = study, .point = point, .plan_path = plan_path, .err = err };
 

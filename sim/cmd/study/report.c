@@ -65,8 +65,11 @@ static const char script[] =
 static void put_escaped(FILE *f, const char *text)
 {
 	for (; *text; text++) {
-		const char *entity = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" :
-				     *text == '&' ? "&amp;" : *text == '"' ? "&quot;" : NULL;
+		const char *entity = *text == '<' ? "&lt;" :
+				     *text == '>' ? "&gt;" :
+				     *text == '&' ? "&amp;" :
+				     *text == '"' ? "&quot;" :
+						    NULL;
 
 		if (entity)
 			fputs(entity, f);
@@ -220,28 +223,30 @@ static enum mq_status put_tasks(struct report *r, const char *path)
 	uint32_t device = mq_csv_column(&csv, "device"), stream = mq_csv_column(&csv, "stream");
 	uint32_t what = mq_csv_column(&csv, "kind"), from = mq_csv_column(&csv, "start_s");
 	uint32_t to = mq_csv_column(&csv, "finish_s");
-	fputs("<canvas id=\"timeline\"></canvas>\n<script type=\"application/json\" id=\"tasks\">{\"tasks\":[",
-	      r->f);
+	fputs("<canvas id=\"timeline\"></canvas>\n<script type=\"application/json\" id=\"tasks\">{\"tasks\":[", r->f);
 	for (uint32_t i = 0; i < csv.n_rows && n < MAX_TASKS; i++) {
 		uint32_t b = find_word(band, &n_bands, MAX_BANDS, mq_csv_text(&csv, i, device));
 		const char *s = mq_csv_text(&csv, i, stream);
 		double start, finish;
 
-		if (b >= MAX_BANDS || !mq_csv_f64(&csv, i, from, 0, &start) ||
-		    !mq_csv_f64(&csv, i, to, 0, &finish))
+		if (b >= MAX_BANDS || !mq_csv_f64(&csv, i, from, 0, &start) || !mq_csv_f64(&csv, i, to, 0, &finish))
 			continue;
 		end = fmax(end, finish);
 		fprintf(r->f, "%s[%u,%d,%.6g,%.6g,%u]", n++ ? "," : "", b,
-			!strcmp(s, "compute") ? 0 : !strcmp(s, "comm") || !strcmp(s, "grad") ? 1 : 2, start,
-			finish - start, find_word(kind, &n_kinds, 8, mq_csv_text(&csv, i, what)));
+			!strcmp(s, "compute")                    ? 0 :
+			!strcmp(s, "comm") || !strcmp(s, "grad") ? 1 :
+								   2,
+			start, finish - start, find_word(kind, &n_kinds, 8, mq_csv_text(&csv, i, what)));
 	}
 	fprintf(r->f, "],\"end\":%.9g,", end);
 	put_names(r->f, "bands", band, n_bands);
 	fputc(',', r->f);
 	put_names(r->f, "kinds", kind, n_kinds);
-	fprintf(r->f, "}</script>\n%s<p>Blue: compute, orange: collectives, green and light blue: send and "
+	fprintf(r->f,
+		"}</script>\n%s<p>Blue: compute, orange: collectives, green and light blue: send and "
 		"receive, pink: copies. Wheel zooms, dragging moves, double click shows all. %u of %u tasks, at "
-		"most %d devices.</p>\n", script, n, csv.n_rows, MAX_BANDS);
+		"most %d devices.</p>\n",
+		script, n, csv.n_rows, MAX_BANDS);
 	return MQ_OK;
 }
 
@@ -262,7 +267,8 @@ static void put_provenance(struct report *r, const struct mq_session *s)
 
 	fputs("<h2 id=\"provenance\">Where the numbers come from</h2>\n<p>Every parameter has its unit and "
 	      "source in platforms/calib/NAME.json; of the fastest point's devices, and of the links:</p>\n"
-	      "<div class=\"wide\"><table><tr><th>kind</th><th>calibration</th><th>source</th></tr>\n", r->f);
+	      "<div class=\"wide\"><table><tr><th>kind</th><th>calibration</th><th>source</th></tr>\n",
+	      r->f);
 	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
 		bool used = false;
 
@@ -325,8 +331,7 @@ static enum mq_status put_whole(struct report *r, const struct mq_point *point)
 }
 
 /* The timeline, from a simulation of every device; of large plans the judgement alone. */
-static enum mq_status put_plan(struct report *r, struct mq_session *s, const struct mq_plan *plan,
-			       uint32_t point)
+static enum mq_status put_plan(struct report *r, struct mq_session *s, const struct mq_plan *plan, uint32_t point)
 {
 	const char *dir = path_of(r, "best");
 	const struct mq_outputs outputs = { .dir = dir };
@@ -337,8 +342,8 @@ static enum mq_status put_plan(struct report *r, struct mq_session *s, const str
 	MQ_TRY(large ? mq_session_judge(s, &plan, 1, &result, r->err) :
 		       mq_pool_detail(s->pool, plan, &outputs, &result, r->err));
 	if (result.verdict != MQ_VERDICT_OK)
-		return mq_fail(r->err, mq_verdict_status(result.verdict), "the report: point %u: %s: %s",
-			       point, mq_verdict_name(result.verdict), result.message);
+		return mq_fail(r->err, mq_verdict_status(result.verdict), "the report: point %u: %s: %s", point,
+			       mq_verdict_name(result.verdict), result.message);
 	fprintf(r->f, "<h2 id=\"best\">The fastest point: %u</h2>\n<p>", point);
 	put_escaped(r->f, mq_plan_describe(plan, s->cluster, &s->arena));
 	fprintf(r->f, ": %.6g s a step, MFU %.1f %%. Bottleneck: ", result.step_time_s, 100 * result.mfu);
@@ -370,8 +375,7 @@ static enum mq_status put_best(struct report *r, const struct mq_point *point, c
 
 static enum mq_status put_all(struct report *r, const struct mq_point *point, const char *plan)
 {
-	static const char *const figures[] = { "tornado", "scaling", "study_pareto", "heatmap",
-					       "jobs" };
+	static const char *const figures[] = { "tornado", "scaling", "study_pareto", "heatmap", "jobs" };
 
 	fprintf(r->f, "%s<h1>What-if study</h1>\n<h2 id=\"question\">The question</h2>\n", head);
 	put_file(r, r->study->path);
@@ -407,8 +411,8 @@ enum mq_status mq_study_report(const struct mq_study *study, const char *dir, co
 	const char *path = path_of(&r, "report.html");
 
 	r.f = fopen(path, "w");
-	enum mq_status status = r.f ? put_all(&r, point, plan) :
-				      mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	enum mq_status status =
+		r.f ? put_all(&r, point, plan) : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	if (r.f) {
 		bool bad = ferror(r.f) != 0;
 

@@ -34,8 +34,7 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 			       study->jitters ? jitter_columns : "", study->fails ? failure_columns : "");
 }
 
-static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
-		     const struct mq_point *point)
+static void put_head(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point)
 {
 	mq_csv_put_u64(w, point->index);
 	for (uint32_t i = 0; i < study->n_axes; i++)
@@ -44,8 +43,7 @@ static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
 }
 
 /* A point without a plan: the verdict says why, the last column in words. */
-static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict,
-			const char *why)
+static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict, const char *why)
 {
 	mq_csv_put_text(w, verdict);
 	for (const char *c = columns; (c = strchr(c, ',')) && strcmp(c, ",plan"); c++)
@@ -67,8 +65,8 @@ static void put_degree(struct mq_csv_writer *w, uint32_t degree)
 		mq_csv_put_empty(w);
 }
 
-static void put_best(struct mq_csv_writer *w, const struct mq_session *s,
-		     const struct mq_search_outcome *outcome, struct mq_arena *arena)
+static void put_best(struct mq_csv_writer *w, const struct mq_session *s, const struct mq_search_outcome *outcome,
+		     struct mq_arena *arena)
 {
 	const struct mq_candidate *best = &outcome->best[0];
 	const struct mq_result *r = &best->result;
@@ -145,9 +143,9 @@ static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, con
 }
 
 /* Row and further lines of a point that has a plan. */
-static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study *study,
-				 const struct mq_point *point, struct mq_session *session,
-				 const struct mq_search_outcome *outcome, struct mq_err *err)
+static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
+				 struct mq_session *session, const struct mq_search_outcome *outcome,
+				 struct mq_err *err)
 {
 	put_best(w, session, outcome, &session->arena);
 	if (study->epoch > 0)
@@ -163,9 +161,8 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 	return MQ_OK;
 }
 
-static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study,
-				const struct mq_point *point, struct mq_session *session,
-				const char *plan_path, bool *crashed, struct mq_err *err)
+static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
+				struct mq_session *session, const char *plan_path, bool *crashed, struct mq_err *err)
 {
 	struct mq_search_outcome outcome;
 	const char *why, *verdict;
@@ -184,8 +181,7 @@ static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *
 		return MQ_OK;
 	}
 	if (plan_path)
-		MQ_TRY(mq_plan_save(outcome.best[0].plan, session->model, session->cluster, plan_path,
-				    err));
+		MQ_TRY(mq_plan_save(outcome.best[0].plan, session->model, session->cluster, plan_path, err));
 	return put_answer(w, study, point, session, &outcome, err);
 }
 
@@ -198,9 +194,8 @@ static void put_crash(struct mq_csv_writer *w, const struct mq_study *study, con
 		put_nothing(w, study, mq_verdict_name(MQ_VERDICT_CRASH), why);
 }
 
-enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
-			    const char *plan_path, struct mq_arena *arena, const char **row,
-			    struct mq_err *err)
+enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point, const char *plan_path,
+			    struct mq_arena *arena, const char **row, struct mq_err *err)
 {
 	struct mq_session session = { 0 };
 	bool crashed = false;
@@ -210,9 +205,8 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 
 	mq_assert(w.file);
 	put_head(&w, study, point);
-	enum mq_status status =
-		study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
-				put_point(&w, study, point, &session, plan_path, &crashed, err);
+	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
+						put_point(&w, study, point, &session, plan_path, &crashed, err);
 	mq_session_close(&session);
 	if (status == MQ_ETIME) {
 		rewind(w.file);

@@ -6,8 +6,8 @@
 #include "cmd/study/study.h"
 
 /* A given plan instead of a search: an outcome of one candidate. */
-static enum mq_status judge_given(const struct mq_point *point, struct mq_session *s,
-				  struct mq_search_outcome *outcome, struct mq_err *err)
+static enum mq_status judge_given(const struct mq_point *point, struct mq_session *s, struct mq_search_outcome *outcome,
+				  struct mq_err *err)
 {
 	struct mq_candidate *c = mq_arena_alloc(&s->arena, sizeof(*c));
 
@@ -56,11 +56,11 @@ static const char *why_none(const struct mq_search_outcome *outcome, struct mq_a
 	return text;
 }
 
-const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena,
-			     const char **why)
+const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena, const char **why)
 {
 	const struct mq_candidate *c = outcome->have_nearest ? &outcome->nearest :
-				       outcome->have_refused ? &outcome->refused : NULL;
+				       outcome->have_refused ? &outcome->refused :
+							       NULL;
 
 	*why = c ? c->result.message : why_none(outcome, arena);
 	return c ? mq_verdict_name(c->result.verdict) : "none";

@@ -105,8 +105,7 @@ struct reading {
 static bool add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
 {
 	if (axis->n == MQ_MAX_AXIS) {
-		mq_fail(r->err, MQ_EINPUT, "%s: %s has more than %d values", r->path, axis->key,
-			MQ_MAX_AXIS);
+		mq_fail(r->err, MQ_EINPUT, "%s: %s has more than %d values", r->path, axis->key, MQ_MAX_AXIS);
 		return false;
 	}
 	MQ_PUSH(r->study->arena, axis->value, axis->n, *room, value);
@@ -121,13 +120,13 @@ static bool add_range(struct mq_axis *axis, uint32_t *room, struct reading *r, c
 	if (!read_range(item, &from, &to, &step, &multiply))
 		return add_value(axis, room, r, item);
 	if (multiply ? !(step > 1 && from > 0) : !(step > 0)) {
-		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s never ends; write from..to+step or from..to*factor",
-			r->path, axis->key, item);
+		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s never ends; write from..to+step or from..to*factor", r->path,
+			axis->key, item);
 		return false;
 	}
 	if (from > to) {
-		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has no value; write the lesser number first", r->path, axis->key,
-			item);
+		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has no value; write the lesser number first", r->path,
+			axis->key, item);
 		return false;
 	}
 	/* By counting, so that rounding errors do not add up. */
@@ -149,14 +148,13 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 	if (!strcmp(key, "scaling")) {
 		s->weak = !strcmp(value, "weak");
 		if (!s->weak && strcmp(value, "strong"))
-			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: scaling = %s: give strong or weak",
-					    r->path, value) != MQ_OK;
+			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: scaling = %s: give strong or weak", r->path,
+					    value) != MQ_OK;
 		if (!(s->efficiency > 0))
 			s->efficiency = 0.8;
 		return true;
 	}
-	if (!strcmp(key, "breakeven.target") || !strcmp(key, "breakeven.plan_a") ||
-	    !strcmp(key, "breakeven.plan_b")) {
+	if (!strcmp(key, "breakeven.target") || !strcmp(key, "breakeven.plan_a") || !strcmp(key, "breakeven.plan_b")) {
 		const char **text = !strcmp(key, "breakeven.target") ? &s->breakeven_target :
 				    !strcmp(key, "breakeven.plan_a") ? &s->breakeven_plan[0] :
 								       &s->breakeven_plan[1];
@@ -168,16 +166,16 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 		uint64_t n = 0;
 
 		if (!mq_parse_u64(value, &n) || n < 1 || n > 10000)
-			r->failed = mq_fail(r->err, MQ_EINPUT,
-					    "%s: job.steps = %s: give a whole number from 1 to 10000",
-					    r->path, value) != MQ_OK;
+			r->failed =
+				mq_fail(r->err, MQ_EINPUT, "%s: job.steps = %s: give a whole number from 1 to 10000",
+					r->path, value) != MQ_OK;
 		s->job_steps = (uint32_t)n;
 		return true;
 	}
 	if (!strcmp(key, "epoch")) {
 		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
-			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path,
-					    value) != MQ_OK;
+			r->failed =
+				mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path, value) != MQ_OK;
 		return true;
 	}
 	double *field = !strcmp(key, "efficiency")  ? &s->efficiency :
@@ -186,17 +184,19 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 	if (!field)
 		return false;
 	if (!mq_parse_f64(value, field) || *field <= 0 || *field >= 1)
-		r->failed = mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1",
-				    r->path, key, value) != MQ_OK;
+		r->failed = mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1", r->path, key,
+				    value) != MQ_OK;
 	return true;
 }
 
 /* Notes the job that a key is of; refuses keys that are not a job's own. */
 static bool take_job(struct reading *r, const char *full)
 {
-	static const char *const keys[] = { "model", "software", "batch", "seq", "dtype", "grad-dtype", "products", "optimizer",
-					    "mode", "expert-load", "expert-capacity", "expert-pad", "documents", "engine", "evals", "seconds", "objective", "fix", "max",
-					    "plan", "devices", "begin" };
+	static const char *const keys[] = { "model",           "software",   "batch",     "seq",    "dtype",
+					    "grad-dtype",      "products",   "optimizer", "mode",   "expert-load",
+					    "expert-capacity", "expert-pad", "documents", "engine", "evals",
+					    "seconds",         "objective",  "fix",       "max",    "plan",
+					    "devices",         "begin" };
 	struct mq_study *s = r->study;
 	const char *name, *key;
 	size_t length;
@@ -211,7 +211,8 @@ static bool take_job(struct reading *r, const char *full)
 		mq_fail(r->err, MQ_EINPUT,
 			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model software batch seq dtype "
 			"grad-dtype products optimizer mode expert-load expert-capacity expert-pad documents engine evals seconds objective fix max plan devices begin; "
-			"the rest is the same for all jobs", r->path, full);
+			"the rest is the same for all jobs",
+			r->path, full);
 		return false;
 	}
 	const char *job = mq_arena_printf(s->arena, "%.*s", (int)length, name);
@@ -253,8 +254,8 @@ static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const 
 		char *item = trimmed(r->study->arena, rest, n);
 
 		if (!*item)
-			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %.200s has an empty value", r->path,
-				       axis->key, value);
+			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %.200s has an empty value", r->path, axis->key,
+				       value);
 		if (!add_range(axis, &room, r, item))
 			return MQ_EINPUT;
 	}
@@ -270,8 +271,8 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	if (!strcmp(item->section, "about") || !strcmp(item->key, "command"))
 		return MQ_OK;
 	if (*item->section)
-		return mq_fail(err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow",
-			       r->path, item->section);
+		return mq_fail(err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow", r->path,
+			       item->section);
 	MQ_TRY(mq_job_allows(item, r->allow_exec, err));
 	if (own_key(r, item->key, item->value))
 		return r->failed ? MQ_EINPUT : MQ_OK;
@@ -279,8 +280,8 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 		return MQ_EINPUT;
 	for (uint32_t i = 0; i < s->n_axes; i++)
 		if (!strcmp(s->axis[i].key, item->key))
-			return mq_fail(err, MQ_EINPUT, "%s: %s is given twice; write its values in one list",
-				       r->path, item->key);
+			return mq_fail(err, MQ_EINPUT, "%s: %s is given twice; write its values in one list", r->path,
+				       item->key);
 	MQ_TRY(add_values(r, &axis, item->value));
 	s->fails |= is_failures(item->key);
 	s->jitters |= is_jitter(item->key);
@@ -319,18 +320,19 @@ static enum mq_status check_weak(const struct mq_study *study, struct mq_err *er
 	const struct mq_axis *batch = find_axis(study, "batch");
 
 	if (!batch || batch->n != 1)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: scaling = weak: give one batch, that of the smallest cluster", study->path);
+		return mq_fail(err, MQ_EINPUT, "%s: scaling = weak: give one batch, that of the smallest cluster",
+			       study->path);
 	return MQ_OK;
 }
 
 static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 {
-	const char *other = study->sensitivity > 0	? "sensitivity" :
-			    study->fails		? "failures" :
-			    study->jitters		? "jitter" :
-			    study->efficiency > 0	? "scaling" :
-			    study->breakeven_target	? "breakeven.target" : NULL;
+	const char *other = study->sensitivity > 0  ? "sensitivity" :
+			    study->fails            ? "failures" :
+			    study->jitters          ? "jitter" :
+			    study->efficiency > 0   ? "scaling" :
+			    study->breakeven_target ? "breakeven.target" :
+						      NULL;
 
 	if (study->n_jobs && other)
 		return mq_fail(err, MQ_EINPUT, "%s: %s asks about one job; take it out, or the job.NAME keys",
@@ -343,40 +345,40 @@ static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena,
-			     struct mq_study *study, struct mq_err *err)
+enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena, struct mq_study *study,
+			     struct mq_err *err)
 {
 	struct reading r = { .study = study, .err = err, .path = path, .allow_exec = allow_exec };
 
-	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT,
-				    .job_steps = 10 };
+	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT, .job_steps = 10 };
 	MQ_TRY(mq_ini_read(path, arena, take, &r, err));
 	MQ_TRY(check_jobs(study, err));
 	double points = 1;
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		points *= study->axis[i].n;
 	if (points > MQ_MAX_POINTS)
-		return mq_fail(err, MQ_EINPUT, "%s: %.3g points; a study has at most %d", path, points,
-			       MQ_MAX_POINTS);
+		return mq_fail(err, MQ_EINPUT, "%s: %.3g points; a study has at most %d", path, points, MQ_MAX_POINTS);
 	study->n_points = (uint32_t)points;
 	if (!study->breakeven_plan[0] != !study->breakeven_plan[1])
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: give breakeven.plan_a and breakeven.plan_b, or neither: then the two "
-			       "best plans of the search are compared", path);
+			       "best plans of the search are compared",
+			       path);
 	if (study->breakeven_plan[0] && !study->breakeven_target)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
+		return mq_fail(err, MQ_EINPUT, "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
 	if (study->fails && !find_axis(study, "failures.mtbf_h"))
-		return mq_fail(err, MQ_EINPUT, "%s: failures.mtbf_h is missing: give the mean time between failures of one "
-			       "device, hours", path);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: failures.mtbf_h is missing: give the mean time between failures of one "
+			       "device, hours",
+			       path);
 	return study->weak ? check_weak(study, err) : MQ_OK;
 }
 
 enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
 {
-	static const struct { const char *kind, *suffix; } parts[] = { { "platforms/calib", ".json" },
-								       { "platforms/software", ".json" },
-							       { "engines", ".so" } };
+	static const struct {
+		const char *kind, *suffix;
+	} parts[] = { { "platforms/calib", ".json" }, { "platforms/software", ".json" }, { "engines", ".so" } };
 	uint64_t hash = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
@@ -385,8 +387,8 @@ enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
 		MQ_TRY(mq_find_dir(parts[i].kind, study->arena, &dir, err));
 		MQ_TRY(mq_plugin_names(dir, parts[i].suffix, study->arena, &name, err));
 		for (; *name; name++)
-			hash = mq_hash_file(hash, mq_arena_printf(study->arena, "%s/%s%s", dir, *name,
-								  parts[i].suffix));
+			hash = mq_hash_file(hash,
+					    mq_arena_printf(study->arena, "%s/%s%s", dir, *name, parts[i].suffix));
 	}
 	study->context = hash;
 	return MQ_OK;
@@ -396,8 +398,9 @@ enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
 
 static bool is_change(const char *key)
 {
-	static const char *const heads[] = { "link.",   "linkname.", "device.", "rank.",
-					     "spread.", "calib.",    "linkcalib." };
+	static const char *const heads[] = {
+		"link.", "linkname.", "device.", "rank.", "spread.", "calib.", "linkcalib."
+	};
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
 		if (!strncmp(key, heads[i], strlen(heads[i])))
@@ -517,8 +520,8 @@ static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
 }
 
 /* Weak scaling: the batch of the first size, times the growth of the cluster. */
-static enum mq_status grow_batch(const struct mq_study *study, const char *const *value,
-				 struct mq_arena *arena, const char **batch, struct mq_err *err)
+static enum mq_status grow_batch(const struct mq_study *study, const char *const *value, struct mq_arena *arena,
+				 const char **batch, struct mq_err *err)
 {
 	const char **first = mq_arena_array(arena, study->n_axes, const char *);
 	double n;
@@ -529,7 +532,8 @@ static enum mq_status grow_batch(const struct mq_study *study, const char *const
 	if (!(from > 0) || !mq_parse_f64(*batch, &n))
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: scaling = weak: give a list of platform.nodes or platform.gpus, and a "
-			       "number for batch", study->path);
+			       "number for batch",
+			       study->path);
 	*batch = mq_arena_printf(arena, "%.12g", n * to / from);
 	return MQ_OK;
 }
@@ -541,20 +545,20 @@ static enum mq_status set_platform(struct mq_platform_spec *spec, const char *ke
 	const char *colon = strchr(value, ':');
 	size_t n = colon ? (size_t)(colon - value) : strlen(value);
 
-	MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", key,
-			  mq_arena_printf(arena, "%.*s", (int)n, value), arena, err));
+	MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", key, mq_arena_printf(arena, "%.*s", (int)n, value), arena,
+			  err));
 	return colon ? mq_opt_parse(mq_platform_opts, spec, "platform", colon + 1, arena, err) : MQ_OK;
 }
 
 struct asking {
 	const struct mq_study *study;
-	const char *job;              /* whose question; NULL = that of the study */
+	const char *job; /* whose question; NULL = that of the study */
 	const char *platform_dir;
 	struct mq_arena *arena;
 	struct mq_platform_spec spec;
 	struct argv v;
-	const char *platform;         /* platform.* keys as text */
-	struct mq_list calib;         /* files whose device types they may name */
+	const char *platform; /* platform.* keys as text */
+	struct mq_list calib; /* files whose device types they may name */
 	struct mq_err *err;
 };
 
@@ -567,12 +571,10 @@ static const char *key_for(const struct asking *a, const char *full)
 	key = job_key(full, &name, &length);
 	if (length)
 		return a->job && strlen(a->job) == length && !strncmp(name, a->job, length) ? key : NULL;
-	return a->job && find_axis(a->study, mq_arena_printf(a->arena, "job.%s.%s", a->job, full)) ? NULL :
-											       full;
+	return a->job && find_axis(a->study, mq_arena_printf(a->arena, "job.%s.%s", a->job, full)) ? NULL : full;
 }
 
-static enum mq_status take_key(struct asking *a, const char *key, const char *value,
-			       struct mq_point *point)
+static enum mq_status take_key(struct asking *a, const char *key, const char *value, struct mq_point *point)
 {
 	if (!strncmp(key, "platform.", 9)) {
 		MQ_TRY(set_platform(&a->spec, key + 9, value, a->arena, a->err));
@@ -584,7 +586,8 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 		point->hash = mq_hash(point->hash, value, strlen(value) + 1);
 		return is_jitter(key) ?
 			       mq_opt_set(mq_jitter_opts, &point->jitter, "jitter", key + 7, value, a->arena, a->err) :
-			       mq_opt_set(mq_failures_opts, &point->failures, "failures", key + 9, value, a->arena, a->err);
+			       mq_opt_set(mq_failures_opts, &point->failures, "failures", key + 9, value, a->arena,
+					  a->err);
 	}
 	if (is_change(key)) {
 		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
@@ -622,8 +625,9 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 static enum mq_status ask(const struct mq_study *study, const char *job, const char *platform_dir,
 			  struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {
-	struct asking a = { .study = study, .job = job, .platform_dir = platform_dir, .arena = arena,
-			    .platform = "", .err = err };
+	struct asking a = {
+		.study = study, .job = job, .platform_dir = platform_dir, .arena = arena, .platform = "", .err = err
+	};
 
 	point->hash = study->context;
 	mq_platform_spec_init(&a.spec);

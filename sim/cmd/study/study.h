@@ -33,31 +33,31 @@ struct mq_axis {
 };
 
 struct mq_study {
-	struct mq_arena *arena;      /* borrowed */
-	const char *path;            /* of the job file */
+	struct mq_arena *arena; /* borrowed */
+	const char *path;       /* of the job file */
 	uint32_t n_axes, axis_room;
-	struct mq_axis *axis;        /* single values too: n = 1 */
+	struct mq_axis *axis; /* single values too: n = 1 */
 	uint32_t n_points;
 	/* the study's own keys */
-	double efficiency;           /* scaling: report where it falls under this share; 0 = no scaling */
-	bool weak;                   /* scaling = weak: batch grows with the devices */
-	double epoch;                /* samples of an epoch: rows say what it costs; 0 = not asked */
-	bool fails;                  /* rows say what failures and checkpoints leave */
-	bool jitters;                /* and quantiles of the step */
-	double sensitivity;          /* relative step of the sensitivities; 0 = none */
-	const char *breakeven_target;/* a change's target, as link.network.bw; NULL = not asked */
+	double efficiency;             /* scaling: report where it falls under this share; 0 = no scaling */
+	bool weak;                     /* scaling = weak: batch grows with the devices */
+	double epoch;                  /* samples of an epoch: rows say what it costs; 0 = not asked */
+	bool fails;                    /* rows say what failures and checkpoints leave */
+	bool jitters;                  /* and quantiles of the step */
+	double sensitivity;            /* relative step of the sensitivities; 0 = none */
+	const char *breakeven_target;  /* a change's target, as link.network.bw; NULL = not asked */
 	const char *breakeven_plan[2]; /* files; NULL = the two best of the search */
-	uint32_t n_jobs, job_room;   /* several jobs at once; 0 = no */
-	const char **job;            /* [n_jobs] names */
-	uint32_t job_steps;          /* steps of each to measure while all run */
-	uint64_t context;            /* hash of this program, its engines and calibrations */
+	uint32_t n_jobs, job_room;     /* several jobs at once; 0 = no */
+	const char **job;              /* [n_jobs] names */
+	uint32_t job_steps;            /* steps of each to measure while all run */
+	uint64_t context;              /* hash of this program, its engines and calibrations */
 };
 
 enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
 
 /* `allow_exec`: the file is trusted, it may name programs to run. MQ_EINPUT: file, line, value and remedy. */
-enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena,
-			     struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena, struct mq_study *study,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* Fills `context`, so that rows of another program or other calibrations are not taken for this one's. */
 enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;
@@ -69,19 +69,18 @@ double mq_study_size(const struct mq_study *study, const char *const *value);
  * platforms. The question lives in the arena; MQ_EINPUT names the point's values. */
 struct mq_point {
 	uint32_t index;
-	const char **value;          /* [n_axes] */
-	uint64_t hash;               /* of the question, for resuming */
+	const char **value; /* [n_axes] */
+	uint64_t hash;      /* of the question, for resuming */
 	struct mq_asked asked;
 	struct mq_search_options search;
-	const char *plan;            /* judge this plan and search nothing; or NULL */
-	struct mq_point *job;        /* [n_jobs] each job's question, search and plan; or NULL */
-	double start_s;              /* of a job: when its first step begins */
+	const char *plan;     /* judge this plan and search nothing; or NULL */
+	struct mq_point *job; /* [n_jobs] each job's question, search and plan; or NULL */
+	double start_s;       /* of a job: when its first step begins */
 	struct mq_failures failures;
 	struct mq_jitter jitter;
 };
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
-			      struct mq_arena *arena, struct mq_point *point,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The header of whatif.csv: point, the axes with more than one value, the columns of a row. */
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena);
@@ -92,43 +91,39 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
  * MQ_STUDY_CRASHED says that a simulator died over it: the row is no answer to keep, and its verdict is
  * crash where there is no other. `plan_path` (may be NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
 #define MQ_STUDY_CRASHED "C"
-enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
-			    const char *plan_path, struct mq_arena *arena, const char **row,
-			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point, const char *plan_path,
+			    struct mq_arena *arena, const char **row, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Row and lines "J,..." (jobs.csv) and "L,..." (job_links.csv) of a point with several jobs. `plan_path`
  * (may be NULL) with the job's name before its suffix receives each job's plan. *crashed: did a simulator
  * die? MQ_ETIME: no row for that reason, mq_study_jobs_nothing writes one. */
-#define MQ_JOBS_HEADER                                                                             \
-	"point,job,devices,verdict,alone_s,together_s,slowdown,shortest_s,longest_s,steps,shared_B,"  \
+#define MQ_JOBS_HEADER                                                                               \
+	"point,job,devices,verdict,alone_s,together_s,slowdown,shortest_s,longest_s,steps,shared_B," \
 	"busiest_link,plan"
 #define MQ_JOB_LINKS_HEADER "point,link,class,bandwidth_Bps,job,step_B,utilisation"
-#define MQ_JOBS_COLUMNS "verdict,jobs,worst_slowdown,worst_job,mean_slowdown,shared_links,message"
+#define MQ_JOBS_COLUMNS     "verdict,jobs,worst_slowdown,worst_job,mean_slowdown,shared_links,message"
 struct mq_csv_writer;
-enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study,
-			     const struct mq_point *point, const char *plan_path, bool *crashed,
-			     struct mq_err *err) MQ_MUST_CHECK;
-void mq_study_jobs_nothing(struct mq_csv_writer *row, const struct mq_study *study,
-			   const char *verdict, const char *why);
+enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study, const struct mq_point *point,
+			     const char *plan_path, bool *crashed, struct mq_err *err) MQ_MUST_CHECK;
+void mq_study_jobs_nothing(struct mq_csv_writer *row, const struct mq_study *study, const char *verdict,
+			   const char *why);
 
 /* Opens a point's question and searches it, or judges its given plan: an outcome of one candidate. */
 enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,
 			       struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
 /* Why an outcome has no plan: its verdict, and *why in words. */
-const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena,
-			     const char **why);
+const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena, const char **why);
 
 /* The best plan judged again under changed hardware: lines "S,target,factor,..." (sensitivity.csv) and
  * "B,target,..." (breakeven.csv) to `file`. */
 #define MQ_SENSITIVITY_HEADER "point,target,factor,step_time_s,elasticity,verdict"
-#define MQ_BREAKEVEN_HEADER                                                                        \
-	"point,target,factor,step_time_a_s,step_time_b_s,at_low,at_high,plan_a,plan_b,answer"
+#define MQ_BREAKEVEN_HEADER   "point,target,factor,step_time_a_s,step_time_b_s,at_low,at_high,plan_a,plan_b,answer"
 enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
-				    const struct mq_session *session, const struct mq_candidate *best,
-				    FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+				    const struct mq_session *session, const struct mq_candidate *best, FILE *file,
+				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_point *point,
-				  struct mq_session *session, const struct mq_search_outcome *outcome,
-				  FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+				  struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file,
+				  struct mq_err *err) MQ_MUST_CHECK;
 
 /* From DIR/whatif.csv and the tables beside it: scaling.csv, losses.csv, pareto.csv, and answers in
  * words to `words`. */
@@ -137,8 +132,8 @@ enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, F
 
 /* Figures (SVG and PNG) of the tables in DIR to the folder `out`, drawn by gnuplot: MQ_ENODEV where it is
  * not there. *n: how many. */
-enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out,
-				uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out, uint32_t *n,
+				struct mq_err *err) MQ_MUST_CHECK;
 struct mq_csv;
 /* The row of whatif.csv with the most samples per second; MQ_NONE where no point has a plan. */
 uint32_t mq_study_fastest(const struct mq_csv *csv);
@@ -146,8 +141,7 @@ uint32_t mq_study_fastest(const struct mq_csv *csv);
 /* DIR/report.html: one self-contained file with question, answers, tables, figures, the timeline of the
  * fastest point's plan, assumptions, provenance and the command. `plan` and `point` (NULL: none has a
  * plan) are that of the fastest point; with several jobs, any point with all its jobs' plans. */
-enum mq_status mq_study_report(const struct mq_study *study, const char *dir,
-			       const struct mq_point *point, const char *plan,
-			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_report(const struct mq_study *study, const char *dir, const struct mq_point *point,
+			       const char *plan, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -20,10 +20,10 @@ struct tables {
 	const struct mq_study *study;
 	const char *dir;
 	FILE *words;
-	struct mq_csv csv;    /* whatif.csv */
-	uint32_t *index;      /* [n_points * n_axes] value of a point on an axis */
+	struct mq_csv csv;           /* whatif.csv */
+	uint32_t *index;             /* [n_points * n_axes] value of a point on an axis */
 	double *rate, *step_s, *usd; /* [n_points] columns that are asked often */
-	double *efficiency;   /* [n_points], where scaling is asked */
+	double *efficiency;          /* [n_points], where scaling is asked */
 	struct mq_err *err;
 };
 
@@ -56,8 +56,8 @@ static const char *place(struct tables *t, uint32_t point, bool (*without)(const
 
 	for (uint32_t a = 0; a < t->study->n_axes; a++)
 		if (t->study->axis[a].n > 1 && !(without && without(t->study->axis[a].key)))
-			s = mq_arena_printf(&t->arena, "%s%s%s = %s", s, *s ? ", " : "",
-					    t->study->axis[a].key, value(t, point, a));
+			s = mq_arena_printf(&t->arena, "%s%s%s = %s", s, *s ? ", " : "", t->study->axis[a].key,
+					    value(t, point, a));
 	return *s ? s : "the only point";
 }
 
@@ -115,8 +115,7 @@ static double efficiency(struct tables *t, uint32_t point)
 {
 	uint32_t ref = smallest(t, point);
 
-	return t->rate[point] / size_of(t, point) /
-	       (t->rate[ref] / size_of(t, ref));
+	return t->rate[point] / size_of(t, point) / (t->rate[ref] / size_of(t, ref));
 }
 
 /* Per series, by growing size: where the efficiency falls under the study's. */
@@ -127,8 +126,7 @@ static void say_scaling(struct tables *t, uint32_t first)
 	for (uint32_t q = 0; q < t->study->n_points; q++) {
 		if (!same_series(t, first, q, is_size) || isnan(t->efficiency[q]))
 			continue;
-		if (t->efficiency[q] < t->study->efficiency &&
-		    (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)))
+		if (t->efficiency[q] < t->study->efficiency && (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)))
 			bad = q;
 	}
 	for (uint32_t q = 0; q < t->study->n_points; q++)
@@ -141,11 +139,10 @@ static void say_scaling(struct tables *t, uint32_t first)
 		fprintf(t->words, "no cluster has a plan\n");
 		return;
 	}
-	fprintf(t->words, "%.0f devices at %.1f %% efficiency", size_of(t, last_good),
-		100 * t->efficiency[last_good]);
+	fprintf(t->words, "%.0f devices at %.1f %% efficiency", size_of(t, last_good), 100 * t->efficiency[last_good]);
 	if (bad != MQ_NONE)
-		fprintf(t->words, "; falls under %.0f %% at %.0f devices (%.1f %%)\n",
-			100 * t->study->efficiency, size_of(t, bad), 100 * t->efficiency[bad]);
+		fprintf(t->words, "; falls under %.0f %% at %.0f devices (%.1f %%)\n", 100 * t->study->efficiency,
+			size_of(t, bad), 100 * t->efficiency[bad]);
 	else
 		fprintf(t->words, "; stays above %.0f %% to the largest cluster that has a plan\n",
 			100 * t->study->efficiency);
@@ -156,14 +153,14 @@ static enum mq_status scaling(struct tables *t)
 	struct mq_csv_writer w;
 
 	if (!(size_of(t, 0) > 0))
-		return mq_fail(t->err, MQ_EINPUT,
-			       "%s: scaling needs a list of platform.nodes or platform.gpus", t->study->path);
+		return mq_fail(t->err, MQ_EINPUT, "%s: scaling needs a list of platform.nodes or platform.gpus",
+			       t->study->path);
 	t->efficiency = mq_arena_array(&t->arena, t->study->n_points, double);
 	for (uint32_t p = 0; p < t->study->n_points; p++)
 		t->efficiency[p] = efficiency(t, p);
 	MQ_TRY(mq_csv_open(&w, path_of(t, "scaling.csv"), "w", t->err));
-	enum mq_status status = mq_csv_put_header(
-		&w, "point,series,devices,step_time_s,samples_per_s,efficiency", t->err);
+	enum mq_status status =
+		mq_csv_put_header(&w, "point,series,devices,step_time_s,samples_per_s,efficiency", t->err);
 	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
 		mq_csv_put_u64(&w, p);
 		mq_csv_put_text(&w, place(t, p, is_size));
@@ -254,8 +251,7 @@ static enum mq_status losses(struct tables *t)
 			continue;
 		if (!w.file) {
 			MQ_TRY(mq_csv_open(&w, path_of(t, "losses.csv"), "w", t->err));
-			status = mq_csv_put_header(&w, "point,target,value,reference,step_time_s,loss",
-						   t->err);
+			status = mq_csv_put_header(&w, "point,target,value,reference,step_time_s,loss", t->err);
 		}
 		if (status == MQ_OK)
 			status = put_losses(t, a, &w);
@@ -273,8 +269,7 @@ static double time_of(const struct tables *t, uint32_t p)
 
 static double cost_of(const struct tables *t, uint32_t p)
 {
-	return t->usd[p] * 1000 /
-	       (t->rate[p] * t->step_s[p]);
+	return t->usd[p] * 1000 / (t->rate[p] * t->step_s[p]);
 }
 
 static bool on_front(const struct tables *t, uint32_t p)
@@ -310,8 +305,8 @@ static void say_prices(struct tables *t)
 	fprintf(t->words, "cheapest%s: %s: %.4g samples/s at $%.4g per 1000\n", unknown ? " of those with a price" : "",
 		place(t, cheapest, NULL), t->rate[cheapest], cost_of(t, cheapest));
 	if (unknown)
-		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n", unknown,
-			unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
+		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n",
+			unknown, unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
 }
 
 static enum mq_status pareto(struct tables *t)
@@ -326,8 +321,7 @@ static enum mq_status pareto(struct tables *t)
 	if (!n || n + unpriced < 2)
 		return MQ_OK;
 	MQ_TRY(mq_csv_open(&w, path_of(t, "pareto.csv"), "w", t->err));
-	enum mq_status status = mq_csv_put_header(
-		&w, "point,ksample_time_s,ksample_usd,on_front,label", t->err);
+	enum mq_status status = mq_csv_put_header(&w, "point,ksample_time_s,ksample_usd,on_front,label", t->err);
 	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
 		if (isnan(cost_of(t, p)))
 			continue;
@@ -363,8 +357,7 @@ static enum mq_status say_upgrades(struct tables *t)
 
 			/* More of anything is an upgrade, but of latency less; the batch is not hardware. */
 			if (strcmp(text(&s, r, "point"), id) || !strcmp(target, "batch") ||
-			    (strstr(target, ".latency") != NULL) != (number(&s, r, "factor") < 1) ||
-			    !(g > gain))
+			    (strstr(target, ".latency") != NULL) != (number(&s, r, "factor") < 1) || !(g > gain))
 				continue;
 			best = target;
 			gain = g;
@@ -374,8 +367,7 @@ static enum mq_status say_upgrades(struct tables *t)
 			fprintf(t->words, "upgrade (%s): %g times %s buys most: step time %.2f %% shorter\n",
 				place(t, p, NULL), factor, best, 100 * gain);
 		else
-			fprintf(t->words, "upgrade (%s): nothing alone makes the plan faster\n",
-				place(t, p, NULL));
+			fprintf(t->words, "upgrade (%s): nothing alone makes the plan faster\n", place(t, p, NULL));
 	}
 	return MQ_OK;
 }
@@ -404,8 +396,7 @@ static enum mq_status say_jobs(struct tables *t)
 
 		fprintf(t->words, "jobs (%s):", place(t, p, NULL));
 		if (strcmp(text(&t->csv, p, "verdict"), "ok"))
-			fprintf(t->words, " %s: %s", text(&t->csv, p, "verdict"),
-				text(&t->csv, p, "message"));
+			fprintf(t->words, " %s: %s", text(&t->csv, p, "verdict"), text(&t->csv, p, "message"));
 		for (uint32_t r = 0, n = 0; r < jobs.n_rows; r++) {
 			double slower = number(&jobs, r, "slowdown") - 1;
 
@@ -415,14 +406,13 @@ static enum mq_status say_jobs(struct tables *t)
 			if (fabs(slower) < 5e-7)
 				fputs("as alone", t->words);
 			else
-				fprintf(t->words, "%.3g %% %s", 100 * fabs(slower),
-					slower > 0 ? "slower" : "faster");
+				fprintf(t->words, "%.3g %% %s", 100 * fabs(slower), slower > 0 ? "slower" : "faster");
 			if (!*link)
 				link = text(&jobs, r, "busiest_link");
 		}
 		if (number(&t->csv, p, "shared_links") > 0)
-			fprintf(t->words, "; they share %s links, most of all %s",
-				text(&t->csv, p, "shared_links"), link);
+			fprintf(t->words, "; they share %s links, most of all %s", text(&t->csv, p, "shared_links"),
+				link);
 		else if (!strcmp(text(&t->csv, p, "verdict"), "ok"))
 			fputs("; they share no link", t->words);
 		fputc('\n', t->words);
@@ -445,8 +435,8 @@ static enum mq_status all_answers(struct tables *t)
 
 	MQ_TRY(mq_csv_load(path_of(t, "whatif.csv"), &t->arena, &t->csv, t->err));
 	if (t->csv.n_rows != s->n_points)
-		return mq_fail(t->err, MQ_EINPUT, "%s: %u rows, the study has %u points", t->csv.path,
-			       t->csv.n_rows, s->n_points);
+		return mq_fail(t->err, MQ_EINPUT, "%s: %u rows, the study has %u points", t->csv.path, t->csv.n_rows,
+			       s->n_points);
 	t->index = mq_arena_array(&t->arena, (size_t)s->n_points * s->n_axes, uint32_t);
 	for (uint32_t p = 0; p < s->n_points; p++)
 		for (uint32_t a = s->n_axes, rest = p; a-- > 0; rest /= s->axis[a].n)
@@ -465,8 +455,7 @@ static enum mq_status all_answers(struct tables *t)
 	return s->breakeven_target ? say_ties(t) : MQ_OK;
 }
 
-enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words,
-				struct mq_err *err)
+enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words, struct mq_err *err)
 {
 	struct tables t = { .study = study, .dir = dir, .words = words, .err = err };
 	enum mq_status status = all_answers(&t);

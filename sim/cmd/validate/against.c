@@ -33,24 +33,21 @@ static enum mq_trace_class class_of(const struct mq_kernel *k)
 }
 
 /* A task's time goes to its kernels as they cost alone. */
-static void add_work(const struct mq_device_calib *d, const struct mq_work *work, double seconds,
-                     double *share)
+static void add_work(const struct mq_device_calib *d, const struct mq_work *work, double seconds, double *share)
 {
 	double sum = 0;
 
 	for (uint32_t i = 0; i < work->n_kernels; i++)
 		sum += mq_cost_kernel(d, &work->kernel[i]);
 	for (uint32_t i = 0; sum > 0 && i < work->n_kernels; i++)
-		share[class_of(&work->kernel[i])] +=
-		        seconds * mq_cost_kernel(d, &work->kernel[i]) / sum;
+		share[class_of(&work->kernel[i])] += seconds * mq_cost_kernel(d, &work->kernel[i]) / sum;
 }
 
 static void add_predicted(const struct mq_validated *p, uint32_t device, struct mq_arena *arena, double *share)
 {
 	const struct mq_schedule *s = p->schedule;
 	const struct mq_cluster *cluster = p->session->cluster;
-	const struct mq_device_calib *d =
-	        &p->session->calib->device[cluster->device[s->device[device]].calib];
+	const struct mq_device_calib *d = &p->session->calib->device[cluster->device[s->device[device]].calib];
 	const double *exposed = mq_timeline_exposed(s, &p->predicted, arena);
 	double busy = 0;
 
@@ -86,13 +83,13 @@ static uint32_t lines_of(const double *predicted, const double *measured, struct
 	uint32_t n = 0;
 
 	for (int c = 0; c < MQ_N_CLASSES; c++) {
-		struct line l = {mq_trace_class_name((enum mq_trace_class)c), predicted[c], measured[c]};
+		struct line l = { mq_trace_class_name((enum mq_trace_class)c), predicted[c], measured[c] };
 
 		if (c == MQ_CLASS_IDLE_WAIT)
 			continue;
 		if (c == MQ_CLASS_IDLE_HOST)
-			l = (struct line){"idle", predicted[MQ_CLASS_IDLE_HOST] + predicted[MQ_CLASS_IDLE_WAIT],
-			                  measured[MQ_CLASS_IDLE_HOST] + measured[MQ_CLASS_IDLE_WAIT]};
+			l = (struct line){ "idle", predicted[MQ_CLASS_IDLE_HOST] + predicted[MQ_CLASS_IDLE_WAIT],
+					   measured[MQ_CLASS_IDLE_HOST] + measured[MQ_CLASS_IDLE_WAIT] };
 		if (l.predicted_s > 0 || l.measured_s > 0)
 			line[n++] = l;
 	}
@@ -123,14 +120,12 @@ static void print_lines(const struct line *line, uint32_t n, const double *measu
 	for (uint32_t i = 0; i < n; i++) {
 		bool whole = !strcmp(line[i].name, "step") || !strcmp(line[i].name, "collectives");
 
-		printf("%-22s %11.3f ms %11.3f ms", line[i].name, 1e3 * line[i].predicted_s,
-		       1e3 * line[i].measured_s);
+		printf("%-22s %11.3f ms %11.3f ms", line[i].name, 1e3 * line[i].predicted_s, 1e3 * line[i].measured_s);
 		if (line[i].predicted_s > 0 && line[i].measured_s > 0)
 			printf(" %8.3f", line[i].predicted_s / line[i].measured_s);
 		putchar('\n');
-		if (!whole && (worst == MQ_NONE ||
-		               fabs(line[i].predicted_s - line[i].measured_s) >
-		                       fabs(line[worst].predicted_s - line[worst].measured_s)))
+		if (!whole && (worst == MQ_NONE || fabs(line[i].predicted_s - line[i].measured_s) >
+							   fabs(line[worst].predicted_s - line[worst].measured_s)))
 			worst = i;
 	}
 	if (measured[MQ_CLASS_STEP] > 0)
@@ -141,18 +136,18 @@ static void print_lines(const struct line *line, uint32_t n, const double *measu
 		       1e3 * line[worst].predicted_s, 1e3 * line[worst].measured_s);
 }
 
-enum mq_status mq_validation_against(struct mq_validation *v, const char *const *path, uint32_t n,
-                                     const char *dir, struct mq_err *err)
+enum mq_status mq_validation_against(struct mq_validation *v, const char *const *path, uint32_t n, const char *dir,
+				     struct mq_err *err)
 {
 	struct mq_traces traces;
 	struct mq_validated *p = &v->plan[0];
-	double predicted[MQ_N_CLASSES] = {0}, measured[MQ_N_CLASSES] = {0};
+	double predicted[MQ_N_CLASSES] = { 0 }, measured[MQ_N_CLASSES] = { 0 };
 	struct line line[MAX_LINES];
 	bool untimed = false;
 
 	MQ_TRY(mq_traces_load(path, n, mq_arena_printf(&v->arena, "%s/calls.csv", dir), &v->arena, &traces, err));
 	MQ_TRY(mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena, &p->predicted,
-	                             err));
+				     err));
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_trace *t = &traces.trace[i];
 		uint32_t device = mq_against_device(t);
@@ -160,8 +155,8 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 
 		if (device >= p->schedule->n_devices)
 			return mq_fail(err, MQ_EINPUT,
-			               "%s is of rank %u, the plan has %u devices: search with as many as were run",
-			               t->path, device, p->schedule->n_devices);
+				       "%s is of rank %u, the plan has %u devices: search with as many as were run",
+				       t->path, device, p->schedule->n_devices);
 		mq_trace_shares(t, &v->arena, &shares);
 		if (!shares.marked)
 			printf("%s: no steps are marked: the whole trace counts as one\n", t->path);
@@ -184,6 +179,5 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 	print_lines(line, n_lines, measured);
 	MQ_TRY(write_lines(line, n_lines, mq_arena_printf(&v->arena, "%s/against.csv", dir), err));
 	MQ_TRY(mq_against_calls(p, &traces, mq_arena_printf(&v->arena, "%s/against_calls.csv", dir), &v->arena, err));
-	return mq_against_layers(p, &traces, mq_arena_printf(&v->arena, "%s/against_layers.csv", dir), &v->arena,
-	                         err);
+	return mq_against_layers(p, &traces, mq_arena_printf(&v->arena, "%s/against_layers.csv", dir), &v->arena, err);
 }

@@ -50,7 +50,7 @@ static struct row *row_of(struct table *t, const char *members, uint32_t ranks, 
 		if (t->row[i].kind == kind && t->row[i].ranks == ranks &&
 		    (members ? t->row[i].members && !strcmp(members, t->row[i].members) : !t->row[i].members))
 			return &t->row[i];
-	struct row row = {.members = members, .ranks = ranks, .kind = kind};
+	struct row row = { .members = members, .ranks = ranks, .kind = kind };
 	MQ_PUSH(t->arena, t->row, t->n, t->room, row);
 	return &t->row[t->n - 1];
 }
@@ -130,8 +130,8 @@ static void add_measured(struct table *table, const struct mq_traces *traces, ui
 
 		if (steps && !in_a_step(t, &t->event[c->event]))
 			continue;
-		struct row *r = row_of(table, table->by_members ? members_in(c->group, table->arena) : NULL, c->ranks,
-		                       c->kind);
+		struct row *r =
+			row_of(table, table->by_members ? members_in(c->group, table->arena) : NULL, c->ranks, c->kind);
 		r->measured_n += share;
 		r->measured_B += share * c->bytes;
 		r->measured_s += share * c->own_s;
@@ -168,16 +168,16 @@ static void add_predicted(struct table *table, const struct mq_validated *p, uin
 
 static const char *name_of(const struct row *r, struct mq_arena *arena)
 {
-	return r->kind == MQ_TRACE_SENDRECV ? "messages"
-	       : r->members                 ? mq_arena_printf(arena, "ranks %s", r->members)
-	       : r->ranks                   ? mq_arena_printf(arena, "%u ranks", r->ranks)
-	                                    : "not told";
+	return r->kind == MQ_TRACE_SENDRECV ? "messages" :
+	       r->members                   ? mq_arena_printf(arena, "ranks %s", r->members) :
+	       r->ranks                     ? mq_arena_printf(arena, "%u ranks", r->ranks) :
+					      "not told";
 }
 
 enum mq_status mq_against_calls(const struct mq_validated *p, const struct mq_traces *traces, const char *path,
-                                struct mq_arena *arena, struct mq_err *err)
+				struct mq_arena *arena, struct mq_err *err)
 {
-	struct table table = {.arena = arena, .by_members = all_tell_members(traces, arena)};
+	struct table table = { .arena = arena, .by_members = all_tell_members(traces, arena) };
 	FILE *file = fopen(path, "w");
 
 	if (!file)
@@ -200,7 +200,7 @@ enum mq_status mq_against_calls(const struct mq_validated *p, const struct mq_tr
 		       1e-6 * r->predicted_B, 1e3 * r->predicted_s, r->measured_n, 1e-6 * r->measured_B,
 		       1e3 * r->measured_s, 1e3 * r->alone_s);
 		fprintf(file, "%s,%s,%.9g,%.9g,%.9g,%.9g,", name, kind, r->predicted_n, r->predicted_B, r->predicted_s,
-		        r->measured_n);
+			r->measured_n);
 		if (!isnan(r->measured_B))
 			fprintf(file, "%.9g", r->measured_B);
 		fprintf(file, ",%.9g,%.9g\n", r->measured_s, r->alone_s);
@@ -215,7 +215,7 @@ static void add_forward(const struct mq_validated *p, uint32_t device, double sh
 {
 	const struct mq_schedule *s = p->schedule;
 	const struct mq_device_calib *d =
-	        &p->session->calib->device[p->session->cluster->device[s->device[device]].calib];
+		&p->session->calib->device[p->session->cluster->device[s->device[device]].calib];
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
@@ -232,16 +232,16 @@ static void add_forward(const struct mq_validated *p, uint32_t device, double sh
 
 			if (kernel->phase == MQ_FORWARD && layer < n)
 				seconds[layer] += share * mq_cost_kernel(d, kernel) / sum *
-				                  (p->predicted.finish_s[i] - p->predicted.start_s[i]);
+						  (p->predicted.finish_s[i] - p->predicted.start_s[i]);
 		}
 	}
 }
 
 enum mq_status mq_against_layers(const struct mq_validated *p, const struct mq_traces *traces, const char *path,
-                                 struct mq_arena *arena, struct mq_err *err)
+				 struct mq_arena *arena, struct mq_err *err)
 {
 	uint32_t n = 0, both = 0, worst = 0;
-	double **measured = mq_arena_array(arena, traces->n, double *), sum[2] = {0, 0};
+	double **measured = mq_arena_array(arena, traces->n, double *), sum[2] = { 0, 0 };
 	uint32_t *count = mq_arena_array(arena, traces->n, uint32_t);
 
 	for (uint32_t i = 0; i < traces->n; i++) {

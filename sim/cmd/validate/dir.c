@@ -16,7 +16,6 @@
 #include "cmd/common.h"
 #include "core/spawn.h"
 
-
 /* ---- running the replay ---------------------------------------------------------------------- */
 
 struct words {
@@ -38,10 +37,9 @@ static void add_option(struct words *w, const char *option, double value)
 	add_word(w, mq_arena_printf(w->arena, "%.9g", value));
 }
 
-static struct words replay_words(const struct mq_replay_call *c, uint32_t launch,
-                                 struct mq_arena *arena)
+static struct words replay_words(const struct mq_replay_call *c, uint32_t launch, struct mq_arena *arena)
 {
-	struct words w = {.arena = arena};
+	struct words w = { .arena = arena };
 
 	add_word(&w, mq_find_program("maquette-replay", arena));
 	add_word(&w, "--executor");
@@ -68,9 +66,7 @@ static struct words replay_words(const struct mq_replay_call *c, uint32_t launch
 	}
 	add_word(&w, "-o");
 	add_word(&w, mq_arena_printf(arena, "%s/launch-%u%s", c->dir, launch,
-	                             c->n_names == 1 ? mq_arena_printf(arena, "/%s.timeline.csv",
-	                                                               c->name[0])
-	                                             : ""));
+				     c->n_names == 1 ? mq_arena_printf(arena, "/%s.timeline.csv", c->name[0]) : ""));
 	for (uint32_t i = 0; i < c->n_names; i++)
 		add_word(&w, mq_arena_printf(arena, "%s/%s.jsonl", c->dir, c->name[i]));
 	add_word(&w, NULL);
@@ -84,8 +80,7 @@ void mq_replay_print(const struct mq_replay_call *call)
 	for (uint32_t l = 0; l < call->launches; l++) {
 		struct words w = replay_words(call, call->first_launch + l, &arena);
 
-		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir,
-		       call->first_launch + l);
+		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir, call->first_launch + l);
 		for (uint32_t i = 1; w.word[i]; i++)
 			printf(" %s", w.word[i]);
 		putchar('\n');
@@ -94,8 +89,7 @@ void mq_replay_print(const struct mq_replay_call *call)
 }
 
 /* Runs a program; its standard output and error come back as text. */
-static enum mq_status run_program(char **argv, char *text, size_t size, int *code,
-                                  struct mq_err *err)
+static enum mq_status run_program(char **argv, char *text, size_t size, int *code, struct mq_err *err)
 {
 	int pipes[2], status;
 	size_t used = 0;
@@ -104,8 +98,11 @@ static enum mq_status run_program(char **argv, char *text, size_t size, int *cod
 
 	if (pipe2(pipes, O_CLOEXEC))
 		return mq_fail(err, MQ_EBUG, "no pipe: %s", strerror(errno));
-	const struct mq_spawn program = { .path = argv[0], .argv = argv, .on_death = SIGTERM, .n_fds = 2,
-	                                  .fd = { { pipes[1], STDOUT_FILENO }, { pipes[1], STDERR_FILENO } } };
+	const struct mq_spawn program = { .path = argv[0],
+					  .argv = argv,
+					  .on_death = SIGTERM,
+					  .n_fds = 2,
+					  .fd = { { pipes[1], STDOUT_FILENO }, { pipes[1], STDERR_FILENO } } };
 	int bad = mq_spawn(&program, &pid);
 	close(pipes[1]);
 	if (bad) {
@@ -114,7 +111,7 @@ static enum mq_status run_program(char **argv, char *text, size_t size, int *cod
 	}
 	char spill[512];
 	while ((n = read(pipes[0], used + 1 < size ? text + used : spill,
-	                 used + 1 < size ? size - 1 - used : sizeof(spill))) > 0)
+			 used + 1 < size ? size - 1 - used : sizeof(spill))) > 0)
 		used += used + 1 < size ? (size_t)n : 0;
 	text[used] = '\0';
 	close(pipes[0]);
@@ -130,8 +127,7 @@ static enum mq_status replay_failed(int code, const char *text, struct mq_err *e
 	bool known = (code >= MQ_EINPUT && code <= MQ_ETHRESHOLD) || code == MQ_EBUG;
 
 	ours = ours ? ours + strlen("maquette-replay: ") : text;
-	return mq_fail(err, known ? (enum mq_status)code : MQ_ETIME, "%.*s",
-	               (int)strcspn(ours, "\n"), ours);
+	return mq_fail(err, known ? (enum mq_status)code : MQ_ETIME, "%.*s", (int)strcspn(ours, "\n"), ours);
 }
 
 enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
@@ -145,8 +141,7 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 		uint32_t launch = call->first_launch + l;
 		struct words w = replay_words(call, launch, &arena);
 
-		status = mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch),
-		                     err);
+		status = mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err);
 		if (status == MQ_OK)
 			status = run_program(w.word, text, sizeof(text), &code, err);
 		if (status == MQ_OK && code)
@@ -156,10 +151,10 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 	return status;
 }
 
-enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n,
-                                 const char **text, struct mq_err *err)
+enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n, const char **text,
+				 struct mq_err *err)
 {
-	struct words w = {.arena = arena};
+	struct words w = { .arena = arena };
 	char out[2048];
 	int code;
 
@@ -197,8 +192,7 @@ static int is_launch(const struct dirent *d)
 	return !strncmp(d->d_name, "launch-", 7);
 }
 
-static const char **names_of(const char *dir, int (*wanted)(const struct dirent *),
-                             struct mq_arena *arena, uint32_t *n)
+static const char **names_of(const char *dir, int (*wanted)(const struct dirent *), struct mq_arena *arena, uint32_t *n)
 {
 	struct dirent **found;
 	int count = scandir(dir, &found, wanted, by_name);
@@ -226,18 +220,15 @@ static const char *read_text(const char *path, struct mq_arena *arena)
 	return text;
 }
 
-static enum mq_status load_one(const char *dir, const char *name, const char *const *launch,
-                               uint32_t n_launches, struct mq_measured *measured,
-                               struct mq_arena *arena, struct mq_err *err)
+static enum mq_status load_one(const char *dir, const char *name, const char *const *launch, uint32_t n_launches,
+			       struct mq_measured *measured, struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_schedule *schedule;
 
-	MQ_TRY(mq_schedule_load(mq_arena_printf(arena, "%s/%s.jsonl", dir, name), arena, &schedule,
-	                        err));
+	MQ_TRY(mq_schedule_load(mq_arena_printf(arena, "%s/%s.jsonl", dir, name), arena, &schedule, err));
 	measured->schedule = schedule;
 	for (uint32_t l = 0; l < n_launches; l++) {
-		const char *path =
-		        mq_arena_printf(arena, "%s/%s/%s.timeline.csv", dir, launch[l], name);
+		const char *path = mq_arena_printf(arena, "%s/%s/%s.timeline.csv", dir, launch[l], name);
 
 		if (!access(path, R_OK))
 			MQ_TRY(mq_measured_add(measured, path, arena, err));
@@ -245,8 +236,7 @@ static enum mq_status load_one(const char *dir, const char *name, const char *co
 	return MQ_OK;
 }
 
-enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples,
-                               struct mq_err *err)
+enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err)
 {
 	uint32_t n_launches;
 	const char **launch = names_of(dir, is_launch, arena, &n_launches);
@@ -256,9 +246,9 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 	samples->environment = "";
 	if (!samples->n || !n_launches)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s: not a folder of samples: NAME.jsonl schedules and "
-		               "launch-K/NAME.timeline.csv are needed",
-		               dir);
+			       "%s: not a folder of samples: NAME.jsonl schedules and "
+			       "launch-K/NAME.timeline.csv are needed",
+			       dir);
 	samples->measured = mq_arena_array(arena, samples->n, struct mq_measured);
 	for (uint32_t i = 0; i < samples->n; i++) {
 		char *name = mq_arena_strdup(arena, samples->name[i]);
@@ -268,13 +258,13 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 		MQ_TRY(load_one(dir, name, launch, n_launches, &samples->measured[i], arena, err));
 	}
 	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++)
-		samples->environment = read_text(
-		        mq_arena_printf(arena, "%s/%s/environment.txt", dir, launch[l]), arena);
+		samples->environment =
+			read_text(mq_arena_printf(arena, "%s/%s/environment.txt", dir, launch[l]), arena);
 	return MQ_OK;
 }
 
-enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena,
-                                struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena, struct mq_observed **observed,
+				uint32_t *n, struct mq_err *err)
 {
 	uint32_t total = 0;
 

@@ -19,7 +19,7 @@ struct mq_replay_call {
 	double deadline_s, memory_B;
 	const char *cpu_types; /* "" = none */
 	bool oversubscribe, share_gpu;
-	bool hold; /* calls are timed without launching them, see maquette-replay --hold */
+	bool hold;      /* calls are timed without launching them, see maquette-replay --hold */
 	uint32_t local; /* ranks to start without MPI; 0 = as the executor does */
 	uint32_t n_names;
 	const char *const *name; /* [n_names] schedules, without folder and ".jsonl" */
@@ -30,8 +30,8 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 void mq_replay_print(const struct mq_replay_call *call);
 
 /* How many devices an executor has here, and of which type. */
-enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n,
-                                 const char **text, struct mq_err *err);
+enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n, const char **text,
+				 struct mq_err *err);
 
 /* All schedules of a folder, in name order, each with the samples of all launches. */
 struct mq_samples {
@@ -40,11 +40,10 @@ struct mq_samples {
 	struct mq_measured *measured;
 	const char *environment; /* text of the first environment.txt, or "" */
 };
-enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples,
-                               struct mq_err *err);
+enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err);
 /* All calls of all schedules in one list. */
-enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena,
-                                struct mq_observed **observed, uint32_t *n, struct mq_err *err);
+enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena, struct mq_observed **observed,
+				uint32_t *n, struct mq_err *err);
 
 /* Writes the platform file of a node of GPUs whose samples are in a folder: from the topology there, else
  * one machine as is usual. Says which on standard output. */
@@ -59,6 +58,6 @@ struct mq_node_gpus {
 };
 /* `link`: the class that joins the GPUs. MQ_ENODEV: CPU devices, and no topology to put them in. */
 enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,
-                                struct mq_err *err);
+				struct mq_err *err);
 
 #endif

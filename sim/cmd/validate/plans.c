@@ -36,8 +36,7 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	bool flag = !item->quoted && !strcmp(item->value, "true");
 
 	(void)err;
-	if (*item->section || !is_question_key(item->key) ||
-	    (!item->quoted && !strcmp(item->value, "false")))
+	if (*item->section || !is_question_key(item->key) || (!item->quoted && !strcmp(item->value, "false")))
 		return MQ_OK;
 	char *arg = mq_arena_printf(job->arena, flag ? "--%s" : "--%s=%s", item->key, item->value);
 	MQ_PUSH(job->arena, job->arg, job->n, job->room, arg);
@@ -53,19 +52,18 @@ static error_t parse_init(int key, char *arg, struct argp_state *state)
 }
 
 static enum mq_status read_question(struct mq_validation *v, const char *dir, int argc, char **argv,
-                                    struct mq_asked *asked, struct mq_err *err)
+				    struct mq_asked *asked, struct mq_err *err)
 {
-	static const struct argp_child children[] = {{&mq_asked_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {NULL, parse_init, NULL, NULL, children, NULL, NULL};
+	static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = { NULL, parse_init, NULL, NULL, children, NULL, NULL };
 	const char *path = mq_arena_printf(&v->arena, "%s/run.ini", dir);
-	struct job job = {.arena = &v->arena};
+	struct job job = { .arena = &v->arena };
 	char *name = mq_arena_strdup(&v->arena, "validate");
 
 	MQ_PUSH(job.arena, job.arg, job.n, job.room, name);
 	if (access(path, R_OK))
-		return mq_fail(err, MQ_EINPUT,
-		               "%s: cannot read it (%s): is %s the folder of a search?", path,
-		               strerror(errno), dir);
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read it (%s): is %s the folder of a search?", path,
+			       strerror(errno), dir);
 	MQ_TRY(mq_ini_read(path, &v->arena, take, &job, err));
 	for (int i = 0; i < argc; i++)
 		MQ_PUSH(job.arena, job.arg, job.n, job.room, argv[i]);
@@ -78,16 +76,16 @@ static enum mq_status read_question(struct mq_validation *v, const char *dir, in
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *session,
-                                 struct mq_validated *p, struct mq_err *err)
+static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *session, struct mq_validated *p,
+				 struct mq_err *err)
 {
-	struct mq_lower_request request = {.q = &session->q, .plan = &p->plan, .held = true};
+	struct mq_lower_request request = { .q = &session->q, .plan = &p->plan, .held = true };
 	struct mq_lowered lowered;
 
 	MQ_TRY(mq_lower(&request, &v->arena, &lowered, err));
 	if (lowered.verdict != MQ_VERDICT_OK)
-		return mq_fail(err, MQ_EINPUT, "%s: the plan is '%s': %s", p->name,
-		               mq_verdict_name(lowered.verdict), lowered.message);
+		return mq_fail(err, MQ_EINPUT, "%s: the plan is '%s': %s", p->name, mq_verdict_name(lowered.verdict),
+			       lowered.message);
 	p->schedule = lowered.schedule;
 	p->memory = lowered.memory;
 	p->worst = lowered.worst;
@@ -110,34 +108,32 @@ static const char *base_name(const char *dir, struct mq_arena *arena)
 	return copy;
 }
 
-static enum mq_status add_plans(struct mq_validation *v, const char *dir, uint32_t top,
-                                struct mq_session *session, struct mq_err *err)
+static enum mq_status add_plans(struct mq_validation *v, const char *dir, uint32_t top, struct mq_session *session,
+				struct mq_err *err)
 {
 	uint32_t found = 0;
 
 	for (uint32_t i = 1; i <= top; i++) {
 		const char *path = mq_arena_printf(&v->arena, "%s/plan-%u.json", dir, i);
-		struct mq_validated p = {.session = session, .recalibrated_s = NAN};
+		struct mq_validated p = { .session = session, .recalibrated_s = NAN };
 
 		if (access(path, R_OK))
 			break;
 		p.name = mq_arena_printf(&v->arena, "%s-plan-%u", base_name(dir, &v->arena), i);
 		mq_plan_init(&p.plan, &v->arena, session->model->n_ops);
-		MQ_TRY(mq_plan_load(path, session->model, session->cluster, &v->arena, &p.plan,
-		                    err));
+		MQ_TRY(mq_plan_load(path, session->model, session->cluster, &v->arena, &p.plan, err));
 		p.plan_text = mq_plan_describe(&p.plan, session->cluster, &v->arena);
 		MQ_TRY(lower_plan(v, session, &p, err));
 		MQ_PUSH(&v->arena, v->plan, v->n_plans, v->room, p);
 		found++;
 	}
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "%s: no plan-1.json: did the search find a plan?",
-		               dir);
+		return mq_fail(err, MQ_EINPUT, "%s: no plan-1.json: did the search find a plan?", dir);
 	return MQ_OK;
 }
 
-enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc,
-                                 char **argv, struct mq_err *err)
+enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc, char **argv,
+				 struct mq_err *err)
 {
 	struct mq_asked *asked = &v->asked[v->n_open];
 	struct mq_session *session = &v->session[v->n_open];
@@ -157,65 +153,58 @@ void mq_validation_close(struct mq_validation *v)
 
 /* ---- predicting ------------------------------------------------------------------------------ */
 
-enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
-                                     const struct mq_cluster *cluster, const struct mq_calib *calib,
-                                     struct mq_arena *arena, struct mq_timeline *timeline,
-                                     struct mq_err *err)
+enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+				     const struct mq_calib *calib, struct mq_arena *arena, struct mq_timeline *timeline,
+				     struct mq_err *err)
 {
-	struct mq_exec_request request = {.schedule = schedule,
-	                                  .cluster = cluster,
-	                                  .calib = calib,
-	                                  .timeout_s = INFINITY,
-	                                  .interference = true};
+	struct mq_exec_request request = {
+		.schedule = schedule, .cluster = cluster, .calib = calib, .timeout_s = INFINITY, .interference = true
+	};
 	enum mq_verdict verdict;
 
 	MQ_TRY(mq_execute_analytic(&request, arena, timeline, &verdict, err));
 	if (verdict != MQ_VERDICT_OK)
-		return mq_fail(err, MQ_EINPUT, "the schedule ends with the verdict '%s'",
-		               mq_verdict_name(verdict));
+		return mq_fail(err, MQ_EINPUT, "the schedule ends with the verdict '%s'", mq_verdict_name(verdict));
 	return MQ_OK;
 }
 
-double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
-                              const struct mq_cluster *cluster, const struct mq_calib *calib)
+double mq_validation_run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+			      const struct mq_calib *calib)
 {
 	struct mq_arena *arena = context;
 	struct mq_arena_mark mark = mq_arena_mark(arena);
 	struct mq_timeline timeline;
 	struct mq_err ignored;
-	enum mq_status status =
-	        mq_validation_predict(schedule, cluster, calib, arena, &timeline, &ignored);
+	enum mq_status status = mq_validation_predict(schedule, cluster, calib, arena, &timeline, &ignored);
 	double step_s = timeline.step_time_s;
 
 	mq_arena_rewind(arena, mark);
 	return status == MQ_OK ? step_s : (double)NAN;
 }
 
-enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
-                                         struct mq_err *err)
+enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++) {
 		struct mq_validated *p = &v->plan[i];
-		struct mq_uncertainty uncertainty = {0};
-		struct mq_interval_request request = {.cluster = p->session->cluster,
-		                                      .calib = p->session->calib,
-		                                      .uncertainty = &uncertainty,
-		                                      .n_draws = n_draws,
-		                                      .seed = seed,
-		                                      .run = mq_validation_run_draw,
-		                                      .context = &scratch};
+		struct mq_uncertainty uncertainty = { 0 };
+		struct mq_interval_request request = { .cluster = p->session->cluster,
+						       .calib = p->session->calib,
+						       .uncertainty = &uncertainty,
+						       .n_draws = n_draws,
+						       .seed = seed,
+						       .run = mq_validation_run_draw,
+						       .context = &scratch };
 
-		status = mq_validation_predict(p->schedule, p->session->cluster, p->session->calib,
-		                               &v->arena, &p->predicted, err);
+		status = mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena,
+					       &p->predicted, err);
 		const struct mq_list *files = &p->session->asked->calib;
 		for (uint32_t f = 0; f < files->n && status == MQ_OK; f++)
 			status = mq_uncertainty_load(&uncertainty, files->item[f], &v->arena, err);
 		if (status == MQ_OK)
-			status =
-			        mq_interval_of(&request, p->schedule, &v->arena, &p->interval, err);
+			status = mq_interval_of(&request, p->schedule, &v->arena, &p->interval, err);
 	}
 	mq_arena_fini(&scratch);
 	return status;

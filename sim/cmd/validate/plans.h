@@ -20,7 +20,7 @@ struct mq_validated {
 	struct mq_plan plan;
 	const char *plan_text; /* "dp 2 ..." */
 	struct mq_schedule *schedule;
-	double memory_B; /* predicted peak of the device nearest its limit */
+	double memory_B;                /* predicted peak of the device nearest its limit */
 	const struct mq_memory *memory; /* [schedule's devices] predicted */
 	uint32_t worst;                 /* the device nearest its limit */
 	struct mq_held_bytes *held;     /* [schedule's devices] measured, NULL = not */
@@ -37,8 +37,8 @@ struct mq_validated {
 
 struct mq_validation {
 	struct mq_arena arena;
-	struct mq_asked *asked; /* [n_dirs] */
-	struct mq_session *session;   /* [n_dirs] */
+	struct mq_asked *asked;     /* [n_dirs] */
+	struct mq_session *session; /* [n_dirs] */
 	uint32_t n_dirs, n_open, n_plans, room;
 	struct mq_validated *plan;
 	const char *refused; /* why the corrected calibration was not written; NULL = it was, or none was asked for */
@@ -46,22 +46,21 @@ struct mq_validation {
 
 /* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top`
  * plans. */
-enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc,
-                                 char **argv, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc, char **argv,
+				 struct mq_err *err) MQ_MUST_CHECK;
 void mq_validation_close(struct mq_validation *v);
 
 /* Step time and timeline of a schedule under a calibration. */
-enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
-                                     const struct mq_cluster *cluster, const struct mq_calib *calib,
-                                     struct mq_arena *arena, struct mq_timeline *timeline,
-                                     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+				     const struct mq_calib *calib, struct mq_arena *arena, struct mq_timeline *timeline,
+				     struct mq_err *err) MQ_MUST_CHECK;
 /* Predictions and intervals of all plans; draws come from the calibration files given. */
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
-                                         struct mq_err *err) MQ_MUST_CHECK;
+					 struct mq_err *err) MQ_MUST_CHECK;
 
 /* A mq_interval_request's run; context: a scratch arena. */
-double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
-                              const struct mq_cluster *cluster, const struct mq_calib *calib);
+double mq_validation_run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+			      const struct mq_calib *calib);
 
 /* `simulate --intervals`: prints and (`dir` not NULL) writes DIR/intervals.csv for plans whose step time is known;
  * the first is compared with the others. */
@@ -71,19 +70,17 @@ struct mq_ranked {
 	const struct mq_plan *plan;
 	double step_time_s;
 };
-enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan,
-                                  uint32_t n, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan, uint32_t n,
+				  const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
-enum mq_status mq_validation_write(struct mq_validation *v, const char *dir,
-                                   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 /* Reads what the replay wrote on memory into `held` of the plans (launch-K/memory.csv of a folder of samples):
  * the least of the launches. Samples without it leave it NULL. */
 enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples,
-                                         struct mq_err *err) MQ_MUST_CHECK;
+					 struct mq_err *err) MQ_MUST_CHECK;
 /* DIR/memory.csv, predicted beside measured by purpose, and what it amounts to. */
-enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir,
-                                    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 /* Tensors of the plan at the worst moment on its device nearest its limit; NaN = not measured. */
 void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B);
 /* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
@@ -91,12 +88,11 @@ double mq_validation_print(struct mq_validation *v);
 /* Fits the calibration to every second plan; fills held_out, recalibrated_s. DIR/calib.json is written if the
  * median error of the other plans falls, else `refused` says why not. MQ_EINPUT: fewer than four plans;
  * MQ_ETIME: the machine was too busy for more than half of the samples. */
-enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
-                                         struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The first plan's prediction beside traces of real steps, class by class: a table, DIR/against.csv, and DIR/calls.csv
  * of the traces' collectives. */
 enum mq_status mq_validation_against(struct mq_validation *v, const char *const *trace, uint32_t n, const char *dir,
-                                     struct mq_err *err) MQ_MUST_CHECK;
+				     struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -12,49 +12,47 @@
 #include "lower/lower.h"
 
 static enum mq_status spread_of(const struct mq_session *session, const struct mq_plan *plan,
-                                const struct mq_uncertainty *uncertainty, struct mq_arena *arena,
-                                struct mq_interval *interval, struct mq_err *err)
+				const struct mq_uncertainty *uncertainty, struct mq_arena *arena,
+				struct mq_interval *interval, struct mq_err *err)
 {
-	struct mq_lower_request lower = {.q = &session->q, .plan = plan};
+	struct mq_lower_request lower = { .q = &session->q, .plan = plan };
 	struct mq_lowered lowered;
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_interval_request request = {.cluster = session->cluster,
-	                                      .calib = session->calib,
-	                                      .uncertainty = uncertainty,
-	                                      .n_draws = MQ_INTERVAL_DRAWS,
-	                                      .seed = session->asked->seed,
-	                                      .run = mq_validation_run_draw,
-	                                      .context = &scratch};
+	struct mq_interval_request request = { .cluster = session->cluster,
+					       .calib = session->calib,
+					       .uncertainty = uncertainty,
+					       .n_draws = MQ_INTERVAL_DRAWS,
+					       .seed = session->asked->seed,
+					       .run = mq_validation_run_draw,
+					       .context = &scratch };
 
 	MQ_TRY(mq_lower(&lower, arena, &lowered, err));
 	if (lowered.verdict != MQ_VERDICT_OK)
-		return mq_fail(err, MQ_ENOPLAN, "no interval: the plan is '%s': %s",
-		               mq_verdict_name(lowered.verdict), lowered.message);
+		return mq_fail(err, MQ_ENOPLAN, "no interval: the plan is '%s': %s", mq_verdict_name(lowered.verdict),
+			       lowered.message);
 	enum mq_status status = mq_interval_of(&request, lowered.schedule, arena, interval, err);
 	mq_arena_fini(&scratch);
 	return status;
 }
 
 static enum mq_status write_table(const char *dir, const struct mq_ranked *plan, uint32_t n,
-                                  const struct mq_interval *interval, struct mq_arena *arena,
-                                  struct mq_err *err)
+				  const struct mq_interval *interval, struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(arena, "%s/intervals.csv", dir), "w", err));
 	enum mq_status status = mq_csv_put_header(&w,
-	                                          "plan,step_time_s,low_s,high_s,"
-	                                          "probability_first_is_faster",
-	                                          err);
+						  "plan,step_time_s,low_s,high_s,"
+						  "probability_first_is_faster",
+						  err);
 	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
 		mq_csv_put_text(&w, plan[i].path);
 		mq_csv_put_f64(&w, plan[i].step_time_s);
 		mq_csv_put_f64(&w, plan[i].step_time_s * interval[i].low);
 		mq_csv_put_f64(&w, plan[i].step_time_s * interval[i].high);
-		mq_csv_put_f64(&w, i ? mq_probability_less(plan[0].step_time_s, interval[0].factor,
-		                                           plan[i].step_time_s, interval[i].factor,
-		                                           MQ_INTERVAL_DRAWS)
-		                     : (double)NAN);
+		mq_csv_put_f64(&w, i ? mq_probability_less(plan[0].step_time_s, interval[0].factor, plan[i].step_time_s,
+							   interval[i].factor, MQ_INTERVAL_DRAWS) :
+				       (double)NAN);
 		status = mq_csv_end_row(&w, err);
 	}
 	struct mq_err late = MQ_ERR_INIT;
@@ -64,12 +62,12 @@ static enum mq_status write_table(const char *dir, const struct mq_ranked *plan,
 	return status == MQ_OK ? closed : status;
 }
 
-enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan,
-                                  uint32_t n, const char *dir, struct mq_err *err)
+enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan, uint32_t n,
+				  const char *dir, struct mq_err *err)
 {
 	const struct mq_list *files = &session->asked->calib;
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_uncertainty uncertainty = {0};
+	struct mq_uncertainty uncertainty = { 0 };
 	struct mq_interval *interval = mq_arena_array(&arena, n, struct mq_interval);
 	enum mq_status status = MQ_OK;
 	char low[32], high[32];
@@ -78,8 +76,8 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 		status = mq_uncertainty_load(&uncertainty, files->item[f], &arena, err);
 	if (status == MQ_OK && !uncertainty.n)
 		status = mq_fail(err, MQ_EINPUT,
-		                 "--intervals: no calibration says how sure it is: give one "
-		                 "that maquette calibrate wrote (--calib FILE)");
+				 "--intervals: no calibration says how sure it is: give one "
+				 "that maquette calibrate wrote (--calib FILE)");
 	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
 		status = spread_of(session, plan[i].plan, &uncertainty, &arena, &interval[i], err);
 	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
@@ -87,13 +85,11 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 		       mq_text_s(plan[i].step_time_s * interval[i].low, low),
 		       mq_text_s(plan[i].step_time_s * interval[i].high, high));
 		if (interval[i].n_extrapolated)
-			printf("  %u kernels are outside the sizes that were measured\n",
-			       interval[i].n_extrapolated);
+			printf("  %u kernels are outside the sizes that were measured\n", interval[i].n_extrapolated);
 		if (i)
 			printf("  %s is faster with probability %.2f\n", plan[0].path,
-			       mq_probability_less(plan[0].step_time_s, interval[0].factor,
-			                           plan[i].step_time_s, interval[i].factor,
-			                           MQ_INTERVAL_DRAWS));
+			       mq_probability_less(plan[0].step_time_s, interval[0].factor, plan[i].step_time_s,
+						   interval[i].factor, MQ_INTERVAL_DRAWS));
 	}
 	if (status == MQ_OK && dir)
 		status = write_table(dir, plan, n, interval, &arena, err);

@@ -24,9 +24,8 @@ enum {
 	PURPOSES = 6
 };
 
-static const char *const field[N_FIELDS] = {"process",     "buffers",   "parameters",
-                                            "gradients",   "optimizer", "plan_buffers",
-                                            "activations", "peak",      "full"};
+static const char *const field[N_FIELDS] = { "process",      "buffers",     "parameters", "gradients", "optimizer",
+					     "plan_buffers", "activations", "peak",       "full" };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -40,8 +39,7 @@ static struct mq_validated *plan_named(const struct mq_validation *v, const char
 
 static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t row)
 {
-	struct mq_validated *p =
-	        plan_named(v, mq_csv_text(csv, row, mq_csv_column(csv, "schedule")));
+	struct mq_validated *p = plan_named(v, mq_csv_text(csv, row, mq_csv_column(csv, "schedule")));
 	const char *device = mq_csv_text(csv, row, mq_csv_column(csv, "device"));
 	const char *purpose = mq_csv_text(csv, row, mq_csv_column(csv, "purpose"));
 	double bytes;
@@ -57,8 +55,7 @@ static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t
 	for (uint32_t d = 0; d < p->schedule->n_devices; d++)
 		for (int f = 0; f < N_FIELDS && !strcmp(p->schedule->device_name[d], device); f++)
 			if (!strcmp(field[f], purpose))
-				((double *)&p->held[d])[f] =
-				        fmin(((double *)&p->held[d])[f], bytes);
+				((double *)&p->held[d])[f] = fmin(((double *)&p->held[d])[f], bytes);
 }
 
 static enum mq_status read_file(struct mq_validation *v, const char *path, struct mq_err *err)
@@ -67,13 +64,11 @@ static enum mq_status read_file(struct mq_validation *v, const char *path, struc
 	struct mq_csv csv;
 	enum mq_status status = mq_csv_load(path, &own, &csv, err);
 
-	if (status == MQ_OK && (mq_csv_column(&csv, "schedule") == UINT32_MAX ||
-	                        mq_csv_column(&csv, "device") == UINT32_MAX ||
-	                        mq_csv_column(&csv, "purpose") == UINT32_MAX ||
-	                        mq_csv_column(&csv, "bytes") == UINT32_MAX))
-		status = mq_fail(err, MQ_EINPUT,
-		                 "%s: the columns schedule, device, purpose and bytes are needed",
-		                 path);
+	if (status == MQ_OK &&
+	    (mq_csv_column(&csv, "schedule") == UINT32_MAX || mq_csv_column(&csv, "device") == UINT32_MAX ||
+	     mq_csv_column(&csv, "purpose") == UINT32_MAX || mq_csv_column(&csv, "bytes") == UINT32_MAX))
+		status =
+			mq_fail(err, MQ_EINPUT, "%s: the columns schedule, device, purpose and bytes are needed", path);
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		take_row(v, &csv, row);
 	mq_arena_fini(&own);
@@ -92,8 +87,7 @@ static int is_launch(const struct dirent *d)
 	return !strncmp(d->d_name, "launch-", 7);
 }
 
-enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples,
-                                         struct mq_err *err)
+enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples, struct mq_err *err)
 {
 	struct dirent **launch, **file;
 	int n = scandir(samples, &launch, is_launch, alphasort);
@@ -105,10 +99,7 @@ enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *sa
 
 		for (int f = 0; f < m; f++) {
 			if (status == MQ_OK)
-				status = read_file(
-				        v,
-				        mq_arena_printf(&v->arena, "%s/%s", dir, file[f]->d_name),
-				        err);
+				status = read_file(v, mq_arena_printf(&v->arena, "%s/%s", dir, file[f]->d_name), err);
 			free(file[f]);
 		}
 		if (m >= 0)
@@ -132,13 +123,13 @@ static void pairs_of(const struct mq_validated *p, uint32_t d, struct pair pair[
 	const struct mq_memory *said = &p->memory[d];
 	const struct mq_held_bytes *seen = &p->held[d];
 
-	pair[0] = (struct pair){"parameters", said->parameter_B, seen->parameters};
-	pair[1] = (struct pair){"gradients", said->gradient_B, seen->gradients};
-	pair[2] = (struct pair){"optimizer", said->optimizer_B, seen->optimizer};
-	pair[3] = (struct pair){"activations and buffers", said->activation_B + said->buffer_B,
-	                        seen->peak - seen->parameters - seen->gradients - seen->optimizer};
-	pair[4] = (struct pair){"reserve", said->reserve_B, seen->process};
-	pair[5] = (struct pair){"fragmentation", said->fragmentation_B, NAN};
+	pair[0] = (struct pair){ "parameters", said->parameter_B, seen->parameters };
+	pair[1] = (struct pair){ "gradients", said->gradient_B, seen->gradients };
+	pair[2] = (struct pair){ "optimizer", said->optimizer_B, seen->optimizer };
+	pair[3] = (struct pair){ "activations and buffers", said->activation_B + said->buffer_B,
+				 seen->peak - seen->parameters - seen->gradients - seen->optimizer };
+	pair[4] = (struct pair){ "reserve", said->reserve_B, seen->process };
+	pair[5] = (struct pair){ "fragmentation", said->fragmentation_B, NAN };
 }
 
 void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B)
@@ -156,8 +147,7 @@ void mq_validated_memory(const struct mq_validated *p, double *predicted_B, doub
 	}
 }
 
-static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_validated *p, uint32_t d,
-                                 struct mq_err *err)
+static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_validated *p, uint32_t d, struct mq_err *err)
 {
 	struct pair pair[PURPOSES];
 	enum mq_status status = MQ_OK;
@@ -171,8 +161,7 @@ static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_valida
 		mq_csv_put_text(w, pair[i].purpose);
 		mq_csv_put_f64(w, pair[i].predicted_B);
 		mq_csv_put_f64(w, p->held[d].full > 0 ? (double)NAN : pair[i].measured_B);
-		mq_csv_put_f64(w, pair[i].measured_B > 0 && !(p->held[d].full > 0) ? ratio
-		                                                                   : (double)NAN);
+		mq_csv_put_f64(w, pair[i].measured_B > 0 && !(p->held[d].full > 0) ? ratio : (double)NAN);
 		status = mq_csv_end_row(w, err);
 	}
 	return status;
@@ -181,7 +170,7 @@ static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_valida
 /* Sums over all devices of all plans, by purpose, and each plan's fullest device. */
 static void print_memory(struct mq_validation *v)
 {
-	struct pair sum[PURPOSES] = {{0}}, pair[PURPOSES];
+	struct pair sum[PURPOSES] = { { 0 } }, pair[PURPOSES];
 	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
 	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
 	uint32_t n = 0, full = 0;
@@ -215,8 +204,7 @@ static void print_memory(struct mq_validation *v)
 	       n, 100 * e.median, 100 * e.p90);
 	for (int k = 0; k < PURPOSES; k++)
 		if (sum[k].measured_B > 0)
-			printf("%s %s %.3f", k ? "," : "", sum[k].purpose,
-			       sum[k].predicted_B / sum[k].measured_B);
+			printf("%s %s %.3f", k ? "," : "", sum[k].purpose, sum[k].predicted_B / sum[k].measured_B);
 	puts(" (of the replay's process: a framework takes more)");
 }
 
@@ -231,11 +219,9 @@ enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, st
 	if (!any)
 		return MQ_OK;
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/memory.csv", dir), "w", err));
-	enum mq_status status =
-	        mq_csv_put_header(&w, "name,device,purpose,predicted_B,measured_B,ratio", err);
+	enum mq_status status = mq_csv_put_header(&w, "name,device,purpose,predicted_B,measured_B,ratio", err);
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
-		for (uint32_t d = 0;
-		     v->plan[i].held && d < v->plan[i].schedule->n_devices && status == MQ_OK; d++)
+		for (uint32_t d = 0; v->plan[i].held && d < v->plan[i].schedule->n_devices && status == MQ_OK; d++)
 			status = put_device(&w, &v->plan[i], d, err);
 	enum mq_status closed = mq_csv_close(&w, &late);
 	if (status == MQ_OK && closed != MQ_OK)

@@ -17,8 +17,7 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 		const struct mq_route *route;
 
 		if (p->schedule->n_devices < 2 ||
-		    mq_cluster_route(cluster, p->schedule->device[0], p->schedule->device[1],
-		                     &route, err) != MQ_OK ||
+		    mq_cluster_route(cluster, p->schedule->device[0], p->schedule->device[1], &route, err) != MQ_OK ||
 		    !route->n_links)
 			continue;
 		const char *class = mq_calib_link_class(&cluster->link[route->link[0]]);
@@ -27,10 +26,10 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 		uint32_t one = cluster->device[p->schedule->device[0]].calib;
 		uint32_t other = cluster->device[p->schedule->device[1]].calib;
 		const struct mq_link_calib *entry =
-		        class ? mq_calib_link_for(calib, class,
-		                                  fmin(calib->device[one].compute_capability,
-		                                       calib->device[other].compute_capability))
-		              : NULL;
+			class ? mq_calib_link_for(calib, class,
+						  fmin(calib->device[one].compute_capability,
+						       calib->device[other].compute_capability)) :
+				NULL;
 		if (entry)
 			return &calib->link[entry - calib->link];
 	}
@@ -45,8 +44,7 @@ static struct mq_device_calib *device_entry(const struct mq_calib *calib, const 
 	return NULL;
 }
 
-static enum mq_status gather(struct mq_validation *v, struct mq_observed **observed, uint32_t *n,
-                             struct mq_err *err)
+static enum mq_status gather(struct mq_validation *v, struct mq_observed **observed, uint32_t *n, struct mq_err *err)
 {
 	uint32_t total = 0;
 
@@ -70,8 +68,7 @@ static enum mq_status gather(struct mq_validation *v, struct mq_observed **obser
 }
 
 /* The other sessions have calibrations of their own: give them the corrected entries. */
-static enum mq_status spread(struct mq_validation *v, const struct mq_recalibration *r,
-                             struct mq_err *err)
+static enum mq_status spread(struct mq_validation *v, const struct mq_recalibration *r, struct mq_err *err)
 {
 	for (uint32_t s = 0; s < v->n_open; s++) {
 		struct mq_calib *calib = v->session[s].calib;
@@ -80,8 +77,7 @@ static enum mq_status spread(struct mq_validation *v, const struct mq_recalibrat
 		if (device && device != r->device)
 			*device = *r->device;
 		for (uint32_t l = 0; r->link && l < calib->n_links; l++)
-			if (!strcmp(calib->link[l].name, r->link->name) &&
-			    &calib->link[l] != r->link)
+			if (!strcmp(calib->link[l].name, r->link->name) && &calib->link[l] != r->link)
 				calib->link[l] = *r->link;
 		MQ_TRY(mq_calib_bind(calib, v->session[s].cluster, err));
 	}
@@ -98,8 +94,7 @@ static uint32_t find_types(const struct mq_validation *v, struct mq_device_calib
 
 	for (uint32_t i = 0; i < v->n_plans; i++)
 		for (uint32_t d = 0; d < v->plan[i].schedule->n_devices; d++) {
-			struct mq_device_calib *entry =
-			        device_entry(calib, v->plan[i].schedule->device_type[d]);
+			struct mq_device_calib *entry = device_entry(calib, v->plan[i].schedule->device_type[d]);
 			uint32_t known = 0;
 
 			while (known < n && type[known] != entry)
@@ -116,12 +111,12 @@ static uint32_t find_types(const struct mq_validation *v, struct mq_device_calib
 }
 
 static enum mq_status save(struct mq_validation *v, struct mq_device_calib *const *type, uint32_t n,
-                           const struct mq_link_calib *link, const char *dir, struct mq_err *err)
+			   const struct mq_link_calib *link, const char *dir, struct mq_err *err)
 {
 	struct mq_calibration *c = mq_arena_array(&v->arena, n, struct mq_calibration);
 
 	for (uint32_t i = 0; i < n; i++) {
-		c[i] = (struct mq_calibration){.device = *type[i], .has_device = true};
+		c[i] = (struct mq_calibration){ .device = *type[i], .has_device = true };
 		c[i].device.source = "recalibrated by maquette validate";
 	}
 	if (link) {
@@ -143,10 +138,11 @@ static enum mq_status check_load(const struct mq_validation *v, struct mq_err *e
 	}
 	if (2 * dropped <= samples)
 		return MQ_OK;
-	return mq_fail(err, MQ_ETIME,
-	               "--recalibrate: %u of %u samples were disturbed (other programs, steal time, throttled clocks): measure again on "
-	               "a quiet machine, with more --reps, or with fewer --cores",
-	               dropped, samples);
+	return mq_fail(
+		err, MQ_ETIME,
+		"--recalibrate: %u of %u samples were disturbed (other programs, steal time, throttled clocks): measure again on "
+		"a quiet machine, with more --reps, or with fewer --cores",
+		dropped, samples);
 }
 
 /* Median error of the plans that were held out. */
@@ -167,8 +163,7 @@ static double held_error(struct mq_validation *v, bool recalibrated)
 	return mq_errors_against(predicted, measured, n, &v->arena).median;
 }
 
-enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
-                                         struct mq_err *err)
+enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_session *first = &v->session[0];
 	struct mq_observed *observed;
@@ -176,9 +171,9 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 
 	if (v->n_plans < 4)
 		return mq_fail(err, MQ_EINPUT,
-		               "--recalibrate needs at least 4 plans (half are kept to "
-		               "judge it), there are %u: use --top or more folders",
-		               v->n_plans);
+			       "--recalibrate needs at least 4 plans (half are kept to "
+			       "judge it), there are %u: use --top or more folders",
+			       v->n_plans);
 	MQ_TRY(check_load(v, err));
 	struct mq_device_calib *type[MAX_TYPES];
 	struct mq_link_calib *link = link_entry(v, err);
@@ -187,31 +182,29 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 	mq_assert(n_types);
 	MQ_TRY(gather(v, &observed, &n, err));
 	for (uint32_t t = 0; t < n_types; t++) {
-		struct mq_recalibration r = {.link = t ? NULL : link, .device = type[t]};
+		struct mq_recalibration r = { .link = t ? NULL : link, .device = type[t] };
 
-		MQ_TRY(mq_recalibrate(&r, first->calib, first->cluster, observed, n, &v->arena,
-		                      err));
+		MQ_TRY(mq_recalibrate(&r, first->calib, first->cluster, observed, n, &v->arena, err));
 		MQ_TRY(spread(v, &r, err));
 		for (uint32_t p = 0; p < r.n_fitted; p++)
 			printf("recalibrated%s%s: %s %s%.3f\n", n_types > 1 ? ", " : "",
 			       n_types > 1 ? type[t]->name : "", r.param[p].name,
-			       r.param[p].value == &r.device->overlap_compute ? "" : "x ",
-			       *r.param[p].value);
+			       r.param[p].value == &r.device->overlap_compute ? "" : "x ", *r.param[p].value);
 	}
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		struct mq_validated *p = &v->plan[i];
 		struct mq_timeline timeline;
 
-		MQ_TRY(mq_validation_predict(p->schedule, p->session->cluster, p->session->calib,
-		                             &v->arena, &timeline, err));
+		MQ_TRY(mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena, &timeline,
+					     err));
 		p->recalibrated_s = timeline.step_time_s;
 	}
 	double before = held_error(v, false), after = held_error(v, true);
 	if (after < before)
 		return save(v, type, n_types, link, dir, err);
 	v->refused = mq_arena_printf(&v->arena,
-	                             "the corrected calibration was not written: on the plans held out the median "
-	                             "error would go from %.1f %% to %.1f %%",
-	                             100 * before, 100 * after);
+				     "the corrected calibration was not written: on the plans held out the median "
+				     "error would go from %.1f %% to %.1f %%",
+				     100 * before, 100 * after);
 	return MQ_OK;
 }

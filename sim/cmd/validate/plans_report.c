@@ -43,14 +43,12 @@ static bool same_row(const struct mq_schedule *s, const struct mq_task *a, const
 		return false;
 	if (a->kind == MQ_TASK_COMPUTE)
 		return a->work == b->work;
-	return a->bytes <= b->bytes && a->bytes >= b->bytes && a->coll == b->coll &&
-	       a->comm == b->comm;
+	return a->bytes <= b->bytes && a->bytes >= b->bytes && a->coll == b->coll && a->comm == b->comm;
 }
 
 /* Predicted time of a call: as measured ones are taken, from the last arrival to the last finish.
  */
-static double predicted_call(const struct mq_validated *p, const uint32_t *match,
-                             const uint32_t *call, uint32_t task)
+static double predicted_call(const struct mq_validated *p, const uint32_t *match, const uint32_t *call, uint32_t task)
 {
 	const struct mq_schedule *s = p->schedule;
 	const struct mq_task *t = &s->task[task];
@@ -61,35 +59,34 @@ static double predicted_call(const struct mq_validated *p, const uint32_t *match
 		finish = fmax(finish, p->predicted.finish_s[match[task]]);
 	}
 	for (uint32_t i = 0; t->kind == MQ_TASK_COLLECTIVE && i < s->n_tasks; i++)
-		if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].comm == t->comm &&
-		    call[i] == call[task]) {
+		if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].comm == t->comm && call[i] == call[task]) {
 			start = fmax(start, p->predicted.start_s[i]);
 			finish = fmax(finish, p->predicted.finish_s[i]);
 		}
 	return finish - start;
 }
 
-static struct op_row *find_row(struct op_row *row, uint32_t *n, const struct mq_schedule *s,
-                               uint32_t task, uint32_t room, struct mq_arena *arena)
+static struct op_row *find_row(struct op_row *row, uint32_t *n, const struct mq_schedule *s, uint32_t task,
+			       uint32_t room, struct mq_arena *arena)
 {
 	const struct mq_task *t = &s->task[task];
 
 	for (uint32_t i = 0; i < *n; i++)
 		if (same_row(s, &s->task[row[i].task], t))
 			return &row[i];
-	row[*n] = (struct op_row){.task = task,
-	                          .kind = task_kind(t, arena),
-	                          .bytes = task_bytes(s, t),
-	                          .flop = task_flop(s, t),
-	                          .predicted = mq_arena_array(arena, room, double),
-	                          .measured = mq_arena_array(arena, room, double),
-	                          .low = mq_arena_array(arena, room, double),
-	                          .high = mq_arena_array(arena, room, double)};
+	row[*n] = (struct op_row){ .task = task,
+				   .kind = task_kind(t, arena),
+				   .bytes = task_bytes(s, t),
+				   .flop = task_flop(s, t),
+				   .predicted = mq_arena_array(arena, room, double),
+				   .measured = mq_arena_array(arena, room, double),
+				   .low = mq_arena_array(arena, room, double),
+				   .high = mq_arena_array(arena, room, double) };
 	return &row[(*n)++];
 }
 
-static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *arena,
-                              struct op_row **row, uint32_t *n, struct mq_err *err)
+static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *arena, struct op_row **row, uint32_t *n,
+			      struct mq_err *err)
 {
 	struct mq_observed *observed;
 	uint32_t *match, *call, n_observed;
@@ -99,8 +96,7 @@ static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *are
 	*row = mq_arena_array(arena, n_observed, struct op_row);
 	*n = 0;
 	for (uint32_t i = 0; i < n_observed; i++) {
-		struct op_row *r =
-		        find_row(*row, n, p->schedule, observed[i].task, n_observed, arena);
+		struct op_row *r = find_row(*row, n, p->schedule, observed[i].task, n_observed, arena);
 
 		r->predicted[r->count] = predicted_call(p, match, call, observed[i].task);
 		r->measured[r->count] = observed[i].time.median;
@@ -110,8 +106,8 @@ static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *are
 	return MQ_OK;
 }
 
-static enum mq_status put_row(struct mq_csv_writer *w, const struct mq_validated *p,
-                              const struct op_row *r, struct mq_err *err)
+static enum mq_status put_row(struct mq_csv_writer *w, const struct mq_validated *p, const struct op_row *r,
+			      struct mq_err *err)
 {
 	const struct mq_schedule *s = p->schedule;
 	const struct mq_task *t = &s->task[r->task];
@@ -137,8 +133,7 @@ static enum mq_status put_row(struct mq_csv_writer *w, const struct mq_validated
 	return mq_csv_end_row(w, err);
 }
 
-static enum mq_status put_step(struct mq_csv_writer *w, const struct mq_validated *p,
-                               struct mq_err *err)
+static enum mq_status put_step(struct mq_csv_writer *w, const struct mq_validated *p, struct mq_err *err)
 {
 	char hash[32];
 
@@ -159,8 +154,7 @@ static enum mq_status put_step(struct mq_csv_writer *w, const struct mq_validate
 }
 
 /* The first error is the one to tell. */
-static enum mq_status close_table(struct mq_csv_writer *w, enum mq_status status,
-                                  struct mq_err *err)
+static enum mq_status close_table(struct mq_csv_writer *w, enum mq_status status, struct mq_err *err)
 {
 	struct mq_err late = MQ_ERR_INIT;
 	enum mq_status closed = mq_csv_close(w, &late);
@@ -176,9 +170,9 @@ static enum mq_status write_ops(struct mq_validation *v, const char *dir, struct
 
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/validate.csv", dir), "w", err));
 	enum mq_status status = mq_csv_put_header(&w,
-	                                          "plan_hash,task,op,kind,device,count,bytes,flop,"
-	                                          "predicted_s,measured_s,ci_low_s,ci_high_s,ratio",
-	                                          err);
+						  "plan_hash,task,op,kind,device,count,bytes,flop,"
+						  "predicted_s,measured_s,ci_low_s,ci_high_s,ratio",
+						  err);
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++) {
 		struct mq_arena_mark mark = mq_arena_mark(&v->arena);
 		struct op_row *row;
@@ -201,15 +195,15 @@ static struct mq_timeline typical(const struct mq_validated *p, struct mq_arena 
 	const struct mq_measured *m = p->measured;
 	size_t at = (size_t)mq_measured_typical(m, arena) * p->schedule->n_tasks;
 
-	return (struct mq_timeline){.executor = "measured",
-	                            .n_tasks = p->schedule->n_tasks,
-	                            .start_s = m->start_s + at,
-	                            .finish_s = m->finish_s + at,
-	                            .step_time_s = m->step_s[at / p->schedule->n_tasks]};
+	return (struct mq_timeline){ .executor = "measured",
+				     .n_tasks = p->schedule->n_tasks,
+				     .start_s = m->start_s + at,
+				     .finish_s = m->finish_s + at,
+				     .step_time_s = m->step_s[at / p->schedule->n_tasks] };
 }
 
-static enum mq_status put_plan(struct mq_csv_writer *w, struct mq_validation *v,
-                               const struct mq_validated *p, struct mq_err *err)
+static enum mq_status put_plan(struct mq_csv_writer *w, struct mq_validation *v, const struct mq_validated *p,
+			       struct mq_err *err)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&v->arena);
 	struct mq_timeline real = typical(p, &v->arena);
@@ -251,12 +245,12 @@ static enum mq_status write_plans(struct mq_validation *v, const char *dir, stru
 
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/plans.csv", dir), "w", err));
 	enum mq_status status = mq_csv_put_header(
-	        &w,
-	        "name,plan_hash,plan,predicted_s,predicted_low_s,"
-	        "predicted_high_s,measured_s,ci_low_s,ci_high_s,ratio,predicted_compute_s,"
-	        "measured_compute_s,predicted_exposed_comm_s,measured_exposed_comm_s,"
-	        "predicted_memory_B,compared_memory_B,measured_memory_B,samples,dropped,recalibrated_s,part",
-	        err);
+		&w,
+		"name,plan_hash,plan,predicted_s,predicted_low_s,"
+		"predicted_high_s,measured_s,ci_low_s,ci_high_s,ratio,predicted_compute_s,"
+		"measured_compute_s,predicted_exposed_comm_s,measured_exposed_comm_s,"
+		"predicted_memory_B,compared_memory_B,measured_memory_B,samples,dropped,recalibrated_s,part",
+		err);
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
 		status = put_plan(&w, v, &v->plan[i], err);
 	return close_table(&w, status, err);
@@ -269,7 +263,7 @@ enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, str
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		const struct mq_validated *p = &v->plan[i];
 		struct mq_timeline real = typical(p, &v->arena);
-		const struct mq_timeline *lanes[2] = {&p->predicted, &real};
+		const struct mq_timeline *lanes[2] = { &p->predicted, &real };
 
 		const char *path = mq_arena_printf(&v->arena, "%s/trace-%s.json", dir, p->name);
 		bool *show = mq_arena_array(&v->arena, p->schedule->n_tasks + 1, bool);
@@ -285,8 +279,8 @@ enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, str
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-static void print_errors(const char *what, struct mq_validation *v, bool recalibrated,
-                         bool held_only, struct mq_errors *summary)
+static void print_errors(const char *what, struct mq_validation *v, bool recalibrated, bool held_only,
+			 struct mq_errors *summary)
 {
 	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
 	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
@@ -303,9 +297,8 @@ static void print_errors(const char *what, struct mq_validation *v, bool recalib
 	*summary = mq_errors_against(predicted, measured, n, &v->arena);
 	printf("%s: %u plans, median error %.1f %%, p90 %.1f %%, mean %.1f %%, bias %+.1f %%, "
 	       "Kendall's tau %.2f, regret %.3f\n",
-	       what, n, 100 * summary->median, 100 * summary->p90, 100 * summary->mean,
-	       100 * summary->bias, mq_kendall(predicted, measured, n),
-	       mq_regret(predicted, measured, n));
+	       what, n, 100 * summary->median, 100 * summary->p90, 100 * summary->mean, 100 * summary->bias,
+	       mq_kendall(predicted, measured, n), mq_regret(predicted, measured, n));
 }
 
 /* Rank correlation within each search, which is what a choice rests on. */
@@ -326,8 +319,8 @@ static void print_ranks(struct mq_validation *v)
 			}
 		tau = mq_kendall(predicted, measured, n);
 		if (!isnan(tau)) /* one plan, or plans predicted alike: nothing to rank */
-			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->asked[s].model,
-			       tau, mq_regret(predicted, measured, n), n);
+			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->asked[s].model, tau,
+			       mq_regret(predicted, measured, n), n);
 	}
 }
 
@@ -396,8 +389,7 @@ static void print_coverage(const char *what, const struct mq_validation *v, bool
 		width = fmax(width, (p->interval.high - p->interval.low) / 2);
 	}
 	if (with)
-		printf("%s: %u of %u plans inside, widest +-%.1f %%\n", what, covered, with,
-		       100 * width);
+		printf("%s: %u of %u plans inside, widest +-%.1f %%\n", what, covered, with, 100 * width);
 }
 
 static void print_samples(const struct mq_validation *v)
@@ -423,15 +415,14 @@ double mq_validation_print(struct mq_validation *v)
 {
 	struct mq_errors before, after;
 
-	printf("%-26s %10s %21s %10s %7s  %s\n", "plan", "predicted", "95 % interval", "measured",
-	       "ratio", "is");
+	printf("%-26s %10s %21s %10s %7s  %s\n", "plan", "predicted", "95 % interval", "measured", "ratio", "is");
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		const struct mq_validated *p = &v->plan[i];
 		double s = p->predicted.step_time_s;
 
 		printf("%-26s %7.3f ms [%7.3f, %7.3f] ms %7.3f ms %7.3f  %s\n", p->name, 1e3 * s,
-		       1e3 * s * p->interval.low, 1e3 * s * p->interval.high, 1e3 * p->step.median,
-		       s / p->step.median, p->plan_text);
+		       1e3 * s * p->interval.low, 1e3 * s * p->interval.high, 1e3 * p->step.median, s / p->step.median,
+		       p->plan_text);
 	}
 	print_errors("step time", v, false, false, &before);
 	print_ranks(v);

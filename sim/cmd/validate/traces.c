@@ -26,8 +26,8 @@ static enum mq_status write_calls(const struct mq_traces *t, const char *path, s
 		fprintf(file, "%s,%u,", mq_trace_call_name(r->kind), r->ranks);
 		if (!isnan(r->bytes))
 			fprintf(file, "%.0f", r->bytes);
-		fprintf(file, ",%u,%.9g,%.9g,%.9g,%.9g\n", r->count, r->median_s, r->least_median_s,
-		        r->low_s, r->high_s);
+		fprintf(file, ",%u,%.9g,%.9g,%.9g,%.9g\n", r->count, r->median_s, r->least_median_s, r->low_s,
+			r->high_s);
 	}
 	bad = ferror(file);
 	bad |= fclose(file);
@@ -49,8 +49,8 @@ static void print_calls(const struct mq_traces *t)
 			snprintf(ranks, sizeof(ranks), "%u", r->ranks);
 		if (!isnan(r->bytes))
 			snprintf(bytes, sizeof(bytes), "%.0f", r->bytes);
-		printf("%-15s %6s %14s %7u %10.2f us %13.2f us\n", mq_trace_call_name(r->kind), ranks,
-		       bytes, r->count, 1e6 * r->median_s, 1e6 * r->least_median_s);
+		printf("%-15s %6s %14s %7u %10.2f us %13.2f us\n", mq_trace_call_name(r->kind), ranks, bytes, r->count,
+		       1e6 * r->median_s, 1e6 * r->least_median_s);
 	}
 }
 
@@ -63,12 +63,11 @@ static enum mq_status check_ranks(const struct mq_traces *t, struct mq_err *err)
 
 			if (a->rank != MQ_NONE && a->rank == b->rank)
 				return mq_fail(err, MQ_EINPUT,
-				               "%s and %s are both of rank %u: give each rank's trace once",
-				               a->path, b->path, a->rank);
+					       "%s and %s are both of rank %u: give each rank's trace once", a->path,
+					       b->path, a->rank);
 			if (a->rank == MQ_NONE && a->n_read == b->n_read && a->n == b->n &&
 			    a->event[0].start_us == b->event[0].start_us)
-				return mq_fail(err, MQ_EINPUT, "%s and %s are the same trace", a->path,
-				               b->path);
+				return mq_fail(err, MQ_EINPUT, "%s and %s are the same trace", a->path, b->path);
 		}
 	return MQ_OK;
 }
@@ -90,11 +89,11 @@ static void say_trace(const struct mq_trace *t)
 }
 
 enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *csv, struct mq_arena *arena,
-                              struct mq_traces *t, struct mq_err *err)
+			      struct mq_traces *t, struct mq_err *err)
 {
 	uint32_t total = 0;
 
-	*t = (struct mq_traces){.n = n};
+	*t = (struct mq_traces){ .n = n };
 	t->trace = mq_arena_array(arena, n, struct mq_trace);
 	t->call = mq_arena_array(arena, n, struct mq_trace_call *);
 	t->n_calls = mq_arena_array(arena, n, uint32_t);
@@ -109,7 +108,8 @@ enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *c
 		uint32_t aligned = mq_trace_align(t->call, t->n_calls, n);
 
 		printf("%u of %u calls met their like on all %u ranks: the shortest of them is the call, "
-		       "what others take longer is waiting\n", aligned, total, n);
+		       "what others take longer is waiting\n",
+		       aligned, total, n);
 	} else if (total) {
 		puts("one rank: the shortest of equal calls stands for a call without waiting; the traces of the "
 		     "other ranks would tell");
@@ -136,16 +136,14 @@ static struct mq_schedule *new_schedule(struct builder *b, uint32_t ranks)
 	s->n_devices = ranks;
 	s->n_comms = 1;
 	s->comm = mq_arena_array(b->arena, 1, struct mq_comm);
-	s->comm[0] = (struct mq_comm){.n = ranks, .purpose = "trace"};
+	s->comm[0] = (struct mq_comm){ .n = ranks, .purpose = "trace" };
 	return s;
 }
 
-static void add(struct builder *b, const struct mq_task *task, double median, double low, double high,
-                uint32_t count)
+static void add(struct builder *b, const struct mq_task *task, double median, double low, double high, uint32_t count)
 {
 	struct mq_schedule *s = b->schedule;
-	struct mq_observed o = {
-	        .schedule = s, .task = s->n_tasks, .time = {median, low, high, count}};
+	struct mq_observed o = { .schedule = s, .task = s->n_tasks, .time = { median, low, high, count } };
 
 	MQ_PUSH(b->arena, s->task, s->n_tasks, s->task_room, *task);
 	MQ_PUSH(b->arena, b->observed, b->n, b->room, o);
@@ -155,11 +153,11 @@ static void add_works(struct builder *b, const struct mq_trace_work *work, uint3
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct mq_schedule *s = b->schedule;
-		struct mq_work w = {.n_kernels = 1,
-		                    .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
-		                    .flop = work[i].kernel.flop,
-		                    .bytes = work[i].kernel.bytes};
-		struct mq_task t = {.kind = MQ_TASK_COMPUTE, .work = s->n_works};
+		struct mq_work w = { .n_kernels = 1,
+				     .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
+				     .flop = work[i].kernel.flop,
+				     .bytes = work[i].kernel.bytes };
+		struct mq_task t = { .kind = MQ_TASK_COMPUTE, .work = s->n_works };
 
 		w.kernel[0] = work[i].kernel;
 		MQ_PUSH(b->arena, s->work, s->n_works, s->work_room, w);
@@ -193,9 +191,9 @@ static void add_calls(struct builder *b, const struct mq_traces *t, uint32_t ran
 
 	for (uint32_t i = 0; i < t->n_rows; i++) {
 		const struct mq_trace_row *r = &t->row[i];
-		struct mq_task task = {.kind = r->kind == MQ_TRACE_SENDRECV ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE,
-		                       .coll = (uint8_t)r->kind,
-		                       .bytes = r->bytes};
+		struct mq_task task = { .kind = r->kind == MQ_TRACE_SENDRECV ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE,
+					.coll = (uint8_t)r->kind,
+					.bytes = r->bytes };
 
 		if (isnan(r->bytes) || r->kind == MQ_TRACE_OTHER_CALL)
 			unknown += r->count;
@@ -208,14 +206,15 @@ static void add_calls(struct builder *b, const struct mq_traces *t, uint32_t ran
 		printf("left out: %u calls of groups that are not of %u ranks\n", other, ranks);
 	if (unknown)
 		printf("left out: %u calls whose size or kind is not told (PyTorch 2.1 and on tell it; before, "
-		       "record_shapes=True)\n", unknown);
+		       "record_shapes=True)\n",
+		       unknown);
 }
 
-enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *arena,
-                                 struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *arena, struct mq_observed **observed,
+				 uint32_t *n, struct mq_err *err)
 {
 	uint32_t ranks = main_ranks(t), n_works;
-	struct builder b = {.arena = arena};
+	struct builder b = { .arena = arena };
 	const struct mq_trace **trace = mq_arena_array(arena, t->n, const struct mq_trace *);
 	struct mq_trace_work *work;
 	uint64_t without;
@@ -227,13 +226,13 @@ enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *are
 	add_works(&b, work, n_works);
 	add_calls(&b, t, ranks);
 	printf("%u shapes of products and sweeps; %.0f kernels belong to no operator whose shapes were "
-	       "recorded%s\n", n_works, (double)without,
-	       n_works ? "" : " (record_shapes=True has them recorded)");
+	       "recorded%s\n",
+	       n_works, (double)without, n_works ? "" : " (record_shapes=True has them recorded)");
 	if (!b.n)
 		return mq_fail(err, MQ_EINPUT,
-		               "%s: no collective's size and no operator's shape is told: there is "
-		               "nothing to fit; profile with record_shapes=True",
-		               t->trace[0].path);
+			       "%s: no collective's size and no operator's shape is told: there is "
+			       "nothing to fit; profile with record_shapes=True",
+			       t->trace[0].path);
 	*observed = b.observed;
 	*n = b.n;
 	return MQ_OK;

@@ -22,8 +22,14 @@ static bool rooted(enum mq_coll_kind kind)
 
 struct mq_coll_request mq_coll_request_of(const struct mq_task *t, uint32_t n, const uint32_t *rank)
 {
-	return (struct mq_coll_request){ .kind = t->coll, .n = n, .rank = rank, .bytes = t->bytes, .dtype = t->dtype,
-					 .algo = t->algo, .proto = t->proto, .root = t->root };
+	return (struct mq_coll_request){ .kind = t->coll,
+					 .n = n,
+					 .rank = rank,
+					 .bytes = t->bytes,
+					 .dtype = t->dtype,
+					 .algo = t->algo,
+					 .proto = t->proto,
+					 .root = t->root };
 }
 
 static enum mq_status check(const struct mq_coll_request *request, struct mq_err *err)
@@ -34,25 +40,22 @@ static enum mq_status check(const struct mq_coll_request *request, struct mq_err
 			       "at least one rank",
 			       mq_coll_name(request->kind), request->bytes, request->n);
 	if (rooted(request->kind) && request->root >= request->n)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s from root %u of %u ranks: the root must be below %u",
+		return mq_fail(err, MQ_EINPUT, "%s from root %u of %u ranks: the root must be below %u",
 			       mq_coll_name(request->kind), request->root, request->n, request->n);
 	return MQ_OK;
 }
 
 static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_request *request,
-			     struct mq_coll_flows *flows, struct mq_coll_cost *cost,
-			     struct mq_err *err)
+			     struct mq_coll_flows *flows, struct mq_coll_cost *cost, struct mq_err *err)
 {
 	flows->algo = request->algo;
 	flows->proto = request->proto;
 	if (!tune->topo->nccl) {
 		if (flows->proto == MQ_PROTO_LL || flows->proto == MQ_PROTO_LL128)
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s cannot use protocol %s: it is NCCL's, which "
-				"does not run on these devices and links; use auto or simple",
-				mq_coll_name(request->kind), mq_proto_name(flows->proto));
+			return mq_fail(err, MQ_EINPUT,
+				       "%s cannot use protocol %s: it is NCCL's, which "
+				       "does not run on these devices and links; use auto or simple",
+				       mq_coll_name(request->kind), mq_proto_name(flows->proto));
 		flows->proto = MQ_PROTO_SIMPLE;
 		MQ_TRY(mq_generic_choose(tune, &flows->algo, err));
 		*cost = mq_generic_cost(tune, flows->algo);
@@ -72,11 +75,9 @@ static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_re
 }
 
 /* Where a machine's own calls were measured, they replace the estimate of a free choice. */
-static bool take_measured(const struct mq_tune *tune, const struct mq_coll_request *request,
-			  struct mq_coll_cost *cost)
+static bool take_measured(const struct mq_tune *tune, const struct mq_coll_request *request, struct mq_coll_cost *cost)
 {
-	const struct mq_link_calib *link = tune->n_nodes > 1 ? tune->topo->net_calib :
-					   tune->topo->intra_calib;
+	const struct mq_link_calib *link = tune->n_nodes > 1 ? tune->topo->net_calib : tune->topo->intra_calib;
 	double latency_s, busy_s;
 
 	if (request->algo != MQ_ALGO_AUTO || request->proto != MQ_PROTO_AUTO ||
@@ -88,8 +89,7 @@ static bool take_measured(const struct mq_tune *tune, const struct mq_coll_reque
 }
 
 /* Parts that do not begin at multiples of 16 bytes are copied element by element. */
-static void slow_copies(const struct mq_coll_request *request, enum mq_proto proto,
-			struct mq_coll_cost *cost)
+static void slow_copies(const struct mq_coll_request *request, enum mq_proto proto, struct mq_coll_cost *cost)
 {
 	double bus_Bps = cost->most * ELEMENT_COPIES * mq_dtype_size(request->dtype);
 
@@ -123,8 +123,9 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 	topo = mq_arena_array(arena, 1, struct mq_topo);
 	MQ_TRY(mq_topo_find(cluster, calib, &group, topo, err));
 	MQ_TRY(mq_topo_search(cluster, topo, group.n_nodes, err));
-	tune = (struct mq_tune){ .topo = topo, .kind = request->kind, .n = request->n,
-				 .n_nodes = group.n_nodes, .bytes = request->bytes };
+	tune = (struct mq_tune){
+		.topo = topo, .kind = request->kind, .n = request->n, .n_nodes = group.n_nodes, .bytes = request->bytes
+	};
 	MQ_TRY(choose(&tune, request, flows, &cost, err));
 	slow_copies(request, flows->proto, &cost);
 	const struct mq_way way = { .cluster = cluster, .group = &group, .topo = topo };

@@ -28,9 +28,9 @@
 #include "core/types.h"
 
 struct mq_flow {
-	uint32_t src, dst;  /* positions inside the communicator (0 .. n-1) */
-	double bytes;       /* all steps and channels of this edge */
-	double rate_Bps;    /* cap: channels x speed x protocol efficiency; +inf = none */
+	uint32_t src, dst; /* positions inside the communicator (0 .. n-1) */
+	double bytes;      /* all steps and channels of this edge */
+	double rate_Bps;   /* cap: channels x speed x protocol efficiency; +inf = none */
 };
 
 struct mq_coll_request {
@@ -39,10 +39,10 @@ struct mq_coll_request {
 	const uint32_t *rank; /* [n] cluster ranks */
 	double bytes;         /* as nccl-tests counts: see mq_task.bytes */
 	enum mq_dtype dtype;
-	enum mq_algo algo;    /* AUTO: chosen as NCCL does */
+	enum mq_algo algo; /* AUTO: chosen as NCCL does */
 	enum mq_proto proto;
 	uint32_t root;
-	bool misaligned;      /* ranks' parts do not begin at multiples of 16 bytes (frameworks pad) */
+	bool misaligned; /* ranks' parts do not begin at multiples of 16 bytes (frameworks pad) */
 };
 
 /* The request of a collective task whose members are these cluster ranks. */
@@ -50,40 +50,35 @@ struct mq_task;
 struct mq_coll_request mq_coll_request_of(const struct mq_task *task, uint32_t n, const uint32_t *rank);
 
 struct mq_coll_flows {
-	double latency_s;   /* paid before the flows end: launch, steps, protocol, pipeline fill */
+	double latency_s; /* paid before the flows end: launch, steps, protocol, pipeline fill */
 	uint32_t n_flows;
 	struct mq_flow *flow;
-	enum mq_algo algo;  /* chosen */
+	enum mq_algo algo; /* chosen */
 	enum mq_proto proto;
 	uint32_t channels;
-	double alone_s;     /* latency + the time of these flows with nobody else on their links */
+	double alone_s; /* latency + the time of these flows with nobody else on their links */
 };
 
 /* Everything lives in the arena. n = 1 gives no flows and zero latency. bytes = 0: latency only.
  * MQ_EINPUT: no route, or a forced algorithm that this platform cannot run (says why). */
-MQ_API enum mq_status mq_collective_expand(const struct mq_cluster *cluster,
-					   const struct mq_calib *calib,
-					   const struct mq_coll_request *request,
-					   struct mq_arena *arena, struct mq_coll_flows *flows,
-					   struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					   const struct mq_coll_request *request, struct mq_arena *arena,
+					   struct mq_coll_flows *flows, struct mq_err *err) MQ_MUST_CHECK;
 
 /* A send/recv pair: one flow 0 -> 1. */
-MQ_API enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
-				    uint32_t src, uint32_t dst, double bytes, double *latency_s,
-				    double *rate_Bps, double *alone_s,
+MQ_API enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib, uint32_t src,
+				    uint32_t dst, double bytes, double *latency_s, double *rate_Bps, double *alone_s,
 				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Max-min fair completion time of flows that start together on an otherwise idle cluster, seconds:
  * exactly what the simulator gives them. */
-MQ_API enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *rank,
-				    const struct mq_flow *flow, uint32_t n_flows,
-				    struct mq_arena *scratch, double *seconds,
+MQ_API enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
+				    uint32_t n_flows, struct mq_arena *scratch, double *seconds,
 				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Lower bound of the same: the slowest single flow and the most loaded link. */
-MQ_API enum mq_status mq_flows_bound(const struct mq_cluster *cluster, const uint32_t *rank,
-				     const struct mq_flow *flow, uint32_t n_flows,
-				     struct mq_arena *scratch, double *seconds,
+MQ_API enum mq_status mq_flows_bound(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
+				     uint32_t n_flows, struct mq_arena *scratch, double *seconds,
 				     struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

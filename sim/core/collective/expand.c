@@ -24,7 +24,7 @@
 #include "core/collective/impl.h"
 
 #define ALL_PAIRS 128 /* largest all-to-all that lists every pair */
-#define SHIFTS 8      /* nodes that stand for all others beyond that */
+#define SHIFTS    8   /* nodes that stand for all others beyond that */
 
 struct expansion {
 	const struct mq_coll_request *request;
@@ -70,8 +70,7 @@ static uint32_t position(const struct mq_group *group, uint32_t node, uint32_t i
 }
 
 /* A ring order restricted to the ranks that the node has; returns their number. */
-static uint32_t sequence(const struct expansion *x, uint32_t ring, uint32_t node, bool backwards,
-			 uint8_t *out)
+static uint32_t sequence(const struct expansion *x, uint32_t ring, uint32_t node, bool backwards, uint8_t *out)
 {
 	uint32_t size = size_of(x->group, node), n = 0;
 
@@ -101,8 +100,7 @@ static void flush_local(struct expansion *x, uint32_t node, uint32_t to_node)
 			continue;
 		src = position(x->group, node, i / m);
 		dst = position(x->group, to_node, i % m);
-		if (src != dst &&
-		    !(x->request->kind == MQ_COLL_BROADCAST && dst == x->request->root) &&
+		if (src != dst && !(x->request->kind == MQ_COLL_BROADCAST && dst == x->request->root) &&
 		    !(x->request->kind == MQ_COLL_REDUCE && src == x->request->root))
 			mq_flow_add(x->list, src, dst, x->edge[i]);
 		x->edge[i] = 0;
@@ -202,8 +200,7 @@ static void local_cycle(struct expansion *x, double bytes)
 		uint32_t n = size_of(x->group, k);
 
 		for (uint32_t i = 0; n > 1 && i < n; i++)
-			mq_flow_add(x->list, position(x->group, k, i), position(x->group, k, i + 1),
-				    bytes);
+			mq_flow_add(x->list, position(x->group, k, i), position(x->group, k, i + 1), bytes);
 	}
 }
 
@@ -213,8 +210,7 @@ static void node_cycle(struct expansion *x, double bytes)
 
 	for (uint32_t k = 0; nodes > 1 && k < nodes; k++)
 		for (uint32_t i = 0; i < size_of(x->group, k); i++)
-			mq_flow_add(x->list, position(x->group, k, i),
-				    position(x->group, (k + 1) % nodes, i), bytes);
+			mq_flow_add(x->list, position(x->group, k, i), position(x->group, (k + 1) % nodes, i), bytes);
 }
 
 static void nvls(struct expansion *x, enum mq_algo algo)
@@ -235,8 +231,7 @@ static void collnet(struct expansion *x, enum mq_algo algo)
 	if (algo == MQ_ALGO_COLLNET_CHAIN)
 		chains(x);
 	else
-		local_cycle(x, s * (heads - 1) / heads *
-			       (x->request->kind == MQ_COLL_ALL_REDUCE ? 2 : 1));
+		local_cycle(x, s * (heads - 1) / heads * (x->request->kind == MQ_COLL_ALL_REDUCE ? 2 : 1));
 	node_cycle(x, s / heads);
 }
 
@@ -250,8 +245,7 @@ static void pat(struct expansion *x)
 			uint32_t near = x->group->order[i], far = x->group->order[(i + d) % n];
 			bool gather = x->request->kind == MQ_COLL_ALL_GATHER;
 
-			mq_flow_add(x->list, gather ? near : far, gather ? far : near,
-				    part * (d < n - d ? d : n - d));
+			mq_flow_add(x->list, gather ? near : far, gather ? far : near, part * (d < n - d ? d : n - d));
 		}
 }
 
@@ -264,10 +258,8 @@ static void spread(struct expansion *x, uint32_t node)
 
 	for (uint32_t i = 0; i < size; i++)
 		for (uint32_t s = 1; s <= shifts; s++)
-			mq_flow_add(
-				x->list, position(x->group, node, i),
-				position(x->group, (node + s * (nodes - 1) / shifts) % nodes, i),
-				part);
+			mq_flow_add(x->list, position(x->group, node, i),
+				    position(x->group, (node + s * (nodes - 1) / shifts) % nodes, i), part);
 }
 
 static void all_to_all(struct expansion *x)
@@ -279,8 +271,7 @@ static void all_to_all(struct expansion *x)
 	if (n <= ALL_PAIRS || group->n_nodes == 1) {
 		for (uint32_t d = 1; d < n; d++)
 			for (uint32_t i = 0; i < n; i++)
-				mq_flow_add(x->list, group->order[i], group->order[(i + d) % n],
-					    part);
+				mq_flow_add(x->list, group->order[i], group->order[(i + d) % n], part);
 		return;
 	}
 	for (uint32_t k = 0; k < group->n_nodes; k++) {
@@ -288,17 +279,19 @@ static void all_to_all(struct expansion *x)
 
 		for (uint32_t i = 0; i < size; i++)
 			for (uint32_t d = 1; d < size; d++)
-				mq_flow_add(x->list, position(group, k, i),
-					    position(group, k, i + d), part);
+				mq_flow_add(x->list, position(group, k, i), position(group, k, i + d), part);
 		spread(x, k);
 	}
 }
 
-void mq_expand_flows(const struct mq_coll_request *request, const struct mq_group *group,
-		     const struct mq_topo *topo, enum mq_algo algo, struct mq_flow_list *list)
+void mq_expand_flows(const struct mq_coll_request *request, const struct mq_group *group, const struct mq_topo *topo,
+		     enum mq_algo algo, struct mq_flow_list *list)
 {
 	struct expansion x = {
-		.request = request, .group = group, .topo = topo, .list = list,
+		.request = request,
+		.group = group,
+		.topo = topo,
+		.list = list,
 		.edge = mq_arena_array(list->arena, (size_t)topo->n_local * topo->n_local, double),
 	};
 

@@ -24,12 +24,11 @@
 
 #include "core/collective/impl.h"
 
-#define LONE_LL 1.5
-#define LL_CHANNEL_BPS                                                                             \
-	6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
-#define LL_PIECE_B 4096.0
-#define NVLS_CHUNK_B 131072.0
-#define NVLS_CHANNELS 16.0   /* of Hopper; twice as many from Blackwell on */
+#define LONE_LL        1.5
+#define LL_CHANNEL_BPS 6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
+#define LL_PIECE_B     4096.0
+#define NVLS_CHUNK_B   131072.0
+#define NVLS_CHANNELS  16.0 /* of Hopper; twice as many from Blackwell on */
 
 struct nvls {
 	double concurrent; /* chunks under way at a time: channels x heads */
@@ -64,14 +63,12 @@ static double nvls_chunk(double bytes, bool tree, const struct nvls *v)
 }
 
 /* Extra latency and bandwidth for a size under a given chunk. */
-static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s,
-			double *bw_Bps)
+static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s, double *bw_Bps)
 {
 	double round = v->concurrent * chunk;
 
 	*bw_Bps = v->bw_Bps * (1 + v->chunk_B / v->full) / (1 + v->chunk_B / chunk);
-	*extra_s = v->chunk_B > 0 && bytes > round ?
-		   v->rounds * round * (1 - round / bytes) / *bw_Bps : 0;
+	*extra_s = v->chunk_B > 0 && bytes > round ? v->rounds * round * (1 - round / bytes) / *bw_Bps : 0;
 	return *extra_s + bytes / *bw_Bps;
 }
 
@@ -79,9 +76,10 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 {
 	bool tree = algo == MQ_ALGO_NVLS_TREE;
 	struct nvls v = {
-		.concurrent = NVLS_CHANNELS * (t->topo->arch >= MQ_ARCH_BLACKWELL ? 2 : 1) *
-			      t->topo->nvls_graph.channels,
-		.chunk_B = t->topo->intra_calib->chunk_B, .bw_Bps = cost->bw_Bps,
+		.concurrent =
+			NVLS_CHANNELS * (t->topo->arch >= MQ_ARCH_BLACKWELL ? 2 : 1) * t->topo->nvls_graph.channels,
+		.chunk_B = t->topo->intra_calib->chunk_B,
+		.bw_Bps = cost->bw_Bps,
 		.full = tree && t->n_nodes >= 4 ? 65536 : NVLS_CHUNK_B,
 		.rounds = tree ? 2 * floor(log2(t->n_nodes)) : 1,
 	};
@@ -92,8 +90,7 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 	for (double smaller = least_chunk(tree); smaller < chunk; smaller *= 2) {
 		double e, b;
 
-		floor_s =
-			fmax(floor_s, nvls_time(&v, nvls_edge(smaller, tree, &v), smaller, &e, &b));
+		floor_s = fmax(floor_s, nvls_time(&v, nvls_edge(smaller, tree, &v), smaller, &e, &b));
 	}
 	cost->bw_Bps = bw_Bps;
 	cost->latency_s += extra_s + fmax(0, floor_s - time);
@@ -109,8 +106,7 @@ static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 	}
 	piece = fmin(t->bytes / t->n, t->topo->net_calib->step_B);
 	net = t->topo->rails * mq_topo_port_Bps(t->topo);
-	cost->latency_s += t->topo->net_calib->fill * all * (t->n_nodes - (t->n == t->n_nodes)) *
-			   piece / net;
+	cost->latency_s += t->topo->net_calib->fill * all * (t->n_nodes - (t->n == t->n_nodes)) * piece / net;
 }
 
 static double tree_hops(const struct mq_tune *t)
@@ -134,8 +130,7 @@ static void tree_ll_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 	cost->latency_s += tree_hops(t) * fmin(t->bytes / cost->busy, LL_PIECE_B) / channel_Bps;
 }
 
-void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
-		  struct mq_coll_cost *cost)
+void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, struct mq_coll_cost *cost)
 {
 	bool chain = t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE;
 
@@ -144,8 +139,7 @@ void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto prot
 	} else if (algo == MQ_ALGO_TREE && proto == MQ_PROTO_LL) {
 		tree_ll_fill(t, cost);
 	} else {
-		cost->bw_Bps *=
-			fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->busy / cost->most);
+		cost->bw_Bps *= fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->busy / cost->most);
 		if (algo == MQ_ALGO_RING && proto == MQ_PROTO_SIMPLE && !chain)
 			ring_fill(t, cost);
 		if (algo == MQ_ALGO_TREE && proto == MQ_PROTO_SIMPLE)

@@ -47,9 +47,8 @@ static enum mq_status add_flow(const struct mq_cluster *cluster, const struct mq
 }
 
 /* Translate the flows to a compact network of the links they use. */
-static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32_t *rank,
-				  const struct mq_flow *flow, uint32_t n_flows,
-				  struct mq_arena *scratch, struct flows *f, struct mq_err *err)
+static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
+				  uint32_t n_flows, struct mq_arena *scratch, struct flows *f, struct mq_err *err)
 {
 	static const struct mq_route nowhere = { .n_links = 0 };
 	const struct mq_route **route = mq_arena_array(scratch, n_flows, const struct mq_route *);
@@ -83,16 +82,14 @@ static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32
 }
 
 /* Routes first asked for here live on in the cluster's arena, so that one cannot be rewound. */
-static void release(const struct mq_cluster *cluster, struct mq_arena *scratch,
-		    struct mq_arena_mark mark)
+static void release(const struct mq_cluster *cluster, struct mq_arena *scratch, struct mq_arena_mark mark)
 {
 	if (scratch != cluster->arena)
 		mq_arena_rewind(scratch, mark);
 }
 
-enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *rank,
-			     const struct mq_flow *flow, uint32_t n_flows,
-			     struct mq_arena *scratch, double *seconds, struct mq_err *err)
+enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
+			     uint32_t n_flows, struct mq_arena *scratch, double *seconds, struct mq_err *err)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	struct flows f = { .left_B = NULL };
@@ -125,9 +122,8 @@ enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *r
 	return MQ_OK;
 }
 
-enum mq_status mq_flows_bound(const struct mq_cluster *cluster, const uint32_t *rank,
-			      const struct mq_flow *flow, uint32_t n_flows,
-			      struct mq_arena *scratch, double *seconds, struct mq_err *err)
+enum mq_status mq_flows_bound(const struct mq_cluster *cluster, const uint32_t *rank, const struct mq_flow *flow,
+			      uint32_t n_flows, struct mq_arena *scratch, double *seconds, struct mq_err *err)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	struct flows f = { .left_B = NULL };

@@ -22,8 +22,7 @@ enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *
 				       "communicator: position %u is rank %u, which "
 				       "%s; ranks must be distinct and below %u",
 				       i, rank[i],
-				       rank[i] < cluster->n_devices ? "is there twice"
-								    : "the platform does not have",
+				       rank[i] < cluster->n_devices ? "is there twice" : "the platform does not have",
 				       cluster->n_devices);
 		used[rank[i]] = true;
 		node = cluster->device[rank[i]].node;

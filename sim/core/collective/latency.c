@@ -19,8 +19,7 @@
 #include "core/collective/impl.h"
 
 /* Latency of a way between two positions beyond what the steps of its class contain. */
-static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t dst, double *s,
-			     struct mq_err *err)
+static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t dst, double *s, struct mq_err *err)
 {
 	bool local = way->group->node_of[src] == way->group->node_of[dst];
 	const struct mq_link_calib *link = local ? way->topo->intra_calib : way->topo->net_calib;
@@ -29,8 +28,7 @@ static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t ds
 	*s = 0;
 	if (src == dst)
 		return MQ_OK;
-	MQ_TRY(mq_cluster_route(way->cluster, way->group->rank[src], way->group->rank[dst], &route,
-				err));
+	MQ_TRY(mq_cluster_route(way->cluster, way->group->rank[src], way->group->rank[dst], &route, err));
 	*s = fmax(0, route->lat_s - link->route_s);
 	return MQ_OK;
 }
@@ -58,8 +56,7 @@ static enum mq_status along_node(const struct mq_way *way, double *sum_s, struct
 }
 
 /* Over the ways from each node to the next: their sum and the longest. */
-static enum mq_status between_nodes(const struct mq_way *way, double *sum_s, double *most_s,
-				    struct mq_err *err)
+static enum mq_status between_nodes(const struct mq_way *way, double *sum_s, double *most_s, struct mq_err *err)
 {
 	uint32_t nodes = way->group->n_nodes;
 
@@ -84,10 +81,8 @@ static enum mq_status up_trees(const struct mq_way *way, double *most_s, struct 
 		for (uint32_t k = 0; k < nodes; k++) {
 			double sum_s = 0, s;
 
-			for (uint32_t at = k, up; (up = mq_tree_parent(tree, nodes, at)) != MQ_NONE;
-			     at = up) {
-				MQ_TRY(beyond(way, head(way->group, at), head(way->group, up), &s,
-					      err));
+			for (uint32_t at = k, up; (up = mq_tree_parent(tree, nodes, at)) != MQ_NONE; at = up) {
+				MQ_TRY(beyond(way, head(way->group, at), head(way->group, up), &s, err));
 				sum_s += s;
 			}
 			*most_s = fmax(*most_s, sum_s);
@@ -104,8 +99,7 @@ static enum mq_status pat_steps(const struct mq_way *way, double *sum_s, struct 
 		double most_s = 0, s;
 
 		for (uint32_t i = 0; i < group->n; i++) {
-			MQ_TRY(beyond(way, group->order[i], group->order[(i + d) % group->n], &s,
-				      err));
+			MQ_TRY(beyond(way, group->order[i], group->order[(i + d) % group->n], &s, err));
 			most_s = fmax(most_s, s);
 		}
 		*sum_s += most_s;
@@ -126,8 +120,8 @@ static enum mq_status farthest(const struct mq_way *way, double *most_s, struct 
 	return MQ_OK;
 }
 
-enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo,
-				 double *extra_s, struct mq_err *err)
+enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo, double *extra_s,
+				 struct mq_err *err)
 {
 	double n = way->group->n, nodes = way->group->n_nodes, node_s, sum_s, most_s, edge_s;
 

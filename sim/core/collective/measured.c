@@ -25,8 +25,8 @@ static double time_at(const double *knot, double bytes)
 	return before + (after - before) * (bytes - size) / (7 * size);
 }
 
-bool mq_call_measured(const struct mq_link_calib *link, uint32_t call, uint32_t n, double bytes,
-		      double *latency_s, double *busy_s)
+bool mq_call_measured(const struct mq_link_calib *link, uint32_t call, uint32_t n, double bytes, double *latency_s,
+		      double *busy_s)
 {
 	double m = link ? link->measured_ranks : 0;
 

@@ -8,7 +8,7 @@
 
 /* Latency and time per bytes of a call (enum mq_coll_kind or MQ_CALL_P2P) among n ranks. False where
  * the class has no measured pieces for it (`link` may be NULL). */
-MQ_API bool mq_call_measured(const struct mq_link_calib *link, uint32_t call, uint32_t n,
-			     double bytes, double *latency_s, double *busy_s);
+MQ_API bool mq_call_measured(const struct mq_link_calib *link, uint32_t call, uint32_t n, double bytes,
+			     double *latency_s, double *busy_s);
 
 #endif

@@ -14,12 +14,12 @@
 #include "core/collective/impl.h"
 #include "core/collective/measured.h"
 
-#define LOCAL_PEER 1.3e-6          /* each further peer in the node */
-#define A2A_SHARE .93              /* of an NVLink port, against a single send */
-#define OWN_COPY .4                /* time of the own part's copy, against a part sent */
-#define NET_PIECE_B 524288.0       /* one of the 8 steps of a channel's buffer */
-#define NET_STEP 14e-6             /* NCCL's Simple step over the network */
-#define NET_TRANSFER 4e-6          /* each transfer that a NIC's proxy serves */
+#define LOCAL_PEER   1.3e-6   /* each further peer in the node */
+#define A2A_SHARE    .93      /* of an NVLink port, against a single send */
+#define OWN_COPY     .4       /* time of the own part's copy, against a part sent */
+#define NET_PIECE_B  524288.0 /* one of the 8 steps of a channel's buffer */
+#define NET_STEP     14e-6    /* NCCL's Simple step over the network */
+#define NET_TRANSFER 4e-6     /* each transfer that a NIC's proxy serves */
 
 static bool network_class(enum mq_link_class class)
 {
@@ -27,10 +27,8 @@ static bool network_class(enum mq_link_class class)
 }
 
 /* The calibration that rules a route: of its network, else of its slowest kind of link. */
-static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
-					       const struct mq_calib *calib,
-					       const struct mq_route *route, double capability,
-					       bool *network)
+static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					       const struct mq_route *route, double capability, bool *network)
 {
 	const char *name = "nvlink";
 
@@ -62,19 +60,17 @@ static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
 	return mq_link_calib_of(calib, name, capability);
 }
 
-static double capability_of(const struct mq_cluster *cluster, const struct mq_calib *calib,
-			    uint32_t d)
+static double capability_of(const struct mq_cluster *cluster, const struct mq_calib *calib, uint32_t d)
 {
 	const struct mq_device *device = &cluster->device[d];
-	const struct mq_device_calib *known = device->calib < calib->n_devices ?
-		&calib->device[device->calib] : mq_calib_device(calib, device->type);
+	const struct mq_device_calib *known =
+		device->calib < calib->n_devices ? &calib->device[device->calib] : mq_calib_device(calib, device->type);
 
 	return known && device->kind == MQ_GPU ? known->compute_capability : 0;
 }
 
-enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
-			     uint32_t src, uint32_t dst, double bytes, double *latency_s,
-			     double *rate_Bps, double *alone_s, struct mq_err *err)
+enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib, uint32_t src, uint32_t dst,
+			     double bytes, double *latency_s, double *rate_Bps, double *alone_s, struct mq_err *err)
 {
 	const struct mq_link_calib *entry;
 	const struct mq_route *route;
@@ -104,8 +100,7 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 		return MQ_OK;
 	}
 	*latency_s = route->lat_s + entry->p2p_latency_s;
-	if (host && !network &&
-	    isfinite(lanes)) /* GPUs: a part of their own lanes, see loaded_ring */
+	if (host && !network && isfinite(lanes)) /* GPUs: a part of their own lanes, see loaded_ring */
 		*rate_Bps = usable = fmin(usable, lanes * entry->bw_share);
 	if (entry->ll_Bps > 0 && capability > 0 && !network) {
 		if (bytes / entry->ll_Bps < entry->simple_s + bytes / usable)
@@ -136,15 +131,13 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 	double sent = t->bytes * (t->n - 1) / t->n;
 	/* The rank's own part is copied too, by the same threads. */
 	double own = nvlink ? 1 + OWN_COPY / (t->n - 1) : 1;
-	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share *
-		      (nvlink ? A2A_SHARE : 1) / own;
+	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share * (nvlink ? A2A_SHARE : 1) / own;
 	double peers = LOCAL_PEER * (topo->n_local - 1), extra = topo->intra_calib->simple_s;
 
 	/* Starting the peers one after another hides what Simple takes to start, or the reverse. */
 	cost->latency_s = topo->intra_calib->p2p_latency_s + peers;
 	extra = fmax(0, extra - peers);
-	if (topo->intra_calib->ll_Bps > 0 &&
-	    sent / topo->intra_calib->ll_Bps < extra + sent / port) {
+	if (topo->intra_calib->ll_Bps > 0 && sent / topo->intra_calib->ll_Bps < extra + sent / port) {
 		cost->bw_Bps = topo->intra_calib->ll_Bps * t->n / (t->n - 1);
 		return;
 	}
@@ -166,9 +159,7 @@ struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 	transfers = (double)topo->n_local / topo->rails * (t->n - topo->n_local);
 	piece = fmin(t->bytes / t->n, NET_PIECE_B);
 	cost.latency_s =
-		fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers),
-		     topo->net_calib->hop_s) +
-		topo->net_calib->fill * piece * topo->n_local / topo->rails /
-			mq_topo_port_Bps(topo);
+		fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers), topo->net_calib->hop_s) +
+		topo->net_calib->fill * piece * topo->n_local / topo->rails / mq_topo_port_Bps(topo);
 	return cost;
 }

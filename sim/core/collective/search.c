@@ -15,22 +15,20 @@
 
 #include "core/collective/impl.h"
 
-#define GB 1e9
-#define MAX_SEARCH 16        /* channels before splitting */
-#define SPLIT_SPEED (25 * GB)
+#define GB                 1e9
+#define MAX_SEARCH         16 /* channels before splitting */
+#define SPLIT_SPEED        (25 * GB)
 #define HOPPER_SPLIT_SPEED (50 * GB)
-#define LOWEST_RETRY .49     /* of the speed found, below which the search does not try again */
-#define DFS_BUDGET 200000    /* edges tried by the cycle search */
+#define LOWEST_RETRY       .49    /* of the speed found, below which the search does not try again */
+#define DFS_BUDGET         200000 /* edges tried by the cycle search */
 
 static const double intra_speeds[] = { 40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0 };
-static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18,	15,  12,  10,  9,
-				       7,  6,  5,  4,  3,  2.4, 1.2, .24, .12, 0 };
+static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12, 0 };
 static const double intra_speeds_90[] = { 60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3, 0 };
-static const double inter_speeds_90[] = { 48, 45, 42, 40, 30,  24,  22,	 20,  17.5,
-					  15, 12, 6,  3,  2.4, 1.2, .24, .12, 0 };
+static const double inter_speeds_90[] = { 48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12, 0 };
 static const double intra_speeds_100[] = { 90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18, 0 };
-static const double inter_speeds_100[] = { 96, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3,
-					   2.4, 1.2, .24, .12, 0 };
+static const double inter_speeds_100[] = { 96, 48, 45.1, 42, 40,  30,  24,  22,  20, 17.5,
+					   15, 12, 6,    3,  2.4, 1.2, .24, .12, 0 };
 
 static const double *speeds_of(const struct mq_topo *topo, bool inter)
 {
@@ -58,8 +56,7 @@ static uint32_t fits(double capacity_Bps, double speed_Bps)
 static void split(const struct mq_topo *topo, struct mq_graph *graph)
 {
 	if (graph->inter_Bps < SPLIT_SPEED || graph->channels > MAX_SEARCH ||
-	    (topo->compute_capability >= 90 && graph->inter_Bps < HOPPER_SPLIT_SPEED &&
-	     graph->channels > 4))
+	    (topo->compute_capability >= 90 && graph->inter_Bps < HOPPER_SPLIT_SPEED && graph->channels > 4))
 		return;
 	graph->channels *= 2;
 	graph->intra_Bps /= 2;
@@ -168,8 +165,7 @@ static double find_cycles(const struct mq_topo *topo, struct cycles *c)
 
 		for (uint32_t k = 0; k < c->n; k++) {
 			if (topo->width_Bps[i][k] > 0 && topo->width_Bps[k][i] > 0)
-				c->left[i][k] = (uint8_t)fmin(UINT8_MAX,
-						floor(topo->width_Bps[i][k] / unit + .01));
+				c->left[i][k] = (uint8_t)fmin(UINT8_MAX, floor(topo->width_Bps[i][k] / unit + .01));
 			degree += c->left[i][k];
 		}
 		least = degree < least ? degree : least;
@@ -207,8 +203,7 @@ static void mixed_order(struct mq_topo *topo)
 		uint32_t here = topo->ring[0][i - 1], best = MQ_NONE;
 
 		for (uint32_t k = 0; k < topo->n_local; k++)
-			if (!used[k] && (best == MQ_NONE || topo->width_Bps[here][k] >
-					 topo->width_Bps[here][best]))
+			if (!used[k] && (best == MQ_NONE || topo->width_Bps[here][k] > topo->width_Bps[here][best]))
 				best = k;
 		used[best] = true;
 		topo->ring[0][i] = (uint8_t)best;
@@ -218,8 +213,8 @@ static void mixed_order(struct mq_topo *topo)
 #define MAX_LOADS (MQ_MAX_LOCAL * 8)
 
 /* What one ring in order ring[0] gets where several of its edges cross the same link. */
-static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct mq_topo *topo,
-				  double *bw_Bps, struct mq_err *err)
+static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct mq_topo *topo, double *bw_Bps,
+				  struct mq_err *err)
 {
 	uint32_t link[MAX_LOADS], count[MAX_LOADS], used = 0, n = topo->n_local;
 
@@ -227,8 +222,8 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_route *route;
 
-		MQ_TRY(mq_cluster_route(cluster, topo->local[topo->ring[0][i]],
-					topo->local[topo->ring[0][(i + 1) % n]], &route, err));
+		MQ_TRY(mq_cluster_route(cluster, topo->local[topo->ring[0][i]], topo->local[topo->ring[0][(i + 1) % n]],
+					&route, err));
 		for (uint32_t k = 0; k < route->n_links; k++) {
 			uint32_t at = 0;
 
@@ -259,8 +254,7 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 	return MQ_OK;
 }
 
-static enum mq_status search_node(const struct mq_cluster *cluster, struct mq_topo *topo,
-				  struct mq_err *err)
+static enum mq_status search_node(const struct mq_cluster *cluster, struct mq_topo *topo, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < topo->n_local; i++)
 		topo->ring[0][i] = (uint8_t)i;
@@ -294,9 +288,7 @@ static void search_nvls(struct mq_topo *topo, bool inter)
 	topo->nvls_graph = (struct mq_graph){
 		.channels = heads,
 		.intra_Bps = snap(speeds_of(topo, inter), topo->port_nccl_Bps / heads),
-		.inter_Bps =
-			inter ? snap(speeds_of(topo, true), topo->nic_Bps * topo->rails / heads)
-			      : 0,
+		.inter_Bps = inter ? snap(speeds_of(topo, true), topo->nic_Bps * topo->rails / heads) : 0,
 	};
 }
 
@@ -320,8 +312,8 @@ static void rail_orders(struct mq_topo *topo)
 	topo->n_rings = topo->rails < MQ_MAX_RINGS ? topo->rails : MQ_MAX_RINGS;
 }
 
-enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *topo,
-			      uint32_t n_nodes, struct mq_err *err)
+enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *topo, uint32_t n_nodes,
+			      struct mq_err *err)
 {
 	double port;
 
@@ -337,9 +329,10 @@ enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *
 	/* Inside the node CollNet and the trees of two nodes may run at up to twice the speed of the
 	 * network, which a vector crosses once each way. */
 	if (topo->intra != MQ_INTRA_NONE)
-		topo->collnet_graph.intra_Bps = fmax(topo->ring_graph.intra_Bps,
-			snap(speeds_of(topo, true), fmin(2 * topo->ring_graph.inter_Bps,
-							 port / topo->ring_graph.channels)));
+		topo->collnet_graph.intra_Bps =
+			fmax(topo->ring_graph.intra_Bps,
+			     snap(speeds_of(topo, true),
+				  fmin(2 * topo->ring_graph.inter_Bps, port / topo->ring_graph.channels)));
 	/* Where all goes over PCIe the port's lanes are in the way too: 8 V100 in two machines ran rings. */
 	topo->tree_graph = topo->intra <= MQ_INTRA_MESH ? topo->collnet_graph : topo->ring_graph;
 	if (topo->intra != MQ_INTRA_NONE)

@@ -14,17 +14,16 @@
 
 #include "core/collective/impl.h"
 
-#define NVLINK_SM60                                                                                \
-	18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
-#define NVLINK_SM60_NOMINAL 20e9
-#define NVLINK_SM70 20e9
-#define NVLINK_SM86 12e9
-#define NVLINK_SM86_NOMINAL 14.0625e9
-#define NVLINK_SM90 20.6e9
-#define NVLINK_NOMINAL 25e9
-#define NVLINK_SM100 40.1e9
+#define NVLINK_SM60          18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
+#define NVLINK_SM60_NOMINAL  20e9
+#define NVLINK_SM70          20e9
+#define NVLINK_SM86          12e9
+#define NVLINK_SM86_NOMINAL  14.0625e9
+#define NVLINK_SM90          20.6e9
+#define NVLINK_NOMINAL       25e9
+#define NVLINK_SM100         40.1e9
 #define NVLINK_SM100_NOMINAL 50e9
-#define PCI_SHARE (12 / 15.754) /* NCCL's 12, 24, 48 GB/s against the wire's payload rate at x16 */
+#define PCI_SHARE            (12 / 15.754) /* NCCL's 12, 24, 48 GB/s against the wire's payload rate at x16 */
 
 enum path { PATH_NVLINK, PATH_PCIE, PATH_HOST, PATH_NETWORK, PATH_OTHER };
 
@@ -73,13 +72,12 @@ static double nccl_nvlink(double compute_capability, double nominal_Bps)
 	return nominal_Bps * (NVLINK_SM60 / NVLINK_SM60_NOMINAL);
 }
 
-const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name,
-					     double compute_capability)
+const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name, double compute_capability)
 {
 	/* No entry: the library's own constants and nominal bandwidths. */
-	static const struct mq_link_calib neutral = { .name = "neutral", .bw_share = 1,
-						      .latency_scale = 1, .step_B = 524288,
-						      .nvls_share = 1, .route_s = 3e-6 };
+	static const struct mq_link_calib neutral = {
+		.name = "neutral", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1, .route_s = 3e-6
+	};
 	const struct mq_link_calib *found = mq_calib_link_for(calib, name, compute_capability);
 
 	return found ? found : &neutral;
@@ -93,14 +91,14 @@ double mq_topo_port_Bps(const struct mq_topo *topo)
 static enum mq_arch arch_of(double compute_capability)
 {
 	return compute_capability >= 100 ? MQ_ARCH_BLACKWELL :
-	       compute_capability >= 90 ? MQ_ARCH_HOPPER :
-	       compute_capability >= 80 ? MQ_ARCH_AMPERE : MQ_ARCH_VOLTA;
+	       compute_capability >= 90  ? MQ_ARCH_HOPPER :
+	       compute_capability >= 80  ? MQ_ARCH_AMPERE :
+					   MQ_ARCH_VOLTA;
 }
 
 /* The oldest GPU decides; a device without calibration or without a compute capability is no GPU
  * that NCCL could use. */
-static double oldest(const struct mq_cluster *cluster, const struct mq_calib *calib,
-		     const struct mq_group *group)
+static double oldest(const struct mq_cluster *cluster, const struct mq_calib *calib, const struct mq_group *group)
 {
 	double least = INFINITY;
 	const char *last = NULL;
@@ -115,7 +113,7 @@ static double oldest(const struct mq_cluster *cluster, const struct mq_calib *ca
 			continue;
 		last = device->type;
 		known = device->calib < calib->n_devices ? &calib->device[device->calib] :
-			mq_calib_device(calib, device->type);
+							   mq_calib_device(calib, device->type);
 		least = fmin(least, known ? known->compute_capability : 0);
 	}
 	return least;
@@ -129,8 +127,8 @@ struct seen { /* what the routes inside the node are made of */
 	double lat_s;
 };
 
-static enum mq_status probe_pair(const struct mq_cluster *cluster, struct mq_topo *topo, uint32_t i,
-				 uint32_t k, struct seen *seen, struct mq_err *err)
+static enum mq_status probe_pair(const struct mq_cluster *cluster, struct mq_topo *topo, uint32_t i, uint32_t k,
+				 struct seen *seen, struct mq_err *err)
 {
 	const struct mq_route *route;
 	enum path path;
@@ -152,8 +150,8 @@ static enum mq_status probe_pair(const struct mq_cluster *cluster, struct mq_top
 	return MQ_OK;
 }
 
-static enum mq_status probe_node(const struct mq_cluster *cluster, const struct mq_calib *calib,
-				 struct mq_topo *topo, struct mq_err *err)
+static enum mq_status probe_node(const struct mq_cluster *cluster, const struct mq_calib *calib, struct mq_topo *topo,
+				 struct mq_err *err)
 {
 	/* Beyond 16 ranks only a switch is known to join them: neighbours are enough. */
 	uint32_t reach = topo->n_local <= 16 ? topo->n_local - 1 : 2;
@@ -169,8 +167,11 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	if (!topo->nccl) {
 		/* A CPU among GPUs is reached over their PCIe; CPUs meet in memory. */
 		bool pcie = seen.path[PATH_PCIE] && !seen.path[PATH_HOST];
-		topo->intra_calib = mq_link_calib_of(
-			calib, seen.path[PATH_OTHER] ? "other" : pcie ? "pcie" : "host", 0);
+		topo->intra_calib = mq_link_calib_of(calib,
+						     seen.path[PATH_OTHER] ? "other" :
+						     pcie                  ? "pcie" :
+									     "host",
+						     0);
 		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
 		return MQ_OK;
 	}
@@ -183,8 +184,7 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	else
 		topo->intra = seen.path[PATH_HOST] ? MQ_INTRA_HOST : MQ_INTRA_PCIE;
 	topo->pcie_share = seen.path[PATH_HOST] ? 1 : PCI_SHARE;
-	topo->pcie_calib = mq_link_calib_of(calib, seen.path[PATH_HOST] ? "host" : "pcie",
-					    topo->compute_capability);
+	topo->pcie_calib = mq_link_calib_of(calib, seen.path[PATH_HOST] ? "host" : "pcie", topo->compute_capability);
 	topo->nccl_share = nccl_nvlink(topo->compute_capability, 1);
 	topo->intra_calib = mq_link_calib_of(calib, "nvlink", topo->compute_capability);
 	if (topo->intra >= MQ_INTRA_MIXED) {
@@ -196,8 +196,8 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 }
 
 /* Without NCCL a step takes the latency of the slowest way from a node to the next. */
-static enum mq_status slowest_step(const struct mq_cluster *cluster, const struct mq_group *group,
-				   struct mq_topo *topo, struct mq_err *err)
+static enum mq_status slowest_step(const struct mq_cluster *cluster, const struct mq_group *group, struct mq_topo *topo,
+				   struct mq_err *err)
 {
 	for (uint32_t k = 0; k < group->n_nodes; k++) {
 		uint32_t next = (k + 1) % group->n_nodes;
@@ -213,8 +213,7 @@ static enum mq_status slowest_step(const struct mq_cluster *cluster, const struc
 
 /* Each rank's NIC is the first network link on its way to the next node. */
 static enum mq_status probe_network(const struct mq_cluster *cluster, const struct mq_calib *calib,
-				    const struct mq_group *group, struct mq_topo *topo,
-				    struct mq_err *err)
+				    const struct mq_group *group, struct mq_topo *topo, struct mq_err *err)
 {
 	uint32_t other = (group->widest + 1) % group->n_nodes, nic[MQ_MAX_LOCAL];
 	uint32_t first = group->first[other], ppn = group->first[other + 1] - first;
@@ -242,10 +241,10 @@ static enum mq_status probe_network(const struct mq_cluster *cluster, const stru
 		topo->fabric = cluster->link[route->link[k]].fabric;
 		topo->nic_Bps = cluster->link[route->link[k]].bw_Bps;
 	}
-	topo->gpu_direct = topo->fabric != MQ_FABRIC_ETHERNET &&
-			   (topo->fabric != MQ_FABRIC_EFA || topo->compute_capability >= 80);
-	topo->net_calib = mq_link_calib_of(calib, topo->fabric == MQ_FABRIC_NONE ? "ib" :
-					   mq_fabric_name(topo->fabric), topo->compute_capability);
+	topo->gpu_direct =
+		topo->fabric != MQ_FABRIC_ETHERNET && (topo->fabric != MQ_FABRIC_EFA || topo->compute_capability >= 80);
+	topo->net_calib = mq_link_calib_of(calib, topo->fabric == MQ_FABRIC_NONE ? "ib" : mq_fabric_name(topo->fabric),
+					   topo->compute_capability);
 	return topo->nccl ? MQ_OK : slowest_step(cluster, group, topo, err);
 }
 
@@ -254,19 +253,22 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 {
 	uint32_t first = group->first[group->widest];
 
-	*topo = (struct mq_topo){ .n_local = group->ppn_max, .nvls = cluster->nvls,
-				  .sharp = cluster->sharp, .version = calib->nccl_version };
+	*topo = (struct mq_topo){ .n_local = group->ppn_max,
+				  .nvls = cluster->nvls,
+				  .sharp = cluster->sharp,
+				  .version = calib->nccl_version };
 	if (topo->n_local > MQ_MAX_LOCAL)
-		return mq_fail(err, MQ_EINPUT, "communicator: %u ranks in one node, more than %d: "
-			       "split the node with mq_node", topo->n_local, MQ_MAX_LOCAL);
+		return mq_fail(err, MQ_EINPUT,
+			       "communicator: %u ranks in one node, more than %d: "
+			       "split the node with mq_node",
+			       topo->n_local, MQ_MAX_LOCAL);
 	for (uint32_t i = 0; i < topo->n_local; i++)
 		topo->local[i] = group->rank[group->order[first + i]];
 	topo->compute_capability = oldest(cluster, calib, group);
 	topo->arch = arch_of(topo->compute_capability);
 	topo->nccl = topo->compute_capability > 0;
 	topo->slow_Bps = INFINITY;
-	topo->intra_calib = topo->net_calib = topo->pcie_calib =
-		mq_link_calib_of(calib, "other", 0);
+	topo->intra_calib = topo->net_calib = topo->pcie_calib = mq_link_calib_of(calib, "other", 0);
 	if (topo->n_local > 1)
 		MQ_TRY(probe_node(cluster, calib, topo, err));
 	if (group->n_nodes > 1)

@@ -16,17 +16,17 @@
 
 #include "core/collective/impl.h"
 
-#define GB 1e9
-#define US 1e-6
+#define GB     1e9
+#define US     1e-6
 #define NEWEST 22809
 /* Ring with Simple, in us, as rings of 2, 4 and 8 H100 and of 2 and 4 V100 over PCIe show; NCCL's tuning
  * has 8.4 and 3.4, 5.7. */
-#define SIMPLE_BASE 14
+#define SIMPLE_BASE   14
 #define SIMPLE_NVLINK 2
-#define SIMPLE_PCI 3.7
-#define LL_HOPPER 120 /* GB/s of all LL channels, by the same rings of H100; the tuning has 141 */
-#define LL128_OLD .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
-#define PCI_LL                                                                                     \
+#define SIMPLE_PCI    3.7
+#define LL_HOPPER     120 /* GB/s of all LL channels, by the same rings of H100; the tuning has 141 */
+#define LL128_OLD     .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
+#define PCI_LL \
 	.6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100,      \
 	      4090) */
 
@@ -79,8 +79,7 @@ static void constants_of(uint32_t version, struct constants *c)
 		c->step[HW_NET][MQ_ALGO_NVLS_TREE][MQ_PROTO_SIMPLE] = 14;
 	if (version < 22300) {
 		c->base[MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 0;
-		c->step[HW_NVLINK][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] =
-			c->step[HW_PCI][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 28;
+		c->step[HW_NVLINK][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = c->step[HW_PCI][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 28;
 	}
 	if (version < 22100)
 		c->step[HW_NVLINK][MQ_ALGO_NVLS][MQ_PROTO_SIMPLE] =
@@ -91,8 +90,7 @@ static void constants_of(uint32_t version, struct constants *c)
 	c->base[MQ_ALGO_RING][MQ_PROTO_LL128] = version < 20800 ? 3.6 : 10;
 	c->base[MQ_ALGO_TREE][MQ_PROTO_LL] = c->base[MQ_ALGO_TREE][MQ_PROTO_LL128] = 4.4;
 	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_LL] = .47;
-	c->step[HW_NET][MQ_ALGO_RING][MQ_PROTO_SIMPLE] =
-		version >= 21200 && version < 21300 ? 28 : 9.6;
+	c->step[HW_NET][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = version >= 21200 && version < 21300 ? 28 : 9.6;
 	if (version < 20800)
 		c->step[HW_NET][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 50;
 }
@@ -114,14 +112,15 @@ static const double nvls_tree_max[MQ_N_ARCHS][3] = {
 };
 
 /* NCCL's correction of tree bandwidth at 64 B, 128 B ... 256 MB. */
-static const double tree_factor[MQ_N_PROTOS][23] = {
-	[MQ_PROTO_LL] = { 1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
-			  .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1 },
-	[MQ_PROTO_LL128] = { 1,	 1,  1,	 1,  1,	 .9, .8, .8, .8, .7, .6, .6,
-			     .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1 },
-	[MQ_PROTO_SIMPLE] = { .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
-			      .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9 },
-};
+static const double tree_factor[MQ_N_PROTOS]
+			       [23] = {
+				       [MQ_PROTO_LL] = { 1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
+							 .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1 },
+				       [MQ_PROTO_LL128] = { 1,  1,  1,  1,  1,  .9, .8, .8, .8, .7, .6, .6,
+							    .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1 },
+				       [MQ_PROTO_SIMPLE] = { .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+							     .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9 },
+			       };
 
 static bool one_node(const struct mq_tune *t)
 {
@@ -161,8 +160,7 @@ static const char *nvls_refusal(const struct mq_tune *t, enum mq_algo algo)
 	}
 	if (t->kind != MQ_COLL_ALL_REDUCE && !gathers(t->kind))
 		return "runs all_reduce, all_gather and reduce_scatter only";
-	return t->n_nodes > 1 && !topo->sharp ?
-	       "needs a single node, or a network that reduces (mq_sharp=1)" : NULL;
+	return t->n_nodes > 1 && !topo->sharp ? "needs a single node, or a network that reduces (mq_sharp=1)" : NULL;
 }
 
 static const char *collnet_refusal(const struct mq_tune *t, enum mq_algo algo)
@@ -172,7 +170,7 @@ static const char *collnet_refusal(const struct mq_tune *t, enum mq_algo algo)
 	if (t->kind == MQ_COLL_ALL_REDUCE || (algo == MQ_ALGO_COLLNET_DIRECT && gathers(t->kind)))
 		return NULL;
 	return algo == MQ_ALGO_COLLNET_CHAIN ? "runs all_reduce only" :
-	       "runs all_reduce, all_gather and reduce_scatter only";
+					       "runs all_reduce, all_gather and reduce_scatter only";
 }
 
 static const char *algo_refusal(const struct mq_tune *t, enum mq_algo algo)
@@ -218,8 +216,7 @@ const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_
 		return "with ll128 needs compute capability 7.0";
 	if (!over_nvlink(topo))
 		return "with ll128 needs NVLink between the ranks of a node";
-	return t->n_nodes > 1 && !topo->gpu_direct ?
-	       "with ll128 needs a network that reads GPU memory" : NULL;
+	return t->n_nodes > 1 && !topo->gpu_direct ? "with ll128 needs a network that reads GPU memory" : NULL;
 }
 
 /* Total bandwidth of a pattern's channels: as NCCL believes, or as the links deliver. `once`: each byte
@@ -228,8 +225,8 @@ const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_
 static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool once, bool actual)
 {
 	const struct mq_topo *topo = t->topo;
-	double port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY :
-		      topo->port_nominal_Bps * topo->intra_calib->bw_share;
+	double port =
+		topo->intra == MQ_INTRA_NONE ? (double)INFINITY : topo->port_nominal_Bps * topo->intra_calib->bw_share;
 	double net = topo->rails * mq_topo_port_Bps(topo);
 
 	if (!actual)
@@ -264,8 +261,7 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	if (proto == MQ_PROTO_LL)
 		return fmin(cap * GB, bus / 2 * (actual && pcie_ll(topo) ? PCI_LL : 1));
 	if (proto == MQ_PROTO_LL128)
-		return fmin(.92 * bus, topo->ring_graph.channels *
-			    ring128_max[topo->arch][scale] * GB) *
+		return fmin(.92 * bus, topo->ring_graph.channels * ring128_max[topo->arch][scale] * GB) *
 		       (actual && topo->arch < MQ_ARCH_HOPPER ? LL128_OLD : 1);
 	return bus;
 }
@@ -330,14 +326,11 @@ static double collnet_direct_bus(const struct mq_tune *t, bool actual)
 
 static double ring_steps(const struct mq_tune *t)
 {
-	return t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1)
-	       : gathers(t->kind)	     ? t->n - 1.0
-					     : t->n;
+	return t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1) : gathers(t->kind) ? t->n - 1.0 : t->n;
 }
 
 /* Vector bytes per second: bus bandwidth converted by what each algorithm moves. */
-static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
-			bool actual)
+static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
 	switch (algo) {
 	case MQ_ALGO_RING:
@@ -356,8 +349,7 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	}
 }
 
-static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto,
-			   bool actual)
+static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto, bool actual)
 {
 	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
 	enum hw slow = one_node(t) ? intra : HW_NET;
@@ -369,22 +361,19 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 		overhead *= 3;
 	if (t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE) {
 		if (actual) /* the chain from the root to the last rank */
-			return c->base[MQ_ALGO_RING][proto] + (t->n - t->n_nodes) * step +
-			       (t->n_nodes - 1) * net;
+			return c->base[MQ_ALGO_RING][proto] + (t->n - t->n_nodes) * step + (t->n_nodes - 1) * net;
 		if (t->topo->n_rings == 1)
 			return c->base[MQ_ALGO_RING][proto] + c->step[slow][MQ_ALGO_RING][proto];
-		return c->base[MQ_ALGO_RING][proto] + t->n *
-		       c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
+		return c->base[MQ_ALGO_RING][proto] +
+		       t->n * c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	}
 	/* One step in ppn crosses a gap between nodes; of the data, some begins with such a step. */
-	between = one_node(t) ? 0 : actual ? ceil(all * (t->n - 1) / ppn_of(t)) :
-					     all * (t->n_nodes - 1);
+	between = one_node(t) ? 0 : actual ? ceil(all * (t->n - 1) / ppn_of(t)) : all * (t->n_nodes - 1);
 	/* A chunk that waits on the network's edge for its answer holds up its whole ring: of a channel's 8 steps a
 	 * chunk has 4, so that two are under way in two ways' time. */
 	if (actual && !one_node(t) && proto != MQ_PROTO_LL && t->topo->net_calib->answered > 0)
 		step = fmax(step, net);
-	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) +
-	      between * net;
+	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) + between * net;
 	if (!actual && proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&
 	    t->bytes / ((double)t->topo->ring_graph.channels * t->n) >= 64)
 		lat *= t->topo->compute_capability < 80 ? 1.9 : 1.4;
@@ -398,15 +387,13 @@ static void correct_steps(const struct mq_tune *t, struct constants *c)
 	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_NVLINK;
 	c->step[HW_PCI][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_PCI;
 	for (int hw = 0; hw < N_HW; hw++) {
-		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib :
-						   t->topo->intra_calib;
+		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib : t->topo->intra_calib;
 
 		for (int a = 0; a < MQ_N_ALGOS; a++)
 			for (int p = 0; p < MQ_N_PROTOS; p++)
 				if (c->step[hw][a][p] > 0)
-					c->step[hw][a][p] = fmax(c->step[hw][a][p] *
-								 link->latency_scale,
-								 link->hop_s / US);
+					c->step[hw][a][p] =
+						fmax(c->step[hw][a][p] * link->latency_scale, link->hop_s / US);
 	}
 }
 
@@ -449,8 +436,7 @@ static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
 	case MQ_ALGO_NVLS_TREE:
 		return topo->nvls_graph.channels;
 	default:
-		return topo->ring_graph.channels * 2 < MQ_MAX_RINGS ? topo->ring_graph.channels * 2
-								    : MQ_MAX_RINGS;
+		return topo->ring_graph.channels * 2 < MQ_MAX_RINGS ? topo->ring_graph.channels * 2 : MQ_MAX_RINGS;
 	}
 }
 
@@ -468,8 +454,7 @@ static double channels_used(const struct mq_tune *t, enum mq_algo algo, enum mq_
 	return fmin(channels, fmax(1, t->bytes / (threads * threshold)));
 }
 
-struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
-				 bool actual)
+struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
 	struct mq_coll_cost cost = {
 		.latency_s = latency(t, algo, proto, actual) * US,
@@ -484,8 +469,7 @@ struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enu
 	return cost;
 }
 
-static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
-			     struct mq_err *err)
+static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, struct mq_err *err)
 {
 	const char *why = "";
 
@@ -496,14 +480,11 @@ static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq
 	return mq_fail(err, MQ_EINPUT,
 		       "%s over %u ranks in %u nodes cannot use algorithm %s with protocol "
 		       "%s: %s %s; use auto or ring",
-		       mq_coll_name(t->kind), t->n, t->n_nodes, mq_algo_name(algo),
-		       mq_proto_name(proto),
-		       mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo),
-		       why ? why : "does not run");
+		       mq_coll_name(t->kind), t->n, t->n_nodes, mq_algo_name(algo), mq_proto_name(proto),
+		       mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo), why ? why : "does not run");
 }
 
-enum mq_status mq_tune_choose(const struct mq_tune *t, enum mq_algo *algo, enum mq_proto *proto,
-			      struct mq_err *err)
+enum mq_status mq_tune_choose(const struct mq_tune *t, enum mq_algo *algo, enum mq_proto *proto, struct mq_err *err)
 {
 	enum mq_algo best_algo = MQ_ALGO_AUTO;
 	enum mq_proto best_proto = MQ_PROTO_AUTO;

@@ -38,8 +38,8 @@ void mq_flow_receive(const sg_mailbox_t *mailbox, uint32_t n)
 		return;
 	}
 	/* One call into the kernel, where Mailbox::get needs two. */
-	sg4::Comm::recv(sg4::Actor::self()->get_impl(), *mailbox, &received, &size, nullptr, nullptr,
-			nullptr, -1.0, -1.0);
+	sg4::Comm::recv(sg4::Actor::self()->get_impl(), *mailbox, &received, &size, nullptr, nullptr, nullptr, -1.0,
+			-1.0);
 }
 
 void mq_flow_clear(sg_mailbox_t mailbox)

@@ -19,25 +19,25 @@ enum { COPIES = 2 }; /* of a meeting that may be under way more than once: on tw
 
 struct mq_folded_flows {
 	struct mq_quotient q;
-	uint32_t *slot_of;      /* [meetings] its number in q, MQ_NONE where none was built */
-	uint32_t *copies;       /* [meetings] that follow each other in q */
-	bool *busy;             /* [q.n_meetings] under way */
-	double *cap_Bps;        /* [flows] without slowness */
+	uint32_t *slot_of; /* [meetings] its number in q, MQ_NONE where none was built */
+	uint32_t *copies;  /* [meetings] that follow each other in q */
+	bool *busy;        /* [q.n_meetings] under way */
+	double *cap_Bps;   /* [flows] without slowness */
 	double *left_B, *done_s;
 	bool *runs;
-	double *before_Bps;     /* [flows] rates until they were set anew */
-	struct lane **lane;     /* [flows] who runs it */
+	double *before_Bps; /* [flows] rates until they were set anew */
+	struct lane **lane; /* [flows] who runs it */
 	uint32_t n_wake;
-	struct lane **wake;     /* [flows] lanes signalled whose semaphores are still to be released */
+	struct lane **wake; /* [flows] lanes signalled whose semaphores are still to be released */
 	uint32_t n_running, *running;
-	double at_s;            /* until when left_B is known */
+	double at_s; /* until when left_B is known */
 };
 
 static enum mq_status add_meetings(struct sim *sim, struct mq_folded_flows *f, struct mq_err *err)
 {
 	const struct mq_sharing *sharing = &sim->sharing;
-	const struct mq_task **task = mq_arena_array(sim->arena, COPIES * sim->costing.n_meetings,
-						     const struct mq_task *);
+	const struct mq_task **task =
+		mq_arena_array(sim->arena, COPIES * sim->costing.n_meetings, const struct mq_task *);
 	uint32_t n = 0;
 
 	for (uint32_t e = 0; e < sim->ev.n; e++) {
@@ -100,8 +100,7 @@ static void set_rates(const struct lane *by)
 		uint32_t i = f->running[r];
 		struct lane *lane = f->lane[i];
 
-		if (f->q.net.rate_Bps[i] == f->before_Bps[i] || lane == by || !lane->running ||
-		    lane->signalled)
+		if (f->q.net.rate_Bps[i] == f->before_Bps[i] || lane == by || !lane->running || lane->signalled)
 			continue;
 		lane->signalled = true;
 		f->wake[f->n_wake++] = lane;
@@ -118,8 +117,7 @@ static void begin(struct lane *lane, uint32_t slot, double slowness)
 	advance(sim);
 	f->busy[slot] = true;
 	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++) {
-		f->q.net.cap_Bps[i] = slowness < 1 ? fmin(f->cap_Bps[i], f->q.way_Bps[i]) * slowness
-						   : f->cap_Bps[i];
+		f->q.net.cap_Bps[i] = slowness < 1 ? fmin(f->cap_Bps[i], f->q.way_Bps[i]) * slowness : f->cap_Bps[i];
 		f->left_B[i] = f->q.bytes[i];
 		f->lane[i] = lane;
 		f->runs[i] = true;

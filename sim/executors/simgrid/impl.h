@@ -31,13 +31,13 @@ struct roles {
 /* One actor: a stream of a device, or one of several tasks that run together on it (a group). */
 struct lane {
 	struct sim *sim;
-	sg_actor_t actor;       /* valid while alive */
+	sg_actor_t actor; /* valid while alive */
 	uint32_t id;
-	uint32_t device;        /* schedule index */
-	uint32_t first, n;      /* into item[] */
-	uint32_t waits_for;     /* event whose flag this actor is blocked on, or MQ_NONE */
-	sg_sem_t woken;         /* what it is blocked with, or NULL */
-	sg_sem_t changed;       /* speed changed: wakes an activity whose speed may change; or NULL */
+	uint32_t device;    /* schedule index */
+	uint32_t first, n;  /* into item[] */
+	uint32_t waits_for; /* event whose flag this actor is blocked on, or MQ_NONE */
+	sg_sem_t woken;     /* what it is blocked with, or NULL */
+	sg_sem_t changed;   /* speed changed: wakes an activity whose speed may change; or NULL */
 	bool running, signalled, alive;
 };
 
@@ -49,13 +49,13 @@ struct item {
 /* What runs on a device right now, of the things that change each other's speed. */
 struct device_state {
 	const struct mq_device_calib *calib;
-	uint32_t n_comm;        /* communications that interfere */
-	uint32_t channels;      /* of all of them together */
-	double memory_Bps;      /* likewise */
+	uint32_t n_comm;   /* communications that interfere */
+	uint32_t channels; /* of all of them together */
+	double memory_Bps; /* likewise */
 	bool computes;
-	struct lane *compute_lane; /* of the compute that runs, where it may be slowed */
+	struct lane *compute_lane;            /* of the compute that runs, where it may be slowed */
 	struct lane *comm_lane[MQ_N_STREAMS]; /* leaders of the communications that run */
-	double began_s, ended_s;  /* the last compute task to do so */
+	double began_s, ended_s;              /* the last compute task to do so */
 };
 
 struct sim {
@@ -66,20 +66,20 @@ struct sim {
 	struct mq_events ev;
 	struct mq_sharing sharing;
 	struct mq_walk walk;
-	double t0_s;            /* the simulator's clock when this schedule started */
-	double now_s;           /* since then: what was waited for, not what the clock made of it. The
+	double t0_s;  /* the simulator's clock when this schedule started */
+	double now_s; /* since then: what was waited for, not what the clock made of it. The
 				   clock only grows from schedule to schedule, and with it its rounding */
 
 	uint32_t n_lanes, lane_room, n_items;
 	struct lane **lane;
 	struct item *item;
-	struct roles **roles;   /* [meetings], NULL where no flows are simulated */
-	uint32_t *leader;       /* [events] lane that starts it, MQ_NONE for events of fixed length */
-	uint32_t *place;        /* [events] where its positions' lanes begin in lane_at[] */
-	uint32_t *lane_at;      /* lane of each position */
-	uint32_t *flows_left;   /* [events] */
-	bool *known, *go;       /* [events] start time is known; flows may start */
-	double *slowness;       /* [events] factor on the rates of its flows */
+	struct roles **roles;        /* [meetings], NULL where no flows are simulated */
+	uint32_t *leader;            /* [events] lane that starts it, MQ_NONE for events of fixed length */
+	uint32_t *place;             /* [events] where its positions' lanes begin in lane_at[] */
+	uint32_t *lane_at;           /* lane of each position */
+	uint32_t *flows_left;        /* [events] */
+	bool *known, *go;            /* [events] start time is known; flows may start */
+	double *slowness;            /* [events] factor on the rates of its flows */
 	struct device_state *device; /* [n_devices] */
 	struct mq_map mailbox_of;    /* (sending lane, receiving lane) */
 	sg_mailbox_t *mailbox;

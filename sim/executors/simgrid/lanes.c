@@ -23,7 +23,7 @@
 #include "executors/simgrid/impl.h"
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
-#define SAME_TIME_S 1e-10  /* what rounding may have made of one moment */
+#define SAME_TIME_S  1e-10 /* what rounding may have made of one moment */
 
 enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of its speed */
 
@@ -65,9 +65,8 @@ static double compute_speed(const struct device_state *d, const struct mq_cost_p
 		return 0;
 	if (c->overlap_compute >= 0)
 		return fmax(1 - c->overlap_compute, 0);
-	return mq_cost_beside(parts, 0, 0) /
-	       mq_cost_beside(parts, d->channels / c->sm_count,
-			      d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share));
+	return mq_cost_beside(parts, 0, 0) / mq_cost_beside(parts, d->channels / c->sm_count,
+							    d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share));
 }
 
 static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
@@ -82,8 +81,7 @@ static double comm_speed(const struct sim *sim, uint32_t event)
 
 	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
 		const struct device_state *d = &sim->device[sim->s->task[t].device];
-		if (d->computes && !d->calib->serial_comm &&
-		    mq_task_interferes(d->calib, &sim->s->task[t]))
+		if (d->computes && !d->calib->serial_comm && mq_task_interferes(d->calib, &sim->s->task[t]))
 			speed = fmin(speed, 1 - d->calib->overlap_comm);
 	}
 	return fmax(speed, 1.0 / SLOWEST_SHARE);
@@ -97,8 +95,7 @@ static double pace_of_flows(const struct sim *sim, uint32_t event)
 
 	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
 		const struct device_state *d = &sim->device[sim->s->task[t].device];
-		bool ran = d->computes ? d->began_s < before_s || d->ended_s > before_s
-				       : d->ended_s > before_s;
+		bool ran = d->computes ? d->began_s < before_s || d->ended_s > before_s : d->ended_s > before_s;
 		if (ran && !d->calib->serial_comm && mq_task_interferes(d->calib, &sim->s->task[t]))
 			speed = fmin(speed, 1 - d->calib->overlap_comm);
 	}
@@ -123,8 +120,7 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, const str
 		lane->changed = sg_sem_init(0);
 	lane->running = true;
 	while (left_s > 0) {
-		double speed = parts ? compute_speed(&sim->device[lane->device], parts)
-				     : comm_speed(sim, event);
+		double speed = parts ? compute_speed(&sim->device[lane->device], parts) : comm_speed(sim, event);
 		double since_s = sim->now_s;
 		bool over = false;
 
@@ -276,19 +272,16 @@ static sg_mailbox_t mailbox(const struct sim *sim, uint32_t from, uint32_t to)
 }
 
 /* Cap of a flow under a slowness: the cap, or the bandwidth of its route where there is none. */
-static double rate_of(const struct sim *sim, const struct mq_meeting *m, const struct mq_flow *flow,
-		      double slowness)
+static double rate_of(const struct sim *sim, const struct mq_meeting *m, const struct mq_flow *flow, double slowness)
 {
 	const struct mq_route *route;
 	double rate = flow->rate_Bps;
 
 	if (slowness >= 1)
 		return rate;
-	if (mq_cluster_route(sim->request->cluster, m->rank[flow->src], m->rank[flow->dst], &route,
-			     NULL) == MQ_OK)
+	if (mq_cluster_route(sim->request->cluster, m->rank[flow->src], m->rank[flow->dst], &route, NULL) == MQ_OK)
 		for (uint32_t i = 0; i < route->n_links; i++)
-			rate = fmin(rate, mq_link_usable_Bps(
-						  &sim->request->cluster->link[route->link[i]]));
+			rate = fmin(rate, mq_link_usable_Bps(&sim->request->cluster->link[route->link[i]]));
 	return rate * slowness;
 }
 

@@ -20,8 +20,7 @@ static uint64_t user_key(const struct mq_task *t)
 {
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		return 1ull << 63 | t->comm;
-	return t->kind == MQ_TASK_SEND ? (uint64_t)t->device << 31 | t->peer
-				       : (uint64_t)t->peer << 31 | t->device;
+	return t->kind == MQ_TASK_SEND ? (uint64_t)t->device << 31 | t->peer : (uint64_t)t->peer << 31 | t->device;
 }
 
 /* Meetings of all events, and who uses links: a communicator, or a pair of devices. */
@@ -91,7 +90,7 @@ static void list_devices(struct mq_sharing *f)
 /* Where users of links are noted: counted first, then filled in. */
 struct notes {
 	struct mq_sharing *f;
-	uint32_t *stamp;   /* [links] 1 + user noted last */
+	uint32_t *stamp; /* [links] 1 + user noted last */
 	uint32_t user;
 	bool fill;
 };
@@ -273,14 +272,12 @@ static bool comes_first(const struct span *a, const struct span *b)
 }
 
 /* Merge the sorted runs [at, middle) and [middle, end) into `to`. */
-static void merge_two(const struct span *from, struct span *to, uint32_t at, uint32_t middle,
-		      uint32_t end)
+static void merge_two(const struct span *from, struct span *to, uint32_t at, uint32_t middle, uint32_t end)
 {
 	uint32_t a = at, b = middle;
 
 	for (uint32_t k = at; k < end; k++)
-		to[k] = b >= end || (a < middle && !comes_first(&from[b], &from[a])) ? from[a++]
-										     : from[b++];
+		to[k] = b >= end || (a < middle && !comes_first(&from[b], &from[a])) ? from[a++] : from[b++];
 }
 
 /* Natural merge sort: a user's events come in order of time by nature, so the runs are few and long. */
@@ -315,9 +312,8 @@ static void look_who_met(struct mq_sharing *f, uint32_t link, const bool *on_lin
 		uint32_t user = f->link_user[k];
 		for (uint32_t i = f->event_first[user]; i < f->event_first[user + 1]; i++) {
 			uint32_t e = f->event[i];
-			m->span[n++] = (struct span){
-				m->start_s[e] + f->c->meeting[f->meeting[e]].latency_s,
-				m->finish_s[e], e };
+			m->span[n++] = (struct span){ m->start_s[e] + f->c->meeting[f->meeting[e]].latency_s,
+						      m->finish_s[e], e };
 		}
 	}
 	sort_spans(m, n);

@@ -16,9 +16,9 @@ struct mq_sharing {
 	struct mq_costing *c;
 	const struct mq_events *ev;
 	struct mq_arena *arena;
-	uint32_t *meeting;  /* [events] index into c->meeting, MQ_NONE for others */
-	bool *flows;        /* [events] flows must be simulated */
-	bool *slowed;       /* [events] compute or communication whose speed may change as it runs */
+	uint32_t *meeting;          /* [events] index into c->meeting, MQ_NONE for others */
+	bool *flows;                /* [events] flows must be simulated */
+	bool *slowed;               /* [events] compute or communication whose speed may change as it runs */
 	uint32_t n_flows, n_slowed; /* events so marked */
 	uint32_t n_neighbours;      /* events whose links have other users */
 
@@ -30,13 +30,13 @@ struct mq_sharing {
 	uint32_t *device_first, *device;  /* CSR: devices of each user */
 	uint32_t *event_first, *event;    /* CSR: events of each user */
 	/* Windows, made when first needed (window.c). */
-	uint32_t *task_first, *task_at;   /* CSR: communication tasks of each device */
-	int64_t *lo, *hi, *position;      /* [tasks] */
+	uint32_t *task_first, *task_at; /* CSR: communication tasks of each device */
+	int64_t *lo, *hi, *position;    /* [tasks] */
 };
 
 /* Everything lives in the costing's arena. */
-enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing,
-			       const struct mq_events *events, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing, const struct mq_events *events,
+			       struct mq_err *err) MQ_MUST_CHECK;
 /* Communication and compute slow each other: marks what is slowed, and as flows what of that has a pace and
  * shares links. Once behind init, or not at all. */
 enum mq_status mq_sharing_interfere(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;

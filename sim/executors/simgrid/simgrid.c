@@ -31,8 +31,7 @@ static void lane_new(struct sim *sim, uint32_t device)
 {
 	struct lane *lane = mq_arena_array(sim->arena, 1, struct lane);
 
-	*lane = (struct lane){ .sim = sim, .id = sim->n_lanes, .device = device,
-			       .waits_for = MQ_NONE };
+	*lane = (struct lane){ .sim = sim, .id = sim->n_lanes, .device = device, .waits_for = MQ_NONE };
 	MQ_PUSH(sim->arena, sim->lane, sim->n_lanes, sim->lane_room, lane);
 }
 
@@ -246,8 +245,8 @@ static void start_actors(struct sim *sim)
 			continue;
 		lane->alive = true;
 		sim->n_alive++;
-		lane->actor = sg_actor_init("lane", mq_platform_host(sim->request->cluster,
-								     sim->s->device[lane->device]));
+		lane->actor =
+			sg_actor_init("lane", mq_platform_host(sim->request->cluster, sim->s->device[lane->device]));
 		sg_actor_set_data(lane->actor, lane);
 		sg_actor_start_(lane->actor, mq_sim_lane, 1, argv);
 	}
@@ -361,8 +360,7 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 }
 
 enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct mq_arena *arena,
-				  struct mq_timeline *timeline, enum mq_verdict *verdict,
-				  struct mq_err *err)
+				  struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err)
 {
 	struct sim *sim = mq_arena_array(arena, 1, struct sim);
 	struct mq_arena_mark mark;
@@ -377,8 +375,10 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	mq_arena_rewind(arena, mark);
-	sim->costing = (struct mq_costing){ .schedule = request->schedule, .cluster = request->cluster,
-					    .calib = request->calib, .jitter = request->jitter };
+	sim->costing = (struct mq_costing){ .schedule = request->schedule,
+					    .cluster = request->cluster,
+					    .calib = request->calib,
+					    .jitter = request->jitter };
 	mq_costing_init(&sim->costing, arena);
 	if (!mq_costing_possible(&sim->costing, err)) {
 		*verdict = MQ_VERDICT_INVALID;
@@ -391,8 +391,7 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 	timeline->fold_inexact = sim->costing.uneven; /* some rank left out is not like its representative */
 	if (*verdict != MQ_VERDICT_OK || timeline->fold_inexact)
 		return MQ_OK;
-	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s,
-				   timeline, err));
+	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s, timeline, err));
 	if (timeline->step_time_s > request->timeout_s)
 		*verdict = MQ_VERDICT_TIMEOUT;
 	return MQ_OK;

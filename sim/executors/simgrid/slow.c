@@ -20,8 +20,8 @@ struct owners {
 
 struct crossing {
 	struct owners *o;
-	uint32_t image;    /* among all */
-	bool look, found;  /* rather than note: is any of the links shared? */
+	uint32_t image;   /* among all */
+	bool look, found; /* rather than note: is any of the links shared? */
 };
 
 static uint32_t images_of(struct mq_sharing *f, uint32_t m)
@@ -39,8 +39,8 @@ static enum mq_status cross(struct crossing *x, const struct mq_image *image, st
 	for (uint32_t k = 0; k < image->n_flows; k++) {
 		const struct mq_route *route;
 
-		MQ_TRY(mq_cluster_route(cluster, image->rank[image->flow[k].src],
-					image->rank[image->flow[k].dst], &route, err));
+		MQ_TRY(mq_cluster_route(cluster, image->rank[image->flow[k].src], image->rank[image->flow[k].dst],
+					&route, err));
 		for (uint32_t i = 0; i < route->n_links; i++) {
 			uint32_t l = route->link[i], *seen = &x->o->of_link[l];
 
@@ -66,10 +66,10 @@ static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared
 	uint32_t n = images_of(f, m);
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct crossing x = { .o = o, .image = o->first[f->user_of[m]] + i,
-				      .look = n_shared != NULL };
-		struct mq_image image = { .n = meeting->n, .rank = meeting->rank,
-					  .n_flows = meeting->n_flows, .flow = meeting->flow };
+		struct crossing x = { .o = o, .image = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
+		struct mq_image image = {
+			.n = meeting->n, .rank = meeting->rank, .n_flows = meeting->n_flows, .flow = meeting->flow
+		};
 
 		if (fold)
 			MQ_TRY(mq_images_get(fold->images, meeting->task, i, &image, err));
@@ -92,8 +92,7 @@ static bool has_pace(const struct mq_sharing *f, uint32_t event)
 		const struct mq_device *d = &c->cluster->device[s->device[s->task[t].device]];
 		const struct mq_device_calib *calib = &c->calib->device[d->calib];
 
-		if (calib->overlap_comm > 0 && !calib->serial_comm &&
-		    mq_task_interferes(calib, &s->task[t]))
+		if (calib->overlap_comm > 0 && !calib->serial_comm && mq_task_interferes(calib, &s->task[t]))
 			return true;
 	}
 	return false;
@@ -115,8 +114,7 @@ static void number_images(struct owners *o, struct mq_arena *scratch)
 
 /* Marks the events that have a pace and share links. Images of which only some share are not alike.
  * n_shared: [meetings] MQ_NONE = not looked at yet. */
-static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *n_shared,
-				 struct mq_err *err)
+static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
 
@@ -141,7 +139,8 @@ enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t n_links = f->c->cluster->n_links;
 	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_meetings, uint32_t);
-	struct owners o = { .f = f, .of_link = mq_arena_array(&scratch, n_links, uint32_t),
+	struct owners o = { .f = f,
+			    .of_link = mq_arena_array(&scratch, n_links, uint32_t),
 			    .shared = mq_arena_array(&scratch, n_links, bool) };
 	bool *paced = mq_arena_array(&scratch, f->ev->n, bool), any = false;
 	enum mq_status status = MQ_OK;

@@ -43,8 +43,8 @@ static void find_windows(struct mq_sharing *f)
 		const struct mq_task *t = &s->task[i];
 		uint32_t *queue = &last[t->device * MQ_N_STREAMS + t->stream];
 		/* A group's members start together: only what precedes the group precedes them. */
-		before[i] = *queue != MQ_NONE && t->group && s->task[*queue].group == t->group
-				    ? before[*queue] : *queue;
+		before[i] =
+			*queue != MQ_NONE && t->group && s->task[*queue].group == t->group ? before[*queue] : *queue;
 		*queue = i;
 		f->position[i] = t->stream == MQ_STREAM_COMPUTE ? count[t->device]++ : -1;
 		f->lo[i] = -1;
@@ -143,8 +143,7 @@ static uint32_t common_device(struct mq_sharing *f, uint32_t link, uint32_t *see
 	uint32_t found = MQ_NONE, n = 0, from = f->link_first[link], to = f->link_first[link + 1];
 
 	for (uint32_t k = from; k < to; k++, n++)
-		for (uint32_t i = f->device_first[f->link_user[k]];
-		     i < f->device_first[f->link_user[k] + 1]; i++) {
+		for (uint32_t i = f->device_first[f->link_user[k]]; i < f->device_first[f->link_user[k] + 1]; i++) {
 			uint32_t d = f->device[i];
 			if (d == MQ_NONE || seen[d] != n)
 				continue;
@@ -153,16 +152,14 @@ static uint32_t common_device(struct mq_sharing *f, uint32_t link, uint32_t *see
 				found = d;
 		}
 	for (uint32_t k = from; k < to; k++)
-		for (uint32_t i = f->device_first[f->link_user[k]];
-		     i < f->device_first[f->link_user[k] + 1]; i++)
+		for (uint32_t i = f->device_first[f->link_user[k]]; i < f->device_first[f->link_user[k] + 1]; i++)
 			if (f->device[i] != MQ_NONE)
 				seen[f->device[i]] = 0;
 	return found;
 }
 
 /* on_link: [users], those of the link are set. */
-static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *on_link,
-			    struct window *room)
+static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *on_link, struct window *room)
 {
 	uint32_t n = 0;
 
@@ -172,7 +169,9 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 		const struct mq_task *t = &f->c->schedule->task[task];
 		if (!on_link[f->user_of[f->meeting[event]]])
 			continue;
-		room[n++] = (struct window){ .lo = f->lo[task], .hi = f->hi[task], .event = event,
+		room[n++] = (struct window){ .lo = f->lo[task],
+					     .hi = f->hi[task],
+					     .event = event,
 					     .colour = t->group ? MQ_N_STREAMS + task : t->stream };
 	}
 	mark_overlaps(f, room, n);
@@ -227,8 +226,7 @@ bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_ta
 		return false;
 	if (device->serial_comm)
 		return true;
-	return t->kind == MQ_TASK_COLLECTIVE &&
-	       (t->stream == MQ_STREAM_GRAD || t->stream == MQ_STREAM_EXPERT) &&
+	return t->kind == MQ_TASK_COLLECTIVE && (t->stream == MQ_STREAM_GRAD || t->stream == MQ_STREAM_EXPERT) &&
 	       (device->overlap_compute != 0 || device->overlap_comm > 0);
 }
 
@@ -265,8 +263,7 @@ void mq_sharing_find_slowed(struct mq_sharing *f)
 		const struct mq_task *t = &s->task[i];
 		const struct mq_device *d = &c->cluster->device[s->device[t->device]];
 		uint32_t from = first[t->device] + (uint32_t)(f->lo[i] + 1);
-		uint32_t to = f->hi[i] == INT64_MAX ? first[t->device + 1]
-						    : first[t->device] + (uint32_t)f->hi[i];
+		uint32_t to = f->hi[i] == INT64_MAX ? first[t->device + 1] : first[t->device] + (uint32_t)f->hi[i];
 		if (from >= to || !mq_task_interferes(&c->calib->device[d->calib], t))
 			continue;
 		change[from]++;

@@ -69,8 +69,7 @@ static enum mq_status mpi_broadcast(void *state, void *data, size_t size, struct
 	return MQ_OK;
 }
 
-static enum mq_status mpi_gather(void *state, const void *mine, void *all, const uint32_t *bytes,
-                                 struct mq_err *err)
+static enum mq_status mpi_gather(void *state, const void *mine, void *all, const uint32_t *bytes, struct mq_err *err)
 {
 	const struct mpi *m = state;
 	struct mq_arena_mark mark = mq_arena_mark(m->arena);
@@ -108,8 +107,7 @@ static void align_clock(struct mpi *m)
 		MPI_Bcast(&any, 1, MPI_INT, (int)peer, m->world);
 		for (int i = 0; any && i < CLOCK_ROUNDS; i++) {
 			if (!m->ranks.rank) {
-				MPI_Recv(&sent, 1, MPI_DOUBLE, (int)peer, 1, m->world,
-				         MPI_STATUS_IGNORE);
+				MPI_Recv(&sent, 1, MPI_DOUBLE, (int)peer, 1, m->world, MPI_STATUS_IGNORE);
 				theirs = now_s();
 				MPI_Send(&theirs, 1, MPI_DOUBLE, (int)peer, 2, m->world);
 			} else if (m->ranks.rank == peer) {
@@ -126,8 +124,8 @@ static void align_clock(struct mpi *m)
 	}
 }
 
-static enum mq_status open_mpi(void *state, const struct mq_replay_session *session,
-                               const struct mq_ranks **ranks, struct mq_err *err)
+static enum mq_status open_mpi(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
+			       struct mq_err *err)
 {
 	struct mpi *m = state;
 	int given, rank, size;
@@ -139,14 +137,14 @@ static enum mq_status open_mpi(void *state, const struct mq_replay_session *sess
 	MPI_Comm_rank(m->world, &rank);
 	MPI_Comm_size(m->world, &size);
 	m->arena = session->arena;
-	m->ranks = (struct mq_ranks){(uint32_t)rank, (uint32_t)size, m,          mpi_now,
-	                             mpi_barrier,    mpi_broadcast,  mpi_gather, mpi_alive};
+	m->ranks = (struct mq_ranks){ (uint32_t)rank, (uint32_t)size, m,          mpi_now,
+				      mpi_barrier,    mpi_broadcast,  mpi_gather, mpi_alive };
 	*ranks = &m->ranks;
 	if (m->ranks.rank != session->options->rank)
 		return mq_fail(err, MQ_EINPUT,
-		               "rank %d of MPI was told to be rank %u: is maquette-replay "
-		               "started by the mpirun of the MPI it was built with?",
-		               rank, session->options->rank);
+			       "rank %d of MPI was told to be rank %u: is maquette-replay "
+			       "started by the mpirun of the MPI it was built with?",
+			       rank, session->options->rank);
 	for (uint32_t i = 0; i < session->n_schedules; i++)
 		if (session->schedule[i]->n_tasks > most)
 			most = session->schedule[i]->n_tasks;
@@ -185,8 +183,7 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 static MPI_Comm find_group(const struct mpi *m, const struct mq_comm *wanted)
 {
 	for (uint32_t i = 0; i < m->n_groups; i++)
-		if (m->group[i].n == wanted->n &&
-		    !memcmp(m->group[i].rank, wanted->rank, wanted->n * sizeof(uint32_t)))
+		if (m->group[i].n == wanted->n && !memcmp(m->group[i].rank, wanted->rank, wanted->n * sizeof(uint32_t)))
 			return m->group[i].comm;
 	return MPI_COMM_NULL;
 }
@@ -194,7 +191,7 @@ static MPI_Comm find_group(const struct mpi *m, const struct mq_comm *wanted)
 /* All members come here in the same order, since all ranks walk the same schedules. */
 static MPI_Comm make_group(struct mpi *m, const struct mq_comm *wanted, int tag)
 {
-	struct group entry = {.n = wanted->n, .rank = wanted->rank, .comm = MPI_COMM_NULL};
+	struct group entry = { .n = wanted->n, .rank = wanted->rank, .comm = MPI_COMM_NULL };
 	int *members = mq_arena_array(m->arena, wanted->n, int);
 	MPI_Group world, group;
 
@@ -273,11 +270,10 @@ static void post_message(struct mpi *m, const struct host_call *call, MPI_Reques
 
 	/* The sender's task id is a tag that no other message of the step has. */
 	if (t->kind == MQ_TASK_SEND)
-		MPI_Isend(call->in, bytes, MPI_BYTE, (int)t->peer, (int)call->id, m->world,
-		          request);
+		MPI_Isend(call->in, bytes, MPI_BYTE, (int)t->peer, (int)call->id, m->world, request);
 	else
-		MPI_Irecv(call->out, bytes, MPI_BYTE, (int)t->peer,
-		          (int)call->script->match[call->id], m->world, request);
+		MPI_Irecv(call->out, bytes, MPI_BYTE, (int)t->peer, (int)call->script->match[call->id], m->world,
+			  request);
 }
 
 static void post_collective(const struct host_call *call, uint32_t i, MPI_Request *request)
@@ -334,8 +330,7 @@ static void post(void *state, const struct host_call *call)
 	}
 }
 
-static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id), void *context,
-                           struct mq_err *err)
+static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id), void *context, struct mq_err *err)
 {
 	struct mpi *m = state;
 	int n_ready, ready[MAX_FLIGHTS];
@@ -393,15 +388,15 @@ static void describe(char *text, size_t size)
 	snprintf(text, size, "mpi=%s\n", library);
 }
 
-const struct host_talk host_talk_mpi = {.name = "mpi",
-                                        .state_size = sizeof(struct mpi),
-                                        .open = open_mpi,
-                                        .place = place,
-                                        .prepare = prepare,
-                                        .room = room,
-                                        .can_post = can_post,
-                                        .post = post,
-                                        .poll = poll,
-                                        .under_way = under_way,
-                                        .close = close_mpi,
-                                        .describe = describe};
+const struct host_talk host_talk_mpi = { .name = "mpi",
+					 .state_size = sizeof(struct mpi),
+					 .open = open_mpi,
+					 .place = place,
+					 .prepare = prepare,
+					 .room = room,
+					 .can_post = can_post,
+					 .post = post,
+					 .poll = poll,
+					 .under_way = under_way,
+					 .close = close_mpi,
+					 .describe = describe };
