@@ -95,6 +95,8 @@ static void screen_item(struct screening *w, uint32_t i)
 	/* what does not fit says nothing of time: a list of such is walked through */
 	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
 		w->left--;
+	if (w->problem->tick && !w->problem->tick(w->problem->tick_context, (double)NAN, "screens"))
+		w->left = 0;
 	mq_arena_rewind(&w->arena, mark);
 }
 
@@ -142,7 +144,7 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
 {
 	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
 
-	if (s->moves && rest > 0)
+	if (s->moves && rest > 0 && !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
 		asked += rest / 3;
 	double n = fmin(asked, s->keep) * (s->cost.n_layers ? 4 : 16);
 
