@@ -144,7 +144,8 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
 {
 	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
 
-	if (s->moves && rest > 0 && !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
+	if (s->moves && rest > 0 &&
+	    !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
 		asked += rest / 3;
 	double n = fmin(asked, s->keep) * (s->cost.n_layers ? 4 : 16);
 
