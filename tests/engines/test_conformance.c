@@ -480,6 +480,26 @@ static void conforms(void **state)
 	it_keeps_limits(name);
 }
 
+/* One engine, until it has nothing more to propose. */
+static struct mq_search whole_search(struct question *q, struct mq_search_engine *spec)
+{
+	return (struct mq_search){
+		.q = &q->asked,
+		.costs = q->costs,
+		.limits = &q->limits,
+		.objective = "step-time",
+		.engine = spec,
+		.n_engines = 1,
+		.seed = 3,
+		.evals = UINT64_MAX,
+		.seconds = (double)INFINITY,
+		.top = 1,
+		.screen = screen,
+		.screen_context = q,
+		.evaluator = { q, judge, 8 },
+	};
+}
+
 /* `exhaustive` with room for all 32 placements finds what the brute force finds. */
 static void exhaustive_is_the_ground_truth(void **state)
 {
@@ -491,21 +511,7 @@ static void exhaustive_is_the_ground_truth(void **state)
 	ask_placement(&q);
 	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
-	struct mq_search s = {
-		.q = &q.asked,
-		.costs = q.costs,
-		.limits = &q.limits,
-		.objective = "step-time",
-		.engine = &spec,
-		.n_engines = 1,
-		.seed = 3,
-		.evals = UINT64_MAX,
-		.seconds = (double)INFINITY,
-		.top = 1,
-		.screen = screen,
-		.screen_context = &q,
-		.evaluator = { &q, judge, 8 },
-	};
+	struct mq_search s = whole_search(&q, &spec);
 	if (mq_search_run(&s, &q.arena, &out, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	assert_int_equal(out.proposals, 32);
@@ -565,21 +571,7 @@ static void exhaustive_finds_the_best_shape(void **state)
 	ask_transformer(&q, 4, 16);
 	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
-	struct mq_search s = {
-		.q = &q.asked,
-		.costs = q.costs,
-		.limits = &q.limits,
-		.objective = "step-time",
-		.engine = &spec,
-		.n_engines = 1,
-		.seed = 3,
-		.evals = UINT64_MAX,
-		.seconds = (double)INFINITY,
-		.top = 1,
-		.screen = screen,
-		.screen_context = &q,
-		.evaluator = { &q, judge, 8 },
-	};
+	struct mq_search s = whole_search(&q, &spec);
 	if (mq_search_run(&s, &q.arena, &out, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	/* The space: all four devices, or one. */
