@@ -145,8 +145,8 @@ How the fitted values came about:
   shorter in steps, or Winograd's. Its input gradient gathers with the same window. `conv_volume`: windows with three axes (3D U-Net alone
   says so). One filter per channel is a kernel of its own kind: `conv_depthwise` of the fp32 peak, twice that in 16 bits with channels last.
   Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
-  `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. `image_traffic`: what XLA's
-  fusion leaves of element-wise traffic (by counting .6 to .8). `step_ms` and `sync_ms` (TensorFlow: the loss fetched each step; Horovod's
+  `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. What follows a norm inside
+  its kernels is counted (`chains`), not fitted: XLA's chains, MXNet's and Paddle's fused batch norms. `step_ms` and `sync_ms` (TensorFlow: the loss fetched each step; Horovod's
   agreement on what is ready) are read off U-Net with a batch of one and ResNet-50 on 8 GPUs. PyTorch's ConvNets wait for the mean of all losses
   in each step, and then for the host, which no longer runs ahead: 20 ms, the middle of what three networks on three machines lose (8 to 48, most in fp16). Suppression of overlapping boxes runs on the host in
   TensorFlow's Mask R-CNN: 16 operations per pair at 2 Gflop/s, stated; it is 66 ms of a step, whatever the batch, precision and GPU, and so are the runs.

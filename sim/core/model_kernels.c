@@ -40,6 +40,7 @@
 #include <string.h>
 
 #include "core/kernel_table.h"
+#include "core/model_chains.h"
 #include "core/question.h"
 
 const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
@@ -182,21 +183,6 @@ static uint32_t calls(const struct work *w)
 	return experts > 1 ? (uint32_t)ceil(experts) : 1;
 }
 
-static bool channels_first(const struct work *w)
-{
-	switch ((enum mq_channels_first)w->software->channels_first) {
-	case MQ_FIRST_ALL:
-		return true;
-	case MQ_FIRST_32_VOLUMES:
-		return mq_dtype_size(w->dtype) >= 4 || w->model->volumes;
-	case MQ_FIRST_32:
-		return mq_dtype_size(w->dtype) >= 4;
-	case MQ_FIRST_NONE:
-		break;
-	}
-	return false;
-}
-
 static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
 {
 	struct mq_kernel *k = add(w, w->op->kind == MQ_OP_CONV ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM);
@@ -211,7 +197,9 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->winograd = w->op->winograd;
 	k->volume = w->op->volume;
 	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
-	k->layout = w->op->kind == MQ_OP_CONV && channels_first(w) ? w->software->layout_passes : 0;
+	k->layout = w->op->kind == MQ_OP_CONV && mq_channels_first(w->model, w->software, w->dtype) ?
+			    w->software->layout_passes :
+			    0;
 	k->image = mq_conv_image_part(w->op, w->strips);
 }
 
@@ -460,11 +448,14 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	double elems = backward ? op->moved_bwd * fmax(w->scale.read, w->scale.write) :
 				  op->read * w->scale.read + op->write * w->scale.write;
 	double flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
+	double less = mq_chain_spares(w->model, w->blank.op, w->software, w->dtype, backward) *
+		      (backward ? fmax(w->scale.read, w->scale.write) : w->scale.write);
 
 	if (op->host_flop > 0 && !backward)
 		add(w, MQ_KERNEL_TIMED)->time_s = op->host_flop / MQ_HOST_FLOPS;
-	if (elems <= 0 && flop <= 0)
+	if ((elems <= 0 && flop <= 0) || (less > 0 && less >= elems))
 		return;
+	elems -= less;
 	struct mq_kernel *k = add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
 	k->flop = flop;
@@ -654,11 +645,11 @@ static void param_kernel(struct work *w, double bytes)
 }
 
 /* Bytes that the software moves in element-wise kernels / their least. Of an image network the graph has every
- * kernel that runs, unless a compiler joins them. */
+ * kernel that runs, unless they are joined (model_chains.h). */
 static double traffic_of(const struct mq_question *q, const struct mq_software *software)
 {
 	if (q->model->image)
-		return software->image_traffic;
+		return 1;
 	return software->traffic * (mq_dtype_size(q->train->dtype) >= 4 ? software->traffic_32 : 1);
 }
 

@@ -36,6 +36,9 @@ enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIO
 enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
+/* Element-wise ops of image networks that run inside the kernels of what made their input: none; those behind a batch
+ * norm, in 16 bits with channels last (cuDNN's norms with addition and activation); whole chains (compilers). */
+enum mq_chains { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
  * product, every second layer, or the ops that recompute_ops names. */
 enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
@@ -116,7 +119,9 @@ struct mq_software {
 	double traffic;                              /* bytes of element-wise kernels / fused minimum */
 	double traffic_32;                           /* the same in 32-bit training / that in 16-bit training */
 	double score_traffic;                        /* as traffic, of kernels over stored attention scores */
-	double image_traffic;                        /* as traffic, of image networks, whose graph has every kernel */
+	uint32_t chains;                             /* enum mq_chains */
+	bool sums_into;                              /* image networks: of gradients that meet the last is added
+						      * to the others by the product that makes it */
 	uint32_t channels_first;                     /* enum mq_channels_first */
 	double layout_passes;                        /* over tensors of convolutions that tensor cores want otherwise */
 	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */

@@ -647,7 +647,7 @@ static void test_software_traffic(void **state)
 }
 
 /* Element-wise kernels move more than their least; more again in 32 bits. Those of an image network, whose graph
- * has each of them, have a factor of their own. Copies have none. */
+ * has each of them, do not, nor do copies. */
 static void test_elementwise_traffic(void **state)
 {
 	struct fixture *f = *state;
@@ -658,7 +658,6 @@ static void test_elementwise_traffic(void **state)
 
 	s.traffic = 1.5;
 	s.traffic_32 = .5;
-	s.image_traffic = 3;
 	for (int i = 0; i < 2; i++) {
 		struct mq_op *op = add(f, i ? MQ_OP_RESHAPE : MQ_OP_ELEMENTWISE, i ? "copy" : "act");
 
@@ -674,7 +673,7 @@ static void test_elementwise_traffic(void **state)
 	assert_true(k[0].kind == MQ_KERNEL_COPY && k[0].bytes == 2 * 200);
 	f->model->image = true;
 	kernels_of(f, &wide, &s, 0, MQ_FORWARD, &one, k);
-	assert_true(k[0].bytes == 3 * 4 * 200);
+	assert_true(k[0].bytes == 4 * 200);
 }
 
 static void test_inference_has_no_backward(void **state)

@@ -1,0 +1,61 @@
+/* model_chains.c - see model_chains.h. */
+#include "core/model_chains.h"
+
+bool mq_channels_first(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype)
+{
+	bool wide = mq_dtype_size(dtype) >= 4;
+
+	switch ((enum mq_channels_first)software->channels_first) {
+	case MQ_FIRST_ALL:
+		return true;
+	case MQ_FIRST_32_VOLUMES:
+		return wide || model->volumes;
+	case MQ_FIRST_32:
+		return wide;
+	case MQ_FIRST_NONE:
+		break;
+	}
+	return false;
+}
+
+/* The norm, or the op of a chain behind one, that makes what the op reads, and for nobody else. */
+static const struct mq_op *chain_of(const struct mq_model *model, uint32_t id)
+{
+	if (model->op[id].kind != MQ_OP_ELEMENTWISE)
+		return NULL;
+	for (uint32_t e = model->in_first[id]; e < model->in_first[id + 1]; e++) {
+		uint32_t src = model->edge[model->in_edge[e]].src;
+		bool alone = model->out_first[src + 1] - model->out_first[src] == 1;
+
+		if (alone && (model->op[src].kind == MQ_OP_NORM || chain_of(model, src)))
+			return &model->op[src];
+	}
+	return NULL;
+}
+
+static bool joins(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype)
+{
+	return software->chains == MQ_CHAINS_ALL ||
+	       (software->chains == MQ_CHAINS_NORM_16 && mq_dtype_size(dtype) < 4 &&
+		!mq_channels_first(model, software, dtype));
+}
+
+double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
+		       enum mq_dtype dtype, bool backward)
+{
+	const struct mq_op *op = &model->op[id], *chain = NULL;
+	bool library = software->chains == MQ_CHAINS_NORM_16, adds = op->read > op->write;
+	double less = 0;
+
+	if (!model->image || op->kind != MQ_OP_ELEMENTWISE)
+		return 0;
+	if (joins(model, software, dtype))
+		chain = chain_of(model, id);
+	if (!backward)
+		return chain ? 2 * op->write : 0;
+	if (chain && adds)
+		less = library ? -op->write : 0;
+	else if (chain)
+		less = op->moved_bwd - (library ? 0 : chain->kind == MQ_OP_NORM ? 2 * op->write : op->write);
+	return less + (adds && software->sums_into ? 2 * op->write : 0);
+}

@@ -1,0 +1,124 @@
+/* test_model_chains.c - element-wise ops of image networks inside the kernels before them, worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "core/model_chains.h"
+#include "core/question.h"
+
+enum { NORM, ACT, ADD, ACT2, LEFT, RIGHT, N_OPS };
+static const struct mq_train HALF = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+static const struct mq_train WIDE = { .batch = 1, .dtype = MQ_FP32, .grad_dtype = MQ_FP32 };
+
+/* norm -> act -> add (with a skip from outside) -> act2, which two ops read, so that neither is in its chain. */
+static const struct mq_model *image_block(struct mq_arena *arena)
+{
+	static const char *const names[N_OPS] = { "norm", "act", "add", "act2", "left", "right" };
+	static const uint32_t from[] = { NORM, ACT, ADD, ACT2, ACT2 }, to[] = { ACT, ADD, ACT2, LEFT, RIGHT };
+	struct mq_model_builder b = { 0 };
+	struct mq_model *model = NULL;
+	struct mq_err err = { 0 };
+
+	mq_model_begin(&b, arena, "block");
+	for (uint32_t i = 0; i < N_OPS; i++) {
+		uint32_t id = mq_model_add(&b, i ? MQ_OP_ELEMENTWISE : MQ_OP_NORM, names[i]);
+		struct mq_op *op = &b.model->op[id];
+
+		op->read = i == ADD || i == NORM ? 200 : 100;
+		op->write = op->output = 100;
+		op->moved_bwd = i ? 300 : 500;
+		op->kernels = 1;
+	}
+	for (size_t e = 0; e < sizeof(from) / sizeof(*from); e++)
+		mq_model_connect(&b, from[e], to[e], 100);
+	b.model->image = true;
+	assert_int_equal(mq_model_finish(&b, &model, &err), MQ_OK);
+	return model;
+}
+
+/* Elements that an op's kernel moves; 0 where it has none. */
+static double moved(const struct mq_model *model, const struct mq_software *software, const struct mq_train *train,
+		    uint32_t op, enum mq_phase phase)
+{
+	const struct mq_question q = { .model = model, .train = train, .software = software };
+	const struct mq_share one = { .samples = 1 };
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+
+	return mq_op_kernels(&q, op, phase, &one, "gpu", k) ? k[0].bytes / mq_dtype_size(train->dtype) : 0;
+}
+
+static void test_chains(void **state)
+{
+	static const struct {
+		uint32_t chains;
+		bool sums_into, half;
+		double forward[N_OPS], backward[N_OPS];
+	} cases[] = {
+		{ MQ_CHAINS_NONE, 0, 1, { 300, 200, 300, 200, 200, 200 }, { 500, 300, 300, 300, 300, 300 } },
+		{ MQ_CHAINS_NONE, 1, 1, { 300, 200, 300, 200, 200, 200 }, { 500, 300, 100, 300, 300, 300 } },
+		{ MQ_CHAINS_NORM_16, 0, 1, { 300, 0, 100, 0, 200, 200 }, { 500, 0, 400, 0, 300, 300 } },
+		{ MQ_CHAINS_NORM_16, 1, 1, { 300, 0, 100, 0, 200, 200 }, { 500, 0, 200, 0, 300, 300 } },
+		{ MQ_CHAINS_NORM_16, 0, 0, { 300, 200, 300, 200, 200, 200 }, { 500, 300, 300, 300, 300, 300 } },
+		{ MQ_CHAINS_ALL, 0, 0, { 300, 0, 100, 0, 200, 200 }, { 500, 200, 300, 100, 300, 300 } },
+	};
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_model *model = image_block(&arena);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct mq_train *train = cases[i].half ? &HALF : &WIDE;
+		struct mq_software s = *mq_software_plain();
+
+		s.chains = cases[i].chains;
+		s.sums_into = cases[i].sums_into;
+		for (uint32_t op = 0; op < N_OPS; op++) {
+			assert_true(moved(model, &s, train, op, MQ_FORWARD) == cases[i].forward[op]);
+			assert_true(moved(model, &s, train, op, MQ_BACKWARD) == cases[i].backward[op]);
+		}
+	}
+	mq_arena_fini(&arena);
+}
+
+/* A library's fused norms want channels last. */
+static void test_channels_last(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_model *model = image_block(&arena);
+	struct mq_software s = *mq_software_plain();
+
+	(void)state;
+	s.chains = MQ_CHAINS_NORM_16;
+	s.channels_first = MQ_FIRST_ALL;
+	assert_true(moved(model, &s, &HALF, ACT, MQ_FORWARD) == 200);
+	s.channels_first = MQ_FIRST_32;
+	assert_true(moved(model, &s, &HALF, ACT, MQ_FORWARD) == 0);
+	mq_arena_fini(&arena);
+}
+
+/* Other networks' element-wise ops are fused kernels as they are. */
+static void test_images_alone(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_model model = *image_block(&arena);
+	struct mq_software s = *mq_software_plain();
+
+	(void)state;
+	model.image = false;
+	s.chains = MQ_CHAINS_ALL;
+	s.sums_into = true;
+	assert_true(moved(&model, &s, &HALF, ADD, MQ_FORWARD) == 300);
+	assert_true(moved(&model, &s, &HALF, ADD, MQ_BACKWARD) == 300);
+	mq_arena_fini(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_channels_last),
+		cmocka_unit_test(test_images_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
