@@ -14,10 +14,10 @@
 #include "core/ini.h"
 #include "core/loader.h"
 #include "core/opt.h"
+#include "costing/costs.h"
 #include "executors/executor.h"
 #include "judge/judge.h"
 #include "judge/pool.h"
-#include "lower/lower.h"
 
 enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, KEY_PROOF, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
 

@@ -9,6 +9,7 @@
 
 #include "core/cost.h"
 #include "core/search.h"
+#include "costing/bound.h"
 #include "executors/executor.h"
 #include "judge/judge.h"
 #include "lower/lower.h"
@@ -130,7 +131,7 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 	MQ_TRY(run(j, plan, 0, arena, out, err));
 	while (out->result.verdict == MQ_VERDICT_OK && out->lowered.folded && out->timeline.fold_inexact)
 		MQ_TRY(run(j, plan, out->lowered.folded, arena, out, err));
-	out->result.lower_bound_s = mq_lower_bound(j->q);
+	out->result.lower_bound_s = mq_peak_bound(j->q);
 	if (out->result.verdict == MQ_VERDICT_OK)
 		MQ_TRY(measure(j, out, arena, err));
 	if (out->result.verdict == MQ_VERDICT_OK) /* OOM where it was timed all the same */

@@ -45,19 +45,4 @@ struct mq_lowered {
 enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			struct mq_err *err) MQ_MUST_CHECK;
 
-/* Valid for every plan of this model on this cluster: total model FLOPs over the sum of all peaks.
- * Seconds per step. */
-double mq_lower_bound(const struct mq_question *q);
-
-/* The same from the speeds of the calibration: every op has to be run for the whole batch by someone, and
- * nobody runs it faster per sample than its kernels are at any size and split. `busy` is op_busy of
- * engine.h. 0 in inference. O(ops x device classes x batch sizes). */
-double mq_busy_bound(const struct mq_question *q,
-		     double (*busy)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-				    const uint32_t split[MQ_N_DIMS], double samples),
-		     void *context);
-
-/* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena. */
-struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena);
-
 #endif

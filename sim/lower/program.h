@@ -16,6 +16,7 @@
 #ifndef MQ_LOWER_PROGRAM_H
 #define MQ_LOWER_PROGRAM_H
 
+#include "core/index.h"
 #include "lower/lower.h"
 #include "lower/mesh.h"
 
@@ -169,11 +170,6 @@ struct mq_message {
 	uint32_t position; /* of the receiver in to_config */
 	double bytes;
 };
-
-/* ---- content -> index (index.c) ------------------------------------------------------------------ */
-struct mq_index *mq_index_new(struct mq_arena *arena);
-/* Returns the slot's value; *found says whether the bytes were there; else the value is set to `fresh`. */
-uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found);
 
 /* ---- template.c: the pieces that templates are made of ------------------------------------------- */
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass);

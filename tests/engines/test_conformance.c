@@ -15,9 +15,9 @@
 
 #include "core/loader.h"
 #include "core/search.h"
+#include "costing/costs.h"
 #include "executors/executor.h"
 #include "judge/judge.h"
-#include "lower/lower.h"
 
 enum { EVALS = 24 };
 

@@ -18,10 +18,10 @@
 
 #include "core/loader.h"
 #include "core/search.h"
+#include "costing/costs.h"
 #include "executors/executor.h"
 #include "judge/judge.h"
 #include "lib/tag_space.h"
-#include "lower/lower.h"
 
 enum { EVALS = 2000, SEEDS = 10, OPS = 8, DEVICES = 3 };
 

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "costing/costs.h"
 #include "lib/hybrid_cost.h"
 #include "lib/pase_model.h"
-#include "lower/lower.h"
 
 struct question {
 	struct mq_arena arena;

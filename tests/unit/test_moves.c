@@ -8,9 +8,10 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "costing/bound.h"
+#include "costing/costs.h"
 #include "lib/moves.h"
 #include "lib/plans.h"
-#include "lower/lower.h"
 
 struct question {
 	struct mq_arena arena;

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "core/rng.h"
+#include "costing/costs.h"
 #include "lib/sfb_model.h"
 #include "lowered.h"
 

@@ -2,15 +2,16 @@
  * costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without
  * contention and one question at a time. Answers about communication are remembered by content.
  */
+#include "costing/costs.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "core/collective/collective.h"
 #include "core/cost.h"
-#include "core/engine.h"
-#include "lower/lower.h"
+#include "core/index.h"
+#include "costing/bound.h"
 #include "lower/mesh.h"
-#include "lower/program.h"
 
 enum { PADDED = 65 };
 
@@ -75,7 +76,7 @@ static double least_s(void *context)
 {
 	struct asked *a = context;
 
-	return fmax(mq_lower_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
+	return fmax(mq_peak_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
 }
 
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,

@@ -1,6 +1,7 @@
-/* index.c - content -> small number: an open-addressing table over byte strings. */
+/* index.c - see index.h. */
+#include "core/index.h"
+
 #include "core/rng.h"
-#include "lower/program.h"
 
 struct entry {
 	uint64_t hash;

@@ -1,15 +1,15 @@
 /*
- * bound.c - a step time that no plan of a model on a cluster can beat. See lower.h.
+ * bound.c - see bound.h.
  *
  * Every FLOP of the model has to be done once (a quarter of them where Winograd's algorithm applies, see
- * cost.c), and no device does them faster than its peak; profiled ops take at least their least measured time. Communication, launches and bubbles are left out, so that it
- * holds for any plan.
+ * cost.c), and no device does them faster than its peak.
  */
+#include "costing/bound.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "core/cost.h"
-#include "lower/lower.h"
 
 static double profiled_s(const struct mq_model *m, const struct mq_train *train)
 {
@@ -54,7 +54,7 @@ static double least_flop(const struct mq_model *m, const struct mq_train *train)
 	return sum;
 }
 
-double mq_lower_bound(const struct mq_question *q)
+double mq_peak_bound(const struct mq_question *q)
 {
 	const struct mq_cluster *cluster = q->cluster;
 	double flop = least_flop(q->model, q->train), peak = 0;

@@ -1,0 +1,18 @@
+/*
+ * index.h - byte strings to small numbers: what has been asked before, by content.
+ *
+ * Open addressing with linear probing, at most half full, in an arena. For 64-bit keys see map.h.
+ */
+#ifndef MQ_CORE_INDEX_H
+#define MQ_CORE_INDEX_H
+
+#include "core/arena.h"
+#include "core/types.h"
+
+struct mq_index;
+/* Lives in the arena. */
+struct mq_index *mq_index_new(struct mq_arena *arena);
+/* The number of these bytes, which are copied; *found says whether they were there; else they get `fresh`. */
+uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh, bool *found);
+
+#endif

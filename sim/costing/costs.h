@@ -1,0 +1,12 @@
+/* costs.h - what search engines may ask about costs (engine.h), answered by the models that the simulation uses. */
+#ifndef MQ_COSTING_COSTS_H
+#define MQ_COSTING_COSTS_H
+
+#include "core/engine.h"
+#include "core/question.h"
+
+/* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena; borrows what the
+ * question points to. */
+struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena);
+
+#endif
