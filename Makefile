@@ -53,7 +53,7 @@ libs_of = $(filter-out -lgslcblas,$(shell pkg-config --libs $(1) 2>/dev/null))
 
 CORE     := $(call sources,sim/core/*.c sim/core/*/*.c)
 FORMATS  := $(call sources,sim/formats/*.c sim/models/*.c)
-SIM      := $(FORMATS) $(call sources,$(addsuffix /*.c,$(addprefix sim/,platform lower costing executors executors/simgrid judge)))
+SIM      := $(FORMATS) $(call sources,$(addsuffix /*.c,$(addprefix sim/,platform lower fold costing executors executors/simgrid judge)))
 SIMXX    := $(call sources,sim/platform/*.cpp sim/executors/simgrid/*.cpp)
 CMD      := $(call sources,sim/cmd/*.c)
 CMDLIB   := $(call sources,sim/cmd/*/*.c)

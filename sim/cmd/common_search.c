@@ -283,7 +283,7 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 		.interference = !s->asked->no_interference,
 		.timeout_s = s->asked->timeout_s,
 	};
-	bool known = mq_judge_plan(&analytic, plan, &s->screening, result, NULL, NULL, &lost) == MQ_OK;
+	bool known = mq_judge_plan(&analytic, plan, &s->screening, result, &lost) == MQ_OK;
 
 	mq_arena_rewind(&s->screening, mark);
 	mq_result_round(result);

@@ -13,6 +13,7 @@
 
 struct builder {
 	const struct mq_schedule *s;
+	const struct mq_rounds *rounds; /* NULL: one step */
 	struct mq_arena *arena;
 	struct mq_events *ev;
 	struct mq_err *err;
@@ -266,7 +267,7 @@ static uint32_t *rounds_of_events(const struct builder *b)
 	uint32_t *round = mq_arena_array(b->arena, b->ev->n + b->ev->n_barriers, uint32_t);
 
 	for (uint32_t t = 0; t < b->s->n_tasks; t++)
-		round[b->ev->of[t]] = b->s->rounds->of[t];
+		round[b->ev->of[t]] = b->rounds->of[t];
 	for (uint32_t e = 0; e < b->n_edges; e++)
 		if (b->src[e] >= b->ev->n)
 			round[b->src[e]] = round[b->dst[e]];
@@ -277,7 +278,7 @@ static uint32_t *rounds_of_events(const struct builder *b)
  * own; what lies between needs no edge. */
 static void emit_rounds(struct builder *b)
 {
-	const struct mq_rounds *r = b->s->rounds;
+	const struct mq_rounds *r = b->rounds;
 	uint32_t n = b->ev->n + b->ev->n_barriers, inside = b->n_edges;
 	uint32_t *round = rounds_of_events(b), *next = mq_arena_array(b->arena, r->n, uint32_t);
 	bool *is_first = mq_arena_array(b->arena, n, bool), *is_last = mq_arena_array(b->arena, n, bool);
@@ -317,10 +318,10 @@ static void sort_edges(struct builder *b)
 		ev->after[ev->after_first[b->src[e] + 1]++] = b->dst[e];
 }
 
-enum mq_status mq_events_build(const struct mq_schedule *s, struct mq_arena *arena, struct mq_events *ev,
-			       struct mq_err *err)
+enum mq_status mq_events_build(const struct mq_schedule *s, const struct mq_rounds *rounds, struct mq_arena *arena,
+			       struct mq_events *ev, struct mq_err *err)
 {
-	struct builder b = { .s = s, .arena = arena, .ev = ev, .err = err };
+	struct builder b = { .s = s, .rounds = rounds, .arena = arena, .ev = ev, .err = err };
 	uint32_t n = s->n_tasks;
 
 	memset(ev, 0, sizeof(*ev));
@@ -328,7 +329,7 @@ enum mq_status mq_events_build(const struct mq_schedule *s, struct mq_arena *are
 	ev->next = mq_arena_array(arena, n, uint32_t);
 	ev->match = mq_arena_array(arena, n, uint32_t);
 	ev->call = mq_arena_array(arena, n, uint32_t);
-	uint32_t n_rounds = s->rounds ? s->rounds->n : 0;
+	uint32_t n_rounds = rounds ? rounds->n : 0;
 	ev->first = mq_arena_array(arena, 2 * (size_t)n + n_rounds, uint32_t); /* with the barriers */
 	memset(ev->next, 0xff, (size_t)n * sizeof(*ev->next));
 	memset(ev->match, 0xff, (size_t)n * sizeof(*ev->match));
@@ -340,7 +341,7 @@ enum mq_status mq_events_build(const struct mq_schedule *s, struct mq_arena *are
 	b.src = mq_arena_array(arena, most, uint32_t);
 	b.dst = mq_arena_array(arena, most, uint32_t);
 	MQ_TRY(emit(&b));
-	if (s->rounds)
+	if (rounds)
 		emit_rounds(&b);
 	for (uint32_t i = 0; i < ev->n_barriers; i++)
 		ev->first[ev->n++] = MQ_NONE;

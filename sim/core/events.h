@@ -25,11 +25,21 @@ struct mq_events {
 	uint32_t *call;        /* [n_tasks] index of a collective among those of its communicator */
 };
 
-/* Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT: a send without recv, a
+/* Several steps, of one job or of several, in one schedule: tasks of a round start when all tasks of the round before
+ * it have ended, on every device. */
+struct mq_rounds {
+	uint32_t n;
+	const uint32_t *of;     /* [n_tasks] round of a task */
+	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
+};
+
+/* `rounds`: NULL = the schedule is one step.
+ * Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT: a send without recv, a
  * communicator that some member does not call as often, a group cut in two by another task of its
  * stream, ... Does not look for cycles. */
-MQ_API enum mq_status mq_events_build(const struct mq_schedule *schedule, struct mq_arena *arena,
-				      struct mq_events *events, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_events_build(const struct mq_schedule *schedule, const struct mq_rounds *rounds,
+				      struct mq_arena *arena, struct mq_events *events,
+				      struct mq_err *err) MQ_MUST_CHECK;
 
 /* Writes the events to order[n] so that each comes after all it waits for; returns how many it could
  * place: fewer than n means a cycle of waits. */

@@ -11,7 +11,8 @@
  *   one stream follow each other in it and run side by side;
  * - no cycle among order, deps and meetings: free of deadlock.
  *
- * File format: JSON lines, see mq_schedule_save. Folding is never in a file.
+ * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
+ * schedule, not part of it (fold/view.h).
  */
 #ifndef MQ_CORE_SCHEDULE_H
 #define MQ_CORE_SCHEDULE_H
@@ -106,24 +107,15 @@ struct mq_schedule {
 	uint32_t task_room, dep_room, work_room, comm_room;
 	uint32_t n_held; /* 0 where nobody asked for it */
 	struct mq_held *held;
-	/* Folded view, only inside simulating executors: device i stands for `weight[i]` equal ranks and
-	 * communicators may have members that are not simulated (MQ_NONE in `rank`, see member). NULL in
-	 * every schedule that is saved or replayed. */
-	const struct mq_fold *fold;
-	/* Several steps, of one job or of several, one after another in one schedule; only inside simulating
-	 * executors, NULL in every schedule that is saved or replayed. */
-	const struct mq_rounds *rounds;
+	bool partial; /* some devices of the plan have no tasks: communicators list those of their members that have,
+			 and roots count all. Only inside simulating executors (fold/view.h): never saved or replayed */
 };
 
-/* Tasks of a round start when all tasks of the round before it have ended, on every device. */
-struct mq_rounds {
+/* All members of a communicator, of a partial schedule too. */
+struct mq_members {
 	uint32_t n;
-	const uint32_t *of;     /* [n_tasks] round of a task */
-	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
+	const uint32_t *rank; /* [n] cluster ranks, in ring order */
 };
-
-/* Structure of a folded schedule, see lower/fold.h. */
-struct mq_fold;
 
 /* MQ_EINPUT: says which rule is broken and by which task. `deadlock` (may be NULL) is set where the
  * reason is a cycle of waits. O(tasks + deps). */

@@ -28,7 +28,7 @@ static enum mq_status check_meeting(const struct mq_schedule *s, uint32_t id, st
 		    t->dtype >= MQ_N_DTYPES)
 			return bad(err, id, "coll", t->coll, "collective, algorithm, protocol or dtype out of range");
 		bool rooted = t->coll == MQ_COLL_BROADCAST || t->coll == MQ_COLL_REDUCE;
-		if (rooted && !s->fold && t->root >= s->comm[t->comm].n)
+		if (rooted && !s->partial && t->root >= s->comm[t->comm].n)
 			return bad(err, id, "root", t->root, "must be below the communicator's size");
 	} else if (t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV) {
 		if (t->peer >= s->n_devices)
@@ -76,8 +76,6 @@ static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *er
 	for (uint32_t c = 0; c < s->n_comms && !status; c++)
 		for (uint32_t i = 0; i < s->comm[c].n && !status; i++) {
 			uint32_t d = s->comm[c].rank[i];
-			if (d == MQ_NONE && s->fold)
-				continue;
 			if (d >= s->n_devices)
 				status = mq_fail(err, MQ_EINPUT,
 						 "schedule: communicator %u: rank %u: "
@@ -133,7 +131,7 @@ enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, st
 	MQ_TRY(check_comms(s, err));
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		MQ_TRY(check_task(s, i, err));
-	enum mq_status status = mq_events_build(s, &scratch, &ev, err);
+	enum mq_status status = mq_events_build(s, NULL, &scratch, &ev, err);
 	if (!status) {
 		uint32_t *order = mq_arena_array(&scratch, ev.n, uint32_t);
 		uint32_t n = mq_events_order(&ev, &scratch, order);
@@ -155,7 +153,7 @@ enum mq_status mq_schedule_match(const struct mq_schedule *s, struct mq_arena *a
 {
 	struct mq_events ev;
 
-	MQ_TRY(mq_events_build(s, arena, &ev, err));
+	MQ_TRY(mq_events_build(s, NULL, arena, &ev, err));
 	*match = ev.match;
 	*call = ev.call;
 	return MQ_OK;

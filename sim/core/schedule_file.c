@@ -196,8 +196,8 @@ static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
 
 enum mq_status mq_schedule_save(const struct mq_schedule *s, const char *path, struct mq_err *err)
 {
-	if (s->fold)
-		return mq_fail(err, MQ_EBUG, "%s: a folded schedule is never saved", path);
+	if (s->partial)
+		return mq_fail(err, MQ_EBUG, "%s: a schedule of some devices alone is never saved", path);
 	FILE *f = fopen(path, "w");
 	if (!f)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));

@@ -272,7 +272,7 @@ uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_
 	*path = mq_arena_array(arena, s->n_tasks, uint32_t);
 	if (t->events) {
 		b.ev = *t->events;
-	} else if (mq_events_build(s, &scratch, &b.ev, NULL)) {
+	} else if (mq_events_build(s, NULL, &scratch, &b.ev, NULL)) {
 		mq_arena_fini(&scratch);
 		return 0;
 	}

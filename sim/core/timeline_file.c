@@ -208,7 +208,7 @@ void mq_timeline_trace(const struct mq_schedule *s, const struct mq_timeline *co
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_events ev;
-	bool any = false, arrows = mq_events_build(s, &scratch, &ev, NULL) == MQ_OK;
+	bool any = false, arrows = mq_events_build(s, NULL, &scratch, &ev, NULL) == MQ_OK;
 
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", f);
 	for (uint32_t k = 0; k < n; k++) {

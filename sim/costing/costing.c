@@ -4,14 +4,14 @@
 #include <math.h>
 
 #include "core/cost.h"
-#include "lower/fold.h"
-#include "lower/images.h"
+#include "fold/quotient.h"
 
 void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
+	const struct mq_fold *fold = c->view.fold;
 
-	*c = (struct mq_costing){ .schedule = s,
+	*c = (struct mq_costing){ .view = c->view,
 				  .cluster = c->cluster,
 				  .calib = c->calib,
 				  .jitter = c->jitter,
@@ -26,9 +26,9 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 	if (s->n_comms)
 		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
 	for (uint32_t k = 0; k < s->n_comms; k++) {
-		if (s->fold) {
-			c->comm_n[k] = s->fold->comm_n[k];
-			c->comm_rank[k] = s->fold->comm_rank[k];
+		if (fold) {
+			c->comm_n[k] = fold->comm[k].n;
+			c->comm_rank[k] = fold->comm[k].rank;
 			continue;
 		}
 		uint32_t *rank = mq_arena_array(arena, s->comm[k].n, uint32_t);
@@ -42,7 +42,7 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 
 static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32_t device)
 {
-	return &c->calib->device[c->cluster->device[c->schedule->device[device]].calib];
+	return &c->calib->device[c->cluster->device[c->view.schedule->device[device]].calib];
 }
 
 /* sqrt(sum t^2) / sum t of a work's kernels: how much of a kernel's jitter is left of the task's. */
@@ -62,7 +62,7 @@ static double spread_of(const struct mq_device_calib *d, const struct mq_work *w
 /* The parts of a compute task in the draw at hand: kernels vary, the host that launches them does not. */
 static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 	const struct mq_jitter *j = c->jitter;
 	const struct mq_device_calib *d = calib_of(c, t->device);
 	struct mq_cost_parts parts = mq_cost_parts(d, &s->work[t->work]);
@@ -78,11 +78,11 @@ static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_t
 
 double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
 	if (t->kind == MQ_TASK_COPY)
 		return mq_cost_copy(calib_of(c, t->device), t->bytes);
-	const struct mq_fused *fused = mq_fold_fused(s, t);
+	const struct mq_fused *fused = mq_view_fused(&c->view, t);
 	if (fused)
 		return fused->seconds;
 	if (c->jitter) {
@@ -99,11 +99,11 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 
 struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
 	if (t->kind == MQ_TASK_COPY)
 		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
-	const struct mq_fused *fused = mq_fold_fused(s, t);
+	const struct mq_fused *fused = mq_view_fused(&c->view, t);
 	if (fused)
 		return (struct mq_cost_parts){ .host_s = fused->seconds };
 	if (c->jitter)
@@ -113,7 +113,7 @@ struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct m
 
 bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
@@ -176,7 +176,7 @@ static double memory_Bps(const struct mq_task *t, const struct mq_flow *flow, ui
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 				    struct mq_err *err)
 {
-	struct mq_images *images = c->schedule->fold->images;
+	struct mq_images *images = c->view.fold->images;
 	struct mq_image_times times;
 	struct mq_image image;
 
@@ -194,10 +194,10 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 
 static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m, struct mq_err *err)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
 	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
-	if (s->fold)
+	if (c->view.fold)
 		return expand_folded(c, t, m, err);
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		struct mq_coll_flows flows;
@@ -285,9 +285,9 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 {
 	for (uint32_t i = 0; i < c->n_meetings; i++) {
 		const struct mq_meeting *m = &c->meeting[i];
-		if (c->schedule->fold && calls[i]) {
+		if (c->view.fold && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_images_all_links(c->schedule->fold->images, m->task, add_bytes, &to, err));
+			MQ_TRY(mq_images_all_links(c->view.fold->images, m->task, add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
@@ -303,14 +303,14 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 
 static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
-	tl->weight = s->fold->weight;
-	if (!s->fold->fused)
+	tl->weight = c->view.fold->weight;
+	if (!c->view.fold->fused)
 		return;
 	double *inner = mq_arena_array(c->arena, s->n_tasks, double);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		const struct mq_fused *fused = mq_fold_fused(s, &s->task[i]);
+		const struct mq_fused *fused = mq_view_fused(&c->view, &s->task[i]);
 
 		for (uint32_t k = 0; fused && k < fused->n_calls; k++)
 			inner[i] += fused->call[k].exposed_s;
@@ -321,7 +321,7 @@ static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events *ev, const double *start_s,
 				   const double *finish_s, struct mq_timeline *tl, struct mq_err *err)
 {
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
 	struct mq_events *kept = mq_arena_array(c->arena, 1, struct mq_events);
 
@@ -352,7 +352,7 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 	tl->n_links = c->cluster->n_links;
 	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
 	MQ_TRY(load_links(c, calls, tl->link_busy_B, err));
-	if (s->fold)
+	if (c->view.fold)
 		folded_times(c, tl);
 	return MQ_OK;
 }

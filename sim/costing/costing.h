@@ -1,5 +1,5 @@
 /*
- * costing.h - durations of a schedule's events, each distinct one asked once.
+ * costing.h - durations of a view's events, each distinct one asked once.
  *
  * Shared by the executors that simulate: compute time per (work, device type), the flows of a meeting
  * (collective or send/recv) per distinct request.
@@ -14,8 +14,8 @@
 #include "core/calib.h"
 #include "core/cluster.h"
 #include "core/jitter.h"
-#include "core/schedule.h"
 #include "core/timeline.h"
+#include "fold/view.h"
 
 /* A distinct meeting: what its flows are and how long it takes alone. */
 struct mq_meeting {
@@ -28,12 +28,12 @@ struct mq_meeting {
 	uint32_t channels;          /* of a collective, see mq_coll_flows */
 	double memory_Bps;          /* of a collective, through a member's memory while it runs alone */
 	uint32_t n_flows;
-	const struct mq_flow *flow; /* folded: NULL, see lower/images.h; so is rank */
+	const struct mq_flow *flow; /* folded: NULL, see fold/images.h; so is rank */
 };
 
 /* The first four are the caller's to set before mq_costing_init. */
 struct mq_costing {
-	const struct mq_schedule *schedule;
+	struct mq_view view;
 	const struct mq_cluster *cluster; /* bound to calib */
 	const struct mq_calib *calib;
 	const struct mq_jitter *jitter; /* NULL: tasks do not vary */
@@ -55,8 +55,8 @@ void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
 /* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others
- * could slow: all is in host_s
- * (fold.h: its collectives end when they end, and lowering fuses none where communication interferes). */
+ * could slow: all is in host_s (fold/fuse.h: its collectives end when they end, and none is fused where communication
+ * interferes). */
 struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const struct mq_task *task);
 
 /* Can every device run its compute tasks? Else the message of `err` says which cannot. */

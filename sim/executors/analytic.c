@@ -30,15 +30,15 @@ static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, do
 enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct mq_arena *arena,
 				   struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err)
 {
-	const struct mq_schedule *s = request->schedule;
+	const struct mq_schedule *s = request->view.schedule;
 	struct mq_costing costing = {
-		.schedule = s, .cluster = request->cluster, .calib = request->calib, .jitter = request->jitter
+		.view = request->view, .cluster = request->cluster, .calib = request->calib, .jitter = request->jitter
 	};
 	struct mq_events ev;
 	struct mq_walk walk;
 
 	*timeline = (struct mq_timeline){ .executor = "analytic" };
-	MQ_TRY(mq_events_build(s, arena, &ev, err));
+	MQ_TRY(mq_events_build(s, request->view.rounds, arena, &ev, err));
 	mq_costing_init(&costing, arena);
 	if (!mq_costing_possible(&costing, err)) {
 		*verdict = MQ_VERDICT_INVALID;

@@ -11,12 +11,12 @@
 #include "core/plan.h"
 #include "core/question.h"
 #include "core/result.h"
-#include "core/schedule.h"
 #include "core/timeline.h"
+#include "fold/view.h"
 
 struct mq_exec_request {
-	const struct mq_schedule *schedule; /* checked */
-	const struct mq_cluster *cluster;   /* bound to calib */
+	struct mq_view view;              /* of a checked schedule */
+	const struct mq_cluster *cluster; /* bound to calib */
 	const struct mq_calib *calib;
 	double timeout_s;               /* simulated seconds after which the verdict is TIMEOUT */
 	bool interference;              /* communication and compute slow each other */

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 
 #include "judge/judge.h"
-#include "lower/fold.h"
 
 struct classer {
 	const struct mq_judge *j;
 	const struct mq_schedule *s;
+	const struct mq_view *view;
 	uint8_t *comm_class; /* [n_comms], MQ_N_LINK_CLASSES = not yet known */
 };
 
@@ -49,11 +49,12 @@ static enum mq_status class_of_comm(const struct classer *c, uint32_t comm, uint
 		return MQ_OK;
 	*class = MQ_LINK_OTHER;
 	/* Of a folded schedule all members count, simulated or not: cluster ranks. */
-	uint32_t n = s->fold ? s->fold->comm_n[comm] : s->comm[comm].n;
-	const uint32_t *rank = s->fold ? s->fold->comm_rank[comm] : s->comm[comm].rank;
+	const struct mq_fold *fold = c->view->fold;
+	uint32_t n = fold ? fold->comm[comm].n : s->comm[comm].n;
+	const uint32_t *rank = fold ? fold->comm[comm].rank : s->comm[comm].rank;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t a = rank[i], b = rank[(i + 1) % n];
-		MQ_TRY(look(c, s->fold ? a : s->device[a], s->fold ? b : s->device[b], &least, class, err));
+		MQ_TRY(look(c, fold ? a : s->device[a], fold ? b : s->device[b], &least, class, err));
 	}
 	c->comm_class[comm] = *class;
 	return MQ_OK;
@@ -85,7 +86,7 @@ static enum mq_status book_links(const struct classer *c, struct mq_judged *out,
 	for (uint32_t i = 0; i < c->s->n_tasks; i++) {
 		const struct mq_task *t = &c->s->task[i];
 		double w = (tl->weight ? tl->weight[t->device] : 1) / weight;
-		const struct mq_fused *fused = mq_fold_fused(c->s, t);
+		const struct mq_fused *fused = mq_view_fused(c->view, t);
 		uint8_t class;
 		for (uint32_t k = 0; fused && k < fused->n_calls; k++) {
 			MQ_TRY(class_of_comm(c, fused->call[k].comm, &class, err));
@@ -161,7 +162,7 @@ static enum mq_status list_parts(const struct classer *c, const struct mq_judged
 		double seconds = tl->finish_s[path[i]] - tl->start_s[path[i]];
 		struct part like = { .device = MQ_NONE, .kind = t->kind };
 		if (t->kind == MQ_TASK_COMPUTE) {
-			const struct mq_fused *fused = mq_fold_fused(c->s, t);
+			const struct mq_fused *fused = mq_view_fused(c->view, t);
 			if (fused)
 				MQ_TRY(add_fused(c, fused, *part, n, &seconds, err));
 			if (!slot[t->device]) {
@@ -229,7 +230,7 @@ static enum mq_status put_words(const struct classer *c, struct mq_judged *out, 
 enum mq_status mq_judge_causes(const struct mq_judge *j, struct mq_judged *out, struct mq_arena *arena,
 			       struct mq_err *err)
 {
-	struct classer c = { .j = j, .s = out->lowered.schedule };
+	struct classer c = { .j = j, .s = out->view.schedule, .view = &out->view };
 
 	c.comm_class = mq_arena_array(arena, c.s->n_comms, uint8_t);
 	memset(c.comm_class, MQ_N_LINK_CLASSES, c.s->n_comms);

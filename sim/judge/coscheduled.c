@@ -125,9 +125,9 @@ static uint64_t count_tasks(const struct together *g)
 	return n;
 }
 
-/* Jobs [from, to) as one schedule; first_round[j] is that of a job's first step. */
-static struct mq_schedule *merge(const struct together *g, uint32_t from, uint32_t to, struct mq_arena *arena,
-				 uint32_t *first_round)
+/* Jobs [from, to) as one schedule of many rounds; first_round[j] is that of a job's first step. */
+static struct mq_view merge(const struct together *g, uint32_t from, uint32_t to, struct mq_arena *arena,
+			    uint32_t *first_round)
 {
 	struct merging m = { .arena = arena, .s = mq_arena_array(arena, 1, struct mq_schedule) };
 	struct mq_schedule *s = m.s;
@@ -168,8 +168,7 @@ static struct mq_schedule *merge(const struct together *g, uint32_t from, uint32
 	}
 	struct mq_rounds *r = mq_arena_array(arena, 1, struct mq_rounds);
 	*r = (struct mq_rounds){ m.n_rounds, m.round_of, m.before };
-	s->rounds = r;
-	return s;
+	return (struct mq_view){ .schedule = s, .rounds = r };
 }
 
 /* ---- runs --------------------------------------------------------------------------------------------- */
@@ -181,17 +180,17 @@ static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, u
 	struct mq_exec_request request = *g->request;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict;
-	struct mq_schedule *s = merge(g, from, to, &g->scratch, first_round);
 
-	request.schedule = s;
+	request.view = merge(g, from, to, &g->scratch, first_round);
 	MQ_TRY(g->execute(&request, &g->scratch, &timeline, &verdict, g->err));
 	if (verdict != MQ_VERDICT_OK)
 		return mq_fail(g->err, MQ_EINPUT, "jobs together: %s%s%s", mq_verdict_name(verdict),
 			       verdict == MQ_VERDICT_TIMEOUT ? "; raise timeout: it counts all steps" : "",
 			       verdict == MQ_VERDICT_INVALID ? g->err->text : "");
-	*end_s = mq_arena_array(&g->scratch, s->rounds->n, double);
-	for (uint32_t t = 0; t < s->n_tasks; t++)
-		(*end_s)[s->rounds->of[t]] = fmax((*end_s)[s->rounds->of[t]], timeline.finish_s[t]);
+	const struct mq_rounds *r = request.view.rounds;
+	*end_s = mq_arena_array(&g->scratch, r->n, double);
+	for (uint32_t t = 0; t < request.view.schedule->n_tasks; t++)
+		(*end_s)[r->of[t]] = fmax((*end_s)[r->of[t]], timeline.finish_s[t]);
 	for (uint32_t l = 0; link_B && l < timeline.n_links; l++)
 		link_B[l] = timeline.link_busy_B[l];
 	return MQ_OK;
@@ -357,7 +356,7 @@ static enum mq_status check_devices(const struct together *g)
 		for (uint32_t d = 0; d < g->step[j].schedule->n_devices; d++) {
 			uint32_t rank = g->step[j].schedule->device[d];
 
-			mq_assert(rank < n && !g->step[j].schedule->fold);
+			mq_assert(rank < n && !g->step[j].schedule->partial);
 			if (owner[rank] != MQ_NONE && owner[rank] != j)
 				return mq_fail(g->err, MQ_EINPUT,
 					       "jobs together: device %u ('%s') is in two jobs; give each "

@@ -1,5 +1,5 @@
 /*
- * judge.c - the whole judgement of one plan: lower, memory verdict, check, run, and what the run means.
+ * judge.c - the whole judgement of one plan: lower, memory verdict, run, and what the run means.
  *
  * MFU = model FLOPs (no recomputation) / (step time x sum of the peaks of the devices used). Exposed
  * communication is booked on the class of the slowest link that its flows cross.
@@ -10,9 +10,7 @@
 #include "core/cost.h"
 #include "core/search.h"
 #include "costing/bound.h"
-#include "executors/executor.h"
 #include "judge/judge.h"
-#include "lower/lower.h"
 
 static void result_init(struct mq_result *r)
 {
@@ -47,35 +45,22 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 	r->memory_limit_B = j->q->cluster->device[r->memory_device].memory_B;
 }
 
-/* One lowering and run; sets the verdict. */
-static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, uint32_t fold_below,
-			  struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
+/* Runs one view; sets the verdict. */
+static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
 {
-	struct mq_lower_request ask = { .q = j->q,
-					.plan = plan,
-					.fold = j->fold && !j->jitter.draws,
-					.fold_below = fold_below,
-					.keep_tasks = j->keep_tasks,
-					.past_memory = j->time_oom,
-					.max_tasks = j->max_tasks };
-	struct mq_exec_request request = { .cluster = j->q->cluster,
+	struct mq_exec_request request = { .view = out->view,
+					   .cluster = j->q->cluster,
 					   .calib = j->q->calib,
 					   .timeout_s = j->timeout_s,
 					   .interference = j->interference,
 					   .jitter = j->jitter.draws ? &j->jitter : NULL };
 	struct mq_err said = MQ_ERR_INIT;
 
-	MQ_TRY(mq_lower(&ask, arena, &out->lowered, err));
-	note_memory(j, &out->lowered, &out->result);
-	say(&out->result, out->lowered.verdict, out->lowered.message);
-	if (!out->lowered.schedule)
-		return MQ_OK;
-	request.schedule = out->lowered.schedule;
 	MQ_TRY(j->execute(&request, arena, &out->timeline, &out->result.verdict, &said) == MQ_OK ?
 		       MQ_OK :
 		       mq_fail(err, said.status, "%s", said.text));
 	/* Executors order the events before they run them; only the words are missing. */
-	if (out->result.verdict == MQ_VERDICT_DEADLOCK && mq_schedule_check(request.schedule, NULL, &said) != MQ_OK)
+	if (out->result.verdict == MQ_VERDICT_DEADLOCK && mq_schedule_check(out->view.schedule, NULL, &said) != MQ_OK)
 		say(&out->result, MQ_VERDICT_DEADLOCK, said.text);
 	if (out->result.verdict == MQ_VERDICT_INVALID)
 		say(&out->result, MQ_VERDICT_INVALID, said.text);
@@ -83,6 +68,39 @@ static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, 
 		snprintf(out->result.message, sizeof(out->result.message),
 			 "the step takes more than %.9g simulated seconds", j->timeout_s);
 	return MQ_OK;
+}
+
+/* The plan's views, until the run of one has kept what its fold promises. */
+static enum mq_status run_views(const struct mq_judge *j, struct mq_folding *folding, struct mq_arena *arena,
+				struct mq_judged *out, struct mq_err *err)
+{
+	do {
+		MQ_TRY(mq_folding_next(folding, &out->view, err));
+		say(&out->result, out->lowered.verdict, out->lowered.message);
+		if (!out->view.schedule)
+			return MQ_OK;
+		MQ_TRY(run(j, arena, out, err));
+	} while (out->result.verdict == MQ_VERDICT_OK && out->view.fold && out->timeline.fold_inexact);
+	return MQ_OK;
+}
+
+static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_plan *plan, struct mq_arena *arena,
+				    struct mq_judged *out, struct mq_err *err)
+{
+	const struct mq_fold_request ask = {
+		.lower = { .q = j->q, .plan = plan, .past_memory = j->time_oom, .max_tasks = j->max_tasks },
+		.fold = j->fold && !j->jitter.draws,
+		.keep_tasks = j->keep_tasks
+	};
+	struct mq_folding *folding;
+	enum mq_status status = mq_folding_begin(&ask, arena, &out->lowered, &folding, err);
+
+	if (status == MQ_OK) {
+		note_memory(j, &out->lowered, &out->result);
+		status = run_views(j, folding, arena, out, err);
+	}
+	mq_folding_end(folding);
+	return status;
 }
 
 static double peak_flops(const struct mq_judge *j, const struct mq_lowered *low)
@@ -110,7 +128,7 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, s
 {
 	struct mq_result *r = &out->result;
 	double peak = peak_flops(j, &out->lowered), host_s = host_step_s(j, &out->lowered);
-	struct mq_breakdown b = mq_timeline_account(out->lowered.schedule, &out->timeline, arena, &out->exposed_s);
+	struct mq_breakdown b = mq_timeline_account(out->view.schedule, &out->timeline, arena, &out->exposed_s);
 
 	/* What follows from the step time follows from what is written of it. */
 	r->step_time_s = mq_round9(out->timeline.step_time_s + host_s);
@@ -119,7 +137,7 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, s
 	r->compute_s = b.compute_s;
 	r->exposed_comm_s = b.exposed_comm_s;
 	r->bubble_s = b.bubble_s + host_s;
-	r->n_simulated = out->lowered.schedule->n_devices;
+	r->n_simulated = out->view.schedule->n_devices;
 	return mq_judge_causes(j, out, arena, err);
 }
 
@@ -128,9 +146,7 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 {
 	memset(out, 0, sizeof(*out));
 	result_init(&out->result);
-	MQ_TRY(run(j, plan, 0, arena, out, err));
-	while (out->result.verdict == MQ_VERDICT_OK && out->lowered.folded && out->timeline.fold_inexact)
-		MQ_TRY(run(j, plan, out->lowered.folded, arena, out, err));
+	MQ_TRY(lower_and_run(j, plan, arena, out, err));
 	out->result.lower_bound_s = mq_peak_bound(j->q);
 	if (out->result.verdict == MQ_VERDICT_OK)
 		MQ_TRY(measure(j, out, arena, err));
@@ -141,16 +157,11 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 }
 
 enum mq_status mq_judge_plan(const struct mq_judge *j, const struct mq_plan *plan, struct mq_arena *arena,
-			     struct mq_result *result, struct mq_schedule **schedule, struct mq_timeline *timeline,
-			     struct mq_err *err)
+			     struct mq_result *result, struct mq_err *err)
 {
 	struct mq_judged out;
 
 	MQ_TRY(mq_judge_full(j, plan, arena, &out, err));
 	*result = out.result;
-	if (schedule)
-		*schedule = out.lowered.schedule;
-	if (timeline)
-		*timeline = out.timeline;
 	return MQ_OK;
 }

@@ -6,27 +6,26 @@
 #define MQ_JUDGE_JUDGE_H
 
 #include "executors/executor.h"
-#include "lower/lower.h"
+#include "fold/fold.h"
 
-/* check -> lower -> memory verdict -> execute -> breakdown, bottleneck, bound: the whole judgement of
- * one plan. `schedule` and `timeline` (each may be NULL) receive what was run. */
+/* plan -> memory verdict -> views -> execute -> breakdown, bottleneck, bound: the whole judgement of one plan. */
 struct mq_judge {
 	const struct mq_question *q;
 	mq_execute_fn *execute;
 	bool fold, interference;
-	bool keep_tasks;  /* see mq_lower_request */
+	bool keep_tasks;  /* see mq_fold_request */
 	double max_tasks; /* see mq_lower_request */
 	bool time_oom;    /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;
 	struct mq_jitter jitter; /* draws > 0: nothing is folded */
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
-			     struct mq_result *result, struct mq_schedule **schedule, struct mq_timeline *timeline,
-			     struct mq_err *err) MQ_MUST_CHECK;
+			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 
 struct mq_judged {
 	struct mq_result result;
-	struct mq_lowered lowered;   /* no schedule unless lowering succeeded */
+	struct mq_lowered lowered;   /* its schedule: NULL */
+	struct mq_view view;         /* what was run; no schedule unless lowering succeeded */
 	struct mq_timeline timeline; /* whole only where the verdict is ok */
 	double *exposed_s;           /* [tasks] see mq_timeline_exposed; NULL unless the verdict is ok */
 };

@@ -87,7 +87,7 @@ static enum mq_status link_rows(struct table *t)
 
 static enum mq_status task_rows(struct table *t)
 {
-	const struct mq_schedule *s = t->judged->lowered.schedule;
+	const struct mq_schedule *s = t->judged->view.schedule;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *task = &s->task[i];
@@ -132,7 +132,7 @@ static uint32_t choose(const struct mq_judged *judged, double max_B, double task
 {
 	double most = fmin((max_B > 0 ? max_B : MQ_OUTPUTS_MAX_B) / task_B, (double)UINT32_MAX);
 
-	return mq_timeline_choose(judged->lowered.schedule, &judged->timeline, (uint64_t)most, show);
+	return mq_timeline_choose(judged->view.schedule, &judged->timeline, (uint64_t)most, show);
 }
 
 static enum mq_status write_trace(const struct mq_judged *judged, const struct mq_outputs *out, bool *show,
@@ -143,7 +143,7 @@ static enum mq_status write_trace(const struct mq_judged *judged, const struct m
 
 	result->n_traced = choose(judged, out->max_B, MQ_TRACED_B, show);
 	MQ_TRY(mq_file_create(out->trace, &file, err));
-	mq_timeline_trace(judged->lowered.schedule, &timeline, 1, show, file);
+	mq_timeline_trace(judged->view.schedule, &timeline, 1, show, file);
 	return mq_file_close(file, out->trace, err);
 }
 
@@ -151,7 +151,7 @@ static enum mq_status write_timeline(const struct mq_judged *judged, const bool 
 				     struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = mq_timeline_save(judged->lowered.schedule, &judged->timeline, show,
+	enum mq_status status = mq_timeline_save(judged->view.schedule, &judged->timeline, show,
 						 mq_arena_printf(&scratch, "%s/timeline.csv", dir), err);
 
 	mq_arena_fini(&scratch);
@@ -211,7 +211,7 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 				   const struct mq_outputs *out, struct mq_result *result, struct mq_err *err)
 {
 	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
-	const struct mq_schedule *schedule = judged->lowered.schedule;
+	const struct mq_schedule *schedule = judged->view.schedule;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *show = mq_arena_array(&scratch, schedule ? schedule->n_tasks + 1 : 1, bool);
 	enum mq_status status = out->dir ? write_tables(&t, out, show, result) : MQ_OK;

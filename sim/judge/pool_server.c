@@ -105,8 +105,8 @@ static void judge(struct server *s, const void *bytes, size_t size, const struct
 	if (status == MQ_OK && outputs)
 		how = mq_outputs_judge(&s->judge, &plan, outputs);
 	if (status == MQ_OK && mq_judge_full(&how, &plan, &s->scratch, out, &err) == MQ_OK) {
-		if (out->lowered.schedule)
-			s->judged_tasks = out->lowered.schedule->n_tasks;
+		if (out->view.schedule)
+			s->judged_tasks = out->view.schedule->n_tasks;
 		return;
 	}
 	memset(out, 0, sizeof(*out));

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "lower/fold.h"
 #include "lower/program.h"
 
 static void verdict(struct mq_low *low, enum mq_verdict v, const char *format, ...)
@@ -119,7 +118,7 @@ enum { MAX_TASKS = 16 * 1000 * 1000 };
 
 static double most_tasks(const struct mq_low *low)
 {
-	double asked = low->rq->max_tasks;
+	double asked = low->rq.max_tasks;
 
 	return asked > 0 && asked < MAX_TASKS ? asked : MAX_TASKS;
 }
@@ -159,7 +158,7 @@ static void begin_schedule(struct mq_low *low)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t d = low->out->device[i];
 
-		if (low->fold && !low->active[d])
+		if (low->active && !low->active[d])
 			continue;
 		low->index_of[d] = s->n_devices;
 		s->device[s->n_devices] = d;
@@ -170,7 +169,7 @@ static void begin_schedule(struct mq_low *low)
 	s->op_name = mq_arena_array(low->arena, s->n_ops, const char *);
 	for (uint32_t op = 0; op < s->n_ops; op++)
 		s->op_name[op] = low->model->op[op].name;
-	s->fold = low->fold;
+	s->partial = low->active != NULL;
 	low->schedule = s;
 	low->open = mq_arena_array(&low->scratch, n, uint32_t);
 	low->last_compute = mq_arena_array(&low->scratch, n, uint32_t);
@@ -181,16 +180,21 @@ static void begin_schedule(struct mq_low *low)
 	low->gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->copied = mq_arena_array(&low->scratch, n, uint32_t);
 	low->kv = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->n_messages = low->member_room = 0;
+	low->member = NULL;
+	low->whole = NULL;
 	low->comm_index = mq_index_new(low->arena);
 	low->work_index = mq_index_new(low->arena);
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
 
-static void build_templates(struct mq_low *low)
+void mq_low_templates(struct mq_low *low, const bool *active)
 {
 	bool zb = mq_pipeline_splits(low->plan->pipeline);
 
+	low->active = active;
+	begin_schedule(low);
 	low->pass = mq_arena_array(&low->scratch, low->n_stages * MQ_N_PASSES, struct mq_template);
 	for (uint32_t s = 0; s < low->n_stages; s++)
 		mq_pass_forward(low, s);
@@ -364,7 +368,7 @@ static double count_tasks(const struct mq_low *low, uint32_t rank, const struct 
 	return tasks;
 }
 
-static bool string_together(struct mq_low *low)
+struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 {
 	struct instancer in = { low, NULL };
 	uint32_t n = low->schedule->n_devices * MQ_N_STREAMS;
@@ -380,23 +384,19 @@ static bool string_together(struct mq_low *low)
 					    low->out->message);
 		if (!slot[r]) {
 			low->out->verdict = MQ_VERDICT_REFUSED;
-			return false;
+			return NULL;
 		}
 		tasks += count_tasks(low, r, slot[r], count[r]);
 	}
 	if (tasks > most_tasks(low)) {
-		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s", tasks,
-			*low->out->unfolded ? ", and identical ranks cannot be folded: " :
-			low->rq->fold       ? "" :
-					      "; let identical ranks be folded (no --no-fold, no --schedule)",
-			low->out->unfolded);
-		return false;
+		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s", tasks, otherwise);
+		return NULL;
 	}
 	low->schedule->task_room = (uint32_t)tasks;
 	low->schedule->task = mq_arena_array(low->arena, low->schedule->task_room, struct mq_task);
 	for (uint32_t r = 0; r < low->n_ranks; r++)
 		run_rank(&in, r, slot[r], count[r]);
-	return true;
+	return low->schedule;
 }
 
 /* FLOPs of the model itself for one step, recomputation apart. */
@@ -407,64 +407,24 @@ static double model_flop(const struct mq_model *m, const struct mq_train *train)
 	return train->batch * (t.forward_flop + (train->infer ? 0 : t.backward_flop));
 }
 
-/* The representatives alone; leaves no schedule where that would not be exact. */
-static enum mq_status try_folded(struct mq_low *low)
-{
-	bool exact;
+/* ---- the steps ------------------------------------------------------------------------------------------------- */
 
-	begin_schedule(low);
-	build_templates(low);
-	MQ_TRY(mq_fold_verify(low, &exact));
-	if (exact && string_together(low)) {
-		low->out->schedule = low->schedule;
-		low->out->folded = low->fold->size;
-	}
-	low->fold = NULL;
-	low->active = NULL;
-	low->whole = NULL;
-	low->fold_room = 0;
-	low->n_messages = 0;
-	return MQ_OK;
-}
-
-/* Transfers, buckets and templates, strung together; folded where that is asked for and exact. */
-static enum mq_status schedule(struct mq_low *low)
-{
-	struct mq_lowered *out = low->out;
-	enum mq_verdict fits = out->verdict;
-
-	MQ_TRY(mq_transfers_plan(low));
-	mq_buckets_plan(low);
-	uint32_t below = low->rq->fold_below ? low->rq->fold_below : MQ_NONE;
-	while (mq_fold_decide(low, below)) {
-		below = low->fold->size;
-		MQ_TRY(try_folded(low));
-		if (out->schedule || out->verdict != fits)
-			return MQ_OK;
-	}
-	begin_schedule(low);
-	build_templates(low);
-	if (string_together(low))
-		out->schedule = low->schedule;
-	if (out->schedule && low->rq->held)
-		mq_low_held(low);
-	return MQ_OK;
-}
-
-static enum mq_status run(struct mq_low *low)
+/* *more: the verdict leaves something to do. */
+static enum mq_status begin(struct mq_low *low, bool *more)
 {
 	struct mq_lowered *out = low->out;
 	struct mq_err reason = MQ_ERR_INIT;
 
-	if (mq_plan_check(low->rq->plan, low->rq->q->model, low->q.cluster, low->train, &reason) != MQ_OK) {
+	*more = false;
+	if (mq_plan_check(low->rq.plan, low->rq.q->model, low->q.cluster, low->train, &reason) != MQ_OK) {
 		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
 		return MQ_OK;
 	}
-	if (!mq_software_runs(low->software, low->rq->q, low->rq->plan, reason.text, sizeof(reason.text))) {
+	if (!mq_software_runs(low->software, low->rq.q, low->rq.plan, reason.text, sizeof(reason.text))) {
 		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
 		return MQ_OK;
 	}
-	mq_software_dress(low->software, low->model, low->rq->plan, low->arena, low->dressed);
+	mq_software_dress(low->software, low->model, low->rq.plan, low->arena, low->dressed);
 	if (low->train->infer) /* there is no backward pass to take turns with */
 		low->dressed->overlap_experts = false;
 	number_stages(low);
@@ -475,31 +435,56 @@ static enum mq_status run(struct mq_low *low)
 		return MQ_OK;
 	out->model_flop = model_flop(low->model, low->train);
 	MQ_TRY(mq_low_memory(low));
-	if ((out->verdict != MQ_VERDICT_OK && !low->rq->past_memory) || low->rq->memory_only)
-		return MQ_OK;
-	return schedule(low);
+	*more = (out->verdict == MQ_VERDICT_OK || low->rq.past_memory) && !low->rq.memory_only;
+	if (*more)
+		MQ_TRY(mq_transfers_plan(low));
+	if (*more)
+		mq_buckets_plan(low);
+	return MQ_OK;
+}
+
+enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
+			    struct mq_low **begun, struct mq_err *err)
+{
+	struct mq_low *low = mq_arena_alloc(arena, sizeof(*low));
+	bool more;
+
+	*low = (struct mq_low){ .rq = *request,
+				.q = mq_question_for(request->q, request->plan, arena),
+				.dressed = mq_arena_array(arena, 1, struct mq_plan),
+				.arena = arena,
+				.scratch = MQ_ARENA_INIT,
+				.out = lowered };
+	low->plan = low->dressed;
+	low->model = low->q.model;
+	low->software = low->q.software;
+	low->train = low->q.train;
+	memset(lowered, 0, sizeof(*lowered));
+	lowered->verdict = MQ_VERDICT_OK;
+	enum mq_status status = begin(low, &more);
+	*begun = status == MQ_OK && more ? low : NULL;
+	if (!*begun)
+		mq_low_end(low);
+	return status;
+}
+
+void mq_low_end(struct mq_low *low)
+{
+	mq_arena_fini(&low->scratch);
 }
 
 enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			struct mq_err *err)
 {
-	struct mq_plan dressed;
-	struct mq_low low = { .rq = request,
-			      .q = mq_question_for(request->q, request->plan, arena),
-			      .plan = &dressed,
-			      .dressed = &dressed,
-			      .train = request->q->train,
-			      .arena = arena,
-			      .scratch = MQ_ARENA_INIT,
-			      .out = lowered,
-			      .err = err };
+	struct mq_low *low;
 
-	low.model = low.q.model;
-	low.software = low.q.software;
-	low.train = low.q.train;
-	memset(lowered, 0, sizeof(*lowered));
-	lowered->verdict = MQ_VERDICT_OK;
-	enum mq_status status = run(&low);
-	mq_arena_fini(&low.scratch);
-	return status;
+	MQ_TRY(mq_low_begin(request, arena, lowered, &low, err));
+	if (!low)
+		return MQ_OK;
+	mq_low_templates(low, NULL);
+	lowered->schedule = mq_low_string(low, MQ_LOW_FOLD);
+	if (lowered->schedule && request->held)
+		mq_low_held(low);
+	mq_low_end(low);
+	return MQ_OK;
 }

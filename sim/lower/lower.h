@@ -3,7 +3,7 @@
  *
  * Lowering decides everything that is not hardware: which kernels run where, in which order, with which
  * communication between them. It asks no cost and no clock, so the same schedule is simulated and
- * replayed. Only the folded view (below) needs costs.
+ * replayed.
  */
 #ifndef MQ_LOWER_LOWER_H
 #define MQ_LOWER_LOWER_H
@@ -15,11 +15,8 @@
 #include "core/schedule.h"
 
 struct mq_lower_request {
-	const struct mq_question *q; /* calib: for memory reserves and for folding */
+	const struct mq_question *q; /* calib: for memory reserves */
 	const struct mq_plan *plan;  /* dressed (mq_software_dress) and checked (mq_plan_check) by mq_lower */
-	bool fold;                   /* allow a folded view where it is exact */
-	uint32_t fold_below;         /* a representative stands for fewer ranks than this; 0 = any number */
-	bool keep_tasks;             /* of its tasks none is fused with others: reports show each */
 	bool past_memory;            /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
 	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */
@@ -30,14 +27,11 @@ struct mq_lower_request {
 struct mq_lowered {
 	enum mq_verdict verdict; /* OK, OOM, INVALID or REFUSED: only OK has a schedule */
 	char message[256];
-	struct mq_schedule *schedule;
-	uint32_t n_devices;       /* devices of the plan, folded or not */
+	struct mq_schedule *schedule; /* of all devices of the plan */
+	uint32_t n_devices;
 	uint32_t *device;         /* [n_devices] cluster ranks */
 	struct mq_memory *memory; /* [n_devices] */
 	uint32_t worst;           /* index of the device nearest its limit */
-	uint32_t folded;          /* ranks that a representative stands for; 0 = all are simulated */
-	char unfolded[128];       /* why folding, or that of whole stages, was refused, if it was
-					 asked for */
 	double model_flop;        /* of one step, without recomputation, all devices */
 };
 

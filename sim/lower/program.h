@@ -107,7 +107,7 @@ struct mq_bucket { /* gradients reduced by one call */
 #define MQ_DEP_STREAM(stream) (0xffffff00u | (uint32_t)(stream))
 
 struct mq_low {
-	const struct mq_lower_request *rq;
+	struct mq_lower_request rq;
 	struct mq_question q; /* with the model as the software pads it; software is not NULL */
 	const struct mq_model *model;
 	const struct mq_plan *plan; /* as the software dresses it */
@@ -125,7 +125,7 @@ struct mq_low {
 	uint32_t *devset_of;              /* [n_configs] configs with equal device lists share a number */
 	uint32_t *rank_of_device;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
 	uint32_t *index_of;               /* [cluster devices] schedule index, MQ_NONE = not simulated */
-	bool *active;                     /* [cluster devices] simulated; NULL = all of the plan */
+	const bool *active;               /* [cluster devices] that have tasks; NULL = all of the plan */
 	/* transfers: forward ones first */
 	uint32_t n_transfers, transfer_room;
 	struct mq_transfer *transfer;
@@ -136,14 +136,13 @@ struct mq_low {
 	struct mq_bucket *bucket; /* by stage, in the order of the backward pass */
 	/* communicators and works, by content */
 	struct mq_index *comm_index, *work_index;
-	/* folding: NULL unless it is tried */
-	struct mq_fold *fold;
-	uint32_t fold_room;
+	struct mq_members *member; /* [schedule's communicators] where only some devices are active */
+	uint32_t member_room;
 	/* the template being built */
 	struct mq_template *t;
 	struct mq_template *pass; /* [n_stages * MQ_N_PASSES] */
-	/* folded: pass[] with nothing fused, for instances after the first that has gradients reduced or
-	 * parameters gathered beside it; NULL where that makes no difference */
+	/* For instances from the first on that has gradients reduced or parameters gathered beside it: pass[] as it
+	 * was before somebody changed it (fold/fuse.h); NULL where that makes no difference */
 	struct mq_template *whole;
 	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
 	uint32_t serial;
@@ -161,7 +160,6 @@ struct mq_low {
 	/* messages sent by one template and received by another, in order of sending */
 	uint32_t n_messages, message_room;
 	struct mq_message *message;
-	struct mq_err *err;
 };
 
 struct mq_message {
@@ -284,17 +282,18 @@ enum mq_status mq_low_memory(struct mq_low *low);
 /* The schedule's `held`: what device_memory adds up, by device and stage. */
 void mq_low_held(struct mq_low *low);
 
-/* ---- fold.c ------------------------------------------------------------------------------------------ */
-/* Picks the devices that are simulated, each for as many as can be but fewer than `below`; false: folding is
- * not asked for or plainly not exact. */
-bool mq_fold_decide(struct mq_low *low, uint32_t below);
-/* After the templates: proves that folding is exact, then makes undisturbed collectives fixed parts of
- * compute tasks. *exact false: lower the whole schedule instead. */
-enum mq_status mq_fold_verify(struct mq_low *low, bool *exact) MQ_MUST_CHECK;
-
-/* ---- fuse.c ------------------------------------------------------------------------------------------ */
-/* Folding is exact: runs of tasks that last a fixed time become one task each, fold->fused says how long. Keeps
- * the templates as they were in low->whole. */
-enum mq_status mq_fold_fuse(struct mq_low *low) MQ_MUST_CHECK;
+/* ---- lower.c: the steps, for who looks at the parts between them (fold/fold.h) -------------------------- */
+/* Up to the memory verdict and what tensors do between devices. *low NULL: the verdict is final. */
+enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
+			    struct mq_low **low, struct mq_err *err) MQ_MUST_CHECK;
+/* The templates, communicators and works of the devices that are `active` ([cluster devices] of the plan, in whose
+ * communicators `member` then has everyone), NULL = all of the plan. Any number of times, each from the start. */
+void mq_low_templates(struct mq_low *low, const bool *active);
+/* The schedule that these templates make, or NULL and a verdict; `otherwise`: what to do where it has too many tasks,
+ * behind the words that say so. */
+struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise);
+/* Of no use where nobody may fold. */
+#define MQ_LOW_FOLD "; let identical ranks be folded (no --no-fold, no --schedule)"
+void mq_low_end(struct mq_low *low);
 
 #endif

@@ -1,7 +1,6 @@
 /* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
 #include "core/collective/collective.h"
 #include "core/cost.h"
-#include "lower/fold.h"
 #include "lower/program.h"
 
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
@@ -323,21 +322,14 @@ void mq_template_end(struct mq_low *low)
 
 /* ---- collectives ----------------------------------------------------------------------------------- */
 
-/* Folded: the executors still need everyone, for the cost and for the real neighbours. */
+/* Of a new communicator: simulations still need everyone, for the cost and for the real neighbours. */
 static void remember_members(struct mq_low *low, const uint32_t *member, uint32_t n)
 {
-	struct mq_fold *fold = low->fold;
-	uint32_t *all = mq_arena_array(low->arena, n, uint32_t), room = low->fold_room;
+	uint32_t *all = mq_arena_array(low->arena, n, uint32_t), known = low->schedule->n_comms;
+	struct mq_members members = { n, all };
 
 	memcpy(all, member, n * sizeof(*all));
-	if (fold->n_comms == room) {
-		fold->comm_n = mq_arena_grow(low->arena, fold->comm_n, sizeof(*fold->comm_n), fold->n_comms, room + 1,
-					     &low->fold_room);
-		fold->comm_rank = mq_arena_grow(low->arena, fold->comm_rank, sizeof(*fold->comm_rank), fold->n_comms,
-						room + 1, &room);
-	}
-	fold->comm_n[fold->n_comms] = n;
-	fold->comm_rank[fold->n_comms++] = all;
+	MQ_PUSH(low->arena, low->member, known, low->member_room, members);
 }
 
 static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart)
@@ -358,9 +350,9 @@ static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, 
 	for (uint32_t i = 0; i < n; i++)
 		if (low->index_of[member[i]] != MQ_NONE)
 			comm.rank[comm.n++] = low->index_of[member[i]];
-	MQ_PUSH(low->arena, s->comm, s->n_comms, s->comm_room, comm);
-	if (low->fold)
+	if (low->active)
 		remember_members(low, member, n);
+	MQ_PUSH(low->arena, s->comm, s->n_comms, s->comm_room, comm);
 	return id;
 }
 

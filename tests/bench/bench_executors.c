@@ -172,7 +172,7 @@ static void compare(struct simulated *t, uint32_t p, uint32_t m)
 		raw_step = raw_pipeline(t, p, m, 1e6, 1e-3);
 		raw_s = fmin(raw_s, clock_s() - at);
 		struct mq_exec_request request = {
-			.schedule = s, .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY
+			.view.schedule = s, .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY
 		};
 		struct mq_timeline timeline;
 		enum mq_verdict verdict;

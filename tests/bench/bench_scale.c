@@ -118,13 +118,12 @@ static void print_line(struct bench *b, const struct mq_judged *out, const doubl
 	const struct point *p = b->point;
 	double whole_s = b->load_s + cost_s[0];
 
-	printf("%-37s %8u %7.2f %8.3f %8.3f %5.0f  ", p->what,
-	       out->lowered.schedule ? out->lowered.schedule->n_tasks : 0, b->load_s, cost_s[0], cost_s[1], peak_MiB());
+	printf("%-37s %8u %7.2f %8.3f %8.3f %5.0f  ", p->what, out->view.schedule ? out->view.schedule->n_tasks : 0,
+	       b->load_s, cost_s[0], cost_s[1], peak_MiB());
 	if (out->result.verdict != MQ_VERDICT_OK)
 		printf("%s: %s", mq_verdict_name(out->result.verdict), out->result.message);
 	else
-		printf("%.6g s%s%s", out->result.step_time_s,
-		       out->lowered.folded ? "" : ", not folded: ", out->lowered.unfolded);
+		printf("%.6g s%s", out->result.step_time_s, out->view.fold ? "" : ", not folded");
 	b->rc = out->result.verdict != MQ_VERDICT_OK || (p->bar_s > 0 && whole_s > p->bar_s) ||
 		(p->bar_MiB > 0 && peak_MiB() > p->bar_MiB);
 	if (b->rc && p->bar_s > 0)

@@ -111,7 +111,7 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
 	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic, .timeout_s = 1e9 };
-	bool known = mq_judge_plan(&analytic, plan, &scratch, result, NULL, NULL, &lost) == MQ_OK;
+	bool known = mq_judge_plan(&analytic, plan, &scratch, result, &lost) == MQ_OK;
 
 	mq_arena_fini(&scratch);
 	return known;

@@ -101,7 +101,7 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct question *q = context;
 	struct mq_err lost;
 	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic, .timeout_s = 1e9 };
-	bool known = mq_judge_plan(&analytic, plan, &q->scratch, result, NULL, NULL, &lost) == MQ_OK;
+	bool known = mq_judge_plan(&analytic, plan, &q->scratch, result, &lost) == MQ_OK;
 
 	mq_arena_rewind(&q->scratch, (struct mq_arena_mark){ NULL, 0 });
 	return known;

@@ -126,7 +126,7 @@ static inline bool simulated_run(const struct simulated_platform *platform, void
 
 static inline double simulated_request(struct simulated *s, struct mq_exec_request request, mq_execute_fn *execute)
 {
-	const struct mq_schedule *schedule = request.schedule;
+	const struct mq_schedule *schedule = request.view.schedule;
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict = MQ_VERDICT_CRASH;
@@ -143,7 +143,7 @@ static inline double simulated_request(struct simulated *s, struct mq_exec_reque
 static inline double simulated_step(struct simulated *s, const struct mq_schedule *schedule, mq_execute_fn *execute,
 				    bool interference)
 {
-	struct mq_exec_request request = { .schedule = schedule,
+	struct mq_exec_request request = { .view.schedule = schedule,
 					   .cluster = s->cluster,
 					   .calib = s->calib,
 					   .timeout_s = INFINITY,
@@ -155,7 +155,7 @@ static inline double simulated_step(struct simulated *s, const struct mq_schedul
 /* SimGrid with every flow, as if none could be known beforehand. */
 static inline double simulated_all(struct simulated *s, const struct mq_schedule *schedule, bool interference)
 {
-	struct mq_exec_request request = { .schedule = schedule,
+	struct mq_exec_request request = { .view.schedule = schedule,
 					   .cluster = s->cluster,
 					   .calib = s->calib,
 					   .timeout_s = INFINITY,

@@ -165,7 +165,9 @@ static void test_rounds(void **state)
 	struct mq_cluster *cluster = mq_cluster_flat(&arena, 2, "T", 1e12, 16e9, 1e9, 1e-6);
 	struct mq_calib *calib = mq_calib_new(&arena);
 	struct mq_schedule *s = hand_new(&arena, cluster);
-	struct mq_exec_request request = { .schedule = s, .cluster = cluster, .calib = calib, .timeout_s = INFINITY };
+	struct mq_exec_request request = {
+		.view.schedule = s, .cluster = cluster, .calib = calib, .timeout_s = INFINITY
+	};
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict;
@@ -179,7 +181,7 @@ static void test_rounds(void **state)
 	hand_compute(s, 1, one);
 	assert_int_equal(mq_execute_analytic(&request, &arena, &timeline, &verdict, &err), MQ_OK);
 	assert_true(timeline.step_time_s == 3); /* without rounds: each device for itself */
-	s->rounds = &rounds;
+	request.view.rounds = &rounds;
 	assert_int_equal(mq_execute_analytic(&request, &arena, &timeline, &verdict, &err), MQ_OK);
 	assert_int_equal(verdict, MQ_VERDICT_OK);
 	assert_true(timeline.step_time_s == 4);

@@ -188,7 +188,7 @@ static void repeats_to_the_last_bit(struct simulated *t)
 		double step = simulated_request(
 			t,
 			(struct mq_exec_request){
-				.schedule = s, .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY },
+				.view.schedule = s, .cluster = t->cluster, .calib = t->calib, .timeout_s = INFINITY },
 			mq_execute_simgrid);
 		EXPECT(t, i == 0 || step == first);
 		first = step;
@@ -210,7 +210,7 @@ static void timeouts_do_no_harm(struct simulated *t)
 		hand_send(s, 1, 2, 1e9);
 		uint32_t r = hand_recv(s, 2, 1, 1e9);
 		s->task[r].stream = MQ_STREAM_COPY;
-		request.schedule = s;
+		request.view.schedule = s;
 		EXPECT(t, mq_execute_simgrid(&request, &t->arena, &timeline, &verdict, &err) == MQ_OK);
 		EXPECT(t, verdict == MQ_VERDICT_TIMEOUT);
 		EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 2 + 1e-5, 1e-9);
@@ -240,7 +240,7 @@ static void verdicts(struct simulated *t)
 	for (int i = 0; i < 6; i++) {
 		struct mq_timeline timeline;
 		enum mq_verdict verdict = MQ_VERDICT_OK;
-		request.schedule = i < 4 ? s : never;
+		request.view.schedule = i < 4 ? s : never;
 		EXPECT(t, both[i % 2](&request, &t->arena, &timeline, &verdict, &err) == MQ_OK);
 		EXPECT(t, verdict == (i < 4 ? MQ_VERDICT_DEADLOCK : MQ_VERDICT_INVALID));
 		double moved = 0, asked = 2 * 5 + 500 * 10 + 499 * 500 / 2; /* all of it, over every link once */

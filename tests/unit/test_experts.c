@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "fold/fold.h"
 #include "lowered.h"
 #include "models.h"
 
@@ -137,11 +138,15 @@ static void folding_stays_exact(void **state)
 	assert_non_null(lowered_shape(&w, &shape));
 	double whole = lowered_count(w.low.schedule, MQ_TASK_COLLECTIVE, -1, -1).bytes;
 	const struct mq_question q = lowered_question(&w);
-	struct mq_lower_request rq = { .q = &q, .plan = &w.plan, .fold = true, .keep_tasks = true };
-	assert_int_equal(mq_lower(&rq, &w.arena, &w.low, &w.err), MQ_OK);
-	assert_non_null(w.low.schedule);
-	assert_int_equal(w.low.folded, 16);
-	assert_near(lowered_count(w.low.schedule, MQ_TASK_COLLECTIVE, -1, -1).bytes * 16, whole);
+	const struct mq_fold_request rq = { .lower = { .q = &q, .plan = &w.plan }, .fold = true, .keep_tasks = true };
+	struct mq_folding *folding;
+	struct mq_view view;
+	assert_int_equal(mq_folding_begin(&rq, &w.arena, &w.low, &folding, &w.err), MQ_OK);
+	assert_int_equal(mq_folding_next(folding, &view, &w.err), MQ_OK);
+	mq_folding_end(folding);
+	assert_non_null(view.schedule);
+	assert_int_equal(view.fold->size, 16);
+	assert_near(lowered_count(view.schedule, MQ_TASK_COLLECTIVE, -1, -1).bytes * 16, whole);
 	lowered_close(&w);
 }
 

@@ -8,15 +8,15 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "fold/fold.h"
 #include "judge/judge.h"
 #include "platform/generate.h"
-#include "lower/fold.h"
-#include "lower/lower.h"
 #include "shipped.h"
 #include "simulated.h"
 
 struct lowered {
 	struct mq_lowered low;
+	struct mq_view view;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict;
 };
@@ -38,24 +38,37 @@ static bool interference;      /* of the shape at hand */
 static double overlap_comm;    /* of every device of the platform at hand */
 static uint32_t least_percent; /* of the plans that must fold on the platform at hand */
 
-static bool run(struct simulated *s, const struct mq_lower_request *request, bool fold, struct mq_arena *arena,
+/* The first view of a plan. */
+static enum mq_status first_view(const struct mq_fold_request *request, struct mq_arena *arena, struct lowered *out,
+				 struct mq_err *err)
+{
+	struct mq_folding *folding;
+	enum mq_status status = mq_folding_begin(request, arena, &out->low, &folding, err);
+
+	if (status == MQ_OK)
+		status = mq_folding_next(folding, &out->view, err);
+	mq_folding_end(folding);
+	return status;
+}
+
+static bool run(struct simulated *s, const struct mq_fold_request *request, bool fold, struct mq_arena *arena,
 		struct lowered *out)
 {
-	struct mq_lower_request rq = *request;
+	struct mq_fold_request rq = *request;
 	struct mq_err err = MQ_ERR_INIT;
 
 	rq.fold = fold;
-	if (mq_lower(&rq, arena, &out->low, &err)) {
+	if (first_view(&rq, arena, out, &err)) {
 		complain(s, &err);
 		return false;
 	}
 	if (out->low.verdict != MQ_VERDICT_OK)
 		return false;
-	if (mq_schedule_check(out->low.schedule, NULL, &err)) {
+	if (mq_schedule_check(out->view.schedule, NULL, &err)) {
 		complain(s, &err);
 		return false;
 	}
-	struct mq_exec_request ex = { .schedule = out->low.schedule,
+	struct mq_exec_request ex = { .view = out->view,
 				      .cluster = s->cluster,
 				      .calib = s->calib,
 				      .interference = interference,
@@ -119,15 +132,15 @@ struct tally {
 };
 
 /* Folded with no task fused: the same again, and all bytes of all links. */
-static void unfused(struct simulated *s, const struct mq_lower_request *request, const struct lowered *whole)
+static void unfused(struct simulated *s, const struct mq_fold_request *request, const struct lowered *whole)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_lower_request rq = *request;
+	struct mq_fold_request rq = *request;
 	struct lowered c;
 
 	rq.keep_tasks = true;
-	EXPECT(s, run(s, &rq, true, &arena, &c) && c.low.folded && !c.timeline.fold_inexact);
-	EXPECT(s, !c.low.schedule->fold->fused);
+	EXPECT(s, run(s, &rq, true, &arena, &c) && c.view.fold && !c.timeline.fold_inexact);
+	EXPECT(s, !c.view.fold->fused);
 	EXPECT_NEAR(s, c.timeline.step_time_s, whole->timeline.step_time_s, 1e-9);
 	for (uint32_t l = 0; l < s->cluster->n_links; l++)
 		EXPECT_NEAR(s, c.timeline.link_busy_B[l], whole->timeline.link_busy_B[l], 1e-9);
@@ -137,7 +150,7 @@ static void unfused(struct simulated *s, const struct mq_lower_request *request,
 /* What a report says of the step does not depend on what is fused. Between stages a message may be under way
  * beside a collective, and paths over different devices may be equally long: which class of link such a moment is
  * booked on, and whose device is named, are left open there. */
-static void explained(struct simulated *s, const struct mq_lower_request *request, bool stages)
+static void explained(struct simulated *s, const struct mq_fold_request *request, bool stages)
 {
 	double link_s[2] = { 0, 0 };
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -145,14 +158,14 @@ static void explained(struct simulated *s, const struct mq_lower_request *reques
 	struct mq_judged out[2];
 
 	for (int keep = 0; keep < 2; keep++) {
-		struct mq_judge judge = { .q = request->q,
+		struct mq_judge judge = { .q = request->lower.q,
 					  .execute = mq_execute_simgrid,
 					  .fold = true,
 					  .interference = interference,
 					  .keep_tasks = keep,
 					  .timeout_s = INFINITY };
 
-		if (mq_judge_full(&judge, request->plan, &arena, &out[keep], &err))
+		if (mq_judge_full(&judge, request->lower.plan, &arena, &out[keep], &err))
 			complain(s, &err);
 	}
 	const struct mq_result *a = &out[0].result, *b = &out[1].result;
@@ -180,8 +193,8 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_plan plan;
 	const struct mq_question q = { .model = model, .cluster = s->cluster, .calib = s->calib, .train = train };
-	struct mq_lower_request rq = { .q = &q, .plan = &plan };
-	struct lowered a, b;
+	const struct mq_fold_request rq = { .lower = { .q = &q, .plan = &plan } };
+	struct lowered a = { 0 }, b;
 	bool overlap = mq_rng_below(rng, 2);
 
 	interference = mq_rng_below(rng, 2);
@@ -196,16 +209,16 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 		int before = s->failures;
 		if (run(s, &rq, true, &arena, &a)) {
 			tally->lowered++;
-			tally->folded += a.low.folded != 0;
+			tally->folded += a.view.fold != NULL;
 		}
-		if (a.low.folded && !a.timeline.fold_inexact && run(s, &rq, false, &arena, &b)) {
+		if (a.view.fold && !a.timeline.fold_inexact && run(s, &rq, false, &arena, &b)) {
 			tally->exact++;
 			tally->bare += shape.stage_layers != NULL;
 			tally->uneven += shape.share != NULL;
-			EXPECT(s, a.low.schedule->n_tasks < b.low.schedule->n_tasks);
+			EXPECT(s, a.view.schedule->n_tasks < b.view.schedule->n_tasks);
 			EXPECT_NEAR(s, a.timeline.step_time_s, b.timeline.step_time_s, 1e-9);
 			for (uint32_t l = 0; l < s->cluster->n_links; l++)
-				if (!a.low.schedule->fold->fused)
+				if (!a.view.fold->fused)
 					EXPECT_NEAR(s, a.timeline.link_busy_B[l], b.timeline.link_busy_B[l], 1e-9);
 			unfused(s, &rq, &b);
 			explained(s, &rq, shape.pp > 1);

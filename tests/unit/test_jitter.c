@@ -76,7 +76,7 @@ static struct mq_result judge(struct lowered *w, const struct mq_jitter *jitter)
 
 	if (jitter)
 		j.jitter = *jitter;
-	assert_int_equal(mq_judge_plan(&j, &w->plan, &w->arena, &r, NULL, NULL, &w->err), MQ_OK);
+	assert_int_equal(mq_judge_plan(&j, &w->plan, &w->arena, &r, &w->err), MQ_OK);
 	assert_int_equal(r.verdict, MQ_VERDICT_OK);
 	return r;
 }

@@ -51,7 +51,7 @@ static bool ask(struct simulated *s, const struct question *q, struct answer *a)
 	if (a->low.verdict != MQ_VERDICT_OK)
 		return false;
 	struct mq_exec_request ex = {
-		.schedule = a->low.schedule, .cluster = s->cluster, .calib = s->calib, .timeout_s = INFINITY
+		.view.schedule = a->low.schedule, .cluster = s->cluster, .calib = s->calib, .timeout_s = INFINITY
 	};
 	if (!mq_schedule_check(a->low.schedule, NULL, &err) &&
 	    !mq_execute_simgrid(&ex, &s->arena, &a->timeline, &a->verdict, &err) && a->verdict == MQ_VERDICT_OK)

@@ -160,7 +160,7 @@ static void screen_is_below(void **state)
 	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
 	for (uint32_t i = 0; i < N_PLANS; i++) {
 		struct mq_result screen;
-		if (mq_judge_plan(&judge, f->ask[i], &f->arena, &screen, NULL, NULL, &f->err))
+		if (mq_judge_plan(&judge, f->ask[i], &f->arena, &screen, &f->err))
 			fail_msg("%s", f->err.text);
 		assert_true(screen.step_time_s <= result[i].step_time_s * (1 + 1e-8));
 		assert_true(screen.step_time_s >= result[i].lower_bound_s * (1 - 1e-8));

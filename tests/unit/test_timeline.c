@@ -52,7 +52,7 @@ static int teardown(void **state)
 static void run(struct fixture *f)
 {
 	struct mq_exec_request request = {
-		.schedule = f->s, .cluster = f->cluster, .calib = f->calib, .timeout_s = INFINITY
+		.view.schedule = f->s, .cluster = f->cluster, .calib = f->calib, .timeout_s = INFINITY
 	};
 	enum mq_verdict verdict;
 

@@ -157,9 +157,11 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const s
 				     const struct mq_calib *calib, struct mq_arena *arena, struct mq_timeline *timeline,
 				     struct mq_err *err)
 {
-	struct mq_exec_request request = {
-		.schedule = schedule, .cluster = cluster, .calib = calib, .timeout_s = INFINITY, .interference = true
-	};
+	struct mq_exec_request request = { .view.schedule = schedule,
+					   .cluster = cluster,
+					   .calib = calib,
+					   .timeout_s = INFINITY,
+					   .interference = true };
 	enum mq_verdict verdict;
 
 	MQ_TRY(mq_execute_analytic(&request, arena, timeline, &verdict, err));

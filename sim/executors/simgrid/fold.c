@@ -1,5 +1,5 @@
 /*
- * fold.c - flows of a folded schedule: those of every rank, one per colour (lower/images.h).
+ * fold.c - flows of a folded schedule: those of every rank, one per colour (fold/quotient.h).
  *
  * SimGrid has no flow that counts several times on a link, so the rates come from core/fluid.h, which
  * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what
@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "executors/simgrid/impl.h"
-#include "lower/fold.h"
+#include "fold/quotient.h"
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
 
@@ -49,7 +49,7 @@ static enum mq_status add_meetings(struct sim *sim, struct mq_folded_flows *f, s
 		for (uint32_t k = 0; k < f->copies[m]; k++)
 			task[n++] = sim->costing.meeting[m].task;
 	}
-	return mq_quotient_build(sim->s->fold->images, task, n, sim->arena, &f->q, err);
+	return mq_quotient_build(sim->request->view.fold->images, task, n, sim->arena, &f->q, err);
 }
 
 enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)

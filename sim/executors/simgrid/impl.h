@@ -21,7 +21,6 @@
 #include "executors/executor.h"
 #include "executors/simgrid/share.h"
 #include "executors/walk.h"
-#include "lower/images.h"
 
 /* A meeting's flows by position: out[out_first[p] .. out_first[p+1]-1] leave position p. */
 struct roles {

@@ -6,8 +6,7 @@
  */
 #include "executors/simgrid/share.h"
 
-#include "lower/fold.h"
-#include "lower/images.h"
+#include "fold/images.h"
 
 bool mq_task_meets(const struct mq_task *t)
 {
@@ -26,7 +25,7 @@ static uint64_t user_key(const struct mq_task *t)
 /* Meetings of all events, and who uses links: a communicator, or a pair of devices. */
 static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 {
-	const struct mq_schedule *s = f->c->schedule;
+	const struct mq_schedule *s = f->c->view.schedule;
 	struct mq_map map;
 
 	mq_map_init(&map, f->arena, s->n_comms + 64);
@@ -49,8 +48,8 @@ static void find_mixed(struct mq_sharing *f)
 	uint8_t *stream = mq_arena_array(f->arena, 2 * (size_t)f->n_users, uint8_t);
 
 	f->mixed = mq_arena_array(f->arena, f->n_users, bool);
-	for (uint32_t i = 0; i < f->c->schedule->n_tasks; i++) {
-		const struct mq_task *t = &f->c->schedule->task[i];
+	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++) {
+		const struct mq_task *t = &f->c->view.schedule->task[i];
 		if (!mq_task_meets(t))
 			continue;
 		uint32_t user = f->user_of[f->meeting[f->ev->of[i]]];
@@ -63,7 +62,7 @@ static void find_mixed(struct mq_sharing *f)
 
 static void list_devices(struct mq_sharing *f)
 {
-	const struct mq_schedule *s = f->c->schedule;
+	const struct mq_schedule *s = f->c->view.schedule;
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	const struct mq_task **example = mq_arena_array(f->arena, f->n_users, const struct mq_task *);
 
@@ -114,12 +113,12 @@ static void note_link(uint32_t link, double bytes, void *data)
 static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err)
 {
 	const struct mq_cluster *cluster = n->f->c->cluster;
-	const struct mq_schedule *s = n->f->c->schedule;
+	const struct mq_fold *fold = n->f->c->view.fold;
 	const struct mq_meeting *meeting = &n->f->c->meeting[m];
 
 	n->user = n->f->user_of[m];
-	if (s->fold)
-		return mq_images_links(s->fold->images, meeting->task, note_link, n, err);
+	if (fold)
+		return mq_images_links(fold->images, meeting->task, note_link, n, err);
 	for (uint32_t k = 0; k < meeting->n_flows; k++) {
 		const struct mq_route *route;
 		MQ_TRY(mq_cluster_route(cluster, meeting->rank[meeting->flow[k].src],

@@ -328,7 +328,7 @@ static void begin_again(struct sim *sim, struct mq_arena_mark mark)
 static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
 {
 	mq_walk_init(&sim->walk, &sim->ev, sim->arena);
-	if (sim->s->fold && sim->sharing.n_flows)
+	if (sim->request->view.fold && sim->sharing.n_flows)
 		MQ_TRY(mq_sim_folded_init(sim, err));
 	prepare(sim);
 	simulate(sim, verdict);
@@ -367,18 +367,17 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 
 	*timeline = (struct mq_timeline){ .executor = "simgrid" };
 	*verdict = MQ_VERDICT_OK;
-	*sim = (struct sim){ .request = request, .s = request->schedule, .arena = arena };
-	MQ_TRY(mq_events_build(sim->s, arena, &sim->ev, err));
+	*sim = (struct sim){ .request = request, .s = request->view.schedule, .arena = arena };
+	MQ_TRY(mq_events_build(sim->s, request->view.rounds, arena, &sim->ev, err));
 	mark = mq_arena_mark(arena);
 	if (mq_events_order(&sim->ev, arena, mq_arena_array(arena, sim->ev.n, uint32_t)) < sim->ev.n) {
 		*verdict = MQ_VERDICT_DEADLOCK;
 		return MQ_OK;
 	}
 	mq_arena_rewind(arena, mark);
-	sim->costing = (struct mq_costing){ .schedule = request->schedule,
-					    .cluster = request->cluster,
-					    .calib = request->calib,
-					    .jitter = request->jitter };
+	sim->costing = (struct mq_costing){
+		.view = request->view, .cluster = request->cluster, .calib = request->calib, .jitter = request->jitter
+	};
 	mq_costing_init(&sim->costing, arena);
 	if (!mq_costing_possible(&sim->costing, err)) {
 		*verdict = MQ_VERDICT_INVALID;

@@ -8,8 +8,7 @@
  */
 #include "executors/simgrid/share.h"
 
-#include "lower/fold.h"
-#include "lower/images.h"
+#include "fold/images.h"
 
 struct owners {
 	struct mq_sharing *f;
@@ -26,7 +25,7 @@ struct crossing {
 
 static uint32_t images_of(struct mq_sharing *f, uint32_t m)
 {
-	const struct mq_fold *fold = f->c->schedule->fold;
+	const struct mq_fold *fold = f->c->view.fold;
 
 	return fold ? mq_images_count(fold->images, f->c->meeting[m].task) : 1;
 }
@@ -61,7 +60,7 @@ static enum mq_status cross(struct crossing *x, const struct mq_image *image, st
 static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
-	const struct mq_fold *fold = f->c->schedule->fold;
+	const struct mq_fold *fold = f->c->view.fold;
 	const struct mq_meeting *meeting = &f->c->meeting[m];
 	uint32_t n = images_of(f, m);
 
@@ -84,7 +83,7 @@ static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared
 static bool has_pace(const struct mq_sharing *f, uint32_t event)
 {
 	const struct mq_costing *c = f->c;
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 
 	if (!f->slowed[event] || f->meeting[event] == MQ_NONE)
 		return false;

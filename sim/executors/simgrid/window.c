@@ -26,7 +26,7 @@ static int64_t reach(const struct mq_sharing *f, const int64_t *known, uint32_t 
 
 static void find_windows(struct mq_sharing *f)
 {
-	const struct mq_schedule *s = f->c->schedule;
+	const struct mq_schedule *s = f->c->view.schedule;
 	const struct mq_events *ev = f->ev;
 	uint32_t n = s->n_tasks, n_queues = s->n_devices * MQ_N_STREAMS;
 	uint32_t *order = mq_arena_array(f->arena, ev->n, uint32_t);
@@ -73,16 +73,16 @@ static void find_windows(struct mq_sharing *f)
 
 static void list_tasks(struct mq_sharing *f)
 {
-	uint32_t *first = mq_arena_array(f->arena, f->c->schedule->n_devices + 2, uint32_t);
+	uint32_t *first = mq_arena_array(f->arena, f->c->view.schedule->n_devices + 2, uint32_t);
 
-	for (uint32_t i = 0; i < f->c->schedule->n_tasks; i++)
-		first[f->c->schedule->task[i].device + 2] += mq_task_meets(&f->c->schedule->task[i]);
-	for (uint32_t d = 0; d < f->c->schedule->n_devices; d++)
+	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++)
+		first[f->c->view.schedule->task[i].device + 2] += mq_task_meets(&f->c->view.schedule->task[i]);
+	for (uint32_t d = 0; d < f->c->view.schedule->n_devices; d++)
 		first[d + 2] += first[d + 1];
-	f->task_at = mq_arena_array(f->arena, first[f->c->schedule->n_devices + 1], uint32_t);
-	for (uint32_t i = 0; i < f->c->schedule->n_tasks; i++)
-		if (mq_task_meets(&f->c->schedule->task[i]))
-			f->task_at[first[f->c->schedule->task[i].device + 1]++] = i;
+	f->task_at = mq_arena_array(f->arena, first[f->c->view.schedule->n_devices + 1], uint32_t);
+	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++)
+		if (mq_task_meets(&f->c->view.schedule->task[i]))
+			f->task_at[first[f->c->view.schedule->task[i].device + 1]++] = i;
 	f->task_first = first;
 }
 
@@ -166,7 +166,7 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 	need_windows(f);
 	for (uint32_t k = f->task_first[device]; k < f->task_first[device + 1]; k++) {
 		uint32_t task = f->task_at[k], event = f->ev->of[task];
-		const struct mq_task *t = &f->c->schedule->task[task];
+		const struct mq_task *t = &f->c->view.schedule->task[task];
 		if (!on_link[f->user_of[f->meeting[event]]])
 			continue;
 		room[n++] = (struct window){ .lo = f->lo[task],
@@ -207,7 +207,7 @@ static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link
 void mq_sharing_may_meet(struct mq_sharing *f)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	const struct mq_schedule *s = f->c->schedule;
+	const struct mq_schedule *s = f->c->view.schedule;
 	struct all_sets all = { .room = mq_arena_array(&scratch, s->n_tasks, struct window),
 				.lost = mq_arena_array(&scratch, f->n_users, bool),
 				.seen = mq_arena_array(&scratch, s->n_devices, uint32_t) };
@@ -242,7 +242,7 @@ static void mark_slowed(struct mq_sharing *f, uint32_t event)
 void mq_sharing_find_slowed(struct mq_sharing *f)
 {
 	const struct mq_costing *c = f->c;
-	const struct mq_schedule *s = c->schedule;
+	const struct mq_schedule *s = c->view.schedule;
 	uint32_t *first = mq_arena_array(f->arena, s->n_devices + 2, uint32_t);
 	bool any = false;
 

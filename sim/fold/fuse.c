@@ -1,17 +1,18 @@
 /*
- * fuse.c - runs of a folded schedule's tasks (runs.h) become one task of fixed duration each.
+ * fuse.c - see fuse.h; the runs are those of runs.h.
  *
  * A collective whose links serve nobody else lasts a fixed time, as a compute task does, and so does a run of them.
  * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment
  * in which a message is under way too is booked on the collective.
  */
+#include "fold/fuse.h"
+
 #include <math.h>
 
 #include "core/cost.h"
-#include "lower/fold.h"
-#include "lower/images.h"
-#include "lower/program.h"
-#include "lower/runs.h"
+#include "fold/images.h"
+#include "fold/quotient.h"
+#include "fold/runs.h"
 
 /* Who uses a link, images included. */
 struct users {
@@ -27,6 +28,8 @@ struct fused {
 
 struct fuser {
 	struct mq_low *low;
+	struct mq_fold *fold;
+	struct mq_err *err;
 	struct mq_arena *arena;
 	struct users *users;    /* [links] */
 	struct mq_index *fixed; /* collectives whose fixed time is known -> fixed_s[] */
@@ -97,7 +100,7 @@ static enum mq_status count_users(struct fuser *f)
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			c.user += !found;
 			if (!found)
-				MQ_TRY(mq_images_links(low->fold->images, t, count_link, &c, low->err));
+				MQ_TRY(mq_images_links(f->fold->images, t, count_link, &c, f->err));
 		}
 	return MQ_OK;
 }
@@ -128,10 +131,10 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	*seconds = NAN;
 	if (low->schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
-	MQ_TRY(mq_images_links(low->fold->images, t, look_at_link, &l, low->err));
+	MQ_TRY(mq_images_links(f->fold->images, t, look_at_link, &l, f->err));
 	if (l.shared)
 		return MQ_OK;
-	MQ_TRY(mq_images_times(low->fold->images, t, &times, low->err));
+	MQ_TRY(mq_images_times(f->fold->images, t, &times, f->err));
 	*seconds = times.alone_s;
 	return MQ_OK;
 }
@@ -326,10 +329,10 @@ static enum mq_status fuse_all(struct fuser *f)
 	return MQ_OK;
 }
 
-enum mq_status mq_fold_fuse(struct mq_low *low)
+enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct fuser f = { .low = low, .arena = &arena };
+	struct fuser f = { .low = low, .fold = fold, .err = err, .arena = &arena };
 	enum mq_status status;
 
 	if (!lasts_fixed_times(low))
@@ -341,9 +344,9 @@ enum mq_status mq_fold_fuse(struct mq_low *low)
 	if (status == MQ_OK)
 		status = fuse_all(&f);
 	if (f.n_fused)
-		low->fold->fused = mq_arena_array(low->arena, low->schedule->n_works, struct mq_fused);
+		fold->fused = mq_arena_array(low->arena, low->schedule->n_works, struct mq_fused);
 	for (uint32_t i = 0; i < f.n_fused; i++)
-		low->fold->fused[f.fused[i].work] = f.fused[i].is;
+		fold->fused[f.fused[i].work] = f.fused[i].is;
 	mq_arena_fini(&arena);
 	return status;
 }

@@ -1,13 +1,14 @@
 /*
- * quotient.c - see images.h: all flows of all images of some meetings, as a network of few.
+ * quotient.c - see quotient.h.
  *
  * Colours are 64-bit hashes of what is known of a flow or link; a round mixes in what it meets. A flow's
  * colour begins with its meeting, so that those of a meeting are a range.
  */
+#include "fold/quotient.h"
+
 #include <math.h>
 
 #include "core/map.h"
-#include "lower/images_impl.h"
 
 enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
 
@@ -308,4 +309,111 @@ bool mq_quotient_together(const struct mq_quotient *q, uint32_t meeting, double 
 	}
 	/* What rounding and the simulator's clock (1e-12 s) make of equal times is no difference. */
 	return !(last - first > 1e-10 * (last - start_s) + 1e-11);
+}
+
+/* ---- times -------------------------------------------------------------------------------------- */
+
+static double bound_of(const struct mq_quotient *q, struct mq_arena *scratch)
+{
+	const struct mq_fluid *net = &q->net;
+	double *load_B = mq_arena_array(scratch, net->n_links, double), longest = 0;
+
+	for (uint32_t i = 0; i < net->n_flows; i++) {
+		double rate = net->cap_Bps[i];
+
+		for (uint32_t k = net->first[i]; k < net->first[i + 1]; k++) {
+			rate = fmin(rate, net->bw_Bps[net->link[k]]);
+			load_B[net->link[k]] += q->bytes[i] * net->weight[k];
+		}
+		longest = fmax(longest, q->bytes[i] / rate);
+	}
+	for (uint32_t l = 0; l < net->n_links; l++)
+		longest = fmax(longest, load_B[l] / net->bw_Bps[l]);
+	return longest;
+}
+
+/* Until the last flow has ended; `same` tells whether the images did so together. */
+static double run_alone(struct mq_quotient *q, struct mq_arena *scratch, bool *same)
+{
+	uint32_t *running = mq_arena_array(scratch, q->net.n_flows, uint32_t), n = q->net.n_flows;
+	double *left_B = mq_arena_array(scratch, n, double);
+	double *done_s = mq_arena_array(scratch, n, double), now_s = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		running[i] = i;
+		left_B[i] = q->bytes[i];
+	}
+	while (n) {
+		double step = INFINITY;
+		uint32_t still = 0;
+
+		mq_fluid_rates(&q->net, running, n);
+		for (uint32_t r = 0; r < n; r++)
+			step = fmin(step, left_B[running[r]] / q->net.rate_Bps[running[r]]);
+		now_s += step;
+		for (uint32_t r = 0; r < n; r++) {
+			uint32_t i = running[r];
+
+			done_s[i] = now_s;
+			if (left_B[i] <= step * q->net.rate_Bps[i] * (1 + 1e-12))
+				continue;
+			left_B[i] -= step * q->net.rate_Bps[i];
+			running[still++] = i;
+		}
+		n = still;
+	}
+	*same = mq_quotient_together(q, 0, 0, done_s);
+	return now_s;
+}
+
+static enum mq_status find_times(struct mq_images *im, const struct mq_task *t, struct mq_image_times *times,
+				 struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_quotient q;
+	uint32_t count = mq_images_count(im, t);
+	enum mq_status status = MQ_OK;
+	bool equal = count > 0, together = true;
+
+	for (uint32_t i = 0; i < count && status == MQ_OK; i++) {
+		struct mq_image image;
+
+		status = mq_images_get(im, t, i, &image, err);
+		if (i == 0)
+			times->latency_s = image.latency_s;
+		equal = equal && fabs(image.latency_s - times->latency_s) <= 1e-12 * times->latency_s;
+	}
+	if (status == MQ_OK)
+		status = mq_quotient_build(im, &t, 1, &scratch, &q, err);
+	if (status == MQ_OK) {
+		times->alone_s = times->latency_s + run_alone(&q, &scratch, &together);
+		times->bound_s = fmin(times->latency_s + bound_of(&q, &scratch), times->alone_s);
+		times->same = equal && together;
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+enum mq_status mq_images_times(struct mq_images *im, const struct mq_task *t, struct mq_image_times *times,
+			       struct mq_err *err)
+{
+	bool pair = t->kind != MQ_TASK_COLLECTIVE, send = t->kind == MQ_TASK_SEND, found;
+	double key[] = { pair,
+			 pair ? (send ? t->device : t->peer) : t->comm,
+			 pair ? (send ? t->peer : t->device) : t->coll,
+			 t->bytes,
+			 pair ? 0 : t->dtype,
+			 pair ? 0 : t->algo,
+			 pair ? 0 : t->proto,
+			 pair ? 0 : t->root };
+	uint32_t at = mq_index_put(im->known, key, sizeof(key), im->n_times, &found);
+
+	if (!found) {
+		struct mq_image_times fresh = { .same = true };
+
+		MQ_PUSH(im->arena, im->times, im->n_times, im->times_room, fresh);
+		MQ_TRY(find_times(im, t, &im->times[at], err));
+	}
+	*times = im->times[at];
+	return MQ_OK;
 }

@@ -1,5 +1,5 @@
 /* runs.c - see runs.h. */
-#include "lower/runs.h"
+#include "fold/runs.h"
 
 #include <math.h>
 

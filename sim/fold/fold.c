@@ -1,0 +1,249 @@
+/*
+ * fold.c - representatives for each pipeline rank, where that changes no answer. See fold.h.
+ *
+ * The first position of a block stands for all positions of it. That is exact if
+ *   1. all devices of a block are of one type and do the same work (equal shares, one device list per
+ *      stage, stages of equal size that exchange tensors position by position);
+ *   2. the meetings of the representatives have images under translation of all members inside their
+ *      blocks that cover these blocks, and all images take the same time.
+ * Then by induction every position sees what its representative sees, as long as images that meet others on
+ * their links go on ending together. That is the executor's business (it knows who meets): where they do
+ * not, it reports that the folded time may differ. Anything else is refused.
+ *
+ * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions
+ * differ (half of it in one NVLink domain), or where replicas have shares or devices of their own, smaller
+ * blocks still are alike: those of tensor parallelism, which lies innermost.
+ */
+#include "fold/fold.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "fold/fuse.h"
+#include "fold/images.h"
+#include "fold/quotient.h"
+#include "lower/program.h"
+
+struct mq_folding {
+	struct mq_low *low; /* NULL: there is no other view */
+	bool fold, keep_tasks;
+	uint32_t below; /* blocks of the next view are smaller than this */
+	struct mq_lowered *lowered;
+	struct mq_arena *arena;
+	char why[128]; /* the largest blocks that the next view might have had were refused */
+};
+
+static bool refuse(struct mq_folding *f, const char *why)
+{
+	if (!*f->why)
+		snprintf(f->why, sizeof(f->why), "%s", why);
+	return false;
+}
+
+/* ---- before the templates: who is simulated ---------------------------------------------------------- */
+
+static bool even_configs(struct mq_folding *f, uint32_t size)
+{
+	const struct mq_low *low = f->low;
+	double samples = low->train->batch / low->plan->micro_batches;
+	uint32_t n = mq_low_config(low, 0)->n_devices;
+
+	for (uint32_t op = 0; op < low->model->n_ops; op++) {
+		const struct mq_config *c = mq_low_config(low, op);
+		uint32_t first = low->stage_op[low->stage_first[low->stage_of[op]]];
+
+		if (c->n_devices != n ||
+		    low->devset_of[low->plan->config_of[op]] != low->devset_of[low->plan->config_of[first]])
+			return refuse(f, "ops of a stage, or stages, differ in their devices");
+		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
+		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
+			return refuse(f, "batch shares are uneven");
+		for (uint32_t d = 1; d < n; d++)
+			if (low->q.cluster->device[c->device[d]].calib !=
+			    low->q.cluster->device[c->device[d - d % size]].calib)
+				return refuse(f, "a stage has devices of different speed");
+	}
+	return true;
+}
+
+/* The largest size of blocks that nothing speaks against yet; 1 = none. */
+static uint32_t block_size(struct mq_folding *f)
+{
+	uint32_t n = mq_low_config(f->low, 0)->n_devices, size = n < f->below ? n : f->below - 1;
+
+	while (size > 1 && (n % size || !even_configs(f, size)))
+		size--;
+	return size;
+}
+
+/* Picks the devices that are simulated, each for as many as can be; NULL: folding is not asked for or plainly not
+ * exact. */
+static struct mq_fold *decide(struct mq_folding *f, const bool **active)
+{
+	struct mq_low *low = f->low;
+	const struct mq_cluster *cluster = low->q.cluster;
+	uint32_t n = mq_low_config(low, 0)->n_devices, size, n_active = 0;
+
+	if (!f->fold || f->below <= 1)
+		return NULL;
+	for (uint32_t t = 0; t < low->n_transfers; t++)
+		if (low->transfer[t].way == MQ_WAY_BOXES) {
+			refuse(f, "tensors change their layout between devices");
+			return NULL;
+		}
+	size = block_size(f);
+	if (size <= 1)
+		return NULL;
+	bool *picked = mq_arena_array(f->arena, cluster->n_devices, bool);
+	struct mq_fold *fold = mq_arena_alloc(f->arena, sizeof(*fold));
+	fold->n_positions = n;
+	fold->size = f->below = size;
+	fold->position = mq_arena_array(f->arena, cluster->n_devices, uint32_t);
+	fold->device = mq_arena_array(f->arena, low->n_ranks, const uint32_t *);
+	fold->rank_of = low->rank_of_device;
+	for (uint32_t op = 0; op < low->model->n_ops; op++) {
+		const struct mq_config *c = mq_low_config(low, op);
+
+		fold->device[mq_low_rank(low, low->stage_of[op])] = c->device;
+		for (uint32_t p = 0; p < n; p++)
+			fold->position[c->device[p]] = p;
+		for (uint32_t p = 0; p < n; p += size)
+			picked[c->device[p]] = true;
+	}
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		n_active += picked[d];
+	fold->weight = mq_arena_array(f->arena, n_active, double);
+	for (uint32_t i = 0; i < n_active; i++)
+		fold->weight[i] = size;
+	*active = picked;
+	return fold;
+}
+
+/* ---- after the templates: is it exact? ------------------------------------------------------------------ */
+
+struct verify {
+	struct mq_folding *f;
+	struct mq_arena *arena;
+	struct mq_images *images;
+	uint32_t n_requests, room;
+	const struct mq_task **request; /* every distinct communication of the templates */
+};
+
+static void list_requests(struct verify *v)
+{
+	const struct mq_low *low = v->f->low;
+	struct mq_index *seen = mq_index_new(v->arena);
+
+	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
+		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
+			const struct mq_task *t = &low->pass[i].task[k].task;
+			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes, t->dtype };
+			bool found;
+
+			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)
+				continue;
+			if (t->kind == MQ_TASK_COLLECTIVE) /* of every member, the same */
+				key[3] = key[4] = 0;
+			mq_index_put(seen, key, sizeof(key), 0, &found);
+			if (!found)
+				MQ_PUSH(v->arena, v->request, v->n_requests, v->room, t);
+		}
+}
+
+static enum mq_status check_images(struct verify *v, bool *same, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < v->n_requests && *same; i++)
+		if (!mq_images_count(v->images, v->request[i]))
+			*same = refuse(v->f, "groups are not translations of each other");
+	if (*same)
+		MQ_TRY(mq_images_find_slack(v->images, v->request, v->n_requests, err));
+	for (uint32_t i = 0; i < v->n_requests && *same; i++) {
+		struct mq_image_times times;
+
+		MQ_TRY(mq_images_times(v->images, v->request[i], &times, err));
+		if (!times.same)
+			*same = refuse(v->f, v->request[i]->kind == MQ_TASK_SEND ?
+						     "equal messages take different times in different places" :
+						     "equal collectives take different times in different places");
+	}
+	return MQ_OK;
+}
+
+/* Proves that the fold is exact; then fuses what can be. */
+static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *exact, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct verify v = { .f = f, .arena = &arena };
+	const struct mq_view view = { .schedule = f->low->schedule, .fold = fold };
+	enum mq_status status;
+
+	*exact = true;
+	fold->comm = f->low->member;
+	v.images = fold->images = mq_images_new(f->low->q.cluster, f->low->q.calib, &view, f->arena);
+	list_requests(&v);
+	status = check_images(&v, exact, err);
+	mq_arena_fini(&arena);
+	if (status == MQ_OK && *exact && !f->keep_tasks)
+		status = mq_fold_fuse(f->low, fold, err);
+	return status;
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------ */
+
+enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
+				struct mq_lowered *lowered, struct mq_folding **folding, struct mq_err *err)
+{
+	struct mq_folding *f = *folding = mq_arena_alloc(arena, sizeof(*f));
+
+	*f = (struct mq_folding){ .fold = request->fold,
+				  .keep_tasks = request->keep_tasks,
+				  .below = MQ_NONE,
+				  .lowered = lowered,
+				  .arena = arena };
+	return mq_low_begin(&request->lower, arena, lowered, &f->low, err);
+}
+
+void mq_folding_end(struct mq_folding *f)
+{
+	if (f->low)
+		mq_low_end(f->low);
+	f->low = NULL;
+}
+
+/* The schedule of the templates; no view follows one that has none. */
+static void string(struct mq_folding *f, const struct mq_fold *fold, struct mq_view *view)
+{
+	const char *otherwise =
+		*f->why ? mq_arena_printf(f->arena, ", and identical ranks cannot be folded: %s", f->why) :
+		f->fold ? "" :
+			  MQ_LOW_FOLD;
+
+	view->fold = fold;
+	view->schedule = mq_low_string(f->low, otherwise);
+	if (!view->schedule || !fold)
+		mq_folding_end(f);
+}
+
+enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struct mq_err *err)
+{
+	const bool *active;
+	struct mq_fold *fold;
+
+	*view = (struct mq_view){ 0 };
+	*f->why = '\0';
+	if (!f->low)
+		return MQ_OK;
+	while ((fold = decide(f, &active))) {
+		bool exact;
+
+		mq_low_templates(f->low, active);
+		MQ_TRY(verify(f, fold, &exact, err));
+		if (exact) {
+			string(f, fold, view);
+			return MQ_OK;
+		}
+	}
+	mq_low_templates(f->low, NULL);
+	string(f, NULL, view);
+	return MQ_OK;
+}

@@ -1,0 +1,40 @@
+/*
+ * fold.h - the views of a plan that a simulation may run, from the smallest to the whole schedule.
+ *
+ * Large plans have many ranks that do the same at the same time. A fold lets one of them stand for the others, where
+ * that changes no answer. Who calls whom:
+ *   lowering makes tasks for the devices that it is told, and asks neither why these nor what anything costs;
+ *   fold     picks them by what the plan and the cluster say of their likeness (no seconds), and proves on the
+ *            lowered parts, with costs, that the others would see the same (images.h, quotient.h). Where that is so,
+ *            runs of tasks of fixed length are fused (fuse.h);
+ *   who runs a view looks whether the run kept the promise (mq_timeline.fold_inexact: who meets whom on a link is
+ *            known only then) and asks for the next view if not.
+ * Only this last loop goes round. The last view, the whole schedule, needs no proof and keeps every promise.
+ */
+#ifndef MQ_FOLD_FOLD_H
+#define MQ_FOLD_FOLD_H
+
+#include "fold/view.h"
+#include "lower/lower.h"
+
+struct mq_fold_request {
+	struct mq_lower_request lower; /* what it points to is borrowed until mq_folding_end */
+	bool fold;                     /* false: there is one view, the whole schedule */
+	bool keep_tasks;               /* none is fused with others: reports show each */
+};
+
+struct mq_folding;
+
+/* Lowers a plan up to its memory verdict, which `lowered` tells; its schedules are in the views. Everything lives in
+ * the arena but for what mq_folding_end frees; call that whatever is returned. Errors are only for broken input. */
+enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq_arena *arena,
+				struct mq_lowered *lowered, struct mq_folding **folding,
+				struct mq_err *err) MQ_MUST_CHECK;
+
+/* The view with fewest devices that has not been given yet; blocks are smaller from view to view. view->schedule is
+ * NULL where the verdict forbids one, or the one before was the whole schedule. */
+enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err) MQ_MUST_CHECK;
+
+void mq_folding_end(struct mq_folding *folding);
+
+#endif

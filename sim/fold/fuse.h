@@ -1,0 +1,14 @@
+/*
+ * fuse.h - runs of a folded schedule's tasks that last a fixed time become one task each.
+ */
+#ifndef MQ_FOLD_FUSE_H
+#define MQ_FOLD_FUSE_H
+
+#include "fold/view.h"
+#include "lower/program.h"
+
+/* Folding is exact: fuses what can be in the templates, and tells in fold->fused how long it lasts. Keeps the templates
+ * as they were in low->whole. */
+enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

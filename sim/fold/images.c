@@ -1,0 +1,191 @@
+/* images.c - see images.h: which images there are, what they ask for. */
+#include "fold/images.h"
+
+#include "core/map.h"
+#include "core/rng.h"
+
+struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
+				const struct mq_view *view, struct mq_arena *arena)
+{
+	struct mq_images *im = mq_arena_alloc(arena, sizeof(*im));
+
+	*im = (struct mq_images){
+		.cluster = cluster, .calib = calib, .schedule = view->schedule, .fold = view->fold, .arena = arena
+	};
+	im->bases = mq_arena_array(arena, view->schedule->n_comms, struct mq_bases);
+	im->slack = mq_arena_array(arena, cluster->n_links, bool);
+	im->expanded = mq_index_new(arena);
+	im->known = mq_index_new(arena);
+	im->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
+	return im;
+}
+
+/* ---- images ------------------------------------------------------------------------------------- */
+
+static const uint32_t *members(const struct mq_images *im, const struct mq_task *t, uint32_t pair[2], uint32_t *n)
+{
+	if (t->kind == MQ_TASK_COLLECTIVE) {
+		*n = im->fold->comm[t->comm].n;
+		return im->fold->comm[t->comm].rank;
+	}
+	bool send = t->kind == MQ_TASK_SEND;
+
+	pair[0] = im->schedule->device[send ? t->device : t->peer];
+	pair[1] = im->schedule->device[send ? t->peer : t->device];
+	*n = 2;
+	return pair;
+}
+
+/* Puts the group, moved by `base`, on its places on the first member's stage. False: it leaves a block, or
+ * a place is taken. */
+static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, uint32_t base, bool *covered)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t p = fold->position[rank[i]];
+		bool here = fold->rank_of[rank[i]] == fold->rank_of[rank[0]];
+
+		if (p % fold->size + base >= fold->size || (here && covered[p + base]))
+			return false;
+		covered[p + base] |= here;
+	}
+	return true;
+}
+
+/* Translations that cover the blocks of the members on the first one's stage, each place once. Members on
+ * another stage (tied embeddings) are at the same places there. */
+static void find_bases(struct mq_images *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
+{
+	const struct mq_fold *fold = im->fold;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
+	uint32_t first = fold->position[rank[0]], room = 0;
+	bool good = true;
+
+	bases->known = true;
+	for (uint32_t base = 0; base < fold->size && good; base++) {
+		if (first + base < fold->n_positions && covered[first + base])
+			continue;
+		good = cover(fold, rank, n, base, covered);
+		MQ_PUSH(im->arena, bases->base, bases->n, room, base);
+	}
+	for (uint32_t i = 0; i < n; i++) { /* the block of each member there is full */
+		uint32_t block = fold->position[rank[i]] / fold->size * fold->size;
+
+		for (uint32_t k = 0; k < fold->size && fold->rank_of[rank[i]] == fold->rank_of[rank[0]]; k++)
+			good = good && covered[block + k];
+	}
+	if (!good)
+		bases->n = 0;
+	mq_arena_fini(&scratch);
+}
+
+uint32_t mq_images_count(struct mq_images *im, const struct mq_task *t)
+{
+	if (t->kind != MQ_TASK_COLLECTIVE)
+		return im->fold->size;
+	struct mq_bases *b = &im->bases[t->comm];
+	if (!b->known)
+		find_bases(im, im->fold->comm[t->comm].rank, im->fold->comm[t->comm].n, b);
+	return b->n;
+}
+
+/* Where the members sit, without the names of the machines. Groups that look alike cost the same. */
+static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
+{
+	uint64_t h = MQ_HASH_INIT;
+	uint32_t node = MQ_NONE, count = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_device *d = &cluster->device[rank[i]];
+
+		if (d->node != node)
+			count++;
+		node = d->node;
+		h = mq_map_mix(h, (uint64_t)d->local << 40 ^ (uint64_t)count << 16 ^ d->calib);
+	}
+	return h;
+}
+
+/* Groups that look alike get the same flows, by position: each kind of call is expanded once. */
+static enum mq_status expand(struct mq_images *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
+			     struct mq_coll_flows *flows, struct mq_err *err)
+{
+	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, t->root, 0 };
+	struct mq_coll_request rq = mq_coll_request_of(t, n, rank);
+	bool found;
+
+	memcpy(&key[7], &t->bytes, sizeof(key[7]));
+	uint32_t at = mq_index_put(im->expanded, key, sizeof(key), im->n_flows, &found);
+	if (!found) {
+		MQ_TRY(mq_collective_expand(im->cluster, im->calib, &rq, im->arena, flows, err));
+		MQ_PUSH(im->arena, im->flows, im->n_flows, im->flows_room, *flows);
+	}
+	*flows = im->flows[at];
+	return MQ_OK;
+}
+
+enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint32_t i, struct mq_image *image,
+			     struct mq_err *err)
+{
+	uint32_t pair[2], n, base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : i;
+	const uint32_t *own = members(im, t, pair, &n);
+	struct mq_coll_flows flows;
+	double alone_s;
+
+	for (uint32_t k = 0; k < n; k++)
+		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
+	*image = (struct mq_image){ .n = n, .rank = im->rank };
+	if (t->kind == MQ_TASK_COLLECTIVE) {
+		MQ_TRY(expand(im, t, im->rank, n, &flows, err));
+		image->latency_s = flows.latency_s;
+		image->alone_s = flows.alone_s;
+		image->channels = flows.channels;
+		image->n_flows = flows.n_flows;
+		image->flow = flows.flow;
+		return MQ_OK;
+	}
+	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
+	image->flow = &im->one;
+	image->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
+	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes, &image->latency_s,
+			     &im->one.rate_Bps, &alone_s, err);
+}
+
+/* ---- links -------------------------------------------------------------------------------------- */
+
+static enum mq_status each_link(struct mq_images *im, const struct mq_task *t, bool slack, mq_images_see *see,
+				void *data, struct mq_err *err)
+{
+	uint32_t count = mq_images_count(im, t);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mq_image image;
+
+		MQ_TRY(mq_images_get(im, t, i, &image, err));
+		for (uint32_t f = 0; f < image.n_flows; f++) {
+			const struct mq_route *route;
+
+			MQ_TRY(mq_cluster_route(im->cluster, image.rank[image.flow[f].src],
+						image.rank[image.flow[f].dst], &route, err));
+			for (uint32_t k = 0; k < route->n_links; k++) {
+				uint32_t l = route->link[k];
+
+				if (slack || (!im->slack[l] && !im->cluster->link[l].fatpipe))
+					see(l, image.flow[f].bytes, data);
+			}
+		}
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_images_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see, void *data,
+			       struct mq_err *err)
+{
+	return each_link(im, t, false, see, data, err);
+}
+
+enum mq_status mq_images_all_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see, void *data,
+				   struct mq_err *err)
+{
+	return each_link(im, t, true, see, data, err);
+}

@@ -1,0 +1,44 @@
+/*
+ * quotient.h - all flows of all images of some meetings, as a network of few with the same rates.
+ *
+ * Flows and links are coloured, and the colours refined until all flows of a colour cross equally many
+ * links of each colour and all links of a colour are crossed by equally many flows of each colour (an
+ * equitable partition; the refinement of Weisfeiler and Leman, 1968). Max-min fair rates are then equal
+ * inside a colour, whichever meetings are under way: one flow per colour, one link per colour, and the
+ * number of times that flows of a colour cross such a link as its weight (fluid.h), give the rates of
+ * all. The representative's time is everybody's as long as all images of a meeting end together; who runs
+ * the network must look at that.
+ */
+#ifndef MQ_FOLD_QUOTIENT_H
+#define MQ_FOLD_QUOTIENT_H
+
+#include "core/fluid.h"
+#include "fold/images.h"
+
+/* The small network of some meetings. */
+struct mq_quotient {
+	struct mq_fluid net;     /* a flow per colour */
+	double *bytes, *way_Bps; /* [net.n_flows] way: least usable bandwidth of the route */
+	uint32_t n_meetings;
+	uint32_t *flow_first;            /* [n_meetings + 1] flows of each meeting: a range */
+	uint32_t *set_first;             /* [n_meetings + 1] kinds of its images: a range of sets */
+	uint32_t *member_first, *member; /* CSR: flows of each set */
+};
+enum mq_status mq_quotient_build(struct mq_images *images, const struct mq_task *const *task, uint32_t n,
+				 struct mq_arena *arena, struct mq_quotient *quotient,
+				 struct mq_err *err) MQ_MUST_CHECK;
+
+/* Have all images of a meeting ended at the same time? done_s: [net.n_flows] ends of the flows, which
+ * began at start_s. */
+bool mq_quotient_together(const struct mq_quotient *quotient, uint32_t meeting, double start_s, const double *done_s);
+
+/* Times of a meeting whose images alone are on the links, asked once for each distinct request. */
+struct mq_image_times {
+	double latency_s, alone_s;
+	double bound_s; /* latency, and no flow or link can be faster */
+	bool same;      /* all images have this latency and end together */
+};
+enum mq_status mq_images_times(struct mq_images *images, const struct mq_task *task, struct mq_image_times *times,
+			       struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

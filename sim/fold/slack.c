@@ -1,0 +1,163 @@
+/*
+ * slack.c - links that cannot fill up, whatever happens; see images.h.
+ *
+ * All that crosses a link has come through others, and goes on through others. Where what can come through the
+ * narrowest of them, or go on, is no more than the link carries, it never fills.
+ */
+#include <math.h>
+
+#include "core/map.h"
+#include "fold/images.h"
+
+/* All that goes from one device to another, in whatever meeting. */
+struct way {
+	const struct mq_route *route;
+	double cap_Bps;
+};
+
+struct slack {
+	struct mq_images *im;
+	struct mq_arena *arena;
+	struct mq_map pairs;
+	uint32_t n_ways, room;
+	struct way *way;
+	uint32_t *first, *at; /* CSR: ways of each link */
+	double *driven_Bps;   /* [n_links] through a bottleneck, while one link is looked at */
+	uint32_t *bottleneck; /* [n_links] those of the link that is looked at */
+	bool *needed;         /* [n_links] why another one cannot fill up */
+};
+
+static enum mq_status add_ways(struct slack *s, const struct mq_task *t, struct mq_err *err)
+{
+	uint32_t count = mq_images_count(s->im, t);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mq_image image;
+
+		MQ_TRY(mq_images_get(s->im, t, i, &image, err));
+		for (uint32_t f = 0; f < image.n_flows; f++) {
+			uint64_t src = image.rank[image.flow[f].src];
+			uint32_t dst = image.rank[image.flow[f].dst];
+			uint32_t index = mq_map_add(&s->pairs, src << 32 | dst);
+			if (index == s->n_ways) {
+				struct way way = { NULL, 0 };
+				MQ_TRY(mq_cluster_route(s->im->cluster, (uint32_t)src, dst, &way.route, err));
+				MQ_PUSH(s->arena, s->way, s->n_ways, s->room, way);
+			}
+			s->way[index].cap_Bps += image.flow[f].rate_Bps;
+		}
+	}
+	return MQ_OK;
+}
+
+static void list_ways(struct slack *s)
+{
+	uint32_t n_links = s->im->cluster->n_links;
+
+	s->first = mq_arena_array(s->arena, n_links + 2, uint32_t);
+	for (uint32_t w = 0; w < s->n_ways; w++)
+		for (uint32_t k = 0; k < s->way[w].route->n_links; k++)
+			s->first[s->way[w].route->link[k] + 2]++;
+	for (uint32_t l = 0; l < n_links; l++)
+		s->first[l + 2] += s->first[l + 1];
+	s->at = mq_arena_array(s->arena, s->first[n_links + 1], uint32_t);
+	for (uint32_t w = 0; w < s->n_ways; w++)
+		for (uint32_t k = 0; k < s->way[w].route->n_links; k++)
+			s->at[s->first[s->way[w].route->link[k] + 1]++] = w;
+}
+
+/* The narrowest link that can fill up on the way to a link, or on the way from it. */
+static uint32_t narrowest(const struct slack *s, const struct mq_route *route, uint32_t link, bool before)
+{
+	uint32_t best = MQ_NONE;
+	bool past = false;
+
+	for (uint32_t k = 0; k < route->n_links; k++) {
+		uint32_t l = route->link[k];
+		const struct mq_link *candidate = &s->im->cluster->link[l];
+
+		past |= l == link;
+		if (l == link || past == before || s->im->slack[l] || candidate->fatpipe)
+			continue;
+		if (best == MQ_NONE || mq_link_usable_Bps(candidate) < mq_link_usable_Bps(&s->im->cluster->link[best]))
+			best = l;
+	}
+	return best;
+}
+
+/* Most that can come through the bottlenecks before (or behind) a link; they are left in bottleneck[]. */
+static double drive(struct slack *s, uint32_t link, bool before, uint32_t *n)
+{
+	double sum = 0;
+
+	*n = 0;
+	for (uint32_t k = s->first[link]; k < s->first[link + 1]; k++) {
+		const struct way *way = &s->way[s->at[k]];
+		uint32_t b = narrowest(s, way->route, link, before);
+
+		if (b == MQ_NONE) {
+			sum += way->cap_Bps;
+			continue;
+		}
+		if (!(s->driven_Bps[b] > 0))
+			s->bottleneck[(*n)++] = b;
+		s->driven_Bps[b] += way->cap_Bps;
+	}
+	for (uint32_t i = 0; i < *n; i++) {
+		uint32_t b = s->bottleneck[i];
+
+		sum += fmin(s->driven_Bps[b], mq_link_usable_Bps(&s->im->cluster->link[b]));
+		s->driven_Bps[b] = 0;
+	}
+	return sum;
+}
+
+/* A link that was needed to show that another has room must stay. */
+static void look_at_link(struct slack *s, uint32_t link)
+{
+	double limit = mq_link_usable_Bps(&s->im->cluster->link[link]) * (1 + 1e-12);
+	uint32_t n;
+
+	if (s->needed[link] || s->first[link] == s->first[link + 1])
+		return;
+	for (int before = 1; before >= 0; before--) {
+		if (drive(s, link, before, &n) > limit)
+			continue;
+		s->im->slack[link] = true;
+		for (uint32_t i = 0; i < n; i++)
+			s->needed[s->bottleneck[i]] = true;
+		return;
+	}
+}
+
+/* Trunks first: a port is the reason why a trunk has room, not the other way round. */
+static bool is_trunk(const struct mq_link *link)
+{
+	return link->class == MQ_LINK_FABRIC || link->class == MQ_LINK_SOCKET || link->class == MQ_LINK_PCIE_SWITCH ||
+	       link->class == MQ_LINK_OTHER;
+}
+
+enum mq_status mq_images_find_slack(struct mq_images *im, const struct mq_task *const *task, uint32_t n,
+				    struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	uint32_t n_links = im->cluster->n_links;
+	struct slack s = { .im = im, .arena = &arena };
+	enum mq_status status = MQ_OK;
+
+	mq_map_init(&s.pairs, &arena, 1024);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
+		status = add_ways(&s, task[i], err);
+	if (status == MQ_OK) {
+		list_ways(&s);
+		s.driven_Bps = mq_arena_array(&arena, n_links, double);
+		s.bottleneck = mq_arena_array(&arena, n_links, uint32_t);
+		s.needed = mq_arena_array(&arena, n_links, bool);
+		for (int trunks = 1; trunks >= 0; trunks--)
+			for (uint32_t l = 0; l < n_links; l++)
+				if (is_trunk(&im->cluster->link[l]) == (trunks == 1))
+					look_at_link(&s, l);
+	}
+	mq_arena_fini(&arena);
+	return status;
+}

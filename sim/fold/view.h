@@ -1,0 +1,63 @@
+/*
+ * view.h - what a simulating executor runs: a schedule, and how to read it.
+ *
+ * By itself a schedule is one step in which every device has tasks of its own, as a replay runs it. A simulating
+ * executor may be told more:
+ *   fold     the schedule's devices are representatives: each stands for `weight` equal ranks that have no tasks of
+ *            their own. Communicators list the cluster ranks of all members, so that a collective has its true cost
+ *            and its flows go to the real neighbours; flows of the ranks left out count on every link (images.h);
+ *   rounds   the tasks are several steps, of one job or of several, one after another (core/events.h).
+ * Neither is part of a schedule: what is saved or replayed has none.
+ */
+#ifndef MQ_FOLD_VIEW_H
+#define MQ_FOLD_VIEW_H
+
+#include "core/events.h"
+#include "core/schedule.h"
+
+struct mq_images;
+
+/* Collectives of one kind and communicator inside a fused work, together. */
+struct mq_fused_call {
+	uint32_t comm;
+	uint8_t coll;     /* enum mq_coll_kind */
+	double exposed_s; /* while nothing of the work is computed */
+	double path_s;    /* of those on the longest path through it */
+};
+
+/* A work that stands for tasks on two streams, collectives of fixed length among them (fuse.h). */
+struct mq_fused {
+	double seconds; /* 0: it stands for itself, ask the cost model */
+	uint32_t n_calls;
+	struct mq_fused_call *call;
+};
+
+/* The positions of every stage are cut in blocks of equal size, as large as they can be; the first of a block stands
+ * for all of it. */
+struct mq_fold {
+	double *weight;                /* [n_devices] ranks that the schedule's device stands for */
+	uint32_t n_positions;          /* devices of each stage */
+	uint32_t size;                 /* positions of a block; those at its multiples are simulated */
+	const uint32_t **device;       /* [pipeline ranks][n_positions] cluster ranks */
+	uint32_t *position;            /* [cluster devices] of the plan: place in its stage's device list */
+	const uint32_t *rank_of;       /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
+	const struct mq_members *comm; /* [n_comms] everyone; those simulated are listed in mq_comm.rank */
+	struct mq_fused *fused;        /* [n_works], or NULL: none is */
+	struct mq_images *images;      /* what the ranks left out do to the links (images.h) */
+};
+
+struct mq_view {
+	const struct mq_schedule *schedule;
+	const struct mq_fold *fold;     /* NULL: every device of the plan is simulated */
+	const struct mq_rounds *rounds; /* NULL: one step */
+};
+
+/* What a compute task of a schedule stands for, NULL: for itself. */
+static inline const struct mq_fused *mq_view_fused(const struct mq_view *view, const struct mq_task *task)
+{
+	const struct mq_fused *fused = view->fold ? view->fold->fused : NULL;
+
+	return fused && task->kind == MQ_TASK_COMPUTE && fused[task->work].seconds > 0 ? &fused[task->work] : NULL;
+}
+
+#endif
