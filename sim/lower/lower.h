@@ -3,7 +3,10 @@
  *
  * Lowering decides everything that is not hardware: which kernels run where, in which order, with which
  * communication between them. It asks no cost and no clock, so the same schedule is simulated and
- * replayed.
+ * replayed. Of the calibrations it reads what memory needs (reserves, what a GPU's library can do).
+ *
+ * One thing it cannot yet leave to others: where a software's hosts agree on each collective (check_us), how much of
+ * that hides behind the pass is a matter of seconds, and template.c asks for them.
  */
 #ifndef MQ_LOWER_LOWER_H
 #define MQ_LOWER_LOWER_H
