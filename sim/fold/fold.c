@@ -50,10 +50,10 @@ static bool even_configs(struct mq_folding *f, uint32_t size)
 
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
-		uint32_t first = low->stage_op[low->stage_first[low->stage_of[op]]];
+		uint32_t first = low->num.stage_op[low->num.stage_first[low->num.stage_of[op]]];
 
 		if (c->n_devices != n ||
-		    low->devset_of[low->plan->config_of[op]] != low->devset_of[low->plan->config_of[first]])
+		    low->num.devset_of[low->plan->config_of[op]] != low->num.devset_of[low->plan->config_of[first]])
 			return refuse(f, "ops of a stage, or stages, differ in their devices");
 		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
 		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
@@ -86,8 +86,8 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 
 	if (!f->fold || f->below <= 1)
 		return NULL;
-	for (uint32_t t = 0; t < low->n_transfers; t++)
-		if (low->transfer[t].way == MQ_WAY_BOXES) {
+	for (uint32_t t = 0; t < low->moves.n; t++)
+		if (low->moves.transfer[t].way == MQ_WAY_BOXES) {
 			refuse(f, "tensors change their layout between devices");
 			return NULL;
 		}
@@ -99,12 +99,12 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 	fold->n_positions = n;
 	fold->size = f->below = size;
 	fold->position = mq_arena_array(f->arena, cluster->n_devices, uint32_t);
-	fold->device = mq_arena_array(f->arena, low->n_ranks, const uint32_t *);
-	fold->rank_of = low->rank_of_device;
+	fold->device = mq_arena_array(f->arena, low->num.n_ranks, const uint32_t *);
+	fold->rank_of = low->num.rank_of_device;
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 
-		fold->device[mq_low_rank(low, low->stage_of[op])] = c->device;
+		fold->device[mq_low_rank(low, low->num.stage_of[op])] = c->device;
 		for (uint32_t p = 0; p < n; p++)
 			fold->position[c->device[p]] = p;
 		for (uint32_t p = 0; p < n; p += size)
@@ -134,9 +134,9 @@ static void list_requests(struct verify *v)
 	const struct mq_low *low = v->f->low;
 	struct mq_index *seen = mq_index_new(v->arena);
 
-	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
-		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
-			const struct mq_task *t = &low->pass[i].task[k].task;
+	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
+		for (uint32_t k = 0; k < low->prog.pass[i].n_tasks; k++) {
+			const struct mq_task *t = &low->prog.pass[i].task[k].task;
 			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes, t->dtype };
 			bool found;
 
@@ -174,11 +174,11 @@ static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *e
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct verify v = { .f = f, .arena = &arena };
-	const struct mq_view view = { .schedule = f->low->schedule, .fold = fold };
+	const struct mq_view view = { .schedule = f->low->prog.schedule, .fold = fold };
 	enum mq_status status;
 
 	*exact = true;
-	fold->comm = f->low->member;
+	fold->comm = f->low->prog.member;
 	v.images = fold->images = mq_images_new(f->low->q.cluster, f->low->q.calib, &view, f->arena);
 	list_requests(&v);
 	status = check_images(&v, exact, err);

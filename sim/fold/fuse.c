@@ -63,7 +63,7 @@ static void add_late(struct users *u, uint32_t device)
 static void count_link(uint32_t link, double bytes, void *data)
 {
 	struct counter *c = data;
-	const struct mq_schedule *s = c->f->low->schedule;
+	const struct mq_schedule *s = c->f->low->prog.schedule;
 	const struct mq_comm *comm = &s->comm[c->task->comm];
 	struct users *u = &c->f->users[link];
 
@@ -80,7 +80,7 @@ static void count_link(uint32_t link, double bytes, void *data)
 }
 
 /* A device's own gradient collectives, and what it does after the last micro-batch (POST), meet none of what
- * is fused on it: its first one ends that (mq_low.whole). */
+ * is fused on it: its first one ends that (mq_program.whole). */
 static enum mq_status count_users(struct fuser *f)
 {
 	struct mq_low *low = f->low;
@@ -88,9 +88,9 @@ static enum mq_status count_users(struct fuser *f)
 	struct counter c = { .f = f };
 
 	c.stamp = mq_arena_array(f->arena, low->q.cluster->n_links, uint32_t);
-	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
-		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
-			const struct mq_task *t = c.task = &low->pass[i].task[k].task;
+	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
+		for (uint32_t k = 0; k < low->prog.pass[i].n_tasks; k++) {
+			const struct mq_task *t = c.task = &low->prog.pass[i].task[k].task;
 			bool pair = t->kind == MQ_TASK_SEND, found;
 
 			if (!pair && t->kind != MQ_TASK_COLLECTIVE)
@@ -129,7 +129,7 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	struct mq_image_times times;
 
 	*seconds = NAN;
-	if (low->schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
+	if (low->prog.schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
 	MQ_TRY(mq_images_links(f->fold->images, t, look_at_link, &l, f->err));
 	if (l.shared)
@@ -148,9 +148,9 @@ static enum mq_status known_time(struct fuser *f, const struct mq_task *t, doubl
 
 	*seconds = NAN;
 	if (t->kind == MQ_TASK_COMPUTE) {
-		uint32_t calib = low->q.cluster->device[low->schedule->device[t->device]].calib;
+		uint32_t calib = low->q.cluster->device[low->prog.schedule->device[t->device]].calib;
 
-		*seconds = mq_cost_work(&low->q.calib->device[calib], &low->schedule->work[t->work]);
+		*seconds = mq_cost_work(&low->q.calib->device[calib], &low->prog.schedule->work[t->work]);
 		return MQ_OK;
 	}
 	if (t->kind != MQ_TASK_COLLECTIVE || t->group)
@@ -200,7 +200,7 @@ static struct mq_fused account(struct fuser *f, const struct mq_lines *l, const 
 
 static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const struct mq_run *run)
 {
-	struct mq_schedule *s = f->low->schedule;
+	struct mq_schedule *s = f->low->prog.schedule;
 	struct mq_work w = { 0 };
 	uint32_t room = 0;
 
@@ -243,10 +243,10 @@ static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t de
 }
 
 /* Drops the swallowed tasks and renumbers. Whoever waited for the last of a run waits for its first. */
-static void compact(struct mq_low *low, struct mq_template *t, const struct swallowed *in)
+static void compact(struct mq_arena *arena, struct mq_template *t, const struct swallowed *in)
 {
 	struct mq_template old = *t;
-	uint32_t *fresh = mq_arena_array(&low->scratch, t->n_tasks, uint32_t);
+	uint32_t *fresh = mq_arena_array(arena, t->n_tasks, uint32_t);
 
 	t->n_tasks = t->n_deps = t->task_room = t->dep_room = 0;
 	t->task = NULL;
@@ -263,13 +263,13 @@ static void compact(struct mq_low *low, struct mq_template *t, const struct swal
 			uint32_t d = old.dep[task.task.dep_first + k];
 
 			d = d >= MQ_DEP_STREAM(0) ? d : fresh[d];
-			MQ_PUSH(&low->scratch, t->dep, t->n_deps, t->dep_room, d);
+			MQ_PUSH(arena, t->dep, t->n_deps, t->dep_room, d);
 		}
 		task.task.dep_first = first;
 		if (in->head[i] == i)
 			task.task.work = in->work[i];
 		fresh[i] = t->n_tasks;
-		MQ_PUSH(&low->scratch, t->task, t->n_tasks, t->task_room, task);
+		MQ_PUSH(arena, t->task, t->n_tasks, t->task_room, task);
 	}
 }
 
@@ -280,9 +280,9 @@ static enum mq_status fuse_template(struct fuser *f, struct mq_lines *l, struct 
 
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		in.head[i] = MQ_NONE;
-	for (uint32_t d = 0; d < f->low->schedule->n_devices; d++)
+	for (uint32_t d = 0; d < f->low->prog.schedule->n_devices; d++)
 		MQ_TRY(fuse_line(f, l, d, &in));
-	compact(f->low, t, &in);
+	compact(&f->low->scratch, t, &in);
 	return MQ_OK;
 }
 
@@ -297,8 +297,8 @@ static bool reduces(const struct mq_template *t)
 /* Where every communication stops the compute, or tokens on their way slow whatever computes, nothing is fused. */
 static bool lasts_fixed_times(const struct mq_low *low)
 {
-	for (uint32_t i = 0; i < low->schedule->n_devices; i++) {
-		uint32_t calib = low->q.cluster->device[low->schedule->device[i]].calib;
+	for (uint32_t i = 0; i < low->prog.schedule->n_devices; i++) {
+		uint32_t calib = low->q.cluster->device[low->prog.schedule->device[i]].calib;
 
 		if (low->q.calib->device[calib].serial_comm)
 			return false;
@@ -307,25 +307,25 @@ static bool lasts_fixed_times(const struct mq_low *low)
 }
 
 /* Gradient collectives slow compute but not the collectives between, and may meet these on their links:
- * from the first of them on, a device uses the templates as they were (mq_low.whole). */
+ * from the first of them on, a device uses the templates as they were (mq_program.whole). */
 static enum mq_status fuse_all(struct fuser *f)
 {
 	struct mq_low *low = f->low;
-	uint32_t n = low->n_stages * MQ_N_PASSES;
+	uint32_t n = low->num.n_stages * MQ_N_PASSES;
 	struct mq_lines *lines = mq_arena_array(f->arena, n, struct mq_lines);
 
-	low->whole = mq_arena_array(&low->scratch, n, struct mq_template);
-	low->reduces = mq_arena_array(&low->scratch, n, bool);
-	memcpy(low->whole, low->pass, n * sizeof(*low->whole));
+	low->prog.whole = mq_arena_array(&low->scratch, n, struct mq_template);
+	low->prog.reduces = mq_arena_array(&low->scratch, n, bool);
+	memcpy(low->prog.whole, low->prog.pass, n * sizeof(*low->prog.whole));
 	for (uint32_t i = 0; i < n; i++) {
-		low->reduces[i] = reduces(&low->whole[i]);
-		lines[i] = mq_lines_of(&low->whole[i], low->schedule->n_devices, f->arena);
-		for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+		low->prog.reduces[i] = reduces(&low->prog.whole[i]);
+		lines[i] = mq_lines_of(&low->prog.whole[i], low->prog.schedule->n_devices, f->arena);
+		for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 			mq_lines_ends(&lines[i], d, &f->ends[d]);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (i % MQ_N_PASSES != MQ_PASS_POST && !low->reduces[i])
-			MQ_TRY(fuse_template(f, &lines[i], &low->pass[i]));
+		if (i % MQ_N_PASSES != MQ_PASS_POST && !low->prog.reduces[i])
+			MQ_TRY(fuse_template(f, &lines[i], &low->prog.pass[i]));
 	return MQ_OK;
 }
 
@@ -339,12 +339,12 @@ enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_
 		return MQ_OK;
 	f.users = mq_arena_array(&arena, low->q.cluster->n_links, struct users);
 	f.fixed = mq_index_new(&arena);
-	f.ends = mq_arena_array(&arena, low->schedule->n_devices, struct mq_line_ends);
+	f.ends = mq_arena_array(&arena, low->prog.schedule->n_devices, struct mq_line_ends);
 	status = count_users(&f);
 	if (status == MQ_OK)
 		status = fuse_all(&f);
 	if (f.n_fused)
-		fold->fused = mq_arena_array(low->arena, low->schedule->n_works, struct mq_fused);
+		fold->fused = mq_arena_array(low->arena, low->prog.schedule->n_works, struct mq_fused);
 	for (uint32_t i = 0; i < f.n_fused; i++)
 		fold->fused[f.fused[i].work] = f.fused[i].is;
 	mq_arena_fini(&arena);

@@ -135,7 +135,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	bool once = mq_once(low), zero3 = at->config->sync == MQ_SYNC_ZERO3 && !once;
 
 	/* A rank that uses another rank's parameters holds a copy of its own. */
-	if (tied != MQ_NONE && mq_low_rank(low, low->stage_of[tied]) != mq_low_rank(low, low->stage_of[at->id]))
+	if (tied != MQ_NONE && mq_low_rank(low, low->num.stage_of[tied]) != mq_low_rank(low, low->num.stage_of[at->id]))
 		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
 	double bytes = elems * mq_dtype_size(train->dtype);
 	double grads = elems * mq_dtype_size(train->grad_dtype);
@@ -418,7 +418,7 @@ static double late_B(const struct here *at)
 static void add_borders(const struct here *at, struct mq_holding *h, struct unit *u)
 {
 	const struct mq_model *m = at->low->model;
-	const uint32_t *stage = at->low->stage_of;
+	const uint32_t *stage = at->low->num.stage_of;
 	double size = at->share.samples * mq_dtype_size(at->low->train->dtype), sent = 0;
 
 	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
@@ -512,7 +512,7 @@ static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct 
 
 struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 {
-	uint32_t first = low->stage_first[stage], end = low->stage_first[stage + 1], n = 0;
+	uint32_t first = low->num.stage_first[stage], end = low->num.stage_first[stage + 1], n = 0;
 	struct unit *unit = mq_arena_array(&low->scratch, (size_t)(end - first) + 1, struct unit);
 	struct seat *seats = mq_arena_array(&low->scratch, low->plan->n_configs, struct seat);
 	bool gpu = low->q.cluster->device[device].kind == MQ_GPU;
@@ -520,13 +520,13 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 	uint32_t last = MQ_NONE;
 
 	for (uint32_t i = first; i < end; i++) {
-		uint32_t op = low->stage_op[i];
+		uint32_t op = low->num.stage_op[i];
 		struct here at;
 
 		if (!find(low, op, device, seats, &at))
 			continue;
-		if (low->unit_of[op] != last) {
-			last = low->unit_of[op];
+		if (low->num.unit_of[op] != last) {
+			last = low->num.unit_of[op];
 			unit[n++].root = at.op->layer == MQ_NONE;
 		}
 		struct unit *u = &unit[n - 1];

@@ -10,16 +10,16 @@
 #include "core/rng.h"
 #include "lower/program.h"
 
-static void verdict(struct mq_low *low, enum mq_verdict v, const char *format, ...)
+static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-static void verdict(struct mq_low *low, enum mq_verdict v, const char *format, ...)
+static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(low->out->message, sizeof(low->out->message), format, ap);
+	vsnprintf(out->message, sizeof(out->message), format, ap);
 	va_end(ap);
-	low->out->verdict = v;
+	out->verdict = v;
 }
 
 /* ---- who is who ------------------------------------------------------------------------------------------ */
@@ -28,12 +28,12 @@ static void number_units(struct mq_low *low)
 {
 	uint32_t unit = 0;
 
-	low->unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
+	low->num.unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		if (op && low->model->op[op].layer != low->model->op[op - 1].layer)
 			unit++;
-		low->unit_of[op] = unit;
-		low->explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
+		low->num.unit_of[op] = unit;
+		low->num.explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
 	}
 }
 
@@ -41,24 +41,24 @@ static void number_stages(struct mq_low *low)
 {
 	uint32_t n = low->model->n_ops;
 
-	low->stage_of = mq_arena_array(&low->scratch, n, uint32_t);
+	low->num.stage_of = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t op = 0; op < n; op++) {
-		low->stage_of[op] = mq_low_config(low, op)->stage;
-		if (low->stage_of[op] + 1 > low->n_stages)
-			low->n_stages = low->stage_of[op] + 1;
+		low->num.stage_of[op] = mq_low_config(low, op)->stage;
+		if (low->num.stage_of[op] + 1 > low->num.n_stages)
+			low->num.n_stages = low->num.stage_of[op] + 1;
 	}
-	low->n_ranks = low->n_stages / low->plan->virtual;
-	low->stage_first = mq_arena_array(&low->scratch, low->n_stages + 1, uint32_t);
-	low->stage_op = mq_arena_array(&low->scratch, n, uint32_t);
+	low->num.n_ranks = low->num.n_stages / low->plan->virtual;
+	low->num.stage_first = mq_arena_array(&low->scratch, low->num.n_stages + 1, uint32_t);
+	low->num.stage_op = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t op = 0; op < n; op++)
-		low->stage_first[low->stage_of[op] + 1]++;
-	for (uint32_t s = 0; s < low->n_stages; s++)
-		low->stage_first[s + 1] += low->stage_first[s];
-	uint32_t *at = mq_arena_array(&low->scratch, low->n_stages, uint32_t);
+		low->num.stage_first[low->num.stage_of[op] + 1]++;
+	for (uint32_t s = 0; s < low->num.n_stages; s++)
+		low->num.stage_first[s + 1] += low->num.stage_first[s];
+	uint32_t *at = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
 	for (uint32_t op = 0; op < n; op++) {
-		uint32_t s = low->stage_of[op];
+		uint32_t s = low->num.stage_of[op];
 
-		low->stage_op[low->stage_first[s] + at[s]++] = op;
+		low->num.stage_op[low->num.stage_first[s] + at[s]++] = op;
 	}
 }
 
@@ -67,12 +67,12 @@ static void number_devsets(struct mq_low *low)
 	struct mq_index *index = mq_index_new(low->arena);
 	uint32_t n = 0;
 
-	low->devset_of = mq_arena_array(&low->scratch, low->plan->n_configs, uint32_t);
+	low->num.devset_of = mq_arena_array(&low->scratch, low->plan->n_configs, uint32_t);
 	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
 		const struct mq_config *c = &low->plan->config[i];
 		bool found;
 
-		low->devset_of[i] = mq_index_put(index, c->device, c->n_devices * sizeof(*c->device), n, &found);
+		low->num.devset_of[i] = mq_index_put(index, c->device, c->n_devices * sizeof(*c->device), n, &found);
 		n += !found;
 	}
 }
@@ -83,18 +83,18 @@ static void number_devices(struct mq_low *low)
 	const struct mq_cluster *cluster = low->q.cluster;
 	struct mq_lowered *out = low->out;
 
-	low->rank_of_device = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
+	low->num.rank_of_device = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		low->rank_of_device[d] = MQ_NONE;
+		low->num.rank_of_device[d] = MQ_NONE;
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
-		uint32_t r = mq_low_rank(low, low->stage_of[op]);
+		uint32_t r = mq_low_rank(low, low->num.stage_of[op]);
 
 		for (uint32_t i = 0; i < c->n_devices; i++) {
-			uint32_t *mine = &low->rank_of_device[c->device[i]];
+			uint32_t *mine = &low->num.rank_of_device[c->device[i]];
 
 			if (*mine != MQ_NONE && *mine != r) {
-				verdict(low, MQ_VERDICT_REFUSED,
+				verdict(low->out, MQ_VERDICT_REFUSED,
 					"device %u works for pipeline ranks %u and %u; give stages "
 					"devices of their own",
 					c->device[i], *mine, r);
@@ -108,7 +108,7 @@ static void number_devices(struct mq_low *low)
 	out->memory = mq_arena_array(low->arena, out->n_devices, struct mq_memory);
 	uint32_t n = 0;
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		if (low->rank_of_device[d] != MQ_NONE)
+		if (low->num.rank_of_device[d] != MQ_NONE)
 			out->device[n++] = d;
 }
 
@@ -127,13 +127,13 @@ static double most_tasks(const struct mq_low *low)
  * them. */
 static bool few_passes(struct mq_low *low)
 {
-	double passes = (double)low->plan->micro_batches * low->n_stages * (low->train->infer ? 1 : 2);
+	double passes = (double)low->plan->micro_batches * low->num.n_stages * (low->train->infer ? 1 : 2);
 
 	if (passes > most_tasks(low))
-		verdict(low, MQ_VERDICT_REFUSED,
+		verdict(low->out, MQ_VERDICT_REFUSED,
 			"%.0f tasks or more are too many to simulate one by one: %u "
 			"micro-batches over %u stages; use fewer micro-batches",
-			passes, low->plan->micro_batches, low->n_stages);
+			passes, low->plan->micro_batches, low->num.n_stages);
 	return passes <= most_tasks(low);
 }
 
@@ -152,15 +152,15 @@ static void begin_schedule(struct mq_low *low)
 	s->device = mq_arena_array(low->arena, n, uint32_t);
 	s->device_name = mq_arena_array(low->arena, n, const char *);
 	s->device_type = mq_arena_array(low->arena, n, const char *);
-	low->index_of = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
+	low->prog.index_of = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		low->index_of[d] = MQ_NONE;
+		low->prog.index_of[d] = MQ_NONE;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t d = low->out->device[i];
 
-		if (low->active && !low->active[d])
+		if (low->prog.active && !low->prog.active[d])
 			continue;
-		low->index_of[d] = s->n_devices;
+		low->prog.index_of[d] = s->n_devices;
 		s->device[s->n_devices] = d;
 		s->device_name[s->n_devices] = cluster->device[d].name;
 		s->device_type[s->n_devices++] = cluster->device[d].type;
@@ -169,22 +169,22 @@ static void begin_schedule(struct mq_low *low)
 	s->op_name = mq_arena_array(low->arena, s->n_ops, const char *);
 	for (uint32_t op = 0; op < s->n_ops; op++)
 		s->op_name[op] = low->model->op[op].name;
-	s->partial = low->active != NULL;
-	low->schedule = s;
-	low->open = mq_arena_array(&low->scratch, n, uint32_t);
-	low->last_compute = mq_arena_array(&low->scratch, n, uint32_t);
-	low->unit_end = mq_arena_array(&low->scratch, n, uint32_t);
-	low->pending = mq_arena_array(&low->scratch, n, struct mq_ids);
-	low->owed = mq_arena_array(&low->scratch, n, struct mq_delay);
-	low->checked_s = mq_arena_array(&low->scratch, n, double);
-	low->gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
-	low->copied = mq_arena_array(&low->scratch, n, uint32_t);
-	low->kv = mq_arena_array(&low->scratch, n, struct mq_ids);
-	low->n_messages = low->member_room = 0;
-	low->member = NULL;
-	low->whole = NULL;
-	low->comm_index = mq_index_new(low->arena);
-	low->work_index = mq_index_new(low->arena);
+	s->partial = low->prog.active != NULL;
+	low->prog.schedule = s;
+	low->emit.open = mq_arena_array(&low->scratch, n, uint32_t);
+	low->emit.last_compute = mq_arena_array(&low->scratch, n, uint32_t);
+	low->emit.unit_end = mq_arena_array(&low->scratch, n, uint32_t);
+	low->emit.pending = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->emit.owed = mq_arena_array(&low->scratch, n, struct mq_delay);
+	low->emit.checked_s = mq_arena_array(&low->scratch, n, double);
+	low->emit.gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->emit.copied = mq_arena_array(&low->scratch, n, uint32_t);
+	low->emit.kv = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->moves.n_messages = low->prog.member_room = 0;
+	low->prog.member = NULL;
+	low->prog.whole = NULL;
+	low->prog.comm_index = mq_index_new(low->arena);
+	low->prog.work_index = mq_index_new(low->arena);
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
@@ -193,14 +193,14 @@ void mq_low_templates(struct mq_low *low, const bool *active)
 {
 	bool zb = mq_pipeline_splits(low->plan->pipeline);
 
-	low->active = active;
+	low->prog.active = active;
 	begin_schedule(low);
-	low->pass = mq_arena_array(&low->scratch, low->n_stages * MQ_N_PASSES, struct mq_template);
-	for (uint32_t s = 0; s < low->n_stages; s++)
+	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
+	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		mq_pass_forward(low, s);
 	if (low->train->infer)
 		return;
-	for (uint32_t s = low->n_stages; s-- > 0;) {
+	for (uint32_t s = low->num.n_stages; s-- > 0;) {
 		mq_pass_backward(low, s, MQ_PASS_B);
 		mq_pass_backward(low, s, MQ_PASS_B_LAST);
 		if (zb) {
@@ -208,7 +208,7 @@ void mq_low_templates(struct mq_low *low, const bool *active)
 			mq_pass_weights(low, s, MQ_PASS_W_LAST);
 		}
 	}
-	for (uint32_t s = 0; s < low->n_stages; s++)
+	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		mq_pass_post(low, s);
 }
 
@@ -228,7 +228,7 @@ struct seat {
 static void copy_deps(struct instancer *in, const struct mq_template *t, const struct mq_task *task,
 		      const struct seat *seat)
 {
-	struct mq_schedule *s = in->low->schedule;
+	struct mq_schedule *s = in->low->prog.schedule;
 
 	for (uint32_t k = 0; k < task->n_deps; k++) {
 		uint32_t d = t->dep[task->dep_first + k];
@@ -252,7 +252,7 @@ struct pass_instance {
 static void add_task(struct instancer *in, const struct pass_instance *p, uint32_t i)
 {
 	struct mq_low *low = in->low;
-	struct mq_schedule *s = low->schedule;
+	struct mq_schedule *s = low->prog.schedule;
 	struct mq_task task = p->t->task[i].task;
 	uint32_t first = s->n_deps;
 
@@ -267,7 +267,7 @@ static void add_task(struct instancer *in, const struct pass_instance *p, uint32
 /* Streams seen by markers are those before an instance. */
 static void note_newest(struct instancer *in, uint32_t base)
 {
-	const struct mq_schedule *s = in->low->schedule;
+	const struct mq_schedule *s = in->low->prog.schedule;
 
 	for (uint32_t i = base; i < s->n_tasks; i++)
 		in->newest[s->task[i].device * MQ_N_STREAMS + s->task[i].stream] = i;
@@ -275,7 +275,7 @@ static void note_newest(struct instancer *in, uint32_t base)
 
 static void instantiate(struct instancer *in, const struct mq_template *t, uint32_t stage, uint32_t micro_batch)
 {
-	uint32_t base = in->low->schedule->n_tasks;
+	uint32_t base = in->low->prog.schedule->n_tasks;
 	struct pass_instance p = { t, stage, micro_batch, { base, NULL } };
 
 	for (uint32_t i = 0; i < t->n_tasks; i++)
@@ -287,11 +287,11 @@ static void instantiate(struct instancer *in, const struct mq_template *t, uint3
 static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
 {
 	struct mq_low *low = in->low;
-	uint32_t base = low->schedule->n_tasks, n = pass[0].t->n_tasks;
+	uint32_t base = low->prog.schedule->n_tasks, n = pass[0].t->n_tasks;
 	uint32_t all = n + pass[1].t->n_tasks;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	uint32_t *at = mq_arena_array(&low->scratch, all, uint32_t);
-	const uint32_t *order = mq_pair_order(pass[0].t, pass[1].t, low->schedule->n_devices, &low->scratch);
+	const uint32_t *order = mq_pair_order(pass[0].t, pass[1].t, low->prog.schedule->n_devices, &low->scratch);
 
 	for (uint32_t k = 0; k < all; k++)
 		at[order[k]] = base + k;
@@ -320,8 +320,8 @@ static const struct mq_template *template_at(const struct mq_low *low, const str
 {
 	uint32_t index = template_of(low, slot, rank);
 
-	*reducing |= low->whole && low->reduces[index];
-	return *reducing ? &low->whole[index] : &low->pass[index];
+	*reducing |= low->prog.whole && low->prog.reduces[index];
+	return *reducing ? &low->prog.whole[index] : &low->prog.pass[index];
 }
 
 static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *slot, uint32_t n)
@@ -351,7 +351,7 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *
 	for (uint32_t k = 0; k < low->plan->virtual && !low->train->infer; k++) {
 		uint32_t s = mq_low_stage(low, rank, k);
 
-		instantiate(in, &low->pass[s * MQ_N_PASSES + MQ_PASS_POST], s, MQ_NONE);
+		instantiate(in, &low->prog.pass[s * MQ_N_PASSES + MQ_PASS_POST], s, MQ_NONE);
 	}
 }
 
@@ -364,23 +364,23 @@ static double count_tasks(const struct mq_low *low, uint32_t rank, const struct 
 	for (uint32_t i = 0; i < n; i++)
 		tasks += template_at(low, &slot[i], rank, &reducing)->n_tasks;
 	for (uint32_t k = 0; k < low->plan->virtual; k++)
-		tasks += low->pass[mq_low_stage(low, rank, k) * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
+		tasks += low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
 	return tasks;
 }
 
 struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 {
 	struct instancer in = { low, NULL };
-	uint32_t n = low->schedule->n_devices * MQ_N_STREAMS;
-	uint32_t *count = mq_arena_array(&low->scratch, low->n_ranks, uint32_t);
-	struct mq_slot **slot = mq_arena_array(&low->scratch, low->n_ranks, struct mq_slot *);
+	uint32_t n = low->prog.schedule->n_devices * MQ_N_STREAMS;
+	uint32_t *count = mq_arena_array(&low->scratch, low->num.n_ranks, uint32_t);
+	struct mq_slot **slot = mq_arena_array(&low->scratch, low->num.n_ranks, struct mq_slot *);
 	double tasks = 0;
 
 	in.newest = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		in.newest[i] = MQ_NONE;
-	for (uint32_t r = 0; r < low->n_ranks; r++) {
-		slot[r] = mq_pipeline_order(low->plan, low->n_ranks, r, low->train->infer, &low->scratch, &count[r],
+	for (uint32_t r = 0; r < low->num.n_ranks; r++) {
+		slot[r] = mq_pipeline_order(low->plan, low->num.n_ranks, r, low->train->infer, &low->scratch, &count[r],
 					    low->out->message);
 		if (!slot[r]) {
 			low->out->verdict = MQ_VERDICT_REFUSED;
@@ -389,14 +389,15 @@ struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 		tasks += count_tasks(low, r, slot[r], count[r]);
 	}
 	if (tasks > most_tasks(low)) {
-		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s", tasks, otherwise);
+		verdict(low->out, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s", tasks,
+			otherwise);
 		return NULL;
 	}
-	low->schedule->task_room = (uint32_t)tasks;
-	low->schedule->task = mq_arena_array(low->arena, low->schedule->task_room, struct mq_task);
-	for (uint32_t r = 0; r < low->n_ranks; r++)
+	low->prog.schedule->task_room = (uint32_t)tasks;
+	low->prog.schedule->task = mq_arena_array(low->arena, low->prog.schedule->task_room, struct mq_task);
+	for (uint32_t r = 0; r < low->num.n_ranks; r++)
 		run_rank(&in, r, slot[r], count[r]);
-	return low->schedule;
+	return low->prog.schedule;
 }
 
 /* FLOPs of the model itself for one step, recomputation apart. */
@@ -417,11 +418,11 @@ static enum mq_status begin(struct mq_low *low, bool *more)
 
 	*more = false;
 	if (mq_plan_check(low->rq.plan, low->rq.q->model, low->q.cluster, low->train, &reason) != MQ_OK) {
-		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
+		verdict(low->out, MQ_VERDICT_INVALID, "%.250s", reason.text);
 		return MQ_OK;
 	}
 	if (!mq_software_runs(low->software, low->rq.q, low->rq.plan, reason.text, sizeof(reason.text))) {
-		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
+		verdict(low->out, MQ_VERDICT_INVALID, "%.250s", reason.text);
 		return MQ_OK;
 	}
 	mq_software_dress(low->software, low->model, low->rq.plan, low->arena, low->dressed);

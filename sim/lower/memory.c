@@ -54,7 +54,7 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	struct mq_moment peak = { 0 };
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	struct mq_slot *slot =
-		mq_pipeline_order(low->plan, low->n_ranks, rank, low->train->infer, &low->scratch, &n, message);
+		mq_pipeline_order(low->plan, low->num.n_ranks, rank, low->train->infer, &low->scratch, &n, message);
 
 	for (uint32_t i = 0; slot && i < n; i++) {
 		const struct mq_holding *c = &h[slot[i].chunk];
@@ -130,7 +130,7 @@ static double reduction_B(const struct mq_low *low, const struct mq_holding *h, 
 
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
-	uint32_t chunks = low->n_stages / low->n_ranks;
+	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
 	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
 	const struct mq_device *dev = &low->q.cluster->device[device];
 	const struct mq_device_calib *d = dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
@@ -161,12 +161,12 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t n = c->split[MQ_DIM_BATCH];
 
-		if (mq_low_rank(low, low->stage_of[op]) != rank)
+		if (mq_low_rank(low, low->num.stage_of[op]) != rank)
 			continue;
 		if (c->share || fmod(low->train->batch / low->plan->micro_batches, n) != 0)
 			return false;
 		if (devset == MQ_NONE) {
-			devset = low->devset_of[low->plan->config_of[op]];
+			devset = low->num.devset_of[low->plan->config_of[op]];
 			for (uint32_t d = 0; d < c->n_devices; d++) {
 				const struct mq_device *dev = &low->q.cluster->device[c->device[d]];
 
@@ -176,7 +176,7 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 				limit_B = dev->memory_B;
 			}
 		}
-		if (low->devset_of[low->plan->config_of[op]] != devset)
+		if (low->num.devset_of[low->plan->config_of[op]] != devset)
 			return false;
 	}
 	return true;
@@ -237,15 +237,15 @@ static void judge(struct mq_low *low)
 enum mq_status mq_low_memory(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
-	uint32_t *first = mq_arena_array(&low->scratch, low->n_ranks, uint32_t);
-	bool *even = mq_arena_array(&low->scratch, low->n_ranks, bool);
+	uint32_t *first = mq_arena_array(&low->scratch, low->num.n_ranks, uint32_t);
+	bool *even = mq_arena_array(&low->scratch, low->num.n_ranks, bool);
 
-	for (uint32_t r = 0; r < low->n_ranks; r++) {
+	for (uint32_t r = 0; r < low->num.n_ranks; r++) {
 		first[r] = MQ_NONE;
 		even[r] = uniform(low, r);
 	}
 	for (uint32_t i = 0; i < out->n_devices; i++) {
-		uint32_t r = low->rank_of_device[out->device[i]];
+		uint32_t r = low->num.rank_of_device[out->device[i]];
 
 		if (even[r] && first[r] != MQ_NONE) {
 			out->memory[i] = out->memory[first[r]];
@@ -262,8 +262,8 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 {
 	const struct mq_lowered *out = low->out;
 	struct mq_schedule *s = out->schedule;
-	uint32_t device = out->device[index], rank = low->rank_of_device[device];
-	uint32_t chunks = low->n_stages / low->n_ranks;
+	uint32_t device = out->device[index], rank = low->num.rank_of_device[device];
+	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
 	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
 	double boundary = 0;
 
@@ -292,7 +292,7 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 void mq_low_held(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
-	uint32_t chunks = low->n_stages / low->n_ranks;
+	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
 
 	out->schedule->held = mq_arena_array(low->arena, (size_t)out->n_devices * chunks, struct mq_held);
 	for (uint32_t i = 0; i < out->n_devices; i++)

@@ -64,8 +64,8 @@ static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inne
 			if (device == MQ_NONE)
 				continue;
 			mq_ids_add(low, &after[i], mq_emit_seal(low, device));
-			for (uint32_t k = 0; k < low->pending[device].n; k++)
-				mq_ids_add(low, &after[i], low->pending[device].id[k]);
+			for (uint32_t k = 0; k < low->emit.pending[device].n; k++)
+				mq_ids_add(low, &after[i], low->emit.pending[device].id[k]);
 		}
 		struct mq_coll_call call = { .kind = inner->kind,
 					     .stream = MQ_STREAM_COMM,
@@ -80,7 +80,7 @@ static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inne
 		mq_emit_collective(low, &call, after, done);
 		for (uint32_t i = 0; i < n && inner->awaited; i++)
 			if (done[i] != MQ_NONE)
-				mq_ids_add(low, &low->pending[mq_low_device(low, c, position[i])], done[i]);
+				mq_ids_add(low, &low->emit.pending[mq_low_device(low, c, position[i])], done[i]);
 	}
 }
 
@@ -177,30 +177,30 @@ static void compute(struct mq_low *low, uint32_t op, const struct visit *v, cons
 		piece.again = v->again;
 		piece.scale = (cp - 1.0) / cp;
 		piece.ring = 2;
-		mq_emit_compute(low, device, &piece, &low->kv[device]);
+		mq_emit_compute(low, device, &piece, &low->emit.kv[device]);
 	}
 }
 
 static void issue_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
 {
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
-		low->kv[d].n = 0;
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
+		low->emit.kv[d].n = 0;
 	if (context_degree(low, op) == 1)
 		return;
 	gather_kv(low, op, phase);
 	/* Move the wait from the next compute task to the one after the local block. */
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
-		struct mq_ids t = low->kv[d];
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+		struct mq_ids t = low->emit.kv[d];
 
-		low->kv[d] = low->pending[d];
-		low->pending[d] = t;
+		low->emit.kv[d] = low->emit.pending[d];
+		low->emit.pending[d] = t;
 	}
 }
 
 /* Does the forward pass, or what recomputation does of it, send this tensor on its way? */
-static bool goes(const struct mq_low *low, uint32_t transfer, const struct visit *v)
+static bool goes(const struct mq_moves *moves, uint32_t transfer, const struct visit *v)
 {
-	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_transfer *t = &moves->transfer[transfer];
 
 	return v->again ? t->inside && t->from_stage == t->to_stage : t->channel == v->phase;
 }
@@ -210,7 +210,7 @@ static bool goes(const struct mq_low *low, uint32_t transfer, const struct visit
 static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in, uint32_t out)
 {
 	const struct mq_config *c = mq_low_config(low, op);
-	uint32_t parts = low->transfer[in != MQ_NONE ? in : out].parts;
+	uint32_t parts = low->moves.transfer[in != MQ_NONE ? in : out].parts;
 
 	for (uint32_t k = 0; k < parts; k++) {
 		for (uint32_t p = 0; p < c->n_devices; p++) {
@@ -239,10 +239,10 @@ static uint32_t splitter(const struct mq_low *low, uint32_t op, const struct vis
 	if (low->model->op[op].kind != MQ_OP_GEMM)
 		return MQ_NONE;
 	for (uint32_t i = 0; gather && n_waits == 1 && i < 1; i++)
-		if (mq_transfer_parts(low, waits[i], true) > 1)
+		if (mq_transfer_parts(&low->moves, waits[i], true) > 1)
 			return waits[i];
-	for (uint32_t t = low->out_first[op]; !gather && t < low->out_first[op + 1]; t++)
-		if (goes(low, t, v) && mq_transfer_parts(low, t, false) > 1)
+	for (uint32_t t = low->moves.out_first[op]; !gather && t < low->moves.out_first[op + 1]; t++)
+		if (goes(&low->moves, t, v) && mq_transfer_parts(&low->moves, t, false) > 1)
 			return t;
 	return MQ_NONE;
 }
@@ -256,8 +256,8 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 		return;
 	uint32_t *waits = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
-		if (low->edge_forward[m->in_edge[first + i]] != MQ_NONE)
-			waits[n_waits++] = low->edge_forward[m->in_edge[first + i]];
+		if (low->moves.edge_forward[m->in_edge[first + i]] != MQ_NONE)
+			waits[n_waits++] = low->moves.edge_forward[m->in_edge[first + i]];
 	uint32_t in = splitter(low, op, v, waits, n_waits, true), out = MQ_NONE;
 	if (in == MQ_NONE && !n_waits)
 		out = splitter(low, op, v, waits, n_waits, false);
@@ -267,8 +267,8 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 	else
 		compute(low, op, v, waits, n_waits);
 	reduce_loss(low, op);
-	for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
-		if (t != out && goes(low, t, v))
+	for (uint32_t t = low->moves.out_first[op]; t < low->moves.out_first[op + 1]; t++)
+		if (t != out && goes(&low->moves, t, v))
 			mq_transfer_emit(low, t);
 }
 
@@ -312,9 +312,9 @@ static void emit_gradients(struct mq_low *low, uint32_t op)
 	const struct mq_model *m = low->model;
 
 	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		uint32_t t = low->edge_backward[m->in_edge[i]];
+		uint32_t t = low->moves.edge_backward[m->in_edge[i]];
 
-		if (t != MQ_NONE && --low->transfer[t].waits == 0)
+		if (t != MQ_NONE && --low->moves.transfer[t].waits == 0)
 			mq_transfer_emit(low, t);
 	}
 }
@@ -329,9 +329,9 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 	if (!low->software->gathers_again || m->op[op].kind != MQ_OP_GEMM)
 		return 0;
 	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		uint32_t t = low->edge_forward[m->in_edge[i]];
+		uint32_t t = low->moves.edge_forward[m->in_edge[i]];
 
-		if (t == MQ_NONE || !mq_transfer_gathers_sequence(low, t))
+		if (t == MQ_NONE || !mq_transfer_gathers_sequence(&low->moves, t))
 			continue;
 		if (!mq_transfer_here(low, t))
 			mq_transfer_emit_again(low, t);
@@ -348,7 +348,7 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 {
 	struct visit inputs = { MQ_BACKWARD, 1, false }, weights = { MQ_BACKWARD, 2, false };
 
-	if (n_waits == 1 && mq_transfer_parts(low, waits[0], true) > 1)
+	if (n_waits == 1 && mq_transfer_parts(&low->moves, waits[0], true) > 1)
 		compute_parts(low, op, &inputs, waits[0], MQ_NONE);
 	else
 		compute(low, op, &inputs, waits, n_waits);
@@ -366,8 +366,8 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 		return;
 	uint32_t *waits = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t e = first; e < first + n; e++)
-		if (low->edge_backward[e] != MQ_NONE)
-			waits[n_waits++] = low->edge_backward[e];
+		if (low->moves.edge_backward[e] != MQ_NONE)
+			waits[n_waits++] = low->moves.edge_backward[e];
 	uint32_t *again = mq_arena_array(&low->scratch, m->in_first[op + 1] - m->in_first[op], uint32_t);
 	uint32_t n_again = only == 0 && mq_duplicates(low, op) == 1 ? gather_again(low, op, again) : 0;
 	if (n_again || (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM && m->op[op].layer != MQ_NONE &&
@@ -398,14 +398,14 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 
 /* ---- passes of a stage ------------------------------------------------------------------------------- */
 
-static uint32_t op_at(const struct mq_low *low, uint32_t stage, uint32_t i)
+static uint32_t op_at(const struct mq_numbering *num, uint32_t stage, uint32_t i)
 {
-	return low->stage_op[low->stage_first[stage] + i];
+	return num->stage_op[num->stage_first[stage] + i];
 }
 
-static uint32_t n_ops_of(const struct mq_low *low, uint32_t stage)
+static uint32_t n_ops_of(const struct mq_numbering *num, uint32_t stage)
 {
-	return low->stage_first[stage + 1] - low->stage_first[stage];
+	return num->stage_first[stage + 1] - num->stage_first[stage];
 }
 
 void mq_pass_forward(struct mq_low *low, uint32_t stage)
@@ -414,13 +414,13 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage)
 
 	mq_template_begin(low, stage, MQ_PASS_F);
 	mq_transfer_receive(low, stage, MQ_PASS_F);
-	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
-		uint32_t op = op_at(low, stage, i);
+	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++) {
+		uint32_t op = op_at(&low->num, stage, i);
 
 		if (low->model->op[op].phase == MQ_BACKWARD)
 			continue;
-		if (low->unit_of[op] != unit)
-			mq_sync_gather(low, stage, unit = low->unit_of[op], MQ_FORWARD);
+		if (low->num.unit_of[op] != unit)
+			mq_sync_gather(low, stage, unit = low->num.unit_of[op], MQ_FORWARD);
 		forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, false });
 	}
 	mq_template_end(low);
@@ -431,7 +431,7 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage)
 static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t first, uint32_t i)
 {
 	for (uint32_t k = i + 1; k-- > first;)
-		if (low->model->op[op_at(low, stage, k)].kind == MQ_OP_GEMM)
+		if (low->model->op[op_at(&low->num, stage, k)].kind == MQ_OP_GEMM)
 			return k;
 	return i + 1;
 }
@@ -439,19 +439,19 @@ static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t 
 /* Ops i .. of the same unit in this stage are run forward again before the unit's backward. */
 static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 {
-	uint32_t unit = low->unit_of[op_at(low, stage, i)], first = i;
+	uint32_t unit = low->num.unit_of[op_at(&low->num, stage, i)], first = i;
 
-	if (low->software->gather_ahead && i + 1 < n_ops_of(low, stage))
+	if (low->software->gather_ahead && i + 1 < n_ops_of(&low->num, stage))
 		mq_sync_gathered(low);
 	else
 		mq_sync_gather(low, stage, unit, MQ_BACKWARD);
-	while (first > 0 && low->unit_of[op_at(low, stage, first - 1)] == unit)
+	while (first > 0 && low->num.unit_of[op_at(&low->num, stage, first - 1)] == unit)
 		first--;
 	if (low->software->gather_ahead && first > 0)
-		mq_sync_gather_ahead(low, stage, low->unit_of[op_at(low, stage, first - 1)]);
+		mq_sync_gather_ahead(low, stage, low->num.unit_of[op_at(&low->num, stage, first - 1)]);
 	uint32_t end = low->plan->early_stop ? last_product(low, stage, first, i) : i + 1;
 	for (uint32_t k = first; k < end; k++) {
-		uint32_t op = op_at(low, stage, k);
+		uint32_t op = op_at(&low->num, stage, k);
 
 		if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL && low->model->op[op].layer != MQ_NONE)
 			forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, true });
@@ -461,15 +461,15 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 static void explicit_backward(struct mq_low *low, uint32_t stage)
 {
 	/* What backward ops of earlier stages need of this stage's forward pass. */
-	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
-		uint32_t op = op_at(low, stage, i);
+	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++) {
+		uint32_t op = op_at(&low->num, stage, i);
 
-		for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
-			if (low->transfer[t].channel && low->model->op[op].phase == MQ_FORWARD)
+		for (uint32_t t = low->moves.out_first[op]; t < low->moves.out_first[op + 1]; t++)
+			if (low->moves.transfer[t].channel && low->model->op[op].phase == MQ_FORWARD)
 				mq_transfer_emit(low, t);
 	}
-	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
-		uint32_t op = op_at(low, stage, i);
+	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++) {
+		uint32_t op = op_at(&low->num, stage, i);
 
 		if (low->model->op[op].phase == MQ_BACKWARD)
 			forward_op(low, op, &(struct visit){ MQ_BACKWARD, 0, false });
@@ -483,19 +483,19 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 
 	mq_template_begin(low, stage, pass);
 	mq_transfer_receive(low, stage, pass);
-	for (uint32_t t = 0; t < low->n_transfers; t++)
-		if (low->transfer[t].channel && low->transfer[t].from_stage == stage)
-			low->transfer[t].waits = low->transfer[t].n_waits;
-	if (low->explicit_backward)
+	for (uint32_t t = 0; t < low->moves.n; t++)
+		if (low->moves.transfer[t].channel && low->moves.transfer[t].from_stage == stage)
+			low->moves.transfer[t].waits = low->moves.transfer[t].n_waits;
+	if (low->num.explicit_backward)
 		explicit_backward(low, stage);
-	for (uint32_t i = n_ops_of(low, stage); i-- > 0;) {
-		uint32_t op = op_at(low, stage, i);
+	for (uint32_t i = n_ops_of(&low->num, stage); i-- > 0;) {
+		uint32_t op = op_at(&low->num, stage, i);
 
-		if (!low->explicit_backward && low->unit_of[op] != unit) {
+		if (!low->num.explicit_backward && low->num.unit_of[op] != unit) {
 			enter_unit(low, stage, i);
-			unit = low->unit_of[op];
+			unit = low->num.unit_of[op];
 		}
-		if (!low->explicit_backward)
+		if (!low->num.explicit_backward)
 			backward_op(low, op, split ? 1 : 0);
 		if (!split)
 			mq_sync_after(low, stage, op, pass == MQ_PASS_B_LAST);
@@ -506,8 +506,8 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	mq_template_begin(low, stage, pass);
-	for (uint32_t i = n_ops_of(low, stage); i-- > 0;) {
-		uint32_t op = op_at(low, stage, i);
+	for (uint32_t i = n_ops_of(&low->num, stage); i-- > 0;) {
+		uint32_t op = op_at(&low->num, stage, i);
 
 		if (mq_duplicates(low, op) > 1)
 			whole_gradient(low, op);

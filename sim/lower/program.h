@@ -106,6 +106,73 @@ struct mq_bucket { /* gradients reduced by one call */
 /* A dependency on whatever ran last on a stream of the same device, before this template's instance. */
 #define MQ_DEP_STREAM(stream) (0xffffff00u | (uint32_t)(stream))
 
+struct mq_message {
+	uint32_t src, dst; /* schedule devices, MQ_NONE where not simulated */
+	uint32_t transfer;
+	uint32_t position; /* of the receiver in to_config */
+	double bytes;
+};
+
+/* Who is who. */
+struct mq_numbering {
+	uint32_t n_stages, n_ranks;       /* pipeline ranks = stages / virtual; mq_low_rank says whose a stage is */
+	uint32_t *stage_of;               /* [n_ops] */
+	uint32_t *unit_of;                /* [n_ops] layer units inside the model, increasing */
+	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
+	uint32_t *devset_of;              /* [n_configs] configs with equal device lists share a number */
+	uint32_t *rank_of_device;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
+	bool explicit_backward;           /* the graph has backward ops of its own */
+};
+
+/* Tensors on their way (transfer.c). */
+struct mq_moves {
+	uint32_t n, room;
+	struct mq_transfer *transfer;           /* forward ones first */
+	uint32_t *edge_forward, *edge_backward; /* [n_edges] transfer, or MQ_NONE = nothing to do */
+	uint32_t *out_first, *out_transfer;     /* CSR: forward transfers of each op's output */
+	uint32_t n_messages, message_room;
+	struct mq_message *message; /* sent by one template and received by another, in order of sending */
+};
+
+/* Gradients on their way (sync.c), by stage, in the order of the backward pass. */
+struct mq_buckets {
+	uint32_t n, room;
+	struct mq_bucket *bucket;
+};
+
+/* The template being built (template.c). Arrays by schedule device; local ids of its tasks, MQ_NONE = none. */
+struct mq_emitter {
+	struct mq_template *t;
+	uint32_t serial;              /* templates so far */
+	uint32_t *open;               /* compute task that may grow */
+	uint32_t *last_compute;       /* newest compute task */
+	uint32_t *unit_end;           /* newest compute task at the last unit's start */
+	uint32_t *copied;             /* last copy to or from the host */
+	struct mq_ids *pending;       /* what the next compute task waits for */
+	struct mq_ids *kv;            /* gathered keys and values (context parallelism) */
+	struct mq_ids *gathered;      /* the next unit's parameters (gather_ahead) */
+	struct mq_delay *owed;        /* calls of this template, waits since the newest compute task */
+	double *checked_s;            /* this template's checked collectives, each alone */
+	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
+	uint32_t n_pieces, piece_room;
+};
+
+/* What the devices that are active do, but for the order of the passes (mq_low_templates). */
+struct mq_program {
+	const bool *active;           /* [cluster devices] that have tasks; NULL = all of the plan */
+	uint32_t *index_of;           /* [cluster devices] schedule index, MQ_NONE = has no tasks */
+	struct mq_schedule *schedule; /* devices, communicators, works; tasks once they are strung together */
+	struct mq_members *member;    /* [schedule's communicators] where only some devices are active */
+	uint32_t member_room;
+	struct mq_index *comm_index, *work_index; /* by content */
+	struct mq_template *pass;                 /* [n_stages * MQ_N_PASSES] */
+	/* For instances from the first on that has gradients reduced or parameters gathered beside it: pass[] as it
+	 * was before somebody changed it (fold/fuse.h); NULL where that makes no difference */
+	struct mq_template *whole;
+	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
+};
+
+/* A plan on its way to a schedule. */
 struct mq_low {
 	struct mq_lower_request rq;
 	struct mq_question q; /* with the model as the software pads it; software is not NULL */
@@ -116,57 +183,12 @@ struct mq_low {
 	const struct mq_software *software;
 	struct mq_arena *arena; /* of the result */
 	struct mq_arena scratch;
-	struct mq_schedule *schedule;
 	struct mq_lowered *out;
-	uint32_t n_stages, n_ranks;       /* pipeline ranks = stages / virtual; mq_low_rank says whose a stage is */
-	uint32_t *stage_of;               /* [n_ops] */
-	uint32_t *unit_of;                /* [n_ops] layer units inside the model, increasing */
-	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
-	uint32_t *devset_of;              /* [n_configs] configs with equal device lists share a number */
-	uint32_t *rank_of_device;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
-	uint32_t *index_of;               /* [cluster devices] schedule index, MQ_NONE = not simulated */
-	const bool *active;               /* [cluster devices] that have tasks; NULL = all of the plan */
-	/* transfers: forward ones first */
-	uint32_t n_transfers, transfer_room;
-	struct mq_transfer *transfer;
-	uint32_t *edge_forward, *edge_backward; /* [n_edges] transfer, or MQ_NONE = nothing to do */
-	uint32_t *out_first, *out_transfer;     /* CSR: forward transfers of each op's output */
-	bool explicit_backward;                 /* the graph has backward ops of its own */
-	uint32_t n_buckets, bucket_room;
-	struct mq_bucket *bucket; /* by stage, in the order of the backward pass */
-	/* communicators and works, by content */
-	struct mq_index *comm_index, *work_index;
-	struct mq_members *member; /* [schedule's communicators] where only some devices are active */
-	uint32_t member_room;
-	/* the template being built */
-	struct mq_template *t;
-	struct mq_template *pass; /* [n_stages * MQ_N_PASSES] */
-	/* For instances from the first on that has gradients reduced or parameters gathered beside it: pass[] as it
-	 * was before somebody changed it (fold/fuse.h); NULL where that makes no difference */
-	struct mq_template *whole;
-	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
-	uint32_t serial;
-	uint32_t *open;          /* [schedule devices] compute task that may grow, or MQ_NONE */
-	uint32_t *last_compute;  /* [schedule devices] newest compute task, or MQ_NONE */
-	struct mq_ids *pending;  /* [schedule devices] what the next compute task waits for */
-	struct mq_delay *owed;   /* [schedule devices] calls of this template, waits since the newest compute task */
-	double *checked_s;       /* [schedule devices] of this template's checked collectives, each alone */
-	uint32_t *copied;        /* [schedule devices] last copy to or from the host, or MQ_NONE */
-	struct mq_ids *kv;       /* [schedule devices] gathered keys and values (context parallelism) */
-	struct mq_ids *gathered; /* [schedule devices] the next unit's parameters (gather_ahead) */
-	uint32_t *unit_end;      /* [schedule devices] newest compute task at the last unit's start */
-	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
-	uint32_t n_pieces, piece_room;
-	/* messages sent by one template and received by another, in order of sending */
-	uint32_t n_messages, message_room;
-	struct mq_message *message;
-};
-
-struct mq_message {
-	uint32_t src, dst; /* schedule devices, MQ_NONE where not simulated */
-	uint32_t transfer;
-	uint32_t position; /* of the receiver in to_config */
-	double bytes;
+	struct mq_numbering num;
+	struct mq_moves moves;
+	struct mq_buckets buckets;
+	struct mq_emitter emit;
+	struct mq_program prog;
 };
 
 /* ---- template.c: the pieces that templates are made of ------------------------------------------- */
@@ -218,12 +240,12 @@ void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k);
 uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k);
 /* Is it one gathering of a forward tensor along the sequence (sequence parallelism)? Has it gone on its way in
  * this template? */
-bool mq_transfer_gathers_sequence(const struct mq_low *low, uint32_t transfer);
+bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer);
 bool mq_transfer_here(const struct mq_low *low, uint32_t transfer);
 /* Such a tensor once more, for the backward pass. */
 void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer);
 /* Parts in which the product runs that takes (gather) or makes (scatter) this tensor; 1 = as one. */
-uint32_t mq_transfer_parts(const struct mq_low *low, uint32_t transfer, bool gather);
+uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather);
 /* Receives what other templates sent to this stage and pass, in the order of sending. */
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 /* Adds the tasks that position p of the consumer must wait for. */

@@ -49,7 +49,7 @@ static uint32_t shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
 
 bool mq_once(const struct mq_low *low)
 {
-	return low->software->pipeline_once && low->n_ranks > 1;
+	return low->software->pipeline_once && low->num.n_ranks > 1;
 }
 
 uint32_t mq_secondary(const struct mq_low *low, uint32_t shard)
@@ -84,10 +84,10 @@ uint32_t mq_duplicates(const struct mq_low *low, uint32_t op)
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
 /* The group of position 0 tells groups apart: they are all alike under one mesh. */
-static bool same_group(struct mq_low *low, const struct mq_config *a, const struct mq_config *b, uint32_t n)
+static bool same_group(struct mq_arena *scratch, const struct mq_config *a, const struct mq_config *b, uint32_t n)
 {
-	uint32_t *ga = mq_arena_array(&low->scratch, n, uint32_t);
-	uint32_t *gb = mq_arena_array(&low->scratch, n, uint32_t);
+	uint32_t *ga = mq_arena_array(scratch, n, uint32_t);
+	uint32_t *gb = mq_arena_array(scratch, n, uint32_t);
 
 	mq_mesh_group(a, mq_grad_mask, 0, ga);
 	mq_mesh_group(b, mq_grad_mask, 0, gb);
@@ -102,20 +102,20 @@ static bool fits(struct mq_low *low, const struct mq_bucket *b, const struct mq_
 	double limit = low->plan->bucket_B / mq_dtype_size(low->train->grad_dtype);
 
 	return b->stage == more->stage && b->sync == more->sync && b->n == more->n &&
-	       low->devset_of[b->config] == low->devset_of[more->config] &&
+	       low->num.devset_of[b->config] == low->num.devset_of[more->config] &&
 	       (b->sync != MQ_SYNC_ZERO3 || b->unit == more->unit) &&
 	       (b->config == more->config ||
-		same_group(low, &low->plan->config[b->config], &low->plan->config[more->config], b->n)) &&
+		same_group(&low->scratch, &low->plan->config[b->config], &low->plan->config[more->config], b->n)) &&
 	       (!(limit > 0) || b->elems + more->elems <= limit);
 }
 
 void mq_buckets_plan(struct mq_low *low)
 {
-	for (uint32_t stage = 0; stage < low->n_stages && !low->train->infer; stage++) {
-		uint32_t first = low->n_buckets;
+	for (uint32_t stage = 0; stage < low->num.n_stages && !low->train->infer; stage++) {
+		uint32_t first = low->buckets.n;
 
-		for (uint32_t i = low->stage_first[stage + 1]; i-- > low->stage_first[stage];) {
-			uint32_t op = low->stage_op[i], config = low->plan->config_of[op];
+		for (uint32_t i = low->num.stage_first[stage + 1]; i-- > low->num.stage_first[stage];) {
+			uint32_t op = low->num.stage_op[i], config = low->plan->config_of[op];
 			const struct mq_config *c = &low->plan->config[config];
 			double split[MQ_N_DIMS];
 
@@ -125,7 +125,7 @@ void mq_buckets_plan(struct mq_low *low)
 				split[d] = c->split[d];
 			struct mq_bucket b = {
 				.stage = stage,
-				.unit = low->unit_of[op],
+				.unit = low->num.unit_of[op],
 				.config = config,
 				.n = mq_mesh_group_size(c, mq_grad_mask),
 				.last_op = op,
@@ -135,14 +135,14 @@ void mq_buckets_plan(struct mq_low *low)
 			if (b.n == 1)
 				continue;
 			b.shard = shard_size(low, b.sync, b.n);
-			uint32_t k = low->n_buckets;
-			while (k > first && !fits(low, &low->bucket[k - 1], &b))
+			uint32_t k = low->buckets.n;
+			while (k > first && !fits(low, &low->buckets.bucket[k - 1], &b))
 				k--;
 			if (k > first) {
-				low->bucket[k - 1].elems += b.elems;
-				low->bucket[k - 1].last_op = op;
+				low->buckets.bucket[k - 1].elems += b.elems;
+				low->buckets.bucket[k - 1].last_op = op;
 			} else {
-				MQ_PUSH(&low->scratch, low->bucket, low->n_buckets, low->bucket_room, b);
+				MQ_PUSH(&low->scratch, low->buckets.bucket, low->buckets.n, low->buckets.room, b);
 			}
 		}
 	}
@@ -206,7 +206,7 @@ static void call_members(struct mq_low *low, const struct mq_bucket *b, const st
 	mq_emit_collective(low, &call, after, done);
 	for (uint32_t i = 0; bc->awaited && i < bc->size; i++)
 		if (done[i] != MQ_NONE)
-			mq_ids_add(low, &low->pending[mq_low_device(low, c, position[i])], done[i]);
+			mq_ids_add(low, &low->emit.pending[mq_low_device(low, c, position[i])], done[i]);
 }
 
 static void call_bucket(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc)
@@ -238,7 +238,7 @@ static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *
  * drained: frameworks wait for their last message first. */
 static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 {
-	const struct mq_bucket *b = &low->bucket[index];
+	const struct mq_bucket *b = &low->buckets.bucket[index];
 	bool whole = low->software->reduces_whole && b->sync == MQ_SYNC_ZERO1;
 	struct bucket_call bc = { .kind = MQ_COLL_ALL_REDUCE,
 				  .stride = 1,
@@ -273,8 +273,8 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 
 void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last)
 {
-	for (uint32_t i = 0; i < low->n_buckets; i++) {
-		const struct mq_bucket *b = &low->bucket[i];
+	for (uint32_t i = 0; i < low->buckets.n; i++) {
+		const struct mq_bucket *b = &low->buckets.bucket[i];
 
 		if (b->stage == stage && b->last_op == op &&
 		    (every_micro_batch(low, b) || (last && low->plan->overlap_grads)))
@@ -286,8 +286,8 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < low->n_buckets && !mq_once(low); i++) {
-		const struct mq_bucket *b = &low->bucket[i];
+	for (uint32_t i = 0; i < low->buckets.n && !mq_once(low); i++) {
+		const struct mq_bucket *b = &low->buckets.bucket[i];
 
 		if (b->stage != stage || b->unit != unit || b->sync != MQ_SYNC_ZERO3)
 			continue;
@@ -304,28 +304,28 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 					       .dtype = low->train->dtype,
 					       .phase = phase,
 					       .awaited = true,
-					       .wait_of = low->unit_end,
+					       .wait_of = low->emit.unit_end,
 					       .wait = MQ_NONE });
 	}
-	for (uint32_t d = 0; any && d < low->schedule->n_devices; d++)
-		low->unit_end[d] = mq_emit_seal(low, d);
+	for (uint32_t d = 0; any && d < low->prog.schedule->n_devices; d++)
+		low->emit.unit_end[d] = mq_emit_seal(low, d);
 }
 
 static void swap_pending(struct mq_low *low)
 {
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
-		struct mq_ids pending = low->pending[d];
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+		struct mq_ids pending = low->emit.pending[d];
 
-		low->pending[d] = low->gathered[d];
-		low->gathered[d] = pending;
+		low->emit.pending[d] = low->emit.gathered[d];
+		low->emit.gathered[d] = pending;
 	}
 }
 
 void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit)
 {
 	/* Two units' parameters are held at a time: it waits for the unit that has just ended. */
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
-		low->unit_end[d] = low->last_compute[d];
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
+		low->emit.unit_end[d] = low->emit.last_compute[d];
 	swap_pending(low);
 	mq_sync_gather(low, stage, unit, MQ_BACKWARD);
 	swap_pending(low);
@@ -333,10 +333,10 @@ void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit)
 
 void mq_sync_gathered(struct mq_low *low)
 {
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
-		for (uint32_t i = 0; i < low->gathered[d].n; i++)
-			mq_ids_add(low, &low->pending[d], low->gathered[d].id[i]);
-		low->gathered[d].n = 0;
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+		for (uint32_t i = 0; i < low->emit.gathered[d].n; i++)
+			mq_ids_add(low, &low->emit.pending[d], low->emit.gathered[d].id[i]);
+		low->emit.gathered[d].n = 0;
 	}
 }
 
@@ -350,7 +350,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 	const struct mq_config *a, *b;
 	double split[MQ_N_DIMS];
 
-	if (owner == MQ_NONE || low->stage_of[owner] == low->stage_of[op])
+	if (owner == MQ_NONE || low->num.stage_of[owner] == low->num.stage_of[op])
 		return;
 	a = mq_low_config(low, owner);
 	b = mq_low_config(low, op);
@@ -360,7 +360,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 		split[d] = a->split[d];
 	for (uint32_t p = 0; p < a->n_devices; p++) {
 		uint32_t member[2] = { a->device[p], b->device[p] };
-		uint32_t mine = mq_low_device(low, low->stage_of[op] == stage ? b : a, p);
+		uint32_t mine = mq_low_device(low, low->num.stage_of[op] == stage ? b : a, p);
 
 		if (mine == MQ_NONE || member[0] == member[1])
 			continue;
@@ -389,8 +389,8 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 /* The optimizer step of every op of the stage: one compute task per device. */
 static void update(struct mq_low *low, uint32_t stage)
 {
-	for (uint32_t i = low->stage_first[stage]; i < low->stage_first[stage + 1]; i++) {
-		uint32_t op = low->stage_op[i], config = low->plan->config_of[op];
+	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
+		uint32_t op = low->num.stage_op[i], config = low->plan->config_of[op];
 		const struct mq_config *c = &low->plan->config[config];
 		double shard = mq_shard_of(low, op);
 
@@ -417,10 +417,10 @@ static void update(struct mq_low *low, uint32_t stage)
  * there, parameters come back; each rank handles its shard. */
 static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype, bool down)
 {
-	double *bytes = mq_arena_array(&low->scratch, low->schedule->n_devices, double);
+	double *bytes = mq_arena_array(&low->scratch, low->prog.schedule->n_devices, double);
 
-	for (uint32_t i = low->stage_first[stage]; i < low->stage_first[stage + 1]; i++) {
-		uint32_t op = low->stage_op[i];
+	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
+		uint32_t op = low->num.stage_op[i];
 		const struct mq_config *c = mq_low_config(low, op);
 		double split[MQ_N_DIMS];
 
@@ -431,7 +431,7 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 			if (mq_low_device(low, c, p) != MQ_NONE)
 				bytes[mq_low_device(low, c, p)] += own * mq_dtype_size(dtype);
 	}
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		struct mq_task task = { .device = d,
 					.kind = MQ_TASK_COPY,
 					.to_host = down,
@@ -448,29 +448,29 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 		if (!(bytes[d] > 0))
 			continue;
 		if (down) {
-			after = low->pending[d];
-			low->pending[d] = (struct mq_ids){ 0 };
+			after = low->emit.pending[d];
+			low->emit.pending[d] = (struct mq_ids){ 0 };
 		} else {
 			mq_ids_add(low, &after, mq_emit_seal(low, d));
 		}
-		low->copied[d] = mq_emit(low, &task, &after);
+		low->emit.copied[d] = mq_emit(low, &task, &after);
 		if (down)
-			mq_ids_add(low, &low->pending[d], low->copied[d]);
+			mq_ids_add(low, &low->emit.pending[d], low->emit.copied[d]);
 	}
 }
 
 /* Buckets whose shards have the same owners travel together; their sum goes with the first. */
 static double owners_elems(struct mq_low *low, uint32_t index, bool *first)
 {
-	const struct mq_bucket *b = &low->bucket[index];
+	const struct mq_bucket *b = &low->buckets.bucket[index];
 	double elems = 0;
 
 	*first = true;
-	for (uint32_t i = 0; i < low->n_buckets; i++) {
-		const struct mq_bucket *o = &low->bucket[i];
+	for (uint32_t i = 0; i < low->buckets.n; i++) {
+		const struct mq_bucket *o = &low->buckets.bucket[i];
 
 		if (o->stage != b->stage || o->sync != b->sync || o->n != b->n || o->shard != b->shard ||
-		    low->devset_of[o->config] != low->devset_of[b->config])
+		    low->num.devset_of[o->config] != low->num.devset_of[b->config])
 			continue;
 		*first &= i >= index;
 		elems += o->elems;
@@ -489,13 +489,13 @@ static void broadcast_shards(struct mq_low *low, uint32_t index, struct bucket_c
 	bc->kind = MQ_COLL_BROADCAST;
 	bc->bytes = elems / bc->size * mq_dtype_size(low->train->dtype);
 	for (bc->root = 0; bc->root < bc->size; bc->root++)
-		call_bucket(low, &low->bucket[index], bc);
+		call_bucket(low, &low->buckets.bucket[index], bc);
 }
 
 static void publish(struct mq_low *low, uint32_t stage)
 {
-	for (uint32_t i = 0; i < low->n_buckets; i++) {
-		const struct mq_bucket *b = &low->bucket[i];
+	for (uint32_t i = 0; i < low->buckets.n; i++) {
+		const struct mq_bucket *b = &low->buckets.bucket[i];
 		struct bucket_call bc = { .kind = MQ_COLL_ALL_GATHER,
 					  .stride = 1,
 					  .size = b->shard,
@@ -503,7 +503,7 @@ static void publish(struct mq_low *low, uint32_t stage)
 					  .dtype = low->train->dtype,
 					  .phase = MQ_UPDATE,
 					  .seal = true,
-					  .wait_of = low->copied,
+					  .wait_of = low->emit.copied,
 					  .wait = MQ_NONE };
 
 		if (b->stage != stage)
@@ -526,26 +526,26 @@ static void publish(struct mq_low *low, uint32_t stage)
 /* What follows waits for every reduction, of this template and before it. */
 static void await_gradients(struct mq_low *low)
 {
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
-		low->copied[d] = MQ_NONE;
-		mq_ids_add(low, &low->pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+		low->emit.copied[d] = MQ_NONE;
+		mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
 		if (low->plan->offload_optimizer)
-			mq_ids_add(low, &low->pending[d], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	}
-	for (uint32_t i = 0; i < low->t->n_tasks; i++)
-		mq_ids_add(low, &low->pending[low->t->task[i].task.device], i);
+	for (uint32_t i = 0; i < low->emit.t->n_tasks; i++)
+		mq_ids_add(low, &low->emit.pending[low->emit.t->task[i].task.device], i);
 }
 
 void mq_pass_post(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_POST);
-	for (uint32_t i = 0; i < low->n_buckets; i++)
-		if (low->bucket[i].stage == stage && !every_micro_batch(low, &low->bucket[i]) &&
+	for (uint32_t i = 0; i < low->buckets.n; i++)
+		if (low->buckets.bucket[i].stage == stage && !every_micro_batch(low, &low->buckets.bucket[i]) &&
 		    !low->plan->overlap_grads)
 			reduce(low, i, false, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	for (uint32_t op = 0; op < low->model->n_ops; op++)
 		if (low->model->op[op].tied != MQ_NONE &&
-		    (low->stage_of[op] == stage || low->stage_of[low->model->op[op].tied] == stage))
+		    (low->num.stage_of[op] == stage || low->num.stage_of[low->model->op[op].tied] == stage))
 			reduce_tied(low, stage, op);
 	await_gradients(low);
 	if (low->plan->offload_optimizer)

@@ -20,17 +20,17 @@ const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
 
 uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position)
 {
-	return low->index_of[config->device[position]];
+	return low->prog.index_of[config->device[position]];
 }
 
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage)
 {
-	return mq_pipeline_rank(low->plan->pipeline, low->n_ranks, stage);
+	return mq_pipeline_rank(low->plan->pipeline, low->num.n_ranks, stage);
 }
 
 uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
 {
-	return mq_pipeline_stage(low->plan->pipeline, low->n_ranks, rank, chunk);
+	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
 }
 
 enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel)
@@ -52,23 +52,23 @@ double mq_low_samples(const struct mq_low *low, const struct mq_config *config, 
 
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
-	low->t = &low->pass[stage * MQ_N_PASSES + pass];
-	memset(low->t, 0, sizeof(*low->t));
-	low->serial++;
-	low->n_pieces = 0;
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
-		low->open[d] = low->last_compute[d] = low->unit_end[d] = MQ_NONE;
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
-		low->owed[d] = (struct mq_delay){ 0 };
-		low->checked_s[d] = 0;
+	low->emit.t = &low->prog.pass[stage * MQ_N_PASSES + pass];
+	memset(low->emit.t, 0, sizeof(*low->emit.t));
+	low->emit.serial++;
+	low->emit.n_pieces = 0;
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
+		low->emit.open[d] = low->emit.last_compute[d] = low->emit.unit_end[d] = MQ_NONE;
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+		low->emit.owed[d] = (struct mq_delay){ 0 };
+		low->emit.checked_s[d] = 0;
 	}
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
-		low->pending[d].n = low->gathered[d].n = 0;
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
+		low->emit.pending[d].n = low->emit.gathered[d].n = 0;
 }
 
 uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps)
 {
-	struct mq_template *t = low->t;
+	struct mq_template *t = low->emit.t;
 	struct mq_ttask tt = { .task = *task };
 
 	tt.task.dep_first = t->n_deps;
@@ -81,22 +81,22 @@ uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq
 
 uint32_t mq_emit_seal(struct mq_low *low, uint32_t device)
 {
-	low->open[device] = MQ_NONE;
-	return low->last_compute[device];
+	low->emit.open[device] = MQ_NONE;
+	return low->emit.last_compute[device];
 }
 
 /* A compute task takes the waits of its device since the one before it. */
 static void take_owed(struct mq_low *low, uint32_t device, uint32_t task)
 {
-	low->t->task[task].delay.wait_s += low->owed[device].wait_s;
-	low->owed[device].wait_s = 0;
+	low->emit.t->task[task].delay.wait_s += low->emit.owed[device].wait_s;
+	low->emit.owed[device].wait_s = 0;
 }
 
 /* What an earlier compute task of the device has waited for is over when a later one starts. */
 static void take_waits(struct mq_low *low, const struct mq_ids *deps, struct mq_ids *wait)
 {
 	for (uint32_t i = 0; deps && i < deps->n; i++) {
-		bool *waited = deps->id[i] < low->t->n_tasks ? &low->t->task[deps->id[i]].waited : NULL;
+		bool *waited = deps->id[i] < low->emit.t->n_tasks ? &low->emit.t->task[deps->id[i]].waited : NULL;
 
 		if (waited && *waited)
 			continue;
@@ -108,12 +108,12 @@ static void take_waits(struct mq_low *low, const struct mq_ids *deps, struct mq_
 
 uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece, const struct mq_ids *deps)
 {
-	uint32_t id = low->open[device];
+	uint32_t id = low->emit.open[device];
 	struct mq_ids wait = { 0 };
 
 	take_waits(low, deps, &wait);
-	take_waits(low, &low->pending[device], &wait);
-	low->pending[device].n = 0;
+	take_waits(low, &low->emit.pending[device], &wait);
+	low->emit.pending[device].n = 0;
 	if (id == MQ_NONE || wait.n) {
 		struct mq_task task = { .device = device,
 					.kind = MQ_TASK_COMPUTE,
@@ -125,13 +125,13 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 					.phase = piece->phase };
 
 		id = mq_emit(low, &task, &wait);
-		low->open[device] = low->last_compute[device] = id;
+		low->emit.open[device] = low->emit.last_compute[device] = id;
 	}
 	take_owed(low, device, id);
 	/* Several tasks grow at the same time: mq_template_end sorts the pieces by owner. */
 	struct mq_owned_piece owned = { *piece, id };
-	MQ_PUSH(&low->scratch, low->piece, low->n_pieces, low->piece_room, owned);
-	low->t->task[id].n_pieces++;
+	MQ_PUSH(&low->scratch, low->emit.piece, low->emit.n_pieces, low->emit.piece_room, owned);
+	low->emit.t->task[id].n_pieces++;
 	return id;
 }
 
@@ -158,12 +158,13 @@ static void take_part(struct mq_kernel *k, double parts)
 	k->bytes /= parts;
 }
 
-static void add_delay(struct mq_low *low, struct mq_work *w, uint32_t *room, enum mq_kernel_kind kind, double seconds)
+static void add_delay(struct mq_arena *arena, struct mq_work *w, uint32_t *room, enum mq_kernel_kind kind,
+		      double seconds)
 {
 	struct mq_kernel k = { .op = MQ_NONE, .kind = (uint8_t)kind, .time_s = seconds };
 
 	if (seconds > 0)
-		MQ_PUSH(low->arena, w->kernel, w->n_kernels, *room, k);
+		MQ_PUSH(arena, w->kernel, w->n_kernels, *room, k);
 }
 
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
@@ -206,8 +207,8 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 			MQ_PUSH(low->arena, w.kernel, w.n_kernels, room, buffer[k]);
 		}
 	}
-	add_delay(low, &w, &room, MQ_KERNEL_CALL, delay->call_s);
-	add_delay(low, &w, &room, MQ_KERNEL_WAIT, delay->wait_s);
+	add_delay(low->arena, &w, &room, MQ_KERNEL_CALL, delay->call_s);
+	add_delay(low->arena, &w, &room, MQ_KERNEL_WAIT, delay->wait_s);
 	return w;
 }
 
@@ -215,7 +216,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const struct mq_delay *delay,
 			uint32_t device)
 {
-	struct mq_schedule *s = low->schedule;
+	struct mq_schedule *s = low->prog.schedule;
 	const char *type = s->device_type[device];
 	size_t tail = low->model->profile.n_types ? strlen(type) : 0, size = n * sizeof(*piece);
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
@@ -226,7 +227,7 @@ static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32
 	memcpy(key + size, delay, sizeof(*delay));
 	if (tail)
 		memcpy(key + size + sizeof(*delay), type, tail);
-	uint32_t id = mq_index_put(low->work_index, key, size + sizeof(*delay) + tail, s->n_works, &found);
+	uint32_t id = mq_index_put(low->prog.work_index, key, size + sizeof(*delay) + tail, s->n_works, &found);
 	mq_arena_rewind(&low->scratch, mark);
 	if (!found) {
 		struct mq_work w = make_work(low, piece, n, type, delay);
@@ -246,11 +247,11 @@ struct alone {
 
 static struct alone task_alone(struct mq_low *low, const struct mq_piece *pieces, uint32_t id)
 {
-	const struct mq_ttask *t = &low->t->task[id];
-	const struct mq_device *device = &low->q.cluster->device[low->schedule->device[t->task.device]];
+	const struct mq_ttask *t = &low->emit.t->task[id];
+	const struct mq_device *device = &low->q.cluster->device[low->prog.schedule->device[t->task.device]];
 	struct mq_arena_mark mark = mq_arena_mark(low->arena);
 	struct mq_work w = make_work(low, pieces + t->piece_first, t->n_pieces,
-				     low->schedule->device_type[t->task.device], &(struct mq_delay){ 0 });
+				     low->prog.schedule->device_type[t->task.device], &(struct mq_delay){ 0 });
 	struct alone alone = { .task = id };
 
 	if (device->calib != MQ_NONE) {
@@ -267,12 +268,12 @@ static struct alone task_alone(struct mq_low *low, const struct mq_piece *pieces
  * the same part. */
 static void spread_calls(struct mq_low *low, const struct mq_piece *pieces, uint32_t device)
 {
-	double device_s = low->checked_s[device], host_s = low->owed[device].call_s, tasks_s = 0;
-	struct alone *alone = mq_arena_array(&low->scratch, low->t->n_tasks, struct alone);
+	double device_s = low->emit.checked_s[device], host_s = low->emit.owed[device].call_s, tasks_s = 0;
+	struct alone *alone = mq_arena_array(&low->scratch, low->emit.t->n_tasks, struct alone);
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; host_s > 0 && i < low->t->n_tasks; i++) {
-		const struct mq_task *t = &low->t->task[i].task;
+	for (uint32_t i = 0; host_s > 0 && i < low->emit.t->n_tasks; i++) {
+		const struct mq_task *t = &low->emit.t->task[i].task;
 
 		if (t->kind != MQ_TASK_COMPUTE || t->device != device)
 			continue;
@@ -284,32 +285,32 @@ static void spread_calls(struct mq_low *low, const struct mq_piece *pieces, uint
 	for (uint32_t i = 0; i < n && tasks_s > 0 && host_s > device_s; i++) {
 		double lost_s = (host_s - device_s) * alone[i].all_s / tasks_s;
 
-		low->t->task[alone[i].task].delay.call_s =
+		low->emit.t->task[alone[i].task].delay.call_s =
 			lost_s + (alone[i].waits ? 0 : alone[i].all_s - alone[i].host_s);
 	}
 }
 
 void mq_template_end(struct mq_low *low)
 {
-	struct mq_template *t = low->t;
+	struct mq_template *t = low->emit.t;
 	uint32_t first = 0;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
-	struct mq_piece *sorted = mq_arena_array(&low->scratch, low->n_pieces, struct mq_piece);
+	struct mq_piece *sorted = mq_arena_array(&low->scratch, low->emit.n_pieces, struct mq_piece);
 
 	for (uint32_t i = 0; i < t->n_tasks; i++) {
 		t->task[i].piece_first = first;
 		first += t->task[i].n_pieces;
 		t->task[i].n_pieces = 0;
 	}
-	for (uint32_t i = 0; i < low->n_pieces; i++) {
-		struct mq_ttask *owner = &t->task[low->piece[i].owner];
+	for (uint32_t i = 0; i < low->emit.n_pieces; i++) {
+		struct mq_ttask *owner = &t->task[low->emit.piece[i].owner];
 
-		sorted[owner->piece_first + owner->n_pieces++] = low->piece[i].piece;
+		sorted[owner->piece_first + owner->n_pieces++] = low->emit.piece[i].piece;
 	}
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
-		if (low->last_compute[d] != MQ_NONE)
-			take_owed(low, d, low->last_compute[d]);
-		if (low->owed[d].call_s > 0)
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+		if (low->emit.last_compute[d] != MQ_NONE)
+			take_owed(low, d, low->emit.last_compute[d]);
+		if (low->emit.owed[d].call_s > 0)
 			spread_calls(low, sorted, d);
 	}
 	for (uint32_t i = 0; i < t->n_tasks; i++)
@@ -317,7 +318,7 @@ void mq_template_end(struct mq_low *low)
 			t->task[i].task.work = work_of(low, sorted + t->task[i].piece_first, t->task[i].n_pieces,
 						       &t->task[i].delay, t->task[i].task.device);
 	mq_arena_rewind(&low->scratch, mark);
-	low->n_pieces = 0;
+	low->emit.n_pieces = 0;
 }
 
 /* ---- collectives ----------------------------------------------------------------------------------- */
@@ -325,32 +326,32 @@ void mq_template_end(struct mq_low *low)
 /* Of a new communicator: simulations still need everyone, for the cost and for the real neighbours. */
 static void remember_members(struct mq_low *low, const uint32_t *member, uint32_t n)
 {
-	uint32_t *all = mq_arena_array(low->arena, n, uint32_t), known = low->schedule->n_comms;
+	uint32_t *all = mq_arena_array(low->arena, n, uint32_t), known = low->prog.schedule->n_comms;
 	struct mq_members members = { n, all };
 
 	memcpy(all, member, n * sizeof(*all));
-	MQ_PUSH(low->arena, low->member, known, low->member_room, members);
+	MQ_PUSH(low->arena, low->prog.member, known, low->prog.member_room, members);
 }
 
 static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose, bool apart)
 {
-	struct mq_schedule *s = low->schedule;
+	struct mq_schedule *s = low->prog.schedule;
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	uint32_t *key = mq_arena_array(&low->scratch, n + 1, uint32_t);
 	bool found;
 
 	memcpy(key, member, n * sizeof(*key));
 	key[n] = MQ_NONE; /* no rank: such a communicator is another one */
-	uint32_t id = mq_index_put(low->comm_index, key, (n + apart) * sizeof(*key), s->n_comms, &found);
+	uint32_t id = mq_index_put(low->prog.comm_index, key, (n + apart) * sizeof(*key), s->n_comms, &found);
 	mq_arena_rewind(&low->scratch, mark);
 	if (found)
 		return id;
 	struct mq_comm comm = { .purpose = purpose };
 	comm.rank = mq_arena_array(low->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
-		if (low->index_of[member[i]] != MQ_NONE)
-			comm.rank[comm.n++] = low->index_of[member[i]];
-	if (low->active)
+		if (low->prog.index_of[member[i]] != MQ_NONE)
+			comm.rank[comm.n++] = low->prog.index_of[member[i]];
+	if (low->prog.active)
 		remember_members(low, member, n);
 	MQ_PUSH(low->arena, s->comm, s->n_comms, s->comm_room, comm);
 	return id;
@@ -383,12 +384,12 @@ static void check_call(struct mq_low *low, const struct mq_coll_call *call)
 	if (mq_collective_expand(low->q.cluster, low->q.calib, &rq, &low->scratch, &flows, &err) != MQ_OK)
 		flows.alone_s = 0;
 	for (uint32_t i = 0; i < call->n; i++) {
-		uint32_t device = low->index_of[call->member[i]];
+		uint32_t device = low->prog.index_of[call->member[i]];
 
 		if (device == MQ_NONE)
 			continue;
-		low->owed[device].call_s += check_s;
-		low->checked_s[device] += flows.alone_s;
+		low->emit.owed[device].call_s += check_s;
+		low->emit.checked_s[device] += flows.alone_s;
 	}
 	mq_arena_rewind(&low->scratch, mark);
 }
@@ -412,7 +413,7 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 	/* Calls of one communicator follow each other; those beside another micro-batch are in nobody's way. */
 	task.comm = comm_of(low, call->member, call->n, call->purpose, call->stream == MQ_STREAM_EXPERT);
 	for (uint32_t i = 0; i < call->n; i++) {
-		uint32_t device = low->index_of[call->member[i]];
+		uint32_t device = low->prog.index_of[call->member[i]];
 
 		if (done)
 			done[i] = MQ_NONE;

@@ -100,7 +100,7 @@ static enum mq_way way_of(const struct mq_low *low, struct mq_transfer *t)
 	const struct mq_config *a = &low->plan->config[t->from_config];
 	const struct mq_config *b = &low->plan->config[t->to_config];
 
-	if (low->devset_of[t->from_config] == low->devset_of[t->to_config]) {
+	if (low->num.devset_of[t->from_config] == low->num.devset_of[t->to_config]) {
 		struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 
 		return c.possible && same_shares(a, b) ? MQ_WAY_STEPS : MQ_WAY_BOXES;
@@ -140,15 +140,15 @@ static uint32_t add_transfer(struct mq_low *low, const struct mq_transfer *like)
 			t.share /= t.gather.size;
 	}
 	t.arrival = mq_arena_array(&low->scratch, t.to.n, struct mq_ids);
-	MQ_PUSH(&low->scratch, low->transfer, low->n_transfers, low->transfer_room, t);
-	return low->n_transfers - 1;
+	MQ_PUSH(&low->scratch, low->moves.transfer, low->moves.n, low->moves.room, t);
+	return low->moves.n - 1;
 }
 
 static bool no_op(const struct mq_low *low, const struct mq_transfer *t)
 {
 	struct mq_conversion c;
 
-	if (low->devset_of[t->from_config] != low->devset_of[t->to_config] ||
+	if (low->num.devset_of[t->from_config] != low->num.devset_of[t->to_config] ||
 	    !same_shares(&low->plan->config[t->from_config], &low->plan->config[t->to_config]))
 		return false;
 	c = mq_layout_convert(&t->from, &t->to);
@@ -224,8 +224,8 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 {
 	const struct mq_op *u = &low->model->op[e->src], *v = &low->model->op[e->dst];
 	uint32_t from = low->plan->config_of[e->src], to = low->plan->config_of[e->dst];
-	bool back =
-		v->phase == MQ_BACKWARD && (u->phase == MQ_BACKWARD || low->stage_of[e->src] > low->stage_of[e->dst]);
+	bool back = v->phase == MQ_BACKWARD &&
+		    (u->phase == MQ_BACKWARD || low->num.stage_of[e->src] > low->num.stage_of[e->dst]);
 
 	return (struct mq_transfer){
 		.op = e->src,
@@ -236,8 +236,8 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 		.channel = back,
 		.inside = u->layer != MQ_NONE && u->layer == v->layer,
 		.elems = travelling(low, e),
-		.from_stage = low->stage_of[e->src],
-		.to_stage = low->stage_of[e->dst],
+		.from_stage = low->num.stage_of[e->src],
+		.to_stage = low->num.stage_of[e->dst],
 		.pass = back ? MQ_PASS_B : MQ_PASS_F,
 	};
 }
@@ -245,11 +245,11 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 /* Transfers of one op's output: consumers are compared with the ones already planned. */
 static void plan_forward(struct mq_low *low, uint32_t op)
 {
-	uint32_t first = low->n_transfers;
+	uint32_t first = low->moves.n;
 
-	low->out_first[op] = first;
+	low->moves.out_first[op] = first;
 	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++) {
-		low->edge_forward[e] = MQ_NONE;
+		low->moves.edge_forward[e] = MQ_NONE;
 		if (low->model->op[op].kind == MQ_OP_INPUT)
 			continue;
 		struct mq_transfer t = forward_transfer(low, &low->model->edge[e]);
@@ -257,17 +257,18 @@ static void plan_forward(struct mq_low *low, uint32_t op)
 
 		if (no_op(low, &t))
 			continue;
-		while (k < low->n_transfers &&
-		       (low->devset_of[low->transfer[k].to_config] != low->devset_of[t.to_config] ||
-			low->transfer[k].to_stage != t.to_stage || low->transfer[k].pass != t.pass ||
-			!same_layout(&low->transfer[k].to, &t.to) ||
-			!same_shares(&low->plan->config[low->transfer[k].to_config], &low->plan->config[t.to_config])))
+		while (k < low->moves.n &&
+		       (low->num.devset_of[low->moves.transfer[k].to_config] != low->num.devset_of[t.to_config] ||
+			low->moves.transfer[k].to_stage != t.to_stage || low->moves.transfer[k].pass != t.pass ||
+			!same_layout(&low->moves.transfer[k].to, &t.to) ||
+			!same_shares(&low->plan->config[low->moves.transfer[k].to_config],
+				     &low->plan->config[t.to_config])))
 			k++;
-		if (k == low->n_transfers)
+		if (k == low->moves.n)
 			add_transfer(low, &t);
-		low->transfer[k].inside = low->transfer[k].inside && t.inside;
-		low->transfer[k].elems = fmax(low->transfer[k].elems, t.elems);
-		low->edge_forward[e] = k;
+		low->moves.transfer[k].inside = low->moves.transfer[k].inside && t.inside;
+		low->moves.transfer[k].elems = fmax(low->moves.transfer[k].elems, t.elems);
+		low->moves.edge_forward[e] = k;
 	}
 }
 
@@ -289,7 +290,7 @@ static double sums(const struct mq_low *low, uint32_t product, const struct mq_t
 /* Gradients of one op's output: consumers with the same layout of dX are summed first. */
 static void plan_backward(struct mq_low *low, uint32_t op)
 {
-	uint32_t first = low->n_transfers;
+	uint32_t first = low->moves.n;
 
 	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++) {
 		const struct mq_edge *edge = &low->model->edge[e];
@@ -301,25 +302,27 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 			.from = mq_layout_of(&low->model->op[edge->dst], &low->plan->config[from], MQ_TENSOR_DX),
 			.to = mq_layout_of(&low->model->op[op], &low->plan->config[to], MQ_TENSOR_DY),
 			.channel = 1,
-			.from_stage = low->stage_of[edge->dst],
+			.from_stage = low->num.stage_of[edge->dst],
 			.elems = travelling(low, edge),
-			.to_stage = low->stage_of[op],
+			.to_stage = low->num.stage_of[op],
 			.pass = MQ_PASS_B,
 		};
 		uint32_t k = first;
 
-		low->edge_backward[e] = MQ_NONE;
-		if (low->explicit_backward || edge->no_grad || low->model->op[op].kind == MQ_OP_INPUT || no_op(low, &t))
+		low->moves.edge_backward[e] = MQ_NONE;
+		if (low->num.explicit_backward || edge->no_grad || low->model->op[op].kind == MQ_OP_INPUT ||
+		    no_op(low, &t))
 			continue;
-		while (k < low->n_transfers &&
-		       (low->devset_of[low->transfer[k].from_config] != low->devset_of[from] ||
-			low->transfer[k].from_stage != t.from_stage || !same_layout(&low->transfer[k].from, &t.from)))
+		while (k < low->moves.n &&
+		       (low->num.devset_of[low->moves.transfer[k].from_config] != low->num.devset_of[from] ||
+			low->moves.transfer[k].from_stage != t.from_stage ||
+			!same_layout(&low->moves.transfer[k].from, &t.from)))
 			k++;
-		if (k == low->n_transfers)
+		if (k == low->moves.n)
 			add_transfer(low, &t);
-		low->transfer[k].elems = fmax(low->transfer[k].elems, t.elems * sums(low, edge->dst, &t));
-		low->transfer[k].n_waits++;
-		low->edge_backward[e] = k;
+		low->moves.transfer[k].elems = fmax(low->moves.transfer[k].elems, t.elems * sums(low, edge->dst, &t));
+		low->moves.transfer[k].n_waits++;
+		low->moves.edge_backward[e] = k;
 	}
 }
 
@@ -337,17 +340,17 @@ static bool splits(const struct mq_low *low, uint32_t op)
 /* All ops that a forward transfer leads to. */
 static bool all_takers_split(const struct mq_low *low, uint32_t transfer)
 {
-	uint32_t op = low->transfer[transfer].op;
+	uint32_t op = low->moves.transfer[transfer].op;
 
 	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++)
-		if (low->edge_forward[e] == transfer && !splits(low, low->model->edge[e].dst))
+		if (low->moves.edge_forward[e] == transfer && !splits(low, low->model->edge[e].dst))
 			return false;
 	return true;
 }
 
-bool mq_transfer_gathers_sequence(const struct mq_low *low, uint32_t transfer)
+bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer)
 {
-	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_transfer *t = &moves->transfer[transfer];
 	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 
 	return !t->channel && t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
@@ -356,7 +359,7 @@ bool mq_transfer_gathers_sequence(const struct mq_low *low, uint32_t transfer)
 
 bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
 {
-	return low->transfer[transfer].serial == low->serial;
+	return low->moves.transfer[transfer].serial == low->emit.serial;
 }
 
 /* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of what the others hold while the
@@ -364,9 +367,9 @@ bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
  * one call each. An output is scattered in n calls, each behind its part of the product. */
 static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 {
-	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
 	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
-	bool gathered, only = t->channel || low->out_first[t->op + 1] == low->out_first[t->op] + 1;
+	bool gathered, only = t->channel || low->moves.out_first[t->op + 1] == low->moves.out_first[t->op] + 1;
 
 	if (t->way != MQ_WAY_STEPS || t->from_stage != t->to_stage || c.n_steps != 1 || c.step[0].size > MOST_PARTS)
 		return 1;
@@ -379,9 +382,9 @@ static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 	return 1;
 }
 
-uint32_t mq_transfer_parts(const struct mq_low *low, uint32_t transfer, bool gather)
+uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather)
 {
-	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_transfer *t = &moves->transfer[transfer];
 	struct mq_conversion c;
 
 	if (t->parts == 1)
@@ -394,16 +397,16 @@ enum mq_status mq_transfers_plan(struct mq_low *low)
 {
 	const struct mq_model *m = low->model;
 
-	low->edge_forward = mq_arena_array(&low->scratch, m->n_edges, uint32_t);
-	low->edge_backward = mq_arena_array(&low->scratch, m->n_edges, uint32_t);
-	low->out_first = mq_arena_array(&low->scratch, m->n_ops + 1, uint32_t);
+	low->moves.edge_forward = mq_arena_array(&low->scratch, m->n_edges, uint32_t);
+	low->moves.edge_backward = mq_arena_array(&low->scratch, m->n_edges, uint32_t);
+	low->moves.out_first = mq_arena_array(&low->scratch, m->n_ops + 1, uint32_t);
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		plan_forward(low, op);
-	low->out_first[m->n_ops] = low->n_transfers;
+	low->moves.out_first[m->n_ops] = low->moves.n;
 	for (uint32_t op = 0; op < m->n_ops && !low->train->infer; op++)
 		plan_backward(low, op);
-	for (uint32_t t = 0; t < low->n_transfers; t++)
-		low->transfer[t].parts = low->plan->overlap_tp ? parts_of(low, t) : 1;
+	for (uint32_t t = 0; t < low->moves.n; t++)
+		low->moves.transfer[t].parts = low->plan->overlap_tp ? parts_of(low, t) : 1;
 	return MQ_OK;
 }
 
@@ -411,8 +414,8 @@ enum mq_status mq_transfers_plan(struct mq_low *low)
 
 static struct mq_ids *arrivals(struct mq_low *low, struct mq_transfer *t)
 {
-	if (t->serial != low->serial) {
-		t->serial = low->serial;
+	if (t->serial != low->emit.serial) {
+		t->serial = low->emit.serial;
 		for (uint32_t p = 0; p < t->to.n; p++)
 			t->arrival[p].n = 0;
 	}
@@ -542,7 +545,7 @@ static struct mq_ids *seal(struct mq_low *low, const struct mq_transfer *t)
 
 void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k)
 {
-	struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_transfer *t = &low->moves.transfer[transfer];
 
 	if (k == 0) /* recomputation makes the tensor anew */
 		t->serial = 0;
@@ -551,14 +554,14 @@ void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k)
 
 uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k)
 {
-	const struct mq_ids *a = &arrivals(low, &low->transfer[transfer])[p];
+	const struct mq_ids *a = &arrivals(low, &low->moves.transfer[transfer])[p];
 
 	return k > 0 && k <= a->n ? a->id[k - 1] : MQ_NONE;
 }
 
 static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
 {
-	const struct mq_transfer *t = &low->transfer[m->transfer];
+	const struct mq_transfer *t = &low->moves.transfer[m->transfer];
 	struct mq_task task = { .device = m->dst,
 				.kind = MQ_TASK_RECV,
 				.stream = mq_low_receive(low, t->channel),
@@ -571,7 +574,7 @@ static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
 				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
 				.bytes = m->bytes };
 
-	low->owed[m->dst].wait_s += low->software->handshake_ms / 1e3;
+	low->emit.owed[m->dst].wait_s += low->software->handshake_ms / 1e3;
 	return mq_emit(low, &task, NULL);
 }
 
@@ -584,7 +587,7 @@ static void gather(struct mq_low *low, struct mq_transfer *t)
 /* The pass being built; that of the last micro-batch counts as any other. */
 static uint32_t pass_now(const struct mq_low *low)
 {
-	uint32_t pass = (uint32_t)(low->t - low->pass) % MQ_N_PASSES;
+	uint32_t pass = (uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES;
 
 	return pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
 }
@@ -592,15 +595,15 @@ static uint32_t pass_now(const struct mq_low *low)
 /* What recomputation moves in the backward pass is received there too. */
 static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 {
-	return (uint32_t)(low->t - low->pass) / MQ_N_PASSES == t->to_stage &&
-	       (pass_now(low) == t->pass || !low->explicit_backward);
+	return (uint32_t)(low->emit.t - low->prog.pass) / MQ_N_PASSES == t->to_stage &&
+	       (pass_now(low) == t->pass || !low->num.explicit_backward);
 }
 
 /* A message from position p of the producers to position q of the consumers. */
 static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after, uint32_t p, uint32_t q,
 			 double bytes)
 {
-	struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_transfer *t = &low->moves.transfer[transfer];
 	const struct mq_config *from = &low->plan->config[t->from_config];
 	const struct mq_config *to = &low->plan->config[t->to_config];
 	struct mq_message m = { mq_low_device(low, from, p), mq_low_device(low, to, q), transfer, q, bytes };
@@ -618,17 +621,17 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 				.micro_batch = MQ_NONE,
 				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
 				.bytes = bytes };
-	low->owed[m.src].wait_s += low->software->handshake_ms / 1e3;
+	low->emit.owed[m.src].wait_s += low->software->handshake_ms / 1e3;
 	mq_emit(low, &task, after);
 	if (same_template(low, t))
 		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));
-	else if ((uint32_t)(low->t - low->pass) % MQ_N_PASSES != MQ_PASS_B_LAST)
-		MQ_PUSH(&low->scratch, low->message, low->n_messages, low->message_room, m);
+	else if ((uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES != MQ_PASS_B_LAST)
+		MQ_PUSH(&low->scratch, low->moves.message, low->moves.n_messages, low->moves.message_room, m);
 }
 
 static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
 {
-	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
 	const struct mq_config *c = &low->plan->config[t->from_config];
 	double part_B = t->share * t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
 
@@ -664,7 +667,7 @@ static double overlap(double a_lo, double a_hi, double b_lo, double b_hi)
 
 static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
 {
-	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
 	const struct mq_config *a = &low->plan->config[t->from_config];
 	const struct mq_config *b = &low->plan->config[t->to_config];
 	struct mq_layout from = mq_layout_reduced(&t->from);
@@ -698,11 +701,11 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 
 void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 {
-	struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_transfer *t = &low->moves.transfer[transfer];
 	const struct mq_config *c = &low->plan->config[t->from_config];
 	struct mq_ids *state = seal(low, t);
 
-	if (mq_transfer_parts(low, transfer, true) > 1) {
+	if (mq_transfer_parts(&low->moves, transfer, true) > 1) {
 		t->serial = 0;
 		for (uint32_t k = 1; k < t->parts; k++)
 			emit_part(low, t, state, t->parts - 1);
@@ -713,7 +716,7 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 
 		/* Made by the forward pass, of which this template sees only that it is over. */
 		if (device != MQ_NONE && t->pass == MQ_PASS_B && low->model->op[t->op].phase == MQ_FORWARD &&
-		    low->explicit_backward)
+		    low->num.explicit_backward)
 			mq_ids_add(low, &state[p], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	}
 	if (t->way == MQ_WAY_STEPS) {
@@ -736,23 +739,23 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 
 void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer)
 {
-	low->transfer[transfer].again = true;
+	low->moves.transfer[transfer].again = true;
 	mq_transfer_emit(low, transfer);
-	low->transfer[transfer].again = false;
+	low->moves.transfer[transfer].again = false;
 }
 
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	uint8_t want = pass == MQ_PASS_B_LAST ? MQ_PASS_B : (uint8_t)pass;
 
-	for (uint32_t i = 0; i < low->n_messages; i++) {
-		const struct mq_message *m = &low->message[i];
-		struct mq_transfer *t = &low->transfer[m->transfer];
+	for (uint32_t i = 0; i < low->moves.n_messages; i++) {
+		const struct mq_message *m = &low->moves.message[i];
+		struct mq_transfer *t = &low->moves.transfer[m->transfer];
 
 		if (t->to_stage != stage || t->pass != want)
 			continue;
 		mq_ids_add(low, &arrivals(low, t)[m->position], emit_receive(low, m));
-		bool last = i + 1 == low->n_messages || low->message[i + 1].transfer != m->transfer;
+		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != m->transfer;
 		if (last)
 			gather(low, t);
 	}
@@ -760,10 +763,10 @@ void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 
 void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids)
 {
-	struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_transfer *t = &low->moves.transfer[transfer];
 
 	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
-	if (low->explicit_backward && pass_now(low) == MQ_PASS_B && t->pass == MQ_PASS_F) {
+	if (low->num.explicit_backward && pass_now(low) == MQ_PASS_B && t->pass == MQ_PASS_F) {
 		if (t->way != MQ_WAY_STEPS)
 			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_receive(low, t->channel)));
 		if (t->way == MQ_WAY_STEPS || t->gather.size > 1)
