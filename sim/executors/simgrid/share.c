@@ -13,6 +13,16 @@ bool mq_task_meets(const struct mq_task *t)
 	return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV || t->kind == MQ_TASK_COLLECTIVE;
 }
 
+bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *t)
+{
+	if (!mq_task_meets(t))
+		return false;
+	if (device->serial_comm)
+		return true;
+	return t->kind == MQ_TASK_COLLECTIVE && (t->stream == MQ_STREAM_GRAD || t->stream == MQ_STREAM_EXPERT) &&
+	       (device->overlap_compute != 0 || device->overlap_comm > 0);
+}
+
 /* ---- users of links --------------------------------------------------------------------------- */
 
 static uint64_t user_key(const struct mq_task *t)
@@ -205,12 +215,6 @@ enum mq_status mq_sharing_init(struct mq_sharing *f, struct mq_costing *c, const
 	list_events(f);
 	count_neighbours(f);
 	return MQ_OK;
-}
-
-enum mq_status mq_sharing_interfere(struct mq_sharing *f, struct mq_err *err)
-{
-	mq_sharing_find_slowed(f);
-	return mq_sharing_mark_paced(f, err);
 }
 
 void mq_sharing_mark(struct mq_sharing *f, uint32_t event)

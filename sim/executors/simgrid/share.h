@@ -2,6 +2,8 @@
  * share.h - which events need the simulator's time: those whose flows meet others on a link, and
  * those that may slow each other on a device. All others last a time that is known beforehand.
  *
+ * share.c knows who uses which links; window.c and slow.c ask it, simgrid.c calls all three in their order.
+ *
  * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_met): if no meeting that
  * was taken as alone had another one's flows on its links, that run is what the simulation of every flow
  * would have given; else those who met are marked and the schedule is run again. Beforehand, from the
@@ -37,9 +39,6 @@ struct mq_sharing {
 /* Everything lives in the costing's arena. */
 enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing, const struct mq_events *events,
 			       struct mq_err *err) MQ_MUST_CHECK;
-/* Communication and compute slow each other: marks what is slowed, and as flows what of that has a pace and
- * shares links. Once behind init, or not at all. */
-enum mq_status mq_sharing_interfere(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
 /* Marks the events that met others on a link at these times; returns how many are new. */
 uint32_t mq_sharing_met(struct mq_sharing *sharing, const double *start_s, const double *finish_s);
 /* Marks all events that may meet others, whatever the times. */
@@ -47,21 +46,23 @@ void mq_sharing_may_meet(struct mq_sharing *sharing);
 /* Marks every event that has flows. */
 void mq_sharing_all(struct mq_sharing *sharing);
 
+/* Communication and compute slow each other: marks what is slowed (window.c), then as flows what of that has a pace
+ * and links that others may use, in the schedule or its images (slow.c); the costing is uneven where that is so for
+ * some images alone. Both, once and in this order behind init, or neither. MQ_EINPUT where there is no route. */
+void mq_sharing_find_slowed(struct mq_sharing *sharing);
+enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Is it a message or a collective? */
+bool mq_task_meets(const struct mq_task *task);
 /* Does this task, while it runs, slow the compute of its device? */
 bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *task);
 
-/* ---- between share.c, _window.c and _slow.c --------------------------------------------- */
+/* ---- for window.c and slow.c ---------------------------------------------------------------------- */
 
-bool mq_task_meets(const struct mq_task *task);
 void mq_sharing_mark(struct mq_sharing *sharing, uint32_t event);
 /* Calls `look` for each distinct set of two or more users that share a link (or one user that is on
  * several streams), with a link that they share; on_link[user] tells who they are. */
 typedef void mq_sharing_look(struct mq_sharing *sharing, uint32_t link, const bool *on_link, void *data);
 void mq_sharing_each_set(struct mq_sharing *sharing, mq_sharing_look *look, void *data);
-void mq_sharing_find_slowed(struct mq_sharing *sharing);
-/* Marks the communications that compute may slow (overlap_comm) and whose links others may use, in the
- * schedule or its images; the costing is uneven where that is so for some images alone. MQ_EINPUT where
- * there is no route. (slow.c) */
-enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

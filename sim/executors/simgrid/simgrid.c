@@ -384,8 +384,10 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	MQ_TRY(mq_sharing_init(&sim->sharing, &sim->costing, &sim->ev, err));
-	if (request->interference)
-		MQ_TRY(mq_sharing_interfere(&sim->sharing, err));
+	if (request->interference) {
+		mq_sharing_find_slowed(&sim->sharing);
+		MQ_TRY(mq_sharing_mark_paced(&sim->sharing, err));
+	}
 	MQ_TRY(settle(sim, verdict, err));
 	timeline->fold_inexact = sim->costing.uneven; /* some rank left out is not like its representative */
 	if (*verdict != MQ_VERDICT_OK || timeline->fold_inexact)

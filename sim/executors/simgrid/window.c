@@ -220,16 +220,6 @@ void mq_sharing_may_meet(struct mq_sharing *f)
 
 /* ---- interference ------------------------------------------------------------------------------ */
 
-bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *t)
-{
-	if (!mq_task_meets(t))
-		return false;
-	if (device->serial_comm)
-		return true;
-	return t->kind == MQ_TASK_COLLECTIVE && (t->stream == MQ_STREAM_GRAD || t->stream == MQ_STREAM_EXPERT) &&
-	       (device->overlap_compute != 0 || device->overlap_comm > 0);
-}
-
 static void mark_slowed(struct mq_sharing *f, uint32_t event)
 {
 	if (!f->slowed[event]) {
