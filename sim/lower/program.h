@@ -256,8 +256,7 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage);
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 
-/* ---- sync.c: gradients, optimizer, parameters ------------------------------------------------------ */
-void mq_buckets_plan(struct mq_low *low);
+/* ---- shards.c: who holds what -------------------------------------------------------------------- */
 /* Dimensions along which ranks hold the same parameters but different samples or tokens. */
 extern const uint32_t mq_grad_mask;
 /* Are the gradients of this config's ops reduced, and kept in shards, in every micro-batch? */
@@ -267,11 +266,16 @@ bool mq_reduces_always(const struct mq_low *low, const struct mq_config *config)
 uint32_t mq_secondary(const struct mq_low *low, uint32_t shard);
 /* Does ZeRO under these pipeline stages gather parameters and reduce gradients once a step? */
 bool mq_once(const struct mq_low *low);
+/* Ranks of a group of n over which this enum mq_sync shards; 1 where it does not. */
+uint32_t mq_shard_size(const struct mq_low *low, uint8_t sync, uint32_t n);
 /* Number of ranks over which an op's optimizer state (and for ZeRO-2 its gradients, ZeRO-3 its
  * parameters) is sharded; 1 without ZeRO. */
 uint32_t mq_shard_of(const struct mq_low *low, uint32_t op);
 /* Ranks that form the whole gradient of this op themselves (sync `duplicate`); 1 = not so. */
 uint32_t mq_duplicates(const struct mq_low *low, uint32_t op);
+
+/* ---- sync.c: gradients, optimizer, parameters ------------------------------------------------------ */
+void mq_buckets_plan(struct mq_low *low);
 /* Reduction of the buckets that `op`'s backward completes, in a pass where that is due. */
 void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last);
 /* ZeRO-3: the parameters of a unit are gathered, one unit ahead of the compute. Emitted at the unit's start; behind

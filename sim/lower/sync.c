@@ -31,56 +31,6 @@
 
 #include "lower/program.h"
 
-const uint32_t mq_grad_mask = 1u << MQ_DIM_BATCH | 1u << MQ_DIM_SEQ | 1u << MQ_DIM_SPATIAL;
-
-static bool is_zero(uint8_t sync)
-{
-	return sync == MQ_SYNC_ZERO1 || sync == MQ_SYNC_ZERO2 || sync == MQ_SYNC_ZERO3;
-}
-
-static uint32_t shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
-{
-	uint32_t z = low->plan->zero_group;
-
-	if (!is_zero(sync))
-		return 1;
-	return z && z < n && n % z == 0 ? z : n;
-}
-
-bool mq_once(const struct mq_low *low)
-{
-	return low->software->pipeline_once && low->num.n_ranks > 1;
-}
-
-uint32_t mq_secondary(const struct mq_low *low, uint32_t shard)
-{
-	uint32_t z = low->software->secondary_group;
-
-	return z && z < shard && shard % z == 0 ? z : shard;
-}
-
-bool mq_reduces_always(const struct mq_low *low, const struct mq_config *c)
-{
-	return (c->sync == MQ_SYNC_ZERO2 || c->sync == MQ_SYNC_ZERO3) && !mq_once(low) &&
-	       mq_mesh_group_size(c, mq_grad_mask) > 1;
-}
-
-uint32_t mq_shard_of(const struct mq_low *low, uint32_t op)
-{
-	const struct mq_config *c = mq_low_config(low, op);
-
-	return shard_size(low, c->sync, mq_mesh_group_size(c, mq_grad_mask));
-}
-
-uint32_t mq_duplicates(const struct mq_low *low, uint32_t op)
-{
-	const struct mq_config *c = mq_low_config(low, op);
-
-	if (c->sync != MQ_SYNC_DUPLICATE || low->model->op[op].kind != MQ_OP_GEMM)
-		return 1;
-	return mq_mesh_group_size(c, mq_grad_mask);
-}
-
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
 /* The group of position 0 tells groups apart: they are all alike under one mesh. */
@@ -134,7 +84,7 @@ void mq_buckets_plan(struct mq_low *low)
 			};
 			if (b.n == 1)
 				continue;
-			b.shard = shard_size(low, b.sync, b.n);
+			b.shard = mq_shard_size(low, b.sync, b.n);
 			uint32_t k = low->buckets.n;
 			while (k > first && !fits(low, &low->buckets.bucket[k - 1], &b))
 				k--;

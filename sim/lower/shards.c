@@ -1,0 +1,55 @@
+/*
+ * shards.c - which ranks hold the same parameters, and which part of gradients and optimizer state each keeps: what
+ * the kinds of sync (sync.c) ask of a plan, and nothing is emitted for.
+ */
+#include "lower/program.h"
+
+const uint32_t mq_grad_mask = 1u << MQ_DIM_BATCH | 1u << MQ_DIM_SEQ | 1u << MQ_DIM_SPATIAL;
+
+static bool is_zero(uint8_t sync)
+{
+	return sync == MQ_SYNC_ZERO1 || sync == MQ_SYNC_ZERO2 || sync == MQ_SYNC_ZERO3;
+}
+
+uint32_t mq_shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
+{
+	uint32_t z = low->plan->zero_group;
+
+	if (!is_zero(sync))
+		return 1;
+	return z && z < n && n % z == 0 ? z : n;
+}
+
+bool mq_once(const struct mq_low *low)
+{
+	return low->software->pipeline_once && low->num.n_ranks > 1;
+}
+
+uint32_t mq_secondary(const struct mq_low *low, uint32_t shard)
+{
+	uint32_t z = low->software->secondary_group;
+
+	return z && z < shard && shard % z == 0 ? z : shard;
+}
+
+bool mq_reduces_always(const struct mq_low *low, const struct mq_config *c)
+{
+	return (c->sync == MQ_SYNC_ZERO2 || c->sync == MQ_SYNC_ZERO3) && !mq_once(low) &&
+	       mq_mesh_group_size(c, mq_grad_mask) > 1;
+}
+
+uint32_t mq_shard_of(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+
+	return mq_shard_size(low, c->sync, mq_mesh_group_size(c, mq_grad_mask));
+}
+
+uint32_t mq_duplicates(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+
+	if (c->sync != MQ_SYNC_DUPLICATE || low->model->op[op].kind != MQ_OP_GEMM)
+		return 1;
+	return mq_mesh_group_size(c, mq_grad_mask);
+}
