@@ -16,21 +16,9 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20 };
-
-enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(call, "("), call);
-	if (error == cudaErrorMemoryAllocation)
-		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)", c->ranks->rank, c->device,
-			       name);
-	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->ranks->rank, name, c->device,
-		       c->kit.cudaGetErrorString((cudaError_t)error), error);
-}
 
 /* ---- before any rank is started -------------------------------------------------------------- */
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { WATCH_US = 20000, ERRAND_US = 200 };
 

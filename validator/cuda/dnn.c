@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { WORKSPACE_MOST_B = 256 << 20, ALGORITHMS = 8 };
 

@@ -7,37 +7,11 @@
  * NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory
  * speed), and copies. Packs: device-to-device copies. Attention: its two products per head (four in the backward
  * pass) without the softmax, so that a fused kernel's speed is not what is measured here, and calibrate fits none.
- *
- * Operands walk round a pool larger than the L2 cache and are random; those that are read alone are never
- * overwritten: all-zero data runs faster than real data does.
  */
 #include <math.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
-
-enum { LINE = 256 };
-
-static void *take(char *base, size_t *at, size_t size, size_t bytes)
-{
-	if (bytes > size - *at)
-		*at = 0;
-	void *p = base + *at;
-	*at += (bytes + LINE - 1) / LINE * LINE;
-	if (*at > size)
-		*at = size;
-	return p;
-}
-
-void *cuda_pool_in(struct cuda_pool *pool, size_t bytes)
-{
-	return take(pool->in, &pool->in_at, pool->size, bytes);
-}
-
-void *cuda_pool_out(struct cuda_pool *pool, size_t bytes)
-{
-	return take(pool->out, &pool->out_at, pool->size, bytes);
-}
+#include "cuda/parts.h"
 
 struct types {
 	cudaDataType stored;

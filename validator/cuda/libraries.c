@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { NCCL_OLDEST = 21400 };
 

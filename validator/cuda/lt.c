@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { LT_WORKSPACE_B = 32 << 20 };
 

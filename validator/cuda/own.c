@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { THREADS = 256, BLOCKS_PER_SM = 32, LOG_B = 160, USUAL_ROW_B = 4096 };
 

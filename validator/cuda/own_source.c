@@ -8,7 +8,7 @@
  *
  * in words of 4 bytes; what they compute is of the usual amount, in fp32.
  */
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 /* Each thread goes on by the size of the grid; all counts are of 64 bits. */
 static const char source[] =

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { ENQUEUED = 1, BEGUN = 2 }; /* BEGUN: over the wire, not ended */
 

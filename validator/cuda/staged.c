@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { WAITING, MOVING, COPYING_IN, MEETING, COPYING_OUT };
 

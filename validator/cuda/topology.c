@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cuda/cuda.h"
+#include "cuda/parts.h"
 
 enum { MAX_GPUS = 64, MAX_LINKS = 32, BELOW_ONE_SWITCH = 20 /* NVML: at most several switches */ };
 

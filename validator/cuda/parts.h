@@ -1,8 +1,8 @@
 /*
- * cuda.h - the parts of the cuda executor.
+ * parts.h - the parts of the cuda executor.
  */
-#ifndef MQ_VALIDATOR_CUDA_H
-#define MQ_VALIDATOR_CUDA_H
+#ifndef MQ_VALIDATOR_CUDA_PARTS_H
+#define MQ_VALIDATOR_CUDA_PARTS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -150,17 +150,20 @@ struct cuda {
 	int device;
 };
 
+/* ---- state.c --------------------------------------------------------------------------------- */
+
+double cuda_now(const struct cuda *c); /* seconds on rank 0's clock */
+/* MQ_ENODEV: no memory. MQ_ETIME: what else a call of CUDA's runtime says. */
+enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err);
+/* Operands: so many bytes that nobody overwrites, and that nobody reads for what they are. */
+void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);
+void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
 #define CUDA_TRY(c, call)                                                     \
 	do {                                                                  \
 		cudaError_t try_error_ = (c)->kit.call;                       \
 		if (try_error_ != cudaSuccess)                                \
 			return cuda_failed((c), #call, (int)try_error_, err); \
 	} while (0)
-static inline double cuda_now(const struct cuda *c)
-{
-	return c->ranks->now(c->ranks->state);
-}
-enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err);
 
 /* ---- comms.c --------------------------------------------------------------------------------- */
 
@@ -211,8 +214,6 @@ enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_s
 enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel, enum mq_stream stream,
 				   struct mq_err *err);
-void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);
-void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
 
 /* ---- lt.c, dnn.c, own.c ---------------------------------------------------------------------- */
 

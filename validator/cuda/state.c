@@ -1,0 +1,50 @@
+/*
+ * state.c - what every part of the cuda executor asks of its state: operands, its clock, and what a failed call means.
+ *
+ * Operands walk round a pool larger than the L2 cache and are random; those that are read alone are never
+ * overwritten: all-zero data runs faster than real data does.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/parts.h"
+
+enum { LINE = 256 };
+
+double cuda_now(const struct cuda *c)
+{
+	return c->ranks->now(c->ranks->state);
+}
+
+enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(call, "("), call);
+	if (error == cudaErrorMemoryAllocation)
+		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)", c->ranks->rank, c->device,
+			       name);
+	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->ranks->rank, name, c->device,
+		       c->kit.cudaGetErrorString((cudaError_t)error), error);
+}
+
+static void *take(char *base, size_t *at, size_t size, size_t bytes)
+{
+	if (bytes > size - *at)
+		*at = 0;
+	void *p = base + *at;
+	*at += (bytes + LINE - 1) / LINE * LINE;
+	if (*at > size)
+		*at = size;
+	return p;
+}
+
+void *cuda_pool_in(struct cuda_pool *pool, size_t bytes)
+{
+	return take(pool->in, &pool->in_at, pool->size, bytes);
+}
+
+void *cuda_pool_out(struct cuda_pool *pool, size_t bytes)
+{
+	return take(pool->out, &pool->out_at, pool->size, bytes);
+}
