@@ -191,6 +191,20 @@ struct mq_low {
 	struct mq_program prog;
 };
 
+/* ---- numbering.c: who is who ------------------------------------------------------------------------- */
+/* Fills low->num and the devices of the result; REFUSED: a device works for two pipeline ranks. */
+void mq_low_number(struct mq_low *low);
+/* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
+uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position);
+const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
+/* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
+uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
+uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
+/* The stream that messages of this channel leave and arrive on (mq_transfer). */
+enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel);
+enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel);
+double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);
+
 /* ---- template.c: the pieces that templates are made of ------------------------------------------- */
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_template_end(struct mq_low *low);
@@ -219,16 +233,6 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 			uint32_t *done);
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
-/* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
-uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position);
-const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
-/* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
-uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
-uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
-/* The stream that messages of this channel leave and arrive on (mq_transfer). */
-enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel);
-enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel);
-double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);
 
 /* ---- transfer.c: tensors on the move -------------------------------------------------------------- */
 enum mq_status mq_transfers_plan(struct mq_low *low);

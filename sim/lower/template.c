@@ -13,43 +13,6 @@ void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
 	MQ_PUSH(&low->scratch, ids->id, ids->n, ids->room, id);
 }
 
-const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
-{
-	return &low->plan->config[low->plan->config_of[op]];
-}
-
-uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position)
-{
-	return low->prog.index_of[config->device[position]];
-}
-
-uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage)
-{
-	return mq_pipeline_rank(low->plan->pipeline, low->num.n_ranks, stage);
-}
-
-uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
-{
-	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
-}
-
-enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel)
-{
-	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_SEND_BACK : MQ_STREAM_SEND;
-}
-
-enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel)
-{
-	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_RECV_BACK : MQ_STREAM_RECV;
-}
-
-double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position)
-{
-	uint32_t b = mq_mesh_coordinate(config, position, MQ_DIM_BATCH);
-
-	return mq_plan_samples(low->plan, config, low->train, b);
-}
-
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	low->emit.t = &low->prog.pass[stage * MQ_N_PASSES + pass];

@@ -1,0 +1,143 @@
+/*
+ * numbering.c - who is who in a plan: stages and pipeline ranks, layer units, device lists, and what all of lowering
+ * asks of them.
+ */
+#include <stdio.h>
+
+#include "lower/program.h"
+
+const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
+{
+	return &low->plan->config[low->plan->config_of[op]];
+}
+
+uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position)
+{
+	return low->prog.index_of[config->device[position]];
+}
+
+uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage)
+{
+	return mq_pipeline_rank(low->plan->pipeline, low->num.n_ranks, stage);
+}
+
+uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
+{
+	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
+}
+
+enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel)
+{
+	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_SEND_BACK : MQ_STREAM_SEND;
+}
+
+enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel)
+{
+	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_RECV_BACK : MQ_STREAM_RECV;
+}
+
+double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position)
+{
+	uint32_t b = mq_mesh_coordinate(config, position, MQ_DIM_BATCH);
+
+	return mq_plan_samples(low->plan, config, low->train, b);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+static void number_units(struct mq_low *low)
+{
+	uint32_t unit = 0;
+
+	low->num.unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
+	for (uint32_t op = 0; op < low->model->n_ops; op++) {
+		if (op && low->model->op[op].layer != low->model->op[op - 1].layer)
+			unit++;
+		low->num.unit_of[op] = unit;
+		low->num.explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
+	}
+}
+
+static void number_stages(struct mq_low *low)
+{
+	uint32_t n = low->model->n_ops;
+
+	low->num.stage_of = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t op = 0; op < n; op++) {
+		low->num.stage_of[op] = mq_low_config(low, op)->stage;
+		if (low->num.stage_of[op] + 1 > low->num.n_stages)
+			low->num.n_stages = low->num.stage_of[op] + 1;
+	}
+	low->num.n_ranks = low->num.n_stages / low->plan->virtual;
+	low->num.stage_first = mq_arena_array(&low->scratch, low->num.n_stages + 1, uint32_t);
+	low->num.stage_op = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t op = 0; op < n; op++)
+		low->num.stage_first[low->num.stage_of[op] + 1]++;
+	for (uint32_t s = 0; s < low->num.n_stages; s++)
+		low->num.stage_first[s + 1] += low->num.stage_first[s];
+	uint32_t *at = mq_arena_array(&low->scratch, low->num.n_stages, uint32_t);
+	for (uint32_t op = 0; op < n; op++) {
+		uint32_t s = low->num.stage_of[op];
+
+		low->num.stage_op[low->num.stage_first[s] + at[s]++] = op;
+	}
+}
+
+static void number_devsets(struct mq_low *low)
+{
+	struct mq_index *index = mq_index_new(low->arena);
+	uint32_t n = 0;
+
+	low->num.devset_of = mq_arena_array(&low->scratch, low->plan->n_configs, uint32_t);
+	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
+		const struct mq_config *c = &low->plan->config[i];
+		bool found;
+
+		low->num.devset_of[i] = mq_index_put(index, c->device, c->n_devices * sizeof(*c->device), n, &found);
+		n += !found;
+	}
+}
+
+/* Every device belongs to one pipeline rank. */
+static void number_devices(struct mq_low *low)
+{
+	const struct mq_cluster *cluster = low->q.cluster;
+	struct mq_lowered *out = low->out;
+
+	low->num.rank_of_device = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		low->num.rank_of_device[d] = MQ_NONE;
+	for (uint32_t op = 0; op < low->model->n_ops; op++) {
+		const struct mq_config *c = mq_low_config(low, op);
+		uint32_t r = mq_low_rank(low, low->num.stage_of[op]);
+
+		for (uint32_t i = 0; i < c->n_devices; i++) {
+			uint32_t *mine = &low->num.rank_of_device[c->device[i]];
+
+			if (*mine != MQ_NONE && *mine != r) {
+				out->verdict = MQ_VERDICT_REFUSED;
+				snprintf(out->message, sizeof(out->message),
+					 "device %u works for pipeline ranks %u and %u; give stages "
+					 "devices of their own",
+					 c->device[i], *mine, r);
+				return;
+			}
+			out->n_devices += *mine == MQ_NONE;
+			*mine = r;
+		}
+	}
+	out->device = mq_arena_array(low->arena, out->n_devices, uint32_t);
+	out->memory = mq_arena_array(low->arena, out->n_devices, struct mq_memory);
+	uint32_t n = 0;
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		if (low->num.rank_of_device[d] != MQ_NONE)
+			out->device[n++] = d;
+}
+
+void mq_low_number(struct mq_low *low)
+{
+	number_stages(low);
+	number_units(low);
+	number_devsets(low);
+	number_devices(low);
+}
