@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "core/text.h"
 
 enum { MOST_MB = 1024, MOST_COLUMNS = 4096 };

@@ -6,6 +6,7 @@
 
 #include "core/numbers.h"
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "core/rng.h"
 
 enum { MAX_LENGTHS = 10 * 1000 * 1000, MAX_SEQUENCES = 65536, MAX_DOCUMENTS = 16 * 1000 * 1000 };

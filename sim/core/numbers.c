@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "core/text.h"
 
 /* Is the text the list, and not the name of a file? */

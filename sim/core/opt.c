@@ -1,7 +1,6 @@
 /* opt.c - see opt.h. */
 #include "core/opt.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,34 +9,6 @@
 #include "core/quantity.h"
 
 enum { MAX_NAMES = 256, MAX_WORD = 63 };
-
-bool mq_parse_f64(const char *text, double *value)
-{
-	char *end;
-
-	if (!*text || *text == ' ')
-		return false;
-	errno = 0;
-	double v = strtod(text, &end);
-	if (*end || end == text || !isfinite(v) || (errno == ERANGE && fabs(v) > 1))
-		return false;
-	*value = v;
-	return true;
-}
-
-bool mq_parse_u64(const char *text, uint64_t *value)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (*end || errno)
-		return false;
-	*value = v;
-	return true;
-}
 
 static uint32_t edit_distance(const char *a, const char *b)
 {

@@ -68,10 +68,6 @@ MQ_API enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, cons
 /* "key=value,..." of every field that differs from its default, in table order (may be ""). */
 MQ_API const char *mq_opt_print(const struct mq_opt *opts, const void *target, struct mq_arena *arena);
 
-/* Strict numbers: the whole text, finite, C locale; k/M/G/T suffixes are not accepted. */
-MQ_API bool mq_parse_f64(const char *text, double *value);
-MQ_API bool mq_parse_u64(const char *text, uint64_t *value);
-
 /* The entry of a NULL-terminated list that is nearest to `word` by edit distance, or NULL if none
  * is near: for "did you mean". */
 MQ_API const char *mq_nearest(const char *word, const char *const *names);

@@ -2,12 +2,39 @@
 #include "core/quantity.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "core/opt.h"
+bool mq_parse_f64(const char *text, double *value)
+{
+	char *end;
+
+	if (!*text || *text == ' ')
+		return false;
+	errno = 0;
+	double v = strtod(text, &end);
+	if (*end || end == text || !isfinite(v) || (errno == ERANGE && fabs(v) > 1))
+		return false;
+	*value = v;
+	return true;
+}
+
+bool mq_parse_u64(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (*end || errno)
+		return false;
+	*value = v;
+	return true;
+}
 
 enum kind { BYTES, RATE, TIME, SPEED, POWER, ENERGY, MONEY };
 

@@ -1,12 +1,17 @@
 /*
- * quantity.h - quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us", "989 TFLOPS", "$2.50".
+ * quantity.h - numbers, and quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us", "989 TFLOPS", "$2.50".
  */
 #ifndef MQ_CORE_QUANTITY_H
 #define MQ_CORE_QUANTITY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/err.h"
+
+/* Strict numbers: the whole text, finite, C locale; k/M/G/T suffixes are not accepted. */
+MQ_API bool mq_parse_f64(const char *text, double *value);
+MQ_API bool mq_parse_u64(const char *text, uint64_t *value);
 
 /* A number with a unit, in `unit`: one of "B", "B/s", "s", "flop/s", "W", "Wh", "$", each with a decimal prefix or
  * none ("GB/s", "us", "Tflop/s", "kWh"). The text's unit may be any of the same kind: bits (b) are an eighth of

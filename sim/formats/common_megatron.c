@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 
 enum { MAX_LAYERS = 10000 };
 

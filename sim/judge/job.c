@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 
 void mq_job_init(struct mq_job *job)
 {

@@ -11,6 +11,7 @@
 
 #include "core/cluster.h"
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "platform/machine.h"
 
 enum { MAX_DEPTH = 64, MAX_ATTRIBUTES = 32, MAX_NVLINKS = 1024 };

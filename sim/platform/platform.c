@@ -17,6 +17,7 @@
 #include <xbt/dynar.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "core/text.h"
 #include "platform/memory.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 #include "cmd/score/tables.h"
 #include "platform/generate.h"
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "replay/replay.h"
 
 enum { MAX_RANKS_HERE = 64, GRACE_MS = 1500 };

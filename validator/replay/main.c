@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "replay/replay.h"
 
 enum {

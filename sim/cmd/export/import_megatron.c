@@ -10,6 +10,7 @@
 
 #include "cmd/export/export.h"
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "core/shell.h"
 #include "formats/common_megatron.h"
 

@@ -2,7 +2,7 @@
  * case.c - one row of measurements as a job: may it be scored, training options, and all parts together.
  * What cannot be had is a refusal with its reason.
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * complete.c - what a row of measurements leaves to its source, see mq_run_complete.
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stdio.h>

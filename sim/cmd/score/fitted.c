@@ -9,6 +9,7 @@
 
 #include "cmd/score/tables.h"
 #include "core/opt.h"
+#include "core/quantity.h"
 
 static const char constant_prefix[] = "constant:";
 

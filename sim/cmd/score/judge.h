@@ -5,7 +5,7 @@
 #ifndef MQ_CMD_SCORE_JUDGE_H
 #define MQ_CMD_SCORE_JUDGE_H
 
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 /* One table and what becomes of its rows. */
 struct mq_judged_table {

@@ -2,13 +2,13 @@
  * machines.c - the machines of a row of measurements: one kind, or several side by side.
  *
  * A row of mixed devices names them in `gpu` with their numbers ("12x V100 + 4x T4"), or stage by stage
- * in `placement` ("RTX-3090xTP2|RTX-2080xTP2 ; ..."): see runs.h. Every kind's machines come from
+ * in `placement` ("RTX-3090xTP2|RTX-2080xTP2 ; ..."): see row.h. Every kind's machines come from
  * its own row of systems.csv; ranks run through the kinds in the order in which they are named.
  *
  * Not modelled: replicas of one stage that differ in tensor-parallel degree, networks of several kinds
  * (all hang on the weakest).
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  * Layers that are not given follow from the number of parameters (a multiple of the stages). A model whose name
  * nobody knows is taken by its dimensions.
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stdio.h>

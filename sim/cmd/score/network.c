@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 /* Gb/s of one port of a grade of InfiniBand; 0 = none is named. */
 static double grade_Gbps(const char *words)

@@ -1,7 +1,7 @@
 /*
- * rows.c - reading a table of measured runs, see runs.h.
+ * rows.c - reading a table of measured runs, see row.h.
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stddef.h>

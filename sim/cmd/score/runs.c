@@ -5,7 +5,7 @@
  * Every row is scored or refused with its reason. Rank correlation and regret are taken inside groups
  * of rows that differ only in plan (groups.h).
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 
 static const char software_prefix[] = "software:";
 

@@ -8,7 +8,7 @@
 #ifndef MQ_CMD_SCORE_SET_H
 #define MQ_CMD_SCORE_SET_H
 
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 /* What a name stands for. */
 struct mq_score_knob {

@@ -4,7 +4,7 @@
  * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs,
  * micro-batches from batch and accumulation.
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stdio.h>

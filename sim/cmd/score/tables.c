@@ -3,7 +3,7 @@
  * found by patterns (fnmatch, alternatives separated by ';'). Of the first three the first row that fits wins;
  * of the overlay every row that fits adds its part, in order.
  */
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 
 #include <math.h>
 #include <stdio.h>

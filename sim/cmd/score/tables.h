@@ -1,10 +1,10 @@
 /*
- * tables.h - look-ups in the tables of runs.h.
+ * tables.h - look-ups in the tables of row.h.
  */
 #ifndef MQ_CMD_SCORE_TABLES_H
 #define MQ_CMD_SCORE_TABLES_H
 
-#include "cmd/score/runs.h"
+#include "cmd/score/row.h"
 #include "formats/format.h"
 
 /* Does `text` fit one of the ';'-separated patterns? An empty list fits all. Names of models and devices

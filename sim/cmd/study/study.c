@@ -11,6 +11,7 @@
 
 #include "core/ini.h"
 #include "core/loader.h"
+#include "core/quantity.h"
 #include "core/rng.h"
 #include "platform/generate.h"
 

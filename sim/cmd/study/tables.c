@@ -14,6 +14,7 @@
 #include "cmd/study/study.h"
 #include "core/csv.h"
 #include "core/opt.h"
+#include "core/quantity.h"
 
 struct tables {
 	struct mq_arena arena;

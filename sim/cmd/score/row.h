@@ -1,5 +1,5 @@
 /*
- * runs.h - from a row of a table of measured training runs to a job that the simulator runs: the same
+ * row.h - from a row of a table of measured training runs to a job that the simulator runs: the same
  * question that `simulate` would be asked, and a plan.
  *
  * What a row says in columns of its own wins: `software`, `software_options`, any field of a software,
@@ -10,8 +10,8 @@
  *   platforms/publishers.csv  the training software behind `source`, `notes`, `locator`, ...
  *   platforms/overlay.csv     what a source says in words, as columns
  */
-#ifndef MQ_CMD_SCORE_RUNS_H
-#define MQ_CMD_SCORE_RUNS_H
+#ifndef MQ_CMD_SCORE_ROW_H
+#define MQ_CMD_SCORE_ROW_H
 
 #include <math.h>
 
