@@ -44,6 +44,9 @@ enum mq_chains { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
 enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
 /* Type of reduced gradients: that of training, or one of these. */
 enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16 };
+/* Allocator of device memory: one that loses what the device's calibration says, PyTorch's (allocator.h), the same
+ * with segments that grow by pages and so lose nothing. */
+enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE };
 /* Layers that do not divide by the stages: the first stages have one more, or all but the last have
  * ceil(layers / stages), or embedding and head count as a layer each. */
 enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS };
@@ -170,12 +173,14 @@ struct mq_software {
 	bool fp8_params;                              /* weights of products in fp8 are held in fp8 alone */
 	bool gathers_again;      /* inputs gathered along the sequence are gathered again in backward */
 	bool gathers_logits;     /* tensor-parallel ranks make the loss of whole logits, not of their part */
+	uint32_t keeps_logits;   /* micro-batches before the one that runs whose logits lie in buffers of outputs */
 	bool joint_qkv;          /* values stay a view of what the joint product of queries, keys and values made */
 	bool frees_late;         /* what a collective's stream read can be used anew only after it has run */
 	bool bucket_copies;      /* unsharded gradients are reduced in buckets that stay beside them */
 	bool grads_wait;         /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
 	bool weighs_early;       /* routing weights multiply the experts' activations, not their outputs */
-	bool expandable;         /* the allocator maps pages into growing segments: no fragmentation */
+	uint32_t allocator;      /* enum mq_allocator_kind */
+	bool lazy_grads;         /* gradients are made by the first backward pass of each step, and freed behind it */
 	double moment_B;         /* of each moment of the optimizer, in 16-bit training */
 	uint32_t offload_layers; /* of a stage, whose activations wait in the host's memory */
 	double flat_M;           /* gradients, in millions, reduced through one flat copy */

@@ -373,7 +373,7 @@ static void add_entry(const struct here *at, struct unit *u)
 	}
 }
 
-static void add_loss(const struct here *at, struct unit *u)
+static void add_loss(const struct here *at, struct mq_holding *h, struct unit *u)
 {
 	struct mq_op logits = { .saved = at->op->read };
 	struct mq_share share = loss_share(at);
@@ -381,10 +381,12 @@ static void add_loss(const struct here *at, struct unit *u)
 
 	u->loss_B = (at->calib ? n * loss_B(at) : 0) - kept_B(at, false);
 	u->loss_B = fmax(u->loss_B, 0);
+	if (at->calib && at->gpu && !infers(at))
+		h->logits_B = n * mq_dtype_size(at->low->train->dtype) * at->low->software->keeps_logits;
 }
 
 /* What lies there only while the op runs. */
-static void add_passing(const struct here *at, struct unit *u)
+static void add_passing(const struct here *at, struct mq_holding *h, struct unit *u)
 {
 	const struct mq_op *op = at->op;
 	double scores = op->kind == MQ_OP_ATTENTION && !op->fused ? op->m * op->n * op->count : 0;
@@ -392,7 +394,7 @@ static void add_passing(const struct here *at, struct unit *u)
 	if (op->kind == MQ_OP_PROFILED || op->kind == MQ_OP_INPUT || at->low->model->profile.memory_B)
 		return;
 	if (op->kind == MQ_OP_LOSS) {
-		add_loss(at, u);
+		add_loss(at, h, u);
 		return;
 	}
 	double tensors = spread_B(at, op->output) + input_B(at);
@@ -460,11 +462,13 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 
 		h->root_B += u[i].root ? u[i].gathered_B : 0;
 		fuller(&h->forward, passing + fmax(before + u[i].forward_B, after + u[i].loss_B), own + next);
-		if (!low->train->infer)
-			fuller(&h->backward,
-			       passing + (apart ? all + (after - before) * u[i].away : after) + u[i].again_B +
-				       fmax(u[i].backward_B, u[i].loss_B),
+		if (!low->train->infer) {
+			double there = passing + (apart ? all + (after - before) * u[i].away : after) + u[i].again_B;
+
+			fuller(&h->backward, there + u[i].loss_B, own + last); /* before any weight gradient */
+			fuller(&h->backward, there + u[i].backward_B,
 			       own + last + (waiting > 0 ? waiting : u[i].gradient_B) + u[i].sent_B);
+		}
 		waiting -= u[i].gradients_B;
 		before = u[i].away ? before : after;
 	}
@@ -510,9 +514,112 @@ static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct 
 	return true;
 }
 
-struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
+/* An op's part of its unit. */
+static void add_to_unit(struct unit *u, const struct unit *op)
 {
-	uint32_t first = low->num.stage_first[stage], end = low->num.stage_first[stage + 1], n = 0;
+	u->kept_B += op->kept_B;
+	u->entry_B = fmax(u->entry_B, op->entry_B);
+	u->again_B += op->again_B;
+	u->forward_B = fmax(u->forward_B, op->forward_B);
+	u->backward_B = fmax(u->backward_B, op->backward_B);
+	u->gradient_B = fmax(u->gradient_B, op->gradient_B);
+	u->gradients_B += op->gradients_B;
+	u->loss_B = fmax(u->loss_B, op->loss_B);
+	u->gathered_B += op->gathered_B;
+	u->sent_B += op->sent_B;
+}
+
+/* An op's part of what the device holds of its stage. */
+static void add_to_stage(struct mq_holding *h, const struct mq_holding *op)
+{
+	h->parameter_B += op->parameter_B;
+	h->gradient_B += op->gradient_B;
+	h->optimizer_B += op->optimizer_B;
+	h->reduced_B += op->reduced_B;
+	h->boundary_B = fmax(h->boundary_B, op->boundary_B);
+	h->late_B += op->late_B;
+	h->logits_B += op->logits_B;
+	h->step_B += op->step_B;
+}
+
+/* Kernels that the host launches for the op. */
+static double launches(const struct here *at, enum mq_phase phase)
+{
+	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
+	uint32_t n = 0;
+	double all = 0;
+
+	if (at->calib)
+		n = mq_op_kernels(&at->low->q, at->id, phase, &at->share, at->calib->name, kernel);
+	for (uint32_t i = 0; i < n; i++)
+		all += kernel[i].launches;
+	return all;
+}
+
+static struct mq_op_use use_of(const struct here *at, const struct unit *u, const struct mq_holding *h, uint32_t unit)
+{
+	const struct mq_op *op = at->op;
+	struct mq_op logits = { .saved = op->read };
+	struct mq_share share = loss_share(at);
+	bool late = at->gpu && at->low->software->frees_late && op->kind == MQ_OP_GEMM;
+	bool loss = op->kind == MQ_OP_LOSS, stored = op->kind == MQ_OP_ATTENTION && !op->fused;
+
+	double n_logits = loss && at->calib ? mq_op_saved_shard(&logits, &share, false) : 0;
+
+	return (struct mq_op_use){
+		.op = at->id,
+		.unit = unit,
+		.root = op->layer == MQ_NONE,
+		.again = recomputed(at->low, at->id),
+		.output_B = spread_B(at, op->output),
+		.kept_B = u->kept_B,
+		.entry_B = u->entry_B,
+		.again_B = u->again_B,
+		.scores_B = stored ? spread_B(at, op->m * op->n * op->count) : 0,
+		.logit_B = n_logits,
+		.loss_B = n_logits * loss_B(at),
+		.launches = { launches(at, MQ_FORWARD), launches(at, MQ_BACKWARD) },
+		.output_late = late && at->share.split[MQ_DIM_IN] > 1,
+		.gradient_late = late && at->share.split[MQ_DIM_OUT] > 1,
+		.parameter_B = h->parameter_B,
+		.gradient_B = h->gradient_B,
+		.optimizer_B = h->optimizer_B,
+		.step_B = h->step_B,
+		.formed_B = u->gradient_B,
+		.waiting_B = u->gradients_B,
+		.gathered_B = u->gathered_B,
+		.sent_B = u->sent_B,
+	};
+}
+
+/* The first layers of a stage wait on the host. */
+static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, bool gpu)
+{
+	uint32_t away = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		unit[i].kept_B += unit[i].entry_B;
+		unit[i].away = gpu && !unit[i].root && away < low->software->offload_layers;
+		away += unit[i].away;
+	}
+}
+
+static void add_op(const struct here *at, struct mq_holding *h, struct unit *u)
+{
+	add_parameters(at, h, u);
+	add_second_gradients(at, h);
+	if (at->low->model->profile.memory_B) /* measured models: all that the op holds */
+		h->parameter_B += at->low->model->profile.memory_B[at->id];
+	add_kept(at, u);
+	add_entry(at, u);
+	add_passing(at, h, u);
+	add_borders(at, h, u);
+	h->late_B += late_B(at);
+}
+
+struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use, uint32_t *n_uses)
+{
+	uint32_t first = low->num.stage_first[stage], end = low->num.stage_first[stage + 1], n = 0, filled = 0;
 	struct unit *unit = mq_arena_array(&low->scratch, (size_t)(end - first) + 1, struct unit);
 	struct seat *seats = mq_arena_array(&low->scratch, low->plan->n_configs, struct seat);
 	bool gpu = low->q.cluster->device[device].kind == MQ_GPU;
@@ -521,6 +628,8 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 
 	for (uint32_t i = first; i < end; i++) {
 		uint32_t op = low->num.stage_op[i];
+		struct mq_holding part = { 0 };
+		struct unit own = { 0 };
 		struct here at;
 
 		if (!find(low, op, device, seats, &at))
@@ -529,23 +638,17 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 			last = low->num.unit_of[op];
 			unit[n++].root = at.op->layer == MQ_NONE;
 		}
-		struct unit *u = &unit[n - 1];
-		add_parameters(&at, &h, u);
-		add_second_gradients(&at, &h);
-		if (low->model->profile.memory_B) /* measured models: all that the op holds */
-			h.parameter_B += low->model->profile.memory_B[op];
-		add_kept(&at, u);
-		add_entry(&at, u);
-		add_passing(&at, u);
-		add_borders(&at, &h, u);
-		h.late_B += late_B(&at);
+		add_op(&at, &part, &own);
+		add_to_stage(&h, &part);
+		add_to_unit(&unit[n - 1], &own);
+		if (use)
+			use[filled++] = use_of(&at, &own, &part, n - 1);
 	}
-	uint32_t away = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		unit[i].kept_B += unit[i].entry_B;
-		unit[i].away = gpu && !unit[i].root && away < low->software->offload_layers;
-		away += unit[i].away;
-	}
+	send_away(low, unit, n, gpu);
+	for (uint32_t i = 0; i < filled; i++)
+		use[i].away = unit[use[i].unit].away;
+	if (use)
+		*n_uses = filled;
 	walk(low, unit, n, &h);
 	return h;
 }

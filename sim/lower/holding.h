@@ -20,14 +20,36 @@ struct mq_holding {
 	struct mq_moment forward, backward; /* fullest moment of a pass: what its own micro-batch
 						holds at that moment, kept activations included */
 	double reduced_B;                   /* gradients that are reduced among devices without ZeRO-3 */
+	double logits_B;                    /* of micro-batches before, the whole step */
 	double boundary_B;                  /* largest tensor received from another stage */
 	double late_B; /* freed in a forward pass, but not for reuse before the device has run it */
 	double step_B; /* fp32 copies of gradients, while the optimizer steps */
 	double root_B; /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };
 
-/* The holding of cluster rank `device` in a stage, nothing where it takes no part in it. Uses the
- * lowering's scratch arena. */
-struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device);
+/* What one op of the stage takes: the same figures before they are added up. Bytes. */
+struct mq_op_use {
+	uint32_t op, unit;  /* unit: a layer, or what stands outside; counted from 0 */
+	bool root;          /* outside the layers */
+	bool away;          /* its unit's activations wait on the host */
+	bool again;         /* it is run again before its backward */
+	double launches[2]; /* kernels, forward and backward */
+	double output_B;    /* its output */
+	double kept_B;      /* from forward to backward */
+	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
+	double again_B;         /* more, from before its backward to behind it */
+	double scores_B;        /* attention that stores its scores: one tensor of these */
+	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
+	bool output_late;       /* its output is freed late, as a collective reads it */
+	bool gradient_late;     /* so is the gradient of its input */
+	double parameter_B, gradient_B, optimizer_B, step_B; /* as in mq_holding */
+	double formed_B;           /* its weight gradient, where it is formed apart before it is added */
+	double waiting_B;          /* the same, where it waits for the end of its pass */
+	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */
+};
+
+/* The holding of cluster rank `device` in a stage, nothing where it takes no part in it. `use`: NULL, or room for all
+ * ops of the stage, of which *n are filled, in the stage's order. Uses the lowering's scratch arena. */
+struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use, uint32_t *n);
 
 #endif

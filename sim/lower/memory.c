@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "lower/holding.h"
+#include "lower/tape.h"
 
 static void fuller(struct mq_moment *most, double activation_B, const struct mq_moment *pass)
 {
@@ -128,6 +129,47 @@ static double reduction_B(const struct mq_low *low, const struct mq_holding *h, 
 	return fmin(all, 2 * low->plan->bucket_B) + (d->kind == MQ_GPU ? fmin(all, flat) : 0);
 }
 
+static void lose(struct mq_memory *m, double lost_B, double spare_B)
+{
+	m->fragmentation_B += lost_B;
+	m->spare_B = spare_B;
+	m->peak_B += lost_B;
+}
+
+/*
+ * What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
+ * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
+ * far as the step also runs on a device that is smaller by what the memory model may be off.
+ */
+static void play_tape(struct mq_low *low, const struct mq_tape *tape, double limit_B, struct mq_memory *m)
+{
+	struct mq_allocator_use use;
+	double safe_B = (1 - MQ_MEMORY_ERROR) * limit_B;
+
+	mq_tape_play(low, tape, INFINITY, &use);
+	double lost_B = fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), all_B = m->peak_B + lost_B;
+	if (limit_B <= 0 || m->peak_B > limit_B || all_B <= safe_B) {
+		lose(m, lost_B, 0);
+		return;
+	}
+	if (mq_tape_play(low, tape, safe_B - m->reserve_B, &use)) {
+		double held_B = fmin(all_B, limit_B);
+
+		lose(m, held_B - m->peak_B, held_B - fmax(safe_B, m->peak_B));
+	} else if (all_B <= limit_B || !mq_tape_play(low, tape, limit_B - m->reserve_B, &use)) {
+		lose(m, lost_B, 0);
+	} else {
+		lose(m, limit_B - m->peak_B, 0);
+	}
+}
+
+/* Does the device's memory go through PyTorch's allocator, and are its tensors known? */
+static bool has_tape(const struct mq_low *low, const struct mq_device *d)
+{
+	return d->kind == MQ_GPU && low->software->allocator == MQ_ALLOCATOR_PYTORCH && !low->train->infer &&
+	       !low->model->profile.n_types;
+}
+
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
 	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
@@ -137,17 +179,20 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	double boundary = 0, root = 0, step = 0, late = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device);
+		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device, NULL, NULL);
 		boundary = fmax(boundary, h[k].boundary_B);
-		root += h[k].root_B;
+		root += h[k].root_B + h[k].logits_B;
 	}
 	struct mq_memory m = static_memory(h, chunks, &step);
 	const struct mq_moment peak = fullest(low, rank, h, &late);
+	double reduction = reduction_B(low, h, chunks, dev);
 	m.activation_B = peak.activation_B;
-	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction_B(low, h, chunks, dev);
+	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction;
 	m.reserve_B = mq_reserve_B(&low->q, device);
-	bool whole = dev->kind == MQ_GPU && low->software->expandable;
-	add_dynamic(&m, step, late, d && !whole ? d->fragmentation : 1, dev->memory_B);
+	bool tape = has_tape(low, dev), whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
+	add_dynamic(&m, step, tape ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
+	if (tape)
+		play_tape(low, mq_tape_new(low, rank, device, 2 * boundary + reduction), dev->memory_B, &m);
 	return m;
 }
 
@@ -268,7 +313,7 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 	double boundary = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device);
+		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device, NULL, NULL);
 		boundary = fmax(boundary, h[k].boundary_B);
 	}
 	for (uint32_t k = 0; k < chunks; k++)
@@ -280,7 +325,7 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 			.optimizer_B = h[k].optimizer_B,
 			/* What all chunks share is written with the first. */
 			.buffer_B =
-				h[k].root_B +
+				h[k].root_B + h[k].logits_B +
 				(k ? 0 : 2 * boundary + reduction_B(low, h, chunks, &low->q.cluster->device[device])),
 			.kept_B = h[k].kept_B,
 			.forward_B = h[k].forward.activation_B + h[k].forward.buffer_B,

@@ -1,0 +1,706 @@
+/* tape.c - see tape.h. */
+#include "lower/tape.h"
+
+#include <math.h>
+
+enum {
+	DEEPEST = 8,  /* ranks of the pipeline that is played */
+	AHEAD = 1024, /* launches that a stream's queue holds: the host waits for room in it */
+};
+
+/* A tensor that an op reads. */
+struct input {
+	uint32_t from; /* op of the tape that made it, MQ_NONE = it came from elsewhere */
+	uint64_t size;
+	bool has_grad;
+};
+
+struct tape_op {
+	struct mq_op_use use;
+	bool gemm, loss;
+	uint32_t first_input, n_inputs; /* of the chunk's */
+	uint32_t readers, near_readers; /* ops of the chunk that read its output; those of its unit that run again */
+};
+
+struct chunk {
+	struct tape_op *op;
+	uint32_t n;
+	struct input *input;
+	double kept_B; /* of one micro-batch */
+};
+
+struct mq_tape {
+	struct chunk *chunk;
+	uint32_t n_chunks;
+	struct mq_slot *slot;
+	uint32_t n_slots, n_micro_batches; /* as they are played */
+	double apart_B, more_B;            /* more: kept by micro-batches that are not played */
+	double moments;                    /* part of the optimizer's state that comes with the first step */
+	bool lazy, splits;
+	double type_B;         /* of an element */
+	uint32_t keeps_logits; /* as the software's */
+};
+
+/* ---- making it ------------------------------------------------------------------------------------- */
+
+/* What the op's unit starts from when it runs again, at the first op that needs it. */
+static double own_entry_B(const struct chunk *c, uint32_t i)
+{
+	for (uint32_t k = i; k > 0 && c->op[k - 1].use.unit == c->op[i].use.unit; k--)
+		if (c->op[k - 1].use.entry_B > 0)
+			return 0;
+	return c->op[i].use.entry_B;
+}
+
+static double kept_by(const struct chunk *c)
+{
+	double kept_B = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		kept_B += c->op[i].use.away ? 0 : c->op[i].use.kept_B + own_entry_B(c, i);
+	return kept_B;
+}
+
+/* Most that micro-batches keep at once over an order of passes. */
+static double most_kept(const struct mq_tape *t, const struct mq_slot *slot, uint32_t n)
+{
+	uint32_t release = t->splits ? MQ_PASS_W : MQ_PASS_B;
+	double now = 0, most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		double kept_B = t->chunk[slot[i].chunk].kept_B;
+
+		now += slot[i].pass == MQ_PASS_F ? kept_B : slot[i].pass == release ? -kept_B : 0;
+		most = fmax(most, now);
+	}
+	return most;
+}
+
+static struct mq_slot *order(struct mq_low *low, uint32_t micro_batches, uint32_t n_ranks, uint32_t rank, uint32_t *n)
+{
+	struct mq_plan plan = *low->plan;
+	char message[256];
+
+	*n = 0;
+	plan.micro_batches = micro_batches;
+	return mq_pipeline_order(&plan, n_ranks, rank, false, &low->scratch, n, message);
+}
+
+/* The passes that are played, and what those keep that are not. */
+static void shorten(struct mq_low *low, struct mq_tape *t, uint32_t rank)
+{
+	uint32_t all = low->plan->micro_batches, n_ranks = low->num.n_ranks < DEEPEST ? low->num.n_ranks : DEEPEST, n;
+	uint32_t behind = low->num.n_ranks - rank; /* with itself */
+	uint32_t rounds = low->plan->pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(low->plan->pipeline) ? 3 : 1;
+	uint32_t m = rounds * n_ranks + (rounds == 1 ? 2 : 0);
+
+	if (all <= m) {
+		m = all;
+		n_ranks = low->num.n_ranks;
+	} else {
+		rank = behind < n_ranks ? n_ranks - behind : 0;
+	}
+	t->slot = order(low, m, n_ranks, rank, &t->n_slots);
+	t->n_micro_batches = m;
+	if (m == all)
+		return;
+	const struct mq_slot *whole = order(low, all, low->num.n_ranks, low->num.n_ranks - behind, &n);
+	t->more_B = fmax(most_kept(t, whole, n) - most_kept(t, t->slot, t->n_slots), 0);
+}
+
+static uint64_t bytes(double B)
+{
+	return B < 1 ? 0 : (uint64_t)B;
+}
+
+static void add_inputs(struct mq_low *low, const uint32_t *local, uint32_t stage, struct chunk *c, uint32_t i)
+{
+	const struct mq_model *m = low->model;
+	struct tape_op *op = &c->op[i];
+	uint32_t id = op->use.op;
+
+	for (uint32_t k = m->in_first[id]; k < m->in_first[id + 1]; k++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[k]];
+		bool here = low->num.stage_of[e->src] == stage && local[e->src] != MQ_NONE;
+		struct input *in = &c->input[op->first_input + op->n_inputs];
+
+		if (m->op[e->src].kind == MQ_OP_INPUT)
+			continue;
+		*in = (struct input){ .from = here ? local[e->src] : MQ_NONE, .has_grad = !e->no_grad };
+		if (here) {
+			struct tape_op *from = &c->op[in->from];
+
+			in->size = bytes(from->use.output_B);
+			from->readers++;
+			from->near_readers += from->use.unit == op->use.unit && op->use.again;
+		} else {
+			in->size =
+				bytes(fmin(op->use.output_B, e->elems * op->use.output_B / fmax(m->op[id].output, 1)));
+		}
+		op->n_inputs++;
+	}
+}
+
+static void make_chunk(struct mq_low *low, uint32_t stage, uint32_t device, uint32_t *local, struct chunk *c)
+{
+	const struct mq_model *m = low->model;
+	uint32_t room = low->num.stage_first[stage + 1] - low->num.stage_first[stage], edges = 0;
+	struct mq_op_use *use = mq_arena_array(&low->scratch, room + 1, struct mq_op_use);
+
+	mq_hold(low, stage, device, use, &c->n);
+	c->op = mq_arena_array(&low->scratch, c->n + 1, struct tape_op);
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint32_t id = use[i].op;
+
+		c->op[i] = (struct tape_op){ .use = use[i],
+					     .gemm = m->op[id].kind == MQ_OP_GEMM,
+					     .loss = m->op[id].kind == MQ_OP_LOSS,
+					     .first_input = edges };
+		local[id] = i;
+		edges += m->in_first[id + 1] - m->in_first[id];
+	}
+	c->input = mq_arena_array(&low->scratch, edges + 1, struct input);
+	for (uint32_t i = 0; i < c->n; i++)
+		add_inputs(low, local, stage, c, i);
+	c->kept_B = kept_by(c);
+}
+
+struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B)
+{
+	struct mq_tape *t = mq_arena_array(&low->scratch, 1, struct mq_tape);
+	uint32_t *local = mq_arena_array(&low->scratch, low->model->n_ops + 1, uint32_t);
+	double state_B = mq_train_state_B(low->train, low->software->moment_B);
+	double master_B = mq_dtype_size(low->train->dtype) < 4 ? 4 : 0;
+
+	for (uint32_t i = 0; i < low->model->n_ops; i++)
+		local[i] = MQ_NONE;
+	t->n_chunks = low->num.n_stages / low->num.n_ranks;
+	t->chunk = mq_arena_array(&low->scratch, t->n_chunks, struct chunk);
+	for (uint32_t k = 0; k < t->n_chunks; k++)
+		make_chunk(low, mq_low_stage(low, rank, k), device, local, &t->chunk[k]);
+	t->apart_B = apart_B;
+	t->moments = state_B > 0 ? 1 - master_B / state_B : 0;
+	t->type_B = mq_dtype_size(low->train->dtype);
+	t->keeps_logits = low->software->keeps_logits;
+	t->lazy = low->software->lazy_grads;
+	t->splits = mq_pipeline_splits(low->plan->pipeline);
+	shorten(low, t, rank);
+	return t;
+}
+
+/* ---- playing it ------------------------------------------------------------------------------------ */
+
+/* A tensor and those who still want it. */
+struct tensor {
+	uint32_t block, wanted;
+};
+
+/* Lists of tensors that are freed together. */
+struct node {
+	uint32_t tensor, next;
+};
+
+struct player {
+	const struct mq_tape *tape;
+	struct mq_arena *arena;
+	struct mq_allocator *allocator;
+	struct tensor *tensor;
+	uint32_t n_tensors, tensor_room, spare_tensor; /* spare ones are linked by `wanted` */
+	struct node *node;
+	uint32_t n_nodes, node_room, spare_node;
+	uint32_t *kept;       /* [micro-batch][op of any chunk]: lists */
+	uint32_t *output;     /* [op of the chunk]: tensor, in a forward pass */
+	uint32_t *grad;       /* [op of the chunk]: gradient of its output, in a backward pass */
+	bool *grad_late;      /* a collective reads that */
+	uint32_t *weight;     /* [op of any chunk]: gradient of its parameters, where it is made by the backward pass */
+	uint32_t *first_op;   /* [chunk]: of the two above */
+	uint32_t n_ops;       /* of all chunks */
+	uint32_t passing;     /* list: freed at the end of the pass */
+	uint32_t gathered[2]; /* ZeRO-3: parameters of this unit and of the next */
+	uint32_t *logits, n_losses; /* [keeps_logits + 1]: tensors; losses so far */
+	double launches, *late;     /* so far; [n_late] at which a block was freed late */
+	uint32_t first_late, n_late, late_room;
+	bool failed;
+};
+
+static void fill(uint32_t *array, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		array[i] = MQ_NONE;
+}
+
+static uint32_t take_for(struct player *p, enum mq_pool_stream stream, uint64_t size)
+{
+	uint32_t block, id = p->spare_tensor;
+
+	if (!size || p->failed)
+		return MQ_NONE;
+	block = mq_allocator_take(p->allocator, stream, size);
+	if (block == MQ_NONE) {
+		p->failed = true;
+		return MQ_NONE;
+	}
+	if (id == MQ_NONE) {
+		id = p->n_tensors;
+		MQ_PUSH(p->arena, p->tensor, p->n_tensors, p->tensor_room, ((struct tensor){ 0 }));
+	} else {
+		p->spare_tensor = p->tensor[id].wanted;
+	}
+	p->tensor[id] = (struct tensor){ block, 1 };
+	return id;
+}
+
+static uint32_t take(struct player *p, double size_B)
+{
+	return take_for(p, MQ_POOL_COMPUTE, bytes(size_B));
+}
+
+/* The host launches as many kernels more: what was freed late that many launches ago is free. */
+static void launch(struct player *p, double kernels)
+{
+	p->launches += kernels;
+	while (p->first_late < p->n_late && p->late[p->first_late] + AHEAD < p->launches)
+		p->first_late++;
+	mq_allocator_pass(p->allocator, p->n_late - p->first_late);
+}
+
+static void give(struct player *p, uint32_t id, bool late)
+{
+	if (id == MQ_NONE || --p->tensor[id].wanted)
+		return;
+	mq_allocator_give(p->allocator, p->tensor[id].block, late);
+	if (late)
+		MQ_PUSH(p->arena, p->late, p->n_late, p->late_room, p->launches);
+	p->tensor[id].wanted = p->spare_tensor;
+	p->spare_tensor = id;
+}
+
+static void want(struct player *p, uint32_t *list, uint32_t tensor)
+{
+	uint32_t id = p->spare_node;
+
+	if (tensor == MQ_NONE)
+		return;
+	if (id == MQ_NONE) {
+		id = p->n_nodes;
+		MQ_PUSH(p->arena, p->node, p->n_nodes, p->node_room, ((struct node){ 0 }));
+	} else {
+		p->spare_node = p->node[id].next;
+	}
+	p->node[id] = (struct node){ tensor, *list };
+	*list = id;
+}
+
+static void give_list(struct player *p, uint32_t *list)
+{
+	while (*list != MQ_NONE) {
+		uint32_t id = *list;
+
+		*list = p->node[id].next;
+		give(p, p->node[id].tensor, false);
+		p->node[id].next = p->spare_node;
+		p->spare_node = id;
+	}
+}
+
+static void share(struct player *p, uint32_t *list, uint32_t tensor)
+{
+	p->tensor[tensor].wanted++;
+	want(p, list, tensor);
+}
+
+static uint32_t *kept_of(struct player *p, const struct mq_slot *s, uint32_t op)
+{
+	return &p->kept[(size_t)s->micro_batch * p->n_ops + p->first_op[s->chunk] + op];
+}
+
+/* `size_B` as tensors of at most `piece_B`. */
+static void want_pieces(struct player *p, uint32_t *list, double size_B, double piece_B)
+{
+	while (piece_B >= 1 && size_B > piece_B) {
+		want(p, list, take(p, piece_B));
+		size_B -= piece_B;
+	}
+	want(p, list, take(p, size_B));
+}
+
+/* What an op keeps: its output, its inputs as far as they are part of it, and tensors of its own. */
+static void keep(struct player *p, const struct chunk *c, uint32_t i, double kept_B, uint32_t *list)
+{
+	const struct tape_op *op = &c->op[i];
+	double output_B = op->use.output_B;
+
+	if (p->output[i] != MQ_NONE && output_B >= 1 && kept_B >= .999 * output_B) {
+		share(p, list, p->output[i]);
+		kept_B -= output_B;
+	}
+	for (uint32_t k = 0; k < op->n_inputs && (!op->gemm || op->use.again); k++) {
+		const struct input *in = &c->input[op->first_input + k];
+
+		if (in->from == MQ_NONE || p->output[in->from] == MQ_NONE || kept_B < .999 * (double)in->size)
+			continue;
+		share(p, list, p->output[in->from]);
+		kept_B -= (double)in->size;
+	}
+	if (kept_B >= 512)
+		want_pieces(p, list, kept_B, op->use.scores_B);
+}
+
+/* The loss keeps its logits, or these lie in a buffer; of what else it holds, all but their gradient is tensors of its
+ * own. */
+static double loss_own_B(const struct mq_tape *t, const struct chunk *c, const struct tape_op *op)
+{
+	double gradient_B = op->n_inputs ? (double)c->input[op->first_input].size : 0;
+	double logits_B = t->keeps_logits ? t->type_B * op->use.logit_B : gradient_B;
+
+	return fmax(op->use.loss_B - logits_B - gradient_B, 0);
+}
+
+/* The whole logits of a micro-batch take the place of older ones, which are freed. */
+static void buffer_logits(struct player *p, const struct tape_op *op)
+{
+	uint32_t *place = &p->logits[p->n_losses++ % (p->tape->keeps_logits + 1)];
+	uint32_t made = take(p, p->tape->type_B * op->use.logit_B);
+
+	give(p, *place, false);
+	*place = made;
+}
+
+static void keep_loss(struct player *p, const struct chunk *c, uint32_t i, uint32_t *list)
+{
+	const struct tape_op *op = &c->op[i];
+	uint32_t from = op->n_inputs ? c->input[op->first_input].from : MQ_NONE;
+
+	if (p->tape->keeps_logits)
+		buffer_logits(p, op);
+	else if (from != MQ_NONE && p->output[from] != MQ_NONE)
+		share(p, list, p->output[from]);
+	want_pieces(p, list, fmin(op->use.kept_B, loss_own_B(p->tape, c, op)), 4 * op->use.logit_B);
+}
+
+/* The tensor that its unit starts from when it runs again: made in the stage, or received. */
+static void keep_entry(struct player *p, const struct chunk *c, uint32_t i, uint32_t *list)
+{
+	const struct tape_op *op = &c->op[i];
+
+	for (uint32_t k = 0; k < op->n_inputs; k++) {
+		uint32_t from = c->input[op->first_input + k].from;
+
+		if (from != MQ_NONE && p->output[from] != MQ_NONE && c->op[from].use.unit != op->use.unit) {
+			share(p, list, p->output[from]);
+			return;
+		}
+	}
+	want(p, list, take(p, own_entry_B(c, i)));
+}
+
+static void release_inputs(struct player *p, const struct chunk *c, uint32_t i, bool near)
+{
+	const struct tape_op *op = &c->op[i];
+
+	for (uint32_t k = 0; k < op->n_inputs; k++) {
+		uint32_t from = c->input[op->first_input + k].from;
+
+		if (from != MQ_NONE && p->output[from] != MQ_NONE && (!near || c->op[from].use.unit == op->use.unit)) {
+			bool last = p->tensor[p->output[from]].wanted == 1;
+
+			give(p, p->output[from], c->op[from].use.output_late);
+			if (last)
+				p->output[from] = MQ_NONE;
+		}
+	}
+}
+
+/* The parameters of a unit are gathered while the one before it is computed. */
+static void gather(struct player *p, const struct chunk *c, uint32_t first, uint32_t end, uint32_t k)
+{
+	double gathered_B = 0;
+
+	for (uint32_t i = first; i < end; i++)
+		gathered_B += c->op[i].use.root ? 0 : c->op[i].use.gathered_B;
+	p->gathered[k] = take_for(p, MQ_POOL_GATHER, bytes(gathered_B));
+}
+
+static uint32_t unit_end(const struct chunk *c, uint32_t first)
+{
+	uint32_t end = first;
+
+	while (end < c->n && c->op[end].use.unit == c->op[first].use.unit)
+		end++;
+	return end;
+}
+
+static uint32_t unit_first(const struct chunk *c, uint32_t end)
+{
+	uint32_t first = end;
+
+	while (first > 0 && c->op[first - 1].use.unit == c->op[end - 1].use.unit)
+		first--;
+	return first;
+}
+
+/* The next unit's parameters are there; the last one's are not needed. */
+static void move_on(struct player *p)
+{
+	give(p, p->gathered[0], false);
+	p->gathered[0] = p->gathered[1];
+	p->gathered[1] = MQ_NONE;
+}
+
+/* One op forward. `near`: again, before the backward of its unit. */
+static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, bool near)
+{
+	const struct chunk *c = &p->tape->chunk[s->chunk];
+	const struct tape_op *op = &c->op[i];
+	uint32_t wanted = near ? op->near_readers : op->readers, scores;
+
+	launch(p, op->use.launches[0]);
+	p->output[i] = take(p, op->use.output_B);
+	if (p->output[i] != MQ_NONE)
+		p->tensor[p->output[i]].wanted += wanted;
+	scores = take(p, op->use.scores_B);
+	if (!near && op->use.entry_B > 0)
+		keep_entry(p, c, i, kept_of(p, s, i));
+	if (op->loss)
+		keep_loss(p, c, i, kept_of(p, s, i));
+	else
+		keep(p, c, i, near ? op->use.again_B : op->use.kept_B, kept_of(p, s, i));
+	give(p, scores, false);
+	release_inputs(p, c, i, near);
+	uint32_t own = p->output[i];
+	if (own != MQ_NONE && wanted == 0 && !near) {
+		p->output[i] = MQ_NONE;
+		want(p, &p->passing, own); /* it leaves the stage: sent by the end of the pass */
+	} else {
+		give(p, own, false);
+	}
+}
+
+static void forward(struct player *p, const struct mq_slot *s)
+{
+	const struct chunk *c = &p->tape->chunk[s->chunk];
+
+	gather(p, c, 0, unit_end(c, 0), 0);
+	for (uint32_t first = 0, end; first < c->n; first = end) {
+		end = unit_end(c, first);
+		gather(p, c, end, end < c->n ? unit_end(c, end) : end, 1);
+		for (uint32_t i = first; i < end; i++)
+			run_forward(p, s, i, false);
+		if (c->op[first].use.away)
+			for (uint32_t i = first; i < end; i++)
+				give_list(p, kept_of(p, s, i));
+		move_on(p);
+	}
+	move_on(p);
+	give_list(p, &p->passing);
+	fill(p->output, c->n);
+}
+
+static void form_weight(struct player *p, const struct tape_op *op, uint32_t *weight)
+{
+	const struct mq_op_use *use = &op->use;
+
+	if (p->tape->lazy && use->gathered_B < 1) {
+		if (*weight == MQ_NONE)
+			*weight = take(p, use->gradient_B);
+		else
+			give(p, take(p, use->formed_B), false);
+		return;
+	}
+	if (use->waiting_B >= 1)
+		want(p, &p->passing, take(p, use->waiting_B));
+	else
+		give(p, take(p, use->formed_B), false);
+}
+
+static void make_gradients(struct player *p, const struct chunk *c, uint32_t i)
+{
+	const struct tape_op *op = &c->op[i];
+
+	for (uint32_t k = 0; k < op->n_inputs; k++) {
+		const struct input *in = &c->input[op->first_input + k];
+		uint32_t made;
+
+		if (!in->has_grad)
+			continue;
+		made = take_for(p, MQ_POOL_COMPUTE, in->size);
+		if (in->from == MQ_NONE)
+			want(p, &p->passing, made); /* sent to another stage */
+		else if (p->grad[in->from] == MQ_NONE)
+			p->grad[in->from] = made;
+		else
+			give(p, made, op->use.gradient_late); /* added to what others made */
+		if (in->from != MQ_NONE)
+			p->grad_late[in->from] |= op->use.gradient_late;
+	}
+}
+
+static void run_backward(struct player *p, const struct mq_slot *s, uint32_t i)
+{
+	const struct chunk *c = &p->tape->chunk[s->chunk];
+	const struct tape_op *op = &c->op[i];
+	uint32_t passing = MQ_NONE;
+
+	launch(p, op->use.launches[1]);
+	if (!op->use.again && op->use.again_B >= 512)
+		want_pieces(p, &passing, op->use.again_B, op->use.scores_B);
+	want(p, &passing, take(p, op->use.scores_B));
+	want(p, &passing, take(p, op->use.scores_B));
+	if (op->loss)
+		want_pieces(p, &passing, loss_own_B(p->tape, c, op) - fmin(op->use.kept_B, loss_own_B(p->tape, c, op)),
+			    4 * op->use.logit_B);
+	make_gradients(p, c, i);
+	if (!p->tape->splits)
+		form_weight(p, op, &p->weight[p->first_op[s->chunk] + i]);
+	give_list(p, &passing);
+	give(p, p->grad[i], p->grad_late[i]);
+	p->grad_late[i] = false;
+	p->grad[i] = MQ_NONE;
+	if (!p->tape->splits)
+		give_list(p, kept_of(p, s, i));
+}
+
+/* Activations that waited on the host come back. */
+static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first, uint32_t end)
+{
+	const struct chunk *c = &p->tape->chunk[s->chunk];
+
+	for (uint32_t i = first; i < end; i++)
+		if (c->op[i].use.away)
+			want(p, kept_of(p, s, i), take(p, c->op[i].use.kept_B));
+}
+
+static void backward(struct player *p, const struct mq_slot *s)
+{
+	const struct chunk *c = &p->tape->chunk[s->chunk];
+	uint32_t sent = MQ_NONE, last = MQ_NONE;
+
+	gather(p, c, unit_first(c, c->n), c->n, 0);
+	for (uint32_t end = c->n, first; end > 0; end = first) {
+		double sent_B = 0;
+
+		first = unit_first(c, end);
+		gather(p, c, first ? unit_first(c, first) : 0, first, 1);
+		bring_back(p, s, first, end);
+		for (uint32_t i = first; i < end; i++)
+			if (c->op[i].use.again)
+				run_forward(p, s, i, true);
+		fill(p->output + first, end - first);
+		for (uint32_t i = end; i-- > first;) {
+			run_backward(p, s, i);
+			sent_B += c->op[i].use.sent_B;
+		}
+		sent = take(p, sent_B); /* reduced while the next unit is computed */
+		give(p, last, false);
+		last = sent;
+		move_on(p);
+	}
+	move_on(p);
+	give(p, last, false);
+	give_list(p, &p->passing);
+}
+
+static void weights(struct player *p, const struct mq_slot *s)
+{
+	const struct chunk *c = &p->tape->chunk[s->chunk];
+
+	for (uint32_t i = c->n; i-- > 0;) {
+		form_weight(p, &c->op[i], &p->weight[p->first_op[s->chunk] + i]);
+		give_list(p, kept_of(p, s, i));
+	}
+	give_list(p, &p->passing);
+}
+
+/* What lies there before the first step. */
+static void start(struct player *p)
+{
+	const struct mq_tape *t = p->tape;
+
+	for (uint32_t k = 0; k < t->n_chunks; k++)
+		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
+			const struct mq_op_use *use = &t->chunk[k].op[i].use;
+
+			take(p, use->parameter_B);
+			take(p, use->optimizer_B * (1 - t->moments));
+			if (!t->lazy || use->gathered_B >= 1)
+				take(p, use->gradient_B);
+			if (use->root)
+				take(p, use->gathered_B);
+		}
+	take(p, t->apart_B);
+	take(p, t->more_B);
+}
+
+/* The end of a step. */
+static void update(struct player *p, bool first)
+{
+	const struct mq_tape *t = p->tape;
+	double step_B = 0;
+
+	for (uint32_t k = 0; k < t->n_chunks; k++)
+		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
+			const struct mq_op_use *use = &t->chunk[k].op[i].use;
+			uint32_t *weight = &p->weight[p->first_op[k] + i];
+
+			give(p, *weight, false);
+			*weight = MQ_NONE;
+			step_B += use->step_B;
+			if (first)
+				take(p, use->optimizer_B * t->moments);
+		}
+	give(p, take(p, step_B), false);
+}
+
+static struct player player_new(struct mq_low *low, const struct mq_tape *t, double limit_B)
+{
+	struct mq_arena *arena = &low->scratch;
+	uint32_t n = 0;
+	struct player p = { .tape = t,
+			    .arena = arena,
+			    .spare_tensor = MQ_NONE,
+			    .spare_node = MQ_NONE,
+			    .passing = MQ_NONE,
+			    .gathered = { MQ_NONE, MQ_NONE },
+			    .first_op = mq_arena_array(arena, t->n_chunks + 1, uint32_t) };
+
+	for (uint32_t k = 0; k < t->n_chunks; k++) {
+		p.first_op[k] = n;
+		n += t->chunk[k].n;
+	}
+	p.n_ops = n;
+	p.kept = mq_arena_array(arena, (size_t)n * t->n_micro_batches + 1, uint32_t);
+	p.output = mq_arena_array(arena, n + 1, uint32_t);
+	p.grad = mq_arena_array(arena, n + 1, uint32_t);
+	p.grad_late = mq_arena_array(arena, n + 1, bool);
+	p.weight = mq_arena_array(arena, n + 1, uint32_t);
+	p.logits = mq_arena_array(arena, t->keeps_logits + 1, uint32_t);
+	fill(p.logits, t->keeps_logits + 1);
+	fill(p.kept, (size_t)n * t->n_micro_batches);
+	fill(p.output, n);
+	fill(p.grad, n);
+	fill(p.weight, n);
+	p.allocator = mq_allocator_new(arena, isinf(limit_B) ? UINT64_MAX : limit_B > 0 ? (uint64_t)limit_B : 0);
+	return p;
+}
+
+bool mq_tape_play(struct mq_low *low, const struct mq_tape *t, double limit_B, struct mq_allocator_use *use)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	struct player p = player_new(low, t, limit_B);
+
+	start(&p);
+	for (int step = 0; step < 2; step++) {
+		for (uint32_t i = 0; i < t->n_slots && !p.failed; i++) {
+			if (t->slot[i].pass == MQ_PASS_F)
+				forward(&p, &t->slot[i]);
+			else if (t->slot[i].pass == MQ_PASS_B)
+				backward(&p, &t->slot[i]);
+			else
+				weights(&p, &t->slot[i]);
+		}
+		update(&p, step == 0);
+	}
+	*use = mq_allocator_used(p.allocator);
+	mq_arena_rewind(&low->scratch, mark);
+	return !p.failed;
+}

@@ -1,0 +1,38 @@
+/*
+ * tape.h - what a step takes from PyTorch's allocator and gives back, in the order in which it does, on one device: how
+ * much of the device's memory is lost to what the allocator has split.
+ *
+ * A tape holds the ops of all the device's model chunks (holding.h). Played, it starts with what lies there from the
+ * beginning (parameters, master copies, gradients unless they are made by the backward pass), runs two steps, of which
+ * the first ends with the optimizer's state, that so lies behind activations' blocks, and follows the pipeline's order
+ * pass by pass and op by op:
+ *   forward   an op's output, scores it stores, what it keeps; tensors that no later op reads and nobody keeps
+ *             are freed;
+ *   backward  what its layer computes again, the gradient of its input, two of its scores, its weight gradient; then
+ *             the gradient of its output and what it kept are freed.
+ * A tensor that is an op's output or input and is kept is one block, however many keep it. What a tensor-parallel
+ * collective on a stream of its own reads is freed late where the software says so (`frees_late`): the host is as many
+ * launches ahead of the device as a stream's queue holds, 1,024 (what CUDA's drivers are known to take; no
+ * document says so).
+ *
+ * A long schedule is played short: of a deep pipeline the last ranks, of many micro-batches as many as it takes to
+ * come to its steady state. What more of them keep lies there as one block, all the time.
+ *
+ * Not modelled: workspaces, copies inside collectives, what is freed between steps by hand (torch.cuda.empty_cache).
+ */
+#ifndef MQ_LOWER_TAPE_H
+#define MQ_LOWER_TAPE_H
+
+#include "core/allocator.h"
+#include "lower/holding.h"
+
+struct mq_tape;
+
+/* Of a device of pipeline rank `rank`. `apart_B`: buffers that lie there the whole step. In the lowering's scratch
+ * arena. */
+struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B);
+/* Plays it on a device of `limit_B` (INFINITY: any) for this allocator. False: out of memory. *use: how much it took until
+ * then. */
+bool mq_tape_play(struct mq_low *low, const struct mq_tape *tape, double limit_B, struct mq_allocator_use *use);
+
+#endif
