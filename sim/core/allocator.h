@@ -1,6 +1,6 @@
 /*
- * allocator.h - PyTorch's caching allocator of device memory, rule by rule (c10/cuda/CUDACachingAllocator.cpp,
- * its settings as they are by default; read at 2.1 and 2.5, which agree in these).
+ * allocator.h - PyTorch's caching allocator of device memory, rule by rule (c10's
+ * CUDACachingAllocator, its settings as they are by default).
  *
  * A request is rounded up to 512 B. Those of up to 1 MiB live in one pool, larger ones in another, and each stream
  * has pools of its own. The smallest free block of the pool that is large enough serves, lowest address first. Where none is, a segment is asked of the
