@@ -9,32 +9,11 @@
 #include "core/engine.h"
 #include "lib/place_engine.h"
 
-static const struct mq_opt opts[] = {
-	MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
-	       "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
-	       "any"),
-	MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
-	       "micro-batches per step; 0 = one per sample, or powers of two in turn"),
-	MQ_END
-};
+static const struct mq_opt opts[] = { MQ_PLACE_ENGINE_OPTS, MQ_END };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
-	return mq_place_engine_start(state, "dpl", problem, err);
-}
-
-static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
-{
-	return mq_place_engine_propose(state, true, problem, arena, plan, err);
-}
-
-static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		    const struct mq_result *result)
-{
-	struct mq_place_engine *s = state;
-
-	mq_place_again_note(&s->again, problem, plan, result);
+	return mq_place_engine_start(state, "dpl", true, problem, err);
 }
 
 MQ_ENGINE(dpl) = {
@@ -47,6 +26,6 @@ MQ_ENGINE(dpl) = {
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
 	.proves = true,
 	.start = start,
-	.propose = propose,
-	.observe = observe,
+	.propose = mq_place_engine_propose,
+	.observe = mq_place_engine_observe,
 };

@@ -80,3 +80,22 @@ void mq_classes_make(const struct mq_cluster *c, struct mq_arena *arena, struct 
 		out->of[d] = k;
 	}
 }
+
+static bool same_number(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b)); /* NaN: not given */
+}
+
+bool mq_classes_exchange(const struct mq_cluster *c, const struct mq_classes *classes, uint32_t a, uint32_t b)
+{
+	const struct mq_device *x = &c->device[a], *y = &c->device[b];
+
+	return classes->of[a] == classes->of[b] && same_number(x->price_per_h, y->price_per_h) &&
+	       same_number(x->power_W, y->power_W);
+}
+
+bool mq_links_alike(const struct mq_link *a, const struct mq_link *b)
+{
+	return a->class == b->class && a->fabric == b->fabric && a->lat_s == b->lat_s && a->fatpipe == b->fatpipe &&
+	       mq_link_usable_Bps(a) == mq_link_usable_Bps(b);
+}

@@ -22,8 +22,13 @@ static inline bool mq_devices_alike(const struct mq_device *a, const struct mq_d
 	return a->calib == b->calib && a->memory_B == b->memory_B && !strcmp(a->type, b->type);
 }
 
+/* Of one kind, speed and latency? */
+bool mq_links_alike(const struct mq_link *a, const struct mq_link *b);
+
 /* Links: the widest way to another device of the machine (the next 16 are looked at), and the way to the
  * next machine. O(devices), routes are cached by the cluster. */
 void mq_classes_make(const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_classes *classes);
+/* May two devices change places: of one class, price and power? */
+bool mq_classes_exchange(const struct mq_cluster *cluster, const struct mq_classes *classes, uint32_t a, uint32_t b);
 
 #endif

@@ -30,11 +30,12 @@ static bool own_devices(const struct mq_problem *problem)
 	return problem->q->model->devices.time_unit_s > 0 && problem->q->model->devices.bw_Bps == 0;
 }
 
-enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name, const struct mq_problem *problem,
-				     struct mq_err *err)
+enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name, bool linearize,
+				     const struct mq_problem *problem, struct mq_err *err)
 {
 	double batch = floor(problem->q->train->batch);
 
+	e->linearize = linearize;
 	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
 	    strcmp(problem->objective, "step-time"))
 		return mq_fail(err, MQ_EINPUT,
@@ -133,11 +134,12 @@ static bool keep_limits(const struct mq_problem *problem, struct mq_place *place
 	return o->only_replicas <= fmax(1, samples) && mq_degree_allowed(0, l.most_dp, o->only_replicas);
 }
 
-enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize, const struct mq_problem *problem,
-				       struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_plan *plan, struct mq_err *err)
 {
+	struct mq_place_engine *e = state;
 	struct mq_ideal_options o = {
-		.linearize = linearize, .max_ideals = e->ideals, .tick = tick, .tick_context = &problem
+		.linearize = e->linearize, .max_ideals = e->ideals, .tick = tick, .tick_context = &problem
 	};
 	bool train = !problem->q->train->infer;
 
@@ -168,8 +170,16 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 		      */
 			mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 		say_value(problem, &model, &r, arena, plan);
-		show_bound(problem, &model, &r, linearize, flight);
+		show_bound(problem, &model, &r, e->linearize, flight);
 		return MQ_OK;
 	}
 	return MQ_DONE;
+}
+
+void mq_place_engine_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+			     const struct mq_result *result)
+{
+	struct mq_place_engine *e = state;
+
+	mq_place_again_note(&e->again, problem, plan, result);
 }

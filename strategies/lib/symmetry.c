@@ -27,25 +27,6 @@ static bool all_routes(struct search *s, struct mq_arena *arena)
 	return true;
 }
 
-static bool same_number(double a, double b)
-{
-	return a == b || (a != a && b != b); /* NaN: not given */
-}
-
-static bool devices_alike(const struct search *s, uint32_t a, uint32_t b)
-{
-	const struct mq_device *x = &s->cluster->device[a], *y = &s->cluster->device[b];
-
-	return s->classes->of[a] == s->classes->of[b] && same_number(x->price_per_h, y->price_per_h) &&
-	       same_number(x->power_W, y->power_W);
-}
-
-static bool links_alike(const struct mq_link *a, const struct mq_link *b)
-{
-	return a->class == b->class && a->fabric == b->fabric && a->lat_s == b->lat_s && a->fatpipe == b->fatpipe &&
-	       mq_link_usable_Bps(a) == mq_link_usable_Bps(b);
-}
-
 /* Is the route between two devices, renamed, the one between their new names? */
 static bool maps(struct search *s, uint32_t a, uint32_t b)
 {
@@ -56,7 +37,7 @@ static bool maps(struct search *s, uint32_t a, uint32_t b)
 	for (uint32_t i = 0; i < from->n_links; i++) {
 		uint32_t l = from->link[i], m = to->link[i];
 
-		if (s->link_to[l] == MQ_NONE && links_alike(&s->cluster->link[l], &s->cluster->link[m]))
+		if (s->link_to[l] == MQ_NONE && mq_links_alike(&s->cluster->link[l], &s->cluster->link[m]))
 			s->link_to[l] = m;
 		if (s->link_to[l] != m)
 			return false;
@@ -69,7 +50,7 @@ static bool maps(struct search *s, uint32_t a, uint32_t b)
 static bool exchanges(struct search *s, const uint32_t *x, const uint32_t *y, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!devices_alike(s, x[i], y[i]))
+		if (!mq_classes_exchange(s->cluster, s->classes, x[i], y[i]))
 			return false;
 	for (uint32_t d = 0; d < s->n; d++)
 		s->to[d] = d;
