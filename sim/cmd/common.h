@@ -110,8 +110,6 @@ const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
-/* What a command ends with whose only plan has that verdict: no error at all where it is ok. */
-enum mq_status mq_verdict_status(enum mq_verdict verdict);
 
 /* Shipped calibrations (platforms/calib) and then --calib files. */
 enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena, struct mq_calib **calib,

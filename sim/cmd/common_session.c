@@ -355,17 +355,3 @@ enum mq_status mq_session_judge(struct mq_session *s, const struct mq_plan *cons
 {
 	return mq_pool_judge(s->pool, plan, n, result, err);
 }
-
-enum mq_status mq_verdict_status(enum mq_verdict verdict)
-{
-	switch (verdict) {
-	case MQ_VERDICT_OK:
-		return MQ_OK;
-	case MQ_VERDICT_INVALID:
-		return MQ_EINPUT;
-	case MQ_VERDICT_CRASH: /* the machine's, not the plan's: asked again, it may have an answer */
-		return MQ_ETIME;
-	default:
-		return MQ_ENOPLAN;
-	}
-}

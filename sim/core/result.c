@@ -22,6 +22,20 @@ bool mq_verdict_runs(const char *word)
 	return !strcmp(word, "ok") || !strcmp(word, "tight");
 }
 
+enum mq_status mq_verdict_status(enum mq_verdict verdict)
+{
+	switch (verdict) {
+	case MQ_VERDICT_OK:
+		return MQ_OK;
+	case MQ_VERDICT_INVALID:
+		return MQ_EINPUT;
+	case MQ_VERDICT_CRASH: /* the machine's, not the plan's: asked again, it may have an answer */
+		return MQ_ETIME;
+	default:
+		return MQ_ENOPLAN;
+	}
+}
+
 /* Through decimal text: the one rounding that a table, a cache and a reader of either agree on. */
 double mq_round9(double value)
 {

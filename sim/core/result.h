@@ -53,6 +53,9 @@ MQ_API const char *mq_result_verdict(const struct mq_result *result);
 /* Is that word of a plan that runs? */
 MQ_API bool mq_verdict_runs(const char *word);
 
+/* What a program ends with whose only plan has that verdict: no error at all where it is ok. */
+MQ_API enum mq_status mq_verdict_status(enum mq_verdict verdict);
+
 /* 9 significant digits: what engines, caches and tables see. */
 MQ_API double mq_round9(double value);
 
