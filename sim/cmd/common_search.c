@@ -15,7 +15,7 @@
 #include "core/loader.h"
 #include "core/opt.h"
 #include "costing/costs.h"
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "judge/judge.h"
 #include "judge/pool.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "costing/costing.h"
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "executors/walk.h"
 
 static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, double *seconds, struct mq_err *err)

@@ -14,7 +14,7 @@
 #ifndef MQ_JUDGE_COSCHEDULED_H
 #define MQ_JUDGE_COSCHEDULED_H
 
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "judge/judge.h"
 
 struct mq_coscheduled_score {

@@ -5,7 +5,7 @@
 #ifndef MQ_JUDGE_JUDGE_H
 #define MQ_JUDGE_JUDGE_H
 
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "fold/fold.h"
 
 /* plan -> memory verdict -> views -> execute -> breakdown, bottleneck, bound: the whole judgement of one plan. */

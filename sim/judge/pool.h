@@ -14,7 +14,7 @@
 #ifndef MQ_JUDGE_POOL_H
 #define MQ_JUDGE_POOL_H
 
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "judge/job.h"
 #include "judge/outputs.h"
 #include "judge/coscheduled.h"

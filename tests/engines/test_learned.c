@@ -19,7 +19,7 @@
 #include "core/loader.h"
 #include "core/search.h"
 #include "costing/costs.h"
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "judge/judge.h"
 #include "lib/tag_space.h"
 

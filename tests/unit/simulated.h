@@ -14,7 +14,7 @@
 
 #include "core/calib.h"
 #include "executors/simgrid/conductor.h"
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "platform/platform.h"
 
 struct simulated {

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "judge/judge.h"
 #include "lowered.h"
 #include "models.h"

@@ -14,7 +14,7 @@
 #include "core/csv.h"
 #include "core/result.h"
 #include "core/timeline.h"
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "judge/gzip.h"
 #include "schedules.h"
 

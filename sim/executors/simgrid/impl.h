@@ -18,7 +18,7 @@
 #include <simgrid/semaphore.h>
 
 #include "costing/costing.h"
-#include "executors/executor.h"
+#include "executors/execute.h"
 #include "executors/simgrid/share.h"
 #include "executors/walk.h"
 

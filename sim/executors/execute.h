@@ -1,9 +1,9 @@
 /*
- * executor.h - something that runs a schedule and fills a timeline (the simulating ones; those on real
+ * execute.h - something that runs a view of a schedule and fills a timeline (the simulating ones; those on real
  * hardware are plug-ins of maquette-replay, see validator/).
  */
-#ifndef MQ_EXECUTORS_EXECUTOR_H
-#define MQ_EXECUTORS_EXECUTOR_H
+#ifndef MQ_EXECUTORS_EXECUTE_H
+#define MQ_EXECUTORS_EXECUTE_H
 
 #include "core/calib.h"
 #include "core/cluster.h"
