@@ -226,6 +226,7 @@ static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
 		{ MQ_SAYS_OFFLOAD, plan->offload_optimizer == dressed.offload_optimizer },
 		{ MQ_SAYS_OVERLAP_EXPERTS, plan->overlap_experts == dressed.overlap_experts },
 		{ MQ_SAYS_OVERLAP_TP, plan->overlap_tp == dressed.overlap_tp },
+		{ MQ_SAYS_OFFLOAD_LAYERS, plan->offload_layers == dressed.offload_layers },
 		{ MQ_SAYS_BUCKET, fabs(plan->bucket_B - dressed.bucket_B) < 1 },
 	};
 

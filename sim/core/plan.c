@@ -217,7 +217,7 @@ static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical,
 }
 
 struct head { /* the scalars of a plan, in a fixed layout without padding */
-	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group, spare;
+	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group, offload_layers;
 	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer;
 	uint32_t broadcast_params, early_stop;
 	double bucket_B;
@@ -243,6 +243,7 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 		.offload_optimizer = says & MQ_SAYS_OFFLOAD && plan->offload_optimizer,
 		.broadcast_params = says & MQ_SAYS_BROADCAST_PARAMS && plan->broadcast_params,
 		.early_stop = says & MQ_SAYS_EARLY_STOP && plan->early_stop,
+		.offload_layers = says & MQ_SAYS_OFFLOAD_LAYERS ? plan->offload_layers : 0,
 		.bucket_B = says & MQ_SAYS_BUCKET ? plan->bucket_B : 0,
 		.overlap_experts = says & MQ_SAYS_OVERLAP_EXPERTS && plan->overlap_experts,
 		.overlap_tp = says & MQ_SAYS_OVERLAP_TP && plan->overlap_tp,
@@ -376,6 +377,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	plan->early_stop = head.early_stop != 0;
 	plan->overlap_experts = head.overlap_experts != 0;
 	plan->overlap_tp = head.overlap_tp != 0;
+	plan->offload_layers = head.offload_layers;
 	plan->bucket_B = head.bucket_B;
 	plan->engine_objective = objective;
 	for (uint32_t k = 0; k < head.n_configs; k++)
@@ -534,5 +536,7 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 		text = mq_arena_printf(arena, "%s, %s", text, mq_sync_name(c->sync));
 	if (c->recompute != MQ_RECOMPUTE_NONE)
 		text = mq_arena_printf(arena, "%s, recompute %s", text, mq_recompute_name(c->recompute));
+	if (plan->says & MQ_SAYS_OFFLOAD_LAYERS && plan->offload_layers)
+		text = mq_arena_printf(arena, "%s, offload %u layers", text, plan->offload_layers);
 	return even ? text : mq_arena_printf(arena, "%s, uneven batch", text);
 }

@@ -80,7 +80,8 @@ enum {
 	MQ_SAYS_OVERLAP_EXPERTS = 1 << 5,
 	MQ_SAYS_OVERLAP_TP = 1 << 6,
 	MQ_SAYS_BUCKET = 1 << 7,
-	MQ_SAYS_ALL = (1 << 8) - 1
+	MQ_SAYS_OFFLOAD_LAYERS = 1 << 8,
+	MQ_SAYS_ALL = (1 << 9) - 1
 };
 
 struct mq_plan {
@@ -109,6 +110,9 @@ struct mq_plan {
 					ranks, beside the gathering of their input or the scattering of
 					their output; weight gradients beside what dX needs (Transformer
 					Engine's userbuffers) */
+	uint32_t offload_layers;  /* of each stage (model chunk), the first ones: what they keep for backward
+					waits in the host's memory; one layer's copies run beside the next
+					one's compute */
 	double bucket_B;          /* gradient bucket; 0 = one per stage and phase */
 	uint32_t zero_group;      /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
 	double engine_objective;  /* the engine's own value of it, NaN = none; not hashed */

@@ -5,7 +5,7 @@
  *    "algo": "auto", "proto": "auto", "overlap_grads": true, "scatter_gather": true,
  *    "offload_optimizer": false, "broadcast_params": false, "early_stop": false,
  *    "overlap_experts": false, "overlap_tp": false,
- *    "bucket_B": 0, "zero_group": 0,
+ *    "offload_layers": 0, "bucket_B": 0, "zero_group": 0,
  *    "configs": [{"devices": [0, 1], "split": {"batch": 2}, "shares": [2, 1], "stage": 0,
  *                 "sync": "allreduce", "recompute": "none"}],
  *    "ops": [{"from": "embedding", "to": "loss", "config": 0}]}
@@ -256,6 +256,10 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 			p->says |= flags[i].says;
 			return read_bool(r, value, key, flag_of(p, i));
 		}
+	if (!strcmp(key, "offload_layers")) {
+		p->says |= MQ_SAYS_OFFLOAD_LAYERS;
+		return read_u32(r, value, key, &p->offload_layers);
+	}
 	if (!strcmp(key, "bucket_B")) {
 		p->says |= MQ_SAYS_BUCKET;
 		return read_number(r, value, key, &p->bucket_B);
@@ -347,6 +351,8 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 	for (size_t i = 0; i < N_FLAGS; i++)
 		if (p->says & flags[i].says)
 			fprintf(f, "  \"%s\": %s,\n", flags[i].key, *flag_of(&copy, i) ? "true" : "false");
+	if (p->says & MQ_SAYS_OFFLOAD_LAYERS)
+		fprintf(f, "  \"offload_layers\": %u,\n", p->offload_layers);
 	if (p->says & MQ_SAYS_BUCKET)
 		fprintf(f, "  \"bucket_B\": %.17g,\n", p->bucket_B);
 	fputs("  \"configs\": [\n", f);

@@ -169,11 +169,29 @@ const struct mq_space_flag *mq_space_flags(void)
 #member, offsetof(struct mq_software_space, member) \
 	}
 	static const struct mq_space_flag flags[] = {
-		FLAG(tensor),        FLAG(pipeline),       FLAG(context),         FLAG(ulysses),
-		FLAG(expert),        FLAG(expert_tensor),  FLAG(expert_inside),   FLAG(expert_capacity),
-		FLAG(mixtures),      FLAG(unsharded_half), FLAG(zero_pipeline),   FLAG(tensor_pipeline),
-		FLAG(uneven_stages), FLAG(ragged_rounds),  FLAG(unequal_degrees), FLAG(shares),
-		FLAG(replica_major), FLAG(any_order),      FLAG(placement),       { NULL, 0 },
+		FLAG(tensor),
+		FLAG(pipeline),
+		FLAG(context),
+		FLAG(ulysses),
+		FLAG(expert),
+		FLAG(expert_tensor),
+		FLAG(expert_inside),
+		FLAG(expert_capacity),
+		FLAG(mixtures),
+		FLAG(unsharded_half),
+		FLAG(zero_pipeline),
+		FLAG(tensor_pipeline),
+		FLAG(uneven_stages),
+		FLAG(ragged_rounds),
+		FLAG(unequal_degrees),
+		FLAG(shares),
+		FLAG(replica_major),
+		FLAG(any_order),
+		FLAG(offload_pipeline),
+		FLAG(offload_recompute),
+		FLAG(offload_all),
+		FLAG(placement),
+		{ NULL, 0 },
 	};
 #undef FLAG
 
@@ -189,11 +207,17 @@ const char *mq_models_name(enum mq_models m)
 
 const char *mq_switch_name(uint32_t i)
 {
-	static const char *const names[MQ_N_SWITCHES] = { "overlap_grads",     "scatter_gather",
-							  "offload_optimizer", "broadcast_params",
-							  "early_stop",        "overlap_experts",
-							  "overlap_tp",        "bucket",
-							  "zero_group",        "algo" };
+	static const char *const names[MQ_N_SWITCHES] = { "overlap_grads",
+							  "scatter_gather",
+							  "offload_optimizer",
+							  "broadcast_params",
+							  "early_stop",
+							  "overlap_experts",
+							  "overlap_tp",
+							  "bucket",
+							  "offload_layers",
+							  "zero_group",
+							  "algo" };
 
 	return i < MQ_N_SWITCHES ? names[i] : "?";
 }

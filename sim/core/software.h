@@ -63,7 +63,7 @@ enum mq_models {
 MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width llama-like */
 
 /* Decisions of a plan that settings of the software can change: MQ_SAYS_... and these. */
-enum { MQ_SWITCH_ZERO_GROUP = 1 << 8, MQ_SWITCH_ALGO = 1 << 9, MQ_N_SWITCHES = 10 };
+enum { MQ_SWITCH_ZERO_GROUP = 1 << 9, MQ_SWITCH_ALGO = 1 << 10, MQ_N_SWITCHES = 11 };
 MQ_API const char *mq_switch_name(uint32_t i); /* of bit i: overlap_grads ... bucket zero_group algo */
 /* What is whole and what is split under tensor parallelism: bits of `sequence` and `vocab`. */
 enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
@@ -80,21 +80,24 @@ struct mq_software_space {
 	uint32_t models;          /* enum mq_models */
 	bool gpu, cpu;            /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
-	bool ulysses;         /* context-parallel ranks that exchange heads for parts of the sequence */
-	bool expert_tensor;   /* experts split over tensor-parallel ranks beside expert parallelism */
-	bool expert_inside;   /* expert parallelism over less than all tensor and context parallel ranks */
-	bool expert_capacity; /* experts that take so many tokens and drop the rest */
-	bool mixtures;        /* models of experts */
-	bool unsharded_half;  /* 16-bit training with tensor or pipeline parallelism and nothing sharded */
-	bool zero_pipeline;   /* ZeRO-2 and 3 beside pipeline stages */
-	bool tensor_pipeline; /* tensor parallelism beside pipeline stages */
-	bool uneven_stages;   /* stages of other numbers of layers than its `partition` makes */
-	bool ragged_rounds;   /* interleaved: micro-batches that are no multiple of the stages */
-	bool unequal_degrees; /* stages of unequal degrees or numbers of devices */
-	bool shares;          /* uneven shares of the batch */
-	bool replica_major;   /* ranks may go through a replica's stages before the next replica */
-	bool any_order;       /* ranks need not go through the machines one after the other */
-	bool placement;       /* ops placed one by one, splits that no shape has */
+	bool ulysses;           /* context-parallel ranks that exchange heads for parts of the sequence */
+	bool expert_tensor;     /* experts split over tensor-parallel ranks beside expert parallelism */
+	bool expert_inside;     /* expert parallelism over less than all tensor and context parallel ranks */
+	bool expert_capacity;   /* experts that take so many tokens and drop the rest */
+	bool mixtures;          /* models of experts */
+	bool unsharded_half;    /* 16-bit training with tensor or pipeline parallelism and nothing sharded */
+	bool zero_pipeline;     /* ZeRO-2 and 3 beside pipeline stages */
+	bool tensor_pipeline;   /* tensor parallelism beside pipeline stages */
+	bool uneven_stages;     /* stages of other numbers of layers than its `partition` makes */
+	bool ragged_rounds;     /* interleaved: micro-batches that are no multiple of the stages */
+	bool unequal_degrees;   /* stages of unequal degrees or numbers of devices */
+	bool shares;            /* uneven shares of the batch */
+	bool replica_major;     /* ranks may go through a replica's stages before the next replica */
+	bool any_order;         /* ranks need not go through the machines one after the other */
+	bool offload_pipeline;  /* activations wait on the host beside pipeline stages */
+	bool offload_recompute; /* the same beside recomputation */
+	bool offload_all;       /* the same of all layers */
+	bool placement;         /* ops placed one by one, splits that no shape has */
 };
 
 /* What of a space is yes or no: names as in the files; ended by name NULL. */

@@ -166,6 +166,8 @@ void mq_software_dress(const struct mq_software *s, const struct mq_model *model
 		to->bucket_B = s->bucket_MB * 1e6;
 	if (!(to->says & MQ_SAYS_OFFLOAD))
 		to->offload_optimizer = s->offload_optimizer;
+	if (!(to->says & MQ_SAYS_OFFLOAD_LAYERS))
+		to->offload_layers = s->offload_layers;
 	if (!to->zero_group)
 		to->zero_group = shard_group(s, to);
 	to->says = MQ_SAYS_ALL;

@@ -203,7 +203,7 @@ static enum mq_status read_models(const struct reader *r, const json_t *value)
 /* A key that is none: what there is. */
 static enum mq_status no_rule(const struct reader *r, const char *key, const struct list *lists, size_t n)
 {
-	char known[360];
+	char known[480];
 	size_t used = 0;
 
 	for (size_t i = 0; i < n; i++)

@@ -324,6 +324,7 @@ static uint32_t deviations(const struct mq_software *s, const struct mq_plan *pl
 		{ MQ_SAYS_OVERLAP_EXPERTS, plan->overlap_experts != s->overlap_experts },
 		{ MQ_SAYS_OVERLAP_TP, plan->overlap_tp != s->overlap_tp },
 		{ MQ_SAYS_BUCKET, plan->bucket_B != s->bucket_MB * 1e6 },
+		{ MQ_SAYS_OFFLOAD_LAYERS, plan->offload_layers != s->offload_layers },
 	};
 	uint32_t bits = plan->zero_group && plan->zero_group != s->shard_group ? MQ_SWITCH_ZERO_GROUP : 0;
 
@@ -339,6 +340,7 @@ static uint32_t deviations(const struct mq_software *s, const struct mq_plan *pl
 static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
 {
 	bool offload = plan->says & MQ_SAYS_OFFLOAD ? plan->offload_optimizer : a->s->offload_optimizer;
+	uint32_t away = plan->says & MQ_SAYS_OFFLOAD_LAYERS ? plan->offload_layers : a->s->offload_layers;
 	bool overlap = plan->says & MQ_SAYS_OVERLAP_TP ? plan->overlap_tp : a->s->overlap_tp;
 	uint32_t same = p->dp * p->cp;
 
@@ -346,6 +348,14 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 		return no(a, "has no setting that offloads the optimizer");
 	if (offload && same > 1 && p->sync < MQ_SYNC_ZERO1)
 		return no(a, "offloads the optimizer only where ZeRO shards it");
+	if (away && !a->s->runs.offload_pipeline && p->pp > 1)
+		return no(a, "offloads activations only without pipeline stages: set pp 1 or offload_layers 0");
+	if (away && !a->s->runs.offload_recompute && p->recompute != MQ_RECOMPUTE_NONE)
+		return no(a, "offloads activations only where nothing is computed again: set recompute none or "
+			     "offload_layers 0");
+	if (away && !a->s->runs.offload_all && away >= a->q->model->n_layers)
+		return no(a, "offloads activations of fewer layers than the model's %u: set offload_layers %u or less",
+			  a->q->model->n_layers, a->q->model->n_layers - 1);
 	if (overlap && p->tp > 1 && !p->sequence_parallel)
 		return no(a, "overlaps tensor parallelism only with sequence parallelism, which this plan lacks");
 	if (plan->zero_group && (same % plan->zero_group || plan->zero_group % p->cp))

@@ -27,7 +27,7 @@
  * input and output: the norm its input in fp32 and what it is before its weight, the activation what the gate
  * became. Where ranks gather their parts of the logits (`gathers_logits`), each holds them whole.
  * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
- * run and, on their way, while the next one runs; the copies are taken to hide behind compute.
+ * run and, on their way, while the next one runs: compute waits where the copies take longer (offload.c).
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
  * Values that are a view of what one product made for queries, keys and values (`joint_qkv`) hold all of it, beside
  * the queries and keys that rotary positions made of it.
@@ -599,7 +599,7 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 
 	for (uint32_t i = 0; i < n; i++) {
 		unit[i].kept_B += unit[i].entry_B;
-		unit[i].away = gpu && !unit[i].root && away < low->software->offload_layers;
+		unit[i].away = gpu && !unit[i].root && away < low->plan->offload_layers;
 		away += unit[i].away;
 	}
 }
@@ -639,10 +639,13 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device, s
 			unit[n++].root = at.op->layer == MQ_NONE;
 		}
 		add_op(&at, &part, &own);
+		bool entered = unit[n - 1].entry_B > 0;
 		add_to_stage(&h, &part);
 		add_to_unit(&unit[n - 1], &own);
 		if (use)
 			use[filled++] = use_of(&at, &own, &part, n - 1);
+		if (use && unit[n - 1].entry_B > 0 && !entered)
+			use[filled - 1].first_entry_B = own.entry_B;
 	}
 	send_away(low, unit, n, gpu);
 	for (uint32_t i = 0; i < filled; i++)

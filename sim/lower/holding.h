@@ -37,6 +37,7 @@ struct mq_op_use {
 	double output_B;    /* its output */
 	double kept_B;      /* from forward to backward */
 	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
+	double first_entry_B;   /* the same at the first op of the unit that has one, 0 at the others */
 	double again_B;         /* more, from before its backward to behind it */
 	double scores_B;        /* attention that stores its scores: one tensor of these */
 	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */

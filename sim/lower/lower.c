@@ -105,6 +105,7 @@ void mq_low_templates(struct mq_low *low, const bool *active)
 
 	low->prog.active = active;
 	begin_schedule(low);
+	mq_offload_plan(low);
 	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
 		mq_pass_forward(low, s);

@@ -419,10 +419,14 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage)
 
 		if (low->model->op[op].phase == MQ_BACKWARD)
 			continue;
-		if (low->num.unit_of[op] != unit)
+		if (low->num.unit_of[op] != unit) {
 			mq_sync_gather(low, stage, unit = low->num.unit_of[op], MQ_FORWARD);
+			mq_offload_leave(low, stage, unit);
+		}
 		forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, false });
 	}
+	if (unit != MQ_NONE)
+		mq_offload_leave(low, stage, MQ_NONE);
 	mq_template_end(low);
 }
 
@@ -492,6 +496,7 @@ void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		uint32_t op = op_at(&low->num, stage, i);
 
 		if (!low->num.explicit_backward && low->num.unit_of[op] != unit) {
+			mq_offload_return(low, stage, low->num.unit_of[op]);
 			enter_unit(low, stage, i);
 			unit = low->num.unit_of[op];
 		}

@@ -172,6 +172,11 @@ struct mq_program {
 	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
 };
 
+/* Activations that wait on the host (offload.c). */
+struct mq_offload {
+	double **leaves_B; /* [n_stages]: of each unit of the stage, by schedule device; NULL = none does */
+};
+
 /* A plan on its way to a schedule. */
 struct mq_low {
 	struct mq_lower_request rq;
@@ -187,6 +192,7 @@ struct mq_low {
 	struct mq_numbering num;
 	struct mq_moves moves;
 	struct mq_buckets buckets;
+	struct mq_offload offload;
 	struct mq_emitter emit;
 	struct mq_program prog;
 };
@@ -277,6 +283,14 @@ uint32_t mq_shard_size(const struct mq_low *low, uint8_t sync, uint32_t n);
 uint32_t mq_shard_of(const struct mq_low *low, uint32_t op);
 /* Ranks that form the whole gradient of this op themselves (sync `duplicate`); 1 = not so. */
 uint32_t mq_duplicates(const struct mq_low *low, uint32_t op);
+
+/* ---- offload.c: activations on the host ------------------------------------------------------------ */
+void mq_offload_plan(struct mq_low *low);
+/* A forward pass begins `unit`; MQ_NONE: it ends. What the unit before it keeps leaves beside its compute, which waits
+ * until what the unit before that keeps has left: no more than two are on the device. */
+void mq_offload_leave(struct mq_low *low, uint32_t stage, uint32_t unit);
+/* A backward pass begins `unit`: it waits for its activations, those of the unit before it in the model set out. */
+void mq_offload_return(struct mq_low *low, uint32_t stage, uint32_t unit);
 
 /* ---- sync.c: gradients, optimizer, parameters ------------------------------------------------------ */
 void mq_buckets_plan(struct mq_low *low);

@@ -43,21 +43,12 @@ struct mq_tape {
 
 /* ---- making it ------------------------------------------------------------------------------------- */
 
-/* What the op's unit starts from when it runs again, at the first op that needs it. */
-static double own_entry_B(const struct chunk *c, uint32_t i)
-{
-	for (uint32_t k = i; k > 0 && c->op[k - 1].use.unit == c->op[i].use.unit; k--)
-		if (c->op[k - 1].use.entry_B > 0)
-			return 0;
-	return c->op[i].use.entry_B;
-}
-
 static double kept_by(const struct chunk *c)
 {
 	double kept_B = 0;
 
 	for (uint32_t i = 0; i < c->n; i++)
-		kept_B += c->op[i].use.away ? 0 : c->op[i].use.kept_B + own_entry_B(c, i);
+		kept_B += c->op[i].use.away ? 0 : c->op[i].use.kept_B + c->op[i].use.first_entry_B;
 	return kept_B;
 }
 
@@ -391,7 +382,7 @@ static void keep_entry(struct player *p, const struct chunk *c, uint32_t i, uint
 			return;
 		}
 	}
-	want(p, list, take(p, own_entry_B(c, i)));
+	want(p, list, take(p, op->use.first_entry_B));
 }
 
 static void release_inputs(struct player *p, const struct chunk *c, uint32_t i, bool near)
@@ -567,7 +558,7 @@ static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first
 
 	for (uint32_t i = first; i < end; i++)
 		if (c->op[i].use.away)
-			want(p, kept_of(p, s, i), take(p, c->op[i].use.kept_B));
+			want(p, kept_of(p, s, i), take(p, c->op[i].use.kept_B + c->op[i].use.first_entry_B));
 }
 
 static void backward(struct player *p, const struct mq_slot *s)

@@ -14,6 +14,7 @@ enum kind {
 	SCHEDULE,  /* a: enum mq_pipeline */
 	SYNC,      /* a: stage or MQ_NONE = all, b: enum mq_sync */
 	RECOMPUTE, /* a: stage or MQ_NONE = all, b: enum mq_recompute */
+	OFFLOAD,   /* a: layers of each stage whose activations wait on the host; then none is computed again */
 	SHARE,     /* a, b: batch coordinates, n: samples from a to b, in every stage of that degree */
 	SWAP,      /* a, b: stages that exchange their devices */
 	REVERSE,   /* the last stage's devices for the first */
@@ -167,6 +168,26 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			add(l, DEGREES, f, order, 0);
 }
 
+/* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; and
+ * of fewer, where some do. */
+static void list_offload(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
+			 struct list *l)
+{
+	const struct mq_config *first = &plan->config[v->some[0]];
+	bool gpu = space->problem->q->cluster->device[first->device[0]].kind == MQ_GPU;
+	uint32_t most = 0;
+
+	for (uint32_t s = 0; s < v->stages; s++)
+		most = v->layers[s] > most ? v->layers[s] : most;
+	if (gpu && most > 1 && first->recompute != MQ_RECOMPUTE_NONE) {
+		add(l, OFFLOAD, most - 1, 0, 0);
+		if (most > 2)
+			add(l, OFFLOAD, most / 2, 0, 0);
+	}
+	if (plan->says & MQ_SAYS_OFFLOAD_LAYERS && plan->offload_layers)
+		add(l, OFFLOAD, plan->offload_layers / 2, 0, 0);
+}
+
 static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
 			 struct list *l)
 {
@@ -179,6 +200,7 @@ static void list_choices(const struct mq_move_space *space, const struct mq_plan
 	for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
 		if (r != MQ_RECOMPUTE_SELECTIVE || space->selective)
 			add(l, RECOMPUTE, MQ_NONE, r, 0);
+	list_offload(space, plan, v, l);
 	for (uint32_t s = 0; s < v->ranks && v->ranks > 1; s++) {
 		for (uint32_t i = 0; i < 4; i++)
 			if (plan->config[v->some[s]].sync != syncs[i] &&
@@ -584,6 +606,15 @@ static bool set_choice(struct mq_plan *plan, const struct mq_move *move, const s
 	return true;
 }
 
+static bool offload(struct mq_plan *plan, uint32_t layers)
+{
+	plan->says |= MQ_SAYS_OFFLOAD_LAYERS;
+	plan->offload_layers = layers;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].recompute = MQ_RECOMPUTE_NONE;
+	return true;
+}
+
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		 const struct view *v, struct mq_arena *arena)
 {
@@ -599,6 +630,8 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 	case SYNC:
 	case RECOMPUTE:
 		return set_choice(plan, move, v);
+	case OFFLOAD:
+		return offload(plan, move->a);
 	case SHARE:
 		return share(space, plan, move, arena);
 	case SWAP:

@@ -19,6 +19,12 @@ trip "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|
 trip "--pipeline-model-parallel-size 2" "--num-virtual-stages-per-pipeline-rank 2" "--micro-batch-size 1"
 trip "--context-parallel-size 2" "--recompute-granularity selective"
 trip "--recompute-granularity full" "--ddp-bucket-size 1000000"
+trip "--tensor-model-parallel-size 2" "--cpu-offloading-num-layers 3"
+"$M" simulate -P a.json "${ask[@]}" -o away >away.txt; grep -q 'offload 3 layers' away.txt || { cat away.txt; bad=1; }
+awk -F, '$4 == "copy" { s += $8 } END { exit s > 0 ? 0 : 1 }' away/timeline.csv || { echo "nothing is copied"; bad=1; }
+grep -q '"offload_layers": 3' a.json || { echo "a.json does not say offload_layers"; bad=1; }
+sed 's/"offload_layers": 3/"offload_layers": 8/' a.json >all.json
+try 2 'fewer layers than the model.s 8: set offload_layers 7' export all.json "${ask[@]}" --to megatron
 # Other spellings of the same layout.
 plan() { printf '%s\n' --pipeline-model-parallel-size 4 "$@" >in.sh
 	"$M" export --import in.sh "${ask[@]}" -o "$out" >/dev/null || bad=1; }
@@ -117,6 +123,8 @@ sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' asyncl.json >async3.json
 "$M" export async3.json "${like[@]}" --to torchtitan -o t.py && grep -q 'enable_async_tensor_parallel=True' t.py || bad=1
 try 2 'RMS norms, rotary positions' export pp.json "${ask[@]}" --dtype bf16 --to torchtitan
 try 2 'overlap_tp is not exported' export async.json "${ask[@]}" --dtype bf16 --to flagscale
+sed -e '/"overlap_tp"/d' -e 's/"offload_layers": 0/"offload_layers": 3/' async.json >away.json
+try 2 'offload_layers 3 is not exported; megatron has it' export away.json "${ask[@]}" --dtype bf16 --to flagscale
 try 2 'bf16 or fp32, not fp16' export pl.json "${like[@]}" --dtype fp16 --to torchtitan
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'syncs gradients by zero1 or allreduce .*, not zero3' export z3.json "${ask[@]}" --to megatron
 gan=transgan:width=32,bottom=4,depth=2/1,heads=2,whole=1,window=4

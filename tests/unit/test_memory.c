@@ -195,6 +195,9 @@ static void offloaded_layers_pass_through(void **state)
 	w->software.loss_B = 2;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, 2 * LAYER + SH + PASSING);
+	w->plan.says |= MQ_SAYS_OFFLOAD_LAYERS; /* none: the plan decides */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, LAYERS * LAYER + SH + PASSING);
 	w->software.offload_layers = 0;
 	w->software.loss_B = 12;
 }

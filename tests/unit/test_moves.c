@@ -99,6 +99,37 @@ static void neighbours_are_plans(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Beside a plan that computes all again are those that let all layers but one, or half of them, wait on the host;
+ * beside these one with fewer. That none does and that nothing is said of it is no difference. */
+static void hosts_take_what_is_computed_again(void **state)
+{
+	struct question q;
+	struct mq_plan plan, away = { 0 }, other;
+	struct mq_move *move;
+	uint32_t seen = 0;
+
+	ask(&q, 8);
+	shape(&q, (struct mq_shape){ .dp = 8, .micro_batches = 1, .recompute = MQ_RECOMPUTE_FULL }, &plan);
+	for (uint32_t i = 0, n = mq_moves_list(&q.space, &plan, &q.arena, &move); i < n; i++)
+		if (mq_move_apply(&q.space, &plan, &move[i], &q.arena, &other) && other.offload_layers) {
+			assert_int_equal(other.config[0].recompute, MQ_RECOMPUTE_NONE);
+			assert_int_equal(other.offload_layers, seen ? 4 : 7);
+			away = other;
+			seen++;
+		}
+	assert_int_equal(seen, 2);
+	for (uint32_t i = 0, n = mq_moves_list(&q.space, &away, &q.arena, &move); i < n; i++)
+		if (mq_move_apply(&q.space, &away, &move[i], &q.arena, &other) && other.offload_layers == 2)
+			seen++;
+	assert_int_equal(seen, 3);
+	mq_plan_copy(&other, &plan, &q.arena);
+	other.says |= MQ_SAYS_OFFLOAD_LAYERS;
+	assert_true(mq_plan_effect(&q.space, &other, &q.arena) == mq_plan_effect(&q.space, &plan, &q.arena));
+	other.offload_layers = 1;
+	assert_true(mq_plan_effect(&q.space, &other, &q.arena) != mq_plan_effect(&q.space, &plan, &q.arena));
+	mq_arena_fini(&q.arena);
+}
+
 /* Sync without replicas and schedules without stages are no difference; micro-batches are. */
 static void effects_are_told_apart(void **state)
 {
@@ -249,9 +280,10 @@ static void bound_of_any_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours_are_plans),          cmocka_unit_test(effects_are_told_apart),
-		cmocka_unit_test(like_devices_may_be_exchanged), cmocka_unit_test(an_uplink_makes_pairs),
-		cmocka_unit_test(a_slow_device_is_a_class),      cmocka_unit_test(bound_of_any_plan)
+		cmocka_unit_test(neighbours_are_plans),   cmocka_unit_test(hosts_take_what_is_computed_again),
+		cmocka_unit_test(effects_are_told_apart), cmocka_unit_test(like_devices_may_be_exchanged),
+		cmocka_unit_test(an_uplink_makes_pairs),  cmocka_unit_test(a_slow_device_is_a_class),
+		cmocka_unit_test(bound_of_any_plan)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -413,12 +413,12 @@ static void plans_decide_first(void **state)
 	assert_int_equal(plan.says, 0);
 	off.overlap_grads = off.scatter_gather = false;
 	on.broadcast_params = on.early_stop = on.overlap_tp = on.overlap_experts = on.offload_optimizer = true;
-	on.bucket_MB = 40;
+	on.bucket_MB = 40, on.offload_layers = 3;
 	for (int said = 0; said < 2; said++) { /* 1: the plan says the opposite of the software */
 		plan.says = said ? MQ_SAYS_ALL : 0;
 		plan.overlap_grads = plan.scatter_gather = plan.broadcast_params = plan.early_stop = false;
 		plan.overlap_tp = plan.overlap_experts = plan.offload_optimizer = false;
-		plan.bucket_B = 5;
+		plan.bucket_B = 5, plan.offload_layers = 7;
 		p = dress(&on, model, &plan);
 		assert_int_equal(p.overlap_grads, !said);
 		assert_int_equal(p.scatter_gather, !said);
@@ -427,7 +427,7 @@ static void plans_decide_first(void **state)
 		assert_int_equal(p.overlap_tp, !said);
 		assert_int_equal(p.overlap_experts, !said);
 		assert_int_equal(p.offload_optimizer, !said);
-		assert_true(p.bucket_B == (said ? 5 : 40e6));
+		assert_true(p.bucket_B == (said ? 5 : 40e6) && p.offload_layers == (said ? 7 : 3));
 		plan.overlap_grads = plan.scatter_gather = plan.broadcast_params = plan.early_stop = true;
 		plan.overlap_tp = plan.overlap_experts = plan.offload_optimizer = true;
 		p = dress(&off, model, &plan);

@@ -258,6 +258,21 @@ static void rules_of_decisions(void **state)
 	expect_plan("torchtitan,offload_optimizer=1", plan, "has no setting that offloads");
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].sync = MQ_SYNC_ZERO1;
+	plan->says = MQ_SAYS_OFFLOAD_LAYERS;
+	plan->offload_layers = 2;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].recompute = MQ_RECOMPUTE_NONE;
+	expect_plan("megatron-core", plan, NULL);
+	expect_plan("generic", plan, NULL);
+	expect_plan("deepspeed", plan, "has no setting for offload_layers");
+	plan->offload_layers = 1000;
+	expect_plan("megatron-core", plan, "offloads activations of fewer layers than the model's");
+	plan->offload_layers = 2;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].recompute = MQ_RECOMPUTE_FULL;
+	expect_plan("megatron-core", plan, "offloads activations only where nothing is computed again");
+	expect_plan("generic", plan, NULL);
+	plan->says = 0;
 	plan->algo = MQ_ALGO_RING;
 	expect_plan("megatron-core", plan, NULL);
 	expect_plan("deepspeed", plan, "has no setting for algo");

@@ -17,6 +17,10 @@ static enum mq_status refuse_switches(const struct mq_plan *p, struct mq_err *er
 	if (p->overlap_tp || p->overlap_experts)
 		return mq_fail(err, MQ_EINPUT, "flagscale: %s is not exported; megatron has it",
 			       p->overlap_experts ? "overlap_experts" : "overlap_tp");
+	if (p->offload_layers)
+		return mq_fail(err, MQ_EINPUT,
+			       "flagscale: offload_layers %u is not exported; megatron has it where pp is 1",
+			       p->offload_layers);
 	if (p->zero_group)
 		return mq_fail(err, MQ_EINPUT, "flagscale: sharding over groups of %u ranks is not exported",
 			       p->zero_group);

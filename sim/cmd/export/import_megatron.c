@@ -21,7 +21,7 @@ struct flags {
 	const struct mq_export *e;
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ulysses, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
-	uint32_t instances, bucket, first_layers, last_layers;
+	uint32_t instances, bucket, first_layers, last_layers, offload_layers;
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_tp, overlap_experts, replica_major;
 	const char *layout, *skipped;
@@ -99,6 +99,7 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 		{ "--num-layers-per-virtual-pipeline-stage", &x->layers_per_chunk, NULL, NULL },
 		{ "--num-distributed-optimizer-instances", &x->instances, NULL, NULL },
 		{ "--ddp-bucket-size", &x->bucket, NULL, NULL },
+		{ "--cpu-offloading-num-layers", &x->offload_layers, NULL, NULL },
 		{ "--decoder-first-pipeline-num-layers", &x->first_layers, NULL, NULL },
 		{ "--decoder-last-pipeline-num-layers", &x->last_layers, NULL, NULL },
 		{ "--micro-batch-size", &x->mbs, NULL, NULL },
@@ -413,7 +414,8 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
 	/* a flag that is not there is off; buckets have a default, and old scripts alone say how stages send */
-	like.says = (MQ_SAYS_OVERLAP_GRADS | MQ_SAYS_OFFLOAD | MQ_SAYS_OVERLAP_EXPERTS | MQ_SAYS_OVERLAP_TP);
+	like.says = (MQ_SAYS_OVERLAP_GRADS | MQ_SAYS_OFFLOAD | MQ_SAYS_OVERLAP_EXPERTS | MQ_SAYS_OVERLAP_TP |
+		     MQ_SAYS_OFFLOAD_LAYERS);
 	like.says |= x.no_scatter ? MQ_SAYS_SCATTER_GATHER : 0;
 	like.says |= x.bucket ? MQ_SAYS_BUCKET : 0;
 	like.overlap_grads = x.overlap;
@@ -421,6 +423,7 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	like.overlap_experts = x.overlap_experts;
 	like.scatter_gather = !x.no_scatter;
 	like.offload_optimizer = x.offload;
+	like.offload_layers = x.offload_layers;
 	like.bucket_B = (double)x.bucket * GRAD_BYTES;
 	if (x.instances) {
 		if (shape.dp * shape.cp % x.instances)

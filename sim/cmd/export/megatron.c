@@ -116,6 +116,8 @@ static void put_switches(const struct mq_export *e, FILE *f)
 		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", same / e->dressed.zero_group);
 	if (e->dressed.offload_optimizer)
 		fputs(" \\\n  --optimizer-cpu-offload --use-precision-aware-optimizer", f);
+	if (e->dressed.offload_layers)
+		fprintf(f, " \\\n  --cpu-offloading-num-layers %u", e->dressed.offload_layers);
 	put_overlap(e, f);
 	if (s->recompute == MQ_RECOMPUTE_FULL)
 		fputs(" \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1", f);

@@ -54,6 +54,7 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 	plan->early_stop = like->early_stop;
 	plan->overlap_experts = like->overlap_experts;
 	plan->overlap_tp = like->overlap_tp;
+	plan->offload_layers = like->offload_layers;
 	plan->bucket_B = like->bucket_B;
 	plan->zero_group = like->zero_group;
 	return MQ_OK;
