@@ -129,12 +129,13 @@ const char *mq_find_program(const char *name, struct mq_arena *arena);
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
 				struct mq_err *err) MQ_MUST_CHECK;
 
-/* A platform as -p takes it (but `model`): its XML file, in a folder of its own where it is generated. */
+/* A platform as -p takes it (but `model`): its XML file, or its keys, in a folder of its own where it is generated. */
 struct mq_platform_file {
-	const char *path;
-	const char *dir;     /* to be removed, or NULL */
-	int held;            /* its lock, -1 = none */
-	const char *assumed; /* see mq_platform_assumed */
+	const char *path;        /* of XML, or of keys (mq_platform_is_keys) */
+	const char *const *type; /* of its devices, each once, NULL-terminated; NULL = path is a file that was given */
+	const char *dir;         /* to be removed, or NULL */
+	int held;                /* its lock, -1 = none */
+	const char *assumed;     /* see mq_platform_assumed */
 };
 enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,
 				struct mq_platform_file *file, struct mq_err *err) MQ_MUST_CHECK;

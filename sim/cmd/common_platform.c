@@ -14,10 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/generate.h"
+#include "platform/platform.h"
 
-static const char *const names[] = { "platform.xml", "platform.calib.json", "accelerator.json", "cpu.json" };
-enum { N_NAMES = sizeof(names) / sizeof(*names), PREFIX_B = 19 };
+static const char *const names[] = { "platform.xml", "platform.keys", "platform.calib.json", "accelerator.json",
+				     "cpu.json" };
+enum { KEYS = 1, N_NAMES = sizeof(names) / sizeof(*names), PREFIX_B = 19 };
 static const char prefix[PREFIX_B + 1] = ".maquette-platform-";
 
 static void remove_folder(const char *dir)
@@ -100,7 +101,13 @@ enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, 
 	mq_platform_spec_init(&spec);
 	MQ_TRY(mq_platform_spec_parse(text, &spec, arena, err));
 	MQ_TRY(mq_platform_folder(arena, file, err));
-	MQ_TRY(mq_platform_generate(&spec, calib, file->path, err));
+	if (mq_platform_is_built(&spec)) {
+		file->path = mq_arena_printf(arena, "%s/%s", file->dir, names[KEYS]);
+		MQ_TRY(mq_platform_keep_keys(&spec, calib, text, file->path, err));
+	} else {
+		MQ_TRY(mq_platform_generate(&spec, calib, file->path, err));
+	}
+	file->type = mq_platform_spec_types(&spec, calib, arena);
 	file->assumed = mq_platform_assumed(&spec, calib, arena);
 	return MQ_OK;
 }

@@ -199,7 +199,9 @@ static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, str
 	MQ_TRY(mq_calib_open(&q->calib, &s->arena, &calib, err));
 	if (!access(s->platform_calib, F_OK))
 		MQ_TRY(mq_calib_load(calib, s->platform_calib, err));
-	const char *const *type = mq_platform_types(s->platform_path, &s->arena);
+	const char *const *type = s->files->platform.type;
+	if (!type)
+		type = mq_platform_types(s->platform_path, &s->arena);
 	if (!*type)
 		return MQ_OK;
 	for (; *type; type++) {

@@ -191,11 +191,11 @@ static enum mq_status explore(const struct looking *l, struct mq_arena *arena, s
 
 	MQ_TRY(mq_calib_open(&l->calib, arena, calib, err));
 	enum mq_status status = mq_platform_open(l->file, *calib, arena, &file, err);
+	if (status == MQ_OK)
+		status = mq_platform_explore(file.path, *calib, arena, cluster, err);
 	const char *beside = status == MQ_OK ? mq_platform_calib_path(file.path, arena) : NULL;
 	if (beside && !access(beside, F_OK))
 		status = mq_calib_load(*calib, beside, err);
-	if (status == MQ_OK)
-		status = mq_platform_explore(file.path, arena, cluster, err);
 	mq_platform_file_close(&file);
 	return status;
 }

@@ -55,7 +55,7 @@ static uint32_t n_pods(const struct mq_gen *gen)
 	return pod && pod < gen->n_leaves ? (gen->n_leaves + pod - 1) / pod : 1;
 }
 
-static void star_links(struct mq_gen *gen)
+void mq_gen_star_links(struct mq_gen *gen)
 {
 	uint32_t pod = gen->spec->pod;
 	char name[64];
@@ -72,6 +72,45 @@ static void star_links(struct mq_gen *gen)
 		snprintf(name, sizeof(name), "pod%utrunk", p);
 		mq_gen_link(gen, name, sum / gen->spec->oversub / gen->spec->pod_oversub, gen->switch_us, "fabric");
 	}
+}
+
+bool mq_gen_is_star(const struct mq_platform_spec *spec)
+{
+	return spec->fabric != MQ_GEN_DRAGONFLY && spec->fabric != MQ_GEN_TORUS;
+}
+
+static void trunk(struct mq_gen *gen, const char *kind, uint32_t i, const char *way)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s%utrunk_%s", kind, i, way);
+	gen->sink->step(gen, name);
+}
+
+/* Links of machines that have a zone of their own. */
+static void ports(struct mq_gen *gen, uint32_t node, const char *way)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "n%uports_%s", node, way);
+	if (!gen->flat)
+		gen->sink->step(gen, name);
+}
+
+void mq_gen_star_path(struct mq_gen *gen, uint32_t from, uint32_t to)
+{
+	uint32_t a = from / gen->leaf, b = to / gen->leaf, pods = n_pods(gen), pod = gen->spec->pod;
+
+	ports(gen, from, "UP");
+	if (a != b)
+		trunk(gen, "leaf", a, "UP");
+	if (pods > 1 && a / pod != b / pod) {
+		trunk(gen, "pod", a / pod, "UP");
+		trunk(gen, "pod", b / pod, "DOWN");
+	}
+	if (a != b)
+		trunk(gen, "leaf", b, "DOWN");
+	ports(gen, to, "DOWN");
 }
 
 static void spoke(struct mq_gen *gen, const char *kind, uint32_t i, const char *hub)
@@ -107,7 +146,7 @@ static void put_star(struct mq_gen *gen)
 		mq_gen_leaf_inside(gen, 0);
 		return;
 	}
-	star_links(gen);
+	mq_gen_star_links(gen);
 	if (pods == 1) {
 		leaf_star(gen, 0, gen->n_leaves, "core");
 		return;

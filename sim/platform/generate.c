@@ -45,7 +45,7 @@ static bool plain_text(const char *text)
 	       !strstr(text, "--");
 }
 
-static const char *own_name(const struct mq_gen *gen)
+const char *mq_gen_name(const struct mq_gen *gen)
 {
 	const struct mq_platform_spec *spec = gen->spec;
 
@@ -58,6 +58,44 @@ static const char *own_name(const struct mq_gen *gen)
 	return name;
 }
 
+static void put_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class, bool duplex)
+{
+	fprintf(gen->file,
+		"<link id=\"%s\" bandwidth=\"%.9gGBps\" latency=\"%.9gus\" "
+		"sharing_policy=\"%s\"><prop id=\"mq_class\" value=\"%s\"/></link>\n",
+		name, GBps, us, duplex ? "SPLITDUPLEX" : "SHARED", class);
+}
+
+static void put_host(struct mq_gen *gen, const struct mq_gen_host *host)
+{
+	const struct mq_platform_spec *spec = gen->spec;
+	const struct mq_gen_group *g = host->group;
+	FILE *f = gen->file;
+
+	fprintf(f,
+		"<host id=\"n%ug%u\" speed=\"%.9gTf\"><prop id=\"mq_type\" value=\"%s\"/>"
+		"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"%u\"/>"
+		"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
+		host->node, host->local, g->tflops, g->type, gen->rank++, host->node, host->socket, g->nics);
+	if (g->cpu)
+		fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
+	if (g->mem_bw_Bps > 0)
+		fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.9g\"/><prop id=\"mq_mem_bw_Bps\" value=\"%.9g\"/>",
+			g->memory_B, g->mem_bw_Bps);
+	if (spec->price_per_h >= 0)
+		fprintf(f, "<prop id=\"mq_price_per_h\" value=\"%.9g\"/>", spec->price_per_h);
+	if (spec->power_W >= 0)
+		fprintf(f, "<prop id=\"mq_power_W\" value=\"%.9g\"/>", spec->power_W);
+	fprintf(f, "</host>\n");
+}
+
+static void put_step(struct mq_gen *gen, const char *link)
+{
+	fprintf(gen->file, "<link_ctn id=\"%s\"/>", link);
+}
+
+static const struct mq_gen_sink xml = { put_link, put_host, put_step };
+
 static void put_all(struct mq_gen *gen)
 {
 	FILE *f = gen->file;
@@ -66,7 +104,7 @@ static void put_all(struct mq_gen *gen)
 	fprintf(f,
 		"<zone id=\"platform\" routing=\"%s\">\n<prop id=\"mq_name\" value=\"%s\"/>\n"
 		"<prop id=\"mq_fabric\" value=\"%s\"/>\n",
-		mq_gen_root_routing(gen), own_name(gen), mq_fabric_name(gen->network));
+		mq_gen_root_routing(gen), mq_gen_name(gen), mq_fabric_name(gen->network));
 	if (gen->nvls)
 		fprintf(f, "<prop id=\"mq_nvls\" value=\"1\"/>\n");
 	if (gen->spec->sharp)
@@ -80,19 +118,24 @@ static void put_all(struct mq_gen *gen)
 	fprintf(f, "</zone>\n</platform>\n");
 }
 
+enum mq_status mq_gen_open(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
+			   struct mq_gen *gen, struct mq_err *err)
+{
+	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
+		return mq_fail(err, MQ_EINPUT, "platform: name and gpu take letters, digits and -_.+*@:/ only");
+	MQ_TRY(mq_gen_prepare(spec, calib, arena, gen, err));
+	return mq_gen_fabric_check(gen, err);
+}
+
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
 				       struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_gen gen;
-	enum mq_status status;
+	enum mq_status status = mq_gen_open(spec, calib, &arena, &gen, err);
 
-	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
-		return mq_fail(err, MQ_EINPUT, "platform: name and gpu take letters, digits and -_.+*@:/ only");
-	status = mq_gen_prepare(spec, calib, &arena, &gen, err);
-	if (status == MQ_OK)
-		status = mq_gen_fabric_check(&gen, err);
 	if (status == MQ_OK) {
+		gen.sink = &xml;
 		gen.file = file;
 		put_all(&gen);
 		if (fflush(file) != 0 || ferror(file))
@@ -104,11 +147,16 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena)
 {
+	static const char *const ends[] = { ".xml", MQ_PLATFORM_KEYS };
 	size_t n = strlen(path);
 
-	if (n > 4 && !strcmp(path + n - 4, ".xml"))
-		n -= 4;
-	return mq_arena_printf(arena, "%.*s.calib.json", (int)n, path);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		size_t end = strlen(ends[i]);
+
+		if (n > end && !strcmp(path + n - end, ends[i]))
+			return mq_arena_printf(arena, "%.*s.calib.json", (int)(n - end), path);
+	}
+	return mq_arena_printf(arena, "%s.calib.json", path);
 }
 
 /* A device type as the options describe it: a shipped one with their values in place of its own, or one of which
@@ -174,8 +222,22 @@ void mq_platform_discard(const char *path)
 		unlink(path);
 }
 
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
-				    struct mq_err *err)
+static enum mq_status put_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
+			       FILE *file, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_gen gen;
+	enum mq_status status = mq_gen_open(spec, calib, &arena, &gen, err);
+
+	if (status == MQ_OK)
+		fprintf(file, "%s\n", keys);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+/* `keys` NULL: as XML. */
+static enum mq_status write_file(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
+				 const char *path, struct mq_err *err)
 {
 	FILE *file = fopen(path, "w");
 	enum mq_status status;
@@ -183,7 +245,10 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const s
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", path);
 	setvbuf(file, NULL, _IOFBF, 1 << 18);
-	status = mq_platform_generate_to(spec, calib, file, err);
+	if (keys)
+		status = put_keys(spec, calib, keys, file, err);
+	else
+		status = mq_platform_generate_to(spec, calib, file, err);
 	bool lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
 	if (status == MQ_OK && lost)
@@ -193,4 +258,16 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const s
 	if (status != MQ_OK)
 		mq_platform_discard(path);
 	return status;
+}
+
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
+				    struct mq_err *err)
+{
+	return write_file(spec, calib, NULL, path, err);
+}
+
+enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				     const char *keys, const char *path, struct mq_err *err)
+{
+	return write_file(spec, calib, keys, path, err);
 }

@@ -76,6 +76,10 @@ char *mq_platform_spec_plain(char *text);
  * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */
 enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
 				      struct mq_err *err) MQ_MUST_CHECK;
+/* The device types of a platform that these keys describe, each once, in rank order, NULL-terminated; none where the
+ * keys describe no platform. */
+const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+					  struct mq_arena *arena);
 /* What had to be assumed of device types without calibration, as a line for people; NULL = nothing. */
 const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				struct mq_arena *arena);
@@ -89,7 +93,14 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const s
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
 				       struct mq_err *err) MQ_MUST_CHECK;
 
-/* FILE.calib.json of FILE.xml: calibrations that belong to the platform and are loaded with it, if it is there. */
+/* The end of the name of a file of keys. */
+#define MQ_PLATFORM_KEYS ".keys"
+/* The keys themselves to a file named so, where the cluster is to be built of them (mq_platform_build_file), and the
+ * calibrations beside it. Errors: as mq_platform_generate. */
+enum mq_status mq_platform_keep_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				     const char *keys, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+
+/* FILE.calib.json of FILE.xml or FILE.keys: calibrations that belong to the platform and are loaded with it, if it is there. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);
 
 /* The device types that a platform file names (mq_type), each once, in its order, NULL-terminated; none where it

@@ -92,3 +92,24 @@ const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struc
 	}
 	return NULL;
 }
+
+const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+					  struct mq_arena *arena)
+{
+	struct mq_gen *gen = mq_arena_array(arena, 1, struct mq_gen);
+	const char **type = mq_arena_array(arena, MQ_GEN_MAX_GROUPS + 1, const char *);
+	struct mq_err ignored = MQ_ERR_INIT;
+	uint32_t n = 0;
+
+	if (mq_gen_prepare(spec, calib, arena, gen, &ignored) != MQ_OK)
+		return type;
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		bool known = false;
+
+		for (uint32_t k = 0; k < n; k++)
+			known |= !strcmp(type[k], gen->group[i].type);
+		if (!known)
+			type[n++] = gen->group[i].type;
+	}
+	return type;
+}

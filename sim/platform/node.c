@@ -73,19 +73,16 @@ const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t no
 
 void mq_gen_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class)
 {
-	fprintf(gen->file,
-		"<link id=\"%s\" bandwidth=\"%.9gGBps\" latency=\"%.9gus\" "
-		"sharing_policy=\"SPLITDUPLEX\"><prop id=\"mq_class\" value=\"%s\"/></link>\n",
-		name, GBps, us, class);
+	gen->sink->link(gen, name, GBps, us, class, true);
 }
 
 /* A link whose two directions share it: memory that a message is written to and read from. */
 static void put_host_memory(struct mq_gen *gen, uint32_t node, double GBps)
 {
-	fprintf(gen->file,
-		"<link id=\"n%uhost\" bandwidth=\"%.9gGBps\" latency=\"0.2us\" "
-		"sharing_policy=\"SHARED\"><prop id=\"mq_class\" value=\"host\"/></link>\n",
-		node, GBps);
+	char name[32];
+
+	snprintf(name, sizeof(name), "n%uhost", node);
+	gen->sink->link(gen, name, GBps, 0.2, "host", false);
 }
 
 static void put_pcie_links(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
@@ -152,28 +149,6 @@ void mq_gen_node_links(struct mq_gen *gen, uint32_t node)
 	}
 }
 
-static void put_host(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
-{
-	const struct mq_platform_spec *spec = gen->spec;
-	FILE *f = gen->file;
-
-	fprintf(f,
-		"<host id=\"n%ug%u\" speed=\"%.9gTf\"><prop id=\"mq_type\" value=\"%s\"/>"
-		"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"%u\"/>"
-		"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
-		node, i, g->tflops, g->type, gen->rank++, node, socket_of(g, switch_of(g, i)), g->nics);
-	if (g->cpu)
-		fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
-	if (g->mem_bw_Bps > 0)
-		fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.9g\"/><prop id=\"mq_mem_bw_Bps\" value=\"%.9g\"/>",
-			g->memory_B, g->mem_bw_Bps);
-	if (spec->price_per_h >= 0)
-		fprintf(f, "<prop id=\"mq_price_per_h\" value=\"%.9g\"/>", spec->price_per_h);
-	if (spec->power_W >= 0)
-		fprintf(f, "<prop id=\"mq_power_W\" value=\"%.9g\"/>", spec->power_W);
-	fprintf(f, "</host>\n");
-}
-
 /* The link that a Cluster zone gives a GPU: flat nodes its port, others its NVSwitch link. */
 static void put_host_link(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
 {
@@ -184,6 +159,21 @@ static void put_host_link(struct mq_gen *gen, uint32_t node, const struct mq_gen
 		return;
 	fprintf(gen->file, "<host_link id=\"n%ug%u\" up=\"n%u%s%u_UP\" down=\"n%u%s%u_DOWN\"/>\n", node, i, node, kind,
 		at, node, kind, at);
+}
+
+static void put_host(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
+{
+	const struct mq_gen_host host = { g, node, i, socket_of(g, switch_of(g, i)) };
+
+	gen->sink->host(gen, &host);
+}
+
+void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+
+	for (uint32_t i = 0; i < g->gpus; i++)
+		put_host(gen, node, g, i);
 }
 
 static void put_hosts(struct mq_gen *gen, uint32_t node)
@@ -198,7 +188,18 @@ static void put_hosts(struct mq_gen *gen, uint32_t node)
 
 static void step(struct mq_gen *gen, uint32_t node, const char *kind, uint32_t i, const char *way)
 {
-	fprintf(gen->file, "<link_ctn id=\"n%u%s%u%s\"/>", node, kind, i, way);
+	char name[64];
+
+	snprintf(name, sizeof(name), "n%u%s%u%s", node, kind, i, way);
+	gen->sink->step(gen, name);
+}
+
+static void step_host_memory(struct mq_gen *gen, uint32_t node)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "n%uhost", node);
+	gen->sink->step(gen, name);
 }
 
 /* From PCIe switch s to t: up, across the sockets between them, down. */
@@ -219,13 +220,13 @@ static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_gro
 	uint32_t s = switch_of(g, a), t = switch_of(g, b);
 
 	if (g->cpu) {
-		fprintf(gen->file, "<link_ctn id=\"n%uhost\"/>", node);
+		step_host_memory(gen, node);
 		return;
 	}
 	step(gen, node, "pcie", a, "_UP");
 	if (!g->p2p) {
 		step(gen, node, "pcie_switch", s, "_UP");
-		fprintf(gen->file, "<link_ctn id=\"n%uhost\"/>", node);
+		step_host_memory(gen, node);
 		step(gen, node, "pcie_switch", t, "_DOWN");
 	} else if (s != t) {
 		cross_switches(gen, node, g, s, t);
@@ -233,39 +234,62 @@ static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_gro
 	step(gen, node, "pcie", b, "_DOWN");
 }
 
-static void put_pair(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a, uint32_t b)
+void mq_gen_path(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
 {
-	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	char name[64];
+
 	if (g->intra == MQ_INTRA_NVSWITCH) {
 		step(gen, node, "nvswitch", a, "_UP");
 		step(gen, node, "nvswitch", b, "_DOWN");
 	} else if (g->intra == MQ_INTRA_MESH && pair_GBps(g, a, b) > 0) {
-		fprintf(gen->file, "<link_ctn id=\"n%unvlink%u_%u_%s\"/>", node, a < b ? a : b, a < b ? b : a,
-			a < b ? "UP" : "DOWN");
+		snprintf(name, sizeof(name), "n%unvlink%u_%u_%s", node, a < b ? a : b, a < b ? b : a,
+			 a < b ? "UP" : "DOWN");
+		gen->sink->step(gen, name);
 	} else {
 		pcie_path(gen, node, g, a, b);
 	}
-	fprintf(gen->file, "</bypassRoute>\n");
 }
 
-/* Between a GPU and its node's gateway: its lanes, the way to the port's PCIe switch, the port. */
-static void put_way_out(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
+void mq_gen_path_out(struct mq_gen *gen, uint32_t node, uint32_t i)
 {
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
 	uint32_t nic = nic_of(g, i), s = switch_of(g, i);
 	uint32_t t = (uint32_t)((uint64_t)nic * g->switches / n_ports(g));
 
-	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ugw\">", node, i, node);
-	if (!g->cpu)
+	if (!gen->flat && !g->cpu)
 		step(gen, node, "pcie", i, "_UP");
-	if (!g->cpu && s != t)
+	if (!gen->flat && !g->cpu && s != t)
 		cross_switches(gen, node, g, s, t);
 	step(gen, node, "nic", nic, "_UP");
-	fprintf(gen->file, "</bypassRoute>\n<bypassRoute src=\"n%ugw\" dst=\"n%ug%u\">", node, node, i);
+}
+
+void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	uint32_t nic = nic_of(g, i), s = switch_of(g, i);
+	uint32_t t = (uint32_t)((uint64_t)nic * g->switches / n_ports(g));
+
 	step(gen, node, "nic", nic, "_DOWN");
-	if (!g->cpu && s != t)
+	if (!gen->flat && !g->cpu && s != t)
 		cross_switches(gen, node, g, t, s);
-	if (!g->cpu)
+	if (!gen->flat && !g->cpu)
 		step(gen, node, "pcie", i, "_DOWN");
+}
+
+static void put_pair(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
+{
+	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
+	mq_gen_path(gen, node, a, b);
+	fprintf(gen->file, "</bypassRoute>\n");
+}
+
+static void put_way_out(struct mq_gen *gen, uint32_t node, uint32_t i)
+{
+	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ugw\">", node, i, node);
+	mq_gen_path_out(gen, node, i);
+	fprintf(gen->file, "</bypassRoute>\n<bypassRoute src=\"n%ugw\" dst=\"n%ug%u\">", node, node, i);
+	mq_gen_path_in(gen, node, i);
 	fprintf(gen->file, "</bypassRoute>\n");
 }
 
@@ -277,9 +301,9 @@ static void put_inner_routes(struct mq_gen *gen, uint32_t node)
 	for (uint32_t a = 0; a < g->gpus && !by_host_link; a++)
 		for (uint32_t b = 0; b < g->gpus; b++)
 			if (a != b)
-				put_pair(gen, node, g, a, b);
+				put_pair(gen, node, a, b);
 	for (uint32_t i = 0; i < g->gpus && !gen->flat && gen->n_nodes > 1; i++)
-		put_way_out(gen, node, g, i);
+		put_way_out(gen, node, i);
 }
 
 /* What stands inside a flat leaf's Cluster zone. */

@@ -14,24 +14,17 @@
 #include <simgrid/host.h>
 #include <simgrid/link.h>
 #include <simgrid/zone.h>
-#include <xbt/dynar.h>
 
 #include "core/opt.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "platform/impl.h"
 #include "platform/memory.h"
 
 /* SimGrid takes some 3 kB for each host of a cluster tag. */
 enum { MAX_CLUSTER_HOSTS = 200000 };
 /* What it may take for a file: a file that lists everything itself needs 20 to 40 times its size. */
 static const double LOAD_B = 800e6, LOAD_PER_BYTE = 50;
-
-struct platform {
-	sg_host_t *host;     /* [n_devices] in rank order */
-	sg_link_t *link;     /* [n_links] */
-	xbt_dynar_t scratch; /* for sg_host_get_route; lives as long as the process */
-	struct mq_cluster *cluster;
-};
 
 void mq_platform_start(const char *program)
 {
@@ -84,6 +77,18 @@ static int natural(const char *a, const char *b)
 	}
 }
 
+int mq_platform_name_order(const char *a, const char *b)
+{
+	int order = natural(a, b);
+
+	return order ? order : strcmp(a, b);
+}
+
+enum mq_device_kind mq_platform_kind(const char *type)
+{
+	return strncmp(type, "CPU", 3) ? MQ_GPU : MQ_CPU;
+}
+
 struct found {
 	sg_host_t host;
 	const char *name;
@@ -98,17 +103,12 @@ static int by_rank(const void *a, const void *b)
 		return x->rank < y->rank ? -1 : 1;
 	if (isnan(x->rank) != isnan(y->rank))
 		return isnan(x->rank) ? 1 : -1;
-	int order = natural(x->name, y->name);
-	return order ? order : strcmp(x->name, y->name);
+	return mq_platform_name_order(x->name, y->name);
 }
 
 static int by_link_name(const void *a, const void *b)
 {
-	const char *x = sg_link_get_name(*(sg_link_t const *)a);
-	const char *y = sg_link_get_name(*(sg_link_t const *)b);
-	int order = natural(x, y);
-
-	return order ? order : strcmp(x, y);
+	return mq_platform_name_order(sg_link_get_name(*(sg_link_t const *)a), sg_link_get_name(*(sg_link_t const *)b));
 }
 
 /* A number property: `absent` where it is not given. */
@@ -131,7 +131,7 @@ static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *
 	*yes = type && *type;
 	*kind = MQ_GPU;
 	if (!text)
-		*kind = *yes && !strncmp(type, "CPU", 3) ? MQ_CPU : MQ_GPU;
+		*kind = *yes ? mq_platform_kind(type) : MQ_GPU;
 	else if (!strcmp(text, "cpu"))
 		*kind = MQ_CPU;
 	else if (!strcmp(text, "switch"))
@@ -272,10 +272,9 @@ static bool is_network(enum mq_link_class c)
 	return c == MQ_LINK_NIC || c == MQ_LINK_FABRIC;
 }
 
-static enum mq_status set_class(struct mq_link *l, sg_link_t link, enum mq_fabric usual, struct mq_err *err)
+enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char *fabric, enum mq_fabric usual,
+				 struct mq_err *err)
 {
-	const char *text = mq_platform_link_property(link, "mq_class");
-	const char *fabric = mq_platform_link_property(link, "mq_fabric");
 	const struct class_word *w = class_words;
 
 	while (w->word && (text ? strcmp(w->word, text) != 0 : !strstr(l->name, w->word)))
@@ -325,7 +324,8 @@ static enum mq_status read_links(struct mq_cluster *cluster, struct platform *pl
 		l->bw_Bps = sg_link_get_bandwidth(all[i]);
 		l->lat_s = sg_link_get_latency(all[i]);
 		l->fatpipe = !sg_link_is_shared(all[i]);
-		status = set_class(l, all[i], usual, err);
+		status = mq_platform_class(l, mq_platform_link_property(all[i], "mq_class"),
+					   mq_platform_link_property(all[i], "mq_fabric"), usual, err);
 		sg_link_set_data(all[i], (void *)(uintptr_t)i);
 		if (l->lat_s > 0)
 			sg_link_set_latency(all[i], 0);
@@ -473,16 +473,16 @@ sg_host_t mq_platform_host(const struct mq_cluster *cluster, uint32_t rank)
 	if (cluster->whole)
 		return mq_platform_host(cluster->whole, cluster->rank[rank]);
 
-	const struct platform *platform = cluster->context;
+	struct platform *platform = cluster->context;
 
-	mq_assert(cluster->resolve == resolve && rank < cluster->n_devices);
-	return platform->host[rank];
+	mq_assert(platform->cluster == cluster && rank < cluster->n_devices);
+	return platform->gen ? mq_platform_built_host(platform, rank) : platform->host[rank];
 }
 
 sg_link_t mq_platform_link(const struct mq_cluster *cluster, uint32_t link)
 {
 	const struct platform *platform = cluster->context;
 
-	mq_assert(cluster->resolve == resolve && link < cluster->n_links);
+	mq_assert(platform->cluster == cluster && link < cluster->n_links);
 	return platform->link[link];
 }

@@ -19,6 +19,7 @@
 #include <simgrid/forward.h>
 
 #include "core/cluster.h"
+#include "platform/generate.h"
 
 /* simgrid_init with the configuration that the executor counts on: CM02 without TCP window, cross
  * traffic or rounding of events, small stacks for many actors. SimGrid's own messages go to stderr
@@ -31,7 +32,23 @@ void mq_platform_start(const char *program);
 enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
 				struct mq_err *err) MQ_MUST_CHECK;
 
-/* The SimGrid host and link behind a rank or link id of a cluster made by mq_platform_load. */
+/* Does mq_platform_build know the fabric? Those of the others are found by SimGrid in a file. */
+bool mq_platform_is_built(const struct mq_platform_spec *spec);
+/* The cluster that mq_platform_load makes of the file that mq_platform_generate writes, the same to the last digit,
+ * without that file: for fabrics that mq_platform_is_built. SimGrid gets hosts and links when a simulation first uses
+ * them. `calib` is borrowed. MQ_EINPUT: as mq_platform_generate. */
+enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				 struct mq_arena *arena, struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+/* A file of keys (mq_platform_keep_keys), by its name, and the cluster built of it; `calib`: as when it was kept. */
+bool mq_platform_is_keys(const char *path);
+enum mq_status mq_platform_build_file(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
+				      struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+
+/* What a device is where its platform says nothing but the type. */
+enum mq_device_kind mq_platform_kind(const char *type);
+
+/* The SimGrid host and link behind a rank or link id of a cluster made by mq_platform_load or mq_platform_build; the
+ * link is NULL while no flow has taken it. */
 sg_host_t mq_platform_host(const struct mq_cluster *cluster, uint32_t rank);
 sg_link_t mq_platform_link(const struct mq_cluster *cluster, uint32_t link);
 

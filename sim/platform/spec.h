@@ -22,11 +22,28 @@ struct mq_gen_group {
 	bool flat; /* may lie in its leaf's Cluster zone, see generate.h */
 };
 
+struct mq_gen;
+
+/* A device as the generator has it. */
+struct mq_gen_host {
+	const struct mq_gen_group *group;
+	uint32_t node, local, socket;
+};
+
+/* Where links, devices and the links of a route go: into a file (generate.c) or a cluster (build.c). Bandwidths are
+ * GB/s one way, latencies us. A duplex link NAME is two, NAME_UP and NAME_DOWN. */
+struct mq_gen_sink {
+	void (*link)(struct mq_gen *gen, const char *name, double GBps, double us, const char *class, bool duplex);
+	void (*host)(struct mq_gen *gen, const struct mq_gen_host *host);
+	void (*step)(struct mq_gen *gen, const char *link); /* the next of the route that is being written */
+};
+
 struct mq_gen {
 	const struct mq_platform_spec *spec;
 	const struct mq_calib *calib;
 	struct mq_arena *arena;
-	FILE *file;
+	const struct mq_gen_sink *sink;
+	FILE *file; /* of the XML sink */
 	struct mq_gen_group group[MQ_GEN_MAX_GROUPS];
 	uint32_t n_groups, n_nodes, n_leaves;
 	uint64_t n_devices;
@@ -37,8 +54,14 @@ struct mq_gen {
 	double nic_us, switch_us;
 };
 
-/* Check the options and derive everything above but file and rank. */
+/* Check the options and derive everything above but sink, file and rank. */
 enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
 			      struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
+
+/* The same, with what else the generator refuses. */
+enum mq_status mq_gen_open(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
+			   struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
+/* The platform's name: the one given, or made from its machines. */
+const char *mq_gen_name(const struct mq_gen *gen);
 
 #endif

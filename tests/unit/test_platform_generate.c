@@ -460,9 +460,117 @@ static void a_type_without_calibration(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* ---- built of its keys, without a file ------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return !strcmp(a, b);
+}
+
+/* To the bit; NaN = not given. */
+static bool same_bits(double a, double b)
+{
+	return !memcmp(&a, &b, sizeof(a)) || (isnan(a) && isnan(b));
+}
+
+static bool same_devices(const struct mq_cluster *a, const struct mq_cluster *b)
+{
+	bool same = a->n_devices == b->n_devices && a->n_nodes == b->n_nodes;
+
+	for (uint32_t i = 0; i < a->n_devices && same; i++) {
+		const struct mq_device *x = &a->device[i], *y = &b->device[i];
+
+		same = same_text(x->name, y->name) && same_text(x->type, y->type) && x->kind == y->kind &&
+		       x->node == y->node && x->local == y->local && x->socket == y->socket && x->calib == y->calib &&
+		       same_bits(x->memory_B, y->memory_B) && same_bits(x->mem_bw_Bps, y->mem_bw_Bps) &&
+		       same_bits(x->speed_flops, y->speed_flops) && same_bits(x->price_per_h, y->price_per_h) &&
+		       same_bits(x->power_W, y->power_W);
+		if (!same)
+			fprintf(stderr, "devices %s and %s differ\n", x->name, y->name);
+	}
+	return same;
+}
+
+static bool same_links(const struct mq_cluster *a, const struct mq_cluster *b)
+{
+	bool same = a->n_links == b->n_links;
+
+	for (uint32_t i = 0; i < a->n_links && same; i++) {
+		const struct mq_link *x = &a->link[i], *y = &b->link[i];
+
+		same = same_text(x->name, y->name) && x->class == y->class && x->fabric == y->fabric &&
+		       same_bits(x->bw_Bps, y->bw_Bps) && same_bits(x->lat_s, y->lat_s) && x->fatpipe == y->fatpipe;
+		if (!same)
+			fprintf(stderr, "links %s and %s differ\n", x->name, y->name);
+	}
+	return same;
+}
+
+static bool same_routes(const struct mq_cluster *a, const struct mq_cluster *b)
+{
+	for (uint32_t i = 0; i < a->n_devices; i++)
+		for (uint32_t j = 0; j < a->n_devices; j++) {
+			const struct mq_route *x = i == j ? NULL : route(a, i, j), *y = i == j ? NULL : route(b, i, j);
+
+			if (x && (x->n_links != y->n_links || memcmp(x->link, y->link, x->n_links * sizeof(*x->link)) ||
+				  !same_bits(x->lat_s, y->lat_s) || !same_bits(x->bw_Bps, y->bw_Bps))) {
+				fprintf(stderr, "routes from %s to %s differ\n", a->device[i].name, a->device[j].name);
+				return false;
+			}
+		}
+	return true;
+}
+
+static const char *built_of; /* the options of the case in this child */
+
+static bool is_as_built(const struct mq_cluster *loaded)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_platform_spec spec;
+	struct mq_cluster *built;
+
+	mq_platform_spec_init(&spec);
+	if (mq_opt_parse(mq_platform_opts, &spec, "platform", built_of, &arena, &err) != MQ_OK ||
+	    mq_platform_build(&spec, shipped_calib(&arena), &arena, &built, &err) != MQ_OK ||
+	    mq_cluster_check(built, &err) != MQ_OK) {
+		fprintf(stderr, "%s\n", err.text);
+		return false;
+	}
+	return same_text(loaded->name, built->name) && loaded->nics_per_node == built->nics_per_node &&
+	       loaded->nvls == built->nvls && loaded->sharp == built->sharp && same_devices(loaded, built) &&
+	       same_links(loaded, built) && same_routes(loaded, built);
+}
+
+static void built_is_what_is_loaded(void **state)
+{
+	static const char *const options[] = {
+		"nodes=1",
+		"nodes=1,gpu=L4",
+		"nodes=5,fabric=rail,leaf=2,oversub=1.7",
+		"nodes=12,fabric=rail,leaf=3,nics=4,sharp,price_per_h=2.385",
+		"nodes=6,gpu=V100-SXM2-32GB,fabric=fat-tree,leaf=2,pod=2,pod_oversub=3",
+		"nodes=6,gpu=V100-SXM2-32GB,fabric=fat-tree,leaf=2,pod=2,nic_GBps=100",
+		"nodes=3,gpus=5,gpu=L4,fabric=ethernet,leaf=2,pcie_switches=4,nic_us=3.7",
+		"nodes=3,gpu=T4,sockets=4,gpus=9,power_W=70",
+		"nodes=18,gpus=4,gpu=GB200,fabric=nvl72,domain=12",
+		"gpu=H100*2x8+A100-80GB*3x4+L4*1x3,fabric=fat-tree,leaf=2",
+		"nodes=2,gpu=New-9,tflops=123.456,nvlink_GBps=77.7,gpus=3",
+		"nodes=2,gpus=4,gpu=CPU-Xeon-28c,fabric=ethernet",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		built_of = options[i];
+		if (outcome(options[i], is_as_built) != 0)
+			fail_msg("%s: not as it is loaded", options[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(built_is_what_is_loaded),
 		cmocka_unit_test(names_and_aliases),
 		cmocka_unit_test(keys_in_one_text),
 		cmocka_unit_test(a_type_without_calibration),

@@ -116,8 +116,8 @@ static void explore(void *data)
 		e->status = mq_cluster_route(e->cluster, i, mq_platform_partner(n, i), &route, e->err);
 }
 
-enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
-				   struct mq_err *err)
+enum mq_status mq_platform_explore(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
+				   struct mq_cluster **cluster, struct mq_err *err)
 {
 	struct mq_platform_sample sample;
 	struct exploring e = { .sample = &sample, .err = err };
@@ -125,7 +125,8 @@ enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena, str
 
 	setrlimit(RLIMIT_CORE, &none); /* an abort is an answer here, not a bug to look at */
 	mq_platform_start("maquette");
-	MQ_TRY(mq_platform_load(path, arena, cluster, err));
+	MQ_TRY(mq_platform_is_keys(path) ? mq_platform_build_file(path, calib, arena, cluster, err) :
+					   mq_platform_load(path, arena, cluster, err));
 	mq_platform_sample(*cluster, arena, &sample);
 	e.cluster = *cluster;
 	mq_conduct(*cluster, explore, &e);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "core/calib.h"
 #include "core/cluster.h"
 
 /* Run this program again as `maquette platform WORD ARGS...` with its standard output, and wait. The
@@ -15,10 +16,10 @@
 enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv,
 				 struct mq_err *err) MQ_MUST_CHECK;
 
-/* In the child: load the platform and ask the routes of the sampled pairs (all pairs where there are few
+/* In the child: load the platform, or build it of its keys with `calib`, and ask the routes of the sampled pairs (all pairs where there are few
  * devices), so that they are in the cache when this returns. */
-enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena, struct mq_cluster **cluster,
-				   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_platform_explore(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
+				   struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The sample: all pairs of up to `most` devices, else of devices spread over machines and fabric. */
 struct mq_platform_sample {

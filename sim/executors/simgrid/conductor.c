@@ -43,7 +43,7 @@ void mq_conduct_bind(const struct mq_cluster *cluster)
 		sg_link_t link = mq_platform_link(cluster, l);
 		double usable_Bps = mq_link_usable_Bps(&cluster->link[l]);
 
-		if (sg_link_get_bandwidth(link) != usable_Bps)
+		if (link && sg_link_get_bandwidth(link) != usable_Bps)
 			sg_link_set_bandwidth(link, usable_Bps);
 	}
 }

@@ -1,0 +1,238 @@
+/*
+ * build.c - the cluster that the keys of a generated platform stand for, without a file: what mq_platform_load
+ * makes of mq_platform_generate's XML, to the last digit (numbers go through the text that would stand there).
+ *
+ * For fabrics whose leaves hang around a core: a route is the way out of a machine, up and down the trunks, and the
+ * way in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "platform/fabric.h"
+#include "platform/impl.h"
+#include "platform/node.h"
+
+enum { MAX_STEPS = 64 };
+
+/* What the sink adds to. */
+struct building {
+	struct mq_gen gen; /* first: the sink is handed this */
+	struct mq_platform_spec spec;
+	struct mq_cluster *cluster;
+	enum mq_status status;
+	struct mq_err *err;
+	uint32_t link_room;
+	uint32_t n_steps, step[MAX_STEPS]; /* of the route that is asked for */
+};
+
+/* A number as it is read from the file. */
+static double written(double x)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.9g", x);
+	return strtod(text, NULL);
+}
+
+static void add_link(struct building *b, const char *name, double bw_Bps, double lat_s, const char *class)
+{
+	struct mq_cluster *c = b->cluster;
+	struct mq_link link = { .name = name, .bw_Bps = bw_Bps, .lat_s = lat_s };
+
+	if (b->status == MQ_OK)
+		b->status = mq_platform_class(&link, class, NULL, b->gen.network, b->err);
+	MQ_PUSH(c->arena, c->link, c->n_links, b->link_room, link);
+}
+
+static void take_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class, bool duplex)
+{
+	struct building *b = (struct building *)gen;
+	double bw_Bps = written(GBps) * 1e9, lat_s = written(us) * 1e-6;
+
+	if (!duplex) {
+		add_link(b, mq_arena_strdup(gen->arena, name), bw_Bps, lat_s, class);
+		return;
+	}
+	add_link(b, mq_arena_printf(gen->arena, "%s_DOWN", name), bw_Bps, lat_s, class);
+	add_link(b, mq_arena_printf(gen->arena, "%s_UP", name), bw_Bps, lat_s, class);
+}
+
+static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
+{
+	struct building *b = (struct building *)gen;
+	const struct mq_platform_spec *spec = gen->spec;
+	const struct mq_gen_group *g = host->group;
+
+	b->cluster->device[gen->rank++] = (struct mq_device){
+		.name = mq_arena_printf(gen->arena, "n%ug%u", host->node, host->local),
+		.type = g->type,
+		.kind = g->cpu ? MQ_CPU : mq_platform_kind(g->type),
+		.node = host->node,
+		.local = host->local,
+		.socket = host->socket,
+		.calib = MQ_NONE,
+		.memory_B = g->mem_bw_Bps > 0 ? written(g->memory_B) : 0,
+		.mem_bw_Bps = g->mem_bw_Bps > 0 ? written(g->mem_bw_Bps) : 0,
+		.speed_flops = written(g->tflops) * 1e12,
+		.price_per_h = spec->price_per_h >= 0 ? written(spec->price_per_h) : (double)NAN,
+		.power_W = spec->power_W >= 0 ? written(spec->power_W) : (double)NAN,
+	};
+	if (g->nics > b->cluster->nics_per_node)
+		b->cluster->nics_per_node = g->nics;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return mq_platform_name_order(((const struct mq_link *)a)->name, ((const struct mq_link *)b)->name);
+}
+
+static void take_step(struct mq_gen *gen, const char *name)
+{
+	struct building *b = (struct building *)gen;
+	const struct mq_link key = { .name = name };
+	const struct mq_link *found =
+		bsearch(&key, b->cluster->link, b->cluster->n_links, sizeof(*b->cluster->link), by_name);
+
+	mq_assert(found && b->n_steps < MAX_STEPS);
+	b->step[b->n_steps++] = (uint32_t)(found - b->cluster->link);
+}
+
+static const struct mq_gen_sink sink = { take_link, take_host, take_step };
+
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
+{
+	const struct platform *p = context;
+	struct building *b = (struct building *)p->gen;
+	const struct mq_device *x = &p->cluster->device[src], *y = &p->cluster->device[dst];
+
+	(void)err;
+	b->n_steps = 0;
+	if (x->node == y->node) {
+		mq_gen_path(&b->gen, x->node, x->local, y->local);
+	} else {
+		mq_gen_path_out(&b->gen, x->node, x->local);
+		mq_gen_star_path(&b->gen, x->node, y->node);
+		mq_gen_path_in(&b->gen, y->node, y->local);
+	}
+	uint32_t *link = mq_arena_array(p->cluster->arena, b->n_steps, uint32_t);
+	memcpy(link, b->step, b->n_steps * sizeof(*link));
+	route->n_links = b->n_steps;
+	route->link = link;
+	return MQ_OK;
+}
+
+/* In the order of names, which is that of mq_platform_load: machine by machine, what joins them before or after. */
+static void add_all_links(struct building *b)
+{
+	struct mq_cluster *c = b->cluster;
+	bool sorted = true;
+
+	if (b->gen.n_leaves > 1)
+		mq_gen_star_links(&b->gen);
+	qsort(c->link, c->n_links, sizeof(*c->link), by_name);
+	for (uint32_t n = 0; n < b->gen.n_nodes; n++) {
+		uint32_t first = c->n_links;
+
+		mq_gen_node_links(&b->gen, n);
+		qsort(c->link + first, c->n_links - first, sizeof(*c->link), by_name);
+	}
+	for (uint32_t i = 1; i < c->n_links && sorted; i++)
+		sorted = by_name(&c->link[i - 1], &c->link[i]) < 0;
+	if (!sorted)
+		qsort(c->link, c->n_links, sizeof(*c->link), by_name);
+}
+
+static uint32_t links_between(void *context, uint32_t src, uint32_t dst, const uint32_t **link)
+{
+	const struct platform *p = context;
+	const struct mq_route *route;
+	struct mq_err err = MQ_ERR_INIT;
+	enum mq_status status = mq_cluster_route(p->cluster, src, dst, &route, &err);
+
+	mq_assert(status == MQ_OK); /* each device of a built cluster reaches each other */
+	*link = route->link;
+	return route->n_links;
+}
+
+static const char *link_of(void *context, uint32_t id, double *usable_Bps)
+{
+	const struct platform *p = context;
+
+	*usable_Bps = mq_link_usable_Bps(&p->cluster->link[id]);
+	return p->cluster->link[id].name;
+}
+
+sg_host_t mq_platform_built_host(struct platform *p, uint32_t rank)
+{
+	const struct mq_device *d = &p->cluster->device[rank];
+
+	if (!p->zone)
+		p->zone = mq_on_demand_zone(&p->source);
+	if (!p->host[rank])
+		p->host[rank] = mq_on_demand_host(p->zone, d->name, d->speed_flops, rank);
+	return p->host[rank];
+}
+
+bool mq_platform_is_built(const struct mq_platform_spec *spec)
+{
+	return mq_gen_is_star(spec);
+}
+
+enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				 struct mq_arena *arena, struct mq_cluster **result, struct mq_err *err)
+{
+	struct building *b = mq_arena_array(arena, 1, struct building);
+	struct platform *platform = mq_arena_array(arena, 1, struct platform);
+	struct mq_cluster *c = mq_cluster_new(arena);
+
+	mq_assert(mq_platform_is_built(spec));
+	b->spec = *spec;
+	MQ_TRY(mq_gen_open(&b->spec, calib, arena, &b->gen, err));
+	b->gen.sink = &sink;
+	b->cluster = c;
+	b->err = err;
+	c->name = mq_gen_name(&b->gen);
+	c->nvls = b->gen.nvls;
+	c->sharp = spec->sharp;
+	c->n_devices = (uint32_t)b->gen.n_devices;
+	c->n_nodes = b->gen.n_nodes;
+	c->device = mq_arena_array(arena, c->n_devices, struct mq_device);
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		mq_gen_node_hosts(&b->gen, n);
+	add_all_links(b);
+	MQ_TRY(b->status);
+	*platform = (struct platform){
+		.host = mq_arena_array(arena, c->n_devices, sg_host_t),
+		.link = mq_arena_array(arena, c->n_links, sg_link_t),
+		.cluster = c,
+		.gen = &b->gen,
+	};
+	platform->source = (struct mq_on_demand){ platform, links_between, link_of, platform->link };
+	c->resolve = resolve;
+	c->context = platform;
+	*result = c;
+	return MQ_OK;
+}
+
+bool mq_platform_is_keys(const char *path)
+{
+	size_t n = strlen(path), m = strlen(MQ_PLATFORM_KEYS);
+
+	return n >= m && !strcmp(path + n - m, MQ_PLATFORM_KEYS);
+}
+
+enum mq_status mq_platform_build_file(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
+				      struct mq_cluster **cluster, struct mq_err *err)
+{
+	struct mq_platform_spec spec;
+	size_t size;
+	char *text;
+
+	MQ_TRY(mq_text_read(path, 1, arena, &text, &size, err));
+	mq_platform_spec_init(&spec);
+	if (mq_platform_spec_parse(text, &spec, arena, err) != MQ_OK)
+		return mq_wrap(err, "%s", path);
+	return mq_platform_build(&spec, calib, arena, cluster, err);
+}
