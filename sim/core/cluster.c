@@ -10,14 +10,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The key stands here, not with the route: a look-up past others touches none of theirs. */
 struct route_slot {
 	uint64_t key; /* src * 2^32 + dst; 0 = free, since src != dst means not both are 0 */
-	struct mq_route route;
+	const struct mq_route *route;
 };
 
 struct mq_route_cache {
 	uint32_t n_used, n_slots; /* n_slots is a power of two */
-	struct route_slot **slot;
+	struct route_slot *slot;
 	uint32_t n_named, name_mask; /* devices in the index of names; its size - 1 */
 	uint32_t *name;
 };
@@ -54,7 +55,7 @@ struct mq_cluster *mq_cluster_new(struct mq_arena *arena)
 	cluster->arena = arena;
 	cluster->cache = mq_arena_array(arena, 1, struct mq_route_cache);
 	cluster->cache->n_slots = 64;
-	cluster->cache->slot = mq_arena_array(arena, 64, struct route_slot *);
+	cluster->cache->slot = mq_arena_array(arena, 64, struct route_slot);
 	return cluster;
 }
 
@@ -68,26 +69,26 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-static struct route_slot **find_slot(const struct mq_route_cache *cache, uint64_t key)
+static struct route_slot *find_slot(const struct mq_route_cache *cache, uint64_t key)
 {
 	uint32_t mask = cache->n_slots - 1;
 	uint32_t i = (uint32_t)mix(key) & mask;
 
-	while (cache->slot[i] && cache->slot[i]->key != key)
+	while (cache->slot[i].key && cache->slot[i].key != key)
 		i = (i + 1) & mask;
 	return &cache->slot[i];
 }
 
 static void grow_cache(struct mq_route_cache *cache, struct mq_arena *arena)
 {
-	struct route_slot **old = cache->slot;
+	struct route_slot *old = cache->slot;
 	uint32_t n_old = cache->n_slots;
 
 	cache->n_slots = n_old * 2;
-	cache->slot = mq_arena_array(arena, cache->n_slots, struct route_slot *);
+	cache->slot = mq_arena_array(arena, cache->n_slots, struct route_slot);
 	for (uint32_t i = 0; i < n_old; i++)
-		if (old[i])
-			*find_slot(cache, old[i]->key) = old[i];
+		if (old[i].key)
+			*find_slot(cache, old[i].key) = old[i];
 }
 
 static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32_t dst, struct mq_route *route,
@@ -118,20 +119,19 @@ enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, 
 			       src, dst, cluster->n_devices - 1);
 	struct mq_route_cache *cache = cluster->cache;
 	uint64_t key = (uint64_t)src << 32 | dst;
-	struct route_slot **slot = find_slot(cache, key);
+	struct route_slot *slot = find_slot(cache, key);
 
-	if (!*slot) {
-		struct route_slot *fresh = mq_arena_array(cluster->arena, 1, struct route_slot);
+	if (!slot->key) {
+		struct mq_route *fresh = mq_arena_array(cluster->arena, 1, struct mq_route);
 
-		fresh->key = key;
-		MQ_TRY(ask(cluster, src, dst, &fresh->route, err));
+		MQ_TRY(ask(cluster, src, dst, fresh, err));
 		if (3 * (cache->n_used + 1) > 2 * cache->n_slots)
 			grow_cache(cache, cluster->arena);
 		slot = find_slot(cache, key);
-		*slot = fresh;
+		*slot = (struct route_slot){ key, fresh };
 		cache->n_used++;
 	}
-	*route = &(*slot)->route;
+	*route = slot->route;
 	return MQ_OK;
 }
 

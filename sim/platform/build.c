@@ -16,6 +16,18 @@
 
 enum { MAX_STEPS = 64 };
 
+/* Links of a part of a route inside a machine, counted from the machine's first link: machines of a kind have the
+ * same, in the same order. */
+struct stretch {
+	uint32_t n, *link; /* NULL = not asked for yet */
+};
+
+/* The machines of a group. */
+struct machine {
+	struct stretch *pair, *out, *in; /* [gpus][gpus], [gpus], [gpus] */
+	uint32_t ports;                  /* down; up is the next; MQ_NONE = a port is the last link inside */
+};
+
 /* What the sink adds to. */
 struct building {
 	struct mq_gen gen; /* first: the sink is handed this */
@@ -24,6 +36,9 @@ struct building {
 	enum mq_status status;
 	struct mq_err *err;
 	uint32_t link_room;
+	struct machine machine[MQ_GEN_MAX_GROUPS];
+	uint32_t *first;                   /* [n_nodes] a machine's first link */
+	uint32_t *leaf, *pod;              /* [leaves], [pods] trunks, down; up is the next */
 	uint32_t n_steps, step[MAX_STEPS]; /* of the route that is asked for */
 };
 
@@ -88,18 +103,108 @@ static int by_name(const void *a, const void *b)
 	return mq_platform_name_order(((const struct mq_link *)a)->name, ((const struct mq_link *)b)->name);
 }
 
+static uint32_t find_link(const struct mq_cluster *c, const char *name)
+{
+	const struct mq_link key = { .name = name };
+	const struct mq_link *found = bsearch(&key, c->link, c->n_links, sizeof(*c->link), by_name);
+
+	mq_assert(found);
+	return (uint32_t)(found - c->link);
+}
+
+static void add_step(struct building *b, uint32_t link)
+{
+	mq_assert(b->n_steps < MAX_STEPS);
+	b->step[b->n_steps++] = link;
+}
+
 static void take_step(struct mq_gen *gen, const char *name)
 {
 	struct building *b = (struct building *)gen;
-	const struct mq_link key = { .name = name };
-	const struct mq_link *found =
-		bsearch(&key, b->cluster->link, b->cluster->n_links, sizeof(*b->cluster->link), by_name);
 
-	mq_assert(found && b->n_steps < MAX_STEPS);
-	b->step[b->n_steps++] = (uint32_t)(found - b->cluster->link);
+	add_step(b, find_link(b->cluster, name));
 }
 
 static const struct mq_gen_sink sink = { take_link, take_host, take_step };
+
+/* What take_step has found since `from`, kept for all machines of the kind. */
+static void keep(struct building *b, uint32_t from, uint32_t node, struct stretch *to)
+{
+	to->n = b->n_steps - from;
+	to->link = mq_arena_array(b->gen.arena, to->n + 1, uint32_t);
+	for (uint32_t i = 0; i < to->n; i++)
+		to->link[i] = b->step[from + i] - b->first[node];
+	b->n_steps = from;
+}
+
+static void add_stretch(struct building *b, uint32_t node, const struct stretch *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		add_step(b, b->first[node] + s->link[i]);
+}
+
+static struct machine *machine_of(struct building *b, uint32_t node)
+{
+	return &b->machine[mq_gen_group_of(&b->gen, node) - b->gen.group];
+}
+
+static void inside(struct building *b, const struct mq_device *x, const struct mq_device *y)
+{
+	struct stretch *s =
+		&machine_of(b, x->node)->pair[x->local * mq_gen_group_of(&b->gen, x->node)->gpus + y->local];
+
+	if (!s->link) {
+		mq_gen_path(&b->gen, x->node, x->local, y->local);
+		keep(b, 0, x->node, s);
+	}
+	add_stretch(b, x->node, s);
+}
+
+static void way_out(struct building *b, const struct mq_device *x)
+{
+	const struct machine *m = machine_of(b, x->node);
+	struct stretch *s = &m->out[x->local];
+	uint32_t from = b->n_steps;
+
+	if (!s->link) {
+		mq_gen_path_out(&b->gen, x->node, x->local);
+		keep(b, from, x->node, s);
+	}
+	add_stretch(b, x->node, s);
+	if (m->ports != MQ_NONE)
+		add_step(b, b->first[x->node] + m->ports + 1);
+}
+
+static void way_in(struct building *b, const struct mq_device *y)
+{
+	const struct machine *m = machine_of(b, y->node);
+	struct stretch *s = &m->in[y->local];
+	uint32_t from;
+
+	if (m->ports != MQ_NONE)
+		add_step(b, b->first[y->node] + m->ports);
+	from = b->n_steps;
+	if (!s->link) {
+		mq_gen_path_in(&b->gen, y->node, y->local);
+		keep(b, from, y->node, s);
+	}
+	add_stretch(b, y->node, s);
+}
+
+/* Up to where two machines meet, and down. */
+static void between(struct building *b, uint32_t from, uint32_t to)
+{
+	uint32_t x = from / b->gen.leaf, y = to / b->gen.leaf, pod = b->spec.pod;
+
+	if (x == y)
+		return;
+	add_step(b, b->leaf[x] + 1);
+	if (b->pod && x / pod != y / pod) {
+		add_step(b, b->pod[x / pod] + 1);
+		add_step(b, b->pod[y / pod]);
+	}
+	add_step(b, b->leaf[y]);
+}
 
 static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
 {
@@ -110,17 +215,58 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	(void)err;
 	b->n_steps = 0;
 	if (x->node == y->node) {
-		mq_gen_path(&b->gen, x->node, x->local, y->local);
+		inside(b, x, y);
 	} else {
-		mq_gen_path_out(&b->gen, x->node, x->local);
-		mq_gen_star_path(&b->gen, x->node, y->node);
-		mq_gen_path_in(&b->gen, y->node, y->local);
+		way_out(b, x);
+		between(b, x->node, y->node);
+		way_in(b, y);
 	}
 	uint32_t *link = mq_arena_array(p->cluster->arena, b->n_steps, uint32_t);
 	memcpy(link, b->step, b->n_steps * sizeof(*link));
 	route->n_links = b->n_steps;
 	route->link = link;
 	return MQ_OK;
+}
+
+/* Where routes find their links. */
+static uint32_t *trunks(struct building *b, const char *kind, uint32_t n)
+{
+	uint32_t *id = mq_arena_array(b->gen.arena, n, uint32_t);
+	char name[32];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%s%utrunk_DOWN", kind, i);
+		id[i] = find_link(b->cluster, name);
+	}
+	return id;
+}
+
+static void index_links(struct building *b)
+{
+	const struct mq_cluster *c = b->cluster;
+	struct mq_gen *gen = &b->gen;
+	char name[32];
+
+	b->first = mq_arena_array(gen->arena, gen->n_nodes, uint32_t);
+	for (uint32_t i = c->n_links; i-- > 0;)
+		if (c->link[i].name[0] == 'n')
+			b->first[strtoul(c->link[i].name + 1, NULL, 10)] = i;
+	if (gen->n_leaves > 1)
+		b->leaf = trunks(b, "leaf", gen->n_leaves);
+	if (gen->n_leaves > 1 && mq_gen_n_pods(gen) > 1)
+		b->pod = trunks(b, "pod", mq_gen_n_pods(gen));
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		const struct mq_gen_group *g = &gen->group[i];
+		struct machine *m = &b->machine[i];
+
+		m->pair = mq_arena_array(gen->arena, (size_t)g->gpus * g->gpus, struct stretch);
+		m->out = mq_arena_array(gen->arena, g->gpus, struct stretch);
+		m->in = mq_arena_array(gen->arena, g->gpus, struct stretch);
+		m->ports = MQ_NONE;
+		snprintf(name, sizeof(name), "n%uports_DOWN", g->first_node);
+		if (!gen->flat && gen->n_nodes > 1)
+			m->ports = find_link(c, name) - b->first[g->first_node];
+	}
 }
 
 /* In the order of names, which is that of mq_platform_load: machine by machine, what joins them before or after. */
@@ -203,6 +349,7 @@ enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const stru
 		mq_gen_node_hosts(&b->gen, n);
 	add_all_links(b);
 	MQ_TRY(b->status);
+	index_links(b);
 	*platform = (struct platform){
 		.host = mq_arena_array(arena, c->n_devices, sg_host_t),
 		.link = mq_arena_array(arena, c->n_links, sg_link_t),

@@ -48,7 +48,7 @@ static double link_GBps(const struct mq_gen *gen)
 
 /* ---- star ------------------------------------------------------------------------------------- */
 
-static uint32_t n_pods(const struct mq_gen *gen)
+uint32_t mq_gen_n_pods(const struct mq_gen *gen)
 {
 	uint32_t pod = gen->spec->pod;
 
@@ -64,7 +64,7 @@ void mq_gen_star_links(struct mq_gen *gen)
 		snprintf(name, sizeof(name), "leaf%utrunk", l);
 		mq_gen_link(gen, name, leaf_GBps(gen, l) / gen->spec->oversub, gen->switch_us, "fabric");
 	}
-	for (uint32_t p = 0; n_pods(gen) > 1 && p < n_pods(gen); p++) {
+	for (uint32_t p = 0; mq_gen_n_pods(gen) > 1 && p < mq_gen_n_pods(gen); p++) {
 		double sum = 0;
 
 		for (uint32_t l = p * pod; l < (p + 1) * pod && l < gen->n_leaves; l++)
@@ -77,40 +77,6 @@ void mq_gen_star_links(struct mq_gen *gen)
 bool mq_gen_is_star(const struct mq_platform_spec *spec)
 {
 	return spec->fabric != MQ_GEN_DRAGONFLY && spec->fabric != MQ_GEN_TORUS;
-}
-
-static void trunk(struct mq_gen *gen, const char *kind, uint32_t i, const char *way)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "%s%utrunk_%s", kind, i, way);
-	gen->sink->step(gen, name);
-}
-
-/* Links of machines that have a zone of their own. */
-static void ports(struct mq_gen *gen, uint32_t node, const char *way)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "n%uports_%s", node, way);
-	if (!gen->flat)
-		gen->sink->step(gen, name);
-}
-
-void mq_gen_star_path(struct mq_gen *gen, uint32_t from, uint32_t to)
-{
-	uint32_t a = from / gen->leaf, b = to / gen->leaf, pods = n_pods(gen), pod = gen->spec->pod;
-
-	ports(gen, from, "UP");
-	if (a != b)
-		trunk(gen, "leaf", a, "UP");
-	if (pods > 1 && a / pod != b / pod) {
-		trunk(gen, "pod", a / pod, "UP");
-		trunk(gen, "pod", b / pod, "DOWN");
-	}
-	if (a != b)
-		trunk(gen, "leaf", b, "DOWN");
-	ports(gen, to, "DOWN");
 }
 
 static void spoke(struct mq_gen *gen, const char *kind, uint32_t i, const char *hub)
@@ -139,7 +105,7 @@ static void leaf_star(struct mq_gen *gen, uint32_t first, uint32_t end, const ch
 
 static void put_star(struct mq_gen *gen)
 {
-	uint32_t pods = n_pods(gen), pod = gen->spec->pod;
+	uint32_t pods = mq_gen_n_pods(gen), pod = gen->spec->pod;
 	char name[32];
 
 	if (gen->n_leaves == 1) {
@@ -337,13 +303,13 @@ static void put_torus(struct mq_gen *gen)
 
 enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err)
 {
-	uint32_t most = gen->spec->pod > n_pods(gen) ? gen->spec->pod : n_pods(gen);
+	uint32_t most = gen->spec->pod > mq_gen_n_pods(gen) ? gen->spec->pod : mq_gen_n_pods(gen);
 
 	if (gen->spec->fabric == MQ_GEN_DRAGONFLY)
 		return check_dragonfly(gen, err);
 	if (gen->spec->fabric == MQ_GEN_TORUS)
 		return check_torus(gen, err);
-	if (n_pods(gen) == 1)
+	if (mq_gen_n_pods(gen) == 1)
 		most = gen->n_leaves;
 	if (!gen->flat && gen->leaf > most)
 		most = gen->leaf;
