@@ -24,6 +24,17 @@ struct list {
 	uint32_t *id;
 };
 
+/* A free block, with what it is sorted by. */
+struct place {
+	uint64_t size, address;
+	uint32_t id;
+};
+
+struct pool {
+	uint32_t n, room;
+	struct place *place;
+};
+
 struct mq_allocator {
 	struct mq_arena *arena;
 	uint64_t limit, address;
@@ -33,7 +44,7 @@ struct mq_allocator {
 	struct list unused; /* numbers of blocks that are gone */
 	uint32_t passed;    /* of the next, free since */
 	struct list late;   /* blocks freed late */
-	struct list pool[2 * MQ_N_POOL_STREAMS];
+	struct pool pool[2 * MQ_N_POOL_STREAMS];
 };
 
 static uint8_t pool_of(enum mq_pool_stream stream, bool small)
@@ -61,15 +72,15 @@ static void push(struct mq_allocator *a, struct list *list, uint32_t id)
 }
 
 /* Place of the first free block that is not less than (size, address). */
-static uint32_t place(const struct mq_allocator *a, const struct list *pool, uint64_t size, uint64_t address)
+static uint32_t find(const struct pool *pool, uint64_t size, uint64_t address)
 {
 	uint32_t low = 0, high = pool->n;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct block *b = &a->block[pool->id[middle]];
+		const struct place *at = &pool->place[middle];
 
-		if (b->size < size || (b->size == size && b->address < address))
+		if (at->size < size || (at->size == size && at->address < address))
 			low = middle + 1;
 		else
 			high = middle;
@@ -80,23 +91,27 @@ static uint32_t place(const struct mq_allocator *a, const struct list *pool, uin
 static void add_free(struct mq_allocator *a, uint32_t id)
 {
 	struct block *b = &a->block[id];
-	struct list *pool = &a->pool[b->pool];
-	uint32_t at = place(a, pool, b->size, b->address);
+	struct pool *pool = &a->pool[b->pool];
+	struct place own = { b->size, b->address, id };
+	uint32_t at = find(pool, b->size, b->address);
 
 	b->state = FREE;
-	push(a, pool, id);
-	memmove(pool->id + at + 1, pool->id + at, (pool->n - 1 - at) * sizeof(*pool->id));
-	pool->id[at] = id;
+	MQ_PUSH(a->arena, pool->place, pool->n, pool->room, own);
+	memmove(pool->place + at + 1, pool->place + at, (pool->n - 1 - at) * sizeof(*pool->place));
+	pool->place[at] = own;
+}
+
+static void remove_at(struct pool *pool, uint32_t at)
+{
+	memmove(pool->place + at, pool->place + at + 1, (pool->n - at - 1) * sizeof(*pool->place));
+	pool->n--;
 }
 
 static void remove_free(struct mq_allocator *a, uint32_t id)
 {
 	const struct block *b = &a->block[id];
-	struct list *pool = &a->pool[b->pool];
-	uint32_t at = place(a, pool, b->size, b->address);
 
-	memmove(pool->id + at, pool->id + at + 1, (pool->n - at - 1) * sizeof(*pool->id));
-	pool->n--;
+	remove_at(&a->pool[b->pool], find(&a->pool[b->pool], b->size, b->address));
 }
 
 static uint32_t new_block(struct mq_allocator *a, struct block block)
@@ -118,18 +133,18 @@ static void drop(struct mq_allocator *a, uint32_t id)
 }
 
 /* Free segments that are whole go back to the device. */
-static void give_back(struct mq_allocator *a, struct list *pool)
+static void give_back(struct mq_allocator *a, struct pool *pool)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < pool->n; i++) {
-		uint32_t id = pool->id[i];
+		uint32_t id = pool->place[i].id;
 
 		if (a->block[id].before == MQ_NONE && a->block[id].behind == MQ_NONE) {
 			a->use.reserved -= a->block[id].size;
 			drop(a, id);
 		} else {
-			pool->id[kept++] = id;
+			pool->place[kept++] = pool->place[i];
 		}
 	}
 	pool->n = kept;
@@ -192,12 +207,12 @@ uint32_t mq_allocator_take(struct mq_allocator *a, enum mq_pool_stream stream, u
 {
 	uint64_t size = bytes < ROUND ? ROUND : (bytes + ROUND - 1) / ROUND * ROUND;
 	uint8_t kind = pool_of(stream, size <= SMALL);
-	struct list *pool = &a->pool[kind];
-	uint32_t at = place(a, pool, size, 0), id;
+	struct pool *pool = &a->pool[kind];
+	uint32_t at = find(pool, size, 0), id;
 
 	if (at < pool->n) {
-		id = pool->id[at];
-		remove_free(a, id);
+		id = pool->place[at].id;
+		remove_at(pool, at);
 		a->block[id].state = TAKEN;
 	} else {
 		id = segment_for(a, size, kind);

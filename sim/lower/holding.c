@@ -542,14 +542,14 @@ static void add_to_stage(struct mq_holding *h, const struct mq_holding *op)
 	h->step_B += op->step_B;
 }
 
-/* Kernels that the host launches for the op. */
+/* Kernels that the host launches for the op; 0 where nothing is freed late, and nobody asks. */
 static double launches(const struct here *at, enum mq_phase phase)
 {
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	uint32_t n = 0;
 	double all = 0;
 
-	if (at->calib)
+	if (at->calib && at->low->software->frees_late)
 		n = mq_op_kernels(&at->low->q, at->id, phase, &at->share, at->calib->name, kernel);
 	for (uint32_t i = 0; i < n; i++)
 		all += kernel[i].launches;
