@@ -6,10 +6,18 @@
 #include "core/cost.h"
 #include "fold/quotient.h"
 
+static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)
+{
+	struct mq_members *comm = mq_arena_array(arena, s->n_comms + 1, struct mq_members); /* one at least */
+
+	for (uint32_t k = 0; k < s->n_comms; k++)
+		comm[k] = mq_predict_members(s, k, arena);
+	return comm;
+}
+
 void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 {
 	const struct mq_schedule *s = c->view.schedule;
-	const struct mq_fold *fold = c->view.fold;
 
 	*c = (struct mq_costing){ .view = c->view,
 				  .cluster = c->cluster,
@@ -20,23 +28,10 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_types, double);
 	for (size_t i = 0; i < (size_t)s->n_works * c->n_types; i++)
 		c->work_s[i] = NAN;
-	c->comm_rank = mq_arena_array(arena, s->n_comms, const uint32_t *);
-	c->comm_n = mq_arena_array(arena, s->n_comms, uint32_t);
 	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
 	if (s->n_comms)
 		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
-	for (uint32_t k = 0; k < s->n_comms; k++) {
-		if (fold) {
-			c->comm_n[k] = fold->comm[k].n;
-			c->comm_rank[k] = fold->comm[k].rank;
-			continue;
-		}
-		uint32_t *rank = mq_arena_array(arena, s->comm[k].n, uint32_t);
-		for (uint32_t i = 0; i < s->comm[k].n; i++)
-			rank[i] = s->device[s->comm[k].rank[i]];
-		c->comm_n[k] = s->comm[k].n;
-		c->comm_rank[k] = rank;
-	}
+	c->comm = c->view.fold ? c->view.fold->comm : members_of(s, arena);
 	mq_map_init(&c->map, arena, 64);
 }
 
@@ -153,25 +148,6 @@ static uint64_t key_of(const struct mq_task *t)
 	return mq_map_mix(bits, ends);
 }
 
-/* What a collective moves through the memory of the member that receives most. NCCL's primitives, between
- * processes: the peer writes a received byte into a buffer here, from which it is read and, added to one of the
- * input that is read for it or not, written to the output or to the next peer's buffer: three accesses for
- * each. All-to-alls also read each byte that they send. */
-static double memory_Bps(const struct mq_task *t, const struct mq_flow *flow, uint32_t n_flows, uint32_t n,
-			 double seconds)
-{
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	double *in = mq_arena_array(&scratch, n, double), most = 0;
-
-	if (t->kind == MQ_TASK_COLLECTIVE)
-		for (uint32_t i = 0; i < n_flows; i++)
-			in[flow[i].dst] += flow[i].bytes;
-	for (uint32_t i = 0; i < n; i++)
-		most = fmax(most, in[i]);
-	mq_arena_fini(&scratch);
-	return seconds > 0 ? most * (t->coll == MQ_COLL_ALL_TO_ALL ? 4 : 3) / seconds : 0;
-}
-
 /* Folded: the representative's flows, and the times that they take beside those of all images. */
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 				    struct mq_err *err)
@@ -180,6 +156,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	struct mq_image_times times;
 	struct mq_image image;
 
+	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
 	MQ_TRY(mq_images_times(images, t, &times, err));
 	MQ_TRY(mq_images_get(images, t, 0, &image, err));
 	c->uneven |= !times.same;
@@ -188,44 +165,18 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	m->bound_s = times.bound_s;
 	m->n_flows = image.n_flows;
 	m->channels = image.channels;
-	m->memory_Bps = memory_Bps(t, image.flow, image.n_flows, image.n, image.alone_s);
+	m->memory_Bps = mq_predict_memory_Bps(t, image.flow, image.n_flows, image.n, image.alone_s);
 	return MQ_OK;
 }
 
 static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m, struct mq_err *err)
 {
-	const struct mq_schedule *s = c->view.schedule;
+	const struct mq_predictor p = { c->cluster, c->calib, c->arena };
 
-	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
 	if (c->view.fold)
 		return expand_folded(c, t, m, err);
-	if (t->kind == MQ_TASK_COLLECTIVE) {
-		struct mq_coll_flows flows;
-		struct mq_coll_request ask = mq_coll_request_of(t, c->comm_n[t->comm], c->comm_rank[t->comm]);
-
-		MQ_TRY(mq_collective_expand(c->cluster, c->calib, &ask, c->arena, &flows, err));
-		m->n = ask.n;
-		m->rank = ask.rank;
-		m->latency_s = flows.latency_s;
-		m->alone_s = flows.alone_s;
-		m->n_flows = flows.n_flows;
-		m->flow = flows.flow;
-		m->channels = flows.channels;
-		m->memory_Bps = memory_Bps(t, flows.flow, flows.n_flows, ask.n, flows.alone_s);
-		return MQ_OK;
-	}
-	bool send = t->kind == MQ_TASK_SEND;
-	uint32_t *rank = mq_arena_array(c->arena, 2, uint32_t);
-	struct mq_flow *flow = mq_arena_array(c->arena, 1, struct mq_flow);
-	rank[0] = s->device[send ? t->device : t->peer];
-	rank[1] = s->device[send ? t->peer : t->device];
-	*flow = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
-	m->n = 2;
-	m->rank = rank;
-	m->flow = flow;
-	m->n_flows = t->bytes > 0 && rank[0] != rank[1];
-	return mq_p2p_expand(c->cluster, c->calib, rank[0], rank[1], t->bytes, &m->latency_s, &flow->rate_Bps,
-			     &m->alone_s, err);
+	return mq_predict_meeting(&p, c->view.schedule, t, &c->comm[t->kind == MQ_TASK_COLLECTIVE ? t->comm : 0], m,
+				  err);
 }
 
 enum mq_status mq_costing_meeting(struct mq_costing *c, const struct mq_task *t, uint32_t *index, struct mq_err *err)

@@ -7,29 +7,13 @@
 #ifndef MQ_COSTING_COSTING_H
 #define MQ_COSTING_COSTING_H
 
-#include "core/collective/collective.h"
 #include "core/cost.h"
 #include "core/events.h"
-#include "core/map.h"
-#include "core/calib.h"
-#include "core/cluster.h"
 #include "core/jitter.h"
+#include "core/map.h"
 #include "core/timeline.h"
+#include "costing/predict.h"
 #include "fold/view.h"
-
-/* A distinct meeting: what its flows are and how long it takes alone. */
-struct mq_meeting {
-	const struct mq_task *task; /* one that asked for it */
-	uint32_t n;                 /* members */
-	const uint32_t *rank;       /* [n] cluster ranks */
-	double latency_s, alone_s;  /* alone_s: latency and flows with nobody else about (folded: but
-				       for the images of the meeting itself) */
-	double bound_s;             /* latency and the bound of the flows; NaN until asked */
-	uint32_t channels;          /* of a collective, see mq_coll_flows */
-	double memory_Bps;          /* of a collective, through a member's memory while it runs alone */
-	uint32_t n_flows;
-	const struct mq_flow *flow; /* folded: NULL, see fold/images.h; so is rank */
-};
 
 /* The first four are the caller's to set before mq_costing_init. */
 struct mq_costing {
@@ -38,11 +22,10 @@ struct mq_costing {
 	const struct mq_calib *calib;
 	const struct mq_jitter *jitter; /* NULL: tasks do not vary */
 	struct mq_arena *arena;
-	uint32_t n_types;           /* device types of the calibration */
-	double *work_s;             /* [n_works * n_types], NaN until asked */
-	const uint32_t **comm_rank; /* [n_comms] cluster ranks of all members */
-	uint32_t *comm_n;
-	uint32_t *comm_last; /* [n_comms] meeting asked for last, or MQ_NONE */
+	uint32_t n_types;              /* device types of the calibration */
+	double *work_s;                /* [n_works * n_types], NaN until asked */
+	const struct mq_members *comm; /* [n_comms] everyone, simulated or not */
+	uint32_t *comm_last;           /* [n_comms] meeting asked for last, or MQ_NONE */
 	struct mq_map map;
 	uint32_t n_meetings, room;
 	struct mq_meeting *meeting;

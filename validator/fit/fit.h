@@ -95,17 +95,6 @@ enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct m
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
 				double *draws, struct mq_err *err) MQ_MUST_CHECK;
 
-/* ---- predict.c ------------------------------------------------------------------------------- */
-
-struct mq_predictor {
-	const struct mq_cluster *cluster; /* bound to calib */
-	const struct mq_calib *calib;
-	struct mq_arena *scratch;
-};
-/* Time of one task's call alone on an idle machine: what the simulator gives it. */
-enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule, uint32_t task,
-			       double *seconds, struct mq_err *err) MQ_MUST_CHECK;
-
 /* ---- probes.c -------------------------------------------------------------------------------- */
 
 struct mq_probe_request {

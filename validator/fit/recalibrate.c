@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/cost.h"
+#include "costing/predict.h"
 #include "fit/fit.h"
 
 struct scale {
