@@ -1,5 +1,5 @@
 /* test_pipeline.c - the order in which pipeline ranks run their passes, walked through with passes that take
- * one unit of time each and messages that take none. */
+ * one unit of time each and messages that take none; and what a pass waits for that computes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "lower/program.h"
+#include "lowered.h"
 
 enum { MOST_RANKS = 8, MOST_MICRO_BATCHES = 20, MOST_STAGES = 2 * MOST_RANKS };
 
@@ -203,6 +204,38 @@ static void stages_go_there_and_back(void **state)
 	assert_false(mq_pipeline_takes(MQ_PIPE_1F1B, 2));
 }
 
+/* A stage that has the embedding alone makes all its gradients in the backward pass. They are reduced in the pass of
+ * weight gradients, which computes nothing there, and not before that was. */
+static void empty_passes_wait(void **state)
+{
+	static const uint32_t layers[] = { 0, 1, 1 };
+	const struct mq_shape shape = {
+		.dp = 2, .pp = 3, .micro_batches = 4, .pipeline = MQ_PIPE_ZB_H1, .stage_layers = layers
+	};
+	uint32_t reduced = 0;
+	struct lowered w;
+
+	lowered_open(&w, "gpt:layers=2,hidden=64,heads=4,seq=16,vocab=64", 6, 16);
+	assert_int_equal(mq_plan_from_shape(&shape, w.model, w.cluster, &w.arena, &w.plan, &w.err), MQ_OK);
+	w.plan.says = MQ_SAYS_ALL;
+	w.plan.overlap_grads = true;
+	const struct mq_schedule *s = lowered_plan(&w);
+	assert_non_null(s);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+		bool waits = false;
+
+		if (t->kind != MQ_TASK_COLLECTIVE || t->stream != MQ_STREAM_GRAD || t->stage)
+			continue;
+		for (uint32_t k = t->dep_first; k < t->dep_first + t->n_deps; k++)
+			waits |= s->task[s->dep[k]].kind == MQ_TASK_COMPUTE;
+		assert_true(waits);
+		reduced++;
+	}
+	assert_true(reduced > 0);
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	static struct walk walk;
@@ -215,6 +248,7 @@ int main(void)
 		cmocka_unit_test(dualpipe_v_pairs_chunks),
 		cmocka_unit_test_prestate(v_infers, w),
 		cmocka_unit_test(stages_go_there_and_back),
+		cmocka_unit_test(empty_passes_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
