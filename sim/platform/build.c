@@ -14,7 +14,7 @@
 #include "platform/impl.h"
 #include "platform/node.h"
 
-enum { MAX_STEPS = 64 };
+enum { MAX_STEPS = 64, KNOWN = 16 };
 
 /* Links of a part of a route inside a machine, counted from the machine's first link: machines of a kind have the
  * same, in the same order. */
@@ -28,6 +28,11 @@ struct machine {
 	uint32_t ports;                  /* down; up is the next; MQ_NONE = a port is the last link inside */
 };
 
+struct number {
+	bool given;
+	double x, written;
+};
+
 /* What the sink adds to. */
 struct building {
 	struct mq_gen gen; /* first: the sink is handed this */
@@ -36,19 +41,37 @@ struct building {
 	enum mq_status status;
 	struct mq_err *err;
 	uint32_t link_room;
+	uint32_t n_numbers;
+	struct number number[KNOWN]; /* written() so far */
 	struct machine machine[MQ_GEN_MAX_GROUPS];
 	uint32_t *first;                   /* [n_nodes] a machine's first link */
 	uint32_t *leaf, *pod;              /* [leaves], [pods] trunks, down; up is the next */
 	uint32_t n_steps, step[MAX_STEPS]; /* of the route that is asked for */
 };
 
-/* A number as it is read from the file. */
-static double written(double x)
+/* A number as it is read from the file. The few that a platform has come again for each machine. */
+static double written(struct building *b, double x)
 {
+	struct number *known = b->number;
 	char text[32];
 
+	for (uint32_t i = 0; i < KNOWN && known[i].given; i++)
+		if (known[i].x == x)
+			return known[i].written;
 	snprintf(text, sizeof(text), "%.9g", x);
-	return strtod(text, NULL);
+	struct number *next = &known[b->n_numbers++ % KNOWN];
+	*next = (struct number){ true, x, strtod(text, NULL) };
+	return next->written;
+}
+
+static const char *end_with(struct mq_arena *arena, const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end) + 1;
+	char *text = mq_arena_alloc(arena, n + m);
+
+	memcpy(text, name, n);
+	memcpy(text + n, end, m);
+	return text;
 }
 
 static void add_link(struct building *b, const char *name, double bw_Bps, double lat_s, const char *class)
@@ -64,14 +87,14 @@ static void add_link(struct building *b, const char *name, double bw_Bps, double
 static void take_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class, bool duplex)
 {
 	struct building *b = (struct building *)gen;
-	double bw_Bps = written(GBps) * 1e9, lat_s = written(us) * 1e-6;
+	double bw_Bps = written(b, GBps) * 1e9, lat_s = written(b, us) * 1e-6;
 
 	if (!duplex) {
 		add_link(b, mq_arena_strdup(gen->arena, name), bw_Bps, lat_s, class);
 		return;
 	}
-	add_link(b, mq_arena_printf(gen->arena, "%s_DOWN", name), bw_Bps, lat_s, class);
-	add_link(b, mq_arena_printf(gen->arena, "%s_UP", name), bw_Bps, lat_s, class);
+	add_link(b, end_with(gen->arena, name, "_DOWN"), bw_Bps, lat_s, class);
+	add_link(b, end_with(gen->arena, name, "_UP"), bw_Bps, lat_s, class);
 }
 
 static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
@@ -88,11 +111,11 @@ static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
 		.local = host->local,
 		.socket = host->socket,
 		.calib = MQ_NONE,
-		.memory_B = g->mem_bw_Bps > 0 ? written(g->memory_B) : 0,
-		.mem_bw_Bps = g->mem_bw_Bps > 0 ? written(g->mem_bw_Bps) : 0,
-		.speed_flops = written(g->tflops) * 1e12,
-		.price_per_h = spec->price_per_h >= 0 ? written(spec->price_per_h) : (double)NAN,
-		.power_W = spec->power_W >= 0 ? written(spec->power_W) : (double)NAN,
+		.memory_B = g->mem_bw_Bps > 0 ? written(b, g->memory_B) : 0,
+		.mem_bw_Bps = g->mem_bw_Bps > 0 ? written(b, g->mem_bw_Bps) : 0,
+		.speed_flops = written(b, g->tflops) * 1e12,
+		.price_per_h = spec->price_per_h >= 0 ? written(b, spec->price_per_h) : (double)NAN,
+		.power_W = spec->power_W >= 0 ? written(b, spec->power_W) : (double)NAN,
 	};
 	if (g->nics > b->cluster->nics_per_node)
 		b->cluster->nics_per_node = g->nics;

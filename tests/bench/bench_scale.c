@@ -1,7 +1,7 @@
 /*
  * bench_scale.c - seconds and memory to judge one plan of a large cluster, and how they grow with it.
  *
- * Each line is a process of its own: the platform is written and loaded (load), then the plan is judged
+ * Each line is a process of its own: the platform is built of its keys (load), then the plan is judged
  * as a worker does, once cold (routes are asked, collectives chosen: what a single question costs) and
  * once more (again: what a search pays for each further plan of that size). CPU time of one core; the peak
  * of the whole process, platform included.
@@ -56,6 +56,9 @@ static const struct point points[] = {
 	{ "  1,024", GROWTH("128", 32, 512) },
 	{ "  4,096", GROWTH("512", 128, 2048) },
 	{ "  16,384", GROWTH("2048", 512, 8192) },
+	{ "Llama-405B, 131,072 H100, rails", .model = "llama:size=405b,seq=8192", .platform = "nodes=16384,fabric=rail",
+	  .batch = 16384, .dp = 1024, .tp = 8, .pp = 16, .micro_batches = 16, .full = true, .bar_s = 4,
+	  .bar_MiB = 954 },
 };
 
 static double clock_s(void)
@@ -167,20 +170,14 @@ static void in_child(const struct point *point)
 	struct bench b = { .point = point };
 	struct mq_platform_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
-	char path[] = "/tmp/mq-bench-XXXXXX";
-	int file = mkstemp(path);
 	double at = clock_s();
 
 	mq_platform_spec_init(&spec);
-	if (file < 0 || close(file))
-		_exit(1);
 	stop_on(mq_opt_parse(mq_platform_opts, &spec, "platform", point->platform, &b.arena, &err), &err);
 	b.calib = mq_calib_new(&b.arena);
 	stop_on(mq_calib_load_dir(b.calib, "platforms/calib", &err), &err);
-	stop_on(mq_platform_generate(&spec, b.calib, path, &err), &err);
 	mq_platform_start("bench");
-	stop_on(mq_platform_load(path, &b.arena, &b.cluster, &err), &err);
-	unlink(path);
+	stop_on(mq_platform_build(&spec, b.calib, &b.arena, &b.cluster, &err), &err);
 	stop_on(mq_calib_bind(b.calib, b.cluster, &err), &err);
 	b.load_s = clock_s() - at;
 	mq_conduct(b.cluster, body, &b);
