@@ -95,9 +95,10 @@ A100); of a CPU the speed is that in fp32.
 
 How the fitted values came about:
 
-- **GEMM terms** (`gemm_*`): `maquette score --gemm --fit TABLE -o DIR`, per device type on published kernel timings, held out by weight shape
-  (a third of the shapes at a time). Held-out error, median / 90th percentile: A100 4.3 / 11.9 %, H100 4.5 / 14.3 %, A40 4.0 / 14.6 %, V100
-  4.8 / 24 %. Its table was timed by a host that launches a product every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
+- **GEMM terms** (`gemm_*`): `maquette score --gemm --fit FOLDER -o DIR` on published kernel timings, held out by weight shape (a third of the shapes
+  at a time). What belongs to the libraries' tiles has one value for all GPUs (`gemm_kt`, `gemm_a0`, `gemm_q`, `gemm_corner`: the defaults below, so a GPU
+  that nobody timed has them too); a share of the peak, one of the bandwidth and a fixed time are a device's own. Held-out error, median / 90th
+  percentile: A100 4.5 / 12.4 %, H100 4.8 / 14.3 %, A40 4.3 / 13.3 %, V100 5 / 24 % (with all seven its own: 4.3 / 11.9, 4.5 / 14.3, 4.0 / 14.6, 4.8 / 24). Its table was timed by a host that launches a product every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
@@ -106,8 +107,6 @@ How the fitted values came about:
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
 - **Training terms of the A100** (`sustained`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
-  Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
-  BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
   `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels.
   **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100; its clock, that of other boards with less power a Tflop/s than their
   sibling (PCIe boards, A10, A30, L4) and of the H20, which has more, by the power law of boards

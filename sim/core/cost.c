@@ -7,8 +7,7 @@
  * where kt is its prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small
  * tiles fetch more; eff is what the largest tile reaches. A last wave that is only a fraction f full
  * costs q + (1 - q) f of a full one (fewer tiles share caches and memory, so they run faster, but not
- * for free). A benchmark repeats one product, whose operands stay in the cache; amid a training step q is
- * larger (gemm_q_train). Splitting k in sk parts writes sk partial results of 4 bytes per element, read back from
+ * for free). Splitting k in sk parts writes sk partial results of 4 bytes per element, read back from
  * cache. Memory traffic hides behind the arithmetic, but not near the corner of the roofline, where
  * neither has slack: t = (math^p + memory^p)^(1/p). Kernels of the plain cores (fp32; batched products whose
  * rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows) are slower per step
@@ -76,11 +75,10 @@ static double split_time(const struct mq_device_calib *d, const struct gemm *g, 
 {
 	double waves = grid * sk / d->sm_count;
 	double full = floor(waves), part = waves - full;
-	double q = d->gemm_q_train > 0 ? d->gemm_q_train : d->gemm_q;
 	double partial_B = sk > 1 ? 4 * sk * g->m * g->n * g->count : 0;
 
 	if (part > 0)
-		full += q + (1 - q) * part;
+		full += d->gemm_q + (1 - d->gemm_q) * part;
 	return full * step * (g->k / sk + g->kt) + partial_B / (d->mem_bw_Bps * d->gemm_bw_share);
 }
 
@@ -174,6 +172,7 @@ static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype 
 		share = fmin(1, d->peak_flops[MQ_FP32] / d->peak_flops[dtype]);
 	g->eff *= share;
 	g->kt *= share;
+	g->a0 *= share;
 	g->plain = true;
 }
 

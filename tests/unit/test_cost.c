@@ -64,9 +64,6 @@ static void test_waves(void **state)
 	/* 21 tiles: the one left over costs .25 + .75 / 10 of a wave */
 	d->gemm_a0 = 1e9; /* only the largest tile pays */
 	near(mq_cost_gemm(d, MQ_FP16, 256, 21 * 128, 100, 1), (2 + .25 + .75 / 10) * full);
-	d->gemm_q_train = .5; /* amid a training step: .5 + .5 / 10 */
-	near(mq_cost_gemm(d, MQ_FP16, 256, 21 * 128, 100, 1), (2 + .5 + .5 / 10) * full);
-	d->gemm_q_train = 0;
 	/* memory takes as long as the arithmetic: the corner costs 2^(1/p) */
 	d->gemm_corner = 2;
 	d->mem_bw_Bps = 2.0 * (256 * 100 + 100 * 2560 + 256 * 2560) / (2 * full);

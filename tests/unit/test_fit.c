@@ -385,39 +385,46 @@ static void intervals(void **state)
  * the timings that are off by half do not draw it away. */
 static void gemm_fit(void **state)
 {
+	enum { DEVICES = 2, SHAPES = 80, N = DEVICES * SHAPES };
 	static const double m[] = { 16, 64, 256, 1024, 4096 }, nk[] = { 512, 1536, 4096, 11008 };
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
-	struct mq_device_calib *true_one = mq_calib_add_ideal(calib, "gpu", 100e12, 1e12, 16e9), start;
-	struct mq_gemm_sample sample[80];
+	struct mq_device_calib truth[DEVICES], start[DEVICES];
+	struct mq_gemm_sample sample[N];
 	struct mq_err err = MQ_ERR_INIT;
-	uint32_t n = 0;
 
-	true_one->sm_count = 80;
-	true_one->gemm_eff = .7;
-	true_one->gemm_kt = 60;
-	true_one->gemm_a0 = 10;
-	true_one->gemm_q = .3;
-	true_one->gemm_bw_share = .8;
-	true_one->gemm_corner = 4;
-	true_one->gemm_t0_s = 8e-6;
-	true_one->host_launch_s = 30e-6;
-	for (uint32_t i = 0; i < 80; i++, n++) {
-		sample[i] = (struct mq_gemm_sample){ MQ_FP16, m[i % 5], nk[i / 5 % 4], nk[i / 20], 0, 0 };
-		sample[i].time_s = mq_gemm_loop_s(true_one, &sample[i]);
-		assert_true(sample[i].time_s >= 30e-6);
+	for (uint32_t d = 0; d < DEVICES; d++) {
+		truth[d] = *mq_calib_add_ideal(mq_calib_new(&arena), "gpu", 100e12 * (1 + d), 1e12 * (1 + 2 * d), 16e9);
+		truth[d].sm_count = 80 + 40 * d;
+		truth[d].gemm_eff = d ? .8 : .7;
+		truth[d].gemm_kt = 60;
+		truth[d].gemm_a0 = 10;
+		truth[d].gemm_q = .3;
+		truth[d].gemm_bw_share = d ? .9 : .8;
+		truth[d].gemm_corner = 4;
+		truth[d].gemm_t0_s = 8e-6;
+		truth[d].host_launch_s = d ? 0 : 30e-6;
+		start[d] = truth[d];
+		start[d].gemm_eff = .5;
+		start[d].gemm_kt = 20;
+		start[d].gemm_t0_s = 20e-6;
+		start[d].gemm_bw_share = 1;
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		uint32_t shape = i % SHAPES;
+
+		sample[i] = (struct mq_gemm_sample){ MQ_FP16, m[shape % 5], nk[shape / 5 % 4], nk[shape / 20], 0,
+						     0,       i / SHAPES };
+		sample[i].time_s = mq_gemm_loop_s(&truth[i / SHAPES], &sample[i]);
 	}
 	assert_true(sample[0].time_s == 30e-6 && sample[79].time_s > 1e-3);
-	start = *true_one;
-	start.gemm_eff = .5;
-	start.gemm_kt = 20;
-	start.gemm_t0_s = 20e-6;
-	start.gemm_bw_share = 1;
-	for (uint32_t i = 0; i < n; i += 3)
+	for (uint32_t i = 0; i < N; i += 3)
 		sample[i].time_s *= 1.5;
-	assert_int_equal(mq_fit_gemm(sample, n, MQ_NONE, &start, &err), MQ_OK);
-	for (uint32_t i = 0; i < n; i++)
-		NEAR(mq_gemm_loop_s(&start, &sample[i]) / mq_gemm_loop_s(true_one, &sample[i]), 1, .05);
+	assert_int_equal(mq_fit_gemm(sample, N, MQ_NONE, start, DEVICES, &err), MQ_OK);
+	for (uint32_t i = 0; i < N; i++)
+		NEAR(mq_gemm_loop_s(&start[i / SHAPES], &sample[i]) / mq_gemm_loop_s(&truth[i / SHAPES], &sample[i]), 1,
+		     .05);
+	assert_true(start[0].gemm_kt == start[1].gemm_kt && start[0].gemm_q == start[1].gemm_q);
+	assert_true(start[0].gemm_eff != start[1].gemm_eff);
 	mq_arena_fini(&arena);
 	(void)state;
 }

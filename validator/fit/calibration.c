@@ -364,7 +364,6 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 		add_param(&g, "gemm_b0", &d->gemm_b0, 20, .01, 1e4);
 	if (r->kind == MQ_GPU) {
 		add_param(&g, "gemm_t0_s", &d->gemm_t0_s, 4e-6, 1e-9, 1e-3);
-		d->gemm_q_train = 0; /* one value for what was measured */
 		add_param(&g, "gemm_q", &d->gemm_q, .3, .01, 1);
 		add_param(&g, "gemm_bw_share", &d->gemm_bw_share, .8, .05, 1.5);
 	}

@@ -2,9 +2,9 @@
  * fit_gemm.c - see fit_gemm.h.
  *
  * The model (core/cost.c) has ceilings and a minimum over tiles, so it has no useful derivatives: the
- * Nelder-Mead simplex (GSL nmsimplex2) on the logarithms of the parameters, restarted from its own
- * result with steps of alternating sign until a restart gains nothing. The loss is robust: mean of
- * |ln(predicted/measured)|, so that a wrong kernel choice of the library weighs little.
+ * Nelder-Mead simplex (GSL nmsimplex2) on the logarithms of the parameters, first those of each device, then those
+ * that all share, in turns until a turn gains nothing. The loss is robust: mean of |ln(predicted/measured)|, so
+ * that a wrong kernel choice of the library weighs little; every device has the same weight.
  */
 #include "fit/fit_gemm.h"
 
@@ -14,26 +14,52 @@
 
 #include "core/cost.h"
 
-enum { N_PARAMETERS = 7, RESTARTS = 6, ITERATIONS = 500 };
+enum { N_OWN = 3, N_SHARED = 4, N_MOST = 4, TURNS = 20, ITERATIONS = 300 };
 
 struct problem {
 	const struct mq_gemm_sample *sample;
 	uint32_t n, held_out;
-	struct mq_device_calib device;
+	struct mq_device_calib *device;
+	uint32_t n_devices;
+	uint32_t moving; /* device whose own parameters are looked for; MQ_NONE = those that all share */
 };
 
-static double *parameter(struct mq_device_calib *d, int i)
+static size_t n_moving(const struct problem *p)
 {
-	double *const p[N_PARAMETERS] = { &d->gemm_eff,      &d->gemm_kt,     &d->gemm_a0,  &d->gemm_q,
-					  &d->gemm_bw_share, &d->gemm_corner, &d->gemm_t0_s };
+	return p->moving == MQ_NONE ? N_SHARED : N_OWN;
+}
+
+static double *own(struct mq_device_calib *d, size_t i)
+{
+	double *const p[N_OWN] = { &d->gemm_eff, &d->gemm_bw_share, &d->gemm_t0_s };
 
 	return p[i];
+}
+
+static double *shared(struct mq_device_calib *d, size_t i)
+{
+	double *const p[N_SHARED] = { &d->gemm_kt, &d->gemm_a0, &d->gemm_q, &d->gemm_corner };
+
+	return p[i];
+}
+
+static double value(struct problem *p, size_t i)
+{
+	return p->moving == MQ_NONE ? *shared(&p->device[0], i) : *own(&p->device[p->moving], i);
+}
+
+static void set(struct problem *p, size_t i, double x)
+{
+	if (p->moving != MQ_NONE)
+		*own(&p->device[p->moving], i) = x;
+	for (uint32_t d = 0; p->moving == MQ_NONE && d < p->n_devices; d++)
+		*shared(&p->device[d], i) = x;
 }
 
 /* Outside these the parameters lose their meaning. */
 static bool sound(const struct mq_device_calib *d)
 {
-	return d->gemm_eff <= 1 && d->gemm_q <= 1 && d->gemm_bw_share <= 1.2 && d->gemm_corner <= 50 &&
+	return d->gemm_eff <= 1 && d->gemm_q <= 1 && d->gemm_bw_share <= 1 && d->gemm_corner <= 50 &&
 	       d->gemm_a0 <= 500 && d->gemm_kt <= 1000;
 }
 
@@ -42,81 +68,106 @@ double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm
 	return fmax(mq_cost_gemm(device, s->dtype, s->m, s->n, s->k, 1), device->host_launch_s);
 }
 
-static double loss(const gsl_vector *x, void *context)
+static double loss_of(const struct problem *p, uint32_t device)
 {
-	struct problem *p = context;
 	double sum = 0;
 	uint32_t used = 0;
 
-	for (int i = 0; i < N_PARAMETERS; i++)
-		*parameter(&p->device, i) = exp(gsl_vector_get(x, (size_t)i));
-	if (!sound(&p->device))
-		return 1e3;
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct mq_gemm_sample *s = &p->sample[i];
 
-		if (s->fold == p->held_out)
+		if (s->fold == p->held_out || s->device != device)
 			continue;
-		double e = fabs(log(mq_gemm_loop_s(&p->device, s) / s->time_s));
-		sum += e;
+		sum += fabs(log(mq_gemm_loop_s(&p->device[device], s) / s->time_s));
 		used++;
 	}
 	return sum / used;
 }
 
-static void search(struct problem *p, gsl_multimin_fminimizer *simplex)
+static double total_loss(const struct problem *p)
 {
-	gsl_multimin_function f = { loss, N_PARAMETERS, p };
-	gsl_vector *x = gsl_vector_alloc(N_PARAMETERS), *step = gsl_vector_alloc(N_PARAMETERS);
-	double best = INFINITY;
+	double sum = 0;
 
-	for (int i = 0; i < N_PARAMETERS; i++)
-		gsl_vector_set(x, (size_t)i, log(fmax(*parameter(&p->device, i), 1e-9)));
-	for (int r = 0; r < RESTARTS; r++) {
-		gsl_vector_set_all(step, r % 2 ? -.3 : .4);
-		gsl_multimin_fminimizer_set(simplex, &f, x, step);
-		for (int i = 0; i < ITERATIONS; i++)
-			if (gsl_multimin_fminimizer_iterate(simplex) || gsl_multimin_fminimizer_size(simplex) < 1e-4)
-				break;
-		gsl_vector_memcpy(x, simplex->x);
-		if (simplex->fval > best * (1 - 1e-4))
+	for (uint32_t d = 0; d < p->n_devices; d++)
+		sum += loss_of(p, d) / p->n_devices;
+	return sum;
+}
+
+static double loss(const gsl_vector *x, void *context)
+{
+	struct problem *p = context;
+
+	for (size_t i = 0; i < x->size; i++)
+		set(p, i, exp(gsl_vector_get(x, i)));
+	for (uint32_t d = 0; d < p->n_devices; d++)
+		if (!sound(&p->device[d]))
+			return 1e3;
+	return p->moving == MQ_NONE ? total_loss(p) : loss_of(p, p->moving);
+}
+
+/* One simplex over what moves, from where it stands. */
+static enum mq_status search(struct problem *p, double step, struct mq_err *err)
+{
+	gsl_multimin_function f = { loss, n_moving(p), p };
+	gsl_multimin_fminimizer *simplex = gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, f.n);
+	double room[2][N_MOST];
+	gsl_vector_view x = gsl_vector_view_array(room[0], f.n), steps = gsl_vector_view_array(room[1], f.n);
+
+	if (!simplex)
+		return mq_fail(err, MQ_EBUG, "no memory for the simplex");
+	for (size_t i = 0; i < f.n; i++)
+		gsl_vector_set(&x.vector, i, log(fmax(value(p, i), 1e-9)));
+	gsl_vector_set_all(&steps.vector, step);
+	gsl_multimin_fminimizer_set(simplex, &f, &x.vector, &steps.vector);
+	for (int i = 0; i < ITERATIONS; i++)
+		if (gsl_multimin_fminimizer_iterate(simplex) || gsl_multimin_fminimizer_size(simplex) < 1e-4)
 			break;
-		best = simplex->fval;
+	for (size_t i = 0; i < f.n; i++)
+		set(p, i, exp(gsl_vector_get(simplex->x, i)));
+	gsl_multimin_fminimizer_free(simplex);
+	return MQ_OK;
+}
+
+static enum mq_status check(const struct problem *p, struct mq_err *err)
+{
+	for (uint32_t d = 0; d < p->n_devices; d++) {
+		uint32_t used = 0;
+
+		for (uint32_t i = 0; i < p->n; i++)
+			used += p->sample[i].device == d && p->sample[i].fold != p->held_out;
+		if (used < 30)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: %u GEMM samples are too few for %d parameters; give 30 or more",
+				       p->device[d].name, used, N_OWN + N_SHARED);
 	}
-	for (int i = 0; i < N_PARAMETERS; i++)
-		*parameter(&p->device, i) = exp(gsl_vector_get(x, (size_t)i));
-	gsl_vector_free(x);
-	gsl_vector_free(step);
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!(p->sample[i].time_s > 0) || !isfinite(p->sample[i].time_s))
+			return mq_fail(err, MQ_EINPUT, "GEMM sample %u has time %g s; times must be positive", i,
+				       p->sample[i].time_s);
+	return MQ_OK;
 }
 
 enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint32_t held_out,
-			   struct mq_device_calib *device, struct mq_err *err)
+			   struct mq_device_calib *device, uint32_t n_devices, struct mq_err *err)
 {
-	struct problem p = { sample, n, held_out, *device };
-	uint32_t used = 0;
+	struct problem p = { sample, n, held_out, device, n_devices, MQ_NONE };
+	double best = INFINITY;
 
-	p.device.gemm_q_train = 0; /* the samples are products by themselves */
-	for (uint32_t i = 0; i < n; i++) {
-		if (!(sample[i].time_s > 0) || !isfinite(sample[i].time_s))
-			return mq_fail(err, MQ_EINPUT,
-				       "GEMM sample %u has time %g s; times must be "
-				       "positive",
-				       i, sample[i].time_s);
-		used += sample[i].fold != held_out;
+	MQ_TRY(check(&p, err));
+	for (size_t i = 0; i < N_SHARED; i++) /* all begin with the first one's */
+		set(&p, i, value(&p, i));
+	for (int turn = 0; turn < TURNS; turn++) {
+		double step = turn % 2 ? -.3 : .4;
+
+		for (p.moving = 0; p.moving < n_devices; p.moving++)
+			MQ_TRY(search(&p, step, err));
+		p.moving = MQ_NONE;
+		MQ_TRY(search(&p, step, err));
+		double now = total_loss(&p);
+		if (turn % 2 && now > best * (1 - 1e-4))
+			break;
+		best = fmin(best, now);
 	}
-	if (used < 30)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u GEMM samples are too few for %d parameters; give "
-			       "30 or more",
-			       used, N_PARAMETERS);
-	gsl_multimin_fminimizer *simplex =
-		gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, N_PARAMETERS);
-	if (!simplex)
-		return mq_fail(err, MQ_EBUG, "no memory for the simplex");
-	search(&p, simplex);
-	gsl_multimin_fminimizer_free(simplex);
-	for (int i = 0; i < N_PARAMETERS; i++)
-		*parameter(device, i) = *parameter(&p.device, i);
 	return MQ_OK;
 }
 

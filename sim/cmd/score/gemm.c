@@ -2,8 +2,8 @@
  * gemm.c - `score --gemm`: the cost model against published GEMM timings, and its fit.
  *
  * Table columns: gpu, dtype, m, n, k, time_us. Kernels under 20 us are not scored: the published
- * tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left out,
- * and so is gemm_q_train. Tables may be timed by a host that launches one product after the other: none
+ * tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left
+ * out. Tables may be timed by a host that launches one product after the other: none
  * is predicted below its host_launch_s.
  */
 #include "cmd/score/score.h"
@@ -51,7 +51,7 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 		.gpu = mq_csv_text(csv, i, column[0]),
 		.line = csv->line[i],
 		.s = { (enum mq_dtype)dtype, number[0], number[1], number[2], number[3] * 1e-6,
-		       mq_gemm_fold(number[1], number[2], FOLDS) },
+		       mq_gemm_fold(number[1], number[2], FOLDS), 0 },
 	};
 	if (mq_score_device(o, row->gpu, &row->type, err) != MQ_OK)
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
@@ -96,7 +96,6 @@ static struct mq_device_calib short_run(const struct mq_score_options *o, const 
 	struct mq_device_calib d = *mq_calib_device(o->calib, type);
 
 	d.sustained = 1;
-	d.gemm_q_train = 0;
 	return d;
 }
 
@@ -117,36 +116,71 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 	return mq_errors_of(error, n, o->arena);
 }
 
-/* Fits on all rows of a type (saved to OUT/TYPE.json) after showing the error on shapes held out. */
-static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_rows *rows, const char *type,
-			       struct mq_err *err)
-{
-	struct mq_gemm_sample *sample = mq_arena_array(o->arena, rows->n, struct mq_gemm_sample);
-	struct mq_device_calib *base = &o->calib->device[mq_calib_device(o->calib, type) - o->calib->device];
-	struct mq_device_calib d;
-	uint32_t n = 0;
+struct fitting {
+	const struct mq_score_options *o;
+	struct gemm_rows *rows;
+	const char **types;
+	uint32_t n_types;
+	struct mq_gemm_sample *sample;  /* [rows->n] */
+	struct mq_device_calib *device; /* [n_types] */
+};
 
-	for (uint32_t i = 0; i < rows->n; i++)
-		if (!strcmp(rows->row[i].type, type))
-			sample[n++] = rows->row[i].s;
+static enum mq_status fit_without(struct fitting *f, uint32_t fold, struct mq_err *err)
+{
+	for (uint32_t t = 0; t < f->n_types; t++)
+		f->device[t] = short_run(f->o, f->types[t]);
+	return mq_fit_gemm(f->sample, f->rows->n, fold, f->device, f->n_types, err);
+}
+
+/* Shows the errors on shapes held out, a third at a time, and saves what all rows give to OUT/TYPE.json. */
+static enum mq_status fit_types(struct fitting *f, struct mq_err *err)
+{
+	const struct mq_score_options *o = f->o;
+	const struct mq_device_calib *first = f->device;
+
 	for (uint32_t fold = 0; fold < FOLDS; fold++) {
-		d = short_run(o, type);
-		MQ_TRY(mq_fit_gemm(sample, n, fold, &d, err));
-		for (uint32_t i = 0; i < rows->n; i++)
-			if (!strcmp(rows->row[i].type, type) && rows->row[i].s.fold == fold)
-				predict(&d, &rows->row[i]);
+		MQ_TRY(fit_without(f, fold, err));
+		for (uint32_t i = 0; i < f->rows->n; i++)
+			if (f->sample[i].fold == fold)
+				predict(&f->device[f->sample[i].device], &f->rows->row[i]);
 	}
-	struct mq_errors held = stats_of(o, rows, type);
-	d = short_run(o, type);
-	MQ_TRY(mq_fit_gemm(sample, n, MQ_NONE, &d, err));
-	printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g kt %.4g "
-	       "a0 %.4g q %.4g bw %.4g corner %.4g t0 %.3g us\n",
-	       type, 100 * held.median, 100 * held.p90, d.gemm_eff, d.gemm_kt, d.gemm_a0, d.gemm_q, d.gemm_bw_share,
-	       d.gemm_corner, d.gemm_t0_s * 1e6);
-	d.sustained = base->sustained;
-	d.gemm_q_train = base->gemm_q_train;
-	*base = d;
-	return mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, type), err);
+	MQ_TRY(fit_without(f, MQ_NONE, err));
+	printf("of all types: kt %.4g a0 %.4g q %.4g corner %.4g\n", first->gemm_kt, first->gemm_a0, first->gemm_q,
+	       first->gemm_corner);
+	for (uint32_t t = 0; t < f->n_types; t++) {
+		struct mq_device_calib *d = &f->device[t];
+		struct mq_device_calib *base =
+			&o->calib->device[mq_calib_device(o->calib, f->types[t]) - o->calib->device];
+		struct mq_errors held = stats_of(o, f->rows, f->types[t]);
+
+		printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g bw %.4g t0 %.3g us\n",
+		       f->types[t], 100 * held.median, 100 * held.p90, d->gemm_eff, d->gemm_bw_share,
+		       d->gemm_t0_s * 1e6);
+		d->sustained = base->sustained;
+		*base = *d;
+		MQ_TRY(mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, f->types[t]), err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status fit(const struct mq_score_options *o, struct gemm_rows *rows, const char **types,
+			  uint32_t n_types, struct mq_err *err)
+{
+	struct fitting f = {
+		o,
+		rows,
+		types,
+		n_types,
+		mq_arena_array(o->arena, rows->n, struct mq_gemm_sample),
+		mq_arena_array(o->arena, n_types, struct mq_device_calib),
+	};
+
+	for (uint32_t i = 0; i < rows->n; i++) {
+		f.sample[i] = rows->row[i].s;
+		while (strcmp(types[f.sample[i].device], rows->row[i].type))
+			f.sample[i].device++;
+	}
+	return fit_types(&f, err);
 }
 
 static enum mq_status write_rows(const struct mq_score_options *o, const struct gemm_rows *rows, struct mq_err *err)
@@ -218,9 +252,9 @@ enum mq_status mq_score_gemm(const struct mq_score_options *o, double *mean, str
 		if (!seen)
 			MQ_PUSH(o->arena, types, n_types, type_room, rows.row[i].type);
 	}
+	if (o->fit)
+		MQ_TRY(fit(o, &rows, types, n_types, err));
 	for (uint32_t t = 0; t < n_types; t++) {
-		if (o->fit)
-			MQ_TRY(fit_type(o, &rows, types[t], err));
 		struct mq_device_calib d = short_run(o, types[t]);
 		for (uint32_t i = 0; i < rows.n; i++)
 			if (!strcmp(rows.row[i].type, types[t]))

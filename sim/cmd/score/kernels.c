@@ -61,7 +61,6 @@ static enum mq_status device_of(const struct mq_score_options *o, const char *gp
 	*type = found->name;
 	*d = *found;
 	d->sustained = 1;
-	d->gemm_q_train = 0;
 	return MQ_OK;
 }
 
