@@ -534,6 +534,69 @@ static void test_link_latency(void **state)
 		}
 }
 
+/* Whether a link carries bytes of the collective. */
+static bool crosses(const struct setup *s, const struct mq_coll_flows *f, uint32_t link)
+{
+	for (uint32_t i = 0; i < f->n_flows; i++) {
+		const struct mq_route *route;
+		struct mq_err err;
+
+		assert_int_equal(mq_cluster_route(s->cluster, f->flow[i].src, f->flow[i].dst, &route, &err), MQ_OK);
+		for (uint32_t k = 0; k < route->n_links; k++)
+			if (route->link[k] == link)
+				return true;
+	}
+	return false;
+}
+
+/* One long link among all that a collective uses, on whatever rail or machine: its steps wait for it. */
+static void test_every_link(void **state)
+{
+	static const struct {
+		const struct mq_fabric_spec *spec;
+		double capability;
+		enum mq_coll_kind kind;
+		enum mq_algo algo;
+		uint32_t nodes;
+	} cases[] = {
+		{ &v100, 70, MQ_COLL_ALL_REDUCE, MQ_ALGO_RING, 1 },
+		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_RING, 4 },
+		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_TREE, 4 },
+		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS, 1 },
+		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS_TREE, 4 },
+		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_COLLNET_DIRECT, 4 },
+		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_COLLNET_CHAIN, 4 },
+		{ &h100, 90, MQ_COLL_ALL_TO_ALL, MQ_ALGO_AUTO, 4 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct setup s;
+		struct mq_coll_flows before;
+		uint32_t reached = 0;
+
+		set_up(&s, *cases[i].spec, cases[i].capability, cases[i].nodes, 0);
+		s.cluster->sharp = true;
+		before = expand(&s, cases[i].kind, 1e6, cases[i].algo, MQ_PROTO_AUTO);
+		for (uint32_t l = 0; l < s.cluster->n_links; l++) {
+			double usual = s.cluster->link[l].lat_s, after;
+
+			if (!crosses(&s, &before, l))
+				continue;
+			s.cluster->link[l].lat_s = usual + 1e-3;
+			s.cluster->cache = mq_cluster_new(&s.arena)->cache; /* ways were asked for already */
+			after = expand(&s, cases[i].kind, 1e6, cases[i].algo, MQ_PROTO_AUTO).alone_s;
+			if (after - before.alone_s < .9e-3)
+				fail_msg("case %zu: 1 ms on link %s adds %g s", i, s.cluster->link[l].name,
+					 after - before.alone_s);
+			s.cluster->link[l].lat_s = usual;
+			reached++;
+		}
+		assert_true(reached >= 8);
+		mq_arena_fini(&s.arena);
+	}
+}
+
 /* One node far from seven others: a ring passes its way twice in a round, whoever is next to whom. */
 static void test_one_long_way(void **state)
 {
@@ -686,9 +749,10 @@ int main(void)
 		cmocka_unit_test(test_chain_bytes),    cmocka_unit_test(test_nvls_shares),
 		cmocka_unit_test(test_monotonic),      cmocka_unit_test(test_large),
 		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
-		cmocka_unit_test(test_one_long_way),   cmocka_unit_test(test_two_nodes_tree),
-		cmocka_unit_test(test_two_nodes_nvls), cmocka_unit_test(test_simple_only),
-		cmocka_unit_test(test_answered),       cmocka_unit_test(test_misaligned),
+		cmocka_unit_test(test_every_link),     cmocka_unit_test(test_one_long_way),
+		cmocka_unit_test(test_two_nodes_tree), cmocka_unit_test(test_two_nodes_nvls),
+		cmocka_unit_test(test_simple_only),    cmocka_unit_test(test_answered),
+		cmocka_unit_test(test_misaligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

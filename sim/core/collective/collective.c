@@ -128,14 +128,14 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 	};
 	MQ_TRY(choose(&tune, request, flows, &cost, err));
 	slow_copies(request, flows->proto, &cost);
-	const struct mq_way way = { .cluster = cluster, .group = &group, .topo = topo };
+	mq_expand_flows(request, &group, topo, flows->algo, &list);
+	const struct mq_way way = { .cluster = cluster, .group = &group, .topo = topo, .flows = &list, .arena = arena };
 	if (!take_measured(&tune, request, &cost) && topo->nccl)
 		MQ_TRY(mq_latency_beyond(&way, request->kind, flows->algo, &extra_s, err));
 	flows->channels = cost.channels;
 	flows->latency_s = flows->alone_s = cost.latency_s + extra_s;
 	if (!(request->bytes > 0))
 		return MQ_OK;
-	mq_expand_flows(request, &group, topo, flows->algo, &list);
 	cap_rates(&list, request->bytes, cost.bw_Bps);
 	MQ_TRY(mq_flows_time(cluster, request->rank, list.flow, list.n, arena, &busy_s, err));
 	flows->flow = list.flow;

@@ -63,19 +63,18 @@ static uint32_t size_of(const struct mq_group *group, uint32_t node)
 	return group->first[node + 1] - group->first[node];
 }
 
-/* Position of the node's rank with this index; indices beyond a smaller node wrap. */
-static uint32_t position(const struct mq_group *group, uint32_t node, uint32_t index)
+uint32_t mq_node_rank(const struct mq_group *group, uint32_t node, uint32_t index)
 {
 	return group->order[group->first[node] + index % size_of(group, node)];
 }
 
-/* A ring order restricted to the ranks that the node has; returns their number. */
-static uint32_t sequence(const struct expansion *x, uint32_t ring, uint32_t node, bool backwards, uint8_t *out)
+uint32_t mq_ring_order(const struct mq_group *group, const struct mq_topo *topo, uint32_t ring, uint32_t node,
+		       bool backwards, uint8_t *out)
 {
-	uint32_t size = size_of(x->group, node), n = 0;
+	uint32_t size = size_of(group, node), n = 0;
 
-	for (uint32_t i = 0; i < x->topo->n_local; i++) {
-		uint8_t at = x->topo->ring[ring][backwards ? x->topo->n_local - 1 - i : i];
+	for (uint32_t i = 0; i < topo->n_local; i++) {
+		uint8_t at = topo->ring[ring][backwards ? topo->n_local - 1 - i : i];
 
 		if (at < size)
 			out[n++] = at;
@@ -98,8 +97,8 @@ static void flush_local(struct expansion *x, uint32_t node, uint32_t to_node)
 
 		if (!(x->edge[i] > 0))
 			continue;
-		src = position(x->group, node, i / m);
-		dst = position(x->group, to_node, i % m);
+		src = mq_node_rank(x->group, node, i / m);
+		dst = mq_node_rank(x->group, to_node, i % m);
 		if (src != dst && !(x->request->kind == MQ_COLL_BROADCAST && dst == x->request->root) &&
 		    !(x->request->kind == MQ_COLL_REDUCE && src == x->request->root))
 			mq_flow_add(x->list, src, dst, x->edge[i]);
@@ -130,7 +129,7 @@ static void ring(struct expansion *x)
 
 	for (uint32_t k = 0; k < nodes; k++) {
 		for (uint32_t r = 0; r < rings; r++) {
-			uint32_t n = sequence(x, r, k, k % 2, seq);
+			uint32_t n = mq_ring_order(x->group, x->topo, r, k, k % 2, seq);
 
 			for (uint32_t i = 0; i + 1 < n; i++)
 				add_local(x, seq[i], seq[i + 1], share);
@@ -139,7 +138,7 @@ static void ring(struct expansion *x)
 		}
 		flush_local(x, k, k);
 		for (uint32_t r = 0; nodes > 1 && r < rings; r++) {
-			uint32_t n = sequence(x, r, k, k % 2, seq);
+			uint32_t n = mq_ring_order(x->group, x->topo, r, k, k % 2, seq);
 
 			/* To the next node on the same rail. */
 			add_local(x, seq[n - 1], seq[n - 1], share);
@@ -160,8 +159,8 @@ static void trees(struct expansion *x, uint32_t index, double share)
 
 			if (up == MQ_NONE)
 				continue;
-			child = position(x->group, k, index);
-			parent = position(x->group, up, index);
+			child = mq_node_rank(x->group, k, index);
+			parent = mq_node_rank(x->group, up, index);
 			mq_flow_add(x->list, child, parent, x->request->bytes * share / 2);
 			mq_flow_add(x->list, parent, child, x->request->bytes * share / 2);
 		}
@@ -174,7 +173,7 @@ static void chains(struct expansion *x)
 
 	for (uint32_t k = 0; k < x->group->n_nodes; k++) {
 		for (uint32_t r = 0; r < x->topo->n_rings; r++) {
-			uint32_t n = sequence(x, r, k, false, seq);
+			uint32_t n = mq_ring_order(x->group, x->topo, r, k, false, seq);
 
 			for (uint32_t i = 0; i + 1 < n; i++) {
 				add_local(x, seq[i], seq[i + 1], share);
@@ -200,7 +199,7 @@ static void local_cycle(struct expansion *x, double bytes)
 		uint32_t n = size_of(x->group, k);
 
 		for (uint32_t i = 0; n > 1 && i < n; i++)
-			mq_flow_add(x->list, position(x->group, k, i), position(x->group, k, i + 1), bytes);
+			mq_flow_add(x->list, mq_node_rank(x->group, k, i), mq_node_rank(x->group, k, i + 1), bytes);
 	}
 }
 
@@ -210,7 +209,8 @@ static void node_cycle(struct expansion *x, double bytes)
 
 	for (uint32_t k = 0; nodes > 1 && k < nodes; k++)
 		for (uint32_t i = 0; i < size_of(x->group, k); i++)
-			mq_flow_add(x->list, position(x->group, k, i), position(x->group, (k + 1) % nodes, i), bytes);
+			mq_flow_add(x->list, mq_node_rank(x->group, k, i), mq_node_rank(x->group, (k + 1) % nodes, i),
+				    bytes);
 }
 
 static void nvls(struct expansion *x, enum mq_algo algo)
@@ -258,8 +258,8 @@ static void spread(struct expansion *x, uint32_t node)
 
 	for (uint32_t i = 0; i < size; i++)
 		for (uint32_t s = 1; s <= shifts; s++)
-			mq_flow_add(x->list, position(x->group, node, i),
-				    position(x->group, (node + s * (nodes - 1) / shifts) % nodes, i), part);
+			mq_flow_add(x->list, mq_node_rank(x->group, node, i),
+				    mq_node_rank(x->group, (node + s * (nodes - 1) / shifts) % nodes, i), part);
 }
 
 static void all_to_all(struct expansion *x)
@@ -279,7 +279,7 @@ static void all_to_all(struct expansion *x)
 
 		for (uint32_t i = 0; i < size; i++)
 			for (uint32_t d = 1; d < size; d++)
-				mq_flow_add(x->list, position(group, k, i), position(group, k, i + d), part);
+				mq_flow_add(x->list, mq_node_rank(group, k, i), mq_node_rank(group, k, i + d), part);
 		spread(x, k);
 	}
 }

@@ -116,16 +116,6 @@ void mq_fill_cost(const struct mq_tune *tune, enum mq_algo algo, enum mq_proto p
 /* The pair with the least predicted time among those allowed (AUTO: any). */
 enum mq_status mq_tune_choose(const struct mq_tune *tune, enum mq_algo *algo, enum mq_proto *proto, struct mq_err *err);
 
-/* Where a communicator's steps go. */
-struct mq_way {
-	const struct mq_cluster *cluster;
-	const struct mq_group *group;
-	const struct mq_topo *topo;
-};
-/* Link latency that a collective's steps add up to, beyond what their own latencies contain. */
-enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo, double *extra_s,
-				 struct mq_err *err);
-
 /* All-to-all and send/recv, for which NCCL has no formula: see p2p.c. */
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *tune);
 
@@ -142,8 +132,26 @@ void mq_flow_add(struct mq_flow_list *list, uint32_t src, uint32_t dst, double b
 /* The flows of one collective under one algorithm, without rates. */
 void mq_expand_flows(const struct mq_coll_request *request, const struct mq_group *group, const struct mq_topo *topo,
 		     enum mq_algo algo, struct mq_flow_list *list);
+/* Position of a node's rank with this index; indices beyond a smaller node wrap. */
+uint32_t mq_node_rank(const struct mq_group *group, uint32_t node, uint32_t index);
+/* A ring's order of the ranks that a node has, as indices into it: out[MQ_MAX_LOCAL]; returns their number. */
+uint32_t mq_ring_order(const struct mq_group *group, const struct mq_topo *topo, uint32_t ring, uint32_t node,
+		       bool backwards, uint8_t *out);
 /* Parent of `node` in NCCL's double binary tree number `tree` (0, 1) over n nodes; MQ_NONE: root.
  */
 uint32_t mq_tree_parent(uint32_t tree, uint32_t n, uint32_t node);
+
+/* Where a communicator's steps go. */
+struct mq_way {
+	const struct mq_cluster *cluster;
+	const struct mq_group *group;
+	const struct mq_topo *topo;
+	const struct mq_flow_list *flows; /* of the algorithm, bytes or none */
+	struct mq_arena *arena;           /* scratch */
+};
+/* Link latency that a collective's steps add up to, beyond what their own latencies contain: every link that
+ * its flows cross counts. */
+enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo, double *extra_s,
+				 struct mq_err *err);
 
 #endif

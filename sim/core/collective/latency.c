@@ -3,16 +3,17 @@
  *
  * NCCL's step latencies contain the wires of the systems on which they were measured: route_s of a class
  * of links, two ports and two levels of switches unless its entry says otherwise. What a route takes
- * beyond that is paid at every step that goes over it, one step after another:
- *   ring, chain  the steps go round: each edge of the cycle is crossed by steps / n of them
- *   tree, NVLSTree  up and down the longest way from a node to the root, of both trees; in the node the
- *                chain, or to the switch and back
+ * beyond that is paid at every step that goes over it, one step after another. Every way that carries
+ * bytes counts: a collective is over when the last of its rings, trees or heads is.
+ *   ring, chain  the steps go round: each edge of the cycle is crossed by steps / n of them; the slowest ring
+ *   tree         the slowest node's chain and its way up to the root, and back; of all rings and both trees
+ *   NVLSTree     the same from each head, with the slowest pair of a node in place of the chain
  *   CollNet, NVLS over nodes  to the network's switch and back: the longest way between neighbours
  *   PAT          one step to the rank 1, 2, 4, ... further, each as slow as its slowest pair
  *   all-to-all   all transfers start together: the longest way
  *
  * Not modelled: windows (8 steps of a channel's buffer under way) that bound the bandwidth of ways of many
- * milliseconds; nodes that differ in their inner links (the widest stands for all).
+ * milliseconds.
  */
 #include <math.h>
 
@@ -33,60 +34,75 @@ static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t ds
 	return MQ_OK;
 }
 
-static uint32_t head(const struct mq_group *group, uint32_t node)
+/* Round ring r and back to where it began. */
+static enum mq_status round_ring(const struct mq_way *way, uint32_t r, double *sum_s, struct mq_err *err)
 {
-	return group->order[group->first[node]];
-}
-
-/* Sum over the chain of the widest node's first ring, without the edge that closes it. */
-static enum mq_status along_node(const struct mq_way *way, double *sum_s, struct mq_err *err)
-{
-	const struct mq_topo *topo = way->topo;
-	uint32_t base = way->group->first[way->group->widest];
+	const struct mq_group *group = way->group;
+	uint32_t begin = MQ_NONE, last = MQ_NONE;
+	uint8_t seq[MQ_MAX_LOCAL];
+	double s;
 
 	*sum_s = 0;
-	for (uint32_t i = 0; i + 1 < topo->n_local; i++) {
-		double s;
+	for (uint32_t k = 0; k < group->n_nodes; k++) {
+		uint32_t n = mq_ring_order(group, way->topo, r, k, k % 2, seq);
 
-		MQ_TRY(beyond(way, way->group->order[base + topo->ring[0][i]],
-			      way->group->order[base + topo->ring[0][i + 1]], &s, err));
-		*sum_s += s;
-	}
-	return MQ_OK;
-}
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t at = group->order[group->first[k] + seq[i]];
 
-/* Over the ways from each node to the next: their sum and the longest. */
-static enum mq_status between_nodes(const struct mq_way *way, double *sum_s, double *most_s, struct mq_err *err)
-{
-	uint32_t nodes = way->group->n_nodes;
-
-	*sum_s = *most_s = 0;
-	for (uint32_t k = 0; nodes > 1 && k < nodes; k++) {
-		double s;
-
-		MQ_TRY(beyond(way, head(way->group, k), head(way->group, (k + 1) % nodes), &s, err));
-		*sum_s += s;
-		*most_s = fmax(*most_s, s);
-	}
-	return MQ_OK;
-}
-
-/* The longest way from a node up to the root, of both trees. */
-static enum mq_status up_trees(const struct mq_way *way, double *most_s, struct mq_err *err)
-{
-	uint32_t nodes = way->group->n_nodes;
-
-	*most_s = 0;
-	for (uint32_t tree = 0; tree < 2; tree++)
-		for (uint32_t k = 0; k < nodes; k++) {
-			double sum_s = 0, s;
-
-			for (uint32_t at = k, up; (up = mq_tree_parent(tree, nodes, at)) != MQ_NONE; at = up) {
-				MQ_TRY(beyond(way, head(way->group, at), head(way->group, up), &s, err));
-				sum_s += s;
+			if (last == MQ_NONE) {
+				begin = at;
+			} else {
+				MQ_TRY(beyond(way, last, at, &s, err));
+				*sum_s += s;
 			}
+			last = at;
+		}
+	}
+	MQ_TRY(beyond(way, last, begin, &s, err));
+	*sum_s += s;
+	return MQ_OK;
+}
+
+/* Along node k's ranks in ring r's order, without the edge that closes it. */
+static enum mq_status along_chain(const struct mq_way *way, uint32_t r, uint32_t k, double *sum_s, struct mq_err *err)
+{
+	const struct mq_group *group = way->group;
+	uint8_t seq[MQ_MAX_LOCAL];
+	uint32_t n = mq_ring_order(group, way->topo, r, k, false, seq), base = group->first[k];
+	double s;
+
+	*sum_s = 0;
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		MQ_TRY(beyond(way, group->order[base + seq[i]], group->order[base + seq[i + 1]], &s, err));
+		*sum_s += s;
+	}
+	return MQ_OK;
+}
+
+/* The longest way up to the root of both trees over the nodes' ranks `index`, node k's begun after leaf_s[k]. */
+static enum mq_status up_trees(const struct mq_way *way, uint32_t index, const double *leaf_s, double *most_s,
+			       struct mq_err *err)
+{
+	const struct mq_group *group = way->group;
+	uint32_t nodes = group->n_nodes;
+	double *up_s = mq_arena_array(way->arena, nodes, double);
+
+	for (uint32_t tree = 0; tree < 2; tree++) {
+		for (uint32_t k = 0; k < nodes; k++) {
+			uint32_t up = mq_tree_parent(tree, nodes, k);
+
+			if (up != MQ_NONE)
+				MQ_TRY(beyond(way, mq_node_rank(group, k, index), mq_node_rank(group, up, index),
+					      &up_s[k], err));
+		}
+		for (uint32_t k = 0; k < nodes; k++) {
+			double sum_s = leaf_s[k];
+
+			for (uint32_t at = k, up; (up = mq_tree_parent(tree, nodes, at)) != MQ_NONE; at = up)
+				sum_s += up_s[at];
 			*most_s = fmax(*most_s, sum_s);
 		}
+	}
 	return MQ_OK;
 }
 
@@ -107,50 +123,90 @@ static enum mq_status pat_steps(const struct mq_way *way, double *sum_s, struct 
 	return MQ_OK;
 }
 
-/* From the first node to any other. */
-static enum mq_status farthest(const struct mq_way *way, double *most_s, struct mq_err *err)
+/* The longest of the ways that carry the collective's bytes, inside nodes or between them. */
+static enum mq_status longest(const struct mq_way *way, bool inside, double *most_s, struct mq_err *err)
 {
+	const uint32_t *node = way->group->node_of;
+
 	*most_s = 0;
-	for (uint32_t k = 1; k < way->group->n_nodes; k++) {
+	for (uint32_t i = 0; i < way->flows->n; i++) {
+		const struct mq_flow *flow = &way->flows->flow[i];
 		double s;
 
-		MQ_TRY(beyond(way, head(way->group, 0), head(way->group, k), &s, err));
+		if ((node[flow->src] == node[flow->dst]) != inside)
+			continue;
+		MQ_TRY(beyond(way, flow->src, flow->dst, &s, err));
 		*most_s = fmax(*most_s, s);
 	}
+	return MQ_OK;
+}
+
+/* Chains and trees of every ring, or of every head with a pair's latency in place of the chain. */
+static enum mq_status up_and_down(const struct mq_way *way, bool heads, double *extra_s, struct mq_err *err)
+{
+	uint32_t nodes = way->group->n_nodes, ways = heads ? way->group->ppn_max : way->topo->n_rings;
+	double *leaf_s = mq_arena_array(way->arena, nodes, double), pair_s = 0, most_s = 0;
+
+	if (heads)
+		MQ_TRY(longest(way, true, &pair_s, err));
+	for (uint32_t r = 0; r < ways; r++) {
+		for (uint32_t k = 0; k < nodes; k++) {
+			leaf_s[k] = pair_s;
+			if (!heads)
+				MQ_TRY(along_chain(way, r, k, &leaf_s[k], err));
+		}
+		MQ_TRY(up_trees(way, heads ? r : way->topo->ring[r][0], leaf_s, &most_s, err));
+	}
+	*extra_s = 2 * most_s;
+	return MQ_OK;
+}
+
+/* Up a node's chain, over the network's switch, and down. */
+static enum mq_status over_switch(const struct mq_way *way, bool chain, double *extra_s, struct mq_err *err)
+{
+	double node_s = 0, net_s, s;
+
+	if (chain)
+		for (uint32_t r = 0; r < way->topo->n_rings; r++)
+			for (uint32_t k = 0; k < way->group->n_nodes; k++) {
+				MQ_TRY(along_chain(way, r, k, &s, err));
+				node_s = fmax(node_s, s);
+			}
+	else
+		MQ_TRY(longest(way, true, &node_s, err));
+	MQ_TRY(longest(way, false, &net_s, err));
+	*extra_s = 2 * node_s + net_s;
 	return MQ_OK;
 }
 
 enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo, double *extra_s,
 				 struct mq_err *err)
 {
-	double n = way->group->n, nodes = way->group->n_nodes, node_s, sum_s, most_s, edge_s;
+	double n = way->group->n, inside_s, between_s, most_s = 0, s;
 
 	*extra_s = 0;
-	if (algo == MQ_ALGO_PAT)
-		return pat_steps(way, extra_s, err);
-	MQ_TRY(along_node(way, &node_s, err));
-	edge_s = way->topo->n_local > 1 ? node_s / (way->topo->n_local - 1) : 0;
 	if (kind == MQ_COLL_ALL_TO_ALL) {
-		MQ_TRY(farthest(way, &most_s, err));
-		*extra_s = fmax(edge_s, most_s);
+		MQ_TRY(longest(way, true, &inside_s, err));
+		MQ_TRY(longest(way, false, &between_s, err));
+		*extra_s = fmax(inside_s, between_s);
 		return MQ_OK;
 	}
 	switch (algo) {
+	case MQ_ALGO_PAT:
+		return pat_steps(way, extra_s, err);
 	case MQ_ALGO_TREE:
 	case MQ_ALGO_NVLS_TREE:
-		MQ_TRY(up_trees(way, &most_s, err));
-		*extra_s = 2 * ((algo == MQ_ALGO_TREE ? node_s : edge_s) + most_s);
-		return MQ_OK;
+		return up_and_down(way, algo == MQ_ALGO_NVLS_TREE, extra_s, err);
 	case MQ_ALGO_NVLS:
 	case MQ_ALGO_COLLNET_DIRECT:
 	case MQ_ALGO_COLLNET_CHAIN:
-		MQ_TRY(between_nodes(way, &sum_s, &most_s, err));
-		*extra_s = 2 * (algo == MQ_ALGO_COLLNET_CHAIN ? node_s : edge_s) + most_s;
-		return MQ_OK;
+		return over_switch(way, algo == MQ_ALGO_COLLNET_CHAIN, extra_s, err);
 	default:
-		MQ_TRY(between_nodes(way, &sum_s, &most_s, err));
-		sum_s += nodes * node_s + (nodes < 2 ? edge_s : 0);
-		*extra_s = sum_s / n * (n - 1) * (kind == MQ_COLL_ALL_REDUCE ? 2 : 1);
+		for (uint32_t r = 0; r < way->topo->n_rings; r++) {
+			MQ_TRY(round_ring(way, r, &s, err));
+			most_s = fmax(most_s, s);
+		}
+		*extra_s = most_s / n * (n - 1) * (kind == MQ_COLL_ALL_REDUCE ? 2 : 1);
 		return MQ_OK;
 	}
 }
