@@ -223,7 +223,8 @@ enum mq_kernel_kind {
 	MQ_KERNEL_TIMED,       /* profiled: lasts `time_s` on its device */
 	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
 	MQ_KERNEL_SCAN,        /* state-space product: chunks that meet in states */
-	MQ_KERNEL_CALL,        /* none: `time_s` that the host needs for something else between its launches */
+	MQ_KERNEL_CALL,        /* none: `time_s` that the host needs for something else between its launches; < 0:
+				* that it is ahead of its device by, from tasks before */
 	MQ_KERNEL_WAIT,        /* none: `time_s` in which the device has nothing to do, as its host waits */
 	MQ_N_KERNEL_KINDS
 };

@@ -376,7 +376,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	if (json_is_string(time) && !strcmp(json_string_value(time), "never"))
 		k->time_s = INFINITY;
 	else
-		k->time_s = get_size(r, v, "time_s", 0, most_amount);
+		k->time_s = get_size(r, v, "time_s", k->kind == MQ_KERNEL_CALL ? -most_amount : 0, most_amount);
 }
 
 static void get_devices(struct reader *r, json_t *root)

@@ -86,7 +86,6 @@ static void begin_schedule(struct mq_low *low)
 	low->emit.unit_end = mq_arena_array(&low->scratch, n, uint32_t);
 	low->emit.pending = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->emit.owed = mq_arena_array(&low->scratch, n, struct mq_delay);
-	low->emit.checked_s = mq_arena_array(&low->scratch, n, double);
 	low->emit.gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->emit.copied = mq_arena_array(&low->scratch, n, uint32_t);
 	low->emit.kv = mq_arena_array(&low->scratch, n, struct mq_ids);
@@ -95,6 +94,8 @@ static void begin_schedule(struct mq_low *low)
 	low->prog.whole = NULL;
 	low->prog.comm_index = mq_index_new(low->arena);
 	low->prog.work_index = mq_index_new(low->arena);
+	low->paces =
+		(struct mq_paces){ .parts_index = mq_index_new(low->arena), .call_index = mq_index_new(low->arena) };
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */

@@ -16,6 +16,7 @@
 #ifndef MQ_LOWER_PROGRAM_H
 #define MQ_LOWER_PROGRAM_H
 
+#include "core/cost.h"
 #include "core/index.h"
 #include "lower/lower.h"
 #include "lower/mesh.h"
@@ -42,9 +43,9 @@ struct mq_owned_piece {
 	uint32_t owner; /* local id of its task */
 };
 
-/* What communication asks of the host beside launching (check_us and handshake_ms of the software), seconds. */
+/* What the host does beside launching a task's kernels, seconds. */
 struct mq_delay {
-	double call_s; /* the device goes on with what was launched before */
+	double call_s; /* the device goes on with what was launched before; < 0: what the host is ahead (calls.c) */
 	double wait_s; /* the device has nothing to do */
 };
 
@@ -151,10 +152,17 @@ struct mq_emitter {
 	struct mq_ids *pending;       /* what the next compute task waits for */
 	struct mq_ids *kv;            /* gathered keys and values (context parallelism) */
 	struct mq_ids *gathered;      /* the next unit's parameters (gather_ahead) */
-	struct mq_delay *owed;        /* calls of this template, waits since the newest compute task */
-	double *checked_s;            /* this template's checked collectives, each alone */
+	struct mq_delay *owed;        /* waits since the newest compute task */
 	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
 	uint32_t n_pieces, piece_room;
+};
+
+/* Remembered by content: what the kernels of compute tasks take without delays, and collectives alone (calls.c). */
+struct mq_paces {
+	struct mq_index *parts_index, *call_index;
+	uint32_t n_parts, parts_room, n_calls, calls_room;
+	struct mq_cost_parts *parts;
+	double *call_s;
 };
 
 /* What the devices that are active do, but for the order of the passes (mq_low_templates). */
@@ -194,6 +202,7 @@ struct mq_low {
 	struct mq_buckets buckets;
 	struct mq_offload offload;
 	struct mq_emitter emit;
+	struct mq_paces paces;
 	struct mq_program prog;
 };
 
@@ -239,6 +248,14 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 			uint32_t *done);
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
+
+/* Kernels of one device's pieces, in the lowering's arena. */
+struct mq_work mq_work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
+			  const struct mq_delay *delay);
+
+/* ---- calls.c: hosts that launch a pass -------------------------------------------------------------- */
+/* At the end of a template: what the host's launches and calls make of each compute task of a device. */
+void mq_calls_spread(struct mq_low *low, const struct mq_piece *pieces, uint32_t device);
 
 /* ---- transfer.c: tensors on the move -------------------------------------------------------------- */
 enum mq_status mq_transfers_plan(struct mq_low *low);

@@ -21,10 +21,8 @@ void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	low->emit.n_pieces = 0;
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.open[d] = low->emit.last_compute[d] = low->emit.unit_end[d] = MQ_NONE;
-	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.owed[d] = (struct mq_delay){ 0 };
-		low->emit.checked_s[d] = 0;
-	}
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.pending[d].n = low->emit.gathered[d].n = 0;
 }
@@ -126,12 +124,12 @@ static void add_delay(struct mq_arena *arena, struct mq_work *w, uint32_t *room,
 {
 	struct mq_kernel k = { .op = MQ_NONE, .kind = (uint8_t)kind, .time_s = seconds };
 
-	if (seconds > 0)
+	if (seconds != 0)
 		MQ_PUSH(arena, w->kernel, w->n_kernels, *room, k);
 }
 
-static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
-				const struct mq_delay *delay)
+struct mq_work mq_work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
+			  const struct mq_delay *delay)
 {
 	struct mq_work w = { .host = low->software->host, .waits = low->software->launch_waits };
 	struct mq_kernel buffer[MQ_MAX_KERNELS_PER_OP];
@@ -193,64 +191,10 @@ static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32
 	uint32_t id = mq_index_put(low->prog.work_index, key, size + sizeof(*delay) + tail, s->n_works, &found);
 	mq_arena_rewind(&low->scratch, mark);
 	if (!found) {
-		struct mq_work w = make_work(low, piece, n, type, delay);
+		struct mq_work w = mq_work_of(low, piece, n, type, delay);
 		MQ_PUSH(low->arena, s->work, s->n_works, s->work_room, w);
 	}
 	return id;
-}
-
-/* ---- calls of the host ----------------------------------------------------------------------------- */
-
-/* What a compute task takes without calls, and the host for it. */
-struct alone {
-	uint32_t task;
-	double all_s, host_s;
-	bool waits;
-};
-
-static struct alone task_alone(struct mq_low *low, const struct mq_piece *pieces, uint32_t id)
-{
-	const struct mq_ttask *t = &low->emit.t->task[id];
-	const struct mq_device *device = &low->q.cluster->device[low->prog.schedule->device[t->task.device]];
-	struct mq_arena_mark mark = mq_arena_mark(low->arena);
-	struct mq_work w = make_work(low, pieces + t->piece_first, t->n_pieces,
-				     low->prog.schedule->device_type[t->task.device], &(struct mq_delay){ 0 });
-	struct alone alone = { .task = id };
-
-	if (device->calib != MQ_NONE) {
-		struct mq_cost_parts parts = mq_cost_parts(&low->q.calib->device[device->calib], &w);
-
-		alone = (struct alone){ id, mq_cost_beside(&parts, 0, 0), parts.host_s, parts.waits };
-	}
-	mq_arena_rewind(low->arena, mark);
-	return alone;
-}
-
-/* The host runs ahead of its device through the whole pass: of the time that its launches and calls take
- * together, only what is more than the device's own work and the collectives take is lost, and all tasks lose
- * the same part. */
-static void spread_calls(struct mq_low *low, const struct mq_piece *pieces, uint32_t device)
-{
-	double device_s = low->emit.checked_s[device], host_s = low->emit.owed[device].call_s, tasks_s = 0;
-	struct alone *alone = mq_arena_array(&low->scratch, low->emit.t->n_tasks, struct alone);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; host_s > 0 && i < low->emit.t->n_tasks; i++) {
-		const struct mq_task *t = &low->emit.t->task[i].task;
-
-		if (t->kind != MQ_TASK_COMPUTE || t->device != device)
-			continue;
-		alone[n] = task_alone(low, pieces, i);
-		host_s += alone[n].host_s;
-		tasks_s += alone[n++].all_s;
-	}
-	device_s += tasks_s;
-	for (uint32_t i = 0; i < n && tasks_s > 0 && host_s > device_s; i++) {
-		double lost_s = (host_s - device_s) * alone[i].all_s / tasks_s;
-
-		low->emit.t->task[alone[i].task].delay.call_s =
-			lost_s + (alone[i].waits ? 0 : alone[i].all_s - alone[i].host_s);
-	}
 }
 
 void mq_template_end(struct mq_low *low)
@@ -273,8 +217,7 @@ void mq_template_end(struct mq_low *low)
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		if (low->emit.last_compute[d] != MQ_NONE)
 			take_owed(low, d, low->emit.last_compute[d]);
-		if (low->emit.owed[d].call_s > 0)
-			spread_calls(low, sorted, d);
+		mq_calls_spread(low, sorted, d);
 	}
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		if (t->task[i].task.kind == MQ_TASK_COMPUTE)
@@ -325,38 +268,6 @@ uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, cons
 	return comm_of(low, member, n, purpose, false);
 }
 
-/* The hosts agree on it first; on gradients they do so in a few calls a step, which is left out. Where it has no
- * way the executor says so. */
-static void check_call(struct mq_low *low, const struct mq_coll_call *call)
-{
-	double check_s = low->software->check_us * 1e-6 * call->n;
-	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
-	struct mq_coll_request rq = { .kind = call->kind,
-				      .n = call->n,
-				      .rank = call->member,
-				      .bytes = call->bytes,
-				      .dtype = call->dtype,
-				      .algo = low->plan->algo,
-				      .proto = low->plan->proto,
-				      .root = call->root };
-	struct mq_coll_flows flows = { 0 };
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (check_s <= 0 || call->stream == MQ_STREAM_GRAD)
-		return;
-	if (mq_collective_expand(low->q.cluster, low->q.calib, &rq, &low->scratch, &flows, &err) != MQ_OK)
-		flows.alone_s = 0;
-	for (uint32_t i = 0; i < call->n; i++) {
-		uint32_t device = low->prog.index_of[call->member[i]];
-
-		if (device == MQ_NONE)
-			continue;
-		low->emit.owed[device].call_s += check_s;
-		low->emit.checked_s[device] += flows.alone_s;
-	}
-	mq_arena_rewind(&low->scratch, mark);
-}
-
 void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, const struct mq_ids *after, uint32_t *done)
 {
 	struct mq_task task = { .kind = MQ_TASK_COLLECTIVE,
@@ -372,7 +283,6 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 				.phase = (uint8_t)call->phase,
 				.bytes = call->bytes };
 
-	check_call(low, call);
 	/* Calls of one communicator follow each other; those beside another micro-batch are in nobody's way. */
 	task.comm = comm_of(low, call->member, call->n, call->purpose, call->stream == MQ_STREAM_EXPERT);
 	for (uint32_t i = 0; i < call->n; i++) {

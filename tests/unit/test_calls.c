@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/cost.h"
 #include "lowered.h"
 
 static int make_world(void **state)
@@ -79,6 +80,116 @@ static void hosts_agree_on_collectives(void **state)
 	assert_within(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
 }
 
+/* Of a device's passes but the optimizer's. */
+struct passes {
+	double takes_s, busy_s, launches;
+	bool bound; /* a task whose launches alone take longer than its kernels */
+};
+
+static struct passes passes_of(const struct lowered *w, const struct mq_schedule *s, uint32_t device)
+{
+	const struct mq_device_calib *calib = &w->calib->device[0];
+	struct passes p = { 0 };
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_work *work = &s->work[s->task[i].work];
+		double launches = 0;
+
+		if (s->task[i].kind != MQ_TASK_COMPUTE || s->task[i].device != device || s->task[i].phase == MQ_UPDATE)
+			continue;
+		struct mq_cost_parts parts = mq_cost_parts(calib, work);
+		for (uint32_t k = 0; k < work->n_kernels; k++)
+			launches += work->kernel[k].launches;
+		p.takes_s += mq_cost_work(calib, work);
+		p.busy_s += parts.arithmetic_s + parts.memory_s;
+		p.launches += launches;
+		p.bound |= launches * calib->host_launch_s > parts.arithmetic_s + parts.memory_s;
+	}
+	return p;
+}
+
+/* Hosts launch a pass of tensor parallelism without waiting for collectives: a task whose launches take longer than
+ * its kernels costs nothing where the pass as a whole has more to compute; where hosts need more for the pass, every
+ * launch counts, and a collective as two of them. */
+static void hosts_run_ahead(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
+	struct mq_device_calib *calib = &w->calib->device[0];
+	struct passes late[2];
+
+	struct mq_schedule *s = lowered_shape(w, &shape);
+	const uint32_t calls = collectives(s, 0);
+	const struct passes busy = passes_of(w, s, 0);
+	assert_true(calls > 0);
+	calib->host_launch_s = busy.busy_s / (3 * (busy.launches + 2 * calls));
+	const struct passes ahead = passes_of(w, lowered_shape(w, &shape), 0);
+	assert_true(ahead.bound);
+	assert_within(ahead.takes_s, busy.takes_s, 1e-12);
+	for (int i = 0; i < 2; i++) {
+		calib->host_launch_s = 1e-2 * (i + 1);
+		late[i] = passes_of(w, lowered_shape(w, &shape), 0);
+	}
+	calib->host_launch_s = 0;
+	assert_within(late[1].takes_s - late[0].takes_s, (busy.launches + 2 * calls) * 1e-2, 1e-9);
+}
+
+/* Hosts that wait for each collective are not ahead of the next kernels. */
+static void hosts_wait_for_collectives(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
+	struct mq_device_calib *calib = &w->calib->device[0];
+
+	struct mq_schedule *s = lowered_shape(w, &shape);
+	const struct passes busy = passes_of(w, s, 0);
+	calib->host_launch_s = busy.busy_s / (3 * (busy.launches + 2 * collectives(s, 0)));
+	w->software.call_waits = true;
+	const struct passes waiting = passes_of(w, lowered_shape(w, &shape), 0);
+	w->software.call_waits = false;
+	calib->host_launch_s = 0;
+	assert_true(waiting.bound);
+	assert_true(waiting.takes_s > busy.takes_s);
+}
+
+/* Tokens go to experts once the host knows how many, unless each expert has room of a fixed size. */
+static void hosts_wait_for_tokens(void **state)
+{
+	struct lowered *w = *state;
+	struct mq_model *gpt = w->model;
+	struct mq_device_calib *calib = &w->calib->device[0];
+	double takes_s[3];
+
+	lowered_model(w, "moe:layers=4,hidden=64,heads=4,seq=32,vocab=128,ffn=128,experts=4,top_k=2");
+	for (int i = 0; i < 3; i++) {
+		w->train.experts.pad = i < 2;
+		const struct mq_shape shape = { .dp = 4, .ep = 4, .micro_batches = 1 };
+		const struct passes p = passes_of(w, lowered_shape(w, &shape), 0);
+		takes_s[i] = p.takes_s;
+		calib->host_launch_s = p.busy_s / (4 * p.launches);
+	}
+	calib->host_launch_s = 0;
+	w->train.experts.pad = false;
+	w->model = gpt;
+	assert_within(takes_s[1], takes_s[0], 1e-12);
+	assert_true(takes_s[2] > takes_s[1] * 1.001);
+}
+
+/* Of a pipeline's stages the hosts' calls are messages. */
+static void messages_are_calls(void **state)
+{
+	struct lowered *w = *state;
+	struct mq_device_calib *calib = &w->calib->device[0];
+	struct passes late[2];
+
+	for (int i = 0; i < 2; i++) {
+		calib->host_launch_s = 1e-2 * (i + 1);
+		late[i] = passes_of(w, lowered_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8 }), 1);
+	}
+	calib->host_launch_s = 0;
+	assert_within(late[1].takes_s - late[0].takes_s, (late[0].launches + 2 * 8 * 4) * 1e-2, 1e-9);
+}
+
 static double reduced_B(const struct mq_schedule *s)
 {
 	double sum = 0;
@@ -113,6 +224,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_shake_hands),
 		cmocka_unit_test(hosts_agree_on_collectives),
+		cmocka_unit_test(hosts_run_ahead),
+		cmocka_unit_test(messages_are_calls),
+		cmocka_unit_test(hosts_wait_for_collectives),
+		cmocka_unit_test(hosts_wait_for_tokens),
 		cmocka_unit_test(two_products_reduce_apart),
 	};
 
