@@ -5,8 +5,8 @@
  * communication between them. It asks no cost and no clock, so the same schedule is simulated and
  * replayed. Of the calibrations it reads what memory needs (reserves, what a GPU's library can do).
  *
- * One thing it cannot yet leave to others: where a software's hosts agree on each collective (check_us), how much of
- * that hides behind the pass is a matter of seconds, and template.c asks for them.
+ * One thing it cannot yet leave to others: how much of a host's calls hides behind the kernels and collectives of a
+ * pass is a matter of seconds, and lowering asks for them where it spreads that time over the tasks of the pass.
  */
 #ifndef MQ_LOWER_LOWER_H
 #define MQ_LOWER_LOWER_H
