@@ -241,20 +241,37 @@ static double get_number(struct reader *r, json_t *object, const char *key, doub
 }
 
 /* Amounts that executors make sizes of: libraries count rows in 32 bits, memory in 64. */
-static const double most_rows = 1e9, most_amount = 1e18;
+static const double most_rows = 1e9, most_amount = 1e18, most_seconds = 1e9;
 
-static double get_size(struct reader *r, json_t *object, const char *key, double missing, double most)
+static double get_between(struct reader *r, json_t *object, const char *key, double missing, const double range[2])
 {
 	double x = get_number(r, object, key, missing);
 
-	if (!(x >= 0 && x <= most)) {
+	if (!(x >= range[0] && x <= range[1])) {
 		char want[48];
 
-		snprintf(want, sizeof(want), "a number from 0 to %.0e", most);
+		snprintf(want, sizeof(want), "a number from %.0f to %.0e", range[0], range[1]);
 		wrong(r, key, want);
 		return 0;
 	}
 	return x;
+}
+
+static double get_size(struct reader *r, json_t *object, const char *key, double missing, double most)
+{
+	return get_between(r, object, key, missing, (const double[]){ 0, most });
+}
+
+/* Seconds of a kernel; a call's may be less than none: what its host had ahead. */
+static double get_time(struct reader *r, json_t *v, enum mq_kernel_kind kind)
+{
+	json_t *time = json_object_get(v, "time_s");
+	bool call = kind == MQ_KERNEL_CALL;
+
+	if (json_is_string(time) && !strcmp(json_string_value(time), "never"))
+		return INFINITY;
+	return get_between(r, v, "time_s", 0,
+			   (const double[]){ call ? -most_seconds : 0, call ? most_seconds : most_amount });
 }
 
 static uint32_t get_u32(struct reader *r, json_t *object, const char *key, uint32_t missing)
@@ -351,8 +368,6 @@ static struct mq_conv_image get_image(struct reader *r, json_t *kernel)
 
 static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 {
-	json_t *time = json_object_get(v, "time_s");
-
 	k->kind = NAME(r, v, "kind", mq_kernel_kind_name, MQ_N_KERNEL_KINDS, UINT8_MAX);
 	k->phase = NAME(r, v, "phase", mq_phase_name, MQ_N_PHASES, MQ_FORWARD);
 	k->dtype = NAME(r, v, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
@@ -373,10 +388,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->flop = get_size(r, v, "flop", 0, 1e3 * most_amount);
 	k->bytes = get_size(r, v, "bytes", 0, most_amount);
 	k->launches = get_size(r, v, "launches", 1, most_rows);
-	if (json_is_string(time) && !strcmp(json_string_value(time), "never"))
-		k->time_s = INFINITY;
-	else
-		k->time_s = get_size(r, v, "time_s", k->kind == MQ_KERNEL_CALL ? -most_amount : 0, most_amount);
+	k->time_s = get_time(r, v, k->kind);
 }
 
 static void get_devices(struct reader *r, json_t *root)
