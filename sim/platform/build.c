@@ -292,6 +292,12 @@ static void index_links(struct building *b)
 	}
 }
 
+static void sort_links(struct mq_cluster *c, uint32_t first)
+{
+	if (c->n_links > first)
+		qsort(c->link + first, c->n_links - first, sizeof(*c->link), by_name);
+}
+
 /* In the order of names, which is that of mq_platform_load: machine by machine, what joins them before or after. */
 static void add_all_links(struct building *b)
 {
@@ -300,12 +306,12 @@ static void add_all_links(struct building *b)
 
 	if (b->gen.n_leaves > 1)
 		mq_gen_star_links(&b->gen);
-	qsort(c->link, c->n_links, sizeof(*c->link), by_name);
+	sort_links(c, 0);
 	for (uint32_t n = 0; n < b->gen.n_nodes; n++) {
 		uint32_t first = c->n_links;
 
 		mq_gen_node_links(&b->gen, n);
-		qsort(c->link + first, c->n_links - first, sizeof(*c->link), by_name);
+		sort_links(c, first);
 	}
 	for (uint32_t i = 1; i < c->n_links && sorted; i++)
 		sorted = by_name(&c->link[i - 1], &c->link[i]) < 0;
