@@ -105,11 +105,12 @@ struct mq_link_calib {
 	double chunk_B;             /* what each chunk of NVLS costs, in bytes: see collective/fill.c */
 	double step_B;              /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;          /* of the bandwidth that NCCL expects of NVLS */
-	double answered;            /* 1: the receiver answers each message with where it may be written, one
-				      * way more before the data; all ranks of a ring wait for the slowest
-				      * edge, so each step (but of LL, whose messages are small) takes that long */
-	double simple_only;         /* 1: the network's plug-in forbids LL and LL128 */
-	double route_s;             /* link latency that the step latencies contain */
+	double hop_ll_s;            /* the same with protocol LL, LL128; 0: hop_s */
+	double hop_ll128_s;
+	double reported_s;  /* latency that the network's plug-in tells NCCL, which adds it to each step over
+				       the network (twice with Simple) before it chooses */
+	double simple_only; /* 1: the network's plug-in forbids LL and LL128 */
+	double route_s;     /* link latency that the step latencies contain */
 	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.
 	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective/measured.c. */
 	double measured_ranks; /* members of the communicator that was measured; 0 = none was */

@@ -682,37 +682,63 @@ static void test_simple_only(void **state)
 	mq_arena_fini(&s.arena);
 }
 
-/* A network that answers each message: all 30 steps of a ring take what the 4 on its edges take, but those of LL. */
-static void test_answered(void **state)
+/* A network whose messages take longest with Simple: of the 15 steps of a gathering ring two cross it. */
+static void test_hops(void **state)
 {
-	struct mq_link_calib link = {
-		.name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1
-	};
+	struct mq_link_calib link = { .name = "ib",
+				      .bw_share = 1,
+				      .latency_scale = 1,
+				      .step_B = 524288,
+				      .nvls_share = 1,
+				      .hop_s = 180e-6,
+				      .hop_ll128_s = 60e-6 };
 	static const struct {
 		enum mq_proto proto;
-		double more_s;
+		double ll_s, latency_us;
 	} cases[] = {
-		{ MQ_PROTO_LL, 0 },
-		{ MQ_PROTO_LL128, 26 * (4 - 1.9) * 1e-6 },
-		{ MQ_PROTO_SIMPLE, 26 * (14 - 3) * 1e-6 },
+		{ MQ_PROTO_SIMPLE, 27e-6, 14 + 13 * 3 + 2 * 180 },
+		{ MQ_PROTO_LL128, 27e-6, 14 + 13 * 1.9 + 2 * 60 },
+		{ MQ_PROTO_LL, 27e-6, 6.6 + 13 + 2 * 27 },
+		{ MQ_PROTO_LL, 0, 6.6 + 13 + 2 * 180 },
 	};
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		double latency_s[2];
+		struct setup s;
 
-		for (int k = 0; k < 2; k++) {
-			struct setup s;
-
-			set_up(&s, h100, 90, 2, 0);
-			link.answered = k;
-			s.calib->link = &link;
-			s.calib->n_links = 1;
-			latency_s[k] = expand(&s, MQ_COLL_ALL_REDUCE, 8e6, MQ_ALGO_RING, cases[i].proto).latency_s;
-			mq_arena_fini(&s.arena);
-		}
-		near(latency_s[1] - latency_s[0], cases[i].more_s, 1e-9);
+		set_up(&s, h100, 90, 2, 0);
+		link.hop_ll_s = cases[i].ll_s;
+		s.calib->link = &link;
+		s.calib->n_links = 1;
+		near(expand(&s, MQ_COLL_ALL_GATHER, 8e6, MQ_ALGO_RING, cases[i].proto).latency_s,
+		     cases[i].latency_us * 1e-6, 1e-9);
+		mq_arena_fini(&s.arena);
 	}
+}
+
+/* What a plug-in tells NCCL of its network changes the choice, not the time of what is chosen: with 75 us a step
+ * LL128, which NCCL charges for it once, wins over Simple, which it charges twice. */
+static void test_reported(void **state)
+{
+	struct mq_link_calib link = {
+		.name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1
+	};
+	double ring_s[2];
+	(void)state;
+
+	for (int k = 0; k < 2; k++) {
+		struct setup s;
+
+		set_up(&s, h100, 90, 2, 0);
+		link.reported_s = k * 75e-6;
+		s.calib->link = &link;
+		s.calib->n_links = 1;
+		assert_int_equal(expand(&s, MQ_COLL_ALL_GATHER, 1.2e8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto,
+				 k ? MQ_PROTO_LL128 : MQ_PROTO_SIMPLE);
+		ring_s[k] = expand(&s, MQ_COLL_ALL_GATHER, 1.2e8, MQ_ALGO_RING, MQ_PROTO_SIMPLE).alone_s;
+		mq_arena_fini(&s.arena);
+	}
+	near(ring_s[1], ring_s[0], 0);
 }
 
 /* Parts off 16 bytes go element by element: 24 channels of 1.5e9 bf16 elements carry 72 GB/s. */
@@ -751,8 +777,8 @@ int main(void)
 		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
 		cmocka_unit_test(test_every_link),     cmocka_unit_test(test_one_long_way),
 		cmocka_unit_test(test_two_nodes_tree), cmocka_unit_test(test_two_nodes_nvls),
-		cmocka_unit_test(test_simple_only),    cmocka_unit_test(test_answered),
-		cmocka_unit_test(test_misaligned),
+		cmocka_unit_test(test_simple_only),    cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_reported),       cmocka_unit_test(test_misaligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

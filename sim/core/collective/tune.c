@@ -7,8 +7,7 @@
  * per hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
  * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do
  * not know: the bandwidth that the links of this class deliver (bw_share), the step latency of
- * fabrics other than InfiniBand (latency_scale), the pace of rings whose network answers each message
- * (answered), and the fill of the pipeline (fill).
+ * fabrics other than InfiniBand (latency_scale, hop_s), and the fill of the pipeline (fill).
  *
  * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
  */
@@ -369,15 +368,28 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 	}
 	/* One step in ppn crosses a gap between nodes; of the data, some begins with such a step. */
 	between = one_node(t) ? 0 : actual ? ceil(all * (t->n - 1) / ppn_of(t)) : all * (t->n_nodes - 1);
-	/* A chunk that waits on the network's edge for its answer holds up its whole ring: of a channel's 8 steps a
-	 * chunk has 4, so that two are under way in two ways' time. */
-	if (actual && !one_node(t) && proto != MQ_PROTO_LL && t->topo->net_calib->answered > 0)
-		step = fmax(step, net);
 	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) + between * net;
 	if (!actual && proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&
 	    t->bytes / ((double)t->topo->ring_graph.channels * t->n) >= 64)
 		lat *= t->topo->compute_capability < 80 ? 1.9 : 1.4;
 	return lat;
+}
+
+static double hop_s(const struct mq_link_calib *link, enum mq_proto proto)
+{
+	double own = proto == MQ_PROTO_LL ? link->hop_ll_s : proto == MQ_PROTO_LL128 ? link->hop_ll128_s : 0;
+
+	return own > 0 ? own : link->hop_s;
+}
+
+/* What NCCL believes of the network: its plug-in's word, once more for the flush that ends a message of Simple. */
+static void believe_steps(const struct mq_tune *t, struct constants *c)
+{
+	for (int a = 0; a < MQ_N_ALGOS; a++)
+		for (int p = 0; p < MQ_N_PROTOS; p++)
+			if (c->step[HW_NET][a][p] > 0)
+				c->step[HW_NET][a][p] +=
+					(p == MQ_PROTO_SIMPLE ? 2 : 1) * t->topo->net_calib->reported_s / US;
 }
 
 /* What a step takes over this class of link: NCCL's figure scaled, and at least a hop's latency. */
@@ -393,7 +405,7 @@ static void correct_steps(const struct mq_tune *t, struct constants *c)
 			for (int p = 0; p < MQ_N_PROTOS; p++)
 				if (c->step[hw][a][p] > 0)
 					c->step[hw][a][p] =
-						fmax(c->step[hw][a][p] * link->latency_scale, link->hop_s / US);
+						fmax(c->step[hw][a][p] * link->latency_scale, hop_s(link, p) / US);
 	}
 }
 
@@ -408,6 +420,8 @@ static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto 
 	constants_of(actual ? NEWEST : version_of(t->topo), &c);
 	if (actual)
 		correct_steps(t, &c);
+	else
+		believe_steps(t, &c);
 	inside = c.step[intra][algo][proto];
 	between = c.step[HW_NET][algo][proto];
 	switch (algo) {
