@@ -24,12 +24,14 @@ fitted_values() {
 	done
 }
 
-# What a device file says itself ("entry parameter"), and whom it inherits from ("entry parent"); tab-separated.
+# What an entry says itself ("entry parameter"), and whom it inherits from ("entry parent"); tab-separated.
 given_values() {
 	for f in platforms/calib/*.json; do
 		awk -v entry="$(basename "$f" .json)" '
+		BEGIN { kind = "device" }
+		/"kind": "link"/ && match($0, /"name": "[^"]*"/) { kind = "link"; entry = substr($0, RSTART + 9, RLENGTH - 10) }
 		/"inherits": "/ && match($0, /"inherits": "[^"]*/) {
-			printf "inherits\t%s\t%s\n", entry, substr($0, RSTART + 13, RLENGTH - 13) }
+			printf "inherits\t%s\t%s\t%s\n", entry, substr($0, RSTART + 13, RLENGTH - 13), kind }
 		/"value":/ && match($0, /"[a-zA-Z0-9_]+": *\{/) {
 			name = substr($0, RSTART + 1, RLENGTH - 1); sub(/".*/, "", name)
 			printf "given\t%s\t%s\n", entry, name }' "$f"
@@ -86,7 +88,7 @@ A device file is all that is known of a type: `platform generate`, `platform imp
 
 - `"aliases": ["A100-80GB", "A100"]`: what else people and tables call it, a machine that has it too ("p4d"). Two files may not share one.
 - `"reported": ["A100 80GB PCIe"]`: what drivers and the PCI list call it, where that tells variants apart (`platform import`).
-- `"inherits": "OTHER"`: what the file leaves out, names and `source` apart, is as in OTHER: a file of the same folder, or one loaded before. `null` for a
+- `"inherits": "OTHER"`: what the file leaves out, names and `source` apart, is as in OTHER: a file of the same folder, or one loaded before (of a link class: another class). `null` for a
   value is the default again. A file of one's own may inherit from the shipped one of its own name: it then changes some values of that type, and no other type.
 
 A type without any file: where a platform states `mq_memory_B` and `mq_mem_bw_Bps` beside a host's speed (`platform generate gpu=NAME tflops=...` does,
@@ -176,7 +178,7 @@ TEXT
 	given_values >$work/given
 	awk -F'\t' -v given="$work/given" -v meanings="$work/parameters" '
 	FILENAME == given {
-		if ($1 == "inherits") { parent[$2] = $3; heir[++heirs] = $2 } else says[$2, $3] = 1
+		if ($1 == "inherits") { parent[$2] = $3; heir[++heirs] = $4 "\t" $2 } else says[$2, $3] = 1
 		next
 	}
 	FILENAME == meanings { # what the parameters mean, per kind of entry
@@ -209,7 +211,7 @@ TEXT
 	}
 	END {
 		for (i = 1; i <= heirs; i++)
-			if (!(("device\t" heir[i]) in seen)) entry[++n] = "device\t" heir[i]
+			if (!(heir[i] in seen)) entry[++n] = heir[i]
 		print "### How many values are fitted\n"
 		print "Fitted for the entry itself, and taken over from its architecture family or the entry it inherits from (fitted there).\n"
 		print "| entry | kind | fitted | taken over |\n| --- | --- | --- | --- |"

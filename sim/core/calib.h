@@ -7,11 +7,11 @@
  *
  * Files: {"kind": "device"|"link", "name": ..., "source": ..., "values": {"gemm_eff": {"value": .9,
  * "unit": "1", "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value,
- * null stands for the default. A device may have "aliases": [...], "reported": [...] (other names) and
- * "inherits": NAME: what it leaves out is as NAME's, which may stand in the same file or folder, in any
- * order, or in one loaded before; a device that inherits its own name changes the one loaded before. A price
- * is not inherited from another device; it may have a "date". "asks": aliases that stand for several variants.
- * "described": true says that efficiencies are defaults.
+ * null stands for the default. An entry may have "inherits": NAME: what it leaves out is as NAME's, of its
+ * kind, which may stand in the same file or folder, in any order, or in one loaded before; an entry that
+ * inherits its own name changes the one loaded before. A device may have "aliases": [...] and "reported":
+ * [...] (other names). A price is not inherited from another device; it may have a "date". "asks": aliases
+ * that stand for several variants. "described": true says that efficiencies are defaults.
  * A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...], the
  * tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out.
  * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.

@@ -1,8 +1,8 @@
 /*
  * calib_read.c - calibration files into a set of entries: see calib.h.
  *
- * A file or folder is read whole before its entries are worked out, so that a device may inherit from one
- * that stands further on; the set changes only where all of them are sound.
+ * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one
+ * of its kind that stands further on; the set changes only where all of them are sound.
  */
 #include "core/calib.h"
 
@@ -147,43 +147,53 @@ static enum mq_status work_out(struct reading *r, struct item *item, struct mq_e
 static enum mq_status unknown_parent(const struct reading *r, const struct item *item, const char *parent,
 				     struct mq_err *err)
 {
-	const char **names = mq_arena_array(r->calib->arena, r->n + r->calib->n_devices + 1, const char *);
+	const struct mq_calib *calib = r->calib;
+	const char **names = mq_arena_array(calib->arena, r->n + calib->n_devices + calib->n_links + 1, const char *);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		if (!r->item[i].is_link && &r->item[i] != item)
+		if (r->item[i].is_link == item->is_link && &r->item[i] != item)
 			names[n++] = r->item[i].name;
-	for (uint32_t i = 0; i < r->calib->n_devices; i++)
-		names[n++] = r->calib->device[i].name;
+	for (uint32_t i = 0; i < calib->n_devices && !item->is_link; i++)
+		names[n++] = calib->device[i].name;
+	for (uint32_t i = 0; i < calib->n_links && item->is_link; i++)
+		names[n++] = calib->link[i].name;
 	const char *near = mq_nearest(parent, names);
 	return mq_fail(err, MQ_EINPUT,
-		       "%s: '%s' inherits '%s', and there is no such device%s%s%s; name "
+		       "%s: '%s' inherits '%s', and there is no such %s%s%s%s; name "
 		       "one of this file or folder, or of one loaded before",
-		       item->path, item->name, parent, near ? "; did you mean '" : "", near ? near : "",
-		       near ? "'?" : "");
+		       item->path, item->name, parent, item->is_link ? "link class" : "device",
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* The device that this one starts from: as it stands in the files being read, else as loaded before. */
-static enum mq_status find_parent(struct reading *r, const struct item *item, const char *parent,
-				  const struct mq_device_calib **found, struct mq_err *err)
+/* The entry that this one starts from: as it stands in the files being read, worked out, else (*other NULL) as
+ * loaded before. */
+static enum mq_status find_parent(struct reading *r, const struct item *item, const char *parent, struct item **other,
+				  struct mq_err *err)
 {
-	struct item *other = NULL;
-
+	*other = NULL;
 	for (uint32_t i = 0; i < r->n && strcmp(parent, item->name); i++)
-		if (!r->item[i].is_link && !strcmp(r->item[i].name, parent))
-			other = &r->item[i];
-	if (other && other->state == OPEN)
+		if (r->item[i].is_link == item->is_link && !strcmp(r->item[i].name, parent))
+			*other = &r->item[i];
+	if (!*other)
+		return MQ_OK;
+	if ((*other)->state == OPEN)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: '%s' inherits '%s', which inherits from it in turn; let "
 			       "one of them say its values itself",
 			       item->path, item->name, parent);
-	if (other) {
-		MQ_TRY(work_out(r, other, err));
-		*found = other->device;
-		return MQ_OK;
-	}
-	*found = mq_calib_device(r->calib, parent);
-	return *found ? MQ_OK : unknown_parent(r, item, parent, err);
+	return work_out(r, *other, err);
+}
+
+/* The name after "inherits"; NULL where there is none. */
+static enum mq_status parent_of(const struct item *item, const char **parent, struct mq_err *err)
+{
+	json_t *inherits = json_object_get(item->object, "inherits");
+
+	*parent = json_string_value(inherits);
+	if (inherits && !*parent)
+		return mq_fail(err, MQ_EINPUT, "%s: \"inherits\" of '%s' is no name", item->path, item->name);
+	return MQ_OK;
 }
 
 /* Where a price is from, and its date: prices change, data sheets do not. */
@@ -199,17 +209,19 @@ static const char *price_source(const json_t *values, struct mq_arena *arena)
 static enum mq_status read_device(struct reading *r, struct item *item, struct mq_err *err)
 {
 	const char *kind = json_string_value(json_object_get(item->object, "device_kind"));
-	json_t *inherits = json_object_get(item->object, "inherits");
 	json_t *serial = json_object_get(item->object, "serial_comm");
 	struct mq_device_calib *entry = item->device = mq_arena_array(r->calib->arena, 1, struct mq_device_calib);
+	const char *parent;
 
-	if (inherits) {
-		const char *parent = json_string_value(inherits);
+	MQ_TRY(parent_of(item, &parent, err));
+	if (parent) {
 		const struct mq_device_calib *found;
+		struct item *other;
 
-		if (!parent)
-			return mq_fail(err, MQ_EINPUT, "%s: \"inherits\" of '%s' is no name", item->path, item->name);
-		MQ_TRY(find_parent(r, item, parent, &found, err));
+		MQ_TRY(find_parent(r, item, parent, &other, err));
+		found = other ? other->device : mq_calib_device(r->calib, parent);
+		if (!found)
+			return unknown_parent(r, item, parent, err);
 		*entry = *found;
 		if (strcmp(parent, item->name)) { /* what a sibling costs is no price of this one */
 			entry->price_per_h = NAN;
@@ -241,25 +253,51 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 		       item->path);
 }
 
+/* The class that this one starts from, its values and what they were fitted to; else the defaults. */
+static enum mq_status start_link(struct reading *r, struct item *item, struct mq_err *err)
+{
+	const struct mq_link_calib *found;
+	const char *parent;
+	struct item *other;
+
+	MQ_TRY(parent_of(item, &parent, err));
+	if (!parent) {
+		set_defaults(mq_calib_link_fields(), item->link);
+		return MQ_OK;
+	}
+	MQ_TRY(find_parent(r, item, parent, &other, err));
+	found = other ? other->link : mq_calib_link(r->calib, parent);
+	if (!found)
+		return unknown_parent(r, item, parent, err);
+	*item->link = *found;
+	return MQ_OK;
+}
+
 /* A link class, and per value which tables it was fitted to. */
 static enum mq_status read_link(struct reading *r, struct item *item, struct mq_err *err)
 {
 	const struct mq_calib_field *fields = mq_calib_link_fields();
 	json_t *values = json_object_get(item->object, "values");
 	struct mq_arena *arena = r->calib->arena;
+	const char *const *const *inherited;
 	size_t n = 0;
 
 	while (fields[n].name)
 		n++;
 	item->link = mq_arena_array(arena, 1, struct mq_link_calib);
+	MQ_TRY(start_link(r, item, err));
+	inherited = item->link->fitted;
 	item->link->name = item->name;
 	item->link->source = item->source;
 	item->link->fitted = mq_arena_array(arena, n, const char *const *);
 	MQ_TRY(read_words(arena, item, item->object, "siblings", &item->link->sibling, err));
-	for (size_t f = 0; f < n; f++)
-		MQ_TRY(read_words(arena, item, json_object_get(values, fields[f].name), "fitted",
-				  &item->link->fitted[f], err));
-	set_defaults(fields, item->link);
+	for (size_t f = 0; f < n; f++) {
+		json_t *own = json_object_get(values, fields[f].name);
+
+		MQ_TRY(read_words(arena, item, own, "fitted", &item->link->fitted[f], err));
+		if (!own && inherited)
+			item->link->fitted[f] = inherited[f];
+	}
 	return set_fields(fields, item->link, values, item->path, err);
 }
 

@@ -161,6 +161,32 @@ static void test_inherit(void **state)
 	assert_true(mq_calib_device(calib, "d")->gemm_q == .25 && calib->n_devices == 4);
 }
 
+#define LINK(name) "{\"kind\": \"link\", \"name\": \"" name "\", "
+
+/* A class of links likewise, and what its values were fitted to: left out, what it took over stands in too. */
+static void test_inherit_link(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_left_out out = { .table = "two" };
+	const struct mq_link_calib *a, *b;
+	(void)state;
+
+	if (load(calib,
+		 "{\"entries\": [" LINK("b") FROM("a") "\"siblings\": [\"c\"], \"values\": {\"bw_share\": 0.5}}," LINK(
+			 "a") "\"values\": {\"bw_share\": {\"value\": 0.9, \"fitted\": [\"one\"]}, \"hop_s\": {\"value\": 2e-5, "
+			      "\"fitted\": [\"two\"]}}}," LINK("c") "\"values\": {\"hop_s\": 7e-5}}]}",
+		 &err))
+		fail_msg("%s", err.text);
+	a = mq_calib_link(calib, "a");
+	b = mq_calib_link(calib, "b");
+	assert_true(a->bw_share == .9 && b->bw_share == .5 && b->hop_s == 2e-5 && b->latency_scale == 1);
+	calib = mq_calib_leave_out(calib, &out, &arena);
+	assert_true(mq_calib_link(calib, "b")->hop_s == 7e-5 && mq_calib_link(calib, "b")->bw_share == .5);
+	assert_int_equal(load(calib, LINK("b") FROM("b") "\"values\": {\"bw_share\": 0.6}}", &err), MQ_OK);
+	assert_true(mq_calib_link(calib, "b")->bw_share == .6 && mq_calib_link(calib, "b")->hop_s == 7e-5);
+}
+
 static void test_refuse_inheritance(void **state)
 {
 	static const struct {
@@ -175,6 +201,9 @@ static void test_refuse_inheritance(void **state)
 		{ "{\"entries\": [" DEVICE("x") FROM("y") "\"values\": {}}," DEVICE("y")
 			  FROM("z") "\"values\": {}}," DEVICE("z") FROM("x") "\"values\": {}}]}",
 		  "'z' inherits 'x'" },
+		{ LINK("wire") FROM("papa") "\"values\": {}}", "no such link class" },
+		{ "{\"entries\": [" LINK("x") FROM("y") "\"values\": {}}," LINK("y") FROM("x") "\"values\": {}}]}",
+		  "'y' inherits 'x'" },
 		{ DEVICE("x") "\"values\": {" NEED ", \"memory_B\": null}}", "" },
 		{ DEVICE("x") "\"aliases\": \"y\", \"values\": {" NEED "}}", "no list" },
 		{ DEVICE("x") "\"aliases\": [\"y\", 1], \"values\": {" NEED "}}", "entry 2" },
@@ -392,6 +421,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_refuse, teardown),
 		cmocka_unit_test_teardown(test_round_trip, teardown),
 		cmocka_unit_test_teardown(test_inherit, teardown),
+		cmocka_unit_test_teardown(test_inherit_link, teardown),
 		cmocka_unit_test_teardown(test_refuse_inheritance, teardown),
 		cmocka_unit_test_teardown(test_folder, teardown),
 		cmocka_unit_test_teardown(test_names_in_text, teardown),
