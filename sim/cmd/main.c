@@ -23,9 +23,10 @@ static int usage(FILE *file)
 	for (const struct mq_command *const *c = mq_commands; *c; c++)
 		if ((*c)->summary)
 			fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->summary);
-	fprintf(file, "\n`maquette COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 no "
-		      "feasible plan,\n2 bad usage or input, 3 missing device or library, 4 time-out "
-		      "or dead process, 5 error above the threshold, 70 bug.\n");
+	fprintf(file, "\n`maquette COMMAND --help` lists a command's options. Exit codes:\n");
+#define PRINT(name, code, words) fprintf(file, "  %-3d " words "\n", code);
+	MQ_STATUSES(PRINT)
+#undef PRINT
 	return ferror(file) ? MQ_EINPUT : MQ_OK;
 }
 

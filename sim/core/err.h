@@ -13,16 +13,21 @@
 /* Functions that engines and other plug-ins may call. */
 #define MQ_API __attribute__((visibility("default")))
 
-/* The values up to MQ_EBUG are the program's exit codes. */
+/* Every one but the last is an exit code too: NAME, its number and what it says to whoever runs a command. */
+#define MQ_STATUSES(X)                                     \
+	X(MQ_OK, 0, "ok")                                  \
+	X(MQ_ENOPLAN, 1, "no feasible plan")               \
+	X(MQ_EINPUT, 2, "bad usage or input")              \
+	X(MQ_ENODEV, 3, "missing device or library")       \
+	X(MQ_ETIME, 4, "time-out, dead rank or simulator") \
+	X(MQ_ETHRESHOLD, 5, "error above the threshold")   \
+	X(MQ_EBUG, 70, "bug")
+
 enum mq_status {
-	MQ_OK = 0,
-	MQ_ENOPLAN = 1,    /* the question was understood, but no plan is feasible */
-	MQ_EINPUT = 2,     /* bad usage or input: file, line, value, remedy */
-	MQ_ENODEV = 3,     /* a device or a library is missing */
-	MQ_ETIME = 4,      /* time-out, or a rank or a simulator died */
-	MQ_ETHRESHOLD = 5, /* the error found is above the one allowed */
-	MQ_EBUG = 70,      /* a broken invariant of our own */
-	MQ_DONE = 100      /* not an error: nothing more to give (propose, readers) */
+#define MQ_STATUS_IS(name, code, words) name = code,
+	MQ_STATUSES(MQ_STATUS_IS)
+#undef MQ_STATUS_IS
+		MQ_DONE = 100 /* not an error: nothing more to give (propose, readers) */
 };
 
 struct mq_err {
