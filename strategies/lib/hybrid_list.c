@@ -144,9 +144,9 @@ static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *
 {
 	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
 
-	if (s->moves && rest > 0 &&
-	    !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
-		asked += rest / 3;
+	/* without moves of its own it is one engine of several, which is asked about half as often */
+	if (rest > 0 && !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
+		asked += rest / (s->moves ? 3 : 6);
 	double n = fmin(asked, s->keep) * (s->cost.n_layers ? 4 : 16);
 
 	if (devices > 64)
