@@ -2,7 +2,7 @@
  * predict.h - what one task takes, alone on an idle machine: the one predictor that simulations, fits and validation
  * share.
  *
- * It remembers nothing, so the calibration may change from question to question, as fits change it; costing.h asks
+ * It remembers nothing, so the calibration may change from question to question, as fits change it; fold/view_costing.h asks
  * each distinct question of a view once.
  */
 #ifndef MQ_COSTING_PREDICT_H

@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "costing/costing.h"
+#include "fold/view_costing.h"
 #include "executors/execute.h"
 #include "executors/walk.h"
 

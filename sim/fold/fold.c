@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "costing/hosts.h"
 #include "fold/fuse.h"
 #include "fold/images.h"
 #include "fold/quotient.h"
@@ -210,6 +211,12 @@ void mq_folding_end(struct mq_folding *f)
 	f->low = NULL;
 }
 
+static void make_templates(struct mq_folding *f, const bool *active)
+{
+	mq_low_templates(f->low, active);
+	mq_hosts_pace(f->low);
+}
+
 /* The schedule of the templates; no view follows one that has none. */
 static void string(struct mq_folding *f, const struct mq_fold *fold, struct mq_view *view)
 {
@@ -218,10 +225,15 @@ static void string(struct mq_folding *f, const struct mq_fold *fold, struct mq_v
 		f->fold ? "" :
 			  MQ_LOW_FOLD;
 
-	view->fold = fold;
-	view->schedule = mq_low_string(f->low, otherwise);
-	if (!view->schedule || !fold)
-		mq_folding_end(f);
+	struct mq_schedule *schedule = mq_low_string(f->low, otherwise);
+
+	*view = (struct mq_view){ .schedule = schedule, .fold = fold };
+	if (schedule && fold)
+		return;
+	f->lowered->schedule = schedule;
+	if (schedule && f->low->rq.held)
+		mq_low_held(f->low);
+	mq_folding_end(f);
 }
 
 enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struct mq_err *err)
@@ -236,14 +248,28 @@ enum mq_status mq_folding_next(struct mq_folding *f, struct mq_view *view, struc
 	while ((fold = decide(f, &active))) {
 		bool exact;
 
-		mq_low_templates(f->low, active);
+		make_templates(f, active);
 		MQ_TRY(verify(f, fold, &exact, err));
 		if (exact) {
 			string(f, fold, view);
 			return MQ_OK;
 		}
 	}
-	mq_low_templates(f->low, NULL);
+	make_templates(f, NULL);
 	string(f, NULL, view);
 	return MQ_OK;
+}
+
+enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
+			struct mq_err *err)
+{
+	const struct mq_fold_request all = { .lower = *request };
+	struct mq_folding *folding;
+	struct mq_view whole;
+	enum mq_status status = mq_folding_begin(&all, arena, lowered, &folding, err);
+
+	if (status == MQ_OK)
+		status = mq_folding_next(folding, &whole, err);
+	mq_folding_end(folding);
+	return status;
 }

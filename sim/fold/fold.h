@@ -4,6 +4,7 @@
  * Large plans have many ranks that do the same at the same time. A fold lets one of them stand for the others, where
  * that changes no answer. Who calls whom:
  *   lowering makes tasks for the devices that it is told, and asks neither why these nor what anything costs;
+ *   costing  says what their hosts add to them (costing/hosts.h);
  *   fold     picks them by what the plan and the cluster say of their likeness (no seconds), and proves on the
  *            lowered parts, with costs, that the others would see the same (images.h, quotient.h). Where that is so,
  *            runs of tasks of fixed length are fused (fuse.h);
@@ -36,5 +37,10 @@ enum mq_status mq_folding_begin(const struct mq_fold_request *request, struct mq
 enum mq_status mq_folding_next(struct mq_folding *folding, struct mq_view *view, struct mq_err *err) MQ_MUST_CHECK;
 
 void mq_folding_end(struct mq_folding *folding);
+
+/* The whole schedule alone, as lowered->schedule: for a replay, and for who takes no view. Errors are only for broken
+ * input; a plan that does not fit is a verdict. */
+enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
+			struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -5,7 +5,7 @@
 #include "judge/judge.h"
 #include "judge/job.h"
 #include "judge/coscheduled.h"
-#include "lower/lower.h"
+#include "fold/fold.h"
 
 struct bytes {
 	struct mq_arena *arena;

@@ -85,7 +85,7 @@ static void begin_schedule(struct mq_low *low)
 	low->emit.last_compute = mq_arena_array(&low->scratch, n, uint32_t);
 	low->emit.unit_end = mq_arena_array(&low->scratch, n, uint32_t);
 	low->emit.pending = mq_arena_array(&low->scratch, n, struct mq_ids);
-	low->emit.owed = mq_arena_array(&low->scratch, n, struct mq_delay);
+	low->emit.owed_s = mq_arena_array(&low->scratch, n, double);
 	low->emit.gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->emit.copied = mq_arena_array(&low->scratch, n, uint32_t);
 	low->emit.kv = mq_arena_array(&low->scratch, n, struct mq_ids);
@@ -94,8 +94,6 @@ static void begin_schedule(struct mq_low *low)
 	low->prog.whole = NULL;
 	low->prog.comm_index = mq_index_new(low->arena);
 	low->prog.work_index = mq_index_new(low->arena);
-	low->paces =
-		(struct mq_paces){ .parts_index = mq_index_new(low->arena), .call_index = mq_index_new(low->arena) };
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------ */
@@ -381,20 +379,4 @@ enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_ar
 void mq_low_end(struct mq_low *low)
 {
 	mq_arena_fini(&low->scratch);
-}
-
-enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
-			struct mq_err *err)
-{
-	struct mq_low *low;
-
-	MQ_TRY(mq_low_begin(request, arena, lowered, &low, err));
-	if (!low)
-		return MQ_OK;
-	mq_low_templates(low, NULL);
-	lowered->schedule = mq_low_string(low, MQ_LOW_FOLD);
-	if (lowered->schedule && request->held)
-		mq_low_held(low);
-	mq_low_end(low);
-	return MQ_OK;
 }

@@ -5,8 +5,7 @@
  * communication between them. It asks no cost and no clock, so the same schedule is simulated and
  * replayed. Of the calibrations it reads what memory needs (reserves, what a GPU's library can do).
  *
- * One thing it cannot yet leave to others: how much of a host's calls hides behind the kernels and collectives of a
- * pass is a matter of seconds, and lowering asks for them where it spreads that time over the tasks of the pass.
+ * What one asks of a plan, and the verdict; the steps are those of program.h, which fold/fold.h calls in order.
  */
 #ifndef MQ_LOWER_LOWER_H
 #define MQ_LOWER_LOWER_H
@@ -19,7 +18,7 @@
 
 struct mq_lower_request {
 	const struct mq_question *q; /* calib: for memory reserves */
-	const struct mq_plan *plan;  /* dressed (mq_software_dress) and checked (mq_plan_check) by mq_lower */
+	const struct mq_plan *plan;  /* dressed (mq_software_dress) and checked (mq_plan_check) here */
 	bool past_memory;            /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
 	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */
@@ -37,9 +36,5 @@ struct mq_lowered {
 	uint32_t worst;           /* index of the device nearest its limit */
 	double model_flop;        /* of one step, without recomputation, all devices */
 };
-
-/* Errors are only for broken input; a plan that does not fit is a verdict. */
-enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
-			struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

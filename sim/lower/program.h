@@ -16,7 +16,6 @@
 #ifndef MQ_LOWER_PROGRAM_H
 #define MQ_LOWER_PROGRAM_H
 
-#include "core/cost.h"
 #include "core/index.h"
 #include "lower/lower.h"
 #include "lower/mesh.h"
@@ -43,17 +42,11 @@ struct mq_owned_piece {
 	uint32_t owner; /* local id of its task */
 };
 
-/* What the host does beside launching a task's kernels, seconds. */
-struct mq_delay {
-	double call_s; /* the device goes on with what was launched before; < 0: what the host is ahead (calls.c) */
-	double wait_s; /* the device has nothing to do */
-};
-
 struct mq_ttask { /* a task of a template; deps are local ids */
 	struct mq_task task;
 	uint32_t piece_first, n_pieces; /* COMPUTE, while the template is open */
 	bool waited;                    /* a compute task of its device waits for it already */
-	struct mq_delay delay;          /* COMPUTE */
+	double wait_s;                  /* COMPUTE: the device has nothing to do */
 };
 
 struct mq_template {
@@ -152,17 +145,9 @@ struct mq_emitter {
 	struct mq_ids *pending;       /* what the next compute task waits for */
 	struct mq_ids *kv;            /* gathered keys and values (context parallelism) */
 	struct mq_ids *gathered;      /* the next unit's parameters (gather_ahead) */
-	struct mq_delay *owed;        /* waits since the newest compute task */
+	double *owed_s;               /* waits since the newest compute task */
 	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
 	uint32_t n_pieces, piece_room;
-};
-
-/* Remembered by content: what the kernels of compute tasks take without delays, and collectives alone (calls.c). */
-struct mq_paces {
-	struct mq_index *parts_index, *call_index;
-	uint32_t n_parts, parts_room, n_calls, calls_room;
-	struct mq_cost_parts *parts;
-	double *call_s;
 };
 
 /* What the devices that are active do, but for the order of the passes (mq_low_templates). */
@@ -202,7 +187,6 @@ struct mq_low {
 	struct mq_buckets buckets;
 	struct mq_offload offload;
 	struct mq_emitter emit;
-	struct mq_paces paces;
 	struct mq_program prog;
 };
 
@@ -248,14 +232,6 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 			uint32_t *done);
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
-
-/* Kernels of one device's pieces, in the lowering's arena. */
-struct mq_work mq_work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
-			  const struct mq_delay *delay);
-
-/* ---- calls.c: hosts that launch a pass -------------------------------------------------------------- */
-/* At the end of a template: what the host's launches and calls make of each compute task of a device. */
-void mq_calls_spread(struct mq_low *low, const struct mq_piece *pieces, uint32_t device);
 
 /* ---- transfer.c: tensors on the move -------------------------------------------------------------- */
 enum mq_status mq_transfers_plan(struct mq_low *low);
@@ -343,7 +319,7 @@ enum mq_status mq_low_memory(struct mq_low *low);
 /* The schedule's `held`: what device_memory adds up, by device and stage. */
 void mq_low_held(struct mq_low *low);
 
-/* ---- lower.c: the steps, for who looks at the parts between them (fold/fold.h) -------------------------- */
+/* ---- lower.c: the steps; costs are put in between them (costing/hosts.h), and views chosen (fold/fold.h) ---------- */
 /* Up to the memory verdict and what tensors do between devices. *low NULL: the verdict is final. */
 enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			    struct mq_low **low, struct mq_err *err) MQ_MUST_CHECK;

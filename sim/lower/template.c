@@ -1,6 +1,4 @@
 /* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
-#include "core/collective/collective.h"
-#include "core/cost.h"
 #include "lower/program.h"
 
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
@@ -22,7 +20,7 @@ void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.open[d] = low->emit.last_compute[d] = low->emit.unit_end[d] = MQ_NONE;
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
-		low->emit.owed[d] = (struct mq_delay){ 0 };
+		low->emit.owed_s[d] = 0;
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.pending[d].n = low->emit.gathered[d].n = 0;
 }
@@ -49,8 +47,8 @@ uint32_t mq_emit_seal(struct mq_low *low, uint32_t device)
 /* A compute task takes the waits of its device since the one before it. */
 static void take_owed(struct mq_low *low, uint32_t device, uint32_t task)
 {
-	low->emit.t->task[task].delay.wait_s += low->emit.owed[device].wait_s;
-	low->emit.owed[device].wait_s = 0;
+	low->emit.t->task[task].wait_s += low->emit.owed_s[device];
+	low->emit.owed_s[device] = 0;
 }
 
 /* What an earlier compute task of the device has waited for is over when a later one starts. */
@@ -119,18 +117,12 @@ static void take_part(struct mq_kernel *k, double parts)
 	k->bytes /= parts;
 }
 
-static void add_delay(struct mq_arena *arena, struct mq_work *w, uint32_t *room, enum mq_kernel_kind kind,
-		      double seconds)
+/* Kernels of one device's pieces, and what it waits beside them. */
+static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n, double wait_s,
+				const char *type)
 {
-	struct mq_kernel k = { .op = MQ_NONE, .kind = (uint8_t)kind, .time_s = seconds };
+	const struct mq_kernel wait = { .op = MQ_NONE, .kind = MQ_KERNEL_WAIT, .time_s = wait_s };
 
-	if (seconds != 0)
-		MQ_PUSH(arena, w->kernel, w->n_kernels, *room, k);
-}
-
-struct mq_work mq_work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const char *type,
-			  const struct mq_delay *delay)
-{
 	struct mq_work w = { .host = low->software->host, .waits = low->software->launch_waits };
 	struct mq_kernel buffer[MQ_MAX_KERNELS_PER_OP];
 	uint32_t room = 0;
@@ -168,30 +160,29 @@ struct mq_work mq_work_of(struct mq_low *low, const struct mq_piece *piece, uint
 			MQ_PUSH(low->arena, w.kernel, w.n_kernels, room, buffer[k]);
 		}
 	}
-	add_delay(low->arena, &w, &room, MQ_KERNEL_CALL, delay->call_s);
-	add_delay(low->arena, &w, &room, MQ_KERNEL_WAIT, delay->wait_s);
+	if (wait_s != 0)
+		MQ_PUSH(low->arena, w.kernel, w.n_kernels, room, wait);
 	return w;
 }
 
 /* Profiled times differ by device type, everything else does not. */
-static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, const struct mq_delay *delay,
-			uint32_t device)
+static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n, double wait_s, uint32_t device)
 {
 	struct mq_schedule *s = low->prog.schedule;
 	const char *type = s->device_type[device];
 	size_t tail = low->model->profile.n_types ? strlen(type) : 0, size = n * sizeof(*piece);
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
-	unsigned char *key = mq_arena_alloc(&low->scratch, size + sizeof(*delay) + tail);
+	unsigned char *key = mq_arena_alloc(&low->scratch, size + sizeof(wait_s) + tail);
 	bool found;
 
 	memcpy(key, piece, size);
-	memcpy(key + size, delay, sizeof(*delay));
+	memcpy(key + size, &wait_s, sizeof(wait_s));
 	if (tail)
-		memcpy(key + size + sizeof(*delay), type, tail);
-	uint32_t id = mq_index_put(low->prog.work_index, key, size + sizeof(*delay) + tail, s->n_works, &found);
+		memcpy(key + size + sizeof(wait_s), type, tail);
+	uint32_t id = mq_index_put(low->prog.work_index, key, size + sizeof(wait_s) + tail, s->n_works, &found);
 	mq_arena_rewind(&low->scratch, mark);
 	if (!found) {
-		struct mq_work w = mq_work_of(low, piece, n, type, delay);
+		struct mq_work w = make_work(low, piece, n, wait_s, type);
 		MQ_PUSH(low->arena, s->work, s->n_works, s->work_room, w);
 	}
 	return id;
@@ -214,15 +205,13 @@ void mq_template_end(struct mq_low *low)
 
 		sorted[owner->piece_first + owner->n_pieces++] = low->emit.piece[i].piece;
 	}
-	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		if (low->emit.last_compute[d] != MQ_NONE)
 			take_owed(low, d, low->emit.last_compute[d]);
-		mq_calls_spread(low, sorted, d);
-	}
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		if (t->task[i].task.kind == MQ_TASK_COMPUTE)
 			t->task[i].task.work = work_of(low, sorted + t->task[i].piece_first, t->task[i].n_pieces,
-						       &t->task[i].delay, t->task[i].task.device);
+						       t->task[i].wait_s, t->task[i].task.device);
 	mq_arena_rewind(&low->scratch, mark);
 	low->emit.n_pieces = 0;
 }

@@ -574,7 +574,7 @@ static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
 				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
 				.bytes = m->bytes };
 
-	low->emit.owed[m->dst].wait_s += low->software->handshake_ms / 1e3;
+	low->emit.owed_s[m->dst] += low->software->handshake_ms / 1e3;
 	return mq_emit(low, &task, NULL);
 }
 
@@ -621,7 +621,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 				.micro_batch = MQ_NONE,
 				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
 				.bytes = bytes };
-	low->emit.owed[m.src].wait_s += low->software->handshake_ms / 1e3;
+	low->emit.owed_s[m.src] += low->software->handshake_ms / 1e3;
 	mq_emit(low, &task, after);
 	if (same_template(low, t))
 		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));

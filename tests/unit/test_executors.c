@@ -10,7 +10,7 @@
 #include <simgrid/actor.h>
 
 #include "core/rng.h"
-#include "lower/lower.h"
+#include "fold/fold.h"
 #include "schedules.h"
 #include "simulated.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lower/lower.h"
+#include "fold/fold.h"
 #include "simulated.h"
 
 struct question {

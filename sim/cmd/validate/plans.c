@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/ini.h"
-#include "lower/lower.h"
+#include "fold/fold.h"
 
 /* ---- the question of a folder ---------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
  * Interference: a compute task and a communication that may slow each other run as amounts of work whose
  * speed is set anew whenever one of them begins or ends on the device. While a gradient collective runs,
  * compute has the multiprocessors that its channels leave (each is a thread block, which holds one as long as
- * it runs, moving or waiting) and the memory that its bytes leave (cost.h, costing.h); it stands still on a
+ * it runs, moving or waiting) and the memory that its bytes leave (cost.h, view_costing.h); it stands still on a
  * device whose cores carry its communication. So a slow network costs compute the few multiprocessors of
  * its few channels for longer, but no memory. A collective that meets others takes longer than alone, and its
  * bytes are charged as if it did not. A collective of fixed length runs at 1 - overlap_comm (of its slowest member) while

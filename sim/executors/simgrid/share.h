@@ -12,7 +12,7 @@
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
 
-#include "costing/costing.h"
+#include "fold/view_costing.h"
 
 struct mq_sharing {
 	struct mq_costing *c;

@@ -1,5 +1,5 @@
-/* costing.c - see costing.h. */
-#include "costing/costing.h"
+/* view_costing.c - see view_costing.h. */
+#include "fold/view_costing.h"
 
 #include <math.h>
 

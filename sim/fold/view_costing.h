@@ -1,11 +1,11 @@
 /*
- * costing.h - durations of a view's events, each distinct one asked once.
+ * view_costing.h - durations of a view's events, each distinct one asked once.
  *
  * Shared by the executors that simulate: compute time per (work, device type), the flows of a meeting
  * (collective or send/recv) per distinct request.
  */
-#ifndef MQ_COSTING_COSTING_H
-#define MQ_COSTING_COSTING_H
+#ifndef MQ_FOLD_VIEW_COSTING_H
+#define MQ_FOLD_VIEW_COSTING_H
 
 #include "core/cost.h"
 #include "core/events.h"

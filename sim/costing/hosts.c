@@ -1,0 +1,284 @@
+/*
+ * hosts.c - the time of hosts that launch a pass. See hosts.h.
+ *
+ * A host launches the kernels, collectives and messages of its device in order and does not wait for them, so it runs
+ * ahead: a pass takes the longer of what the host needs for all of it and what the device's kernels and collectives
+ * take together, not the sum of such maxima over the runs of kernels between two collectives. Where the host needs
+ * more, the compute tasks of the pass lose time in proportion to what they take. Where it waits for its device in the
+ * middle of a pass, it starts anew: a pass is one stretch, or several.
+ *
+ * Not modelled: collectives that run beside kernels (their time counts as the device's, so that a little of the
+ * host's is hidden too well), and hosts that are a whole pass ahead or behind, and their waits where the
+ * backward pass sends tokens to experts once more (recomputation).
+ */
+#include "costing/hosts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/cost.h"
+#include "costing/predict.h"
+
+struct paced { /* a compute task and what its kernels take */
+	uint32_t task;
+	struct mq_cost_parts parts;
+};
+
+/* A stretch of a pass on one device, seconds. */
+struct pace {
+	double kernels_s;  /* of the device */
+	double launches_s; /* of the host, for kernels */
+	double calls_s;    /* of the host, for all else */
+	bool waits;        /* the host waits for each kernel */
+	uint32_t n;
+	struct paced *paced; /* [n] */
+};
+
+/* Works and collectives are asked once each. */
+struct hosts {
+	struct mq_low *low;
+	struct mq_arena arena;  /* of what is remembered */
+	struct mq_index *known; /* work and device type -> parts[] */
+	struct mq_cost_parts *parts;
+	struct mq_index *alone; /* collectives -> alone_s[] */
+	double *alone_s;
+	struct mq_index *called; /* work and call_s -> works of the schedule */
+	uint32_t n_known, known_room, n_alone, alone_room;
+	const struct mq_template *t; /* at hand */
+	double *call_s;              /* [its tasks]; 0: the cost model's own rule for one work */
+};
+
+static double busy_s(const struct mq_cost_parts *p)
+{
+	return p->arithmetic_s + p->memory_s;
+}
+
+static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
+{
+	uint32_t calib = low->q.cluster->device[low->prog.schedule->device[device]].calib;
+
+	return calib == MQ_NONE ? NULL : &low->q.calib->device[calib];
+}
+
+/* Kernels of a work before the wait that it may end with. */
+static uint32_t kernels_of(const struct mq_work *w)
+{
+	return w->n_kernels - (w->n_kernels && w->kernel[w->n_kernels - 1].kind == MQ_KERNEL_WAIT);
+}
+
+/* What a work takes without the waits that lowering knows of. */
+static struct mq_cost_parts parts_of(struct hosts *h, const struct mq_task *t)
+{
+	struct mq_work w = h->low->prog.schedule->work[t->work];
+	uint32_t calib = h->low->q.cluster->device[h->low->prog.schedule->device[t->device]].calib;
+	uint32_t key[] = { t->work, calib };
+	bool found;
+	uint32_t id = mq_index_put(h->known, key, sizeof(key), h->n_known, &found);
+
+	w.n_kernels = kernels_of(&w);
+	if (!found)
+		MQ_PUSH(&h->arena, h->parts, h->n_known, h->known_room,
+			mq_cost_parts(&h->low->q.calib->device[calib], &w));
+	return h->parts[id];
+}
+
+static struct mq_members members_of(const struct mq_low *low, uint32_t comm, struct mq_arena *arena)
+{
+	return low->prog.member ? low->prog.member[comm] : mq_predict_members(low->prog.schedule, comm, arena);
+}
+
+/* A collective alone; 0 where it has no way, which the executor says. */
+static double predict(struct mq_low *low, const struct mq_task *t)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	const struct mq_predictor p = { low->q.cluster, low->q.calib, &low->scratch };
+	const struct mq_members members = members_of(low, t->comm, &low->scratch);
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_meeting m;
+	bool known = mq_predict_meeting(&p, low->prog.schedule, t, &members, &m, &err) == MQ_OK;
+
+	mq_arena_rewind(&low->scratch, mark);
+	return known ? m.alone_s : 0;
+}
+
+static double alone_s(struct hosts *h, const struct mq_task *t)
+{
+	struct {
+		double bytes;
+		uint32_t comm, coll, dtype, spare;
+	} key = { t->bytes, t->comm, t->coll, t->dtype, 0 };
+	bool found;
+	uint32_t id = mq_index_put(h->alone, &key, sizeof(key), h->n_alone, &found);
+
+	if (!found)
+		MQ_PUSH(&h->arena, h->alone_s, h->n_alone, h->alone_room, predict(h->low, t));
+	return h->alone_s[id];
+}
+
+/* Agreeing on a collective first (check_us): on gradients hosts do so in a few calls a step, which is left out. */
+static double check_s(const struct mq_low *low, const struct mq_task *t)
+{
+	if (t->kind != MQ_TASK_COLLECTIVE || t->stream == MQ_STREAM_GRAD)
+		return 0;
+	return low->software->check_us * 1e-6 *
+	       (low->prog.member ? low->prog.member[t->comm].n : low->prog.schedule->comm[t->comm].n);
+}
+
+/* Without room of a fixed size for each expert hosts wait for the numbers of tokens that visit theirs before they send
+ * them (dropless mixtures: Megatron core's token dispatchers, DeepEP). */
+static bool waits_for_tokens(const struct mq_low *low, const struct mq_task *t)
+{
+	return t->kind == MQ_TASK_COLLECTIVE && t->coll == MQ_COLL_ALL_TO_ALL && t->phase == MQ_FORWARD &&
+	       !strcmp(low->prog.schedule->comm[t->comm].purpose, "ep") &&
+	       low->model->op[t->op].kind != MQ_OP_COMBINE && !low->train->experts.pad;
+}
+
+/* Task `id` of the device of the stretch joins it. */
+static void launch(struct hosts *h, struct pace *p, uint32_t id)
+{
+	const struct mq_ttask *t = &h->t->task[id];
+	const struct mq_software *software = h->low->software;
+	const struct mq_device_calib *calib = calib_of(h->low, t->task.device);
+
+	if (t->task.kind == MQ_TASK_COPY)
+		return;
+	if (t->task.kind != MQ_TASK_COMPUTE) {
+		p->calls_s +=
+			software->call_launches * software->host * calib->host_launch_s + check_s(h->low, &t->task);
+		return;
+	}
+	struct mq_cost_parts parts = parts_of(h, &t->task);
+	p->kernels_s += busy_s(&parts);
+	p->launches_s += parts.host_s;
+	p->waits = parts.waits;
+	p->paced[p->n++] = (struct paced){ id, parts };
+}
+
+/* Collectives inside the layers of tasks [first, end) of a device. */
+static double comm_s(struct hosts *h, uint32_t device, uint32_t first, uint32_t end)
+{
+	double sum = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		const struct mq_task *t = &h->t->task[i].task;
+
+		if (t->device == device && t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD)
+			sum += alone_s(h, t);
+	}
+	return sum;
+}
+
+/* Where the host waits for each kernel its calls come on top. */
+static void add_calls(struct hosts *h, const struct pace *p)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		double own_s = busy_s(&p->paced[i].parts) + p->paced[i].parts.host_s;
+
+		h->call_s[p->paced[i].task] = p->calls_s * own_s / (p->kernels_s + p->launches_s);
+	}
+}
+
+/* The tasks of `p` are those of the device among [first, end). */
+static void spread(struct hosts *h, const struct pace *p, uint32_t device, uint32_t first, uint32_t end)
+{
+	double host_s = p->launches_s + p->calls_s, lost_s = 0;
+
+	/* one run of kernels and nothing else: the cost model's own rule */
+	if (p->kernels_s <= 0 || (p->n == 1 && p->calls_s <= 0))
+		return;
+	if (p->waits) {
+		add_calls(h, p);
+		return;
+	}
+	if (host_s > p->kernels_s)
+		lost_s = fmax(0, host_s - p->kernels_s - comm_s(h, device, first, end));
+	for (uint32_t i = 0; i < p->n; i++) {
+		double busy = busy_s(&p->paced[i].parts), launches_s = p->paced[i].parts.host_s;
+		double takes_s = busy + lost_s * busy / p->kernels_s;
+
+		if (takes_s != fmax(busy, launches_s))
+			h->call_s[p->paced[i].task] = takes_s - launches_s;
+	}
+}
+
+/* What the host's launches and calls make of the compute tasks of a device in the template at hand. */
+static void pace_device(struct hosts *h, uint32_t device)
+{
+	struct mq_low *low = h->low;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	const struct mq_device_calib *calib = calib_of(low, device);
+	uint32_t n = h->t->n_tasks, first = 0;
+	struct pace p = { .paced = mq_arena_array(&low->scratch, n, struct paced) };
+
+	for (uint32_t i = 0; i < n && calib && calib->kind != MQ_CPU; i++) {
+		const struct mq_task *t = &h->t->task[i].task;
+		bool after = low->software->call_waits && t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD;
+		bool before = p.n && waits_for_tokens(low, t);
+
+		if (t->device != device)
+			continue;
+		if (!before)
+			launch(h, &p, i);
+		if (before || after) {
+			spread(h, &p, device, first, i + !before);
+			p = (struct pace){ .paced = p.paced };
+			first = i + !before;
+		}
+		if (before)
+			launch(h, &p, i);
+	}
+	spread(h, &p, device, first, n);
+	mq_arena_rewind(&low->scratch, mark);
+}
+
+/* The work with a call behind its kernels. */
+static uint32_t called(struct hosts *h, uint32_t bare, double call_s)
+{
+	struct mq_schedule *s = h->low->prog.schedule;
+	struct {
+		double call_s;
+		uint32_t work, spare;
+	} key = { call_s, bare, 0 };
+	bool found;
+	uint32_t id = mq_index_put(h->called, &key, sizeof(key), s->n_works, &found);
+
+	if (found)
+		return id;
+	struct mq_work w = s->work[bare];
+	uint32_t n = kernels_of(&w);
+	struct mq_kernel *kernel = mq_arena_array(h->low->arena, w.n_kernels + 1, struct mq_kernel);
+
+	memcpy(kernel, w.kernel, n * sizeof(*kernel));
+	kernel[n] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_CALL, .time_s = call_s };
+	memcpy(kernel + n + 1, w.kernel + n, (w.n_kernels - n) * sizeof(*kernel));
+	w.kernel = kernel;
+	w.n_kernels++;
+	MQ_PUSH(h->low->arena, s->work, s->n_works, s->work_room, w);
+	return id;
+}
+
+static void pace_template(struct hosts *h, struct mq_template *t)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&h->low->scratch);
+
+	h->t = t;
+	h->call_s = mq_arena_array(&h->low->scratch, t->n_tasks, double);
+	for (uint32_t d = 0; d < h->low->prog.schedule->n_devices; d++)
+		pace_device(h, d);
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (h->call_s[i] != 0)
+			t->task[i].task.work = called(h, t->task[i].task.work, h->call_s[i]);
+	mq_arena_rewind(&h->low->scratch, mark);
+}
+
+void mq_hosts_pace(struct mq_low *low)
+{
+	struct hosts h = { .low = low, .arena = MQ_ARENA_INIT };
+
+	h.known = mq_index_new(&h.arena);
+	h.alone = mq_index_new(&h.arena);
+	h.called = mq_index_new(&h.arena);
+	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
+		pace_template(&h, &low->prog.pass[i]);
+	mq_arena_fini(&h.arena);
+}
