@@ -83,7 +83,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 	d += set->mixed && !p->balanced ? 1.5 : 0;
 	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;
 	d += p->dp > 1 ? sync_cost(s, p->sync) : 0;
-	d += p->pipeline == MQ_PIPE_GPIPE ? 2 : 0;
+	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : 0;
 	d += p->replica_major ? 0.5 : 0;
 	d += p->ep > 1 ? 0 : s->space.problem->q->model->experts > 0 && p->dp > 1;
 	return d;

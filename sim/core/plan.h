@@ -25,6 +25,8 @@
 #include "core/model.h"
 #include "core/types.h"
 
+/* Kinds of schedules. A new one has its name here, a row in plan.c, and its order in lower/pipeline.c; software says
+ * which it runs (platforms/software/). */
 enum mq_pipeline {
 	MQ_PIPE_GPIPE,
 	MQ_PIPE_1F1B,
@@ -44,13 +46,31 @@ enum mq_sync {
 	MQ_N_SYNCS
 };
 enum mq_recompute { MQ_RECOMPUTE_NONE, MQ_RECOMPUTE_SELECTIVE, MQ_RECOMPUTE_FULL, MQ_N_RECOMPUTES };
+/* What there is to know of a kind of schedule but for the order of its passes. */
+struct mq_pipeline_kind {
+	const char *name;
+	uint32_t least_chunks, most_chunks; /* per device */
+	bool v;                             /* its two chunks are dealt out there and back */
+	bool splits;                        /* weight gradients are a pass of their own */
+	bool keeps_all;                     /* all micro-batches are in flight before the first goes back */
+	bool turns;                         /* forward and backward passes can take turns (overlap_experts) */
+	bool rounds;                        /* several chunks: micro-batches in multiples of the pipeline ranks */
+	uint32_t least_rounds;              /* micro-batches for each pipeline rank, where it is trained, at least */
+	double bubble;                      /* idle passes of a stage for each stage before it, in passes of a
+					     * micro-batch over a chunk where there may be any number of these, else
+					     * over all of the device's */
+};
+MQ_API const struct mq_pipeline_kind *mq_pipeline_kind(enum mq_pipeline p);
 MQ_API const char *mq_pipeline_name(enum mq_pipeline p);   /* gpipe 1f1b interleaved zb-h1 zbv dualpipe-v */
 MQ_API const char *mq_sync_name(enum mq_sync s);           /* allreduce ps duplicate zero1 zero2 zero3 */
 MQ_API const char *mq_recompute_name(enum mq_recompute r); /* none selective full */
-/* Two chunks per device, there and back. */
 MQ_API bool mq_pipeline_is_v(enum mq_pipeline p);
-/* Are weight gradients a pass of their own? */
 MQ_API bool mq_pipeline_splits(enum mq_pipeline p);
+/* Idle passes of a stage for each stage before it, in passes of a micro-batch over all chunks of a device. */
+MQ_API double mq_pipeline_bubble(enum mq_pipeline p, uint32_t chunks);
+/* Can so many micro-batches be run? Else `message` says why. */
+MQ_API bool mq_pipeline_deals(enum mq_pipeline p, uint32_t n_ranks, uint32_t chunks, uint32_t micro_batches, bool infer,
+			      char message[256]);
 /* Can a device have so many chunks? */
 MQ_API bool mq_pipeline_takes(enum mq_pipeline p, uint32_t chunks);
 /* The same as an error with the remedy. */
@@ -118,6 +138,9 @@ struct mq_plan {
 	double engine_objective;  /* the engine's own value of it, NaN = none; not hashed */
 	const char *engine_unit;  /* unit of engine_objective; not hashed */
 };
+
+/* Has this pipeline, of so many stages, forward and backward passes that can take turns, given two micro-batches? */
+MQ_API bool mq_plan_takes_turns(const struct mq_plan *plan, uint32_t stages);
 
 /* The mesh order of the dimensions, outermost first. */
 MQ_API extern const enum mq_dim mq_mesh_dims[MQ_N_DIMS];

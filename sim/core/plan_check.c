@@ -97,8 +97,7 @@ static enum mq_status check_overlap(const struct mq_plan *plan, const struct mq_
 			       "overlap_experts: takes a forward and a backward pass of "
 			       "different micro-batches, not %s; set it to false",
 			       train->infer ? "inference" : "a single one");
-	if (stages > 1 ? plan->virtual < 2 || stages == plan->virtual || plan->pipeline == MQ_PIPE_ZBV :
-			 plan->pipeline != MQ_PIPE_1F1B && plan->pipeline != MQ_PIPE_INTERLEAVED)
+	if (!mq_plan_takes_turns(plan, stages))
 		return mq_fail(err, MQ_EINPUT,
 			       "overlap_experts: a %s pipeline of %u stages in %u chunks "
 			       "per device leaves no two passes that can take turns; use a single stage, "

@@ -117,18 +117,6 @@ static uint32_t stages_of(const struct mq_plan *plan)
 	return n;
 }
 
-/* Is there a forward and a backward pass that can take turns? As mq_plan_check asks it. */
-static bool takes_turns(const struct mq_plan *plan)
-{
-	uint32_t stages = stages_of(plan);
-
-	if (plan->micro_batches < 2)
-		return false;
-	if (stages > 1)
-		return plan->virtual > 1 && stages != plan->virtual && plan->pipeline != MQ_PIPE_ZBV;
-	return plan->pipeline == MQ_PIPE_1F1B || plan->pipeline == MQ_PIPE_INTERLEAVED;
-}
-
 /* A group of so many that holds a part of all: fewer than hold the same, and they divide into such. */
 static uint32_t shard_group(const struct mq_software *s, const struct mq_plan *plan)
 {
@@ -161,7 +149,8 @@ void mq_software_dress(const struct mq_software *s, const struct mq_model *model
 	if (!(to->says & MQ_SAYS_OVERLAP_TP))
 		to->overlap_tp = s->overlap_tp && has.tensor && has.sequence;
 	if (!(to->says & MQ_SAYS_OVERLAP_EXPERTS))
-		to->overlap_experts = s->overlap_experts && has.experts && takes_turns(to);
+		to->overlap_experts = s->overlap_experts && has.experts && to->micro_batches > 1 &&
+				      mq_plan_takes_turns(to, stages_of(to));
 	if (!(to->says & MQ_SAYS_BUCKET))
 		to->bucket_B = s->bucket_MB * 1e6;
 	if (!(to->says & MQ_SAYS_OFFLOAD))

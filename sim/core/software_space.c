@@ -221,7 +221,7 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 			  EITHER(r->schedules, mq_pipeline_name, MQ_N_PIPELINES, text), mq_pipeline_name(p->pipeline));
 	if (!r->tensor_pipeline && mq_or_1(p->tp) > 1)
 		return no(a, "has tensor parallelism (tp %u) or pipeline stages (pp %u), not both", p->tp, pp);
-	if (!r->ragged_rounds && p->pipeline == MQ_PIPE_INTERLEAVED && chunks > 1 && mq_or_1(p->micro_batches) % pp)
+	if (!r->ragged_rounds && mq_pipeline_kind(p->pipeline)->rounds && chunks > 1 && mq_or_1(p->micro_batches) % pp)
 		return no(a, "interleaves micro-batches in rounds of %u, the stages; %u are no multiple", pp,
 			  p->micro_batches);
 	return layers_run(a, p, pp * chunks);

@@ -208,50 +208,85 @@ static void v_infer(struct v_counts *c, uint32_t p, uint32_t r)
 	}
 }
 
+/* ---- kinds -------------------------------------------------------------------------------------------- */
+
+/* What one rank runs: `plan` on n_ranks of them. */
+struct order {
+	struct list l;
+	struct v_counts v;
+	const struct mq_plan *plan;
+	uint32_t p, r;
+};
+
+static void order_gpipe(struct order *o)
+{
+	for (uint32_t i = 0; i < o->plan->micro_batches; i++)
+		add(&o->l, MQ_PASS_F, 0, i);
+	for (uint32_t i = 0; i < o->plan->micro_batches; i++)
+		add(&o->l, MQ_PASS_B, 0, i);
+}
+
+static void order_1f1b(struct order *o)
+{
+	one_f_one_b(&o->l, o->p, o->r, o->plan->micro_batches, false, o->plan->overlap_experts);
+}
+
+static void order_interleaved(struct order *o)
+{
+	if (o->plan->virtual == 1)
+		order_1f1b(o);
+	else
+		interleaved(&o->l, o->p, o->r, o->plan->virtual, o->plan->micro_batches, o->plan->overlap_experts);
+}
+
+static void order_zb_h1(struct order *o)
+{
+	one_f_one_b(&o->l, o->p, o->r, o->plan->micro_batches, true, o->plan->overlap_experts);
+}
+
+static void order_zbv(struct order *o)
+{
+	zbv(&o->v, o->p, o->r);
+}
+
+static void order_dualpipe_v(struct order *o)
+{
+	dualpipe_v(&o->v, o->p, o->r, o->plan->overlap_experts);
+}
+
+static void (*const order_of[MQ_N_PIPELINES])(struct order *) = {
+	[MQ_PIPE_GPIPE] = order_gpipe, [MQ_PIPE_1F1B] = order_1f1b, [MQ_PIPE_INTERLEAVED] = order_interleaved,
+	[MQ_PIPE_ZB_H1] = order_zb_h1, [MQ_PIPE_ZBV] = order_zbv,   [MQ_PIPE_DUALPIPE_V] = order_dualpipe_v,
+};
+
+/* Forward passes alone. */
+static void order_infer(struct order *o)
+{
+	uint32_t v = o->plan->virtual;
+
+	if (mq_pipeline_is_v(o->plan->pipeline))
+		v_infer(&o->v, o->p, o->r);
+	else
+		for (uint32_t i = 0; i < o->plan->micro_batches * v; i++)
+			add_interleaved(&o->l, MQ_PASS_F, i, v > 1 ? o->p : 1, v);
+}
+
 struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank, bool infer,
 				  struct mq_arena *arena, uint32_t *n, char message[256])
 {
-	uint32_t m = plan->micro_batches, v = plan->virtual;
-	struct list l = { mq_arena_array(arena, (size_t)m * v * 3, struct mq_slot), 0 };
+	uint32_t m = plan->micro_batches;
+	struct order o = { .plan = plan, .p = n_ranks, .r = rank };
 
-	if (plan->pipeline == MQ_PIPE_INTERLEAVED && v > 1 && m % n_ranks) {
-		snprintf(message, 256,
-			 "the interleaved schedule needs micro-batches (%u) in multiples of its %u "
-			 "pipeline ranks",
-			 m, n_ranks);
+	if (!mq_pipeline_deals(plan->pipeline, n_ranks, plan->virtual, m, infer, message))
 		return NULL;
-	}
-	if (plan->pipeline == MQ_PIPE_DUALPIPE_V && !infer && m < 2 * n_ranks) {
-		snprintf(message, 256,
-			 "the dualpipe-v schedule needs two micro-batches for each of its %u pipeline "
-			 "ranks, not %u",
-			 n_ranks, m);
-		return NULL;
-	}
-	if (mq_pipeline_is_v(plan->pipeline)) {
-		struct v_counts c = { .l = &l,
-				      .m = m,
-				      .later = mq_arena_array(arena, (size_t)m * 2 + 2 * n_ranks, struct mq_slot) };
-
-		if (infer)
-			v_infer(&c, n_ranks, rank);
-		else if (plan->pipeline == MQ_PIPE_ZBV)
-			zbv(&c, n_ranks, rank);
-		else
-			dualpipe_v(&c, n_ranks, rank, plan->overlap_experts);
-	} else if (infer) {
-		for (uint32_t i = 0; i < m * v; i++)
-			add_interleaved(&l, MQ_PASS_F, i, v > 1 ? n_ranks : 1, v);
-	} else if (plan->pipeline == MQ_PIPE_GPIPE) {
-		for (uint32_t i = 0; i < m; i++)
-			add(&l, MQ_PASS_F, 0, i);
-		for (uint32_t i = 0; i < m; i++)
-			add(&l, MQ_PASS_B, 0, i);
-	} else if (v > 1) {
-		interleaved(&l, n_ranks, rank, v, m, plan->overlap_experts);
-	} else {
-		one_f_one_b(&l, n_ranks, rank, m, plan->pipeline == MQ_PIPE_ZB_H1, plan->overlap_experts);
-	}
-	*n = l.n;
-	return l.slot;
+	o.l.slot = mq_arena_array(arena, (size_t)m * plan->virtual * 3, struct mq_slot);
+	o.v = (struct v_counts){ .l = &o.l, .m = m };
+	if (mq_pipeline_is_v(plan->pipeline))
+		o.v.later = mq_arena_array(arena, (size_t)m * 2 + 2 * n_ranks, struct mq_slot);
+	if (infer)
+		order_infer(&o);
+	else
+		order_of[plan->pipeline](&o);
+	*n = o.l.n;
+	return o.l.slot;
 }

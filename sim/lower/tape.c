@@ -82,7 +82,7 @@ static void shorten(struct mq_low *low, struct mq_tape *t, uint32_t rank)
 {
 	uint32_t all = low->plan->micro_batches, n_ranks = low->num.n_ranks < DEEPEST ? low->num.n_ranks : DEEPEST, n;
 	uint32_t behind = low->num.n_ranks - rank; /* with itself */
-	uint32_t rounds = low->plan->pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(low->plan->pipeline) ? 3 : 1;
+	uint32_t rounds = mq_pipeline_kind(low->plan->pipeline)->most_chunks > 1 ? 3 : 1;
 	uint32_t m = rounds * n_ranks + (rounds == 1);
 
 	if (all <= m) {

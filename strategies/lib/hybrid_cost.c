@@ -365,7 +365,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double flight = fmin(k->micro_batches, k->n_stages - s), memory, least = INFINITY;
 
-	if (k->pipeline == MQ_PIPE_GPIPE)
+	if (mq_pipeline_kind(k->pipeline)->keeps_all)
 		flight = k->micro_batches;
 	if (mq_pipeline_is_v(k->pipeline)) /* more of the first chunk, fewer of the last: as many on all */
 		flight = fmin(k->micro_batches, k->n_stages);
@@ -460,16 +460,6 @@ void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	}
 }
 
-/* Idle passes per stage before it, of what a micro-batch takes: all of one; without the weights' gradients, which
- * are done elsewhere; a V one of the six passes of its two chunks. */
-static double bubble(const struct mq_hybrid_candidate *k)
-{
-	return k->pipeline == MQ_PIPE_ZB_H1       ? 1.0 / 3 :
-	       k->pipeline == MQ_PIPE_INTERLEAVED ? 1.0 / k->chunks :
-	       mq_pipeline_is_v(k->pipeline)      ? 1.0 / 6 :
-						    1;
-}
-
 bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
@@ -497,7 +487,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		sync = fmax(sync, stage_sync(c, k, s, &time[s], false));
 		k->excess_B = fmax(k->excess_B, stage_excess(c, k, s, &time[s]));
 	}
-	k->step_s = k->micro_batches * most + bubble(k) * (sum - most) + sync;
+	k->step_s = k->micro_batches * most + mq_pipeline_bubble(k->pipeline, k->chunks) * (sum - most) + sync;
 	return isfinite(k->step_s);
 }
 
@@ -509,7 +499,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time, uint32_t n_layers)
 {
 	double room = 0, busy = n_layers, m = k->micro_batches, share = 1;
-	double b = mq_pipeline_is_v(k->pipeline) ? 0 : bubble(k);
+	double b = mq_pipeline_is_v(k->pipeline) ? 0 : mq_pipeline_bubble(k->pipeline, k->chunks);
 
 	for (uint32_t s = 0; s < k->n_stages; s++) {
 		if (!(time[s].sure > 0))
@@ -528,7 +518,7 @@ static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_t
 double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
-	double samples = c->problem->q->train->batch / k->micro_batches, b = bubble(k);
+	double samples = c->problem->q->train->batch / k->micro_batches, b = mq_pipeline_bubble(k->pipeline, k->chunks);
 	double speed = 0, busy = c->n_layers, fixed = 0, fastest = INFINITY, sync = INFINITY;
 
 	for (uint32_t s = 0; s < k->n_stages; s++) {

@@ -109,7 +109,7 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 	}
 	if (s.pp == 1)
 		s.virtual = 1;
-	if (s.virtual <= 1 && (s.pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(s.pipeline)))
+	if (s.virtual <= 1 && mq_pipeline_kind(s.pipeline)->most_chunks > 1)
 		s.pipeline = MQ_PIPE_1F1B;
 	if (f == MORE_HEADS || f == FEWER_HEADS) {
 		uint32_t now = mq_or_1(s.ulysses);

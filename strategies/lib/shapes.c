@@ -281,6 +281,7 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 {
 	const struct shape_set *set = &space->set[p->set];
 	bool infer = space->problem->q->train->infer;
+	char message[256];
 
 	if (!p->dp || !p->tp || !p->pp || !p->cp || !p->ep || !p->virtual || !p->micro_batches ||
 	    p->set >= space->n_sets)
@@ -289,14 +290,12 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if (p->tp > 1 && set->per_node % p->tp)
 		return false; /* tensor-parallel groups stay inside a node */
-	bool several = p->pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(p->pipeline);
-	if (several != (p->virtual > 1) || !mq_pipeline_takes(p->pipeline, p->virtual))
+	if ((mq_pipeline_kind(p->pipeline)->most_chunks > 1) != (p->virtual > 1) ||
+	    !mq_pipeline_takes(p->pipeline, p->virtual))
 		return false;
 	if (p->virtual > 1 && p->pp == 1)
 		return false;
-	if (p->pipeline == MQ_PIPE_INTERLEAVED && p->micro_batches % p->pp)
-		return false;
-	if (p->pipeline == MQ_PIPE_DUALPIPE_V && p->micro_batches < 2 * p->pp)
+	if (!mq_pipeline_deals(p->pipeline, p->pp, p->virtual, p->micro_batches, false, message))
 		return false;
 	if (p->pp == 1 && p->pipeline != MQ_PIPE_1F1B)
 		return false; /* without stages all schedules are one */
@@ -436,22 +435,30 @@ static void each_choice(struct visit *v, struct shape_point *p)
 			}
 }
 
+static void each_chunks(struct visit *v, struct shape_point *p, enum mq_pipeline pipeline)
+{
+	const struct mq_pipeline_kind *kind = mq_pipeline_kind(pipeline);
+	bool free = kind->most_chunks > kind->least_chunks;
+
+	p->pipeline = (uint8_t)pipeline;
+	for (p->virtual = free ? 2 : kind->least_chunks; p->virtual <= (free ? 8 : kind->most_chunks); p->virtual ++)
+		each_choice(v, p);
+}
+
+/* 1F1B first, kinds with a number of chunks of their own, then those with a choice of it. */
 static void each_schedule(struct visit *v, struct shape_point *p)
 {
-	static const uint8_t order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE,      MQ_PIPE_ZB_H1,
-					 MQ_PIPE_ZBV,  MQ_PIPE_DUALPIPE_V, MQ_PIPE_INTERLEAVED };
 	bool all = v->space->all_schedules || v->space->problem->limits->fix_pipeline >= 0;
 
-	for (uint32_t i = 0; i < (all ? MQ_N_PIPELINES : 2u); i++) {
-		p->pipeline = order[i];
-		if (order[i] != MQ_PIPE_INTERLEAVED) {
-			p->virtual = mq_pipeline_is_v(order[i]) ? 2 : 1;
-			each_choice(v, p);
-			continue;
+	each_chunks(v, p, MQ_PIPE_1F1B);
+	for (int free = 0; free < 2; free++)
+		for (int i = 0; i < MQ_N_PIPELINES; i++) {
+			const struct mq_pipeline_kind *kind = mq_pipeline_kind((enum mq_pipeline)i);
+			bool plain = kind->most_chunks == 1 && !kind->splits;
+
+			if (i != MQ_PIPE_1F1B && (all || plain) && free == (kind->most_chunks > kind->least_chunks))
+				each_chunks(v, p, (enum mq_pipeline)i);
 		}
-		for (p->virtual = 2; p->virtual <= 8; p->virtual ++)
-			each_choice(v, p);
-	}
 }
 
 static void each_batch(struct visit *v, struct shape_point *p)

@@ -106,6 +106,33 @@ static void one_forward_one_backward(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* The tables of kinds are whole: each has a name of its own, and an order that ends at the least and at more chunks;
+ * the first rank has all micro-batches in flight where the row says so, and only there. */
+static void every_kind_has_an_order(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char message[256];
+
+	for (int i = 0; i < MQ_N_PIPELINES; i++) {
+		const struct mq_pipeline_kind *kind = mq_pipeline_kind((enum mq_pipeline)i);
+
+		assert_non_null(kind->name);
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(kind->name, mq_pipeline_name((enum mq_pipeline)k));
+		assert_true(kind->least_chunks && kind->least_chunks <= kind->most_chunks);
+		assert_true(kind->bubble > 0 && kind->bubble <= 1);
+		assert_false(mq_pipeline_takes((enum mq_pipeline)i, kind->least_chunks - 1));
+		for (uint32_t v = kind->least_chunks; v <= 3 && v <= kind->most_chunks; v++) {
+			assert_true(mq_pipeline_takes((enum mq_pipeline)i, v));
+			assert_true(mq_pipeline_deals((enum mq_pipeline)i, 4, v, 12, false, message));
+			assert_true(makespan(*state, (enum mq_pipeline)i, 4, v, 12, false, &arena) >= 12 * v * 2);
+			assert_int_equal(((struct walk *)*state)->most_in_flight[0] == 12 * v, kind->keeps_all);
+		}
+	}
+	assert_string_equal(mq_pipeline_name(MQ_N_PIPELINES), "?");
+	mq_arena_fini(&arena);
+}
+
 /* Where F, B and W take the same time, a rank that has begun never waits: 6 m passes, and P - 1 before the
  * last rank's first (Qi et al. 2024). No more than 2 P chunks are in flight, what 1F1B holds on its first rank. */
 static void zbv_has_no_bubble(void **state)
@@ -148,7 +175,7 @@ static void dualpipe_v_fills_the_pipeline(void **state)
 				assert_true(w->most_in_flight[r] <= 2 * p + 1);
 		}
 	assert_null(mq_pipeline_order(&few, 4, 0, false, &arena, &n, message));
-	assert_string_equal(message, "the dualpipe-v schedule needs two micro-batches for each of its 4 pipeline "
+	assert_string_equal(message, "the dualpipe-v schedule needs 2 micro-batches for each of its 4 pipeline "
 				     "ranks, not 7");
 	mq_arena_fini(&arena);
 }
@@ -242,6 +269,7 @@ int main(void)
 	void *w = &walk;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(one_forward_one_backward, w),
+		cmocka_unit_test_prestate(every_kind_has_an_order, w),
 		cmocka_unit_test_prestate(zbv_has_no_bubble, w),
 		cmocka_unit_test_prestate(zbv_takes_short_batches, w),
 		cmocka_unit_test_prestate(dualpipe_v_fills_the_pipeline, w),
