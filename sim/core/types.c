@@ -32,19 +32,46 @@ const char *mq_coll_name(enum mq_coll_kind kind)
 	return (unsigned)kind < MQ_N_COLL_KINDS ? names[kind] : "?";
 }
 
+struct spelled {
+	const char *name, *nccl;
+};
+
+static const struct spelled algos[MQ_N_ALGOS] = {
+	[MQ_ALGO_AUTO] = { "auto", NULL },
+	[MQ_ALGO_RING] = { "ring", "Ring" },
+	[MQ_ALGO_TREE] = { "tree", "Tree" },
+	[MQ_ALGO_NVLS] = { "nvls", "NVLS" },
+	[MQ_ALGO_NVLS_TREE] = { "nvlstree", "NVLSTree" },
+	[MQ_ALGO_COLLNET_DIRECT] = { "collnet-direct", "CollnetDirect" },
+	[MQ_ALGO_COLLNET_CHAIN] = { "collnet-chain", "CollnetChain" },
+	[MQ_ALGO_PAT] = { "pat", "PAT" },
+};
+
+static const struct spelled protos[MQ_N_PROTOS] = {
+	[MQ_PROTO_AUTO] = { "auto", NULL },
+	[MQ_PROTO_LL] = { "ll", "LL" },
+	[MQ_PROTO_LL128] = { "ll128", "LL128" },
+	[MQ_PROTO_SIMPLE] = { "simple", "Simple" },
+};
+
 const char *mq_algo_name(enum mq_algo algo)
 {
-	static const char *const names[] = { "auto",     "ring",           "tree",          "nvls",
-					     "nvlstree", "collnet-direct", "collnet-chain", "pat" };
+	return (unsigned)algo < MQ_N_ALGOS ? algos[algo].name : "?";
+}
 
-	return (unsigned)algo < MQ_N_ALGOS ? names[algo] : "?";
+const char *mq_algo_nccl(enum mq_algo algo)
+{
+	return (unsigned)algo < MQ_N_ALGOS ? algos[algo].nccl : NULL;
 }
 
 const char *mq_proto_name(enum mq_proto proto)
 {
-	static const char *const names[] = { "auto", "ll", "ll128", "simple" };
+	return (unsigned)proto < MQ_N_PROTOS ? protos[proto].name : "?";
+}
 
-	return (unsigned)proto < MQ_N_PROTOS ? names[proto] : "?";
+const char *mq_proto_nccl(enum mq_proto proto)
+{
+	return (unsigned)proto < MQ_N_PROTOS ? protos[proto].nccl : NULL;
 }
 
 const char *mq_phase_name(enum mq_phase phase)

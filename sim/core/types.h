@@ -79,7 +79,10 @@ MQ_API const char *mq_verdict_name(enum mq_verdict v);   /* "ok", "oom", ... */
 MQ_API const char *mq_coll_name(enum mq_coll_kind kind); /* "all_reduce", ... as nccl-tests */
 MQ_API const char *mq_algo_name(enum mq_algo algo);      /* "auto", "ring", ... */
 MQ_API const char *mq_proto_name(enum mq_proto proto);   /* "auto", "ll", "ll128", "simple" */
-MQ_API const char *mq_phase_name(enum mq_phase phase);   /* "forward", ... */
+/* As the environment of NCCL spells them (NCCL_ALGO, NCCL_PROTO); NULL for auto. */
+MQ_API const char *mq_algo_nccl(enum mq_algo algo);
+MQ_API const char *mq_proto_nccl(enum mq_proto proto);
+MQ_API const char *mq_phase_name(enum mq_phase phase); /* "forward", ... */
 
 /* Bytes of one element as stored in memory: 4 for fp32 and tf32, 2, 1, 8. */
 MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */

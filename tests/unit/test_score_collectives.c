@@ -75,6 +75,14 @@ static void test_words(void **state)
 	assert_int_equal(s.algo, MQ_ALGO_RING);
 	s = read_words(calib, "8x H100 NCCL_ALGO=NVLSTree", "NVSwitch+NVLS intra; 8x 400G IB inter", 16, 2);
 	assert_int_equal(s.algo, MQ_ALGO_NVLS_TREE);
+	assert_null(mq_algo_nccl(MQ_ALGO_AUTO));
+	for (int a = MQ_ALGO_AUTO + 1; a < MQ_N_ALGOS; a++) { /* as NCCL spells each */
+		char system[64];
+
+		snprintf(system, sizeof(system), "8x H100 NCCL_ALGO=%s", mq_algo_nccl((enum mq_algo)a));
+		s = read_words(calib, system, "NVSwitch+NVLS intra; 8x 400G IB inter", 16, 2);
+		assert_int_equal(s.algo, a);
+	}
 	s = read_words(calib, "2 of RTX 2080 Ti", "NVLink bridge", 2, 1);
 	assert_string_equal(s.type, "RTX-2080Ti");
 	assert_true(s.inside == MQ_INSIDE_PAIRS && fabs(s.nvlink_Bps - 50e9) < 1);

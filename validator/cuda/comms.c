@@ -213,18 +213,6 @@ static uint32_t place_in(const struct cuda_comm *comm, uint32_t rank)
 	return i;
 }
 
-/* The names that NCCL_ALGO and NCCL_PROTO take. */
-static const char *const algo_name[MQ_N_ALGOS] = { [MQ_ALGO_RING] = "Ring",
-						   [MQ_ALGO_TREE] = "Tree",
-						   [MQ_ALGO_NVLS] = "NVLS",
-						   [MQ_ALGO_NVLS_TREE] = "NVLSTree",
-						   [MQ_ALGO_COLLNET_DIRECT] = "CollnetDirect",
-						   [MQ_ALGO_COLLNET_CHAIN] = "CollnetChain",
-						   [MQ_ALGO_PAT] = "PAT" };
-static const char *const proto_name[MQ_N_PROTOS] = {
-	[MQ_PROTO_LL] = "LL", [MQ_PROTO_LL128] = "LL128", [MQ_PROTO_SIMPLE] = "Simple"
-};
-
 /* A user's own setting stands where the plan leaves the choice; it is in the record. */
 static void force(const char *variable, const char *name, const char *users)
 {
@@ -245,13 +233,13 @@ static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniq
 		return MQ_OK;
 	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u%s%s)", comm->n, comm->rank[0],
 		 comm->algo || comm->proto ? ", " : "",
-		 comm->algo  ? algo_name[comm->algo] :
-		 comm->proto ? proto_name[comm->proto] :
+		 comm->algo  ? mq_algo_nccl(comm->algo) :
+		 comm->proto ? mq_proto_nccl(comm->proto) :
 			       "");
 	algo = algo ? mq_arena_strdup(c->session->arena, algo) : NULL;
 	proto = proto ? mq_arena_strdup(c->session->arena, proto) : NULL;
-	force("NCCL_ALGO", algo_name[comm->algo], algo);
-	force("NCCL_PROTO", proto_name[comm->proto], proto);
+	force("NCCL_ALGO", mq_algo_nccl(comm->algo), algo);
+	force("NCCL_PROTO", mq_proto_nccl(comm->proto), proto);
 	enum mq_status status = wait_for(e, what, err);
 	force("NCCL_ALGO", NULL, algo);
 	force("NCCL_PROTO", NULL, proto);

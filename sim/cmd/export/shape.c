@@ -111,16 +111,12 @@ void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f
 
 const char *mq_export_nccl(const struct mq_export *e)
 {
-	/* as NCCL's documentation of its environment spells them */
-	static const char *const algo[MQ_N_ALGOS] = { "",         "Ring",          "Tree",         "NVLS",
-						      "NVLSTree", "CollnetDirect", "CollnetChain", "PAT" };
-	static const char *const proto[MQ_N_PROTOS] = { "", "LL", "LL128", "Simple" };
 	const struct mq_plan *p = e->plan;
 	const char *text = "";
 
 	if (p->algo != MQ_ALGO_AUTO)
-		text = mq_arena_printf(e->arena, "NCCL_ALGO=%s ", algo[p->algo]);
+		text = mq_arena_printf(e->arena, "NCCL_ALGO=%s ", mq_algo_nccl(p->algo));
 	if (p->proto != MQ_PROTO_AUTO)
-		text = mq_arena_printf(e->arena, "%sNCCL_PROTO=%s ", text, proto[p->proto]);
+		text = mq_arena_printf(e->arena, "%sNCCL_PROTO=%s ", text, mq_proto_nccl(p->proto));
 	return text;
 }

@@ -153,33 +153,47 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 		spec->nic_Bps = total * GB / spec->rails;
 }
 
-static int forced(const struct mq_fabric_text *text, const char *key, const char *const *names, int n)
+/* What a system or a note says of a variable of NCCL: "NCCL_ALGO=Ring", the rest of the name may be anything. */
+static const char *forced(const struct mq_fabric_text *text, const char *key)
 {
 	const char *at = strcasestr(text->note, key);
 
 	if (!at)
 		at = strcasestr(text->system, key);
-	for (int i = 1; at && i < n; i++)
-		if (!strncasecmp(at + strlen(key), names[i], strlen(names[i])))
-			return i;
-	return 0;
+	return at ? at + strlen(key) : "";
+}
+
+/* The one of 1 .. n - 1 whose whole name begins the text, the longest (NVLSTree, not NVLS); 0: none. */
+static int longest(const char *text, const char *(*name)(int), int n)
+{
+	int best = 0;
+
+	for (int i = 1; i < n; i++)
+		if (!strncasecmp(text, name(i), strlen(name(i))) && (!best || strlen(name(i)) > strlen(name(best))))
+			best = i;
+	return best;
+}
+
+static const char *algo_name(int i)
+{
+	return mq_algo_nccl((enum mq_algo)i);
+}
+
+static const char *proto_name(int i)
+{
+	return mq_proto_nccl((enum mq_proto)i);
 }
 
 static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *spec)
 {
-	static const char *const algos[] = { "auto", "ring", "tree", "nvlstree", "nvls" };
-	static const enum mq_algo algo_of[] = { MQ_ALGO_AUTO, MQ_ALGO_RING, MQ_ALGO_TREE, MQ_ALGO_NVLS_TREE,
-						MQ_ALGO_NVLS };
-	static const char *const protos[] = { "auto", "ll128", "simple", "ll" };
-	static const enum mq_proto proto_of[] = { MQ_PROTO_AUTO, MQ_PROTO_LL128, MQ_PROTO_SIMPLE, MQ_PROTO_LL };
 	unsigned major = 0, minor = 0, patch = 0;
 
-	spec->algo = algo_of[forced(text, "NCCL_ALGO=", algos, 5)];
+	spec->algo = (enum mq_algo)longest(forced(text, "NCCL_ALGO="), algo_name, MQ_N_ALGOS);
 	if (mq_says(text->system, "ring only") || mq_says(text->note, "ring only") ||
 	    mq_says(text->interconnect, "not stated"))
 		/* A network that is not stated was estimated from the bus bandwidth, a ring's. */
 		spec->algo = MQ_ALGO_RING;
-	spec->proto = proto_of[forced(text, "NCCL_PROTO=", protos, 4)];
+	spec->proto = (enum mq_proto)longest(forced(text, "NCCL_PROTO="), proto_name, MQ_N_PROTOS);
 	if (sscanf(text->version, "%u.%u.%u", &major, &minor, &patch) >= 2)
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
 	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one
