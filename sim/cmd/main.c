@@ -13,6 +13,7 @@
 
 #include "cmd/cmd.h"
 #include "core/opt.h"
+#include "core/result.h"
 
 enum { MAX_COMMANDS = 63 };
 
@@ -27,6 +28,10 @@ static int usage(FILE *file)
 #define PRINT(name, code, words) fprintf(file, "  %-3d " words "\n", code);
 	MQ_STATUSES(PRINT)
 #undef PRINT
+	fprintf(file, "Verdicts on plans, with the exit code where a single plan is asked about:\n");
+	for (int v = 0; v < MQ_N_VERDICTS; v++)
+		fprintf(file, "  %-8s %d\n", mq_verdict_name((enum mq_verdict)v),
+			(int)mq_verdict_status((enum mq_verdict)v));
 	return ferror(file) ? MQ_EINPUT : MQ_OK;
 }
 

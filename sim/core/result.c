@@ -6,6 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The one table of verdicts. */
+static const struct {
+	const char *name;
+	enum mq_status status;
+} verdicts[MQ_N_VERDICTS] = {
+	[MQ_VERDICT_OK] = { "ok", MQ_OK },
+	[MQ_VERDICT_OOM] = { "oom", MQ_ENOPLAN },
+	[MQ_VERDICT_DEADLOCK] = { "deadlock", MQ_ENOPLAN },
+	[MQ_VERDICT_TIMEOUT] = { "timeout", MQ_ENOPLAN },
+	/* the machine's, not the plan's */
+	[MQ_VERDICT_CRASH] = { "crash", MQ_ETIME },
+	[MQ_VERDICT_INVALID] = { "invalid", MQ_EINPUT },
+	[MQ_VERDICT_REFUSED] = { "refused", MQ_ENOPLAN },
+};
+
+const char *mq_verdict_name(enum mq_verdict v)
+{
+	return (unsigned)v < MQ_N_VERDICTS ? verdicts[v].name : "?";
+}
+
+enum mq_status mq_verdict_status(enum mq_verdict v)
+{
+	mq_assert((unsigned)v < MQ_N_VERDICTS);
+	return verdicts[v].status;
+}
+
 bool mq_result_tight(const struct mq_result *r)
 {
 	return r->verdict == MQ_VERDICT_OK && r->memory_limit_B > 0 &&
@@ -20,20 +46,6 @@ const char *mq_result_verdict(const struct mq_result *r)
 bool mq_verdict_runs(const char *word)
 {
 	return !strcmp(word, "ok") || !strcmp(word, "tight");
-}
-
-enum mq_status mq_verdict_status(enum mq_verdict verdict)
-{
-	switch (verdict) {
-	case MQ_VERDICT_OK:
-		return MQ_OK;
-	case MQ_VERDICT_INVALID:
-		return MQ_EINPUT;
-	case MQ_VERDICT_CRASH: /* the machine's, not the plan's: asked again, it may have an answer */
-		return MQ_ETIME;
-	default:
-		return MQ_ENOPLAN;
-	}
 }
 
 /* Through decimal text: the one rounding that a table, a cache and a reader of either agree on. */

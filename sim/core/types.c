@@ -17,13 +17,6 @@ const char *mq_dtype_name(enum mq_dtype dtype)
 	return (unsigned)dtype < MQ_N_DTYPES ? names[dtype] : "?";
 }
 
-const char *mq_verdict_name(enum mq_verdict v)
-{
-	static const char *const names[] = { "ok", "oom", "deadlock", "timeout", "crash", "invalid", "refused" };
-
-	return (unsigned)v < MQ_N_VERDICTS ? names[v] : "?";
-}
-
 const char *mq_coll_name(enum mq_coll_kind kind)
 {
 	static const char *const names[] = { "all_reduce", "all_gather", "reduce_scatter",

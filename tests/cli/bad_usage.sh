@@ -51,8 +51,10 @@ echo '{"hello": 1}' >hello.json; try 2 'no engine knows this kind of file' solve
 try 2 'option --e is the beginning of --e.* and of --e.*: write more of it' search --e expert -m $tiny -p $good
 try 2 "option --no-fold takes no value; leave '=yes' away" search --no-fold=yes -m $tiny -p $good
 try 0 'Usage: maquette COMMAND' --help
-# The page of the program has the exit codes as the program says them.
+# The page of the program has the exit codes and verdicts as the program says them.
 codes=$("$M" --help | awk '/^  [0-9]+ / { sub(/^ +/, ""); sub(/ +/, " "); printf "%s%s", n++ ? " · " : "", $0 }')
 grep -qF "Exit codes: $codes." "$ROOT/sim/README.md" || { echo "sim/README.md does not have: $codes"; bad=1; }
+words=$("$M" --help | awk '/^  [a-z]+ +[0-9]+$/ { printf "%s%s", n++ ? " " : "", $1 }')
+grep -qF "Verdicts: \`$words\`." "$ROOT/sim/README.md" || { echo "sim/README.md does not have the verdicts $words"; bad=1; }
 for c in search simulate diff list plot solve run model; do try 0 "Usage: maquette $c" $c --help; done
 finish
