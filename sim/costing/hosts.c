@@ -45,6 +45,8 @@ struct hosts {
 	struct mq_index *called; /* work and call_s -> works of the schedule */
 	uint32_t n_known, known_room, n_alone, alone_room;
 	const struct mq_template *t; /* at hand */
+	uint32_t *first, *own;       /* CSR: its tasks by device, in order */
+	struct paced *paced;         /* [its tasks] of one stretch */
 	double *call_s;              /* [its tasks]; 0: the cost model's own rule for one work */
 };
 
@@ -154,15 +156,15 @@ static void launch(struct hosts *h, struct pace *p, uint32_t id)
 	p->paced[p->n++] = (struct paced){ id, parts };
 }
 
-/* Collectives inside the layers of tasks [first, end) of a device. */
-static double comm_s(struct hosts *h, uint32_t device, uint32_t first, uint32_t end)
+/* Collectives inside the layers of a device's tasks own[first, end). */
+static double comm_s(struct hosts *h, uint32_t first, uint32_t end)
 {
 	double sum = 0;
 
 	for (uint32_t i = first; i < end; i++) {
-		const struct mq_task *t = &h->t->task[i].task;
+		const struct mq_task *t = &h->t->task[h->own[i]].task;
 
-		if (t->device == device && t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD)
+		if (t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD)
 			sum += alone_s(h, t);
 	}
 	return sum;
@@ -178,8 +180,8 @@ static void add_calls(struct hosts *h, const struct pace *p)
 	}
 }
 
-/* The tasks of `p` are those of the device among [first, end). */
-static void spread(struct hosts *h, const struct pace *p, uint32_t device, uint32_t first, uint32_t end)
+/* The tasks of `p` are own[first, end). */
+static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end)
 {
 	double host_s = p->launches_s + p->calls_s, lost_s = 0;
 
@@ -191,7 +193,7 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t device, uint3
 		return;
 	}
 	if (host_s > p->kernels_s)
-		lost_s = fmax(0, host_s - p->kernels_s - comm_s(h, device, first, end));
+		lost_s = fmax(0, host_s - p->kernels_s - comm_s(h, first, end));
 	for (uint32_t i = 0; i < p->n; i++) {
 		double busy = busy_s(&p->paced[i].parts), launches_s = p->paced[i].parts.host_s;
 		double takes_s = busy + lost_s * busy / p->kernels_s;
@@ -205,30 +207,45 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t device, uint3
 static void pace_device(struct hosts *h, uint32_t device)
 {
 	struct mq_low *low = h->low;
-	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	const struct mq_device_calib *calib = calib_of(low, device);
-	uint32_t n = h->t->n_tasks, first = 0;
-	struct pace p = { .paced = mq_arena_array(&low->scratch, n, struct paced) };
+	uint32_t first = h->first[device], end = h->first[device + 1];
+	struct pace p = { .paced = h->paced };
 
-	for (uint32_t i = 0; i < n && calib && calib->kind != MQ_CPU; i++) {
-		const struct mq_task *t = &h->t->task[i].task;
+	if (!calib || calib->kind == MQ_CPU)
+		return;
+	for (uint32_t i = first; i < end; i++) {
+		const struct mq_task *t = &h->t->task[h->own[i]].task;
 		bool after = low->software->call_waits && t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD;
 		bool before = p.n && waits_for_tokens(low, t);
 
-		if (t->device != device)
-			continue;
 		if (!before)
-			launch(h, &p, i);
+			launch(h, &p, h->own[i]);
 		if (before || after) {
-			spread(h, &p, device, first, i + !before);
-			p = (struct pace){ .paced = p.paced };
+			spread(h, &p, first, i + !before);
+			p = (struct pace){ .paced = h->paced };
 			first = i + !before;
 		}
 		if (before)
-			launch(h, &p, i);
+			launch(h, &p, h->own[i]);
 	}
-	spread(h, &p, device, first, n);
-	mq_arena_rewind(&low->scratch, mark);
+	spread(h, &p, first, end);
+}
+
+/* The tasks of the template at hand by device: nobody looks for a device's among all of them. */
+static void sort_tasks(struct hosts *h, struct mq_arena *arena)
+{
+	uint32_t n_devices = h->low->prog.schedule->n_devices, *next = mq_arena_array(arena, n_devices, uint32_t);
+
+	h->first = mq_arena_array(arena, n_devices + 1, uint32_t);
+	h->own = mq_arena_array(arena, h->t->n_tasks, uint32_t);
+	for (uint32_t i = 0; i < h->t->n_tasks; i++)
+		h->first[h->t->task[i].task.device + 1]++;
+	for (uint32_t d = 0; d < n_devices; d++) {
+		next[d] = h->first[d];
+		h->first[d + 1] += next[d];
+	}
+	for (uint32_t i = 0; i < h->t->n_tasks; i++)
+		h->own[next[h->t->task[i].task.device]++] = i;
 }
 
 /* The work with a call behind its kernels. */
@@ -263,6 +280,8 @@ static void pace_template(struct hosts *h, struct mq_template *t)
 
 	h->t = t;
 	h->call_s = mq_arena_array(&h->low->scratch, t->n_tasks, double);
+	h->paced = mq_arena_array(&h->low->scratch, t->n_tasks, struct paced);
+	sort_tasks(h, &h->low->scratch);
 	for (uint32_t d = 0; d < h->low->prog.schedule->n_devices; d++)
 		pace_device(h, d);
 	for (uint32_t i = 0; i < t->n_tasks; i++)

@@ -665,6 +665,30 @@ static double overlap(double a_lo, double a_hi, double b_lo, double b_hi)
 	return fmax(0, fmin(a_hi, b_hi) - fmax(a_lo, b_lo));
 }
 
+struct part { /* of a tensor */
+	struct mq_box box;
+	struct interval samples;
+};
+
+/* What each position of a layout has. */
+static struct part *held_of(struct mq_low *low, const struct mq_config *c, const struct mq_layout *layout)
+{
+	struct part *part = mq_arena_array(&low->scratch, layout->n, struct part);
+
+	for (uint32_t p = 0; p < layout->n; p++) {
+		part[p].box = mq_layout_box(layout, p);
+		part[p].samples = samples_of(low, c, &part[p].box);
+	}
+	return part;
+}
+
+static double elems_in_both(const struct part *a, const struct part *b)
+{
+	return overlap(a->samples.lo, a->samples.hi, b->samples.lo, b->samples.hi) *
+	       overlap(a->box.seq_lo, a->box.seq_hi, b->box.seq_lo, b->box.seq_hi) *
+	       overlap(a->box.feature_lo, a->box.feature_hi, b->box.feature_lo, b->box.feature_hi);
+}
+
 static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];
@@ -673,26 +697,20 @@ static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_id
 	struct mq_layout from = mq_layout_reduced(&t->from);
 	uint32_t replicas = mq_layout_replicas(&from);
 	double unit = t->elems * mq_dtype_size(low->train->dtype);
+	const struct part *have = held_of(low, a, &from), *need = held_of(low, b, &t->to);
 
 	for (uint32_t q = 0; q < t->to.n; q++) {
-		struct mq_box need = mq_layout_box(&t->to, q);
-		struct interval ns = samples_of(low, b, &need);
 		uint32_t mine = MQ_NONE; /* a copy on the receiver itself spares the message */
 
 		for (uint32_t p = 0; p < from.n && mine == MQ_NONE; p++)
 			if (a->device[p] == b->device[q])
-				mine = mq_layout_box(&from, p).replica;
+				mine = have[p].box.replica;
 		if (mine == MQ_NONE)
 			mine = q % replicas;
 		for (uint32_t p = 0; p < from.n; p++) {
-			struct mq_box have = mq_layout_box(&from, p);
-
-			if (have.replica != mine)
+			if (have[p].box.replica != mine)
 				continue;
-			struct interval hs = samples_of(low, a, &have);
-			double bytes = unit * overlap(ns.lo, ns.hi, hs.lo, hs.hi) *
-				       overlap(need.seq_lo, need.seq_hi, have.seq_lo, have.seq_hi) *
-				       overlap(need.feature_lo, need.feature_hi, have.feature_lo, have.feature_hi);
+			double bytes = unit * elems_in_both(&need[q], &have[p]);
 			if (bytes > unit * 1e-9)
 				emit_message(low, transfer, &state[p], p, q, bytes);
 		}
