@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
@@ -189,35 +190,43 @@ uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32
 	return n;
 }
 
-double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
-		       uint32_t batch_coordinate)
+struct remainder {
+	double rest;
+	uint32_t coordinate;
+};
+
+/* Who comes first for a left-over sample. */
+static int by_remainder(const void *a, const void *b)
+{
+	const struct remainder *x = a, *y = b;
+
+	if (x->rest != y->rest)
+		return x->rest > y->rest ? -1 : 1;
+	return x->coordinate < y->coordinate ? -1 : 1;
+}
+
+void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
+		     struct mq_arena *scratch, double *samples)
 {
 	uint32_t n = config->split[MQ_DIM_BATCH];
-	double total = train->batch / plan->micro_batches;
+	double total = train->batch / plan->micro_batches, weight = 0, left = total;
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	struct remainder *order = mq_arena_array(scratch, n, struct remainder);
 
-	if (n == 1)
-		return total;
-	/* Largest remainder. With equal weights that is the floor, one more for the first ones. */
-	if (!config->share) {
-		double base = floor(total / n);
-
-		return base + (batch_coordinate < total - base * n ? 1 : 0);
-	}
-	double weight = 0, floors = 0;
 	for (uint32_t i = 0; i < n; i++)
-		weight += config->share[i];
-	for (uint32_t i = 0; i < n; i++)
-		floors += floor(total * config->share[i] / weight);
-	double mine = total * config->share[batch_coordinate] / weight;
-	double remainder = mine - floor(mine);
-	uint32_t before = 0; /* coordinates that come first for a left-over sample */
+		weight += config->share ? config->share[i] : 1;
 	for (uint32_t i = 0; i < n; i++) {
-		double v = total * config->share[i] / weight;
-		double r = v - floor(v);
+		double mine = config->share ? total * config->share[i] / weight : total / weight;
 
-		before += r > remainder || (r == remainder && i < batch_coordinate);
+		samples[i] = n == 1 ? total : floor(mine);
+		left -= samples[i];
+		order[i] = (struct remainder){ mine - samples[i], i };
 	}
-	return floor(mine) + (before < total - floors ? 1 : 0);
+	if (config->share)
+		qsort(order, n, sizeof(*order), by_remainder);
+	for (uint32_t k = 0; k < n && k < left; k++)
+		samples[order[k].coordinate]++;
+	mq_arena_rewind(scratch, mark);
 }
 
 /* ---- canonical order of the configs: first use first, equal ones merged, unused ones dropped --- */

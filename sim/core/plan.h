@@ -174,10 +174,10 @@ struct mq_degrees {
 };
 MQ_API struct mq_degrees mq_plan_degrees(const struct mq_plan *plan);
 
-/* Samples of one micro-batch for batch coordinate i of a config (largest remainder, ties to the
- * lowest coordinate); their sum is batch / micro_batches. */
-MQ_API double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
-			      uint32_t batch_coordinate);
+/* Samples of one micro-batch for each batch coordinate of a config, samples[config->split[MQ_DIM_BATCH]] (largest
+ * remainder, ties to the lowest coordinate); their sum is batch / micro_batches. */
+MQ_API void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
+			    struct mq_arena *scratch, double *samples);
 
 /* JSON, documented in README.md; ops may be named one by one or in runs. `path` is for messages. */
 MQ_API enum mq_status mq_plan_load(const char *path, const struct mq_model *model, const struct mq_cluster *cluster,

@@ -24,7 +24,7 @@ static enum mq_status check_devices(const struct mq_config *c, uint32_t index, u
 }
 
 static enum mq_status check_degrees(const struct mq_plan *plan, const struct mq_config *c, uint32_t index,
-				    const struct mq_train *train, struct mq_err *err)
+				    const struct mq_train *train, struct mq_arena *scratch, struct mq_err *err)
 {
 	double product = 1;
 
@@ -41,8 +41,11 @@ static enum mq_status check_degrees(const struct mq_plan *plan, const struct mq_
 		if (!isfinite(c->share[i]) || c->share[i] <= 0)
 			return mq_fail(err, MQ_EINPUT, "config %u: share %u is %g; shares are positive numbers", index,
 				       i, c->share[i]);
+	double *samples = mq_arena_array(scratch, c->split[MQ_DIM_BATCH], double);
+
+	mq_plan_samples(plan, c, train, scratch, samples);
 	for (uint32_t i = 0; i < c->split[MQ_DIM_BATCH]; i++)
-		if (mq_plan_samples(plan, c, train, i) < 1)
+		if (samples[i] < 1)
 			return mq_fail(err, MQ_EINPUT,
 				       "config %u: batch coordinate %u of %u gets no sample of a "
 				       "micro-batch of %g; use fewer micro-batches or batch splits",
@@ -180,7 +183,7 @@ static enum mq_status check_all(const struct mq_plan *plan, const struct mq_mode
 	MQ_TRY(check_global(plan, model, train, err));
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		MQ_TRY(check_devices(&plan->config[i], i, seen, cluster, err));
-		MQ_TRY(check_degrees(plan, &plan->config[i], i, train, err));
+		MQ_TRY(check_degrees(plan, &plan->config[i], i, train, scratch, err));
 	}
 	for (uint32_t op = 0; op < model->n_ops; op++) {
 		MQ_TRY(check_op(plan, model, op, err));

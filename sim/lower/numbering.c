@@ -36,11 +36,14 @@ enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel)
 	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_RECV_BACK : MQ_STREAM_RECV;
 }
 
+double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate)
+{
+	return low->num.samples[config - low->plan->config][batch_coordinate];
+}
+
 double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position)
 {
-	uint32_t b = mq_mesh_coordinate(config, position, MQ_DIM_BATCH);
-
-	return mq_plan_samples(low->plan, config, low->train, b);
+	return mq_low_part(low, config, mq_mesh_coordinate(config, position, MQ_DIM_BATCH));
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
@@ -98,6 +101,17 @@ static void number_devsets(struct mq_low *low)
 	}
 }
 
+static void number_samples(struct mq_low *low)
+{
+	low->num.samples = mq_arena_array(&low->scratch, low->plan->n_configs, double *);
+	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
+		const struct mq_config *c = &low->plan->config[i];
+
+		low->num.samples[i] = mq_arena_array(&low->scratch, c->split[MQ_DIM_BATCH], double);
+		mq_plan_samples(low->plan, c, low->train, &low->scratch, low->num.samples[i]);
+	}
+}
+
 /* Every device belongs to one pipeline rank. */
 static void number_devices(struct mq_low *low)
 {
@@ -137,6 +151,7 @@ static void number_devices(struct mq_low *low)
 void mq_low_number(struct mq_low *low)
 {
 	number_stages(low);
+	number_samples(low);
 	number_units(low);
 	number_devsets(low);
 	number_devices(low);

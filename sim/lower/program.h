@@ -114,6 +114,7 @@ struct mq_numbering {
 	uint32_t *unit_of;                /* [n_ops] layer units inside the model, increasing */
 	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
 	uint32_t *devset_of;              /* [n_configs] configs with equal device lists share a number */
+	double **samples;                 /* [n_configs][batch coordinates] of one micro-batch */
 	uint32_t *rank_of_device;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
 	bool explicit_backward;           /* the graph has backward ops of its own */
 };
@@ -202,6 +203,8 @@ uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
 /* The stream that messages of this channel leave and arrive on (mq_transfer). */
 enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel);
 enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel);
+/* Samples of a micro-batch at a batch coordinate of a config, and at a position of it. */
+double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate);
 double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);
 
 /* ---- template.c: the pieces that templates are made of ------------------------------------------- */

@@ -654,8 +654,8 @@ static struct interval samples_of(const struct mq_low *low, const struct mq_conf
 	if (box->n_batch < n) /* the tensor is not divided along the batch here */
 		return (struct interval){ 0, micro_batch_samples(low) };
 	for (uint32_t i = 0; i < box->batch / per; i++)
-		lo += mq_plan_samples(low->plan, c, low->train, i);
-	width = mq_plan_samples(low->plan, c, low->train, box->batch / per) / per;
+		lo += mq_low_part(low, c, i);
+	width = mq_low_part(low, c, box->batch / per) / per;
 	lo += box->batch % per * width;
 	return (struct interval){ lo, lo + width };
 }

@@ -231,10 +231,11 @@ static void list_shares(const struct mq_move_space *space, const struct mq_plan 
 	for (uint32_t s = 0; s < v->ranks; s++) {
 		const struct mq_config *c = &plan->config[v->some[s]];
 		uint32_t b = c->split[MQ_DIM_BATCH], from = 0, to = 0;
-		double longest = -1, shortest = INFINITY;
+		double longest = -1, shortest = INFINITY, *samples = mq_arena_array(l->arena, b, double);
 
+		mq_plan_samples(plan, c, space->problem->q->train, l->arena, samples);
 		for (uint32_t i = 0; i < b; i++) {
-			double n = mq_plan_samples(plan, c, space->problem->q->train, i);
+			double n = samples[i];
 			double speed = coordinate_speed(space, c, i);
 
 			if (n / speed > longest && n > 1)
@@ -427,8 +428,7 @@ static bool share(const struct mq_move_space *space, struct mq_plan *plan, const
 			continue;
 		double *count = mq_arena_array(arena, b, double);
 
-		for (uint32_t k = 0; k < b; k++)
-			count[k] = mq_plan_samples(plan, c, space->problem->q->train, k);
+		mq_plan_samples(plan, c, space->problem->q->train, arena, count);
 		if (count[move->a] <= move->n)
 			return false;
 		count[move->a] -= move->n;

@@ -4,10 +4,14 @@
 #include "core/search.h"
 #include "lib/plans.h"
 
-static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c, const struct mq_train *train)
+static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c, const struct mq_train *train,
+			 struct mq_arena *scratch)
 {
+	double *samples = mq_arena_array(scratch, c->split[MQ_DIM_BATCH], double);
+
+	mq_plan_samples(plan, c, train, scratch, samples);
 	for (uint32_t i = 1; i < c->split[MQ_DIM_BATCH]; i++)
-		if (mq_plan_samples(plan, c, train, i) != mq_plan_samples(plan, c, train, 0))
+		if (samples[i] != samples[0])
 			return false;
 	return true;
 }
@@ -31,7 +35,7 @@ uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan 
 			c->sync = MQ_SYNC_ALLREDUCE;
 		if (train->infer || (c->recompute == MQ_RECOMPUTE_SELECTIVE && !space->selective))
 			c->recompute = MQ_RECOMPUTE_NONE;
-		if (c->share && equal_shares(&copy, c, train))
+		if (c->share && equal_shares(&copy, c, train, scratch))
 			c->share = NULL;
 	}
 	if (stages == 1 && copy.pipeline != MQ_PIPE_ZB_H1)

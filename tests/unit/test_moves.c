@@ -90,13 +90,41 @@ static void neighbours_are_plans(void **state)
 		cut = cut || (stages == 2 && stage[0].layers == 3 && stage[1].layers == 5);
 		const struct mq_config *c = &other.config[other.config_of[0]];
 
-		dealt = dealt ||
-			(c->share && c->split[MQ_DIM_BATCH] == 4 && mq_plan_samples(&other, c, &q.train, 0) == 7);
+		if (c->share && c->split[MQ_DIM_BATCH] == 4) {
+			double samples[4];
+
+			mq_plan_samples(&other, c, &q.train, &q.arena, samples);
+			dealt = dealt || samples[0] == 7;
+		}
 	}
 	assert_true(applied > 20);
 	assert_true(cut);
 	assert_true(dealt);
 	mq_arena_fini(&q.arena);
+}
+
+/* The largest remainder has what is left over, the first of equals. */
+static void samples_are_dealt_out(void **state)
+{
+	static double uneven[] = { 1, 3, 1, 2 }, equal[] = { 2, 2, 2, 2 };
+	static const struct {
+		double batch, *share, samples[4];
+	} cases[] = {
+		{ 10, NULL, { 3, 3, 2, 2 } },   { 10, equal, { 3, 3, 2, 2 } },  { 10, uneven, { 2, 4, 1, 3 } },
+		{ 12, uneven, { 2, 5, 2, 3 } }, { 14, uneven, { 2, 6, 2, 4 } }, { 3, uneven, { 1, 1, 0, 1 } },
+	};
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_plan plan = { .micro_batches = 2 };
+	double samples[4];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct mq_train train = { .batch = 2 * cases[i].batch };
+		struct mq_config c = { .share = cases[i].share, .split = { [MQ_DIM_BATCH] = 4 } };
+
+		mq_plan_samples(&plan, &c, &train, &arena, samples);
+		assert_memory_equal(samples, cases[i].samples, sizeof(samples));
+	}
+	mq_arena_fini(&arena);
 }
 
 /* Beside a plan that computes all again are those that let all layers but one, or half of them, wait on the host;
@@ -283,7 +311,7 @@ int main(void)
 		cmocka_unit_test(neighbours_are_plans),   cmocka_unit_test(hosts_take_what_is_computed_again),
 		cmocka_unit_test(effects_are_told_apart), cmocka_unit_test(like_devices_may_be_exchanged),
 		cmocka_unit_test(an_uplink_makes_pairs),  cmocka_unit_test(a_slow_device_is_a_class),
-		cmocka_unit_test(bound_of_any_plan)
+		cmocka_unit_test(bound_of_any_plan),      cmocka_unit_test(samples_are_dealt_out)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
