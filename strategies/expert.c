@@ -121,12 +121,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Does the plan fit in memory, as far as a screen can tell? Remembers the one that misses by least. */
+/* Does the plan fit in memory, as far as one can tell? Remembers the one that misses by least. */
 static bool fits(struct expert *s, const struct mq_problem *problem, const struct mq_plan *plan)
 {
 	struct mq_result r;
 
-	if (!problem->costs->screen || !problem->costs->screen(problem->costs->context, plan, &r))
+	if (!problem->costs->fits || !problem->costs->fits(problem->costs->context, plan, &r))
 		return true;
 	if (r.verdict == MQ_VERDICT_OOM && r.peak_memory_B / r.memory_limit_B < s->least) {
 		s->least = r.peak_memory_B / r.memory_limit_B;

@@ -104,7 +104,7 @@ static bool screened(const struct mq_problem *problem, const struct mq_plan *pla
 {
 	struct mq_result result;
 
-	return problem->costs->screen && problem->costs->screen(problem->costs->context, plan, &result) &&
+	return problem->costs->fits && problem->costs->fits(problem->costs->context, plan, &result) &&
 	       result.verdict == MQ_VERDICT_OK;
 }
 

@@ -304,7 +304,7 @@ static bool answered(struct portfolio *s, struct child *c, const struct mq_plan 
 			c->best_s = fmin(c->best_s, s->result[i].step_time_s);
 		return true;
 	}
-	if (!isfinite(s->best_s) || !costs->screen || !costs->screen(costs->context, plan, &screened) ||
+	if (!isfinite(s->best_s) || !costs->fits || !costs->fits(costs->context, plan, &screened) ||
 	    screened.verdict != MQ_VERDICT_OOM)
 		return false;
 	if (c->engine->observe)

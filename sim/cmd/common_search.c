@@ -270,24 +270,34 @@ static void erase(const struct bar *bar)
 		fprintf(stderr, "\r%106s\r", "");
 }
 
-/* The analytic executor: what engines may screen with. */
-static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
+/* What engines may ask about a plan before it is simulated. */
+static bool screen_with(struct mq_session *s, mq_execute_fn *execute, const struct mq_plan *plan,
+			struct mq_result *result)
 {
-	struct mq_session *s = context;
 	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
 	struct mq_err lost;
-	const struct mq_judge analytic = {
+	const struct mq_judge judge = {
 		.q = &s->q,
-		.execute = mq_execute_analytic,
+		.execute = execute,
 		.fold = !s->asked->no_fold,
 		.interference = !s->asked->no_interference,
 		.timeout_s = s->asked->timeout_s,
 	};
-	bool known = mq_judge_plan(&analytic, plan, &s->screening, result, &lost) == MQ_OK;
+	bool known = mq_judge_plan(&judge, plan, &s->screening, result, &lost) == MQ_OK;
 
 	mq_arena_rewind(&s->screening, mark);
 	mq_result_round(result);
 	return known;
+}
+
+static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
+{
+	return screen_with(context, mq_execute_analytic, plan, result);
+}
+
+static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
+{
+	return screen_with(context, NULL, plan, result);
 }
 
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
@@ -414,6 +424,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.q = &session->q,
 		.costs = mq_costs_new(&session->q, &session->arena),
 		.screen = screen,
+		.fits = fits,
 		.screen_context = session,
 		.limits = &q->limits,
 		.software = software,

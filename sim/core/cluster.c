@@ -71,8 +71,9 @@ static uint64_t mix(uint64_t x)
 
 static struct route_slot *find_slot(const struct mq_route_cache *cache, uint64_t key)
 {
-	uint32_t mask = cache->n_slots - 1;
-	uint32_t i = (uint32_t)mix(key) & mask;
+	uint32_t mask = cache->n_slots - 1, src = (uint32_t)(key >> 32), ahead = (uint32_t)key - src;
+	/* Pairs one further at both ends are asked about in turn: eight of them lie side by side. */
+	uint32_t i = (uint32_t)(mix((uint64_t)ahead << 32 | src >> 3) << 3 | (src & 7)) & mask;
 
 	while (cache->slot[i].key && cache->slot[i].key != key)
 		i = (i + 1) & mask;
@@ -99,6 +100,18 @@ static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32
 		return mq_fail(err, MQ_EINPUT,
 			       "platform '%s': no route from '%s' to '%s'; add one, or a link between them",
 			       cluster->name, cluster->device[src].name, cluster->device[dst].name);
+	return MQ_OK;
+}
+
+static uint64_t key_of(uint32_t src, uint32_t dst)
+{
+	return (uint64_t)src << 32 | dst;
+}
+
+static void keep(const struct mq_cluster *cluster, uint64_t key, struct mq_route *route)
+{
+	struct mq_route_cache *cache = cluster->cache;
+
 	route->lat_s = 0;
 	route->bw_Bps = INFINITY;
 	for (uint32_t i = 0; i < route->n_links; i++) {
@@ -107,7 +120,26 @@ static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32
 		route->lat_s += link->lat_s;
 		route->bw_Bps = fmin(route->bw_Bps, link->bw_Bps);
 	}
-	return MQ_OK;
+	if (3 * (cache->n_used + 1) > 2 * cache->n_slots)
+		grow_cache(cache, cluster->arena);
+	*find_slot(cache, key) = (struct route_slot){ key, route };
+	cache->n_used++;
+}
+
+void mq_cluster_keep_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst, const uint32_t *link,
+			   uint32_t n_links)
+{
+	uint64_t key = key_of(src, dst);
+
+	mq_assert(src < cluster->n_devices && dst < cluster->n_devices && src != dst && n_links);
+	if (find_slot(cluster->cache, key)->key)
+		return;
+	struct mq_route *route = mq_arena_array(cluster->arena, 1, struct mq_route);
+	uint32_t *own = mq_arena_array(cluster->arena, n_links, uint32_t);
+
+	memcpy(own, link, n_links * sizeof(*own));
+	*route = (struct mq_route){ .n_links = n_links, .link = own };
+	keep(cluster, key, route);
 }
 
 enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst,
@@ -117,19 +149,15 @@ enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, 
 		return mq_fail(err, MQ_EINPUT,
 			       "platform '%s' has no route from device %u to %u; it has devices 0 to %u", cluster->name,
 			       src, dst, cluster->n_devices - 1);
-	struct mq_route_cache *cache = cluster->cache;
-	uint64_t key = (uint64_t)src << 32 | dst;
-	struct route_slot *slot = find_slot(cache, key);
+	uint64_t key = key_of(src, dst);
+	struct route_slot *slot = find_slot(cluster->cache, key);
 
 	if (!slot->key) {
 		struct mq_route *fresh = mq_arena_array(cluster->arena, 1, struct mq_route);
 
 		MQ_TRY(ask(cluster, src, dst, fresh, err));
-		if (3 * (cache->n_used + 1) > 2 * cache->n_slots)
-			grow_cache(cache, cluster->arena);
-		slot = find_slot(cache, key);
-		*slot = (struct route_slot){ key, fresh };
-		cache->n_used++;
+		keep(cluster, key, fresh);
+		slot = find_slot(cluster->cache, key);
 	}
 	*route = slot->route;
 	return MQ_OK;

@@ -99,7 +99,8 @@ struct mq_cluster {
 	uint32_t nics_per_node;
 	bool nvls, sharp;
 	bool nvlink; /* joins some of its devices; set by mq_calib_bind */
-	/* Asked once per pair; must fill n_links, link (ids, in the cluster's arena). */
+	/* Asked once per pair; must fill n_links, link (ids, in the cluster's arena). May keep routes of further pairs
+	 * (mq_cluster_keep_route), not of this one. */
 	enum mq_status (*resolve)(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
 				  struct mq_err *err);
 	void *context;
@@ -115,6 +116,10 @@ MQ_API struct mq_cluster *mq_cluster_new(struct mq_arena *arena);
 /* The route between two devices (src != dst), cached. MQ_EINPUT: no route. */
 MQ_API enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst,
 				       const struct mq_route **route, struct mq_err *err) MQ_MUST_CHECK;
+
+/* A route that nobody has asked about yet; a pair that has one keeps it. The links are copied. */
+void mq_cluster_keep_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst, const uint32_t *link,
+			   uint32_t n_links);
 
 /* Full invariants: finite positive speeds and bandwidths, unique names, at least one device. */
 MQ_API enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err *err) MQ_MUST_CHECK;

@@ -24,7 +24,7 @@
 #include "core/result.h"
 #include "core/rng.h"
 
-enum { MQ_ENGINE_ABI = 3 };
+enum { MQ_ENGINE_ABI = 4 };
 
 /* Constraints a user gives with --fix and --max; 0 = free. */
 struct mq_limits {
@@ -76,6 +76,8 @@ struct mq_costs {
 	bool (*transfer)(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds);
 	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
+	/* Verdict and memory of a whole plan without its time, much cheaper; not counted. There where screen is. */
+	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 };
 
 /* A lower bound that an engine has shown, for --proof. */

@@ -51,8 +51,10 @@ struct mq_search {
 	/* What is asked; all borrowed. */
 	const struct mq_question *q;
 	const struct mq_costs *costs;
-	/* The analytic executor for engines (mq_costs.screen), or NULL: then costs->screen. */
+	/* The analytic executor for engines (mq_costs.screen), or NULL: then costs->screen. Without `fits` it answers
+	 * these questions, too. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
+	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	void *screen_context;
 	const struct mq_limits *limits;
 	/* Whose names `runs_in` has; none = the column stays empty. */

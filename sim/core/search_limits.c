@@ -321,21 +321,37 @@ static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, do
 	return inner->transfer(inner->context, src, dst, bytes, seconds);
 }
 
+typedef bool screen_fn(void *context, const struct mq_plan *plan, struct mq_result *result);
+
+/* Asks about what will be judged. */
+static bool ask(const struct mq_search *s, screen_fn *screen, void *context, const struct mq_plan *plan,
+		struct mq_result *result)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_plan fixed;
+
+	mq_plan_copy(&fixed, plan, &scratch);
+	mq_limits_apply(s->limits, &fixed, s->q->train);
+	bool known = screen(context, &fixed, result);
+	mq_arena_fini(&scratch);
+	return known;
+}
+
 static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
 	struct mq_counted_costs *counted = context;
 	const struct mq_search *s = counted->search;
 
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_plan fixed;
-
 	counted->screens++;
-	mq_plan_copy(&fixed, plan, &scratch); /* what will be judged */
-	mq_limits_apply(s->limits, &fixed, s->q->train);
-	bool known = s->screen ? s->screen(s->screen_context, &fixed, result) :
-				 s->costs->screen(s->costs->context, &fixed, result);
-	mq_arena_fini(&scratch);
-	return known;
+	return s->screen ? ask(s, s->screen, s->screen_context, plan, result) :
+			   ask(s, s->costs->screen, s->costs->context, plan, result);
+}
+
+static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
+{
+	const struct mq_search *s = ((struct mq_counted_costs *)context)->search;
+
+	return s->fits ? ask(s, s->fits, s->screen_context, plan, result) : screen(context, plan, result);
 }
 
 void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search)
@@ -349,7 +365,8 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 			   .reshard = reshard,
 			   .collective = collective,
 			   .transfer = transfer,
-			   .screen = search->screen || search->costs->screen ? screen : NULL },
+			   .screen = search->screen || search->costs->screen ? screen : NULL,
+			   .fits = search->screen || search->costs->screen ? fits : NULL },
 		.inner = search->costs,
 		.search = search,
 	};

@@ -87,11 +87,13 @@ static enum mq_status run_views(const struct mq_judge *j, struct mq_folding *fol
 static enum mq_status lower_and_run(const struct mq_judge *j, const struct mq_plan *plan, struct mq_arena *arena,
 				    struct mq_judged *out, struct mq_err *err)
 {
-	const struct mq_fold_request ask = {
-		.lower = { .q = j->q, .plan = plan, .past_memory = j->time_oom, .max_tasks = j->max_tasks },
-		.fold = j->fold && !j->jitter.draws,
-		.keep_tasks = j->keep_tasks
-	};
+	const struct mq_fold_request ask = { .lower = { .q = j->q,
+							.plan = plan,
+							.past_memory = j->time_oom,
+							.max_tasks = j->max_tasks,
+							.memory_only = !j->execute },
+					     .fold = j->fold && !j->jitter.draws,
+					     .keep_tasks = j->keep_tasks };
 	struct mq_folding *folding;
 	enum mq_status status = mq_folding_begin(&ask, arena, &out->lowered, &folding, err);
 
@@ -148,7 +150,7 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 	result_init(&out->result);
 	MQ_TRY(lower_and_run(j, plan, arena, out, err));
 	out->result.lower_bound_s = mq_peak_bound(j->q);
-	if (out->result.verdict == MQ_VERDICT_OK)
+	if (out->result.verdict == MQ_VERDICT_OK && j->execute)
 		MQ_TRY(measure(j, out, arena, err));
 	if (out->result.verdict == MQ_VERDICT_OK) /* OOM where it was timed all the same */
 		say(&out->result, out->lowered.verdict, out->lowered.message);

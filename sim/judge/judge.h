@@ -11,7 +11,7 @@
 /* plan -> memory verdict -> views -> execute -> breakdown, bottleneck, bound: the whole judgement of one plan. */
 struct mq_judge {
 	const struct mq_question *q;
-	mq_execute_fn *execute;
+	mq_execute_fn *execute; /* NULL: the memory verdict alone; times stay unknown */
 	bool fold, interference;
 	bool keep_tasks;  /* see mq_fold_request */
 	double max_tasks; /* see mq_lower_request */

@@ -176,12 +176,17 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	void *bytes;
 	enum mq_status status = ask(p, MQ_WIRE_ROUTES, ends, sizeof(ends), &head, &bytes, NULL, err);
 
-	if (status == MQ_OK) {
-		uint32_t *link = mq_arena_array(p->arena, head.size / sizeof(*link), uint32_t);
-		memcpy(link, bytes, head.size);
-		route->n_links = (uint32_t)(head.size / sizeof(*link));
-		route->link = link;
-	}
+	const uint32_t *at = bytes, *end = status == MQ_OK ? at + head.size / sizeof(*at) : at;
+
+	for (; at < end; at += 3 + at[2])
+		if (at[0] != src || at[1] != dst) {
+			mq_cluster_keep_route(p->cluster, at[0], at[1], at + 3, at[2]);
+		} else {
+			uint32_t *link = mq_arena_array(p->arena, at[2], uint32_t);
+
+			memcpy(link, at + 3, at[2] * sizeof(*link));
+			*route = (struct mq_route){ .n_links = at[2], .link = link };
+		}
 	forget_message(p);
 	return status;
 }

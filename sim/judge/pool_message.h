@@ -16,8 +16,8 @@ enum { MQ_WIRE_FD = 3 }; /* the server finds its socket here */
 enum mq_wire_kind {
 	MQ_WIRE_READY,    /* server: the cluster, dumped */
 	MQ_WIRE_FAILED,   /* either: a struct mq_err */
-	MQ_WIRE_ROUTES,   /* main: source and destination, or all destinations (MQ_NONE); server: see
-			   pool_server.c */
+	MQ_WIRE_ROUTES,   /* main: source and destination; server: source, destination, number of links and links of
+			   this and of further routes, uint32_t each */
 	MQ_WIRE_FORK,     /* main: nothing; server: pid, with the worker's socket */
 	MQ_WIRE_REAP,     /* main: pid, server: its wait status after it was killed */
 	MQ_WIRE_JUDGE,    /* main: a plan; worker: struct mq_result */

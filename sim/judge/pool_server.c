@@ -247,22 +247,80 @@ static bool reap(struct server *s, pid_t pid)
 	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_REAP, &status, sizeof(status));
 }
 
-static bool answer_route(struct server *s, const uint32_t *ends)
+struct routes {
+	uint32_t *word, n, room;
+};
+
+static void put(struct routes *r, struct mq_arena *arena, uint32_t word)
 {
-	struct mq_err err = MQ_ERR_INIT;
+	MQ_PUSH(arena, r->word, r->n, r->room, word);
+}
+
+static enum mq_status put_route(struct server *s, struct routes *r, uint32_t src, uint32_t dst, struct mq_err *err)
+{
 	const struct mq_route *route;
 
-	if (ends[0] >= s->cluster->n_devices || ends[1] >= s->cluster->n_devices) {
-		(void)mq_fail(&err, MQ_EBUG, "route between ranks %u and %u of %u", ends[0], ends[1],
-			      s->cluster->n_devices);
+	MQ_TRY(mq_cluster_route(s->cluster, src, dst, &route, err));
+	put(r, &s->scratch, src);
+	put(r, &s->scratch, dst);
+	put(r, &s->scratch, route->n_links);
+	for (uint32_t i = 0; i < route->n_links; i++)
+		put(r, &s->scratch, route->link[i]);
+	return MQ_OK;
+}
+
+/* Further ones: the first of a pair is the one that was asked about. */
+static void try_route(struct server *s, struct routes *r, uint32_t src, uint32_t dst)
+{
+	struct mq_err none = MQ_ERR_INIT;
+
+	if (src != dst && (src != r->word[0] || dst != r->word[1]))
+		(void)!put_route(s, r, src, dst, &none);
+}
+
+/* Devices [*first, *end) about this one that share its machine, a few of them. */
+static void neighbours(const struct mq_cluster *c, uint32_t device, uint32_t *first, uint32_t *end)
+{
+	enum { MOST = 16 };
+
+	for (*first = device; *first && device - *first < MOST && c->device[*first - 1].node == c->device[device].node;)
+		--*first;
+	for (*end = device + 1; *end < c->n_devices && *end - *first < MOST; ++*end)
+		if (c->device[*end].node != c->device[device].node)
+			break;
+}
+
+/* Whoever asks about one pair asks about those beside it next, which are told at once: inside a machine all its pairs;
+ * between machines those that follow, both ends one further each (rings, stages), and all of one machine to the device
+ * asked about. Those without a route are left out, and refused when asked about. */
+static bool answer_route(struct server *s, const uint32_t *ends)
+{
+	enum { FOLLOW = 64 };
+	const struct mq_cluster *c = s->cluster;
+	struct mq_err err = MQ_ERR_INIT;
+	struct routes r = { 0 };
+	uint32_t src = ends[0], dst = ends[1], first, end;
+
+	if (src >= c->n_devices || dst >= c->n_devices) {
+		(void)mq_fail(&err, MQ_EBUG, "route between ranks %u and %u of %u", src, dst, c->n_devices);
 		send_error(MQ_WIRE_FD, &err);
 		return true;
 	}
-	if (mq_cluster_route(s->cluster, ends[0], ends[1], &route, &err) != MQ_OK) {
+	if (put_route(s, &r, src, dst, &err) != MQ_OK) {
 		send_error(MQ_WIRE_FD, &err);
 		return true;
 	}
-	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_ROUTES, route->link, route->n_links * sizeof(*route->link));
+	bool inside = c->device[src].node == c->device[dst].node;
+	neighbours(c, src, &first, &end);
+	for (uint32_t i = first; i < end; i++) {
+		for (uint32_t k = first; inside && k < end; k++)
+			try_route(s, &r, i, k);
+		if (!inside)
+			try_route(s, &r, i, dst);
+	}
+	for (uint32_t i = 1; !inside && i < FOLLOW && src + i < c->n_devices && dst + i < c->n_devices; i++)
+		try_route(s, &r, src + i, dst + i);
+	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_ROUTES, r.word, r.n * sizeof(*r.word));
 }
 
 static void serve(void *data)

@@ -13,7 +13,7 @@ static bool fits(const struct shape_space *space, const struct shape_point *p, s
 	struct mq_result result;
 
 	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK &&
-	       problem->costs->screen(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK;
+	       problem->costs->fits(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK;
 }
 
 /* The largest set of equal devices. */
@@ -49,7 +49,7 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 	struct shape_space space = { .problem = problem };
 	struct mq_err none = MQ_ERR_INIT;
 
-	if (!problem->costs->screen || shapes_init(&space, problem, &none) != MQ_OK)
+	if (!problem->costs->fits || shapes_init(&space, problem, &none) != MQ_OK)
 		return false;
 	uint32_t set = equal_set(&space);
 

@@ -22,10 +22,11 @@ void mq_fit_apply(const struct mq_fit *fit, struct mq_plan *plan)
 		plan->config[c].recompute = fit->recompute;
 }
 
-/* One setting, screened; false where it may not or cannot be judged. */
-static bool screen(const struct mq_problem *p, const struct mq_plan *plan, const struct mq_fit *fit,
-		   struct mq_result *r)
+/* One setting, with or without its time; false where it may not or cannot be judged. */
+static bool judge(const struct mq_problem *p, const struct mq_plan *plan, const struct mq_fit *fit, bool timed,
+		  struct mq_result *r)
 {
+	bool (*ask)(void *, const struct mq_plan *, struct mq_result *) = timed ? p->costs->screen : p->costs->fits;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
 	struct mq_plan copy;
@@ -35,7 +36,7 @@ static bool screen(const struct mq_problem *p, const struct mq_plan *plan, const
 	mq_fit_apply(fit, &copy);
 	bool known = mq_plan_check(&copy, p->q->model, p->q->cluster, p->q->train, &lost) == MQ_OK &&
 		     (!p->limits || mq_limits_hold(p->limits, &copy, p->q->train, why, sizeof(why))) &&
-		     p->costs->screen(p->costs->context, &copy, r);
+		     ask(p->costs->context, &copy, r);
 	mq_arena_fini(&scratch);
 	return known;
 }
@@ -48,7 +49,7 @@ struct mq_fit mq_fit_find(const struct mq_problem *p, const struct mq_plan *plan
 
 	if (plan->n_configs)
 		plain.recompute = plan->config[0].recompute;
-	if (!p->costs->screen || !screen(p, plan, &plain, &r) || r.verdict != MQ_VERDICT_OOM)
+	if (!p->costs->screen || !judge(p, plan, &plain, false, &r) || r.verdict != MQ_VERDICT_OOM)
 		return plain;
 	best = plain;
 	best.fits = false;
@@ -59,7 +60,7 @@ struct mq_fit mq_fit_find(const struct mq_problem *p, const struct mq_plan *plan
 
 			if (!p->tick(p->tick_context, NAN, "making room"))
 				return best;
-			if (!screen(p, plan, &now, &r))
+			if (!judge(p, plan, &now, true, &r))
 				continue;
 			now.least = mq_fit_excess(&r);
 			now.fits = r.verdict == MQ_VERDICT_OK;

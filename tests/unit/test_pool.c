@@ -145,6 +145,45 @@ static void routes_are_those_of_the_platform(void **state)
 	mq_pool_close(pool);
 }
 
+/* The server tells more routes than it was asked about: whichever pair of four machines is asked about first, all are
+ * the same. */
+static void routes_told_along_are_right(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool[2];
+	const struct mq_cluster *c[2];
+
+	f->job.platform = "platforms/amp_mixed.xml"; /* four machines of four */
+	for (int k = 0; k < 2; k++) {
+		pool[k] = open_pool(f, 1);
+		c[k] = mq_pool_cluster(pool[k]);
+	}
+	uint32_t n = c[0]->n_devices;
+	assert_int_equal(n, 16);
+	for (uint32_t i = 0; i < n * n; i++) {
+		const struct mq_route *route;
+		uint32_t back = n * n - 1 - i;
+
+		if (i / n != i % n)
+			assert_int_equal(mq_cluster_route(c[0], i / n, i % n, &route, &f->err), MQ_OK);
+		if (back / n != back % n)
+			assert_int_equal(mq_cluster_route(c[1], back / n, back % n, &route, &f->err), MQ_OK);
+	}
+	for (uint32_t i = 0; i < n * n; i++) {
+		const struct mq_route *a, *b;
+
+		if (i / n == i % n)
+			continue;
+		assert_int_equal(mq_cluster_route(c[0], i / n, i % n, &a, &f->err), MQ_OK);
+		assert_int_equal(mq_cluster_route(c[1], i / n, i % n, &b, &f->err), MQ_OK);
+		assert_int_equal(a->n_links, b->n_links);
+		assert_memory_equal(a->link, b->link, a->n_links * sizeof(*a->link));
+		assert_true(a->lat_s == b->lat_s && a->bw_Bps == b->bw_Bps);
+	}
+	for (int k = 0; k < 2; k++)
+		mq_pool_close(pool[k]);
+}
+
 /* The screen in the main process (analytic) is never above what the workers find. */
 static void screen_is_below(void **state)
 {
@@ -518,6 +557,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(number_of_workers_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(worn_workers_are_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
+		cmocka_unit_test_setup_teardown(routes_told_along_are_right, setup, teardown),
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_time_no_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
