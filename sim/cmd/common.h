@@ -110,6 +110,9 @@ const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+/* The same of the analytic executor. */
+enum mq_status mq_session_screen(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
+				 struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Shipped calibrations (platforms/calib) and then --calib files. */
 enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena, struct mq_calib **calib,

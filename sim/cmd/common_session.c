@@ -18,6 +18,7 @@
 #include "cmd/common.h"
 #include "core/change.h"
 #include "core/opt.h"
+#include "core/search.h"
 #include "judge/pool.h"
 #include "formats/format.h"
 #include "platform/generate.h"
@@ -350,6 +351,27 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 const struct mq_job *mq_session_job(const struct mq_session *session)
 {
 	return &session->files->job;
+}
+
+enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *const *plan, uint32_t n,
+				 struct mq_result *result, struct mq_err *err)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
+	struct mq_job *analytic = mq_arena_array(&s->screening, 1, struct mq_job);
+	const struct mq_job **job = mq_arena_array(&s->screening, n, const struct mq_job *);
+
+	*analytic = s->files->job;
+	analytic->analytic = true;
+	analytic->time_oom = false;
+	analytic->max_tasks = 0;
+	analytic->jitter.draws = 0;
+	for (uint32_t i = 0; i < n; i++)
+		job[i] = analytic;
+	enum mq_status status = mq_pool_judge_jobs(s->pool, job, plan, n, result, err);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
+		mq_result_round(&result[i]);
+	mq_arena_rewind(&s->screening, mark);
+	return status;
 }
 
 enum mq_status mq_session_judge(struct mq_session *s, const struct mq_plan *const *plan, uint32_t n,

@@ -76,6 +76,9 @@ struct mq_costs {
 	bool (*transfer)(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds);
 	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
+	/* The same of n plans, shared out among the worker processes where there are several; what has no answer has the
+	 * verdict MQ_N_VERDICTS. There where screen is. */
+	void (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
 	/* Verdict and memory of a whole plan without its time, much cheaper; not counted. There where screen is. */
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 };

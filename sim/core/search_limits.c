@@ -347,6 +347,31 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 			   ask(s, s->costs->screen, s->costs->context, plan, result);
 }
 
+static void screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
+{
+	struct mq_counted_costs *counted = context;
+	const struct mq_search *s = counted->search;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+
+	if (!s->screen_all) {
+		for (uint32_t i = 0; i < n; i++)
+			if (!screen(context, plan[i], &result[i]))
+				result[i].verdict = MQ_N_VERDICTS;
+		return;
+	}
+	const struct mq_plan **asked = mq_arena_array(&scratch, n, const struct mq_plan *);
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_plan *fixed = mq_arena_array(&scratch, 1, struct mq_plan);
+
+		mq_plan_copy(fixed, plan[i], &scratch);
+		mq_limits_apply(s->limits, fixed, s->q->train);
+		asked[i] = fixed;
+	}
+	counted->screens += n;
+	s->screen_all(s->screen_context, asked, n, result);
+	mq_arena_fini(&scratch);
+}
+
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
 	const struct mq_search *s = ((struct mq_counted_costs *)context)->search;
@@ -366,6 +391,7 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 			   .collective = collective,
 			   .transfer = transfer,
 			   .screen = search->screen || search->costs->screen ? screen : NULL,
+			   .screen_all = search->screen || search->costs->screen ? screen_all : NULL,
 			   .fits = search->screen || search->costs->screen ? fits : NULL },
 		.inner = search->costs,
 		.search = search,

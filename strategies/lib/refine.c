@@ -214,32 +214,88 @@ static int sooner(const void *left, const void *right)
 	return memcmp(&a->move, &b->move, sizeof(a->move));
 }
 
+enum { SLICE = 32, SHORT_SLICE = 4 };
+
+/* Neighbours that are screened together. */
+struct slice {
+	struct mq_refine_near near[SLICE];
+	const struct mq_plan *plan[SLICE];
+	uint32_t known[SLICE]; /* of each neighbour: its place in screened_s */
+	const struct mq_plan *fresh[SLICE];
+	uint32_t place[SLICE]; /* of each that is new, the same */
+	uint32_t n, n_fresh;
+};
+
+static void screen_slice(struct mq_refine *r, struct slice *s)
+{
+	const struct mq_costs *costs = r->problem->costs;
+	struct mq_result result[SLICE];
+
+	if (s->n_fresh && costs->screen_all)
+		costs->screen_all(costs->context, s->fresh, s->n_fresh, result);
+	for (uint32_t i = 0; i < s->n_fresh && costs->screen_all; i++)
+		if (result[i].verdict == MQ_VERDICT_OK)
+			r->screened_s[s->place[i]] = value_of(r, s->fresh[i], result[i].step_time_s);
+	for (uint32_t i = 0; i < s->n; i++)
+		s->near[i].screened_s = r->screened_s[s->known[i]];
+}
+
+/* Adds the neighbour by this move to the slice if it is new. */
+static void add_near(struct mq_refine *r, const struct mq_plan *from, const struct mq_move *move, struct slice *s)
+{
+	struct mq_plan *plan = mq_arena_array(&r->scratch, 1, struct mq_plan);
+
+	if (!mq_move_apply(&r->space, from, move, &r->scratch, plan))
+		return;
+	uint64_t effect = mq_plan_effect(&r->space, plan, &r->scratch);
+	if (mq_map_find(&r->judged, effect) != MQ_NONE)
+		return;
+	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect), at = i;
+	if (i == before) {
+		MQ_PUSH(r->problem->arena, r->screened_s, at, r->room, INFINITY);
+		s->place[s->n_fresh] = i;
+		s->fresh[s->n_fresh++] = plan;
+	}
+	s->known[s->n] = i;
+	s->plan[s->n] = plan;
+	s->near[s->n++] = (struct mq_refine_near){ .move = *move };
+}
+
+/* A clock is asked after each slice: they are small where it is near and screens take long. */
+static uint32_t slice_size(const struct mq_refine *r)
+{
+	uint32_t devices = r->problem->q->cluster->n_devices;
+
+	if (!isfinite(r->problem->seconds))
+		return SLICE;
+	return devices >= 2048 ? 1 : devices > 128 ? 2048 / devices : 16;
+}
+
 /* Screens up to `width` neighbours of a point that are new. False: time is over. */
 static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
 	struct mq_move *move;
-	uint32_t n = mq_moves_list(&r->space, p->plan, &r->scratch, &move), tried = 0, room = 0;
+	uint32_t n = mq_moves_list(&r->space, p->plan, &r->scratch, &move), tried = 0, room = 0, i = 0;
+	uint32_t most = slice_size(r);
 	bool time = true;
 
 	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
 	mq_map_add(&r->times, bits_of(p->screened_s));
 	shuffle(r, move, n);
-	for (uint32_t i = 0; i < n && tried < r->width && time; i++) {
+	while (i < n && tried < r->width && time) {
 		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
-		struct mq_refine_near near = { .move = move[i] };
-		struct mq_plan plan;
-		bool made = mq_move_apply(&r->space, p->plan, &move[i], &r->scratch, &plan);
-		uint64_t effect = made ? mq_plan_effect(&r->space, &plan, &r->scratch) : 0;
+		struct slice s = { .n = 0 };
 
-		if (made && mq_map_find(&r->judged, effect) == MQ_NONE) {
-			near.screened_s = screen(r, &plan, effect);
-			tried++;
-			if (near.screened_s < p->screened_s * (1 + slack))
-				MQ_PUSH(r->problem->arena, p->near, p->n, room, near);
-			time = more_time(r);
-		}
+		while (i < n && tried + s.n < r->width && s.n < most)
+			add_near(r, p->plan, &move[i++], &s);
+		screen_slice(r, &s);
+		tried += s.n;
+		for (uint32_t k = 0; k < s.n; k++)
+			if (s.near[k].screened_s < p->screened_s * (1 + slack))
+				MQ_PUSH(r->problem->arena, p->near, p->n, room, s.near[k]);
 		mq_arena_rewind(&r->scratch, each);
+		time = more_time(r);
 	}
 	qsort(p->near, p->n, sizeof(*p->near), sooner);
 	mq_arena_rewind(&r->scratch, mark);
@@ -254,26 +310,24 @@ static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screene
 {
 	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
 	struct mq_move *move;
-	uint32_t n = mq_moves_list(&r->space, plan, &r->scratch, &move), tried = 0;
+	uint32_t n = mq_moves_list(&r->space, plan, &r->scratch, &move), tried = 0, i = 0;
+	uint32_t most = slice_size(r) < SHORT_SLICE ? slice_size(r) : SHORT_SLICE;
 	bool found = false;
 
 	shuffle(r, move, n);
-	for (uint32_t i = 0; i < n && tried < r->width / 4 && !found && more_time(r); i++) {
-		struct mq_plan other;
+	while (i < n && tried < r->width / 4 && !found && more_time(r)) {
+		struct slice s = { .n = 0 };
 
-		if (!mq_move_apply(&r->space, plan, &move[i], &r->scratch, &other))
-			continue;
-		uint64_t effect = mq_plan_effect(&r->space, &other, &r->scratch);
-
-		if (mq_map_find(&r->judged, effect) != MQ_NONE)
-			continue;
-		double s = screen(r, &other, effect);
-
-		tried++;
-		found = s < *screened_s * (1 - gain);
-		if (found) {
-			*screened_s = s;
-			mq_plan_copy(plan, &other, arena);
+		while (i < n && tried + s.n < r->width / 4 && s.n < most)
+			add_near(r, plan, &move[i++], &s);
+		screen_slice(r, &s);
+		tried += s.n;
+		for (uint32_t k = 0; k < s.n && !found; k++) {
+			found = s.near[k].screened_s < *screened_s * (1 - gain);
+			if (!found)
+				continue;
+			*screened_s = s.near[k].screened_s;
+			mq_plan_copy(plan, s.plan[k], arena);
 		}
 	}
 	mq_arena_rewind(&r->scratch, mark);
