@@ -119,7 +119,7 @@ struct mq_numbering {
 	bool explicit_backward;           /* the graph has backward ops of its own */
 };
 
-/* Tensors on their way (transfer.c). */
+/* Tensors on their way (transfer.c, transfer_emit.c). */
 struct mq_moves {
 	uint32_t n, room;
 	struct mq_transfer *transfer;           /* forward ones first */
@@ -236,7 +236,7 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
 
-/* ---- transfer.c: tensors on the move -------------------------------------------------------------- */
+/* ---- transfer.c, transfer_emit.c: tensors on the move -------------------------------------------------------------- */
 enum mq_status mq_transfers_plan(struct mq_low *low);
 /* Everything that its producers have computed goes on its way. */
 void mq_transfer_emit(struct mq_low *low, uint32_t transfer);

@@ -1,0 +1,398 @@
+/*
+ * transfer_emit.c - tensors on their way: the messages and collectives of the transfers that transfer.c plans.
+ */
+#include <math.h>
+
+#include "lower/program.h"
+
+static struct mq_ids *arrivals(struct mq_low *low, struct mq_transfer *t)
+{
+	if (t->serial != low->emit.serial) {
+		t->serial = low->emit.serial;
+		for (uint32_t p = 0; p < t->to.n; p++)
+			t->arrival[p].n = 0;
+	}
+	return t->arrival;
+}
+
+static double micro_batch_samples(const struct mq_low *low)
+{
+	return low->train->batch / low->plan->micro_batches;
+}
+
+/* Uneven batch shares: this position's samples over the mean. */
+static double unevenness(const struct mq_low *low, const struct mq_config *c, uint32_t p)
+{
+	uint32_t n = c->split[MQ_DIM_BATCH];
+
+	return n == 1 ? 1 : mq_low_samples(low, c, p) * n / micro_batch_samples(low);
+}
+
+static const char *purpose_of(const struct mq_step *step)
+{
+	switch (step->role) {
+	case MQ_ROLE_EXPERT:
+		return "ep";
+	case MQ_ROLE_BATCH:
+		return "dp";
+	default:
+		return "tp";
+	}
+}
+
+/* Tokens on their way to experts and back, beside another micro-batch, hold up nothing else. */
+static enum mq_stream stream_of(const struct mq_low *low, const struct mq_step *step)
+{
+	return low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL && step->role == MQ_ROLE_EXPERT ?
+		       MQ_STREAM_EXPERT :
+		       MQ_STREAM_COMM;
+}
+
+/* One collective step over all groups along its factor; `state` holds what each position waits for. */
+static void emit_step(struct mq_low *low, const struct mq_transfer *t, const struct mq_step *step,
+		      const struct mq_config *c, struct mq_ids *state)
+{
+	uint32_t *member = mq_arena_array(&low->scratch, step->size, uint32_t);
+	uint32_t *done = mq_arena_array(&low->scratch, step->size, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, step->size, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t mine = p / step->stride % step->size, leader = p - mine * step->stride;
+		bool first = mq_low_device(low, c, p) != MQ_NONE;
+
+		/* The first simulated member speaks for its group. */
+		for (uint32_t i = 0; first && i < mine; i++)
+			first = mq_low_device(low, c, leader + i * step->stride) == MQ_NONE;
+		if (!first)
+			continue;
+		double uneven = 0;
+		for (uint32_t i = 0; i < step->size; i++) {
+			uint32_t q = leader + i * step->stride;
+
+			member[i] = c->device[q];
+			after[i] = state[q];
+			uneven = fmax(uneven, unevenness(low, c, q));
+		}
+		struct mq_coll_call call = {
+			.kind = step->kind,
+			.stream = stream_of(low, step),
+			.member = member,
+			.n = step->size,
+			.bytes = step->fraction * t->elems * micro_batch_samples(low) * uneven *
+				 mq_dtype_size(low->train->dtype),
+			.dtype = low->train->dtype,
+			.purpose = purpose_of(step),
+			.op = t->op,
+			.phase = t->channel || t->again ? MQ_BACKWARD : MQ_FORWARD,
+		};
+		mq_emit_collective(low, &call, after, done);
+		for (uint32_t i = 0; i < step->size; i++) {
+			struct mq_ids fresh = { 0 };
+
+			mq_ids_add(low, &fresh, done[i]);
+			state[leader + i * step->stride] = fresh;
+		}
+	}
+}
+
+static void emit_steps(struct mq_low *low, const struct mq_transfer *t, const struct mq_layout *to,
+		       struct mq_ids *state)
+{
+	struct mq_conversion c = mq_layout_convert(&t->from, to);
+
+	for (uint32_t i = 0; i < c.n_steps; i++)
+		emit_step(low, t, &c.step[i], &low->plan->config[t->from_config], state);
+}
+
+/* One of `n` equal calls that make the only step of a transfer; its tasks join the arrivals. */
+static void emit_part(struct mq_low *low, struct mq_transfer *t, const struct mq_ids *state, uint32_t n)
+{
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	struct mq_step step = mq_layout_convert(&t->from, &t->to).step[0];
+	struct mq_ids *arrival = arrivals(low, t);
+	struct mq_ids *done = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++)
+		done[p] = state[p];
+	step.fraction /= n;
+	emit_step(low, t, &step, c, done);
+	for (uint32_t p = 0; p < c->n_devices; p++)
+		for (uint32_t i = 0; i < done[p].n; i++)
+			mq_ids_add(low, &arrival[p], done[p].id[i]);
+}
+
+/* What each position has computed so far; later pieces start new tasks. */
+static struct mq_ids *seal(struct mq_low *low, const struct mq_transfer *t)
+{
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	struct mq_ids *state = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+
+		if (device != MQ_NONE)
+			mq_ids_add(low, &state[p], mq_emit_seal(low, device));
+	}
+	return state;
+}
+
+void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k)
+{
+	struct mq_transfer *t = &low->moves.transfer[transfer];
+
+	if (k == 0) /* recomputation makes the tensor anew */
+		t->serial = 0;
+	emit_part(low, t, seal(low, t), t->parts);
+}
+
+uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k)
+{
+	const struct mq_ids *a = &arrivals(low, &low->moves.transfer[transfer])[p];
+
+	return k > 0 && k <= a->n ? a->id[k - 1] : MQ_NONE;
+}
+
+static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
+{
+	const struct mq_transfer *t = &low->moves.transfer[m->transfer];
+	struct mq_task task = { .device = m->dst,
+				.kind = MQ_TASK_RECV,
+				.stream = mq_low_receive(low, t->channel),
+				.dtype = (uint8_t)low->train->dtype,
+				.comm = MQ_NONE,
+				.peer = m->src,
+				.channel = t->channel,
+				.op = t->op,
+				.micro_batch = MQ_NONE,
+				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
+				.bytes = m->bytes };
+
+	low->emit.owed_s[m->dst] += low->software->handshake_ms / 1e3;
+	return mq_emit(low, &task, NULL);
+}
+
+static void gather(struct mq_low *low, struct mq_transfer *t)
+{
+	if (t->gather.size > 1)
+		emit_step(low, t, &t->gather, &low->plan->config[t->to_config], arrivals(low, t));
+}
+
+/* The pass being built; that of the last micro-batch counts as any other. */
+static uint32_t pass_now(const struct mq_low *low)
+{
+	uint32_t pass = (uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES;
+
+	return pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
+}
+
+/* What recomputation moves in the backward pass is received there too. */
+static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
+{
+	return (uint32_t)(low->emit.t - low->prog.pass) / MQ_N_PASSES == t->to_stage &&
+	       (pass_now(low) == t->pass || !low->num.explicit_backward);
+}
+
+/* A message from position p of the producers to position q of the consumers. */
+static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after, uint32_t p, uint32_t q,
+			 double bytes)
+{
+	struct mq_transfer *t = &low->moves.transfer[transfer];
+	const struct mq_config *from = &low->plan->config[t->from_config];
+	const struct mq_config *to = &low->plan->config[t->to_config];
+	struct mq_message m = { mq_low_device(low, from, p), mq_low_device(low, to, q), transfer, q, bytes };
+
+	if (from->device[p] == to->device[q] || m.src == MQ_NONE || m.dst == MQ_NONE)
+		return;
+	struct mq_task task = { .device = m.src,
+				.kind = MQ_TASK_SEND,
+				.stream = mq_low_send(low, t->channel),
+				.dtype = (uint8_t)low->train->dtype,
+				.comm = MQ_NONE,
+				.peer = m.dst,
+				.channel = t->channel,
+				.op = t->op,
+				.micro_batch = MQ_NONE,
+				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
+				.bytes = bytes };
+	low->emit.owed_s[m.src] += low->software->handshake_ms / 1e3;
+	mq_emit(low, &task, after);
+	if (same_template(low, t))
+		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));
+	else if ((uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES != MQ_PASS_B_LAST)
+		MQ_PUSH(&low->scratch, low->moves.message, low->moves.n_messages, low->moves.message_room, m);
+}
+
+static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
+{
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	double part_B = t->share * t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
+
+	for (uint32_t p = 0; p < t->to.n; p++)
+		if (mq_low_device(low, c, p) != MQ_NONE)
+			emit_message(low, transfer, &state[p], p, p, part_B * unevenness(low, c, p));
+}
+
+struct interval {
+	double lo, hi;
+};
+
+/* Samples of a box, as an interval of the micro-batch. */
+static struct interval samples_of(const struct mq_low *low, const struct mq_config *c, const struct mq_box *box)
+{
+	uint32_t n = c->split[MQ_DIM_BATCH];
+	uint32_t per = box->n_batch > n ? box->n_batch / n : 1;
+	double lo = 0, width;
+
+	if (box->n_batch < n) /* the tensor is not divided along the batch here */
+		return (struct interval){ 0, micro_batch_samples(low) };
+	for (uint32_t i = 0; i < box->batch / per; i++)
+		lo += mq_low_part(low, c, i);
+	width = mq_low_part(low, c, box->batch / per) / per;
+	lo += box->batch % per * width;
+	return (struct interval){ lo, lo + width };
+}
+
+static double overlap(double a_lo, double a_hi, double b_lo, double b_hi)
+{
+	return fmax(0, fmin(a_hi, b_hi) - fmax(a_lo, b_lo));
+}
+
+struct part { /* of a tensor */
+	struct mq_box box;
+	struct interval samples;
+};
+
+/* What each position of a layout has. */
+static struct part *held_of(struct mq_low *low, const struct mq_config *c, const struct mq_layout *layout)
+{
+	struct part *part = mq_arena_array(&low->scratch, layout->n, struct part);
+
+	for (uint32_t p = 0; p < layout->n; p++) {
+		part[p].box = mq_layout_box(layout, p);
+		part[p].samples = samples_of(low, c, &part[p].box);
+	}
+	return part;
+}
+
+static double elems_in_both(const struct part *a, const struct part *b)
+{
+	return overlap(a->samples.lo, a->samples.hi, b->samples.lo, b->samples.hi) *
+	       overlap(a->box.seq_lo, a->box.seq_hi, b->box.seq_lo, b->box.seq_hi) *
+	       overlap(a->box.feature_lo, a->box.feature_hi, b->box.feature_lo, b->box.feature_hi);
+}
+
+static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
+{
+	const struct mq_transfer *t = &low->moves.transfer[transfer];
+	const struct mq_config *a = &low->plan->config[t->from_config];
+	const struct mq_config *b = &low->plan->config[t->to_config];
+	struct mq_layout from = mq_layout_reduced(&t->from);
+	uint32_t replicas = mq_layout_replicas(&from);
+	double unit = t->elems * mq_dtype_size(low->train->dtype);
+	const struct part *have = held_of(low, a, &from), *need = held_of(low, b, &t->to);
+
+	for (uint32_t q = 0; q < t->to.n; q++) {
+		uint32_t mine = MQ_NONE; /* a copy on the receiver itself spares the message */
+
+		for (uint32_t p = 0; p < from.n && mine == MQ_NONE; p++)
+			if (a->device[p] == b->device[q])
+				mine = have[p].box.replica;
+		if (mine == MQ_NONE)
+			mine = q % replicas;
+		for (uint32_t p = 0; p < from.n; p++) {
+			if (have[p].box.replica != mine)
+				continue;
+			double bytes = unit * elems_in_both(&need[q], &have[p]);
+			if (bytes > unit * 1e-9)
+				emit_message(low, transfer, &state[p], p, q, bytes);
+		}
+	}
+}
+
+void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
+{
+	struct mq_transfer *t = &low->moves.transfer[transfer];
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	struct mq_ids *state = seal(low, t);
+
+	if (mq_transfer_parts(&low->moves, transfer, true) > 1) {
+		t->serial = 0;
+		for (uint32_t k = 1; k < t->parts; k++)
+			emit_part(low, t, state, t->parts - 1);
+		return;
+	}
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+
+		/* Made by the forward pass, of which this template sees only that it is over. */
+		if (device != MQ_NONE && t->pass == MQ_PASS_B && low->model->op[t->op].phase == MQ_FORWARD &&
+		    low->num.explicit_backward)
+			mq_ids_add(low, &state[p], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+	}
+	if (t->way == MQ_WAY_STEPS) {
+		emit_steps(low, t, &t->to, state);
+		struct mq_ids *arrival = arrivals(low, t);
+		for (uint32_t p = 0; p < c->n_devices; p++)
+			arrival[p] = state[p];
+		return;
+	}
+	struct mq_layout whole = mq_layout_reduced(&t->from);
+	emit_steps(low, t, t->way == MQ_WAY_PAIRS ? &t->sent : &whole, state);
+	arrivals(low, t);
+	if (t->way == MQ_WAY_PAIRS)
+		emit_pairs(low, transfer, state);
+	else
+		emit_boxes(low, transfer, state);
+	if (same_template(low, t))
+		gather(low, t);
+}
+
+void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer)
+{
+	low->moves.transfer[transfer].again = true;
+	mq_transfer_emit(low, transfer);
+	low->moves.transfer[transfer].again = false;
+}
+
+void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
+{
+	uint8_t want = pass == MQ_PASS_B_LAST ? MQ_PASS_B : (uint8_t)pass;
+
+	for (uint32_t i = 0; i < low->moves.n_messages; i++) {
+		const struct mq_message *m = &low->moves.message[i];
+		struct mq_transfer *t = &low->moves.transfer[m->transfer];
+
+		if (t->to_stage != stage || t->pass != want)
+			continue;
+		mq_ids_add(low, &arrivals(low, t)[m->position], emit_receive(low, m));
+		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != m->transfer;
+		if (last)
+			gather(low, t);
+	}
+}
+
+void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids)
+{
+	struct mq_transfer *t = &low->moves.transfer[transfer];
+
+	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
+	if (low->num.explicit_backward && pass_now(low) == MQ_PASS_B && t->pass == MQ_PASS_F) {
+		if (t->way != MQ_WAY_STEPS)
+			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_receive(low, t->channel)));
+		if (t->way == MQ_WAY_STEPS || t->gather.size > 1)
+			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
+		return;
+	}
+	if (t->way == MQ_WAY_STEPS && t->from_stage != t->to_stage) {
+		/* Two stages on the same devices, as where a V schedule turns round: another template has made it. */
+		mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
+		if (low->plan->overlap_experts)
+			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_EXPERT));
+		return;
+	}
+	const struct mq_ids *a = &arrivals(low, t)[p];
+
+	for (uint32_t i = 0; i < a->n; i++)
+		mq_ids_add(low, ids, a->id[i]);
+}
