@@ -100,7 +100,7 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem, co
 	return true;
 }
 
-static bool screened(const struct mq_problem *problem, const struct mq_plan *plan)
+static bool fits(const struct mq_problem *problem, const struct mq_plan *plan)
 {
 	struct mq_result result;
 
@@ -131,7 +131,7 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 				    !problem->tick(problem->tick_context, (double)NAN, "a plan to start from"))
 					break;
 				if (fmod(problem->q->train->batch, m) == 0 &&
-				    split_all(s, problem, &want, arena, plan) && screened(problem, plan))
+				    split_all(s, problem, &want, arena, plan) && fits(problem, plan))
 					return;
 			}
 		}

@@ -300,17 +300,14 @@ static bool fits(void *context, const struct mq_plan *plan, struct mq_result *re
 	return screen_with(context, NULL, plan, result);
 }
 
-/* Workers answer what the main process would, to the last bit: they share the calibration and the changes. */
-static void screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
+/* Workers answer what the main process would, to the last bit: they share the calibration and the changes. A pool that
+ * is lost is an error of the next judgement. */
+static bool screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
 {
 	struct mq_session *s = context;
 	struct mq_err lost = MQ_ERR_INIT;
 
-	if (n > 1 && s->asked->jobs > 1 && mq_session_screen(s, plan, n, result, &lost) == MQ_OK)
-		return;
-	for (uint32_t i = 0; i < n; i++)
-		if (!screen(s, plan[i], &result[i]))
-			result[i].verdict = MQ_N_VERDICTS;
+	return n > 1 && s->asked->jobs > 1 && mq_session_screen(s, plan, n, result, &lost) == MQ_OK;
 }
 
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,

@@ -18,7 +18,6 @@
 #include "cmd/common.h"
 #include "core/change.h"
 #include "core/opt.h"
-#include "core/search.h"
 #include "judge/pool.h"
 #include "formats/format.h"
 #include "platform/generate.h"
@@ -367,9 +366,9 @@ enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *con
 	analytic->jitter.draws = 0;
 	for (uint32_t i = 0; i < n; i++)
 		job[i] = analytic;
+	/* an earlier judgement's end of time is not these screens': engines look at the clock between them */
+	mq_pool_until(s->pool, INFINITY);
 	enum mq_status status = mq_pool_judge_jobs(s->pool, job, plan, n, result, err);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
-		mq_result_round(&result[i]);
 	mq_arena_rewind(&s->screening, mark);
 	return status;
 }

@@ -55,8 +55,8 @@ struct mq_search {
 	 * these questions, too. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
-	/* Several at once, or NULL: one after the other. */
-	void (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
+	/* Several at once; false, or NULL: ask `screen` for one after the other. */
+	bool (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
 	void *screen_context;
 	const struct mq_limits *limits;
 	/* Whose names `runs_in` has; none = the column stays empty. */

@@ -352,24 +352,22 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 	struct mq_counted_costs *counted = context;
 	const struct mq_search *s = counted->search;
 	struct mq_arena scratch = MQ_ARENA_INIT;
-
-	if (!s->screen_all) {
-		for (uint32_t i = 0; i < n; i++)
-			if (!screen(context, plan[i], &result[i]))
-				result[i].verdict = MQ_N_VERDICTS;
-		return;
-	}
 	const struct mq_plan **asked = mq_arena_array(&scratch, n, const struct mq_plan *);
-	for (uint32_t i = 0; i < n; i++) {
+
+	for (uint32_t i = 0; i < n && s->screen_all; i++) {
 		struct mq_plan *fixed = mq_arena_array(&scratch, 1, struct mq_plan);
 
 		mq_plan_copy(fixed, plan[i], &scratch);
 		mq_limits_apply(s->limits, fixed, s->q->train);
 		asked[i] = fixed;
 	}
-	counted->screens += n;
-	s->screen_all(s->screen_context, asked, n, result);
+	bool all = s->screen_all && s->screen_all(s->screen_context, asked, n, result);
 	mq_arena_fini(&scratch);
+	if (all)
+		counted->screens += n;
+	for (uint32_t i = 0; i < n && !all; i++)
+		if (!screen(context, plan[i], &result[i]))
+			result[i].verdict = MQ_N_VERDICTS;
 }
 
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)

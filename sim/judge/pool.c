@@ -173,9 +173,8 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	struct mq_pool *p = context;
 	uint32_t ends[2] = { src, dst };
 	struct mq_wire_head head;
-	void *bytes;
+	void *bytes = NULL;
 	enum mq_status status = ask(p, MQ_WIRE_ROUTES, ends, sizeof(ends), &head, &bytes, NULL, err);
-
 	const uint32_t *at = bytes, *end = status == MQ_OK ? at + head.size / sizeof(*at) : at;
 
 	for (; at < end; at += 3 + at[2])

@@ -261,14 +261,12 @@ static void add_near(struct mq_refine *r, const struct mq_plan *from, const stru
 	s->near[s->n++] = (struct mq_refine_near){ .move = *move };
 }
 
-/* A clock is asked after each slice: they are small where it is near and screens take long. */
+/* The clock is looked at after each slice: where there is an end of time, these get smaller as screens take longer. */
 static uint32_t slice_size(const struct mq_refine *r)
 {
-	uint32_t devices = r->problem->q->cluster->n_devices;
-
 	if (!isfinite(r->problem->seconds))
 		return SLICE;
-	return devices >= 2048 ? 1 : devices > 128 ? 2048 / devices : 16;
+	return (uint32_t)fmax(1, fmin(SLICE / 2, floor(2048.0 / r->problem->q->cluster->n_devices)));
 }
 
 /* Screens up to `width` neighbours of a point that are new. False: time is over. */

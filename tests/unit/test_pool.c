@@ -212,6 +212,42 @@ static void screen_is_below(void **state)
 }
 
 /* Time over: nothing is judged, and with time again all is as ever. */
+/* Workers screen as the main process does, to the last bit, and what is asked of memory alone has the verdict and the
+ * bytes of the whole judgement. */
+static void screens_are_the_same_anywhere(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool = open_pool(f, 2);
+	struct mq_job analytic = f->job;
+	const struct mq_job *job[N_PLANS];
+	struct mq_result away[N_PLANS], here, room;
+	const struct mq_question q = {
+		.model = f->model, .cluster = mq_pool_cluster(pool), .calib = f->calib, .train = &f->job.train
+	};
+	const struct mq_judge screen = {
+		.q = &q, .execute = mq_execute_analytic, .fold = true, .interference = true, .timeout_s = INFINITY
+	};
+	const struct mq_judge memory = { .q = &q, .fold = true };
+
+	analytic.analytic = true;
+	make_plans(f, mq_pool_cluster(pool));
+	for (uint32_t i = 0; i < N_PLANS; i++)
+		job[i] = &analytic;
+	memset(away, 0, sizeof(away));
+	assert_int_equal(mq_pool_judge_jobs(pool, job, f->ask, N_PLANS, away, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		assert_int_equal(mq_judge_plan(&screen, f->ask[i], &f->arena, &here, &f->err), MQ_OK);
+		assert_int_equal(here.verdict, MQ_VERDICT_OK);
+		assert_int_equal(away[i].verdict, here.verdict);
+		assert_true(away[i].step_time_s > 0 && away[i].step_time_s == here.step_time_s);
+		assert_true(away[i].peak_memory_B == here.peak_memory_B);
+		assert_int_equal(mq_judge_plan(&memory, f->ask[i], &f->arena, &room, &f->err), MQ_OK);
+		assert_int_equal(room.verdict, here.verdict);
+		assert_true(room.peak_memory_B == here.peak_memory_B && isnan(room.step_time_s));
+	}
+	mq_pool_close(pool);
+}
+
 static void no_time_no_results(void **state)
 {
 	struct fixture *f = *state;
@@ -562,6 +598,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
 		cmocka_unit_test_setup_teardown(routes_told_along_are_right, setup, teardown),
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
+		cmocka_unit_test_setup_teardown(screens_are_the_same_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_time_no_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(folding_changes_nothing, setup, teardown),
