@@ -257,6 +257,7 @@ static uint32_t reap(struct launch *l)
 	return alive;
 }
 
+/* A signal before any exit code; an exit code of its own before MQ_ETIME, with which ranks end that only lost a peer. */
 static const struct child *first_failure(const struct launch *l)
 {
 	const struct child *failed = NULL;
@@ -268,7 +269,7 @@ static const struct child *first_failure(const struct launch *l)
 			continue;
 		if (WIFSIGNALED(c->status))
 			return c;
-		if (!failed)
+		if (!failed || (WEXITSTATUS(failed->status) == MQ_ETIME && WEXITSTATUS(c->status) != MQ_ETIME))
 			failed = c;
 	}
 	return failed;
