@@ -136,7 +136,7 @@ static const struct mq_software_field fields[] = {
 	     "what selective recompute computes again; named = recompute_ops"),
 	TEXT(MQ_SW_DEFAULTS, recompute_ops, "", "names of ops of a layer, '|' between: q|kv|norm*"),
 	YES(MQ_SW_DEFAULTS, early_stop, 0, "full recompute ends with the last tensor that backward needs"),
-	WORD(MQ_SW_DEFAULTS, partition, MQ_STAGES_EVEN, "even|ceil|ends", "of layers that do not divide by the stages"),
+	WORD(MQ_SW_DEFAULTS, partition, MQ_STAGES_EVEN, "even|ceil|ends|cost", "layers of stages: where they do not divide, or all by cost"),
 	INT(MQ_SW_DEFAULTS, expert_tp, "1", 0, 0, 1000, "tensor-parallel degree of experts; 0 = as of all else"),
 	INT(MQ_SW_DEFAULTS, chunks, "1", 0, 0, 1000, "chunks per device of interleaved pipelines; 0 = must be said"),
 	YES(MQ_SW_DEFAULTS, split_batch, 0, "a pipeline divides a replica's batch by its stages"),

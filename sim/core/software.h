@@ -47,9 +47,11 @@ enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16
 /* Allocator of device memory: one that loses what the device's calibration says, PyTorch's (allocator.h), the same
  * with segments that grow by pages and so lose nothing. */
 enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE };
-/* Layers that do not divide by the stages: the first stages have one more, or all but the last have
- * ceil(layers / stages), or embedding and head count as a layer each. */
-enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS };
+/* Layers of stages. Where they do not divide by the stages, the first ones have one more, or all but the last have
+ * ceil(layers / stages), or embedding and head count as a layer each. By cost, always: layers and head go to a stage
+ * until their parameters in products pass its part of all, so that the last stages may have none. Head and loss are
+ * then on the first stage without layers. */
+enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS, MQ_STAGES_COST };
 
 /* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one
  * width. */
@@ -305,8 +307,9 @@ MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, 
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
-/* Layers of each of `stages` stages as the software divides them; NULL = evenly, the first ones more. */
-MQ_API const uint32_t *mq_software_stages(const struct mq_software *software, uint32_t layers, uint32_t stages,
-					  struct mq_arena *arena);
+/* Layers as the software deals them out to the stages of `shape` (pp, virtual): sets stage_layers (NULL = evenly, the
+ * first ones more). Returns how many stages have work; those behind idle. */
+MQ_API uint32_t mq_software_stages(const struct mq_software *software, const struct mq_model *model,
+				   struct mq_arena *arena, struct mq_shape *shape);
 
 #endif

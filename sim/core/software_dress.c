@@ -232,16 +232,46 @@ static const uint32_t *stages_ends(uint32_t layers, uint32_t stages, struct mq_a
 	return stage;
 }
 
-const uint32_t *mq_software_stages(const struct mq_software *s, uint32_t layers, uint32_t stages,
-				   struct mq_arena *arena)
+/* Blocks (embedding, layers, norm, head, cast, loss) go to a stage until their parameters in products pass its part of
+ * all. A layer counts keys and values as wide as queries, and a gate. */
+static uint32_t stages_cost(const struct mq_model *m, uint32_t stages, struct mq_arena *arena, struct mq_shape *shape)
 {
+	double layer = 4.0 * m->heads * m->head_dim * m->hidden + 3.0 * m->ffn * m->hidden;
+	double head = (double)m->vocab * m->hidden, total = m->n_layers * layer + head, sum = 0;
+	uint32_t *count = mq_arena_array(arena, stages + 1, uint32_t), at = 0, last = 0;
+
+	for (uint32_t block = 0; block < m->n_layers + 5; block++) {
+		bool is_layer = block > 0 && block <= m->n_layers;
+
+		count[at] += is_layer;
+		last = is_layer ? at : last;
+		sum += is_layer ? layer : block == m->n_layers + 2 ? head : 0;
+		if (block + 1 < m->n_layers + 5)
+			at += at + 1 < stages && sum > total * ((at + 1) / (double)stages);
+	}
+	shape->stage_layers = count;
+	return last + 1 + (at > last); /* head and loss together */
+}
+
+uint32_t mq_software_stages(const struct mq_software *s, const struct mq_model *model, struct mq_arena *arena,
+			    struct mq_shape *shape)
+{
+	uint32_t stages = mq_or_1(shape->pp) * mq_or_1(shape->virtual);
+
+	shape->stage_layers = NULL;
+	if (stages == 1 || !model->n_layers)
+		return stages;
 	switch ((enum mq_stage_rule)s->partition) {
 	case MQ_STAGES_CEIL:
-		return stages_ceil(layers, stages, arena);
+		shape->stage_layers = stages_ceil(model->n_layers, stages, arena);
+		break;
 	case MQ_STAGES_ENDS:
-		return stages_ends(layers, stages, arena);
+		shape->stage_layers = stages_ends(model->n_layers, stages, arena);
+		break;
+	case MQ_STAGES_COST:
+		return stages_cost(model, stages, arena, shape);
 	case MQ_STAGES_EVEN:
 		break;
 	}
-	return NULL;
+	return stages;
 }

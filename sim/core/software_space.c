@@ -179,23 +179,51 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 	return true;
 }
 
-/* Layers of each stage as the software deals them out. */
+/* The first stage of n whose layers are not as the software deals them out; n = none. */
+static uint32_t first_other(const struct mq_shape *p, const struct mq_shape *own, uint32_t layers, uint32_t n,
+			    uint32_t *want)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		*want = own->stage_layers ? own->stage_layers[i] : layers / n + (i < layers % n);
+		if (p->stage_layers[i] != *want)
+			return i;
+	}
+	return n;
+}
+
+/* Is this how the software deals out layers to more stages, of which the last ones idle? */
+static bool run_of_more(const struct ask *a, const struct mq_shape *p, uint32_t n, struct mq_arena *scratch)
+{
+	uint32_t layers = a->q->model->n_layers, busy = n, want;
+
+	for (struct mq_shape own = *p; busy <= n && own.pp <= layers + n;) {
+		own.pp++;
+		busy = mq_software_stages(a->s, a->q->model, scratch, &own);
+		if (busy == n && first_other(p, &own, layers, n, &want) == n)
+			return true;
+	}
+	return false;
+}
+
+/* Layers of each stage as the software deals them out; a shape that says none: to stages that all have work. */
 static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n)
 {
-	uint32_t layers = a->q->model->n_layers;
+	uint32_t layers = a->q->model->n_layers, want = 0;
 	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_shape own = *p;
 	bool fits = true;
 
-	if (!p->stage_layers || a->s->runs.uneven_stages)
+	if (a->s->runs.uneven_stages)
 		return true;
-	const uint32_t *own = mq_software_stages(a->s, layers, n, &scratch);
-	for (uint32_t i = 0; i < n && fits; i++) {
-		uint32_t want = own ? own[i] : layers / n + (i < layers % n);
-
-		if (p->stage_layers[i] != want)
-			fits = no(a, "divides layers itself: stage %u has %u of %u, it would have %u", i,
-				  p->stage_layers[i], layers, want);
-	}
+	uint32_t busy = mq_software_stages(a->s, a->q->model, &scratch, &own);
+	uint32_t other = p->stage_layers && busy == n ? first_other(p, &own, layers, n, &want) : n;
+	if ((busy < n || other < n) && p->stage_layers && run_of_more(a, p, n, &scratch))
+		fits = true;
+	else if (busy < n)
+		fits = no(a, "leaves %u of %u stages without work", n - busy, n);
+	else if (other < n)
+		fits = no(a, "divides layers itself: stage %u has %u of %u, it would have %u", other,
+			  p->stage_layers[other], layers, want);
 	mq_arena_fini(&scratch);
 	return fits;
 }

@@ -60,9 +60,8 @@ static bool reorder(struct mq_shape *s, enum mq_order order, const struct mq_mov
 static uint32_t *cut(const struct mq_move_space *space, const struct mq_shape *s, struct mq_arena *arena)
 {
 	uint32_t chunks = s->pp * mq_or_1(s->virtual), width = s->dp * mq_or_1(s->cp) * s->tp, n = space->layers.n;
-	const struct mq_software *software = mq_software_of(space->problem);
 
-	if (s->pp == 1 || !n || chunks > n || !(software->runs.placement || software->runs.uneven_stages))
+	if (s->pp == 1 || !n || chunks > n)
 		return NULL;
 	uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
 	double *speed = mq_arena_array(arena, chunks, double);
@@ -81,6 +80,7 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 		     enum mq_order order, struct mq_arena *arena, struct mq_plan *out)
 {
 	const struct mq_question *q = space->problem->q;
+	const struct mq_software *software = mq_software_of(space->problem);
 	struct mq_plan_stage *stage;
 	struct mq_shape s;
 	struct mq_err none = MQ_ERR_INIT;
@@ -124,10 +124,12 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 		s.micro_batches /= 2;
 	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep) || !reorder(&s, order, space, arena))
 		return false;
-	s.stage_layers = cut(space, &s, arena);
+	if (software->runs.placement || software->runs.uneven_stages)
+		s.stage_layers = cut(space, &s, arena);
+	else
+		mq_software_stages(software, q->model, arena, &s);
 	s.share = NULL;
-	s.vocab_parallel = s.tp > 1 && mq_software_of(space->problem)->vocab_parallel;
-	s.sequence_parallel = s.tp > 1 && mq_software_of(space->problem)->sequence_parallel &&
-			      q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
+	s.vocab_parallel = s.tp > 1 && software->vocab_parallel;
+	s.sequence_parallel = s.tp > 1 && software->sequence_parallel && q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
 	return mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) == MQ_OK;
 }

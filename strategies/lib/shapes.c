@@ -393,8 +393,7 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 	if (p->balanced && p->pp > 1 && space->problem->q->model->n_layers)
 		shape.stage_layers = layers ? layers : stage_layers(space, p, arena);
 	else if (p->pp > 1 && p->virtual == 1 && space->problem->q->model->n_layers)
-		shape.stage_layers =
-			mq_software_stages(space->software, space->problem->q->model->n_layers, p->pp, arena);
+		mq_software_stages(space->software, space->problem->q->model, arena, &shape);
 	return mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan, err);
 }
 

@@ -111,6 +111,15 @@ static void rules_of_pipelines(void **state)
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven, .sync = MQ_SYNC_ZERO3), NULL);
 	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), "stage 0 has 1 of 8, it would have 2");
 	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = even), NULL);
+	/* by cost a layer has 4 x 256 + 3 x 1024 rows, the head 512: 8 of 4096 and 512 in four parts of 8320 */
+	static const uint32_t by_cost[] = { 3, 2, 2, 1 };
+	expect("nanotron", SHAPE(.dp = 4, .pp = 4, .stage_layers = even), "stage 0 has 2 of 8, it would have 3");
+	expect("nanotron", SHAPE(.dp = 4, .pp = 4, .stage_layers = by_cost), NULL);
+	/* 8 parts of 4160: two layers pass the first, then each its own; the last has the head. Of 16 stages 9 have
+	 * work. */
+	static const uint32_t ends[] = { 2, 1, 1, 1, 1, 1, 1, 0 }, idle[] = { 1, 1, 1, 1, 1, 1, 1, 1, 0 };
+	expect("nanotron", SHAPE(.dp = 2, .pp = 8, .stage_layers = ends), NULL);
+	expect("nanotron", SHAPE(.pp = 9, .stage_layers = idle), NULL);
 	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2), "has no zero2 beside pipeline stages");
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2), NULL);
 	expect("megatron-core",

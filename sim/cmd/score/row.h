@@ -150,10 +150,6 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 /* Degrees, micro-batches, schedule, sync, recomputation, layers of each stage: the shape of the plan. */
 enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
 			     struct mq_err *err) MQ_MUST_CHECK;
-/* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not,
- * as its software divides `layers`. MQ_EINPUT: the row's list does not fit. */
-enum mq_status mq_case_stages(struct mq_case *c, uint32_t layers, struct mq_arena *arena,
-			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* What a network's words say ("4x100 Gb/s RoCE", "1x EDR InfiniBand per node", "3200 Gb/s EFA"): ports of a
  * machine (0 = not said), the rate of all of them together, and the fabric's name (NULL = not said). False:

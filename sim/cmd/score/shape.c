@@ -197,19 +197,21 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 	c->shape.stage_layers = stage;
 }
 
-enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena *arena, struct mq_err *err)
+/* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not, as
+ * its software deals them out, without the stages that it leaves idle. MQ_EINPUT: the row's list does not fit. */
+static enum mq_status layers_of_stages(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_software *s = &c->software.software;
-	uint32_t n = c->shape.pp;
+	uint32_t layers = c->model->n_layers, n = c->shape.pp;
 
 	if (*c->run->stage_layers)
-		return listed_stages(c, total, arena, err);
+		return listed_stages(c, layers, arena, err);
 	if (n == 1)
 		return MQ_OK;
-	if (c->shape.virtual > 1 || (total % n && s->partition == MQ_STAGES_EVEN))
-		chunks(c, total, arena);
+	if (c->shape.virtual > 1 || (layers % n && s->partition == MQ_STAGES_EVEN))
+		chunks(c, layers, arena);
 	else
-		c->shape.stage_layers = mq_software_stages(s, total, n, arena);
+		c->shape.pp = mq_software_stages(s, c->model, arena, &c->shape);
 	return MQ_OK;
 }
 
@@ -222,5 +224,5 @@ enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_cas
 	sync_of(c);
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->software.software.vocab_parallel;
-	return c->model->n_layers ? mq_case_stages(c, c->model->n_layers, arena, err) : MQ_OK;
+	return c->model->n_layers ? layers_of_stages(c, arena, err) : MQ_OK;
 }
