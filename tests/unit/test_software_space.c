@@ -189,6 +189,70 @@ static void rules_of_the_model(void **state)
 	       "splits them over tp 2 too");
 }
 
+/* Layers of the stages of a pipeline as a software deals them out; NULL = evenly. */
+static const uint32_t *dealt(const struct mq_software *s, const struct mq_model *m, uint32_t stages, uint32_t *busy)
+{
+	struct mq_shape shape = { .pp = stages };
+
+	*busy = mq_software_stages(s, m, &arena, &shape);
+	return shape.stage_layers;
+}
+
+static const uint32_t *layers_dealt(const struct mq_software *s, uint32_t layers, uint32_t stages)
+{
+	const struct mq_model model = { .n_layers = layers };
+	uint32_t busy;
+	const uint32_t *layer = dealt(s, &model, stages, &busy);
+
+	assert_int_equal(busy, stages);
+	return layer;
+}
+
+static void layers_of_stages(void **state)
+{
+	struct mq_software s = *mq_software_plain();
+	const uint32_t want[] = { 3, 3, 3, 1 }, ends[] = { 3, 4, 4, 3 };
+
+	(void)state;
+	assert_null(layers_dealt(&s, 10, 4)); /* evenly, the first ones more */
+	s.partition = MQ_STAGES_CEIL;
+	assert_memory_equal(layers_dealt(&s, 10, 4), want, sizeof(want));
+	assert_null(layers_dealt(&s, 12, 4));
+	assert_null(layers_dealt(&s, 5, 4)); /* 2 2 1 and none left for the fourth */
+	s.partition = MQ_STAGES_ENDS;
+	assert_null(layers_dealt(&s, 12, 4)); /* nor do 14 divide */
+	assert_memory_equal(layers_dealt(&s, 14, 4), ends, sizeof(ends));
+	assert_null(layers_dealt(&s, 14, 1));
+}
+
+/* Llama of 8 layers of 16 (4 x 2 x 1 x 2) parameters and a head of 3 of them: 11 in all. */
+static void layers_by_cost(void **state)
+{
+	struct mq_software s = *mq_software_plain();
+	const struct mq_model model = { .n_layers = 8, .hidden = 2, .heads = 2, .head_dim = 1, .vocab = 24 };
+	/* a stage is full past 11/2, 11/4, 11/8 of them: the layer that crosses stays */
+	const uint32_t two[] = { 6, 2 }, four[] = { 3, 3, 2, 0 }, eight[] = { 2, 1, 2, 1, 1, 1, 0, 0 };
+	uint32_t busy;
+
+	(void)state;
+	s.partition = MQ_STAGES_COST;
+	assert_null(dealt(&s, &model, 1, &busy));
+	assert_memory_equal(dealt(&s, &model, 2, &busy), two, sizeof(two));
+	assert_int_equal(busy, 2);
+	assert_memory_equal(dealt(&s, &model, 4, &busy), four, sizeof(four));
+	assert_int_equal(busy, 4);
+	assert_memory_equal(dealt(&s, &model, 8, &busy), eight, sizeof(eight));
+	assert_int_equal(busy, 7);
+	/* a layer that fills its stage to the last parameter does not pass it: 31 of a part in 32 of 34.2 */
+	const struct mq_model llama = {
+		.n_layers = 32, .hidden = 4096, .heads = 32, .head_dim = 128, .ffn = 14336, .vocab = 131072
+	};
+	const uint32_t *many = dealt(&s, &llama, 32, &busy);
+	assert_int_equal(busy, 30);
+	assert_int_equal(many[28], 2);
+	assert_int_equal(many[29], 0);
+}
+
 static void rules_of_devices(void **state)
 {
 	/* both machines, the other way round: a host file says that */
@@ -494,6 +558,8 @@ int main(void)
 		cmocka_unit_test(rules_of_pipelines),
 		cmocka_unit_test(rules_of_sync),
 		cmocka_unit_test(rules_of_the_model),
+		cmocka_unit_test(layers_of_stages),
+		cmocka_unit_test(layers_by_cost),
 		cmocka_unit_test(rules_of_devices),
 		cmocka_unit_test(rules_of_shapes),
 		cmocka_unit_test(rules_of_decisions),
