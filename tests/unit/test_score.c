@@ -101,6 +101,12 @@ static void test_case(void **state)
 	for (int s = 0; s < 4; s++)
 		assert_int_equal(c.shape.stage_layers[s], 6);
 
+	r.stage_layers = "13/11/0/0"; /* the third has head and loss, the fourth idles */
+	build(&r, &c);
+	assert_int_equal(c.shape.pp, 3);
+	assert_int_equal(c.shape.stage_layers[1], 11);
+	assert_int_equal(c.shape.stage_layers[2], 0);
+
 	r.zero = "ZeRO-1 within 8 GPUs";
 	r.stage_layers = "";
 	r.pp = r.tp = 1;
@@ -528,6 +534,7 @@ static void test_refused(void **state)
 	REFUSE(r.precision = "NVFP4", "has no fp4");
 	REFUSE(r.precision = "int8", "int8");
 	REFUSE((r.stage_layers = "1/2/3"), "stage_layers");
+	REFUSE((r.pp = 4, r.tp = 1, r.stage_layers = "12/0/12/0"), "without a layer");
 	REFUSE(r.software = "mine", "no training software 'mine'");
 	REFUSE(r.software = "megatron-cor", "did you mean 'megatron-core'?");
 	REFUSE(r.options = "attention=flas2", "flash2");

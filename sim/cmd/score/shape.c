@@ -136,14 +136,16 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Layers per stage, or per chunk where there are several to a stage. "7/9/9/9" may count further items before and behind the layers (embedding, head):
- * what is over is taken half from the first items, half from the last. */
+/* Layers per stage, or per chunk where there are several to a stage. "7/9/9/9" may count further items before and
+ * behind the layers (embedding, head): what is over is taken half from the first items, half from the last. Of stages
+ * at the end without layers the first has head and loss, the others idle. */
 static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *text = c->run->stage_layers;
 	uint32_t want = c->shape.pp * c->shape.virtual, n = 0;
 	uint32_t *stage = mq_arena_array(arena, want, uint32_t);
 	double items = 0, before, at = 0;
+	uint32_t busy = 1;
 
 	for (const char *p = text; *p;) {
 		char *end;
@@ -164,12 +166,16 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 
 		at += stage[s];
 		stage[s] = last > first ? (uint32_t)(last - first) : 0;
-		if (!stage[s] && s && s + 1 < n)
-			return mq_fail(err, MQ_EINPUT,
-				       "stage_layers '%s' leave a stage without a "
-				       "layer",
-				       text);
+		if (!stage[s])
+			continue;
+		if (s > busy)
+			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave a stage without a layer", text);
+		busy = s + 1;
 	}
+	busy += busy < n;
+	if (busy < n && c->shape.virtual > 1)
+		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave chunks without a layer", text);
+	c->shape.pp = busy / c->shape.virtual;
 	c->shape.stage_layers = stage;
 	return MQ_OK;
 }
