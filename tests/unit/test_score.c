@@ -259,6 +259,11 @@ static void test_dimensions(void **state)
 	r.params_b = (24 * (4 + 3 * 4) * 1024. * 1024 + 2 * 1024. * 51200) / 1e9; /* gated, of that width */
 	build(&r, &c);
 	assert_non_null(strstr(c.spec, "llama:"));
+	assert_null(strstr(c.spec, "tied"));
+	r.params_b -= 1024. * 51200 / 1e9; /* the embedding once */
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "llama:"));
+	assert_non_null(strstr(c.spec, "tied=true"));
 	r.vocab = NAN;
 	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "model 'Aurora' is not known; give its layers, hidden, heads and vocab"));

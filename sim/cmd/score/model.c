@@ -118,6 +118,15 @@ static enum mq_status by_dimensions(const struct mq_run *r, struct mq_known_mode
 	return MQ_OK;
 }
 
+/* A llama whose stated parameters, all its dimensions being stated too, have the embedding once and not twice: by 1 %
+ * the one, and not by 2 the other. */
+static bool counts_once(const struct mq_run *r, const char *builder)
+{
+	double untied = parameters_of(r, true), tied = untied - r->hidden * r->vocab, stated = r->params_b * 1e9;
+
+	return !strcmp(builder, "llama") && fabs(tied / stated - 1) < .01 && fabs(untied / stated - 1) > .02;
+}
+
 /* ---- the specification ------------------------------------------------------------------------------ */
 
 static bool gives(const char *spec, const char *key)
@@ -175,6 +184,8 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	put(spec, sizeof(spec), "vocab", vocab);
 	put(spec, sizeof(spec), "seq", r->seq);
 	put_given(spec, sizeof(spec), known.given);
+	if (counts_once(r, known.builder))
+		put_given(spec, sizeof(spec), "tied=true");
 	MQ_TRY(check_spec(r, spec, err));
 	if (isnan(vocab) && !strstr(spec, "size="))
 		c->guess = mq_arena_printf(arena, "%s%svocabulary of the builder '%s'", c->guess ? c->guess : "",
