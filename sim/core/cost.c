@@ -433,7 +433,7 @@ struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const s
 		const struct mq_kernel *k = &work->kernel[i];
 
 		*(streams_memory(k) ? &p.memory_s : &p.arithmetic_s) += mq_cost_kernel(device, k);
-		p.host_s += k->launches * device->host_launch_s;
+		p.host_s += k->graphed ? 0 : k->launches * device->host_launch_s;
 		calls_s += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}
 	if (work->host > 0 && device->kind != MQ_CPU)

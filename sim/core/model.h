@@ -261,6 +261,7 @@ struct mq_kernel {
 	double flop, bytes;     /* of all `count` */
 	double work;            /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
 	double launches;        /* kernels that the host launches for it (eager) */
+	bool graphed;           /* by a graph (CUDA graphs), which costs it nothing for each */
 	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
 	bool over_window;       /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */

@@ -43,6 +43,7 @@ static const struct {
 	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
 	{ "over_window", offsetof(struct mq_kernel, over_window) },
 	{ "of_input", offsetof(struct mq_kernel, of_input) },
+	{ "graphed", offsetof(struct mq_kernel, graphed) },
 };
 enum { N_KERNEL_FLAGS = sizeof(kernel_flag) / sizeof(kernel_flag[0]) };
 

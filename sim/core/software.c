@@ -74,6 +74,7 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_KERNELS, fused_experts, 0, "experts are one fused kernel, tokens sorted on their way"),
 	YES(MQ_SW_KERNELS, fp8_attention, 0, "with fp8 products, those of fused attention too"),
 	NUM(MQ_SW_HOST, host, "1", 1, 0, 1000, "host time per kernel / the machine's host_launch_s"),
+	TEXT(MQ_SW_HOST, graphs, "", "ops of a layer in CUDA graphs, '|' between: norm1|qkv*; * = whole steps"),
 	NUM(MQ_SW_HOST, call_launches, "1", 2, 0, 1000, "host time of a collective or message / that of a kernel"),
 	YES(MQ_SW_HOST, launch_waits, 0, "the host waits for each kernel (CUDA_LAUNCH_BLOCKING)"),
 	YES(MQ_SW_HOST, call_waits, 0, "the host waits for each collective inside the layers"),
@@ -271,6 +272,7 @@ const struct mq_software *mq_software_plain(void)
 		.gathers_again = true,
 		.moment_B = 4,
 		.recompute_ops = "",
+		.graphs = "",
 		.runs = MQ_SPACE_ALL,
 	};
 

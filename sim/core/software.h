@@ -146,6 +146,9 @@ struct mq_software {
 	bool fp8_attention;        /* with fp8 products: those of fused attention too */
 	/* host */
 	double host; /* time per kernel / the machine's host_launch_s */
+	/* Names of ops of a layer whose kernels graphs launch (CUDA graphs), '|' between; "*": whole steps are graphs,
+	 * calls between the kernels included. */
+	const char *graphs;
 	/* Host time of a collective's or message's call, in launches of kernels. 2: in a published trace of eager PyTorch
 	 * (facebookresearch/HolisticTraceAnalysis: ResNet under DDP on two A100) the thread of the backward pass takes
 	 * 278 us in the median for an all-reduce, and 141 us in the mean from one kernel's launch to the next. */
@@ -303,6 +306,8 @@ MQ_API uint64_t mq_software_hash(const struct mq_software *software, uint64_t ha
 
 /* Type of reduced gradients, for training in `dtype`. */
 MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);
+/* Are an op's kernels launched by a graph (CUDA graphs of parts of layers)? */
+MQ_API bool mq_software_graphs(const struct mq_software *software, const struct mq_model *model, uint32_t op);
 /* Bytes that a cast to the operands of products moves per element; 0 where products are in the dtype. */
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */

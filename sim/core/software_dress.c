@@ -45,6 +45,12 @@ static bool named_op(const struct mq_model *model, uint32_t op, const char *patt
 	return false;
 }
 
+bool mq_software_graphs(const struct mq_software *s, const struct mq_model *model, uint32_t op)
+{
+	return *s->graphs &&
+	       (!strcmp(s->graphs, "*") || (model->op[op].layer != MQ_NONE && named_op(model, op, s->graphs)));
+}
+
 static bool again(const struct mq_software *s, const struct mq_model *model, uint32_t op)
 {
 	if (model->op[op].layer == MQ_NONE)

@@ -145,8 +145,9 @@ static void launch(struct hosts *h, struct pace *p, uint32_t id)
 	if (t->task.kind == MQ_TASK_COPY)
 		return;
 	if (t->task.kind != MQ_TASK_COMPUTE) {
-		p->calls_s +=
-			software->call_launches * software->host * calib->host_launch_s + check_s(h->low, &t->task);
+		double calls = !strcmp(software->graphs, "*") ? 0 : software->call_launches;
+
+		p->calls_s += calls * software->host * calib->host_launch_s + check_s(h->low, &t->task);
 		return;
 	}
 	struct mq_cost_parts parts = parts_of(h, &t->task);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -134,6 +135,42 @@ static void hosts_run_ahead(void **state)
 	assert_within(late[1].takes_s - late[0].takes_s, (busy.launches + 2 * calls) * 1e-2, 1e-9);
 }
 
+/* What a graph launches costs hosts nothing, whole steps in graphs not even the calls between. */
+static void graphs_launch(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
+	struct mq_device_calib *calib = &w->calib->device[0];
+	struct passes late[3];
+
+	struct mq_schedule *s = lowered_shape(w, &shape);
+	const uint32_t calls = collectives(s, 0);
+	const struct passes busy = passes_of(w, s, 0);
+	double attention = 0; /* its launches */
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		for (uint32_t k = 0; s->task[i].device == 0 && s->task[i].kind == MQ_TASK_COMPUTE &&
+				     k < s->work[s->task[i].work].n_kernels;
+		     k++) {
+			const struct mq_kernel *kernel = &s->work[s->task[i].work].kernel[k];
+
+			attention += kernel->op != MQ_NONE && strstr(w->model->op[kernel->op].name, ".attention") ?
+					     kernel->launches :
+					     0;
+		}
+	assert_true(attention >= 2 * 4);
+	calib->host_launch_s = 1e-2;
+	late[0] = passes_of(w, lowered_shape(w, &shape), 0);
+	w->software.graphs = "attention";
+	late[1] = passes_of(w, lowered_shape(w, &shape), 0);
+	w->software.graphs = "*";
+	late[2] = passes_of(w, lowered_shape(w, &shape), 0);
+	w->software.graphs = "";
+	calib->host_launch_s = 0;
+	assert_true(calls > 0);
+	assert_within(late[0].takes_s - late[1].takes_s, attention * 1e-2, 1e-9);
+	assert_within(late[2].takes_s, busy.takes_s, 1e-12);
+}
+
 /* Hosts that wait for each collective are not ahead of the next kernels. */
 static void hosts_wait_for_collectives(void **state)
 {
@@ -222,13 +259,10 @@ static void two_products_reduce_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stages_shake_hands),
-		cmocka_unit_test(hosts_agree_on_collectives),
-		cmocka_unit_test(hosts_run_ahead),
-		cmocka_unit_test(messages_are_calls),
-		cmocka_unit_test(hosts_wait_for_collectives),
-		cmocka_unit_test(hosts_wait_for_tokens),
-		cmocka_unit_test(two_products_reduce_apart),
+		cmocka_unit_test(stages_shake_hands),    cmocka_unit_test(hosts_agree_on_collectives),
+		cmocka_unit_test(hosts_run_ahead),       cmocka_unit_test(graphs_launch),
+		cmocka_unit_test(messages_are_calls),    cmocka_unit_test(hosts_wait_for_collectives),
+		cmocka_unit_test(hosts_wait_for_tokens), cmocka_unit_test(two_products_reduce_apart),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);
