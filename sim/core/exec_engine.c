@@ -381,8 +381,10 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 	if (!good)
 		return mq_fail(err, MQ_EINPUT, "exec:%s: proposal %llu: a bad shape; see strategies/README.md",
 			       x->program, (unsigned long long)x->asked);
-	if (!s.stage_layers) /* not said: as the software deals them out */
-		mq_software_stages(mq_question_software(problem->q), problem->q->model, arena, &s);
+	if (!s.stage_layers && /* not said: as the software deals them out */
+	    mq_software_stages(mq_question_software(problem->q), problem->q->model, arena, &s) <
+		    at_least_1(s.pp) * at_least_1(s.virtual))
+		s.stage_layers = NULL; /* with idle stages: the verdict says so */
 	return mq_plan_from_shape(&s, problem->q->model, problem->q->cluster, arena, plan, err);
 }
 

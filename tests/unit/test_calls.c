@@ -135,6 +135,22 @@ static void hosts_run_ahead(void **state)
 	assert_within(late[1].takes_s - late[0].takes_s, (busy.launches + 2 * calls) * 1e-2, 1e-9);
 }
 
+/* Launches on device 0 of kernels whose operation's name contains `part`. */
+static double launches_of(const struct lowered *w, const struct mq_schedule *s, const char *part)
+{
+	double launches = 0;
+
+	for (const struct mq_task *task = s->task; task < s->task + s->n_tasks; task++) {
+		if (task->device != 0 || task->kind != MQ_TASK_COMPUTE)
+			continue;
+		const struct mq_work *work = &s->work[task->work];
+		for (uint32_t k = 0; k < work->n_kernels; k++)
+			if (work->kernel[k].op != MQ_NONE && strstr(w->model->op[work->kernel[k].op].name, part))
+				launches += work->kernel[k].launches;
+	}
+	return launches;
+}
+
 /* What a graph launches costs hosts nothing, whole steps in graphs not even the calls between. */
 static void graphs_launch(void **state)
 {
@@ -146,17 +162,7 @@ static void graphs_launch(void **state)
 	struct mq_schedule *s = lowered_shape(w, &shape);
 	const uint32_t calls = collectives(s, 0);
 	const struct passes busy = passes_of(w, s, 0);
-	double attention = 0; /* its launches */
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		for (uint32_t k = 0; s->task[i].device == 0 && s->task[i].kind == MQ_TASK_COMPUTE &&
-				     k < s->work[s->task[i].work].n_kernels;
-		     k++) {
-			const struct mq_kernel *kernel = &s->work[s->task[i].work].kernel[k];
-
-			attention += kernel->op != MQ_NONE && strstr(w->model->op[kernel->op].name, ".attention") ?
-					     kernel->launches :
-					     0;
-		}
+	const double attention = launches_of(w, s, ".attention");
 	assert_true(attention >= 2 * 4);
 	calib->host_launch_s = 1e-2;
 	late[0] = passes_of(w, lowered_shape(w, &shape), 0);
