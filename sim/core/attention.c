@@ -16,13 +16,15 @@
  * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
  *
  * Shares: chart labels of Shah et al., "FlashAttention-3" (2024), H100 SXM; published timings of
- * xFormers and FlashAttention on A100 (see platforms/calib/README.md). Blackwell: the abstract of
- * "FlashAttention-4" (2026) has 1.6 Pflop/s on a B200 and that as 1.3 times cuDNN's; exponentials bound it,
- * as many a clock as on Hopper, so heads half as wide reach half; backward to forward as cuDNN on Hopper.
- * FlashAttention 2 on Ampere: .73 and .63 of the peak at best, and 1.3 to 1.5 and 2 times as fast as the
- * kernels of 2022 in Triton, as Dao (2023) says; those at a width of 64 backward by what MPT's runs take.
- * Windows and packed documents: a tile sees its part of the keys. Not modelled: head widths between
- * the tabled ones that are padded, dropout, split keys (decoding).
+ * xFormers and FlashAttention on A100 (see platforms/calib/README.md). FlashAttention 2 on Ampere: .73 and .63
+ * of the peak at best, and 1.3 to 1.5 and 2 times as fast as the kernels of 2022 in Triton, as Dao (2023)
+ * says; those at a width of 64 backward by what MPT's runs take. Blackwell: the timings of cuDNN 9.22 in the
+ * repository of its front end, of 470 calls on GB200 and GB300 in 16 bits, fp8 and MXFP8: 2k to 73k tokens,
+ * heads of 128, 192 beside 128, 256 (forward only) and 64 (behind windows only); mean error 4 %.
+ *
+ * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8
+ * cuDNN's backward pass goes through what a window hides: in those timings it grows with the square of the
+ * tokens. Not modelled: head widths between the tabled ones that are padded, dropout, split keys (decoding).
  */
 #include "core/attention.h"
 
@@ -32,39 +34,52 @@
 #include "core/kernel_table.h"
 
 enum { TILE = 128, WIDTHS = 3 };
-enum generation { AMPERE, ADA, HOPPER, BLACKWELL, N_GENERATIONS };
+enum generation { AMPERE, ADA, HOPPER, BLACKWELL, BLACKWELL_ULTRA, N_GENERATIONS };
 
 struct numbers {
 	double forward[WIDTHS], backward[WIDTHS]; /* share of peak at widths of 64, 128, 256; 0 = no kernels */
-	double start;                             /* keys that a tile costs beside those it sees */
+	double start[2];                          /* keys that a tile costs beside those it sees: forward, backward */
 	double tail;
 };
 
 static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
 	[MQ_LIBRARY_FLASH1] = {
-		[AMPERE] = { { .38, .36, .2 }, { .31, .28, .15 }, 30, .5 },
+		[AMPERE] = { { .38, .36, .2 }, { .31, .28, .15 }, { 30, 30 }, .5 },
 	},
 	[MQ_LIBRARY_CUTLASS] = {
-		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, 50, .5 },
+		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, { 50, 50 }, .5 },
 	},
 	[MQ_LIBRARY_TRITON1] = {
-		[AMPERE] = { { .45, .48, .4 }, { .31, .31, .24 }, 30, .5 },
+		[AMPERE] = { { .45, .48, .4 }, { .31, .31, .24 }, { 30, 30 }, .5 },
 	},
 	[MQ_LIBRARY_FLASH2] = {
-		[AMPERE] = { { .58, .72, .6 }, { .50, .62, .48 }, 90, .8 },
-		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, 90, .8 },
-		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, 90, .8 },
+		[AMPERE] = { { .58, .72, .6 }, { .50, .62, .48 }, { 90, 90 }, .8 },
+		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, { 90, 90 }, .8 },
+		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, { 90, 90 }, .8 },
 	},
 	[MQ_LIBRARY_FLASH3] = {
-		[HOPPER] = { { .51, .66, .77 }, { .49, .58, .5 }, 190, .25 },
+		[HOPPER] = { { .51, .66, .77 }, { .49, .58, .5 }, { 190, 190 }, .25 },
 	},
 	[MQ_LIBRARY_CUDNN] = {
-		[HOPPER] = { { .422, .62, .595 }, { .45, .535, .45 }, 110, .5 },
-		[BLACKWELL] = { { .275, .55, .55 }, { .29, .475, .42 }, 110, .5 },
+		[HOPPER] = { { .422, .62, .595 }, { .45, .535, .45 }, { 110, 110 }, .5 },
+		[BLACKWELL] = { { .355, .696, .78 }, { .275, .56, .365 }, { 430, 70 }, .5 },
+		[BLACKWELL_ULTRA] = { { .37, .814, .92 }, { .295, .615, .425 }, { 430, 70 }, .5 },
 	},
 	[MQ_LIBRARY_TRITON] = {
-		[AMPERE] = { { .50, .52, .3 }, { .35, .40, .2 }, 110, .5 },
-		[HOPPER] = { { .41, .40, .3 }, { .45, .54, .3 }, 110, .5 },
+		[AMPERE] = { { .50, .52, .3 }, { .35, .40, .2 }, { 110, 110 }, .5 },
+		[HOPPER] = { { .41, .40, .3 }, { .45, .54, .3 }, { 110, 110 }, .5 },
+	},
+};
+
+/* cuDNN in fp8 and MXFP8, of the peak of fp8. */
+static const struct numbers fp8_table[N_GENERATIONS][2] = {
+	[BLACKWELL] = {
+		{ { .203, .465, .66 }, { .20, .343, .67 }, { 470, 190 }, .5 },
+		{ { .187, .433, .62 }, { .169, .301, .45 }, { 470, 310 }, .5 },
+	},
+	[BLACKWELL_ULTRA] = {
+		{ { .239, .657, .85 }, { .24, .416, .89 }, { 470, 190 }, .5 },
+		{ { .229, .591, .78 }, { .19, .332, .65 }, { 470, 310 }, .5 },
 	},
 };
 
@@ -97,6 +112,8 @@ static enum generation generation_of(const struct mq_device_calib *d)
 {
 	if (d->compute_capability >= 120)
 		return ADA;
+	if (d->compute_capability >= 103)
+		return BLACKWELL_ULTRA;
 	if (d->compute_capability >= 90)
 		return d->compute_capability >= 100 ? BLACKWELL : HOPPER;
 	return d->compute_capability > 80 ? ADA : AMPERE;
@@ -108,13 +125,15 @@ static enum generation generation_of(const struct mq_device_calib *d)
  * that it can. */
 static struct numbers numbers_of(const struct mq_device_calib *d, enum mq_attention_library library)
 {
-	static const double reach[N_GENERATIONS] = { [AMPERE] = 1, [ADA] = 1, [HOPPER] = .63, [BLACKWELL] = .315 };
+	static const double reach[N_GENERATIONS] = {
+		[AMPERE] = 1, [ADA] = 1, [HOPPER] = .63, [BLACKWELL] = .315, [BLACKWELL_ULTRA] = .315,
+	};
 	enum generation own = generation_of(d);
 	struct numbers n = table[library][own];
 
 	if (d->compute_capability < 80 && library > MQ_LIBRARY_CUTLASS)
 		return table[MQ_LIBRARY_CUTLASS][AMPERE];
-	for (int g = own; g-- > 0 && !(n.start > 0);) {
+	for (int g = own; g-- > 0 && !(n.start[0] > 0);) {
 		double slower = reach[own] / reach[g];
 
 		n = table[library][g];
@@ -123,7 +142,16 @@ static struct numbers numbers_of(const struct mq_device_calib *d, enum mq_attent
 			n.backward[w] *= slower;
 		}
 	}
-	return n.start > 0 ? n : numbers_of(d, MQ_LIBRARY_FLASH2);
+	return n.start[0] > 0 ? n : numbers_of(d, MQ_LIBRARY_FLASH2);
+}
+
+/* NULL = kernels in fp8 are those in 16 bits, at the device's attention_fp8. */
+static const struct numbers *fp8_numbers(const struct mq_device_calib *d, enum mq_attention_library library,
+					 const struct mq_attention_call *c)
+{
+	const struct numbers *n = &fp8_table[generation_of(d)][c->mx];
+
+	return library == MQ_LIBRARY_CUDNN && c->dtype == MQ_FP8 && n->start[0] > 0 ? n : NULL;
 }
 
 /* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
@@ -144,18 +172,19 @@ struct tiles {
 	double n, keys, longest;
 };
 
-static struct tiles tiles_of(const struct mq_attention_call *c, double start)
+/* With `all` tiles go through what a window hides, too. */
+static struct tiles tiles_of(const struct mq_attention_call *c, double start, bool all)
 {
 	double rows = c->backward ? c->keys : c->queries, across = c->backward ? c->queries : c->keys;
-	double part = c->seen > 0 ? c->seen : 1, blocks = ceil(across / TILE);
+	double part = c->seen > 0 && !all ? c->seen : 1, blocks = ceil(across / TILE);
 	struct tiles t = { .n = ceil(rows / TILE) };
 
 	t.longest = part * blocks * TILE + start;
 	t.keys = t.n * t.longest;
 	if (c->causal) { /* the last tile sees all, each before it a tile less, as long as there are any */
-		double seen = fmin(t.n, blocks);
+		double seen = fmin(t.n, blocks), whole = TILE * (seen * blocks - seen * (seen - 1) / 2);
 
-		t.keys = part * TILE * (seen * blocks - seen * (seen - 1) / 2) + t.n * start;
+		t.keys = part * whole + t.n * ((1 - part) * TILE + start); /* a window ends inside a block */
 	}
 	return t;
 }
@@ -171,11 +200,12 @@ static double tensors_B(const struct mq_attention_call *c, double size_B)
 double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_library library,
 			 const struct mq_attention_call *c)
 {
-	struct numbers n = numbers_of(d, library);
-	struct tiles t = tiles_of(c, n.start);
+	const struct numbers *fp8 = fp8_numbers(d, library, c);
+	struct numbers n = fp8 ? *fp8 : numbers_of(d, library);
+	struct tiles t = tiles_of(c, n.start[c->backward], fp8 && c->backward);
 	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
 	double heads = c->batch * c->heads, sm = d->sm_count;
-	double peak = d->peak_flops[c->dtype] * d->sustained * (c->dtype == MQ_FP8 ? d->attention_fp8 : 1);
+	double peak = d->peak_flops[c->dtype] * d->sustained * (c->dtype == MQ_FP8 && !fp8 ? d->attention_fp8 : 1);
 	double key = TILE * (c->backward ? 10 * pair_work(n.backward, c->width) : 4 * pair_work(n.forward, c->width)) /
 		     (peak / sm);
 	double busy, beside = 0;

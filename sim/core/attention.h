@@ -33,6 +33,7 @@ struct mq_attention_call {
 	bool causal;                 /* the last query sees all keys */
 	bool backward;
 	enum mq_dtype dtype;
+	bool mx;     /* fp8 with a scale for each block of 32 elements */
 	double seen; /* of the pairs that the mask leaves, the part in windows or documents; 0 = all */
 };
 

@@ -349,6 +349,7 @@ static double tiled_attention(const struct mq_device_calib *d, const struct mq_k
 		.causal = k->causal,
 		.backward = backward,
 		.dtype = k->dtype,
+		.mx = k->mx,
 		.seen = pairs > 0 ? k->flop / pairs : 0,
 	};
 	enum mq_attention_library library = mq_attention_library(k->attention);

@@ -253,6 +253,7 @@ struct mq_kernel {
 	uint8_t kind, phase, dtype;
 	bool causal;
 	uint8_t attention;      /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
+	bool mx;                /* MQ_KERNEL_ATTENTION in fp8: MXFP8 */
 	double steps;           /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
 				  * ranks' keys; 0 = one call over its own */
 	double layout;          /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor

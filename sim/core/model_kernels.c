@@ -154,7 +154,7 @@ struct work {
 	const struct mq_software *software;
 	const struct mq_model *model;
 	double traffic;   /* of element-wise kernels / their least */
-	bool fp8;         /* the layers' products are in fp8 */
+	bool fp8, mx;     /* the layers' products are in fp8, in MXFP8 */
 	double strips;    /* an image is cut into */
 	double load;      /* copies of tokens of this rank's experts / the mean */
 	double documents; /* work of attention / that over whole sequences */
@@ -349,8 +349,10 @@ static void fused_attention(struct work *w, bool backward)
 		k->bytes = all > 0 ? op->moved_bwd * here / all : 0;
 	}
 	k->bytes *= w->size_B;
-	if (w->software->fp8_attention && w->fp8)
+	if (w->software->fp8_attention && w->fp8) {
 		k->dtype = MQ_FP8;
+		k->mx = w->mx;
+	}
 	k->launches = backward ? 2 * op->kernels : op->kernels;
 	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;
@@ -359,6 +361,10 @@ static void fused_attention(struct work *w, bool backward)
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read, backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
 			    w->ring - 1);
+	else if (backward) /* dO; Q, K and V were kept in fp8 */
+		add_cast(w, op->write * w->scale.read, 1);
+	else
+		add_cast(w, queries * w->scale.read + keys * w->scale.kv, 3);
 }
 
 /* Softmax and dropout of stored scores. */
@@ -718,6 +724,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.model = q->model,
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),
+		.mx = train->mx,
 		.strips = mq_degree(share->split, MQ_DIM_SPATIAL),
 		.load = load,
 		.documents = train->documents.work > 0 ? train->documents.work : 1,
@@ -729,6 +736,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
 		w.cast_B = mq_software_cast_B(software, train);
 		w.blank.dtype = (uint8_t)train->products;
+	} else if (mq_train_casts(train) && op->kind == MQ_OP_ATTENTION && software->fp8_attention) {
+		w.cast_B = train->mx ? software->mxfp8_cast_B : software->fp8_cast_B;
 	}
 	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))
 		return 0;

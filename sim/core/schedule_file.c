@@ -39,6 +39,7 @@ static const struct {
 	size_t offset;
 } kernel_flag[] = {
 	{ "causal", offsetof(struct mq_kernel, causal) },
+	{ "mx", offsetof(struct mq_kernel, mx) },
 	{ "volume", offsetof(struct mq_kernel, volume) },
 	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
 	{ "over_window", offsetof(struct mq_kernel, over_window) },

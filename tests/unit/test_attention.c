@@ -103,6 +103,71 @@ static void test_windows(void **state)
 	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), 4 * (512 + 90) * key_s());
 }
 
+/* Causal windows end inside a block: with part p of the pairs a tile sees p of its keys and 1 - p of a block. */
+static void test_causal_windows(void **state)
+{
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .causal = true, .dtype = MQ_FP16, .seen = .25 };
+	double even = 50 * (.25 * 4608 + 8 * (.75 * 128 + 90)) / 100., last = .8 * (256 + 90) * (1 - 1. / 4);
+
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), (even + last) * key_s());
+}
+
+static struct mq_device_calib *blackwell(uint32_t capability)
+{
+	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 2.5e15, 8e12, 1e9);
+
+	d->peak_flops[MQ_FP8] = 5e15;
+	d->sm_count = capability == 103 ? 160 : 152;
+	d->compute_capability = capability;
+	return d;
+}
+
+/* Published times of cuDNN 9.22: GB200 and GB300, batch 2, 64 heads of 128, 8 of keys, 16,384 causal tokens. */
+static void test_published_of_blackwell(void **state)
+{
+	static const struct {
+		uint32_t capability;
+		bool backward, fp8, mx;
+		double ms;
+	} timed[] = {
+		{ 100, false, false, false, 5.150 }, { 100, true, false, false, 16.554 },
+		{ 100, false, true, false, 4.084 },  { 100, true, true, false, 13.476 },
+		{ 100, false, true, true, 4.400 },   { 100, true, true, true, 15.315 },
+		{ 103, false, false, false, 4.593 }, { 103, true, false, false, 14.593 },
+		{ 103, false, true, false, 2.880 },  { 103, true, true, false, 10.805 },
+		{ 103, false, true, true, 3.225 },   { 103, true, true, true, 14.072 },
+	};
+
+	for (size_t i = 0; i < sizeof(timed) / sizeof(*timed); i++) {
+		struct mq_attention_call c = { 2, 64, 8, 16384, 16384, 128, .causal = true };
+
+		c.backward = timed[i].backward;
+		c.dtype = timed[i].fp8 ? MQ_FP8 : MQ_BF16;
+		c.mx = timed[i].mx;
+		double got = mq_attention_time(blackwell(timed[i].capability), MQ_LIBRARY_CUDNN, &c) * 1e3;
+		if (fabs(got / timed[i].ms - 1) > .1)
+			fail_msg("call %zu: %.3f ms, measured %.3f", i, got, timed[i].ms);
+	}
+}
+
+/* cuDNN's backward pass in fp8 goes through what a window hides; that in 16 bits does not. */
+static void test_windows_of_fp8(void **state)
+{
+	struct mq_device_calib *d = blackwell(100);
+
+	for (int fp8 = 0; fp8 < 2; fp8++)
+		for (int backward = 0; backward < 2; backward++) {
+			struct mq_attention_call c = { 2, 128, 128, 16384, 16384, 64, .causal = true };
+
+			c.backward = backward;
+			c.dtype = fp8 ? MQ_FP8 : MQ_BF16;
+			double whole = mq_attention_time(d, MQ_LIBRARY_CUDNN, &c);
+			c.seen = 1. / 64;
+			double window = mq_attention_time(d, MQ_LIBRARY_CUDNN, &c);
+			assert_true(fp8 && backward ? window == whole : window < whole / 8);
+		}
+}
+
 /* An operator of training asks the same model: flops below those of all pairs are windows', and the later steps of
  * a ring, whose causal work is balanced, have all queries and half of a block's keys or the other way round. */
 static void test_operators_ask_it(void **state)
@@ -159,6 +224,9 @@ int main(void)
 		cmocka_unit_test(test_widths_and_generations),
 		cmocka_unit_test(test_kernels_of_other_generations),
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_causal_windows),
+		cmocka_unit_test(test_published_of_blackwell),
+		cmocka_unit_test(test_windows_of_fp8),
 		cmocka_unit_test(test_operators_ask_it),
 		cmocka_unit_test(test_unfused_moves_scores),
 	};
