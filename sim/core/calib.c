@@ -83,7 +83,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(attention_bwd, "1", 1, .01, 10, "the same of backward passes / that of forward ones"),
 	DEV(attention_score, "flop", 0, 0, 1e4, "CPU: what a score takes besides its products: the softmax"),
 	DEV(attention_fp8, "1", .8, .01, 1, "the same in fp8 relative to 16 bit, where no kernels in fp8 were timed"),
-	DEV(scan_share, "1", .15, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
+	DEV(scan_share, "1", .175, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
 	DEV(optimizer_share, "1", 1, .01, 4, "speed of the optimizer's sweeps / speed of memory-bound kernels"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
