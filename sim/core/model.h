@@ -88,6 +88,7 @@ struct mq_op {
 	bool causal;                /* ATTENTION: only the lower triangle is needed */
 	bool fused;                 /* ATTENTION: flash-style, scores are never stored */
 	double rotated;             /* ATTENTION: elements of queries and keys that rotary positions turn */
+	bool scaled;                /* ATTENTION: and scale (YaRN's concentration factor) */
 	bool rms;                   /* NORM: root mean square */
 	bool dropout;               /* ELEMENTWISE: a residual that is added behind dropout */
 	bool gelu;                  /* ELEMENTWISE: GELU */

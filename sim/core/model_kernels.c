@@ -329,6 +329,14 @@ static void merge_steps(struct work *w, double elems, double keys, double steps)
 	k->launches = 4 * steps;
 }
 
+static void add_rope(struct work *w, bool backward)
+{
+	const struct mq_software *s = w->software;
+
+	if (w->op->rotated > 0 && (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)))
+		add_eager(w, MQ_PART_ROPE, w->op->rotated * w->scale.read, backward);
+}
+
 static void fused_attention(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -356,8 +364,8 @@ static void fused_attention(struct work *w, bool backward)
 	k->launches = backward ? 2 * op->kernels : op->kernels;
 	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;
-	if (w->software->rope == MQ_EAGER && op->rotated > 0 && !w->ring)
-		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);
+	if (!w->ring)
+		add_rope(w, backward);
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read, backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
 			    w->ring - 1);
@@ -417,8 +425,7 @@ static void unfused_attention(struct work *w, bool backward)
 	softmax->n = n;
 	add_scores(w, m * n * count, backward);
 	add_heads(w, backward);
-	if (w->software->rope == MQ_EAGER && op->rotated > 0)
-		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);
+	add_rope(w, backward);
 }
 
 /* What the framework moves beside the fused kernel that a norm or element-wise op is counted as. */

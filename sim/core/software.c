@@ -43,6 +43,8 @@ static const struct mq_software_field fields[] = {
 	     "implementation of attention; the first five store scores"),
 	WORD(MQ_SW_KERNELS, norm, MQ_FUSED, MAKES, "norms: one kernel; RMS op by op in fp32, others the framework's"),
 	WORD(MQ_SW_KERNELS, rope, MQ_FUSED, "fused|eager", "rotary positions: one kernel, or op by op"),
+	WORD(MQ_SW_KERNELS, yarn, MQ_FUSED, "fused|eager",
+	     "those that scale what they turn (YaRN), where others are fused"),
 	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, MAKES, "activations: one kernel, or the framework's"),
 	WORD(MQ_SW_KERNELS, dropout, MQ_FUSED, MAKES, "dropout and residual: one kernel, or the framework's"),
 	WORD(MQ_SW_KERNELS, bias, MQ_FUSED, MAKES,

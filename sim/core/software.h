@@ -120,9 +120,9 @@ struct mq_software {
 	const char *target; /* of `export --to`; NULL = none */
 	const char *flags;  /* that export adds whatever the plan; "" = none */
 	/* kernels */
-	uint32_t attention;                             /* enum mq_attention_kernel */
-	uint32_t norm, rope, activation, dropout, bias; /* enum mq_fusion */
-	bool autocast;                                  /* layer norms are in fp32 between casts, in 16-bit training */
+	uint32_t attention;                                   /* enum mq_attention_kernel */
+	uint32_t norm, rope, yarn, activation, dropout, bias; /* enum mq_fusion; yarn: rope that scales */
+	bool autocast;                               /* layer norms are in fp32 between casts, in 16-bit training */
 	uint32_t copies_heads;                       /* enum mq_head_copies: around attention that stores its scores */
 	double traffic;                              /* bytes of element-wise kernels / fused minimum */
 	double traffic_32;                           /* the same in 32-bit training / that in 16-bit training */

@@ -81,6 +81,17 @@ static enum mq_status read_bert(const struct mq_json_at *at, struct mq_transform
 	return dropout(at, rates, .1, &t->dropout, err);
 }
 
+/* YaRN scales by .1 ln(factor) + 1, unless `mscale` and `mscale_all_dim` cancel (DeepSeek). */
+static void read_yarn(const json_t *scaling, struct mq_transformer *t)
+{
+	const char *new = json_string_value(json_object_get(scaling, "rope_type"));
+	const char *type = new ? new : json_string_value(json_object_get(scaling, "type"));
+	const json_t *here = json_object_get(scaling, "mscale"), *all = json_object_get(scaling, "mscale_all_dim");
+
+	if (type)
+		t->yarn = !strcmp(type, "yarn") && !(here && all && json_equal(here, all));
+}
+
 /* What the costs do not ask for, and the part of a head that is turned. */
 static enum mq_status read_rope(const struct mq_json_at *at, struct mq_transformer *t, struct mq_err *err)
 {
@@ -92,6 +103,8 @@ static enum mq_status read_rope(const struct mq_json_at *at, struct mq_transform
 		MQ_TRY(mq_json_number(from, "rope_theta", &some, &t->rope_theta, err));
 		MQ_TRY(mq_json_number(from, "partial_rotary_factor", &part, &t->rope_part, err));
 	}
+	read_yarn(inner.object, t);
+	read_yarn(json_object_get(at->object, "rope_scaling"), t);
 	MQ_TRY(mq_json_number(at, "rms_norm_eps", &part, &t->norm_eps, err));
 	return mq_json_number(at, "layer_norm_eps", &part, &t->norm_eps, err);
 }
@@ -306,6 +319,7 @@ static enum mq_status read_gpt_oss(const struct mq_json_at *at, struct mq_transf
 {
 	t->layers = 36, t->hidden = t->ffn = 2880, t->heads = 64, t->kv_heads = 8, t->head_dim = 64;
 	t->vocab = 201088, t->experts = 128, t->top_k = 4, t->window = 128, t->full_every = 2;
+	t->yarn = true;
 	MQ_TRY(read_llama(at, t, positions, err));
 	t->biases = t->clamp = true;
 	MQ_TRY(mq_json_u32(at, "num_local_experts", 1, 1e5, &t->experts, err));

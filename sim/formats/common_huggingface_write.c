@@ -147,6 +147,13 @@ static void put_common(const struct mq_transformer *t, const char *type, json_t 
 		put(o, "sliding_window_pattern", t->full_every);
 	if (t->rope_theta > 0)
 		put(o, "rope_theta", t->rope_theta);
+	if (t->yarn)
+		json_object_set_new(o, "rope_scaling",
+				    json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "yarn", "factor", 32.0,
+					      "beta_fast", 32.0, "beta_slow", 1.0, "original_max_position_embeddings",
+					      4096));
+	else if (t->clamp)
+		json_object_set_new(o, "rope_scaling", json_pack("{s:s}", "rope_type", "default"));
 	if (t->rope_part > 0)
 		json_object_set_new(o, neox ? "rotary_pct" : "partial_rotary_factor", json_real(t->rope_part));
 	if (t->norm_eps > 0)

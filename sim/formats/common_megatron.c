@@ -13,6 +13,10 @@ enum { MAX_LAYERS = 10000 };
 static const char CLAMP_FLAGS[] = " \\\n  --quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
 				  "--softmax-type learnable";
 
+/* As GPT-OSS: Megatron takes these from no default. */
+static const char YARN_FLAGS[] =
+	" \\\n  --yarn-original-max-position-embeddings 4096 --yarn-beta-fast 32 --yarn-beta-slow 1";
+
 /* ---- writing ------------------------------------------------------------------------------------- */
 
 static void put_attention(const struct mq_transformer *t, FILE *f)
@@ -44,13 +48,15 @@ static void put_positions(const struct mq_transformer *t, FILE *f)
 	uint32_t most = t->positions > t->seq ? t->positions : t->seq;
 
 	fprintf(f, " \\\n  --seq-length %u --max-position-embeddings %u --position-embedding-type %s", t->seq, most,
-		t->rotary    ? "rope" :
+		t->rotary    ? t->yarn ? "yarn" : "rope" :
 		t->positions ? "learned_absolute" :
 			       "none");
 	if (t->rotary && t->rope_theta > 0)
 		fprintf(f, " --rotary-base %.0f", t->rope_theta);
 	if (t->rotary && t->rope_part > 0)
 		fprintf(f, " --rotary-percent %.9g", t->rope_part);
+	if (t->rotary && t->yarn)
+		fputs(YARN_FLAGS, f);
 }
 
 /* Which layers have experts, as a Python list: 1 where there are some. */
@@ -237,6 +243,9 @@ static const struct {
 	{ "--glu-linear-offset", true },
 	{ "--activation-func-clamp-value", true },
 	{ "--softmax-type", true },
+	{ "--yarn-original-max-position-embeddings", true },
+	{ "--yarn-beta-fast", true },
+	{ "--yarn-beta-slow", true },
 	{ "--make-vocab-size-divisible-by", true },
 };
 
@@ -434,6 +443,7 @@ static void settle(struct read *r)
 
 	t->kv_heads = r->group_query ? (r->groups ? r->groups : 1) : t->heads;
 	t->rotary = !strcmp(position, "rope") || !strcmp(position, "yarn");
+	t->yarn = !strcmp(position, "yarn");
 	t->positions = !strcmp(position, "learned_absolute") ? r->max_positions : 0;
 	t->rms = r->norm && !strcmp(r->norm, "RMSNorm");
 	t->gated = r->swiglu || r->geglu;

@@ -154,6 +154,7 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
 	if (t->rope_part > 0)
 		mq_net_at(net, attention)->rotated *= t->rope_part;
+	mq_net_at(net, attention)->scaled = t->rotary && t->yarn;
 	if (t->qk_norm) {
 		mq_net_at(net, attention)->param = 2.0 * t->head_dim;
 		mq_net_at(net, attention)->kernels += 2;

@@ -52,6 +52,7 @@ struct mq_transformer {
 	bool sigmoid_router; /* experts are scored by sigmoids with a bias for balance */
 	double rope_theta;   /* base of rotary positions; 0 = not known */
 	double rope_part;    /* of a head's width that is turned; 0 = all */
+	bool yarn;           /* what is turned is scaled, too (YaRN with a concentration factor) */
 	double norm_eps;     /* 0 = not known */
 	bool pretrain_heads; /* BERT: pooler, masked-language and next-sentence heads */
 	bool span_head;      /* instead of them: where an answer starts and ends (SQuAD) */

@@ -115,6 +115,7 @@ const char *mq_transformer_differs(const struct mq_transformer *first, const str
 		NUMBER(fused),
 		NUMBER(rotary),
 		NUMBER(rope_part),
+		NUMBER(yarn),
 		NUMBER(dropout),
 		NUMBER(post_norm),
 		NUMBER(output_norms),

@@ -19,7 +19,7 @@ struct options {
 	uint32_t predictions, mtp, window;
 	uint32_t task; /* enum task */
 	/* 0 = as the size says, 1 = no, 2 = yes */
-	uint32_t gated, rms, rope, bias, tied, dropout, causal, clamp;
+	uint32_t gated, rms, rope, bias, tied, dropout, causal, clamp, yarn;
 	bool fused_attention;
 };
 
@@ -54,6 +54,7 @@ static const struct mq_opt opts[] = {
 	FLAG(gated, "gated activation (SwiGLU): two matrices going up"),
 	FLAG(rms, "RMS norms instead of layer norms"),
 	FLAG(rope, "rotary positions instead of a learned table"),
+	FLAG(yarn, "they scale what they turn (YaRN's concentration factor)"),
 	FLAG(bias, "biases in the products"),
 	FLAG(tied, "the head uses the embedding's parameters"),
 	FLAG(dropout, "dropout behind attention, projections and embedding"),
@@ -230,6 +231,7 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.biases = flag(o->bias, old),
 		.gated = flag(o->gated, !old),
 		.clamp = flag(o->clamp, false),
+		.yarn = flag(o->yarn, false),
 		.window = o->window,
 		.full_every = o->window ? 2 : 0,
 		.rms = flag(o->rms, !old),

@@ -515,6 +515,33 @@ static void test_steps_of_experts(void **state)
 	assert_true(moved(&q, "layer0.experts.up", MQ_FORWARD, &n) > 0);
 }
 
+/* A fused kernel for rotary positions that cannot scale leaves YaRN's to eager ones; the others stay. */
+static void test_yarn(void **state)
+{
+	struct mq_train train = TRAIN;
+	struct mq_software software = *mq_software_plain();
+	double plain[2], yarn[2], n;
+
+	(void)state;
+	for (int eager = 0; eager < 2; eager++) {
+		struct mq_question q = { .software = &software, .train = &train };
+
+		software.yarn = eager ? MQ_EAGER : MQ_FUSED;
+		q.model = load("llama:layers=1,hidden=64,heads=4,ffn=32,vocab=100", 16, &train);
+		plain[eager] = moved(&q, "layer0.attention", MQ_FORWARD, &n);
+		q.model = load("llama:layers=1,hidden=64,heads=4,ffn=32,vocab=100,yarn=true", 16, &train);
+		yarn[eager] = moved(&q, "layer0.attention", MQ_FORWARD, &n);
+	}
+	assert_near(plain[1], plain[0]);
+	assert_near(yarn[0], plain[0]);
+	software.rope = MQ_EAGER;
+	const struct mq_question q = { .model = load("llama:layers=1,hidden=64,heads=4,ffn=32,vocab=100", 16, &train),
+				       .software = &software,
+				       .train = &train };
+	assert_true(yarn[1] > yarn[0]);
+	assert_near(yarn[1], moved(&q, "layer0.attention", MQ_FORWARD, &n));
+}
+
 /* Every second layer, from the first on, sees w keys: n w - w^2/2 pairs of n^2/2. */
 static void test_window(void **state)
 {
@@ -546,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_fused_attention_keeps_no_scores),
 		cmocka_unit_test(test_splits_conserve_work),
 		cmocka_unit_test(test_steps_of_experts),
+		cmocka_unit_test(test_yarn),
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),

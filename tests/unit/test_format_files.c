@@ -343,6 +343,44 @@ static void test_broken_onnx(void **state)
 	refuse(CORPUS "onnx/unknown-op.onnx", "Foo node 'y': this operator is not supported");
 }
 
+/* YaRN scales what it turns, but not where two of its factors cancel; another kind of stretch does not. */
+static void test_yarn(void **state)
+{
+	static const struct {
+		const char *scaling;
+		bool scaled;
+	} cases[] = {
+		{ "{\"rope_type\": \"yarn\", \"factor\": 32}", true },
+		{ "{\"type\": \"yarn\", \"factor\": 40, \"mscale\": 1.0, \"mscale_all_dim\": 1.0}", false },
+		{ "{\"type\": \"yarn\", \"factor\": 40, \"mscale\": 1.0, \"mscale_all_dim\": 0.5}", true },
+		{ "{\"rope_type\": \"llama3\", \"factor\": 8}", false },
+		{ "null", false },
+	};
+	char dir[] = "/tmp/maquette-test-XXXXXX", path[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/config.json", dir);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		FILE *out = fopen(path, "w");
+
+		assert_non_null(out);
+		fprintf(out,
+			"{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_hidden_layers\": 1, "
+			"\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 100, "
+			"\"rope_scaling\": %s}",
+			cases[i].scaling);
+		assert_int_equal(fclose(out), 0);
+		const struct mq_model *m = load(path);
+		bool scaled = false;
+		for (uint32_t k = 0; k < m->n_ops; k++)
+			scaled |= m->op[k].scaled;
+		assert_int_equal(scaled, cases[i].scaled);
+	}
+	unlink(path);
+	rmdir(dir);
+}
+
 static void test_cut_files(void **state)
 {
 	char dir[] = "/tmp/maquette-test-XXXXXX", path[64];
@@ -425,15 +463,25 @@ static void test_builder_agrees_with_onnx(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_placement),          cmocka_unit_test(test_broken_placement),
-		cmocka_unit_test(test_placement_data),     cmocka_unit_test(test_pipedream),
-		cmocka_unit_test(test_pipedream_options),  cmocka_unit_test(test_pipedream_lstm),
-		cmocka_unit_test(test_broken_pipedream),   cmocka_unit_test(test_pipedream_data),
-		cmocka_unit_test(test_huggingface),        cmocka_unit_test(test_deepseek),
-		cmocka_unit_test(test_broken_huggingface), cmocka_unit_test(test_onnx),
-		cmocka_unit_test(test_onnx_attention),     cmocka_unit_test(test_onnx_upsampling),
-		cmocka_unit_test(test_broken_onnx),        cmocka_unit_test(test_cut_files),
-		cmocka_unit_test(test_onnx_data),          cmocka_unit_test(test_builder_agrees_with_onnx),
+		cmocka_unit_test(test_placement),
+		cmocka_unit_test(test_broken_placement),
+		cmocka_unit_test(test_placement_data),
+		cmocka_unit_test(test_pipedream),
+		cmocka_unit_test(test_pipedream_options),
+		cmocka_unit_test(test_pipedream_lstm),
+		cmocka_unit_test(test_broken_pipedream),
+		cmocka_unit_test(test_pipedream_data),
+		cmocka_unit_test(test_huggingface),
+		cmocka_unit_test(test_deepseek),
+		cmocka_unit_test(test_broken_huggingface),
+		cmocka_unit_test(test_yarn),
+		cmocka_unit_test(test_onnx),
+		cmocka_unit_test(test_onnx_attention),
+		cmocka_unit_test(test_onnx_upsampling),
+		cmocka_unit_test(test_broken_onnx),
+		cmocka_unit_test(test_cut_files),
+		cmocka_unit_test(test_onnx_data),
+		cmocka_unit_test(test_builder_agrees_with_onnx),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);
