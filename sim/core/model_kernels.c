@@ -678,6 +678,25 @@ static void update_kernel(struct work *w, const struct mq_train *train, const st
 	k->launches = s->update_calls;
 }
 
+/* Parameters that are gathered flat: each copy is written and read, the tensors are written, and the host takes them
+ * apart. `bytes` is of all ranks' parts, where the optimizer's own is of one. */
+static void gather_kernels(struct work *w, const struct mq_share *share)
+{
+	const struct mq_software *s = w->software;
+	double param = mq_op_param_shard(w->op, share->split);
+
+	if (share->shards <= 1 || !(param > 0))
+		return;
+	if (s->gather_copies > 0) {
+		struct mq_kernel *k = add(w, MQ_KERNEL_COPY);
+
+		k->dtype = (uint8_t)w->dtype;
+		k->bytes = param * share->shards * w->size_B * 2 * s->gather_copies;
+	}
+	if (s->gather_us > 0)
+		add(w, MQ_KERNEL_CALL)->time_s = s->gather_us * 1e-6 * share->shards;
+}
+
 /* What makes parameters of few bits whole again, where they are gathered forward and backward, and gradients into
  * few bits and back: each rank makes its parts small and sums those that it gets, as many as it has made. */
 static double quantised_B(const struct work *w)
@@ -750,6 +769,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		return 0;
 	if (phase == MQ_UPDATE) {
 		update_kernel(&w, train, share);
+		gather_kernels(&w, share);
 		return w.n;
 	}
 	if (share->samples <= 0)

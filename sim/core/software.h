@@ -158,18 +158,21 @@ struct mq_software {
 	double check_us;         /* per rank of its group: the hosts agree on each collective before they
 				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
 	double handshake_ms;     /* in which a stage waits before each tensor sent or received */
+	double gather_us;        /* per parameter tensor and rank that ZeRO-1 and 2 shard it over: to take what was
+				    * gathered apart again, where it is gathered flat (gather_copies) */
 	double step_ms, sync_ms; /* of a step that nothing hides; more with several devices */
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
 	bool sequence_parallel, vocab_parallel;
-	bool reduces_whole;       /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
-	bool reduces_apart;       /* tensor parallelism: the gradient of what gate and up take is all-reduced for
+	bool reduces_whole;  /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
+	bool reduces_apart;  /* tensor parallelism: the gradient of what gate and up take is all-reduced for
 				    * each of them */
-	bool gather_ahead;        /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
+	bool gather_ahead;   /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
 				    * of the layer that is computed before it are reduced */
-	bool pipeline_once;       /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
+	bool pipeline_once;  /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
 				    * reduced once a step */
-	double bucket_MB;         /* gradients reduced together; 0 = a stage's */
+	uint32_t nccl_proto; /* enum mq_proto: of all collectives (the environment's NCCL_PROTO); AUTO = NCCL chooses */
+	double bucket_MB;    /* gradients reduced together; 0 = a stage's */
 	double vocab_multiple;    /* each share of the vocabulary is padded to a multiple of this */
 	uint32_t grad_dtype;      /* enum mq_grad_type */
 	uint32_t shard_group;     /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
@@ -196,9 +199,11 @@ struct mq_software {
 	bool lazy_grads;         /* gradients are made by the first backward pass of each step, and freed behind it */
 	double moment_B;         /* of each moment of the optimizer, in 16-bit training */
 	uint32_t offload_layers; /* of a stage, whose activations wait in the host's memory */
-	double flat_M;           /* gradients, in millions, reduced through one flat copy */
-	double reserve_GB;       /* context, framework, libraries, workspaces */
-	double comm_GB;          /* buffers of communicators where NVLink joins GPUs */
+	uint32_t
+		gather_copies; /* ZeRO-1 and 2: flat copies of all new parameters beside these, while they are gathered */
+	double flat_M;         /* gradients, in millions, reduced through one flat copy */
+	double reserve_GB;     /* context, framework, libraries, workspaces */
+	double comm_GB;        /* buffers of communicators where NVLink joins GPUs */
 	bool offload_optimizer;
 	/* what it does where nothing is said */
 	uint32_t sync, recompute;  /* enum mq_sync, mq_recompute */

@@ -163,6 +163,8 @@ void mq_software_dress(const struct mq_software *s, const struct mq_model *model
 		to->offload_optimizer = s->offload_optimizer;
 	if (!(to->says & MQ_SAYS_OFFLOAD_LAYERS))
 		to->offload_layers = s->offload_layers;
+	if (to->proto == MQ_PROTO_AUTO)
+		to->proto = (uint8_t)s->nccl_proto;
 	if (!to->zero_group)
 		to->zero_group = shard_group(s, to);
 	to->says = MQ_SAYS_ALL;

@@ -154,6 +154,8 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	if (!zero3 && low->plan->micro_batches > 1)
 		u->gradient_B = fmax(u->gradient_B, bytes);
 	u->gradients_B += at->gpu && low->software->grads_wait && !zero3 ? bytes : 0;
+	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
+		h->fresh_B += bytes;
 	if (!low->plan->offload_optimizer)
 		h->optimizer_B += elems * mq_train_state_B(train, at->gpu ? low->software->moment_B : FP32_B) / shard;
 }
@@ -540,6 +542,7 @@ static void add_to_stage(struct mq_holding *h, const struct mq_holding *op)
 	h->late_B += op->late_B;
 	h->logits_B += op->logits_B;
 	h->step_B += op->step_B;
+	h->fresh_B += op->fresh_B;
 }
 
 /* Kernels that the host launches for the op; 0 where nothing is freed late, and nobody asks. */
@@ -585,6 +588,8 @@ static struct mq_op_use use_of(const struct here *at, const struct unit *u, cons
 		.gradient_B = h->gradient_B,
 		.optimizer_B = h->optimizer_B,
 		.step_B = h->step_B,
+		.fresh_B = h->fresh_B,
+		.shards = (uint32_t)at->shard,
 		.formed_B = u->gradient_B,
 		.waiting_B = u->gradients_B,
 		.gathered_B = u->gathered_B,

@@ -22,9 +22,10 @@ struct mq_holding {
 	double reduced_B;                   /* gradients that are reduced among devices without ZeRO-3 */
 	double logits_B;                    /* of micro-batches before, the whole step */
 	double boundary_B;                  /* largest tensor received from another stage */
-	double late_B; /* freed in a forward pass, but not for reuse before the device has run it */
-	double step_B; /* fp32 copies of gradients, while the optimizer steps */
-	double root_B; /* ZeRO-3: gathered parameters outside the layers, the whole step */
+	double late_B;  /* freed in a forward pass, but not for reuse before the device has run it */
+	double step_B;  /* fp32 copies of gradients, while the optimizer steps */
+	double fresh_B; /* new parameters that ZeRO-1 and 2 gather behind the step (gather_copies) */
+	double root_B;  /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };
 
 /* What one op of the stage takes: the same figures before they are added up. Bytes. */
@@ -43,7 +44,8 @@ struct mq_op_use {
 	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
 	bool output_late;       /* its output is freed late, as a collective reads it */
 	bool gradient_late;     /* so is the gradient of its input */
-	double parameter_B, gradient_B, optimizer_B, step_B; /* as in mq_holding */
+	double parameter_B, gradient_B, optimizer_B, step_B, fresh_B; /* as in mq_holding */
+	uint32_t shards;                                              /* ranks that fresh_B is gathered from */
 	double formed_B;           /* its weight gradient, where it is formed apart before it is added */
 	double waiting_B;          /* the same, where it waits for the end of its pass */
 	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */

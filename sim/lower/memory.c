@@ -83,8 +83,14 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	return peak;
 }
 
-/* All but activations and buffers; *step_B: what the optimizer step adds. */
-static struct mq_memory static_memory(const struct mq_holding *h, uint32_t chunks, double *step_B)
+/* What the optimizer step adds. */
+static double step_of(const struct mq_low *low, const struct mq_holding *h)
+{
+	return h->step_B + low->software->gather_copies * h->fresh_B;
+}
+
+/* All but activations and buffers. */
+static struct mq_memory static_memory(const struct mq_holding *h, uint32_t chunks)
 {
 	struct mq_memory m = { 0 };
 
@@ -92,7 +98,6 @@ static struct mq_memory static_memory(const struct mq_holding *h, uint32_t chunk
 		m.parameter_B += h[k].parameter_B;
 		m.gradient_B += h[k].gradient_B;
 		m.optimizer_B += h[k].optimizer_B;
-		*step_B += h[k].step_B;
 	}
 	return m;
 }
@@ -182,8 +187,9 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device, NULL, NULL);
 		boundary = fmax(boundary, h[k].boundary_B);
 		root += h[k].root_B + h[k].logits_B;
+		step += step_of(low, &h[k]);
 	}
-	struct mq_memory m = static_memory(h, chunks, &step);
+	struct mq_memory m = static_memory(h, chunks);
 	const struct mq_moment peak = fullest(low, rank, h, &late);
 	double reduction = reduction_B(low, h, chunks, dev);
 	m.activation_B = peak.activation_B;
@@ -330,7 +336,7 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 			.kept_B = h[k].kept_B,
 			.forward_B = h[k].forward.activation_B + h[k].forward.buffer_B,
 			.backward_B = h[k].backward.activation_B + h[k].backward.buffer_B,
-			.step_B = h[k].step_B,
+			.step_B = step_of(low, &h[k]),
 		};
 }
 

@@ -277,6 +277,11 @@ uint32_t mq_shard_size(const struct mq_low *low, uint8_t sync, uint32_t n);
 /* Number of ranks over which an op's optimizer state (and for ZeRO-2 its gradients, ZeRO-3 its
  * parameters) is sharded; 1 without ZeRO. */
 uint32_t mq_shard_of(const struct mq_low *low, uint32_t op);
+/* Are new parameters gathered from their shards behind the optimizer step (ZeRO-1 and 2)? */
+static inline bool mq_gathers_new(uint8_t sync)
+{
+	return sync == MQ_SYNC_ZERO1 || sync == MQ_SYNC_ZERO2;
+}
 /* Ranks that form the whole gradient of this op themselves (sync `duplicate`); 1 = not so. */
 uint32_t mq_duplicates(const struct mq_low *low, uint32_t op);
 

@@ -462,8 +462,7 @@ static void publish(struct mq_low *low, uint32_t stage)
 			bc.kind = MQ_COLL_BROADCAST;
 			bc.size = b->n;
 			bc.root = i % b->n;
-		} else if (b->sync != MQ_SYNC_ZERO1 && b->sync != MQ_SYNC_ZERO2 &&
-			   !(b->sync == MQ_SYNC_ZERO3 && mq_once(low))) {
+		} else if (!mq_gathers_new(b->sync) && !(b->sync == MQ_SYNC_ZERO3 && mq_once(low))) {
 			continue;
 		} else if (low->plan->broadcast_params && b->sync != MQ_SYNC_ZERO3) {
 			broadcast_shards(low, i, &bc);

@@ -37,8 +37,8 @@ struct mq_tape {
 	double apart_B, more_B;            /* more: kept by micro-batches that are not played */
 	double moments;                    /* part of the optimizer's state that comes with the first step */
 	bool lazy, splits;
-	double type_B;         /* of an element */
-	uint32_t keeps_logits; /* as the software's */
+	double type_B;                        /* of an element */
+	uint32_t keeps_logits, gather_copies; /* as the software's */
 };
 
 /* ---- making it ------------------------------------------------------------------------------------- */
@@ -173,6 +173,7 @@ struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, 
 	t->moments = state_B > 0 ? 1 - master_B / state_B : 0;
 	t->type_B = mq_dtype_size(low->train->dtype);
 	t->keeps_logits = low->software->keeps_logits;
+	t->gather_copies = low->software->gather_copies;
 	t->lazy = low->software->lazy_grads;
 	t->splits = mq_pipeline_splits(low->plan->pipeline);
 	shorten(low, t, rank);
@@ -622,11 +623,26 @@ static void start(struct player *p)
 	take(p, t->more_B);
 }
 
+/* New parameters come flat, from each rank in a piece of its own but for the last copy. */
+static void gather_new(struct player *p, double fresh_B, uint32_t shards)
+{
+	uint32_t list = MQ_NONE;
+
+	for (uint32_t copy = 0; fresh_B > 0 && copy < p->tape->gather_copies; copy++) {
+		uint32_t pieces = copy + 1 < p->tape->gather_copies ? shards : 1;
+
+		for (uint32_t i = 0; i < pieces; i++)
+			want(p, &list, take(p, fresh_B / pieces));
+	}
+	give_list(p, &list);
+}
+
 /* The end of a step. */
 static void update(struct player *p, bool first)
 {
 	const struct mq_tape *t = p->tape;
-	double step_B = 0;
+	double step_B = 0, fresh_B = 0;
+	uint32_t shards = 1;
 
 	for (uint32_t k = 0; k < t->n_chunks; k++)
 		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
@@ -636,10 +652,13 @@ static void update(struct player *p, bool first)
 			give(p, *weight, false);
 			*weight = MQ_NONE;
 			step_B += use->step_B;
+			fresh_B += use->fresh_B;
+			shards = use->fresh_B > 0 && use->shards > shards ? use->shards : shards;
 			if (first)
 				take(p, use->optimizer_B * t->moments);
 		}
 	give(p, take(p, step_B), false);
+	gather_new(p, fresh_B, shards);
 }
 
 static struct player player_new(struct mq_low *low, const struct mq_tape *t, double limit_B)
