@@ -2,14 +2,14 @@
  * hosts.c - the time of hosts that launch a pass. See hosts.h.
  *
  * A host launches the kernels, collectives and messages of its device in order and does not wait for them, so it runs
- * ahead: a pass takes the longer of what the host needs for all of it and what the device's kernels and collectives
- * take together, not the sum of such maxima over the runs of kernels between two collectives. Where the host needs
- * more, the compute tasks of the pass lose time in proportion to what they take. Where it waits for its device in the
- * middle of a pass, it starts anew: a pass is one stretch, or several.
+ * ahead: a pass takes the longer of what the host needs for all of it and what the device needs for its kernels and
+ * collectives, each behind what it waits for in the pass, not the sum of such maxima over the runs of kernels between
+ * two collectives. Where the host needs more, the compute tasks of the pass lose time in proportion to what they take,
+ * until the device needs as much. Where it waits for its device in the middle of a pass, it starts anew: a pass is one
+ * stretch, or several.
  *
- * Not modelled: collectives that run beside kernels (their time counts as the device's, so that a little of the
- * host's is hidden too well), and hosts that are a whole pass ahead or behind, and their waits where the
- * backward pass sends tokens to experts once more (recomputation).
+ * Not modelled: hosts that are a whole pass ahead or behind, what a device waits for that others do first, and waits
+ * where the backward pass sends tokens to experts once more (recomputation).
  */
 #include "costing/hosts.h"
 
@@ -18,6 +18,9 @@
 
 #include "core/cost.h"
 #include "costing/predict.h"
+
+#define CLOSE 1e-12 /* of a host's time: how near its device comes to it */
+enum { MOST_STEPS = 64 };
 
 struct paced { /* a compute task and what its kernels take */
 	uint32_t task;
@@ -34,6 +37,12 @@ struct pace {
 	struct paced *paced; /* [n] */
 };
 
+/* When something is done, from the beginning of a stretch, and how much later for each unit of `stretch`: the kernels on
+ * the way to it. */
+struct moment {
+	double s, kernels_s;
+};
+
 /* Works and collectives are asked once each. */
 struct hosts {
 	struct mq_low *low;
@@ -47,6 +56,7 @@ struct hosts {
 	const struct mq_template *t; /* at hand */
 	uint32_t *first, *own;       /* CSR: its tasks by device, in order */
 	struct paced *paced;         /* [its tasks] of one stretch */
+	struct moment *done;         /* [its tasks] of one stretch, 0 outside it */
 	double *call_s;              /* [its tasks]; 0: the cost model's own rule for one work */
 };
 
@@ -157,18 +167,71 @@ static void launch(struct hosts *h, struct pace *p, uint32_t id)
 	p->paced[p->n++] = (struct paced){ id, parts };
 }
 
-/* Collectives inside the layers of a device's tasks own[first, end). */
-static double comm_s(struct hosts *h, uint32_t first, uint32_t end)
+static struct moment later(struct moment a, struct moment b)
 {
-	double sum = 0;
+	return b.s > a.s || (b.s == a.s && b.kernels_s > a.kernels_s) ? b : a;
+}
+
+/* When the tasks of this device that a task waits for are done, among those of the stretch. */
+static struct moment ready(const struct hosts *h, const struct mq_task *t)
+{
+	struct moment m = { 0 };
+
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		uint32_t dep = h->t->dep[t->dep_first + i];
+
+		if (dep < h->t->n_tasks && h->t->task[dep].task.device == t->device)
+			m = later(m, h->done[dep]);
+	}
+	return m;
+}
+
+/* When a device is done with its tasks own[first, end), those of `p`: kernels that take `stretch` times as long, and
+ * collectives inside the layers. */
+static struct moment device_done(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end, double stretch)
+{
+	struct moment stream[MQ_N_STREAMS] = { { 0 } }, last = { 0 };
+	uint32_t next = 0;
 
 	for (uint32_t i = first; i < end; i++) {
-		const struct mq_task *t = &h->t->task[h->own[i]].task;
+		uint32_t id = h->own[i];
+		const struct mq_task *t = &h->t->task[id].task;
+		struct moment m = later(stream[t->stream], ready(h, t));
 
-		if (t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD)
-			sum += alone_s(h, t);
+		if (next < p->n && p->paced[next].task == id) {
+			double busy = busy_s(&p->paced[next++].parts);
+
+			m.s += stretch * busy;
+			m.kernels_s += busy;
+		} else if (t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD) {
+			m.s += alone_s(h, t);
+		}
+		h->done[id] = stream[t->stream] = m;
+		last = later(last, m);
 	}
-	return sum;
+	for (uint32_t i = first; i < end; i++)
+		h->done[h->own[i]] = (struct moment){ 0 };
+	return last;
+}
+
+/*
+ * What kernels are stretched by so that the device takes as long as its host. The device's time is the longest of ways
+ * that each grow evenly, so steps along the longest one (Newton's) come from beyond after the first, over fewer ways
+ * each time.
+ */
+static double stretch_to(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end, double host_s)
+{
+	double stretch = 1;
+
+	for (int step = 0; step < MOST_STEPS; step++) {
+		struct moment done = device_done(h, p, first, end, stretch);
+		double missing_s = host_s - done.s;
+
+		if (fabs(missing_s) <= CLOSE * host_s || (step == 0 && missing_s < 0))
+			break;
+		stretch = fmax(1, stretch + missing_s / (done.kernels_s > 0 ? done.kernels_s : p->kernels_s));
+	}
+	return stretch;
 }
 
 /* Where the host waits for each kernel its calls come on top. */
@@ -184,7 +247,7 @@ static void add_calls(struct hosts *h, const struct pace *p)
 /* The tasks of `p` are own[first, end). */
 static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end)
 {
-	double host_s = p->launches_s + p->calls_s, lost_s = 0;
+	double host_s = p->launches_s + p->calls_s, stretch = 1;
 
 	/* one run of kernels and nothing else: the cost model's own rule */
 	if (p->kernels_s <= 0 || (p->n == 1 && p->calls_s <= 0))
@@ -194,10 +257,10 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32
 		return;
 	}
 	if (host_s > p->kernels_s)
-		lost_s = fmax(0, host_s - p->kernels_s - comm_s(h, first, end));
+		stretch = stretch_to(h, p, first, end, host_s);
 	for (uint32_t i = 0; i < p->n; i++) {
 		double busy = busy_s(&p->paced[i].parts), launches_s = p->paced[i].parts.host_s;
-		double takes_s = busy + lost_s * busy / p->kernels_s;
+		double takes_s = stretch * busy;
 
 		if (takes_s != fmax(busy, launches_s))
 			h->call_s[p->paced[i].task] = takes_s - launches_s;
@@ -282,6 +345,7 @@ static void pace_template(struct hosts *h, struct mq_template *t)
 	h->t = t;
 	h->call_s = mq_arena_array(&h->low->scratch, t->n_tasks, double);
 	h->paced = mq_arena_array(&h->low->scratch, t->n_tasks, struct paced);
+	h->done = mq_arena_array(&h->low->scratch, t->n_tasks, struct moment);
 	sort_tasks(h, &h->low->scratch);
 	for (uint32_t d = 0; d < h->low->prog.schedule->n_devices; d++)
 		pace_device(h, d);
