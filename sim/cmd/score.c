@@ -104,6 +104,12 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "--gemm, --collectives and --kernels exclude each other");
 	if (o->score.fit && !o->gemm && !o->kernels)
 		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm or --kernels");
+	if (o->score.set.n && (o->gemm || o->collectives || o->kernels))
+		return mq_fail(
+			err, MQ_EINPUT,
+			"--set %s: it is for runs, not for --gemm, --collectives and --kernels; change a copy of "
+			"the platforms' folder and give that with --platforms",
+			o->score.set.item[0]);
 	if (o->score.left_out && (o->gemm || o->kernels))
 		return mq_fail(err, MQ_EINPUT, "--left-out is for runs and collectives, not for --gemm and --kernels");
 	return mq_score_open(&o->score, err);

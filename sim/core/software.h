@@ -32,8 +32,9 @@
  * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which core/kernel_table.c lists. */
 enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
 /* Copies that bring the elements of a head together: none; of what attention makes, and back its gradients of queries,
- * keys and values joined (products with strides read the rest where it lies); of all four. */
-enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL };
+ * keys and values joined (products with strides read the rest where it lies); of all four; beside fused attention of
+ * queries, keys and values, and of keys and values twice more. */
+enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* Element-wise ops of image networks that run inside the kernels of what made their input: none; those behind a batch
@@ -122,16 +123,20 @@ struct mq_software {
 	/* kernels */
 	uint32_t attention;                                   /* enum mq_attention_kernel */
 	uint32_t norm, rope, yarn, activation, dropout, bias; /* enum mq_fusion; yarn: rope that scales */
-	bool autocast;                               /* layer norms are in fp32 between casts, in 16-bit training */
-	uint32_t copies_heads;                       /* enum mq_head_copies: around attention that stores its scores */
-	double traffic;                              /* bytes of element-wise kernels / fused minimum */
-	double traffic_32;                           /* the same in 32-bit training / that in 16-bit training */
-	double score_traffic;                        /* as traffic, of kernels over stored attention scores */
-	uint32_t chains;                             /* enum mq_chains */
-	bool sums_into;                              /* image networks: of gradients that meet the last is added
+	bool autocast;           /* layer norms are in fp32 between casts, in 16-bit training */
+	uint32_t copies_heads;   /* enum mq_head_copies: around attention */
+	double attention_calls;  /* kernels before fused attention, in forward passes: lengths of
+						      * sequences from their masks */
+	bool own_first;          /* under sequence parallelism a product of what is gathered is three:
+						      * of the rank's own part, of those before and of those behind it */
+	double traffic;          /* bytes of element-wise kernels / fused minimum */
+	double traffic_32;       /* the same in 32-bit training / that in 16-bit training */
+	double score_traffic;    /* as traffic, of kernels over stored attention scores */
+	uint32_t chains;         /* enum mq_chains */
+	bool sums_into;          /* image networks: of gradients that meet the last is added
 						      * to the others by the product that makes it */
-	uint32_t channels_first;                     /* enum mq_channels_first */
-	double layout_passes;                        /* over tensors of convolutions that tensor cores want otherwise */
+	uint32_t channels_first; /* enum mq_channels_first */
+	double layout_passes;    /* over tensors of convolutions that tensor cores want otherwise */
 	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
 	double loss_moved_B;       /* moved per logit by the loss, forward and backward, and by metrics of
 				    * training, in 16-bit training */

@@ -136,7 +136,7 @@ uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input,
 	op->write = op->output = elems;
 	op->moved_bwd = (2 * in + 1) * elems;
 	op->saved = kind == MQ_ACT_RELU ? elems : (in + 1) * elems; /* ReLU works in place */
-	op->kernels = kind == MQ_ACT_GATED ? 2 : 1;
+	op->kernels = 1;
 	op->gated = kind == MQ_ACT_GATED;
 	op->gelu = kind == MQ_ACT_GELU;
 	allow(op, MQ_DIM_OUT, ffn);

@@ -32,4 +32,5 @@ echo "A100,1" >>none.csv
 sed -i 's/,112,/,-1,/' vidur.csv
 "$M" score --kernels vidur.csv -o none 2>&1
 "$M" score --kernels --gemm vidur.csv -o none 2>&1
+"$M" score --collectives vidur.csv --set ib.bw_share=1 -o none 2>&1
 finish

@@ -285,6 +285,43 @@ static void messages_are_calls(void **state)
 	assert_within(late[1].takes_s - late[0].takes_s, (late[0].launches + 2 * 8 * 4) * 1e-2, 1e-9);
 }
 
+/* Launches of a layer of nanotron's, forward and back, as its source has them. Forward: norms 2; products in three parts 6
+ * and whole 2; queries, keys, values permuted 1, keys and values joined and permuted 2, rotary positions 2; lengths from
+ * masks 6, attention 1; silu and product 2, residuals 2. Back: norms with sums of their weights' gradients 6; products
+ * 4 whole, 2 in three parts, 2 more whole, gradients added up 6; gate 3; attention 3, positions 2, copies 3; residuals 2. */
+static void launches_are_those_of_the_source(void **state)
+{
+	struct lowered *w = *state;
+	struct mq_model *gpt = w->model;
+	const struct mq_software plain = w->software;
+	struct mq_software_record record;
+	double launches[2] = { 0 };
+
+	assert_int_equal(
+		mq_software_load("platforms/software", "nanotron,attention=flash2", &w->arena, &record, &w->err),
+		MQ_OK);
+	w->software = record.software;
+	lowered_model(w, "llama:layers=4,hidden=64,heads=4,kv_heads=4,ffn=128,seq=32,vocab=128");
+	const struct mq_schedule *s = lowered_shape(
+		w,
+		&(struct mq_shape){ .tp = 4, .micro_batches = 2, .sequence_parallel = true, .vocab_parallel = true });
+	for (const struct mq_task *task = s->task; task < s->task + s->n_tasks; task++) {
+		const struct mq_work *work = &s->work[task->work];
+
+		if (task->device != 0 || task->kind != MQ_TASK_COMPUTE || task->micro_batch != 0 ||
+		    task->phase == MQ_UPDATE)
+			continue;
+		for (uint32_t k = 0; k < work->n_kernels; k++)
+			if (work->kernel[k].op != MQ_NONE &&
+			    !strncmp(w->model->op[work->kernel[k].op].name, "layer2.", 7))
+				launches[task->phase] += work->kernel[k].launches;
+	}
+	w->software = plain;
+	w->model = gpt;
+	assert_within(launches[MQ_FORWARD], 2 + 6 + 2 + 3 + 2 + 6 + 1 + 2 + 2, 0);
+	assert_within(launches[MQ_BACKWARD], 6 + 4 + 2 * 3 + 2 + 6 + 3 + 3 + 2 + 3 + 2, 0);
+}
+
 static double reduced_B(const struct mq_schedule *s)
 {
 	double sum = 0;
@@ -326,6 +363,7 @@ int main(void)
 		cmocka_unit_test(a_pass_takes_what_its_host_needs),
 		cmocka_unit_test(hosts_wait_for_tokens),
 		cmocka_unit_test(two_products_reduce_apart),
+		cmocka_unit_test(launches_are_those_of_the_source),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);

@@ -1,0 +1,161 @@
+/*
+ * model_attention.c - the kernels of an attention core.
+ *
+ * Fused (flash attention) it is one kernel, with rotary positions, copies about it, casts, and the sums between a ring's
+ * steps; unfused it is batched products and what is done to the scores between them.
+ */
+#include <math.h>
+
+#include "core/model_work.h"
+
+/* Queries, keys, values and what attention makes of them, copied so that the elements of a head lie together. */
+static void add_heads(struct mq_op_work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double width = op->k * op->count * w->scale.count;
+	double output = op->m * w->scale.rows * width, keys = 2 * op->n * w->scale.keys * width;
+
+	if (w->model->image || w->software->copies_heads == MQ_HEADS_NONE ||
+	    w->software->copies_heads == MQ_HEADS_PACKED)
+		return;
+	bool all = w->software->copies_heads == MQ_HEADS_ALL;
+	mq_work_made(w, MQ_PART_COPY, MQ_MAKE_NATIVE, all ? 2 * output + keys : output, backward);
+	if (!all && backward) /* torch.split joins them */
+		mq_work_made(w, MQ_PART_COPY, MQ_MAKE_EAGER, output + keys, backward);
+}
+
+/* Each later step of a ring adds to what the steps before it made. Forward: a partial output is read and
+ * a sum in fp32 rescaled; backward: so are the gradients of Q, K and V. Where causal work is
+ * balanced, one rank's first half of the queries needs nothing of the other's second half of the
+ * keys: on average 3/4 of the queries take part. */
+static void merge_steps(struct mq_op_work *w, double elems, double keys, double steps)
+{
+	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
+
+	k->bytes = steps * (.75 * elems + keys) * (w->size_B + 2 * 4) * w->traffic;
+	k->launches = 4 * steps;
+}
+
+static void add_rope(struct mq_op_work *w, bool backward)
+{
+	const struct mq_software *s = w->software;
+
+	if (!(w->op->rotated > 0))
+		return;
+	double elems = w->op->rotated * w->scale.read;
+	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY); /* of queries and of keys: the op counts their launches */
+	k->bytes = 2 * elems * w->size_B;
+	if (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)) {
+		mq_work_made(w, MQ_PART_ROPE, MQ_MAKE_EAGER, elems, backward);
+		w->kernel[w->n - 1].launches--; /* the table's fused kernel is one for both */
+	}
+}
+
+/* Queries, keys and values are brought to where the kernel of rotary positions and attention want them: all three by
+ * one copy, keys and values by two more; backward the same. */
+static void add_packed(struct mq_op_work *w, double queries, double keys)
+{
+	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
+
+	k->bytes = 2 * (queries + 3 * keys) * w->size_B;
+	k->launches = 3;
+}
+
+static void fused_attention(struct mq_op_work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_ATTENTION);
+	double queries = op->m * op->k * op->count;
+	double keys = op->read > queries ? op->read - queries : 0;
+
+	k->m = op->m * w->scale.rows;
+	k->n = op->n * w->scale.keys;
+	k->k = op->k;
+	k->count = op->count * w->scale.count;
+	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop * w->documents;
+	k->bytes = (queries + op->write) * w->scale.read + keys * w->scale.kv;
+	if (backward) { /* Q, O, dO in, dQ out; K, V in, dK, dV out */
+		double all = 2 * (queries + op->write) + 2 * keys;
+		double here = 2 * (queries + op->write) * w->scale.read + 2 * keys * w->scale.kv;
+
+		k->bytes = all > 0 ? op->moved_bwd * here / all : 0;
+	}
+	k->bytes *= w->size_B;
+	if (w->software->fp8_attention && w->fp8) {
+		k->dtype = MQ_FP8;
+		k->mx = w->mx;
+	}
+	/* flash attention is one kernel forward and three back; positions and norms of queries and keys as many both ways */
+	k->launches = op->kernels + (backward ? 2 : w->software->attention_calls);
+	k->steps = w->ring > 1 ? w->ring - 1 : 0;
+	k->attention = (uint8_t)w->software->attention;
+	if (!w->ring)
+		add_rope(w, backward);
+	if (w->software->copies_heads == MQ_HEADS_PACKED)
+		add_packed(w, queries * w->scale.read, keys * w->scale.kv);
+	if (w->ring > 1)
+		merge_steps(w, op->write * w->scale.read, backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
+			    w->ring - 1);
+	else if (backward) /* dO; Q, K and V were kept in fp8 */
+		mq_work_cast(w, op->write * w->scale.read, 1);
+	else
+		mq_work_cast(w, queries * w->scale.read + keys * w->scale.kv, 3);
+}
+
+/* Softmax and dropout of stored scores. */
+static void add_scores(struct mq_op_work *w, double scores, bool backward)
+{
+	static const enum mq_make makes[] = {
+		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER,
+		[MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
+		[MQ_ATTENTION_XLA] = MQ_MAKE_XLA,
+		[MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
+	};
+	uint32_t attention = w->software->attention;
+	bool dropout = w->op->saved_selective > w->op->m * w->op->n * w->op->count;
+
+	if (attention >= MQ_ATTENTION_FUSED_SOFTMAX || w->model->image)
+		return;
+	mq_work_made(w, MQ_PART_SCORES, makes[attention], scores, backward);
+	if (dropout && mq_part_kernels(MQ_PART_DROPOUT, makes[attention]))
+		mq_work_made(w, MQ_PART_DROPOUT, makes[attention], scores, backward);
+}
+
+static double score_traffic(const struct mq_op_work *w)
+{
+	double wide = mq_dtype_size(w->dtype) >= 4 ? w->software->traffic_32 : 1;
+
+	return w->model->image ? w->traffic : w->software->score_traffic * wide;
+}
+
+/* Scores are written and read: what the batched products move follows from their shapes, the rest
+ * of the op's traffic is the softmax's. */
+static void unfused_attention(struct mq_op_work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double m = op->m * w->scale.rows, n = op->n * w->scale.keys, k = op->k;
+	double count = op->count * w->scale.count;
+	double product = (m * k + n * k + m * n) * count;
+	double flop = (backward ? op->flop_bwd / 4 : op->flop / 2) * w->scale.flop;
+	uint32_t products = backward ? 4 : 2, first = w->n;
+	double whole = (op->m * k + op->n * k + op->m * op->n) * op->count;
+	double rest = (backward ? op->moved_bwd : op->read + op->write) - products * whole;
+	const double shape[4][3] = { { m, n, k }, { m, k, n }, { n, k, m }, { n, k, m } };
+
+	for (uint32_t i = 0; i < products; i++)
+		mq_work_gemm(w, shape[i], flop, product);
+	for (uint32_t i = first; i < w->n; i++)
+		w->kernel[i].launches = 1;
+	struct mq_kernel *softmax = mq_work_add(w, MQ_KERNEL_MEMORY);
+	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
+	softmax->launches = fmax(op->kernels - 2, 1);
+	softmax->n = n;
+	add_scores(w, m * n * count, backward);
+	add_heads(w, backward);
+	add_rope(w, backward);
+}
+
+void mq_work_attention(struct mq_op_work *w, bool backward)
+{
+	(w->op->fused ? fused_attention : unfused_attention)(w, backward);
+}
