@@ -43,7 +43,8 @@ static void add_rope(struct mq_op_work *w, bool backward)
 	if (!(w->op->rotated > 0))
 		return;
 	double elems = w->op->rotated * w->scale.read;
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY); /* of queries and of keys: the op counts their launches */
+	struct mq_kernel *k =
+		mq_work_add(w, MQ_KERNEL_MEMORY); /* of queries and of keys: the op counts their launches */
 	k->bytes = 2 * elems * w->size_B;
 	if (s->rope == MQ_EAGER || (w->op->scaled && s->yarn == MQ_EAGER)) {
 		mq_work_made(w, MQ_PART_ROPE, MQ_MAKE_EAGER, elems, backward);

@@ -145,19 +145,28 @@ static bool waits_for_tokens(const struct mq_low *low, const struct mq_task *t)
 	       low->model->op[t->op].kind != MQ_OP_COMBINE && !low->train->experts.pad;
 }
 
+/* Launches of kernels that a call takes its host; none in whole steps of graphs. Where products run in parts beside
+ * tensor-parallel communication the library that makes the parts sends them too, without a way through the framework
+ * (Transformer Engine: CommOverlapP2PBase::split_overlap_ag, split_overlap_rs). */
+static double launches_of_call(const struct mq_low *low, const struct mq_task *t)
+{
+	const struct mq_software *s = low->software;
+	bool inside = low->plan->overlap_tp && t->kind == MQ_TASK_COLLECTIVE && t->stream == MQ_STREAM_COMM &&
+		      !strcmp(low->prog.schedule->comm[t->comm].purpose, "tp");
+
+	return !strcmp(s->graphs, "*") ? 0 : s->call_launches * (inside ? 1 : s->host);
+}
+
 /* Task `id` of the device of the stretch joins it. */
 static void launch(struct hosts *h, struct pace *p, uint32_t id)
 {
 	const struct mq_ttask *t = &h->t->task[id];
-	const struct mq_software *software = h->low->software;
 	const struct mq_device_calib *calib = calib_of(h->low, t->task.device);
 
 	if (t->task.kind == MQ_TASK_COPY)
 		return;
 	if (t->task.kind != MQ_TASK_COMPUTE) {
-		double calls = !strcmp(software->graphs, "*") ? 0 : software->call_launches;
-
-		p->calls_s += calls * software->host * calib->host_launch_s + check_s(h->low, &t->task);
+		p->calls_s += launches_of_call(h->low, &t->task) * calib->host_launch_s + check_s(h->low, &t->task);
 		return;
 	}
 	struct mq_cost_parts parts = parts_of(h, &t->task);

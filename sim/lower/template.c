@@ -1,4 +1,5 @@
 /* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
+#include <math.h>
 #include "lower/program.h"
 
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
@@ -108,9 +109,11 @@ static bool left_out(const struct mq_low *low, const struct mq_piece *piece, con
 	return (piece->only == 1 && two && k == 1) || (piece->only == 2 && !(two && k == 1));
 }
 
-/* One of several equal parts of the rows. A weight gradient, whose rows are its depth, is never split. */
-static void take_part(struct mq_kernel *k, double parts)
+/* One of several equal parts of the rows, launched by the library that one call of the framework asks for all. A weight
+ * gradient, whose rows are its depth, is never split. `host`: of a launch of the framework, in plain ones. */
+static void take_part(struct mq_kernel *k, double parts, double host)
 {
+	k->launches = fmin(k->launches, k->launches / parts + 1 / fmax(host, 1));
 	if (k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV)
 		k->m /= parts;
 	k->flop /= parts;
@@ -151,7 +154,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 			if (piece[i].host)
 				buffer[k].kind = MQ_KERNEL_HOST_UPDATE;
 			if (piece[i].parts > 1)
-				take_part(&buffer[k], piece[i].parts);
+				take_part(&buffer[k], piece[i].parts, low->software->host);
 			buffer[k].flop *= scale;
 			buffer[k].bytes *= scale;
 			w.flop += buffer[k].flop;

@@ -229,6 +229,35 @@ static void graphs_launch(void **state)
 	assert_within(late[2].takes_s, busy.takes_s, 1e-12);
 }
 
+/* Products in parts beside tensor-parallel communication are one call of the framework, in which a library launches and
+ * sends the parts: only that call pays for the framework. */
+static void parts_are_one_call(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_shape shape = { .tp = 4, .micro_batches = 1, .sequence_parallel = true };
+	struct mq_device_calib *calib = &w->calib->device[0];
+	struct passes late[2];
+	uint32_t inside = 0, outside = 0;
+
+	w->software.overlap_tp = true;
+	w->software.host = 10;
+	const struct mq_schedule *s = lowered_shape(w, &shape);
+	for (const struct mq_task *t = s->task; t < s->task + s->n_tasks; t++)
+		if (t->device == 0 && t->kind == MQ_TASK_COLLECTIVE && t->phase != MQ_UPDATE)
+			*(t->stream == MQ_STREAM_COMM ? &inside : &outside) += 1;
+	assert_true(inside > 4 * 4 * 4);
+	assert_within(launches_of(w, s, "layer1.up"), 4 * (1 / 4.0 + 1 / 10.0) + 3, 1e-12); /* back 2, update 1 */
+	for (int i = 0; i < 2; i++) {
+		calib->host_launch_s = 1e-2 * (i + 1);
+		late[i] = passes_of(w, lowered_shape(w, &shape), 0);
+	}
+	calib->host_launch_s = 0;
+	w->software.overlap_tp = false;
+	w->software.host = 1;
+	assert_within(late[1].takes_s - late[0].takes_s, (10 * late[0].launches + 2 * inside + 20 * outside) * 1e-2,
+		      1e-7);
+}
+
 /* Hosts that wait for each collective are not ahead of the next kernels. */
 static void hosts_wait_for_collectives(void **state)
 {
@@ -364,6 +393,7 @@ int main(void)
 		cmocka_unit_test(hosts_wait_for_tokens),
 		cmocka_unit_test(two_products_reduce_apart),
 		cmocka_unit_test(launches_are_those_of_the_source),
+		cmocka_unit_test(parts_are_one_call),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, lowered_free);
