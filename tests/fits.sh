@@ -22,8 +22,8 @@ note="The values shipped are beside those of this fit, all tables with equal wei
 interval, the tables pull apart or a later mechanism has moved it. \"Left out\" is simulated with what the other tables alone
 give; a table keeps the numbers of its own software, which no other table informs."
 record a100 "internevo_a100_8_to_1024 mpt_fsdp_a100_h100 vtrain_a100_multi_node bloom_a100_topology_search torchtitan_a100_h100_h200" \
-	"A100-SXM*.sustained,software:megatron-lm-2021.traffic,software:bloom.traffic" \
-	"Five tables of A100 runs; \`score_traffic\` stays as shipped: from these runs it is hard to tell from \`traffic\` (correlation -.98). $note"
+	"A100-SXM*.sustained" \
+	"Five tables of A100 runs. $note"
 record h100 "mpt_fsdp_a100_h100 torchtitan_a100_h100_h200" \
 	"H100-SXM-80GB.sustained,H100-SXM-96GB.sustained" \
 	"Two tables with H100 runs, on boards of 700 and of 500 W, each a clock of its own here. What ships is one value: .785, and what the power law of boards makes of it. $note"

@@ -141,6 +141,9 @@ static const struct mq_part_kernels table[] = {
 	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4 },                  /* of the squared difference */
 	{ .moved_B = 4, .made_B = 4 }, { .moved_B = 16, .freed_B = 12 },   /* of mean; sum of the ways */
   } },
+{ MQ_PART_LAYER_NORM, MQ_MAKE_APART, "apex FusedLayerNorm: cuComputePartGradGammaBeta, cuComputeGradGammaBeta, cuComputeGradInput",
+  .forward = { { .moved = 2, .made = 1 } },
+  .backward = { { .moved = 2 }, ROW(1), { .moved = 3, .made = 1 } } },
 { MQ_PART_LAYER_NORM, MQ_MAKE_FUSED, "Liger layer_norm; backward a program per SM, row after row",
   .forward = { { .moved = 2, .made = 1, .held = 23 } },
   .backward = { { .moved = 3, .made = 1, .work = 125, .held = 22 }, ROW(3) } },

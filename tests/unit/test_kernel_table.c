@@ -106,6 +106,10 @@ static void test_sums(void **state)
 	near(s.streamed_B, 6 + 8 + 8 + 8 + 6);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
 	near(s.streamed_B, 12 + 8 + 8); /* no casts */
+	/* apex's norm: dy and x for gamma and beta, a small sum, then dy, x and dx */
+	s = mq_part_sum(mq_part_kernels(MQ_PART_LAYER_NORM, MQ_MAKE_APART)->backward, MQ_FP16);
+	near(s.streamed_B, 4 + 6);
+	near(s.launches, 3);
 }
 
 /* Bytes of an element in 16 and in 32 bits, forward and backward. Dropout and a sum: 2 + 2 + a mask of 1, then three
