@@ -163,8 +163,8 @@ struct mq_software {
 	double check_us;         /* per rank of its group: the hosts agree on each collective before they
 				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
 	double handshake_ms;     /* in which a stage waits before each tensor sent or received */
-	double gather_us;        /* per parameter tensor and rank that ZeRO-1 and 2 shard it over: to take what was
-				    * gathered apart again, where it is gathered flat (gather_copies) */
+	double gather_us;        /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
+				    * over: to take what was gathered apart again, where it is gathered flat (gather_copies) */
 	double step_ms, sync_ms; /* of a step that nothing hides; more with several devices */
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;

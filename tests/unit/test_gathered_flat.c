@@ -49,7 +49,6 @@ static void tensors_are_taken_apart(void **state)
 	struct lowered w;
 
 	lowered_open(&w, GPT, 8, 16);
-	ask(&w, MQ_SYNC_ZERO1);
 	assert_int_equal(in_update(ask(&w, MQ_SYNC_ZERO1), MQ_KERNEL_COPY).n, 0);
 	assert_int_equal(in_update(ask(&w, MQ_SYNC_ZERO1), MQ_KERNEL_CALL).n, 0);
 	w.software.gather_us = 5;
@@ -101,6 +100,7 @@ static void one_protocol(void **state)
 
 	lowered_open(&w, GPT, 8, 16);
 	struct mq_schedule *s = ask(&w, MQ_SYNC_ZERO1);
+	assert_true(lowered_count(s, MQ_TASK_COLLECTIVE, -1, -1).tasks > 0);
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		assert_int_equal(s->task[i].proto, MQ_PROTO_AUTO);
 	w.software.nccl_proto = MQ_PROTO_SIMPLE;

@@ -327,6 +327,7 @@ static void test_launcher(void **state)
 	r.locator = "hover text 1 node(s)";
 	build(published(&r), &c);
 	near(c.software.software.check_us, 0);
+	assert_int_equal(c.software.software.nccl_proto, MQ_PROTO_SIMPLE); /* inferred from its launchers */
 	r.locator = "hover text 16 node(s)";
 	build(published(&r), &c);
 	near(c.software.software.check_us, 200);
