@@ -37,6 +37,7 @@ struct mq_platform_spec {
 	const char *gpu;      /* device type or alias; mix: TYPE[*NODES][xGPUS][@NIC_GBps]+... */
 	uint32_t nodes, gpus; /* machines; devices per machine */
 	uint32_t intra;       /* enum mq_gen_intra */
+	uint32_t board;       /* GPUs of the mesh of NVLinks that a machine has a part of; 0 = its own */
 	double nvlink_GBps;   /* per GPU, one direction; 0 = the device's own; the same below */
 	double pcie_GBps;
 	uint32_t pcie_switches; /* per node; 0 = one per socket */

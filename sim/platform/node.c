@@ -13,7 +13,7 @@ static const unsigned char cube_mesh[8][8] = {
 
 static bool is_cube_mesh(const struct mq_gen_group *g)
 {
-	return g->intra == MQ_INTRA_MESH && g->gpus == 8 && g->cube_mesh;
+	return g->intra == MQ_INTRA_MESH && g->cube_mesh && g->gpus <= 8 && g->board == 8;
 }
 
 /* Share of a GPU's NVLink bandwidth that one pair has; 0 = no direct link. */

@@ -12,6 +12,7 @@
 #define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
 #define MEMORY_S      .03
+#define CUBE_MESH     8 /* GPUs of a DGX-1's mesh of NVLinks */
 
 const struct mq_opt mq_platform_opts[] = {
 	MQ_STR(SPEC, name, NULL, "name of the platform (default: made from the options)"),
@@ -19,6 +20,7 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_U32(SPEC, nodes, 1, 1, 65536, "machines (of each type of a mix that gives no number)"),
 	MQ_U32(SPEC, gpus, 8, 1, 256, "devices per machine"),
 	MQ_CHOICE(SPEC, intra, 0, "auto|nvswitch|nvlink-mesh|pcie", "links inside a machine"),
+	MQ_U32(SPEC, board, 0, 0, 8, "GPUs of the NVLink mesh that a machine has a part of (0: gpus)"),
 	MQ_F64(SPEC, nvlink_GBps, 0, 0, 1e5, "NVLink per GPU, one direction (0: the device's)"),
 	MQ_F64(SPEC, pcie_GBps, 0, 0, 1e4, "PCIe per GPU, one direction (0: the device's)"),
 	MQ_U32(SPEC, pcie_switches, 0, 0, 64, "PCIe switches per machine (0: one per socket)"),
@@ -139,6 +141,7 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	/* joined by NVSwitch where it is given NVLinks: so are the machines that are built today */
 	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1, .p2p = 1 };
 	const struct mq_device_calib *t = g->known ? g->known : &plain;
+	bool part;
 
 	g->tflops = first_positive(spec->tflops, mq_calib_peak_flops(t) / 1e12, 0);
 	g->nvlink_GBps = first_positive(spec->nvlink_GBps, t->nvlink_Bps / 1e9, 0);
@@ -156,6 +159,9 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	if (g->intra == MQ_INTRA_MESH && g->gpus > 16)
 		return mq_fail(err, MQ_EINPUT, "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
 			       g->gpus);
+	/* A mix has it for those of its machines that can be such a part. */
+	part = g->cube_mesh && g->intra == MQ_INTRA_MESH && g->gpus <= CUBE_MESH && spec->board == CUBE_MESH;
+	g->board = part ? spec->board : g->gpus;
 	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
 	g->nics = spec->nics;
 	if (!g->nics)
@@ -229,6 +235,7 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 			      struct mq_gen *gen, struct mq_err *err)
 {
 	char *list = mq_arena_strdup(arena, spec->gpu ? spec->gpu : ""), *save = NULL;
+	uint32_t boards = 0; /* node types that are such a part */
 
 	memset(gen, 0, sizeof(*gen));
 	gen->spec = spec;
@@ -255,7 +262,13 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 		gen->n_devices += (uint64_t)g->nodes * g->gpus;
 		gen->flat = gen->flat && g->flat;
 		gen->nvls = gen->nvls && g->nvls;
+		boards += g->board == spec->board;
 	}
+	if (spec->board && !boards)
+		return mq_fail(err, MQ_EINPUT,
+			       "board=%u: machines can be a part of an NVLink mesh of %d V100 only, with up to as many "
+			       "GPUs; gpu=%s has gpus=%u",
+			       spec->board, CUBE_MESH, gen->group[0].type, gen->group[0].gpus);
 	if (gen->n_devices > MQ_GEN_MAX_DEVICES)
 		return mq_fail(err, MQ_EINPUT, "%lu devices are more than the %d that are supported",
 			       (unsigned long)gen->n_devices, MQ_GEN_MAX_DEVICES);

@@ -11,111 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cmd/score/fabrics.h"
-#include "core/collective/impl.h"
-
-#define GB 1e9
-
-static struct mq_calib *calib_of(struct mq_arena *arena, const char *type, double capability)
-{
-	struct mq_calib *calib = mq_calib_new(arena);
-
-	mq_calib_add_ideal(calib, type, 1e14, 1e12, 1e11)->compute_capability = capability;
-	return calib;
-}
-
-static const struct mq_fabric_spec v100 = {
-	.type = "V100",
-	.nodes = 1,
-	.per_node = 8,
-	.inside = MQ_INSIDE_CUBE,
-	.nvlink_Bps = 150 * GB,
-	.pcie_Bps = 15.75 * GB,
-};
-static const struct mq_fabric_spec a100 = {
-	.type = "A100",
-	.nodes = 1,
-	.per_node = 8,
-	.inside = MQ_INSIDE_SWITCH,
-	.nvlink_Bps = 300 * GB,
-	.pcie_Bps = 31.5 * GB,
-};
-static const struct mq_fabric_spec h100 = {
-	.type = "H100",
-	.nodes = 1,
-	.per_node = 8,
-	.inside = MQ_INSIDE_SWITCH,
-	.nvlink_Bps = 450 * GB,
-	.pcie_Bps = 63 * GB,
-	.rails = 8,
-	.nic_Bps = 50 * GB,
-	.fabric = MQ_FABRIC_IB,
-	.nvls = true,
-};
-
-struct setup {
-	struct mq_arena arena;
-	struct mq_calib *calib;
-	struct mq_cluster *cluster;
-	struct mq_group group;
-	struct mq_topo topo;
-	uint32_t n, *rank;
-	struct mq_err err;
-};
-
-/* A cluster of `nodes` such nodes, whose ports take nic_s, and its first n ranks (0: all). */
-static void set_up_long(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes, uint32_t n,
-			double nic_s)
-{
-	struct mq_fabric_spec *kept;
-
-	memset(s, 0, sizeof(*s));
-	kept = mq_arena_array(&s->arena, 1, struct mq_fabric_spec);
-	*kept = spec;
-	kept->nodes = nodes;
-	s->calib = calib_of(&s->arena, spec.type, capability);
-	assert_int_equal(mq_fabric_build(kept, s->calib, &s->arena, &s->cluster, &s->err), MQ_OK);
-	for (uint32_t i = 0; i < s->cluster->n_links; i++)
-		if (s->cluster->link[i].class == MQ_LINK_NIC)
-			s->cluster->link[i].lat_s = nic_s;
-	s->n = n ? n : s->cluster->n_devices;
-	s->rank = mq_arena_array(&s->arena, s->n, uint32_t);
-	for (uint32_t i = 0; i < s->n; i++)
-		s->rank[i] = i;
-	assert_int_equal(mq_group_build(s->cluster, s->rank, s->n, &s->arena, &s->group, &s->err), MQ_OK);
-	assert_int_equal(mq_topo_find(s->cluster, s->calib, &s->group, &s->topo, &s->err), MQ_OK);
-	assert_int_equal(mq_topo_search(s->cluster, &s->topo, s->group.n_nodes, &s->err), MQ_OK);
-}
-
-static void set_up(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes, uint32_t n)
-{
-	set_up_long(s, spec, capability, nodes, n, 0);
-}
-
-static struct mq_coll_flows expand(struct setup *s, enum mq_coll_kind kind, double bytes, enum mq_algo algo,
-				   enum mq_proto proto)
-{
-	const struct mq_coll_request request = {
-		.kind = kind,
-		.n = s->n,
-		.rank = s->rank,
-		.bytes = bytes,
-		.dtype = MQ_FP16,
-		.algo = algo,
-		.proto = proto,
-	};
-	struct mq_coll_flows flows;
-
-	if (mq_collective_expand(s->cluster, s->calib, &request, &s->arena, &flows, &s->err) != MQ_OK)
-		fail_msg("%s", s->err.text);
-	return flows;
-}
-
-static void near(double got, double expected, double relative)
-{
-	if (!(fabs(got - expected) <= relative * fabs(expected)))
-		fail_msg("got %.12g, expected %.12g", got, expected);
-}
+#include "nccl_machines.h"
 
 /* Bytes out of and into every rank. */
 static void sums(const struct mq_coll_flows *f, uint32_t n, double *out, double *in)
@@ -180,6 +76,46 @@ static void test_mesh_rings(void **state)
 		for (uint32_t b = 0; b < 8; b++)
 			assert_true(used[a][b] <= s.topo.width_Bps[a][b] * (1 + 1e-12));
 	mq_arena_fini(&s.arena);
+}
+
+/* Between machines each port of a mesh takes one ring, whose ends lie by it; two ports of four GPUs, one ring each. */
+static void test_mesh_rails(void **state)
+{
+	static const struct {
+		enum mq_inside inside;
+		uint32_t per_node, rails;
+		bool own; /* a ring comes in and leaves by the same port */
+	} shape[] = { { MQ_INSIDE_CUBE, 8, 4, true },
+		      { MQ_INSIDE_QUAD, 4, 4, false },
+		      { MQ_INSIDE_QUAD, 4, 2, true },
+		      { MQ_INSIDE_CUBE, 8, 8, false } };
+	struct setup s;
+
+	for (uint32_t k = 0; k < sizeof(shape) / sizeof(*shape); k++) {
+		struct mq_fabric_spec spec = v100;
+		uint32_t in = 0, out = 0, m = shape[k].per_node;
+
+		spec.inside = shape[k].inside;
+		spec.per_node = m;
+		spec.rails = shape[k].rails;
+		spec.nic_Bps = 12.5 * GB;
+		spec.fabric = MQ_FABRIC_IB;
+		set_up(&s, spec, 70, 2, 0);
+		assert_int_equal(s.topo.n_rings, spec.rails);
+		for (uint32_t r = 0; r < s.topo.n_rings; r++) {
+			const uint8_t *ring = s.topo.ring[r];
+
+			in |= 1U << s.topo.rail_of[ring[0]];
+			out |= 1U << s.topo.rail_of[ring[m - 1]];
+			assert_int_equal(s.topo.rail_of[ring[0]], r);
+			assert_int_equal(s.topo.rail_of[ring[m - 1]] == r, shape[k].own);
+			for (uint32_t i = 0; i + 1 < m; i++)
+				assert_true(s.topo.width_Bps[ring[i]][ring[i + 1]] > 0);
+		}
+		assert_int_equal(in, (1U << spec.rails) - 1);
+		assert_int_equal(out, in);
+		mq_arena_fini(&s.arena);
+	}
 }
 
 static double bus_GBps(struct setup *s, enum mq_algo algo)
@@ -475,272 +411,6 @@ static void test_large(void **state)
 	assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 2);
 	mq_arena_fini(&s.arena);
 }
-
-/* How often data crosses between nodes as it goes round a ring: once in ppn steps, the first one included. */
-static void test_ring_crossings(void **state)
-{
-	static const struct {
-		uint32_t per_node;
-		double us;
-	} want[] = {
-		{ 2, 6.6 + 3 * 1 + 3 * 2.7 },  /* 6 steps on 2 x 2 */
-		{ 4, 6.6 + 10 * 1 + 4 * 2.7 }, /* 14 steps on 2 x 4 */
-	};
-	struct setup s;
-	(void)state;
-
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		struct mq_fabric_spec spec = h100;
-
-		spec.per_node = spec.rails = want[i].per_node;
-		spec.nvls = false;
-		set_up(&s, spec, 90, 2, 0);
-		near(expand(&s, MQ_COLL_ALL_REDUCE, 64, MQ_ALGO_RING, MQ_PROTO_LL).alone_s, want[i].us * 1e-6, .01);
-		mq_arena_fini(&s.arena);
-	}
-}
-
-/* Ports of 2 us make ways of 4 us; 1000 times that adds 3.996 ms to each step that crosses. */
-static void test_link_latency(void **state)
-{
-	static const struct {
-		enum mq_coll_kind kind;
-		enum mq_algo algo;
-		uint32_t nodes;
-		double crossings;
-	} cases[] = {
-		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_RING, 2, 30 * 2 / 16.0 }, /* 30 steps, 2 of 16 edges */
-		{ MQ_COLL_ALL_GATHER, MQ_ALGO_RING, 2, 15 * 2 / 16.0 },
-		{ MQ_COLL_BROADCAST, MQ_ALGO_RING, 4, 31 * 4 / 32.0 },
-		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_TREE, 2, 2 },
-		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_TREE, 4, 4 }, /* 1 -> 2 -> 0 and back */
-		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS_TREE, 4, 4 },
-		{ MQ_COLL_ALL_TO_ALL, MQ_ALGO_AUTO, 4, 1 },
-	};
-	(void)state;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		for (double bytes = 0; bytes <= 1e6; bytes += 1e6) {
-			struct setup near_by, far;
-			double more;
-
-			set_up_long(&near_by, h100, 90, cases[i].nodes, 0, 2e-6);
-			set_up_long(&far, h100, 90, cases[i].nodes, 0, 2e-3);
-			more = expand(&far, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO).alone_s -
-			       expand(&near_by, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO).alone_s;
-			near(more, cases[i].crossings * 3.996e-3, 1e-9);
-			mq_arena_fini(&near_by.arena);
-			mq_arena_fini(&far.arena);
-		}
-}
-
-/* Whether a link carries bytes of the collective. */
-static bool crosses(const struct setup *s, const struct mq_coll_flows *f, uint32_t link)
-{
-	for (uint32_t i = 0; i < f->n_flows; i++) {
-		const struct mq_route *route;
-		struct mq_err err;
-
-		assert_int_equal(mq_cluster_route(s->cluster, f->flow[i].src, f->flow[i].dst, &route, &err), MQ_OK);
-		for (uint32_t k = 0; k < route->n_links; k++)
-			if (route->link[k] == link)
-				return true;
-	}
-	return false;
-}
-
-/* One long link among all that a collective uses, on whatever rail or machine: its steps wait for it. */
-static void test_every_link(void **state)
-{
-	static const struct {
-		const struct mq_fabric_spec *spec;
-		double capability;
-		enum mq_coll_kind kind;
-		enum mq_algo algo;
-		uint32_t nodes;
-	} cases[] = {
-		{ &v100, 70, MQ_COLL_ALL_REDUCE, MQ_ALGO_RING, 1 },
-		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_RING, 4 },
-		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_TREE, 4 },
-		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS, 1 },
-		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS_TREE, 4 },
-		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_COLLNET_DIRECT, 4 },
-		{ &h100, 90, MQ_COLL_ALL_REDUCE, MQ_ALGO_COLLNET_CHAIN, 4 },
-		{ &h100, 90, MQ_COLL_ALL_TO_ALL, MQ_ALGO_AUTO, 4 },
-	};
-	(void)state;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct setup s;
-		struct mq_coll_flows before;
-		uint32_t reached = 0;
-
-		set_up(&s, *cases[i].spec, cases[i].capability, cases[i].nodes, 0);
-		s.cluster->sharp = true;
-		before = expand(&s, cases[i].kind, 1e6, cases[i].algo, MQ_PROTO_AUTO);
-		for (uint32_t l = 0; l < s.cluster->n_links; l++) {
-			double usual = s.cluster->link[l].lat_s, after;
-
-			if (!crosses(&s, &before, l))
-				continue;
-			s.cluster->link[l].lat_s = usual + 1e-3;
-			s.cluster->cache = mq_cluster_new(&s.arena)->cache; /* ways were asked for already */
-			after = expand(&s, cases[i].kind, 1e6, cases[i].algo, MQ_PROTO_AUTO).alone_s;
-			if (after - before.alone_s < .9e-3)
-				fail_msg("case %zu: 1 ms on link %s adds %g s", i, s.cluster->link[l].name,
-					 after - before.alone_s);
-			s.cluster->link[l].lat_s = usual;
-			reached++;
-		}
-		assert_true(reached >= 8);
-		mq_arena_fini(&s.arena);
-	}
-}
-
-/* One node far from seven others: a ring passes its way twice in a round, whoever is next to whom. */
-static void test_one_long_way(void **state)
-{
-	struct setup s;
-	double before, after;
-	(void)state;
-
-	set_up(&s, h100, 90, 8, 0);
-	before = expand(&s, MQ_COLL_ALL_REDUCE, 0, MQ_ALGO_RING, MQ_PROTO_LL).alone_s;
-	mq_arena_fini(&s.arena);
-	set_up(&s, h100, 90, 8, 0);
-	for (uint32_t i = 0; i < s.cluster->n_links; i++)
-		/* 64 GPUs' ports come first, then 8 NICs of each node, up and down */
-		if (i >= 128 + 7 * 16 && i < 128 + 8 * 16)
-			s.cluster->link[i].lat_s = 1.003e-3;
-	s.cluster->cache = mq_cluster_new(&s.arena)->cache; /* ways were asked for already */
-	after = expand(&s, MQ_COLL_ALL_REDUCE, 0, MQ_ALGO_RING, MQ_PROTO_LL).alone_s;
-	near(after - before, 2 * 1e-3 * 126 / 64, 1e-9); /* 126 steps; the two edges are 2 of 64 */
-	mq_arena_fini(&s.arena);
-}
-
-/* Two nodes' trees cross the network once each way: 8 x 25 GB/s give 200 GB/s, a ring's 30/16 bytes 107.
- * A tree's pipeline has 2 (7 + 1) hops of 16 channels' 512 kB at twice that. */
-static void test_two_nodes_tree(void **state)
-{
-	struct mq_fabric_spec spec = h100;
-	struct setup s;
-	struct mq_coll_flows f;
-	double between = 0;
-	(void)state;
-
-	spec.nic_Bps = 25 * GB;
-	spec.nvls = false;
-	set_up(&s, spec, 90, 2, 0);
-	near(s.topo.ring_graph.inter_Bps, 24 * GB, 1e-12);
-	near(s.topo.tree_graph.intra_Bps, 45 * GB, 1e-12); /* up to 48, of 370.8 / 8 */
-	f = expand(&s, MQ_COLL_ALL_REDUCE, 8e9, MQ_ALGO_AUTO, MQ_PROTO_AUTO);
-	assert_true(f.algo == MQ_ALGO_TREE && f.proto == MQ_PROTO_SIMPLE && f.channels == 16);
-	for (uint32_t i = 0; i < f.n_flows; i++)
-		between += f.flow[i].src < 8 && f.flow[i].dst >= 8 ? f.flow[i].bytes : 0;
-	near(between, 8e9, 1e-12);
-	near(f.latency_s, (8.4 + 2 * (7 * 4 + 14)) * 1e-6 + 16 * 16 * 524288 / 400e9, 1e-9);
-	near(f.alone_s - f.latency_s, 8e9 / 200e9, 1e-9);
-	mq_arena_fini(&s.arena);
-}
-
-/* NVLSTree of two nodes: what the ports give, once each way, and not NCCL's own caps. */
-static void test_two_nodes_nvls(void **state)
-{
-	struct mq_fabric_spec spec = h100;
-	struct setup s;
-	(void)state;
-
-	spec.nic_Bps = 25 * GB;
-	set_up(&s, spec, 90, 2, 0);
-	near(s.topo.nvls_node_Bps, 40 * GB, 1e-12);
-	near(8e12 / expand(&s, MQ_COLL_ALL_REDUCE, 8e12, MQ_ALGO_NVLS_TREE, MQ_PROTO_AUTO).alone_s, 200 * GB, 1e-3);
-	mq_arena_fini(&s.arena);
-}
-
-/* A plug-in that allows Simple alone. */
-static void test_simple_only(void **state)
-{
-	struct mq_link_calib link = {
-		.name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1, .simple_only = 1
-	};
-	struct mq_coll_request request = {
-		.kind = MQ_COLL_ALL_REDUCE, .bytes = 8, .algo = MQ_ALGO_RING, .proto = MQ_PROTO_LL
-	};
-	struct mq_coll_flows f;
-	struct setup s;
-	(void)state;
-
-	set_up(&s, h100, 90, 2, 0);
-	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto, MQ_PROTO_LL);
-	s.calib->link = &link;
-	s.calib->n_links = 1;
-	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto, MQ_PROTO_SIMPLE);
-	request.n = s.n;
-	request.rank = s.rank;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_EINPUT);
-	assert_non_null(strstr(s.err.text, "simple_only"));
-	mq_arena_fini(&s.arena);
-}
-
-/* A network whose messages take longest with Simple: of the 15 steps of a gathering ring two cross it. */
-static void test_hops(void **state)
-{
-	struct mq_link_calib link = { .name = "ib",
-				      .bw_share = 1,
-				      .latency_scale = 1,
-				      .step_B = 524288,
-				      .nvls_share = 1,
-				      .hop_s = 180e-6,
-				      .hop_ll128_s = 60e-6 };
-	static const struct {
-		enum mq_proto proto;
-		double ll_s, latency_us;
-	} cases[] = {
-		{ MQ_PROTO_SIMPLE, 27e-6, 14 + 13 * 3 + 2 * 180 },
-		{ MQ_PROTO_LL128, 27e-6, 14 + 13 * 1.9 + 2 * 60 },
-		{ MQ_PROTO_LL, 27e-6, 6.6 + 13 + 2 * 27 },
-		{ MQ_PROTO_LL, 0, 6.6 + 13 + 2 * 180 },
-	};
-	(void)state;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct setup s;
-
-		set_up(&s, h100, 90, 2, 0);
-		link.hop_ll_s = cases[i].ll_s;
-		s.calib->link = &link;
-		s.calib->n_links = 1;
-		near(expand(&s, MQ_COLL_ALL_GATHER, 8e6, MQ_ALGO_RING, cases[i].proto).latency_s,
-		     cases[i].latency_us * 1e-6, 1e-9);
-		mq_arena_fini(&s.arena);
-	}
-}
-
-/* What a plug-in tells NCCL of its network changes the choice, not the time of what is chosen: with 75 us a step
- * LL128, which NCCL charges for it once, wins over Simple, which it charges twice. */
-static void test_reported(void **state)
-{
-	struct mq_link_calib link = {
-		.name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1
-	};
-	double ring_s[2];
-	(void)state;
-
-	for (int k = 0; k < 2; k++) {
-		struct setup s;
-
-		set_up(&s, h100, 90, 2, 0);
-		link.reported_s = k * 75e-6;
-		s.calib->link = &link;
-		s.calib->n_links = 1;
-		assert_int_equal(expand(&s, MQ_COLL_ALL_GATHER, 1.2e8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto,
-				 k ? MQ_PROTO_LL128 : MQ_PROTO_SIMPLE);
-		ring_s[k] = expand(&s, MQ_COLL_ALL_GATHER, 1.2e8, MQ_ALGO_RING, MQ_PROTO_SIMPLE).alone_s;
-		mq_arena_fini(&s.arena);
-	}
-	near(ring_s[1], ring_s[0], 0);
-}
-
 /* Parts off 16 bytes go element by element: 24 channels of 1.5e9 bf16 elements carry 72 GB/s. */
 static void test_misaligned(void **state)
 {
@@ -768,17 +438,13 @@ static void test_misaligned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_channels),       cmocka_unit_test(test_mesh_rings),
-		cmocka_unit_test(test_printed_peaks),  cmocka_unit_test(test_choices),
-		cmocka_unit_test(test_sharp),          cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_tree_degrees),   cmocka_unit_test(test_ring_bytes),
-		cmocka_unit_test(test_chain_bytes),    cmocka_unit_test(test_nvls_shares),
-		cmocka_unit_test(test_monotonic),      cmocka_unit_test(test_large),
-		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
-		cmocka_unit_test(test_every_link),     cmocka_unit_test(test_one_long_way),
-		cmocka_unit_test(test_two_nodes_tree), cmocka_unit_test(test_two_nodes_nvls),
-		cmocka_unit_test(test_simple_only),    cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_reported),       cmocka_unit_test(test_misaligned),
+		cmocka_unit_test(test_channels),    cmocka_unit_test(test_mesh_rings),
+		cmocka_unit_test(test_mesh_rails),  cmocka_unit_test(test_printed_peaks),
+		cmocka_unit_test(test_choices),     cmocka_unit_test(test_sharp),
+		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_tree_degrees),
+		cmocka_unit_test(test_ring_bytes),  cmocka_unit_test(test_chain_bytes),
+		cmocka_unit_test(test_nvls_shares), cmocka_unit_test(test_monotonic),
+		cmocka_unit_test(test_large),       cmocka_unit_test(test_misaligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,15 @@ static bool cube_mesh(const struct mq_cluster *c)
 	       same(route(c, 0, 3)->bw_Bps, 50e9, "double link") && same(route(c, 0, 7)->bw_Bps, 15.75e9, "PCIe");
 }
 
+/* GPUs 0 to 3 of the same mesh. */
+static bool half_mesh(const struct mq_cluster *c)
+{
+	return same(route(c, 0, 1)->bw_Bps, 25e9, "single link") && same(route(c, 0, 3)->bw_Bps, 50e9, "double link") &&
+	       same(route(c, 0, 1)->bw_Bps + route(c, 0, 2)->bw_Bps + route(c, 0, 3)->bw_Bps, 100e9,
+		    "links of GPU 0") &&
+	       same(route(c, 2, 0)->bw_Bps + route(c, 2, 1)->bw_Bps + route(c, 2, 3)->bw_Bps, 125e9, "links of GPU 2");
+}
+
 static bool mixed(const struct mq_cluster *c)
 {
 	return c->n_devices == 16 && c->n_nodes == 4 && !strcmp(c->device[7].type, "V100-SXM2-16GB") &&
@@ -276,6 +285,7 @@ static void templates(void **state)
 {
 	assert_int_equal(outcome("nodes=2,gpus=4,gpu=T4", shared_port), 0);
 	assert_int_equal(outcome("gpu=V100-16GB", cube_mesh), 0);
+	assert_int_equal(outcome("gpu=V100-16GB,gpus=4,board=8", half_mesh), 0);
 	assert_int_equal(outcome("gpu=V100-16GB*2x4@1.25+T4*2x4,nics=1,fabric=ethernet", mixed), 0);
 	/* ports beyond one per GPU are bonded */
 	assert_int_equal(outcome("nodes=2,gpus=2,gpu=V100-32GB,intra=nvlink-mesh,nics=4,nic_GBps=12.5", bonded), 0);
@@ -330,6 +340,8 @@ static void bad_options(void **state)
 	refused("gpu=T4*2x", "gpu=");
 	refused("gpu=T4@-1", "gpu=");
 	refused("gpu=T4,intra=nvswitch", "NVLink");
+	refused("gpu=A100-SXM4-80GB,gpus=4,board=8", "board=8");
+	refused("gpu=V100-16GB,gpus=4,board=6", "board=6");
 	refused("nodes=65536,gpus=256", "more than");
 	refused("nodes=7,fabric=dragonfly", "multiple of 8");
 	refused("nodes=800,fabric=dragonfly,routers=2,leaf=1", "groups");

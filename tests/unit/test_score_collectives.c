@@ -49,6 +49,14 @@ static void test_words(void **state)
 	s = read_words(calib, "V100-PCIE-16GB", "PCIe (no NVLink) intra; Ethernet inter", 8, 2);
 	assert_true(s.inside == MQ_INSIDE_HOST && s.fabric == MQ_FABRIC_ETHERNET && s.rails == 1 &&
 		    fabs(s.nic_Bps - 1.25e9) < 1);
+	s = read_words(calib, "8x A100", "8x HDR 200 Gb/s InfiniBand", 16, 2); /* of the network alone */
+	assert_true(s.inside == MQ_INSIDE_SWITCH && s.rails == 8 && fabs(s.nic_Bps - 25e9) < 1);
+	s = read_words(calib, "8x V100 SXM2", "", 8, 1);
+	assert_true(s.inside == MQ_INSIDE_CUBE);
+	s = read_words(calib, "8x RTX 4090", "", 8, 1);
+	assert_true(s.inside == MQ_INSIDE_HOST);
+	s = read_words(calib, "8x A100 PCIe", "PCIe", 8, 1);
+	assert_true(s.inside == MQ_INSIDE_HOST);
 	s = read_words(calib, "4x H100 NVL", "pairwise NVLink bridges; PCIe between pairs", 4, 1);
 	assert_string_equal(s.type, "H100-NVL-94GB");
 	assert_true(s.inside == MQ_INSIDE_PAIRS);

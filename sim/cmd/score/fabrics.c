@@ -56,6 +56,35 @@ static double count_of(const char *text)
 	return value;
 }
 
+/* How NVLink joins the GPUs of a machine where it does. */
+static enum mq_inside usual_nvlink(const struct mq_device_calib *gpu, uint32_t per_node)
+{
+	return gpu->cube_mesh <= 0 ? MQ_INSIDE_SWITCH : per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
+}
+
+static enum mq_inside read_joined(const char *words, const struct mq_device_calib *gpu, uint32_t per_node)
+{
+	bool nvlink = mq_says(words, "NVLink") && !mq_says(words, "no NVLink");
+
+	if (per_node == 1)
+		return MQ_INSIDE_NONE;
+	if (mq_says(words, "cube mesh"))
+		return MQ_INSIDE_CUBE;
+	if (mq_says(words, "pairwise") || mq_says(words, "bridge"))
+		return MQ_INSIDE_PAIRS;
+	if (mq_says(words, "NVSwitch"))
+		return MQ_INSIDE_SWITCH;
+	if (nvlink)
+		return usual_nvlink(gpu, per_node);
+	if (mq_says(words, "Gen") || mq_says(words, "P2P"))
+		return MQ_INSIDE_PCIE;
+	if (mq_says(words, "PCI") || mq_says(words, "no NVLink"))
+		/* No word about direct access between GPUs: through the host's memory. */
+		return MQ_INSIDE_HOST;
+	/* Of the network alone, or of nothing. */
+	return gpu->nvlink_Bps > 0 ? usual_nvlink(gpu, per_node) : gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST;
+}
+
 static void read_inside(const struct mq_fabric_text *text, const struct mq_device_calib *gpu,
 			struct mq_fabric_spec *spec)
 {
@@ -63,22 +92,7 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 
 	spec->nvlink_Bps = gpu->nvlink_Bps > 0 ? gpu->nvlink_Bps : gpu->bridge_Bps;
 	spec->pcie_Bps = gpu->pcie_Bps;
-	if (spec->per_node == 1)
-		spec->inside = MQ_INSIDE_NONE;
-	else if (mq_says(words, "cube mesh"))
-		spec->inside = MQ_INSIDE_CUBE;
-	else if (mq_says(words, "pairwise") || mq_says(words, "bridge"))
-		spec->inside = MQ_INSIDE_PAIRS;
-	else if (mq_says(words, "NVSwitch") ||
-		 (mq_says(words, "NVLink") && !mq_says(words, "no NVLink") && gpu->cube_mesh <= 0))
-		spec->inside = MQ_INSIDE_SWITCH;
-	else if (mq_says(words, "NVLink") && !mq_says(words, "no NVLink"))
-		spec->inside = spec->per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
-	else if (mq_says(words, "Gen") || mq_says(words, "P2P"))
-		spec->inside = MQ_INSIDE_PCIE;
-	else
-		/* No word about direct access between GPUs: through the host's memory. */
-		spec->inside = MQ_INSIDE_HOST;
+	spec->inside = read_joined(words, gpu, spec->per_node);
 	/* Across machines NVLS began with NCCL 2.18, the machines of an NVLink domain need multicast
 	 * between their hosts: on Hopper and in domains only where it is said. Blackwell came later. */
 	spec->nvls =

@@ -21,6 +21,7 @@
 #define HOPPER_SPLIT_SPEED (50 * GB)
 #define LOWEST_RETRY       .49    /* of the speed found, below which the search does not try again */
 #define DFS_BUDGET         200000 /* edges tried by the cycle search */
+#define CUT_BUDGET         10000  /* places tried where rings between nodes begin */
 
 static const double intra_speeds[] = { 40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0 };
 static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12, 0 };
@@ -292,24 +293,71 @@ static void search_nvls(struct mq_topo *topo, bool inter)
 	};
 }
 
-/* Between nodes each rail has a ring order that begins at a rank of that rail. */
+/* Where the orders found inside a node are cut for the rings between nodes, one for each rail. */
+struct cuts {
+	const struct mq_topo *topo;
+	uint32_t n_orders, n_rails, budget;
+	uint8_t order[MQ_MAX_RINGS][MQ_MAX_LOCAL];
+	uint32_t uses[MQ_MAX_RINGS];                  /* rings cut from each order */
+	bool left[MQ_MAX_LOCAL];                      /* rails by which a ring leaves the node already */
+	uint8_t ring[MQ_MAX_RINGS], at[MQ_MAX_RINGS]; /* of each rail: its order, and where that is cut */
+};
+
+static bool cut_from(struct cuts *c, uint32_t rail);
+
+static bool cut_at(struct cuts *c, uint32_t rail, uint32_t order, uint32_t at, bool own)
+{
+	const struct mq_topo *topo = c->topo;
+	uint32_t n = topo->n_local, out = topo->rail_of[c->order[order][(at + n - 1) % n]];
+	bool done;
+
+	if (topo->rail_of[c->order[order][at]] != rail || (out == rail) != own || c->left[out] || !c->budget)
+		return false;
+	c->budget--;
+	c->ring[rail] = (uint8_t)order;
+	c->at[rail] = (uint8_t)at;
+	c->left[out] = true;
+	c->uses[order]++;
+	done = cut_from(c, rail + 1);
+	c->left[out] = false;
+	c->uses[order]--;
+	return done;
+}
+
+/* Each rail is left by one ring: the one that came in by it where two ranks of the rail are neighbours
+ * (crossNic=0), else any. Orders that are used least come first, as they share links. */
+static bool cut_from(struct cuts *c, uint32_t rail)
+{
+	if (rail == c->n_rails)
+		return true;
+	for (int own = 1; own >= 0; own--)
+		for (uint32_t uses = 0; uses <= rail; uses++)
+			for (uint32_t k = 0; k < c->n_orders; k++)
+				for (uint32_t i = 0; c->uses[k] == uses && i < c->topo->n_local; i++)
+					if (cut_at(c, rail, k, i, own))
+						return true;
+	return false;
+}
+
+/* Between nodes each rail has a ring that begins at a rank of it. */
 static void rail_orders(struct mq_topo *topo)
 {
-	uint32_t base = topo->n_rings;
+	struct cuts c = { .topo = topo,
+			  .n_orders = topo->n_rings,
+			  .n_rails = topo->rails < MQ_MAX_RINGS ? topo->rails : MQ_MAX_RINGS,
+			  .budget = CUT_BUDGET };
 
 	if (topo->rails < 2)
 		return;
-	for (uint32_t r = 0; r < topo->rails && r < MQ_MAX_RINGS; r++) {
-		uint8_t order[MQ_MAX_LOCAL];
-		uint32_t start = 0;
-
-		memcpy(order, topo->ring[r < base ? r : 0], sizeof(order));
-		while (topo->rail_of[order[start]] != r)
-			start++;
+	memcpy(c.order, topo->ring, sizeof(c.order));
+	if (!cut_from(&c, 0)) /* uneven rails: whichever begins there */
+		for (uint32_t r = 0; r < c.n_rails; r++)
+			for (c.ring[r] = 0, c.at[r] = 0; topo->rail_of[c.order[0][c.at[r]]] != r;)
+				c.at[r]++;
+	for (uint32_t r = 0; r < c.n_rails; r++)
 		for (uint32_t i = 0; i < topo->n_local; i++)
-			topo->ring[r][i] = order[(start + i) % topo->n_local];
-	}
-	topo->n_rings = topo->rails < MQ_MAX_RINGS ? topo->rails : MQ_MAX_RINGS;
+			topo->ring[r][i] = c.order[c.ring[r]][(c.at[r] + i) % topo->n_local];
+	topo->n_rings = c.n_rails;
 }
 
 enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *topo, uint32_t n_nodes,
