@@ -117,6 +117,7 @@ static const struct mq_calib_field link_fields[] = {
 	LINK(chunk_B, "B", 0, 0, 1e9, "cost of a chunk of a pipeline, as bytes"),
 	LINK(step_B, "B", 524288, 1, 1e9, "one of the 8 steps of a channel's buffer (NCCL_BUFFSIZE / 8)"),
 	LINK(nvls_share, "1", 1, .01, 2, "what NVLS gets of the bandwidth that NCCL expects of it"),
+	LINK(sharp_share, "1", .8, .01, 1, "what a port gets of its nominal bandwidth where switches reduce"),
 	LINK(reported_s, "s", 0, 0, 1, "latency that the network's plug-in tells NCCL, which chooses by it"),
 	LINK(simple_only, "1", 0, 0, 1, "1 = the network's plug-in allows no protocol but Simple"),
 	LINK(route_s, "s", 3e-6, 0, 1, "latency of a route that the step latencies already contain"),

@@ -105,7 +105,8 @@ struct mq_link_calib {
 	double chunk_B;             /* what each chunk of NVLS costs, in bytes: see collective/fill.c */
 	double step_B;              /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;          /* of the bandwidth that NCCL expects of NVLS */
-	double hop_ll_s;            /* the same with protocol LL, LL128; 0: hop_s */
+	double sharp_share;         /* of a port's nominal bandwidth, where switches reduce (CollNet) */
+	double hop_ll_s;            /* hop_s with protocol LL, LL128; 0: hop_s */
 	double hop_ll128_s;
 	double reported_s;  /* latency that the network's plug-in tells NCCL, which adds it to each step over
 				       the network (twice with Simple) before it chooses */

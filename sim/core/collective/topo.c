@@ -75,9 +75,13 @@ static double nccl_nvlink(double compute_capability, double nominal_Bps)
 const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name, double compute_capability)
 {
 	/* No entry: the library's own constants and nominal bandwidths. */
-	static const struct mq_link_calib neutral = {
-		.name = "neutral", .bw_share = 1, .latency_scale = 1, .step_B = 524288, .nvls_share = 1, .route_s = 3e-6
-	};
+	static const struct mq_link_calib neutral = { .name = "neutral",
+						      .bw_share = 1,
+						      .latency_scale = 1,
+						      .step_B = 524288,
+						      .nvls_share = 1,
+						      .sharp_share = 1,
+						      .route_s = 3e-6 };
 	const struct mq_link_calib *found = mq_calib_link_for(calib, name, compute_capability);
 
 	return found ? found : &neutral;

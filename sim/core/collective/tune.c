@@ -304,11 +304,23 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 		return c * intra;
 	if (actual && t->n_nodes == 2 && algo == MQ_ALGO_NVLS_TREE)
 		return fmin(c * intra, 2 * t->topo->rails * mq_topo_port_Bps(t->topo));
+	if (actual && algo == MQ_ALGO_NVLS)
+		return fmin(c * intra, 2 * t->topo->rails * t->topo->nic_Bps * t->topo->net_calib->sharp_share);
 	if (algo == MQ_ALGO_NVLS_TREE) {
 		inter *= t->n_nodes == 2 ? 2 : 1;
 		intra = fmin(intra, nvls_tree_max[t->topo->arch][scale] * GB);
 	}
 	return c * fmin(intra, inter);
+}
+
+/* Each byte goes up to the network's switches and back once. */
+static double collnet_bus(const struct mq_tune *t, bool actual)
+{
+	const struct mq_topo *topo = t->topo;
+	double net = 2 * topo->rails * topo->nic_Bps * topo->net_calib->sharp_share;
+	double bus = total_Bps(t, &topo->collnet_graph, true, actual);
+
+	return actual ? fmin(bus, net) : bus;
 }
 
 static double collnet_direct_bus(const struct mq_tune *t, bool actual)
@@ -319,7 +331,7 @@ static double collnet_direct_bus(const struct mq_tune *t, bool actual)
 	if (t->kind != MQ_COLL_ALL_REDUCE)
 		return ppn * fmin(graph->intra_Bps, .9 * graph->inter_Bps);
 	/* GPUs without a NIC of their own send through a neighbour's. */
-	bus = total_Bps(t, graph, true, actual) / (f - (f - 1) / 2);
+	bus = collnet_bus(t, actual) / (f - (f - 1) / 2);
 	return t->topo->arch >= MQ_ARCH_HOPPER ? bus * .85 : bus;
 }
 
@@ -342,7 +354,7 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	case MQ_ALGO_COLLNET_DIRECT:
 		return collnet_direct_bus(t, actual) * (t->kind == MQ_COLL_ALL_REDUCE ? .5 : 1);
 	case MQ_ALGO_COLLNET_CHAIN:
-		return .5 * total_Bps(t, &t->topo->collnet_graph, true, actual);
+		return .5 * collnet_bus(t, actual);
 	default: /* PAT */
 		return .75 * total_Bps(t, &t->topo->ring_graph, false, actual);
 	}
