@@ -57,6 +57,12 @@ static void test_words(void **state)
 	assert_true(s.inside == MQ_INSIDE_HOST);
 	s = read_words(calib, "8x A100 PCIe", "PCIe", 8, 1);
 	assert_true(s.inside == MQ_INSIDE_HOST);
+	s = read_words(calib, "8x L40S", "PCIe Gen4", 8, 1);
+	assert_true(s.inside == MQ_INSIDE_PCIE);
+	s = read_words(calib, "8x RTX 3090", "PCIe Gen4", 8, 1); /* its drivers give no direct access */
+	assert_true(s.inside == MQ_INSIDE_HOST);
+	s = read_words(calib, "8x L40S", "PCIe Gen4; no P2P", 8, 1);
+	assert_true(s.inside == MQ_INSIDE_HOST);
 	s = read_words(calib, "4x H100 NVL", "pairwise NVLink bridges; PCIe between pairs", 4, 1);
 	assert_string_equal(s.type, "H100-NVL-94GB");
 	assert_true(s.inside == MQ_INSIDE_PAIRS);
@@ -100,6 +106,7 @@ static void test_words(void **state)
 static void test_unknown_machine(void **state)
 {
 	const struct mq_fabric_text strange = { "8x abacus", "string", "", "", 8, 1 };
+	const struct mq_fabric_text bare = { "8x P100", "NVLink", "", "", 8, 1 };
 	const struct mq_fabric_text uneven = { "8x H100", "NVSwitch", "", "", 9, 2 };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_calib *calib = shipped_calib(&arena);
@@ -108,6 +115,8 @@ static void test_unknown_machine(void **state)
 
 	assert_int_equal(mq_fabric_read(&strange, calib, &spec, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "abacus"));
+	assert_int_equal(mq_fabric_read(&bare, calib, &spec, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "NVLink, which P100 has not"));
 	assert_int_equal(mq_fabric_read(&uneven, calib, &spec, &err), MQ_EINPUT);
 	mq_arena_fini(&arena);
 }

@@ -62,23 +62,40 @@ static enum mq_inside usual_nvlink(const struct mq_device_calib *gpu, uint32_t p
 	return gpu->cube_mesh <= 0 ? MQ_INSIDE_SWITCH : per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
 }
 
+/* Do the words say that `what` is not there ("no NVLink", "without P2P")? */
+static bool denied(const char *words, const char *what)
+{
+	static const char *const no[] = { "no", "without" };
+	char text[64];
+
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
+		snprintf(text, sizeof(text), "%s %s", no[i], what);
+		if (mq_says(words, text))
+			return true;
+	}
+	return false;
+}
+
+static bool named(const char *words, const char *what)
+{
+	return mq_says(words, what) && !denied(words, what);
+}
+
 static enum mq_inside read_joined(const char *words, const struct mq_device_calib *gpu, uint32_t per_node)
 {
-	bool nvlink = mq_says(words, "NVLink") && !mq_says(words, "no NVLink");
-
 	if (per_node == 1)
 		return MQ_INSIDE_NONE;
 	if (mq_says(words, "cube mesh"))
 		return MQ_INSIDE_CUBE;
-	if (mq_says(words, "pairwise") || mq_says(words, "bridge"))
+	if (mq_says(words, "pairwise") || named(words, "bridge"))
 		return MQ_INSIDE_PAIRS;
-	if (mq_says(words, "NVSwitch"))
+	if (named(words, "NVSwitch"))
 		return MQ_INSIDE_SWITCH;
-	if (nvlink)
+	if (named(words, "NVLink"))
 		return usual_nvlink(gpu, per_node);
-	if (mq_says(words, "Gen") || mq_says(words, "P2P"))
+	if (named(words, "P2P") || (mq_says(words, "Gen") && gpu->p2p > 0 && !denied(words, "P2P")))
 		return MQ_INSIDE_PCIE;
-	if (mq_says(words, "PCI") || mq_says(words, "no NVLink"))
+	if (mq_says(words, "PCI") || mq_says(words, "P2P") || mq_says(words, "NVLink"))
 		/* No word about direct access between GPUs: through the host's memory. */
 		return MQ_INSIDE_HOST;
 	/* Of the network alone, or of nothing. */
@@ -243,6 +260,11 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq
 		spec->nodes = 1;
 	spec->per_node = text->gpus / spec->nodes;
 	read_inside(text, gpu, spec);
+	if (spec->inside >= MQ_INSIDE_SWITCH && spec->inside <= MQ_INSIDE_PAIRS && !(spec->nvlink_Bps > 0))
+		return mq_fail(
+			err, MQ_EINPUT,
+			"interconnect '%s' says NVLink, which %s has not; name the type that has (platforms/calib)",
+			text->interconnect, gpu->name);
 	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
 		return mq_fail(err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
 	if (spec->nodes > 1)
