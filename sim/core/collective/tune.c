@@ -18,16 +18,11 @@
 #define GB     1e9
 #define US     1e-6
 #define NEWEST 22809
-/* Ring with Simple, in us, as rings of 2, 4 and 8 H100 and of 2 and 4 V100 over PCIe show; NCCL's tuning
- * has 8.4 and 3.4, 5.7. */
+/* Ring with Simple over NVLink, in us, as rings of 2, 4 and 8 H100 show; NCCL's tuning has 8.4 and 3.4. */
 #define SIMPLE_BASE   14
 #define SIMPLE_NVLINK 2
-#define SIMPLE_PCI    3.7
 #define LL_HOPPER     120 /* GB/s of all LL channels, by the same rings of H100; the tuning has 141 */
 #define LL128_OLD     .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
-#define PCI_LL \
-	.6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100,      \
-	      4090) */
 
 enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
 
@@ -245,11 +240,6 @@ static double ll_cap(const struct mq_topo *topo, bool actual)
 	return ll_max[old && !actual && topo->arch > MQ_ARCH_AMPERE ? MQ_ARCH_AMPERE : topo->arch];
 }
 
-static bool pcie_ll(const struct mq_topo *topo)
-{
-	return topo->intra == MQ_INTRA_PCIE || topo->intra == MQ_INTRA_MIXED;
-}
-
 static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual)
 {
 	const struct mq_topo *topo = t->topo;
@@ -258,7 +248,7 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
 
 	if (proto == MQ_PROTO_LL)
-		return fmin(cap * GB, bus / 2 * (actual && pcie_ll(topo) ? PCI_LL : 1));
+		return fmin(cap * GB, bus / 2);
 	if (proto == MQ_PROTO_LL128)
 		return fmin(.92 * bus, topo->ring_graph.channels * ring128_max[topo->arch][scale] * GB) *
 		       (actual && topo->arch < MQ_ARCH_HOPPER ? LL128_OLD : 1);
@@ -409,7 +399,6 @@ static void correct_steps(const struct mq_tune *t, struct constants *c)
 {
 	c->base[MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_BASE;
 	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_NVLINK;
-	c->step[HW_PCI][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_PCI;
 	for (int hw = 0; hw < N_HW; hw++) {
 		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib : t->topo->intra_calib;
 
