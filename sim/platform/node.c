@@ -11,22 +11,17 @@ static const unsigned char cube_mesh[8][8] = {
 	{ 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 }, { 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
 };
 
-static bool is_cube_mesh(const struct mq_gen_group *g)
-{
-	return g->intra == MQ_INTRA_MESH && g->cube_mesh && g->gpus <= 8 && g->board == 8;
-}
-
 /* Share of a GPU's NVLink bandwidth that one pair has; 0 = no direct link. */
 static double pair_GBps(const struct mq_gen_group *g, uint32_t a, uint32_t b)
 {
-	if (is_cube_mesh(g))
+	if (g->cube_mesh)
 		return g->nvlink_GBps * cube_mesh[a][b] / 6;
 	return g->nvlink_GBps / (g->gpus - 1);
 }
 
 static bool uses_pcie(const struct mq_gen *gen, const struct mq_gen_group *g)
 {
-	return g->intra == MQ_INTRA_PCIE || is_cube_mesh(g) || (!gen->flat && gen->n_nodes > 1);
+	return g->intra == MQ_INTRA_PCIE || g->cube_mesh || (!gen->flat && gen->n_nodes > 1);
 }
 
 static uint32_t switch_of(const struct mq_gen_group *g, uint32_t gpu)

@@ -20,7 +20,7 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_U32(SPEC, nodes, 1, 1, 65536, "machines (of each type of a mix that gives no number)"),
 	MQ_U32(SPEC, gpus, 8, 1, 256, "devices per machine"),
 	MQ_CHOICE(SPEC, intra, 0, "auto|nvswitch|nvlink-mesh|pcie", "links inside a machine"),
-	MQ_U32(SPEC, board, 0, 0, 8, "GPUs of the NVLink mesh that a machine has a part of (0: gpus)"),
+	MQ_U32(SPEC, board, 0, 0, 8, "8: machines have a part of the NVLink mesh of eight V100 (0: one of their own)"),
 	MQ_F64(SPEC, nvlink_GBps, 0, 0, 1e5, "NVLink per GPU, one direction (0: the device's)"),
 	MQ_F64(SPEC, pcie_GBps, 0, 0, 1e4, "PCIe per GPU, one direction (0: the device's)"),
 	MQ_U32(SPEC, pcie_switches, 0, 0, 64, "PCIe switches per machine (0: one per socket)"),
@@ -141,7 +141,6 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	/* joined by NVSwitch where it is given NVLinks: so are the machines that are built today */
 	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1, .p2p = 1 };
 	const struct mq_device_calib *t = g->known ? g->known : &plain;
-	bool part;
 
 	g->tflops = first_positive(spec->tflops, mq_calib_peak_flops(t) / 1e12, 0);
 	g->nvlink_GBps = first_positive(spec->nvlink_GBps, t->nvlink_Bps / 1e9, 0);
@@ -149,7 +148,6 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	g->nic_GBps = first_positive(g->nic_GBps, spec->nic_GBps, t->nic_Bps / 1e9);
 	g->p2p = t->p2p > 0;
 	g->cpu = t->kind == MQ_CPU;
-	g->cube_mesh = t->cube_mesh > 0;
 	describe(spec, g);
 	g->intra = spec->intra;
 	if (g->intra == MQ_INTRA_AUTO)
@@ -159,9 +157,8 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	if (g->intra == MQ_INTRA_MESH && g->gpus > 16)
 		return mq_fail(err, MQ_EINPUT, "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
 			       g->gpus);
-	/* A mix has it for those of its machines that can be such a part. */
-	part = g->cube_mesh && g->intra == MQ_INTRA_MESH && g->gpus <= CUBE_MESH && spec->board == CUBE_MESH;
-	g->board = part ? spec->board : g->gpus;
+	g->cube_mesh = t->cube_mesh > 0 && g->intra == MQ_INTRA_MESH &&
+		       (g->gpus == CUBE_MESH || (g->gpus < CUBE_MESH && spec->board == CUBE_MESH));
 	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
 	g->nics = spec->nics;
 	if (!g->nics)
@@ -235,7 +232,7 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 			      struct mq_gen *gen, struct mq_err *err)
 {
 	char *list = mq_arena_strdup(arena, spec->gpu ? spec->gpu : ""), *save = NULL;
-	uint32_t boards = 0; /* node types that are such a part */
+	bool mesh = false; /* of some of its machines */
 
 	memset(gen, 0, sizeof(*gen));
 	gen->spec = spec;
@@ -262,9 +259,9 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 		gen->n_devices += (uint64_t)g->nodes * g->gpus;
 		gen->flat = gen->flat && g->flat;
 		gen->nvls = gen->nvls && g->nvls;
-		boards += g->board == spec->board;
+		mesh = mesh || g->cube_mesh;
 	}
-	if (spec->board && !boards)
+	if (spec->board && (spec->board != CUBE_MESH || !mesh))
 		return mq_fail(err, MQ_EINPUT,
 			       "board=%u: machines can be a part of an NVLink mesh of %d V100 only, with up to as many "
 			       "GPUs; gpu=%s has gpus=%u",

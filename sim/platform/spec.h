@@ -15,12 +15,12 @@ struct mq_gen_group {
 	const struct mq_device_calib *known; /* NULL: a type without calibration */
 	const char *type;
 	uint32_t first_node, nodes, gpus, nics, sockets, switches;
-	uint32_t board; /* GPUs of the mesh of NVLinks that these are a part of */
 	uint32_t intra;
 	double tflops, nvlink_GBps, pcie_GBps, nic_GBps;
 	double memory_B, mem_bw_Bps; /* of a type without calibration; 0 = has one */
-	bool p2p, cpu, nvls, cube_mesh;
-	bool flat; /* may lie in its leaf's Cluster zone, see generate.h */
+	bool p2p, cpu, nvls;
+	bool cube_mesh; /* GPUs of a DGX-1's mesh: all eight, or a part (board) */
+	bool flat;      /* may lie in its leaf's Cluster zone, see generate.h */
 };
 
 struct mq_gen;

@@ -295,7 +295,7 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 	if (actual && t->n_nodes == 2 && algo == MQ_ALGO_NVLS_TREE)
 		return fmin(c * intra, 2 * t->topo->rails * mq_topo_port_Bps(t->topo));
 	if (actual && algo == MQ_ALGO_NVLS)
-		return fmin(c * intra, 2 * t->topo->rails * t->topo->nic_Bps * t->topo->net_calib->sharp_share);
+		return c * intra; /* the network: see reduced_Bps */
 	if (algo == MQ_ALGO_NVLS_TREE) {
 		inter *= t->n_nodes == 2 ? 2 : 1;
 		intra = fmin(intra, nvls_tree_max[t->topo->arch][scale] * GB);
@@ -303,14 +303,17 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 	return c * fmin(intra, inter);
 }
 
-/* Each byte goes up to the network's switches and back once. */
+/* Of a vector that goes up to the network's switches and back once, over all ports. */
+static double reduced_Bps(const struct mq_topo *topo)
+{
+	return topo->rails * topo->nic_Bps * topo->net_calib->sharp_share;
+}
+
 static double collnet_bus(const struct mq_tune *t, bool actual)
 {
-	const struct mq_topo *topo = t->topo;
-	double net = 2 * topo->rails * topo->nic_Bps * topo->net_calib->sharp_share;
-	double bus = total_Bps(t, &topo->collnet_graph, true, actual);
+	double bus = total_Bps(t, &t->topo->collnet_graph, true, actual);
 
-	return actual ? fmin(bus, net) : bus;
+	return actual ? fmin(bus, 2 * reduced_Bps(t->topo)) : bus;
 }
 
 static double collnet_direct_bus(const struct mq_tune *t, bool actual)
@@ -333,6 +336,8 @@ static double ring_steps(const struct mq_tune *t)
 /* Vector bytes per second: bus bandwidth converted by what each algorithm moves. */
 static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
+	double vector;
+
 	switch (algo) {
 	case MQ_ALGO_RING:
 		return ring_bus(t, proto, actual) * t->n / ring_steps(t);
@@ -340,7 +345,8 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 		return tree_bus(t, proto, actual) / 2;
 	case MQ_ALGO_NVLS:
 	case MQ_ALGO_NVLS_TREE:
-		return nvls_bus(t, algo, actual) * t->n / ring_steps(t);
+		vector = nvls_bus(t, algo, actual) * t->n / ring_steps(t);
+		return actual && algo == MQ_ALGO_NVLS && !one_node(t) ? fmin(vector, reduced_Bps(t->topo)) : vector;
 	case MQ_ALGO_COLLNET_DIRECT:
 		return collnet_direct_bus(t, actual) * (t->kind == MQ_COLL_ALL_REDUCE ? .5 : 1);
 	case MQ_ALGO_COLLNET_CHAIN:
