@@ -431,6 +431,9 @@ static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 		cluster->nvlink |=
 			cluster->link[i].class == MQ_LINK_NVLINK || cluster->link[i].class == MQ_LINK_NVSWITCH;
 		cluster->link[i].share = entry ? entry->bw_share : 1;
+		/* for GPUs that class says what part of their own lanes they use, and nothing of the memory */
+		if (cluster->link[i].class == MQ_LINK_HOST && capability > 0)
+			cluster->link[i].share = 1;
 		if (entry && cluster->link[i].class == MQ_LINK_NIC)
 			cluster->link[i].share = mq_calib_port_share(entry, cluster->link[i].bw_Bps);
 	}

@@ -264,7 +264,7 @@ static void test_names_in_text(void **state)
 	} cases[] = {
 		{ "8x A100-SXM4-40GB", "A100-SXM4-40GB", "A100-SXM4-40GB" },
 		{ "DGX with a100", "A100-SXM4-80GB", "none" },
-		{ "NVIDIA A100-PCIE-40GB", "A100-PCIE-80GB", "none" },
+		{ "NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB", "A100-PCIE-40GB" },
 		{ "NVIDIA A100 80GB PCIe", "A100-PCIE-80GB", "A100-PCIE-80GB" },
 		{ "NVIDIA H100 80GB HBM3", "H100-SXM-80GB", "H100-SXM-80GB" },
 		{ "GH100 [H100 SXM5 80GB]", "H100-SXM-80GB", "H100-SXM-80GB" },

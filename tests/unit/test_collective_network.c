@@ -311,14 +311,90 @@ static void test_reducing_switches(void **state)
 	mq_arena_fini(&s.arena);
 }
 
+/* The ways of a machine without direct access, with a switch for each half of its GPUs above their lanes. */
+struct switched {
+	enum mq_status (*plain)(void *, uint32_t, uint32_t, struct mq_route *, struct mq_err *);
+	void *context;
+	struct mq_cluster *cluster;
+	uint32_t first; /* link of the first switch: up, down, up, down */
+};
+
+static enum mq_status by_switches(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
+{
+	const struct switched *w = context;
+	uint32_t half = w->cluster->n_devices / 2, *link = mq_arena_array(w->cluster->arena, 5, uint32_t);
+
+	if (w->plain(w->context, src, dst, route, err) != MQ_OK)
+		return MQ_EINPUT;
+	memcpy(link, route->link, route->n_links * sizeof(*link));
+	link[route->n_links++] = w->first + 2 * (src / half);
+	link[route->n_links++] = w->first + 2 * (dst / half) + 1;
+	route->link = link;
+	return MQ_OK;
+}
+
+static void put_switches(struct setup *s, struct switched *w, double bw_Bps)
+{
+	struct mq_link *link = mq_arena_array(&s->arena, s->cluster->n_links + 4, struct mq_link);
+
+	memcpy(link, s->cluster->link, s->cluster->n_links * sizeof(*link));
+	*w = (struct switched){ s->cluster->resolve, s->cluster->context, s->cluster, s->cluster->n_links };
+	for (uint32_t i = 0; i < 4; i++)
+		link[s->cluster->n_links++] =
+			(struct mq_link){ .name = "switch", .class = MQ_LINK_PCIE_SWITCH, .bw_Bps = bw_Bps };
+	s->cluster->link = link;
+	s->cluster->resolve = by_switches;
+	s->cluster->context = w;
+	s->cluster->cache = mq_cluster_new(&s->arena)->cache;
+}
+
+/* Through the host's memory a GPU gets a part of its own lanes' rate. That part is neither one of the memory nor of
+ * a switch that several share: these give what they give. */
+static void test_through_the_host(void **state)
+{
+	static const struct mq_link_calib link[] = {
+		{ .name = "host", .bw_share = .3, .latency_scale = 1, .step_B = 524288 },
+		{ .name = "pcie", .bw_share = .8, .latency_scale = 1, .step_B = 524288 },
+	};
+	static const struct {
+		double switch_GBps, bus_GBps;
+	} cases[] = {
+		{ 0, 9 },  /* .3 x 30 */
+		{ 60, 9 }, /* .8 x 60 / 4 = 12 each */
+		{ 30, 6 }, /* .8 x 30 / 4 */
+		{ 15, 3 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct mq_fabric_spec spec = { .type = "X", .nodes = 1, .per_node = 8, .inside = MQ_INSIDE_HOST };
+		struct switched w;
+		struct mq_coll_flows f;
+		struct setup s;
+
+		spec.pcie_Bps = 30 * GB;
+		set_up(&s, spec, 89, 1, 0);
+		s.calib->link = mq_arena_array(&s.arena, 2, struct mq_link_calib);
+		memcpy(s.calib->link, link, sizeof(link));
+		s.calib->n_links = 2;
+		if (cases[i].switch_GBps > 0)
+			put_switches(&s, &w, cases[i].switch_GBps * GB);
+		assert_int_equal(mq_calib_bind(s.calib, s.cluster, &s.err), MQ_OK);
+		f = expand(&s, MQ_COLL_ALL_REDUCE, 8 * GB, MQ_ALGO_RING, MQ_PROTO_SIMPLE);
+		near(1.75 * 8 / (f.alone_s - f.latency_s), cases[i].bus_GBps, 1e-3);
+		mq_arena_fini(&s.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
-		cmocka_unit_test(test_every_link),     cmocka_unit_test(test_one_long_way),
-		cmocka_unit_test(test_two_nodes_tree), cmocka_unit_test(test_two_nodes_nvls),
-		cmocka_unit_test(test_simple_only),    cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_reported),       cmocka_unit_test(test_reducing_switches),
+		cmocka_unit_test(test_ring_crossings),   cmocka_unit_test(test_link_latency),
+		cmocka_unit_test(test_every_link),       cmocka_unit_test(test_one_long_way),
+		cmocka_unit_test(test_two_nodes_tree),   cmocka_unit_test(test_two_nodes_nvls),
+		cmocka_unit_test(test_simple_only),      cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_reported),         cmocka_unit_test(test_reducing_switches),
+		cmocka_unit_test(test_through_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

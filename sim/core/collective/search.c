@@ -213,6 +213,18 @@ static void mixed_order(struct mq_topo *topo)
 
 #define MAX_LOADS (MQ_MAX_LOCAL * 8)
 
+/* What a link gives each of `flows`, as a nominal bandwidth of the topology's class. Through the host's memory
+ * a GPU reads and writes at a part of its own lanes' rate; what several share above them gives its own part of
+ * its rate, as between GPUs with direct access. */
+static double of_each(const struct mq_topo *topo, const struct mq_link *link, uint32_t flows)
+{
+	double bw = link->bw_Bps / (link->fatpipe ? 1 : flows);
+
+	if (topo->intra == MQ_INTRA_HOST && link->class != MQ_LINK_PCIE)
+		bw *= link->share / topo->intra_calib->bw_share;
+	return bw;
+}
+
 /* What one ring in order ring[0] gets where several of its edges cross the same link. */
 static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct mq_topo *topo, double *bw_Bps,
 				  struct mq_err *err)
@@ -245,10 +257,9 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 	for (uint32_t k = 0; k < used; k++) {
 		const struct mq_link *l = &cluster->link[link[k]];
 
-		/* A way through the host is as fast as a part of the GPU's own lanes: its memory
-		 * has room for several, and the flows that meet there share it. */
+		/* The host's memory has room for several, and the flows that meet there share it. */
 		if (l->class != MQ_LINK_HOST)
-			*bw_Bps = fmin(*bw_Bps, l->bw_Bps / (l->fatpipe ? 1 : count[k]));
+			*bw_Bps = fmin(*bw_Bps, of_each(topo, l, count[k]));
 	}
 	if (isinf(*bw_Bps))
 		*bw_Bps = topo->port_nominal_Bps;
