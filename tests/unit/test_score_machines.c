@@ -25,6 +25,9 @@ static void test_network(void **state)
 		{ "8x NDR", 8, 400, "ib" },
 		{ "200 Gb/s RoCE per GPU", 0, 200, "roce" },
 		{ "25 GbE", 0, 3.125, "eth" },
+		{ "4x200G RoCE", 4, 100, "roce" },
+		{ "8x400G NDR InfiniBand", 8, 400, "ib" },
+		{ "100G Ethernet", 0, 12.5, "eth" },
 	};
 	struct mq_network_words got;
 	struct mq_run r = gpt();
@@ -53,6 +56,42 @@ static void test_network(void **state)
 	build(&r, &c);
 	assert_string_equal(c.network, "assumed");
 	assert_null(c.unread);
+}
+
+/* A device without a machine of its own in systems.csv is in one as its own file has it; names are whole words. */
+static void test_devices(void **state)
+{
+	static const struct {
+		const char *gpu, *device;
+	} want[] = {
+		{ "L40S", "L40S" },
+		{ "L4", "L4" },
+		{ "NVIDIA L40", "L40" },
+		{ "NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB" },
+		{ "A100-SXM4-40GB", "A100-SXM4-40GB" },
+		{ "A100-PCIE-40GB", "A100-PCIE-40GB" },
+		{ "NVIDIA A100 80GB PCIe", "A100-PCIE-80GB" },
+		{ "Tesla V100-SXM2-16GB", "V100-SXM2-16GB" },
+		{ "V100S-PCIE-32GB", "V100S-PCIE-32GB" },
+		{ "Tesla P100-SXM2-16GB", "P100-SXM2-16GB" },
+		{ "GeForce RTX 3090", "RTX-3090" },
+		{ "RTX 4090D", "RTX-4090D" },
+		{ "RTX4090", "RTX-4090" },
+		{ "RTX A6000", "RTX-A6000" },
+		{ "H800", "H800-SXM-80GB" },
+		{ "H20", "H20-96GB" },
+		{ "AMD Instinct MI300X", "MI300X" },
+	};
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	(void)state;
+	r.precision = "";
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		r.gpu = want[i].gpu;
+		build(&r, &c);
+		assert_string_equal(c.part[0].system.device, want[i].device);
+	}
 }
 
 /* One cluster before and after a repair is two systems, whose rows are not ranked together. */
@@ -372,6 +411,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_network, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_devices, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_launcher, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_items, load_tables, teardown),

@@ -176,6 +176,10 @@ static enum mq_status make_plan(struct mq_case *c, struct mq_arena *arena, struc
 
 	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, arena, &c->plan, err));
 	c->plan.zero_group = c->zero_group;
+	if (c->offload_optimizer) {
+		c->plan.says |= MQ_SAYS_OFFLOAD;
+		c->plan.offload_optimizer = true;
+	}
 	return MQ_OK;
 }
 

@@ -188,8 +188,7 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 		put_given(spec, sizeof(spec), "tied=true");
 	MQ_TRY(check_spec(r, spec, err));
 	if (isnan(vocab) && !strstr(spec, "size="))
-		c->guess = mq_arena_printf(arena, "%s%svocabulary of the builder '%s'", c->guess ? c->guess : "",
-					   c->guess ? ", " : "", known.builder);
+		mq_case_assume(c, arena, "vocabulary of the builder '%s'", known.builder);
 	c->spec = mq_arena_printf(arena, "%s:%s", known.builder, spec);
 	return MQ_OK;
 }
@@ -205,8 +204,7 @@ static enum mq_status find_software(const struct mq_score_tables *t, struct mq_c
 					   *r->options ? "," : "", r->options);
 
 	if (!*r->software)
-		c->guess = mq_arena_printf(arena, "%s%ssoftware generic: nobody knows this source",
-					   c->guess ? c->guess : "", c->guess ? ", " : "");
+		mq_case_assume(c, arena, "software generic: nobody knows this source");
 	return mq_software_load(t->software_dir, text, arena, &c->software, err);
 }
 

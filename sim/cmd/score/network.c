@@ -28,24 +28,37 @@ static double grade_Gbps(const char *words)
 	return 0;
 }
 
-/* The number right before a unit of rate, in Gb/s; 0 = there is none. */
+/* The number that ends right before `at`, blanks apart; 0 = none. */
+static double number_before(const char *words, const char *at)
+{
+	const char *start;
+
+	while (at > words && at[-1] == ' ')
+		at--;
+	start = at;
+	while (start > words && (isdigit((unsigned char)start[-1]) || start[-1] == '.'))
+		start--;
+	return start < at ? strtod(start, NULL) : 0;
+}
+
+/* The number right before a unit of rate, in Gb/s; 0 = there is none. A bare G ("8x400G", "25G Ethernet") is one. */
 static double stated_Gbps(const char *words)
 {
 	static const struct {
 		const char *unit;
 		double Gbps;
-	} units[] = { { "Gb/s", 1 },    { "Gbps", 1 },    { "Gbit/s", 1 }, { "GbE", 1 },
-		      { "Tb/s", 1000 }, { "Tbps", 1000 }, { "GB/s", 8 } };
+	} units[] = { { "Gb/s", 1 },    { "Gbps", 1 },    { "Gbit/s", 1 }, { "GbE", 1 }, { "GigE", 1 },
+		      { "Tb/s", 1000 }, { "Tbps", 1000 }, { "GB/s", 8 },   { "Gb", 1 },  { "G", 1 } };
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		const char *at = strstr(words, units[i].unit), *start = at;
+		size_t n = strlen(units[i].unit);
 
-		while (start && start > words && start[-1] == ' ')
-			start--;
-		while (start && start > words && (isdigit((unsigned char)start[-1]) || start[-1] == '.'))
-			start--;
-		if (start && start < at && strtod(start, NULL) > 0)
-			return strtod(start, NULL) * units[i].Gbps;
+		for (const char *at = words; (at = strstr(at, units[i].unit)); at++) {
+			double rate = isalnum((unsigned char)at[n]) ? 0 : number_before(words, at);
+
+			if (rate > 0)
+				return rate * units[i].Gbps;
+		}
 	}
 	return 0;
 }

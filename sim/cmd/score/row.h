@@ -67,6 +67,7 @@ struct mq_case {
 	struct mq_train train;
 	struct mq_shape shape;
 	uint32_t zero_group, seq;
+	bool offload_optimizer;
 	uint32_t n_devices;
 	bool image;           /* an image network: no layers, no sequence in the row */
 	const char *platform; /* keys of `platform generate`, a name or a file: what -p takes */
@@ -147,6 +148,20 @@ enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_c
 			       struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
 			     struct mq_err *err) MQ_MUST_CHECK;
+/*
+ * Schedule, sync, sharding group, offload and recomputation of the shape, whose degrees are set, from the row's words:
+ *   zero       "ZeRO-2", "stage 3", "1", "none"; "FSDP FULL_SHARD", "SHARD_GRAD_OP", "HSDP 4x8", "ZeRO-1 within 8";
+ *              with "offload" the optimizer is the host's (ZeRO-Offload: stage 2)
+ *   schedule   GPipe, 1F1B, interleaved, zero bubble, ZBV, DualPipeV
+ *   recompute  none, selective, full; yes, no
+ * An empty cell is as the software does, and so is one that nobody understands, which is told (mq_case_assume).
+ * MQ_EINPUT: chunks of an interleaved schedule that nobody gives, parameters on disks.
+ */
+enum mq_status mq_case_words(struct mq_case *c, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+/* Adds to what is told of the row as assumed. */
+void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Degrees, micro-batches, schedule, sync, recomputation, layers of each stage: the shape of the plan. */
 enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
 			     struct mq_err *err) MQ_MUST_CHECK;

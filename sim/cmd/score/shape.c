@@ -1,5 +1,5 @@
 /*
- * shape.c - the plan of a row: degrees, micro-batches, schedule, sharding, recomputation, stages.
+ * shape.c - the plan of a row: degrees, micro-batches, stages.
  *
  * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs,
  * micro-batches from batch and accumulation.
@@ -56,7 +56,7 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 		const char *word = c->shape.pp > 1 ? "micro-batches of 1" : "no accumulation";
 
 		n = c->shape.pp > 1 ? per_replica : 1;
-		c->guess = mq_arena_printf(arena, "%s%s%s", c->guess ? c->guess : "", c->guess ? ", " : "", word);
+		mq_case_assume(c, arena, "%s", word);
 	}
 	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 && fmod(per_replica, c->shape.pp) == 0)
 		n = c->shape.pp;
@@ -68,71 +68,6 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 	if (n > MOST_MICRO_BATCHES)
 		return mq_fail(err, MQ_EINPUT, "%g micro-batches; at most %d are simulated", n, MOST_MICRO_BATCHES);
 	c->shape.micro_batches = (uint32_t)round(n);
-	return MQ_OK;
-}
-
-/* Ranks that parameters are sharded over where that is not all that hold the same: "ZeRO-1 within 8 GPUs";
- * hybrid shards ("HSDP 4x8": 4 copies of 8 shards), by default those of a machine; "FSDP 8" on more
- * replicas than 8. 0 = all. */
-static uint32_t sharding_group(const struct mq_case *c)
-{
-	const char *z = c->run->zero, *within = strstr(z, "within ");
-	const char *number = z + strcspn(z, "0123456789"), *times = strchr(number, 'x');
-	bool hybrid = mq_says(z, "hsdp") || mq_says(z, "hybrid");
-	uint32_t group = 0, ranks = c->shape.dp * c->shape.cp;
-
-	if (within)
-		return (uint32_t)strtoul(within + 7, NULL, 10);
-	if (times && strtoul(times + 1, NULL, 10) > 0)
-		group = (uint32_t)strtoul(times + 1, NULL, 10);
-	else if (hybrid && !*number && c->part[0].per_node > c->shape.tp)
-		group = c->part[0].per_node / c->shape.tp;
-	else if (mq_says(z, "fsdp") || hybrid)
-		group = *number ? (uint32_t)strtoul(number, NULL, 10) : 0;
-	/* "FSDP2 64" is the second FSDP */
-	if (mq_says(z, "fsdp2") && *number && !times)
-		group = (uint32_t)strtoul(number + 1, NULL, 10);
-	return group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
-}
-
-static void sync_of(struct mq_case *c)
-{
-	const char *z = c->run->zero;
-
-	c->shape.sync = (uint8_t)c->software.software.sync;
-	if (mq_says(z, "zero-0") || !strcmp(z, "none"))
-		c->shape.sync = MQ_SYNC_ALLREDUCE;
-	else if (mq_says(z, "zero-1"))
-		c->shape.sync = MQ_SYNC_ZERO1;
-	else if (mq_says(z, "zero-2") || mq_says(z, "shard_grad_op"))
-		c->shape.sync = MQ_SYNC_ZERO2;
-	else if (mq_says(z, "zero-3") || mq_says(z, "fsdp") || mq_says(z, "hsdp") || mq_says(z, "hybrid"))
-		c->shape.sync = MQ_SYNC_ZERO3;
-	c->zero_group = sharding_group(c);
-	if (c->shape.dp * c->shape.cp == 1)
-		c->shape.sync = MQ_SYNC_ALLREDUCE;
-}
-
-static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
-{
-	const char *s = c->run->schedule, *r = c->run->recompute;
-
-	if (mq_says(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1 && c->software.software.chunks)
-		c->shape.virtual = c->software.software.chunks;
-	c->shape.pipeline = c->shape.virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
-	if (mq_says(s, "gpipe"))
-		c->shape.pipeline = MQ_PIPE_GPIPE;
-	else if (mq_says(s, "zb") || mq_says(s, "zero bubble"))
-		c->shape.pipeline = MQ_PIPE_ZB_H1;
-	else if (mq_says(s, "interleaved") && c->shape.virtual == 1 && c->shape.pp > 1 && isnan(c->run->vp))
-		return mq_fail(err, MQ_EINPUT, "interleaved schedule without the number of chunks");
-	c->shape.recompute = (uint8_t)c->software.software.recompute;
-	if (mq_says(r, "full"))
-		c->shape.recompute = MQ_RECOMPUTE_FULL;
-	else if (mq_says(r, "selective"))
-		c->shape.recompute = MQ_RECOMPUTE_SELECTIVE;
-	else if (mq_says(r, "none"))
-		c->shape.recompute = MQ_RECOMPUTE_NONE;
 	return MQ_OK;
 }
 
@@ -226,8 +161,7 @@ enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_cas
 {
 	MQ_TRY(degrees(tables, c, arena, err));
 	MQ_TRY(micro_batches(c, arena, err));
-	MQ_TRY(schedule_of(c, err));
-	sync_of(c);
+	MQ_TRY(mq_case_words(c, arena, err));
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->software.software.vocab_parallel;
 	return c->model->n_layers ? layers_of_stages(c, arena, err) : MQ_OK;

@@ -60,16 +60,32 @@ static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct
 	return mq_table_f64(csv, row, "host", 1, &s->host, err);
 }
 
+/* The GPU without its maker and line ("NVIDIA Tesla V100"). */
+static const char *bare_gpu(const char *gpu)
+{
+	static const char *const word[] = { "NVIDIA", "AMD", "Tesla", "GeForce", "Instinct" };
+
+	for (size_t i = 0; i < sizeof(word) / sizeof(*word); i++) {
+		size_t n = strlen(word[i]);
+
+		if (!strncasecmp(gpu, word[i], n) && (gpu[n] == ' ' || gpu[n] == '-'))
+			gpu += n + 1;
+	}
+	return gpu;
+}
+
 enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_run *run, struct mq_system *system,
 			      struct mq_err *err)
 {
+	const char *gpu = bare_gpu(run->gpu);
+	const struct mq_device_calib *type;
 	const struct mq_csv *csv = &t->systems;
 	char per_node[32] = "";
 
 	if (!isnan(run->gpus_per_node))
 		snprintf(per_node, sizeof(per_node), "%g", run->gpus_per_node);
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (mq_name_fits(mq_table_text(csv, r, "gpu"), run->gpu) &&
+		if (mq_name_fits(mq_table_text(csv, r, "gpu"), gpu) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "gpus_per_node"), per_node) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "intra_link"), run->intra) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter) &&
@@ -78,7 +94,14 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 			system->network_said = *run->inter && strcmp(mq_table_text(csv, r, "inter_link"), "*");
 			return MQ_OK;
 		}
-	return mq_fail(err, MQ_EINPUT, "no system for gpu '%s'; add a row to systems.csv", run->gpu);
+	type = mq_calib_type_in(t->calib, gpu, false);
+	if (!type)
+		return mq_fail(err, MQ_EINPUT,
+			       "gpu '%s' is no known type; name one of platforms/calib, add a file there, or say what "
+			       "it is in the column platform (gpu=NAME tflops=N ...)",
+			       run->gpu);
+	*system = (struct mq_system){ .name = type->name, .device = type->name, .platform = "", .host = 1 };
+	return MQ_OK;
 }
 
 enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
@@ -89,6 +112,7 @@ enum mq_status mq_score_device(const struct mq_score_options *options, const cha
 	struct mq_system system;
 
 	MQ_TRY(load(options, "systems.csv", &t.systems, err));
+	t.calib = options->calib;
 	if (mq_calib_device(options->calib, gpu)) { /* already a calibrated type */
 		*type = gpu;
 		return MQ_OK;
@@ -199,10 +223,13 @@ static void overlay(const struct mq_csv *csv, struct mq_run *run, struct mq_aren
 void mq_run_publish(const struct mq_score_tables *t, struct mq_run *run, struct mq_arena *arena)
 {
 	const struct mq_csv *csv = &t->publishers;
+	const char *words = mq_arena_printf(arena, "%s|%s|%s|%s|%s", run->source, run->locator, run->notes, run->zero,
+					    run->schedule);
 	uint32_t r = 0;
 
 	overlay(&t->overlay, run, arena);
 	while (r < csv->n_rows && !(mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) &&
+				    mq_name_fits(mq_table_text(csv, r, "words"), words) &&
 				    mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) &&
 				    mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) &&
 				    mq_pattern_fits(mq_table_text(csv, r, "precision"), run->precision) &&
