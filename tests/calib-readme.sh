@@ -126,7 +126,8 @@ How the fitted values came about:
   *Casts*: of fp8 operands, tensor-wise without fusion 7 (read for the maximum 2, read again 2, write 1, transpose 2), Transformer Engine 1.5 (fit: NeMo's
   dense runs); MXFP8 takes two copies, by rows and by columns: read 2, write 1 + 1. `cast_B` and `accum_B`: weights cast down and gradients cast up and
   unscaled 4 + 2 + 2 + 4, a gradient added to the sum of those before it 8 + 4. `update_B` in TensorFlow: clipping 12, weight decay of its own 20,
-  unscaling 8, finite or not 4, LAMB's norms 20 (60 taken for all). `reduce_B`: to the library's buffer and back 16, cast to 16 bit on the way 20.
+  unscaling 8, finite or not 4, LAMB's norms 20 (60 taken for all); elsewhere what the optimizer's step does before and behind its kernel (a norm, clipping, copies), which is
+  14 to 56 bytes a parameter beside the 28 of fused Adam, and 80 where Adam is written out; `grads_B` of all gradients of a rank (divided, cleared), which a sharded optimizer does not divide. `reduce_B`: to the library's buffer and back 16, cast to 16 bit on the way 20.
   `update_calls` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
   *Host*: 8.4 for Megatron core in eager modules (fit: NeMo's mixtures before release 26.06, with a call per local expert). BigScience ran with
   CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose.

@@ -74,6 +74,8 @@ static const struct mq_software_field fields[] = {
 	NUM(MQ_SW_KERNELS, accum_B, "B", 0, 0, 100, "the same where micro-batches are accumulated"),
 	NUM(MQ_SW_KERNELS, update_B, "B", 0, 0, 200, "moved per parameter and step beside the optimizer's least"),
 	NUM(MQ_SW_KERNELS, reduce_B, "B", 0, 0, 200, "more of it where gradients are reduced"),
+	NUM(MQ_SW_KERNELS, grads_B, "B", 0, 0, 200,
+	    "moved per gradient and step, of all that a rank has: divided, clipped, cleared"),
 	NUM(MQ_SW_KERNELS, update_calls, "1", 1, 0, 1000, "kernels that update one op's parameters"),
 	YES(MQ_SW_KERNELS, tf32, 0, "fp32 products use TF32 where the device has it"),
 	YES(MQ_SW_KERNELS, fused_experts, 0, "experts are one fused kernel, tokens sorted on their way"),

@@ -144,6 +144,7 @@ struct mq_software {
 				    * micro-batches are accumulated */
 	double update_B, reduce_B; /* moved per parameter and step beside the optimizer's least; more of
 				    * it where gradients are reduced */
+	double grads_B;            /* the same per gradient of a rank, before the optimizer's part is taken */
 	double update_calls;       /* kernels that update an op's parameters */
 	bool tf32;                 /* fp32 products use TF32 where the device has it */
 	bool fused_experts;        /* experts are one fused kernel: activations stay inside it, and tokens

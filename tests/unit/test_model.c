@@ -617,6 +617,7 @@ static void test_software_traffic(void **state)
 	const struct mq_share one = { .samples = 1 };
 	const struct mq_share half = { .samples = 7, .split = { [MQ_DIM_OUT] = 2 }, .accumulates = true };
 	const struct mq_share reduced = { .samples = 1, .reduced = true };
+	const struct mq_share part = { .samples = 1, .split = { [MQ_DIM_OUT] = 4 }, .shards = 4 };
 	struct mq_train t = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
 	struct mq_software s = *mq_software_plain();
 
@@ -641,6 +642,9 @@ static void test_software_traffic(void **state)
 	assert_true(k[0].bytes == 40 * (28 + 60) && k[0].launches == 10);
 	kernels_of(f, &t, &s, 0, MQ_UPDATE, &reduced, k);
 	assert_true(k[0].bytes == 40 * (28 + 60 + 7));
+	s.grads_B = 6; /* of all gradients, where the optimizer has a quarter of them */
+	kernels_of(f, &t, &s, 0, MQ_UPDATE, &part, k);
+	assert_true(k[0].bytes == 10 * (28 + 60) + 40 * 6);
 	kernels_of(f, &t, &s, 1, MQ_FORWARD, &one, k);
 	assert_true(k[2].kind == MQ_KERNEL_MEMORY && k[2].bytes == 2 * 256);
 	assert_int_equal(kernels_of(f, &t, &s, 1, MQ_BACKWARD, &one, k), 5);

@@ -53,12 +53,22 @@ static void test_sharding(void **state)
 		const char *zero;
 		unsigned sync;
 	} want[] = {
-		{ "ZeRO-0", MQ_SYNC_ALLREDUCE },   { "none", MQ_SYNC_ALLREDUCE },   { "DDP", MQ_SYNC_ALLREDUCE },
-		{ "0", MQ_SYNC_ALLREDUCE },        { "ZeRO-1", MQ_SYNC_ZERO1 },     { "1", MQ_SYNC_ZERO1 },
-		{ "zero1", MQ_SYNC_ZERO1 },        { "ZeRO stage 2", MQ_SYNC_ZERO2 }, { "stage 2", MQ_SYNC_ZERO2 },
-		{ "ZeRO-3", MQ_SYNC_ZERO3 },       { "3", MQ_SYNC_ZERO3 },          { "ZeRO 3", MQ_SYNC_ZERO3 },
-		{ "FSDP FULL_SHARD", MQ_SYNC_ZERO3 }, { "FSDP SHARD_GRAD_OP", MQ_SYNC_ZERO2 },
-		{ "HSDP 2x2", MQ_SYNC_ZERO3 },     { "distributed optimizer", MQ_SYNC_ZERO1 },
+		{ "ZeRO-0", MQ_SYNC_ALLREDUCE },
+		{ "none", MQ_SYNC_ALLREDUCE },
+		{ "DDP", MQ_SYNC_ALLREDUCE },
+		{ "0", MQ_SYNC_ALLREDUCE },
+		{ "ZeRO-1", MQ_SYNC_ZERO1 },
+		{ "1", MQ_SYNC_ZERO1 },
+		{ "zero1", MQ_SYNC_ZERO1 },
+		{ "ZeRO stage 2", MQ_SYNC_ZERO2 },
+		{ "stage 2", MQ_SYNC_ZERO2 },
+		{ "ZeRO-3", MQ_SYNC_ZERO3 },
+		{ "3", MQ_SYNC_ZERO3 },
+		{ "ZeRO 3", MQ_SYNC_ZERO3 },
+		{ "FSDP FULL_SHARD", MQ_SYNC_ZERO3 },
+		{ "FSDP SHARD_GRAD_OP", MQ_SYNC_ZERO2 },
+		{ "HSDP 2x2", MQ_SYNC_ZERO3 },
+		{ "distributed optimizer", MQ_SYNC_ZERO1 },
 	};
 	struct mq_run r = gpt();
 	struct mq_case c;
@@ -88,12 +98,9 @@ static void test_schedule(void **state)
 		const char *schedule;
 		unsigned pipeline, chunks;
 	} want[] = {
-		{ "", MQ_PIPE_1F1B, 1 },
-		{ "1F1B (DeepSpeed)", MQ_PIPE_1F1B, 1 },
-		{ "GPipe", MQ_PIPE_GPIPE, 1 },
-		{ "zero bubble", MQ_PIPE_ZB_H1, 1 },
-		{ "ZBV", MQ_PIPE_ZBV, 2 },
-		{ "DualPipeV", MQ_PIPE_DUALPIPE_V, 2 },
+		{ "", MQ_PIPE_1F1B, 1 },       { "1F1B (DeepSpeed)", MQ_PIPE_1F1B, 1 },
+		{ "GPipe", MQ_PIPE_GPIPE, 1 }, { "zero bubble", MQ_PIPE_ZB_H1, 1 },
+		{ "ZBV", MQ_PIPE_ZBV, 2 },     { "DualPipeV", MQ_PIPE_DUALPIPE_V, 2 },
 	};
 	struct mq_run r = gpt();
 	struct mq_case c;
@@ -118,8 +125,12 @@ static void test_recompute(void **state)
 		const char *recompute;
 		unsigned kind;
 	} want[] = {
-		{ "full (as it says)", MQ_RECOMPUTE_FULL }, { "yes", MQ_RECOMPUTE_FULL }, { "True", MQ_RECOMPUTE_FULL },
-		{ "selective", MQ_RECOMPUTE_SELECTIVE },    { "no", MQ_RECOMPUTE_NONE },  { "None", MQ_RECOMPUTE_NONE },
+		{ "full (as it says)", MQ_RECOMPUTE_FULL },
+		{ "yes", MQ_RECOMPUTE_FULL },
+		{ "True", MQ_RECOMPUTE_FULL },
+		{ "selective", MQ_RECOMPUTE_SELECTIVE },
+		{ "no", MQ_RECOMPUTE_NONE },
+		{ "None", MQ_RECOMPUTE_NONE },
 		{ "0", MQ_RECOMPUTE_NONE },
 	};
 	struct mq_run r = gpt();
