@@ -121,8 +121,8 @@ How the fitted values came about:
   patterns in notes and other words of a row mean.
   *Written out op by op* (`norm`, `rope`, `activation` = eager; `attention` = stored): bytes are counted in PyTorch's kernels
   (sim/core/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
-  are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table store scores in fp32 (counted); with that their runs on
-  GH200 fit at the clock of the H100, their `host` (fit) and AMP's, with one softmax kernel, stand in their files.
+  are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table train in
+  fp32 with TF32 products, as its configuration has it, and are counted in its modules; one value of theirs is a fit, `host`.
   *Casts*: of fp8 operands, tensor-wise without fusion 7 (read for the maximum 2, read again 2, write 1, transpose 2), Transformer Engine 1.5 (fit: NeMo's
   dense runs); MXFP8 takes two copies, by rows and by columns: read 2, write 1 + 1. `cast_B` and `accum_B`: weights cast down and gradients cast up and
   unscaled 4 + 2 + 2 + 4, a gradient added to the sum of those before it 8 + 4. `update_B` in TensorFlow: clipping 12, weight decay of its own 20,

@@ -318,6 +318,9 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_SCORES, MQ_MAKE_NATIVE, "scores times a scale, + mask or positions, softmax in the type of training",
   .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 }, { .moved = 2, .made = 1, .freed = 1 } },
   .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 } } },
+{ MQ_PART_SCORES, MQ_MAKE_APART, "the product scales; mask in place, softmax (forward_torch_softmax of Megatron-LM where nothing is cast)",
+  .forward = { { .moved = 2, STRIDED }, { .moved = 2, .made = 1 } }, /* the mask is one for all heads */
+  .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 1, STRIDED } } },
 { MQ_PART_SCORES, MQ_MAKE_XLA, "scale and mask with the most; exponentials' sum; quotient. Back: a sum, the result",
   .forward = { { .moved = 1 }, { .moved = 1 }, { .moved = 2, .made = 1 } },
   .backward = { { .moved = 2 }, { .moved = 3, .made = 1 } } },

@@ -231,11 +231,12 @@ enum mq_kernel_kind {
 };
 MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
 
-/* Implementations of attention; the first two store the scores of every head: a kernel for each of scaling,
- * masking, softmax in fp32 and the casts about it, or one for all. */
+/* Implementations of attention; those up to the fused softmax store the scores of every head: a kernel for each of
+ * scaling, masking, softmax in fp32 and the casts about it, fewer, or one for all. */
 enum mq_attention_kernel {
 	MQ_ATTENTION_STORED,
 	MQ_ATTENTION_EAGER,
+	MQ_ATTENTION_MASKED,
 	MQ_ATTENTION_XLA,
 	MQ_ATTENTION_TENSORFLOW,
 	MQ_ATTENTION_FUSED_SOFTMAX,

@@ -107,9 +107,8 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 static void add_scores(struct mq_op_work *w, double scores, bool backward)
 {
 	static const enum mq_make makes[] = {
-		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER,
-		[MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
-		[MQ_ATTENTION_XLA] = MQ_MAKE_XLA,
+		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER,          [MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
+		[MQ_ATTENTION_MASKED] = MQ_MAKE_APART,          [MQ_ATTENTION_XLA] = MQ_MAKE_XLA,
 		[MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
 	};
 	uint32_t attention = w->software->attention;

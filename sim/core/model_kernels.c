@@ -60,8 +60,10 @@ static bool is_gemm(const struct mq_op *op)
 
 const char *mq_attention_name(enum mq_attention_kernel attention)
 {
-	static const char *const names[] = { "stored", "eager",   "xla",    "tensorflow", "fused-softmax",
-					     "flash1", "triton1", "flash2", "flash3",     "te" };
+	static const char *const names[] = { "stored", "eager",      "masked-softmax",
+					     "xla",    "tensorflow", "fused-softmax",
+					     "flash1", "triton1",    "flash2",
+					     "flash3", "te" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_ATTENTIONS, "one name per implementation");
 	return (unsigned)attention < MQ_N_ATTENTIONS ? names[attention] : "?";

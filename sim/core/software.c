@@ -39,8 +39,8 @@
 
 static const struct mq_software_field fields[] = {
 	WORD(MQ_SW_KERNELS, attention, MQ_ATTENTION_FLASH2,
-	     "stored|eager|xla|tensorflow|fused-softmax|flash1|triton1|flash2|flash3|te",
-	     "implementation of attention; the first five store scores"),
+	     "stored|eager|masked-softmax|xla|tensorflow|fused-softmax|flash1|triton1|flash2|flash3|te",
+	     "implementation of attention; the first six store scores"),
 	WORD(MQ_SW_KERNELS, norm, MQ_FUSED, MAKES, "norms: one kernel; RMS op by op in fp32, others the framework's"),
 	WORD(MQ_SW_KERNELS, rope, MQ_FUSED, "fused|eager", "rotary positions: one kernel, or op by op"),
 	WORD(MQ_SW_KERNELS, yarn, MQ_FUSED, "fused|eager",
@@ -86,6 +86,8 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_HOST, launch_waits, 0, "the host waits for each kernel (CUDA_LAUNCH_BLOCKING)"),
 	YES(MQ_SW_HOST, call_waits, 0, "the host waits for each collective inside the layers"),
 	NUM(MQ_SW_HOST, check_us, "us", 0, 0, 1e6, "per rank of its group, before each collective, to agree on it"),
+	WORD(MQ_SW_HOST, sends_wait, MQ_SENDS_NONE, "none|plain|all",
+	     "a stage's next pass waits for what it sent: of one chunk to a device, of several too"),
 	NUM(MQ_SW_HOST, handshake_ms, "ms", 0, 0, 1e4,
 	    "a stage's host and device wait before each tensor that is sent or received"),
 	NUM(MQ_SW_HOST, gather_us, "us", 0, 0, 1e6,

@@ -39,6 +39,8 @@ enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PAC
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* Element-wise ops of image networks that run inside the kernels of what made their input: none; those behind a batch
  * norm, in 16 bits with channels last (cuDNN's norms with addition and activation); whole chains (compilers). */
+/* Pipeline stages whose next pass waits for what they sent. */
+enum mq_sends_wait { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 enum mq_chains { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
  * product, every second layer, or the ops that recompute_ops names. */
@@ -163,6 +165,7 @@ struct mq_software {
 	bool call_waits;         /* and for each collective inside the layers (TORCH_NCCL_BLOCKING_WAIT) */
 	double check_us;         /* per rank of its group: the hosts agree on each collective before they
 				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
+	uint32_t sends_wait;     /* enum mq_sends_wait */
 	double handshake_ms;     /* in which a stage waits before each tensor sent or received */
 	double gather_us;        /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
 				    * over: to take what was gathered apart again, where it is gathered flat (gather_copies) */

@@ -12,6 +12,15 @@ void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
 	MQ_PUSH(&low->scratch, ids->id, ids->n, ids->room, id);
 }
 
+/* Does a pass begin once what its device sent before has gone? */
+static bool sends_wait(const struct mq_low *low)
+{
+	uint32_t chunks = mq_pipeline_kind((enum mq_pipeline)low->plan->pipeline)->most_chunks;
+
+	return low->software->sends_wait == MQ_SENDS_ALL ||
+	       (low->software->sends_wait == MQ_SENDS_PLAIN && chunks == 1);
+}
+
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	low->emit.t = &low->prog.pass[stage * MQ_N_PASSES + pass];
@@ -22,8 +31,11 @@ void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		low->emit.open[d] = low->emit.last_compute[d] = low->emit.unit_end[d] = MQ_NONE;
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
 		low->emit.owed_s[d] = 0;
-	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++)
+	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		low->emit.pending[d].n = low->emit.gathered[d].n = 0;
+		if (pass != MQ_PASS_POST && sends_wait(low))
+			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_SEND));
+	}
 }
 
 uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps)

@@ -137,7 +137,7 @@ static bool sees_all(const struct mq_transformer *t, uint32_t layer)
 static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
 	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
-	bool biases = net->biases;
+	bool biases = net->biases, dropout = net->dropout;
 	const struct mq_attention a = {
 		.heads = t->heads,
 		.kv_heads = t->kv_heads,
@@ -151,7 +151,9 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 
 	net->biases = biases || t->qkv_bias;
 	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv), t->heads);
+	net->dropout = dropout && !t->undropped;
 	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+	net->dropout = dropout;
 	if (t->rope_part > 0)
 		mq_net_at(net, attention)->rotated *= t->rope_part;
 	mq_net_at(net, attention)->scaled = t->rotary && t->yarn;
@@ -474,10 +476,10 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 		x = mq_transformer_span(&net, t, x);
 	else if (t->pretrain_heads)
 		x = pretrain_heads(&net, t, x, embedding);
-	else
+	else if (!t->headless)
 		x = mq_transformer_head(&net, t, x, embedding);
 	if (!infer) {
-		mq_net_loss(&net, x, t->span_head ? 2 : t->vocab);
+		mq_net_loss(&net, x, t->span_head ? 2 : t->headless ? t->hidden : t->vocab);
 		predict_further(&net, t, stream, embedding, x);
 	}
 	count_copies(net.b.model, t->top_k);

@@ -40,7 +40,9 @@ struct mq_transformer {
 	uint32_t full_every; /* the last of so many layers sees all keys; 0 = none does */
 	uint32_t moe_every;  /* the last of so many layers has experts; 0 = all behind dense_layers do */
 	bool tied;           /* head uses the embedding's parameters */
+	bool headless;       /* the loss is over the last norm's width: no product with the vocabulary */
 	bool causal, fused, rotary, dropout;
+	bool undropped;      /* probabilities of attention go through none, whatever else does */
 	bool post_norm;      /* norm behind the residual (BERT) */
 	bool output_norms;   /* norms of what attention and feed-forward put out (Gemma 2, OLMo 2) */
 	bool no_input_norms; /* and none of what goes into them (OLMo 2) */

@@ -19,7 +19,7 @@ struct options {
 	uint32_t predictions, mtp, window;
 	uint32_t task; /* enum task */
 	/* 0 = as the size says, 1 = no, 2 = yes */
-	uint32_t gated, rms, rope, bias, tied, dropout, causal, clamp, yarn;
+	uint32_t gated, rms, rope, bias, tied, head, dropout, attention_dropout, causal, clamp, yarn;
 	bool fused_attention;
 };
 
@@ -57,7 +57,9 @@ static const struct mq_opt opts[] = {
 	FLAG(yarn, "they scale what they turn (YaRN's concentration factor)"),
 	FLAG(bias, "biases in the products"),
 	FLAG(tied, "the head uses the embedding's parameters"),
+	FLAG(head, "a product with the vocabulary before the loss"),
 	FLAG(dropout, "dropout behind attention, projections and embedding"),
+	FLAG(attention_dropout, "that of attention's probabilities"),
 	FLAG(causal, "each token sees only earlier ones"),
 	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
 	MQ_END
@@ -236,9 +238,11 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.full_every = o->window ? 2 : 0,
 		.rms = flag(o->rms, !old),
 		.rotary = flag(o->rope, !old),
-		.tied = flag(o->tied, p->tied),
+		.headless = !flag(o->head, true),
+		.tied = flag(o->tied, p->tied) && flag(o->head, true),
 		.causal = flag(o->causal, !bert),
 		.dropout = flag(o->dropout, old),
+		.undropped = !flag(o->attention_dropout, true),
 		.fused = o->fused_attention,
 		.token_types = bert ? 2 : 0,
 		.post_norm = bert,
@@ -275,6 +279,8 @@ static enum mq_status build(const char *name, const char *options, const struct 
 		return mq_fail(err, MQ_EINPUT, "%s has no experts; use the model 'moe'", what);
 	if (t.span_head && strcmp(name, "bert"))
 		return mq_fail(err, MQ_EINPUT, "%s is not trained on spans; use the model 'bert'", what);
+	if (t.headless && (t.mtp || t.pretrain_heads))
+		return mq_fail(err, MQ_EINPUT, "%s: head=false beside %s", what, t.mtp ? "mtp" : "BERT's heads");
 	if (!t.rotary) /* a learned table, as long as the sequences; BERT's has 512 rows */
 		t.positions = request->seq ? request->seq : t.seq;
 	if (t.token_types && t.positions < 512)

@@ -63,6 +63,38 @@ static void stages_shake_hands(void **state)
 	assert_within(delays(s, 3, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
 }
 
+/* A pass waits for the send before it where stages do; chunks of one device only where all do. */
+static void passes_wait_for_sends(void **state)
+{
+	static const struct {
+		uint32_t sends_wait, chunks, waits;
+	} cases[] = {
+		{ MQ_SENDS_NONE, 1, 0 },  { MQ_SENDS_PLAIN, 1, 1 }, { MQ_SENDS_ALL, 1, 1 },
+		{ MQ_SENDS_PLAIN, 2, 0 }, { MQ_SENDS_ALL, 2, 1 },
+	};
+	struct lowered *w = *state;
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+		uint32_t waits = 0, sends = 0;
+
+		w->software.sends_wait = cases[c].sends_wait;
+		struct mq_schedule *s = lowered_shape(
+			w, &(struct mq_shape){ .pp = 2,
+					       .virtual = cases[c].chunks,
+					       .micro_batches = 8,
+					       .pipeline = cases[c].chunks > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B });
+		for (uint32_t i = 0; i < s->n_tasks; i++) {
+			sends += s->task[i].kind == MQ_TASK_SEND;
+			for (uint32_t k = 0; k < s->task[i].n_deps && s->task[i].kind == MQ_TASK_COMPUTE; k++)
+				waits += s->task[s->dep[s->task[i].dep_first + k]].kind == MQ_TASK_SEND;
+		}
+		/* every send but each device's last has a pass behind it */
+		assert_true(sends >= 16);
+		assert_true(cases[c].waits ? waits >= sends - 2 : waits == 0);
+	}
+	w->software.sends_wait = MQ_SENDS_NONE;
+}
+
 /* Hosts that agree on each collective of tensor parallelism: what is less than the devices' work and collectives
  * is hidden, all that is more is lost. */
 static void hosts_agree_on_collectives(void **state)
@@ -384,6 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_shake_hands),
+		cmocka_unit_test(passes_wait_for_sends),
 		cmocka_unit_test(hosts_agree_on_collectives),
 		cmocka_unit_test(hosts_run_ahead),
 		cmocka_unit_test(graphs_launch),

@@ -261,6 +261,18 @@ static void test_tied_head(void **state)
 	assert_true(m->op[head->tied].param == 6400);
 }
 
+/* A stack whose loss is over the last norm, as wide as the model. */
+static void test_no_head(void **state)
+{
+	const struct mq_model *m = load("gpt:layers=1,hidden=64,heads=4,vocab=100,head=false", 16, &TRAIN);
+	const struct mq_model *whole = load("gpt:layers=1,hidden=64,heads=4,vocab=100,tied=false", 16, &TRAIN);
+
+	assert_int_equal(m->n_ops, whole->n_ops - 1);
+	assert_true(mq_model_totals(m).parameters == mq_model_totals(whole).parameters - 6400);
+	assert_string_equal(m->op[m->n_ops - 1].name, "loss");
+	assert_true(m->op[m->n_ops - 1].read == 16 * 64);
+}
+
 /* ---- what a layer keeps ---------------------------------------------------------------------- */
 
 /* Megatron's splits of degree t: columns then rows; norms and residuals whole, or by sequence. */
@@ -303,6 +315,16 @@ static void test_kept_activations(void **state)
 	assert_true(kept_bytes(m, t, true, false) == sbh / t * (34 + 5 * a * s / h));
 	assert_true(kept_bytes(m, t, false, true) == sbh * (10 + 24 / t));
 	assert_true(kept_bytes(m, t, true, true) == sbh * 34 / t);
+}
+
+/* Without dropout of probabilities their mask and what is left of them are not kept: 2 of 5 a s b s, 2 + 1 + 2. */
+static void test_undropped_attention(void **state)
+{
+	const struct mq_model *m = load(
+		"gpt:layers=2,hidden=64,heads=8,vocab=100,fused_attention=false,attention_dropout=false", 32, &TRAIN);
+	double s = 32, b = 2, h = 64, a = 8;
+
+	assert_true(kept_bytes(m, 1, false, false) == s * b * h * (34 + 2 * a * s / h));
 }
 
 static void test_fused_attention_keeps_no_scores(void **state)
@@ -437,6 +459,8 @@ static void test_bad_specifications(void **state)
 	refuse("nosuchmodel", "built in: ");
 	refuse("none.onnx", "cannot open model file 'none.onnx'");
 	refuse("gpt:layers=-1", "layers=-1 is out of range; give 1 to 10000");
+	refuse("gpt:head=false,mtp=1", "head=false beside mtp");
+	refuse("bert:head=false", "head=false beside BERT's heads");
 	refuse("gpt:layers=2,hidden=nan", "hidden=nan is not a number");
 	refuse("gpt:layers=0", "layers=0 is out of range");
 	refuse("gpt:layers=1.5", "layers=1.5");
@@ -569,7 +593,9 @@ int main(void)
 		cmocka_unit_test(test_latent_experts_and_prediction),
 		cmocka_unit_test(test_masked_tokens),
 		cmocka_unit_test(test_tied_head),
+		cmocka_unit_test(test_no_head),
 		cmocka_unit_test(test_kept_activations),
+		cmocka_unit_test(test_undropped_attention),
 		cmocka_unit_test(test_fused_attention_keeps_no_scores),
 		cmocka_unit_test(test_splits_conserve_work),
 		cmocka_unit_test(test_steps_of_experts),

@@ -281,7 +281,8 @@ static void options_come_last(void **state)
 	refuse_software("base,trafic=2", "--software base: software has no 'trafic'; did you mean 'traffic'?");
 	refuse_software("base,traffic=0", "--software base: traffic=0 is out of range; give 0.1 to 20");
 	refuse_software("base,traffic=nan", "is not a number");
-	refuse_software("base,attention=flash", "is not one of stored|eager|xla|tensorflow|fused-softmax|flash1");
+	refuse_software("base,attention=flash",
+			"is not one of stored|eager|masked-softmax|xla|tensorflow|fused-softmax|flash1");
 }
 
 /* A path is a file of anybody's, whose parents are those of the folder. */
