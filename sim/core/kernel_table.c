@@ -75,6 +75,12 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_RMS, MQ_MAKE_FUSED_OLD, "Liger rms_norm until 0.2: a dw of fp32 for every row, then its sum",
   .forward = { { .moved = 2, .made = 1, .held = 23 } },
   .backward = { { .moved = 3, .moved_B = 4, .made_B = 4, .held = 30 }, { .moved_B = 4, .freed_B = 4 } } },
+{ MQ_PART_RMS, MQ_MAKE_APART, "apex MixedFusedRMSNorm over x.float(), as InternEvo has it; kernels as of its FusedLayerNorm",
+  .forward = { { .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 }, { .moved = 1, .moved_B = 4, .made = 1 } },
+  .backward = {
+	{ .moved = 1, .moved_B = 4 }, ROW(1), { .moved = 1, .moved_B = 8, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 8 },
+  } },
 { MQ_PART_RMS, MQ_MAKE_NATIVE, "torch.nn.RMSNorm since 2.8: layer_norm_kernel.cu: statistics, then again the row",
   .forward = { { .moved = 3, .made = 1 } },
   .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },

@@ -106,6 +106,8 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_COMMUNICATION, vocab_parallel, 1, "embedding, head and loss split under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, reduces_whole, 0,
 	    "ZeRO-1: all ranks get the whole sum of gradients, and keep their part"),
+	YES(MQ_SW_COMMUNICATION, reduces_beside, 0,
+	    "tensor parallelism: gradients of activations are all-reduced beside those of weights"),
 	YES(MQ_SW_COMMUNICATION, reduces_apart, 0,
 	    "gate and up are two products, whose input's gradients are reduced apart"),
 	YES(MQ_SW_COMMUNICATION, gather_ahead, 0,

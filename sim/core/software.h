@@ -174,6 +174,8 @@ struct mq_software {
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
 	bool sequence_parallel, vocab_parallel;
 	bool reduces_whole;  /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
+	bool reduces_beside; /* tensor parallelism: the gradient of what a product takes is all-reduced beside the
+				    * product that makes its weights' */
 	bool reduces_apart;  /* tensor parallelism: the gradient of what gate and up take is all-reduced for
 				    * each of them */
 	bool gather_ahead;   /* ZeRO-3 backward: a layer's parameters are gathered before the gradients

@@ -248,6 +248,8 @@ uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uin
  * this template? */
 bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfer);
 bool mq_transfer_here(const struct mq_low *low, uint32_t transfer);
+/* Is it one sum of a gradient among the ranks of a stage (tensor parallelism without its sequence)? */
+bool mq_transfer_sums(const struct mq_moves *moves, uint32_t transfer);
 /* Such a tensor once more, for the backward pass. */
 void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer);
 /* Parts in which the product runs that takes (gather) or makes (scatter) this tensor; 1 = as one. */

@@ -358,6 +358,15 @@ bool mq_transfer_gathers_sequence(const struct mq_moves *moves, uint32_t transfe
 	       c.step[0].kind == MQ_COLL_ALL_GATHER && c.step[0].role == MQ_ROLE_SEQ;
 }
 
+bool mq_transfer_sums(const struct mq_moves *moves, uint32_t transfer)
+{
+	const struct mq_transfer *t = &moves->transfer[transfer];
+	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+
+	return t->channel && t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
+	       c.step[0].kind == MQ_COLL_ALL_REDUCE;
+}
+
 bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
 {
 	return low->moves.transfer[transfer].serial == low->emit.serial;

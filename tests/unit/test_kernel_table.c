@@ -129,6 +129,7 @@ static void test_frameworks(void **state)
 		{ MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, { 6, 14 }, { 12, 28 }, { 1, 2 } },
 		{ MQ_PART_LAYER_NORM, MQ_MAKE_EAGER, { 24, 40 }, { 12, 28 }, { 3, 4 } },
 		{ MQ_PART_LAYER_NORM, MQ_MAKE_XLA, { 18, 36 }, { 16, 36 }, { 4, 4 } },
+		{ MQ_PART_RMS, MQ_MAKE_APART, { 12, 22 }, { 8, 20 }, { 2, 4 } },
 		{ MQ_PART_GELU, MQ_MAKE_APART, { 22, 48 }, { 44, 96 }, { 5, 10 } },
 		{ MQ_PART_GELU, MQ_MAKE_XLA, { 8, 10 }, { 12, 16 }, { 1, 1 } },
 		{ MQ_PART_GELU, MQ_MAKE_TENSORFLOW, { 36, 52 }, { 72, 104 }, { 8, 10 } },
