@@ -105,7 +105,7 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 	mq_csv_put_f64(w, op->read * elem_B);
 	mq_csv_put_f64(w, op->write * elem_B);
 	mq_csv_put_f64(w, op->moved_bwd * elem_B);
-	mq_csv_put_f64(w, op->saved * elem_B);
+	mq_csv_put_f64(w, op->saved * elem_B + op->masks * (1 - elem_B / 2));
 	for (uint32_t t = 0; t < m->profile.n_types; t++) {
 		size_t at = (size_t)id * m->profile.n_types + t;
 

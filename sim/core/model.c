@@ -253,23 +253,15 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 		const char *name;
 		double value;
 	} amounts[] = {
-		{ "m", op->m },
-		{ "n", op->n },
-		{ "k", op->k },
-		{ "count", op->count },
-		{ "flop", op->flop },
-		{ "flop_bwd", op->flop_bwd },
-		{ "read", op->read },
-		{ "write", op->write },
-		{ "param", op->param },
-		{ "moved_bwd", op->moved_bwd },
-		{ "output", op->output },
-		{ "saved", op->saved },
-		{ "halo", op->halo },
-		{ "saved_selective", op->saved_selective },
-		{ "kernels", op->kernels },
-		{ "window", op->window },
-		{ "host_flop", op->host_flop },
+		{ "m", op->m },           { "n", op->n },
+		{ "k", op->k },           { "count", op->count },
+		{ "flop", op->flop },     { "flop_bwd", op->flop_bwd },
+		{ "read", op->read },     { "write", op->write },
+		{ "param", op->param },   { "moved_bwd", op->moved_bwd },
+		{ "output", op->output }, { "saved", op->saved },
+		{ "halo", op->halo },     { "saved_selective", op->saved_selective },
+		{ "masks", op->masks },   { "kernels", op->kernels },
+		{ "window", op->window }, { "host_flop", op->host_flop },
 	};
 
 	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)

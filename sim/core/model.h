@@ -75,6 +75,7 @@ struct mq_op {
 	double saved;               /* elements kept from forward for backward (16-bit unit: 1 = one element of
 				 the training dtype; masks of one byte count as 0.5) */
 	double saved_selective;     /* part of `saved` that selective recompute frees (attention inner) */
+	double masks;               /* elements whose mask of one byte is in `saved`; with saved_selective, in that */
 	double winograd;            /* CONV of 3x3, stride 1, one group: output pixels when rounded up to tiles
 				 of 4x4 / output pixels; 0 = Winograd's algorithm does not apply */
 	double window;              /* CONV: pixels of its window; 0 where its input is not gathered by one

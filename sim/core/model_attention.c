@@ -112,7 +112,7 @@ static void add_scores(struct mq_op_work *w, double scores, bool backward)
 		[MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
 	};
 	uint32_t attention = w->software->attention;
-	bool dropout = w->op->saved_selective > w->op->m * w->op->n * w->op->count;
+	bool dropout = w->op->masks > 0;
 
 	if (attention >= MQ_ATTENTION_FUSED_SOFTMAX || w->model->image)
 		return;

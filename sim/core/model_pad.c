@@ -53,6 +53,7 @@ static void grow(struct mq_op *op, enum mq_dim dim, double padded)
 	op->moved_bwd *= factor;
 	op->saved *= factor;
 	op->saved_selective *= factor;
+	op->masks *= factor;
 }
 
 const struct mq_model *mq_model_pad_vocab(const struct mq_model *m, double multiple, uint32_t parts,

@@ -36,23 +36,29 @@ double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])
 	}
 }
 
-double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, bool selective)
+/* What is kept lies where the op's output lies; partial sums along IN are whole there. */
+static double kept_share(double elems, const struct mq_share *share)
 {
-	double saved = selective ? op->saved - op->saved_selective : op->saved;
 	double parts = 1;
 
-	/* What is kept lies where the op's output lies; partial sums along IN are whole there. */
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		if (d != MQ_DIM_BATCH && d != MQ_DIM_IN)
 			parts *= mq_degree(share->split, d);
-	return saved * share->samples / parts;
+	return elems * share->samples / parts;
+}
+
+double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, bool selective)
+{
+	return kept_share(selective ? op->saved - op->saved_selective : op->saved, share);
 }
 
 double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective, const struct mq_train *train)
 {
 	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
 
-	return mq_op_saved_shard(op, share, selective) * size;
+	double masks = selective && op->saved_selective > 0 ? 0 : op->masks;
+
+	return mq_op_saved_shard(op, share, selective) * size + kept_share(masks, share) * (1 - size / 2);
 }
 
 double mq_optimizer_moments(enum mq_optimizer optimizer)

@@ -178,6 +178,7 @@ void mq_amounts_dropout(struct mq_op *op, double elems, bool train)
 	op->write = elems * (1 + MASK);
 	op->moved_bwd = elems * (2 + MASK);
 	op->saved = elems * MASK;
+	op->masks = elems;
 	op->kernels = 1;
 }
 

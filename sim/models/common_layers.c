@@ -115,6 +115,7 @@ uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, 
 	op->output = elems;
 	op->moved_bwd = 3 * elems + (net->dropout ? 2 * elems + mask : 0);
 	op->saved = mask;
+	op->masks = net->dropout ? elems : 0;
 	op->kernels = net->dropout ? 2 : 1;
 	op->dropout = net->dropout;
 	allow(op, MQ_DIM_OUT, width);
@@ -170,6 +171,7 @@ static void unfused(struct mq_net *net, struct mq_op *op)
 
 	op->saved_selective = scores * (net->dropout ? 2 + MASK : 1);
 	op->saved += op->saved_selective;
+	op->masks = net->dropout ? scores : 0;
 	/* Two batched products; a softmax reads scores and writes probabilities; dropout reads
 	 * these and writes a mask and what is left: 4 or 9 bytes a score in 16 bit. */
 	op->read = 2 * product - op->m * op->k * op->count + (net->dropout ? scores : 0);

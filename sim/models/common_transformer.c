@@ -87,6 +87,7 @@ static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t
 	op->output = elems;
 	op->moved_bwd = 2 * elems + mask;
 	op->saved = mask;
+	op->masks = 2 * mask;
 	op->kernels = 1 + (t->token_types ? 2 : 0) + net->dropout;
 	mq_net_join(net, embedding, id, t->hidden);
 	return id;

@@ -202,6 +202,7 @@ static uint32_t embed(struct stack *s, uint32_t owner)
 	}
 	if (net->dropout) {
 		op->saved = op->output / 2;
+		op->masks = op->output;
 		op->write += op->output / 2;
 		op->kernels = 2;
 	}

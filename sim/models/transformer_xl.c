@@ -200,6 +200,7 @@ static uint32_t drop(struct xl *x, uint32_t id)
 	if (!x->net.dropout)
 		return id;
 	op->saved += op->output / 2;
+	op->masks += op->output;
 	op->write += op->output / 2;
 	op->moved_bwd += op->output / 2;
 	op->kernels += 1;

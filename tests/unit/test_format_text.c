@@ -1,6 +1,6 @@
 /*
  * test_format_text.c - ELECTRA and Transformer-XL: FLOPs by closed formulas, what the parts share,
- * what software moves of its own, and what is refused. Parameters: test_format_builders.c.
+ * what software moves of its own, masks of dropout, and what is refused. Parameters: test_format_builders.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -89,6 +89,22 @@ static void test_transformer_xl_flops(void **state)
 				  16, &TRAIN)) == block + 2 * s * h * 100);
 }
 
+/* Masks of dropout have a byte an element in any type: of a residual, and of scores, kept with the probabilities
+ * before and after; these go where scores are recomputed. Q, K, V and the output have 4 x 16 x 64 elements. */
+static void test_masks(void **state)
+{
+	const struct mq_train half = { .dtype = MQ_FP16 }, full = { .dtype = MQ_FP32 };
+	const struct mq_share one = { .samples = 1 };
+	const double rows = 16 * 64, scores = 4 * 16 * 16;
+	const struct mq_model *m = load("gpt:layers=1,hidden=64,heads=4,vocab=100,fused_attention=false", 16, &TRAIN);
+
+	assert_true(mq_op_saved_B(op_of(m, "layer0.residual1"), &one, false, &half) == rows);
+	assert_true(mq_op_saved_B(op_of(m, "layer0.residual1"), &one, false, &full) == rows);
+	assert_true(mq_op_saved_B(op_of(m, "layer0.attention"), &one, false, &half) == 2 * 4 * rows + 5 * scores);
+	assert_true(mq_op_saved_B(op_of(m, "layer0.attention"), &one, false, &full) == 4 * 4 * rows + 9 * scores);
+	assert_true(mq_op_saved_B(op_of(m, "layer0.attention"), &one, true, &full) == 4 * 4 * rows);
+}
+
 static void test_refused(void **state)
 {
 	refuse("electra:size=huge", "no size 'huge'; it has: base small large");
@@ -104,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_electra_flops),
 		cmocka_unit_test(test_transformer_xl_flops),
+		cmocka_unit_test(test_masks),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -638,12 +638,12 @@ static void software_chooses_attention(void **state)
 
 static void expect_same_op(const struct mq_op *a, const struct mq_op *b)
 {
-	const double x[] = { a->m,        a->n,      a->k,     a->count,           a->flop,
-			     a->flop_bwd, a->read,   a->write, a->moved_bwd,       a->fixed_bwd,
-			     a->param,    a->output, a->saved, a->saved_selective, a->kernels };
-	const double y[] = { b->m,        b->n,      b->k,     b->count,           b->flop,
-			     b->flop_bwd, b->read,   b->write, b->moved_bwd,       b->fixed_bwd,
-			     b->param,    b->output, b->saved, b->saved_selective, b->kernels };
+	const double x[] = { a->m,     a->n,         a->k,         a->count, a->flop,   a->flop_bwd, a->read,
+			     a->write, a->moved_bwd, a->fixed_bwd, a->param, a->output, a->saved,    a->saved_selective,
+			     a->masks, a->kernels };
+	const double y[] = { b->m,     b->n,         b->k,         b->count, b->flop,   b->flop_bwd, b->read,
+			     b->write, b->moved_bwd, b->fixed_bwd, b->param, b->output, b->saved,    b->saved_selective,
+			     b->masks, b->kernels };
 
 	for (size_t i = 0; i < sizeof(x) / sizeof(*x); i++)
 		if (!(fabs(x[i] - y[i]) <= 1e-12 * fabs(y[i])))
