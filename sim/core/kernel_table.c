@@ -311,13 +311,13 @@ static const struct mq_part_kernels table[] = {
   .forward = {
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
-	{ .moved_B = 8 },
+	{ .moved_B = 8, STRIDED }, /* the mask is one for all heads */
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },                /* softmax's output is kept in fp32 */
   }, .backward = {
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
 	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },
-	{ .moved_B = 8 },
+	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .freed_B = 4, STRIDED }, /* masked_fill clones, then fills */
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   } },
@@ -326,7 +326,12 @@ static const struct mq_part_kernels table[] = {
   .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 } } },
 { MQ_PART_SCORES, MQ_MAKE_APART, "the product scales; mask in place, softmax (forward_torch_softmax of Megatron-LM where nothing is cast)",
   .forward = { { .moved = 2, STRIDED }, { .moved = 2, .made = 1 } }, /* the mask is one for all heads */
-  .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 1, STRIDED } } },
+  /* The mask was put in place into a view: autograd's CopySlices copies the gradient, clones it, and copies what comes
+   * of masked_fill, which is a clone and a fill in place. */
+  .backward = {
+	{ .moved = 3, .made = 1 }, { .moved = 2, .made = 1 }, { .moved = 2, .made = 1 },
+	{ .moved = 2, .made = 1 }, { .moved = 2, STRIDED }, { .moved = 2, .freed = 3 },
+  } },
 { MQ_PART_SCORES, MQ_MAKE_XLA, "scale and mask with the most; exponentials' sum; quotient. Back: a sum, the result",
   .forward = { { .moved = 1 }, { .moved = 1 }, { .moved = 2, .made = 1 } },
   .backward = { { .moved = 2 }, { .moved = 3, .made = 1 } } },

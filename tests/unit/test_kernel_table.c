@@ -103,9 +103,11 @@ static void test_sums(void **state)
 	near(s.work, 46 + 23 + 46 + 46 + 46);
 	near(s.launches, 10);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->forward, MQ_FP16);
-	near(s.streamed_B, 6 + 8 + 8 + 8 + 6);
+	near(s.streamed_B, 6 + 8 + 8 + 6);
+	near(s.worked_B, 8); /* one mask for all heads */
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
-	near(s.streamed_B, 12 + 8 + 8); /* no casts */
+	near(s.streamed_B, 12 + 8 + 8); /* no casts; the mask's clone, the scale's */
+	near(s.worked_B, 8);
 	/* apex's norm: dy and x for gamma and beta, a small sum, then dy, x and dx */
 	s = mq_part_sum(mq_part_kernels(MQ_PART_LAYER_NORM, MQ_MAKE_APART)->backward, MQ_FP16);
 	near(s.streamed_B, 4 + 6);
@@ -136,7 +138,7 @@ static void test_frameworks(void **state)
 		{ MQ_PART_BIAS, MQ_MAKE_EAGER, { 0, 2 }, { 0, 4 }, { 0, 1 } },
 		{ MQ_PART_BIAS, MQ_MAKE_APART, { 4, 2 }, { 8, 4 }, { 1, 1 } },
 		{ MQ_PART_SCORES, MQ_MAKE_NATIVE, { 12, 10 }, { 24, 20 }, { 3, 2 } },
-		{ MQ_PART_SCORES, MQ_MAKE_APART, { 8, 10 }, { 16, 20 }, { 2, 2 } },
+		{ MQ_PART_SCORES, MQ_MAKE_APART, { 8, 26 }, { 16, 52 }, { 2, 6 } }, /* a gradient copied three times */
 		{ MQ_PART_SCORES, MQ_MAKE_XLA, { 8, 10 }, { 16, 20 }, { 3, 2 } },
 		{ MQ_PART_SCORES, MQ_MAKE_TENSORFLOW, { 12, 22 }, { 24, 44 }, { 3, 5 } },
 	};
