@@ -357,15 +357,18 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 		compute(low, op, &weights, again, n_again);
 }
 
-/* Is the gradient of this product's input summed among the ranks of its own stage, and can it be beside that of its
- * weights (LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM)? */
-static bool reduces_beside(const struct mq_low *low, uint32_t op)
+/* Does this product make the gradient of its input apart, before that of its weights? Where its collectives run beside
+ * it, and where that gradient is summed among the ranks of its stage meanwhile
+ * (LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM). */
+static bool goes_apart(const struct mq_low *low, uint32_t op)
 {
 	const struct mq_model *m = low->model;
 
-	if (!low->software->reduces_beside || m->op[op].kind != MQ_OP_GEMM || mq_duplicates(low, op) > 1)
+	if (m->op[op].kind != MQ_OP_GEMM || mq_duplicates(low, op) > 1)
 		return false;
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
+	if (low->plan->overlap_tp && m->op[op].layer != MQ_NONE)
+		return true;
+	for (uint32_t i = m->in_first[op]; low->software->reduces_beside && i < m->in_first[op + 1]; i++) {
 		uint32_t t = low->moves.edge_backward[m->in_edge[i]];
 
 		if (t != MQ_NONE && mq_transfer_sums(&low->moves, t))
@@ -387,9 +390,7 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 			waits[n_waits++] = low->moves.edge_backward[e];
 	uint32_t *again = mq_arena_array(&low->scratch, m->in_first[op + 1] - m->in_first[op], uint32_t);
 	uint32_t n_again = only == 0 && mq_duplicates(low, op) == 1 ? gather_again(low, op, again) : 0;
-	if (n_again || reduces_beside(low, op) ||
-	    (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM && m->op[op].layer != MQ_NONE &&
-	     mq_duplicates(low, op) == 1)) {
+	if (n_again || goes_apart(low, op)) {
 		backward_beside(low, op, only, waits, n_waits, again, n_again);
 		return;
 	}
