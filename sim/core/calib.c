@@ -419,7 +419,7 @@ double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps
 }
 
 /* A link belongs to no device, so the first GPU stands for all where types differ. */
-static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
+void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 {
 	double capability = calib->device[cluster->device[0].calib].compute_capability;
 
@@ -464,6 +464,6 @@ enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 		if (isnan(d->power_W))
 			d->power_W = c->power_W;
 	}
-	bind_links(calib, cluster);
+	mq_calib_bind_links(calib, cluster);
 	return MQ_OK;
 }

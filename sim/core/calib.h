@@ -198,5 +198,8 @@ MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const 
  * MQ_EINPUT: any other type without calibration (message lists the known ones). */
 MQ_API enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 				    struct mq_err *err) MQ_MUST_CHECK;
+/* The shares of the links of a bound cluster again: after a change of their classes or of their bandwidth, which what a
+ * port gives at most (port_Bps) does not follow. */
+MQ_API void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluster);
 
 #endif

@@ -281,10 +281,6 @@ enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_clus
 	struct target t;
 
 	MQ_TRY(split(change, &t, err));
-	if (!strcmp(t.kind, "link"))
-		return change_links(&t, change, false, cluster, err);
-	if (!strcmp(t.kind, "linkname"))
-		return change_links(&t, change, true, cluster, err);
 	if (!strcmp(t.kind, "device"))
 		return change_type(&t, change, cluster, calib, err);
 	if (!strcmp(t.kind, "rank"))
@@ -294,9 +290,14 @@ enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_clus
 	if (!strcmp(t.kind, "calib"))
 		return set_calib(&t, change, calib, err);
 	if (!strcmp(t.kind, "linkcalib"))
-		return set_link_calib(&t, change, calib, err);
-	return mq_fail(err, MQ_EINPUT,
-		       "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, "
-		       "linkcalib",
-		       change, t.kind);
+		MQ_TRY(set_link_calib(&t, change, calib, err));
+	else if (!strcmp(t.kind, "link") || !strcmp(t.kind, "linkname"))
+		MQ_TRY(change_links(&t, change, !strcmp(t.kind, "linkname"), cluster, err));
+	else
+		return mq_fail(err, MQ_EINPUT,
+			       "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, "
+			       "linkcalib",
+			       change, t.kind);
+	mq_calib_bind_links(calib, cluster);
+	return MQ_OK;
 }

@@ -53,6 +53,35 @@ static void test_links(void **state)
 	mq_arena_fini(&f.arena);
 }
 
+/* What a class of links gives, and a port at most, reaches the links of a cluster that is bound already. */
+static void test_shares(void **state)
+{
+	struct fixture f;
+
+	open_fixture(&f);
+	struct mq_link_calib *entry = mq_arena_alloc(&f.arena, sizeof(*entry));
+
+	f.cluster->link[0].class = MQ_LINK_NIC;
+	const char *class = mq_calib_link_class(&f.cluster->link[0]);
+	*entry = (struct mq_link_calib){ .name = class, .bw_share = .5 };
+	f.calib->link = entry;
+	f.calib->n_links = 1;
+	assert_int_equal(mq_calib_bind(f.calib, f.cluster, &f.err), MQ_OK);
+	assert_true(f.cluster->link[0].share == .5);
+	char change[128];
+	snprintf(change, sizeof(change), "linkcalib.%s.bw_share=0.75", class);
+	assert_int_equal(apply(&f, change), MQ_OK);
+	assert_true(f.cluster->link[0].share == .75);
+	snprintf(change, sizeof(change), "linkcalib.%s.port_Bps=5e9", class);
+	assert_int_equal(apply(&f, change), MQ_OK);
+	assert_true(f.cluster->link[0].share == .5);
+	/* twice as fast, the port gives no more */
+	snprintf(change, sizeof(change), "linkname.%s.bw=2", f.cluster->link[0].name);
+	assert_int_equal(apply(&f, change), MQ_OK);
+	assert_true(f.cluster->link[0].share == .25);
+	mq_arena_fini(&f.arena);
+}
+
 static void test_devices(void **state)
 {
 	struct fixture f;
@@ -145,8 +174,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_links), cmocka_unit_test(test_devices), cmocka_unit_test(test_spread),
-		cmocka_unit_test(test_calib), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_links),  cmocka_unit_test(test_shares), cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_spread), cmocka_unit_test(test_calib),  cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
