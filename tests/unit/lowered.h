@@ -128,6 +128,17 @@ static inline struct lowered_sum lowered_count(const struct mq_schedule *s, enum
 	return c;
 }
 
+/* The model's FLOPs in all tasks. */
+static inline double lowered_model_flop(const struct mq_schedule *s)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE)
+			sum += s->work[s->task[i].work].model_flop;
+	return sum;
+}
+
 /* FLOPs of the kernels of ops whose names contain a text, in a pass. */
 static inline double lowered_flop(const struct lowered *w, const char *part, enum mq_phase phase)
 {

@@ -138,7 +138,7 @@ static void test_frameworks(void **state)
 		{ MQ_PART_BIAS, MQ_MAKE_EAGER, { 0, 2 }, { 0, 4 }, { 0, 1 } },
 		{ MQ_PART_BIAS, MQ_MAKE_APART, { 4, 2 }, { 8, 4 }, { 1, 1 } },
 		{ MQ_PART_SCORES, MQ_MAKE_NATIVE, { 12, 10 }, { 24, 20 }, { 3, 2 } },
-		{ MQ_PART_SCORES, MQ_MAKE_APART, { 8, 26 }, { 16, 52 }, { 2, 6 } }, /* a gradient copied three times */
+		{ MQ_PART_SCORES, MQ_MAKE_APART, { 8, 26 }, { 16, 52 }, { 2, 6 } }, /* a gradient copied four times */
 		{ MQ_PART_SCORES, MQ_MAKE_XLA, { 8, 10 }, { 16, 20 }, { 3, 2 } },
 		{ MQ_PART_SCORES, MQ_MAKE_TENSORFLOW, { 12, 22 }, { 24, 44 }, { 3, 5 } },
 	};

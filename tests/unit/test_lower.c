@@ -22,16 +22,6 @@ static int make_world(void **state)
 	return 0;
 }
 
-static double total_flop(const struct mq_schedule *s)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->task[i].kind == MQ_TASK_COMPUTE)
-			sum += s->work[s->task[i].work].model_flop;
-	return sum;
-}
-
 /* One device, one micro-batch: forward and backward are one task each, the update a third. */
 static void one_device_is_three_tasks(void **state)
 {
@@ -40,7 +30,7 @@ static void one_device_is_three_tasks(void **state)
 
 	assert_int_equal(s->n_devices, 1);
 	assert_int_equal(s->n_tasks, 3);
-	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* Megatron: per layer two all-reduces forward and two backward, of one activation each. With the vocabulary
@@ -120,7 +110,7 @@ static void data_parallel_reduces_all_parameters_once(void **state)
 
 	assert_int_equal(c.tasks, 4);
 	assert_within(c.bytes, 4 * parameters * 2, 1e-6 * parameters);
-	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* A pipeline sends one activation per boundary and micro-batch, and one gradient back. */
@@ -138,7 +128,7 @@ static void pipeline_sends_activations_and_gradients(void **state)
 
 		assert_int_equal(sends.tasks, 3 * 8 * 2);
 		assert_within(sends.bytes, 3 * 8 * 2 * message, 1e-6);
-		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 	}
 }
 
@@ -161,10 +151,10 @@ static void factors_are_gathered_in_every_schedule(void **state)
 		assert_true(gathers.bytes > 0);
 		if (bytes > 0) {
 			assert_within(gathers.bytes, bytes, 1e-9 * bytes);
-			assert_within(total_flop(s), flop, 1e-9 * flop);
+			assert_within(lowered_model_flop(s), flop, 1e-9 * flop);
 		}
 		bytes = gathers.bytes;
-		flop = total_flop(s);
+		flop = lowered_model_flop(s);
 	}
 }
 
@@ -175,7 +165,7 @@ static void interleaved_walks_every_chunk(void **state)
 		w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = MQ_PIPE_INTERLEAVED });
 
 	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks, 3 * 4 * 2);
-	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* Where the V turns round nothing is sent. */
@@ -188,7 +178,7 @@ static void v_schedules_turn_on_one_rank(void **state)
 			w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = (uint8_t)p });
 
 		assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks, 2 * 4 * 2);
-		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 	}
 }
 
@@ -259,7 +249,7 @@ static void bare_embedding_sends_parts(void **state)
 	assert_within(rs.bytes, 2 * 4 * activation, 1e-6);
 	assert_int_equal(ag.tasks, 2 * 4);
 	assert_within(ag.bytes, 2 * 4 * activation, 1e-6);
-	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 
 	static const uint32_t hole[] = { 2, 0, 2 };
 	struct mq_shape shape = { .pp = 3, .micro_batches = 4, .stage_layers = hole };
@@ -491,7 +481,7 @@ static void uneven_shares_keep_the_batch(void **state)
 	double share[3] = { 5, 2, 1 };
 	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .dp = 3, .micro_batches = 2, .share = share });
 
-	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* The replica that has three quarters of a micro-batch sends three quarters of its bytes. */
@@ -581,7 +571,7 @@ static void placement_crosses_devices(void **state)
 			w->plan.config[c].recompute = (uint8_t)recompute;
 		struct mq_schedule *s = lowered_plan(w);
 		assert_non_null(s);
-		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_within(lowered_model_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 		assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks,
 				 lowered_count(s, MQ_TASK_RECV, -1, -1).tasks);
 	}
@@ -744,7 +734,7 @@ static void random_shapes_hold(void **state)
 			continue;
 		accepted++;
 		/* Replicated work (norms under plain tensor parallelism) may add, never lack. */
-		assert_true(total_flop(s) >= w->low.model_flop * (1 - 1e-9));
+		assert_true(lowered_model_flop(s) >= w->low.model_flop * (1 - 1e-9));
 	}
 	assert_true(accepted > 150);
 }

@@ -10,16 +10,6 @@
 
 enum { LAYERS = 4 };
 
-static double total_flop(const struct mq_schedule *s)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->task[i].kind == MQ_TASK_COMPUTE)
-			sum += s->work[s->task[i].work].model_flop;
-	return sum;
-}
-
 static bool waits_for(const struct mq_schedule *s, uint32_t task, uint32_t other)
 {
 	for (uint32_t k = 0; k < s->task[task].n_deps; k++)
@@ -57,7 +47,7 @@ static void gradients_are_reduced_beside_weights(void **state)
 	const struct mq_shape shape = { .tp = 2, .micro_batches = 1, .vocab_parallel = true };
 	struct mq_schedule *s = lowered_shape(&w, &shape);
 	struct lowered_sum sums = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1), beside;
-	double flop = total_flop(s);
+	double flop = lowered_model_flop(s);
 
 	assert_int_equal(travelling_beside(s), 0);
 	w.software.reduces_beside = true;
@@ -66,7 +56,7 @@ static void gradients_are_reduced_beside_weights(void **state)
 	assert_int_equal(travelling_beside(s), 2 * LAYERS + 1);
 	assert_int_equal(beside.tasks, sums.tasks);
 	assert_within(beside.bytes, sums.bytes, 0);
-	assert_within(total_flop(s), flop, 1e-9 * flop);
+	assert_within(lowered_model_flop(s), flop, 1e-9 * flop);
 	lowered_close(&w);
 }
 
