@@ -5,7 +5,8 @@
  * One change is TARGET=NUMBER:
  *   link.CLASS.bw, link.CLASS.latency    factor on every link of a class (nvlink nvswitch pcie pcie-switch
  *                                        socket nic fabric host loopback other), or of `network` (nic and
- *                                        fabric) or `all`; with its unit (400Gb/s, 2us) the new value itself
+ *                                        fabric) or `all`; with its unit (400Gb/s, 2us) the new value itself.
+ *                                        What a port gives at most stays (port_Bps: TCP sockets)
  *   linkname.NAME.bw, .latency           factor on one link (both directions of a duplex one)
  *   device.TYPE.flops, .mem_bw, .clock, .memory   factor on a device type or `all`; clock = arithmetic and
  *                                        memory bandwidth together, overheads divided by it

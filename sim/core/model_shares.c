@@ -55,7 +55,6 @@ double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, b
 double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective, const struct mq_train *train)
 {
 	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
-
 	double masks = selective && op->saved_selective > 0 ? 0 : op->masks;
 
 	return mq_op_saved_shard(op, share, selective) * size + kept_share(masks, share) * (1 - size / 2);

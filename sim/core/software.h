@@ -39,9 +39,9 @@ enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PAC
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* Element-wise ops of image networks that run inside the kernels of what made their input: none; those behind a batch
  * norm, in 16 bits with channels last (cuDNN's norms with addition and activation); whole chains (compilers). */
-/* Pipeline stages whose next pass waits for what they sent. */
-enum mq_sends_wait { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 enum mq_chains { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
+/* Pipeline stages whose next pass waits for what they sent: none, those of one chunk to a device, all. */
+enum mq_sends_wait { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
  * product, every second layer, or the ops that recompute_ops names. */
 enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
