@@ -221,6 +221,7 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		r.dtype[3] = MQ_FP32;
 		r.speed_flops = 2e14;
 		r.largest_B = 1 << 30;
+		r.repeats = 4;
 	}
 	for (uint64_t i = 0; i < c->devices; i++) {
 		device[i] = mq_arena_printf(c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);

@@ -30,6 +30,7 @@ struct operand {
 	cudaDataType type;
 	int ld;
 	long long stride;
+	cublasOperation_t op;
 };
 
 static double size_of(cudaDataType type)
@@ -37,9 +38,15 @@ static double size_of(cudaDataType type)
 	return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
 }
 
-/* count matrices of rows x cols, column-major. */
+/* count matrices of rows x cols, column-major, before or after they are transposed. */
 static void check_operand(const struct operand *o, int rows, int cols, int count, const char *what)
 {
+	if (o->op == CUBLAS_OP_T) {
+		int swap = rows;
+
+		rows = cols;
+		cols = swap;
+	}
 	double one = (double)o->ld * (cols - 1) + rows;
 
 	if (o->ld < rows)
@@ -106,7 +113,9 @@ MOCK_API cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta
 				     const void *b, cudaDataType tb_type, int ldb, const void *beta, void *c,
 				     cudaDataType tc_type, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo)
 {
-	const struct operand op[3] = { { a, ta_type, lda, 0 }, { b, tb_type, ldb, 0 }, { c, tc_type, ldc, 0 } };
+	const struct operand op[3] = { { a, ta_type, lda, 0, ta },
+				       { b, tb_type, ldb, 0, tb },
+				       { c, tc_type, ldc, 0, CUBLAS_OP_N } };
 
 	return product(op, compute, m, n, k, 1);
 }
@@ -119,9 +128,9 @@ MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublas
 						   long long int stride_c, int count, cublasComputeType_t compute,
 						   cublasGemmAlgo_t algo)
 {
-	const struct operand op[3] = { { a, ta_type, lda, stride_a },
-				       { b, tb_type, ldb, stride_b },
-				       { c, tc_type, ldc, stride_c } };
+	const struct operand op[3] = { { a, ta_type, lda, stride_a, ta },
+				       { b, tb_type, ldb, stride_b, tb },
+				       { c, tc_type, ldc, stride_c, CUBLAS_OP_N } };
 
 	return product(op, compute, m, n, k, count);
 }

@@ -17,7 +17,8 @@ static char arch[32];
 static struct function {
 	const char *name;
 	int pointers, counts;
-} functions[] = { { "sweep", 3, 1 }, { "rows", 2, 2 }, { "adam", 4, 1 }, { "gather", 3, 3 } };
+} functions[] = { { "sweep", 3, 1 }, { "rows", 2, 2 }, { "narrow", 2, 2 }, { "adam", 4, 1 }, { "gather", 3, 3 } };
+enum { SWEEP, ROWS, NARROW, ADAM, GATHER };
 enum { N_FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 static char image[1 << 16];
 
@@ -144,27 +145,34 @@ MOCK_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsig
 	for (int i = 0; i < f->counts; i++)
 		n[i] = (double)*(const unsigned long long *)arguments[f->pointers + i];
 	mock_log(stream, "own %s %.0f %.0f", f->name, n[0], n[1]);
-	if (f == &functions[0]) {
+	switch (f - functions) {
+	case SWEEP:
 		for (int i = 0; i < 3; i++)
 			mock_extent(at[i], 16 * n[0], "operand of sweep");
 		last(stream, 48 * n[0], 1);
-	} else if (f == &functions[1]) {
+		break;
+	case ROWS:
+	case NARROW:
+		if ((f == &functions[NARROW]) != (n[1] <= 256))
+			mock_wrong("a row that a warp cannot hold, or one that it can");
 		for (int i = 0; i < 2; i++)
-			mock_extent(at[i], 4 * n[0] * n[1], "operand of rows");
-		last(stream, 8 * n[0] * n[1], 1);
-	} else if (f == &functions[2]) {
+			mock_extent(at[i], 16 * n[0] * n[1], "operand of rows");
+		last(stream, 32 * n[0] * n[1], 1);
+		break;
+	case ADAM:
 		for (int i = 0; i < 4; i++)
-			mock_extent(at[i], 4 * n[0], "operand of adam");
+			mock_extent(at[i], 16 * n[0], "operand of adam");
 		for (int i = 0; i < 4; i++)
 			for (int j = 0; j < i; j++)
 				if (at[i] == at[j])
 					mock_wrong("two states of adam are one");
-		last(stream, 28 * n[0], MOCK_ADAM_SHARE);
-	} else {
+		last(stream, 112 * n[0], MOCK_ADAM_SHARE);
+		break;
+	default:
 		mock_extent(at[0], 4 * n[0], "index of gather");
-		mock_extent(at[1], 4 * n[1] * n[2], "table of gather");
-		mock_extent(at[2], 4 * n[0] * n[1], "rows of gather");
-		last(stream, 8 * n[0] * n[1], 1);
+		mock_extent(at[1], 16 * n[1] * n[2], "table of gather");
+		mock_extent(at[2], 16 * n[0] * n[1], "rows of gather");
+		last(stream, 32 * n[0] * n[1], 1);
 	}
 	return (CUresult)0;
 }

@@ -64,8 +64,9 @@ static void compiles(void **state)
 		char *cubin = malloc(size);
 		assert_int_equal((int)kit.nvrtcGetCUBIN(program, cubin), 0);
 		/* Functions are symbols of that ELF file, without a mangled name. */
-		static const char *const names[] = { ".text.sweep", ".text.rows", ".text.adam", ".text.gather" };
-		for (int f = 0; f < 4; f++)
+		static const char *const names[] = { ".text.sweep", ".text.rows", ".text.narrow", ".text.adam",
+						     ".text.gather" };
+		for (size_t f = 0; f < sizeof(names) / sizeof(names[0]); f++)
 			assert_non_null(memmem(cubin, size, names[f], strlen(names[f]) + 1));
 		free(cubin);
 		kit.nvrtcDestroyProgram(&program);

@@ -2,7 +2,8 @@
  * kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
  *
  * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping
- * A and B; in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their image is not known, or cuDNN is off, the
+ * A and B; in a forward pass the second operand lies transposed, as a layer's weights and the keys of attention do
+ * (Hopper's tensor cores take tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their image is not known, or cuDNN is off, the
  * product they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our own (own.c) where
  * NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory
  * speed), and copies. Packs: device-to-device copies. Attention: its two products per head (four in the backward
@@ -116,7 +117,7 @@ static enum mq_status blas_failed(int status, struct mq_err *err)
 				      "");
 }
 
-/* count x [m x k][k x n], row-major: column-major it is B^T A^T. */
+/* count x [m x k][k x n], row-major: column-major it is B^T A^T; in a forward pass B is stored as [n x k]. */
 static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows, double cols, double deep,
 			      struct mq_err *err)
 {
@@ -133,14 +134,17 @@ static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, do
 	const void *a = cuda_pool_in(&c->pool, times * (size_t)m * (size_t)k);
 	const void *b = cuda_pool_in(&c->pool, times * (size_t)k * (size_t)n);
 	void *out = cuda_pool_out(&c->pool, times * (size_t)m * (size_t)n);
+	bool transposed = kernel->phase == MQ_FORWARD;
+	cublasOperation_t op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	int ld = transposed ? k : n;
 	if (count == 1)
-		bad = (int)c->kit.cublasGemmEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, n, a,
-					       t.stored, k, beta, out, t.stored, n, t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmEx(c->blas, op, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, ld, a, t.stored,
+					       k, beta, out, t.stored, n, t.compute, CUBLAS_GEMM_DEFAULT);
 	else
-		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b,
-							     t.stored, n, (long long)k * n, a, t.stored, k,
-							     (long long)m * k, beta, out, t.stored, n, (long long)m * n,
-							     count, t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, op, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, ld,
+							     (long long)k * n, a, t.stored, k, (long long)m * k, beta,
+							     out, t.stored, n, (long long)m * n, count, t.compute,
+							     CUBLAS_GEMM_DEFAULT);
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 

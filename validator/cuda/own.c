@@ -8,7 +8,7 @@
 
 #include "cuda/parts.h"
 
-enum { THREADS = 256, BLOCKS_PER_SM = 32, LOG_B = 160, USUAL_ROW_B = 4096 };
+enum { THREADS = 256, WARPS = THREADS / 32, BLOCKS_PER_SM = 32, LOG_B = 160, USUAL_ROW_B = 4096 };
 
 static enum mq_status compile(struct cuda *c, char **cubin, struct mq_err *err)
 {
@@ -50,7 +50,7 @@ static enum mq_status compile(struct cuda *c, char **cubin, struct mq_err *err)
 
 enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err)
 {
-	static const char *const names[CUDA_N_OWN] = { "sweep", "rows", "adam", "gather" };
+	static const char *const names[CUDA_N_OWN] = { "sweep", "rows", "narrow", "adam", "gather" };
 	char *cubin = NULL;
 
 	MQ_TRY(compile(c, &cubin, err));
@@ -87,23 +87,26 @@ static enum mq_status sweep(struct cuda *c, double bytes, cudaStream_t stream, s
 	return launch(c, CUDA_OWN_SWEEP, (double)n / THREADS, arguments, stream, err);
 }
 
+/* Rows of less than a warp's words are taken as such that have them: warps mostly idle are not what frameworks launch. */
 static enum mq_status rows(struct cuda *c, double bytes, double width_B, cudaStream_t stream, struct mq_err *err)
 {
-	unsigned long long width = (unsigned long long)fmax(1, llround(width_B / 4));
-	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (8 * (double)width)));
-	const void *x = cuda_pool_in(&c->pool, 4 * n * width);
-	void *y = cuda_pool_out(&c->pool, 4 * n * width);
+	unsigned long long width = (unsigned long long)fmax(32, llround(width_B / 16));
+	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (32 * (double)width)));
+	const void *x = cuda_pool_in(&c->pool, 16 * n * width);
+	void *y = cuda_pool_out(&c->pool, 16 * n * width);
 	void *arguments[] = { (void *)&x, &y, &n, &width };
+	bool narrow = width <= CUDA_NARROW_QUADS;
 
-	return launch(c, CUDA_OWN_ROWS, (double)n, arguments, stream, err);
+	return launch(c, narrow ? CUDA_OWN_NARROW : CUDA_OWN_ROWS, narrow ? (double)n / WARPS : (double)n, arguments,
+		      stream, err);
 }
 
 static enum mq_status adam(struct cuda *c, double bytes, cudaStream_t stream, struct mq_err *err)
 {
-	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / 28));
-	const void *g = cuda_pool_in(&c->pool, 4 * n);
-	void *p = cuda_pool_out(&c->pool, 4 * n), *m = cuda_pool_out(&c->pool, 4 * n),
-	     *v = cuda_pool_out(&c->pool, 4 * n);
+	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / 112));
+	const void *g = cuda_pool_in(&c->pool, 16 * n);
+	void *p = cuda_pool_out(&c->pool, 16 * n), *m = cuda_pool_out(&c->pool, 16 * n),
+	     *v = cuda_pool_out(&c->pool, 16 * n);
 	void *arguments[] = { (void *)&g, &p, &m, &v, &n };
 
 	return launch(c, CUDA_OWN_ADAM, (double)n / THREADS, arguments, stream, err);
@@ -112,14 +115,14 @@ static enum mq_status adam(struct cuda *c, double bytes, cudaStream_t stream, st
 /* The table is a quarter of the pool. */
 static enum mq_status gather(struct cuda *c, double bytes, double width_B, cudaStream_t stream, struct mq_err *err)
 {
-	unsigned long long width = (unsigned long long)fmax(1, llround(fmin(width_B, (double)c->pool.size / 8) / 4));
-	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (8 * (double)width)));
-	unsigned long long height = c->pool.size / 4 / (4 * width);
-	const void *index = cuda_pool_in(&c->pool, 4 * n), *table = cuda_pool_in(&c->pool, 4 * width * height);
-	void *out = cuda_pool_out(&c->pool, 4 * width * n);
+	unsigned long long width = (unsigned long long)fmax(1, llround(fmin(width_B, (double)c->pool.size / 8) / 16));
+	unsigned long long n = (unsigned long long)fmax(1, llround(bytes / (32 * (double)width)));
+	unsigned long long height = c->pool.size / 4 / (16 * width);
+	const void *index = cuda_pool_in(&c->pool, 4 * n), *table = cuda_pool_in(&c->pool, 16 * width * height);
+	void *out = cuda_pool_out(&c->pool, 16 * width * n);
 	void *arguments[] = { (void *)&index, (void *)&table, &out, &n, &width, &height };
 
-	return launch(c, CUDA_OWN_GATHER, (double)(n * width) / THREADS, arguments, stream, err);
+	return launch(c, CUDA_OWN_GATHER, (double)n / WARPS, arguments, stream, err);
 }
 
 /* In as many launches as the kernel says, more where one would not fit the pool: its most operands of one pool are

@@ -117,7 +117,8 @@ struct cuda_prepared {
 	struct cuda_dnn *dnn; /* NULL: cuDNN does not run it */
 };
 
-enum cuda_own { CUDA_OWN_SWEEP, CUDA_OWN_ROWS, CUDA_OWN_ADAM, CUDA_OWN_GATHER, CUDA_N_OWN };
+enum cuda_own { CUDA_OWN_SWEEP, CUDA_OWN_ROWS, CUDA_OWN_NARROW, CUDA_OWN_ADAM, CUDA_OWN_GATHER, CUDA_N_OWN };
+#define CUDA_NARROW_QUADS 256 /* words of 16 bytes of a row that a warp can hold */
 
 struct cuda {
 	struct mq_toolkit kit;

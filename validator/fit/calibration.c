@@ -35,13 +35,24 @@ static double knot_size(uint32_t knot)
 	return pow(8, knot + 1);
 }
 
-static const struct mq_kernel *kernel_of(const struct mq_observed *o)
+static const struct mq_work *work_of(const struct mq_observed *o)
 {
 	const struct mq_task *t = &o->schedule->task[o->task];
 
-	if (t->kind != MQ_TASK_COMPUTE || o->schedule->work[t->work].n_kernels != 1)
+	return t->kind == MQ_TASK_COMPUTE ? &o->schedule->work[t->work] : NULL;
+}
+
+/* The kernel of a task that has one, once or several times; else NULL. */
+static const struct mq_kernel *kernel_of(const struct mq_observed *o)
+{
+	const struct mq_work *w = work_of(o);
+
+	if (!w || !w->n_kernels)
 		return NULL;
-	return &o->schedule->work[t->work].kernel[0];
+	for (uint32_t i = 1; i < w->n_kernels; i++)
+		if (memcmp(&w->kernel[i], &w->kernel[0], sizeof(w->kernel[0])))
+			return NULL;
+	return &w->kernel[0];
 }
 
 static const struct mq_task *task_of(const struct mq_observed *o)
@@ -131,7 +142,9 @@ static uint32_t shape_of(const struct mq_observed *o)
  * above, add up to less. Calls between ranks wait for one another besides and are better told by the median. */
 static double expected_time(const struct mq_observed *o)
 {
-	return kernel_of(o) && o->time.mean > 0 ? o->time.mean : o->time.median;
+	if (!kernel_of(o))
+		return o->time.median;
+	return (o->time.mean > 0 ? o->time.mean : o->time.median) / work_of(o)->n_kernels;
 }
 
 static void choose(struct group *g, chooser *chosen, uint32_t what)
@@ -377,9 +390,15 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 		};
 		struct group other = group_begin(r, c, arena, names[t]);
 
-		choose(&other, is_product, t);
+		/* What odd rows cost is known of the main type alone. */
+		choose(&other, is_aligned_product, t);
+		if (other.n_obs < 4)
+			choose(&other, is_product, t);
 		if (t == main || other.n_obs < 4)
 			continue;
+		/* One speed for all shapes, of which small ones run by other kernels: right for what takes long. */
+		for (uint32_t i = 0; i < other.n_obs; i++)
+			other.weight[i] = other.measured[i];
 		add_param(&other, names[t], &d->peak_flops[t], d->peak_flops[t], 1e6, 1e18);
 		MQ_TRY(fit_group(&other, err));
 	}

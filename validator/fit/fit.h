@@ -61,8 +61,8 @@ uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena
  * median ratio to each task's median. Clocks, neighbours and memory layout differ from run to run.
  */
 double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *scratch);
-/* Median time from the start of a task to that of the next on the same device: of empty tasks it is what
- * the host, or the device if that is slower, takes to launch one. NaN where there are no samples. */
+/* Median time from the start of a task to that of the next on the same device, per kernel: of empty tasks it is
+ * what the host, or the device if that is slower, takes to launch one. NaN where there are no samples. */
 double mq_measured_interval(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* ---- solve.c --------------------------------------------------------------------------------- */
@@ -104,6 +104,7 @@ struct mq_probe_request {
 	enum mq_dtype dtype[MQ_N_DTYPES]; /* the first one gets most of the shapes */
 	double speed_flops;               /* rough: bounds the size of a probe */
 	double largest_B;                 /* largest message and memory-bound kernel */
+	uint32_t repeats;                 /* of a kernel in its task; 0 = 1 */
 	bool fused_attention;
 	uint64_t seed;
 };

@@ -363,6 +363,13 @@ double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
 	return m->n_samples < 3 ? (double)NAN : 1.4826 * mq_quantile(common, m->n_samples, .5);
 }
 
+static double kernels_of(const struct mq_schedule *s, uint32_t task)
+{
+	uint32_t work = s->task[task].work;
+
+	return work == MQ_NONE || !s->work[work].n_kernels ? 1 : s->work[work].n_kernels;
+}
+
 double mq_measured_interval(const struct mq_measured *m, struct mq_arena *scratch)
 {
 	const struct mq_schedule *s = m->schedule;
@@ -372,7 +379,8 @@ double mq_measured_interval(const struct mq_measured *m, struct mq_arena *scratc
 	for (uint32_t i = 0; i < m->n_samples; i++)
 		for (uint32_t t = 1; t < s->n_tasks; t++)
 			if (s->task[t].device == s->task[t - 1].device)
-				value[n++] = m->start_s[(size_t)i * s->n_tasks + t] -
-					     m->start_s[(size_t)i * s->n_tasks + t - 1];
+				value[n++] = (m->start_s[(size_t)i * s->n_tasks + t] -
+					      m->start_s[(size_t)i * s->n_tasks + t - 1]) /
+					     kernels_of(s, t - 1);
 	return n ? mq_quantile(value, n, .5) : (double)NAN;
 }

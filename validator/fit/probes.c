@@ -1,8 +1,8 @@
 /*
  * probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
  *
- * Each probe is one schedule of many tasks in shuffled order, one library call each, so that drift
- * hits all sizes alike. Compute probes run on all devices at once, each walking the list from
+ * Each probe is one schedule of many tasks in shuffled order, one library call each (on GPUs a few times the same, as
+ * kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at once, each walking the list from
  * another place: that is how plans use a machine whose devices share memory bandwidth and power.
  * Message sizes are log-uniform random, not powers of two, which would miss protocol switches
  * (Cornebize and Legrand). Every communication call follows a 4-byte all-reduce that lines the
@@ -75,15 +75,18 @@ static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task
 	return &s->task[s->n_tasks - 1];
 }
 
+/* A kernel as often as the request says: what begins and ends a task is then small beside them. */
 static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 {
 	struct mq_schedule *s = b->schedule;
-	struct mq_work work = { .n_kernels = 1,
-				.kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
-				.flop = kernel->flop,
-				.bytes = kernel->bytes };
+	uint32_t n = b->request->repeats ? b->request->repeats : 1;
+	struct mq_work work = { .n_kernels = n,
+				.kernel = mq_arena_array(b->arena, n, struct mq_kernel),
+				.flop = n * kernel->flop,
+				.bytes = n * kernel->bytes };
 
-	work.kernel[0] = *kernel;
+	for (uint32_t i = 0; i < n; i++)
+		work.kernel[i] = *kernel;
 	MQ_PUSH(b->arena, s->work, s->n_works, s->work_room, work);
 	return s->n_works - 1;
 }
@@ -188,10 +191,12 @@ static void build_gemm(struct builder *b)
 {
 	const struct mq_probe_request *r = b->request;
 
+	/* Of a step's products a third is of the forward pass, whose operands lie otherwise. */
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
 			struct mq_kernel g = random_gemm(b, r->dtype[t], i % 5 == 4 ? ODD : LAYERS, 1);
 
+			g.phase = i % 3 ? MQ_BACKWARD : MQ_FORWARD;
 			add_work(b, &g);
 		}
 	for (uint32_t i = 0; i < N_BATCHED; i++) {
@@ -203,10 +208,12 @@ static void build_gemm(struct builder *b)
 	run_works_everywhere(b);
 }
 
+/* Of the sweeps half are element-wise and half go over rows, as norms and softmaxes do. */
 static void build_memory(struct builder *b)
 {
 	static const uint8_t kinds[] = { MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER, MQ_KERNEL_EMBEDDING,
 					 MQ_KERNEL_COPY };
+	enum { ROWS = 1 };
 
 	for (size_t k = 0; k < sizeof(kinds); k++)
 		for (uint32_t i = 0; i < N_MEMORY; i++) {
@@ -214,6 +221,8 @@ static void build_memory(struct builder *b)
 
 			m.phase = m.kind == MQ_KERNEL_OPTIMIZER ? MQ_UPDATE : MQ_FORWARD;
 			m.bytes = floor(log_uniform(&b->rng, 16384, b->request->largest_B));
+			if (k == ROWS)
+				m.n = whole(log_uniform(&b->rng, 128, 4096), 4);
 			add_work(b, &m);
 		}
 	run_works_everywhere(b);
