@@ -4,9 +4,10 @@
  * A kernel takes the longer of its memory traffic at the device's share of bandwidth and its instructions
  * at the device's rate of integer instructions, and a launch. Most are limited by memory. Those that are
  * not compute an address for every element: PyTorch's TensorIterator over operands that are transposed,
- * sliced or broadcast (STRIDED), its look-up of rows (64-bit divisions), kernels that read half-words one
- * by one. How many instructions that takes was read off timings, and is the same on A100, H100 and A40
- * (swiglu of halves 46 on H100, rotary 46 on A100; index_select 125, 123 and 110).
+ * sliced or broadcast, and where it casts up as it loads, which it does word by word (STRIDED); its look-up of
+ * rows (64-bit divisions), kernels that read half-words one by one. How many instructions that takes was read off timings, and is the same on A100, H100 and A40
+ * (swiglu of halves 46 on H100, rotary 46 on A100, a cast to fp32 48, a mask added or filled in 46
+ * and a softmax over 1,024 37 on H200; index_select 125, 123 and 110).
  *
  * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
  */
@@ -24,21 +25,21 @@
 static const struct mq_part_kernels table[] = {
 { MQ_PART_RMS, MQ_MAKE_EAGER, "LlamaRMSNorm in transformers; derivatives.yaml of PyTorch",
   .forward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },              /* to fp32, kept */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },     /* to fp32, kept */
 	{ .moved_B = 8, .made_B = 4 },                                     /* pow */
 	{ .moved_B = 4, .freed_B = 4 },                                    /* mean */
 	ROW(2),                                                            /* + eps, rsqrt */
-	{ .moved_B = 8, .made_B = 4 },                                     /* times rsqrt */
+	{ .moved_B = 8, .made_B = 4, STRIDED },                            /* times rsqrt */
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },  /* to 16 bit, kept */
-	{ .moved = 2, .made = 1 },                                         /* times weight */
+	{ .moved = 2, .made = 1, STRIDED },                                /* times weight */
   }, .backward = {
-	{ .moved = 2, .made = 1 },                                         /* dy w */
+	{ .moved = 2, .made = 1, STRIDED },                                /* dy w */
 	{ .moved = 3, .made = 1 }, { .moved = 1, .freed = 1 },             /* dw: dy h, its sum */
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },  /* to fp32 */
-	{ .moved_B = 8, .made_B = 4 },                                     /* times rsqrt */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1, STRIDED }, /* to fp32 */
+	{ .moved_B = 8, .made_B = 4, STRIDED },                            /* times rsqrt */
 	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4, .freed_B = 8 },    /* drsqrt: times x, its sum */
 	ROW(3),                                                            /* of rsqrt */
-	{ .moved_B = 4, .made_B = 4 },                                     /* of mean */
+	{ .moved_B = 4, .made_B = 4, STRIDED },                            /* of mean */
 	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },                      /* of pow */
 	{ .moved_B = 12, .freed_B = 4 },                                   /* sum of both ways to x */
@@ -46,24 +47,24 @@ static const struct mq_part_kernels table[] = {
   } },
 { MQ_PART_RMS_WIDE, MQ_MAKE_EAGER, "the same; types promoted",
   .forward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
 	{ .moved_B = 8, .made_B = 4 },
 	{ .moved_B = 4, .freed_B = 4 },
 	ROW(2),
-	{ .moved_B = 8, .made_B = 4 },
+	{ .moved_B = 8, .made_B = 4, STRIDED },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
 	{ .moved = 1, .moved_B = 4, .made_B = 4, .work = 92 },             /* loads of two types */
   }, .backward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },              /* dy to fp32 */
-	{ .moved_B = 8, .made_B = 4 },                                     /* dy w */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },     /* dy to fp32 */
+	{ .moved_B = 8, .made_B = 4, STRIDED },                            /* dy w */
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },  /* of h's type */
 	{ .moved = 1, .moved_B = 8, .made_B = 4, .work = 92 },             /* dw: dy h */
 	{ .moved_B = 4, .freed_B = 4 },
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
-	{ .moved_B = 8, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1, STRIDED },
+	{ .moved_B = 8, .made_B = 4, STRIDED },
 	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4, .freed_B = 8 },
 	ROW(3),
-	{ .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 4, .made_B = 4, STRIDED },
 	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },
 	{ .moved_B = 12, .freed_B = 4 },
@@ -92,7 +93,7 @@ static const struct mq_part_kernels table[] = {
   .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
 { MQ_PART_ADD_RMS, MQ_MAKE_EAGER, "x + residual in fp32, LlamaRMSNorm, residual cast back",
   .forward = {
-	{ .cast = 1, .moved = 2, .moved_B = 8, .made_B = 8, .calls = 2 },
+	{ .cast = 1, .moved = 2, .moved_B = 8, .made_B = 8, .calls = 2, STRIDED },
 	{ .moved_B = 12, .made_B = 4 },
 	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 4, .freed_B = 4 },
 	ROW(2),
@@ -103,7 +104,7 @@ static const struct mq_part_kernels table[] = {
   }, .backward = {
 	{ .moved = 2, .made = 1 },
 	{ .moved = 3, .made = 1 }, { .moved = 1, .freed = 1 },
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1, STRIDED },
 	{ .moved_B = 8, .made_B = 4 },
 	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4, .freed_B = 8 },
 	ROW(3),
@@ -121,11 +122,11 @@ static const struct mq_part_kernels table[] = {
   .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
 { MQ_PART_LAYER_NORM, MQ_MAKE_EAGER, "the same under autocast: to fp32 and back",
   .forward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
 	{ .moved_B = 12, .made_B = 4 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   }, .backward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
 	{ .moved_B = 20, .made_B = 4 }, { .moved_B = 8, .freed_B = 8 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   } },
@@ -175,11 +176,11 @@ static const struct mq_part_kernels table[] = {
   .forward = { { .moved = 2, .work = 44 } }, .backward = { { .moved = 2, .work = 44 } } },
 { MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER, "apply_rotary_emb of Llama 4: fp32, product of complex numbers",
   .forward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .calls = 2 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .calls = 2, STRIDED },
 	{ .moved_B = 8, .made_B = 4, .work = 92, .calls = 2 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 8, .calls = 2 },
   }, .backward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .calls = 2 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .calls = 2, STRIDED },
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4, .work = 92, .calls = 2 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4, .calls = 2 },
   } },
@@ -309,21 +310,40 @@ static const struct mq_part_kernels table[] = {
   .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 2, .made = 1 } } },
 { MQ_PART_SCORES, MQ_MAKE_EAGER, "cast, query-key scale, mask, softmax in fp32, cast back (FusedScaleMaskSoftmax without its kernel)",
   .forward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1, STRIDED },
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .moved_B = 8, STRIDED }, /* the mask is one for all heads */
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },                /* softmax's output is kept in fp32 */
   }, .backward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
 	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },
 	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .freed_B = 4, STRIDED }, /* masked_fill clones, then fills */
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   } },
-{ MQ_PART_SCORES, MQ_MAKE_NATIVE, "scores times a scale, + mask or positions, softmax in the type of training",
-  .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 }, { .moved = 2, .made = 1, .freed = 1 } },
+{ MQ_PART_SCORES, MQ_MAKE_NATIVE, "scores times a scale, softmax in the type of training: exponentials, shuffles",
+  .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1, .work = 37 } },
   .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 } } },
+{ MQ_PART_SCORES, MQ_MAKE_AUTOCAST, "the same under torch.autocast: softmax to fp32, cast for the product; fp16 is read as it is, bf16 cast first",
+  .forward = {
+	{ .moved = 2, .made = 1 },
+	{ .cast = MQ_CAST_BF16, .moved_B = 8, .made_B = 4, .freed = 1, STRIDED }, /* to fp32 6; softmax reads 2 more */
+	{ .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },
+  }, .backward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
+	{ .moved = 1, .moved_B = 8, .made = 1, .freed_B = 4 },
+	{ .cast = MQ_CAST_BF16, .moved_B = 8 },                            /* written in fp32 2, to bf16 6 */
+	{ .moved = 2, .made = 1, .freed = 1 },
+  } },
+{ MQ_PART_DROPOUT, MQ_MAKE_AUTOCAST, "of that softmax: in fp32",
+  .forward = { { .moved_B = 9, .made_B = 5 } }, .backward = { { .moved_B = 9, .made_B = 4, .freed_B = 5 } } },
+{ MQ_PART_MASK, MQ_MAKE_EAGER, "masked_fill by one mask for all heads: a clone, filled; of the gradient too",
+  .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .freed = 1, STRIDED } },
+  .backward = { { .moved = 2, .made = 1 }, { .moved = 2, .freed = 1, STRIDED } } },
+{ MQ_PART_MASK, MQ_MAKE_NATIVE, "scores + a mask, one for all heads",
+  .forward = { { .moved = 2, .made = 1, .freed = 1, STRIDED } }, .backward = { { 0 } } },
 { MQ_PART_SCORES, MQ_MAKE_APART, "the product scales; mask in place, softmax (forward_torch_softmax of Megatron-LM where nothing is cast)",
   .forward = { { .moved = 2, STRIDED }, { .moved = 2, .made = 1 } }, /* the mask is one for all heads */
   /* The mask was put in place into a view: autograd's CopySlices copies the gradient, clones it, and copies what comes
@@ -348,7 +368,7 @@ const char *mq_part_name(enum mq_part part)
 	static const char *const names[] = {
 		"rms-norm",    "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",   "rope-complex", "gate",
 		"gate-joined", "gelu",          "relu-squared", "softmax",    "loss",   "embedding",    "add",
-		"bias",        "dropout",       "dropout-add",  "copy",       "scores",
+		"bias",        "dropout",       "dropout-add",  "copy",       "scores", "mask",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
@@ -357,8 +377,8 @@ const char *mq_part_name(enum mq_part part)
 
 const char *mq_make_name(enum mq_make make)
 {
-	static const char *const names[] = { "eager",    "native", "compiled", "fused",     "fused-old",
-					     "megatron", "apart",  "xla",      "tensorflow" };
+	static const char *const names[] = { "eager",    "native", "compiled", "fused",      "fused-old",
+					     "megatron", "apart",  "xla",      "tensorflow", "autocast" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
 	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";
@@ -393,6 +413,11 @@ static bool does_nothing(const struct mq_pass *p)
 	return !(p->moved > 0 || p->moved_B > 0 || p->serial_s > 0);
 }
 
+static bool not_cast(const struct mq_pass *p, enum mq_dtype dtype)
+{
+	return p->cast && (mq_dtype_size(dtype) >= 4 || (p->cast == MQ_CAST_BF16 && dtype != MQ_BF16));
+}
+
 static double count_of(const struct mq_pass *p, const struct mq_part_call *call)
 {
 	switch ((enum mq_per)p->per) {
@@ -416,9 +441,9 @@ struct mq_part_sum mq_part_sum(const struct mq_pass *pass, enum mq_dtype dtype)
 	for (int i = 0; i < MQ_PASSES && !does_nothing(&pass[i]); i++) {
 		const struct mq_pass *p = &pass[i];
 
-		if (p->cast && size_B >= 4)
+		if (not_cast(p, dtype))
 			continue;
-		sum.launches += p->calls ? p->calls : 1;
+		*(p->work > 0 ? &sum.worked_launches : &sum.streamed_launches) += p->calls ? p->calls : 1;
 		if (p->per != MQ_PER_ELEMENT)
 			continue;
 		sum.work += p->work;
@@ -441,7 +466,7 @@ struct mq_part_cost mq_part_cost(const struct mq_device_calib *d, const struct m
 		bytes += fmin(n, call->weights) * p->looked * size_B;
 		double calls = p->calls ? p->calls : 1;
 
-		if (p->cast && size_B >= 4)
+		if (not_cast(p, call->dtype))
 			continue;
 		sum.bytes += bytes;
 		sum.launches += calls;

@@ -40,7 +40,8 @@ enum mq_part {
 	MQ_PART_DROPOUT,     /* of scores */
 	MQ_PART_DROPOUT_ADD, /* dropout and residual addition */
 	MQ_PART_COPY,
-	MQ_PART_SCORES, /* softmax of stored attention scores with mask and casts: element of the scores */
+	MQ_PART_SCORES, /* softmax of stored attention scores with scale, casts, and mask where MASK is not apart */
+	MQ_PART_MASK,   /* of those scores */
 	MQ_N_PARTS
 };
 MQ_API const char *mq_part_name(enum mq_part part);
@@ -55,6 +56,7 @@ enum mq_make {
 	MQ_MAKE_APART,
 	MQ_MAKE_XLA,
 	MQ_MAKE_TENSORFLOW,
+	MQ_MAKE_AUTOCAST,
 	MQ_N_MAKES
 };
 MQ_API const char *mq_make_name(enum mq_make make);
@@ -72,14 +74,14 @@ struct mq_pass {
 	double work;           /* integer instructions per element, of kernels that are not limited by memory */
 	double serial_s;       /* seconds that no other element hides (per row) */
 	uint8_t per;           /* enum mq_per */
-	uint8_t cast;          /* only where training is in 16 bit */
+	uint8_t cast;          /* only where training is in 16 bit; MQ_CAST_BF16: in bf16 alone */
 	uint8_t calls;         /* launches; 0 = 1 */
 	uint8_t held;          /* launches that the host could do in the time of its Python code */
 	uint8_t alone;         /* one row in flight per SM, not two */
 	uint8_t done;          /* the gradient that came in is not read after this */
 };
 
-enum { MQ_PASSES = 18 };
+enum { MQ_PASSES = 18, MQ_CAST_BF16 = 2 };
 
 struct mq_part_kernels {
 	enum mq_part part;
@@ -108,8 +110,8 @@ MQ_API struct mq_part_cost mq_part_cost(const struct mq_device_calib *device, co
 					const struct mq_part_call *call);
 /* Per element, whatever the device: bytes of the kernels that memory limits, bytes and instructions of the
  * others, and launches. */
-struct mq_part_sum {
-	double streamed_B, worked_B, work, launches;
+struct mq_part_sum { /* per element; worked: of kernels that instructions may limit */
+	double streamed_B, worked_B, work, streamed_launches, worked_launches;
 };
 MQ_API struct mq_part_sum mq_part_sum(const struct mq_pass *passes, enum mq_dtype dtype);
 /* Integer instructions per second: half the fp32 lanes where the SM has 128 of those; infinite where

@@ -295,7 +295,7 @@ static inline double mq_degree(const double split[MQ_N_DIMS], enum mq_dim dim)
 /* Scalar, branching code on one core of a host: an operation in 1.5 cycles at 3 GHz (stated). */
 #define MQ_HOST_FLOPS 2e9
 
-enum { MQ_MAX_KERNELS_PER_OP = 12 };
+enum { MQ_MAX_KERNELS_PER_OP = 20 };
 /* The kernels of one op and phase under a share: writes up to MQ_MAX_KERNELS_PER_OP, returns how
  * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
  * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and

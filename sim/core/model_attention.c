@@ -103,22 +103,31 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 		mq_work_cast(w, queries * w->scale.read + keys * w->scale.kv, 3);
 }
 
-/* Softmax and dropout of stored scores. */
-static void add_scores(struct mq_op_work *w, double scores, bool backward)
+/* How stored scores are made probabilities. */
+static enum mq_make scores_make(const struct mq_op_work *w)
 {
 	static const enum mq_make makes[] = {
 		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER,          [MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
 		[MQ_ATTENTION_MASKED] = MQ_MAKE_APART,          [MQ_ATTENTION_XLA] = MQ_MAKE_XLA,
 		[MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
 	};
-	uint32_t attention = w->software->attention;
-	bool dropout = w->op->masks > 0;
 
-	if (attention >= MQ_ATTENTION_FUSED_SOFTMAX || w->model->image)
+	return mq_software_casts_scores(w->software, w->dtype) ? MQ_MAKE_AUTOCAST : makes[w->software->attention];
+}
+
+/* Mask, softmax and dropout of stored scores. */
+static void add_scores(struct mq_op_work *w, double scores, bool backward)
+{
+	if (w->software->attention >= MQ_ATTENTION_FUSED_SOFTMAX || w->model->image)
 		return;
-	mq_work_made(w, MQ_PART_SCORES, makes[attention], scores, backward);
-	if (dropout && mq_part_kernels(MQ_PART_DROPOUT, makes[attention]))
-		mq_work_made(w, MQ_PART_DROPOUT, makes[attention], scores, backward);
+	enum mq_make make = scores_make(w);
+
+	mq_work_made(w, MQ_PART_SCORES, make, scores, backward);
+	if (w->software->attention == MQ_ATTENTION_EAGER)
+		mq_work_made(w, MQ_PART_MASK, w->software->fills_mask ? MQ_MAKE_EAGER : MQ_MAKE_NATIVE, scores,
+			     backward);
+	if (w->op->masks > 0 && mq_part_kernels(MQ_PART_DROPOUT, make))
+		mq_work_made(w, MQ_PART_DROPOUT, make, scores, backward);
 }
 
 static double score_traffic(const struct mq_op_work *w)

@@ -157,7 +157,8 @@ static double least_launches(const struct mq_op_work *w, bool backward)
 
 	if (w->model->image || !fused)
 		return w->op->kernels;
-	return mq_part_sum(backward ? fused->backward : fused->forward, w->dtype).launches;
+	struct mq_part_sum sum = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
+	return sum.streamed_launches + sum.worked_launches;
 }
 
 /* Bytes of an element-wise op / those that it counts; a loss counts 12 per logit and both passes. */

@@ -115,6 +115,20 @@ void mq_work_cast(struct mq_op_work *w, double elems, uint32_t launches)
 	k->launches = launches * mq_work_calls(w);
 }
 
+static void add_memory(struct mq_op_work *w, double bytes, double work, double launches)
+{
+	struct mq_kernel *k;
+
+	if (!(bytes > 0) && !(launches > 0))
+		return;
+	k = mq_work_add(w, MQ_KERNEL_MEMORY);
+	k->bytes = fmax(bytes, 0);
+	k->work = work;
+	k->launches = fmax(launches, 0);
+}
+
+/* Kernels that memory limits and those that instructions may limit take their times one after the other. What the one
+ * fused kernel moves is counted already. */
 void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, double elems, bool backward)
 {
 	const struct mq_part_kernels *own = mq_part_kernels(part, make);
@@ -123,14 +137,11 @@ void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, do
 
 	if (fused)
 		f = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
-	double more = e.streamed_B + e.worked_B - f.streamed_B;
-	if (!(more > 0) && !(e.launches > f.launches))
-		return;
-	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
+	double streamed_B = e.streamed_B - f.streamed_B, worked_B = e.worked_B + fmin(streamed_B, 0);
+	double launches = e.streamed_launches - f.streamed_launches - f.worked_launches;
 
-	k->bytes = elems * fmax(more, 0);
-	k->work = elems * e.work;
-	k->launches = fmax(e.launches - f.launches, 0);
+	add_memory(w, elems * streamed_B, 0, launches);
+	add_memory(w, elems * worked_B, elems * e.work, e.worked_launches + fmin(launches, 0));
 }
 
 void mq_work_as(struct mq_op_work *w, enum mq_part part, uint32_t fusion, double elems, bool backward)

@@ -125,7 +125,8 @@ struct mq_software {
 	/* kernels */
 	uint32_t attention;                                   /* enum mq_attention_kernel */
 	uint32_t norm, rope, yarn, activation, dropout, bias; /* enum mq_fusion; yarn: rope that scales */
-	bool autocast;           /* layer norms are in fp32 between casts, in 16-bit training */
+	bool autocast;           /* layer norms, eager attention's softmax and dropout are fp32 between casts */
+	bool fills_mask;         /* eager attention: masked_fill; else a mask is added */
 	uint32_t copies_heads;   /* enum mq_head_copies: around attention */
 	double attention_calls;  /* kernels before fused attention, in forward passes: lengths of
 						      * sequences from their masks */
@@ -328,6 +329,8 @@ MQ_API bool mq_software_graphs(const struct mq_software *software, const struct 
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
+/* Is their softmax in fp32 under autocast, in this type of training? */
+MQ_API bool mq_software_casts_scores(const struct mq_software *software, enum mq_dtype dtype);
 /* Layers as the software deals them out to the stages of `shape` (pp, virtual): sets stage_layers (NULL = evenly, the
  * first ones more). Returns how many stages have work; those behind idle. */
 MQ_API uint32_t mq_software_stages(const struct mq_software *software, const struct mq_model *model,

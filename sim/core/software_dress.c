@@ -206,6 +206,11 @@ bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 	return asked && !(request->software && mq_software_stores_scores(request->software));
 }
 
+bool mq_software_casts_scores(const struct mq_software *s, enum mq_dtype dtype)
+{
+	return s->attention == MQ_ATTENTION_EAGER && s->autocast && mq_dtype_size(dtype) < 4;
+}
+
 bool mq_software_stores_scores(const struct mq_software *s)
 {
 	return s->attention <= MQ_ATTENTION_FUSED_SOFTMAX;

@@ -278,8 +278,18 @@ static struct mq_share loss_share(const struct here *at)
 	return share;
 }
 
+/* Are stored scores fp32 between softmax and dropout? Softmax's output is kept so, and, where there is no dropout whose
+ * output it is anyway, the product's operand in 16 bits besides. */
+static bool wide_scores(const struct here *at)
+{
+	const struct mq_software *s = at->low->software;
+
+	return at->op->kind == MQ_OP_ATTENTION && !at->op->fused && !at->low->model->image &&
+	       (s->attention == MQ_ATTENTION_STORED || mq_software_casts_scores(s, at->low->train->dtype));
+}
+
 /* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. */
-static double eager_B(const struct here *at)
+static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
 	double elems = 0;
@@ -292,6 +302,8 @@ static double eager_B(const struct here *at)
 		elems += 2 * at->op->output;
 	else if (at->op->gated && s->activation == MQ_EAGER)
 		elems += at->op->output;
+	else if (!selective && wide_scores(at))
+		elems += (at->op->masks > 0 ? 1 : 2) * at->op->m * at->op->n * at->op->count;
 	return spread_B(at, elems);
 }
 
@@ -315,7 +327,7 @@ static double kept_B(const struct here *at, bool selective)
 			kept += needs_own ? copy_B : copy_B - whole_B;
 	}
 	if (!loss || !at->calib)
-		return kept + gathered_B(at) + eager_B(at);
+		return kept + gathered_B(at) + eager_B(at, selective);
 	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * loss_B(at));
 }
 

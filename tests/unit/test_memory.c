@@ -302,6 +302,38 @@ static void eager_ops_keep_more(void **state)
 	make_model(w, "");
 }
 
+/* Stored scores, s s for each of 4 heads. A softmax in fp32 keeps 2 bytes a score more than one in 16 bits, and where no
+ * dropout follows the product's operand of 2 besides; in 32-bit training nothing is cast. */
+static void wide_scores_are_kept(void **state)
+{
+	static const struct {
+		const char *spec;
+		double more_B;
+	} model[] = { { "gpt:layers=2,hidden=64,heads=4,seq=32,vocab=2048,fused_attention=false", 2 },
+		      { "gpt:layers=2,hidden=64,heads=4,seq=32,vocab=2048,fused_attention=false,dropout=false", 4 } };
+	struct lowered *w = *state;
+	double scores = 2 * 4.0 * SEQ * SEQ;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct mq_model_request rq = { .train = &w->train, .spec = model[i].spec };
+
+		if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
+			fail_msg("%s", w->err.text);
+		w->software.attention = MQ_ATTENTION_EAGER;
+		lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+		double narrow = w->low.memory[0].activation_B;
+		w->software.autocast = true;
+		lower_plan(w);
+		assert_bytes(w->low.memory[0].activation_B, narrow + model[i].more_B * scores);
+		w->software.autocast = false;
+		w->software.attention = MQ_ATTENTION_STORED;
+		lower_plan(w);
+		assert_bytes(w->low.memory[0].activation_B, narrow + model[i].more_B * scores);
+		w->software.attention = MQ_ATTENTION_FLASH2;
+	}
+	make_model(w, "");
+}
+
 /* On two tensor ranks the loss holds 12 bytes of half the logits, or of all of them. */
 static void gathered_logits_are_whole(void **state)
 {
@@ -555,6 +587,7 @@ int main(void)
 		cmocka_unit_test(scattered_products_are_freed_late),
 		cmocka_unit_test(experts_keep_what_they_need),
 		cmocka_unit_test(eager_ops_keep_more),
+		cmocka_unit_test(wide_scores_are_kept),
 		cmocka_unit_test(gathered_logits_are_whole),
 		cmocka_unit_test(gradients_wait_and_are_copied),
 		cmocka_unit_test(recompute_keeps_layer_inputs),
