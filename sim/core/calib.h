@@ -51,6 +51,7 @@ struct mq_device_calib {
 	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
 	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
+	double gemm_tf32;            /* of tf32 products: of a layer's three together / gemm_eff */
 	double gemm_b0;              /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
 	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
 	double bmm_misaligned;       /* speed of a step of k in misaligned batched GEMMs of unfused attention;

@@ -191,6 +191,7 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 	struct gemm g = gemm_of(device, dtype, m, n, k);
 
 	g.count = count;
+	g.eff *= dtype == MQ_TF32 ? device->gemm_tf32 : 1;
 	/* fp8 operands make a 16-bit product */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
 	if (device->kind != MQ_CPU && dtype == MQ_FP32) {

@@ -18,6 +18,7 @@ static inline struct mq_device_calib planted(void)
 				     .compute_capability = 80,
 				     .gemm_eff = MOCK_EFF,
 				     .gemm_fp32 = 1,
+				     .gemm_tf32 = 1,
 				     .gemm_kt = MOCK_KT,
 				     .gemm_a0 = MOCK_A0,
 				     .gemm_q = MOCK_Q,

@@ -101,6 +101,8 @@ static void test_alignment(void **state)
 	d->gemm_kt = 0;
 	/* four bytes: multiples of 4 suffice */
 	near(mq_cost_gemm(d, MQ_TF32, 2048, 2044, 2048, 1), 2.0 * 2048 * 2044 * 2048 / 1e12);
+	d->gemm_tf32 = .8;
+	near(mq_cost_gemm(d, MQ_TF32, 2048, 2044, 2048, 1), 2.0 * 2048 * 2044 * 2048 / .8e12);
 }
 
 /* fp32 runs on plain cores: an efficiency of its own, a tile's prologue worth fewer steps, no alignment. */

@@ -201,6 +201,9 @@ static void test_columns(void **state)
 	/* any field as a column; what is no column of a row and no field, is none */
 	assert_true(mq_run_put(&r, "traffic", "2.5", true, &arena));
 	assert_true(mq_run_put(&r, "tp", "2", true, &arena));
+	assert_true(mq_run_put(&r, "vocab", "50k", true, &arena));
+	assert_true(r.vocab == 50000);
+	assert_true(mq_run_put(&r, "vocab", "1000", true, &arena));
 	assert_false(mq_run_put(&r, "colour", "red", true, &arena));
 	build(published(&r), &c);
 	assert_true(c.software.software.traffic == 2.5 && c.shape.tp == 2);

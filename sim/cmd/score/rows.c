@@ -116,6 +116,11 @@ bool mq_run_put(struct mq_run *run, const char *column, const char *value, bool 
 				*number_at(run, i) = strtod(value, NULL);
 			return true;
 		}
+	if (!strcmp(column, "vocab")) {
+		if (force || isnan(run->vocab))
+			read_count(value, &run->vocab);
+		return true;
+	}
 	if (mq_software_field_find(column) == UINT32_MAX)
 		return false;
 	run->options = mq_arena_printf(arena, "%s%s%s=%s", run->options, *run->options ? ";" : "", column, value);

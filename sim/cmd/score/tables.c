@@ -15,6 +15,42 @@
 #include "cmd/score/tables.h"
 #include "core/opt.h"
 
+/* "column=value|column=value" into the row; the first that is none, or NULL. */
+static const char *put_columns(struct mq_run *run, const char *list, bool force, struct mq_arena *arena)
+{
+	const char *bad = NULL;
+
+	while (*list) {
+		size_t n = strcspn(list, "|"), k = strcspn(list, "=");
+		const char *column = mq_arena_printf(arena, "%.*s", (int)(k < n ? k : n), list);
+		const char *value = mq_arena_printf(arena, "%.*s", (int)(k < n ? n - k - 1 : 0), list + k + (k < n));
+
+		if (!(k < n && mq_run_put(run, column, value, force, arena)) && !bad)
+			bad = column;
+		list += n + (list[n] == '|');
+	}
+	return bad;
+}
+
+/* What the lines of a table put into rows are columns of rows. */
+static enum mq_status check_columns(const struct mq_csv *csv, struct mq_arena *arena, struct mq_err *err)
+{
+	static const char *const lists[] = { "fill", "force" };
+
+	for (uint32_t r = 0; r < csv->n_rows; r++)
+		for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+			struct mq_run run = { .options = "" };
+			const char *bad = put_columns(&run, mq_table_text(csv, r, lists[i]), true, arena);
+
+			if (bad)
+				return mq_fail(
+					err, MQ_EINPUT,
+					"%s:%u: %s: '%s' is no column of a row; write COLUMN=VALUE, with '|' between",
+					csv->path, csv->line[r], lists[i], bad);
+		}
+	return MQ_OK;
+}
+
 static enum mq_status load(const struct mq_score_options *o, const char *name, struct mq_csv *csv, struct mq_err *err)
 {
 	const char *dir = o->platforms;
@@ -30,6 +66,8 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_
 	MQ_TRY(load(o, "models.csv", &t->models, err));
 	MQ_TRY(load(o, "publishers.csv", &t->publishers, err));
 	MQ_TRY(load(o, "overlay.csv", &t->overlay, err));
+	MQ_TRY(check_columns(&t->publishers, o->arena, err));
+	MQ_TRY(check_columns(&t->overlay, o->arena, err));
 	t->calib = o->calib;
 	t->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
 	if (o->software) {
@@ -177,19 +215,6 @@ enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_r
 }
 
 /* ---- what sources say in words ----------------------------------------------------------------------- */
-
-/* "column=value|column=value" into the row. */
-static void put_columns(struct mq_run *run, const char *list, bool force, struct mq_arena *arena)
-{
-	while (*list) {
-		size_t n = strcspn(list, "|"), k = strcspn(list, "=");
-
-		if (k < n)
-			mq_run_put(run, mq_arena_printf(arena, "%.*s", (int)k, list),
-				   mq_arena_printf(arena, "%.*s", (int)(n - k - 1), list + k + 1), force, arena);
-		list += n + (list[n] == '|');
-	}
-}
 
 static void add_options(struct mq_run *run, const char *options, struct mq_arena *arena)
 {
