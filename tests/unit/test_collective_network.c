@@ -234,7 +234,7 @@ static void test_hops(void **state)
 		enum mq_proto proto;
 		double ll_s, latency_us;
 	} cases[] = {
-		{ MQ_PROTO_SIMPLE, 27e-6, 14 + 13 * 3 + 2 * 180 },
+		{ MQ_PROTO_SIMPLE, 27e-6, 8.4 + 13 * 3.4 + 2 * 180 },
 		{ MQ_PROTO_LL128, 27e-6, 14 + 13 * 1.9 + 2 * 60 },
 		{ MQ_PROTO_LL, 27e-6, 6.6 + 13 + 2 * 27 },
 		{ MQ_PROTO_LL, 0, 6.6 + 13 + 2 * 180 },

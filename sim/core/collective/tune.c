@@ -18,10 +18,6 @@
 #define GB     1e9
 #define US     1e-6
 #define NEWEST 22809
-/* Ring with Simple over NVLink, in us, as rings of 2, 4 and 8 H100 show; NCCL's tuning has 8.4 and 3.4. */
-#define SIMPLE_BASE   14
-#define SIMPLE_NVLINK 2
-#define LL_HOPPER     120 /* GB/s of all LL channels, by the same rings of H100; the tuning has 141 */
 #define LL128_OLD     .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
 
 enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
@@ -235,8 +231,6 @@ static double ll_cap(const struct mq_topo *topo, bool actual)
 {
 	bool old = version_of(topo) < 22100;
 
-	if (actual && topo->arch == MQ_ARCH_HOPPER)
-		return LL_HOPPER;
 	return ll_max[old && !actual && topo->arch > MQ_ARCH_AMPERE ? MQ_ARCH_AMPERE : topo->arch];
 }
 
@@ -403,8 +397,6 @@ static void believe_steps(const struct mq_tune *t, struct constants *c)
 /* What a step takes over this class of link: NCCL's figure scaled, and at least a hop's latency. */
 static void correct_steps(const struct mq_tune *t, struct constants *c)
 {
-	c->base[MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_BASE;
-	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_NVLINK;
 	for (int hw = 0; hw < N_HW; hw++) {
 		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib : t->topo->intra_calib;
 
