@@ -104,8 +104,8 @@ static enum mq_status book_links(const struct classer *c, struct mq_judged *out,
 
 /* What the path consists of: compute by device, communication by kind and class of link. */
 struct part {
-	double seconds;
-	uint32_t device; /* compute: schedule index; else MQ_NONE */
+	double seconds, order; /* seconds, but for their last digits: those depend on how sums were made */
+	uint32_t device;       /* compute: schedule index; else MQ_NONE */
 	uint8_t kind, coll, class;
 };
 
@@ -119,12 +119,12 @@ static struct part *find_part(struct part *part, uint32_t *n, const struct part 
 	return &part[(*n)++];
 }
 
-static int by_seconds(const void *a, const void *b)
+static int by_order(const void *a, const void *b)
 {
 	const struct part *x = a, *y = b;
 
-	if (x->seconds != y->seconds)
-		return x->seconds > y->seconds ? -1 : 1;
+	if (x->order != y->order)
+		return x->order > y->order ? -1 : 1;
 	if (x->device != y->device)
 		return x->device < y->device ? -1 : 1;
 	return x->kind * 256 + x->coll < y->kind * 256 + y->coll ? -1 : 1;
@@ -180,7 +180,9 @@ static enum mq_status list_parts(const struct classer *c, const struct mq_judged
 		MQ_TRY(class_of(c, t, &like.class, err));
 		find_part(*part, n, &like)->seconds += seconds;
 	}
-	qsort(*part, *n, sizeof(**part), by_seconds);
+	for (uint32_t i = 0; i < *n; i++)
+		(*part)[i].order = round(1e6 * (*part)[i].seconds / out->result.step_time_s);
+	qsort(*part, *n, sizeof(**part), by_order);
 	return MQ_OK;
 }
 

@@ -15,10 +15,10 @@
 
 #include "core/collective/impl.h"
 
-#define GB     1e9
-#define US     1e-6
-#define NEWEST 22809
-#define LL128_OLD     .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
+#define GB        1e9
+#define US        1e-6
+#define NEWEST    22809
+#define LL128_OLD .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
 
 enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
 
