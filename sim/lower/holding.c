@@ -149,6 +149,8 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	if (at->gpu && low->software->bucket_copies && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
 		h->gradient_B += bytes;
 	u->sent_B += zero3 ? bytes + grads : once && shard > 1 ? grads : 0;
+	if (!zero3)
+		h->flat_B += grads;
 	if (!zero3 && at->reduced)
 		h->reduced_B += grads;
 	if (!zero3 && low->plan->micro_batches > 1)
@@ -550,6 +552,7 @@ static void add_to_stage(struct mq_holding *h, const struct mq_holding *op)
 	h->gradient_B += op->gradient_B;
 	h->optimizer_B += op->optimizer_B;
 	h->reduced_B += op->reduced_B;
+	h->flat_B += op->flat_B;
 	h->boundary_B = fmax(h->boundary_B, op->boundary_B);
 	h->late_B += op->late_B;
 	h->logits_B += op->logits_B;

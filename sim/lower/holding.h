@@ -20,12 +20,13 @@ struct mq_holding {
 	struct mq_moment forward, backward; /* fullest moment of a pass: what its own micro-batch
 						holds at that moment, kept activations included */
 	double reduced_B;                   /* gradients that are reduced among devices without ZeRO-3 */
-	double logits_B;                    /* of micro-batches before, the whole step */
-	double boundary_B;                  /* largest tensor received from another stage */
-	double late_B;  /* freed in a forward pass, but not for reuse before the device has run it */
-	double step_B;  /* fp32 copies of gradients, while the optimizer steps */
-	double fresh_B; /* new parameters that ZeRO-1 and 2 gather behind the step (gather_copies) */
-	double root_B;  /* ZeRO-3: gathered parameters outside the layers, the whole step */
+	double flat_B;     /* all of them: who reduces through a flat copy makes it for one replica too */
+	double logits_B;   /* of micro-batches before, the whole step */
+	double boundary_B; /* largest tensor received from another stage */
+	double late_B;     /* freed in a forward pass, but not for reuse before the device has run it */
+	double step_B;     /* fp32 copies of gradients, while the optimizer steps */
+	double fresh_B;    /* new parameters that ZeRO-1 and 2 gather behind the step (gather_copies) */
+	double root_B;     /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };
 
 /* What one op of the stage takes: the same figures before they are added up. Bytes. */

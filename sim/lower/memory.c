@@ -127,11 +127,13 @@ static void add_dynamic(struct mq_memory *m, double step_B, double late_B, doubl
 static double reduction_B(const struct mq_low *low, const struct mq_holding *h, uint32_t chunks,
 			  const struct mq_device *d)
 {
-	double flat = low->software->flat_M * 1e6 * mq_dtype_size(low->train->grad_dtype), all = 0;
+	double most = low->software->flat_M * 1e6 * mq_dtype_size(low->train->grad_dtype), all = 0, flat = 0;
 
-	for (uint32_t k = 0; k < chunks; k++)
+	for (uint32_t k = 0; k < chunks; k++) {
 		all += h[k].reduced_B;
-	return fmin(all, 2 * low->plan->bucket_B) + (d->kind == MQ_GPU ? fmin(all, flat) : 0);
+		flat += h[k].flat_B;
+	}
+	return fmin(all, 2 * low->plan->bucket_B) + (d->kind == MQ_GPU ? fmin(flat, most) : 0);
 }
 
 static void lose(struct mq_memory *m, double lost_B, double spare_B)
