@@ -143,7 +143,7 @@ How the fitted values came about:
   from clocks and work per clock, not from runs.
 - **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tensorflow-xla` (BERT alone 1.23, ELECTRA alone 1.31).
   **In tf32** (`gemm_tf32`): Hopper's tensor cores take operands of 32 bits along k alone, and of a layer's three products two lie otherwise. On a H200 the
-  forward one reaches .48 of bf16's speed (median of six layers), the input's gradient .44, the weights' .34: .83 of half bf16's for the three together.
+  forward one reaches .52 of bf16's speed (median of six layers), the input's gradient .44, the weights' .33: .83 of half bf16's for the three together.
 - **Convolutions** (A100, V100: NVIDIA's image examples, ten networks in two frameworks, each left out once below). A convolution is an implicit
   GEMM in the tiles above, at `conv_eff` of the peak; in fp32 beside tensor cores at `conv_eff_simt`, with narrower tiles and a prologue that is
   shorter in steps, or Winograd's. Its input gradient gathers with the same window. `conv_volume`: windows with three axes (3D U-Net alone

@@ -15,18 +15,19 @@
 #include "cmd/score/tables.h"
 #include "core/opt.h"
 
-/* "column=value|column=value" into the row; the first that is none, or NULL. */
+/* "column=value|column=value" into the row; the first that is no such thing, or NULL. */
 static const char *put_columns(struct mq_run *run, const char *list, bool force, struct mq_arena *arena)
 {
 	const char *bad = NULL;
 
 	while (*list) {
 		size_t n = strcspn(list, "|"), k = strcspn(list, "=");
-		const char *column = mq_arena_printf(arena, "%.*s", (int)(k < n ? k : n), list);
-		const char *value = mq_arena_printf(arena, "%.*s", (int)(k < n ? n - k - 1 : 0), list + k + (k < n));
+		bool put = k < n &&
+			   mq_run_put(run, mq_arena_printf(arena, "%.*s", (int)k, list),
+				      mq_arena_printf(arena, "%.*s", (int)(n - k - 1), list + k + 1), force, arena);
 
-		if (!(k < n && mq_run_put(run, column, value, force, arena)) && !bad)
-			bad = column;
+		if (!put && !bad)
+			bad = mq_arena_printf(arena, "%.*s", (int)n, list);
 		list += n + (list[n] == '|');
 	}
 	return bad;
@@ -45,7 +46,7 @@ static enum mq_status check_columns(const struct mq_csv *csv, struct mq_arena *a
 			if (bad)
 				return mq_fail(
 					err, MQ_EINPUT,
-					"%s:%u: %s: '%s' is no column of a row; write COLUMN=VALUE, with '|' between",
+					"%s:%u: %s: '%s' is not COLUMN=VALUE, with a column of rows or a field of software; '|' stands between",
 					csv->path, csv->line[r], lists[i], bad);
 		}
 	return MQ_OK;
