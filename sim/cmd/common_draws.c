@@ -65,5 +65,6 @@ struct mq_goodput mq_session_goodput(const struct mq_session *s, const struct mq
 				     const struct mq_result *result, const struct mq_failures *failures)
 {
 	return mq_goodput(failures, mq_plan_degrees(plan).n_devices, result->step_time_s,
-			  mq_checkpoint_B(s->model, &s->train, s->software.software.moment_B));
+			  mq_checkpoint_B(s->model, &s->train, s->software.software.master_B,
+					  s->software.software.moment_B));
 }

@@ -53,7 +53,8 @@ struct mq_device_calib {
 	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
 	double gemm_tf32;            /* of tf32 products: of a layer's three together / gemm_eff */
 	double gemm_b0;              /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
-	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
+	double gemm_misaligned;      /* efficiency factor of operands whose rows are multiples of 4 or 8 bytes, not 16 */
+	double gemm_odd;             /* that of rows of an odd number of 2-byte elements / that */
 	double bmm_misaligned;       /* speed of a step of k in misaligned batched GEMMs of unfused attention;
 					0 = that of cores without tensors, peak_fp32 / peak */
 	double sustained;            /* clock under sustained training load / in short benchmarks */

@@ -48,6 +48,7 @@ struct gemm {
 	double size_B; /* of an element */
 	double kt, a0; /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
 	bool plain;    /* a kernel of the plain cores */
+	bool of_weights;
 };
 
 /* A plain roofline where the calibration has no tile effects (abstract devices). */
@@ -155,12 +156,25 @@ static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 	}
 }
 
-/* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. */
+/* The product's operands lie in rows of n and of k elements, or of n and m where the first lies transposed; that all
+ * of them are multiples of so many bytes. */
+static bool rows_at(const struct gemm *g, double bytes)
+{
+	double unit = fmax(1, bytes / g->size_B);
+
+	return fmod(g->n, unit) == 0 && fmod(g->of_weights ? g->m : g->k, unit) == 0;
+}
+
+/* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. Others are loaded in
+ * smaller words, the fewer bytes the slower. */
 static bool misaligned(const struct gemm *g)
 {
-	double unit = 16 / g->size_B;
+	return !rows_at(g, 16);
+}
 
-	return fmod(g->n, unit) != 0 || fmod(g->k, unit) != 0;
+static double misaligned_share(const struct mq_device_calib *d, const struct gemm *g)
+{
+	return d->gemm_misaligned * (rows_at(g, 4) ? 1 : d->gemm_odd);
 }
 
 /* Misaligned batched products: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
@@ -185,12 +199,14 @@ static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype,
 	return g;
 }
 
-double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
-		    double count)
+/* One GEMM; of_weights: see struct mq_kernel. */
+static double product_time(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
+			   double count, bool of_weights)
 {
 	struct gemm g = gemm_of(device, dtype, m, n, k);
 
 	g.count = count;
+	g.of_weights = of_weights;
 	g.eff *= dtype == MQ_TF32 ? device->gemm_tf32 : 1;
 	/* fp8 operands make a 16-bit product */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
@@ -200,9 +216,15 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 	} else if (misaligned(&g) && count > 1) {
 		without_tensor_cores(device, dtype, &g);
 	} else if (misaligned(&g)) {
-		g.eff *= device->gemm_misaligned;
+		g.eff *= misaligned_share(device, &g);
 	}
 	return gemm_time(device, &g);
+}
+
+double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
+		    double count)
+{
+	return product_time(device, dtype, m, n, k, count, false);
 }
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
@@ -240,7 +262,7 @@ static double winograd_time(const struct mq_device_calib *d, const struct mq_ker
 
 	g.count = 36 * k->count;
 	g.bytes = 0;
-	if (k->over_window) {
+	if (k->of_weights) {
 		g.m /= 9;
 		g.k *= k->winograd / 16;
 	} else {
@@ -297,8 +319,10 @@ static double memory_time(const struct mq_device_calib *d, double bytes, double 
 /* Kernels that compute an address for each element: see kernel_table.c. */
 static double worked_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
+	enum { BLOCKS = 4 }; /* of an SM, of 512 threads each */
 	double moving = k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
-	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * d->sustained);
+	double share = k->blocks > 0 && d->sm_count > 0 ? fmin(1, k->blocks / (BLOCKS * d->sm_count)) : 1;
+	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * d->sustained * share);
 
 	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
 }
@@ -373,6 +397,7 @@ static double attention_time(const struct mq_device_calib *d, const struct mq_ke
 	return fmax(plain_attention(d, k) / scale, k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share)) +
 	       fmax(k->launches, 1) * d->launch_s;
 }
+
 /* m serial steps, each a GEMM of the samples at hand: rows = flop / (2 m n k). */
 static double recurrent_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
@@ -388,7 +413,9 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 
 	switch ((enum mq_kernel_kind)kernel->kind) {
 	case MQ_KERNEL_GEMM:
-		return mq_cost_gemm(device, kernel->dtype, kernel->m, kernel->n, kernel->k, kernel->count) + extra;
+		return product_time(device, kernel->dtype, kernel->m, kernel->n, kernel->k, kernel->count,
+				    kernel->of_weights) +
+		       extra;
 	case MQ_KERNEL_CONV:
 		return conv_time(device, kernel) + extra;
 	case MQ_KERNEL_ATTENTION:

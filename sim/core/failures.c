@@ -55,7 +55,9 @@ struct mq_goodput mq_goodput(const struct mq_failures *f, uint32_t devices, doub
 	};
 }
 
-double mq_checkpoint_B(const struct mq_model *model, const struct mq_train *train, double moment_B)
+double mq_checkpoint_B(const struct mq_model *model, const struct mq_train *train, double master_B, double moment_B)
 {
-	return mq_model_totals(model).parameters * (mq_dtype_size(train->dtype) + mq_train_state_B(train, moment_B));
+	double state_B = mq_train_state_B(train, master_B, moment_B);
+
+	return mq_model_totals(model).parameters * (mq_dtype_size(train->dtype) + state_B);
 }

@@ -47,7 +47,8 @@ struct mq_goodput {
  * it comes to nothing (restarts as long as the time between failures). */
 MQ_API struct mq_goodput mq_goodput(const struct mq_failures *failures, uint32_t devices, double step_s,
 				    double checkpoint_B);
-/* Bytes of a checkpoint; `moment_B` as in mq_train_state_B. */
-MQ_API double mq_checkpoint_B(const struct mq_model *model, const struct mq_train *train, double moment_B);
+/* Bytes of a checkpoint; `master_B` and `moment_B` as in mq_train_state_B. */
+MQ_API double mq_checkpoint_B(const struct mq_model *model, const struct mq_train *train, double master_B,
+			      double moment_B);
 
 #endif

@@ -7,7 +7,8 @@
  * sliced or broadcast, and where it casts up as it loads, which it does word by word (STRIDED); its look-up of
  * rows (64-bit divisions), kernels that read half-words one by one. How many instructions that takes was read off timings, and is the same on A100, H100 and A40
  * (swiglu of halves 46 on H100, rotary 46 on A100, a cast to fp32 48, a mask added or filled in 46
- * and a softmax over 1,024 37 on H200; index_select 125, 123 and 110).
+ * and a softmax over 1,024 37 on H200; batch norms, max pools and biases of convolutions as below on H100; index_select
+ * 125, 123 and 110).
  *
  * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
  */
@@ -120,16 +121,6 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, "layer_norm_kernel.cu: as of RMSNorm; gradients of weights by a kernel of their own",
   .forward = { { .moved = 3, .made = 1 } },
   .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
-{ MQ_PART_LAYER_NORM, MQ_MAKE_EAGER, "the same under autocast: to fp32 and back",
-  .forward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
-	{ .moved_B = 12, .made_B = 4 },
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
-  }, .backward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, STRIDED },
-	{ .moved_B = 20, .made_B = 4 }, { .moved_B = 8, .freed_B = 8 },
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
-  } },
 { MQ_PART_LAYER_NORM, MQ_MAKE_XLA, "fp32: fusions for mean, variance, result (and its cast); sums by columns, two by rows, result",
   .forward = { { .moved_B = 4 }, { .moved_B = 4 }, { .moved_B = 8, .made_B = 4 }, { .cast = 1, .moved = 1, .made = 1 } },
   .backward = { { .moved_B = 8 }, { .moved_B = 8 }, { .moved_B = 8 }, { .moved_B = 12, .made_B = 4 } } },
@@ -216,6 +207,18 @@ static const struct mq_part_kernels table[] = {
 	{ .moved = 2, .made = 1 }, { .moved = 2 }, { .moved = 2 }, { .moved = 2 }, { .moved = 3, .freed = 1 },
 	{ .moved = 2 }, { .moved = 3, .freed = 2 },
   } },
+{ MQ_PART_GELU, MQ_MAKE_COMPOSITE, "NewGELUActivation of transformers: x / 2 (1 + tanh(c (x + d x^3))), op by op",
+  .forward = {
+	{ .moved = 2, .made = 1 },                                         /* half */
+	{ .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 }, { .moved = 3, .made = 1, .freed = 1 },
+	{ .moved = 2, .made = 1, .freed = 1 }, { .moved = 2, .made = 1, .freed = 1 }, /* c, tanh */
+	{ .moved = 2, .made = 1 }, { .moved = 3, .made = 1 },              /* 1 +, product */
+  }, .backward = {
+	{ .moved = 3, .made = 1 }, { .moved = 3, .made = 1 }, { .moved = 2 }, /* both factors, half */
+	{ .moved = 3, .freed = 1 }, { .moved = 2 }, { .moved = 2, .made = 1 }, /* tanh, c, d */
+	{ .moved = 2, .made = 1 }, { .moved = 2 }, { .moved = 3, .freed = 1 }, /* x^3: x^2, times 3, times it */
+	{ .moved = 3, .freed = 1 }, { .moved = 3, .freed = 1 },            /* sums of the three ways to x */
+  } },
 { MQ_PART_GELU, MQ_MAKE_XLA, "one fusion each way between casts; tanh, which XLA does not compute twice, in fp32",
   .forward = { { .moved = 2, .moved_B = 4, .made = 1, .made_B = 4 } },
   .backward = { { .moved = 3, .moved_B = 4, .made = 1, .freed_B = 4 } } },
@@ -272,8 +275,18 @@ static const struct mq_part_kernels table[] = {
   .backward = { { .per = MQ_PER_WEIGHT, .moved = 1, .made = 1 }, { .moved = 1, .work = 280, .held = 40 } } },
 { MQ_PART_ADD, MQ_MAKE_EAGER, "a + b; the gradient goes both ways as it is",
   .forward = { { .moved = 3, .made = 1 } }, .backward = { { 0 } } },
+{ MQ_PART_ADD, MQ_MAKE_FUSED, "what the op counts: the sum of the gradients of both ways too",
+  .forward = { { .moved = 3, .made = 1 } }, .backward = { { .moved = 3 } } },
+{ MQ_PART_ADD, MQ_MAKE_AUTOCAST, "16 bits and an fp32 stream; back the branch's part is cast, both ways are summed in fp32",
+  .forward = { { .moved = 1, .moved_B = 8, .made_B = 4 } },
+  .backward = { { .cast = 1, .moved = 1, .moved_B = 4, .made = 1 }, { .moved_B = 12 } } },
+{ MQ_PART_CAST, MQ_MAKE_AUTOCAST, "to 16 bits, of a product's operand; the gradient to fp32",
+  .forward = { { .moved = 1, .moved_B = 4, .made = 1 } },
+  .backward = { { .moved = 1, .moved_B = 4, .made_B = 4, STRIDED } } },
 { MQ_PART_BIAS, MQ_MAKE_EAGER, "addmm adds it; backward grad_output.sum(0)",
   .forward = { { 0 } }, .backward = { { .moved = 1 } } },
+{ MQ_PART_BIAS, MQ_MAKE_NATIVE, "of a convolution: output.add_(bias), one for all pixels; backward sums over images and pixels",
+  .forward = { { .moved = 2, STRIDED } }, .backward = { { .moved = 1, .work = 28 } } },
 { MQ_PART_BIAS, MQ_MAKE_APART, "x + bias behind the product (skip_bias_add of Megatron-LM); backward grad_output.sum(0)",
   .forward = { { .moved = 2 } }, .backward = { { .moved = 1 } } },
 { MQ_PART_BIAS, MQ_MAKE_XLA, "in the fusion behind the product; backward a sum of columns",
@@ -301,6 +314,10 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_DROPOUT_ADD, MQ_MAKE_EAGER, "F.dropout: fused_dropout_kernel, its mask of a byte; x + residual; back masked_scale",
   .forward = { { .moved = 2, .moved_B = 1, .made = 1, .made_B = 1 }, { .moved = 3, .made = 1, .freed = 1 } },
   .backward = { { .moved = 2, .moved_B = 1, .made = 1, .freed_B = 1 } } },
+{ MQ_PART_DROPOUT_ADD, MQ_MAKE_AUTOCAST, "the same in 16 bits, and a sum as above, whose gradients' sum the op counts in 16",
+  .forward = { { .moved = 2, .moved_B = 1, .made = 1, .made_B = 1 }, { .moved = 1, .moved_B = 8, .made_B = 4, .freed = 1 } },
+  .backward = { { .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },
+	{ .moved = 2, .moved_B = 1 + 6, .made = 1, .freed_B = 1 } } },  /* the sum: 12, of which 6 are counted */
 { MQ_PART_DROPOUT_ADD, MQ_MAKE_FUSED, "bias_dropout_add of Megatron-LM",
   .forward = { { .moved = 3, .moved_B = 1, .made = 1, .made_B = 1 } },
   .backward = { { .moved = 2, .moved_B = 1, .made = 1, .freed_B = 1 } } },
@@ -308,6 +325,17 @@ static const struct mq_part_kernels table[] = {
   .forward = { { .moved = 2, .made = 1, STRIDED } }, .backward = { { .moved = 2, .made = 1, STRIDED } } },
 { MQ_PART_COPY, MQ_MAKE_EAGER, "a copy",
   .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 2, .made = 1 } } },
+{ MQ_PART_BATCH_NORM, MQ_MAKE_NATIVE, "Normalization.cuh, channels last: Welford's statistics, these updated, result; sums, result",
+  .forward = { { .moved = 1, .work = 55 }, ROW(1), { .moved = 2, .made = 1 } },
+  .backward = { { .moved = 2, .work = 39 }, { .moved = 3, .made = 1 } } },
+{ MQ_PART_BATCH_NORM, MQ_MAKE_APART, "the same, channels first: statistics and the whole gradient by a block for each channel",
+  .forward = { { .moved = 1, .work = 29, .blocked = 1 }, ROW(1), { .moved = 2, .made = 1, .work = 53 } },
+  .backward = { { .moved = 5, .made = 1, .work = 70, .blocked = 1 } } },
+/* Beside what the op counts, which is what these read and write. */
+{ MQ_PART_POOL, MQ_MAKE_NATIVE, "DilatedMaxPool2d.cu, AveragePool2d.cu: an address for each output; back the windows that an element is in are looked for",
+  .forward = { { .moved_B = 1e-9, .work = 15 } }, .backward = { { .moved_B = 1e-9, .work = 95 } } },
+{ MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, "the same for each element of each window",
+  .forward = { { .moved_B = 1e-9, .work = 20 } }, .backward = { { .moved_B = 1e-9, .work = 40 } } },
 { MQ_PART_SCORES, MQ_MAKE_EAGER, "cast, query-key scale, mask, softmax in fp32, cast back (FusedScaleMaskSoftmax without its kernel)",
   .forward = {
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1, STRIDED },
@@ -368,7 +396,8 @@ const char *mq_part_name(enum mq_part part)
 	static const char *const names[] = {
 		"rms-norm",    "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",   "rope-complex", "gate",
 		"gate-joined", "gelu",          "relu-squared", "softmax",    "loss",   "embedding",    "add",
-		"bias",        "dropout",       "dropout-add",  "copy",       "scores", "mask",
+		"bias",        "dropout",       "dropout-add",  "copy",       "scores", "mask",         "cast",
+		"batch-norm",  "pool",          "pool-tap",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
@@ -378,7 +407,7 @@ const char *mq_part_name(enum mq_part part)
 const char *mq_make_name(enum mq_make make)
 {
 	static const char *const names[] = { "eager",    "native", "compiled", "fused",      "fused-old",
-					     "megatron", "apart",  "xla",      "tensorflow", "autocast" };
+					     "megatron", "apart",  "xla",      "tensorflow", "autocast", "composite" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
 	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";
@@ -443,11 +472,12 @@ struct mq_part_sum mq_part_sum(const struct mq_pass *pass, enum mq_dtype dtype)
 
 		if (not_cast(p, dtype))
 			continue;
-		*(p->work > 0 ? &sum.worked_launches : &sum.streamed_launches) += p->calls ? p->calls : 1;
+		struct mq_part_bytes *part = p->blocked ? &sum.blocked : p->work > 0 ? &sum.worked : &sum.streamed;
+		part->launches += p->calls ? p->calls : 1;
 		if (p->per != MQ_PER_ELEMENT)
 			continue;
-		sum.work += p->work;
-		*(p->work > 0 ? &sum.worked_B : &sum.streamed_B) += p->moved * size_B + p->moved_B;
+		part->work += p->work;
+		part->bytes += p->moved * size_B + p->moved_B;
 	}
 	return sum;
 }

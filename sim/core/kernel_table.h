@@ -2,7 +2,7 @@
  * kernel_table.h - the memory-bound parts of a layer, implementation by implementation, kernel by kernel.
  *
  * A part (a norm, rotary positions, a gate, a loss ...) has implementations: eager (a kernel for each
- * operation of the source), apart (the same where eager is less than that), native (a kernel of the framework's
+ * operation of the source), apart (the same where eager is less than that), composite (another formula so), native (a kernel of the framework's
  * library), fused (one written for it, as in Triton), compiled, megatron, xla, tensorflow (op by op). Each is the list of its kernels in both passes with what a kernel reads and
  * writes, which tensors it makes and frees, counted in the source that is named beside it. Time, launches,
  * what is kept for the backward pass and the peak of temporaries all follow from that one list.
@@ -42,6 +42,10 @@ enum mq_part {
 	MQ_PART_COPY,
 	MQ_PART_SCORES, /* softmax of stored attention scores with scale, casts, and mask where MASK is not apart */
 	MQ_PART_MASK,   /* of those scores */
+	MQ_PART_CAST,   /* element of a product's operand */
+	MQ_PART_BATCH_NORM,
+	MQ_PART_POOL,     /* element of its input */
+	MQ_PART_POOL_TAP, /* element of each window */
 	MQ_N_PARTS
 };
 MQ_API const char *mq_part_name(enum mq_part part);
@@ -57,6 +61,7 @@ enum mq_make {
 	MQ_MAKE_XLA,
 	MQ_MAKE_TENSORFLOW,
 	MQ_MAKE_AUTOCAST,
+	MQ_MAKE_COMPOSITE,
 	MQ_N_MAKES
 };
 MQ_API const char *mq_make_name(enum mq_make make);
@@ -78,6 +83,8 @@ struct mq_pass {
 	uint8_t calls;         /* launches; 0 = 1 */
 	uint8_t held;          /* launches that the host could do in the time of its Python code */
 	uint8_t alone;         /* one row in flight per SM, not two */
+	uint8_t blocked;       /* a thread block for each channel goes through all of it: `work` is that of a device with
+				* enough of them for each SM to have four */
 	uint8_t done;          /* the gradient that came in is not read after this */
 };
 
@@ -108,10 +115,13 @@ struct mq_part_cost {
 };
 MQ_API struct mq_part_cost mq_part_cost(const struct mq_device_calib *device, const struct mq_pass *passes,
 					const struct mq_part_call *call);
-/* Per element, whatever the device: bytes of the kernels that memory limits, bytes and instructions of the
- * others, and launches. */
-struct mq_part_sum { /* per element; worked: of kernels that instructions may limit */
-	double streamed_B, worked_B, work, streamed_launches, worked_launches;
+/* Per element, whatever the device: of kernels that memory limits, that instructions may limit, and of these what a
+ * block for each channel does. */
+struct mq_part_bytes {
+	double bytes, work, launches;
+};
+struct mq_part_sum {
+	struct mq_part_bytes streamed, worked, blocked;
 };
 MQ_API struct mq_part_sum mq_part_sum(const struct mq_pass *passes, enum mq_dtype dtype);
 /* Integer instructions per second: half the fp32 lanes where the SM has 128 of those; infinite where

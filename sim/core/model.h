@@ -264,11 +264,12 @@ struct mq_kernel {
 	double m, n, k, count;  /* MEMORY, EMBEDDING: n = elements of a row (of a norm, a softmax, a table); 0 = none */
 	double flop, bytes;     /* of all `count` */
 	double work;            /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
+	double blocks;          /* MQ_KERNEL_MEMORY: thread blocks that share them; 0 = enough for the device */
 	double launches;        /* kernels that the host launches for it (eager) */
 	bool graphed;           /* by a graph (CUDA graphs), which costs it nothing for each */
 	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
-	bool over_window;       /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */
+	bool of_weights;        /* GEMM, CONV: the weights' gradient: the first operand lies transposed, a window is in the rows */
 	bool of_input;          /* MQ_KERNEL_CONV: the input's gradient */
 	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
 	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
@@ -315,9 +316,9 @@ MQ_API double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share
 			    const struct mq_train *train);
 /* Moments that an optimizer keeps of a parameter. */
 MQ_API double mq_optimizer_moments(enum mq_optimizer optimizer);
-/* Bytes of optimizer state per parameter: an fp32 master beside 16-bit parameters, and moments, of `moment_B`
- * each beside 16-bit parameters and of 4 otherwise. */
-MQ_API double mq_train_state_B(const struct mq_train *train, double moment_B);
+/* Bytes of optimizer state per parameter: a master beside 16-bit parameters, of `master_B` (0 = none), and moments, of
+ * `moment_B` each beside 16-bit parameters and of 4 otherwise. */
+MQ_API double mq_train_state_B(const struct mq_train *train, double master_B, double moment_B);
 
 /* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see sim/formats. Declared here because
  * every command needs it; defined in formats/formats.c. */

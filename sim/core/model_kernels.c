@@ -73,8 +73,45 @@ static void add_bias(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
 
-	if (op->kind == MQ_OP_GEMM && op->param > op->k * op->n * fmax(op->count, 1))
+	if (!(op->param > op->k * op->n * fmax(op->count, 1)))
+		return;
+	if (op->kind == MQ_OP_GEMM)
 		mq_work_as(w, MQ_PART_BIAS, w->software->bias, op->write * w->scale.write, backward);
+	else if (op->kind == MQ_OP_CONV && w->software->own_image_kernels)
+		mq_work_made(w, MQ_PART_BIAS, MQ_MAKE_NATIVE, op->write * w->scale.write, backward);
+}
+
+/* What the op's output goes to, and what its input comes from, first; NULL: nothing. */
+static const struct mq_op *reader_of(const struct mq_op_work *w)
+{
+	const struct mq_model *m = w->model;
+	uint32_t first = m->out_first[w->blank.op];
+
+	return first < m->out_first[w->blank.op + 1] ? &m->op[m->edge[first].dst] : NULL;
+}
+
+static const struct mq_op *source_of(const struct mq_op_work *w)
+{
+	const struct mq_model *m = w->model;
+	uint32_t first = m->in_first[w->blank.op];
+
+	return first < m->in_first[w->blank.op + 1] ? &m->op[m->edge[m->in_edge[first]].src] : NULL;
+}
+
+/* Products that the op is in the software's source. */
+static double modules_of(const struct mq_op_work *w)
+{
+	const struct mq_op *to = w->software->products_apart ? reader_of(w) : NULL;
+
+	return !to ? 1 : to->kind == MQ_OP_ATTENTION ? 3 : to->gated ? 2 : 1;
+}
+
+/* Does a product read the residual stream, by a norm? Or an activation of its type? */
+static bool reads_stream(const struct mq_op_work *w)
+{
+	const struct mq_op *from = w->model->image || w->op->kind != MQ_OP_GEMM ? NULL : source_of(w);
+
+	return from && (from->kind == MQ_OP_NORM || (from->gelu && w->software->writes_gelu));
 }
 
 static void gemm_kernels(struct mq_op_work *w, bool backward)
@@ -82,12 +119,14 @@ static void gemm_kernels(struct mq_op_work *w, bool backward)
 	const struct mq_op *op = w->op;
 	double m = op->m * w->scale.rows, n = op->n * w->scale.cols, k = op->k * w->scale.depth;
 	double elems = op->read * w->scale.read + op->write * w->scale.write + w->weights;
-	double window = op->window > 0 ? op->window : 1;
+	double window = op->window > 0 ? op->window : 1, modules = modules_of(w);
 
 	if (!backward) {
 		mq_work_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
-		w->kernel[w->n - 1].launches += w->in_parts[MQ_FORWARD] ? 2 : 0;
+		w->kernel[w->n - 1].launches += (modules - 1) + (w->in_parts[MQ_FORWARD] ? 2 : 0);
 		add_bias(w, backward);
+		if (reads_stream(w))
+			mq_work_inputs(w, op->read * w->scale.read, modules, backward);
 		mq_work_cast(w, op->read * w->scale.read + w->weights, 2);
 		return;
 	}
@@ -98,11 +137,14 @@ static void gemm_kernels(struct mq_op_work *w, bool backward)
 		flop /= 2;
 		mq_work_gemm(w, (double[]){ m, k / window, n * window }, flop, elems);
 		w->kernel[w->n - 1].of_input = op->kind == MQ_OP_CONV;
-		w->kernel[w->n - 1].launches += w->in_parts[MQ_BACKWARD] ? 2 : 0;
+		w->kernel[w->n - 1].launches += (modules - 1) + (w->in_parts[MQ_BACKWARD] ? 2 : 0);
 	}
 	mq_work_gemm(w, (double[]){ k, n, m }, flop, elems);
-	w->kernel[w->n - 1].over_window = op->kind == MQ_OP_CONV;
+	w->kernel[w->n - 1].of_weights = true;
+	w->kernel[w->n - 1].launches += modules - 1;
 	add_bias(w, backward);
+	if (reads_stream(w))
+		mq_work_inputs(w, op->read * w->scale.read, modules, backward);
 	mq_work_cast(w, op->write * w->scale.write, 1);
 }
 
@@ -119,6 +161,7 @@ static void bmm_kernels(struct mq_op_work *w, bool backward)
 	double flop = op->flop_bwd * w->scale.flop / 2;
 	mq_work_gemm(w, (double[]){ m, k, n }, flop, elems);
 	mq_work_gemm(w, (double[]){ k, n, m }, flop, elems);
+	w->kernel[w->n - 1].of_weights = true;
 }
 
 /* The part of a layer that a norm or element-wise op is, and the word for it; MQ_N_PARTS: none of the table's. */
@@ -133,6 +176,40 @@ static enum mq_part part_of(const struct mq_op_work *w, uint32_t *fusion)
 	return op->gated ? MQ_PART_GATE : op->gelu ? MQ_PART_GELU : op->dropout ? MQ_PART_DROPOUT_ADD : MQ_N_PARTS;
 }
 
+/* Is it the sum of a branch and the residual stream? */
+static bool adds_to_stream(const struct mq_op *op)
+{
+	return op->kind == MQ_OP_ELEMENTWISE && !op->gated && !op->gelu && op->layer != MQ_NONE &&
+	       op->read == 2 * op->output;
+}
+
+/* Is it a batch norm by PyTorch's own kernels? */
+static bool own_batch_norm(const struct mq_op_work *w)
+{
+	return w->model->image && w->op->kind == MQ_OP_NORM && w->software->own_image_kernels && w->dtype == MQ_BF16;
+}
+
+static void batch_norm(struct mq_op_work *w, bool backward)
+{
+	bool first = mq_channels_first(w->model, w->software, w->dtype);
+
+	mq_work_made(w, MQ_PART_BATCH_NORM, first ? MQ_MAKE_APART : MQ_MAKE_NATIVE, w->op->output * w->scale.write,
+		     backward);
+}
+
+/* Its pools, beside their bytes; one whose window is the image is a sum by rows. Of an op's flop each is an element of
+ * a window. */
+static void add_pool(struct mq_op_work *w, bool backward)
+{
+	enum { WHOLE = 16 };
+	const struct mq_op *op = w->op;
+
+	if (op->kind != MQ_OP_POOL || !w->software->own_image_kernels || op->read > WHOLE * op->output)
+		return;
+	mq_work_made(w, MQ_PART_POOL, MQ_MAKE_NATIVE, op->read * w->scale.read, backward);
+	mq_work_made(w, MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, op->flop * w->scale.flop, backward);
+}
+
 /* What the framework moves beside the fused kernel that a norm or element-wise op is counted as. */
 static void add_framework(struct mq_op_work *w, bool backward)
 {
@@ -140,11 +217,17 @@ static void add_framework(struct mq_op_work *w, bool backward)
 	uint32_t fusion;
 	enum mq_part part = part_of(w, &fusion);
 
-	if (part == MQ_N_PARTS)
+	if (w->model->image) {
+		add_pool(w, backward);
 		return;
-	if (part == MQ_PART_LAYER_NORM && fusion == MQ_EAGER && !w->software->autocast && !w->model->image)
+	}
+	if (w->stream != w->dtype && adds_to_stream(w->op))
+		mq_work_made(w, w->op->dropout ? MQ_PART_DROPOUT_ADD : MQ_PART_ADD, MQ_MAKE_AUTOCAST, elems, backward);
+	else if (part == MQ_PART_LAYER_NORM && fusion == MQ_EAGER)
 		mq_work_made(w, part, MQ_MAKE_NATIVE, elems, backward);
-	else
+	else if (part == MQ_PART_GELU && w->software->writes_gelu)
+		mq_work_made(w, part, MQ_MAKE_COMPOSITE, elems, backward);
+	else if (part != MQ_N_PARTS)
 		mq_work_as(w, part, fusion, elems, backward);
 }
 
@@ -158,13 +241,21 @@ static double least_launches(const struct mq_op_work *w, bool backward)
 	if (w->model->image || !fused)
 		return w->op->kernels;
 	struct mq_part_sum sum = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
-	return sum.streamed_launches + sum.worked_launches;
+	return sum.streamed.launches + sum.worked.launches;
 }
 
-/* Bytes of an element-wise op / those that it counts; a loss counts 12 per logit and both passes. */
+/* Bytes of an element-wise op / those that it counts; a loss counts 6 elements per logit and both passes. What its
+ * software moves is told for 16 bits: in 32 two casts of 6 bytes are none. */
 static double more_moved(const struct mq_op_work *w)
 {
-	return w->op->kind == MQ_OP_LOSS && !w->model->image ? w->software->loss_moved_B / 12 : w->traffic;
+	enum { ELEMENTS = 6, CASTS_B = 12 };
+	double moved_B = w->software->loss_moved_B;
+
+	if (w->op->kind != MQ_OP_LOSS || w->model->image)
+		return w->traffic;
+	if (w->size_B >= 4)
+		return fmax(1, (moved_B - CASTS_B) / (ELEMENTS * w->size_B));
+	return moved_B / (ELEMENTS * w->size_B);
 }
 
 static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_kind kind)
@@ -181,6 +272,10 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	if ((elems <= 0 && flop <= 0) || (less > 0 && less >= elems))
 		return;
 	elems -= less;
+	if (own_batch_norm(w)) {
+		batch_norm(w, backward);
+		return;
+	}
 	struct mq_kernel *k = mq_work_add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
 	k->flop = flop;
@@ -302,15 +397,15 @@ static void profiled_kernel(struct mq_op_work *w, const struct mq_profile *p, ui
 }
 
 /* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
- * in. With 16-bit training the fp32 master and each moment are read and written and
- * the 16-bit parameter is written; from fp32 on parameter and moments are read and written. */
-static double update_bytes(const struct mq_train *train, double moment_B)
+ * in. With 16-bit training the master and each moment are read and written and
+ * the 16-bit parameter is written; from fp32 on, or without a master, parameter and moments are read and written. */
+static double update_bytes(const struct mq_train *train, double master_B, double moment_B)
 {
 	double size = mq_dtype_size(train->dtype), n = mq_optimizer_moments(train->optimizer);
 	double grad = mq_dtype_size(train->grad_dtype);
 
 	if (size < 4)
-		return grad + size + 8 + 2 * moment_B * n;
+		return grad + (master_B > 0 ? 1 : 2) * size + 2 * master_B + 2 * moment_B * n;
 	return grad + 2 * size + 2 * size * n;
 }
 
@@ -364,9 +459,10 @@ static void param_kernel(struct mq_op_work *w, double bytes)
 	if (!(bytes > 0))
 		return;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
+	bool casts = w->stream != w->dtype && w->op->kind == MQ_OP_GEMM, biased = w->op->param > w->op->k * w->op->n;
 	k->dtype = (uint8_t)w->dtype;
 	k->bytes = bytes;
-	k->launches = 1;
+	k->launches = casts ? 2 * modules_of(w) * (biased ? 2 : 1) : 1; /* there and back, of weights and biases */
 }
 
 /* Bytes that the software moves in element-wise kernels / their least. Of an image network the graph has every
@@ -386,7 +482,7 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	if (!(param > 0))
 		return;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_OPTIMIZER);
-	k->bytes = param * (update_bytes(train, s->moment_B) + s->update_B + (share->reduced ? s->reduce_B : 0) +
+	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B + (share->reduced ? s->reduce_B : 0) +
 			    s->grads_B * (share->shards > 1 ? share->shards : 1));
 	k->launches = s->update_calls;
 }
@@ -459,6 +555,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 			   .causal = op->causal,
 			   .graphed = mq_software_graphs(software, q->model, id) },
 		.dtype = train->dtype,
+		.stream = q->model->image ? train->dtype : mq_software_stream(software, train->dtype),
 		.software = software,
 		.model = q->model,
 		.traffic = traffic_of(q, software),

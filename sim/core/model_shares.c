@@ -69,10 +69,10 @@ double mq_optimizer_moments(enum mq_optimizer optimizer)
 	return moments[optimizer];
 }
 
-double mq_train_state_B(const struct mq_train *train, double moment_B)
+double mq_train_state_B(const struct mq_train *train, double master_B, double moment_B)
 {
 	bool half = mq_dtype_size(train->dtype) < 4;
 
-	return half ? 4 + moment_B * mq_optimizer_moments(train->optimizer) :
+	return half ? master_B + moment_B * mq_optimizer_moments(train->optimizer) :
 		      4 * mq_optimizer_moments(train->optimizer);
 }

@@ -96,6 +96,8 @@ void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double
 	k->flop = flop;
 	k->bytes = elems * mq_dtype_size(k->dtype);
 	k->launches = w->op->kernels * mq_work_calls(w);
+	if (w->software->own_image_kernels && w->op->kind == MQ_OP_CONV) /* a workspace cleared, a layout changed */
+		k->launches *= mq_channels_first(w->model, w->software, w->dtype) ? 3 : 2;
 	k->winograd = w->op->winograd;
 	k->volume = w->op->volume;
 	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
@@ -119,12 +121,20 @@ static void add_memory(struct mq_op_work *w, double bytes, double work, double l
 {
 	struct mq_kernel *k;
 
-	if (!(bytes > 0) && !(launches > 0))
+	if (!(bytes > 0) && !(launches > 0) && !(work > 0))
 		return;
 	k = mq_work_add(w, MQ_KERNEL_MEMORY);
 	k->bytes = fmax(bytes, 0);
 	k->work = work;
 	k->launches = fmax(launches, 0);
+}
+
+/* Of what norms, turns and adds up the residual stream all is of its type; activations as autocast's pow() makes them. */
+static enum mq_dtype type_of(const struct mq_op_work *w, enum mq_part part, enum mq_make make)
+{
+	bool stream = part == MQ_PART_RMS || part == MQ_PART_LAYER_NORM || part == MQ_PART_ROPE;
+
+	return stream || make == MQ_MAKE_COMPOSITE ? w->stream : w->dtype;
 }
 
 /* Kernels that memory limits and those that instructions may limit take their times one after the other. What the one
@@ -133,15 +143,29 @@ void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, do
 {
 	const struct mq_part_kernels *own = mq_part_kernels(part, make);
 	const struct mq_part_kernels *fused = mq_part_kernels(part, MQ_MAKE_FUSED);
-	struct mq_part_sum e = mq_part_sum(backward ? own->backward : own->forward, w->dtype), f = { 0 };
+	struct mq_part_sum e = mq_part_sum(backward ? own->backward : own->forward, type_of(w, part, make)), f = { 0 };
 
 	if (fused)
 		f = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
-	double streamed_B = e.streamed_B - f.streamed_B, worked_B = e.worked_B + fmin(streamed_B, 0);
-	double launches = e.streamed_launches - f.streamed_launches - f.worked_launches;
+	double streamed_B = e.streamed.bytes - f.streamed.bytes - f.worked.bytes;
+	double worked_B = e.worked.bytes + fmin(streamed_B, 0);
+	double launches = e.streamed.launches - f.streamed.launches - f.worked.launches;
 
 	add_memory(w, elems * streamed_B, 0, launches);
-	add_memory(w, elems * worked_B, elems * e.work, e.worked_launches + fmin(launches, 0));
+	add_memory(w, elems * worked_B, elems * e.worked.work, e.worked.launches + fmin(launches, 0));
+	if (e.blocked.launches > 0) {
+		add_memory(w, elems * e.blocked.bytes, elems * e.blocked.work, e.blocked.launches);
+		w->kernel[w->n - 1].blocks = w->op->extent[MQ_DIM_OUT];
+	}
+}
+
+void mq_work_inputs(struct mq_op_work *w, double elems, double modules, bool backward)
+{
+	if (w->stream != w->dtype)
+		for (double i = 0; i < modules; i++)
+			mq_work_made(w, MQ_PART_CAST, MQ_MAKE_AUTOCAST, elems, backward);
+	if (backward && modules > 1)
+		add_memory(w, (modules - 1) * 3 * elems * mq_dtype_size(w->stream), 0, modules - 1);
 }
 
 void mq_work_as(struct mq_op_work *w, enum mq_part part, uint32_t fusion, double elems, bool backward)

@@ -28,6 +28,7 @@ struct mq_op_work {
 	double weights;      /* parameter elements that the op multiplies with, tied ones too */
 	double cast_B;       /* to make an element of an fp8 operand; 0 = no fp8 here */
 	enum mq_dtype dtype; /* of what is not a product in fp8 */
+	enum mq_dtype stream; /* see mq_software_stream */
 	const struct mq_software *software;
 	const struct mq_model *model;
 	double traffic;   /* of element-wise kernels / their least */
@@ -56,6 +57,9 @@ void mq_work_cast(struct mq_op_work *w, double elems, uint32_t launches);
 /* What software that makes a part so moves beyond the one fused kernel that the op is counted as (nothing, where the
  * table has none), per element that comes out. */
 void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, double elems, bool backward);
+/* What stands between the residual stream and the products that read it, `modules` of them: casts where the stream is
+ * fp32, and back the sum of their gradients. */
+void mq_work_inputs(struct mq_op_work *w, double elems, double modules, bool backward);
 /* A part as a word of the software says it is made; FUSED is what the op counts. */
 void mq_work_as(struct mq_op_work *w, enum mq_part part, uint32_t fusion, double elems, bool backward);
 

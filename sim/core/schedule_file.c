@@ -42,7 +42,7 @@ static const struct {
 	{ "mx", offsetof(struct mq_kernel, mx) },
 	{ "volume", offsetof(struct mq_kernel, volume) },
 	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
-	{ "over_window", offsetof(struct mq_kernel, over_window) },
+	{ "of_weights", offsetof(struct mq_kernel, of_weights) },
 	{ "of_input", offsetof(struct mq_kernel, of_input) },
 	{ "graphed", offsetof(struct mq_kernel, graphed) },
 };
@@ -62,6 +62,8 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"layout\":%.17g", k->layout);
 	if (k->work > 0)
 		fprintf(f, ",\"work\":%.17g", k->work);
+	if (k->blocks > 0)
+		fprintf(f, ",\"blocks\":%.17g", k->blocks);
 	if (k->winograd > 0)
 		fprintf(f, ",\"winograd\":%.17g", k->winograd);
 	for (int i = 0; i < N_KERNEL_FLAGS; i++)
@@ -381,6 +383,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->steps = get_size(r, v, "steps", 0, most_rows);
 	k->winograd = get_size(r, v, "winograd", 0, 1e3);
 	k->work = get_size(r, v, "work", 0, 1e18);
+	k->blocks = get_size(r, v, "blocks", 0, 1e9);
 	k->layout = get_size(r, v, "layout", 0, 1e3);
 	k->image = get_image(r, v);
 	k->m = get_size(r, v, "m", 0, most_rows);

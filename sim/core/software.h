@@ -125,7 +125,10 @@ struct mq_software {
 	/* kernels */
 	uint32_t attention;                                   /* enum mq_attention_kernel */
 	uint32_t norm, rope, yarn, activation, dropout, bias; /* enum mq_fusion; yarn: rope that scales */
-	bool autocast;           /* layer norms, eager attention's softmax and dropout are fp32 between casts */
+	bool autocast;           /* torch.autocast: parameters and the residual stream are fp32, and so are norms,
+				  * rotary positions, eager attention's softmax and dropout; what products read is cast */
+	bool products_apart;     /* queries, keys, values, gate and up are products of their own */
+	bool writes_gelu;        /* tanh's approximation of GELU is written out, op by op */
 	bool fills_mask;         /* eager attention: masked_fill; else a mask is added */
 	uint32_t copies_heads;   /* enum mq_head_copies: around attention */
 	double attention_calls;  /* kernels before fused attention, in forward passes: lengths of
@@ -138,6 +141,8 @@ struct mq_software {
 	uint32_t chains;         /* enum mq_chains */
 	bool sums_into;          /* image networks: of gradients that meet the last is added
 						      * to the others by the product that makes it */
+	bool own_image_kernels;  /* image networks: PyTorch's kernels for max pools, biases of convolutions, and batch
+				  * norms in bf16, which its cuDNN path does not take */
 	uint32_t channels_first; /* enum mq_channels_first */
 	double layout_passes;    /* over tensors of convolutions that tensor cores want otherwise */
 	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
@@ -209,6 +214,7 @@ struct mq_software {
 	bool weighs_early;       /* routing weights multiply the experts' activations, not their outputs */
 	uint32_t allocator;      /* enum mq_allocator_kind */
 	bool lazy_grads;         /* gradients are made by the first backward pass of each step, and freed behind it */
+	double master_B;         /* of the optimizer's copy of a parameter, in 16-bit training; 0 = none */
 	double moment_B;         /* of each moment of the optimizer, in 16-bit training */
 	uint32_t offload_layers; /* of a stage, whose activations wait in the host's memory */
 	uint32_t
@@ -329,6 +335,8 @@ MQ_API bool mq_software_graphs(const struct mq_software *software, const struct 
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
+/* The type of the residual stream, of what is added to it and of what norms it, in this type of training. */
+MQ_API enum mq_dtype mq_software_stream(const struct mq_software *software, enum mq_dtype dtype);
 /* Is their softmax in fp32 under autocast, in this type of training? */
 MQ_API bool mq_software_casts_scores(const struct mq_software *software, enum mq_dtype dtype);
 /* Layers as the software deals them out to the stages of `shape` (pp, virtual): sets stage_layers (NULL = evenly, the

@@ -206,6 +206,11 @@ bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 	return asked && !(request->software && mq_software_stores_scores(request->software));
 }
 
+enum mq_dtype mq_software_stream(const struct mq_software *s, enum mq_dtype dtype)
+{
+	return s->autocast && mq_dtype_size(dtype) < 4 ? MQ_FP32 : dtype;
+}
+
 bool mq_software_casts_scores(const struct mq_software *s, enum mq_dtype dtype)
 {
 	return s->attention == MQ_ATTENTION_EAGER && s->autocast && mq_dtype_size(dtype) < 4;

@@ -92,7 +92,8 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 		share.split[i] = split[i];
 	double elems = mq_op_param_shard(o, share.split);
 	double weights = elems * size, grads = elems * mq_dtype_size(a->q.train->grad_dtype);
-	double state = elems * mq_train_state_B(a->q.train, mq_question_software(&a->q)->moment_B);
+	const struct mq_software *s = mq_question_software(&a->q);
+	double state = elems * mq_train_state_B(a->q.train, s->master_B, s->moment_B);
 	if (sync >= MQ_SYNC_ZERO1)
 		state /= n;
 	if (sync >= MQ_SYNC_ZERO2)

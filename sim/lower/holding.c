@@ -159,7 +159,10 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
 		h->fresh_B += bytes;
 	if (!low->plan->offload_optimizer)
-		h->optimizer_B += elems * mq_train_state_B(train, at->gpu ? low->software->moment_B : FP32_B) / shard;
+		h->optimizer_B += elems *
+				  mq_train_state_B(train, at->gpu ? low->software->master_B : FP32_B,
+						   at->gpu ? low->software->moment_B : FP32_B) /
+				  shard;
 }
 
 static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
@@ -290,18 +293,42 @@ static bool wide_scores(const struct here *at)
 	       (s->attention == MQ_ATTENTION_STORED || mq_software_casts_scores(s, at->low->train->dtype));
 }
 
-/* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. */
+/* Products that read what the op makes, as modules of the software's source. */
+static double products_of(const struct here *at)
+{
+	const struct mq_model *m = at->low->model;
+	bool apart = at->low->software->products_apart;
+	double n = 0;
+
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
+		uint32_t to = m->edge[i].dst, first = m->out_first[to];
+
+		if (m->op[to].kind != MQ_OP_GEMM)
+			continue;
+		const struct mq_op *then = apart && first < m->out_first[to + 1] ? &m->op[m->edge[first].dst] : NULL;
+		n += !then ? 1 : then->kind == MQ_OP_ATTENTION ? 3 : then->gated ? 2 : 1;
+	}
+	return n;
+}
+
+/* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. Under autocast a norm's input is
+ * fp32, as is its product with 1 / rms, and each product keeps its operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
+	bool wide = mq_software_stream(s, at->low->train->dtype) != at->low->train->dtype && !at->low->model->image;
 	double elems = 0;
 
 	if (at->gpu && s->joint_qkv)
 		elems += at->op->rotated;
 	if (!at->gpu || mq_dtype_size(at->low->train->dtype) >= FP32_B)
 		return spread_B(at, elems);
-	if (at->op->rms && s->norm == MQ_EAGER)
+	if (at->op->kind == MQ_OP_NORM && s->norm == MQ_EAGER && wide)
+		elems += (products_of(at) + (at->op->rms ? 2 : 0)) * at->op->output;
+	else if (at->op->rms && s->norm == MQ_EAGER)
 		elems += 2 * at->op->output;
+	else if (at->op->gelu && s->writes_gelu)
+		elems += (wide ? 6 : 3) * at->op->output;
 	else if (at->op->gated && s->activation == MQ_EAGER)
 		elems += at->op->output;
 	else if (!selective && wide_scores(at))

@@ -160,8 +160,8 @@ struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, 
 {
 	struct mq_tape *t = mq_arena_array(&low->scratch, 1, struct mq_tape);
 	uint32_t *local = mq_arena_array(&low->scratch, low->model->n_ops + 1, uint32_t);
-	double state_B = mq_train_state_B(low->train, low->software->moment_B);
-	double master_B = mq_dtype_size(low->train->dtype) < 4 ? 4 : 0;
+	double master_B = mq_dtype_size(low->train->dtype) < 4 ? low->software->master_B : 0;
+	double state_B = mq_train_state_B(low->train, master_B, low->software->moment_B);
 
 	for (uint32_t i = 0; i < low->model->n_ops; i++)
 		local[i] = MQ_NONE;

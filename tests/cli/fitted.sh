@@ -33,7 +33,7 @@ P
 # a second by the value of another software, and a third on no table here.
 cp -r "$ROOT/platforms" p
 ledger() { printf 'value,tables,without,about\n' >p/fitted.csv; printf '%s\n' "$@" >>p/fitted.csv; }
-ledger 'software:megatron-lm-2021.host,one,1,' 'A100-SXM*.sustained,o*e;z,H100-SXM-80GB.sustained,' 'A100*.gemm_misaligned,two,.1,'
+ledger 'software:megatron-lm-2021.host,one,1,' 'A100-SXM*.sustained,o*e;z,H100-SXM-80GB.sustained,' 'A100*.gemm_odd,two,.1,'
 head='row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,zero,mbs,gbs,step_time_s,status,software'
 for t in one two three; do
 	printf '%s\n' "$head" "$t,x,4,1024,16,1024,51200,A100-80GB,8,8,bf16,1,1,,1,8,0.1,ok,megatron-deepspeed" >$t.csv

@@ -7,7 +7,7 @@ row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,gpu,gpus,gpus_per_node,i
 gpt,GPT,8,512,,8,,512,50257,A100-80GB,16,8,,bf16,2,2,,4,,,1,32,,,,,,1,ok,megatron-core,,
 stored,GPT,8,512,,8,,512,50257,V100-32GB,8,8,,fp16,2,1,,4,,,1,32,,,full,,,1,ok,megatron-lm-2021,,
 llama,LLAMA2-x,4,512,1376,8,4,1024,32000,H100,16,8,400 Gb/s per node,bf16,1,1,,8,2,,1,16,FSDP,,selective,,,1,ok,torchtitan,,
-hsdp,MPT-x,4,512,,8,,512,50368,A100-80GB,32,8,,bf16,1,1,,32,,,1,64,HSDP 4x8,,,,,1,ok,fsdp,,
+hsdp,MPT-x,4,2048,,16,,2048,50368,A100-80GB,32,8,,bf16,1,1,,32,,,1,64,HSDP 4x8,,,,,1,ok,fsdp,,
 moe,"moe:layers=4,hidden=256,heads=8,ffn=128,vocab=1024,experts=8,top_k=2",,,,,,256,,H100,16,8,,bf16,1,2,,8,,4,1,64,,,,,,1,ok,generic,overlap_experts=1,
 resnet,PyTorch/Classification/ConvNets/resnet50v1.5,,,,,,,,V100-16GB,8,8,,fp16,1,1,,8,,,64,512,,,,,,1,ok,nvidia-convnets,,
 mixed,GPT,8,512,,8,,512,50257,12x V100 + 4x T4,16,4,10 Gb/s,fp16,1,4,,4,,,2,32,,,,3/2/2/1,,1,ok,deepspeed-pipeline,,

@@ -25,6 +25,7 @@ static inline struct mq_device_calib planted(void)
 				     .gemm_bw_share = MOCK_BW_SHARE,
 				     .gemm_t0_s = MOCK_T0_S,
 				     .gemm_misaligned = 1,
+				     .gemm_odd = 1,
 				     .bmm_misaligned = 1,
 				     .sustained = 1,
 				     .elementwise_bw_share = MOCK_SWEEP_SHARE,

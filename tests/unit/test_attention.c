@@ -168,6 +168,23 @@ static void test_windows_of_fp8(void **state)
 		}
 }
 
+/* In 32 bits each product is three in TF32, by xFormers' kernels, whatever the library, backward as fast as forward; two
+ * tiles of 128 of 256 keys, 50 more each. */
+static void test_32_bits(void **state)
+{
+	struct mq_device_calib *d = hopper();
+	struct mq_attention_call c = { 1, 50, 50, 256, 256, 64, .dtype = MQ_TF32 };
+	double key = 4. * 128 * 64 / (.33 * .63 * 6e14 / 3 / 100);
+
+	d->peak_flops[MQ_TF32] = 6e14;
+	d->peak_flops[MQ_FP32] = 1e14;
+	near(mq_attention_time(d, MQ_LIBRARY_CUDNN, &c) - mq_attention_launches(false) * d->launch_s, 306 * key);
+	c.dtype = MQ_FP32;
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH2, &c) - mq_attention_launches(false) * d->launch_s, 306 * key);
+	c.backward = true;
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH2, &c) - mq_attention_launches(true) * d->launch_s, 2.5 * 306 * key);
+}
+
 /* An operator of training asks the same model: flops below those of all pairs are windows', and the later steps of
  * a ring, whose causal work is balanced, have all queries and half of a block's keys or the other way round. */
 static void test_operators_ask_it(void **state)
@@ -227,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_causal_windows),
 		cmocka_unit_test(test_published_of_blackwell),
 		cmocka_unit_test(test_windows_of_fp8),
+		cmocka_unit_test(test_32_bits),
 		cmocka_unit_test(test_operators_ask_it),
 		cmocka_unit_test(test_unfused_moves_scores),
 	};

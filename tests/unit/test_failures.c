@@ -74,9 +74,9 @@ static void checkpoints_hold_weights_and_state(void **state)
 	const struct mq_model *m = load("gpt:layers=2,hidden=64,heads=2,vocab=512", 0, &half);
 	double parameters = mq_model_totals(m).parameters;
 
-	assert_near(mq_checkpoint_B(m, &half, 4), 14 * parameters);
-	assert_near(mq_checkpoint_B(m, &half, 2), 10 * parameters);
-	assert_near(mq_checkpoint_B(m, &full, 4), 12 * parameters);
+	assert_near(mq_checkpoint_B(m, &half, 4, 4), 14 * parameters);
+	assert_near(mq_checkpoint_B(m, &half, 4, 2), 10 * parameters);
+	assert_near(mq_checkpoint_B(m, &full, 4, 4), 12 * parameters);
 }
 
 int main(void)

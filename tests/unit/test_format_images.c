@@ -121,9 +121,9 @@ static void test_convolution_kernels(void **state)
 
 	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k), 2);
 	assert_true(k[0].m == 2 * 28 * 28 && k[0].n == 128 && k[0].k == 128 * 9);
-	assert_true(!k[0].over_window && !k[0].depthwise && !k[0].volume);
+	assert_true(!k[0].of_weights && !k[0].depthwise && !k[0].volume);
 	assert_true(k[1].m == 128 * 9 && k[1].n == 128 && k[1].k == 2 * 28 * 28);
-	assert_true(k[1].over_window);
+	assert_true(k[1].of_weights);
 
 	q.model = m = load("efficientnet_b0", 0, &TRAIN);
 	op = op_of(m, "block1.depthwise"); /* 16 x 6 channels, 3 x 3, at 56 x 56 */

@@ -96,30 +96,30 @@ static void test_sums(void **state)
 {
 	struct mq_part_sum s = mq_part_sum(mq_part_kernels(MQ_PART_RMS, MQ_MAKE_EAGER)->forward, MQ_BF16);
 
-	near(s.streamed_B, 18);
-	near(s.streamed_launches, 5);
-	near(s.worked_B, 18);
-	near(s.work, 3 * 46);
-	near(s.worked_launches, 3);
+	near(s.streamed.bytes, 18);
+	near(s.streamed.launches, 5);
+	near(s.worked.bytes, 18);
+	near(s.worked.work, 3 * 46);
+	near(s.worked.launches, 3);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_ROPE, MQ_MAKE_EAGER)->forward, MQ_BF16);
-	near(s.worked_B, 20);
-	near(s.work, 46 + 23 + 46 + 46 + 46);
-	near(s.worked_launches, 10);
+	near(s.worked.bytes, 20);
+	near(s.worked.work, 46 + 23 + 46 + 46 + 46);
+	near(s.worked.launches, 10);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->forward, MQ_FP16);
-	near(s.streamed_B, 8 + 8 + 6);
-	near(s.worked_B, 6 + 8); /* to fp32; one mask for all heads */
+	near(s.streamed.bytes, 8 + 8 + 6);
+	near(s.worked.bytes, 6 + 8); /* to fp32; one mask for all heads */
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
-	near(s.streamed_B, 12 + 8 + 8); /* no casts; the mask's clone, the scale's */
-	near(s.worked_B, 8);
+	near(s.streamed.bytes, 12 + 8 + 8); /* no casts; the mask's clone, the scale's */
+	near(s.worked.bytes, 8);
 	/* apex's norm: dy and x for gamma and beta, a small sum, then dy, x and dx */
 	s = mq_part_sum(mq_part_kernels(MQ_PART_LAYER_NORM, MQ_MAKE_APART)->backward, MQ_FP16);
-	near(s.streamed_B, 4 + 6);
-	near(s.streamed_launches, 3);
+	near(s.streamed.bytes, 4 + 6);
+	near(s.streamed.launches, 3);
 	/* torch.autocast in bf16: scale 4, to fp32 6, softmax 8, to bf16 6; back to fp32 6, softmax 12, to bf16 6, scale 4 */
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_AUTOCAST)->forward, MQ_BF16);
-	near(s.streamed_B + s.worked_B, 24);
+	near(s.streamed.bytes + s.worked.bytes, 24);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_AUTOCAST)->backward, MQ_BF16);
-	near(s.streamed_B + s.worked_B, 28);
+	near(s.streamed.bytes + s.worked.bytes, 28);
 }
 
 /* Bytes of an element in 16 and in 32 bits, forward and backward. Dropout and a sum: 2 + 2 + a mask of 1, then three
@@ -137,12 +137,16 @@ static void test_frameworks(void **state)
 		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_XLA, { 19, 7 }, { 21, 9 }, { 2, 1 } },
 		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_TENSORFLOW, { 28, 10 }, { 46, 20 }, { 6, 2 } },
 		{ MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, { 6, 14 }, { 12, 28 }, { 1, 2 } },
-		{ MQ_PART_LAYER_NORM, MQ_MAKE_EAGER, { 24, 40 }, { 12, 28 }, { 3, 4 } },
 		{ MQ_PART_LAYER_NORM, MQ_MAKE_XLA, { 18, 36 }, { 16, 36 }, { 4, 4 } },
 		{ MQ_PART_RMS, MQ_MAKE_APART, { 12, 22 }, { 8, 20 }, { 2, 4 } },
 		{ MQ_PART_GELU, MQ_MAKE_APART, { 22, 48 }, { 44, 96 }, { 5, 10 } },
 		{ MQ_PART_GELU, MQ_MAKE_XLA, { 8, 10 }, { 12, 16 }, { 1, 1 } },
 		{ MQ_PART_GELU, MQ_MAKE_TENSORFLOW, { 36, 52 }, { 72, 104 }, { 8, 10 } },
+		{ MQ_PART_GELU, MQ_MAKE_COMPOSITE, { 36, 56 }, { 72, 112 }, { 8, 11 } },
+		{ MQ_PART_ADD, MQ_MAKE_AUTOCAST, { 10, 18 }, { 12, 12 }, { 1, 2 } },
+		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_AUTOCAST, { 15, 17 }, { 21, 15 }, { 2, 2 } },
+		{ MQ_PART_CAST, MQ_MAKE_AUTOCAST, { 6, 6 }, { 8, 8 }, { 1, 1 } },
+		{ MQ_PART_BIAS, MQ_MAKE_NATIVE, { 4, 2 }, { 8, 4 }, { 1, 1 } },
 		{ MQ_PART_BIAS, MQ_MAKE_EAGER, { 0, 2 }, { 0, 4 }, { 0, 1 } },
 		{ MQ_PART_BIAS, MQ_MAKE_APART, { 4, 2 }, { 8, 4 }, { 1, 1 } },
 		{ MQ_PART_SCORES, MQ_MAKE_NATIVE, { 8, 10 }, { 16, 20 }, { 2, 2 } },
@@ -166,9 +170,9 @@ static void test_frameworks(void **state)
 			const struct mq_pass *passes = back ? k->backward : k->forward;
 			struct mq_part_sum half = mq_part_sum(passes, MQ_FP16), full = mq_part_sum(passes, MQ_FP32);
 
-			near(half.streamed_B + half.worked_B, expected[i].half[back]);
-			near(full.streamed_B + full.worked_B, expected[i].full[back]);
-			near(half.streamed_launches + half.worked_launches, expected[i].launches[back]);
+			near(half.streamed.bytes + half.worked.bytes, expected[i].half[back]);
+			near(full.streamed.bytes + full.worked.bytes, expected[i].full[back]);
+			near(half.streamed.launches + half.worked.launches, expected[i].launches[back]);
 		}
 	}
 }

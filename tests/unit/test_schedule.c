@@ -227,7 +227,7 @@ static void fill_everything(struct mq_schedule *s)
 						    .winograd = 1.25,
 						    .volume = true,
 						    .depthwise = true,
-						    .over_window = true,
+						    .of_weights = true,
 						    .of_input = true,
 						    .graphed = true,
 						    .launches = 1,

@@ -37,8 +37,8 @@ static int pad_of(int in, int out, int window, int stride)
 static bool sizes_of(const struct mq_kernel *k, struct sizes *s)
 {
 	const struct mq_conv_image *i = &k->image;
-	double window = i->kh * i->kw, pixels = k->over_window ? k->k : k->m;
-	double channels = (k->of_input ? k->n : k->over_window ? k->m / window : k->k / window);
+	double window = i->kh * i->kw, pixels = k->of_weights ? k->k : k->m;
+	double channels = (k->of_input ? k->n : k->of_weights ? k->m / window : k->k / window);
 	double filters = k->of_input ? k->k / window : k->n;
 
 	if (k->kind != MQ_KERNEL_CONV || !i->h || k->volume)
@@ -142,7 +142,7 @@ static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct c
 	int found = 0;
 
 	d->algorithm = -1;
-	if (k->over_window) {
+	if (k->of_weights) {
 		cudnnConvolutionBwdFilterAlgoPerf_t result[ALGORITHMS];
 		DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(c->dnn, d->x, d->y, d->conv, d->w, ALGORITHMS, &found,
 								  result));
@@ -194,7 +194,7 @@ enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const 
 	bool wide = k->dtype == MQ_FP64;
 	const void *alpha = wide ? (const void *)&one_d : &one, *beta = wide ? (const void *)&zero_d : &zero;
 
-	bool weights = k->over_window, data = k->of_input && !weights, forward = !weights && !data;
+	bool weights = k->of_weights, data = k->of_input && !weights, forward = !weights && !data;
 	void *x = data ? cuda_pool_out(&c->pool, d->x_B) : cuda_pool_in(&c->pool, d->x_B);
 	void *w = weights ? cuda_pool_out(&c->pool, d->w_B) : cuda_pool_in(&c->pool, d->w_B);
 	void *y = forward ? cuda_pool_out(&c->pool, d->y_B) : cuda_pool_in(&c->pool, d->y_B);

@@ -117,7 +117,8 @@ static enum mq_status blas_failed(int status, struct mq_err *err)
 				      "");
 }
 
-/* count x [m x k][k x n], row-major: column-major it is B^T A^T; in a forward pass B is stored as [n x k]. */
+/* count x [m x k][k x n], row-major: column-major it is B^T A^T; in a forward pass B is stored as [n x k], in the
+ * weights' gradient A as [k x m]. */
 static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows, double cols, double deep,
 			      struct mq_err *err)
 {
@@ -134,17 +135,17 @@ static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, do
 	const void *a = cuda_pool_in(&c->pool, times * (size_t)m * (size_t)k);
 	const void *b = cuda_pool_in(&c->pool, times * (size_t)k * (size_t)n);
 	void *out = cuda_pool_out(&c->pool, times * (size_t)m * (size_t)n);
-	bool transposed = kernel->phase == MQ_FORWARD;
-	cublasOperation_t op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	int ld = transposed ? k : n;
+	bool forward = kernel->phase == MQ_FORWARD, weights = kernel->of_weights;
+	cublasOperation_t of_b = forward ? CUBLAS_OP_T : CUBLAS_OP_N, of_a = weights ? CUBLAS_OP_T : CUBLAS_OP_N;
+	int ld_b = forward ? k : n, ld_a = weights ? m : k;
 	if (count == 1)
-		bad = (int)c->kit.cublasGemmEx(c->blas, op, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, ld, a, t.stored,
-					       k, beta, out, t.stored, n, t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmEx(c->blas, of_b, of_a, n, m, k, alpha, b, t.stored, ld_b, a, t.stored,
+					       ld_a, beta, out, t.stored, n, t.compute, CUBLAS_GEMM_DEFAULT);
 	else
-		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, op, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, ld,
-							     (long long)k * n, a, t.stored, k, (long long)m * k, beta,
-							     out, t.stored, n, (long long)m * n, count, t.compute,
-							     CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, of_b, of_a, n, m, k, alpha, b, t.stored, ld_b,
+							     (long long)k * n, a, t.stored, ld_a, (long long)m * k,
+							     beta, out, t.stored, n, (long long)m * n, count,
+							     t.compute, CUBLAS_GEMM_DEFAULT);
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 

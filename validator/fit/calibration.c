@@ -646,7 +646,7 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 	d->kind = r->kind;
 	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
 	d->sm_count = r->cores > 0 ? r->cores : d->sm_count;
-	d->gemm_misaligned = d->bmm_misaligned = 1;
+	d->gemm_misaligned = d->gemm_odd = d->bmm_misaligned = 1;
 	d->copy_bw_Bps = 1e9;
 	if (r->kind == MQ_GPU && r->compute_capability > 0)
 		d->compute_capability = r->compute_capability;
