@@ -80,22 +80,27 @@ static bool is_product(const struct mq_observed *o, uint32_t dtype)
 	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
 }
 
-/* Rows of whole 16 bytes, as mq_cost_gemm has it. */
-static bool is_aligned(const struct mq_observed *o)
+/* Rows of whole so many bytes, as mq_cost_gemm has it. */
+static bool rows_at(const struct mq_observed *o, double bytes)
 {
-	double unit = 16 / mq_dtype_size(kernel_of(o)->dtype);
+	double unit = fmax(1, bytes / mq_dtype_size(kernel_of(o)->dtype));
 
 	return fmod(kernel_of(o)->n, unit) == 0 && fmod(kernel_of(o)->k, unit) == 0;
 }
 
 static bool is_aligned_product(const struct mq_observed *o, uint32_t dtype)
 {
-	return is_product(o, dtype) && is_aligned(o);
+	return is_product(o, dtype) && rows_at(o, 16);
+}
+
+static bool is_misaligned_product(const struct mq_observed *o, uint32_t dtype)
+{
+	return is_product(o, dtype) && rows_at(o, 4) && !rows_at(o, 16);
 }
 
 static bool is_odd_product(const struct mq_observed *o, uint32_t dtype)
 {
-	return is_product(o, dtype) && !is_aligned(o);
+	return is_product(o, dtype) && !rows_at(o, 4);
 }
 
 static bool is_memory(const struct mq_observed *o, uint32_t unused)
@@ -381,8 +386,11 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 		add_param(&g, "gemm_bw_share", &d->gemm_bw_share, .8, .05, 1.5);
 	}
 	MQ_TRY(fit_group(&g, err));
-	if (whole)
-		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", is_odd_product, main, &d->gemm_misaligned, err));
+	if (whole) {
+		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", is_misaligned_product, main, &d->gemm_misaligned,
+				 err));
+		MQ_TRY(fit_share(r, c, arena, "gemm_odd", is_odd_product, main, &d->gemm_odd, err));
+	}
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
 		static const char *const names[MQ_N_DTYPES] = {
 			"peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
