@@ -1,0 +1,224 @@
+"""Training steps of PyTorch's usual libraries on one GPU, as a table that `maquette score` reads.
+
+    python3 steps.py GPU [KERNELS] >runs.csv        # GPU: its name in platforms/calib
+
+Networks of torchvision, timm and transformers as they come, under torch.autocast or in 32 bits, with AdamW (image networks: SGD with
+momentum); Llama in 16 bits and under FSDP2 too. Step time: the shortest of three times four steps in a row after three others; memory: what
+the allocator reserved.
+KERNELS: a JSON file for each run's kernels, from one more step under torch.profiler.
+"""
+import csv, gc, json, os, sys, time
+import torch, torch.nn as nn, torch.nn.functional as F
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+bf16 = torch.bfloat16
+tiny = device == "cpu"  # that it runs; nothing to measure
+
+
+def config_of(kind, **fields):
+    import transformers
+    return getattr(transformers, kind + "Config")(**fields)
+
+
+def language(kind, config):
+    import transformers
+    with torch.device(device):
+        model = getattr(transformers, kind)._from_config(config) if hasattr(getattr(transformers, kind), "_from_config") else getattr(transformers, kind)(config)
+    return model.train()
+
+
+def tokens(c, vocab, **more):
+    ids = torch.randint(0, vocab, (c["mbs"], c["seq"]), device=device)
+    return dict(input_ids=ids, labels=ids.clone(), **more)
+
+
+def llama(c, layers=16, hidden=2048, heads=32, kv_heads=8, ffn=8192, vocab=128256, dtype=None, shards=False, compiled=False, tied=True):
+    config = config_of("Llama", hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv_heads,
+                       intermediate_size=ffn, vocab_size=vocab, max_position_embeddings=c["seq"], tie_word_embeddings=tied and not shards, use_cache=False)
+    model = language("LlamaForCausalLM", config)
+    if dtype:
+        model.to(dtype)
+    if shards:
+        import torch.distributed as dist
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+        if not dist.is_initialized():
+            for name, value in dict(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", WORLD_SIZE="1").items():
+                os.environ.setdefault(name, value)
+            dist.init_process_group("nccl" if device == "cuda" else "gloo")
+        policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)
+        for layer in model.model.layers:
+            if compiled:
+                layer.compile()
+            fully_shard(layer, mp_policy=policy)
+        fully_shard(model, mp_policy=policy)
+    return model, tokens(c, vocab)
+
+
+def mixtral(c):
+    config = config_of("Mixtral", hidden_size=1024, num_hidden_layers=8, num_attention_heads=16, num_key_value_heads=8, intermediate_size=3584,
+                       vocab_size=32000, max_position_embeddings=c["seq"], num_local_experts=8, num_experts_per_tok=2, use_cache=False)
+    return language("MixtralForCausalLM", config), tokens(c, 32000)
+
+
+def gpt2(c, layers=24, hidden=1024, heads=16):
+    config = config_of("GPT2", n_layer=layers, n_embd=hidden, n_head=heads, n_positions=c["seq"], use_cache=False)
+    return language("GPT2LMHeadModel", config), tokens(c, 50257)
+
+
+def bert(c, layers=24, hidden=1024, heads=16):
+    config = config_of("Bert", num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads, intermediate_size=4 * hidden)
+    return language("BertForMaskedLM", config), tokens(c, 30522)
+
+
+def t5(c, hidden=768, ffn=3072, layers=12, heads=12):
+    config = config_of("T5", d_model=hidden, d_ff=ffn, num_layers=layers, num_heads=heads, d_kv=64, use_cache=False, decoder_start_token_id=0)
+    return language("T5ForConditionalGeneration", config), tokens(c, 32128)
+
+
+def images(c, name, last=False, side=224):
+    import timm, torchvision
+    with torch.device(device):
+        model = timm.create_model(name) if name.startswith("vit") else getattr(torchvision.models, name)()
+    layout = torch.channels_last if last else torch.contiguous_format
+    x = torch.randn(c["mbs"], 3, side, side, device=device).to(memory_format=layout)
+    return model.to(memory_format=layout).train(), (x, torch.randint(0, 1000, (c["mbs"],), device=device))
+
+
+def loss_of(model, data):
+    if isinstance(data, dict):
+        return model(**data).loss
+    out = model(data[0])
+    if isinstance(out, torch.Tensor):
+        return F.cross_entropy(out, data[1])
+    return F.cross_entropy(out.logits, data[1]) + .4 * F.cross_entropy(out.aux_logits, data[1])  # Inception
+
+
+def row(c, make, kernels):
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = c["precision"] != "fp32"
+    model, data = make(c)
+    sharded = c["zero"] == "FSDP"
+    cast = c["precision"] == "bf16" and next(model.parameters()).dtype == torch.float32 and not sharded
+    if c["software"] == "torchvision":
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=.9, weight_decay=1e-4, foreach=True)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+
+    def steps(n):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        begin = time.time()
+        for _ in range(n):
+            with torch.autocast(device, bf16, enabled=cast):
+                loss = loss_of(model, data)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        host = time.time() - begin
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return (time.time() - begin) / n, host / n
+
+    steps(3)
+    times = [steps(4) for _ in range(3)]
+    c["step_time_s"] = round(min(t for t, _ in times), 6)
+    if device == "cuda":
+        c["max_mem_gb"] = round(torch.cuda.max_memory_reserved() / 1e9, 2)
+    if kernels is not None:
+        kinds = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * (device == "cuda")
+        with torch.profiler.profile(activities=kinds) as profile:
+            steps(1)
+        events = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA] if device == "cuda" else []
+        by = {}
+        for e in events:
+            by.setdefault(e.name, []).append(e.time_range.elapsed_us())
+        kernels[c["row_id"]] = dict(times=times, busy_us=sum(map(sum, by.values())), kernels=sum(map(len, by.values())),
+            top=[(name[:160], len(t), sum(t)) for name, t in sorted(by.items(), key=lambda k: -sum(k[1]))[:60]])
+    return c
+
+
+def run(name, model, make, mbs, seq="", precision="bf16", software="transformers", options="", zero="", **shape):
+    return dict(row_id=name, model=model, mbs=mbs, gbs=mbs, seq=seq, precision=precision, software=software, software_options=options,
+                zero=zero, **shape), make
+
+
+of_1b = dict(layers=16, hidden=2048, ffn=8192, heads=32, kv_heads=8)
+TE = "attention=te"  # cuDNN's, which scaled_dot_product_attention takes on Hopper by now
+GPT2 = TE + ",products_apart=0,writes_gelu=1"
+LAST = "channels_first=none"
+RUNS = [
+    run("llama-fp32-params", "Llama 3.2 1B", llama, 2, 2048, options=TE),
+    run("llama-bf16-params", "Llama 3.2 1B", lambda c: llama(c, dtype=bf16), 4, 2048, software="transformers-bf16", options=TE),
+    run("qwen", "Qwen2.5 0.5B", lambda c: llama(c, 24, 896, 14, 2, 4864, 151936), 4, 1024, options=TE),
+    run("gpt2-medium", "GPT-2 medium", gpt2, 8, 1024, options=GPT2),
+    run("bert-large-512", "bert:size=large,seq=512,predictions=512", bert, 16, 512, options=TE),
+    run("bert-large-128", "bert:size=large,seq=128,predictions=128", bert, 64, 128, options=TE),
+    run("bert-base-fp32", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 32, 128, "fp32", options="tf32=0,attention=flash2"),
+    run("bert-base-tf32", "bert:size=base,seq=128,predictions=128", lambda c: bert(c, 12, 768, 12), 32, 128, "tf32", options="attention=flash2"),
+    run("t5-base", "T5 base", t5, 16, 512, options="attention=eager"),
+    run("mixtral", "moe:layers=8,hidden=1024,ffn=3584,heads=16,kv_heads=8,experts=8,top_k=2,vocab=32000,gated=true,rms=true,rope=true",
+        mixtral, 4, 1024, options=TE),
+    run("vit-l", "ViT-L", lambda c: images(c, "vit_large_patch16_224"), 64, options=TE + ",products_apart=0"),
+    run("resnet50-first", "ResNet-50", lambda c: images(c, "resnet50"), 128, software="torchvision"),
+    run("resnet50-last", "ResNet-50", lambda c: images(c, "resnet50", True), 128, software="torchvision", options=LAST),
+    run("resnet50-tf32", "ResNet-50", lambda c: images(c, "resnet50"), 128, precision="tf32", software="torchvision"),
+    run("resnet50-fp32", "ResNet-50", lambda c: images(c, "resnet50"), 64, precision="fp32", software="torchvision", options="tf32=0"),
+    run("resnet152-last", "ResNet-152", lambda c: images(c, "resnet152", True), 64, software="torchvision", options=LAST),
+    run("vgg16-first", "VGG16", lambda c: images(c, "vgg16"), 64, software="torchvision"),
+    run("vgg16-tf32", "VGG16", lambda c: images(c, "vgg16"), 64, precision="tf32", software="torchvision"),
+    run("efficientnet-last", "EfficientNet B0", lambda c: images(c, "efficientnet_b0", True), 128, software="torchvision", options=LAST),
+    run("llama-fsdp-1", "Llama", lambda c: llama(c, vocab=32000, shards=True), 1, 2048, software="fsdp", options=TE, zero="FSDP", vocab=32000, **of_1b),
+    run("llama-fsdp-4", "Llama", lambda c: llama(c, vocab=32000, shards=True), 4, 2048, software="fsdp", options=TE, zero="FSDP", vocab=32000, **of_1b),
+    run("llama-fsdp-1c", "Llama", lambda c: llama(c, vocab=32000, shards=True, compiled=True), 1, 2048, software="fsdp-compiled", options=TE,
+        zero="FSDP", vocab=32000, **of_1b),
+    # not run before the model was as it is
+    run("new-tinyllama", "TinyLlama 1.1B", lambda c: llama(c, 22, 2048, 32, 4, 5632, 32000, tied=False), 4, 2048, options=TE),
+    run("new-llama-3b", "Llama 3.2 3B", lambda c: llama(c, 28, 3072, 24, 8, 8192, dtype=bf16), 2, 2048, software="transformers-bf16", options=TE),
+    run("new-qwen-1.5b", "Qwen2.5 1.5B", lambda c: llama(c, 28, 1536, 12, 2, 8960, 151936, dtype=bf16), 4, 1024, software="transformers-bf16", options=TE),
+    run("new-gpt2-small", "GPT-2 small", lambda c: gpt2(c, 12, 768, 12), 16, 1024, options=GPT2),
+    run("new-gpt2-large", "GPT-2 large", lambda c: gpt2(c, 36, 1280, 20), 4, 1024, options=GPT2),
+    run("new-bert-base", "bert:size=base,seq=512,predictions=512", lambda c: bert(c, 12, 768, 12), 32, 512, options=TE),
+    run("new-t5-small", "T5 small", lambda c: t5(c, 512, 2048, 6, 8), 32, 512, options="attention=eager"),
+    run("new-vit-b", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 128, options=TE + ",products_apart=0"),
+    run("new-vit-b-tf32", "ViT-B", lambda c: images(c, "vit_base_patch16_224"), 64, precision="tf32", options="attention=flash2,products_apart=0"),
+    run("new-resnet101-first", "ResNet-101", lambda c: images(c, "resnet101"), 128, software="torchvision"),
+    run("new-resnet101-last", "ResNet-101", lambda c: images(c, "resnet101", True), 128, software="torchvision", options=LAST),
+    run("new-resnext50", "resnext50", lambda c: images(c, "resnext50_32x4d", True), 128, software="torchvision", options=LAST),
+    run("new-vgg19-last", "VGG19", lambda c: images(c, "vgg19", True), 64, software="torchvision", options=LAST),
+    run("new-inception", "Inception v3", lambda c: images(c, "inception_v3", side=299), 128, software="torchvision"),
+    run("new-alexnet", "AlexNet", lambda c: images(c, "alexnet"), 256, software="torchvision"),
+    run("new-efficientnet-b4", "EfficientNet B4", lambda c: images(c, "efficientnet_b4", True, 380), 32, software="torchvision", options=LAST),
+]
+
+if __name__ == "__main__":
+    gpu, kernels = sys.argv[1], {} if len(sys.argv) > 2 else None
+    columns = ("row_id,model,layers,hidden,ffn,heads,kv_heads,seq,vocab,gpu,gpus,precision,tp,pp,dp,zero,mbs,gbs,step_time_s,"
+               "max_mem_gb,mem_basis,status,software,software_options,platform").split(",")
+    out = csv.DictWriter(sys.stdout, columns)
+    out.writeheader()
+    x = torch.ones(64, 64, device=device)
+    began = [x + x, time.time()][1]
+    for _ in range(20000):
+        x + x
+    print("x + x: %.2f us of host" % ((time.time() - began) / 20000 * 1e6), file=sys.stderr)
+    only = os.environ.get("ONLY", "")
+    for c, make in RUNS:
+        if only not in c["row_id"]:
+            continue
+        if tiny and not os.environ.get("DRY"):
+            c.update(mbs=1, seq=min(c["seq"] or 32, 32))
+        if not os.environ.get("DRY"):
+            try:
+                row(c, make, kernels)
+            except Exception as error:
+                print(c["row_id"], repr(error)[:400], file=sys.stderr)
+                c["status"] = "failed"
+        out.writerow(dict(dict(status="ok"), **c, gpu=gpu, gpus=1, tp=1, pp=1, dp=1, mem_basis="reserved", platform=f"gpu={gpu} nodes=1 gpus=1"))
+        sys.stdout.flush()
+        gc.collect()
+        if device == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            torch._dynamo.reset()
+        if kernels is not None:
+            json.dump(kernels, open(sys.argv[2], "w"), indent=1)
