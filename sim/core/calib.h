@@ -50,25 +50,25 @@ struct mq_device_calib {
 	double p2p;             /* 1 = direct transfers over PCIe */
 	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
-	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
-	double gemm_tf32;            /* of tf32 products: of a layer's three together / gemm_eff */
-	double gemm_b0;              /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
-	double gemm_misaligned;      /* efficiency factor of operands whose rows are multiples of 4 or 8 bytes, not 16 */
-	double gemm_odd;             /* that of rows of an odd number of 2-byte elements / that */
-	double bmm_misaligned;       /* speed of a step of k in misaligned batched GEMMs of unfused attention;
+	double gemm_fp32;       /* efficiency of fp32 products, on plain cores, / gemm_eff */
+	double gemm_tf32;       /* of tf32 products: of a layer's three together / gemm_eff */
+	double gemm_b0;         /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
+	double gemm_misaligned; /* efficiency factor of operands whose rows are multiples of 4 or 8 bytes, not 16 */
+	double gemm_odd;        /* that of rows of an odd number of 2-byte elements / that */
+	double bmm_misaligned;  /* speed of a step of k in misaligned batched GEMMs of unfused attention;
 					0 = that of cores without tensors, peak_fp32 / peak */
-	double sustained;            /* clock under sustained training load / in short benchmarks */
-	double conv_eff;             /* share of peak that convolutions reach at large sizes */
-	double conv_eff_simt;        /* the same in fp32 on a GPU whose tensor cores do not take it */
-	double conv_volume;          /* efficiency factor of windows with three axes */
-	double conv_depthwise;       /* share of the fp32 peak of one filter per channel */
-	double attention_scale;      /* speed of fused attention / that of its counted tiles; of a CPU / that of
+	double sustained;       /* clock under sustained training load / in short benchmarks */
+	double conv_eff;        /* share of peak that convolutions reach at large sizes */
+	double conv_eff_simt;   /* the same in fp32 on a GPU whose tensor cores do not take it */
+	double conv_volume;     /* efficiency factor of windows with three axes */
+	double conv_depthwise;  /* share of the fp32 peak of one filter per channel */
+	double attention_scale; /* speed of fused attention / that of its counted tiles; of a CPU / that of
 				      * its products */
-	double attention_bwd;        /* the same of backward passes / that of forward ones */
-	double attention_score;      /* CPU: flop that a score takes besides its products: the softmax */
-	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
+	double attention_bwd;   /* the same of backward passes / that of forward ones */
+	double attention_score; /* CPU: flop that a score takes besides its products: the softmax */
+	double attention_fp8;   /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
 				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
-	double scan_share;           /* speed of state-space kernels / that of memory-bound ones */
+	double scan_share;      /* speed of state-space kernels / that of memory-bound ones */
 	double elementwise_bw_share; /* share of memory bandwidth */
 	double optimizer_share;      /* speed of the optimizer's sweeps / that of memory-bound kernels */
 	double launch_s;             /* device time per kernel when the queue is full */

@@ -394,10 +394,10 @@ static const struct mq_part_kernels table[] = {
 const char *mq_part_name(enum mq_part part)
 {
 	static const char *const names[] = {
-		"rms-norm",    "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",   "rope-complex", "gate",
-		"gate-joined", "gelu",          "relu-squared", "softmax",    "loss",   "embedding",    "add",
-		"bias",        "dropout",       "dropout-add",  "copy",       "scores", "mask",         "cast",
-		"batch-norm",  "pool",          "pool-tap",
+		"rms-norm",  "rms-norm-wide", "add-rms-norm", "layer-norm",   "rope",        "rope-complex",
+		"gate",      "gate-joined",   "gelu",         "relu-squared", "softmax",     "loss",
+		"embedding", "add",           "bias",         "dropout",      "dropout-add", "copy",
+		"scores",    "mask",          "cast",         "batch-norm",   "pool",        "pool-tap",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
@@ -406,8 +406,8 @@ const char *mq_part_name(enum mq_part part)
 
 const char *mq_make_name(enum mq_make make)
 {
-	static const char *const names[] = { "eager",    "native", "compiled", "fused",      "fused-old",
-					     "megatron", "apart",  "xla",      "tensorflow", "autocast", "composite" };
+	static const char *const names[] = { "eager", "native", "compiled",   "fused",    "fused-old", "megatron",
+					     "apart", "xla",    "tensorflow", "autocast", "composite" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
 	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";

@@ -83,9 +83,9 @@ struct mq_pass {
 	uint8_t calls;         /* launches; 0 = 1 */
 	uint8_t held;          /* launches that the host could do in the time of its Python code */
 	uint8_t alone;         /* one row in flight per SM, not two */
-	uint8_t blocked;       /* a thread block for each channel goes through all of it: `work` is that of a device with
+	uint8_t blocked; /* a thread block for each channel goes through all of it: `work` is that of a device with
 				* enough of them for each SM to have four */
-	uint8_t done;          /* the gradient that came in is not read after this */
+	uint8_t done;    /* the gradient that came in is not read after this */
 };
 
 enum { MQ_PASSES = 18, MQ_CAST_BF16 = 2 };

@@ -482,8 +482,8 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	if (!(param > 0))
 		return;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_OPTIMIZER);
-	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B + (share->reduced ? s->reduce_B : 0) +
-			    s->grads_B * (share->shards > 1 ? share->shards : 1));
+	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B +
+			    (share->reduced ? s->reduce_B : 0) + s->grads_B * (share->shards > 1 ? share->shards : 1));
 	k->launches = s->update_calls;
 }
 

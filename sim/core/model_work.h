@@ -24,10 +24,10 @@ struct mq_op_scale mq_op_scale_of(const struct mq_op *op, const struct mq_share 
 struct mq_op_work {
 	const struct mq_op *op;
 	struct mq_op_scale scale;
-	double size_B;       /* of one element */
-	double weights;      /* parameter elements that the op multiplies with, tied ones too */
-	double cast_B;       /* to make an element of an fp8 operand; 0 = no fp8 here */
-	enum mq_dtype dtype; /* of what is not a product in fp8 */
+	double size_B;        /* of one element */
+	double weights;       /* parameter elements that the op multiplies with, tied ones too */
+	double cast_B;        /* to make an element of an fp8 operand; 0 = no fp8 here */
+	enum mq_dtype dtype;  /* of what is not a product in fp8 */
 	enum mq_dtype stream; /* see mq_software_stream */
 	const struct mq_software *software;
 	const struct mq_model *model;

@@ -93,8 +93,13 @@ static void test_alignment(void **state)
 	near(mq_cost_gemm(d, MQ_FP16, 2048, 2047, 2048, 1), 2.0 * 2048 * 2047 * 2048 / .2e12);
 	near(mq_cost_gemm(d, MQ_FP16, 2048, 2048, 2047, 1), 2.0 * 2048 * 2047 * 2048 / .2e12);
 	/* the weights' gradient reads rows of m and n, not of k */
-	struct mq_kernel weights = { .kind = MQ_KERNEL_GEMM, .dtype = MQ_FP16, .count = 1, .of_weights = true,
-				     .m = 2048,		     .n = 2048,	       .k = 2047 };
+	struct mq_kernel weights = { .kind = MQ_KERNEL_GEMM,
+				     .dtype = MQ_FP16,
+				     .count = 1,
+				     .of_weights = true,
+				     .m = 2048,
+				     .n = 2048,
+				     .k = 2047 };
 	near(mq_cost_kernel(d, &weights), 2.0 * 2048 * 2047 * 2048 / 1e12);
 	weights.m = 2047;
 	near(mq_cost_kernel(d, &weights), 2.0 * 2047 * 2047 * 2048 / .2e12);

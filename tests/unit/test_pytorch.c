@@ -80,7 +80,8 @@ static void test_autocast_keeps_the_stream_wide(void **state)
 /* Weights and biases of three products are cast down and their gradients up: twelve launches. */
 static void test_weights_are_cast_both_ways(void **state)
 {
-	const struct mq_model *m = load("gpt:layers=1,hidden=64,heads=4,vocab=128,seq=32,dropout=false,bias=true", 0, &BF16);
+	const struct mq_model *m =
+		load("gpt:layers=1,hidden=64,heads=4,vocab=128,seq=32,dropout=false,bias=true", 0, &BF16);
 	struct mq_software s = *mq_software_plain();
 
 	s.autocast = s.products_apart = true;

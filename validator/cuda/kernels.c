@@ -144,8 +144,8 @@ static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, do
 	else
 		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, of_b, of_a, n, m, k, alpha, b, t.stored, ld_b,
 							     (long long)k * n, a, t.stored, ld_a, (long long)m * k,
-							     beta, out, t.stored, n, (long long)m * n, count,
-							     t.compute, CUBLAS_GEMM_DEFAULT);
+							     beta, out, t.stored, n, (long long)m * n, count, t.compute,
+							     CUBLAS_GEMM_DEFAULT);
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
