@@ -8,6 +8,9 @@ GPU, op by op or its layers compiled. Step time: six steps in a row after three 
 import csv, gc, math, os, sys, time
 import torch, torch.nn as nn, torch.nn.functional as F
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from fsdp2 import shard
+
 device = "cuda" if torch.cuda.is_available() else "cpu"
 bf16 = torch.bfloat16
 
@@ -58,13 +61,7 @@ class GPT(nn.Module):
 
 
 def llama(c, compiled):
-    import torch.distributed as dist
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from transformers import LlamaConfig, LlamaForCausalLM
-    if not dist.is_initialized():
-        for name, value in dict(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", WORLD_SIZE="1").items():
-            os.environ.setdefault(name, value)
-        dist.init_process_group("nccl" if device == "cuda" else "gloo")
     config = LlamaConfig(hidden_size=c["hidden"], num_hidden_layers=c["layers"], num_attention_heads=c["heads"],
                          num_key_value_heads=c["kv_heads"], intermediate_size=c["ffn"], vocab_size=c["vocab"],
                          max_position_embeddings=c["seq"], attn_implementation="sdpa", use_cache=False)
@@ -72,12 +69,7 @@ def llama(c, compiled):
         model = LlamaForCausalLM(config)
     if c["recompute"] == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    policy = MixedPrecisionPolicy(param_dtype=bf16, reduce_dtype=torch.float32)
-    for layer in model.model.layers:
-        if compiled:
-            layer.compile()
-        fully_shard(layer, mp_policy=policy)
-    fully_shard(model, mp_policy=policy)
+    shard(model, compiled)
     return lambda ids, labels: model(input_ids=ids, labels=labels).loss, model
 
 

@@ -25,13 +25,13 @@
  * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8
  * cuDNN's backward pass goes through what a window hides: in those timings it grows with the square of the
  * tokens. In 32 bits only xFormers' kernels run, each product three in TF32 (Ampere on; timed in PyTorch 2.11 on a
- * H100, with TF32 and without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys). Not modelled: head widths between the tabled ones that are padded, dropout, split keys (decoding).
+ * H100, with TF32 and without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys), backward as fast as
+ * forward. Not modelled: head widths between the tabled ones that are padded, dropout, split keys (decoding).
  */
 #include "core/attention.h"
 
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "core/kernel_table.h"
 
@@ -199,21 +199,31 @@ static double tensors_B(const struct mq_attention_call *c, double size_B)
 	return c->backward ? (4 * q + 2 * kv) * size_B : (2 * q + kv) * size_B;
 }
 
+/* In 32 bits, where tensor cores take three products for one. */
+static bool in_32_bits(const struct mq_device_calib *d, const struct mq_attention_call *c)
+{
+	return mq_dtype_size(c->dtype) == 4 && d->peak_flops[MQ_TF32] > d->peak_flops[MQ_FP32];
+}
+
+static double peak_of(const struct mq_device_calib *d, const struct mq_attention_call *c, bool as_16_bits)
+{
+	if (in_32_bits(d, c))
+		return d->peak_flops[MQ_TF32] / 3;
+	return d->peak_flops[c->dtype] * (c->dtype == MQ_FP8 && as_16_bits ? d->attention_fp8 : 1);
+}
+
 double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_library library,
 			 const struct mq_attention_call *c)
 {
 	const struct numbers *fp8 = fp8_numbers(d, library, c);
-	bool wide = mq_dtype_size(c->dtype) == 4 && d->peak_flops[MQ_TF32] > d->peak_flops[MQ_FP32];
+	bool wide = in_32_bits(d, c);
 	struct numbers n = fp8 ? *fp8 : numbers_of(d, wide ? MQ_LIBRARY_CUTLASS : library);
 	struct tiles t = tiles_of(c, n.start[c->backward], fp8 && c->backward);
 	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
 	double heads = c->batch * c->heads, sm = d->sm_count;
-	if (wide)
-		memcpy(n.backward, n.forward, sizeof(n.backward));
-	double own_peak = wide ? d->peak_flops[MQ_TF32] / 3 : d->peak_flops[c->dtype];
-	double peak = own_peak * d->sustained * (c->dtype == MQ_FP8 && !fp8 ? d->attention_fp8 : 1);
-	double key = TILE * (c->backward ? 10 * pair_work(n.backward, c->width) : 4 * pair_work(n.forward, c->width)) /
-		     (peak / sm);
+	double peak = peak_of(d, c, !fp8) * d->sustained;
+	const double *share = c->backward && !wide ? n.backward : n.forward;
+	double key = TILE * (c->backward ? 10 : 4) * pair_work(share, c->width) / (peak / sm);
 	double busy, beside = 0;
 
 	if (c->causal)

@@ -156,13 +156,16 @@ static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 	}
 }
 
-/* The product's operands lie in rows of n and of k elements, or of n and m where the first lies transposed; that all
- * of them are multiples of so many bytes. */
+bool mq_cost_rows_at(const double mnk[3], bool of_weights, double size_B, double bytes)
+{
+	double unit = fmax(1, bytes / size_B);
+
+	return fmod(mnk[1], unit) == 0 && fmod(mnk[of_weights ? 0 : 2], unit) == 0;
+}
+
 static bool rows_at(const struct gemm *g, double bytes)
 {
-	double unit = fmax(1, bytes / g->size_B);
-
-	return fmod(g->n, unit) == 0 && fmod(g->of_weights ? g->m : g->k, unit) == 0;
+	return mq_cost_rows_at((double[]){ g->m, g->n, g->k }, g->of_weights, g->size_B, bytes);
 }
 
 /* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. Others are loaded in

@@ -20,6 +20,10 @@ MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct 
 MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
 			   double count);
 
+/* Are the rows that a product of [m x k][k x n] reads and writes, of elements of `size_B`, whole multiples of `bytes`? Rows
+ * are of k and n elements; of m and n in a weights' gradient, whose first operand lies transposed. */
+MQ_API bool mq_cost_rows_at(const double mnk[3], bool of_weights, double size_B, double bytes);
+
 /* Kernels queued back to back that keep the device for busy_s and the host for host_s, seconds: the host
  * runs ahead, so the larger (a small model is bound by the host); where it waits for each kernel (as
  * CUDA_LAUNCH_BLOCKING=1 makes it do) the sum. */

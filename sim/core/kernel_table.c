@@ -7,7 +7,7 @@
  * sliced or broadcast, and where it casts up as it loads, which it does word by word (STRIDED); its look-up of
  * rows (64-bit divisions), kernels that read half-words one by one. How many instructions that takes was read off timings, and is the same on A100, H100 and A40
  * (swiglu of halves 46 on H100, rotary 46 on A100, a cast to fp32 48, a mask added or filled in 46
- * and a softmax over 1,024 37 on H200; batch norms, max pools and biases of convolutions as below on H100; index_select
+ * and a softmax over 1,024 37 on H200; batch norms, pools and biases of convolutions as below on H100; index_select
  * 125, 123 and 110).
  *
  * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
@@ -331,11 +331,10 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_BATCH_NORM, MQ_MAKE_APART, "the same, channels first: statistics and the whole gradient by a block for each channel",
   .forward = { { .moved = 1, .work = 29, .blocked = 1 }, ROW(1), { .moved = 2, .made = 1, .work = 53 } },
   .backward = { { .moved = 5, .made = 1, .work = 70, .blocked = 1 } } },
-/* Beside what the op counts, which is what these read and write. */
-{ MQ_PART_POOL, MQ_MAKE_NATIVE, "DilatedMaxPool2d.cu, AveragePool2d.cu: an address for each output; back the windows that an element is in are looked for",
-  .forward = { { .moved_B = 1e-9, .work = 15 } }, .backward = { { .moved_B = 1e-9, .work = 95 } } },
-{ MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, "the same for each element of each window",
-  .forward = { { .moved_B = 1e-9, .work = 20 } }, .backward = { { .moved_B = 1e-9, .work = 40 } } },
+{ MQ_PART_POOL, MQ_MAKE_NATIVE, "DilatedMaxPool2d.cu, AveragePool2d.cu: addresses; back, the windows that an element is in are looked for",
+  .forward = { { .moved = 1, .work = 27 } }, .backward = { { .moved = 1, .work = 110 } } },
+{ MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, "the same for each element of each window: bytes are the part's above",
+  .forward = { { .moved = 1, .work = 20 } }, .backward = { { .moved = 1, .work = 40 } } },
 { MQ_PART_SCORES, MQ_MAKE_EAGER, "cast, query-key scale, mask, softmax in fp32, cast back (FusedScaleMaskSoftmax without its kernel)",
   .forward = {
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1, STRIDED },
@@ -480,6 +479,14 @@ struct mq_part_sum mq_part_sum(const struct mq_pass *pass, enum mq_dtype dtype)
 		part->bytes += p->moved * size_B + p->moved_B;
 	}
 	return sum;
+}
+
+double mq_part_work(enum mq_part part, enum mq_make make, bool backward)
+{
+	const struct mq_part_kernels *kernels = mq_part_kernels(part, make);
+	struct mq_part_sum sum = mq_part_sum(backward ? kernels->backward : kernels->forward, MQ_FP32);
+
+	return sum.worked.work;
 }
 
 struct mq_part_cost mq_part_cost(const struct mq_device_calib *d, const struct mq_pass *pass,

@@ -2,8 +2,8 @@
  * kernel_table.h - the memory-bound parts of a layer, implementation by implementation, kernel by kernel.
  *
  * A part (a norm, rotary positions, a gate, a loss ...) has implementations: eager (a kernel for each
- * operation of the source), apart (the same where eager is less than that), composite (another formula so), native (a kernel of the framework's
- * library), fused (one written for it, as in Triton), compiled, megatron, xla, tensorflow (op by op). Each is the list of its kernels in both passes with what a kernel reads and
+ * operation of the source), apart (the same where eager is less than that), composite (a formula that a model has
+ * in place of the library's), native (a kernel of the framework's library), fused (one written for it, as in Triton), compiled, megatron, xla, tensorflow (op by op). Each is the list of its kernels in both passes with what a kernel reads and
  * writes, which tensors it makes and frees, counted in the source that is named beside it. Time, launches,
  * what is kept for the backward pass and the peak of temporaries all follow from that one list.
  *
@@ -11,7 +11,7 @@
  * bytes, for what has its own type whatever is trained (fp32 copies, masks). These and the launches are
  * counted. A few kernels are not limited by memory; what they are limited by no source tells: `work`, `held`
  * and `serial_s` are read off published timings of these very kernels on A100, H100 and A40 (Liger-Kernel,
- * vidur), so errors on those tables are in part of rows that they were taken from.
+ * vidur) and off our own on H100 and H200, so errors on those tables are in part of rows that they were taken from.
  */
 #ifndef MQ_CORE_KERNEL_TABLE_H
 #define MQ_CORE_KERNEL_TABLE_H
@@ -124,6 +124,8 @@ struct mq_part_sum {
 	struct mq_part_bytes streamed, worked, blocked;
 };
 MQ_API struct mq_part_sum mq_part_sum(const struct mq_pass *passes, enum mq_dtype dtype);
+/* Instructions per element, of a part that is in the table. */
+MQ_API double mq_part_work(enum mq_part part, enum mq_make make, bool backward);
 /* Integer instructions per second: half the fp32 lanes where the SM has 128 of those; infinite where
  * the device has no fp32 peak. */
 MQ_API double mq_device_int_rate(const struct mq_device_calib *device);

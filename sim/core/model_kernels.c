@@ -81,15 +81,7 @@ static void add_bias(struct mq_op_work *w, bool backward)
 		mq_work_made(w, MQ_PART_BIAS, MQ_MAKE_NATIVE, op->write * w->scale.write, backward);
 }
 
-/* What the op's output goes to, and what its input comes from, first; NULL: nothing. */
-static const struct mq_op *reader_of(const struct mq_op_work *w)
-{
-	const struct mq_model *m = w->model;
-	uint32_t first = m->out_first[w->blank.op];
-
-	return first < m->out_first[w->blank.op + 1] ? &m->op[m->edge[first].dst] : NULL;
-}
-
+/* What the op's first input comes from; NULL: nothing. */
 static const struct mq_op *source_of(const struct mq_op_work *w)
 {
 	const struct mq_model *m = w->model;
@@ -98,12 +90,9 @@ static const struct mq_op *source_of(const struct mq_op_work *w)
 	return first < m->in_first[w->blank.op + 1] ? &m->op[m->edge[m->in_edge[first]].src] : NULL;
 }
 
-/* Products that the op is in the software's source. */
-static double modules_of(const struct mq_op_work *w)
+static uint32_t modules_of(const struct mq_op_work *w)
 {
-	const struct mq_op *to = w->software->products_apart ? reader_of(w) : NULL;
-
-	return !to ? 1 : to->kind == MQ_OP_ATTENTION ? 3 : to->gated ? 2 : 1;
+	return mq_software_modules(w->software, w->model, w->blank.op);
 }
 
 /* Does a product read the residual stream, by a norm? Or an activation of its type? */
@@ -119,7 +108,8 @@ static void gemm_kernels(struct mq_op_work *w, bool backward)
 	const struct mq_op *op = w->op;
 	double m = op->m * w->scale.rows, n = op->n * w->scale.cols, k = op->k * w->scale.depth;
 	double elems = op->read * w->scale.read + op->write * w->scale.write + w->weights;
-	double window = op->window > 0 ? op->window : 1, modules = modules_of(w);
+	double window = op->window > 0 ? op->window : 1;
+	uint32_t modules = modules_of(w);
 
 	if (!backward) {
 		mq_work_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
@@ -197,17 +187,17 @@ static void batch_norm(struct mq_op_work *w, bool backward)
 		     backward);
 }
 
-/* Its pools, beside their bytes; one whose window is the image is a sum by rows. Of an op's flop each is an element of
- * a window. */
-static void add_pool(struct mq_op_work *w, bool backward)
+/* Instructions of PyTorch's pools, which look at each element of each window, one of an op's flop; a pool whose window
+ * is the image is a sum by rows. */
+static double pool_work(const struct mq_op_work *w, bool backward)
 {
 	enum { WHOLE = 16 };
 	const struct mq_op *op = w->op;
 
 	if (op->kind != MQ_OP_POOL || !w->software->own_image_kernels || op->read > WHOLE * op->output)
-		return;
-	mq_work_made(w, MQ_PART_POOL, MQ_MAKE_NATIVE, op->read * w->scale.read, backward);
-	mq_work_made(w, MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, op->flop * w->scale.flop, backward);
+		return 0;
+	return op->read * w->scale.read * mq_part_work(MQ_PART_POOL, MQ_MAKE_NATIVE, backward) +
+	       op->flop * w->scale.flop * mq_part_work(MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
 }
 
 /* What the framework moves beside the fused kernel that a norm or element-wise op is counted as. */
@@ -217,10 +207,8 @@ static void add_framework(struct mq_op_work *w, bool backward)
 	uint32_t fusion;
 	enum mq_part part = part_of(w, &fusion);
 
-	if (w->model->image) {
-		add_pool(w, backward);
+	if (w->model->image)
 		return;
-	}
 	if (w->stream != w->dtype && adds_to_stream(w->op))
 		mq_work_made(w, w->op->dropout ? MQ_PART_DROPOUT_ADD : MQ_PART_ADD, MQ_MAKE_AUTOCAST, elems, backward);
 	else if (part == MQ_PART_LAYER_NORM && fusion == MQ_EAGER)
@@ -278,6 +266,7 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	}
 	struct mq_kernel *k = mq_work_add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
+	k->work = pool_work(w, backward);
 	k->flop = flop;
 	k->launches = least_launches(w, backward) * mq_work_calls(w);
 	k->n = op->kind == MQ_OP_NORM || op->kind == MQ_OP_EMBEDDING ? w->model->hidden : 0;

@@ -159,11 +159,12 @@ void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, do
 	}
 }
 
-void mq_work_inputs(struct mq_op_work *w, double elems, double modules, bool backward)
+void mq_work_inputs(struct mq_op_work *w, double elems, uint32_t modules, bool backward)
 {
-	if (w->stream != w->dtype)
-		for (double i = 0; i < modules; i++)
-			mq_work_made(w, MQ_PART_CAST, MQ_MAKE_AUTOCAST, elems, backward);
+	if (w->stream != w->dtype) {
+		mq_work_made(w, MQ_PART_CAST, MQ_MAKE_AUTOCAST, modules * elems, backward);
+		w->kernel[w->n - 1].launches = modules;
+	}
 	if (backward && modules > 1)
 		add_memory(w, (modules - 1) * 3 * elems * mq_dtype_size(w->stream), 0, modules - 1);
 }

@@ -59,7 +59,7 @@ void mq_work_cast(struct mq_op_work *w, double elems, uint32_t launches);
 void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, double elems, bool backward);
 /* What stands between the residual stream and the products that read it, `modules` of them: casts where the stream is
  * fp32, and back the sum of their gradients. */
-void mq_work_inputs(struct mq_op_work *w, double elems, double modules, bool backward);
+void mq_work_inputs(struct mq_op_work *w, double elems, uint32_t modules, bool backward);
 /* A part as a word of the software says it is made; FUSED is what the op counts. */
 void mq_work_as(struct mq_op_work *w, enum mq_part part, uint32_t fusion, double elems, bool backward);
 

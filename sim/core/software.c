@@ -67,7 +67,7 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_KERNELS, sums_into, 0,
 	    "image networks: gradients that meet are added by the products that make them"),
 	YES(MQ_SW_KERNELS, own_image_kernels, 0,
-	    "image networks: PyTorch's kernels of max pools, biases of convolutions, and batch norms in bf16"),
+	    "image networks: PyTorch's kernels of pools, biases of convolutions, and batch norms in bf16"),
 	WORD(MQ_SW_KERNELS, channels_first, MQ_FIRST_NONE, "none|32|32-volumes|all",
 	     "tensors of convolutions that lie channels first: none, of 32 bits, these and volumes, all"),
 	NUM(MQ_SW_KERNELS, layout_passes, "1", 0, 0, 10, "over such tensors, to and from the layout tensor cores want"),

@@ -141,7 +141,7 @@ struct mq_software {
 	uint32_t chains;         /* enum mq_chains */
 	bool sums_into;          /* image networks: of gradients that meet the last is added
 						      * to the others by the product that makes it */
-	bool own_image_kernels;  /* image networks: PyTorch's kernels for max pools, biases of convolutions, and batch
+	bool own_image_kernels;  /* image networks: PyTorch's kernels for pools, biases of convolutions, and batch
 				  * norms in bf16, which its cuDNN path does not take */
 	uint32_t channels_first; /* enum mq_channels_first */
 	double layout_passes;    /* over tensors of convolutions that tensor cores want otherwise */
@@ -335,6 +335,9 @@ MQ_API bool mq_software_graphs(const struct mq_software *software, const struct 
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
+/* Products that a GEMM op is in the software's source: three of queries, keys and values that are apart, two of gate and
+ * up; else one. */
+MQ_API uint32_t mq_software_modules(const struct mq_software *software, const struct mq_model *model, uint32_t op);
 /* The type of the residual stream, of what is added to it and of what norms it, in this type of training. */
 MQ_API enum mq_dtype mq_software_stream(const struct mq_software *software, enum mq_dtype dtype);
 /* Is their softmax in fp32 under autocast, in this type of training? */

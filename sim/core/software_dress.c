@@ -206,6 +206,16 @@ bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 	return asked && !(request->software && mq_software_stores_scores(request->software));
 }
 
+uint32_t mq_software_modules(const struct mq_software *s, const struct mq_model *model, uint32_t op)
+{
+	uint32_t first = model->out_first[op];
+
+	if (!s->products_apart || first == model->out_first[op + 1])
+		return 1;
+	const struct mq_op *reader = &model->op[model->edge[first].dst];
+	return reader->kind == MQ_OP_ATTENTION ? 3 : reader->gated ? 2 : 1;
+}
+
 enum mq_dtype mq_software_stream(const struct mq_software *s, enum mq_dtype dtype)
 {
 	return s->autocast && mq_dtype_size(dtype) < 4 ? MQ_FP32 : dtype;

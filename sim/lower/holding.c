@@ -293,21 +293,15 @@ static bool wide_scores(const struct here *at)
 	       (s->attention == MQ_ATTENTION_STORED || mq_software_casts_scores(s, at->low->train->dtype));
 }
 
-/* Products that read what the op makes, as modules of the software's source. */
+/* Products that read what the op makes. */
 static double products_of(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
-	bool apart = at->low->software->products_apart;
 	double n = 0;
 
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
-		uint32_t to = m->edge[i].dst, first = m->out_first[to];
-
-		if (m->op[to].kind != MQ_OP_GEMM)
-			continue;
-		const struct mq_op *then = apart && first < m->out_first[to + 1] ? &m->op[m->edge[first].dst] : NULL;
-		n += !then ? 1 : then->kind == MQ_OP_ATTENTION ? 3 : then->gated ? 2 : 1;
-	}
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
+		if (m->op[m->edge[i].dst].kind == MQ_OP_GEMM)
+			n += mq_software_modules(at->low->software, m, m->edge[i].dst);
 	return n;
 }
 

@@ -80,12 +80,11 @@ static bool is_product(const struct mq_observed *o, uint32_t dtype)
 	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
 }
 
-/* Rows of whole so many bytes, as mq_cost_gemm has it. */
 static bool rows_at(const struct mq_observed *o, double bytes)
 {
-	double unit = fmax(1, bytes / mq_dtype_size(kernel_of(o)->dtype));
+	const struct mq_kernel *k = kernel_of(o);
 
-	return fmod(kernel_of(o)->n, unit) == 0 && fmod(kernel_of(o)->k, unit) == 0;
+	return mq_cost_rows_at((double[]){ k->m, k->n, k->k }, k->of_weights, mq_dtype_size(k->dtype), bytes);
 }
 
 static bool is_aligned_product(const struct mq_observed *o, uint32_t dtype)
