@@ -99,7 +99,8 @@ How the fitted values came about:
 
 - **GEMM terms** (`gemm_*`): `maquette score --gemm --fit FOLDER -o DIR` on published kernel timings, held out by weight shape (a third of the shapes
   at a time). What belongs to the libraries' tiles has one value for all GPUs (`gemm_kt`, `gemm_a0`, `gemm_q`, `gemm_corner`: the defaults below, so a GPU
-  that nobody timed has them too); a share of the peak, one of the bandwidth and a fixed time are a device's own. Held-out error, median / 90th
+  that nobody timed has them too); a share of the peak and one of the bandwidth are a device's own where they differ from the defaults (the A100's timings give .788, .812 and
+  5.7 us, the A40's .80, .77 and 3 us: .78, .8 and 5 us stand for both, .2 to .5 points worse in the median). Held-out error, median / 90th
   percentile: A100 4.5 / 12.4 %, H100 4.8 / 14.3 %, A40 4.3 / 13.3 %, V100 5 / 24 % (with all seven its own: 4.3 / 11.9, 4.5 / 14.3, 4.0 / 14.6, 4.8 / 24). Its table was timed by a host that launches a product every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
@@ -129,16 +130,14 @@ How the fitted values came about:
   unscaling 8, finite or not 4, LAMB's norms 20 (60 taken for all); elsewhere what the optimizer's step does before and behind its kernel (a norm, clipping, copies), which is
   14 to 56 bytes a parameter beside the 28 of fused Adam, and 80 where Adam is written out; `grads_B` of all gradients of a rank (divided, cleared), which a sharded optimizer does not divide. `reduce_B`: to the library's buffer and back 16, cast to 16 bit on the way 20.
   `update_calls` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
-  *Host*: 8.4 for Megatron core in eager modules (fit: NeMo's mixtures before release 26.06, with a call per local expert). BigScience ran with
+  *Host*: 10 for eager modules under tensor parallelism, Megatron's and nanotron's (fit: vTrain's two rows that their hosts bind; NeMo's give 11.4). BigScience ran with
   CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose.
-  *Rings*: a later step is a call over a block of keys, with a sum in fp32 after it. torchtitan's three runs on cp 2, 4 and 8 come out 11 % slow, 15 % and
-  18 % fast: from 4 on each block takes twice what it takes on 2; why is open.
-  *Fits*: `traffic`, `score_traffic` and `traffic_32` of `tensorflow-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA
-  to 5.4 %, ELECTRA's BERT to 5.3 %; both together 4.2 %), of `tensorflow` to their fine-tuning in fp32, of `ddp` to BART and a translation model, of
-  `ddp-apex` to the latter alone. `vtrain-predictor` describes the tool whose outputs vTrain's single-node table has: what it composes (no recompute,
+  *Rings*: a later step is a call over a block of keys, with a sum in fp32 after it. torchtitan's three runs on cp 2, 4 and 8 come out 8 % slow, 18 % and
+  20 % fast: from 4 on each block takes twice what it takes on 2; why is open.
+  `vtrain-predictor` describes the tool whose outputs vTrain's single-node table has: what it composes (no recompute,
   unpadded vocabulary, gradients reduced at the end) is read off differences between its rows; traffic and host are fitted to them.
-- **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
-  its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
+- **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link` and `inter_link`. Jean Zay's A100 partition is one system,
+  though its PCIe and NUMA settings were repaired on 25 February 2022: before, its ports deliver two thirds by 33 of BLOOM's rows (12.5 GB/s for them costs .5 points).
   Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the software's values,
   from clocks and work per clock, not from runs.
 - **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tensorflow-xla` (BERT alone 1.23, ELECTRA alone 1.31).
@@ -150,9 +149,9 @@ How the fitted values came about:
   says so). One filter per channel is a kernel of its own kind: `conv_depthwise` of the fp32 peak, twice that in 16 bits with channels last.
   Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
   `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. What follows a norm inside
-  its kernels is counted (`chains`), not fitted: XLA's chains, MXNet's and Paddle's fused batch norms. `step_ms` and `sync_ms` (TensorFlow: the loss fetched each step; Horovod's
-  agreement on what is ready) are read off U-Net with a batch of one and ResNet-50 on 8 GPUs. PyTorch's ConvNets wait for the mean of all losses
-  in each step, and then for the host, which no longer runs ahead: 20 ms, the middle of what three networks on three machines lose (8 to 48, most in fp16). Suppression of overlapping boxes runs on the host in
+  its kernels is counted (`chains`), not fitted: XLA's chains, MXNet's and Paddle's fused batch norms. `step_ms` (TensorFlow: the loss
+  fetched each step) is fitted to its image examples. Hosts that wait for each other at the end of a step (PyTorch's ConvNets for the mean of all losses,
+  Horovod for what is ready) lose 7 to 48 ms on eight GPUs by these runs; it is left out, and costs them .2 points in the mean. Suppression of overlapping boxes runs on the host in
   TensorFlow's Mask R-CNN: 16 operations per pair at 2 Gflop/s, stated; it is 66 ms of a step, whatever the batch, precision and GPU, and so are the runs.
   Known to be off: GPUNet-0 and -1 come out 17 to 42 % fast, on hosts where five cores a GPU decode and augment its
   images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
@@ -162,8 +161,8 @@ How the fitted values came about:
   from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with
   context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).
 - **Ethernet** (`eth`): TCP takes the host's processors, so a port gives the lesser of a share of its nominal bandwidth (10 Gb/s: 86 %) and a rate
-  (`port_Bps`; 50 Gb/s gave 3.7 GB/s to one, two and four rings at a time: a limit of the port, not of a stream). AMP's runs reduce gradients in
-  fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half that rate. Their `reduce_B` 28 is counted: flat copy 4,
+  (`port_Bps`: on ports of 100 Gb/s nccl-tests are published at 4 to 6 GB/s, with more threads at less). AMP's runs reduce gradients in
+  fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half of what their ports of 50 Gb/s give. Their `reduce_B` 28 is counted: flat copy 4,
   to fp32 6, division 8, back to 16 bit 6, out of the flat copy 4.
 - `bmm_misaligned` (batched products of odd heads) is what ordinary cores do: peak_fp32 / peak.
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.

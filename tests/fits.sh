@@ -74,6 +74,6 @@ done <<-END
 	unet UNet_Medical
 END
 record networks "$names" \
-	"V100*.gemm_fp32,software:ddp-jit.host,software:nvidia-convnets.sync_ms,software:tensorflow-xla-images.step_ms,software:tensorflow-xla-images.sync_ms" \
+	"V100*.gemm_fp32,software:ddp-jit.host,software:tensorflow-xla-images.step_ms" \
 	"NVIDIA's examples as eleven tables, one a network, for what their hosts take. $note"
 echo "fits: results/accuracy/fit-*; run make calib-readme"

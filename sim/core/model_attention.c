@@ -132,9 +132,7 @@ static void add_scores(struct mq_op_work *w, double scores, bool backward)
 
 static double score_traffic(const struct mq_op_work *w)
 {
-	double wide = mq_dtype_size(w->dtype) >= 4 ? w->software->traffic_32 : 1;
-
-	return w->model->image ? w->traffic : w->software->score_traffic * wide;
+	return w->model->image ? w->traffic : w->software->score_traffic;
 }
 
 /* Scores are written and read: what the batched products move follows from their shapes, the rest

@@ -458,9 +458,7 @@ static void param_kernel(struct mq_op_work *w, double bytes)
  * kernel that runs, unless they are joined (model_chains.h). */
 static double traffic_of(const struct mq_question *q, const struct mq_software *software)
 {
-	if (q->model->image)
-		return 1;
-	return software->traffic * (mq_dtype_size(q->train->dtype) >= 4 ? software->traffic_32 : 1);
+	return q->model->image ? 1 : software->traffic;
 }
 
 static void update_kernel(struct mq_op_work *w, const struct mq_train *train, const struct mq_share *share)

@@ -136,7 +136,6 @@ struct mq_software {
 	bool own_first;          /* under sequence parallelism a product of what is gathered is three:
 						      * of the rank's own part, of those before and of those behind it */
 	double traffic;          /* bytes of element-wise kernels / fused minimum */
-	double traffic_32;       /* the same in 32-bit training / that in 16-bit training */
 	double score_traffic;    /* as traffic, of kernels over stored attention scores */
 	uint32_t chains;         /* enum mq_chains */
 	bool sums_into;          /* image networks: of gradients that meet the last is added
@@ -167,15 +166,15 @@ struct mq_software {
 	 * (facebookresearch/HolisticTraceAnalysis: ResNet under DDP on two A100) the thread of the backward pass takes
 	 * 278 us in the median for an all-reduce, and 141 us in the mean from one kernel's launch to the next. */
 	double call_launches;
-	bool launch_waits;       /* the host waits for each kernel before it launches the next */
-	bool call_waits;         /* and for each collective inside the layers (TORCH_NCCL_BLOCKING_WAIT) */
-	double check_us;         /* per rank of its group: the hosts agree on each collective before they
+	bool launch_waits;   /* the host waits for each kernel before it launches the next */
+	bool call_waits;     /* and for each collective inside the layers (TORCH_NCCL_BLOCKING_WAIT) */
+	double check_us;     /* per rank of its group: the hosts agree on each collective before they
 				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
-	uint32_t sends_wait;     /* enum mq_sends_wait */
-	double handshake_ms;     /* in which a stage waits before each tensor sent or received */
-	double gather_us;        /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
+	uint32_t sends_wait; /* enum mq_sends_wait */
+	double handshake_ms; /* in which a stage waits before each tensor sent or received */
+	double gather_us;    /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
 				    * over: to take what was gathered apart again, where it is gathered flat (gather_copies) */
-	double step_ms, sync_ms; /* of a step that nothing hides; more with several devices */
+	double step_ms;      /* of a step that nothing hides */
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
 	bool sequence_parallel, vocab_parallel;

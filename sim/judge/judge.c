@@ -115,14 +115,14 @@ static double peak_flops(const struct mq_judge *j, const struct mq_lowered *low)
 	return sum;
 }
 
-/* What the host of GPUs takes of each step beside all kernels: it reads a loss, agrees with the others. */
+/* What the host of GPUs takes of each step beside all kernels: it reads a loss. */
 static double host_step_s(const struct mq_judge *j, const struct mq_lowered *low)
 {
 	const struct mq_software *s = j->q->software;
 
 	if (!s || j->q->cluster->device[low->device[0]].kind == MQ_CPU)
 		return 0;
-	return (s->step_ms + (low->n_devices > 1 ? s->sync_ms : 0)) / 1e3;
+	return s->step_ms / 1e3;
 }
 
 static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out, struct mq_arena *arena,

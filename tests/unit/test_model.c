@@ -650,7 +650,7 @@ static void test_software_traffic(void **state)
 	assert_int_equal(kernels_of(f, &t, &s, 1, MQ_BACKWARD, &one, k), 5);
 }
 
-/* Element-wise kernels move more than their least; more again in 32 bits. Those of an image network, whose graph
+/* Element-wise kernels move more than their least. Those of an image network, whose graph
  * has each of them, do not, nor do copies. */
 static void test_elementwise_traffic(void **state)
 {
@@ -661,7 +661,6 @@ static void test_elementwise_traffic(void **state)
 	struct mq_software s = *mq_software_plain();
 
 	s.traffic = 1.5;
-	s.traffic_32 = .5;
 	for (int i = 0; i < 2; i++) {
 		struct mq_op *op = add(f, i ? MQ_OP_RESHAPE : MQ_OP_ELEMENTWISE, i ? "copy" : "act");
 
@@ -672,7 +671,7 @@ static void test_elementwise_traffic(void **state)
 	kernels_of(f, &FP16, &s, 0, MQ_FORWARD, &one, k);
 	assert_true(k[0].kind == MQ_KERNEL_MEMORY && k[0].bytes == 1.5 * 2 * 200);
 	kernels_of(f, &wide, &s, 0, MQ_FORWARD, &one, k);
-	assert_true(k[0].bytes == .75 * 4 * 200);
+	assert_true(k[0].bytes == 1.5 * 4 * 200);
 	kernels_of(f, &FP16, &s, 1, MQ_FORWARD, &one, k);
 	assert_true(k[0].kind == MQ_KERNEL_COPY && k[0].bytes == 2 * 200);
 	f->model->image = true;

@@ -94,24 +94,22 @@ static void test_devices(void **state)
 	}
 }
 
-/* One cluster before and after a repair is two systems, whose rows are not ranked together. */
-static void test_repaired_cluster(void **state)
+/* Rows of one model and batch are ranked together, whatever their plans, but not those of another system. */
+static void test_group(void **state)
 {
 	struct mq_run r = gpt();
-	struct mq_case before, after;
+	struct mq_case omnipath, roce;
 
 	r.inter = "4x OmniPath 100 Gb/s per node";
-	r.locator = "train/tr11-176B-ml/chronicles.md 02-24";
-	build(&r, &before);
-	struct mq_run later = r;
-	later.locator = "train/tr11-176B-ml/chronicles.md 02-25";
-	build(&later, &after);
-	assert_string_not_equal(before.system.name, after.system.name);
-	assert_string_not_equal(mq_run_group(&before, &arena), mq_run_group(&after, &arena));
-	later.tp = 2;
-	later.mbs = 1;
-	build(&later, &before);
-	assert_string_equal(mq_run_group(&before, &arena), mq_run_group(&after, &arena));
+	build(&r, &omnipath);
+	r.inter = "4x100 Gb/s RoCE";
+	build(&r, &roce);
+	assert_string_not_equal(omnipath.system.name, roce.system.name);
+	assert_string_not_equal(mq_run_group(&omnipath, &arena), mq_run_group(&roce, &arena));
+	r.tp = 2;
+	r.mbs = 1;
+	build(&r, &omnipath);
+	assert_string_equal(mq_run_group(&omnipath, &arena), mq_run_group(&roce, &arena));
 }
 
 /* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
@@ -412,7 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_network, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_devices, load_tables, teardown),
-		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_group, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_launcher, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_items, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),

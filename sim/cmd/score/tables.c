@@ -127,8 +127,7 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 		if (mq_name_fits(mq_table_text(csv, r, "gpu"), gpu) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "gpus_per_node"), per_node) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "intra_link"), run->intra) &&
-		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter) &&
-		    mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator)) {
+		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter)) {
 			MQ_TRY(read_system(csv, r, system, err));
 			system->network_said = *run->inter && strcmp(mq_table_text(csv, r, "inter_link"), "*");
 			return MQ_OK;
@@ -146,7 +145,7 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
 			       struct mq_err *err)
 {
-	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .locator = "", .gpus_per_node = NAN };
+	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .gpus_per_node = NAN };
 	struct mq_score_tables t;
 	struct mq_system system;
 
