@@ -110,7 +110,7 @@ How the fitted values came about:
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
 - **Training terms of the A100** (`sustained`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
-  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels.
+  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of products on Hopper twice as many (`overlap_products`, timed).
   **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100; its clock, that of other boards with less power a Tflop/s than their
   sibling (PCIe boards, A10, A30, L4) and of the H20, which has more, by the power law of boards
   (`sustained`). **GH200**: the values of the H100, its clock too.

@@ -456,6 +456,13 @@ static bool streams_memory(const struct mq_kernel *k)
 	       k->kind == MQ_KERNEL_COPY || k->kind == MQ_KERNEL_SCAN;
 }
 
+static double *part_of(struct mq_cost_parts *p, const struct mq_kernel *k)
+{
+	if (k->kind == MQ_KERNEL_GEMM)
+		return &p->products_s;
+	return streams_memory(k) ? &p->memory_s : &p->arithmetic_s;
+}
+
 struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work)
 {
 	struct mq_cost_parts p = { .waits = work->waits && device->kind != MQ_CPU };
@@ -464,7 +471,7 @@ struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const s
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
 		const struct mq_kernel *k = &work->kernel[i];
 
-		*(streams_memory(k) ? &p.memory_s : &p.arithmetic_s) += mq_cost_kernel(device, k);
+		*part_of(&p, k) += mq_cost_kernel(device, k);
 		p.host_s += k->graphed ? 0 : k->launches * device->host_launch_s;
 		calls_s += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}
@@ -474,19 +481,29 @@ struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const s
 	return p;
 }
 
-double mq_cost_beside(const struct mq_cost_parts *p, double multiprocessors, double memory)
+double mq_cost_busy(const struct mq_cost_parts *p)
 {
-	double busy = p->arithmetic_s / (1 - fmin(multiprocessors, MOST_TAKEN)) +
-		      p->memory_s / (1 - fmin(memory, MOST_TAKEN));
+	return p->products_s + p->arithmetic_s + p->memory_s;
+}
 
-	return mq_cost_issued(busy, p->host_s, p->waits);
+static double with_less(double alone_s, double taken)
+{
+	return alone_s / (1 - fmin(taken, MOST_TAKEN));
+}
+
+double mq_cost_beside(const struct mq_cost_parts *p, struct mq_cost_taken taken)
+{
+	double busy_s = with_less(p->products_s, taken.products) + with_less(p->arithmetic_s, taken.multiprocessors) +
+			with_less(p->memory_s, taken.memory);
+
+	return mq_cost_issued(busy_s, p->host_s, p->waits);
 }
 
 double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work)
 {
 	struct mq_cost_parts parts = mq_cost_parts(device, work);
 
-	return mq_cost_beside(&parts, 0, 0);
+	return mq_cost_issued(mq_cost_busy(&parts), parts.host_s, parts.waits);
 }
 
 double mq_cost_issued(double busy_s, double host_s, bool waits)

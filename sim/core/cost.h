@@ -34,16 +34,24 @@ MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq
 
 /* The same by what bounds it, seconds of a device that does nothing else. */
 struct mq_cost_parts {
-	double arithmetic_s; /* products, convolutions, attention: as many multiprocessors as there are */
+	double products_s;   /* matrix products */
+	double arithmetic_s; /* convolutions, attention: as many multiprocessors as there are */
 	double memory_s;     /* kernels that stream memory */
 	double host_s;       /* launching all, and what the host does between */
 	bool waits;          /* see mq_cost_issued */
 };
 MQ_API struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work);
-/* A task of these parts where others hold these shares of the device's multiprocessors and of the bandwidth
- * that kernels get of its memory, 0 .. 1: what is bound by arithmetic has fewer multiprocessors, what is bound
- * by memory less of it (few multiprocessors fill it), and time that was the host's is not lost twice. */
-MQ_API double mq_cost_beside(const struct mq_cost_parts *parts, double multiprocessors, double memory);
+MQ_API double mq_cost_busy(const struct mq_cost_parts *parts); /* without the host */
+
+/* What others hold of a device, shares 0 .. 1. */
+struct mq_cost_taken {
+	double products;        /* of the multiprocessors, as far as products lose them (overlap_products) */
+	double multiprocessors; /* of the multiprocessors */
+	double memory;          /* of the bandwidth that kernels get of its memory */
+};
+/* A task of these parts beside others: what is bound by arithmetic has fewer multiprocessors, what is bound by
+ * memory less of it (few multiprocessors fill it), and time that was the host's is not lost twice. */
+MQ_API double mq_cost_beside(const struct mq_cost_parts *parts, struct mq_cost_taken taken);
 
 /* The fastest that a device can train, flop/s: the greater of its peaks in the type of training and in that
  * of the layers' products (fp8 where their operands are cast to it); 0 where it has neither. */

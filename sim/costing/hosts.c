@@ -60,11 +60,6 @@ struct hosts {
 	double *call_s;              /* [its tasks]; 0: the cost model's own rule for one work */
 };
 
-static double busy_s(const struct mq_cost_parts *p)
-{
-	return p->arithmetic_s + p->memory_s;
-}
-
 static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
 {
 	uint32_t calib = low->q.cluster->device[low->prog.schedule->device[device]].calib;
@@ -170,7 +165,7 @@ static void launch(struct hosts *h, struct pace *p, uint32_t id)
 		return;
 	}
 	struct mq_cost_parts parts = parts_of(h, &t->task);
-	p->kernels_s += busy_s(&parts);
+	p->kernels_s += mq_cost_busy(&parts);
 	p->launches_s += parts.host_s;
 	p->waits = parts.waits;
 	p->paced[p->n++] = (struct paced){ id, parts };
@@ -208,7 +203,7 @@ static struct moment device_done(struct hosts *h, const struct pace *p, uint32_t
 		struct moment m = later(stream[t->stream], ready(h, t));
 
 		if (next < p->n && p->paced[next].task == id) {
-			double busy = busy_s(&p->paced[next++].parts);
+			double busy = mq_cost_busy(&p->paced[next++].parts);
 
 			m.s += stretch * busy;
 			m.kernels_s += busy;
@@ -247,7 +242,7 @@ static double stretch_to(struct hosts *h, const struct pace *p, uint32_t first, 
 static void add_calls(struct hosts *h, const struct pace *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
-		double own_s = busy_s(&p->paced[i].parts) + p->paced[i].parts.host_s;
+		double own_s = mq_cost_busy(&p->paced[i].parts) + p->paced[i].parts.host_s;
 
 		h->call_s[p->paced[i].task] = p->calls_s * own_s / (p->kernels_s + p->launches_s);
 	}
@@ -268,7 +263,7 @@ static void spread(struct hosts *h, const struct pace *p, uint32_t first, uint32
 	if (host_s > p->kernels_s)
 		stretch = stretch_to(h, p, first, end, host_s);
 	for (uint32_t i = 0; i < p->n; i++) {
-		double busy = busy_s(&p->paced[i].parts), launches_s = p->paced[i].parts.host_s;
+		double busy = mq_cost_busy(&p->paced[i].parts), launches_s = p->paced[i].parts.host_s;
 		double takes_s = stretch * busy;
 
 		if (takes_s != fmax(busy, launches_s))

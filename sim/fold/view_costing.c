@@ -66,6 +66,7 @@ static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_t
 
 	if (j->kernel > 0)
 		factor *= mq_jitter_task(j, rank, (uint32_t)(t - s->task), spread_of(d, &s->work[t->work]));
+	parts.products_s *= factor;
 	parts.arithmetic_s *= factor;
 	parts.memory_s *= factor;
 	return parts;
@@ -83,7 +84,7 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 	if (c->jitter) {
 		struct mq_cost_parts parts = varied(c, t);
 
-		return mq_cost_beside(&parts, 0, 0);
+		return mq_cost_issued(mq_cost_busy(&parts), parts.host_s, parts.waits);
 	}
 	uint32_t type = c->cluster->device[s->device[t->device]].calib;
 	double *known = &c->work_s[(size_t)t->work * c->n_types + type];

@@ -135,9 +135,9 @@ static struct passes passes_of(const struct lowered *w, const struct mq_schedule
 		for (uint32_t k = 0; k < work->n_kernels; k++)
 			launches += work->kernel[k].launches;
 		p.takes_s += mq_cost_work(calib, work);
-		p.busy_s += parts.arithmetic_s + parts.memory_s;
+		p.busy_s += mq_cost_busy(&parts);
 		p.launches += launches;
-		p.bound |= launches * calib->host_launch_s > parts.arithmetic_s + parts.memory_s;
+		p.bound |= launches * calib->host_launch_s > mq_cost_busy(&parts);
 	}
 	return p;
 }

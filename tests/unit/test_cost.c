@@ -337,20 +337,25 @@ static void test_beside(void **state)
 	};
 	struct mq_work work = { .kernel = kernel, .n_kernels = 2 };
 	struct mq_cost_parts p = mq_cost_parts(d, &work);
+	const struct mq_cost_taken half = { .products = .5, .multiprocessors = .25, .memory = .2 };
 
 	(void)state;
-	near(p.arithmetic_s, 2);
+	near(p.products_s, 2);
+	near(mq_cost_busy(&p), 3);
 	near(p.memory_s, 1);
 	near(mq_cost_work(d, &work), 3);
-	near(mq_cost_beside(&p, .5, .2), 4 + 1.25);
-	near(mq_cost_beside(&p, 5, 5), 20 + 10);
+	near(mq_cost_beside(&p, half), 4 + 1.25);
+	near(mq_cost_beside(&p, (struct mq_cost_taken){ .products = 5, .memory = 5 }), 20 + 10);
+	p.arithmetic_s = p.products_s; /* of attention, say: what products lose is their own affair */
+	p.products_s = 0;
+	near(mq_cost_beside(&p, half), 2 / .75 + 1.25);
 	d->host_launch_s = 1.5;
 	p = mq_cost_parts(d, &work);
 	near(p.host_s, 4.5);
-	near(mq_cost_beside(&p, .25, 0), 4.5);
-	near(mq_cost_beside(&p, .5, .2), 5.25);
+	near(mq_cost_beside(&p, (struct mq_cost_taken){ .products = .25 }), 4.5);
+	near(mq_cost_beside(&p, half), 5.25);
 	p.waits = true;
-	near(mq_cost_beside(&p, .5, .2), 9.75);
+	near(mq_cost_beside(&p, half), 9.75);
 }
 
 /* Held against the type that the products run in, where the device has it. */

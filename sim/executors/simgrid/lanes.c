@@ -65,8 +65,13 @@ static double compute_speed(const struct device_state *d, const struct mq_cost_p
 		return 0;
 	if (c->overlap_compute >= 0)
 		return fmax(1 - c->overlap_compute, 0);
-	return mq_cost_beside(parts, 0, 0) / mq_cost_beside(parts, d->channels / c->sm_count,
-							    d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share));
+	const struct mq_cost_taken taken = {
+		.products = d->channels * c->overlap_products / c->sm_count,
+		.multiprocessors = d->channels / c->sm_count,
+		.memory = d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share),
+	};
+
+	return mq_cost_issued(mq_cost_busy(parts), parts->host_s, parts->waits) / mq_cost_beside(parts, taken);
 }
 
 static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
@@ -199,7 +204,7 @@ static void run_kernels(struct lane *lane, uint32_t event)
 	double launched_s = sim->now_s + parts.host_s;
 
 	parts.host_s = 0;
-	run_work(lane, parts.arithmetic_s + parts.memory_s, event, &parts);
+	run_work(lane, mq_cost_busy(&parts), event, &parts);
 	sleep_until(sim, launched_s);
 }
 
