@@ -82,6 +82,7 @@ static const struct mq_software_field fields[] = {
 	NUM(MQ_SW_KERNELS, grads_B, "B", 0, 0, 200,
 	    "moved per gradient and step, of all that a rank has: divided, clipped, cleared"),
 	NUM(MQ_SW_KERNELS, update_calls, "1", 1, 0, 1000, "kernels that update one op's parameters"),
+	NUM(MQ_SW_KERNELS, reduce_calls, "1", 0, 0, 1000, "more of them where its gradients are reduced"),
 	YES(MQ_SW_KERNELS, tf32, 0, "fp32 products use TF32 where the device has it"),
 	YES(MQ_SW_KERNELS, fused_experts, 0, "experts are one fused kernel, tokens sorted on their way"),
 	YES(MQ_SW_KERNELS, fp8_attention, 0, "with fp8 products, those of fused attention too"),

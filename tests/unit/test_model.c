@@ -626,6 +626,7 @@ static void test_software_traffic(void **state)
 	s.update_B = 60;
 	s.reduce_B = 7;
 	s.update_calls = 10;
+	s.reduce_calls = 3;
 	s.score_traffic = .5;
 	gemm(f)->fixed_bwd = 1000;
 	attention(f, false);
@@ -641,7 +642,7 @@ static void test_software_traffic(void **state)
 	assert_int_equal(kernels_of(f, &t, &s, 0, MQ_UPDATE, &one, k), 1);
 	assert_true(k[0].bytes == 40 * (28 + 60) && k[0].launches == 10);
 	kernels_of(f, &t, &s, 0, MQ_UPDATE, &reduced, k);
-	assert_true(k[0].bytes == 40 * (28 + 60 + 7));
+	assert_true(k[0].bytes == 40 * (28 + 60 + 7) && k[0].launches == 10 + 3);
 	s.grads_B = 6; /* of all gradients, where the optimizer has a quarter of them */
 	kernels_of(f, &t, &s, 0, MQ_UPDATE, &part, k);
 	assert_true(k[0].bytes == 10 * (28 + 60) + 40 * 6);
