@@ -29,6 +29,9 @@ static void test_software(void **state)
 		{ "TensorFlow benchmarks", "", "ResNet-50", "V100", "tensorflow" },
 		{ "TensorFlow 2 with XLA", "", "BERT", "V100", "tensorflow-xla" },
 		{ "PyTorch, examples", "", "ResNet-50", "V100", "ddp" },
+		{ "a blog", "timm", "ViT-L", "A100", "torchvision" },
+		{ "a blog", "Hugging Face Trainer", "Llama 2 7B", "A100", "transformers" },
+		{ "a blog", "Hugging Face Trainer", "Llama 2 7B", "V100", "ddp" },
 		{ "a cluster", "", "GPT", "V100", "" },
 	};
 
