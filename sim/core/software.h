@@ -145,19 +145,19 @@ struct mq_software {
 	uint32_t channels_first; /* enum mq_channels_first */
 	double layout_passes;    /* over tensors of convolutions that tensor cores want otherwise */
 	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
-	double loss_moved_B;               /* moved per logit by the loss, forward and backward, and by metrics of
+	double loss_moved_B;       /* moved per logit by the loss, forward and backward, and by metrics of
 				    * training, in 16-bit training */
-	double cast_B, accum_B;            /* moved per parameter and micro-batch: in 16-bit training; where
+	double cast_B, accum_B;    /* moved per parameter and micro-batch: in 16-bit training; where
 				    * micro-batches are accumulated */
-	double update_B, reduce_B;         /* moved per parameter and step beside the optimizer's least; more of
+	double update_B, reduce_B; /* moved per parameter and step beside the optimizer's least; more of
 				    * it where gradients are reduced */
-	double grads_B;                    /* the same per gradient of a rank, before the optimizer's part is taken */
-	double update_calls, reduce_calls; /* kernels that update an op's parameters; more of them where its
-					    * gradients are reduced */
-	bool tf32;                         /* fp32 products use TF32 where the device has it */
-	bool fused_experts;                /* experts are one fused kernel: activations stay inside it, and tokens
+	double grads_B;            /* the same per gradient of a rank, before the optimizer's part is taken */
+	double update_calls;       /* kernels that update an op's parameters */
+	double reduce_calls;       /* more of them where its gradients are reduced */
+	bool tf32;                 /* fp32 products use TF32 where the device has it */
+	bool fused_experts;        /* experts are one fused kernel: activations stay inside it, and tokens
 				    * are sorted by expert on their way */
-	bool fp8_attention;                /* with fp8 products: those of fused attention too */
+	bool fp8_attention;        /* with fp8 products: those of fused attention too */
 	/* host */
 	double host; /* time per kernel / the machine's host_launch_s */
 	/* Names of ops of a layer whose kernels graphs launch (CUDA graphs), '|' between; "*": whole steps are graphs,
