@@ -76,7 +76,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(gemm_misaligned, "1", .5, .001, 4, "GEMM efficiency factor, operands' rows at 4 or 8 B, not 16"),
 	DEV(gemm_odd, "1", .5, .001, 4, "that of rows at 2 B / that"),
 	DEV(bmm_misaligned, "1", 0, 0, 1, "speed of a step of k in misaligned batched GEMMs; 0 = peak_fp32 / peak"),
-	DEV(sustained, "1", 1, .1, 1, "clock under sustained training load / in short benchmarks"),
+	DEV(sustained, "1", 1, .1, 1, "speed of arithmetic in training runs of many GPUs / in short benchmarks"),
 	DEV(conv_eff, "1", .7, .001, 1.5, "share of peak that large convolutions reach"),
 	DEV(conv_eff_simt, "1", .79, .001, 1.5, "the same in fp32 beside tensor cores that do not take it"),
 	DEV(conv_volume, "1", .82, .001, 1.5, "efficiency factor of three-dimensional convolutions"),

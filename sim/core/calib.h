@@ -57,7 +57,7 @@ struct mq_device_calib {
 	double gemm_odd;        /* that of rows of an odd number of 2-byte elements / that */
 	double bmm_misaligned;  /* speed of a step of k in misaligned batched GEMMs of unfused attention;
 					0 = that of cores without tensors, peak_fp32 / peak */
-	double sustained;       /* clock under sustained training load / in short benchmarks */
+	double sustained;       /* speed of arithmetic in training runs of many GPUs / in short benchmarks */
 	double conv_eff;        /* share of peak that convolutions reach at large sizes */
 	double conv_eff_simt;   /* the same in fp32 on a GPU whose tensor cores do not take it */
 	double conv_volume;     /* efficiency factor of windows with three axes */
