@@ -503,7 +503,7 @@ double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *
 {
 	struct mq_cost_parts parts = mq_cost_parts(device, work);
 
-	return mq_cost_issued(mq_cost_busy(&parts), parts.host_s, parts.waits);
+	return mq_cost_beside(&parts, (struct mq_cost_taken){ 0 });
 }
 
 double mq_cost_issued(double busy_s, double host_s, bool waits)

@@ -84,7 +84,7 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 	if (c->jitter) {
 		struct mq_cost_parts parts = varied(c, t);
 
-		return mq_cost_issued(mq_cost_busy(&parts), parts.host_s, parts.waits);
+		return mq_cost_beside(&parts, (struct mq_cost_taken){ 0 });
 	}
 	uint32_t type = c->cluster->device[s->device[t->device]].calib;
 	double *known = &c->work_s[(size_t)t->work * c->n_types + type];

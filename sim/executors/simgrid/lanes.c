@@ -71,7 +71,7 @@ static double compute_speed(const struct device_state *d, const struct mq_cost_p
 		.memory = d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share),
 	};
 
-	return mq_cost_issued(mq_cost_busy(parts), parts->host_s, parts->waits) / mq_cost_beside(parts, taken);
+	return mq_cost_beside(parts, (struct mq_cost_taken){ 0 }) / mq_cost_beside(parts, taken);
 }
 
 static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
