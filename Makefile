@@ -51,21 +51,22 @@ ALL_LDFLAGS := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 cflags_of = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(1) 2>/dev/null))
 libs_of = $(filter-out -lgslcblas,$(shell pkg-config --libs $(1) 2>/dev/null))
 
-CORE     := $(call sources,sim/core/*.c sim/core/*/*.c)
-FORMATS  := $(call sources,sim/formats/*.c sim/models/*.c)
-SIM      := $(FORMATS) $(call sources,$(addsuffix /*.c,$(addprefix sim/,platform lower fold costing executors executors/simgrid judge)))
-SIMXX    := $(call sources,sim/platform/*.cpp sim/executors/simgrid/*.cpp)
+# What a schedule needs that another machine replays, and the rest of sim/ below the command line.
+CORE     := $(call sources,$(addprefix sim/,core/*.c core/*/*.c base/*.c model/*.c hardware/*.c plan/*.c software/*.c kernels/*.c \
+	collectives/*.c schedule/*.c search/*.c))
+FORMATS  := $(call sources,sim/formats/*.c sim/models/*.c sim/model/formats/*.c sim/model/builders/*.c)
 CMD      := $(call sources,sim/cmd/*.c)
-CMDLIB   := $(call sources,sim/cmd/*/*.c)
+SIM      := $(filter-out $(CORE) sim/cmd/main.c,$(call sources,sim/*/*.c sim/*/*/*.c sim/*/*/*/*.c))
+SIMXX    := $(call sources,sim/*/*.cpp sim/*/*/*.cpp)
 FITLIB   := $(call sources,validator/fit/*.c validator/trace/*.c)
 ENGINES  := $(call sources,strategies/*.c)
-ENGLIB   := $(call sources,strategies/lib/*.c strategies/nn/*.c)
+ENGLIB   := $(call sources,strategies/*/*.c strategies/*/*/*.c)
 REPLAY   := $(call sources,validator/replay/*.c)
 EXECS    := $(call sources,validator/*.c)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 MAIN_OBJ := $(call obj,sim/cmd/main.c)
-LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD)) $(CMDLIB) $(FITLIB)) \
+LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(FITLIB)) \
 	$(BUILD)/obj/gen/onnx.pb-c.c.o $(BUILD)/obj/gen/chakra.pb-c.c.o
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
 ENGINE_DATA := $(patsubst strategies/%,$(BUILD)/engines/%,$(sort $(wildcard strategies/*.weights)))
@@ -138,8 +139,8 @@ endef
 $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats common%,$(call names,$(FORMATS)))))
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main common%,$(call names,$(CMD)))))
 FORCE:
-$(BUILD)/obj/sim/formats/formats.c.o: $(BUILD)/gen/formats.inc
-$(BUILD)/obj/sim/cmd/common_commands.c.o: $(BUILD)/gen/commands.inc
+$(call obj,$(call sources,sim/formats/formats.c sim/model/formats/formats.c)): $(BUILD)/gen/formats.inc
+$(call obj,$(call sources,sim/cmd/common_commands.c sim/cmd/lib/commands.c)): $(BUILD)/gen/commands.inc
 
 ONNX_PROTO ?= /usr/include/onnx/onnx.proto
 $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)
@@ -149,7 +150,7 @@ $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)
 $(BUILD)/obj/gen/onnx.pb-c.c.o: $(BUILD)/gen/onnx.pb-c.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -fPIC -w -c $< -o $@
-$(call obj,sim/formats/onnx.c): $(BUILD)/gen/onnx.pb-c.c
+$(call obj,$(call sources,sim/formats/onnx.c sim/model/formats/onnx.c)): $(BUILD)/gen/onnx.pb-c.c
 $(BUILD)/gen/chakra.pb-c.c: validator/trace/chakra.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$@)
@@ -229,7 +230,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 $(BUILD)/maquette.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/maquette
 	install -D -m 644 $(BUILD)/_maquette $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_maquette
-	for h in $(patsubst sim/%,%,$(wildcard sim/core/*.h sim/core/*/*.h)); do \
+	for h in $(patsubst sim/%,%,$(wildcard $(addsuffix *.h,$(sort $(dir $(CORE)))))); do \
 		install -D -m 644 sim/$$h $(DESTDIR)$(PREFIX)/include/maquette/$$h; done
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	printf 'prefix=%s\nenginesdir=$${prefix}/lib/maquette/engines\n\nName: maquette\nDescription: headers for search engines\nVersion: %s\nCflags: -I$${prefix}/include/maquette\n' \
