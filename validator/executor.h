@@ -20,7 +20,7 @@
 #ifndef MQ_VALIDATOR_EXECUTOR_H
 #define MQ_VALIDATOR_EXECUTOR_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/schedule.h"
 
 enum { MQ_REPLAY_ABI = 6 };

@@ -12,7 +12,7 @@
 #ifndef MQ_VALIDATOR_WIRE_H
 #define MQ_VALIDATOR_WIRE_H
 
-#include "core/types.h"
+#include "base/types.h"
 #include "executor.h"
 
 enum { MQ_WIRE_PART_B = 1 << 20 }; /* most that a span gives at once */

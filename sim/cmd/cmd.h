@@ -4,7 +4,7 @@
 #ifndef MQ_CMD_CMD_H
 #define MQ_CMD_CMD_H
 
-#include "core/err.h"
+#include "base/err.h"
 
 #define MQ_STRING_OF(text) #text
 #define MQ_STRING(macro)   MQ_STRING_OF(macro)

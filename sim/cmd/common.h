@@ -68,7 +68,7 @@ enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, voi
 			     struct mq_err *err) MQ_MUST_CHECK;
 /* Helpers for option parsers: store a bad value's message and return EINVAL (0 when fine). */
 int mq_arg_f64(const char *option, const char *text, double min, double max, double *value, struct mq_err *err);
-/* The same with a unit, as in core/quantity.h: --seconds 5min. */
+/* The same with a unit, as in base/quantity.h: --seconds 5min. */
 int mq_arg_quantity(const char *option, const char *text, const char *unit, double min, double max, double *value,
 		    struct mq_err *err);
 int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value, struct mq_err *err);

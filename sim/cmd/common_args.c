@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ini.h"
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/ini.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 #include "platform/generate.h"
 
 enum {

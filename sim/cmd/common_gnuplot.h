@@ -2,7 +2,7 @@
 #ifndef MQ_CMD_COMMON_GNUPLOT_H
 #define MQ_CMD_COMMON_GNUPLOT_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 
 /* 'text' for gnuplot, which doubles quotes, on one line; in the arena. */
 const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text);

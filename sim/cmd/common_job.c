@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "core/ini.h"
+#include "base/ini.h"
 
 enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err)
 {

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* Text as HTML shows it, and as a JSON value; a number that is none is null. */
 void mq_page_text(FILE *file, const char *text);

@@ -14,7 +14,7 @@
 
 #include "cmd/cmd.h"
 #include "core/loader.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 static const char *own_dir(struct mq_arena *arena)
 {

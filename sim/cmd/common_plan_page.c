@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/common_page.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 enum { LEFT = 150, WIDTH = 1100, LANE = 11, MOST_DEVICES = 32, MOST_ROWS = 64 };
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "core/csv.h"
+#include "base/csv.h"
 
 /* The bounds that lowering gives: they hold for any plan on that cluster. */
 static double any_plan_s(const struct mq_search_outcome *out)

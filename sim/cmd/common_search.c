@@ -11,9 +11,9 @@
 
 #include "cmd/common_ranks.h"
 #include "core/exec_engine.h"
-#include "core/ini.h"
+#include "base/ini.h"
 #include "core/loader.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "costing/costs.h"
 #include "executors/execute.h"
 #include "judge/judge.h"

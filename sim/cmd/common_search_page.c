@@ -8,7 +8,7 @@
 
 #include "cmd/common_page.h"
 #include "cmd/common_search.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 
 #include "cmd/common.h"
 #include "core/change.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "judge/pool.h"
 #include "formats/format.h"
 #include "platform/generate.h"

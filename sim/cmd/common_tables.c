@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cmd/common_page.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 enum { MOST_ROWS = 2000 };
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* One table of a folder; those that are not there, or have no rows, are left out. */
 struct mq_shown_table {

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "cmd/export/export.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "core/schedule.h"
-#include "core/text.h"
+#include "base/text.h"
 #include "judge/pool.h"
 
 enum { KEY_TO = 2100, KEY_IMPORT };

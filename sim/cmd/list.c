@@ -11,7 +11,7 @@
 #include "cmd/common_page.h"
 #include "cmd/list/list.h"
 #include "core/loader.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "formats/format.h"
 
 /* What there is, as lines or as an array of objects. */

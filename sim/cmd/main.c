@@ -12,7 +12,7 @@
 #include <gsl/gsl_errno.h>
 
 #include "cmd/cmd.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "core/result.h"
 
 enum { MAX_COMMANDS = 63 };

@@ -11,7 +11,7 @@
 
 #include "cmd/common.h"
 #include "cmd/common_page.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 enum { KEY_CSV = 2000, KEY_JSON };
 

@@ -12,8 +12,8 @@
 
 #include "cmd/common_gnuplot.h"
 #include "cmd/study/study.h"
-#include "core/csv.h"
-#include "core/ini.h"
+#include "base/csv.h"
+#include "base/ini.h"
 
 enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 24 };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmd/common.h"
-#include "core/ini.h"
+#include "base/ini.h"
 
 static const char allow_exec_word[] = "--allow-exec";
 

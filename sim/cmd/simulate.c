@@ -14,7 +14,7 @@
 #include "cmd/validate/plans.h"
 #include "cmd/common_page.h"
 #include "cmd/common_search.h"
-#include "core/ini.h"
+#include "base/ini.h"
 #include "judge/pool.h"
 
 enum {

@@ -12,7 +12,7 @@
 
 #include "cmd/common_search.h"
 #include "core/loader.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 enum { KEY_SEED = 2100, KEY_SECONDS };
 

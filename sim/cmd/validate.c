@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "cmd/validate/plans.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 struct validate {
 	const char *executor, *out, *from;

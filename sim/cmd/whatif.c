@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "cmd/study/study.h"
-#include "core/csv.h"
-#include "core/spawn.h"
+#include "base/csv.h"
+#include "base/spawn.h"
 
 struct options {
 	const char *study, *dir;

@@ -6,7 +6,7 @@
  */
 #include "core/allocator.h"
 
-#include "core/types.h"
+#include "base/types.h"
 
 enum { ROUND = 512, SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20, MIDDLE = 10 << 20, MIDDLE_SEGMENT = 20 << 20 };
 

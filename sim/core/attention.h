@@ -10,7 +10,7 @@
 
 #include "core/calib.h"
 #include "core/model.h"
-#include "core/types.h"
+#include "base/types.h"
 
 /* Kernels that have numbers of their own; enum mq_attention_kernel names what software asks for. */
 enum mq_attention_library {

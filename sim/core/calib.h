@@ -19,10 +19,10 @@
 #ifndef MQ_CORE_CALIB_H
 #define MQ_CORE_CALIB_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/cluster.h"
 #include "core/model.h"
-#include "core/types.h"
+#include "base/types.h"
 
 struct mq_device_calib {
 	const char *name; /* device type */

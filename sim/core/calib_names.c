@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "core/opt.h"
+#include "base/opt.h"
 
 static bool listed(const char *const *list, const char *word)
 {

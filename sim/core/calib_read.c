@@ -13,8 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/json_file.h"
-#include "core/opt.h"
+#include "base/json_file.h"
+#include "base/opt.h"
 
 enum state { WAITING, OPEN, DONE };
 

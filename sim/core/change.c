@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
-#include "core/rng.h"
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/rng.h"
 
 /* TARGET split at its dots: kind.name.what, where the name may hold dots itself. */
 struct target {

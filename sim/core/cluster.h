@@ -18,8 +18,8 @@
 #ifndef MQ_CORE_CLUSTER_H
 #define MQ_CORE_CLUSTER_H
 
-#include "core/arena.h"
-#include "core/types.h"
+#include "base/arena.h"
+#include "base/types.h"
 
 enum mq_device_kind { MQ_GPU, MQ_CPU };
 

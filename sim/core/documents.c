@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/numbers.h"
-#include "core/opt.h"
-#include "core/quantity.h"
-#include "core/rng.h"
+#include "base/numbers.h"
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/rng.h"
 
 enum { MAX_LENGTHS = 10 * 1000 * 1000, MAX_SEQUENCES = 65536, MAX_DOCUMENTS = 16 * 1000 * 1000 };
 

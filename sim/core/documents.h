@@ -27,8 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* Zeroes: every sequence is one document. */
 struct mq_documents {
@@ -51,7 +51,7 @@ static inline bool mq_documents_said(const struct mq_documents *d)
 	return d->n || d->mean > 0;
 }
 /* "1000" (all of one length), "lognormal:1000:1.2" (mean, deviation of the logarithm), "300,2000,120" or a file of
- * lengths (core/numbers.h; in a file one is enough). MQ_EINPUT: a length under 1 token, a bad number, no such file. */
+ * lengths (base/numbers.h; in a file one is enough). MQ_EINPUT: a length under 1 token, a bad number, no such file. */
 MQ_API enum mq_status mq_documents_read(const char *what, const char *text, struct mq_arena *arena,
 					struct mq_documents *documents, struct mq_err *err) MQ_MUST_CHECK;
 /* What mq_documents_read makes the same of, without a file; "" where nothing is said. */

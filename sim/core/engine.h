@@ -12,17 +12,17 @@
 #ifndef MQ_CORE_ENGINE_H
 #define MQ_CORE_ENGINE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/calib.h"
 #include "core/cluster.h"
 #include "core/collective/collective.h"
 #include "core/cost.h"
 #include "core/model.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "core/plan.h"
 #include "core/question.h"
 #include "core/result.h"
-#include "core/rng.h"
+#include "base/rng.h"
 
 enum { MQ_ENGINE_ABI = 4 };
 

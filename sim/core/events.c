@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "core/map.h"
+#include "base/map.h"
 
 struct builder {
 	const struct mq_schedule *s;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "core/loader.h"
-#include "core/spawn.h"
+#include "base/spawn.h"
 
 enum { POLL_MS = 100, PROTOCOL = 1 };
 

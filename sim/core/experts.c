@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/numbers.h"
+#include "base/numbers.h"
 
 enum { MAX_EXPERTS = 100000 };
 

@@ -24,7 +24,7 @@
 #define MQ_CORE_FAILURES_H
 
 #include "core/model.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 struct mq_failures {
 	double mtbf_h;          /* of one device with its share of host, network and software, hours; 0 = not asked */

@@ -11,8 +11,8 @@
 #ifndef MQ_CORE_FLUID_H
 #define MQ_CORE_FLUID_H
 
-#include "core/arena.h"
-#include "core/types.h"
+#include "base/arena.h"
+#include "base/types.h"
 
 /* Plain arrays that the caller fills; rate_Bps is the answer. */
 struct mq_fluid {

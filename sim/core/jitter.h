@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "core/model.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "core/schedule.h"
 
 struct mq_jitter {

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 
 #include "core/calib.h"
-#include "core/types.h"
+#include "base/types.h"
 
 enum mq_part {
 	MQ_PART_RMS,      /* element of the hidden state */

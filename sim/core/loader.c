@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/opt.h"
+#include "base/opt.h"
 
 static int by_name(const void *a, const void *b)
 {

@@ -20,10 +20,10 @@
 #ifndef MQ_CORE_MODEL_H
 #define MQ_CORE_MODEL_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/documents.h"
 #include "core/experts.h"
-#include "core/types.h"
+#include "base/types.h"
 
 enum mq_op_kind {
 	MQ_OP_INPUT,     /* data arrives; no work */

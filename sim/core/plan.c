@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 
 const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH, MQ_DIM_EXPERT, MQ_DIM_SEQ, MQ_DIM_SPATIAL,
 					      MQ_DIM_HEAD,  MQ_DIM_OUT,    MQ_DIM_IN };

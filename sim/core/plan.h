@@ -20,10 +20,10 @@
 #ifndef MQ_CORE_PLAN_H
 #define MQ_CORE_PLAN_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/cluster.h"
 #include "core/model.h"
-#include "core/types.h"
+#include "base/types.h"
 
 /* Kinds of schedules. A new one has its name here, a row in plan.c, and its order in lower/pipeline.c; software says
  * which it runs (platforms/software/). */

@@ -19,8 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/json_file.h"
-#include "core/opt.h"
+#include "base/json_file.h"
+#include "base/opt.h"
 #include "core/plan.h"
 
 struct reading {

@@ -4,7 +4,7 @@
 #ifndef MQ_CORE_RESULT_H
 #define MQ_CORE_RESULT_H
 
-#include "core/types.h"
+#include "base/types.h"
 
 /* Peak memory of one device, by what it is for; bytes. */
 struct mq_memory {

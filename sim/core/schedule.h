@@ -17,9 +17,9 @@
 #ifndef MQ_CORE_SCHEDULE_H
 #define MQ_CORE_SCHEDULE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/model.h"
-#include "core/types.h"
+#include "base/types.h"
 
 enum mq_task_kind {
 	MQ_TASK_COMPUTE, /* kernels of work[task.work], one after another */

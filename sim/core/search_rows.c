@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/csv.h"
+#include "base/csv.h"
 
 static enum mq_status cannot_write(const char *path, struct mq_err *err)
 {

@@ -25,7 +25,7 @@
 
 #include "core/calib.h"
 #include "core/model.h"
-#include "core/opt.h"
+#include "base/opt.h"
 #include "core/plan.h"
 
 /* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/csv.h"
+#include "base/csv.h"
 #include "core/events.h"
 #include "core/timeline.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/collective/collective.h"
 #include "core/cost.h"
-#include "core/index.h"
+#include "base/index.h"
 #include "costing/bound.h"
 #include "lower/mesh.h"
 

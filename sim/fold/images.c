@@ -1,8 +1,8 @@
 /* images.c - see images.h: which images there are, what they ask for. */
 #include "fold/images.h"
 
-#include "core/map.h"
-#include "core/rng.h"
+#include "base/map.h"
+#include "base/rng.h"
 
 struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
 				const struct mq_view *view, struct mq_arena *arena)

@@ -13,7 +13,7 @@
 #include "core/calib.h"
 #include "core/cluster.h"
 #include "core/collective/collective.h"
-#include "core/index.h"
+#include "base/index.h"
 #include "fold/view.h"
 
 struct mq_bases {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "core/map.h"
+#include "base/map.h"
 
 enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
 

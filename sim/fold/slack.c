@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "core/map.h"
+#include "base/map.h"
 #include "fold/images.h"
 
 /* All that goes from one device to another, in whatever meeting. */

@@ -10,7 +10,7 @@
 #include "core/cost.h"
 #include "core/events.h"
 #include "core/jitter.h"
-#include "core/map.h"
+#include "base/map.h"
 #include "core/timeline.h"
 #include "costing/predict.h"
 #include "fold/view.h"

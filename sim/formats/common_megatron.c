@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 
 enum { MAX_LAYERS = 10000 };
 

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/opt.h"
+#include "base/opt.h"
 
 enum class {
 	CONV,

@@ -8,7 +8,7 @@
 #define MQ_FORMATS_FORMAT_H
 
 #include "core/model.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 struct mq_format {
 	const char *name;          /* file name with '-' for '_' */

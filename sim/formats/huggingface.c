@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "core/opt.h"
+#include "base/opt.h"
 #include "formats/common_huggingface.h"
 
 enum { DEFAULT_SEQ = 4096 };

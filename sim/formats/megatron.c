@@ -1,12 +1,12 @@
 /*
  * megatron.c - models from the flags of a Megatron-LM launch script (--num-layers, --hidden-size, ...).
  *
- * Names that the script assigns are replaced, see core/shell.h. Without --vocab-size or --padded-vocab-size the
+ * Names that the script assigns are replaced, see base/shell.h. Without --vocab-size or --padded-vocab-size the
  * tokenizer decides, which is not read: an error.
  */
 #include <string.h>
 
-#include "core/shell.h"
+#include "base/shell.h"
 #include "formats/common_file.h"
 #include "formats/common_megatron.h"
 

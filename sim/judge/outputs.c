@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/csv.h"
+#include "base/csv.h"
 #include "judge/gzip.h"
 
 struct table {

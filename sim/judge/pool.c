@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/rng.h"
-#include "core/spawn.h"
+#include "base/rng.h"
+#include "base/spawn.h"
 #include "platform/platform.h"
 #include "judge/pool_order.h"
 #include "judge/pool_message.h"

@@ -7,9 +7,9 @@
 #ifndef MQ_JUDGE_POOL_MESSAGE_H
 #define MQ_JUDGE_POOL_MESSAGE_H
 
-#include "core/arena.h"
-#include "core/err.h"
-#include "core/types.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/types.h"
 
 enum { MQ_WIRE_FD = 3 }; /* the server finds its socket here */
 

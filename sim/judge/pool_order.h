@@ -2,7 +2,7 @@
 #ifndef MQ_JUDGE_POOL_ORDER_H
 #define MQ_JUDGE_POOL_ORDER_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/plan.h"
 
 /* Indices of the plans, the longest to simulate first, so that the workers end together (Graham 1969). */

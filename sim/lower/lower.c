@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lower/program.h"
 
 static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *format, ...)

@@ -16,7 +16,7 @@
 #ifndef MQ_LOWER_PROGRAM_H
 #define MQ_LOWER_PROGRAM_H
 
-#include "core/index.h"
+#include "base/index.h"
 #include "lower/lower.h"
 #include "lower/mesh.h"
 

@@ -4,8 +4,8 @@
 #ifndef MQ_MODELS_COMMON_PRESET_H
 #define MQ_MODELS_COMMON_PRESET_H
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* The first member of a row; the first row of a model is its default. */
 struct mq_preset {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "platform/fabric.h"
 #include "platform/impl.h"
 #include "platform/node.h"

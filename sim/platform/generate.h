@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "core/calib.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 enum mq_gen_intra { MQ_INTRA_AUTO, MQ_INTRA_NVSWITCH, MQ_INTRA_MESH, MQ_INTRA_PCIE };
 

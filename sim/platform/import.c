@@ -3,7 +3,7 @@
  */
 #include "platform/import.h"
 
-#include "core/text.h"
+#include "base/text.h"
 #include "platform/machine.h"
 
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,

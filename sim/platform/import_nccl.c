@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "core/cluster.h"
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 #include "platform/machine.h"
 
 enum { MAX_DEPTH = 64, MAX_ATTRIBUTES = 32, MAX_NVLINKS = 1024 };

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 extern "C" {
-#include "core/err.h"
+#include "base/err.h"
 #include "platform/memory.h"
 }
 

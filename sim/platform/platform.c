@@ -15,9 +15,9 @@
 #include <simgrid/link.h>
 #include <simgrid/zone.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
-#include "core/text.h"
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/text.h"
 #include "platform/impl.h"
 #include "platform/memory.h"
 

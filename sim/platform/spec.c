@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "core/cluster.h"
-#include "core/quantity.h"
+#include "base/quantity.h"
 
 #define SPEC          struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */

@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 enum mq_elim_order {
 	MQ_ELIM_LEAST,   /* next the variable with the fewest neighbours left, lowest id first */

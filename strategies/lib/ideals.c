@@ -1,7 +1,7 @@
 /* ideals.c - see ideals.h. */
 #include "lib/ideals.h"
 
-#include "core/types.h"
+#include "base/types.h"
 
 static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
 {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "base/err.h"
 
 struct mq_json_in {
 	const char *path; /* borrowed: file name, for messages */

@@ -8,7 +8,7 @@
 #ifndef MQ_STRATEGIES_LIB_LOCAL_H
 #define MQ_STRATEGIES_LIB_LOCAL_H
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lib/place.h"
 
 struct mq_local_result {

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/spawn.h"
-#include "core/types.h"
+#include "base/spawn.h"
+#include "base/types.h"
 
 uint32_t mq_mip_column(struct mq_mip *m, double cost, double lower, double upper, bool integer)
 {

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 #include "lib/elim.h"
 
 struct mq_pase_tables {

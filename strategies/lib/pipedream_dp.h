@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 #include "lib/ideals.h"
 
 enum { MQ_PIPEDREAM_MAX_LEVELS = 2 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/types.h"
+#include "base/types.h"
 #include "lib/pipedream_dp.h"
 
 bool mq_pipedream_probe(const char *path)

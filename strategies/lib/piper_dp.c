@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/types.h"
+#include "base/types.h"
 #include "lib/ideals.h"
 
 /* One choice of one node of the stage at hand: what it adds to time and memory. */

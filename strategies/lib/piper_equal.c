@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/types.h"
+#include "base/types.h"
 #include "lib/piper_dp.h"
 
 struct split {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/types.h"
+#include "base/types.h"
 #include "lib/json_in.h"
 #include "lib/piper_dp.h"
 

@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/err.h"
-#include "core/types.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/types.h"
 
 struct mq_place_type {
 	uint32_t count;

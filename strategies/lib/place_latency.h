@@ -14,7 +14,7 @@
 #ifndef MQ_STRATEGIES_LIB_PLACE_LATENCY_H
 #define MQ_STRATEGIES_LIB_PLACE_LATENCY_H
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lib/place.h"
 
 /* Tries `orders` orders; no stages where no interval fits. MQ_EINPUT: as mq_units_make. */

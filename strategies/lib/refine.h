@@ -13,7 +13,7 @@
 #ifndef MQ_STRATEGIES_LIB_REFINE_H
 #define MQ_STRATEGIES_LIB_REFINE_H
 
-#include "core/map.h"
+#include "base/map.h"
 #include "lib/moves.h"
 
 enum { MQ_REFINE_POINTS = 48 };

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lib/plans.h"
 
 /* ---- which exchanges change nothing --------------------------------------------------------------- */

@@ -22,8 +22,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/arena.h"
-#include "core/rng.h"
+#include "base/arena.h"
+#include "base/rng.h"
 
 struct nn_mat {
 	uint32_t rows, cols;

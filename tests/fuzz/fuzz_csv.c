@@ -1,7 +1,7 @@
 /* fuzz_csv.c - tables: every cell of what is read can be asked for. */
 #include "fuzz.h"
 
-#include "core/csv.h"
+#include "base/csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "core/ini.h"
+#include "base/ini.h"
 
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 

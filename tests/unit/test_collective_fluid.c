@@ -10,7 +10,7 @@
 
 #include "core/collective/collective.h"
 #include "core/fluid.h"
-#include "core/rng.h"
+#include "base/rng.h"
 
 #define BW  1e9
 #define LAT 1e-6

@@ -13,7 +13,7 @@
 #include <simgrid/mailbox.h>
 
 #include "core/collective/collective.h"
-#include "core/rng.h"
+#include "base/rng.h"
 #include "executors/simgrid/flow.h"
 #include "simulated.h"
 

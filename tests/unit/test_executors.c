@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <simgrid/actor.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "fold/fold.h"
 #include "schedules.h"
 #include "simulated.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "fold/fold.h"
 #include "judge/judge.h"
 #include "platform/generate.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "costing/costs.h"
 #include "lib/hybrid_cost.h"
 #include "lib/pase_model.h"

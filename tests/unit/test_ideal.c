@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/csv.h"
-#include "core/rng.h"
+#include "base/csv.h"
+#include "base/rng.h"
 #include "lib/ideal.h"
 #include "lib/place_model.h"
 #include "placement_data.h"

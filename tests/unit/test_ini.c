@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ini.h"
+#include "base/ini.h"
 
 enum { MOST = 16 };
 

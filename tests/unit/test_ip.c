@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lib/ideal.h"
 #include "lib/place_ip.h"
 #include "lib/place_latency.h"

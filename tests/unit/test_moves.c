@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "costing/bound.h"
 #include "costing/costs.h"
 #include "lib/moves.h"

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "core/rng.h"
-#include "core/types.h"
+#include "base/rng.h"
+#include "base/types.h"
 #include "lib/elim.h"
 #include "lib/pase_tables.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lib/pipedream_dp.h"
 
 enum { MAX_LAYERS = 5 };

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "lib/piper_dp.h"
 
 enum { MAX_NODES = 5, DEGREES = 2, CHOICES = 2 };

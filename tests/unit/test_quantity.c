@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "core/quantity.h"
+#include "base/quantity.h"
 
 static void units_of_a_kind(void **state)
 {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "costing/costs.h"
 #include "lib/sfb_model.h"
 #include "lowered.h"

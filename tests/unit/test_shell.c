@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/shell.h"
+#include "base/shell.h"
 
 static void expect(const char *text, const char *want)
 {

@@ -12,7 +12,7 @@
 
 #include "cmd/export/export.h"
 #include "core/question.h"
-#include "core/rng.h"
+#include "base/rng.h"
 #include "models.h"
 
 enum { DEVICES = 16, PER_NODE = 8 };

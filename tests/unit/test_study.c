@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "cmd/study/study.h"
-#include "core/csv.h"
+#include "base/csv.h"
 #include "folder.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;

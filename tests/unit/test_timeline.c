@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "core/csv.h"
+#include "base/csv.h"
 #include "core/result.h"
 #include "core/timeline.h"
 #include "executors/execute.h"

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/map.h"
+#include "base/map.h"
 #include "cuda/toolkit.h"
 #include "executor.h"
 #include "wire.h"

@@ -9,7 +9,7 @@
 #include "core/calib.h"
 #include "core/collective/measured.h"
 #include "core/cluster.h"
-#include "core/rng.h"
+#include "base/rng.h"
 #include "core/schedule.h"
 #include "fit/stats.h"
 

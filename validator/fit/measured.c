@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv.h"
+#include "base/csv.h"
 #include "fit/fit.h"
 
 enum { CLEAN_MIN = 3 };

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 #include "replay/replay.h"
 
 enum { MAX_RANKS_HERE = 64, GRACE_MS = 1500 };

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 #include "replay/replay.h"
 
 enum {

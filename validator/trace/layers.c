@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/map.h"
+#include "base/map.h"
 #include "trace/trace.h"
 
 enum { LOOK_BACK = 256, MOST_LAYERS = 4096 };

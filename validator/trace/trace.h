@@ -8,9 +8,9 @@
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/model.h"
-#include "core/types.h"
+#include "base/types.h"
 
 enum mq_event_kind {
 	MQ_EVENT_KERNEL, /* on a device */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/map.h"
+#include "base/map.h"
 #include "fit/fit.h"
 #include "trace/trace.h"
 

@@ -68,7 +68,7 @@ enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *
 
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
  * model or the batch of the question. */
-/* A command line or a launch script of Megatron-LM (core/shell.h). Flags that say nothing about plan or model are
+/* A command line or a launch script of Megatron-LM (base/shell.h). Flags that say nothing about plan or model are
  * skipped and named in `skipped`. */
 enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, struct mq_plan *plan,
 				  const char **skipped, struct mq_err *err) MQ_MUST_CHECK;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "core/shell.h"
+#include "base/shell.h"
 
 static enum mq_status refuse_switches(const struct mq_plan *p, struct mq_err *err)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cmd/export/export.h"
-#include "core/text.h"
+#include "base/text.h"
 #include "formats/common_huggingface.h"
 
 struct settings {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "core/opt.h"
-#include "core/quantity.h"
-#include "core/shell.h"
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/shell.h"
 #include "formats/common_megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters. */

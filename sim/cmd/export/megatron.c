@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "core/shell.h"
+#include "base/shell.h"
 #include "formats/common_megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters, of which there are 40 M by default. */

@@ -2,7 +2,7 @@
 #ifndef MQ_CMD_EXPORT_TORCHTITAN_H
 #define MQ_CMD_EXPORT_TORCHTITAN_H
 
-#include "core/err.h"
+#include "base/err.h"
 #include "models/common_transformer.h"
 
 /* Which of torchtitan's models has the parts for a stack. */

@@ -4,8 +4,8 @@
 #ifndef MQ_CMD_LIST_LIST_H
 #define MQ_CMD_LIST_LIST_H
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* All values of one software ("NAME" or "NAME,key=value"), each with its unit and where it comes from, and the
  * plans that it runs. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/platform/words.h"
-#include "core/spawn.h"
+#include "base/spawn.h"
 #include "executors/simgrid/conductor.h"
 #include "platform/platform.h"
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/platform/words.h"
-#include "core/spawn.h"
+#include "base/spawn.h"
 
 enum { MOST_DEVICES = 32, MOST_NODES = 2, MOST_LOCAL = 8 };
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "cmd/score/tables.h"
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 
 static const char constant_prefix[] = "constant:";
 

@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "cmd/common.h"
-#include "core/arena.h"
+#include "base/arena.h"
 #include "core/calib.h"
 #include "fit/stats.h"
-#include "core/csv.h"
-#include "core/err.h"
+#include "base/csv.h"
+#include "base/err.h"
 
 struct mq_score_options {
 	const char *input;       /* a CSV file, or a folder of them */

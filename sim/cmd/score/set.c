@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 
 static const char software_prefix[] = "software:";
 

@@ -13,7 +13,7 @@
 #include "cmd/common.h"
 #include "cmd/score/set.h"
 #include "cmd/score/tables.h"
-#include "core/opt.h"
+#include "base/opt.h"
 
 /* "column=value|column=value" into the row; the first that is no such thing, or NULL. */
 static const char *put_columns(struct mq_run *run, const char *list, bool force, struct mq_arena *arena)

@@ -2,8 +2,8 @@
 #include "cmd/simulate/spread.h"
 
 #include "cmd/common_search.h"
-#include "core/csv.h"
-#include "core/ini.h"
+#include "base/csv.h"
+#include "base/ini.h"
 
 enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
 			      struct mq_failures *failures, struct mq_err *err)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "cmd/study/study.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 struct asking {
 	const struct mq_study *study;

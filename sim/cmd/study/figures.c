@@ -9,7 +9,7 @@
 
 #include "cmd/common_gnuplot.h"
 #include "cmd/study/study.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 enum { MAX_TORNADO = 24, MAX_SERIES = 12, MAX_JOB_ROWS = 40 };
 

@@ -11,7 +11,7 @@
 
 #include "cmd/platform/words.h"
 #include "cmd/study/study.h"
-#include "core/csv.h"
+#include "base/csv.h"
 #include "judge/pool.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/study/study.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 static const char columns[] =
 	"verdict,step_time_s,samples_per_s,mfu,peak_memory_B,devices,usd_per_step,kWh_per_step,"

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ini.h"
+#include "base/ini.h"
 #include "core/loader.h"
-#include "core/quantity.h"
-#include "core/rng.h"
+#include "base/quantity.h"
+#include "base/rng.h"
 #include "platform/generate.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "cmd/study/study.h"
-#include "core/csv.h"
-#include "core/opt.h"
-#include "core/quantity.h"
+#include "base/csv.h"
+#include "base/opt.h"
+#include "base/quantity.h"
 
 struct tables {
 	struct mq_arena arena;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "core/spawn.h"
+#include "base/spawn.h"
 
 /* ---- running the replay ---------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ini.h"
+#include "base/ini.h"
 #include "fold/fold.h"
 
 /* ---- the question of a folder ---------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cmd/validate/plans.h"
-#include "core/csv.h"
+#include "base/csv.h"
 #include "fold/fold.h"
 
 static enum mq_status spread_of(const struct mq_session *session, const struct mq_plan *plan,

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cmd/validate/plans.h"
-#include "core/csv.h"
+#include "base/csv.h"
 
 enum {
 	N_FIELDS = sizeof(struct mq_held_bytes) / sizeof(double),

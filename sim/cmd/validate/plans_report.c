@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/validate/plans.h"
-#include "core/csv.h"
+#include "base/csv.h"
 #include "judge/gzip.h"
 #include "judge/outputs.h"
 

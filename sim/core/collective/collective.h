@@ -25,7 +25,7 @@
 
 #include "core/calib.h"
 #include "core/cluster.h"
-#include "core/types.h"
+#include "base/types.h"
 
 struct mq_flow {
 	uint32_t src, dst; /* positions inside the communicator (0 .. n-1) */

@@ -1,12 +1,12 @@
 /* opt.c - see opt.h. */
-#include "core/opt.h"
+#include "base/opt.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/quantity.h"
+#include "base/quantity.h"
 
 enum { MAX_NAMES = 256, MAX_WORD = 63 };
 

@@ -1,5 +1,5 @@
 /* err.c - see err.h. */
-#include "core/err.h"
+#include "base/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>

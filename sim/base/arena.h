@@ -4,14 +4,14 @@
  * An arena hands out zeroed memory and frees it all at once, or back to a mark. Only arena.c calls
  * malloc; when memory is exhausted it says so and exits (70), so callers need no check.
  */
-#ifndef MQ_CORE_ARENA_H
-#define MQ_CORE_ARENA_H
+#ifndef MQ_BASE_ARENA_H
+#define MQ_BASE_ARENA_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "core/err.h"
+#include "base/err.h"
 
 struct mq_arena_block;
 

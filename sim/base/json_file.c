@@ -1,7 +1,7 @@
 /* json_file.c - see json_file.h. */
-#include "core/json_file.h"
+#include "base/json_file.h"
 
-#include "core/text.h"
+#include "base/text.h"
 
 enum { MOST_MB = 512 };
 

@@ -3,11 +3,11 @@
  *
  * Open addressing with linear probing, at most half full, in an arena. For 64-bit keys see map.h.
  */
-#ifndef MQ_CORE_INDEX_H
-#define MQ_CORE_INDEX_H
+#ifndef MQ_BASE_INDEX_H
+#define MQ_BASE_INDEX_H
 
-#include "core/arena.h"
-#include "core/types.h"
+#include "base/arena.h"
+#include "base/types.h"
 
 struct mq_index;
 /* Lives in the arena. */

@@ -1,7 +1,7 @@
 /* index.c - see index.h. */
-#include "core/index.h"
+#include "base/index.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 
 struct entry {
 	uint64_t hash;

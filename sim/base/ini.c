@@ -1,10 +1,10 @@
 /* ini.c - see ini.h. */
-#include "core/ini.h"
+#include "base/ini.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static const char plain[] = "ntr\"\\", meant[] = "\n\t\r\"\\";
 

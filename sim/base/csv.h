@@ -2,15 +2,15 @@
  * csv.h - tables: read with libcsv, written with numbers and headers unquoted and text quoted where
  * CSV needs it. Columns are found by name, so files may have more columns than a reader uses.
  */
-#ifndef MQ_CORE_CSV_H
-#define MQ_CORE_CSV_H
+#ifndef MQ_BASE_CSV_H
+#define MQ_BASE_CSV_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 struct mq_csv {
 	uint32_t n_rows, n_columns; /* without the header */

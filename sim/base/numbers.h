@@ -1,11 +1,11 @@
 /* numbers.h - a list of numbers >= 0, typed on the command line or counted into a file. */
-#ifndef MQ_CORE_NUMBERS_H
-#define MQ_CORE_NUMBERS_H
+#ifndef MQ_BASE_NUMBERS_H
+#define MQ_BASE_NUMBERS_H
 
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* "5,3,1,1", or a file with numbers separated by blanks, commas or line breaks, where '#' begins a comment
  * that ends with its line. A text that is one number, or has a comma and begins like a number, is the list

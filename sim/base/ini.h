@@ -5,15 +5,15 @@
  * \r, \t, \" and \\ for what a line cannot hold: so a name with a line break in it stays one value. No
  * continuation lines.
  */
-#ifndef MQ_CORE_INI_H
-#define MQ_CORE_INI_H
+#ifndef MQ_BASE_INI_H
+#define MQ_BASE_INI_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 struct mq_ini_item {
 	const char *path;        /* of the file */

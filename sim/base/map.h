@@ -5,11 +5,11 @@
  * visible, so hashing cannot change a decision. For 128-bit keys mix them into one with mq_map_mix and
  * compare the entry that the index leads to.
  */
-#ifndef MQ_CORE_MAP_H
-#define MQ_CORE_MAP_H
+#ifndef MQ_BASE_MAP_H
+#define MQ_BASE_MAP_H
 
-#include "core/arena.h"
-#include "core/types.h"
+#include "base/arena.h"
+#include "base/types.h"
 
 struct mq_map {
 	struct mq_arena *arena; /* borrowed */

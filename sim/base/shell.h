@@ -6,11 +6,11 @@
  * the environment: $(command), $((arithmetic)) and names that are not assigned stay as they are written, so that who
  * needs their value can name them.
  */
-#ifndef MQ_CORE_SHELL_H
-#define MQ_CORE_SHELL_H
+#ifndef MQ_BASE_SHELL_H
+#define MQ_BASE_SHELL_H
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* All words of `text` that are not assignments, NULL-terminated. MQ_EINPUT: they come to more than 1 MiB. */
 MQ_API enum mq_status mq_shell_words(const char *text, struct mq_arena *arena, const char ***word,

@@ -4,15 +4,15 @@
  * A table of rows maps `key=value` text to fields of a plain struct. Used for engine options
  * (-e NAME:key=value,...), model dimensions (gpt:layers=24,...), job files and the command line.
  */
-#ifndef MQ_CORE_OPT_H
-#define MQ_CORE_OPT_H
+#ifndef MQ_BASE_OPT_H
+#define MQ_BASE_OPT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 enum mq_opt_type { MQ_OPT_END, MQ_OPT_U32, MQ_OPT_F64, MQ_OPT_BOOL, MQ_OPT_STR, MQ_OPT_CHOICE };
 
@@ -23,7 +23,7 @@ struct mq_opt {
 	double initial;   /* default of numbers, booleans (0/1) and choices (index) */
 	double min, max;  /* inclusive range of numbers */
 	const char *text; /* default of MQ_OPT_STR (may be NULL); MQ_OPT_CHOICE: "a|b|c" */
-	const char *help; /* one line, with the unit; a number whose name ends in one (core/quantity.h) may be
+	const char *help; /* one line, with the unit; a number whose name ends in one (base/quantity.h) may be
 			      * given in others of the kind: nic_GBps=400Gb/s */
 };
 

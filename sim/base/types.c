@@ -1,5 +1,5 @@
 /* types.c - see types.h. */
-#include "core/types.h"
+#include "base/types.h"
 
 #include <string.h>
 

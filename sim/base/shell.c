@@ -1,10 +1,10 @@
 /* shell.c - see shell.h. */
-#include "core/shell.h"
+#include "base/shell.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "core/types.h"
+#include "base/types.h"
 
 enum { MAX_BYTES = 1 << 20 };
 

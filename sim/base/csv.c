@@ -1,14 +1,14 @@
 /* csv.c - see csv.h. */
-#include "core/csv.h"
+#include "base/csv.h"
 
 #include <csv.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
-#include "core/text.h"
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/text.h"
 
 enum { MOST_MB = 1024, MOST_COLUMNS = 4096 };
 

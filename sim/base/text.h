@@ -1,11 +1,11 @@
 /* text.h - a text file in memory, of a size that is bounded: files come from others, /dev/zero has no end. */
-#ifndef MQ_CORE_TEXT_H
-#define MQ_CORE_TEXT_H
+#ifndef MQ_BASE_TEXT_H
+#define MQ_BASE_TEXT_H
 
 #include <stddef.h>
 
-#include "core/arena.h"
-#include "core/err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 /* Reads a file (or a pipe) to its end; *text is followed by a NUL. MQ_EINPUT: it cannot be read, has more than
  * `most_MB` megabytes, or zero bytes in it. */

@@ -1,5 +1,5 @@
 /* quantity.c - see quantity.h. */
-#include "core/quantity.h"
+#include "base/quantity.h"
 
 #include <ctype.h>
 #include <errno.h>

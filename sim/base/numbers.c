@@ -1,13 +1,13 @@
 /* numbers.c - see numbers.h. */
-#include "core/numbers.h"
+#include "base/numbers.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/opt.h"
-#include "core/quantity.h"
-#include "core/text.h"
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/text.h"
 
 /* Is the text the list, and not the name of a file? */
 static bool is_list(const char *text)

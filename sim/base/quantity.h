@@ -1,13 +1,13 @@
 /*
  * quantity.h - numbers, and quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us", "989 TFLOPS", "$2.50".
  */
-#ifndef MQ_CORE_QUANTITY_H
-#define MQ_CORE_QUANTITY_H
+#ifndef MQ_BASE_QUANTITY_H
+#define MQ_BASE_QUANTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "base/err.h"
 
 /* Strict numbers: the whole text, finite, C locale; k/M/G/T suffixes are not accepted. */
 MQ_API bool mq_parse_f64(const char *text, double *value);
