@@ -139,7 +139,7 @@ endef
 $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats common%,$(call names,$(FORMATS)))))
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main common%,$(call names,$(CMD)))))
 FORCE:
-$(call obj,$(call sources,sim/formats/formats.c sim/model/formats/formats.c)): $(BUILD)/gen/formats.inc
+$(call obj,$(call sources,sim/model/formats/formats.c sim/model/formats/formats.c)): $(BUILD)/gen/formats.inc
 $(call obj,$(call sources,sim/cmd/common_commands.c sim/cmd/lib/commands.c)): $(BUILD)/gen/commands.inc
 
 ONNX_PROTO ?= /usr/include/onnx/onnx.proto
@@ -150,7 +150,7 @@ $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)
 $(BUILD)/obj/gen/onnx.pb-c.c.o: $(BUILD)/gen/onnx.pb-c.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -fPIC -w -c $< -o $@
-$(call obj,$(call sources,sim/formats/onnx.c sim/model/formats/onnx.c)): $(BUILD)/gen/onnx.pb-c.c
+$(call obj,$(call sources,sim/model/formats/onnx.c sim/model/formats/onnx.c)): $(BUILD)/gen/onnx.pb-c.c
 $(BUILD)/gen/chakra.pb-c.c: validator/trace/chakra.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$@)

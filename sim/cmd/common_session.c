@@ -19,7 +19,7 @@
 #include "core/change.h"
 #include "base/opt.h"
 #include "judge/pool.h"
-#include "formats/format.h"
+#include "model/formats/format.h"
 #include "platform/generate.h"
 
 struct mq_session_files {

@@ -12,7 +12,7 @@
 #include "cmd/list/list.h"
 #include "core/loader.h"
 #include "base/opt.h"
-#include "formats/format.h"
+#include "model/formats/format.h"
 
 /* What there is, as lines or as an array of objects. */
 struct listing {

@@ -9,7 +9,7 @@
 #define MQ_CORE_ATTENTION_H
 
 #include "core/calib.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/types.h"
 
 /* Kernels that have numbers of their own; enum mq_attention_kernel names what software asks for. */

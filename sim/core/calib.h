@@ -21,7 +21,7 @@
 
 #include "base/arena.h"
 #include "core/cluster.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/types.h"
 
 struct mq_device_calib {

@@ -9,7 +9,7 @@
 #define MQ_CORE_COST_H
 
 #include "core/calib.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "core/schedule.h"
 
 /* Device time of one kernel, seconds, >= 0; kernels of kind TIMED last their time_s. +inf where the

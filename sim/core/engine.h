@@ -17,7 +17,7 @@
 #include "core/cluster.h"
 #include "core/collective/collective.h"
 #include "core/cost.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/opt.h"
 #include "core/plan.h"
 #include "core/question.h"

@@ -23,7 +23,7 @@
 #ifndef MQ_CORE_FAILURES_H
 #define MQ_CORE_FAILURES_H
 
-#include "core/model.h"
+#include "model/model.h"
 #include "base/opt.h"
 
 struct mq_failures {

@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#include "core/model.h"
+#include "model/model.h"
 #include "base/opt.h"
 #include "core/schedule.h"
 

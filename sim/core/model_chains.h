@@ -11,7 +11,7 @@
 #ifndef MQ_CORE_MODEL_CHAINS_H
 #define MQ_CORE_MODEL_CHAINS_H
 
-#include "core/model.h"
+#include "model/model.h"
 #include "core/software.h"
 
 /* Do tensors of convolutions lie channels first, in that type? */

@@ -22,7 +22,7 @@
 
 #include "base/arena.h"
 #include "core/cluster.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/types.h"
 
 /* Kinds of schedules. A new one has its name here, a row in plan.c, and its order in lower/pipeline.c; software says

@@ -7,7 +7,7 @@
 
 #include "core/calib.h"
 #include "core/cluster.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "core/plan.h"
 #include "core/software.h"
 

@@ -18,7 +18,7 @@
 #define MQ_CORE_SCHEDULE_H
 
 #include "base/arena.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/types.h"
 
 enum mq_task_kind {

@@ -24,7 +24,7 @@
 #define MQ_CORE_SOFTWARE_H
 
 #include "core/calib.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/opt.h"
 #include "core/plan.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/question.h"
-#include "formats/format.h"
+#include "model/formats/format.h"
 #include "fuzz.h"
 
 /* A model that was accepted must be one that everything else can work with. */

@@ -1,4 +1,4 @@
-/* fuzz_pipedream.c - the reader sim/formats/pipedream.c on arbitrary bytes. */
+/* fuzz_pipedream.c - the reader sim/model/formats/pipedream.c on arbitrary bytes. */
 #include "fuzz_format.h"
 
 FUZZ_FORMAT(pipedream);

@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/model.h"
+#include "model/model.h"
 #include "core/question.h"
-#include "formats/format.h"
+#include "model/formats/format.h"
 
 __attribute__((unused)) static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
 __attribute__((unused)) static const struct mq_train INFER = { .batch = 1, .dtype = MQ_FP16, .infer = true };

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "core/model.h"
-#include "formats/format.h"
+#include "model/model.h"
+#include "model/formats/format.h"
 
 #define CORPUS "tests/corpus/"
 #define DATA   "../shared/data/"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/model.h"
+#include "model/model.h"
 #include "core/question.h"
 
 static const struct mq_train FP16 = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };

@@ -9,7 +9,7 @@
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
 #include "base/arena.h"
-#include "core/model.h"
+#include "model/model.h"
 #include "base/types.h"
 
 enum mq_event_kind {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "formats/common_huggingface.h"
+#include "model/formats/lib/huggingface.h"
 
 static enum mq_status close_file(FILE *f, const char *path, struct mq_err *err)
 {

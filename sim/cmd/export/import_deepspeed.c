@@ -6,7 +6,7 @@
 
 #include "cmd/export/export.h"
 #include "base/text.h"
-#include "formats/common_huggingface.h"
+#include "model/formats/lib/huggingface.h"
 
 struct settings {
 	uint32_t batch, micro_batch, rounds, zero, tp, pp, interval, world;

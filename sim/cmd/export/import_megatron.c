@@ -12,7 +12,7 @@
 #include "base/opt.h"
 #include "base/quantity.h"
 #include "base/shell.h"
-#include "formats/common_megatron.h"
+#include "model/formats/lib/megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters. */
 enum { GRAD_BYTES = 4 };

@@ -11,7 +11,7 @@
 
 #include "cmd/export/export.h"
 #include "base/shell.h"
-#include "formats/common_megatron.h"
+#include "model/formats/lib/megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters, of which there are 40 M by default. */
 enum { GRAD_BYTES = 4, BUCKET_B = 160000000 };

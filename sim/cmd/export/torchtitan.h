@@ -3,7 +3,7 @@
 #define MQ_CMD_EXPORT_TORCHTITAN_H
 
 #include "base/err.h"
-#include "models/common_transformer.h"
+#include "model/builders/lib/transformer.h"
 
 /* Which of torchtitan's models has the parts for a stack. */
 enum mq_titan_family { MQ_TITAN_LLAMA3, MQ_TITAN_QWEN3, MQ_TITAN_DEEPSEEK };

@@ -1,0 +1,494 @@
+/*
+ * transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts)
+ * and BERT's encoder are one: they differ in norms, biases, masks and what stands before and
+ * behind.
+ */
+#include "model/builders/lib/transformer.h"
+
+#include <math.h>
+#include <string.h>
+
+static enum mq_status check_pattern(const struct mq_transformer *t, const char *what, struct mq_err *err)
+{
+	const struct mq_mamba *m = &t->mamba;
+
+	if (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: pattern '%.200s' is not a letter of M * - E for each "
+			       "of %u layers",
+			       what, t->pattern, t->layers);
+	if (strchr(t->pattern, 'E') && !t->experts)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: pattern '%.200s' has experts; give experts= and "
+			       "top_k=",
+			       what, t->pattern);
+	if (strchr(t->pattern, 'M') && (!m->groups || m->heads % m->groups))
+		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what, m->heads,
+			       m->groups);
+	return MQ_OK;
+}
+
+enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err)
+{
+	const struct {
+		const char *name;
+		uint32_t value, max;
+	} dims[] = {
+		{ "layers", t->layers, 10000 },   { "hidden", t->hidden, 10000000 }, { "heads", t->heads, 1000000 },
+		{ "vocab", t->vocab, 100000000 }, { "seq", t->seq, 100000000 },
+	};
+
+	for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
+		if (!dims[i].value || dims[i].value > dims[i].max)
+			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u", what, dims[i].name,
+				       dims[i].value, dims[i].max);
+	if (!t->head_dim && t->hidden % t->heads)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
+			       t->hidden, t->heads);
+	if (!t->head_dim)
+		t->head_dim = t->hidden / t->heads;
+	if (!t->kv_heads)
+		t->kv_heads = t->heads;
+	if (t->kv_heads > t->heads || t->heads % t->kv_heads)
+		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u", what, t->heads,
+			       t->kv_heads);
+	if (!t->ffn)
+		t->ffn = 4 * t->hidden;
+	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
+		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads", what);
+	if (t->pattern)
+		MQ_TRY(check_pattern(t, what, err));
+	if (t->predictions > t->seq)
+		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what, t->predictions,
+			       t->seq);
+	if (t->experts && (!t->top_k || t->top_k > t->experts))
+		return mq_fail(err, MQ_EINPUT, "%s: top_k=%u is out of range; give 1 to experts=%u", what, t->top_k,
+			       t->experts);
+	if (t->positions && t->seq > t->positions)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: a sequence of %u exceeds the %u learned positions; give a "
+			       "shorter --seq",
+			       what, t->seq, t->positions);
+	return MQ_OK;
+}
+
+/* Learned positions and segments are added to the embedding, through dropout. */
+static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
+{
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * t->hidden, mask = net->dropout ? elems / 2 : 0;
+
+	op->param = ((double)t->positions + t->token_types) * t->hidden;
+	op->flop = op->flop_bwd = elems * (t->token_types ? 2 : 1);
+	op->read = elems;
+	op->write = elems + mask;
+	op->output = elems;
+	op->moved_bwd = 2 * elems + mask;
+	op->saved = mask;
+	op->masks = 2 * mask;
+	op->kernels = 1 + (t->token_types ? 2 : 0) + net->dropout;
+	mq_net_join(net, embedding, id, t->hidden);
+	return id;
+}
+
+static uint32_t by_head(struct mq_net *net, uint32_t gemm, double heads)
+{
+	mq_net_at(net, gemm)->splits |= 1u << MQ_DIM_HEAD;
+	mq_net_at(net, gemm)->extent[MQ_DIM_HEAD] = heads;
+	return gemm;
+}
+
+/* Multi-head latent attention (DeepSeek-V2, 2024), as trained: Q and K, V pass through narrow
+ * layers with norms of their own, which every tensor-parallel rank computes in whole. The rotary
+ * part of K, one for all heads, is counted with each head's K. */
+static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+{
+	double k = (double)t->nope_dim + t->rope_dim, heads = t->heads;
+	double narrow = (double)t->q_rank + t->kv_rank;
+	const struct mq_attention a = {
+		.heads = heads,
+		.kv_heads = heads,
+		.head_dim = k,
+		.value_dim = t->value_dim,
+		.keys = net->rows,
+		.causal = t->causal,
+		.fused = t->fused,
+		.rotary = t->rotary,
+	};
+	uint32_t down = mq_net_gemm(net, "latent", input, t->hidden, narrow + t->rope_dim);
+	mq_net_at(net, down)->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
+	uint32_t norm = mq_net_norm(net, "latent.norm", down, narrow);
+	uint32_t q = by_head(net,
+			     t->q_rank ? mq_net_gemm(net, "q", norm, t->q_rank, heads * k) :
+					 mq_net_gemm(net, "q", input, t->hidden, heads * k),
+			     heads);
+	uint32_t kv = mq_net_gemm(net, "kv", norm, t->kv_rank, heads * ((double)t->nope_dim + t->value_dim));
+	uint32_t attention = mq_net_attention(net, "attention", q, by_head(net, kv, heads), &a);
+	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
+}
+
+/* Does a layer's attention see all keys? Stored scores are computed in whole whatever the window. */
+static bool sees_all(const struct mq_transformer *t, uint32_t layer)
+{
+	return !t->causal || !t->fused || layer == MQ_NONE || (t->full_every && (layer + 1) % t->full_every == 0);
+}
+
+static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+{
+	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
+	bool biases = net->biases, dropout = net->dropout;
+	const struct mq_attention a = {
+		.heads = t->heads,
+		.kv_heads = t->kv_heads,
+		.head_dim = t->head_dim,
+		.keys = net->rows,
+		.causal = t->causal,
+		.fused = t->fused,
+		.rotary = t->rotary,
+		.window = sees_all(t, net->layer) ? 0 : t->window,
+	};
+
+	net->biases = biases || t->qkv_bias;
+	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv), t->heads);
+	net->dropout = dropout && !t->undropped;
+	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+	net->dropout = dropout;
+	if (t->rope_part > 0)
+		mq_net_at(net, attention)->rotated *= t->rope_part;
+	mq_net_at(net, attention)->scaled = t->rotary && t->yarn;
+	if (t->qk_norm) {
+		mq_net_at(net, attention)->param = 2.0 * t->head_dim;
+		mq_net_at(net, attention)->kernels += 2;
+	}
+	net->biases = biases || t->proj_bias;
+	uint32_t proj = mq_net_gemm(net, "proj", attention, q, t->hidden);
+	net->biases = biases;
+	return proj;
+}
+
+static enum mq_activation activation_of(const struct mq_transformer *t)
+{
+	return t->gated ? MQ_ACT_GATED : t->relu ? MQ_ACT_RELU : MQ_ACT_GELU;
+}
+
+static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input, double ffn)
+{
+	uint32_t up = mq_net_gemm(net, "up", input, t->hidden, t->gated ? 2 * ffn : ffn);
+	uint32_t act = mq_net_activation(net, "activation", up, ffn, activation_of(t));
+
+	return mq_net_gemm(net, "down", act, ffn, t->hidden);
+}
+
+static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+{
+	const struct mq_experts e = { .hidden = t->hidden,
+				      .ffn = t->ffn,
+				      .experts = t->experts,
+				      .top_k = t->top_k,
+				      .latent = t->latent,
+				      .activation = activation_of(t),
+				      .clamp = t->clamp };
+	uint32_t routed = mq_net_experts(net, input, &e);
+	const char *prefix = net->prefix;
+	bool dropout = net->dropout;
+
+	if (!t->shared_ffn)
+		return routed;
+	net->prefix = mq_arena_printf(net->arena, "%sshared.", prefix);
+	uint32_t shared = dense_block(net, t, input, t->shared_ffn);
+	net->prefix = prefix;
+	net->dropout = false;
+	uint32_t sum = mq_net_residual(net, "experts.sum", shared, routed, t->hidden);
+	net->dropout = dropout;
+	return sum;
+}
+
+static bool has_experts(const struct mq_transformer *t, uint32_t layer)
+{
+	if (!t->experts || (layer != MQ_NONE && layer < t->dense_layers))
+		return false;
+	return layer == MQ_NONE || !t->moe_every || (layer + 1) % t->moe_every == 0;
+}
+
+static uint32_t mixing_block(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
+{
+	return t->kv_rank ? latent_block(net, t, x) : attention_block(net, t, x);
+}
+
+static uint32_t feed_forward(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
+{
+	if (has_experts(t, net->layer))
+		return expert_block(net, t, x);
+	return dense_block(net, t, x, t->experts && t->dense_ffn ? t->dense_ffn : t->ffn);
+}
+
+static uint32_t parallel_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	uint32_t a = mixing_block(net, t, mq_net_norm(net, "norm1", stream, t->hidden));
+	uint32_t b = feed_forward(net, t, mq_net_norm(net, "norm2", stream, t->hidden));
+
+	stream = mq_net_residual(net, "residual1", a, stream, t->hidden);
+	return mq_net_residual(net, "residual2", b, stream, t->hidden);
+}
+
+static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	bool before = !t->post_norm && !t->no_input_norms;
+
+	if (t->parallel)
+		return parallel_block(net, t, stream);
+	uint32_t x = before ? mq_net_norm(net, "norm1", stream, t->hidden) : stream;
+	x = mixing_block(net, t, x);
+	if (t->output_norms)
+		x = mq_net_norm(net, "attention.norm", x, t->hidden);
+	stream = mq_net_residual(net, "residual1", x, stream, t->hidden);
+	if (t->post_norm)
+		stream = mq_net_norm(net, "norm1", stream, t->hidden);
+	x = before ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
+	x = feed_forward(net, t, x);
+	if (t->output_norms)
+		x = mq_net_norm(net, "ffn.norm", x, t->hidden);
+	stream = mq_net_residual(net, "residual2", x, stream, t->hidden);
+	return t->post_norm ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
+}
+
+static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t, char letter, uint32_t stream)
+{
+	uint32_t x = mq_net_norm(net, "norm", stream, t->hidden);
+
+	switch (letter) {
+	case 'M':
+		x = mq_net_mamba(net, x, t->hidden, &t->mamba);
+		break;
+	case '*':
+		x = attention_block(net, t, x);
+		break;
+	case 'E':
+		x = expert_block(net, t, x);
+		break;
+	default:
+		x = dense_block(net, t, x, t->ffn);
+		break;
+	}
+	return mq_net_residual(net, "residual", x, stream, t->hidden);
+}
+
+uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding)
+{
+	bool biases = net->biases;
+
+	net->biases = false;
+	uint32_t id = mq_net_gemm(net, "head", input, t->hidden, t->vocab);
+	net->biases = biases;
+	if (t->tied) {
+		mq_net_at(net, id)->param = 0;
+		mq_net_at(net, id)->tied = embedding;
+	}
+	return id;
+}
+
+/* BERT's pooler and next-sentence classifier look at the first token alone. */
+static void sentence_head(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	double rows = net->rows;
+
+	net->rows = 1;
+	uint32_t pooler = mq_net_gemm(net, "pooler", stream, t->hidden, t->hidden);
+	uint32_t next = mq_net_gemm(net, "next_sentence", pooler, t->hidden, 2);
+	mq_net_at(net, pooler)->splits &= ~(1u << MQ_DIM_SEQ);
+	mq_net_at(net, next)->splits &= ~(1u << MQ_DIM_SEQ);
+	net->rows = rows;
+}
+
+uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name, double width,
+				uint32_t stream, uint32_t embedding)
+{
+	const char *prefix = net->prefix;
+
+	net->prefix = mq_arena_printf(net->arena, "%s%s.", prefix, name);
+	uint32_t x = mq_net_gemm(net, "transform", stream, width, t->hidden);
+	x = mq_net_activation(net, "activation", x, t->hidden, MQ_ACT_GELU);
+	x = mq_net_norm(net, "norm", x, t->hidden);
+	net->prefix = prefix;
+	uint32_t logits = mq_transformer_head(net, t, x, embedding);
+	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
+	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE, mq_arena_printf(net->arena, "%s.bias", name));
+	struct mq_op *op = mq_net_at(net, bias);
+	op->param = t->vocab;
+	op->output = net->rows * t->vocab;
+	op->flop = op->flop_bwd = op->output;
+	op->kernels = 0; /* added by the product itself: nothing moves */
+	op->splits |= 1u << MQ_DIM_OUT;
+	op->extent[MQ_DIM_OUT] = t->vocab;
+	mq_net_join(net, logits, bias, t->vocab);
+	return bias;
+}
+
+static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding)
+{
+	sentence_head(net, t, stream);
+	net->rows = t->predictions ? t->predictions : fmax(round(.15 * net->rows), 1);
+	return mq_transformer_predict(net, t, "mlm", t->hidden, stream, embedding);
+}
+
+uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	return mq_net_gemm(net, "span", stream, t->hidden, 2);
+}
+
+/* Ops from `first` on use the weights of the ops as many ids before them. */
+static void share_weights(struct mq_net *net, uint32_t first, uint32_t before)
+{
+	for (uint32_t i = first; i < net->b.model->n_ops; i++) {
+		struct mq_op *op = mq_net_at(net, i);
+		uint32_t owner = i - (first - before);
+
+		if (op->param > 0) {
+			op->tied = owner;
+			op->param = 0;
+		}
+	}
+}
+
+/* One depth: predicts the token d + 1 places on from the stream of depth d - 1 and that token's
+ * embedding (DeepSeek-V3 technical report, 2.2). It stands behind the last layer, on the last stage. */
+static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
+			     uint32_t weights_of_head)
+{
+	const char *pattern = t->pattern ? "*E" : NULL;
+	const char *prefix = net->prefix;
+	uint32_t next = mq_net_embedding(net, mq_net_tokens(net, "tokens"), t->vocab, t->hidden);
+
+	mq_net_at(net, next)->param = 0;
+	mq_net_at(net, next)->tied = embedding;
+	uint32_t a = mq_net_norm(net, "norm.stream", stream, t->hidden);
+	uint32_t b = mq_net_norm(net, "norm.embedding", next, t->hidden);
+	uint32_t x = mq_net_gemm(net, "project", a, 2.0 * t->hidden, t->hidden);
+	net->b.model->edge[net->b.model->n_edges - 1].elems /= 2; /* the other half is b */
+	mq_net_join(net, b, x, t->hidden);
+	for (const char *p = pattern; p && *p; p++) {
+		net->prefix = mq_arena_printf(net->arena, "%s%u.", prefix, (unsigned)(p - pattern));
+		x = hybrid_layer(net, t, *p, x);
+	}
+	net->prefix = prefix;
+	if (!pattern)
+		x = block(net, t, x);
+	uint32_t logits = mq_transformer_head(net, t, mq_net_norm(net, "final.norm", x, t->hidden), embedding);
+	mq_net_at(net, logits)->param = 0;
+	mq_net_at(net, logits)->tied = weights_of_head;
+	mq_net_loss(net, logits, t->vocab);
+	return x;
+}
+
+static void predict_further(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding,
+			    uint32_t main_head)
+{
+	uint32_t owner = mq_net_at(net, main_head)->tied, first = net->b.model->n_ops;
+
+	for (uint32_t d = 1; d <= t->mtp; d++) {
+		uint32_t start = net->b.model->n_ops;
+
+		net->prefix = mq_arena_printf(net->arena, "mtp%u.", d);
+		stream = predict_next(net, t, stream, embedding, owner != MQ_NONE ? owner : main_head);
+		if (t->mtp_shared && d > 1)
+			share_weights(net, start, first);
+	}
+	net->prefix = "";
+}
+
+/* What an all-to-all moves is a copy of the token for each expert that it visits. */
+static void count_copies(struct mq_model *m, uint32_t top_k)
+{
+	for (uint32_t i = 0; i < m->n_edges; i++) {
+		struct mq_edge *e = &m->edge[i];
+
+		if (m->op[e->src].kind == MQ_OP_COMBINE ||
+		    (m->op[e->dst].kind == MQ_OP_DISPATCH && m->op[e->src].kind != MQ_OP_ROUTER))
+			e->elems *= top_k;
+	}
+}
+
+void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t, uint32_t layers)
+{
+	m->n_layers = layers;
+	m->tokens_per_sample = t->seq;
+	m->hidden = t->hidden;
+	m->heads = t->heads;
+	m->kv_heads = t->kv_heads;
+	m->head_dim = t->head_dim;
+	m->ffn = t->ffn;
+	m->vocab = t->vocab;
+	m->seq = t->seq;
+	m->experts = t->experts;
+	m->top_k = t->top_k;
+	m->expert_groups = t->expert_groups;
+	m->group_limit = t->group_limit;
+	m->tied_embeddings = t->tied;
+}
+
+uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding)
+{
+	uint32_t x = *embedding = mq_net_embedding(net, tokens, t->vocab, t->hidden);
+
+	if (t->positions || t->token_types)
+		x = add_positions(net, t, x);
+	return t->post_norm ? mq_net_norm(net, "embedding.norm", x, t->hidden) : x;
+}
+
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
+			       uint32_t stream)
+{
+	const char *outside = net->prefix;
+
+	for (uint32_t i = 0; i < t->layers; i++) {
+		net->layer = first + i;
+		net->prefix = mq_arena_printf(net->arena, "%slayer%u.", prefix, i);
+		stream = t->pattern ? hybrid_layer(net, t, t->pattern[i], stream) : block(net, t, stream);
+	}
+	net->layer = MQ_NONE;
+	net->prefix = outside;
+	return stream;
+}
+
+enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,
+				    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+{
+	bool infer = request->train && request->train->infer;
+	struct mq_net net;
+
+	if (request->seq)
+		t->seq = request->seq;
+	t->fused = mq_model_fuses(request, t->fused);
+	MQ_TRY(mq_transformer_check(t, what, err));
+	mq_net_begin(&net, arena, t->name);
+	net.rows = t->seq;
+	net.dropout = t->dropout && !infer;
+	net.biases = t->biases;
+	net.rms = t->rms;
+	uint32_t embedding;
+	uint32_t x = mq_transformer_embed(&net, t, mq_net_tokens(&net, "tokens"), &embedding);
+	uint32_t stream = mq_transformer_blocks(&net, t, "", 0, x);
+	x = stream;
+	if (!t->post_norm)
+		x = mq_net_norm(&net, "final.norm", x, t->hidden);
+	if (t->span_head)
+		x = mq_transformer_span(&net, t, x);
+	else if (t->pretrain_heads)
+		x = pretrain_heads(&net, t, x, embedding);
+	else if (!t->headless)
+		x = mq_transformer_head(&net, t, x, embedding);
+	if (!infer) {
+		mq_net_loss(&net, x, t->span_head ? 2 : t->headless ? t->hidden : t->vocab);
+		predict_further(&net, t, stream, embedding, x);
+	}
+	count_copies(net.b.model, t->top_k);
+	mq_transformer_describe(net.b.model, t, t->layers);
+	struct mq_transformer *kept = mq_arena_alloc(arena, sizeof(*kept));
+	*kept = *t;
+	if (t->pattern)
+		kept->pattern = mq_arena_strdup(arena, t->pattern);
+	net.b.model->stack = kept;
+	return mq_model_finish(&net.b, model, err);
+}

@@ -1,0 +1,92 @@
+/*
+ * transformer.h - one description of transformers, for the built-in builders and for files.
+ */
+#ifndef MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
+#define MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
+
+#include "model/builders/lib/mamba.h"
+
+struct mq_transformer {
+	const char *name;
+	uint32_t layers;
+	uint32_t hidden, heads, kv_heads, head_dim; /* kv_heads, head_dim 0: heads, hidden / heads */
+	uint32_t ffn;                               /* 0 = 4 hidden */
+	uint32_t vocab, seq;
+	uint32_t positions;                  /* learned position table; 0 = none */
+	uint32_t token_types;                /* BERT's segment table */
+	uint32_t experts, top_k;             /* 0 = dense */
+	uint32_t expert_groups, group_limit; /* see mq_model */
+	uint32_t shared_ffn;                 /* width of the experts that every token visits */
+	uint32_t dense_layers;               /* first layers without experts */
+	uint32_t dense_ffn;                  /* their width; 0 = ffn */
+	/* Latent attention (DeepSeek): ranks of the compressed Q and K, V; the latter 0 = not
+	 * latent. A head's Q and K are nope_dim + rope_dim wide, its V value_dim. */
+	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim;
+	/* Hybrid stacks: a letter per layer, each with a norm and a residual of its own: M Mamba-2,
+	 * * attention, - feed-forward, E experts. NULL = every layer is attention and feed-forward. */
+	const char *pattern;
+	struct mq_mamba mamba;
+	uint32_t latent; /* width in which tokens travel to experts; 0 = hidden */
+	/* Multi-token prediction (DeepSeek-V3): so many times more a block (of a hybrid stack:
+	 * attention and experts) with norms, a projection of stream and embedding, the head and a loss. */
+	uint32_t mtp;
+	bool mtp_shared;                  /* one set of weights for all of them */
+	uint32_t predictions;             /* BERT: masked tokens that its head looks at; 0 = 15 % of seq */
+	bool biases, qkv_bias, proj_bias; /* the latter two apply where biases are off */
+	bool qk_norm;                     /* RMS norms over each head's Q and K */
+	bool gated, relu, rms;
+	bool clamp;          /* experts clamp what goes into their activation (GPT-OSS) */
+	uint32_t window;     /* keys that the queries of most layers see; 0 = all */
+	uint32_t full_every; /* the last of so many layers sees all keys; 0 = none does */
+	uint32_t moe_every;  /* the last of so many layers has experts; 0 = all behind dense_layers do */
+	bool tied;           /* head uses the embedding's parameters */
+	bool headless;       /* the loss is over the last norm's width: no product with the vocabulary */
+	bool causal, fused, rotary, dropout;
+	bool undropped;      /* probabilities of attention go through none, whatever else does */
+	bool post_norm;      /* norm behind the residual (BERT) */
+	bool output_norms;   /* norms of what attention and feed-forward put out (Gemma 2, OLMo 2) */
+	bool no_input_norms; /* and none of what goes into them (OLMo 2) */
+	bool parallel;       /* attention and feed-forward both read the stream (GPT-NeoX) */
+	/* Kept for those who write settings; they cost nothing that is modelled. */
+	bool gelu;           /* the gate is a GELU (GeGLU) instead of a SiLU */
+	bool squared;        /* the ReLU is squared */
+	bool softcap;        /* scores and logits are bounded by tanh */
+	bool sigmoid_router; /* experts are scored by sigmoids with a bias for balance */
+	double rope_theta;   /* base of rotary positions; 0 = not known */
+	double rope_part;    /* of a head's width that is turned; 0 = all */
+	bool yarn;           /* what is turned is scaled, too (YaRN with a concentration factor) */
+	double norm_eps;     /* 0 = not known */
+	bool pretrain_heads; /* BERT: pooler, masked-language and next-sentence heads */
+	bool span_head;      /* instead of them: where an answer starts and ends (SQuAD) */
+};
+
+/* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
+enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err) MQ_MUST_CHECK;
+/* The first field in which two descriptions that have passed the check differ, NULL: none; `text` gets both
+ * values. What is not known of the first (rope_theta, norm_eps) does not count, nor what no layer uses. */
+const char *mq_transformer_differs(const struct mq_transformer *a, const struct mq_transformer *b, char text[96]);
+
+/* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
+enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,
+				    struct mq_arena *arena, struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Pieces, for models that join several stacks; `t` has passed the check. Each returns its last op. */
+
+/* The embedding of tokens, learned positions and segments, and their norm where norms stand behind;
+ * `*embedding` gets the op that owns the vocabulary. */
+uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding);
+/* t->layers blocks, numbered from `first` on; names begin with `prefix` and the block's own number. */
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
+			       uint32_t stream);
+/* A product with the vocabulary, tied to `embedding` where t says so. */
+uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding);
+/* BERT's prediction of tokens from net->rows of the stream: a dense layer from `width` to t->hidden,
+ * GELU, norm, vocabulary and its bias; the names of its ops begin with `name`. */
+uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name, double width,
+				uint32_t stream, uint32_t embedding);
+/* Two numbers per token: does an answer start, does it end here? */
+uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t, uint32_t stream);
+/* What reports and shape rules want to know, of a model with `layers` blocks in all. */
+void mq_transformer_describe(struct mq_model *model, const struct mq_transformer *t, uint32_t layers);
+
+#endif

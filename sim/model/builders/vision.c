@@ -1,0 +1,251 @@
+/*
+ * vision.c - the built-in transformers of images: vit (Dosovitskiy et al. 2020, sizes of its table 1) and dit
+ * (Peebles and Xie, "Scalable diffusion models with transformers", 2022: XL/2 and its smaller sizes, adaLN-Zero).
+ *
+ * Both cut an image into patches, each a token. ViT adds a token for the class and a learned position; its
+ * classifier looks at that token alone. DiT works on latent images: a sample's noise level and class become one
+ * vector (two layers for the level, a table for the class), from which each block makes six vectors of the
+ * stream's width that shift, scale and gate; the last layer makes two, and a product back to patches of twice the
+ * channels (noise and its variance). Not modelled: the autoencoder before it, the sampling of noise levels.
+ */
+#include <string.h>
+
+#include "model/builders/lib/preset.h"
+#include "model/builders/lib/transformer.h"
+
+struct options {
+	const char *size;
+	uint32_t layers, hidden, heads, head_dim, ffn, image, patch, channels, classes;
+	bool fused_attention;
+};
+
+#define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
+
+static const struct mq_opt opts[] = {
+	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s"),
+	DIM(layers, 10000, "blocks"),
+	DIM(hidden, 1e7, "width of the stream"),
+	DIM(heads, 1e6, "attention heads"),
+	DIM(head_dim, 1e6, "width of a head; default hidden / heads"),
+	DIM(ffn, 1e8, "inner width of the feed-forward part; default 4 hidden"),
+	DIM(image, 1e5, "side of the (latent) image in pixels"),
+	DIM(patch, 1e4, "side of a patch"),
+	DIM(channels, 1e4, "channels of the image"),
+	DIM(classes, 1e7, "classes"),
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_END
+};
+
+struct preset {
+	struct mq_preset is; /* the first of a model is its default */
+	uint32_t layers, hidden, heads, image, patch, channels;
+};
+
+static const struct preset presets[] = {
+	{ { "vit", "base" }, 12, 768, 12, 224, 16, 3 },  { { "vit", "large" }, 24, 1024, 16, 224, 16, 3 },
+	{ { "vit", "huge" }, 32, 1280, 16, 224, 14, 3 }, { { "dit", "xl" }, 28, 1152, 16, 32, 2, 4 },
+	{ { "dit", "l" }, 24, 1024, 16, 32, 2, 4 },      { { "dit", "b" }, 12, 768, 12, 32, 2, 4 },
+	{ { "dit", "s" }, 12, 384, 6, 32, 2, 4 },
+};
+
+enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
+
+static enum mq_status complete(struct options *o, const struct preset *p, const char *what, struct mq_err *err)
+{
+	o->layers = mq_either(o->layers, p->layers);
+	o->heads = mq_either(o->heads, p->heads);
+	if (!o->hidden && o->head_dim)
+		o->hidden = o->head_dim * o->heads;
+	o->hidden = mq_either(o->hidden, p->hidden);
+	o->ffn = mq_either(o->ffn, 4 * o->hidden);
+	o->image = mq_either(o->image, p->image);
+	o->patch = mq_either(o->patch, p->patch);
+	o->channels = mq_either(o->channels, p->channels);
+	o->classes = mq_either(o->classes, CLASSES);
+	if (o->image % o->patch)
+		return mq_fail(err, MQ_EINPUT, "%s: an image of %u pixels is no multiple of patches of %u", what,
+			       o->image, o->patch);
+	return MQ_OK;
+}
+
+static struct mq_transformer stack_of(const struct options *o, const struct mq_model_request *request, bool vit)
+{
+	uint32_t side = o->image / o->patch;
+
+	return (struct mq_transformer){
+		.layers = o->layers,
+		.hidden = o->hidden,
+		.heads = o->heads,
+		.head_dim = o->head_dim,
+		.ffn = o->ffn,
+		.vocab = o->classes,
+		.seq = side * side + vit,
+		.biases = true,
+		.fused = mq_model_fuses(request, o->fused_attention),
+	};
+}
+
+/* A product for one vector per sample, whatever the tokens. */
+static uint32_t per_sample(struct mq_net *net, const char *name, uint32_t input, double k, double n)
+{
+	double rows = net->rows;
+
+	net->rows = 1;
+	uint32_t id = mq_net_gemm(net, name, input, k, n);
+	mq_net_at(net, id)->splits &= ~(1u << MQ_DIM_SEQ);
+	net->rows = rows;
+	return id;
+}
+
+/* Element-wise over the stream with vectors of the sample: a shift and a scale, or a gate. */
+static uint32_t modulate(struct mq_net *net, const char *name, uint32_t stream, uint32_t vectors, double width,
+			 double flop)
+{
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * width;
+
+	op->flop = flop * elems;
+	op->flop_bwd = 2 * op->flop;
+	op->read = op->write = op->output = op->saved = elems;
+	op->moved_bwd = 3 * elems;
+	mq_net_join(net, stream, id, width);
+	mq_model_connect(&net->b, vectors, id, 2 * width);
+	return id;
+}
+
+/* A norm without weights of its own, shifted and scaled by the sample's vectors. */
+static uint32_t shifted_norm(struct mq_net *net, const char *name, uint32_t stream, uint32_t vectors, double width)
+{
+	uint32_t norm = mq_net_norm(net, name, stream, width);
+
+	mq_net_at(net, norm)->param = 0;
+	return modulate(net, mq_arena_printf(net->arena, "%s.shift", name), norm, vectors, width, 2);
+}
+
+static uint32_t diffusion_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
+{
+	double h = t->hidden;
+	const struct mq_attention a = {
+		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
+	};
+	uint32_t six = per_sample(net, "modulation", condition, h, 6 * h);
+	uint32_t x = shifted_norm(net, "norm1", stream, six, h);
+	uint32_t qkv = mq_net_gemm(net, "qkv", x, h, 3.0 * t->heads * t->head_dim);
+
+	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
+	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = t->heads;
+	x = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+	x = mq_net_gemm(net, "proj", x, (double)t->heads * t->head_dim, h);
+	stream = mq_net_residual(net, "residual1", modulate(net, "gate1", x, six, h, 1), stream, h);
+	x = mq_net_gemm(net, "up", shifted_norm(net, "norm2", stream, six, h), h, t->ffn);
+	x = mq_net_activation(net, "activation", x, t->ffn, MQ_ACT_GELU);
+	x = mq_net_gemm(net, "down", x, t->ffn, h);
+	return mq_net_residual(net, "residual2", modulate(net, "gate2", x, six, h, 1), stream, h);
+}
+
+/* The squared error of each element. */
+static void squares(struct mq_net *net, uint32_t input, double width)
+{
+	uint32_t id = mq_net_add(net, MQ_OP_LOSS, "loss");
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * width;
+
+	op->flop = op->flop_bwd = 3 * elems;
+	op->read = 2 * elems;
+	op->moved_bwd = 3 * elems;
+	op->saved = elems;
+	op->output = net->rows;
+	op->kernels = 2;
+	mq_net_join(net, input, id, width);
+}
+
+static uint32_t embed_patches(struct mq_net *net, const struct options *o, const struct mq_transformer *t)
+{
+	double pixels = (double)o->patch * o->patch * o->channels;
+	uint32_t x = mq_net_gemm(net, "patches", mq_net_tokens(net, "image"), pixels, t->hidden);
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * t->hidden;
+
+	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
+	op->flop = op->flop_bwd = elems;
+	op->read = op->write = op->output = elems;
+	op->moved_bwd = 2 * elems;
+	mq_net_join(net, x, id, t->hidden);
+	return id;
+}
+
+static void build_dit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
+{
+	double h = t->hidden, out = 2.0 * o->patch * o->patch * o->channels;
+	uint32_t stream = embed_patches(net, o, t);
+	uint32_t level = per_sample(net, "level.up", mq_net_tokens(net, "level"), FREQUENCIES, h);
+	uint32_t condition = per_sample(net, "level.down", level, h, h);
+
+	mq_net_at(net, condition)->param += (t->vocab + 1.0) * h; /* the classes' table, and that of no class */
+	for (uint32_t i = 0; i < t->layers; i++) {
+		net->layer = i;
+		net->prefix = mq_arena_printf(net->arena, "layer%u.", i);
+		stream = diffusion_block(net, t, stream, condition);
+	}
+	net->layer = MQ_NONE;
+	net->prefix = "final.";
+	uint32_t two = per_sample(net, "modulation", condition, h, 2 * h);
+	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", stream, two, h), h, out);
+	net->prefix = "";
+	if (!infer)
+		squares(net, x, out);
+}
+
+static void build_vit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
+{
+	uint32_t x = embed_patches(net, o, t);
+
+	mq_net_at(net, x)->param = (net->rows + 1) * t->hidden; /* positions and the token of the class */
+	x = mq_transformer_blocks(net, t, "", 0, x);
+	x = mq_net_norm(net, "final.norm", x, t->hidden);
+	net->rows = 1;
+	x = mq_net_gemm(net, "head", x, t->hidden, t->vocab);
+	mq_net_at(net, x)->splits &= ~(1u << MQ_DIM_SEQ);
+	if (!infer)
+		mq_net_at(net, mq_net_loss(net, x, t->vocab))->splits &= ~(1u << MQ_DIM_SEQ);
+}
+
+static enum mq_status build(const char *name, const char *options, const struct mq_model_request *request,
+			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+{
+	const char *what = mq_arena_printf(arena, "model '%s'", name);
+	bool infer = request->train && request->train->infer, vit = !strcmp(name, "vit");
+	uint32_t row = 0;
+	struct options o;
+	struct mq_net net;
+
+	mq_opt_defaults(opts, &o);
+	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena, &row, err));
+	MQ_TRY(complete(&o, &presets[row], what, err));
+	struct mq_transformer t = stack_of(&o, request, vit);
+	if (request->seq)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: its tokens are the patches of an image; give image= and patch= instead of "
+			       "--seq",
+			       what);
+	MQ_TRY(mq_transformer_check(&t, what, err));
+	mq_net_begin(&net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	net.b.model->unit = "image";
+	net.rows = t.seq;
+	net.biases = true;
+	(vit ? build_vit : build_dit)(&net, &o, &t, infer);
+	mq_transformer_describe(net.b.model, &t, t.layers);
+	net.b.model->tokens_per_sample = 0;
+	return mq_model_finish(&net.b, model, err);
+}
+
+const struct mq_format mq_format_vision = {
+	.name = "vision",
+	.summary = "vit, dit: transformers of images",
+	.names = (const char *const[]){ "dit", "vit", NULL },
+	.opts = opts,
+	.build = build,
+};

@@ -1,0 +1,135 @@
+/*
+ * formats.c - the table of model formats, and mq_model_load, which picks one.
+ *
+ * The table follows the files of this folder (formats.inc is generated from their names). A
+ * specification is a built-in name with options, "gpt:layers=24", or a file, "model.onnx" or
+ * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the
+ * order of their names whether a file is theirs.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "model/formats/lib/file.h"
+
+#define MQ_FORMAT(name) extern const struct mq_format mq_format_##name;
+#include "formats.inc"
+#undef MQ_FORMAT
+
+#define MQ_FORMAT(name) &mq_format_##name,
+const struct mq_format *const mq_formats[] = {
+#include "formats.inc"
+	NULL
+};
+#undef MQ_FORMAT
+
+enum { MAX_NAMES = 64, HEAD_SIZE = 4096 };
+
+/* Collects the built-in names; returns the format that builds `name`, or NULL. */
+static const struct mq_format *find_builder(const char *name, const char *names[MAX_NAMES])
+{
+	const struct mq_format *found = NULL;
+	size_t n = 0;
+
+	for (const struct mq_format *const *f = mq_formats; *f; f++)
+		for (const char *const *s = (*f)->names; (*f)->build && s && *s; s++) {
+			if (!strcmp(*s, name))
+				found = *f;
+			if (n + 1 < MAX_NAMES)
+				names[n++] = *s;
+		}
+	names[n] = NULL;
+	return found;
+}
+
+static const char *join(const char *const *names, struct mq_arena *arena)
+{
+	const char *list = "";
+
+	for (; *names; names++)
+		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", *names);
+	return list;
+}
+
+static enum mq_status unknown_model(const char *spec, const char *name, const char *const *names,
+				    struct mq_arena *arena, struct mq_err *err)
+{
+	const char *near = mq_nearest(name, names), *list = join(names, arena);
+
+	if (strchr(name, '/') || strchr(name, '.'))
+		return mq_fail(err, MQ_EINPUT,
+			       "cannot open model file '%s': %s; give a file that exists, or one of: %s", spec,
+			       strerror(ENOENT), list);
+	return mq_fail(err, MQ_EINPUT,
+		       "no model '%s'%s%s%s; built in: %s; or give a file (config.json, .onnx, "
+		       "graph.txt, placement JSON)",
+		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list);
+}
+
+/* The path part of a specification: all of it if such a file exists, else up to the last ':'. */
+static const char *file_path(const char *spec, struct mq_arena *arena)
+{
+	struct stat st;
+
+	if (!stat(spec, &st))
+		return mq_arena_strdup(arena, spec);
+	const char *colon = strrchr(spec, ':');
+	if (!colon)
+		return NULL;
+	char *path = mq_arena_printf(arena, "%.*s", (int)(colon - spec), spec);
+	return stat(path, &st) ? NULL : path;
+}
+
+static enum mq_status load_file(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+				struct mq_model **model, struct mq_err *err)
+{
+	struct stat st = { 0 };
+	char head[HEAD_SIZE + 1];
+	const char *readers = "";
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		path = mq_arena_printf(arena, "%s/config.json", path);
+		if (stat(path, &st))
+			return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; give a model file, or a folder with one",
+				       path, strerror(errno));
+	}
+	if (!S_ISREG(st.st_mode))
+		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file", path);
+	FILE *file = fopen(path, "rb");
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path, strerror(errno));
+	size_t size = fread(head, 1, HEAD_SIZE, file);
+	fclose(file);
+	if (!size)
+		return mq_fail(err, MQ_EINPUT, "'%s' is empty; give a model file", path);
+	head[size] = '\0';
+	for (const struct mq_format *const *f = mq_formats; *f; f++) {
+		if (!(*f)->probe)
+			continue;
+		if ((*f)->probe(path, head, size))
+			return (*f)->load(path, request, arena, model, err);
+		readers = mq_arena_printf(arena, "%s; %s", readers, (*f)->summary);
+	}
+	return mq_fail(err, MQ_EINPUT, "'%s' is no model file that can be read%s", path, readers);
+}
+
+enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			     struct mq_err *err)
+{
+	const char *names[MAX_NAMES];
+
+	if (!request->spec || !*request->spec)
+		return mq_fail(err, MQ_EINPUT, "no model given; use -m NAME[:key=value,...] or -m FILE");
+	const char *colon = strchr(request->spec, ':');
+	size_t n = colon ? (size_t)(colon - request->spec) : strlen(request->spec);
+	const char *name = mq_arena_printf(arena, "%.*s", (int)n, request->spec);
+	const struct mq_format *builder = find_builder(name, names);
+
+	if (builder)
+		return builder->build(name, colon ? colon + 1 : NULL, request, arena, model, err);
+	const char *path = file_path(request->spec, arena);
+	if (!path)
+		return unknown_model(request->spec, name, names, arena, err);
+	return load_file(path, request, arena, model, err);
+}

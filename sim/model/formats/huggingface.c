@@ -1,0 +1,229 @@
+/*
+ * huggingface.c - models described by a Hugging Face config.json: the families of huggingface.c, T5, ViT,
+ * DiT (diffusers), and the text parts of models that also see or hear.
+ *
+ * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a
+ * sequence has 4096 tokens, or max_position_embeddings where that is less.
+ *
+ * Not modelled: towers for images and sounds beside the text (a note says that they are left out).
+ */
+#include <string.h>
+
+#include "base/opt.h"
+#include "model/formats/lib/huggingface.h"
+
+enum { DEFAULT_SEQ = 4096 };
+
+struct options {
+	bool fused_attention;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"), MQ_END
+};
+
+extern const struct mq_format mq_format_seq2seq, mq_format_vision; /* which build those that are no such stack */
+
+static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, struct mq_err *err)
+{
+	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	char list[400] = "";
+	size_t used = 0;
+
+	for (const struct mq_hf_family *f = mq_hf_families; f->model_type && used < sizeof(list); f++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", f->model_type);
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with "
+		       "Llama's keys",
+		       at->path,
+		       type         ? type :
+		       architecture ? architecture :
+				      "missing",
+		       list);
+}
+
+/* The letter of a state-space stack, once for each layer. */
+static void spread_pattern(struct mq_transformer *t, struct mq_arena *arena)
+{
+	char *all;
+
+	if (!t->pattern || t->pattern[1] || t->layers > 10000)
+		return;
+	all = mq_arena_alloc(arena, t->layers + 1);
+	memset(all, *t->pattern, t->layers);
+	t->pattern = all;
+}
+
+static enum mq_status read_config(const struct mq_json_at *at, const char *type, struct mq_transformer *t,
+				  struct mq_arena *arena, const char **note, struct mq_err *err)
+{
+	uint32_t positions = 0;
+	bool guessed = false;
+	const struct mq_hf_family *family = mq_hf_family_of(at, type, &guessed);
+
+	if (!family)
+		return unknown_family(at, type, err);
+	MQ_TRY(family->read(at, t, &positions, err));
+	spread_pattern(t, arena);
+	t->qkv_bias = t->qkv_bias || family->qkv_bias;
+	t->qk_norm = t->qk_norm || family->qk_norm;
+	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
+	if (guessed)
+		*note = mq_arena_printf(arena,
+					"%s: \"model_type\" %.60s is not known; read as a Llama, whose keys it has: "
+					"what else it may have is not modelled",
+					at->path, type ? type : "(none)");
+	return MQ_OK;
+}
+
+/* ---- those that another builder makes ------------------------------------------------------------ */
+
+static const char *option(const char *list, const struct mq_json_at *at, const char *key, const char *name,
+			  struct mq_arena *arena)
+{
+	const json_t *v = json_object_get(at->object, key);
+
+	if (!json_is_integer(v))
+		return list;
+	return mq_arena_printf(arena, "%s%s%s=%lld", list, *list ? "," : "", name, (long long)json_integer_value(v));
+}
+
+static enum mq_status build_t5(const struct mq_json_at *at, const struct mq_model_request *request,
+			       struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+{
+	static const char *const keys[][2] = {
+		{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" },
+		{ "d_model", "hidden" },    { "num_heads", "heads" },
+		{ "d_kv", "head_dim" },     { "d_ff", "ffn" },
+		{ "vocab_size", "vocab" },
+	};
+	const char *list = "", *feed = NULL;
+	bool tied = true;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		list = option(list, at, keys[i][0], keys[i][1], arena);
+	MQ_TRY(mq_json_text(at, "feed_forward_proj", &feed, err));
+	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &tied, err));
+	list = mq_arena_printf(arena, "%s%sgated=%s,tied=%s", list, *list ? "," : "",
+			       feed && !strncmp(feed, "gated", 5) ? "true" : "false", tied ? "true" : "false");
+	return mq_format_seq2seq.build("t5", list, request, arena, model, err);
+}
+
+static enum mq_status build_vision(const struct mq_json_at *at, const char *name,
+				   const struct mq_model_request *request, struct mq_arena *arena,
+				   struct mq_model **model, struct mq_err *err)
+{
+	static const char *const keys[][2] = {
+		{ "num_hidden_layers", "layers" },
+		{ "hidden_size", "hidden" },
+		{ "num_attention_heads", "heads" },
+		{ "intermediate_size", "ffn" },
+		{ "image_size", "image" },
+		{ "patch_size", "patch" },
+		{ "num_channels", "channels" },
+		{ "num_labels", "classes" },
+		/* diffusers */
+		{ "num_layers", "layers" },
+		{ "attention_head_dim", "head_dim" },
+		{ "sample_size", "image" },
+		{ "in_channels", "channels" },
+		{ "num_embeds_ada_norm", "classes" },
+	};
+	const char *list = "";
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		list = option(list, at, keys[i][0], keys[i][1], arena);
+	return mq_format_vision.build(name, list, request, arena, model, err);
+}
+
+static enum mq_status build_stack(const struct mq_json_at *at, const char *type, struct mq_transformer *t,
+				  const struct mq_model_request *request, struct mq_arena *arena,
+				  struct mq_model **model, struct mq_err *err)
+{
+	const char *note = NULL;
+
+	MQ_TRY(read_config(at, type, t, arena, &note, err));
+	if (type)
+		t->name = mq_arena_strdup(arena, type);
+	MQ_TRY(mq_transformer_build(t, at->path, request, arena, model, err));
+	(*model)->note = note;
+	return MQ_OK;
+}
+
+/* The text part of a configuration that has several; the configuration itself where it is that. */
+static struct mq_json_at text_part(const struct mq_json_at *at)
+{
+	static const char *const keys[] = { "text_config", "llm_config", "language_config" };
+	struct mq_json_at part = *at;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (json_is_object(json_object_get(at->object, keys[i]))) {
+			part.object = json_object_get(at->object, keys[i]);
+			part.place = keys[i];
+			return part;
+		}
+	return part;
+}
+
+static enum mq_status build(const struct mq_json_at *top, struct mq_transformer *t,
+			    const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			    struct mq_err *err)
+{
+	const struct mq_json_at at = text_part(top);
+	const char *type, *class;
+
+	MQ_TRY(mq_json_text(&at, "model_type", &type, err));
+	MQ_TRY(mq_json_text(&at, "_class_name", &class, err));
+	if (type && (!strcmp(type, "t5") || !strcmp(type, "mt5")))
+		return build_t5(&at, request, arena, model, err);
+	if (type && !strcmp(type, "vit"))
+		return build_vision(&at, "vit", request, arena, model, err);
+	if ((type && !strcmp(type, "dit")) || (class && !strncmp(class, "DiT", 3)))
+		return build_vision(&at, "dit", request, arena, model, err);
+	MQ_TRY(build_stack(&at, type, t, request, arena, model, err));
+	if (at.object != top->object)
+		(*model)->note = mq_arena_printf(arena,
+						 "%s: only the text part (%s) is read; towers for images and sounds "
+						 "are left out",
+						 at.path, at.place);
+	return MQ_OK;
+}
+
+static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
+			   struct mq_model **model, struct mq_err *err)
+{
+	struct mq_transformer t = { .name = mq_file_stem(path, arena) };
+	struct options o;
+	json_t *json;
+
+	mq_opt_defaults(opts, &o);
+	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
+	t.fused = o.fused_attention;
+	MQ_TRY(mq_json_load(path, arena, &json, err));
+	const struct mq_json_at at = { .path = path, .place = "", .object = json };
+	enum mq_status status = build(&at, &t, request, arena, model, err);
+	json_decref(json);
+	return status;
+}
+
+static bool probe(const char *path, const char *head, size_t size)
+{
+	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"", "\"n_embd\"",
+					    "\"_class_name\"" };
+	const char *slash = strrchr(path, '/');
+
+	if (*head != '{')
+		return false;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (strstr(head, keys[i]))
+			return true;
+	return !strcmp(slash ? slash + 1 : path, "config.json");
+}
+
+const struct mq_format mq_format_huggingface = {
+	.name = "huggingface",
+	.summary = "Hugging Face config.json (FILE[:fused_attention=false])",
+	.opts = opts,
+	.probe = probe,
+	.load = load,
+};

@@ -1,0 +1,53 @@
+/* file.c - see file.h. */
+#include "model/formats/lib/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena, struct mq_bytes *bytes,
+			    struct mq_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; give a file that exists", path, strerror(errno));
+	if (!S_ISREG(st.st_mode)) /* reading a pipe or a terminal could wait for ever */
+		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file", path);
+	if (!st.st_size)
+		return mq_fail(err, MQ_EINPUT, "'%s' is empty; give a model file", path);
+	if ((uint64_t)st.st_size > max)
+		return mq_fail(err, MQ_EINPUT, "'%s' has %lld bytes; model files may have %zu", path,
+			       (long long)st.st_size, max);
+	FILE *file = fopen(path, "rb");
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path, strerror(errno));
+	bytes->data = mq_arena_alloc(arena, (size_t)st.st_size + 1);
+	bytes->size = fread(bytes->data, 1, (size_t)st.st_size, file);
+	bool bad = ferror(file) || bytes->size != (size_t)st.st_size;
+	fclose(file);
+	if (bad)
+		return mq_fail(err, MQ_EINPUT, "cannot read all of '%s'; check the disk", path);
+	return MQ_OK;
+}
+
+const char *mq_file_options(const char *path, const struct mq_model_request *request)
+{
+	size_t n = strlen(path);
+
+	if (!request->spec || strncmp(request->spec, path, n) || request->spec[n] != ':')
+		return NULL;
+	return request->spec + n + 1;
+}
+
+const char *mq_file_stem(const char *path, struct mq_arena *arena)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	char *stem = mq_arena_strdup(arena, base);
+	char *dot = strchr(stem, '.');
+
+	if (dot && dot != stem)
+		*dot = '\0';
+	return *stem ? stem : "model";
+}

@@ -1,0 +1,24 @@
+/*
+ * file.h - what the readers share: a whole file in memory, and options after its name.
+ */
+#ifndef MQ_MODEL_FORMATS_LIB_FILE_H
+#define MQ_MODEL_FORMATS_LIB_FILE_H
+
+#include "model/formats/format.h"
+
+struct mq_bytes {
+	char *data; /* in the arena, followed by a NUL */
+	size_t size;
+};
+
+/* A regular file of at most `max` bytes. MQ_EINPUT: missing, a folder, empty, too large. */
+enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena, struct mq_bytes *bytes,
+			    struct mq_err *err) MQ_MUST_CHECK;
+
+/* The "key=value,..." part of "PATH:key=value,...", or NULL. */
+const char *mq_file_options(const char *path, const struct mq_model_request *request);
+
+/* The last component of a path without its suffix: the name of a model read from a file. */
+const char *mq_file_stem(const char *path, struct mq_arena *arena);
+
+#endif

@@ -1,0 +1,485 @@
+/* megatron.c - see megatron.h. */
+#include "model/formats/lib/megatron.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "base/quantity.h"
+
+enum { MAX_LAYERS = 10000 };
+
+/* GPT-OSS bounds its gates at 7 and adds 1 to the linear half. */
+static const char CLAMP_FLAGS[] = " \\\n  --quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
+				  "--softmax-type learnable";
+
+/* As GPT-OSS: Megatron takes these from no default. */
+static const char YARN_FLAGS[] =
+	" \\\n  --yarn-original-max-position-embeddings 4096 --yarn-beta-fast 32 --yarn-beta-slow 1";
+
+/* ---- writing ------------------------------------------------------------------------------------- */
+
+static void put_attention(const struct mq_transformer *t, FILE *f)
+{
+	if (t->kv_rank) {
+		fprintf(f,
+			" \\\n  --multi-latent-attention --qk-layernorm --kv-lora-rank %u --qk-head-dim %u "
+			"--qk-pos-emb-head-dim %u --v-head-dim %u",
+			t->kv_rank, t->nope_dim, t->rope_dim, t->value_dim);
+		if (t->q_rank)
+			fprintf(f, " --q-lora-rank %u", t->q_rank);
+		return;
+	}
+	fprintf(f, " \\\n  --kv-channels %u", t->head_dim);
+	if (t->kv_heads != t->heads)
+		fprintf(f, " --group-query-attention --num-query-groups %u", t->kv_heads);
+	if (t->qk_norm)
+		fputs(" --qk-layernorm", f);
+	if (t->qkv_bias && !t->biases)
+		fputs(" --add-qkv-bias", f);
+	if (t->window && t->window < t->seq)
+		fprintf(f, " \\\n  --window-size %u,0", t->window - 1);
+	if (t->window && t->window < t->seq && t->full_every)
+		fprintf(f, " --window-attn-skip-freq %u", t->full_every);
+}
+
+static void put_positions(const struct mq_transformer *t, FILE *f)
+{
+	uint32_t most = t->positions > t->seq ? t->positions : t->seq;
+
+	fprintf(f, " \\\n  --seq-length %u --max-position-embeddings %u --position-embedding-type %s", t->seq, most,
+		t->rotary    ? t->yarn ? "yarn" : "rope" :
+		t->positions ? "learned_absolute" :
+			       "none");
+	if (t->rotary && t->rope_theta > 0)
+		fprintf(f, " --rotary-base %.0f", t->rope_theta);
+	if (t->rotary && t->rope_part > 0)
+		fprintf(f, " --rotary-percent %.9g", t->rope_part);
+	if (t->rotary && t->yarn)
+		fputs(YARN_FLAGS, f);
+}
+
+/* Which layers have experts, as a Python list: 1 where there are some. */
+static void put_layers(const struct mq_transformer *t, FILE *f)
+{
+	if (t->moe_every > 1)
+		fprintf(f, " \\\n  --moe-layer-freq \"([0]*%u+[1]*1)*%u\"", t->moe_every - 1, t->layers / t->moe_every);
+	else if (t->dense_layers)
+		fprintf(f, " \\\n  --moe-layer-freq \"([0]*%u+[1]*%u)\"", t->dense_layers,
+			t->layers > t->dense_layers ? t->layers - t->dense_layers : 0);
+}
+
+static void put_experts(const struct mq_transformer *t, FILE *f)
+{
+	if (!t->experts)
+		return;
+	fprintf(f,
+		" \\\n  --num-experts %u --moe-router-topk %u --moe-ffn-hidden-size %u --moe-grouped-gemm "
+		"--moe-token-dispatcher-type alltoall",
+		t->experts, t->top_k, t->ffn);
+	if (t->expert_groups)
+		fprintf(f, " \\\n  --moe-router-num-groups %u --moe-router-group-topk %u", t->expert_groups,
+			t->group_limit);
+	if (t->sigmoid_router)
+		fputs(" \\\n  --moe-router-score-function sigmoid --moe-router-enable-expert-bias", f);
+	if (t->shared_ffn)
+		fprintf(f, " \\\n  --moe-shared-expert-intermediate-size %u", t->shared_ffn);
+	if (t->latent)
+		fprintf(f, " \\\n  --moe-latent-size %u", t->latent);
+	if (!t->pattern)
+		put_layers(t, f);
+}
+
+static void put_hybrid(const struct mq_transformer *t, FILE *f)
+{
+	const struct mq_mamba *m = &t->mamba;
+
+	fprintf(f, " \\\n  --hybrid-layer-pattern \"%s", t->pattern);
+	for (uint32_t i = 0; i < t->mtp; i++)
+		fputs(t->experts ? "/*E" : "/*-", f);
+	fputs("\"", f);
+	if (strchr(t->pattern, 'M'))
+		fprintf(f, " \\\n  --mamba-num-heads %u --mamba-head-dim %u --mamba-num-groups %u --mamba-state-dim %u",
+			m->heads, m->head_dim, m->groups, m->state);
+}
+
+static void put_activation(const struct mq_transformer *t, FILE *f)
+{
+	if (t->clamp)
+		fputs(CLAMP_FLAGS, f);
+	else if (t->gated)
+		fputs(" \\\n  --swiglu", f);
+	else if (t->relu)
+		fputs(" \\\n  --squared-relu", f);
+}
+
+void mq_megatron_write(const struct mq_transformer *t, FILE *f)
+{
+	bool outer = t->experts && (t->dense_layers || t->moe_every > 1) && t->dense_ffn;
+
+	fprintf(f, " \\\n  --num-layers %u --hidden-size %u --num-attention-heads %u --ffn-hidden-size %u", t->layers,
+		t->hidden, t->heads, outer ? t->dense_ffn : t->ffn);
+	put_attention(t, f);
+	put_positions(t, f);
+	fprintf(f, " \\\n  --vocab-size %u", t->vocab);
+	if (!t->tied)
+		fputs(" --untie-embeddings-and-output-weights", f);
+	fprintf(f, " \\\n  --normalization %s", t->rms ? "RMSNorm" : "LayerNorm");
+	if (t->norm_eps > 0)
+		fprintf(f, " --norm-epsilon %g", t->norm_eps);
+	put_activation(t, f);
+	if (!t->biases)
+		fputs(" --disable-bias-linear", f);
+	fputs(t->dropout ? " \\\n  --attention-dropout 0.1 --hidden-dropout 0.1" :
+			   " \\\n  --attention-dropout 0.0 --hidden-dropout 0.0",
+	      f);
+	if (!t->fused)
+		fputs(" \\\n  --attention-backend unfused", f);
+	put_experts(t, f);
+	if (t->pattern)
+		put_hybrid(t, f);
+	if (t->mtp)
+		fprintf(f, " \\\n  --mtp-num-layers %u", t->mtp);
+	if (t->mtp && t->mtp_shared)
+		fputs(" --mtp-use-repeated-layer", f);
+}
+
+const char *mq_megatron_program(const struct mq_transformer *t)
+{
+	return t->pattern ? "pretrain_hybrid.py" : "pretrain_gpt.py";
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+struct read {
+	struct mq_transformer *t;
+	double attention_dropout, hidden_dropout, window_skip;
+	uint32_t ffn, expert_ffn, max_positions, groups;
+	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, other;
+	const char *position, *norm, *window, *layers, *pattern, *score, *backend, *ignored;
+};
+
+/* One flag: exactly one of the places is set. */
+struct place {
+	const char *flag;
+	uint32_t *number;
+	double *real;
+	bool *set;
+	const char **text;
+};
+
+enum { N_PLACES = 51 };
+
+static void fill_places(struct read *r, struct place p[N_PLACES + 1])
+{
+	struct mq_transformer *t = r->t;
+	const struct place all[] = {
+		{ .flag = "--num-layers", .number = &t->layers },
+		{ .flag = "--hidden-size", .number = &t->hidden },
+		{ .flag = "--num-attention-heads", .number = &t->heads },
+		{ .flag = "--ffn-hidden-size", .number = &r->ffn },
+		{ .flag = "--kv-channels", .number = &t->head_dim },
+		{ .flag = "--group-query-attention", .set = &r->group_query },
+		{ .flag = "--num-query-groups", .number = &r->groups },
+		{ .flag = "--seq-length", .number = &t->seq },
+		{ .flag = "--max-position-embeddings", .number = &r->max_positions },
+		{ .flag = "--position-embedding-type", .text = &r->position },
+		{ .flag = "--rotary-base", .real = &t->rope_theta },
+		{ .flag = "--rotary-percent", .real = &t->rope_part },
+		{ .flag = "--vocab-size", .number = &t->vocab },
+		{ .flag = "--padded-vocab-size", .number = &t->vocab },
+		{ .flag = "--untie-embeddings-and-output-weights", .set = &r->untied },
+		{ .flag = "--normalization", .text = &r->norm },
+		{ .flag = "--norm-epsilon", .real = &t->norm_eps },
+		{ .flag = "--swiglu", .set = &r->swiglu },
+		{ .flag = "--squared-relu", .set = &r->squared },
+		{ .flag = "--quick-geglu", .set = &r->geglu },
+		{ .flag = "--disable-bias-linear", .set = &r->no_bias },
+		{ .flag = "--no-bias-linear", .set = &r->no_bias },
+		{ .flag = "--add-qkv-bias", .set = &t->qkv_bias },
+		{ .flag = "--qk-layernorm", .set = &r->qk_norm },
+		{ .flag = "--attention-dropout", .real = &r->attention_dropout },
+		{ .flag = "--hidden-dropout", .real = &r->hidden_dropout },
+		{ .flag = "--attention-backend", .text = &r->backend },
+		{ .flag = "--num-experts", .number = &t->experts },
+		{ .flag = "--moe-router-topk", .number = &t->top_k },
+		{ .flag = "--moe-ffn-hidden-size", .number = &r->expert_ffn },
+		{ .flag = "--moe-router-num-groups", .number = &t->expert_groups },
+		{ .flag = "--moe-router-group-topk", .number = &t->group_limit },
+		{ .flag = "--moe-router-score-function", .text = &r->score },
+		{ .flag = "--moe-shared-expert-intermediate-size", .number = &t->shared_ffn },
+		{ .flag = "--moe-layer-freq", .text = &r->layers },
+		{ .flag = "--moe-latent-size", .number = &t->latent },
+		{ .flag = "--multi-latent-attention", .set = &r->latent },
+		{ .flag = "--q-lora-rank", .number = &t->q_rank },
+		{ .flag = "--kv-lora-rank", .number = &t->kv_rank },
+		{ .flag = "--qk-head-dim", .number = &t->nope_dim },
+		{ .flag = "--qk-pos-emb-head-dim", .number = &t->rope_dim },
+		{ .flag = "--v-head-dim", .number = &t->value_dim },
+		{ .flag = "--window-size", .text = &r->window },
+		{ .flag = "--window-attn-skip-freq", .real = &r->window_skip },
+		{ .flag = "--mtp-num-layers", .number = &t->mtp },
+		{ .flag = "--mtp-use-repeated-layer", .set = &t->mtp_shared },
+		{ .flag = "--hybrid-layer-pattern", .text = &r->pattern },
+		{ .flag = "--mamba-num-heads", .number = &t->mamba.heads },
+		{ .flag = "--mamba-head-dim", .number = &t->mamba.head_dim },
+		{ .flag = "--mamba-num-groups", .number = &t->mamba.groups },
+		{ .flag = "--mamba-state-dim", .number = &t->mamba.state },
+	};
+
+	_Static_assert(sizeof(all) / sizeof(*all) == N_PLACES, "N_PLACES counts the rows");
+	memcpy(p, all, sizeof(all));
+	p[N_PLACES] = (struct place){ .flag = NULL };
+}
+
+/* Flags that go with others of the above. */
+static const struct {
+	const char *flag;
+	bool has_value;
+} with[] = {
+	{ "--moe-grouped-gemm", false },
+	{ "--moe-token-dispatcher-type", true },
+	{ "--moe-router-enable-expert-bias", false },
+	{ "--glu-linear-offset", true },
+	{ "--activation-func-clamp-value", true },
+	{ "--softmax-type", true },
+	{ "--yarn-original-max-position-embeddings", true },
+	{ "--yarn-beta-fast", true },
+	{ "--yarn-beta-slow", true },
+	{ "--make-vocab-size-divisible-by", true },
+};
+
+static const struct place *find_place(const struct place *p, const char *word, size_t n)
+{
+	for (; p->flag; p++)
+		if (strlen(p->flag) == n && !strncmp(p->flag, word, n))
+			return p;
+	return NULL;
+}
+
+bool mq_megatron_describes(const char *flag, bool *has_value)
+{
+	struct mq_transformer t;
+	struct read r = { .t = &t };
+	struct place p[N_PLACES + 1];
+	const struct place *found;
+
+	fill_places(&r, p);
+	found = find_place(p, flag, strlen(flag));
+	*has_value = found && !found->set;
+	for (size_t i = 0; i < sizeof(with) / sizeof(*with) && !found; i++)
+		if (!strcmp(with[i].flag, flag)) {
+			*has_value = with[i].has_value;
+			return true;
+		}
+	return found;
+}
+
+bool mq_megatron_has_model(const char *const *word)
+{
+	for (; *word; word++)
+		if (!strncmp(*word, "--hidden-size", 13))
+			return true;
+	return false;
+}
+
+static enum mq_status take(const struct place *p, const char *value, struct mq_err *err)
+{
+	uint64_t number = 0;
+	double real = 0;
+
+	if (p->text && value)
+		*p->text = value;
+	if (p->number && value && mq_parse_u64(value, &number) && number <= UINT32_MAX)
+		*p->number = (uint32_t)number;
+	else if (p->real && value && mq_parse_f64(value, &real) && real >= 0)
+		*p->real = real;
+	else if (!p->text || !value)
+		return mq_fail(err, MQ_EINPUT, "%s %s: give a %snumber", p->flag, value ? value : "",
+			       p->number ? "whole " : "");
+	return MQ_OK;
+}
+
+static enum mq_status take_words(const char *const *word, struct read *r, struct mq_err *err)
+{
+	struct place p[N_PLACES + 1];
+
+	fill_places(r, p);
+	for (; *word; word++) {
+		size_t n = strcspn(*word, "=");
+		const struct place *found = strncmp(*word, "--", 2) ? NULL : find_place(p, *word, n);
+
+		if (!found)
+			continue;
+		if (found->set)
+			*found->set = true;
+		else if ((*word)[n])
+			MQ_TRY(take(found, *word + n + 1, err));
+		else if (word[1])
+			MQ_TRY(take(found, *++word, err));
+		else
+			return mq_fail(err, MQ_EINPUT, "%s: its value is missing", found->flag);
+	}
+	return MQ_OK;
+}
+
+/* A Python expression of lists: sums of [0,1,...] and (...), each perhaps times a number; NULL: is none. */
+static const char *evaluate(const char *c, char *out, uint32_t *n)
+{
+	for (;;) {
+		uint32_t first = *n;
+
+		c += strspn(c, " ");
+		if (*c == '(') {
+			c = evaluate(c + 1, out, n);
+			if (!c || *c != ')')
+				return NULL;
+		} else if (*c == '[') {
+			while (*++c && *c != ']')
+				if ((*c == '0' || *c == '1') && *n < MAX_LAYERS)
+					out[(*n)++] = *c;
+				else if (!strchr(" ,", *c))
+					return NULL;
+		}
+		if (*c != ']' && *c != ')')
+			return NULL;
+		c += 1 + strspn(c + 1, " ");
+		if (*c == '*') {
+			char *end;
+			unsigned long times = strtoul(c + 1, &end, 10), each = *n - first;
+
+			if (end == c + 1 || times > MAX_LAYERS || first + times * each > MAX_LAYERS)
+				return NULL;
+			for (unsigned long i = 1; i < times; i++, *n += (uint32_t)each)
+				memcpy(out + *n, out + first, each);
+			if (!times)
+				*n = first;
+			c = end + strspn(end, " ");
+		}
+		if (*c != '+')
+			return c;
+		c++;
+	}
+}
+
+/* First layers without experts, or experts in the last of every so many: what a description can say. */
+static enum mq_status read_layers(struct read *r, struct mq_err *err)
+{
+	struct mq_transformer *t = r->t;
+	char layer[MAX_LAYERS + 1];
+	uint32_t n = 0, dense = 0;
+	uint64_t every;
+
+	if (!r->layers || !strcmp(r->layers, "1"))
+		return MQ_OK;
+	const char *end = mq_parse_u64(r->layers, &every) ? NULL : evaluate(r->layers, layer, &n);
+	if (!end || *end || n != t->layers)
+		return mq_fail(err, MQ_EINPUT,
+			       "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u "
+			       "layers",
+			       r->layers, t->layers);
+	while (dense < n && layer[dense] == '0')
+		dense++;
+	uint32_t period = dense + 1;
+	bool first = true, last = true;
+	for (uint32_t i = 0; i < n; i++) {
+		first = first && (layer[i] == '1') == (i >= dense);
+		last = last && (layer[i] == '1') == ((i + 1) % period == 0);
+	}
+	if (first)
+		t->dense_layers = dense;
+	else if (last)
+		t->moe_every = period;
+	else
+		return mq_fail(err, MQ_EINPUT,
+			       "--moe-layer-freq %.60s: only first layers without experts, or experts in "
+			       "the last of every so many layers, can be read",
+			       r->layers);
+	return MQ_OK;
+}
+
+static enum mq_status read_pattern(struct read *r, struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_transformer *t = r->t;
+	char *main, *to;
+
+	if (!r->pattern)
+		return MQ_OK;
+	main = to = mq_arena_strdup(arena, r->pattern);
+	for (const char *c = r->pattern; *c && *c != '/'; c++)
+		if (*c != '|')
+			*to++ = *c;
+	*to = '\0';
+	for (const char *c = strchr(r->pattern, '/'); c && !t->mtp; c = strchr(c + 1, '/'))
+		t->mtp += 1;
+	t->pattern = main;
+	if (!t->layers)
+		t->layers = (uint32_t)strlen(main);
+	if (strlen(main) == t->layers && strspn(main, "M*-E") == t->layers)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "--hybrid-layer-pattern %.60s: give a letter of M * - E for each of %u layers",
+		       r->pattern, t->layers);
+}
+
+static enum mq_status read_window(struct read *r, struct mq_err *err)
+{
+	const char *c = r->window ? r->window + (*r->window == '(') : NULL;
+	uint32_t keys = c ? (uint32_t)strtoul(c, NULL, 10) : 0;
+
+	if (!c)
+		return MQ_OK;
+	if (keys < 1 || !strchr(c, ','))
+		return mq_fail(err, MQ_EINPUT, "--window-size %.40s: give the keys before and behind a query, as 127,0",
+			       r->window);
+	r->t->window = keys + 1;
+	r->t->full_every = (uint32_t)r->window_skip;
+	return MQ_OK;
+}
+
+static void settle(struct read *r)
+{
+	struct mq_transformer *t = r->t;
+	const char *position = r->position ? r->position : "learned_absolute";
+
+	t->kv_heads = r->group_query ? (r->groups ? r->groups : 1) : t->heads;
+	t->rotary = !strcmp(position, "rope") || !strcmp(position, "yarn");
+	t->yarn = !strcmp(position, "yarn");
+	t->positions = !strcmp(position, "learned_absolute") ? r->max_positions : 0;
+	t->rms = r->norm && !strcmp(r->norm, "RMSNorm");
+	t->gated = r->swiglu || r->geglu;
+	t->clamp = r->geglu;
+	t->relu = t->squared = r->squared;
+	t->biases = !r->no_bias;
+	t->tied = !r->untied;
+	t->dropout = r->attention_dropout > 0 || r->hidden_dropout > 0;
+	t->fused = !r->backend || (strcmp(r->backend, "unfused") && strcmp(r->backend, "local"));
+	t->qk_norm = r->qk_norm && !r->latent;
+	t->sigmoid_router = r->score && !strcmp(r->score, "sigmoid");
+	/* 8/3 of the width in steps of 64 where it is gated, as arguments.py has it */
+	if (!r->ffn)
+		r->ffn = t->gated ? (uint32_t)(4.0 * t->hidden * 2 / 3 / 64) * 64 : 4 * t->hidden;
+	t->ffn = t->experts && r->expert_ffn ? r->expert_ffn : r->ffn;
+	t->dense_ffn = t->experts ? r->ffn : 0;
+	if (!r->latent)
+		t->q_rank = t->kv_rank = t->nope_dim = t->rope_dim = t->value_dim = 0;
+	t->causal = true;
+}
+
+enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena, struct mq_transformer *t,
+				struct mq_err *err)
+{
+	struct read r = { .t = t, .attention_dropout = .1, .hidden_dropout = .1 };
+
+	/* MLA's and Mamba's defaults; a convolution of 4 taps and chunks of 128 are no settings of Megatron's */
+	*t = (struct mq_transformer){ .top_k = 2,
+				      .kv_rank = 32,
+				      .nope_dim = 128,
+				      .rope_dim = 64,
+				      .value_dim = 128,
+				      .mamba = { 0, 64, 8, 128, 4, 128 } };
+	MQ_TRY(take_words(word, &r, err));
+	MQ_TRY(read_pattern(&r, arena, err));
+	settle(&r);
+	MQ_TRY(read_layers(&r, err));
+	return read_window(&r, err);
+}

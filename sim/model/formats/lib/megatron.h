@@ -1,0 +1,28 @@
+/*
+ * megatron.h - a stack of blocks as flags of Megatron-LM, and back.
+ *
+ * Flags and their defaults as `megatron/training/arguments.py` and the dataclasses that it makes flags of define
+ * them; tests/flags/megatron-lm.txt has their names and the version that was read.
+ */
+#ifndef MQ_MODEL_FORMATS_LIB_MEGATRON_H
+#define MQ_MODEL_FORMATS_LIB_MEGATRON_H
+
+#include <stdio.h>
+
+#include "model/builders/lib/transformer.h"
+
+/* One " \\\n  --flag value" per setting. What has no flag is left out: who writes reads back and compares. */
+void mq_megatron_write(const struct mq_transformer *t, FILE *file);
+/* The program of Megatron's that trains such a stack. */
+const char *mq_megatron_program(const struct mq_transformer *t);
+
+/* Reads the flags among `word` (up to NULL); what they do not say is Megatron's default. MQ_EINPUT: a value that
+ * cannot be one. The description has not been checked. */
+enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena, struct mq_transformer *t,
+				struct mq_err *err) MQ_MUST_CHECK;
+/* Is it a flag that describes the model, and is it followed by a value? */
+bool mq_megatron_describes(const char *flag, bool *has_value);
+/* Do the words say the model at all? */
+bool mq_megatron_has_model(const char *const *word);
+
+#endif

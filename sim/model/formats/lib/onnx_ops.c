@@ -1,0 +1,492 @@
+/*
+ * onnx_ops.c - the ONNX operators that are understood, and the model op that each becomes.
+ *
+ * A node all of whose inputs are constant is folded away: its outputs are constants, and where
+ * floating-point initializers go in, weights. Weights count as parameters of the first op that
+ * uses them (batch norm's running statistics included). Amounts are divided by the batch of the
+ * file's shapes.
+ */
+#include "model/formats/lib/onnx.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/opt.h"
+
+enum class {
+	CONV,
+	CONV_TRANSPOSE,
+	GEMM,
+	NORM, /* flop per element given */
+	LRN,  /* flop per element: window + 3 */
+	POOL_MAX,
+	POOL_MEAN,
+	POOL_GLOBAL,
+	MAP,    /* element-wise: flop per element given */
+	SUM,    /* element-wise: one flop less than there are inputs */
+	REDUCE, /* one flop per input element */
+	SOFTMAX,
+	DROPOUT,
+	COPY,
+	VIEW, /* neither moves nor computes */
+	GATHER,
+	RECURRENT,
+	CONSTANT /* known when the file is read */
+};
+
+struct operator
+{
+	const char *type;
+	mq_onnx_infer *infer;
+	enum class class;
+	double flop;
+	uint8_t traits;
+};
+
+#define IN  MQ_NEEDS_INPUT
+#define OUT MQ_NEEDS_OUTPUT
+
+static const struct operator operators[] = {
+	{ "Conv", mq_onnx_conv, CONV, 0, IN },
+	{ "ConvTranspose", mq_onnx_conv_transpose, CONV_TRANSPOSE, 0, IN },
+	{ "Gemm", mq_onnx_gemm, GEMM, 0, IN },
+	{ "MatMul", mq_onnx_matmul, GEMM, 0, IN },
+	{ "BatchNormalization", mq_onnx_same, NORM, 4, IN },
+	{ "InstanceNormalization", mq_onnx_same, NORM, 8, IN },
+	{ "LayerNormalization", mq_onnx_same, NORM, 8, IN },
+	{ "GroupNormalization", mq_onnx_same, NORM, 8, IN },
+	{ "LRN", mq_onnx_same, LRN, 0, IN | OUT },
+	{ "MaxPool", mq_onnx_pool, POOL_MAX, 0, 0 },
+	{ "AveragePool", mq_onnx_pool, POOL_MEAN, 0, 0 },
+	{ "GlobalAveragePool", mq_onnx_global_pool, POOL_GLOBAL, 0, 0 },
+	{ "GlobalMaxPool", mq_onnx_global_pool, POOL_GLOBAL, 0, 0 },
+	{ "Relu", mq_onnx_same, MAP, 1, OUT },
+	{ "LeakyRelu", mq_onnx_same, MAP, 2, OUT },
+	{ "PRelu", mq_onnx_same, MAP, 2, IN },
+	{ "Elu", mq_onnx_same, MAP, 4, OUT },
+	{ "Selu", mq_onnx_same, MAP, 4, OUT },
+	{ "Clip", mq_onnx_same, MAP, 1, OUT },
+	{ "Sigmoid", mq_onnx_same, MAP, 4, OUT },
+	{ "HardSigmoid", mq_onnx_same, MAP, 3, IN },
+	{ "HardSwish", mq_onnx_same, MAP, 4, IN },
+	{ "Mish", mq_onnx_same, MAP, 8, IN },
+	{ "Tanh", mq_onnx_same, MAP, 4, OUT },
+	{ "Softplus", mq_onnx_same, MAP, 4, IN },
+	{ "Softsign", mq_onnx_same, MAP, 3, IN },
+	{ "Erf", mq_onnx_same, MAP, 8, IN },
+	{ "Gelu", mq_onnx_same, MAP, 8, IN },
+	{ "Exp", mq_onnx_same, MAP, 4, OUT },
+	{ "Log", mq_onnx_same, MAP, 4, IN },
+	{ "Sqrt", mq_onnx_same, MAP, 4, OUT },
+	{ "Reciprocal", mq_onnx_same, MAP, 4, OUT },
+	{ "Abs", mq_onnx_same, MAP, 1, IN },
+	{ "Neg", mq_onnx_same, MAP, 1, 0 },
+	{ "Floor", mq_onnx_same, MAP, 1, 0 },
+	{ "Ceil", mq_onnx_same, MAP, 1, 0 },
+	{ "Round", mq_onnx_same, MAP, 1, 0 },
+	{ "Sign", mq_onnx_same, MAP, 1, 0 },
+	{ "Sin", mq_onnx_same, MAP, 4, IN },
+	{ "Cos", mq_onnx_same, MAP, 4, IN },
+	{ "Not", mq_onnx_same, MAP, 1, 0 },
+	{ "IsNaN", mq_onnx_same, MAP, 1, 0 },
+	{ "CumSum", mq_onnx_same, MAP, 1, 0 },
+	{ "Pow", mq_onnx_broadcast, MAP, 4, IN },
+	{ "Where", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "Equal", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "Less", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "LessOrEqual", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "Greater", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "GreaterOrEqual", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "And", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "Or", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "Mod", mq_onnx_broadcast, MAP, 1, 0 },
+	{ "Mul", mq_onnx_broadcast, SUM, 0, IN },
+	{ "Div", mq_onnx_broadcast, SUM, 0, IN },
+	{ "Add", mq_onnx_broadcast, SUM, 0, 0 },
+	{ "Sub", mq_onnx_broadcast, SUM, 0, 0 },
+	{ "Sum", mq_onnx_broadcast, SUM, 0, 0 },
+	{ "Mean", mq_onnx_broadcast, SUM, 0, 0 },
+	{ "Max", mq_onnx_broadcast, SUM, 0, IN },
+	{ "Min", mq_onnx_broadcast, SUM, 0, IN },
+	{ "ReduceMean", mq_onnx_reduce, REDUCE, 0, 0 },
+	{ "ReduceSum", mq_onnx_reduce, REDUCE, 0, 0 },
+	{ "ReduceMax", mq_onnx_reduce, REDUCE, 0, IN },
+	{ "ReduceMin", mq_onnx_reduce, REDUCE, 0, IN },
+	{ "ReduceProd", mq_onnx_reduce, REDUCE, 0, IN },
+	{ "ReduceL2", mq_onnx_reduce, REDUCE, 0, IN },
+	{ "ReduceSumSquare", mq_onnx_reduce, REDUCE, 0, IN },
+	{ "ArgMax", mq_onnx_reduce, REDUCE, 0, 0 },
+	{ "ArgMin", mq_onnx_reduce, REDUCE, 0, 0 },
+	{ "Softmax", mq_onnx_same, SOFTMAX, 0, OUT },
+	{ "LogSoftmax", mq_onnx_same, SOFTMAX, 0, OUT },
+	{ "Dropout", mq_onnx_same, DROPOUT, 0, 0 },
+	{ "Concat", mq_onnx_concat, COPY, 0, 0 },
+	{ "Transpose", mq_onnx_transpose, COPY, 0, 0 },
+	{ "Split", mq_onnx_split, COPY, 0, 0 },
+	{ "Slice", mq_onnx_slice, COPY, 0, 0 },
+	{ "Pad", mq_onnx_pad, COPY, 0, 0 },
+	{ "Expand", mq_onnx_expand, COPY, 0, 0 },
+	{ "Tile", mq_onnx_tile, COPY, 0, 0 },
+	{ "Trilu", mq_onnx_same, COPY, 0, 0 },
+	{ "DepthToSpace", mq_onnx_blocks, COPY, 0, 0 },
+	{ "SpaceToDepth", mq_onnx_blocks, COPY, 0, 0 },
+	{ "Cast", mq_onnx_same, COPY, 0, 0 },
+	{ "Resize", mq_onnx_resize, COPY, 0, 0 },
+	{ "Upsample", mq_onnx_resize, COPY, 0, 0 },
+	{ "Reshape", mq_onnx_reshape, VIEW, 0, MQ_IS_VIEW },
+	{ "Flatten", mq_onnx_flatten, VIEW, 0, MQ_IS_VIEW },
+	{ "Squeeze", mq_onnx_squeeze, VIEW, 0, MQ_IS_VIEW },
+	{ "Unsqueeze", mq_onnx_unsqueeze, VIEW, 0, MQ_IS_VIEW },
+	{ "Identity", mq_onnx_same, VIEW, 0, MQ_IS_VIEW },
+	{ "Gather", mq_onnx_gather, GATHER, 0, 0 },
+	{ "LSTM", mq_onnx_recurrent, RECURRENT, 4, IN | OUT },
+	{ "GRU", mq_onnx_recurrent, RECURRENT, 3, IN | OUT },
+	{ "RNN", mq_onnx_recurrent, RECURRENT, 1, IN | OUT },
+	{ "Range", mq_onnx_range, CONSTANT, 0, 0 },
+	{ "Shape", mq_onnx_shape, CONSTANT, 0, 0 },
+	{ "Constant", mq_onnx_constant, CONSTANT, 0, 0 },
+	{ "ConstantOfShape", mq_onnx_fill, CONSTANT, 0, 0 },
+};
+
+enum { N_OPERATORS = sizeof(operators) / sizeof(*operators) };
+
+static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+{
+	const char *names[N_OPERATORS + 1];
+
+	for (size_t i = 0; i < N_OPERATORS; i++)
+		names[i] = operators[i].type;
+	names[N_OPERATORS] = NULL;
+	const char *near = mq_nearest(node->type, names);
+	return mq_onnx_fail(g, node, err,
+			    "this operator is not supported%s%s%s; %d are, among them Conv, Gemm, "
+			    "MatMul, BatchNormalization, LSTM and the element-wise ones",
+			    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", N_OPERATORS);
+}
+
+/* ---- amounts --------------------------------------------------------------------------------- */
+
+/* The first spatial axis is the height, the product of the others the width. */
+static struct mq_plane plane_of(const struct mq_onnx_tensor *t)
+{
+	struct mq_plane p = { 1, 1, 1 };
+
+	for (uint32_t d = 1; d < t->rank; d++)
+		*(d == 1 ? &p.c : d == 2 ? &p.h : &p.w) *= t->dim[d];
+	return p;
+}
+
+static struct mq_window window_of(const struct mq_onnx_node *node)
+{
+	const struct mq_onnx_attribute *kernel = mq_onnx_attribute(node, "kernel_shape");
+	const struct mq_onnx_attribute *strides = mq_onnx_attribute(node, "strides");
+	const struct mq_onnx_tensor *x = node->in[0];
+	struct mq_window w = {
+		.in = plane_of(x),
+		.out = plane_of(node->out[0]),
+		.kh = 1,
+		.kw = 1,
+		.stride = strides && strides->n ? strides->list[0] : 1,
+		.groups = mq_onnx_number(node, "group", 1),
+		.input_grad = x->grad,
+	};
+
+	for (uint32_t d = 2; d < x->rank; d++) {
+		double size = x->dim[d]; /* global pooling */
+
+		if (node->n_in > 1 && node->in[1] && node->in[1]->rank == x->rank)
+			size = node->in[1]->dim[d];
+		else if (kernel && d - 2 < kernel->n)
+			size = kernel->list[d - 2];
+		*(d == 2 ? &w.kh : &w.kw) *= size;
+	}
+	return w;
+}
+
+/* Amounts of one image, times the images that the tensor holds. */
+static void scale(struct mq_op *op, double by)
+{
+	double *const amounts[] = { &op->m,     &op->flop,      &op->flop_bwd, &op->read,
+				    &op->write, &op->moved_bwd, &op->output,   &op->saved };
+
+	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
+		*amounts[i] *= by;
+}
+
+static void products(struct mq_op *op, const struct mq_onnx_node *node)
+{
+	const struct mq_onnx_tensor *a = node->in[0], *b = node->in[1];
+	bool gemm = !strcmp(node->type, "Gemm"), left = a->constant && !b->constant;
+	double k = a->dim[gemm && mq_onnx_number(node, "transA", 0) != 0 ? 0 : a->rank - 1];
+	double out = mq_onnx_elems(node->out[0]);
+	bool bias = gemm && node->n_in > 2 && node->in[2];
+
+	if (a->constant || b->constant) {
+		/* W x is the same product as x' W' */
+		const struct mq_onnx_tensor *w = left ? a : b;
+		double n = k > 0 && w->rank == 2 ? mq_onnx_elems(w) / k : 1;
+
+		mq_amounts_gemm(op, (double[]){ n > 0 ? out / n : 0, n, k }, bias, left ? b->grad : a->grad);
+		op->kind = MQ_OP_GEMM;
+		return;
+	}
+	double n = b->rank > 1 ? b->dim[gemm && mq_onnx_number(node, "transB", 0) != 0 ? 0 : b->rank - 1] : 1;
+	double m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
+	op->kind = MQ_OP_BMM;
+	op->m = m;
+	op->n = n;
+	op->k = k;
+	op->count = m * n > 0 ? out / (m * n) : 0;
+	op->flop = (2 * k + bias) * out;
+	op->flop_bwd = 2 * op->flop;
+	op->read = mq_onnx_elems(a) + mq_onnx_elems(b);
+	op->write = op->output = out;
+	op->moved_bwd = 2 * (op->read + op->write);
+	op->kernels = 1;
+}
+
+static void recurrent(struct mq_op *op, const struct mq_onnx_node *node, double gates)
+{
+	const struct mq_onnx_tensor *x = node->in[0], *r = node->in[2];
+	double steps = x->dim[0], directions = r->dim[0], hidden = r->dim[2];
+
+	op->m = steps * directions;
+	op->n = gates * hidden;
+	op->k = x->dim[2] + hidden;
+	op->count = x->dim[1];
+	op->flop = 2 * op->m * op->n * op->k * x->dim[1];
+	op->flop_bwd = 2 * op->flop;
+	op->read = mq_onnx_elems(x);
+	op->write = steps * directions * x->dim[1] * hidden;
+	op->moved_bwd = 2 * (op->read + op->write);
+	op->output = op->write;
+	op->saved = gates * op->write; /* the gates of each step */
+	op->kernels = 1;
+}
+
+static double live_inputs(const struct mq_onnx_node *node)
+{
+	double n = 0;
+
+	for (uint32_t i = 0; i < node->n_in; i++)
+		n += node->in[i] && !node->in[i]->constant;
+	return n;
+}
+
+/* Ops on images may be split along channels and height, where each element stands for itself. */
+static void allow_splits(struct mq_op *op, enum class class, const struct mq_onnx_tensor *out)
+{
+	if ((class != MAP && class != SUM && class != DROPOUT) || out->rank != 4)
+		return;
+	op->splits |= 1u << MQ_DIM_SPATIAL | 1u << MQ_DIM_OUT;
+	op->extent[MQ_DIM_SPATIAL] = out->dim[2];
+	op->extent[MQ_DIM_OUT] = out->dim[1];
+}
+
+static void transposed(struct mq_op *op, const struct mq_onnx_node *node)
+{
+	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
+	double groups = mq_onnx_number(node, "group", 1);
+	const struct mq_window window = {
+		.in = plane_of(x),
+		.out = plane_of(node->out[0]),
+		.kh = mq_onnx_elems(w) / w->dim[0] / w->dim[1], /* all axes of the window */
+		.kw = 1,
+		.groups = groups,
+		.bias = node->n_in > 2 && node->in[2],
+		.input_grad = x->grad,
+	};
+
+	mq_amounts_conv_transposed(op, &window);
+}
+
+static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator* o,
+		      const struct mq_onnx_node *node)
+{
+	struct mq_plane plane = plane_of(node->in[0]);
+	double flop = o->class == LRN ? mq_onnx_number(node, "size", 5) + 3 : o->flop;
+
+	mq_amounts_norm(op, &plane, flop, g->train && !strcmp(o->type, "BatchNormalization"));
+	if (!strcmp(o->type, "LayerNormalization")) /* its features belong together */
+		op->splits = 1u << MQ_DIM_BATCH;
+}
+
+static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, const struct mq_onnx_node *node)
+{
+	const struct mq_onnx_tensor *x = node->in[0];
+	double elems = mq_onnx_elems(node->out[0]);
+	double images = x && x->rank > 1 ? x->dim[0] : 1;
+	struct mq_window w;
+
+	switch (o->class) {
+	case CONV:
+		w = window_of(node);
+		w.bias = node->n_in > 2 && node->in[2];
+		mq_amounts_conv(op, &w);
+		op->volume = x->rank > 4;
+		scale(op, images);
+		break;
+	case CONV_TRANSPOSE:
+		transposed(op, node);
+		break;
+	case POOL_MAX:
+	case POOL_MEAN:
+	case POOL_GLOBAL:
+		w = window_of(node);
+		mq_amounts_pool(op, &w, o->class == POOL_MAX && g->train);
+		scale(op, images);
+		break;
+	case NORM:
+	case LRN:
+		normalise(g, op, o, node);
+		scale(op, images);
+		break;
+	case GEMM:
+		products(op, node);
+		break;
+	case RECURRENT:
+		recurrent(op, node, o->flop);
+		break;
+	case MAP:
+		mq_amounts_elementwise(op, elems, live_inputs(node), o->flop);
+		break;
+	case SUM:
+		mq_amounts_elementwise(op, elems, live_inputs(node), fmax(node->n_in, 2) - 1);
+		break;
+	case REDUCE:
+		mq_amounts_copy(op, mq_onnx_elems(x), elems);
+		op->read = op->flop = op->flop_bwd = mq_onnx_elems(x);
+		break;
+	case SOFTMAX:
+		mq_amounts_softmax(op, elems);
+		break;
+	case DROPOUT:
+		mq_amounts_dropout(op, elems, g->train);
+		break;
+	case VIEW:
+		op->output = elems;
+		break;
+	default: /* a Split has several outputs, the others one */
+		for (uint32_t i = 1; i < node->n_out; i++)
+			elems += node->out[i] ? mq_onnx_elems(node->out[i]) : 0;
+		mq_amounts_copy(op, !strcmp(o->type, "Concat") ? elems : mq_onnx_elems(x), elems);
+		break;
+	}
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static enum mq_op_kind kind_of(enum class class, const struct mq_onnx_node *node)
+{
+	switch (class) {
+	case CONV:
+	case CONV_TRANSPOSE:
+		return MQ_OP_CONV;
+	case GEMM:
+		return MQ_OP_GEMM;
+	case NORM:
+	case LRN:
+		return MQ_OP_NORM;
+	case POOL_MAX:
+	case POOL_MEAN:
+	case POOL_GLOBAL:
+		return MQ_OP_POOL;
+	case SOFTMAX:
+		return MQ_OP_SOFTMAX;
+	case RECURRENT:
+		return MQ_OP_RECURRENT;
+	case GATHER:
+		return node->in[0]->weight ? MQ_OP_EMBEDDING : MQ_OP_RESHAPE;
+	case COPY:
+	case VIEW:
+		return MQ_OP_RESHAPE;
+	default:
+		return MQ_OP_ELEMENTWISE;
+	}
+}
+
+/* Parameters are what goes in as weights and was not counted before. */
+static double count_weights(const struct mq_onnx_node *node)
+{
+	double param = 0;
+
+	for (uint32_t i = 0; i < node->n_in; i++) {
+		struct mq_onnx_tensor *t = node->in[i];
+
+		if (!t || !t->weight || t->counted || !t->rank)
+			continue;
+		t->counted = true;
+		param += mq_onnx_elems(t);
+	}
+	return param;
+}
+
+static void join(struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t id)
+{
+	for (uint32_t i = 0; i < node->n_in; i++) {
+		const struct mq_onnx_tensor *t = node->in[i];
+
+		if (!t || t->producer == MQ_NONE)
+			continue;
+		mq_model_connect(&g->b, t->producer, id, mq_onnx_elems(t) / g->batch);
+		g->b.model->edge[g->b.model->n_edges - 1].no_grad = !t->grad;
+	}
+}
+
+static void add_op(struct mq_onnx *g, const struct operator* o, const struct mq_onnx_node *node)
+{
+	const char *name = mq_arena_printf(g->arena, "%s.%s", node->out[0]->name, node->type);
+	uint32_t id = mq_model_add(&g->b, kind_of(o->class, node), name);
+	struct mq_op *op = &g->b.model->op[id];
+	double param = count_weights(node);
+	bool grad = false;
+
+	fill(g, op, o, node);
+	allow_splits(op, o->class, node->out[0]);
+	op->param = param;
+	for (uint32_t i = 0; i < node->n_in; i++)
+		grad = grad || (node->in[i] && (node->in[i]->grad || node->in[i]->weight));
+	if (!grad)
+		op->flop_bwd = op->moved_bwd = 0;
+	scale(op, 1 / g->batch);
+	if (op->kind == MQ_OP_BMM || op->kind == MQ_OP_RECURRENT) { /* samples: matrices, rows */
+		op->m *= g->batch;
+		op->count /= g->batch;
+	}
+	MQ_PUSH(g->arena, g->traits, g->n_traits, g->traits_room, (uint8_t)(grad ? o->traits : 0));
+	join(g, node, id);
+	for (uint32_t i = 0; i < node->n_out; i++)
+		if (node->out[i]) {
+			node->out[i]->producer = id;
+			node->out[i]->grad = grad;
+		}
+}
+
+enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+{
+	const struct operator* o = NULL;
+	bool constant = true, weight = false;
+
+	for (size_t i = 0; i < N_OPERATORS && !o; i++)
+		if (!strcmp(operators[i].type, node->type))
+			o = &operators[i];
+	if (!o)
+		return unknown(g, node, err);
+	if (!node->n_out || !node->out[0])
+		return mq_onnx_fail(g, node, err, "it has no output");
+	MQ_TRY(o->infer(g, node, err));
+	for (uint32_t i = 0; i < node->n_in; i++) {
+		constant = constant && (!node->in[i] || node->in[i]->constant);
+		weight = weight || (node->in[i] && node->in[i]->weight);
+	}
+	if (!constant && !node->out[0]->constant) {
+		add_op(g, o, node);
+		return MQ_OK;
+	}
+	for (uint32_t i = 0; i < node->n_out; i++)
+		if (node->out[i]) {
+			node->out[i]->constant = true;
+			node->out[i]->weight |= weight && !node->out[i]->integer;
+		}
+	return MQ_OK;
+}

@@ -1,0 +1,337 @@
+/*
+ * model.h - what is trained: a graph of forward operators with shapes, FLOPs, bytes and parameters.
+ *
+ * All amounts are for ONE sample (a sequence or an image) and count elements, not bytes; the training
+ * options say the element type and how many samples. The backward pass is derived from the forward
+ * op (model.c, mq_op_work), except in graphs that bring their own backward nodes (`phase`, `mate`),
+ * such as the public placement data. A model is frozen after load and lives in the caller's arena.
+ *
+ * Conventions that all builders and readers keep:
+ * - ops are in topological order (edges go from a lower to a higher id); mq_model_check verifies it;
+ * - a multiply and an add count as two FLOPs;
+ * - `read` + `write` is the memory traffic of the *fused minimum* of that op (weights apart); what
+ *   training software moves beyond it is the software's (mq_op_kernels), not a property of the model;
+ * - a transformer layer is: norm, qkv (GEMM), attention, proj (GEMM), residual add, norm, up (GEMM;
+ *   gate and up together when gated), activation, down (GEMM), residual add; `layer` numbers the
+ *   blocks from 0 and is MQ_NONE outside them (embedding, final norm, head, loss);
+ * - a tensor on an edge has the dimensions {batch, seq or spatial, features}: the features are what
+ *   the producer splits by OUT or HEAD and the consumer by IN, HEAD or (element-wise ops) OUT.
+ */
+#ifndef MQ_MODEL_MODEL_H
+#define MQ_MODEL_MODEL_H
+
+#include "base/arena.h"
+#include "model/sequence_packing.h"
+#include "model/experts.h"
+#include "base/types.h"
+
+enum mq_op_kind {
+	MQ_OP_INPUT,     /* data arrives; no work */
+	MQ_OP_EMBEDDING, /* table look-up; IN splits the vocabulary, OUT the width */
+	MQ_OP_GEMM,      /* activations [m x k] times weights [k x n] */
+	MQ_OP_CONV,      /* as an implicit GEMM: m = output pixels, n = filters, k = c*r*s */
+	MQ_OP_ATTENTION, /* softmax(Q K^T) V per head: m = queries, n = keys, k = head dim, count = heads */
+	MQ_OP_BMM,       /* batched product of two activations (unfused attention): count x [m k][k n] */
+	MQ_OP_NORM,      /* layer, rms, batch norm: not splittable along the features */
+	MQ_OP_SOFTMAX,
+	MQ_OP_ELEMENTWISE, /* activation, dropout, residual add, ... */
+	MQ_OP_POOL,
+	MQ_OP_RESHAPE,   /* transpose, concat, ...: moves bytes, computes nothing */
+	MQ_OP_SCAN,      /* chunked state-space product over the sequence (Mamba-2) */
+	MQ_OP_RECURRENT, /* LSTM/GRU layer over the sequence: serial in m steps */
+	MQ_OP_ROUTER,    /* MoE gate: scores, top-k */
+	MQ_OP_DISPATCH,  /* MoE: tokens to experts; under an EXPERT split an all-to-all */
+	MQ_OP_COMBINE,   /* MoE: expert outputs back to tokens; likewise */
+	MQ_OP_LOSS,      /* softmax cross-entropy; OUT splits the vocabulary */
+	MQ_OP_PROFILED,  /* known only by measured times (placement and pipeline data sets) */
+	MQ_N_OP_KINDS
+};
+MQ_API const char *mq_op_kind_name(enum mq_op_kind kind);
+
+/* A convolution of two axes, symmetric about its input's edges. Zeroes: not known, or another. */
+struct mq_conv_image {
+	uint16_t h, w, out_h, out_w; /* pixels of input and output */
+	uint8_t kh, kw, stride_h, stride_w;
+};
+
+struct mq_op {
+	const char *name; /* unique inside the model, e.g. "layer3.qkv" */
+	enum mq_op_kind kind;
+	enum mq_phase phase;        /* MQ_FORWARD, or MQ_BACKWARD in graphs with explicit backward nodes */
+	uint32_t mate;              /* explicit backward op: its forward op (and back); else MQ_NONE */
+	uint32_t layer;             /* repeated block, or MQ_NONE */
+	uint32_t color;             /* ops of one colour must share a device; MQ_NONE = free */
+	uint32_t tied;              /* op whose parameters this one uses (tied embeddings), else MQ_NONE */
+	uint32_t splits;            /* bit mask (1u << enum mq_dim) of the dimensions that may be split */
+	double extent[MQ_N_DIMS];   /* size of each dimension per sample (batch: 1); 0 = has none */
+	double m, n, k, count;      /* GEMM view of the forward op per sample (see kind); 0 = no GEMM */
+	double flop;                /* forward FLOP per sample, whatever the kind (causal halving not applied) */
+	double flop_bwd;            /* backward FLOP per sample (2x flop for GEMMs with weights, ...) */
+	double read, write;         /* activation elements moved by the forward pass, fused minimum */
+	double moved_bwd;           /* elements moved by the backward pass */
+	double fixed_bwd;           /* more of them, whatever the samples (a table's gradient in whole) */
+	double param;               /* parameter elements (0 if tied to another op) */
+	double output;              /* elements of the output tensor */
+	double saved;               /* elements kept from forward for backward (16-bit unit: 1 = one element of
+				 the training dtype; masks of one byte count as 0.5) */
+	double saved_selective;     /* part of `saved` that selective recompute frees (attention inner) */
+	double masks;               /* elements whose mask of one byte is in `saved`; with saved_selective, in that */
+	double winograd;            /* CONV of 3x3, stride 1, one group: output pixels when rounded up to tiles
+				 of 4x4 / output pixels; 0 = Winograd's algorithm does not apply */
+	double window;              /* CONV: pixels of its window; 0 where its input is not gathered by one
+				 (transposed convolutions), see model_kernels.c */
+	bool volume;                /* CONV: the window has three axes */
+	struct mq_conv_image image; /* CONV: for executors that run it as one */
+	double host_flop;           /* work of one core of the host in the forward pass, whatever the number of
+				 samples (each has a core); the device waits */
+	double halo;                /* elements a neighbour needs under a SPATIAL split, per cut */
+	double kernels;             /* kernels launched by the forward pass (eager count; for launch cost) */
+	bool causal;                /* ATTENTION: only the lower triangle is needed */
+	bool fused;                 /* ATTENTION: flash-style, scores are never stored */
+	double rotated;             /* ATTENTION: elements of queries and keys that rotary positions turn */
+	bool scaled;                /* ATTENTION: and scale (YaRN's concentration factor) */
+	bool rms;                   /* NORM: root mean square */
+	bool dropout;               /* ELEMENTWISE: a residual that is added behind dropout */
+	bool gelu;                  /* ELEMENTWISE: GELU */
+	bool gated;                 /* ELEMENTWISE: a gated activation (SwiGLU, GeGLU) */
+};
+
+struct mq_edge {
+	uint32_t src, dst;
+	double elems; /* tensor elements per sample */
+	bool no_grad; /* no gradient flows back (inputs, indices) */
+};
+
+/* Measured times of PROFILED ops, by device type. Times are for one sample. */
+struct mq_profile {
+	uint32_t n_types;
+	const char **type;  /* [n_types], e.g. "accelerator", "cpu", "V100-SXM2-16GB" */
+	double *forward_s;  /* [n_ops * n_types]; +inf = not supported there */
+	double *backward_s; /* likewise; 0 in graphs with explicit backward nodes */
+	double *memory_B;   /* [n_ops] all that an op holds on its device, or NULL: not known */
+};
+
+/* Devices that a model file brings itself (placement data: -p model). Zero = brings none. */
+struct mq_model_devices {
+	uint32_t n_accelerators, n_cpus;
+	double memory_B;    /* per accelerator */
+	double bw_Bps;      /* between devices; 0 = mq_edge.elems is a time already, in the file's
+				 unit, whatever the element type */
+	double time_unit_s; /* seconds per unit of the file's times (report in the file's units) */
+};
+
+struct mq_transformer; /* model/builders/lib/transformer.h */
+struct mq_model {
+	const char *name;
+	const char *unit; /* of a sample: "sequence", "image", "sample" */
+	uint32_t n_ops, n_edges, n_layers;
+	struct mq_op *op;         /* [n_ops] */
+	struct mq_edge *edge;     /* [n_edges], sorted by (src, dst) */
+	uint32_t *out_first;      /* [n_ops + 1]: edges leaving op i are out_first[i] .. out_first[i+1]-1 */
+	uint32_t *in_first;       /* [n_ops + 1] into in_edge */
+	uint32_t *in_edge;        /* [n_edges] edge ids sorted by (dst, src) */
+	double tokens_per_sample; /* for tokens/s; 0 where it means nothing */
+	struct mq_profile profile;
+	struct mq_model_devices devices;
+	/* of transformer-like models, for shape rules and reports; 0 otherwise */
+	uint32_t hidden, heads, kv_heads, head_dim, ffn, vocab, seq, experts, top_k;
+	/* the experts of a token lie in so many of so many equal groups of experts; 0 = anywhere */
+	uint32_t expert_groups, group_limit;
+	bool tied_embeddings;
+	bool image, volumes; /* samples are images; some convolution's window has three axes */
+	/* What a single stack of blocks was built from, for those who write it down; NULL: this is none. */
+	const struct mq_transformer *stack;
+	const char *note; /* what a reader had to assume, for people; or NULL */
+};
+
+enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };
+
+/* Training options: part of every question, never of the model. */
+struct mq_train {
+	double batch;             /* global batch in samples, >= 1 */
+	enum mq_dtype dtype;      /* of activations and GEMMs */
+	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
+	enum mq_optimizer optimizer;
+	bool infer; /* forward only, no gradients, no optimizer state */
+	/* The products of layers (not the head, the router, attention) take operands in fp8 or fp4; any other
+	 * type: in `dtype`. With `mx` fp8 operands have a scale for each block of 32 elements (MXFP8). */
+	enum mq_dtype products;
+	bool mx;
+	struct mq_expert_load experts; /* of mixtures: zeroes = tokens visit all alike */
+	struct mq_documents documents; /* packed into sequences: zeroes = each is one */
+};
+
+/* Are operands of layers' products cast to a type of their own? */
+static inline bool mq_train_casts(const struct mq_train *train)
+{
+	return train->products == MQ_FP8 || train->products == MQ_FP4;
+}
+/* The type in which layers multiply. */
+static inline enum mq_dtype mq_train_products(const struct mq_train *train)
+{
+	return mq_train_casts(train) ? train->products : train->dtype;
+}
+
+/* Building: zeroed struct mq_model_builder, add ops and edges, finish. */
+struct mq_model_builder {
+	struct mq_arena *arena;
+	struct mq_model *model;
+	uint32_t op_room, edge_room;
+};
+MQ_API void mq_model_begin(struct mq_model_builder *b, struct mq_arena *arena, const char *name);
+/* Returns the id of the op; fields are filled by the caller through model->op[id]. */
+MQ_API uint32_t mq_model_add(struct mq_model_builder *b, enum mq_op_kind kind, const char *name);
+MQ_API void mq_model_connect(struct mq_model_builder *b, uint32_t src, uint32_t dst, double elems);
+/* Sorts topologically (lowest id first; renumbers where needed), builds the CSR arrays and checks.
+ * MQ_EINPUT: a cycle (names an op on it), or what mq_model_check finds. */
+MQ_API enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **model,
+				      struct mq_err *err) MQ_MUST_CHECK;
+
+/* Full invariants: finite non-negative amounts, order, colours, mates, unique names. */
+MQ_API enum mq_status mq_model_check(const struct mq_model *model, struct mq_err *err) MQ_MUST_CHECK;
+
+/* The op that makes or takes one value per word of the vocabulary last (loss, or head); MQ_NONE = none. */
+MQ_API uint32_t mq_model_vocab_op(const struct mq_model *model);
+/* The model with its vocabulary padded to a multiple of `multiple` on each of `parts` ranks; 0: cut to whole
+ * shares. The model itself where that changes nothing. */
+MQ_API const struct mq_model *mq_model_pad_vocab(const struct mq_model *model, double multiple, uint32_t parts,
+						 struct mq_arena *arena);
+
+/* Is it an op on the experts' side of an all-to-all, or that all-to-all's end? */
+static inline bool mq_op_of_experts(const struct mq_op *op)
+{
+	return op->extent[MQ_DIM_EXPERT] > 0;
+}
+/* Does the edge carry tokens, or the weights of their routing, to experts or back? */
+MQ_API bool mq_edge_to_experts(const struct mq_model *model, const struct mq_edge *edge);
+
+/* Totals for one sample. */
+struct mq_model_totals {
+	double parameters, forward_flop, backward_flop, activation_elems;
+};
+MQ_API struct mq_model_totals mq_model_totals(const struct mq_model *model);
+
+/* ---- what a split op does on one device ------------------------------------------------------ */
+
+enum mq_kernel_kind {
+	MQ_KERNEL_GEMM,        /* count x [m x k][k x n] */
+	MQ_KERNEL_CONV,        /* the same numbers, run as a convolution */
+	MQ_KERNEL_ATTENTION,   /* fused attention */
+	MQ_KERNEL_MEMORY,      /* bound by memory traffic: element-wise, norm, softmax, loss, pool */
+	MQ_KERNEL_EMBEDDING,   /* gather or scatter of rows */
+	MQ_KERNEL_OPTIMIZER,   /* parameter update, bytes of all its states */
+	MQ_KERNEL_RECURRENT,   /* m serial GEMM steps */
+	MQ_KERNEL_COPY,        /* device-local copy or pack */
+	MQ_KERNEL_TIMED,       /* profiled: lasts `time_s` on its device */
+	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
+	MQ_KERNEL_SCAN,        /* state-space product: chunks that meet in states */
+	MQ_KERNEL_CALL,        /* none: `time_s` that the host needs for something else between its launches; < 0:
+				* that it is ahead of its device by, from tasks before */
+	MQ_KERNEL_WAIT,        /* none: `time_s` in which the device has nothing to do, as its host waits */
+	MQ_N_KERNEL_KINDS
+};
+MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
+
+/* Implementations of attention; those up to the fused softmax store the scores of every head: a kernel for each of
+ * scaling, masking, softmax in fp32 and the casts about it, fewer, or one for all. */
+enum mq_attention_kernel {
+	MQ_ATTENTION_STORED,
+	MQ_ATTENTION_EAGER,
+	MQ_ATTENTION_MASKED,
+	MQ_ATTENTION_XLA,
+	MQ_ATTENTION_TENSORFLOW,
+	MQ_ATTENTION_FUSED_SOFTMAX,
+	MQ_ATTENTION_FLASH1,
+	MQ_ATTENTION_TRITON1,
+	MQ_ATTENTION_FLASH2,
+	MQ_ATTENTION_FLASH3,
+	MQ_ATTENTION_TE,
+	MQ_N_ATTENTIONS
+};
+MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
+
+/* One library call of a compute task: everything that executors and cost models need to know. */
+struct mq_kernel {
+	uint32_t op; /* id in the model, MQ_NONE if it belongs to none */
+	uint8_t kind, phase, dtype;
+	bool causal;
+	uint8_t attention;      /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
+	bool mx;                /* MQ_KERNEL_ATTENTION in fp8: MXFP8 */
+	double steps;           /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
+				  * ranks' keys; 0 = one call over its own */
+	double layout;          /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
+				  * cores want; 0 = channels lie last */
+	double m, n, k, count;  /* MEMORY, EMBEDDING: n = elements of a row (of a norm, a softmax, a table); 0 = none */
+	double flop, bytes;     /* of all `count` */
+	double work;            /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
+	double blocks;          /* MQ_KERNEL_MEMORY: thread blocks that share them; 0 = enough for the device */
+	double launches;        /* kernels that the host launches for it (eager) */
+	bool graphed;           /* by a graph (CUDA graphs), which costs it nothing for each */
+	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
+	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
+	bool of_weights; /* GEMM, CONV: the weights' gradient: the first operand lies transposed, a window is in the rows */
+	bool of_input;              /* MQ_KERNEL_CONV: the input's gradient */
+	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
+	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
+};
+
+/* How an op is divided on the device in question. */
+struct mq_share {
+	double samples;          /* of the micro-batch on this device */
+	double split[MQ_N_DIMS]; /* degree per dimension; [MQ_DIM_BATCH] is ignored (see samples) */
+	double keys;             /* ATTENTION: share of the keys and values; 0 = all of them */
+	bool remote;             /* ATTENTION: those keys are of other ranks (a ring's later steps) */
+	bool accumulates;        /* whole gradients of several micro-batches are added up */
+	bool gathered;           /* ZeRO-3: parameters come and gradients go in every micro-batch */
+	bool reduced;            /* gradients are reduced among devices */
+	uint32_t shards;         /* UPDATE: ranks that gather new parameters from each other; 0 or 1 = none */
+};
+
+/* A degree of a share's split; 0 = not filled in. */
+static inline double mq_degree(const double split[MQ_N_DIMS], enum mq_dim dim)
+{
+	return split[dim] > 1 ? split[dim] : 1;
+}
+
+/* Scalar, branching code on one core of a host: an operation in 1.5 cycles at 3 GHz (stated). */
+#define MQ_HOST_FLOPS 2e9
+
+enum { MQ_MAX_KERNELS_PER_OP = 20 };
+/* The kernels of one op and phase under a share: writes up to MQ_MAX_KERNELS_PER_OP, returns how
+ * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
+ * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and
+ * `cpu` its class, for profiled ops. */
+struct mq_question; /* core/question.h: of it model, software and train are asked */
+MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_phase phase,
+			      const struct mq_share *share, const char *type, struct mq_kernel *kernel);
+
+/* A convolution's image where it is cut into strips: whole rows of it; zeroes: these are not whole, or it is not known. */
+MQ_API struct mq_conv_image mq_conv_image_part(const struct mq_op *op, double strips);
+/* Elements of the op's parameters held by one device under a split. */
+MQ_API double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS]);
+/* Elements (see `saved`) one device keeps per micro-batch share; selective: without that part. */
+MQ_API double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, bool selective);
+/* The same in bytes. A loss keeps fp32 values, whatever the element type. */
+MQ_API double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
+			    const struct mq_train *train);
+/* Moments that an optimizer keeps of a parameter. */
+MQ_API double mq_optimizer_moments(enum mq_optimizer optimizer);
+/* Bytes of optimizer state per parameter: a master beside 16-bit parameters, of `master_B` (0 = none), and moments, of
+ * `moment_B` each beside 16-bit parameters and of 4 otherwise. */
+MQ_API double mq_train_state_B(const struct mq_train *train, double master_B, double moment_B);
+
+/* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see sim/formats. Declared here because
+ * every command needs it; defined in model/formats/formats.c. */
+struct mq_software;
+struct mq_model_request {
+	const char *spec;
+	const struct mq_train *train;
+	uint32_t seq;                       /* --seq; 0 = the model's own default */
+	const struct mq_software *software; /* which attention; NULL = mq_software_plain() */
+};
+enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			     struct mq_err *err) MQ_MUST_CHECK;
+/* Is attention fused, so that its scores are never stored? Where a model asks for that and the software has it. */
+MQ_API bool mq_model_fuses(const struct mq_model_request *request, bool asked);
+
+#endif
