@@ -36,7 +36,7 @@ struct mq_asked {
 	const char *documents;   /* --documents, as mq_documents_read takes it; NULL = sequences are whole */
 	const char *devices;     /* --devices: ranks of the platform to use, "0-31"; NULL = all */
 	struct mq_list calib;    /* --calib, on top of the shipped calibrations */
-	struct mq_list change;   /* --change: what-if changes of the hardware (core/change.h) */
+	struct mq_list change;   /* --change: what-if changes of the hardware (hardware/change.h) */
 	struct mq_list fix, max; /* --fix / --max KEY=VALUE, as text */
 	struct mq_limits limits; /* the same, read */
 	struct mq_train train;

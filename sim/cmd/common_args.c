@@ -13,7 +13,7 @@
 #include "base/ini.h"
 #include "base/opt.h"
 #include "base/quantity.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 
 enum {
 	KEY_BATCH = 1000,

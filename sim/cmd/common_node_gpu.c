@@ -12,7 +12,7 @@
 
 #include "cmd/common.h"
 #include "cmd/validate/dir.h"
-#include "platform/import.h"
+#include "hardware/platform/import.h"
 
 /* How the measured type is joined: as its shipped calibration says where there is one; else PCIe 4, and
  * the NVLink that a large message saw. */

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 static const char *const names[] = { "platform.xml", "platform.keys", "platform.calib.json", "accelerator.json",
 				     "cpu.json" };

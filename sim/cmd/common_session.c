@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "core/change.h"
+#include "hardware/change.h"
 #include "base/opt.h"
 #include "judge/pool.h"
 #include "model/formats/format.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 
 struct mq_session_files {
 	struct mq_job job;

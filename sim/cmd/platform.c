@@ -11,8 +11,8 @@
 
 #include "cmd/common.h"
 #include "cmd/platform/words.h"
-#include "platform/generate.h"
-#include "platform/import.h"
+#include "hardware/platform/generate.h"
+#include "hardware/platform/import.h"
 
 enum { MAX_OPTIONS = 64, FIRST_KEY = 3000, KEY_JSON = 4000 };
 

@@ -8,7 +8,7 @@
 #ifndef MQ_CORE_ATTENTION_H
 #define MQ_CORE_ATTENTION_H
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "model/model.h"
 #include "base/types.h"
 

@@ -13,8 +13,8 @@
 #define MQ_CORE_ENGINE_H
 
 #include "base/arena.h"
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "core/collective/collective.h"
 #include "core/cost.h"
 #include "model/model.h"

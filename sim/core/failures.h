@@ -17,7 +17,7 @@
  * `blocking`; the rest goes on beside it, so that saves are at least as far apart as one takes, and a failure
  * meanwhile loses so much more. R is `restart_s` and reading the checkpoint at the same speed.
  *
- * Not modelled: failures that repeat on one device, spares and elastic jobs, slow devices (core/change.h, jitter), and
+ * Not modelled: failures that repeat on one device, spares and elastic jobs, slow devices (hardware/change.h, jitter), and
  * storage that others use.
  */
 #ifndef MQ_CORE_FAILURES_H

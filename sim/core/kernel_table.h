@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "base/types.h"
 
 enum mq_part {

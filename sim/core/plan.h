@@ -21,7 +21,7 @@
 #define MQ_CORE_PLAN_H
 
 #include "base/arena.h"
-#include "core/cluster.h"
+#include "hardware/cluster.h"
 #include "model/model.h"
 #include "base/types.h"
 

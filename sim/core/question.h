@@ -5,8 +5,8 @@
 #ifndef MQ_CORE_QUESTION_H
 #define MQ_CORE_QUESTION_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "model/model.h"
 #include "core/plan.h"
 #include "core/software.h"

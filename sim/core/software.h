@@ -23,7 +23,7 @@
 #ifndef MQ_CORE_SOFTWARE_H
 #define MQ_CORE_SOFTWARE_H
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "model/model.h"
 #include "base/opt.h"
 #include "core/plan.h"

@@ -8,8 +8,8 @@
 #ifndef MQ_COSTING_PREDICT_H
 #define MQ_COSTING_PREDICT_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "core/collective/collective.h"
 #include "core/schedule.h"
 

@@ -5,8 +5,8 @@
 #ifndef MQ_EXECUTORS_EXECUTE_H
 #define MQ_EXECUTORS_EXECUTE_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "core/jitter.h"
 #include "core/plan.h"
 #include "core/question.h"

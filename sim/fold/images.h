@@ -10,8 +10,8 @@
 #ifndef MQ_FOLD_IMAGES_H
 #define MQ_FOLD_IMAGES_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "core/collective/collective.h"
 #include "base/index.h"
 #include "fold/view.h"

@@ -5,7 +5,7 @@
 #ifndef MQ_JUDGE_JOB_H
 #define MQ_JUDGE_JOB_H
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "core/jitter.h"
 #include "core/question.h"
 
@@ -19,7 +19,7 @@ struct mq_job {
 	const char *devices;      /* ranks to use (mq_cluster_ranks), NULL = all */
 	const char *const *calib; /* [n_calib] files, or folders of files, each on top of those before */
 	uint32_t n_calib;
-	const char *const *change; /* [n_change] what-if changes of the hardware (core/change.h) */
+	const char *const *change; /* [n_change] what-if changes of the hardware (hardware/change.h) */
 	uint32_t n_change;
 	uint64_t seed; /* of random changes */
 	bool fold, interference;

@@ -24,7 +24,7 @@
 
 #include "base/rng.h"
 #include "base/spawn.h"
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 #include "judge/pool_order.h"
 #include "judge/pool_message.h"
 

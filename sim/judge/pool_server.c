@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "judge/judge.h"
-#include "core/change.h"
+#include "hardware/change.h"
 #include "executors/simgrid/conductor.h"
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 #include "judge/pool.h"
 #include "judge/pool_message.h"
 #include "judge/coscheduled.h"

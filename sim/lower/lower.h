@@ -10,7 +10,7 @@
 #ifndef MQ_LOWER_LOWER_H
 #define MQ_LOWER_LOWER_H
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "core/plan.h"
 #include "core/question.h"
 #include "core/result.h"

@@ -13,8 +13,8 @@
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
 
-#include "platform/platform.h"
-#include "platform/generate.h"
+#include "hardware/platform/platform.h"
+#include "hardware/platform/generate.h"
 
 static double clock_s(void)
 {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "executors/simgrid/conductor.h"
-#include "platform/platform.h"
-#include "platform/generate.h"
+#include "hardware/platform/platform.h"
+#include "hardware/platform/generate.h"
 #include "judge/judge.h"
 
 struct point {

@@ -1,7 +1,7 @@
 /* fuzz_hwloc.c - hwloc's XML as a machine to import. */
 #include "child.h"
 
-#include "platform/import.h"
+#include "hardware/platform/import.h"
 
 static void import(const char *path)
 {

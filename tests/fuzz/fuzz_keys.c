@@ -4,9 +4,9 @@
  */
 #include "fuzz.h"
 
-#include "core/change.h"
+#include "hardware/change.h"
 #include "core/software.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 
 enum { MOST_MACHINES = 512 }; /* platforms of a quarter million devices are sound, and slow to write */
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "platform/import.h"
+#include "hardware/platform/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

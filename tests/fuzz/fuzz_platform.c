@@ -1,7 +1,7 @@
 /* fuzz_platform.c - platform files: SimGrid reads them, properties and links become a cluster. */
 #include "child.h"
 
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 static void load(const char *path)
 {

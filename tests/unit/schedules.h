@@ -4,8 +4,8 @@
 #ifndef MQ_TESTS_SCHEDULES_H
 #define MQ_TESTS_SCHEDULES_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "core/schedule.h"
 
 /* A schedule over the devices of a cluster (schedule index = cluster rank), no tasks yet. */

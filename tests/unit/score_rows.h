@@ -10,7 +10,7 @@
 
 #include "cmd/score/row.h"
 #include "cmd/score/tables.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "executors/simgrid/conductor.h"
 #include "executors/execute.h"
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 struct simulated {
 	struct mq_arena arena;

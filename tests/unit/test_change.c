@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/change.h"
+#include "hardware/change.h"
 
 struct fixture {
 	struct mq_arena arena;

@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "fold/fold.h"
 #include "judge/judge.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 #include "lowered.h"
 #include "shipped.h"
 #include "simulated.h"

@@ -21,7 +21,7 @@
 #include <simgrid/host.h>
 #include <simgrid/link.h>
 
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 enum { MAX_FILES = 256, FULL_PAIRS = 64 };
 

@@ -19,8 +19,8 @@
 #include <simgrid/engine.h>
 #include <simgrid/link.h>
 
-#include "platform/platform.h"
-#include "platform/generate.h"
+#include "hardware/platform/platform.h"
+#include "hardware/platform/generate.h"
 #include "shipped.h"
 
 typedef bool check_fn(const struct mq_cluster *c);

@@ -16,8 +16,8 @@
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 
-#include "platform/platform.h"
-#include "platform/import.h"
+#include "hardware/platform/platform.h"
+#include "hardware/platform/import.h"
 #include "shipped.h"
 
 static const char cube_mesh[] =

@@ -6,9 +6,9 @@
 #ifndef MQ_VALIDATOR_FIT_H
 #define MQ_VALIDATOR_FIT_H
 
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "core/collective/measured.h"
-#include "core/cluster.h"
+#include "hardware/cluster.h"
 #include "base/rng.h"
 #include "core/schedule.h"
 #include "fit/stats.h"

@@ -12,7 +12,7 @@
 #include "cmd/platform/words.h"
 #include "base/spawn.h"
 #include "executors/simgrid/conductor.h"
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 static void keep(struct mq_err *err, char *line, bool aborted)
 {

@@ -4,8 +4,8 @@
 #ifndef MQ_CMD_SCORE_FABRICS_H
 #define MQ_CMD_SCORE_FABRICS_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 
 enum mq_inside {
 	MQ_INSIDE_NONE,

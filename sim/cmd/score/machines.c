@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "cmd/score/tables.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 
 static const char *trim(const char *text, size_t n, struct mq_arena *arena)
 {

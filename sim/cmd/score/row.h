@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "cmd/score/score.h"
-#include "core/cluster.h"
+#include "hardware/cluster.h"
 #include "core/plan.h"
 #include "core/question.h"
 #include "core/result.h"

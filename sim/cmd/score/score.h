@@ -15,7 +15,7 @@
 
 #include "cmd/common.h"
 #include "base/arena.h"
-#include "core/calib.h"
+#include "hardware/calib.h"
 #include "fit/stats.h"
 #include "base/csv.h"
 #include "base/err.h"

@@ -13,7 +13,7 @@
 #include "core/loader.h"
 #include "base/quantity.h"
 #include "base/rng.h"
-#include "platform/generate.h"
+#include "hardware/platform/generate.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  *
  * Keys are the long options of `search` (model, batch, engine, ...), platform.KEY (options of `platform
  * generate`), changes of the hardware (link.CLASS.bw, device.TYPE.flops, rank.N.clock, spread.clock,
- * calib.TYPE.FIELD: core/change.h) and the study's own (below). Values in a list (separated by commas; in
+ * calib.TYPE.FIELD: hardware/change.h) and the study's own (below). Values in a list (separated by commas; in
  * `model`, where commas are part of a name, by comma and blank or by semicolons) and ranges become axes:
  *
  *	platform.nodes = 1, 2, 4        batch = 32..512*2       link.network.bw = 0.5..2+0.5

@@ -23,8 +23,8 @@
 #ifndef MQ_CORE_COLLECTIVE_COLLECTIVE_H
 #define MQ_CORE_COLLECTIVE_COLLECTIVE_H
 
-#include "core/calib.h"
-#include "core/cluster.h"
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
 #include "base/types.h"
 
 struct mq_flow {

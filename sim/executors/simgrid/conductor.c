@@ -6,7 +6,7 @@
 #include <simgrid/link.h>
 #include <xbt/config.h>
 
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 enum { CONDUCTOR_STACK_KIB = 16 * 1024, LANE_STACK_KIB = 64 };
 

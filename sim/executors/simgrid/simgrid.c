@@ -18,7 +18,7 @@
 
 #include "executors/simgrid/flow.h"
 #include "executors/simgrid/impl.h"
-#include "platform/platform.h"
+#include "hardware/platform/platform.h"
 
 enum {
 	MOST_ROUNDS = 4, /* runs that only simulate the flows that met */

@@ -1,0 +1,476 @@
+/*
+ * calib.c - see calib.h. One table row per parameter: reader, writer, defaults, ranges and the
+ * documentation of platforms/calib all come from it.
+ *
+ * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that
+ * differs gets a file of its own.
+ */
+#include "hardware/calib.h"
+
+#include <jansson.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEV(field, unit, initial, min, max, help)                                              \
+	{                                                                                      \
+#field, unit, offsetof(struct mq_device_calib, field), initial, min, max, help \
+	}
+#define PEAK(name, dtype)                                                                                    \
+	{                                                                                                    \
+		"peak_" name "_flops", "flop/s",                                                             \
+			offsetof(struct mq_device_calib, peak_flops) + (dtype) * sizeof(double), 0, 0, 1e18, \
+			"dense peak in " name "; 0 = not supported"                                          \
+	}
+#define LINK(field, unit, initial, min, max, help)                                           \
+	{                                                                                    \
+#field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help \
+	}
+#define KNOT(name, call, i, size)                                                                                    \
+	{                                                                                                            \
+		name "_t" #i "_s", "s",                                                                              \
+			offsetof(struct mq_link_calib, call_s) + ((call)*MQ_CALL_KNOTS + (i)-1) * sizeof(double), 0, \
+			0, 1e4, "measured time of one " name " of " size "; 0 = not measured"                        \
+	}
+#define CALL(name, call)                                                                                     \
+	KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), KNOT(name, call, 3, "512 B"),               \
+		KNOT(name, call, 4, "4 KiB"), KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
+		KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB")
+#define GIVEN NAN /* no default: the file must say it */
+
+static const struct mq_calib_field device_fields[] = {
+	PEAK("fp32", MQ_FP32),
+	PEAK("tf32", MQ_TF32),
+	PEAK("fp16", MQ_FP16),
+	PEAK("bf16", MQ_BF16),
+	PEAK("fp8", MQ_FP8),
+	PEAK("fp64", MQ_FP64),
+	PEAK("fp4", MQ_FP4),
+	DEV(mem_bw_Bps, "B/s", GIVEN, 1e6, 1e15, "nominal memory bandwidth"),
+	DEV(memory_B, "B", GIVEN, 1e6, 1e15, "nominal memory capacity"),
+	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),
+	DEV(compute_capability, "1", 80, 0, 1000, "major * 10 + minor; 0 for a CPU"),
+	DEV(nvlink_Bps, "B/s", 0, 0, 1e15, "all NVLinks of a GPU, nominal, one direction; 0 = none"),
+	DEV(bridge_Bps, "B/s", 0, 0, 1e15, "NVLink bridge between two cards, one direction; 0 = none"),
+	DEV(nvlink_port_Bps, "B/s", 25e9, 1e6, 1e15, "one NVLink, nominal, one direction"),
+	DEV(pcie_Bps, "B/s", 31.5e9, 1e6, 1e15, "PCIe, nominal, one direction; of a CPU: memory between processes"),
+	DEV(nic_Bps, "B/s", 25e9, 1e6, 1e15, "network port that is usual beside it, one direction"),
+	DEV(gpus_per_nic, "1", 0, 0, 1024, "usual devices per network port; 0 = one for the machine"),
+	DEV(nvswitch, "1", 0, 0, 1, "1 = its NVLinks end in NVSwitch; 0 = in other GPUs"),
+	DEV(cube_mesh, "1", 0, 0, 1, "1 = eight of them are a hybrid cube mesh, as in DGX-1"),
+	DEV(nvls, "1", 0, 0, 1, "1 = its NVSwitch can reduce (NVLS)"),
+	DEV(p2p, "1", 1, 0, 1, "1 = GPUs transfer to each other over PCIe; 0 = through the host"),
+	DEV(gemm_eff, "1", .78, .001, 2, "share of peak that the inner loop of the largest tile reaches"),
+	DEV(gemm_fp32, "1", 1, .1, 4, "the same for fp32 products, which run on plain cores, / gemm_eff"),
+	DEV(gemm_tf32, "1", 1, .1, 4,
+	    "the same for tf32 products / gemm_eff: Hopper's tensor cores take them along k alone, which two of a layer's three are not"),
+	DEV(gemm_kt, "1", 76.4, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
+	DEV(gemm_a0, "1", 81.4, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
+	DEV(gemm_b0, "1", 0, 0, 1e4, "the same of a CPU's second operand; 0 = gemm_a0"),
+	DEV(gemm_q, "1", .253, 0, 1, "cost of a just begun wave, as a share of a full one"),
+	DEV(gemm_bw_share, "1", .8, .001, 1.5, "share of memory bandwidth of a memory-bound GEMM"),
+	DEV(gemm_corner, "1", 3.38, 0, 100, "sharpness p of the roofline's corner; 0 = a plain maximum"),
+	DEV(gemm_t0_s, "s", 5e-6, 0, 1, "fixed time of a GEMM kernel"),
+	DEV(gemm_misaligned, "1", .5, .001, 4, "GEMM efficiency factor, operands' rows at 4 or 8 B, not 16"),
+	DEV(gemm_odd, "1", .5, .001, 4, "that of rows at 2 B / that"),
+	DEV(bmm_misaligned, "1", 0, 0, 1, "speed of a step of k in misaligned batched GEMMs; 0 = peak_fp32 / peak"),
+	DEV(sustained, "1", 1, .1, 1, "speed of arithmetic in training runs of many GPUs / in short benchmarks"),
+	DEV(conv_eff, "1", .7, .001, 1.5, "share of peak that large convolutions reach"),
+	DEV(conv_eff_simt, "1", .79, .001, 1.5, "the same in fp32 beside tensor cores that do not take it"),
+	DEV(conv_volume, "1", .82, .001, 1.5, "efficiency factor of three-dimensional convolutions"),
+	DEV(conv_depthwise, "1", .02, 1e-4, 1, "depthwise convolutions: share of the fp32 peak"),
+	DEV(attention_scale, "1", 1, .001, 10,
+	    "speed of fused attention / that of its counted tiles, of a CPU that of its products"),
+	DEV(attention_bwd, "1", 1, .01, 10, "the same of backward passes / that of forward ones"),
+	DEV(attention_score, "flop", 0, 0, 1e4, "CPU: what a score takes besides its products: the softmax"),
+	DEV(attention_fp8, "1", .8, .01, 1, "the same in fp8 relative to 16 bit, where no kernels in fp8 were timed"),
+	DEV(scan_share, "1", .175, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
+	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
+	DEV(optimizer_share, "1", 1, .01, 4, "speed of the optimizer's sweeps / speed of memory-bound kernels"),
+	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
+	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
+	DEV(overlap_compute, "1", -1, -1, 1,
+	    "share of compute lost beside a collective; -1 = the multiprocessors its channels hold"),
+	DEV(overlap_products, "1", 1, 0, 8,
+	    "multiprocessors that products lose for each that a collective's channels hold"),
+	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
+	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context and libraries on a CPU (of a GPU: the software's)"),
+	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
+	DEV(host_bw_Bps, "B/s", 25e9, 1e3, 1e15,
+	    "host memory bandwidth that an offloaded optimizer step gets per device"),
+	DEV(copy_bw_Bps, "B/s", 12e9, 1e3, 1e15, "pinned host <-> device copy, one direction"),
+	DEV(price_per_h, "$/h", NAN, 0, 1e6, "price; absent = not known"),
+	DEV(power_W, "W", NAN, 0, 1e6, "board power limit; absent = not known"),
+	{ .name = NULL }
+};
+
+static const struct mq_calib_field link_fields[] = {
+	LINK(bw_share, "1", 1, .001, 2, "share of nominal bandwidth that a large transfer gets"),
+	LINK(port_Bps, "B/s", 0, 0, 1e15, "most that a network port gives, however fast; 0 = no limit"),
+	LINK(latency_scale, "1", 1, 0, 1e4, "factor on the library's own step latencies"),
+	LINK(launch_s, "s", 0, 0, 1, "host time per GPU and call of a process that drives several"),
+	LINK(launch_channel_s, "s", 0, 0, 1, "host time per GPU, call and channel"),
+	LINK(p2p_latency_s, "s", 5e-6, 0, 1, "software latency of one send/recv"),
+	LINK(ll_Bps, "B/s", 0, 0, 1e15, "bandwidth of a small send; 0 = no such protocol"),
+	LINK(simple_s, "s", 0, 0, 1, "what a large send takes longer to start than a small one"),
+	LINK(hop_s, "s", 0, 0, 1, "least latency of one step of a collective"),
+	LINK(hop_ll_s, "s", 0, 0, 1, "the same with protocol LL; 0 = hop_s"),
+	LINK(hop_ll128_s, "s", 0, 0, 1, "the same with protocol LL128; 0 = hop_s"),
+	LINK(fill, "1", 0, 0, 1e3, "part of a step that a ring's pipeline adds per round"),
+	LINK(chunk_B, "B", 0, 0, 1e9, "cost of a chunk of a pipeline, as bytes"),
+	LINK(step_B, "B", 524288, 1, 1e9, "one of the 8 steps of a channel's buffer (NCCL_BUFFSIZE / 8)"),
+	LINK(nvls_share, "1", 1, .01, 2, "what NVLS gets of the bandwidth that NCCL expects of it"),
+	LINK(sharp_share, "1", .8, .01, 1, "what a port gets of its nominal bandwidth where switches reduce"),
+	LINK(reported_s, "s", 0, 0, 1, "latency that the network's plug-in tells NCCL, which chooses by it"),
+	LINK(simple_only, "1", 0, 0, 1, "1 = the network's plug-in allows no protocol but Simple"),
+	LINK(route_s, "s", 3e-6, 0, 1, "latency of a route that the step latencies already contain"),
+	LINK(measured_ranks, "1", 0, 0, 1e6, "ranks of the measured calls below; 0 = none measured"),
+	CALL("all_reduce", MQ_COLL_ALL_REDUCE),
+	CALL("all_gather", MQ_COLL_ALL_GATHER),
+	CALL("reduce_scatter", MQ_COLL_REDUCE_SCATTER),
+	CALL("broadcast", MQ_COLL_BROADCAST),
+	CALL("reduce", MQ_COLL_REDUCE),
+	CALL("alltoall", MQ_COLL_ALL_TO_ALL),
+	CALL("sendrecv", MQ_CALL_P2P),
+	{ .name = NULL }
+};
+
+const struct mq_calib_field *mq_calib_device_fields(void)
+{
+	return device_fields;
+}
+
+const struct mq_calib_field *mq_calib_link_fields(void)
+{
+	return link_fields;
+}
+
+struct mq_calib *mq_calib_new(struct mq_arena *arena)
+{
+	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
+
+	calib->arena = arena;
+	return calib;
+}
+
+void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, entry->name)) {
+			calib->device[i] = *entry;
+			return;
+		}
+	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, *entry);
+}
+
+static void put_words(json_t *root, const char *key, const char *const *list)
+{
+	json_t *array = list ? json_array() : NULL;
+
+	for (; list && *list; list++)
+		json_array_append_new(array, json_string(*list));
+	if (array)
+		json_object_set_new(root, key, array);
+}
+
+static json_t *device_json(const struct mq_device_calib *device)
+{
+	json_t *values = json_object();
+	json_t *root =
+		json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name", device->name, "device_kind",
+			  device->kind == MQ_CPU ? "cpu" : "gpu", "source", device->source ? device->source : "",
+			  "serial_comm", (int)device->serial_comm, "values", values);
+
+	put_words(root, "aliases", device->alias);
+	put_words(root, "asks", device->asks);
+	put_words(root, "reported", device->reported);
+	if (device->described)
+		json_object_set_new(root, "described", json_true());
+	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
+		double x = *(const double *)(const void *)((const char *)device + f->offset);
+
+		if (!isnan(x))
+			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x, "unit", f->unit));
+	}
+	return root;
+}
+
+enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path, struct mq_err *err)
+{
+	return mq_calib_save_devices(&device, 1, path, err);
+}
+
+enum mq_status mq_calib_save_devices(const struct mq_device_calib *const *device, uint32_t n, const char *path,
+				     struct mq_err *err)
+{
+	json_t *root = n == 1 ? device_json(device[0]) : json_pack("{s:[]}", "entries");
+	FILE *file = fopen(path, "w");
+	int bad;
+
+	for (uint32_t i = 0; i < n && n > 1; i++)
+		json_array_append_new(json_object_get(root, "entries"), device_json(device[i]));
+	if (!file) {
+		json_decref(root);
+		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
+	}
+	bad = json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	bad |= fputc('\n', file) == EOF;
+	bad |= fclose(file) != 0;
+	json_decref(root);
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed (is the disk full?)", path) : MQ_OK;
+}
+
+const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, type))
+			return &calib->device[i];
+	return NULL;
+}
+
+const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name)
+{
+	for (uint32_t i = 0; i < calib->n_links; i++)
+		if (!strcmp(calib->link[i].name, class_name))
+			return &calib->link[i];
+	return NULL;
+}
+
+/* Entries are TABLE, or TABLE:PATTERN of the systems in it. */
+static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const struct mq_left_out *what)
+{
+	size_t n = strlen(what->table);
+
+	for (const char *const *t = link->fitted ? link->fitted[field] : NULL; t && *t; t++)
+		if (!strncmp(*t, what->table, n) &&
+		    (!(*t)[n] || ((*t)[n] == ':' && (!what->system || !fnmatch(*t + n + 1, what->system, 0)))))
+			return true;
+	return false;
+}
+
+/* What stands in for a value that was fitted to what is left out. */
+static double stand_in(const struct mq_calib *calib, const struct mq_link_calib *link, ptrdiff_t field,
+		       const struct mq_left_out *what)
+{
+	for (const char *const *name = link->sibling; name && *name; name++) {
+		const struct mq_link_calib *other = mq_calib_link(calib, *name);
+
+		if (other && !fitted_to(other, field, what))
+			return *(const double *)(const void *)((const char *)other + link_fields[field].offset);
+	}
+	return link_fields[field].initial;
+}
+
+struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct mq_left_out *what,
+				    struct mq_arena *arena)
+{
+	struct mq_calib *out = mq_arena_array(arena, 1, struct mq_calib);
+
+	*out = *calib;
+	out->link = mq_arena_array(arena, calib->n_links, struct mq_link_calib);
+	for (uint32_t i = 0; i < calib->n_links; i++) {
+		out->link[i] = calib->link[i];
+		for (ptrdiff_t f = 0; link_fields[f].name; f++)
+			if (fitted_to(&calib->link[i], f, what))
+				*(double *)(void *)((char *)&out->link[i] + link_fields[f].offset) =
+					stand_in(calib, &calib->link[i], f, what);
+	}
+	return out;
+}
+
+const char *mq_calib_link_class(const struct mq_link *link)
+{
+	static const char *const fabrics[MQ_N_FABRICS] = {
+		[MQ_FABRIC_NONE] = "ib",      [MQ_FABRIC_IB] = "ib",   [MQ_FABRIC_ROCE] = "roce",
+		[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
+		[MQ_FABRIC_TCPXO] = "tcpxo",  [MQ_FABRIC_GIB] = "gib",
+	};
+
+	switch (link->class) {
+	case MQ_LINK_NVLINK:
+	case MQ_LINK_NVSWITCH:
+		return "nvlink";
+	case MQ_LINK_PCIE:
+	case MQ_LINK_PCIE_SWITCH:
+	case MQ_LINK_SOCKET:
+		return "pcie";
+	case MQ_LINK_NIC:
+	case MQ_LINK_FABRIC:
+		return fabrics[link->fabric];
+	case MQ_LINK_HOST:
+		return "host";
+	default:
+		return NULL;
+	}
+}
+
+struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type, double peak_flops,
+					   double mem_bw_Bps, double memory_B)
+{
+	struct mq_device_calib d = {
+		.name = mq_arena_strdup(calib->arena, type),
+		.source = "ideal device",
+		.p2p = 1,
+		.nvlink_port_Bps = mem_bw_Bps,
+		.pcie_Bps = mem_bw_Bps,
+		.nic_Bps = mem_bw_Bps,
+		.kind = MQ_GPU,
+		.mem_bw_Bps = mem_bw_Bps,
+		.memory_B = memory_B,
+		.sm_count = 1,
+		.compute_capability = 80,
+		.gemm_eff = 1,
+		.gemm_fp32 = 1,
+		.gemm_tf32 = 1,
+		.gemm_bw_share = 1,
+		.gemm_misaligned = 1,
+		.gemm_odd = 1,
+		.bmm_misaligned = 1,
+		.sustained = 1,
+		.conv_eff = 1,
+		.conv_eff_simt = 1,
+		.conv_volume = 1,
+		.conv_depthwise = 1,
+		.attention_scale = 1,
+		.attention_bwd = 1,
+		.attention_fp8 = 1,
+		.elementwise_bw_share = 1,
+		.optimizer_share = 1,
+		.scan_share = 1,
+		.fragmentation = 1,
+		.copy_bw_Bps = mem_bw_Bps,
+		.host_bw_Bps = mem_bw_Bps,
+		.price_per_h = NAN,
+		.power_W = NAN,
+	};
+
+	for (int i = 0; i < MQ_N_DTYPES; i++)
+		d.peak_flops[i] = peak_flops;
+	mq_calib_put_device(calib, &d);
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, type))
+			return &calib->device[i];
+	mq_assert(!"an entry that was just added is there");
+	return NULL;
+}
+
+static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq_device *device, struct mq_err *err)
+{
+	char known[384] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < calib->n_devices && used < sizeof(known) - 1; i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 calib->device[i].name);
+	return mq_fail(err, MQ_EINPUT,
+		       "device '%s' is of type '%s', which has no calibration: add one "
+		       "with --calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s",
+		       device->name, device->type, *known ? known : "none");
+}
+
+double mq_calib_peak_flops(const struct mq_device_calib *d)
+{
+	return fmax(d->peak_flops[MQ_FP32], fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]));
+}
+
+void mq_calib_describe(struct mq_device_calib *d, const char *name, enum mq_device_kind kind, double peak_flops,
+		       double mem_bw_Bps, double memory_B)
+{
+	bool cpu = kind == MQ_CPU;
+
+	*d = (struct mq_device_calib){ .name = name, .source = "the platform file", .kind = kind, .described = true };
+	for (const struct mq_calib_field *f = device_fields; f->name; f++)
+		*(double *)(void *)((char *)d + f->offset) = f->initial;
+	d->mem_bw_Bps = mem_bw_Bps;
+	d->memory_B = memory_B;
+	/* plain cores of an A100 do a sixteenth of what its tensor cores do; a CPU has its vector units */
+	d->peak_flops[MQ_FP32] = peak_flops / (cpu ? 1 : 16);
+	d->peak_flops[MQ_FP64] = d->peak_flops[MQ_FP32] / 2;
+	if (cpu)
+		d->compute_capability = 0;
+	else
+		d->peak_flops[MQ_FP16] = d->peak_flops[MQ_BF16] = peak_flops;
+	if (!cpu)
+		d->peak_flops[MQ_TF32] = peak_flops / 2;
+}
+
+/* A type that only the platform knows. */
+static const struct mq_device_calib *describe(struct mq_calib *calib, const struct mq_device *device)
+{
+	struct mq_device_calib d;
+
+	mq_calib_describe(&d, mq_arena_strdup(calib->arena, device->type), device->kind, device->speed_flops,
+			  device->mem_bw_Bps, device->memory_B);
+	mq_calib_put_device(calib, &d);
+	return mq_calib_device(calib, d.name);
+}
+
+const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, const char *class_name,
+					      double compute_capability)
+{
+	const struct mq_link_calib *found;
+	char own[64];
+
+	snprintf(own, sizeof(own), "%s-sm%.0f", class_name, compute_capability);
+	found = mq_calib_link(calib, own);
+	return found ? found : mq_calib_link(calib, class_name);
+}
+
+double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps)
+{
+	if (entry->port_Bps > 0 && nominal_Bps * entry->bw_share > entry->port_Bps)
+		return entry->port_Bps / nominal_Bps;
+	return entry->bw_share;
+}
+
+/* A link belongs to no device, so the first GPU stands for all where types differ. */
+void mq_calib_bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
+{
+	double capability = calib->device[cluster->device[0].calib].compute_capability;
+
+	cluster->nvlink = false;
+	for (uint32_t i = 0; i < cluster->n_links; i++) {
+		const char *class = mq_calib_link_class(&cluster->link[i]);
+		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class, capability) : NULL;
+
+		cluster->nvlink |=
+			cluster->link[i].class == MQ_LINK_NVLINK || cluster->link[i].class == MQ_LINK_NVSWITCH;
+		cluster->link[i].share = entry ? entry->bw_share : 1;
+		/* for GPUs that class says what part of their own lanes they use, and nothing of the memory */
+		if (cluster->link[i].class == MQ_LINK_HOST && capability > 0)
+			cluster->link[i].share = 1;
+		if (entry && cluster->link[i].class == MQ_LINK_NIC)
+			cluster->link[i].share = mq_calib_port_share(entry, cluster->link[i].bw_Bps);
+	}
+}
+
+enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster, struct mq_err *err)
+{
+	uint32_t last = MQ_NONE;
+
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		struct mq_device *d = &cluster->device[i];
+
+		if (last == MQ_NONE || strcmp(calib->device[last].name, d->type)) {
+			const struct mq_device_calib *entry = mq_calib_device(calib, d->type);
+
+			if (!entry && d->mem_bw_Bps > 0 && d->memory_B > 0)
+				entry = describe(calib, d);
+			if (!entry)
+				return unknown_type(calib, d, err);
+			last = (uint32_t)(entry - calib->device);
+		}
+		const struct mq_device_calib *c = &calib->device[last];
+		d->calib = last;
+		if (!(d->memory_B > 0))
+			d->memory_B = c->memory_B;
+		if (isnan(d->price_per_h))
+			d->price_per_h = c->price_per_h;
+		if (isnan(d->power_W))
+			d->power_W = c->power_W;
+	}
+	mq_calib_bind_links(calib, cluster);
+	return MQ_OK;
+}

@@ -1,0 +1,131 @@
+/*
+ * calib_names.c - device types by what people, tables and drivers call them: see calib.h.
+ */
+#include "hardware/calib.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/opt.h"
+
+static bool listed(const char *const *list, const char *word)
+{
+	for (; list && *list; list++)
+		if (!strcasecmp(*list, word))
+			return true;
+	return false;
+}
+
+const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const char *word)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcasecmp(calib->device[i].name, word))
+			return &calib->device[i];
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (listed(calib->device[i].alias, word))
+			return &calib->device[i];
+	return NULL;
+}
+
+enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option, const char *word,
+				 const struct mq_device_calib **type, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const char **names = NULL, *near;
+	char list[420] = "";
+	uint32_t n = 0, room = 0;
+	size_t used = 0;
+
+	*type = mq_calib_type(calib, word);
+	if (*type)
+		return MQ_OK;
+	for (uint32_t i = 0; i < calib->n_devices; i++) {
+		const char *name = calib->device[i].name;
+
+		MQ_PUSH(&arena, names, n, room, name);
+		for (const char *const *a = calib->device[i].alias; a && *a; a++)
+			MQ_PUSH(&arena, names, n, room, *a);
+		if (used + strlen(name) + 2 < sizeof(list))
+			used += (size_t)sprintf(list + used, "%s%s", used ? " " : "", name);
+	}
+	MQ_PUSH(&arena, names, n, room, NULL);
+	near = mq_nearest(word, names);
+	enum mq_status status =
+		near ? mq_fail(err, MQ_EINPUT,
+			       "%s=%s: no such device type; did you mean '%s'? (any other: give "
+			       "tflops=)",
+			       option, word, near) :
+		       mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word, struct mq_err *err)
+{
+	char list[256] = "";
+	size_t used = 0, n = strlen(word);
+	bool several = false;
+
+	for (uint32_t i = 0; i < calib->n_devices; i++) {
+		const struct mq_device_calib *d = &calib->device[i];
+
+		several |= listed(d->asks, word);
+		if (!strncasecmp(d->name, word, n) && d->name[n] == '-' && used + strlen(d->name) + 3 < sizeof(list))
+			used += (size_t)sprintf(list + used, "%s%s", used ? ", " : "", d->name);
+	}
+	return several ? mq_fail(err, MQ_EINPUT, "%s=%s: which one? %s", option, word, list) : MQ_OK;
+}
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c);
+}
+
+/* Letters and digits of `name` if it stands at `text` and ends there with a word; 0 otherwise. */
+static uint32_t length_at(const char *text, const char *name)
+{
+	uint32_t n = 0;
+
+	for (; *name; name++) {
+		if (!is_word(*name))
+			continue;
+		while (n && *text && !is_word(*text))
+			text++;
+		if (tolower((unsigned char)*text++) != tolower((unsigned char)*name))
+			return 0;
+		n++;
+	}
+	return is_word(*text) ? 0 : n;
+}
+
+struct best {
+	const struct mq_device_calib *type;
+	uint32_t length;
+	const char *at;
+};
+
+static void look_for(const char *text, const char *name, const struct mq_device_calib *type, struct best *best)
+{
+	for (const char *at = text; *at; at++) {
+		uint32_t n = is_word(*at) && (at == text || !is_word(at[-1])) ? length_at(at, name) : 0;
+
+		if (n > best->length || (n && n == best->length && at < best->at))
+			*best = (struct best){ type, n, at };
+	}
+}
+
+const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text, bool reported)
+{
+	struct best best = { .type = NULL };
+
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		look_for(text, calib->device[i].name, &calib->device[i], &best);
+	for (uint32_t i = 0; i < calib->n_devices; i++) {
+		const struct mq_device_calib *d = &calib->device[i];
+
+		for (const char *const *a = reported ? d->reported : d->alias; a && *a; a++)
+			look_for(text, *a, d, &best);
+	}
+	return best.type;
+}

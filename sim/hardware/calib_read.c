@@ -1,0 +1,450 @@
+/*
+ * calib_read.c - calibration files into a set of entries: see calib.h.
+ *
+ * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one
+ * of its kind that stands further on; the set changes only where all of them are sound.
+ */
+#include "hardware/calib.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/json_file.h"
+#include "base/opt.h"
+
+enum state { WAITING, OPEN, DONE };
+
+/* An entry on its way from JSON into the set. */
+struct item {
+	const char *path;
+	json_t *object; /* borrowed from its file's root */
+	const char *name, *source;
+	bool is_link;
+	enum state state;
+	struct mq_device_calib *device; /* one of these, from `state` DONE on */
+	struct mq_link_calib *link;
+};
+
+struct reading {
+	struct mq_calib *calib;
+	json_t *roots; /* an array: whatever was parsed */
+	struct item *item;
+	uint32_t n, room;
+};
+
+/* Absence has a meaning of its own for these two. */
+static bool may_be_unknown(const struct mq_calib_field *f)
+{
+	return !strcmp(f->name, "price_per_h") || !strcmp(f->name, "power_W");
+}
+
+static double *field_of(const struct mq_calib_field *f, void *entry)
+{
+	return (double *)(void *)((char *)entry + f->offset);
+}
+
+static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value, const char *path,
+				struct mq_err *err)
+{
+	if (json_is_object(value)) {
+		const char *unit = json_string_value(json_object_get(value, "unit"));
+
+		if (unit && strcmp(unit, f->unit))
+			return mq_fail(err, MQ_EINPUT, "%s: %s is in '%s'; give it in '%s'", path, f->name, unit,
+				       f->unit);
+		value = json_object_get(value, "value");
+	}
+	if (json_is_null(value)) {
+		*field_of(f, entry) = f->initial;
+		return MQ_OK;
+	}
+	if (!json_is_number(value))
+		return mq_fail(err, MQ_EINPUT, "%s: %s has no number; give {\"value\": x}", path, f->name);
+
+	double x = json_number_value(value);
+	if (!(x >= f->min && x <= f->max))
+		return mq_fail(err, MQ_EINPUT, "%s: %s = %g is outside %g .. %g %s", path, f->name, x, f->min, f->max,
+			       f->unit);
+	*field_of(f, entry) = x;
+	return MQ_OK;
+}
+
+static const struct mq_calib_field *find_field(const struct mq_calib_field *fields, const char *name)
+{
+	for (; fields->name; fields++)
+		if (!strcmp(fields->name, name))
+			return fields;
+	return NULL;
+}
+
+static void set_defaults(const struct mq_calib_field *fields, void *entry)
+{
+	for (; fields->name; fields++)
+		*field_of(fields, entry) = fields->initial;
+}
+
+/* What `values` says, over what the entry holds already. */
+static enum mq_status set_fields(const struct mq_calib_field *fields, void *entry, json_t *values, const char *path,
+				 struct mq_err *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(values, key, value)
+	{
+		const struct mq_calib_field *f = find_field(fields, key);
+
+		if (!f)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: unknown parameter '%s'; see "
+				       "platforms/calib/README.md for the list",
+				       path, key);
+		MQ_TRY(set_field(f, entry, value, path, err));
+	}
+	for (const struct mq_calib_field *f = fields; f->name; f++)
+		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: '%s' (%s) is missing; add it to "
+				       "\"values\"",
+				       path, f->name, f->help);
+	return MQ_OK;
+}
+
+/* An array of words under `key`; NULL where there is none. */
+static enum mq_status read_words(struct mq_arena *arena, const struct item *item, const json_t *object, const char *key,
+				 const char *const **words, struct mq_err *err)
+{
+	json_t *array = json_object_get(object, key), *word;
+	const char **list;
+	size_t i;
+
+	*words = NULL;
+	if (!array)
+		return MQ_OK;
+	list = mq_arena_array(arena, json_array_size(array) + 1, const char *);
+	json_array_foreach(array, i, word)
+	{
+		const char *text = json_string_value(word);
+
+		if (!text || !*text)
+			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s': entry %zu is no name", item->path, key,
+				       item->name, i + 1);
+		list[i] = mq_arena_strdup(arena, text);
+	}
+	if (!json_is_array(array))
+		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s' is no list; write [\"NAME\", ...]", item->path, key,
+			       item->name);
+	*words = list;
+	return MQ_OK;
+}
+
+static enum mq_status work_out(struct reading *r, struct item *item, struct mq_err *err);
+
+static enum mq_status unknown_parent(const struct reading *r, const struct item *item, const char *parent,
+				     struct mq_err *err)
+{
+	const struct mq_calib *calib = r->calib;
+	const char **names = mq_arena_array(calib->arena, r->n + calib->n_devices + calib->n_links + 1, const char *);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->item[i].is_link == item->is_link && &r->item[i] != item)
+			names[n++] = r->item[i].name;
+	for (uint32_t i = 0; i < calib->n_devices && !item->is_link; i++)
+		names[n++] = calib->device[i].name;
+	for (uint32_t i = 0; i < calib->n_links && item->is_link; i++)
+		names[n++] = calib->link[i].name;
+	const char *near = mq_nearest(parent, names);
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: '%s' inherits '%s', and there is no such %s%s%s%s; name "
+		       "one of this file or folder, or of one loaded before",
+		       item->path, item->name, parent, item->is_link ? "link class" : "device",
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* The entry that this one starts from: as it stands in the files being read, worked out, else (*other NULL) as
+ * loaded before. */
+static enum mq_status find_parent(struct reading *r, const struct item *item, const char *parent, struct item **other,
+				  struct mq_err *err)
+{
+	*other = NULL;
+	for (uint32_t i = 0; i < r->n && strcmp(parent, item->name); i++)
+		if (r->item[i].is_link == item->is_link && !strcmp(r->item[i].name, parent))
+			*other = &r->item[i];
+	if (!*other)
+		return MQ_OK;
+	if ((*other)->state == OPEN)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: '%s' inherits '%s', which inherits from it in turn; let "
+			       "one of them say its values itself",
+			       item->path, item->name, parent);
+	return work_out(r, *other, err);
+}
+
+/* The name after "inherits"; NULL where there is none. */
+static enum mq_status parent_of(const struct item *item, const char **parent, struct mq_err *err)
+{
+	json_t *inherits = json_object_get(item->object, "inherits");
+
+	*parent = json_string_value(inherits);
+	if (inherits && !*parent)
+		return mq_fail(err, MQ_EINPUT, "%s: \"inherits\" of '%s' is no name", item->path, item->name);
+	return MQ_OK;
+}
+
+/* Where a price is from, and its date: prices change, data sheets do not. */
+static const char *price_source(const json_t *values, struct mq_arena *arena)
+{
+	const json_t *price = json_object_get(values, "price_per_h");
+	const char *source = json_string_value(json_object_get(price, "source"));
+	const char *date = json_string_value(json_object_get(price, "date"));
+
+	return source ? mq_arena_printf(arena, "%s%s%s", source, date ? "; " : "", date ? date : "") : NULL;
+}
+
+static enum mq_status read_device(struct reading *r, struct item *item, struct mq_err *err)
+{
+	const char *kind = json_string_value(json_object_get(item->object, "device_kind"));
+	json_t *serial = json_object_get(item->object, "serial_comm");
+	struct mq_device_calib *entry = item->device = mq_arena_array(r->calib->arena, 1, struct mq_device_calib);
+	const char *parent;
+
+	MQ_TRY(parent_of(item, &parent, err));
+	if (parent) {
+		const struct mq_device_calib *found;
+		struct item *other;
+
+		MQ_TRY(find_parent(r, item, parent, &other, err));
+		found = other ? other->device : mq_calib_device(r->calib, parent);
+		if (!found)
+			return unknown_parent(r, item, parent, err);
+		*entry = *found;
+		if (strcmp(parent, item->name)) { /* what a sibling costs is no price of this one */
+			entry->price_per_h = NAN;
+			entry->price_source = NULL;
+		}
+	} else {
+		set_defaults(mq_calib_device_fields(), entry);
+		entry->kind = MQ_GPU;
+	}
+	entry->name = item->name;
+	entry->source = item->source;
+	MQ_TRY(read_words(r->calib->arena, item, item->object, "aliases", &entry->alias, err));
+	MQ_TRY(read_words(r->calib->arena, item, item->object, "reported", &entry->reported, err));
+	MQ_TRY(read_words(r->calib->arena, item, item->object, "asks", &entry->asks, err));
+	entry->described = json_is_true(json_object_get(item->object, "described"));
+	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"), item->path, err));
+	if (json_object_get(json_object_get(item->object, "values"), "price_per_h"))
+		entry->price_source = price_source(json_object_get(item->object, "values"), r->calib->arena);
+	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
+		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", item->path, kind);
+	if (kind)
+		entry->kind = !strcmp(kind, "cpu") ? MQ_CPU : MQ_GPU;
+	if (serial)
+		entry->serial_comm = json_is_true(serial);
+	for (int i = 0; i < MQ_N_DTYPES; i++)
+		if (entry->peak_flops[i] > 0)
+			return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s: no peak speed; give peak_fp32_flops, peak_fp16_flops or another",
+		       item->path);
+}
+
+/* The class that this one starts from, its values and what they were fitted to; else the defaults. */
+static enum mq_status start_link(struct reading *r, struct item *item, struct mq_err *err)
+{
+	const struct mq_link_calib *found;
+	const char *parent;
+	struct item *other;
+
+	MQ_TRY(parent_of(item, &parent, err));
+	if (!parent) {
+		set_defaults(mq_calib_link_fields(), item->link);
+		return MQ_OK;
+	}
+	MQ_TRY(find_parent(r, item, parent, &other, err));
+	found = other ? other->link : mq_calib_link(r->calib, parent);
+	if (!found)
+		return unknown_parent(r, item, parent, err);
+	*item->link = *found;
+	return MQ_OK;
+}
+
+/* A link class, and per value which tables it was fitted to. */
+static enum mq_status read_link(struct reading *r, struct item *item, struct mq_err *err)
+{
+	const struct mq_calib_field *fields = mq_calib_link_fields();
+	json_t *values = json_object_get(item->object, "values");
+	struct mq_arena *arena = r->calib->arena;
+	const char *const *const *inherited;
+	size_t n = 0;
+
+	while (fields[n].name)
+		n++;
+	item->link = mq_arena_array(arena, 1, struct mq_link_calib);
+	MQ_TRY(start_link(r, item, err));
+	inherited = item->link->fitted;
+	item->link->name = item->name;
+	item->link->source = item->source;
+	item->link->fitted = mq_arena_array(arena, n, const char *const *);
+	MQ_TRY(read_words(arena, item, item->object, "siblings", &item->link->sibling, err));
+	for (size_t f = 0; f < n; f++) {
+		json_t *own = json_object_get(values, fields[f].name);
+
+		MQ_TRY(read_words(arena, item, own, "fitted", &item->link->fitted[f], err));
+		if (!own && inherited)
+			item->link->fitted[f] = inherited[f];
+	}
+	return set_fields(fields, item->link, values, item->path, err);
+}
+
+static enum mq_status work_out(struct reading *r, struct item *item, struct mq_err *err)
+{
+	if (item->state == DONE)
+		return MQ_OK;
+	item->state = OPEN;
+	if (item->is_link) {
+		MQ_TRY(read_link(r, item, err));
+	} else {
+		MQ_TRY(read_device(r, item, err));
+	}
+	item->state = DONE;
+	return MQ_OK;
+}
+
+static enum mq_status add_item(struct reading *r, json_t *object, const char *path, struct mq_err *err)
+{
+	const char *kind = json_string_value(json_object_get(object, "kind"));
+	const char *name = json_string_value(json_object_get(object, "name"));
+	const char *source = json_string_value(json_object_get(object, "source"));
+
+	if (!name || !*name)
+		return mq_fail(err, MQ_EINPUT, "%s: an entry has no \"name\"", path);
+	if (!json_is_object(json_object_get(object, "values")))
+		return mq_fail(err, MQ_EINPUT, "%s: '%s' has no object \"values\"", path, name);
+	if (!kind || (strcmp(kind, "device") && strcmp(kind, "link")))
+		return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path, name,
+			       kind ? kind : "(none)");
+	struct item item = { .path = path,
+			     .object = object,
+			     .is_link = !strcmp(kind, "link"),
+			     .name = mq_arena_strdup(r->calib->arena, name),
+			     .source = mq_arena_strdup(r->calib->arena, source ? source : "") };
+	MQ_PUSH(r->calib->arena, r->item, r->n, r->room, item);
+	return MQ_OK;
+}
+
+static enum mq_status read_file(struct reading *r, const char *path, struct mq_err *err)
+{
+	json_t *root, *entries, *entry;
+	size_t i;
+
+	MQ_TRY(mq_json_file_load(path, &root, err));
+	json_array_append_new(r->roots, root);
+	entries = json_object_get(root, "entries");
+	if (!json_is_array(entries))
+		return add_item(r, root, path, err);
+	json_array_foreach(entries, i, entry) MQ_TRY(add_item(r, entry, path, err));
+	return MQ_OK;
+}
+
+static void put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
+{
+	for (uint32_t i = 0; i < calib->n_links; i++)
+		if (!strcmp(calib->link[i].name, entry->name)) {
+			calib->link[i] = *entry;
+			return;
+		}
+	MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
+}
+
+/* Another device of the set, not `but`, that has the alias too. */
+static const char *other_owner(const struct mq_calib *calib, const char *alias, const char *but)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		for (const char *const *a = calib->device[i].alias; a && *a; a++)
+			if (!strcasecmp(*a, alias) && strcmp(calib->device[i].name, but))
+				return calib->device[i].name;
+	return NULL;
+}
+
+/* Which of two devices an alias means must not hang on the order of files. */
+static enum mq_status check_aliases(const struct reading *r, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct item *item = &r->item[i];
+
+		for (const char *const *a = item->is_link ? NULL : item->device->alias; a && *a; a++) {
+			const char *other = other_owner(r->calib, *a, item->name);
+
+			if (other)
+				return mq_fail(err, MQ_EINPUT,
+					       "%s: '%s' has the alias '%s', which is an alias "
+					       "of '%s'; take it out of one",
+					       item->path, item->name, *a, other);
+		}
+	}
+	return MQ_OK;
+}
+
+/* All that was parsed goes into the set, in its order. */
+static enum mq_status finish(struct reading *r, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		MQ_TRY(work_out(r, &r->item[i], err));
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->item[i].is_link)
+			put_link(r->calib, r->item[i].link);
+		else
+			mq_calib_put_device(r->calib, r->item[i].device);
+	return check_aliases(r, err);
+}
+
+enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err)
+{
+	struct reading r = { .calib = calib, .roots = json_array() };
+	enum mq_status status = read_file(&r, path, err);
+
+	if (status == MQ_OK)
+		status = finish(&r, err);
+	json_decref(r.roots);
+	return status;
+}
+
+static int is_json(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return n > 5 && !strcmp(d->d_name + n - 5, ".json");
+}
+
+/* strcmp, not alphasort: the order must not depend on the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err)
+{
+	struct dirent **found;
+	int n = scandir(dir, &found, is_json, by_name);
+	struct reading r = { .calib = calib };
+	enum mq_status status = MQ_OK;
+
+	if (n < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of calibrations: %m", dir);
+	r.roots = json_array();
+	for (int i = 0; i < n; i++) {
+		if (status == MQ_OK)
+			status = read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, found[i]->d_name), err);
+		free(found[i]);
+	}
+	free(found);
+	if (status == MQ_OK)
+		status = finish(&r, err);
+	json_decref(r.roots);
+	return status;
+}

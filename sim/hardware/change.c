@@ -1,0 +1,303 @@
+/* change.c - see change.h. */
+#include "hardware/change.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/rng.h"
+
+/* TARGET split at its dots: kind.name.what, where the name may hold dots itself. */
+struct target {
+	char kind[32], name[128], what[64];
+	const char *text; /* the value as given; borrowed */
+	double value;     /* NaN: the text is no bare number */
+};
+
+static enum mq_status split(const char *change, struct target *t, struct mq_err *err)
+{
+	const char *equals = strrchr(change, '='), *first = strchr(change, '.'), *last = NULL;
+
+	for (const char *c = change; equals && c < equals; c++)
+		if (*c == '.')
+			last = c;
+	if (!equals || !first || !last || first > equals)
+		return mq_fail(err, MQ_EINPUT,
+			       "change '%s': write TARGET=NUMBER, as link.nvlink.bw=1.5 or "
+			       "rank.3.clock=0.8",
+			       change);
+	size_t kind = (size_t)(first - change), what = (size_t)(equals - last - 1);
+	size_t name = last > first ? (size_t)(last - first - 1) : 0;
+	if (kind >= sizeof(t->kind) || what >= sizeof(t->what) || name >= sizeof(t->name))
+		return mq_fail(err, MQ_EINPUT, "change '%s': a name in it is too long", change);
+	memset(t, 0, sizeof(*t));
+	memcpy(t->kind, change, kind);
+	memcpy(t->what, last + 1, what);
+	if (name)
+		memcpy(t->name, first + 1, name);
+	t->text = equals + 1;
+	if (mq_parse_f64(t->text, &t->value))
+		return MQ_OK;
+	t->value = NAN;
+	if (strcmp(t->what, "bw") && strcmp(t->what, "latency") && strcmp(t->what, "price_per_h"))
+		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a number", change, t->text);
+	return MQ_OK;
+}
+
+static enum mq_status need_factor(const struct target *t, const char *change, struct mq_err *err)
+{
+	if (t->value > 0 && t->value < 1e9)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT,
+		       "change '%s': the factor must be positive (a dead link or device is a platform "
+		       "without it)",
+		       change);
+}
+
+/* ---- links ------------------------------------------------------------------------------------------- */
+
+static bool in_class(const struct mq_link *link, const char *name)
+{
+	if (!strcmp(name, "all"))
+		return true;
+	if (!strcmp(name, "network"))
+		return link->class == MQ_LINK_NIC || link->class == MQ_LINK_FABRIC;
+	return !strcmp(mq_link_class_name(link->class), name);
+}
+
+static bool is_named(const struct mq_link *link, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(link->name, name, n) &&
+	       (!link->name[n] || !strcmp(link->name + n, "_UP") || !strcmp(link->name + n, "_DOWN"));
+}
+
+static enum mq_status change_links(const struct target *t, const char *change, bool by_name, struct mq_cluster *cluster,
+				   struct mq_err *err)
+{
+	bool bandwidth = !strcmp(t->what, "bw");
+	uint32_t found = 0;
+
+	if (!bandwidth && strcmp(t->what, "latency"))
+		return mq_fail(err, MQ_EINPUT, "change '%s': a link has bw and latency", change);
+	bool absolute = isnan(t->value);
+	double value = t->value;
+	if (absolute && (!mq_parse_quantity(t->text, bandwidth ? "B/s" : "s", &value) || !(value >= 0) ||
+			 (bandwidth && !(value > 0))))
+		return mq_fail(err, MQ_EINPUT, "change '%s': give a factor, or a value with its unit (%s)", change,
+			       bandwidth ? "400Gb/s" : "2us");
+	if (!absolute)
+		MQ_TRY(need_factor(t, change, err));
+	for (uint32_t l = 0; l < cluster->n_links; l++) {
+		struct mq_link *link = &cluster->link[l];
+		double *field = bandwidth ? &link->bw_Bps : &link->lat_s;
+
+		if (by_name ? !is_named(link, t->name) : !in_class(link, t->name))
+			continue;
+		found++;
+		*field = absolute ? value : *field * value;
+	}
+	if (found)
+		return MQ_OK;
+	const char *list = "";
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	for (int c = 0; c < MQ_N_LINK_CLASSES; c++)
+		list = mq_arena_printf(&scratch, "%s %s", list, mq_link_class_name(c));
+	mq_fail(err, MQ_EINPUT, "change '%s': the platform has no link %s '%s'%s%s", change,
+		by_name ? "named" : "of class", t->name,
+		by_name ? "; 'maquette platform show' lists them" : "; classes:", by_name ? "" : list);
+	mq_arena_fini(&scratch);
+	return MQ_EINPUT;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------ */
+
+static bool scale_calib(struct mq_device_calib *d, const char *what, double f)
+{
+	bool clock = !strcmp(what, "clock");
+
+	if (clock || !strcmp(what, "flops"))
+		for (int t = 0; t < MQ_N_DTYPES; t++)
+			d->peak_flops[t] *= f;
+	if (clock || !strcmp(what, "mem_bw"))
+		d->mem_bw_Bps *= f;
+	if (clock) {
+		d->launch_s /= f;
+		d->gemm_t0_s /= f;
+	}
+	if (!strcmp(what, "memory"))
+		d->memory_B *= f;
+	return clock || !strcmp(what, "flops") || !strcmp(what, "mem_bw") || !strcmp(what, "memory");
+}
+
+/* One device gets a calibration of its own. */
+static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_device *device)
+{
+	struct mq_device_calib copy = calib->device[device->calib];
+
+	copy.name = mq_arena_printf(calib->arena, "%s@%s", copy.name, device->name);
+	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, copy);
+	device->calib = calib->n_devices - 1;
+	return &calib->device[device->calib];
+}
+
+static enum mq_status bad_device_field(const char *change, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT,
+		       "change '%s': a device has flops, mem_bw, clock and memory, each a factor, "
+		       "and price_per_h ($)",
+		       change);
+}
+
+/* What a device of a type costs, in $ an hour: the one value of a device that is no factor. */
+static enum mq_status set_price(const struct target *t, const char *change, struct mq_cluster *cluster,
+				struct mq_calib *calib, struct mq_err *err)
+{
+	const struct mq_device_calib *type = mq_calib_type(calib, t->name);
+	uint32_t found = 0;
+
+	double usd;
+
+	if (!mq_parse_quantity(t->text, "$", &usd) || !(usd >= 0) || usd > 1e6)
+		return mq_fail(err, MQ_EINPUT, "change '%s': a price is 0 to 1e6 $ an hour", change);
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		struct mq_device *d = &cluster->device[i];
+
+		if (strcmp(t->name, "all") && strcmp(t->name, d->type) && !(type && !strcmp(type->name, d->type)))
+			continue;
+		d->price_per_h = usd;
+		if (d->calib != MQ_NONE)
+			calib->device[d->calib].price_source = "as asked";
+		found++;
+	}
+	/* a price list may name types that this platform of a study does not have */
+	return found || type ? MQ_OK :
+			       mq_fail(err, MQ_EINPUT, "change '%s': there is no device of type '%s'", change, t->name);
+}
+
+static enum mq_status change_type(const struct target *t, const char *change, struct mq_cluster *cluster,
+				  struct mq_calib *calib, struct mq_err *err)
+{
+	bool *done;
+	uint32_t found = 0;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	enum mq_status status = MQ_OK;
+
+	if (!strcmp(t->what, "price_per_h"))
+		return set_price(t, change, cluster, calib, err);
+	MQ_TRY(need_factor(t, change, err));
+	done = mq_arena_array(&scratch, calib->n_devices, bool);
+	for (uint32_t i = 0; i < cluster->n_devices && status == MQ_OK; i++) {
+		struct mq_device *d = &cluster->device[i];
+
+		if (d->calib == MQ_NONE || (strcmp(t->name, "all") && strcmp(t->name, d->type)))
+			continue;
+		found++;
+		if (!done[d->calib] && !scale_calib(&calib->device[d->calib], t->what, t->value))
+			status = bad_device_field(change, err);
+		done[d->calib] = true;
+		if (!strcmp(t->what, "memory"))
+			d->memory_B *= t->value;
+	}
+	mq_arena_fini(&scratch);
+	if (status == MQ_OK && !found)
+		return mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'", change, t->name);
+	return status;
+}
+
+static enum mq_status change_rank(const struct target *t, const char *change, struct mq_cluster *cluster,
+				  struct mq_calib *calib, struct mq_err *err)
+{
+	uint64_t rank;
+
+	MQ_TRY(need_factor(t, change, err));
+	if (!mq_parse_u64(t->name, &rank) || rank >= cluster->n_devices)
+		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a rank; there are 0 to %u", change, t->name,
+			       cluster->n_devices - 1);
+	struct mq_device *d = &cluster->device[rank];
+	if (!scale_calib(own_calib(calib, d), t->what, t->value))
+		return bad_device_field(change, err);
+	if (!strcmp(t->what, "memory"))
+		d->memory_B *= t->value;
+	return MQ_OK;
+}
+
+static enum mq_status spread_devices(const struct target *t, const char *change, uint64_t seed,
+				     struct mq_cluster *cluster, struct mq_calib *calib, struct mq_err *err)
+{
+	struct mq_rng all;
+
+	if (strcmp(t->what, "clock") || !(t->value >= 0) || t->value > 1)
+		return mq_fail(err, MQ_EINPUT, "change '%s': spread.clock takes a deviation of 0 to 1", change);
+	mq_rng_seed(&all, seed);
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		struct mq_rng one = mq_rng_split(&all, i);
+
+		scale_calib(own_calib(calib, &cluster->device[i]), "clock", exp(t->value * mq_rng_normal(&one)));
+	}
+	return MQ_OK;
+}
+
+/* ---- calibration fields ------------------------------------------------------------------------------- */
+
+static enum mq_status set_field(const struct mq_calib_field *fields, void *target, const struct target *t,
+				const char *change, struct mq_err *err)
+{
+	for (const struct mq_calib_field *f = fields; f->name; f++) {
+		if (strcmp(f->name, t->what))
+			continue;
+		if (t->value < f->min || t->value > f->max)
+			return mq_fail(err, MQ_EINPUT, "change '%s': %s is from %g to %g %s", change, f->name, f->min,
+				       f->max, f->unit);
+		*(double *)((char *)target + f->offset) = t->value;
+		return MQ_OK;
+	}
+	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration field '%s'; platforms/calib/README.md lists them",
+		       change, t->what);
+}
+
+static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, t->name))
+			return set_field(mq_calib_device_fields(), &calib->device[i], t, change, err);
+	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of device type '%s'", change, t->name);
+}
+
+static enum mq_status set_link_calib(const struct target *t, const char *change, struct mq_calib *calib,
+				     struct mq_err *err)
+{
+	for (uint32_t i = 0; i < calib->n_links; i++)
+		if (!strcmp(calib->link[i].name, t->name))
+			return set_field(mq_calib_link_fields(), &calib->link[i], t, change, err);
+	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of link class '%s'", change, t->name);
+}
+
+enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_cluster *cluster, struct mq_calib *calib,
+			       struct mq_err *err)
+{
+	struct target t;
+
+	MQ_TRY(split(change, &t, err));
+	if (!strcmp(t.kind, "device"))
+		return change_type(&t, change, cluster, calib, err);
+	if (!strcmp(t.kind, "rank"))
+		return change_rank(&t, change, cluster, calib, err);
+	if (!strcmp(t.kind, "spread"))
+		return spread_devices(&t, change, seed, cluster, calib, err);
+	if (!strcmp(t.kind, "calib"))
+		return set_calib(&t, change, calib, err);
+	if (!strcmp(t.kind, "linkcalib"))
+		MQ_TRY(set_link_calib(&t, change, calib, err));
+	else if (!strcmp(t.kind, "link") || !strcmp(t.kind, "linkname"))
+		MQ_TRY(change_links(&t, change, !strcmp(t.kind, "linkname"), cluster, err));
+	else
+		return mq_fail(err, MQ_EINPUT,
+			       "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, "
+			       "linkcalib",
+			       change, t.kind);
+	mq_calib_bind_links(calib, cluster);
+	return MQ_OK;
+}

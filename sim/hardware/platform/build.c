@@ -1,0 +1,414 @@
+/*
+ * build.c - the cluster that the keys of a generated platform stand for, without a file: what mq_platform_load
+ * makes of mq_platform_generate's XML, to the last digit (numbers go through the text that would stand there).
+ *
+ * For fabrics whose leaves hang around a core: a route is the way out of a machine, up and down the trunks, and the
+ * way in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "hardware/platform/fabric.h"
+#include "hardware/platform/impl.h"
+#include "hardware/platform/node.h"
+
+enum { MAX_STEPS = 64, KNOWN = 16 };
+
+/* Links of a part of a route inside a machine, counted from the machine's first link: machines of a kind have the
+ * same, in the same order. */
+struct stretch {
+	uint32_t n, *link; /* NULL = not asked for yet */
+};
+
+/* The machines of a group. */
+struct machine {
+	struct stretch *pair, *out, *in; /* [gpus][gpus], [gpus], [gpus] */
+	uint32_t ports;                  /* down; up is the next; MQ_NONE = a port is the last link inside */
+};
+
+struct number {
+	bool given;
+	double x, written;
+};
+
+/* What the sink adds to. */
+struct building {
+	struct mq_gen gen; /* first: the sink is handed this */
+	struct mq_platform_spec spec;
+	struct mq_cluster *cluster;
+	enum mq_status status;
+	struct mq_err *err;
+	uint32_t link_room;
+	uint32_t n_numbers;
+	struct number number[KNOWN]; /* written() so far */
+	struct machine machine[MQ_GEN_MAX_GROUPS];
+	uint32_t *first;                   /* [n_nodes] a machine's first link */
+	uint32_t *leaf, *pod;              /* [leaves], [pods] trunks, down; up is the next */
+	uint32_t n_steps, step[MAX_STEPS]; /* of the route that is asked for */
+};
+
+/* A number as it is read from the file. The few that a platform has come again for each machine. */
+static double written(struct building *b, double x)
+{
+	struct number *known = b->number;
+	char text[32];
+
+	for (uint32_t i = 0; i < KNOWN && known[i].given; i++)
+		if (known[i].x == x)
+			return known[i].written;
+	snprintf(text, sizeof(text), "%.9g", x);
+	struct number *next = &known[b->n_numbers++ % KNOWN];
+	*next = (struct number){ true, x, strtod(text, NULL) };
+	return next->written;
+}
+
+static const char *end_with(struct mq_arena *arena, const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end) + 1;
+	char *text = mq_arena_alloc(arena, n + m);
+
+	memcpy(text, name, n);
+	memcpy(text + n, end, m);
+	return text;
+}
+
+static void add_link(struct building *b, const char *name, double bw_Bps, double lat_s, const char *class)
+{
+	struct mq_cluster *c = b->cluster;
+	struct mq_link link = { .name = name, .bw_Bps = bw_Bps, .lat_s = lat_s };
+
+	if (b->status == MQ_OK)
+		b->status = mq_platform_class(&link, class, NULL, b->gen.network, b->err);
+	MQ_PUSH(c->arena, c->link, c->n_links, b->link_room, link);
+}
+
+static void take_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class, bool duplex)
+{
+	struct building *b = (struct building *)gen;
+	double bw_Bps = written(b, GBps) * 1e9, lat_s = written(b, us) * 1e-6;
+
+	if (!duplex) {
+		add_link(b, mq_arena_strdup(gen->arena, name), bw_Bps, lat_s, class);
+		return;
+	}
+	add_link(b, end_with(gen->arena, name, "_DOWN"), bw_Bps, lat_s, class);
+	add_link(b, end_with(gen->arena, name, "_UP"), bw_Bps, lat_s, class);
+}
+
+static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
+{
+	struct building *b = (struct building *)gen;
+	const struct mq_platform_spec *spec = gen->spec;
+	const struct mq_gen_group *g = host->group;
+
+	b->cluster->device[gen->rank++] = (struct mq_device){
+		.name = mq_arena_printf(gen->arena, "n%ug%u", host->node, host->local),
+		.type = g->type,
+		.kind = g->cpu ? MQ_CPU : mq_platform_kind(g->type),
+		.node = host->node,
+		.local = host->local,
+		.socket = host->socket,
+		.calib = MQ_NONE,
+		.memory_B = g->mem_bw_Bps > 0 ? written(b, g->memory_B) : 0,
+		.mem_bw_Bps = g->mem_bw_Bps > 0 ? written(b, g->mem_bw_Bps) : 0,
+		.speed_flops = written(b, g->tflops) * 1e12,
+		.price_per_h = spec->price_per_h >= 0 ? written(b, spec->price_per_h) : (double)NAN,
+		.power_W = spec->power_W >= 0 ? written(b, spec->power_W) : (double)NAN,
+	};
+	if (g->nics > b->cluster->nics_per_node)
+		b->cluster->nics_per_node = g->nics;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return mq_platform_name_order(((const struct mq_link *)a)->name, ((const struct mq_link *)b)->name);
+}
+
+static uint32_t find_link(const struct mq_cluster *c, const char *name)
+{
+	const struct mq_link key = { .name = name };
+	const struct mq_link *found = bsearch(&key, c->link, c->n_links, sizeof(*c->link), by_name);
+
+	mq_assert(found);
+	return (uint32_t)(found - c->link);
+}
+
+static void add_step(struct building *b, uint32_t link)
+{
+	mq_assert(b->n_steps < MAX_STEPS);
+	b->step[b->n_steps++] = link;
+}
+
+static void take_step(struct mq_gen *gen, const char *name)
+{
+	struct building *b = (struct building *)gen;
+
+	add_step(b, find_link(b->cluster, name));
+}
+
+static const struct mq_gen_sink sink = { take_link, take_host, take_step };
+
+/* What take_step has found since `from`, kept for all machines of the kind. */
+static void keep(struct building *b, uint32_t from, uint32_t node, struct stretch *to)
+{
+	to->n = b->n_steps - from;
+	to->link = mq_arena_array(b->gen.arena, to->n + 1, uint32_t);
+	for (uint32_t i = 0; i < to->n; i++)
+		to->link[i] = b->step[from + i] - b->first[node];
+	b->n_steps = from;
+}
+
+static void add_stretch(struct building *b, uint32_t node, const struct stretch *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		add_step(b, b->first[node] + s->link[i]);
+}
+
+static struct machine *machine_of(struct building *b, uint32_t node)
+{
+	return &b->machine[mq_gen_group_of(&b->gen, node) - b->gen.group];
+}
+
+static void inside(struct building *b, const struct mq_device *x, const struct mq_device *y)
+{
+	struct stretch *s =
+		&machine_of(b, x->node)->pair[x->local * mq_gen_group_of(&b->gen, x->node)->gpus + y->local];
+
+	if (!s->link) {
+		mq_gen_path(&b->gen, x->node, x->local, y->local);
+		keep(b, 0, x->node, s);
+	}
+	add_stretch(b, x->node, s);
+}
+
+static void way_out(struct building *b, const struct mq_device *x)
+{
+	const struct machine *m = machine_of(b, x->node);
+	struct stretch *s = &m->out[x->local];
+	uint32_t from = b->n_steps;
+
+	if (!s->link) {
+		mq_gen_path_out(&b->gen, x->node, x->local);
+		keep(b, from, x->node, s);
+	}
+	add_stretch(b, x->node, s);
+	if (m->ports != MQ_NONE)
+		add_step(b, b->first[x->node] + m->ports + 1);
+}
+
+static void way_in(struct building *b, const struct mq_device *y)
+{
+	const struct machine *m = machine_of(b, y->node);
+	struct stretch *s = &m->in[y->local];
+	uint32_t from;
+
+	if (m->ports != MQ_NONE)
+		add_step(b, b->first[y->node] + m->ports);
+	from = b->n_steps;
+	if (!s->link) {
+		mq_gen_path_in(&b->gen, y->node, y->local);
+		keep(b, from, y->node, s);
+	}
+	add_stretch(b, y->node, s);
+}
+
+/* Up to where two machines meet, and down. */
+static void between(struct building *b, uint32_t from, uint32_t to)
+{
+	uint32_t x = from / b->gen.leaf, y = to / b->gen.leaf, pod = b->spec.pod;
+
+	if (x == y)
+		return;
+	add_step(b, b->leaf[x] + 1);
+	if (b->pod && x / pod != y / pod) {
+		add_step(b, b->pod[x / pod] + 1);
+		add_step(b, b->pod[y / pod]);
+	}
+	add_step(b, b->leaf[y]);
+}
+
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
+{
+	const struct platform *p = context;
+	struct building *b = (struct building *)p->gen;
+	const struct mq_device *x = &p->cluster->device[src], *y = &p->cluster->device[dst];
+
+	(void)err;
+	b->n_steps = 0;
+	if (x->node == y->node) {
+		inside(b, x, y);
+	} else {
+		way_out(b, x);
+		between(b, x->node, y->node);
+		way_in(b, y);
+	}
+	uint32_t *link = mq_arena_array(p->cluster->arena, b->n_steps, uint32_t);
+	memcpy(link, b->step, b->n_steps * sizeof(*link));
+	route->n_links = b->n_steps;
+	route->link = link;
+	return MQ_OK;
+}
+
+/* Where routes find their links. */
+static uint32_t *trunks(struct building *b, const char *kind, uint32_t n)
+{
+	uint32_t *id = mq_arena_array(b->gen.arena, n, uint32_t);
+	char name[32];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%s%utrunk_DOWN", kind, i);
+		id[i] = find_link(b->cluster, name);
+	}
+	return id;
+}
+
+static void index_links(struct building *b)
+{
+	const struct mq_cluster *c = b->cluster;
+	struct mq_gen *gen = &b->gen;
+	char name[32];
+
+	b->first = mq_arena_array(gen->arena, gen->n_nodes, uint32_t);
+	for (uint32_t i = c->n_links; i-- > 0;)
+		if (c->link[i].name[0] == 'n')
+			b->first[strtoul(c->link[i].name + 1, NULL, 10)] = i;
+	if (gen->n_leaves > 1)
+		b->leaf = trunks(b, "leaf", gen->n_leaves);
+	if (gen->n_leaves > 1 && mq_gen_n_pods(gen) > 1)
+		b->pod = trunks(b, "pod", mq_gen_n_pods(gen));
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		const struct mq_gen_group *g = &gen->group[i];
+		struct machine *m = &b->machine[i];
+
+		m->pair = mq_arena_array(gen->arena, (size_t)g->gpus * g->gpus, struct stretch);
+		m->out = mq_arena_array(gen->arena, g->gpus, struct stretch);
+		m->in = mq_arena_array(gen->arena, g->gpus, struct stretch);
+		m->ports = MQ_NONE;
+		snprintf(name, sizeof(name), "n%uports_DOWN", g->first_node);
+		if (!gen->flat && gen->n_nodes > 1)
+			m->ports = find_link(c, name) - b->first[g->first_node];
+	}
+}
+
+static void sort_links(struct mq_cluster *c, uint32_t first)
+{
+	if (c->n_links > first)
+		qsort(c->link + first, c->n_links - first, sizeof(*c->link), by_name);
+}
+
+/* In the order of names, which is that of mq_platform_load: machine by machine, what joins them before or after. */
+static void add_all_links(struct building *b)
+{
+	struct mq_cluster *c = b->cluster;
+	bool sorted = true;
+
+	if (b->gen.n_leaves > 1)
+		mq_gen_star_links(&b->gen);
+	sort_links(c, 0);
+	for (uint32_t n = 0; n < b->gen.n_nodes; n++) {
+		uint32_t first = c->n_links;
+
+		mq_gen_node_links(&b->gen, n);
+		sort_links(c, first);
+	}
+	for (uint32_t i = 1; i < c->n_links && sorted; i++)
+		sorted = by_name(&c->link[i - 1], &c->link[i]) < 0;
+	if (!sorted)
+		qsort(c->link, c->n_links, sizeof(*c->link), by_name);
+}
+
+static uint32_t links_between(void *context, uint32_t src, uint32_t dst, const uint32_t **link)
+{
+	const struct platform *p = context;
+	const struct mq_route *route;
+	struct mq_err err = MQ_ERR_INIT;
+	enum mq_status status = mq_cluster_route(p->cluster, src, dst, &route, &err);
+
+	mq_assert(status == MQ_OK); /* each device of a built cluster reaches each other */
+	*link = route->link;
+	return route->n_links;
+}
+
+static const char *link_of(void *context, uint32_t id, double *usable_Bps)
+{
+	const struct platform *p = context;
+
+	*usable_Bps = mq_link_usable_Bps(&p->cluster->link[id]);
+	return p->cluster->link[id].name;
+}
+
+sg_host_t mq_platform_built_host(struct platform *p, uint32_t rank)
+{
+	const struct mq_device *d = &p->cluster->device[rank];
+
+	if (!p->zone)
+		p->zone = mq_on_demand_zone(&p->source);
+	if (!p->host[rank])
+		p->host[rank] = mq_on_demand_host(p->zone, d->name, d->speed_flops, rank);
+	return p->host[rank];
+}
+
+bool mq_platform_is_built(const struct mq_platform_spec *spec)
+{
+	return mq_gen_is_star(spec);
+}
+
+enum mq_status mq_platform_build(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				 struct mq_arena *arena, struct mq_cluster **result, struct mq_err *err)
+{
+	struct building *b = mq_arena_array(arena, 1, struct building);
+	struct platform *platform = mq_arena_array(arena, 1, struct platform);
+	struct mq_cluster *c = mq_cluster_new(arena);
+
+	mq_assert(mq_platform_is_built(spec));
+	b->spec = *spec;
+	MQ_TRY(mq_gen_open(&b->spec, calib, arena, &b->gen, err));
+	b->gen.sink = &sink;
+	b->cluster = c;
+	b->err = err;
+	c->name = mq_gen_name(&b->gen);
+	c->nvls = b->gen.nvls;
+	c->sharp = spec->sharp;
+	c->n_devices = (uint32_t)b->gen.n_devices;
+	c->n_nodes = b->gen.n_nodes;
+	c->device = mq_arena_array(arena, c->n_devices, struct mq_device);
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		mq_gen_node_hosts(&b->gen, n);
+	add_all_links(b);
+	MQ_TRY(b->status);
+	index_links(b);
+	*platform = (struct platform){
+		.host = mq_arena_array(arena, c->n_devices, sg_host_t),
+		.link = mq_arena_array(arena, c->n_links, sg_link_t),
+		.cluster = c,
+		.gen = &b->gen,
+	};
+	platform->source = (struct mq_on_demand){ platform, links_between, link_of, platform->link };
+	c->resolve = resolve;
+	c->context = platform;
+	*result = c;
+	return MQ_OK;
+}
+
+bool mq_platform_is_keys(const char *path)
+{
+	size_t n = strlen(path), m = strlen(MQ_PLATFORM_KEYS);
+
+	return n >= m && !strcmp(path + n - m, MQ_PLATFORM_KEYS);
+}
+
+enum mq_status mq_platform_build_file(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
+				      struct mq_cluster **cluster, struct mq_err *err)
+{
+	struct mq_platform_spec spec;
+	size_t size;
+	char *text;
+
+	MQ_TRY(mq_text_read(path, 1, arena, &text, &size, err));
+	mq_platform_spec_init(&spec);
+	if (mq_platform_spec_parse(text, &spec, arena, err) != MQ_OK)
+		return mq_wrap(err, "%s", path);
+	return mq_platform_build(&spec, calib, arena, cluster, err);
+}

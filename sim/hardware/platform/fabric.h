@@ -1,0 +1,18 @@
+/*
+ * fabric.h - what joins the leaves of a generated platform. Private to the generator.
+ */
+#ifndef MQ_HARDWARE_PLATFORM_FABRIC_H
+#define MQ_HARDWARE_PLATFORM_FABRIC_H
+
+#include "hardware/platform/spec.h"
+
+enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
+/* Leaves around a core, with or without pods: the routes are known without a table. */
+bool mq_gen_is_star(const struct mq_platform_spec *spec);
+void mq_gen_star_links(struct mq_gen *gen);
+uint32_t mq_gen_n_pods(const struct mq_gen *gen);      /* 1 = leaves hang on the core itself */
+void mq_gen_hub(struct mq_gen *gen, const char *name); /* zone "NAMEswitch" of router "NAMEgw" */
+const char *mq_gen_root_routing(const struct mq_gen *gen);
+void mq_gen_fabric(struct mq_gen *gen); /* links, leaves and routes of the outermost zone */
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * impl.h - SimGrid's side of a cluster, which its `context` points to: private to platform.c and build.c.
+ */
+#ifndef MQ_HARDWARE_PLATFORM_IMPL_H
+#define MQ_HARDWARE_PLATFORM_IMPL_H
+
+#include <xbt/dynar.h>
+
+#include "hardware/platform/on_demand.h"
+#include "hardware/platform/platform.h"
+
+struct mq_gen;
+
+struct platform {
+	sg_host_t *host;     /* [n_devices] in rank order; of a built cluster NULL until asked for */
+	sg_link_t *link;     /* [n_links] likewise */
+	xbt_dynar_t scratch; /* for sg_host_get_route; lives as long as the process */
+	struct mq_cluster *cluster;
+	struct mq_gen *gen; /* of a built cluster; NULL = loaded from a file */
+	struct mq_on_demand source;
+	void *zone; /* of its hosts; NULL until one is asked for */
+};
+
+/* Order of names in which numbers count as numbers (gpu2 before gpu10); equal names alone are equal. */
+int mq_platform_name_order(const char *a, const char *b);
+
+/* Class and fabric of a link whose name is set: `class_word` and `fabric` as a platform file gives them, or NULL;
+ * `usual`: the fabric of network links that say nothing. MQ_EINPUT: an unknown word. */
+enum mq_status mq_platform_class(struct mq_link *link, const char *class_word, const char *fabric, enum mq_fabric usual,
+				 struct mq_err *err) MQ_MUST_CHECK;
+
+/* The host of a built cluster, made where it is not there yet (build.c). */
+sg_host_t mq_platform_built_host(struct platform *platform, uint32_t rank);
+
+#endif

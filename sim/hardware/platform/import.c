@@ -1,0 +1,110 @@
+/*
+ * import.c - see import.h: which format a file is in, and the platform file.
+ */
+#include "hardware/platform/import.h"
+
+#include "base/text.h"
+#include "hardware/platform/machine.h"
+
+static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
+				   struct mq_machine *m, struct mq_err *err)
+{
+	enum mq_status status = MQ_DONE;
+
+	if (strstr(text, "<topology"))
+		return mq_machine_read_hwloc(path, type, m, err);
+	if (strstr(text, "<system"))
+		status = mq_machine_read_nccl(text, path, type, m, err);
+	else if (strstr(text, "GPU0"))
+		status = mq_machine_read_smi(text, path, type, m, err);
+	if (status == MQ_DONE)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
+			       "'nvidia-smi topo -m'",
+			       path);
+	return status;
+}
+
+/* The file's name without folder and ending, in letters that XML needs not quote. */
+static const char *plain_name(const char *path, struct mq_arena *arena)
+{
+	const char *base = strrchr(path, '/');
+	char *name = mq_arena_strdup(arena, base ? base + 1 : path);
+
+	name[strcspn(name, ".")] = '\0';
+	for (char *c = name; *c; c++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *c))
+			*c = '_';
+	return *name ? name : "imported";
+}
+
+static bool has_nvlink(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		for (uint32_t j = i; j < m->n_devices; j++)
+			if (m->nvlink_GBps[i][j] > 0)
+				return true;
+	return false;
+}
+
+static enum mq_status write_platform(const struct mq_machine *m, const char *name, const char *source,
+				     const char *output, struct mq_err *err)
+{
+	FILE *file = fopen(output, "w");
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", output);
+	enum mq_status status = mq_machine_write(m, name, source, file);
+	if (fclose(file) || status != MQ_OK) {
+		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", output);
+		mq_platform_discard(output);
+	}
+	return status;
+}
+
+enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
+				  struct mq_import_report *report, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
+	const struct mq_device_calib *type = options->type;
+	char *text = NULL;
+	size_t size;
+	enum mq_status status = MQ_OK;
+
+	m->calib = options->calib;
+	if (options->gpu && !type)
+		status = mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err);
+	if (status == MQ_OK && !path) {
+		status = mq_machine_read_hwloc(NULL, type, m, err);
+	} else if (status == MQ_OK) {
+		status = mq_text_read(path, 16, &arena, &text, &size, err);
+		if (status == MQ_OK && !size)
+			status = mq_fail(err, MQ_EINPUT, "%s: is empty", path);
+		if (status == MQ_OK)
+			status = read_machine(path, text, type, m, err);
+	}
+	if (status == MQ_OK) {
+		const char *source = plain_name(path ? path : "here", &arena);
+
+		mq_machine_number(m);
+		if (options->n_cpus)
+			status = mq_machine_add_cpus(m, options->n_cpus, options->cpu, options->cpu_memory_B, err);
+		if (status == MQ_OK)
+			status = write_platform(m, options->name ? plain_name(options->name, &arena) : source, source,
+						output, err);
+	}
+	if (status == MQ_OK)
+		*report = (struct mq_import_report){
+			.format = m->format,
+			.type = m->device[0].type->name,
+			.n_devices = m->n_devices,
+			.n_nics = m->n_nics,
+			.n_sockets = m->n_sockets,
+			.nvswitch = m->nvswitch,
+			.nvlink = has_nvlink(m),
+			.nic_GBps = m->nic_GBps,
+		};
+	mq_arena_fini(&arena);
+	return status;
+}

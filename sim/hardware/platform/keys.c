@@ -1,0 +1,115 @@
+/*
+ * keys.c - the keys of a generated platform as one text, and what they leave to assume.
+ */
+#include "hardware/platform/spec.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BETWEEN " \t\n,;"
+
+bool mq_platform_spec_is(const char *text)
+{
+	const char *equals = strchr(text, '=');
+
+	for (const char *c = text; c < equals; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("_-" BETWEEN, *c))
+			return false;
+	return equals && access(text, F_OK) != 0;
+}
+
+char *mq_platform_spec_plain(char *text)
+{
+	char *to = text;
+
+	for (const char *c = text; *c; c++) {
+		bool between = strchr(BETWEEN, *c);
+
+		if (!between || (to > text && to[-1] != ' '))
+			*to++ = between ? ' ' : *c;
+	}
+	*to = '\0';
+	return text;
+}
+
+static bool is_switch(const char *word)
+{
+	for (const struct mq_opt *o = mq_platform_opts; o->type != MQ_OPT_END; o++)
+		if (o->type == MQ_OPT_BOOL && !strcmp(o->name, word))
+			return true;
+	return false;
+}
+
+enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec, struct mq_arena *arena,
+				      struct mq_err *err)
+{
+	char *copy = mq_arena_strdup(arena, text), *save = NULL;
+	const char *mix = NULL; /* where the key before was `gpu` */
+
+	for (char *word = strtok_r(copy, BETWEEN, &save); word; word = strtok_r(NULL, BETWEEN, &save)) {
+		char *equals = strchr(word, '=');
+
+		if (!equals && mix && !is_switch(word)) {
+			mix = spec->gpu = mq_arena_printf(arena, "%s+%s", mix, word);
+			continue;
+		}
+		if (!equals && !is_switch(word))
+			return mq_fail(err, MQ_EINPUT,
+				       "platform: '%s': write KEY=VALUE; the keys: `maquette "
+				       "platform generate --help`",
+				       word);
+		if (equals)
+			*equals++ = '\0';
+		MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", word, equals ? equals : "true", arena, err));
+		mix = strcmp(word, "gpu") ? NULL : spec->gpu;
+	}
+	return MQ_OK;
+}
+
+const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				struct mq_arena *arena)
+{
+	struct mq_gen *gen = mq_arena_array(arena, 1, struct mq_gen);
+	struct mq_err ignored = MQ_ERR_INIT;
+
+	if (mq_gen_prepare(spec, calib, arena, gen, &ignored) != MQ_OK)
+		return NULL;
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		const struct mq_gen_group *g = &gen->group[i];
+		bool memory = spec->memory_GB <= 0, bw = spec->bw_TBps <= 0 && spec->mem_GBps <= 0;
+
+		if (g->known || (!memory && !bw))
+			continue;
+		const char *text = mq_arena_printf(arena, "%s has no calibration: assumed", g->type);
+		if (memory)
+			text = mq_arena_printf(arena, "%s %.4g GB of memory", text, g->memory_B / 1e9);
+		if (bw)
+			text = mq_arena_printf(arena, "%s%s %.4g TB/s to it", text,
+					       memory ? " and" : " memory bandwidth of", g->mem_bw_Bps / 1e12);
+		return mq_arena_printf(arena, "%s; say otherwise with%s%s", text, memory ? " memory_GB=" : "",
+				       bw ? " bw_TBps=" : "");
+	}
+	return NULL;
+}
+
+const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+					  struct mq_arena *arena)
+{
+	struct mq_gen *gen = mq_arena_array(arena, 1, struct mq_gen);
+	const char **type = mq_arena_array(arena, MQ_GEN_MAX_GROUPS + 1, const char *);
+	struct mq_err ignored = MQ_ERR_INIT;
+	uint32_t n = 0;
+
+	if (mq_gen_prepare(spec, calib, arena, gen, &ignored) != MQ_OK)
+		return type;
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		bool known = false;
+
+		for (uint32_t k = 0; k < n; k++)
+			known |= !strcmp(type[k], gen->group[i].type);
+		if (!known)
+			type[n++] = gen->group[i].type;
+	}
+	return type;
+}

@@ -1,0 +1,230 @@
+/*
+ * machine.c - writes an imported machine as a platform: a Full zone with a route for each pair
+ * of devices, over NVSwitch or a direct NVLink where there is one, else over PCIe and the sockets; without
+ * peer-to-peer transfers (GeForce) through host memory. See import.h.
+ */
+#include "hardware/platform/machine.h"
+
+#include "hardware/cluster.h"
+
+static uint32_t renumber(uint32_t value, uint32_t *seen, uint32_t *n)
+{
+	uint32_t i = 0;
+
+	while (i < *n && seen[i] != value)
+		i++;
+	if (i == *n)
+		seen[(*n)++] = value;
+	return i;
+}
+
+void mq_machine_number(struct mq_machine *m)
+{
+	uint32_t sockets[MQ_MACHINE_MAX], switches[MQ_MACHINE_MAX];
+
+	m->n_sockets = 0;
+	m->n_switches = 0;
+	for (uint32_t i = 0; i < m->n_devices; i++) {
+		struct mq_machine_device *d = &m->device[i];
+		uint32_t below = 0;
+
+		d->socket = renumber(d->socket, sockets, &m->n_sockets);
+		for (uint32_t j = 0; j < m->n_devices; j++)
+			below += m->device[j].pcie_switch == d->pcie_switch;
+		if (d->pcie_switch != MQ_NONE && below < 2)
+			d->pcie_switch = MQ_NONE;
+	}
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (m->device[i].pcie_switch != MQ_NONE)
+			m->device[i].pcie_switch = renumber(m->device[i].pcie_switch, switches, &m->n_switches);
+}
+
+static double pcie_GBps(const struct mq_machine_device *d)
+{
+	return d->pcie_GBps > 0 ? d->pcie_GBps : d->type->pcie_Bps / 1e9;
+}
+
+static void put_link(FILE *f, const char *name, double GBps, double us, const char *class)
+{
+	bool shared = !strcmp(class, "host");
+
+	fprintf(f,
+		"\t<link id=\"%s\" bandwidth=\"%.9gGBps\" latency=\"%.9gus\" sharing_policy=\"%s\">"
+		"<prop id=\"mq_class\" value=\"%s\"/></link>\n",
+		name, GBps, us, shared ? "SHARED" : "SPLITDUPLEX", class);
+}
+
+static bool all_p2p(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (m->device[i].type->p2p <= 0 || m->device[i].indirect)
+			return false;
+	return true;
+}
+
+/* The type of the CPU devices, NULL = there are none. */
+static const struct mq_device_calib *cpu_of(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (m->device[i].type->kind == MQ_CPU)
+			return m->device[i].type;
+	return NULL;
+}
+
+enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struct mq_device_calib *type,
+				   double memory_B, struct mq_err *err)
+{
+	if (m->n_devices + n > MQ_MACHINE_MAX)
+		return mq_fail(err, MQ_EINPUT, "%u CPU devices beside %u GPUs: at most %d devices", n, m->n_devices,
+			       MQ_MACHINE_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		m->device[m->n_devices++] = (struct mq_machine_device){
+			.type = type,
+			.pcie_switch = MQ_NONE,
+			.memory_B = memory_B,
+			.socket = m->n_sockets ? i % m->n_sockets : 0,
+		};
+	return MQ_OK;
+}
+
+static void put_links(const struct mq_machine *m, FILE *f)
+{
+	double widest[MQ_MACHINE_MAX] = { 0 };
+	char name[64];
+
+	for (uint32_t i = 0; i < m->n_devices; i++) {
+		const struct mq_machine_device *d = &m->device[i];
+
+		if (d->type->kind == MQ_CPU)
+			continue;
+		snprintf(name, sizeof(name), "pcie%u", i);
+		put_link(f, name, pcie_GBps(d), 0.5, "pcie");
+		if (d->pcie_switch != MQ_NONE && widest[d->pcie_switch] < pcie_GBps(d))
+			widest[d->pcie_switch] = pcie_GBps(d);
+		snprintf(name, sizeof(name), "nvswitch%u", i);
+		if (m->nvswitch && m->nvlink_GBps[i][i] > 0)
+			put_link(f, name, m->nvlink_GBps[i][i], 0.35, "nvswitch");
+		for (uint32_t j = i + 1; j < m->n_devices && !m->nvswitch; j++) {
+			snprintf(name, sizeof(name), "nvlink%u_%u", i, j);
+			if (m->nvlink_GBps[i][j] > 0)
+				put_link(f, name, m->nvlink_GBps[i][j], 0.7, "nvlink");
+		}
+	}
+	for (uint32_t i = 0; i < m->n_switches; i++) {
+		snprintf(name, sizeof(name), "pcie_switch%u", i);
+		put_link(f, name, widest[i], 0.2, "pcie-switch");
+	}
+	for (uint32_t i = 0; i + 1 < m->n_sockets; i++) {
+		snprintf(name, sizeof(name), "socket%u", i);
+		put_link(f, name, 62.4, 0.2, "socket");
+	}
+	const struct mq_device_calib *cpu = cpu_of(m);
+	if (cpu)
+		for (uint32_t i = 0; i < m->n_sockets; i++) {
+			snprintf(name, sizeof(name), "host%u", i);
+			put_link(f, name, cpu->pcie_Bps / 1e9, 0.2, "host");
+		}
+	else if (!all_p2p(m))
+		put_link(f, "host0", 102.4, 0.2, "host");
+}
+
+static void step(FILE *f, const char *kind, uint32_t i, bool up)
+{
+	fprintf(f, "<link_ctn id=\"%s%u\" direction=\"%s\"/>", kind, i, up ? "UP" : "DOWN");
+}
+
+static void cross_sockets(FILE *f, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+		step(f, "socket", i, true);
+	for (uint32_t i = from; i > to; i--)
+		step(f, "socket", i - 1, false);
+}
+
+static void pcie_route(const struct mq_machine *m, FILE *f, uint32_t a, uint32_t b)
+{
+	const struct mq_machine_device *x = &m->device[a], *y = &m->device[b];
+	bool direct = x->type->p2p > 0 && y->type->p2p > 0 && !x->indirect && !y->indirect;
+
+	if (x->type->kind == MQ_CPU && y->type->kind == MQ_CPU) {
+		fprintf(f, "<link_ctn id=\"host%u\"/>", x->socket);
+		cross_sockets(f, x->socket, y->socket);
+		if (x->socket != y->socket)
+			fprintf(f, "<link_ctn id=\"host%u\"/>", y->socket);
+		return;
+	}
+	step(f, "pcie", a, true);
+	if (y->type->kind == MQ_CPU) { /* CPUs come last: the first end is a GPU */
+		if (x->pcie_switch != MQ_NONE)
+			step(f, "pcie_switch", x->pcie_switch, true);
+		cross_sockets(f, x->socket, y->socket);
+		return;
+	}
+	if (!direct || x->pcie_switch != y->pcie_switch || x->pcie_switch == MQ_NONE) {
+		if (x->pcie_switch != MQ_NONE)
+			step(f, "pcie_switch", x->pcie_switch, true);
+		if (!direct)
+			fprintf(f, "<link_ctn id=\"host0\"/>");
+		cross_sockets(f, x->socket, y->socket);
+		if (y->pcie_switch != MQ_NONE)
+			step(f, "pcie_switch", y->pcie_switch, false);
+	}
+	step(f, "pcie", b, false);
+}
+
+static void put_routes(const struct mq_machine *m, FILE *f)
+{
+	for (uint32_t a = 0; a < m->n_devices; a++)
+		for (uint32_t b = a + 1; b < m->n_devices; b++) {
+			fprintf(f, "\t<route src=\"dev%u\" dst=\"dev%u\">", a, b);
+			if (m->nvswitch && m->nvlink_GBps[a][a] > 0 && m->nvlink_GBps[b][b] > 0) {
+				step(f, "nvswitch", a, true);
+				step(f, "nvswitch", b, false);
+			} else if (!m->nvswitch && m->nvlink_GBps[a][b] > 0) {
+				fprintf(f, "<link_ctn id=\"nvlink%u_%u\" direction=\"UP\"/>", a, b);
+			} else {
+				pcie_route(m, f, a, b);
+			}
+			fprintf(f, "</route>\n");
+		}
+}
+
+static bool reduces(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (m->device[i].type->nvls <= 0 && m->device[i].type->kind != MQ_CPU)
+			return false;
+	return m->nvswitch;
+}
+
+enum mq_status mq_machine_write(const struct mq_machine *m, const char *name, const char *source, FILE *f)
+{
+	fprintf(f,
+		"<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+		"<!--\n  Imported from %s (%s).\n"
+		"  Nominal: bandwidths that the file did not give, and every latency.\n-->\n"
+		"<platform version=\"4.1\">\n<zone id=\"platform\" routing=\"Full\">\n"
+		"\t<prop id=\"mq_name\" value=\"%s\"/>\n",
+		source, m->format, name);
+	if (reduces(m))
+		fprintf(f, "\t<prop id=\"mq_nvls\" value=\"1\"/>\n");
+	for (uint32_t i = 0; i < m->n_devices; i++) {
+		const struct mq_machine_device *d = &m->device[i];
+
+		fprintf(f,
+			"\t<host id=\"dev%u\" speed=\"%.9gTf\"><prop id=\"mq_type\" value=\"%s\"/>"
+			"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>"
+			"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
+			i, mq_calib_peak_flops(d->type) / 1e12, d->type->name, i, d->socket, m->n_nics);
+		double memory_B = d->memory_B > 0 ? d->memory_B : m->memory_B;
+		if (memory_B > 0)
+			fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.0f\"/>", memory_B);
+		if (d->type->kind == MQ_CPU && m->device[0].type->kind != MQ_CPU)
+			fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
+		fprintf(f, "</host>\n");
+	}
+	put_links(m, f);
+	put_routes(m, f);
+	fprintf(f, "</zone>\n</platform>\n");
+	return fflush(f) || ferror(f) ? MQ_EINPUT : MQ_OK;
+}

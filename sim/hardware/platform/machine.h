@@ -1,0 +1,51 @@
+/*
+ * machine.h - one machine as the importers find it, and as XML. Private to the importers.
+ */
+#ifndef MQ_HARDWARE_PLATFORM_MACHINE_H
+#define MQ_HARDWARE_PLATFORM_MACHINE_H
+
+#include "hardware/platform/import.h"
+
+enum { MQ_MACHINE_MAX = 64 }; /* devices, and network ports, of one machine */
+
+struct mq_machine_device {
+	const struct mq_device_calib *type;
+	uint32_t pcie_switch; /* MQ_NONE = at the root */
+	uint32_t socket;
+	double pcie_GBps; /* 0 = the type's */
+	bool indirect;    /* reaches no other GPU but through host memory, whatever the type can */
+	double memory_B;  /* of a CPU beside GPUs; 0 = not said */
+};
+
+struct mq_machine {
+	const struct mq_calib *calib; /* set before it is read: where models are looked up */
+	const char *format;
+	uint32_t n_devices, n_nics, n_sockets, n_switches;
+	struct mq_machine_device device[MQ_MACHINE_MAX];
+	/* NVLink between two devices, GB/s one way; 0 = none. With NVSwitch: per device, in [i][i]. */
+	double nvlink_GBps[MQ_MACHINE_MAX][MQ_MACHINE_MAX];
+	bool nvswitch;
+	double nic_GBps; /* of the first port; 0 = not said */
+	double memory_B; /* of a CPU core; 0 = not said */
+};
+
+/* Puts n CPU devices beside the GPUs, spread over the sockets; MQ_EINPUT: more than a machine holds. */
+enum mq_status mq_machine_add_cpus(struct mq_machine *machine, uint32_t n, const struct mq_device_calib *type,
+				   double memory_B, struct mq_err *err) MQ_MUST_CHECK;
+
+/* `text` is the whole file (changed while it is read). MQ_DONE: not this format. hwloc reads files
+ * itself, and without `path` the machine it runs on. */
+enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
+				   struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_calib *type,
+				    struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type, struct mq_machine *machine,
+				     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Renumber PCIe switches and sockets 0, 1, 2 ... in device order; drop switches below which there is only
+ * one device. */
+void mq_machine_number(struct mq_machine *machine);
+
+enum mq_status mq_machine_write(const struct mq_machine *machine, const char *name, const char *source, FILE *file);
+
+#endif

@@ -1,0 +1,357 @@
+/*
+ * node.c - the machines and leaves of a generated platform: see generate.h for the shape.
+ *
+ * Every link stands in the outermost zone, because SimGrid looks links up zone by zone from there.
+ */
+#include "hardware/platform/node.h"
+
+/* Links between pairs of the eight V100 of a DGX-1: a hybrid cube mesh, six links per GPU. */
+static const unsigned char cube_mesh[8][8] = {
+	{ 0, 1, 1, 2, 2, 0, 0, 0 }, { 1, 0, 2, 1, 0, 2, 0, 0 }, { 1, 2, 0, 2, 0, 0, 1, 0 }, { 2, 1, 2, 0, 0, 0, 0, 1 },
+	{ 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 }, { 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
+};
+
+/* Share of a GPU's NVLink bandwidth that one pair has; 0 = no direct link. */
+static double pair_GBps(const struct mq_gen_group *g, uint32_t a, uint32_t b)
+{
+	if (g->cube_mesh)
+		return g->nvlink_GBps * cube_mesh[a][b] / 6;
+	return g->nvlink_GBps / (g->gpus - 1);
+}
+
+static bool uses_pcie(const struct mq_gen *gen, const struct mq_gen_group *g)
+{
+	return g->intra == MQ_INTRA_PCIE || g->cube_mesh || (!gen->flat && gen->n_nodes > 1);
+}
+
+static uint32_t switch_of(const struct mq_gen_group *g, uint32_t gpu)
+{
+	return (uint32_t)((uint64_t)gpu * g->switches / g->gpus);
+}
+
+static uint32_t socket_of(const struct mq_gen_group *g, uint32_t switch_)
+{
+	return (uint32_t)((uint64_t)switch_ * g->sockets / g->switches);
+}
+
+/* Ports beyond one per GPU are bonded with it. */
+static double port_GBps(const struct mq_gen_group *g)
+{
+	uint32_t bond = g->nics / g->gpus;
+
+	return g->nic_GBps * (bond ? bond : 1);
+}
+
+static uint32_t n_ports(const struct mq_gen_group *g)
+{
+	return g->nics < g->gpus ? g->nics : g->gpus;
+}
+
+static uint32_t nic_of(const struct mq_gen_group *g, uint32_t gpu)
+{
+	return (uint32_t)((uint64_t)gpu * n_ports(g) / g->gpus);
+}
+
+double mq_gen_node_GBps(const struct mq_gen_group *g)
+{
+	return g->nics * g->nic_GBps;
+}
+
+const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t node)
+{
+	uint32_t i = gen->n_groups - 1;
+
+	while (gen->group[i].first_node > node)
+		i--;
+	return &gen->group[i];
+}
+
+void mq_gen_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class)
+{
+	gen->sink->link(gen, name, GBps, us, class, true);
+}
+
+/* A link whose two directions share it: memory that a message is written to and read from. */
+static void put_host_memory(struct mq_gen *gen, uint32_t node, double GBps)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "n%uhost", node);
+	gen->sink->link(gen, name, GBps, 0.2, "host", false);
+}
+
+static void put_pcie_links(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
+{
+	char name[64];
+
+	if (g->cpu) { /* processes of one machine meet in its memory */
+		put_host_memory(gen, node, g->pcie_GBps * g->sockets);
+		return;
+	}
+	for (uint32_t i = 0; i < g->gpus; i++) {
+		snprintf(name, sizeof(name), "n%upcie%u", node, i);
+		mq_gen_link(gen, name, g->pcie_GBps, 0.5, "pcie");
+	}
+	for (uint32_t i = 0; i < g->switches && g->gpus > 1; i++) {
+		snprintf(name, sizeof(name), "n%upcie_switch%u", node, i);
+		mq_gen_link(gen, name, g->pcie_GBps, 0.2, "pcie-switch");
+	}
+	for (uint32_t i = 0; i + 1 < g->sockets; i++) {
+		/* Sockets in a row; three links of 20.8 GB/s, as UPI 2.0 or xGMI-2 have. */
+		snprintf(name, sizeof(name), "n%usocket%u", node, i);
+		mq_gen_link(gen, name, 62.4, 0.2, "socket");
+	}
+	if (!g->p2p) /* eight channels of DDR4-3200, a write and a read */
+		put_host_memory(gen, node, 102.4);
+}
+
+static void put_nvlinks(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
+{
+	char name[64];
+
+	if (g->intra == MQ_INTRA_NVSWITCH && g->gpus > 1)
+		for (uint32_t i = 0; i < g->gpus; i++) {
+			snprintf(name, sizeof(name), "n%unvswitch%u", node, i);
+			mq_gen_link(gen, name, g->nvlink_GBps, 0.35, "nvswitch");
+		}
+	if (g->intra == MQ_INTRA_MESH)
+		for (uint32_t a = 0; a < g->gpus; a++)
+			for (uint32_t b = a + 1; b < g->gpus; b++) {
+				snprintf(name, sizeof(name), "n%unvlink%u_%u", node, a, b);
+				if (pair_GBps(g, a, b) > 0)
+					mq_gen_link(gen, name, pair_GBps(g, a, b), 0.7, "nvlink");
+			}
+}
+
+void mq_gen_node_links(struct mq_gen *gen, uint32_t node)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	char name[64];
+
+	put_nvlinks(gen, node, g);
+	if (uses_pcie(gen, g))
+		put_pcie_links(gen, node, g);
+	if (gen->n_nodes == 1)
+		return;
+	for (uint32_t i = 0; i < n_ports(g); i++) {
+		snprintf(name, sizeof(name), "n%unic%u", node, i);
+		mq_gen_link(gen, name, port_GBps(g), gen->nic_us, "nic");
+	}
+	if (!gen->flat) {
+		/* As wide as all ports: a zone route must have a link, this one never limits. */
+		snprintf(name, sizeof(name), "n%uports", node);
+		mq_gen_link(gen, name, mq_gen_node_GBps(g), 0, "fabric");
+	}
+}
+
+/* The link that a Cluster zone gives a GPU: flat nodes its port, others its NVSwitch link. */
+static void put_host_link(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
+{
+	const char *kind = gen->flat ? "nic" : "nvswitch";
+	uint32_t at = gen->flat ? nic_of(g, i) : i;
+
+	if (gen->flat ? gen->n_nodes == 1 : g->intra != MQ_INTRA_NVSWITCH || g->gpus == 1)
+		return;
+	fprintf(gen->file, "<host_link id=\"n%ug%u\" up=\"n%u%s%u_UP\" down=\"n%u%s%u_DOWN\"/>\n", node, i, node, kind,
+		at, node, kind, at);
+}
+
+static void put_host(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t i)
+{
+	const struct mq_gen_host host = { g, node, i, socket_of(g, switch_of(g, i)) };
+
+	gen->sink->host(gen, &host);
+}
+
+void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+
+	for (uint32_t i = 0; i < g->gpus; i++)
+		put_host(gen, node, g, i);
+}
+
+static void put_hosts(struct mq_gen *gen, uint32_t node)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+
+	for (uint32_t i = 0; i < g->gpus; i++) {
+		put_host(gen, node, g, i);
+		put_host_link(gen, node, g, i);
+	}
+}
+
+static void step(struct mq_gen *gen, uint32_t node, const char *kind, uint32_t i, const char *way)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "n%u%s%u%s", node, kind, i, way);
+	gen->sink->step(gen, name);
+}
+
+static void step_host_memory(struct mq_gen *gen, uint32_t node)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "n%uhost", node);
+	gen->sink->step(gen, name);
+}
+
+/* From PCIe switch s to t: up, across the sockets between them, down. */
+static void cross_switches(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t s, uint32_t t)
+{
+	uint32_t from = socket_of(g, s), to = socket_of(g, t);
+
+	step(gen, node, "pcie_switch", s, "_UP");
+	for (uint32_t i = from; i < to; i++)
+		step(gen, node, "socket", i, "_UP");
+	for (uint32_t i = from; i > to; i--)
+		step(gen, node, "socket", i - 1, "_DOWN");
+	step(gen, node, "pcie_switch", t, "_DOWN");
+}
+
+static void pcie_path(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g, uint32_t a, uint32_t b)
+{
+	uint32_t s = switch_of(g, a), t = switch_of(g, b);
+
+	if (g->cpu) {
+		step_host_memory(gen, node);
+		return;
+	}
+	step(gen, node, "pcie", a, "_UP");
+	if (!g->p2p) {
+		step(gen, node, "pcie_switch", s, "_UP");
+		step_host_memory(gen, node);
+		step(gen, node, "pcie_switch", t, "_DOWN");
+	} else if (s != t) {
+		cross_switches(gen, node, g, s, t);
+	}
+	step(gen, node, "pcie", b, "_DOWN");
+}
+
+void mq_gen_path(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	char name[64];
+
+	if (g->intra == MQ_INTRA_NVSWITCH) {
+		step(gen, node, "nvswitch", a, "_UP");
+		step(gen, node, "nvswitch", b, "_DOWN");
+	} else if (g->intra == MQ_INTRA_MESH && pair_GBps(g, a, b) > 0) {
+		snprintf(name, sizeof(name), "n%unvlink%u_%u_%s", node, a < b ? a : b, a < b ? b : a,
+			 a < b ? "UP" : "DOWN");
+		gen->sink->step(gen, name);
+	} else {
+		pcie_path(gen, node, g, a, b);
+	}
+}
+
+void mq_gen_path_out(struct mq_gen *gen, uint32_t node, uint32_t i)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	uint32_t nic = nic_of(g, i), s = switch_of(g, i);
+	uint32_t t = (uint32_t)((uint64_t)nic * g->switches / n_ports(g));
+
+	if (!gen->flat && !g->cpu)
+		step(gen, node, "pcie", i, "_UP");
+	if (!gen->flat && !g->cpu && s != t)
+		cross_switches(gen, node, g, s, t);
+	step(gen, node, "nic", nic, "_UP");
+}
+
+void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	uint32_t nic = nic_of(g, i), s = switch_of(g, i);
+	uint32_t t = (uint32_t)((uint64_t)nic * g->switches / n_ports(g));
+
+	step(gen, node, "nic", nic, "_DOWN");
+	if (!gen->flat && !g->cpu && s != t)
+		cross_switches(gen, node, g, t, s);
+	if (!gen->flat && !g->cpu)
+		step(gen, node, "pcie", i, "_DOWN");
+}
+
+static void put_pair(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b)
+{
+	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
+	mq_gen_path(gen, node, a, b);
+	fprintf(gen->file, "</bypassRoute>\n");
+}
+
+static void put_way_out(struct mq_gen *gen, uint32_t node, uint32_t i)
+{
+	fprintf(gen->file, "<bypassRoute src=\"n%ug%u\" dst=\"n%ugw\">", node, i, node);
+	mq_gen_path_out(gen, node, i);
+	fprintf(gen->file, "</bypassRoute>\n<bypassRoute src=\"n%ugw\" dst=\"n%ug%u\">", node, node, i);
+	mq_gen_path_in(gen, node, i);
+	fprintf(gen->file, "</bypassRoute>\n");
+}
+
+static void put_inner_routes(struct mq_gen *gen, uint32_t node)
+{
+	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
+	bool by_host_link = !gen->flat && g->intra == MQ_INTRA_NVSWITCH;
+
+	for (uint32_t a = 0; a < g->gpus && !by_host_link; a++)
+		for (uint32_t b = 0; b < g->gpus; b++)
+			if (a != b)
+				put_pair(gen, node, a, b);
+	for (uint32_t i = 0; i < g->gpus && !gen->flat && gen->n_nodes > 1; i++)
+		put_way_out(gen, node, i);
+}
+
+/* What stands inside a flat leaf's Cluster zone. */
+static void put_flat_leaf(struct mq_gen *gen, uint32_t leaf)
+{
+	uint32_t first = leaf * gen->leaf, end = first + gen->leaf;
+
+	if (end > gen->n_nodes)
+		end = gen->n_nodes;
+	for (uint32_t n = first; n < end; n++)
+		put_hosts(gen, n);
+	fprintf(gen->file, "<router id=\"leaf%ugw\"/>\n", leaf);
+	for (uint32_t n = first; n < end; n++)
+		put_inner_routes(gen, n);
+}
+
+static void put_node_zone(struct mq_gen *gen, uint32_t node)
+{
+	fprintf(gen->file, "<zone id=\"n%u\" routing=\"Cluster\">\n", node);
+	put_hosts(gen, node);
+	fprintf(gen->file, "<router id=\"n%ugw\"/>\n", node);
+	put_inner_routes(gen, node);
+	fprintf(gen->file, "</zone>\n");
+}
+
+/* What stands inside a leaf's Floyd zone: machines around the leaf switch. */
+static void put_deep_leaf(struct mq_gen *gen, uint32_t leaf)
+{
+	uint32_t first = leaf * gen->leaf, end = first + gen->leaf;
+
+	if (end > gen->n_nodes)
+		end = gen->n_nodes;
+	for (uint32_t n = first; n < end; n++)
+		put_node_zone(gen, n);
+	fprintf(gen->file, "<zone id=\"leaf%uswitch\" routing=\"None\"><router id=\"leaf%ugw\"/></zone>\n", leaf, leaf);
+	for (uint32_t n = first; n < end && gen->n_nodes > 1; n++)
+		fprintf(gen->file,
+			"<zoneRoute src=\"n%u\" dst=\"leaf%uswitch\" gw_src=\"n%ugw\" "
+			"gw_dst=\"leaf%ugw\"><link_ctn id=\"n%uports\" direction=\"UP\"/></zoneRoute>\n",
+			n, leaf, n, leaf, n);
+}
+
+void mq_gen_leaf_inside(struct mq_gen *gen, uint32_t leaf)
+{
+	if (gen->flat)
+		put_flat_leaf(gen, leaf);
+	else
+		put_deep_leaf(gen, leaf);
+}
+
+void mq_gen_leaf(struct mq_gen *gen, uint32_t leaf)
+{
+	fprintf(gen->file, "<zone id=\"leaf%u\" routing=\"%s\">\n", leaf, gen->flat ? "Cluster" : "Floyd");
+	mq_gen_leaf_inside(gen, leaf);
+	fprintf(gen->file, "</zone>\n");
+}

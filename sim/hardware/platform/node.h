@@ -1,0 +1,22 @@
+/*
+ * node.h - machines and leaves of a generated platform. Private to the generator.
+ */
+#ifndef MQ_HARDWARE_PLATFORM_NODE_H
+#define MQ_HARDWARE_PLATFORM_NODE_H
+
+#include "hardware/platform/spec.h"
+
+const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t node);
+double mq_gen_node_GBps(const struct mq_gen_group *group); /* all ports of a machine, one direction */
+void mq_gen_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class);
+void mq_gen_node_links(struct mq_gen *gen, uint32_t node);
+void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node);
+/* The links between two devices of a machine; from a device to the network, its port last; the way back. The widest
+ * link of a machine that is no part of its leaf's zone ("ports") belongs to the fabric. */
+void mq_gen_path(struct mq_gen *gen, uint32_t node, uint32_t a, uint32_t b);
+void mq_gen_path_out(struct mq_gen *gen, uint32_t node, uint32_t i);
+void mq_gen_path_in(struct mq_gen *gen, uint32_t node, uint32_t i);
+void mq_gen_leaf(struct mq_gen *gen, uint32_t leaf);        /* as a zone "leafN", gateway "leafNgw" */
+void mq_gen_leaf_inside(struct mq_gen *gen, uint32_t leaf); /* its contents alone */
+
+#endif

@@ -1,0 +1,488 @@
+/*
+ * platform.c - see platform.h. What a platform file says about time (bandwidth, latency, sharing) is
+ * SimGrid's; what it says about training (device type, rank, node, link class) are properties.
+ * Not modelled: SimGrid's traces of changing speed, energy and disks, which are ignored.
+ */
+#include "hardware/platform/platform.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+#include <simgrid/link.h>
+#include <simgrid/zone.h>
+
+#include "base/opt.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "hardware/platform/impl.h"
+#include "hardware/platform/memory.h"
+
+/* SimGrid takes some 3 kB for each host of a cluster tag. */
+enum { MAX_CLUSTER_HOSTS = 200000 };
+/* What it may take for a file: a file that lists everything itself needs 20 to 40 times its size. */
+static const double LOAD_B = 800e6, LOAD_PER_BYTE = 50;
+
+void mq_platform_start(const char *program)
+{
+	/* simgrid_init takes away what it understands, so it gets an array of its own. */
+	const char *argument[] = { program,
+				   "--cfg=network/model:CM02",
+				   "--cfg=network/TCP-gamma:0",
+				   "--cfg=network/crosstraffic:0",
+				   "--cfg=surf/precision:1e-12",
+				   "--cfg=contexts/stack-size:64",
+				   "--cfg=contexts/guard-size:0",
+				   "--log=root.fmt:%m%n",
+				   "--log=xbt_cfg.thres:warning",
+				   NULL };
+	int count = sizeof(argument) / sizeof(*argument) - 1;
+	char *copy[sizeof(argument) / sizeof(*argument)];
+
+	for (int i = 0; i < count; i++) {
+		copy[i] = strdup(argument[i]);
+		mq_assert(copy[i]);
+	}
+	copy[count] = NULL;
+	simgrid_init(&count, copy);
+}
+
+/* Order of names in which numbers count as numbers: gpu2 before gpu10. */
+static int natural(const char *a, const char *b)
+{
+	for (;;) {
+		if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+			size_t na, nb;
+
+			a += strspn(a, "0");
+			b += strspn(b, "0");
+			na = strspn(a, "0123456789");
+			nb = strspn(b, "0123456789");
+			if (na != nb)
+				return na < nb ? -1 : 1;
+			int order = strncmp(a, b, na);
+			if (order)
+				return order;
+			a += na;
+			b += nb;
+		} else if (*a != *b || !*a) {
+			return (unsigned char)*a - (unsigned char)*b;
+		} else {
+			a++;
+			b++;
+		}
+	}
+}
+
+int mq_platform_name_order(const char *a, const char *b)
+{
+	int order = natural(a, b);
+
+	return order ? order : strcmp(a, b);
+}
+
+enum mq_device_kind mq_platform_kind(const char *type)
+{
+	return strncmp(type, "CPU", 3) ? MQ_GPU : MQ_CPU;
+}
+
+struct found {
+	sg_host_t host;
+	const char *name;
+	double rank; /* NaN = none given */
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (!isnan(x->rank) && !isnan(y->rank) && x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (isnan(x->rank) != isnan(y->rank))
+		return isnan(x->rank) ? 1 : -1;
+	return mq_platform_name_order(x->name, y->name);
+}
+
+static int by_link_name(const void *a, const void *b)
+{
+	return mq_platform_name_order(sg_link_get_name(*(sg_link_t const *)a), sg_link_get_name(*(sg_link_t const *)b));
+}
+
+/* A number property: `absent` where it is not given. */
+static enum mq_status number(sg_host_t host, const char *name, double absent, double *value, struct mq_err *err)
+{
+	const char *text = sg_host_get_property_value(host, name);
+
+	*value = absent;
+	if (text && (!mq_parse_f64(text, value) || *value < 0))
+		return mq_fail(err, MQ_EINPUT, "host '%s': property %s='%s' is not a number >= 0; correct it",
+			       sg_host_get_name(host), name, text);
+	return MQ_OK;
+}
+
+static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *kind, struct mq_err *err)
+{
+	const char *type = sg_host_get_property_value(host, "mq_type");
+	const char *text = sg_host_get_property_value(host, "mq_kind");
+
+	*yes = type && *type;
+	*kind = MQ_GPU;
+	if (!text)
+		*kind = *yes ? mq_platform_kind(type) : MQ_GPU;
+	else if (!strcmp(text, "cpu"))
+		*kind = MQ_CPU;
+	else if (!strcmp(text, "switch"))
+		*yes = false;
+	else if (strcmp(text, "gpu") != 0)
+		return mq_fail(err, MQ_EINPUT, "host '%s': mq_kind='%s' is none of gpu, cpu, switch",
+			       sg_host_get_name(host), text);
+	return MQ_OK;
+}
+
+static enum mq_status find_devices(struct mq_arena *arena, struct found **list, uint32_t *n, struct mq_err *err)
+{
+	sg_host_t *all = sg_host_list();
+	size_t n_hosts = sg_host_count();
+	enum mq_status status = MQ_OK;
+	enum mq_device_kind kind;
+
+	*list = mq_arena_array(arena, n_hosts, struct found);
+	*n = 0;
+	for (size_t i = 0; i < n_hosts && status == MQ_OK; i++) {
+		struct found f = { .host = all[i], .name = sg_host_get_name(all[i]) };
+		bool yes;
+
+		status = is_device(all[i], &yes, &kind, err);
+		if (status == MQ_OK)
+			status = number(all[i], "mq_rank", NAN, &f.rank, err);
+		if (status == MQ_OK && yes)
+			(*list)[(*n)++] = f;
+	}
+	free(all);
+	if (status != MQ_OK)
+		return status;
+	qsort(*list, *n, sizeof(**list), by_rank);
+	for (uint32_t i = 1; i < *n; i++)
+		if ((*list)[i].rank == (*list)[i - 1].rank)
+			return mq_fail(err, MQ_EINPUT,
+				       "hosts '%s' and '%s' both have mq_rank=%g; number them 0, 1, 2 ...",
+				       (*list)[i - 1].name, (*list)[i].name, (*list)[i].rank);
+	return MQ_OK;
+}
+
+static enum mq_status fill_device(struct mq_cluster *cluster, uint32_t rank, sg_host_t host, struct mq_err *err)
+{
+	struct mq_device *d = &cluster->device[rank];
+	double socket, nics;
+	bool yes;
+
+	d->name = mq_arena_strdup(cluster->arena, sg_host_get_name(host));
+	d->type = mq_arena_strdup(cluster->arena, sg_host_get_property_value(host, "mq_type"));
+	d->calib = MQ_NONE;
+	d->speed_flops = sg_host_get_speed(host);
+	MQ_TRY(is_device(host, &yes, &d->kind, err));
+	MQ_TRY(number(host, "mq_memory_B", 0, &d->memory_B, err));
+	MQ_TRY(number(host, "mq_mem_bw_Bps", 0, &d->mem_bw_Bps, err));
+	MQ_TRY(number(host, "mq_price_per_h", NAN, &d->price_per_h, err));
+	MQ_TRY(number(host, "mq_power_W", NAN, &d->power_W, err));
+	MQ_TRY(number(host, "mq_socket", 0, &socket, err));
+	MQ_TRY(number(host, "mq_nics", 0, &nics, err));
+	if (socket > 1e6 || nics > 1e6)
+		return mq_fail(err, MQ_EINPUT, "host '%s': mq_socket or mq_nics is above 1e6", d->name);
+	d->socket = (uint32_t)socket;
+	if (nics > cluster->nics_per_node)
+		cluster->nics_per_node = (uint32_t)nics;
+	return MQ_OK;
+}
+
+struct member {
+	const char *node;
+	uint32_t rank;
+};
+
+static int by_node(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = strcmp(x->node, y->node);
+
+	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Machines are numbered by their first device; a host without mq_node is a machine of its own. */
+static void number_nodes(struct mq_cluster *cluster, const sg_host_t *host)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t n = cluster->n_devices;
+	struct member *m = mq_arena_array(&scratch, n, struct member);
+	uint32_t *first = mq_arena_array(&scratch, n, uint32_t);
+	uint32_t *node_of = mq_arena_array(&scratch, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++) {
+		m[i].rank = i;
+		m[i].node = sg_host_get_property_value(host[i], "mq_node");
+		if (!m[i].node)
+			m[i].node = mq_arena_printf(&scratch, "\n%s", cluster->device[i].name);
+	}
+	qsort(m, n, sizeof(*m), by_node);
+	for (uint32_t i = 0; i < n; i++) {
+		bool same = i && !strcmp(m[i].node, m[i - 1].node);
+
+		first[m[i].rank] = same ? first[m[i - 1].rank] : m[i].rank;
+		cluster->device[m[i].rank].local = same ? cluster->device[m[i - 1].rank].local + 1 : 0;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (first[i] == i)
+			node_of[i] = cluster->n_nodes++;
+		cluster->device[i].node = node_of[first[i]];
+	}
+	mq_arena_fini(&scratch);
+}
+
+struct class_word {
+	const char *word;
+	enum mq_link_class class;
+	enum mq_fabric fabric;
+};
+
+/* Values of mq_class, and words looked for in a link's name where it has none: longer words first. */
+static const struct class_word class_words[] = { { "pcie-switch", MQ_LINK_PCIE_SWITCH, MQ_FABRIC_NONE },
+						 { "loopback", MQ_LINK_LOOPBACK, MQ_FABRIC_NONE },
+						 { "nvswitch", MQ_LINK_NVSWITCH, MQ_FABRIC_NONE },
+						 { "nvlink", MQ_LINK_NVLINK, MQ_FABRIC_NONE },
+						 { "socket", MQ_LINK_SOCKET, MQ_FABRIC_NONE },
+						 { "pcie", MQ_LINK_PCIE, MQ_FABRIC_NONE },
+						 { "nic", MQ_LINK_NIC, MQ_FABRIC_NONE },
+						 { "host", MQ_LINK_HOST, MQ_FABRIC_NONE },
+						 { "fabric", MQ_LINK_FABRIC, MQ_FABRIC_NONE },
+						 { "other", MQ_LINK_OTHER, MQ_FABRIC_NONE },
+						 { "ib", MQ_LINK_FABRIC, MQ_FABRIC_IB },
+						 { "roce", MQ_LINK_FABRIC, MQ_FABRIC_ROCE },
+						 { "eth", MQ_LINK_FABRIC, MQ_FABRIC_ETHERNET },
+						 { "efa", MQ_LINK_FABRIC, MQ_FABRIC_EFA },
+						 { "omnipath", MQ_LINK_FABRIC, MQ_FABRIC_OMNIPATH },
+						 { "tcpxo", MQ_LINK_FABRIC, MQ_FABRIC_TCPXO },
+						 { "gib", MQ_LINK_FABRIC, MQ_FABRIC_GIB },
+						 { NULL, MQ_LINK_OTHER, MQ_FABRIC_NONE } };
+
+static bool is_network(enum mq_link_class c)
+{
+	return c == MQ_LINK_NIC || c == MQ_LINK_FABRIC;
+}
+
+enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char *fabric, enum mq_fabric usual,
+				 struct mq_err *err)
+{
+	const struct class_word *w = class_words;
+
+	while (w->word && (text ? strcmp(w->word, text) != 0 : !strstr(l->name, w->word)))
+		w++;
+	if (text && !w->word)
+		return mq_fail(err, MQ_EINPUT,
+			       "link '%s': mq_class='%s' is none of nvlink nvswitch pcie pcie-switch "
+			       "socket nic fabric ib roce eth efa omnipath host loopback other",
+			       l->name, text);
+	l->class = w->class;
+	l->fabric = w->fabric;
+	if (!is_network(l->class))
+		return MQ_OK;
+	if (l->fabric == MQ_FABRIC_NONE)
+		l->fabric = usual;
+	if (fabric) {
+		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
+
+		if (f == MQ_N_FABRICS)
+			return mq_fail(err, MQ_EINPUT, "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath",
+				       l->name, fabric);
+		l->fabric = (enum mq_fabric)f;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status read_links(struct mq_cluster *cluster, struct platform *platform, enum mq_fabric usual,
+				 struct mq_err *err)
+{
+	sg_link_t *all = sg_link_list();
+	size_t n_all = sg_link_count();
+	uint32_t n = 0;
+	enum mq_status status = MQ_OK;
+
+	for (size_t i = 0; i < n_all; i++) /* SimGrid's own loopback is never on a route of ours */
+		if (strcmp(sg_link_get_name(all[i]), "__loopback__") != 0)
+			all[n++] = all[i];
+	qsort(all, n, sizeof(*all), by_link_name);
+	cluster->n_links = n;
+	cluster->link = mq_arena_array(cluster->arena, n, struct mq_link);
+	platform->link = mq_arena_array(cluster->arena, n, sg_link_t);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
+		struct mq_link *l = &cluster->link[i];
+
+		platform->link[i] = all[i];
+		l->name = mq_arena_strdup(cluster->arena, sg_link_get_name(all[i]));
+		l->bw_Bps = sg_link_get_bandwidth(all[i]);
+		l->lat_s = sg_link_get_latency(all[i]);
+		l->fatpipe = !sg_link_is_shared(all[i]);
+		status = mq_platform_class(l, mq_platform_link_property(all[i], "mq_class"),
+					   mq_platform_link_property(all[i], "mq_fabric"), usual, err);
+		sg_link_set_data(all[i], (void *)(uintptr_t)i);
+		if (l->lat_s > 0)
+			sg_link_set_latency(all[i], 0);
+	}
+	free(all);
+	return status;
+}
+
+static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, enum mq_fabric *usual, struct mq_err *err)
+{
+	const_sg_netzone_t root = sg_zone_get_root();
+	const char *name = sg_zone_get_property_value(root, "mq_name");
+	const char *fabric = sg_zone_get_property_value(root, "mq_fabric");
+	const char *nvls = sg_zone_get_property_value(root, "mq_nvls");
+	const char *sharp = sg_zone_get_property_value(root, "mq_sharp");
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	cluster->name = name ? mq_arena_strdup(cluster->arena, name) :
+			       mq_arena_printf(cluster->arena, "%.*s", (int)strcspn(base, "."), base);
+	cluster->nvls = nvls && !strcmp(nvls, "1");
+	cluster->sharp = sharp && !strcmp(sharp, "1");
+	*usual = MQ_FABRIC_ETHERNET;
+	if (fabric) {
+		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
+
+		if (f == MQ_N_FABRICS)
+			return mq_fail(err, MQ_EINPUT, "%s: mq_fabric='%s' is none of ib roce eth efa omnipath", path,
+				       fabric);
+		*usual = (enum mq_fabric)f;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route, struct mq_err *err)
+{
+	struct platform *p = context;
+	uint32_t n, *link;
+
+	xbt_dynar_reset(p->scratch);
+	sg_host_get_route(p->host[src], p->host[dst], p->scratch);
+	n = (uint32_t)xbt_dynar_length(p->scratch);
+	link = mq_arena_array(p->cluster->arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		sg_link_t l;
+
+		xbt_dynar_get_cpy(p->scratch, i, &l);
+		link[i] = (uint32_t)(uintptr_t)sg_link_get_data(l);
+	}
+	route->n_links = n;
+	route->link = link;
+	return MQ_OK;
+}
+
+/* Hosts that a list as "0-3,8" stands for. */
+static double count_radical(const char *list, char end)
+{
+	double sum = 0;
+
+	while (*list && *list != end) {
+		char *after;
+		double first = strtod(list, &after), last = first;
+
+		if (after == list)
+			return sum; /* SimGrid says what is wrong */
+		if (*after == '-')
+			last = strtod(after + 1, &after);
+		sum += last >= first ? last - first + 1 : 0;
+		list = after + strspn(after, ", ");
+	}
+	return sum;
+}
+
+/* A cluster tag makes as many hosts as its list says, each with links: SimGrid makes them all first. */
+static enum mq_status check_clusters(const char *path, const char *text, struct mq_err *err)
+{
+	static const char key[] = "radical";
+	double hosts = 0;
+
+	for (const char *c = text; (c = strstr(c, key)); c++) {
+		const char *value = c + strlen(key) + strspn(c + strlen(key), " \t\r\n=");
+
+		if (*value == '"' || *value == '\'')
+			hosts += count_radical(value + 1, *value);
+	}
+	if (hosts > MAX_CLUSTER_HOSTS)
+		return mq_fail(err, MQ_EINPUT, "%s: its clusters have %.0f hosts; at most %d", path, hosts,
+			       MAX_CLUSTER_HOSTS);
+	return MQ_OK;
+}
+
+static enum mq_status check_file(const char *path, size_t *size, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char *text;
+	enum mq_status status = mq_text_read(path, 512, &arena, &text, size, err);
+
+	if (status == MQ_OK && !*size)
+		status = mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
+	if (status == MQ_OK)
+		status = check_clusters(path, text, err);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **result,
+				struct mq_err *err)
+{
+	struct platform *platform = mq_arena_array(arena, 1, struct platform);
+	struct mq_cluster *cluster = mq_cluster_new(arena);
+	struct found *found;
+	struct mq_memory_limit limit;
+	enum mq_fabric usual;
+	size_t size;
+
+	MQ_TRY(check_file(path, &size, err));
+	mq_memory_limit_set(&limit, path, LOAD_B + LOAD_PER_BYTE * (double)size);
+	simgrid_load_platform(path);
+	mq_memory_limit_restore(&limit);
+	MQ_TRY(read_zone(cluster, path, &usual, err));
+	if (find_devices(arena, &found, &cluster->n_devices, err) != MQ_OK)
+		return mq_wrap(err, "%s", path);
+	cluster->device = mq_arena_array(arena, cluster->n_devices, struct mq_device);
+	platform->host = mq_arena_array(arena, cluster->n_devices, sg_host_t);
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		platform->host[i] = found[i].host;
+		if (fill_device(cluster, i, found[i].host, err) != MQ_OK)
+			return mq_wrap(err, "%s", path);
+	}
+	number_nodes(cluster, platform->host);
+	if (read_links(cluster, platform, usual, err) != MQ_OK)
+		return mq_wrap(err, "%s", path);
+	platform->scratch = xbt_dynar_new(sizeof(sg_link_t), NULL);
+	platform->cluster = cluster;
+	cluster->resolve = resolve;
+	cluster->context = platform;
+	if (mq_cluster_check(cluster, err) != MQ_OK)
+		return mq_wrap(err, "%s", path);
+	*result = cluster;
+	return MQ_OK;
+}
+
+sg_host_t mq_platform_host(const struct mq_cluster *cluster, uint32_t rank)
+{
+	if (cluster->whole)
+		return mq_platform_host(cluster->whole, cluster->rank[rank]);
+
+	struct platform *platform = cluster->context;
+
+	mq_assert(platform->cluster == cluster && rank < cluster->n_devices);
+	return platform->gen ? mq_platform_built_host(platform, rank) : platform->host[rank];
+}
+
+sg_link_t mq_platform_link(const struct mq_cluster *cluster, uint32_t link)
+{
+	const struct platform *platform = cluster->context;
+
+	mq_assert(platform->cluster == cluster && link < cluster->n_links);
+	return platform->link[link];
+}

@@ -1,0 +1,280 @@
+/*
+ * spec.c - the options of generated platforms: table, mixes of node types, derived values.
+ */
+#include "hardware/platform/spec.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "hardware/cluster.h"
+#include "base/quantity.h"
+
+#define SPEC          struct mq_platform_spec
+#define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
+#define MEMORY_S      .03
+#define CUBE_MESH     8 /* GPUs of a DGX-1's mesh of NVLinks */
+
+const struct mq_opt mq_platform_opts[] = {
+	MQ_STR(SPEC, name, NULL, "name of the platform (default: made from the options)"),
+	MQ_STR(SPEC, gpu, "H100-SXM-80GB", "device type; mix of node types: TYPE[*NODES][xGPUS][@NIC_GBps]+TYPE..."),
+	MQ_U32(SPEC, nodes, 1, 1, 65536, "machines (of each type of a mix that gives no number)"),
+	MQ_U32(SPEC, gpus, 8, 1, 256, "devices per machine"),
+	MQ_CHOICE(SPEC, intra, 0, "auto|nvswitch|nvlink-mesh|pcie", "links inside a machine"),
+	MQ_U32(SPEC, board, 0, 0, 8, "8: machines have a part of the NVLink mesh of eight V100 (0: one of their own)"),
+	MQ_F64(SPEC, nvlink_GBps, 0, 0, 1e5, "NVLink per GPU, one direction (0: the device's)"),
+	MQ_F64(SPEC, pcie_GBps, 0, 0, 1e4, "PCIe per GPU, one direction (0: the device's)"),
+	MQ_U32(SPEC, pcie_switches, 0, 0, 64, "PCIe switches per machine (0: one per socket)"),
+	MQ_U32(SPEC, nics, 0, 0, 256, "network ports per machine (0: usual for the device)"),
+	MQ_F64(SPEC, nic_GBps, 0, 0, 1e4, "one port, one direction, GB/s (0: usual for the device)"),
+	MQ_U32(SPEC, sockets, 2, 1, 16, "CPU sockets per machine"),
+	MQ_CHOICE(SPEC, fabric, 0, "switch|rail|fat-tree|dragonfly|torus|nvl72|ethernet", "network between machines"),
+	MQ_CHOICE(SPEC, network, 0, "auto|ib|roce|eth|efa|omnipath|tcpxo|gib",
+		  "kind of network (tcpxo, gib: Google Cloud's)"),
+	MQ_U32(SPEC, leaf, 0, 0, 4096, "machines per leaf, rail unit or router (0: usual)"),
+	MQ_F64(SPEC, oversub, 1, 1, 1000, "bandwidth into a leaf / bandwidth out of it"),
+	MQ_U32(SPEC, pod, 0, 0, 4096, "fat-tree: leaves per pod of a third level (0: two levels)"),
+	MQ_F64(SPEC, pod_oversub, 1, 1, 1000, "bandwidth into a pod / bandwidth out of it"),
+	MQ_U32(SPEC, routers, 4, 1, 256, "dragonfly: routers per group"),
+	MQ_U32(SPEC, global, 0, 0, 256, "dragonfly: global links per router (0: machines per router)"),
+	MQ_STR(SPEC, dims, NULL, "torus: machines along each axis, as 4x4x2 (default: near a square)"),
+	MQ_F64(SPEC, link_GBps, 0, 0, 1e5, "torus, dragonfly: link between routers (0: one machine's ports)"),
+	MQ_U32(SPEC, domain, 72, 2, 1024, "nvl72: GPUs of one scale-up domain"),
+	MQ_F64(SPEC, nic_us, -1, -1, 1e4, "latency of a port, us (negative: usual for the network)"),
+	MQ_F64(SPEC, switch_us, -1, -1, 1e4, "latency of a switch, us (negative: usual)"),
+	MQ_BOOL(SPEC, sharp, 0, "network switches can reduce (CollNet)"),
+	MQ_F64(SPEC, tflops, 0, 0, 1e6, "peak of a device type that is not known, 16 bit, Tflop/s"),
+	MQ_F64(SPEC, memory_GB, 0, 0, 1e6, "memory of such a device, GB (0: 30 ms of its bandwidth)"),
+	MQ_F64(SPEC, bw_TBps, 0, 0, 1e6, "its memory bandwidth, TB/s (0: 1 byte per 200 flop)"),
+	MQ_F64(SPEC, mem_GBps, 0, 0, 1e9, "the same in GB/s"),
+	MQ_F64(SPEC, price_per_h, -1, -1, 1e6, "$ per device and hour (negative: the calibration's)"),
+	MQ_F64(SPEC, power_W, -1, -1, 1e6, "power of a device, W (negative: the calibration's)"),
+	MQ_END
+};
+
+void mq_platform_spec_init(struct mq_platform_spec *spec)
+{
+	memset(spec, 0, sizeof(*spec));
+	mq_opt_defaults(mq_platform_opts, spec);
+}
+
+/* The speed after '@', which ends the text: a number in GB/s, or a quantity ("400Gb/s"). */
+static bool port_speed(char **text, double *GBps)
+{
+	if (**text != '@')
+		return true;
+	if (!mq_parse_quantity(*text + 1, "GB/s", GBps) || !(*GBps > 0))
+		return false;
+	*text += strlen(*text);
+	return true;
+}
+
+/* A number after `mark` at *text, which moves past it. False where there is a mark without number. */
+static bool after(char **text, char mark, double *value)
+{
+	char *end;
+
+	if (**text != mark)
+		return true;
+	*value = strtod(*text + 1, &end);
+	if (end == *text + 1 || !isfinite(*value) || *value <= 0)
+		return false;
+	*text = end;
+	return true;
+}
+
+/* TYPE[*NODES][xGPUS][@NIC_GBps]. A type's own name may hold an x ("RTX"): the count follows the type
+ * only after a '*', or where what stands before the last x is a known type. */
+static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct mq_gen_group *group, struct mq_err *err)
+{
+	const struct mq_platform_spec *spec = gen->spec;
+	double nodes = spec->nodes, gpus = spec->gpus, nic = 0;
+	char *tail = item + strcspn(item, "*@"), *count = NULL;
+	bool sound = true;
+
+	for (char *x = item; x < tail; x++)
+		if (x[0] == 'x' && x > item && x[1] >= '0' && x[1] <= '9' &&
+		    strspn(x + 1, "0123456789") == (size_t)(tail - x - 1))
+			count = x;
+	const char *rest = mq_arena_strdup(group->arena, tail);
+	char *at = mq_arena_strdup(group->arena, rest);
+	*tail = '\0';
+	if (count && !mq_calib_type(gen->calib, item)) {
+		gpus = strtod(count + 1, NULL);
+		*count = '\0';
+	}
+	sound = after(&at, '*', &nodes) && after(&at, 'x', &gpus) && port_speed(&at, &nic) && !*at;
+	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 || nodes > 65536 ||
+	    gpus > 1024)
+		return mq_fail(err, MQ_EINPUT, "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item,
+			       rest);
+	MQ_TRY(mq_calib_type_ask(gen->calib, "gpu", item, err));
+	group->known = mq_calib_type(gen->calib, item);
+	if (!group->known && spec->tflops <= 0)
+		return mq_calib_type_get(gen->calib, "gpu", item, &group->known, err);
+	group->type = group->known ? group->known->name : mq_arena_strdup(group->arena, item);
+	group->nodes = (uint32_t)nodes;
+	group->gpus = (uint32_t)gpus;
+	group->nic_GBps = nic;
+	return MQ_OK;
+}
+
+static double first_positive(double a, double b, double c)
+{
+	return a > 0 ? a : b > 0 ? b : c;
+}
+
+/* What the platform itself must say of a device type without calibration: bandwidth as A100 and H100
+ * have it for their speed (153 and 295 flop per byte), memory that is read in the time of theirs (42 and
+ * 26 ms). */
+static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g)
+{
+	if (g->known)
+		return;
+	g->mem_bw_Bps = spec->bw_TBps > 0  ? spec->bw_TBps * 1e12 :
+			spec->mem_GBps > 0 ? spec->mem_GBps * 1e9 :
+					     g->tflops * 1e12 / FLOP_PER_BYTE;
+	g->memory_B = spec->memory_GB > 0 ? spec->memory_GB * 1e9 : g->mem_bw_Bps * MEMORY_S;
+}
+
+static enum mq_status derive_group(const struct mq_platform_spec *spec, struct mq_gen_group *g, struct mq_err *err)
+{
+	/* joined by NVSwitch where it is given NVLinks: so are the machines that are built today */
+	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1, .p2p = 1 };
+	const struct mq_device_calib *t = g->known ? g->known : &plain;
+
+	g->tflops = first_positive(spec->tflops, mq_calib_peak_flops(t) / 1e12, 0);
+	g->nvlink_GBps = first_positive(spec->nvlink_GBps, t->nvlink_Bps / 1e9, 0);
+	g->pcie_GBps = first_positive(spec->pcie_GBps, t->pcie_Bps / 1e9, 0);
+	g->nic_GBps = first_positive(g->nic_GBps, spec->nic_GBps, t->nic_Bps / 1e9);
+	g->p2p = t->p2p > 0;
+	g->cpu = t->kind == MQ_CPU;
+	describe(spec, g);
+	g->intra = spec->intra;
+	if (g->intra == MQ_INTRA_AUTO)
+		g->intra = g->nvlink_GBps <= 0 ? MQ_INTRA_PCIE : t->nvswitch > 0 ? MQ_INTRA_NVSWITCH : MQ_INTRA_MESH;
+	if (g->intra != MQ_INTRA_PCIE && g->nvlink_GBps <= 0)
+		return mq_fail(err, MQ_EINPUT, "gpu=%s has no NVLink; give intra=pcie, or nvlink_GBps=", g->type);
+	if (g->intra == MQ_INTRA_MESH && g->gpus > 16)
+		return mq_fail(err, MQ_EINPUT, "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
+			       g->gpus);
+	g->cube_mesh = t->cube_mesh > 0 && g->intra == MQ_INTRA_MESH &&
+		       (g->gpus == CUBE_MESH || (g->gpus < CUBE_MESH && spec->board == CUBE_MESH));
+	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
+	g->nics = spec->nics;
+	if (!g->nics)
+		g->nics = t->gpus_per_nic > 0 ? (uint32_t)ceil(g->gpus / t->gpus_per_nic) : 1;
+	g->sockets = spec->sockets < g->gpus ? spec->sockets : g->gpus;
+	g->switches = spec->pcie_switches ? spec->pcie_switches : g->sockets;
+	if (g->switches > g->gpus)
+		g->switches = g->gpus;
+	if (g->switches < g->sockets)
+		g->sockets = g->switches;
+	g->flat = g->intra != MQ_INTRA_PCIE && g->gpus <= 16 && g->nic_GBps <= g->pcie_GBps;
+	return MQ_OK;
+}
+
+/* Scale-up domains are the machines of an nvl72 fabric. */
+static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct mq_gen *gen, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		struct mq_gen_group *g = &gen->group[i];
+		uint64_t total = (uint64_t)g->nodes * g->gpus;
+
+		if (spec->intra == MQ_INTRA_PCIE)
+			return mq_fail(err, MQ_EINPUT, "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
+		g->gpus = total < spec->domain ? (uint32_t)total : spec->domain;
+		if (total % g->gpus)
+			return mq_fail(err, MQ_EINPUT, "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
+				       (unsigned long)total, g->type, spec->domain);
+		g->nodes = (uint32_t)(total / g->gpus);
+	}
+	return MQ_OK;
+}
+
+static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
+{
+	static const double nic_us[MQ_N_FABRICS] = {
+		[MQ_FABRIC_IB] = 0.5,       [MQ_FABRIC_ROCE] = 0.8,  [MQ_FABRIC_ETHERNET] = 12, [MQ_FABRIC_EFA] = 7.5,
+		[MQ_FABRIC_OMNIPATH] = 0.5, [MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,
+	};
+
+	gen->network = spec->network                   ? (enum mq_fabric)spec->network :
+		       spec->fabric == MQ_GEN_ETHERNET ? MQ_FABRIC_ETHERNET :
+							 MQ_FABRIC_IB;
+	gen->nic_us = spec->nic_us >= 0 ? spec->nic_us : nic_us[gen->network];
+	gen->switch_us = spec->switch_us >= 0 ? spec->switch_us : gen->network == MQ_FABRIC_ETHERNET ? 1 : 0.2;
+}
+
+/* Machines per leaf where the user leaves it open: a leaf of 32 ports down; a rail unit of 32 machines. */
+static uint32_t usual_leaf(const struct mq_gen *gen, uint32_t fabric)
+{
+	uint32_t nics = gen->group[0].nics;
+
+	switch ((enum mq_gen_fabric)fabric) {
+	case MQ_GEN_SWITCH:
+		return gen->n_nodes;
+	case MQ_GEN_RAIL:
+		return 32;
+	case MQ_GEN_DRAGONFLY:
+		return 2;
+	case MQ_GEN_TORUS:
+		return 1;
+	case MQ_GEN_ETHERNET:
+		return 16;
+	case MQ_GEN_FAT_TREE:
+	case MQ_GEN_NVL72:
+		break;
+	}
+	return nics >= 32 ? 1 : 32 / nics;
+}
+
+enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
+			      struct mq_gen *gen, struct mq_err *err)
+{
+	char *list = mq_arena_strdup(arena, spec->gpu ? spec->gpu : ""), *save = NULL;
+	bool mesh = false; /* of some of its machines */
+
+	memset(gen, 0, sizeof(*gen));
+	gen->spec = spec;
+	gen->calib = calib;
+	gen->arena = arena;
+	gen->flat = true;
+	for (char *item = strtok_r(list, "+, ", &save); item; item = strtok_r(NULL, "+, ", &save)) {
+		if (gen->n_groups == MQ_GEN_MAX_GROUPS)
+			return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %d node types", spec->gpu, MQ_GEN_MAX_GROUPS);
+		gen->group[gen->n_groups].arena = arena;
+		MQ_TRY(parse_group(item, gen, &gen->group[gen->n_groups++], err));
+	}
+	if (!gen->n_groups)
+		return mq_fail(err, MQ_EINPUT, "gpu= is empty; give a device type, as H100-80GB");
+	if (spec->fabric == MQ_GEN_NVL72)
+		MQ_TRY(gather_domains(spec, gen, err));
+	gen->nvls = true;
+	for (uint32_t i = 0; i < gen->n_groups; i++) {
+		struct mq_gen_group *g = &gen->group[i];
+
+		MQ_TRY(derive_group(spec, g, err));
+		g->first_node = gen->n_nodes;
+		gen->n_nodes += g->nodes;
+		gen->n_devices += (uint64_t)g->nodes * g->gpus;
+		gen->flat = gen->flat && g->flat;
+		gen->nvls = gen->nvls && g->nvls;
+		mesh = mesh || g->cube_mesh;
+	}
+	if (spec->board && (spec->board != CUBE_MESH || !mesh))
+		return mq_fail(err, MQ_EINPUT,
+			       "board=%u: machines can be a part of an NVLink mesh of %d V100 only, with up to as many "
+			       "GPUs; gpu=%s has gpus=%u",
+			       spec->board, CUBE_MESH, gen->group[0].type, gen->group[0].gpus);
+	if (gen->n_devices > MQ_GEN_MAX_DEVICES)
+		return mq_fail(err, MQ_EINPUT, "%lu devices are more than the %d that are supported",
+			       (unsigned long)gen->n_devices, MQ_GEN_MAX_DEVICES);
+	set_network(spec, gen);
+	gen->leaf = spec->leaf ? spec->leaf : usual_leaf(gen, spec->fabric);
+	if (spec->fabric == MQ_GEN_SWITCH || gen->leaf > gen->n_nodes)
+		gen->leaf = gen->n_nodes;
+	if (spec->fabric == MQ_GEN_TORUS)
+		gen->leaf = 1;
+	gen->n_leaves = (gen->n_nodes + gen->leaf - 1) / gen->leaf;
+	return MQ_OK;
+}
