@@ -19,7 +19,7 @@
 #include "core/cost.h"
 #include "model/model.h"
 #include "base/opt.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "core/question.h"
 #include "core/result.h"
 #include "base/rng.h"

@@ -8,7 +8,7 @@
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
 #include "model/model.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "core/software.h"
 
 /* All borrowed, for as long as the question is asked. */

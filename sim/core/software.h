@@ -26,7 +26,7 @@
 #include "hardware/calib.h"
 #include "model/model.h"
 #include "base/opt.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 
 /* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
  * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which core/kernel_table.c lists. */

@@ -8,7 +8,7 @@
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
 #include "core/jitter.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "core/question.h"
 #include "core/result.h"
 #include "core/timeline.h"

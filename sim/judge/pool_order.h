@@ -3,7 +3,7 @@
 #define MQ_JUDGE_POOL_ORDER_H
 
 #include "base/arena.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 
 /* Indices of the plans, the longest to simulate first, so that the workers end together (Graham 1969). */
 uint32_t *mq_pool_order(const struct mq_plan *const *plan, uint32_t n, struct mq_arena *arena);

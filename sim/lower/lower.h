@@ -11,7 +11,7 @@
 #define MQ_LOWER_LOWER_H
 
 #include "hardware/calib.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "core/question.h"
 #include "core/result.h"
 #include "core/schedule.h"

@@ -18,7 +18,7 @@
 #define MQ_LOWER_MESH_H
 
 #include "model/model.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 
 enum mq_role { MQ_ROLE_BATCH, MQ_ROLE_SEQ, MQ_ROLE_FEATURE, MQ_ROLE_EXPERT, MQ_ROLE_PARTIAL, MQ_ROLE_REPLICA };
 

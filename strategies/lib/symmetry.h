@@ -9,7 +9,7 @@
 #ifndef MQ_STRATEGIES_LIB_SYMMETRY_H
 #define MQ_STRATEGIES_LIB_SYMMETRY_H
 
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "lib/classes.h"
 
 enum { MQ_SYMMETRY_MOST = 64 }; /* devices; all pairs of them are looked at */

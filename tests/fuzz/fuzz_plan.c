@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/plan.h"
+#include "plan/plan.h"
 
 static struct mq_model *two_ops(struct mq_arena *arena)
 {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "cmd/common.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "core/software.h"
 
 struct mq_export {

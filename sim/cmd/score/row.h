@@ -17,7 +17,7 @@
 
 #include "cmd/score/score.h"
 #include "hardware/cluster.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "core/question.h"
 #include "core/result.h"
 #include "judge/job.h"

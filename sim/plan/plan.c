@@ -4,7 +4,7 @@
  * The rules that a plan must keep are in plan_check.c, the builders in plan_shape.c, JSON in
  * plan_json.c.
  */
-#include "core/plan.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -21,7 +21,7 @@
 
 #include "base/json_file.h"
 #include "base/opt.h"
-#include "core/plan.h"
+#include "plan/plan.h"
 
 struct reading {
 	const char *path;

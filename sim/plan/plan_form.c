@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "core/plan.h"
+#include "plan/plan.h"
 
 static uint32_t tensor_degree(const struct mq_config *c)
 {

@@ -17,8 +17,8 @@
  * V schedules (zbv, dualpipe-v) have two chunks per device, dealt out there and back: the first and the
  * last stage share rank 0. mq_pipeline_rank and mq_pipeline_stage are the only ones that know.
  */
-#ifndef MQ_CORE_PLAN_H
-#define MQ_CORE_PLAN_H
+#ifndef MQ_PLAN_PLAN_H
+#define MQ_PLAN_PLAN_H
 
 #include "base/arena.h"
 #include "hardware/cluster.h"
