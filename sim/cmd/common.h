@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "core/engine.h"
-#include "core/question.h"
+#include "software/question.h"
 
 enum { MQ_MAX_LIST = 64 };
 

@@ -20,7 +20,7 @@
 #include "model/model.h"
 #include "base/opt.h"
 #include "plan/plan.h"
-#include "core/question.h"
+#include "software/question.h"
 #include "core/result.h"
 #include "base/rng.h"
 

@@ -12,7 +12,7 @@
 #define MQ_CORE_MODEL_CHAINS_H
 
 #include "model/model.h"
-#include "core/software.h"
+#include "software/software.h"
 
 /* Do tensors of convolutions lie channels first, in that type? */
 MQ_API bool mq_channels_first(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype);

@@ -5,7 +5,7 @@
 #define MQ_CORE_MODEL_WORK_H
 
 #include "core/kernel_table.h"
-#include "core/question.h"
+#include "software/question.h"
 
 /* What is left to one device of each amount, as factors on the per-sample numbers of the op. */
 struct mq_op_scale {

@@ -3,7 +3,7 @@
 #define MQ_COSTING_COSTS_H
 
 #include "core/engine.h"
-#include "core/question.h"
+#include "software/question.h"
 
 /* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena; borrows what the
  * question points to. */

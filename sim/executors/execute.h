@@ -9,7 +9,7 @@
 #include "hardware/cluster.h"
 #include "core/jitter.h"
 #include "plan/plan.h"
-#include "core/question.h"
+#include "software/question.h"
 #include "core/result.h"
 #include "core/timeline.h"
 #include "fold/view.h"

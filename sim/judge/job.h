@@ -7,7 +7,7 @@
 
 #include "hardware/calib.h"
 #include "core/jitter.h"
-#include "core/question.h"
+#include "software/question.h"
 
 struct mq_job {
 	const char *model; /* as mq_model_load takes it; NULL = none: only routes are asked */

@@ -12,7 +12,7 @@
 
 #include "hardware/calib.h"
 #include "plan/plan.h"
-#include "core/question.h"
+#include "software/question.h"
 #include "core/result.h"
 #include "core/schedule.h"
 

@@ -301,7 +301,7 @@ enum { MQ_MAX_KERNELS_PER_OP = 20 };
  * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
  * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and
  * `cpu` its class, for profiled ops. */
-struct mq_question; /* core/question.h: of it model, software and train are asked */
+struct mq_question; /* software/question.h: of it model, software and train are asked */
 MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_phase phase,
 			      const struct mq_share *share, const char *type, struct mq_kernel *kernel);
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/question.h"
+#include "software/question.h"
 #include "model/formats/format.h"
 #include "fuzz.h"
 

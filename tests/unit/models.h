@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "model/model.h"
-#include "core/question.h"
+#include "software/question.h"
 #include "model/formats/format.h"
 
 __attribute__((unused)) static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "model/model.h"
-#include "core/question.h"
+#include "software/question.h"
 
 static const struct mq_train FP16 = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
 

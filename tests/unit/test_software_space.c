@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "cmd/export/export.h"
-#include "core/question.h"
+#include "software/question.h"
 #include "base/rng.h"
 #include "models.h"
 

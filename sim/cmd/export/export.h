@@ -14,7 +14,7 @@
 
 #include "cmd/common.h"
 #include "plan/plan.h"
-#include "core/software.h"
+#include "software/software.h"
 
 struct mq_export {
 	const struct mq_model *model;

@@ -18,7 +18,7 @@
 #include "cmd/score/score.h"
 #include "hardware/cluster.h"
 #include "plan/plan.h"
-#include "core/question.h"
+#include "software/question.h"
 #include "core/result.h"
 #include "judge/job.h"
 

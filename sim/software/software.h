@@ -20,8 +20,8 @@
  * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics
  * and convergence.
  */
-#ifndef MQ_CORE_SOFTWARE_H
-#define MQ_CORE_SOFTWARE_H
+#ifndef MQ_SOFTWARE_SOFTWARE_H
+#define MQ_SOFTWARE_SOFTWARE_H
 
 #include "hardware/calib.h"
 #include "model/model.h"

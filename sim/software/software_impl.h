@@ -1,10 +1,10 @@
 /*
  * software_impl.h - inside the parts of software: what its reader needs of the field table.
  */
-#ifndef MQ_CORE_SOFTWARE_IMPL_H
-#define MQ_CORE_SOFTWARE_IMPL_H
+#ifndef MQ_SOFTWARE_SOFTWARE_IMPL_H
+#define MQ_SOFTWARE_SOFTWARE_IMPL_H
 
-#include "core/software.h"
+#include "software/software.h"
 
 /* Every plan. */
 #define MQ_SPACE_ALL                                                                                                  \

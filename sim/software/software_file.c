@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/json_file.h"
-#include "core/software_impl.h"
+#include "software/software_impl.h"
 
 enum { MAX_ANCESTORS = 16, MAX_NAMES = 512 };
 

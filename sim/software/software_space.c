@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/question.h"
+#include "software/question.h"
 
 /* One question: the software, and where the reason goes. */
 struct ask {

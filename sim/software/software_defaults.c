@@ -1,11 +1,11 @@
 /*
- * software_dress.c - what software makes of a plan, and quantities that follow from it. See software.h.
+ * software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h.
  */
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
-#include "core/software.h"
+#include "software/software.h"
 
 /* ---- recomputation ----------------------------------------------------------------------------------- */
 

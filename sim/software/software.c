@@ -2,7 +2,7 @@
  * software.c - see software.h. One table row per field: reader, options, columns of tables of runs and the
  * documentation all come from it.
  */
-#include "core/software_impl.h"
+#include "software/software_impl.h"
 
 #include <math.h>
 #include <stddef.h>
