@@ -105,7 +105,7 @@ How the fitted values came about:
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
-- **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in sim/core/attention.c: from
+- **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in sim/kernels/attention.c: from
   FlashAttention-2's and -3's papers and read off published timings of single kernels (`maquette score --kernels` holds the model against those); `triton1`
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
 - **Training terms of the A100** (`sustained`): one joint fit to five tables
@@ -121,7 +121,7 @@ How the fitted values came about:
   what holds whatever they say (`force`), and whether published FLOPs count causal attention by half (`half_attention`); `../overlay.csv` says what
   patterns in notes and other words of a row mean.
   *Written out op by op* (`norm`, `rope`, `activation` = eager; `attention` = stored): bytes are counted in PyTorch's kernels
-  (sim/core/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
+  (sim/kernels/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
   are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table train in
   fp32 with TF32 products, as its configuration has it, and are counted in its modules; one value of theirs is a fit, `host`.
   *Casts*: of fp8 operands, tensor-wise without fusion 7 (read for the maximum 2, read again 2, write 1, transpose 2), Transformer Engine 1.5 (fit: NeMo's

@@ -16,7 +16,7 @@
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
 #include "core/collective/collective.h"
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "model/model.h"
 #include "base/opt.h"
 #include "plan/plan.h"

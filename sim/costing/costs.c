@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/collective/collective.h"
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "base/index.h"
 #include "costing/bound.h"
 #include "lower/mesh.h"

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "fold/images.h"
 #include "fold/quotient.h"
 #include "fold/runs.h"

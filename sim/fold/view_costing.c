@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "fold/quotient.h"
 
 static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)

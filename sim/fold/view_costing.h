@@ -7,7 +7,7 @@
 #ifndef MQ_FOLD_VIEW_COSTING_H
 #define MQ_FOLD_VIEW_COSTING_H
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "core/events.h"
 #include "core/jitter.h"
 #include "base/map.h"

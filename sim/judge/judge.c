@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "core/search.h"
 #include "costing/bound.h"
 #include "judge/judge.h"

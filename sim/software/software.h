@@ -29,7 +29,7 @@
 #include "plan/plan.h"
 
 /* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
- * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which core/kernel_table.c lists. */
+ * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which kernels/kernel_table.c lists. */
 enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
 /* Copies that bring the elements of a head together: none; of what attention makes, and back its gradients of queries,
  * keys and values joined (products with strides read the rest where it lies); of all four; beside fused attention of

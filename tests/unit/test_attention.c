@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/attention.h"
-#include "core/cost.h"
+#include "kernels/attention.h"
+#include "kernels/cost.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "executors/execute.h"
 #include "lowered.h"
 

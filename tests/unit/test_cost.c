@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "core/collective/measured.h"
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "fit/fit.h"
 #include "fit/fit_gemm.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/kernel_table.h"
+#include "kernels/kernel_table.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "core/model_chains.h"
+#include "kernels/model_chains.h"
 #include "software/question.h"
 
 enum { NORM, ACT, ADD, ACT2, LEFT, RIGHT, N_OPS };

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "fit/fit.h"
 
 struct group {

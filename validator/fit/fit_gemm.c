@@ -1,7 +1,7 @@
 /*
  * fit_gemm.c - see fit_gemm.h.
  *
- * The model (core/cost.c) has ceilings and a minimum over tiles, so it has no useful derivatives: the
+ * The model (kernels/cost.c) has ceilings and a minimum over tiles, so it has no useful derivatives: the
  * Nelder-Mead simplex (GSL nmsimplex2) on the logarithms of the parameters, first those of each device, then those
  * that all share, in turns until a turn gains nothing. The loss is robust: mean of |ln(predicted/measured)|, so
  * that a wrong kernel choice of the library weighs little; every device has the same weight.
@@ -12,7 +12,7 @@
 
 #include <gsl/gsl_multimin.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 
 enum { N_OWN = 3, N_SHARED = 4, N_MOST = 4, TURNS = 20, ITERATIONS = 300 };
 

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "costing/predict.h"
 #include "fit/fit.h"
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cost.h"
+#include "kernels/cost.h"
 #include "fit/fit.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/attention.h"
+#include "kernels/attention.h"
 
 /* Of the link that a ring or an all-to-all over all GPUs of a machine gets: NVLink; PCIe with peers, and
  * through the host's memory, which all share. */

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cost.h"
-#include "core/kernel_table.h"
+#include "kernels/cost.h"
+#include "kernels/kernel_table.h"
 
 enum { CLEARED_B = 256 << 20 };
 /* Launches of the host that an op of eager PyTorch takes in Python, and one of autograd. */

@@ -255,7 +255,7 @@ static uint32_t router(struct mq_net *net, uint32_t input, const struct mq_exper
 }
 
 /* Tokens are copied for each expert that they visit. What is moved beyond the least is up to the software, see
- * exchange_kernels in core/model_kernels.c. */
+ * exchange_kernels in kernels/model_kernels.c. */
 static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct mq_experts *e)
 {
 	bool out = kind == MQ_OP_DISPATCH;

@@ -1,9 +1,9 @@
 /* model_work.c - see model_work.h; what is left of an op's amounts stands in model_kernels.c. */
-#include "core/model_work.h"
+#include "kernels/model_work.h"
 
 #include <math.h>
 
-#include "core/model_chains.h"
+#include "kernels/model_chains.h"
 
 /* Heads of keys and values that fused attention reads: fewer than `count` with grouped queries. */
 static double kv_heads(const struct mq_op *op)

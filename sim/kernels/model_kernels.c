@@ -39,8 +39,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/model_chains.h"
-#include "core/model_work.h"
+#include "kernels/model_chains.h"
+#include "kernels/model_work.h"
 
 const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 {

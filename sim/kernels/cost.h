@@ -5,8 +5,8 @@
  * the formulas of calib.h. Each formula is derived next to its code. No contention, no queueing: those
  * belong to the executors.
  */
-#ifndef MQ_CORE_COST_H
-#define MQ_CORE_COST_H
+#ifndef MQ_KERNELS_COST_H
+#define MQ_KERNELS_COST_H
 
 #include "hardware/calib.h"
 #include "model/model.h"

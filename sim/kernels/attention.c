@@ -28,12 +28,12 @@
  * H100, with TF32 and without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys), backward as fast as
  * forward. Not modelled: head widths between the tabled ones that are padded, dropout, split keys (decoding).
  */
-#include "core/attention.h"
+#include "kernels/attention.h"
 
 #include <math.h>
 #include <stddef.h>
 
-#include "core/kernel_table.h"
+#include "kernels/kernel_table.h"
 
 enum { TILE = 128, WIDTHS = 3 };
 enum generation { AMPERE, ADA, HOPPER, BLACKWELL, BLACKWELL_ULTRA, N_GENERATIONS };

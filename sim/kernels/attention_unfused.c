@@ -2,9 +2,9 @@
  * attention_unfused.c - attention as batched products with kernels between them, see attention.h: made of what the
  * cost model says of each.
  */
-#include "core/attention.h"
-#include "core/cost.h"
-#include "core/kernel_table.h"
+#include "kernels/attention.h"
+#include "kernels/cost.h"
+#include "kernels/kernel_table.h"
 
 /* Scores are batched products' output; a mask copies them where a bit says so, softmax reads them twice and
  * writes them, and backwards reads its output and their gradient twice. Each product wants the elements of a

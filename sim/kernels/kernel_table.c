@@ -12,7 +12,7 @@
  *
  * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
  */
-#include "core/kernel_table.h"
+#include "kernels/kernel_table.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /*
  * model_work.h - inside the kernels of ops: what those of one op share while they are made, and what most of them need.
  */
-#ifndef MQ_CORE_MODEL_WORK_H
-#define MQ_CORE_MODEL_WORK_H
+#ifndef MQ_KERNELS_MODEL_WORK_H
+#define MQ_KERNELS_MODEL_WORK_H
 
-#include "core/kernel_table.h"
+#include "kernels/kernel_table.h"
 #include "software/question.h"
 
 /* What is left to one device of each amount, as factors on the per-sample numbers of the op. */

@@ -8,8 +8,8 @@
  *
  * Not modelled: chains behind anything but a norm, and what a chain keeps or frees: memory is as without.
  */
-#ifndef MQ_CORE_MODEL_CHAINS_H
-#define MQ_CORE_MODEL_CHAINS_H
+#ifndef MQ_KERNELS_MODEL_CHAINS_H
+#define MQ_KERNELS_MODEL_CHAINS_H
 
 #include "model/model.h"
 #include "software/software.h"

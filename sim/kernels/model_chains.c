@@ -1,5 +1,5 @@
 /* model_chains.c - see model_chains.h. */
-#include "core/model_chains.h"
+#include "kernels/model_chains.h"
 
 bool mq_channels_first(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype)
 {

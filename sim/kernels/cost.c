@@ -19,12 +19,12 @@
  * Not modelled: which library version picks which kernel; power capping beyond one factor
  * (`sustained`); caches, apart from what the fitted shares absorb.
  */
-#include "core/cost.h"
+#include "kernels/cost.h"
 
 #include <math.h>
 
-#include "core/attention.h"
-#include "core/kernel_table.h"
+#include "kernels/attention.h"
+#include "kernels/kernel_table.h"
 
 #define MOST_TAKEN .9 /* of a device, by others: they share what is left of it */
 

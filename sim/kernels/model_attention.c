@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "core/model_work.h"
+#include "kernels/model_work.h"
 
 /* Queries, keys, values and what attention makes of them, copied so that the elements of a head lie together. */
 static void add_heads(struct mq_op_work *w, bool backward)

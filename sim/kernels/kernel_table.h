@@ -13,8 +13,8 @@
  * and `serial_s` are read off published timings of these very kernels on A100, H100 and A40 (Liger-Kernel,
  * vidur) and off our own on H100 and H200, so errors on those tables are in part of rows that they were taken from.
  */
-#ifndef MQ_CORE_KERNEL_TABLE_H
-#define MQ_CORE_KERNEL_TABLE_H
+#ifndef MQ_KERNELS_KERNEL_TABLE_H
+#define MQ_KERNELS_KERNEL_TABLE_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * of the peak, and what starts and ends a kernel, are read off published timings of single kernels, those
  * that `score --kernels` holds it against among them; of runs of training one share alone (attention.c).
  */
-#ifndef MQ_CORE_ATTENTION_H
-#define MQ_CORE_ATTENTION_H
+#ifndef MQ_KERNELS_ATTENTION_H
+#define MQ_KERNELS_ATTENTION_H
 
 #include "hardware/calib.h"
 #include "model/model.h"
