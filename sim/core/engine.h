@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 #include "kernels/cost.h"
 #include "model/model.h"
 #include "base/opt.h"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 #include "kernels/cost.h"
 #include "base/index.h"
 #include "costing/bound.h"

@@ -10,7 +10,7 @@
 
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 #include "core/schedule.h"
 
 struct mq_predictor {

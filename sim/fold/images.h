@@ -12,7 +12,7 @@
 
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 #include "base/index.h"
 #include "fold/view.h"
 

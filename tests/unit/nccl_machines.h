@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "cmd/score/fabrics.h"
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 #define GB 1e9
 

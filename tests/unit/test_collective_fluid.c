@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 #include "core/fluid.h"
 #include "base/rng.h"
 

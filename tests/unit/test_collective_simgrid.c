@@ -12,7 +12,7 @@
 #include <simgrid/engine.h>
 #include <simgrid/mailbox.h>
 
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 #include "base/rng.h"
 #include "executors/simgrid/flow.h"
 #include "simulated.h"

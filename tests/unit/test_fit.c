@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/collective/measured.h"
+#include "collectives/measured.h"
 #include "kernels/cost.h"
 #include "fit/fit.h"
 #include "fit/fit_gemm.h"

@@ -7,7 +7,7 @@
 #define MQ_VALIDATOR_FIT_H
 
 #include "hardware/calib.h"
-#include "core/collective/measured.h"
+#include "collectives/measured.h"
 #include "hardware/cluster.h"
 #include "base/rng.h"
 #include "core/schedule.h"

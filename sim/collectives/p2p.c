@@ -11,8 +11,8 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
-#include "core/collective/measured.h"
+#include "collectives/impl.h"
+#include "collectives/measured.h"
 
 #define LOCAL_PEER   1.3e-6   /* each further peer in the node */
 #define A2A_SHARE    .93      /* of an NVLink port, against a single send */

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 #define NVLINK_SM60          18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
 #define NVLINK_SM60_NOMINAL  20e9

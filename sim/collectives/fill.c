@@ -22,7 +22,7 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 #define LONE_LL        1.5
 #define LL_CHANNEL_BPS 6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */

@@ -1,8 +1,8 @@
 /*
  * measured.h - measured cost of whole communication calls: see measured.c.
  */
-#ifndef MQ_CORE_COLLECTIVE_MEASURED_H
-#define MQ_CORE_COLLECTIVE_MEASURED_H
+#ifndef MQ_COLLECTIVES_MEASURED_H
+#define MQ_COLLECTIVES_MEASURED_H
 
 #include "hardware/calib.h"
 

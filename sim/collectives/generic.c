@@ -12,7 +12,7 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 struct mq_coll_cost mq_generic_cost(const struct mq_tune *t, enum mq_algo algo)
 {

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 #define GB                 1e9
 #define MAX_SEARCH         16 /* channels before splitting */

@@ -1,7 +1,7 @@
 /*
  * group.c - a communicator's ranks grouped by node, in O(n).
  */
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n,
 			      struct mq_arena *arena, struct mq_group *group, struct mq_err *err)

@@ -9,9 +9,9 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 #include "core/schedule.h"
-#include "core/collective/measured.h"
+#include "collectives/measured.h"
 
 #define ELEMENT_COPIES 1.5e9 /* elements per second of a channel: all-gather of 12 V100, 72 GB/s of fp32 */
 

@@ -13,7 +13,7 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 #define GB        1e9
 #define US        1e-6

@@ -13,10 +13,10 @@
  *   expand.c  algorithms to flows
  *   fluid.c   time of flows
  */
-#ifndef MQ_CORE_COLLECTIVE_IMPL_H
-#define MQ_CORE_COLLECTIVE_IMPL_H
+#ifndef MQ_COLLECTIVES_IMPL_H
+#define MQ_COLLECTIVES_IMPL_H
 
-#include "core/collective/collective.h"
+#include "collectives/collective.h"
 
 #define MQ_MAX_LOCAL 72 /* ranks of one communicator in a node: an NVL72 rack is one "node" */
 #define MQ_MAX_RINGS 64 /* channels, as in NCCL */

@@ -20,8 +20,8 @@
  * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128
  * ranks for all-to-all) and asks O(n) routes; callers keep what they will need again.
  */
-#ifndef MQ_CORE_COLLECTIVE_COLLECTIVE_H
-#define MQ_CORE_COLLECTIVE_COLLECTIVE_H
+#ifndef MQ_COLLECTIVES_COLLECTIVE_H
+#define MQ_COLLECTIVES_COLLECTIVE_H
 
 #include "hardware/calib.h"
 #include "hardware/cluster.h"

@@ -17,7 +17,7 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 /* Latency of a way between two positions beyond what the steps of its class contain. */
 static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t dst, double *s, struct mq_err *err)

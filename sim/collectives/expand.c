@@ -21,7 +21,7 @@
  */
 #include <math.h>
 
-#include "core/collective/impl.h"
+#include "collectives/impl.h"
 
 #define ALL_PAIRS 128 /* largest all-to-all that lists every pair */
 #define SHIFTS    8   /* nodes that stand for all others beyond that */

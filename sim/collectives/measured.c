@@ -7,7 +7,7 @@
  * ranks; for n others the steps go as n-1 and the bytes per edge as (n-1)/n (rings, all-to-all): the time
  * of the smallest call is scaled by (n-1)/(m-1), the rest by [(n-1)/n] / [(m-1)/m]; a message has neither.
  */
-#include "core/collective/measured.h"
+#include "collectives/measured.h"
 
 #include <math.h>
 
