@@ -21,7 +21,7 @@
 #define MQ_VALIDATOR_EXECUTOR_H
 
 #include "base/arena.h"
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 enum { MQ_REPLAY_ABI = 6 };
 

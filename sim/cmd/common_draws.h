@@ -1,10 +1,10 @@
-/* common_draws.h - a plan's step on machines drawn anew (core/jitter.h), and what failures leave of it, for those who print it. */
+/* common_draws.h - a plan's step on machines drawn anew (schedule/jitter.h), and what failures leave of it, for those who print it. */
 #ifndef MQ_CMD_COMMON_DRAWS_H
 #define MQ_CMD_COMMON_DRAWS_H
 
 #include "cmd/common.h"
-#include "core/failures.h"
-#include "core/jitter.h"
+#include "schedule/failures.h"
+#include "schedule/jitter.h"
 #include "core/search.h"
 
 /* Step times of jitter->draws draws in `arena`: as drawn, and sorted. *none: a draw has none, whose verdict `refused`

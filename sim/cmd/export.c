@@ -12,7 +12,7 @@
 
 #include "cmd/export/export.h"
 #include "base/opt.h"
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 #include "base/text.h"
 #include "judge/pool.h"
 

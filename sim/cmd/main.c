@@ -13,7 +13,7 @@
 
 #include "cmd/cmd.h"
 #include "base/opt.h"
-#include "core/result.h"
+#include "schedule/result.h"
 
 enum { MAX_COMMANDS = 63 };
 

@@ -21,7 +21,7 @@
 #include "base/opt.h"
 #include "plan/plan.h"
 #include "software/question.h"
-#include "core/result.h"
+#include "schedule/result.h"
 #include "base/rng.h"
 
 enum { MQ_ENGINE_ABI = 4 };

@@ -23,7 +23,7 @@
 
 #include "core/engine.h"
 
-/* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (core/result.h). */
+/* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (schedule/result.h). */
 #define MQ_CANDIDATES_HEADER                                                                        \
 	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
 	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan," \

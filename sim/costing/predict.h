@@ -11,7 +11,7 @@
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
 #include "collectives/collective.h"
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 struct mq_predictor {
 	const struct mq_cluster *cluster; /* bound to calib */

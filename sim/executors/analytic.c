@@ -2,7 +2,7 @@
  * analytic.c - the same schedule in one pass over its tasks: a screen for search loops and a lower
  * bound of the simulation.
  *
- * Longest path through the event graph (see core/events.h). A collective lasts its latency plus the
+ * Longest path through the event graph (see schedule/events.h). A collective lasts its latency plus the
  * bound of its own flows (slowest flow, most loaded link). Not modelled: flows of different meetings
  * sharing a link, compute and communication slowing each other, the order in which a host issues work.
  */

@@ -7,11 +7,11 @@
 
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
-#include "core/jitter.h"
+#include "schedule/jitter.h"
 #include "plan/plan.h"
 #include "software/question.h"
-#include "core/result.h"
-#include "core/timeline.h"
+#include "schedule/result.h"
+#include "schedule/timeline.h"
 #include "fold/view.h"
 
 struct mq_exec_request {

@@ -7,7 +7,7 @@
 #ifndef MQ_EXECUTORS_WALK_H
 #define MQ_EXECUTORS_WALK_H
 
-#include "core/events.h"
+#include "schedule/events.h"
 
 struct mq_walk {
 	const struct mq_events *events;

@@ -12,7 +12,7 @@
 #ifndef MQ_FOLD_QUOTIENT_H
 #define MQ_FOLD_QUOTIENT_H
 
-#include "core/fluid.h"
+#include "schedule/fluid.h"
 #include "fold/images.h"
 
 /* The small network of some meetings. */

@@ -6,14 +6,14 @@
  *   fold     the schedule's devices are representatives: each stands for `weight` equal ranks that have no tasks of
  *            their own. Communicators list the cluster ranks of all members, so that a collective has its true cost
  *            and its flows go to the real neighbours; flows of the ranks left out count on every link (images.h);
- *   rounds   the tasks are several steps, of one job or of several, one after another (core/events.h).
+ *   rounds   the tasks are several steps, of one job or of several, one after another (schedule/events.h).
  * Neither is part of a schedule: what is saved or replayed has none.
  */
 #ifndef MQ_FOLD_VIEW_H
 #define MQ_FOLD_VIEW_H
 
-#include "core/events.h"
-#include "core/schedule.h"
+#include "schedule/events.h"
+#include "schedule/schedule.h"
 
 struct mq_images;
 

@@ -8,10 +8,10 @@
 #define MQ_FOLD_VIEW_COSTING_H
 
 #include "kernels/cost.h"
-#include "core/events.h"
-#include "core/jitter.h"
+#include "schedule/events.h"
+#include "schedule/jitter.h"
 #include "base/map.h"
-#include "core/timeline.h"
+#include "schedule/timeline.h"
 #include "costing/predict.h"
 #include "fold/view.h"
 

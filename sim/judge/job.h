@@ -6,7 +6,7 @@
 #define MQ_JUDGE_JOB_H
 
 #include "hardware/calib.h"
-#include "core/jitter.h"
+#include "schedule/jitter.h"
 #include "software/question.h"
 
 struct mq_job {

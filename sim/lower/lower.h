@@ -13,8 +13,8 @@
 #include "hardware/calib.h"
 #include "plan/plan.h"
 #include "software/question.h"
-#include "core/result.h"
-#include "core/schedule.h"
+#include "schedule/result.h"
+#include "schedule/schedule.h"
 
 struct mq_lower_request {
 	const struct mq_question *q; /* calib: for memory reserves */

@@ -23,7 +23,7 @@
 #ifndef MQ_LOWER_TAPE_H
 #define MQ_LOWER_TAPE_H
 
-#include "core/allocator.h"
+#include "schedule/allocator.h"
 #include "lower/holding.h"
 
 struct mq_tape;

@@ -16,7 +16,7 @@
 
 #include "../unit/schedules.h"
 #include "../unit/simulated.h"
-#include "core/events.h"
+#include "schedule/events.h"
 
 static double clock_s(void)
 {

@@ -6,7 +6,7 @@
 
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 /* A schedule over the devices of a cluster (schedule index = cluster rank), no tasks yet. */
 static inline struct mq_schedule *hand_new(struct mq_arena *arena, const struct mq_cluster *cluster)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/allocator.h"
+#include "schedule/allocator.h"
 #include "base/types.h"
 
 static const uint64_t KiB = 1 << 10, MiB = 1 << 20;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "collectives/collective.h"
-#include "core/fluid.h"
+#include "schedule/fluid.h"
 #include "base/rng.h"
 
 #define BW  1e9

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/failures.h"
+#include "schedule/failures.h"
 #include "models.h"
 
 /* 1,000 devices that fail once in 10,000 hours: one failure in 10 hours. 1.2 TB at 10 GB/s: two minutes. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/events.h"
+#include "schedule/events.h"
 #include "schedules.h"
 
 struct fixture {

@@ -12,8 +12,8 @@
 #include <jansson.h>
 
 #include "base/csv.h"
-#include "core/result.h"
-#include "core/timeline.h"
+#include "schedule/result.h"
+#include "schedule/timeline.h"
 #include "executors/execute.h"
 #include "judge/gzip.h"
 #include "schedules.h"

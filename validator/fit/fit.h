@@ -10,7 +10,7 @@
 #include "collectives/measured.h"
 #include "hardware/cluster.h"
 #include "base/rng.h"
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 #include "fit/stats.h"
 
 /* ---- measured.c ------------------------------------------------------------------------------ */

@@ -19,7 +19,7 @@
 #include "hardware/cluster.h"
 #include "plan/plan.h"
 #include "software/question.h"
-#include "core/result.h"
+#include "schedule/result.h"
 #include "judge/job.h"
 
 /* One row as read: text as is, numbers NaN where the cell is empty. Borrowed from the table. */

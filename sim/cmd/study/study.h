@@ -12,8 +12,8 @@
  * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2.
  * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
  * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
- * strong|weak, epoch = SAMPLES, failures.KEY (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: core/failures.h;
- * lists are axes), jitter.KEY (device, kernel, stragglers, slowdown, draws: core/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
+ * strong|weak, epoch = SAMPLES, failures.KEY (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: schedule/failures.h;
+ * lists are axes), jitter.KEY (device, kernel, stragglers, slowdown, draws: schedule/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
  *
  * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks),
  * `plan`, `start` (seconds), or an option of the question or the search; an option that a job does not give

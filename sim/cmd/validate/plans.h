@@ -6,7 +6,7 @@
 
 #include "cmd/common.h"
 #include "cmd/validate/dir.h"
-#include "core/timeline.h"
+#include "schedule/timeline.h"
 #include "executors/execute.h"
 
 /* What a device held of a plan, bytes as measured, see validator/replay/hold.c. */

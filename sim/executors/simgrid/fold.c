@@ -1,7 +1,7 @@
 /*
  * fold.c - flows of a folded schedule: those of every rank, one per colour (fold/quotient.h).
  *
- * SimGrid has no flow that counts several times on a link, so the rates come from core/fluid.h, which
+ * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which
  * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what
  * a lane has under way runs at a speed that is set anew whenever a flow begins or ends.
  *

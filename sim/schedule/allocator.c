@@ -4,7 +4,7 @@
  * Free blocks of a pool are a list sorted by size, then address. Addresses of segments only grow: one that the device
  * gave back is not given out again, which matters to nothing but the choice between equal blocks.
  */
-#include "core/allocator.h"
+#include "schedule/allocator.h"
 
 #include "base/types.h"
 

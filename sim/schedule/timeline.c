@@ -5,11 +5,11 @@
  * of its compute), attributed to the task that started first. The critical path walks back over the
  * events of the schedule from the last to finish to the one whose finish it waited for.
  */
-#include "core/timeline.h"
+#include "schedule/timeline.h"
 
 #include <math.h>
 
-#include "core/events.h"
+#include "schedule/events.h"
 
 struct interval {
 	double start_s, finish_s;

@@ -1,5 +1,5 @@
 /* fluid.c - see fluid.h. */
-#include "core/fluid.h"
+#include "schedule/fluid.h"
 
 #include <math.h>
 

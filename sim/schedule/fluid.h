@@ -8,8 +8,8 @@
  *
  * Not modelled: latency (paid apart), protocol windows, cross traffic of acknowledgements.
  */
-#ifndef MQ_CORE_FLUID_H
-#define MQ_CORE_FLUID_H
+#ifndef MQ_SCHEDULE_FLUID_H
+#define MQ_SCHEDULE_FLUID_H
 
 #include "base/arena.h"
 #include "base/types.h"

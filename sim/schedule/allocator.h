@@ -17,8 +17,8 @@
  * Not modelled: pools of CUDA graphs, `max_split_size_mb`, `garbage_collection_threshold`,
  * `expandable_segments` (whose segments grow by pages and are never lost), the device's own pages beyond 2 MiB.
  */
-#ifndef MQ_CORE_ALLOCATOR_H
-#define MQ_CORE_ALLOCATOR_H
+#ifndef MQ_SCHEDULE_ALLOCATOR_H
+#define MQ_SCHEDULE_ALLOCATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

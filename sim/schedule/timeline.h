@@ -5,12 +5,12 @@
  * A task starts when its stream, its dependencies and (simulated executors) all tasks that it meets are
  * ready: a wait for a peer is a bubble, not communication.
  */
-#ifndef MQ_CORE_TIMELINE_H
-#define MQ_CORE_TIMELINE_H
+#ifndef MQ_SCHEDULE_TIMELINE_H
+#define MQ_SCHEDULE_TIMELINE_H
 
 #include <stdio.h>
 
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 struct mq_events;
 

@@ -1,5 +1,5 @@
 /* failures.c - see failures.h. */
-#include "core/failures.h"
+#include "schedule/failures.h"
 
 #include <math.h>
 

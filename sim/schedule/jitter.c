@@ -1,5 +1,5 @@
 /* jitter.c - see jitter.h. */
-#include "core/jitter.h"
+#include "schedule/jitter.h"
 
 #include <math.h>
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "base/csv.h"
-#include "core/events.h"
-#include "core/timeline.h"
+#include "schedule/events.h"
+#include "schedule/timeline.h"
 
 static const char *op_of(const struct mq_schedule *s, const struct mq_task *t)
 {

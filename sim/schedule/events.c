@@ -5,7 +5,7 @@
  * (CSR). Sends and recvs are paired by their ordinal on the (source, destination, channel) triple,
  * collectives by their ordinal on (communicator, member).
  */
-#include "core/events.h"
+#include "schedule/events.h"
 
 #include <stdlib.h>
 

@@ -5,12 +5,12 @@
  * order, dependencies, groups and meetings as edges: an order exists exactly if no executor that
  * keeps the rules can block.
  */
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "core/events.h"
+#include "schedule/events.h"
 
 static enum mq_status bad(struct mq_err *err, uint32_t task, const char *field, double value, const char *remedy)
 {

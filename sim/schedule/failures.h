@@ -20,8 +20,8 @@
  * Not modelled: failures that repeat on one device, spares and elastic jobs, slow devices (hardware/change.h, jitter), and
  * storage that others use.
  */
-#ifndef MQ_CORE_FAILURES_H
-#define MQ_CORE_FAILURES_H
+#ifndef MQ_SCHEDULE_FAILURES_H
+#define MQ_SCHEDULE_FAILURES_H
 
 #include "model/model.h"
 #include "base/opt.h"

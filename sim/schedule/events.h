@@ -7,10 +7,10 @@
  * executor that simulates, the check and the critical path walk this graph; it is built in
  * O(tasks + deps).
  */
-#ifndef MQ_CORE_EVENTS_H
-#define MQ_CORE_EVENTS_H
+#ifndef MQ_SCHEDULE_EVENTS_H
+#define MQ_SCHEDULE_EVENTS_H
 
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 struct mq_events {
 	uint32_t n; /* events: those of tasks, then barriers */

@@ -16,14 +16,14 @@
  * Not modelled: jitter of networks and hosts, devices whose speed changes during a step, devices near each other
  * that are slow together.
  */
-#ifndef MQ_CORE_JITTER_H
-#define MQ_CORE_JITTER_H
+#ifndef MQ_SCHEDULE_JITTER_H
+#define MQ_SCHEDULE_JITTER_H
 
 #include <stdint.h>
 
 #include "model/model.h"
 #include "base/opt.h"
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 struct mq_jitter {
 	double device, kernel, stragglers, slowdown;

@@ -14,8 +14,8 @@
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
  * schedule, not part of it (fold/view.h).
  */
-#ifndef MQ_CORE_SCHEDULE_H
-#define MQ_CORE_SCHEDULE_H
+#ifndef MQ_SCHEDULE_SCHEDULE_H
+#define MQ_SCHEDULE_SCHEDULE_H
 
 #include "base/arena.h"
 #include "model/model.h"

@@ -1,8 +1,8 @@
 /*
  * result.h - what is known of a plan once it was judged.
  */
-#ifndef MQ_CORE_RESULT_H
-#define MQ_CORE_RESULT_H
+#ifndef MQ_SCHEDULE_RESULT_H
+#define MQ_SCHEDULE_RESULT_H
 
 #include "base/types.h"
 

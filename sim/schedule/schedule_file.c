@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "core/schedule.h"
+#include "schedule/schedule.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
