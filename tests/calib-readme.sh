@@ -156,7 +156,7 @@ How the fitted values came about:
   Known to be off: GPUNet-0 and -1 come out 17 to 42 % fast, on hosts where five cores a GPU decode and augment its
   images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of the software's fields `loss_B`, `grads_twice`, `flat_M`, `saves_casts` and `frees_outputs` follow
-  from what it holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
+  from what it holds (sim/lowering/footprint.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
   from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with
   context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).

@@ -11,7 +11,7 @@
 #include "kernels/cost.h"
 #include "base/index.h"
 #include "costing/bound.h"
-#include "lower/mesh.h"
+#include "lowering/mesh.h"
 
 enum { PADDED = 65 };
 

@@ -23,7 +23,7 @@
 #include "fold/fuse.h"
 #include "fold/images.h"
 #include "fold/quotient.h"
-#include "lower/program.h"
+#include "lowering/program.h"
 
 struct mq_folding {
 	struct mq_low *low; /* NULL: there is no other view */

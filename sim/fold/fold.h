@@ -16,7 +16,7 @@
 #define MQ_FOLD_FOLD_H
 
 #include "fold/view.h"
-#include "lower/lower.h"
+#include "lowering/lower.h"
 
 struct mq_fold_request {
 	struct mq_lower_request lower; /* what it points to is borrowed until mq_folding_end */

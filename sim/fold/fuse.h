@@ -5,7 +5,7 @@
 #define MQ_FOLD_FUSE_H
 
 #include "fold/view.h"
-#include "lower/program.h"
+#include "lowering/program.h"
 
 /* Folding is exact: fuses what can be in the templates, and tells in fold->fused how long it lasts. Keeps the templates
  * as they were in program.whole. */

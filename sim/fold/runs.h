@@ -13,7 +13,7 @@
 #ifndef MQ_FOLD_RUNS_H
 #define MQ_FOLD_RUNS_H
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 struct mq_lines {
 	const struct mq_template *t;

@@ -52,7 +52,7 @@ uint32_t mq_work_calls(const struct mq_op_work *w);
 /* A product of [m x k][k x n], `elems` read and written. */
 void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double elems);
 /* The operands of a pass in fp8: comes after the products, whose places are known (see left_out in
- * lower/template.c). */
+ * lowering/template.c). */
 void mq_work_cast(struct mq_op_work *w, double elems, uint32_t launches);
 /* What software that makes a part so moves beyond the one fused kernel that the op is counted as (nothing, where the
  * table has none), per element that comes out. */

@@ -25,7 +25,7 @@
 #include "model/model.h"
 #include "base/types.h"
 
-/* Kinds of schedules. A new one has its name here, a row in plan.c, and its order in lower/pipeline.c; software says
+/* Kinds of schedules. A new one has its name here, a row in plan.c, and its order in lowering/pipeline.c; software says
  * which it runs (platforms/software/). */
 enum mq_pipeline {
 	MQ_PIPE_GPIPE,

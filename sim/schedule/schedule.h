@@ -81,7 +81,7 @@ struct mq_task {
 				    gathered total, reduce_scatter: input, alltoall: send total per rank) */
 };
 
-/* What a device holds of one stage, bytes: the memory model's view of it (lower/holding.h), so that a replay
+/* What a device holds of one stage, bytes: the memory model's view of it (lowering/footprint.h), so that a replay
  * can hold as much. Parameters, gradients, optimizer state and buffers stay for the whole step; `kept`
  * from the forward of a micro-batch to the end of its backward; `forward` and `backward` are the fullest
  * moment of such a pass, kept activations of its micro-batch included; `step` while the optimizer steps. */

@@ -202,7 +202,7 @@ struct mq_software {
 	bool repeat_kv;           /* keys and values are copied for each query head before a ring */
 	/* memory */
 	double loss_B;                                /* per logit, at the worst moment of the cross-entropy */
-	bool grads_twice, saves_casts, frees_outputs; /* see lower/holding.c */
+	bool grads_twice, saves_casts, frees_outputs; /* see lowering/footprint.c */
 	bool fp8_params;                              /* weights of products in fp8 are held in fp8 alone */
 	bool gathers_again;      /* inputs gathered along the sequence are gathered again in backward */
 	bool gathers_logits;     /* tensor-parallel ranks make the loss of whole logits, not of their part */

@@ -9,7 +9,7 @@
 
 #include "lib/linkage.h"
 #include "lowered.h"
-#include "lower/mesh.h"
+#include "lowering/mesh.h"
 
 static uint32_t op_named(const struct mq_model *m, const char *name)
 {

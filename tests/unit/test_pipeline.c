@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 #include "lowered.h"
 
 enum { MOST_RANKS = 8, MOST_MICRO_BATCHES = 20, MOST_STAGES = 2 * MOST_RANKS };

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 static struct mq_ids *arrivals(struct mq_low *low, struct mq_transfer *t)
 {

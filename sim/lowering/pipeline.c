@@ -17,7 +17,7 @@
  */
 #include <stdio.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 struct list {
 	struct mq_slot *slot;

@@ -1,11 +1,11 @@
 /*
- * holding.h - what one device holds of one stage: what stays for the whole step, and what comes and goes
+ * footprint.h - what one device holds of one stage: what stays for the whole step, and what comes and goes
  * while one micro-batch passes forward and backward. memory.c adds these up over a pipeline's schedule.
  */
-#ifndef MQ_LOWER_HOLDING_H
-#define MQ_LOWER_HOLDING_H
+#ifndef MQ_LOWERING_FOOTPRINT_H
+#define MQ_LOWERING_FOOTPRINT_H
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 /* Bytes at one moment. */
 struct mq_moment {

@@ -22,7 +22,7 @@
  */
 #include <math.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 static bool same_shares(const struct mq_config *a, const struct mq_config *b)
 {

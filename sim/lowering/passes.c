@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 static struct mq_piece piece_of(const struct mq_low *low, uint32_t op, uint32_t p, enum mq_phase phase)
 {

@@ -1,5 +1,5 @@
 /*
- * holding.c - see holding.h.
+ * footprint.c - see footprint.h.
  *
  * Parameters, gradients, optimizer state: mixed precision Adam holds an fp32 master and two moments, so 16
  * bytes a parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each over the
@@ -51,7 +51,7 @@
  *
  * Not modelled: workspaces of single kernels, fp32 temporaries inside norms.
  */
-#include "lower/holding.h"
+#include "lowering/footprint.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
 {

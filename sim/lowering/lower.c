@@ -1,14 +1,14 @@
 /*
  * lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h.
  */
-#include "lower/lower.h"
+#include "lowering/lower.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/rng.h"
-#include "lower/program.h"
+#include "lowering/program.h"
 
 static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

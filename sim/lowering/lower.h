@@ -7,8 +7,8 @@
  *
  * What one asks of a plan, and the verdict; the steps are those of program.h, which fold/fold.h calls in order.
  */
-#ifndef MQ_LOWER_LOWER_H
-#define MQ_LOWER_LOWER_H
+#ifndef MQ_LOWERING_LOWER_H
+#define MQ_LOWERING_LOWER_H
 
 #include "hardware/calib.h"
 #include "plan/plan.h"

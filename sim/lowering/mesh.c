@@ -1,5 +1,5 @@
 /* mesh.c - see mesh.h. */
-#include "lower/mesh.h"
+#include "lowering/mesh.h"
 
 #include <string.h>
 

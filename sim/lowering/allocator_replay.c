@@ -1,5 +1,5 @@
-/* tape.c - see tape.h. */
-#include "lower/tape.h"
+/* allocator_replay.c - see allocator_replay.h. */
+#include "lowering/allocator_replay.h"
 
 #include <math.h>
 

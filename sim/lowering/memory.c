@@ -2,7 +2,7 @@
  * memory.c - what each device must hold at the worst moment of a step, over its pipeline's schedule.
  *
  * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and
- * the fullest moment of the pass that runs (holding.c). A micro-batch's activations go with its backward,
+ * the fullest moment of the pass that runs (footprint.c). A micro-batch's activations go with its backward,
  * or with its weight gradients where these are a pass of their own. Where a forward and a backward pass take
  * turns, layer by layer, one grows as the other shrinks: together they keep what the larger keeps whole, and a
  * layer more. Beside them lie two receive buffers
@@ -10,14 +10,14 @@
  * fills while the other is reduced, or a flat copy of as many as the software takes at once (DeepSpeed:
  * 500 million). The device's calibration adds the reserve of context, libraries and communicators, and
  * says by what part dynamic memory is stretched by fragmentation.
- * What is freed late (holding.c) piles up from one forward pass to the next while the host runs ahead, to the next
+ * What is freed late (footprint.c) piles up from one forward pass to the next while the host runs ahead, to the next
  * backward pass, for which it waits.
  */
 #include <math.h>
 #include <stdio.h>
 
-#include "lower/holding.h"
-#include "lower/tape.h"
+#include "lowering/footprint.h"
+#include "lowering/allocator_replay.h"
 
 static void fuller(struct mq_moment *most, double activation_B, const struct mq_moment *pass)
 {

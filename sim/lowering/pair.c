@@ -11,7 +11,7 @@
  * before gradients: else two ranks could wait for each other's other message. Not modelled: turns chosen by duration, and weight gradients put
  * off into a gap.
  */
-#include "lower/program.h"
+#include "lowering/program.h"
 
 struct segments {
 	uint32_t n;

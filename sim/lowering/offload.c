@@ -7,7 +7,7 @@
  *
  * Not modelled: how much the host's memory holds, and that its own bandwidth is shared by the GPUs of a node.
  */
-#include "lower/holding.h"
+#include "lowering/footprint.h"
 
 static uint32_t first_unit(const struct mq_low *low, uint32_t stage)
 {

@@ -14,8 +14,8 @@
  * The same table serves the gradients, with the layouts of dX and dY, which gives Megatron's f and g
  * operators (Shoeybi et al. 2019) without a rule for them.
  */
-#ifndef MQ_LOWER_MESH_H
-#define MQ_LOWER_MESH_H
+#ifndef MQ_LOWERING_MESH_H
+#define MQ_LOWERING_MESH_H
 
 #include "model/model.h"
 #include "plan/plan.h"

@@ -1,8 +1,8 @@
 /*
- * tape.h - what a step takes from PyTorch's allocator and gives back, in the order in which it does, on one device: how
+ * allocator_replay.h - what a step takes from PyTorch's allocator and gives back, in the order in which it does, on one device: how
  * much of the device's memory is lost to what the allocator has split.
  *
- * A tape holds the ops of all the device's model chunks (holding.h). Played, it starts with what lies there from the
+ * A tape holds the ops of all the device's model chunks (footprint.h). Played, it starts with what lies there from the
  * beginning (parameters, master copies, gradients unless they are made by the backward pass), runs two steps, of which
  * the first ends with the optimizer's state, that so lies behind activations' blocks, and follows the pipeline's order
  * pass by pass and op by op:
@@ -20,11 +20,11 @@
  *
  * Not modelled: workspaces, copies inside collectives, what is freed between steps by hand (torch.cuda.empty_cache).
  */
-#ifndef MQ_LOWER_TAPE_H
-#define MQ_LOWER_TAPE_H
+#ifndef MQ_LOWERING_ALLOCATOR_REPLAY_H
+#define MQ_LOWERING_ALLOCATOR_REPLAY_H
 
 #include "schedule/allocator.h"
-#include "lower/holding.h"
+#include "lowering/footprint.h"
 
 struct mq_tape;
 

@@ -1,6 +1,6 @@
 /* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
 #include <math.h>
-#include "lower/program.h"
+#include "lowering/program.h"
 
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
 {

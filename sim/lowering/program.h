@@ -13,12 +13,12 @@
  * Dependencies inside a template are local; between instances the order of the streams is enough,
  * because a stage boundary is always a send/recv pair.
  */
-#ifndef MQ_LOWER_PROGRAM_H
-#define MQ_LOWER_PROGRAM_H
+#ifndef MQ_LOWERING_PROGRAM_H
+#define MQ_LOWERING_PROGRAM_H
 
 #include "base/index.h"
-#include "lower/lower.h"
-#include "lower/mesh.h"
+#include "lowering/lower.h"
+#include "lowering/mesh.h"
 
 enum mq_pass { MQ_PASS_F, MQ_PASS_B, MQ_PASS_B_LAST, MQ_PASS_W, MQ_PASS_W_LAST, MQ_PASS_POST, MQ_N_PASSES };
 

@@ -29,7 +29,7 @@
  */
 #include <math.h>
 
-#include "lower/program.h"
+#include "lowering/program.h"
 
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
