@@ -14,7 +14,7 @@
 #include "base/ini.h"
 #include "core/loader.h"
 #include "base/opt.h"
-#include "costing/costs.h"
+#include "costing/engine_costs.h"
 #include "executors/execute.h"
 #include "judge/judge.h"
 #include "judge/pool.h"

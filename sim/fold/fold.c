@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "costing/hosts.h"
+#include "costing/launch_overhead.h"
 #include "fold/fuse.h"
 #include "fold/images.h"
 #include "fold/quotient.h"

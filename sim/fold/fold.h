@@ -4,7 +4,7 @@
  * Large plans have many ranks that do the same at the same time. A fold lets one of them stand for the others, where
  * that changes no answer. Who calls whom:
  *   lowering makes tasks for the devices that it is told, and asks neither why these nor what anything costs;
- *   costing  says what their hosts add to them (costing/hosts.h);
+ *   costing  says what their hosts add to them (costing/launch_overhead.h);
  *   fold     picks them by what the plan and the cluster say of their likeness (no seconds), and proves on the
  *            lowered parts, with costs, that the others would see the same (images.h, quotient.h). Where that is so,
  *            runs of tasks of fixed length are fused (fuse.h);

@@ -15,7 +15,7 @@
 
 #include "core/loader.h"
 #include "core/search.h"
-#include "costing/costs.h"
+#include "costing/engine_costs.h"
 #include "executors/execute.h"
 #include "judge/judge.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "costing/costs.h"
+#include "costing/engine_costs.h"
 #include "lib/hybrid_cost.h"
 #include "lib/pase_model.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "costing/bound.h"
-#include "costing/costs.h"
+#include "costing/engine_costs.h"
 #include "lib/moves.h"
 #include "lib/plans.h"
 

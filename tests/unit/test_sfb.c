@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "base/rng.h"
-#include "costing/costs.h"
+#include "costing/engine_costs.h"
 #include "lib/sfb_model.h"
 #include "lowered.h"
 

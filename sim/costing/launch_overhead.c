@@ -1,5 +1,5 @@
 /*
- * hosts.c - the time of hosts that launch a pass. See hosts.h.
+ * launch_overhead.c - the time of hosts that launch a pass. See launch_overhead.h.
  *
  * A host launches the kernels, collectives and messages of its device in order and does not wait for them, so it runs
  * ahead: a pass takes the longer of what the host needs for all of it and what the device needs for its kernels and
@@ -11,7 +11,7 @@
  * Not modelled: hosts that are a whole pass ahead or behind, what a device waits for that others do first, and waits
  * where the backward pass sends tokens to experts once more (recomputation).
  */
-#include "costing/hosts.h"
+#include "costing/launch_overhead.h"
 
 #include <math.h>
 #include <string.h>

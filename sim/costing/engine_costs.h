@@ -1,6 +1,6 @@
-/* costs.h - what search engines may ask about costs (engine.h), answered by the models that the simulation uses. */
-#ifndef MQ_COSTING_COSTS_H
-#define MQ_COSTING_COSTS_H
+/* engine_costs.h - what search engines may ask about costs (engine.h), answered by the models that the simulation uses. */
+#ifndef MQ_COSTING_ENGINE_COSTS_H
+#define MQ_COSTING_ENGINE_COSTS_H
 
 #include "core/engine.h"
 #include "software/question.h"

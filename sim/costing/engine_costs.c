@@ -1,8 +1,8 @@
 /*
- * costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without
+ * engine_costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without
  * contention and one question at a time. Answers about communication are remembered by content.
  */
-#include "costing/costs.h"
+#include "costing/engine_costs.h"
 
 #include <math.h>
 #include <string.h>
