@@ -2,7 +2,7 @@
  * predict.h - what one task takes, alone on an idle machine: the one predictor that simulations, fits and validation
  * share.
  *
- * It remembers nothing, so the calibration may change from question to question, as fits change it; fold/view_costing.h asks
+ * It remembers nothing, so the calibration may change from question to question, as fits change it; folding/view_costing.h asks
  * each distinct question of a view once.
  */
 #ifndef MQ_COSTING_PREDICT_H
@@ -30,7 +30,7 @@ struct mq_meeting {
 	uint32_t channels;          /* of a collective, see mq_coll_flows */
 	double memory_Bps;          /* of a collective, through a member's memory while it runs alone */
 	uint32_t n_flows;
-	const struct mq_flow *flow; /* folded: NULL, see fold/images.h; so is rank */
+	const struct mq_flow *flow; /* folded: NULL, see folding/replica_flows.h; so is rank */
 };
 
 /* `members`: of a collective, everyone; else not read. bound_s is NaN. */

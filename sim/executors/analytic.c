@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "fold/view_costing.h"
+#include "folding/view_costing.h"
 #include "executors/execute.h"
 #include "executors/walk.h"
 

@@ -12,7 +12,7 @@
 #include "software/question.h"
 #include "schedule/result.h"
 #include "schedule/timeline.h"
-#include "fold/view.h"
+#include "folding/view.h"
 
 struct mq_exec_request {
 	struct mq_view view;              /* of a checked schedule */

@@ -5,7 +5,7 @@
 #include "judge/judge.h"
 #include "judge/job.h"
 #include "judge/coscheduled.h"
-#include "fold/fold.h"
+#include "folding/fold.h"
 
 struct bytes {
 	struct mq_arena *arena;

@@ -6,7 +6,7 @@
 #define MQ_JUDGE_JUDGE_H
 
 #include "executors/execute.h"
-#include "fold/fold.h"
+#include "folding/fold.h"
 
 /* plan -> memory verdict -> views -> execute -> breakdown, bottleneck, bound: the whole judgement of one plan. */
 struct mq_judge {

@@ -161,7 +161,7 @@ struct mq_program {
 	struct mq_index *comm_index, *work_index; /* by content */
 	struct mq_template *pass;                 /* [n_stages * MQ_N_PASSES] */
 	/* For instances from the first on that has gradients reduced or parameters gathered beside it: pass[] as it
-	 * was before somebody changed it (fold/fuse.h); NULL where that makes no difference */
+	 * was before somebody changed it (folding/fuse.h); NULL where that makes no difference */
 	struct mq_template *whole;
 	bool *reduces; /* [n_stages * MQ_N_PASSES] such a template */
 };
@@ -329,7 +329,7 @@ enum mq_status mq_low_memory(struct mq_low *low);
 /* The schedule's `held`: what device_memory adds up, by device and stage. */
 void mq_low_held(struct mq_low *low);
 
-/* ---- lower.c: the steps; costs are put in between them (costing/launch_overhead.h), and views chosen (fold/fold.h) ---------- */
+/* ---- lower.c: the steps; costs are put in between them (costing/launch_overhead.h), and views chosen (folding/fold.h) ---------- */
 /* Up to the memory verdict and what tensors do between devices. *low NULL: the verdict is final. */
 enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_arena *arena, struct mq_lowered *lowered,
 			    struct mq_low **low, struct mq_err *err) MQ_MUST_CHECK;

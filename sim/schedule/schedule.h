@@ -12,7 +12,7 @@
  * - no cycle among order, deps and meetings: free of deadlock.
  *
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
- * schedule, not part of it (fold/view.h).
+ * schedule, not part of it (folding/view.h).
  */
 #ifndef MQ_SCHEDULE_SCHEDULE_H
 #define MQ_SCHEDULE_SCHEDULE_H
@@ -108,7 +108,7 @@ struct mq_schedule {
 	uint32_t n_held; /* 0 where nobody asked for it */
 	struct mq_held *held;
 	bool partial; /* some devices of the plan have no tasks: communicators list those of their members that have,
-			 and roots count all. Only inside simulating executors (fold/view.h): never saved or replayed */
+			 and roots count all. Only inside simulating executors (folding/view.h): never saved or replayed */
 };
 
 /* All members of a communicator, of a partial schedule too. */

@@ -22,7 +22,7 @@ struct mq_timeline {
 	double step_time_s;
 	uint32_t n_links;    /* cluster links, 0 where the executor knows none */
 	double *link_busy_B; /* [n_links] bytes carried, or NULL */
-	/* A folded schedule (fold/view.h); NULL where every device is simulated. */
+	/* A folded schedule (folding/view.h); NULL where every device is simulated. */
 	const double *weight;       /* [n_devices] ranks that each device stands for */
 	const double *inner_comm_s; /* [n_tasks] exposed communication inside a compute task */
 	bool fold_inexact;          /* meetings met on a link: the rest is not filled, run it unfolded */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fold/fold.h"
+#include "folding/fold.h"
 
 #define assert_within(a, b, tolerance)                                  \
 	do {                                                            \

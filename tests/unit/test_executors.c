@@ -10,7 +10,7 @@
 #include <simgrid/actor.h>
 
 #include "base/rng.h"
-#include "fold/fold.h"
+#include "folding/fold.h"
 #include "schedules.h"
 #include "simulated.h"
 

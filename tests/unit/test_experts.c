@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "fold/fold.h"
+#include "folding/fold.h"
 #include "lowered.h"
 #include "models.h"
 

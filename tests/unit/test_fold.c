@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "fold/fold.h"
+#include "folding/fold.h"
 #include "judge/judge.h"
 #include "hardware/platform/generate.h"
 #include "lowered.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fold/fold.h"
+#include "folding/fold.h"
 #include "simulated.h"
 
 struct question {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fold/runs.h"
+#include "folding/runs.h"
 
 struct written {
 	struct mq_arena arena;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/ini.h"
-#include "fold/fold.h"
+#include "folding/fold.h"
 
 /* ---- the question of a folder ---------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include "cmd/validate/plans.h"
 #include "base/csv.h"
-#include "fold/fold.h"
+#include "folding/fold.h"
 
 static enum mq_status spread_of(const struct mq_session *session, const struct mq_plan *plan,
 				const struct mq_uncertainty *uncertainty, struct mq_arena *arena,

@@ -1,5 +1,5 @@
 /*
- * fold.c - flows of a folded schedule: those of every rank, one per colour (fold/quotient.h).
+ * fold.c - flows of a folded schedule: those of every rank, one per colour (folding/equivalence_classes.h).
  *
  * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which
  * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what
@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "executors/simgrid/impl.h"
-#include "fold/quotient.h"
+#include "folding/equivalence_classes.h"
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
 

@@ -17,7 +17,7 @@
 #include <simgrid/mailbox.h>
 #include <simgrid/semaphore.h>
 
-#include "fold/view_costing.h"
+#include "folding/view_costing.h"
 #include "executors/execute.h"
 #include "executors/simgrid/share.h"
 #include "executors/walk.h"

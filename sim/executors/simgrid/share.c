@@ -6,7 +6,7 @@
  */
 #include "executors/simgrid/share.h"
 
-#include "fold/images.h"
+#include "folding/replica_flows.h"
 
 bool mq_task_meets(const struct mq_task *t)
 {

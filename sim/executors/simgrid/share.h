@@ -12,7 +12,7 @@
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
 
-#include "fold/view_costing.h"
+#include "folding/view_costing.h"
 
 struct mq_sharing {
 	struct mq_costing *c;

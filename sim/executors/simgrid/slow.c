@@ -8,7 +8,7 @@
  */
 #include "executors/simgrid/share.h"
 
-#include "fold/images.h"
+#include "folding/replica_flows.h"
 
 struct owners {
 	struct mq_sharing *f;

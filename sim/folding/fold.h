@@ -6,16 +6,16 @@
  *   lowering makes tasks for the devices that it is told, and asks neither why these nor what anything costs;
  *   costing  says what their hosts add to them (costing/launch_overhead.h);
  *   fold     picks them by what the plan and the cluster say of their likeness (no seconds), and proves on the
- *            lowered parts, with costs, that the others would see the same (images.h, quotient.h). Where that is so,
+ *            lowered parts, with costs, that the others would see the same (replica_flows.h, equivalence_classes.h). Where that is so,
  *            runs of tasks of fixed length are fused (fuse.h);
  *   who runs a view looks whether the run kept the promise (mq_timeline.fold_inexact: who meets whom on a link is
  *            known only then) and asks for the next view if not.
  * Only this last loop goes round. The last view, the whole schedule, needs no proof and keeps every promise.
  */
-#ifndef MQ_FOLD_FOLD_H
-#define MQ_FOLD_FOLD_H
+#ifndef MQ_FOLDING_FOLD_H
+#define MQ_FOLDING_FOLD_H
 
-#include "fold/view.h"
+#include "folding/view.h"
 #include "lowering/lower.h"
 
 struct mq_fold_request {

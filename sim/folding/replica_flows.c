@@ -1,5 +1,5 @@
-/* images.c - see images.h: which images there are, what they ask for. */
-#include "fold/images.h"
+/* replica_flows.c - see replica_flows.h: which images there are, what they ask for. */
+#include "folding/replica_flows.h"
 
 #include "base/map.h"
 #include "base/rng.h"

@@ -5,12 +5,12 @@
  * executor may be told more:
  *   fold     the schedule's devices are representatives: each stands for `weight` equal ranks that have no tasks of
  *            their own. Communicators list the cluster ranks of all members, so that a collective has its true cost
- *            and its flows go to the real neighbours; flows of the ranks left out count on every link (images.h);
+ *            and its flows go to the real neighbours; flows of the ranks left out count on every link (replica_flows.h);
  *   rounds   the tasks are several steps, of one job or of several, one after another (schedule/events.h).
  * Neither is part of a schedule: what is saved or replayed has none.
  */
-#ifndef MQ_FOLD_VIEW_H
-#define MQ_FOLD_VIEW_H
+#ifndef MQ_FOLDING_VIEW_H
+#define MQ_FOLDING_VIEW_H
 
 #include "schedule/events.h"
 #include "schedule/schedule.h"
@@ -43,7 +43,7 @@ struct mq_fold {
 	const uint32_t *rank_of;       /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
 	const struct mq_members *comm; /* [n_comms] everyone; those simulated are listed in mq_comm.rank */
 	struct mq_fused *fused;        /* [n_works], or NULL: none is */
-	struct mq_images *images;      /* what the ranks left out do to the links (images.h) */
+	struct mq_images *images;      /* what the ranks left out do to the links (replica_flows.h) */
 };
 
 struct mq_view {

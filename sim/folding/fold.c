@@ -14,15 +14,15 @@
  * differ (half of it in one NVLink domain), or where replicas have shares or devices of their own, smaller
  * blocks still are alike: those of tensor parallelism, which lies innermost.
  */
-#include "fold/fold.h"
+#include "folding/fold.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "costing/launch_overhead.h"
-#include "fold/fuse.h"
-#include "fold/images.h"
-#include "fold/quotient.h"
+#include "folding/fuse.h"
+#include "folding/replica_flows.h"
+#include "folding/equivalence_classes.h"
 #include "lowering/program.h"
 
 struct mq_folding {

@@ -1,20 +1,20 @@
 /*
- * images.h - the meetings of ranks that a folded schedule leaves out.
+ * replica_flows.h - the meetings of ranks that a folded schedule leaves out.
  *
  * A representative's meeting (a collective, or a send and its recv) has images: the same call among other
  * positions of its blocks, by translation of the device lists. All images happen at the same time. What
- * they ask of the links of the whole cluster is told here; what time they take, quotient.h tells.
+ * they ask of the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
  * Links that cannot fill up, whatever happens, are left out.
  */
-#ifndef MQ_FOLD_IMAGES_H
-#define MQ_FOLD_IMAGES_H
+#ifndef MQ_FOLDING_REPLICA_FLOWS_H
+#define MQ_FOLDING_REPLICA_FLOWS_H
 
 #include "hardware/calib.h"
 #include "hardware/cluster.h"
 #include "collectives/collective.h"
 #include "base/index.h"
-#include "fold/view.h"
+#include "folding/view.h"
 
 struct mq_bases {
 	bool known;
@@ -30,11 +30,11 @@ struct mq_images {
 	const struct mq_fold *fold;
 	struct mq_arena *arena;
 	struct mq_bases *bases;    /* [comms] */
-	bool *slack;               /* [links] cannot fill up (slack.c) */
+	bool *slack;               /* [links] cannot fill up (uncontended.c) */
 	struct mq_index *expanded; /* calls by kind and by where their members sit -> flows[] */
 	uint32_t n_flows, flows_room;
 	struct mq_coll_flows *flows;
-	struct mq_index *known; /* requests -> times[] (quotient.c) */
+	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
 	uint32_t n_times, times_room;
 	struct mq_image_times *times;
 	uint32_t *rank;     /* of the image asked for last */

@@ -1,10 +1,10 @@
 /*
  * fuse.h - runs of a folded schedule's tasks that last a fixed time become one task each.
  */
-#ifndef MQ_FOLD_FUSE_H
-#define MQ_FOLD_FUSE_H
+#ifndef MQ_FOLDING_FUSE_H
+#define MQ_FOLDING_FUSE_H
 
-#include "fold/view.h"
+#include "folding/view.h"
 #include "lowering/program.h"
 
 /* Folding is exact: fuses what can be in the templates, and tells in fold->fused how long it lasts. Keeps the templates

@@ -10,8 +10,8 @@
  * It lasts the longest path through the two streams: chains of a gather, a product and a scatter are runs, and so
  * are the forks where a product's two gradients are made beside what is gathered and scattered.
  */
-#ifndef MQ_FOLD_RUNS_H
-#define MQ_FOLD_RUNS_H
+#ifndef MQ_FOLDING_RUNS_H
+#define MQ_FOLDING_RUNS_H
 
 #include "lowering/program.h"
 

@@ -1,5 +1,5 @@
 /*
- * slack.c - links that cannot fill up, whatever happens; see images.h.
+ * uncontended.c - links that cannot fill up, whatever happens; see replica_flows.h.
  *
  * All that crosses a link has come through others, and goes on through others. Where what can come through the
  * narrowest of them, or go on, is no more than the link carries, it never fills.
@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/map.h"
-#include "fold/images.h"
+#include "folding/replica_flows.h"
 
 /* All that goes from one device to another, in whatever meeting. */
 struct way {

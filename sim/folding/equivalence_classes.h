@@ -1,5 +1,5 @@
 /*
- * quotient.h - all flows of all images of some meetings, as a network of few with the same rates.
+ * equivalence_classes.h - all flows of all images of some meetings, as a network of few with the same rates.
  *
  * Flows and links are coloured, and the colours refined until all flows of a colour cross equally many
  * links of each colour and all links of a colour are crossed by equally many flows of each colour (an
@@ -9,11 +9,11 @@
  * all. The representative's time is everybody's as long as all images of a meeting end together; who runs
  * the network must look at that.
  */
-#ifndef MQ_FOLD_QUOTIENT_H
-#define MQ_FOLD_QUOTIENT_H
+#ifndef MQ_FOLDING_EQUIVALENCE_CLASSES_H
+#define MQ_FOLDING_EQUIVALENCE_CLASSES_H
 
 #include "schedule/fluid.h"
-#include "fold/images.h"
+#include "folding/replica_flows.h"
 
 /* The small network of some meetings. */
 struct mq_quotient {

@@ -4,8 +4,8 @@
  * Shared by the executors that simulate: compute time per (work, device type), the flows of a meeting
  * (collective or send/recv) per distinct request.
  */
-#ifndef MQ_FOLD_VIEW_COSTING_H
-#define MQ_FOLD_VIEW_COSTING_H
+#ifndef MQ_FOLDING_VIEW_COSTING_H
+#define MQ_FOLDING_VIEW_COSTING_H
 
 #include "kernels/cost.h"
 #include "schedule/events.h"
@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "schedule/timeline.h"
 #include "costing/predict.h"
-#include "fold/view.h"
+#include "folding/view.h"
 
 /* The first four are the caller's to set before mq_costing_init. */
 struct mq_costing {
@@ -38,7 +38,7 @@ void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
 /* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others
- * could slow: all is in host_s (fold/fuse.h: its collectives end when they end, and none is fused where communication
+ * could slow: all is in host_s (folding/fuse.h: its collectives end when they end, and none is fused where communication
  * interferes). */
 struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const struct mq_task *task);
 

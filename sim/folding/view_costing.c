@@ -1,10 +1,10 @@
 /* view_costing.c - see view_costing.h. */
-#include "fold/view_costing.h"
+#include "folding/view_costing.h"
 
 #include <math.h>
 
 #include "kernels/cost.h"
-#include "fold/quotient.h"
+#include "folding/equivalence_classes.h"
 
 static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)
 {

@@ -5,14 +5,14 @@
  * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment
  * in which a message is under way too is booked on the collective.
  */
-#include "fold/fuse.h"
+#include "folding/fuse.h"
 
 #include <math.h>
 
 #include "kernels/cost.h"
-#include "fold/images.h"
-#include "fold/quotient.h"
-#include "fold/runs.h"
+#include "folding/replica_flows.h"
+#include "folding/equivalence_classes.h"
+#include "folding/runs.h"
 
 /* Who uses a link, images included. */
 struct users {

@@ -1,5 +1,5 @@
 /* runs.c - see runs.h. */
-#include "fold/runs.h"
+#include "folding/runs.h"
 
 #include <math.h>
 

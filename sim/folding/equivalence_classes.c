@@ -1,10 +1,10 @@
 /*
- * quotient.c - see quotient.h.
+ * equivalence_classes.c - see equivalence_classes.h.
  *
  * Colours are 64-bit hashes of what is known of a flow or link; a round mixes in what it meets. A flow's
  * colour begins with its meeting, so that those of a meeting are a range.
  */
-#include "fold/quotient.h"
+#include "folding/equivalence_classes.h"
 
 #include <math.h>
 
