@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/place_model.h"
 #include "lib/placements.h"
 #include "lib/plans.h"

@@ -36,7 +36,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/linkage.h"
 #include "lib/plans.h"
 #include "nn/dqn.h"

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/shapes.h"
 
 struct ranked_point {

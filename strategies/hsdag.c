@@ -28,7 +28,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/coarse.h"
 #include "lib/plans.h"
 #include "nn/nn.h"

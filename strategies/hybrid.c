@@ -25,7 +25,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/hybrid.h"
 #include "lib/plans.h"
 

@@ -19,7 +19,7 @@
  */
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/ideal.h"
 #include "lib/place_engine.h"
 #include "lib/place_ip.h"

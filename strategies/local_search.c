@@ -9,7 +9,7 @@
  */
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/local.h"
 #include "lib/place_model.h"
 #include "lib/plans.h"

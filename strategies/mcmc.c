@@ -17,7 +17,7 @@
  */
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/placements.h"
 #include "lib/plans.h"
 

@@ -24,7 +24,7 @@
  */
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/pase_model.h"
 #include "lib/pase_tables.h"
 #include "lib/plans.h"

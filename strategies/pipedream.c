@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/blocks.h"
 #include "lib/pipedream_dp.h"
 #include "lib/plans.h"

@@ -20,7 +20,7 @@
  */
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/blocks.h"
 #include "lib/classes.h"
 #include "lib/piper_dp.h"

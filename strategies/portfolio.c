@@ -21,9 +21,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/engine.h"
-#include "core/loader.h"
-#include "core/search.h"
+#include "search/engine.h"
+#include "search/loader.h"
+#include "search/search.h"
 #include "lib/first.h"
 #include "lib/plans.h"
 #include "lib/refine.h"

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/placements.h"
 #include "lib/shapes.h"
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/shapes.h"
 
 struct screened {

@@ -38,7 +38,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/plugin_file.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"

@@ -14,7 +14,7 @@
 #include <argp.h>
 #include <stdio.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "software/question.h"
 
 enum { MQ_MAX_LIST = 64 };

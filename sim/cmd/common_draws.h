@@ -5,7 +5,7 @@
 #include "cmd/common.h"
 #include "schedule/failures.h"
 #include "schedule/jitter.h"
-#include "core/search.h"
+#include "search/search.h"
 
 /* Step times of jitter->draws draws in `arena`: as drawn, and sorted. *none: a draw has none, whose verdict `refused`
  * has; MQ_OK all the same. The seed is the session's. */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "core/loader.h"
+#include "search/loader.h"
 #include "base/opt.h"
 
 static const char *own_dir(struct mq_arena *arena)

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "cmd/common_ranks.h"
-#include "core/exec_engine.h"
+#include "search/exec_engine.h"
 #include "base/ini.h"
-#include "core/loader.h"
+#include "search/loader.h"
 #include "base/opt.h"
 #include "costing/engine_costs.h"
 #include "executors/execute.h"

@@ -6,7 +6,7 @@
 #define MQ_CMD_COMMON_SEARCH_H
 
 #include "cmd/common.h"
-#include "core/search.h"
+#include "search/search.h"
 
 /* -e, --evals, --seconds, --top, --objective, as given. */
 struct mq_search_options {

@@ -10,7 +10,7 @@
 #include "cmd/common.h"
 #include "cmd/common_page.h"
 #include "cmd/list/list.h"
-#include "core/loader.h"
+#include "search/loader.h"
 #include "base/opt.h"
 #include "model/formats/format.h"
 

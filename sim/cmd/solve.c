@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/common_search.h"
-#include "core/loader.h"
+#include "search/loader.h"
 #include "base/opt.h"
 
 enum { KEY_SEED = 2100, KEY_SECONDS };

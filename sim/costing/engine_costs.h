@@ -2,7 +2,7 @@
 #ifndef MQ_COSTING_ENGINE_COSTS_H
 #define MQ_COSTING_ENGINE_COSTS_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "software/question.h"
 
 /* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena; borrows what the

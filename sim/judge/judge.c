@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "kernels/cost.h"
-#include "core/search.h"
+#include "search/search.h"
 #include "costing/bound.h"
 #include "judge/judge.h"
 

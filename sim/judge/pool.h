@@ -30,7 +30,7 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
 
 /* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is
- * gone and none could be started (MQ_ETIME) or that a plan cannot even be posed. Fits mq_evaluator (core/search.h). */
+ * gone and none could be started (MQ_ETIME) or that a plan cannot even be posed. Fits mq_evaluator (search/search.h). */
 enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 /* The same, each plan under the model, software and training options of its own job; the pool's own platform,

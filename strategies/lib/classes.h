@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 
 struct mq_classes {
 	uint32_t n;

@@ -4,7 +4,7 @@
 #ifndef MQ_STRATEGIES_LIB_FIRST_H
 #define MQ_STRATEGIES_LIB_FIRST_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 
 /* A usual plan on equal devices, the fastest, that fits by the analytic executor: the first of a few, from data
  * parallelism alone to tensor parallelism inside machines, stages and recomputation. False: none of them does. */

@@ -12,7 +12,7 @@
 #ifndef MQ_STRATEGIES_LIB_LINKAGE_H
 #define MQ_STRATEGIES_LIB_LINKAGE_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 
 enum { MQ_LINKAGE_DIMS = 2 }; /* along outputs, along inputs */
 

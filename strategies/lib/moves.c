@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/search.h"
+#include "search/search.h"
 #include "lib/moves_degrees.h"
 #include "lib/plans.h"
 

@@ -12,7 +12,7 @@
 #ifndef MQ_STRATEGIES_LIB_MOVES_H
 #define MQ_STRATEGIES_LIB_MOVES_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/classes.h"
 #include "lib/layers.h"
 #include "lib/symmetry.h"

@@ -10,7 +10,7 @@
 #ifndef MQ_STRATEGIES_LIB_PLACE_MODEL_H
 #define MQ_STRATEGIES_LIB_PLACE_MODEL_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/place.h"
 
 struct mq_place_model {

@@ -6,7 +6,7 @@
 #ifndef STRATEGIES_LIB_PLACEMENTS_H
 #define STRATEGIES_LIB_PLACEMENTS_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 
 struct placements {
 	uint32_t n_groups;

@@ -10,7 +10,7 @@
 #ifndef MQ_STRATEGIES_LIB_SFB_MODEL_H
 #define MQ_STRATEGIES_LIB_SFB_MODEL_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/sfb.h"
 
 struct mq_sfb_group {

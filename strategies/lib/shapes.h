@@ -13,7 +13,7 @@
 #ifndef STRATEGIES_LIB_SHAPES_H
 #define STRATEGIES_LIB_SHAPES_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 #include "lib/classes.h"
 #include "lib/layers.h"
 

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/loader.h"
-#include "core/search.h"
+#include "search/loader.h"
+#include "search/search.h"
 #include "costing/engine_costs.h"
 #include "executors/execute.h"
 #include "judge/judge.h"

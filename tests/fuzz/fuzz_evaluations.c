@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "core/search.h"
+#include "search/search.h"
 
 enum { CONTEXT = 0x1234 };
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <signal.h>
 
-#include "core/exec_engine.h"
+#include "search/exec_engine.h"
 
 enum { MOST_PROPOSALS = 8 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/search.h"
+#include "search/search.h"
 
 struct fixture {
 	struct mq_arena arena;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/ini.h"
-#include "core/loader.h"
+#include "search/loader.h"
 #include "base/quantity.h"
 #include "base/rng.h"
 #include "hardware/platform/generate.h"

@@ -9,8 +9,8 @@
  * Order of calls: start, then rounds of { propose x up to `batch`, observe for each in index order },
  * stop. Nothing an engine sees depends on -j or on the clock.
  */
-#ifndef MQ_CORE_ENGINE_H
-#define MQ_CORE_ENGINE_H
+#ifndef MQ_SEARCH_ENGINE_H
+#define MQ_SEARCH_ENGINE_H
 
 #include "base/arena.h"
 #include "hardware/calib.h"

@@ -2,7 +2,7 @@
  * exec_engine.c - see exec_engine.h. The child is started with posix_spawn (the main program may hold
  * threads, so it never forks) and reads requests on standard input; its standard error is the user's.
  */
-#include "core/exec_engine.h"
+#include "search/exec_engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/loader.h"
+#include "search/loader.h"
 #include "base/spawn.h"
 
 enum { POLL_MS = 100, PROTOCOL = 1 };

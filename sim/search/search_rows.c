@@ -2,7 +2,7 @@
  * search_rows.c - candidates.csv and evaluations.csv: appended row by row, flushed after each, so that
  * a killed run loses nothing that was judged; see search.h for how a run resumes.
  */
-#include "core/search.h"
+#include "search/search.h"
 
 #include <errno.h>
 #include <inttypes.h>

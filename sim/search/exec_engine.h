@@ -2,10 +2,10 @@
  * exec_engine.h - `-e exec:PROGRAM`: an engine in any language, spoken to in JSON lines over pipes.
  * The protocol is described in strategies/README.md.
  */
-#ifndef MQ_CORE_EXEC_ENGINE_H
-#define MQ_CORE_EXEC_ENGINE_H
+#ifndef MQ_SEARCH_EXEC_ENGINE_H
+#define MQ_SEARCH_EXEC_ENGINE_H
 
-#include "core/engine.h"
+#include "search/engine.h"
 
 /* An engine that runs `program` through the shell; `options` ("key=value,...") are handed to it. Lives in
  * the arena. */

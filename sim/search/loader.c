@@ -1,5 +1,5 @@
 /* loader.c - see loader.h. Loaded objects stay loaded: their code may be on a stack at exit. */
-#include "core/loader.h"
+#include "search/loader.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -16,12 +16,12 @@
  * when its own proposing plus its part of the judging has used its share; what finished engines did not
  * use goes to the others. Plans at judgement when time is over have no row.
  */
-#ifndef MQ_CORE_SEARCH_H
-#define MQ_CORE_SEARCH_H
+#ifndef MQ_SEARCH_SEARCH_H
+#define MQ_SEARCH_SEARCH_H
 
 #include <stdio.h>
 
-#include "core/engine.h"
+#include "search/engine.h"
 
 /* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (schedule/result.h). */
 #define MQ_CANDIDATES_HEADER                                                                        \

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/search.h"
+#include "search/search.h"
 
 const char *const mq_objectives[] = { "step-time", "max-load", "latency", "cost", "energy", NULL };
 

@@ -1,7 +1,7 @@
 /*
  * search.c - the loop around the engines; see search.h.
  */
-#include "core/search.h"
+#include "search/search.h"
 
 #include <inttypes.h>
 #include <math.h>
