@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/validate/plans.h"
 #include "cmd/validate/traces.h"
 

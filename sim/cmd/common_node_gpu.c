@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/validate/dir.h"
 #include "hardware/platform/import.h"
 

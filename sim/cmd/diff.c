@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "cmd/common_page.h"
-#include "cmd/common_search.h"
+#include "session/pages/page.h"
+#include "session/search_run.h"
 
 struct options {
 	struct mq_asked asked;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/common.h"
-#include "cmd/common_page.h"
+#include "session/session.h"
+#include "session/pages/page.h"
 #include "cmd/list/list.h"
 #include "search/loader.h"
 #include "base/opt.h"

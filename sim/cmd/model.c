@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cmd/common.h"
-#include "cmd/common_page.h"
+#include "session/session.h"
+#include "session/pages/page.h"
 #include "base/csv.h"
 
 enum { KEY_CSV = 2000, KEY_JSON };

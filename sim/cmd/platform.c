@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/platform/words.h"
 #include "hardware/platform/generate.h"
 #include "hardware/platform/import.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common_gnuplot.h"
+#include "session/pages/gnuplot.h"
 #include "cmd/study/study.h"
 #include "base/csv.h"
 #include "base/ini.h"

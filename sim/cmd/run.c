@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "base/ini.h"
 
 static const char allow_exec_word[] = "--allow-exec";

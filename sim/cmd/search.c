@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "cmd/common_ranks.h"
-#include "cmd/common_search.h"
+#include "session/ranks.h"
+#include "session/search_run.h"
 
 struct options {
 	struct mq_asked asked;

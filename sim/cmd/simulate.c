@@ -12,8 +12,8 @@
 
 #include "cmd/simulate/spread.h"
 #include "cmd/validate/plans.h"
-#include "cmd/common_page.h"
-#include "cmd/common_search.h"
+#include "session/pages/page.h"
+#include "session/search_run.h"
 #include "base/ini.h"
 #include "judge/pool.h"
 

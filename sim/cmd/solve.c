@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common_search.h"
+#include "session/search_run.h"
 #include "search/loader.h"
 #include "base/opt.h"
 

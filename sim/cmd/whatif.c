@@ -10,9 +10,9 @@
  * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan. Over
  * a point whose row says so a simulator has died: it is done again by the next run.
  */
-#include "cmd/common_tables.h"
+#include "session/tables.h"
 #include "cmd/cmd.h"
-#include "cmd/common_ranks.h"
+#include "session/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>

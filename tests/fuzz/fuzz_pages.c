@@ -3,7 +3,7 @@
  */
 #include "fuzz.h"
 
-#include "cmd/common_page.h"
+#include "session/pages/page.h"
 #include "cmd/study/study.h"
 
 static const char study_text[] = "model = gpt:layers=2,hidden=64,heads=2,vocab=512\nbatch = 8, 16\n"

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "plan/plan.h"
 #include "software/software.h"
 

@@ -1,7 +1,7 @@
 /*
  * json.c - a platform for other programs: what `platform show --json` prints.
  */
-#include "cmd/common_page.h"
+#include "session/pages/page.h"
 #include "cmd/platform/words.h"
 
 static void put_number(FILE *f, const char *key, double value)

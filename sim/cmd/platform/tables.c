@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/platform/words.h"
 
 enum { MAX_ROWS = 256 };

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/score/fabrics.h"
 #include "collectives/collective.h"
 

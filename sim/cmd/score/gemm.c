@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "kernels/cost.h"
 #include "fit/fit_gemm.h"
 

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "base/arena.h"
 #include "hardware/calib.h"
 #include "fit/stats.h"

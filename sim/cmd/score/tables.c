@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/score/set.h"
 #include "cmd/score/tables.h"
 #include "base/opt.h"

@@ -1,7 +1,7 @@
 /* spread.c - see spread.h. */
 #include "cmd/simulate/spread.h"
 
-#include "cmd/common_search.h"
+#include "session/search_run.h"
 #include "base/csv.h"
 #include "base/ini.h"
 

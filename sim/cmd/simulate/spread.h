@@ -2,7 +2,7 @@
 #ifndef MQ_CMD_SIMULATE_SPREAD_H
 #define MQ_CMD_SIMULATE_SPREAD_H
 
-#include "cmd/common_draws.h"
+#include "session/jitter_samples.h"
 
 struct mq_spread_asked {
 	const char *jitter, *failures; /* --jitter, --failures: key=value,...; NULL = not asked */

@@ -23,8 +23,8 @@
 #ifndef MQ_CMD_STUDY_STUDY_H
 #define MQ_CMD_STUDY_STUDY_H
 
-#include "cmd/common_draws.h"
-#include "cmd/common_search.h"
+#include "session/jitter_samples.h"
+#include "session/search_run.h"
 
 struct mq_axis {
 	const char *key;

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "base/spawn.h"
 
 /* ---- running the replay ---------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #ifndef MQ_CMD_VALIDATE_PLANS_H
 #define MQ_CMD_VALIDATE_PLANS_H
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "cmd/validate/dir.h"
 #include "schedule/timeline.h"
 #include "executors/execute.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 
 /* ---- loading --------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /*
- * common_platform.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of
+ * platform_option.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of
  * `platform generate`, of which a file is made in a folder that nobody can guess. What a killed command leaves of
  * such folders goes with the next one.
  */
-#include "cmd/common.h"
+#include "session/session.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
- * common_args.c - the option table that every simulating command shares, and argp with errors of one
+ * args.c - the option table that every simulating command shares, and argp with errors of one
  * line. argp's own "Try `... --help'" text is kept for what only getopt can see (a missing value).
  */
-#include "cmd/common.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
- * common_tables.h - the tables that a command left in its folder, once more for people (report.html) and for other
+ * tables.h - the tables that a command left in its folder, once more for people (report.html) and for other
  * programs (--json).
  */
-#ifndef MQ_CMD_COMMON_TABLES_H
-#define MQ_CMD_COMMON_TABLES_H
+#ifndef MQ_SESSION_TABLES_H
+#define MQ_SESSION_TABLES_H
 
 #include <stdbool.h>
 #include <stdio.h>

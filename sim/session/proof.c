@@ -1,7 +1,7 @@
 /*
- * common_proof.c - what a search has shown: lower bounds of engines beside its best; see common_search.h.
+ * proof.c - what a search has shown: lower bounds of engines beside its best; see search_run.h.
  */
-#include "cmd/common_search.h"
+#include "session/search_run.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /*
- * common_paths.c - where the shipped files are: found from the executable's own place, so that the
+ * paths.c - where the shipped files are: found from the executable's own place, so that the
  * source tree and an installed tree work from any folder, without configuration.
  */
-#include "cmd/common.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
-/* common_draws.h - a plan's step on machines drawn anew (schedule/jitter.h), and what failures leave of it, for those who print it. */
-#ifndef MQ_CMD_COMMON_DRAWS_H
-#define MQ_CMD_COMMON_DRAWS_H
+/* jitter_samples.h - a plan's step on machines drawn anew (schedule/jitter.h), and what failures leave of it, for those who print it. */
+#ifndef MQ_SESSION_JITTER_SAMPLES_H
+#define MQ_SESSION_JITTER_SAMPLES_H
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "schedule/failures.h"
 #include "schedule/jitter.h"
 #include "search/search.h"

@@ -1,12 +1,12 @@
 /*
- * common_plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a
+ * plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a
  * timeline of a device per class, memory by purpose, the busiest links, the words and the command.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/common_page.h"
+#include "session/pages/page.h"
 #include "base/csv.h"
 
 enum { LEFT = 150, WIDTH = 1100, LANE = 11, MOST_DEVICES = 32, MOST_ROWS = 64 };

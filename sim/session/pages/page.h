@@ -1,9 +1,9 @@
 /*
- * common_page.h - what commands write for browsers and for other programs: text made safe for HTML and JSON, and
+ * page.h - what commands write for browsers and for other programs: text made safe for HTML and JSON, and
  * pages that are one file and fetch nothing.
  */
-#ifndef MQ_CMD_COMMON_PAGE_H
-#define MQ_CMD_COMMON_PAGE_H
+#ifndef MQ_SESSION_PAGES_PAGE_H
+#define MQ_SESSION_PAGES_PAGE_H
 
 #include <stdbool.h>
 #include <stdio.h>

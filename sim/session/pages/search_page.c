@@ -1,13 +1,13 @@
 /*
- * common_search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
+ * search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/common_page.h"
-#include "cmd/common_search.h"
+#include "session/pages/page.h"
+#include "session/search_run.h"
 #include "base/csv.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * common_ranks.h - simulations of one search on several machines: under mpirun or Slurm the first rank searches, the
+ * ranks.h - simulations of one search on several machines: under mpirun or Slurm the first rank searches, the
  * others judge plans for it.
  *
  * They meet in DIR/ranks, a folder that all of them see: N.ask holds plan number N, N.got its result, written whole
@@ -7,10 +7,10 @@
  * of them for as long as it lives; locks vanish with their process, so a lost rank's plan is judged by another.
  * Nobody calls MPI (a waiting call spins a core). Results do not depend on who found them.
  */
-#ifndef MQ_CMD_COMMON_RANKS_H
-#define MQ_CMD_COMMON_RANKS_H
+#ifndef MQ_SESSION_RANKS_H
+#define MQ_SESSION_RANKS_H
 
-#include "cmd/common.h"
+#include "session/session.h"
 
 struct mq_ranks;
 

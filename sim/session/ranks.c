@@ -1,5 +1,5 @@
-/* common_ranks.c - see common_ranks.h. */
-#include "cmd/common_ranks.h"
+/* ranks.c - see ranks.h. */
+#include "session/ranks.h"
 
 #include <dirent.h>
 #include <errno.h>

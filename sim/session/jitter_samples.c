@@ -1,5 +1,5 @@
-/* common_draws.c - see common_draws.h. */
-#include "cmd/common_draws.h"
+/* jitter_samples.c - see jitter_samples.h. */
+#include "session/jitter_samples.h"
 
 #include <stdlib.h>
 #include <string.h>

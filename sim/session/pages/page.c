@@ -1,5 +1,5 @@
-/* common_page.c - see common_page.h. */
-#include "cmd/common_page.h"
+/* page.c - see page.h. */
+#include "session/pages/page.h"
 
 #include <errno.h>
 #include <math.h>

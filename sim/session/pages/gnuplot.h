@@ -1,6 +1,6 @@
-/* common_gnuplot.h - figures: gnuplot runs the scripts in plots/. */
-#ifndef MQ_CMD_COMMON_GNUPLOT_H
-#define MQ_CMD_COMMON_GNUPLOT_H
+/* gnuplot.h - figures: gnuplot runs the scripts in plots/. */
+#ifndef MQ_SESSION_PAGES_GNUPLOT_H
+#define MQ_SESSION_PAGES_GNUPLOT_H
 
 #include "base/arena.h"
 

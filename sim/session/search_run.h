@@ -1,11 +1,11 @@
 /*
- * common_search.h - the search that `search` and `whatif` run: engine options, the call of the loop,
+ * search_run.h - the search that `search` and `whatif` run: engine options, the call of the loop,
  * and the report in words.
  */
-#ifndef MQ_CMD_COMMON_SEARCH_H
-#define MQ_CMD_COMMON_SEARCH_H
+#ifndef MQ_SESSION_SEARCH_RUN_H
+#define MQ_SESSION_SEARCH_RUN_H
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "search/search.h"
 
 /* -e, --evals, --seconds, --top, --objective, as given. */

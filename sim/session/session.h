@@ -1,5 +1,5 @@
 /*
- * common.h - what the commands share: option tables (argp), the question they ask (model, platform,
+ * session.h - what the commands share: option tables (argp), the question they ask (model, platform,
  * training options, constraints), its loading, and where installed files are.
  *
  * A command includes mq_asked_argp as an argp child, gives it a struct mq_asked as child input,
@@ -8,8 +8,8 @@
  *	static struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
  *	case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
  */
-#ifndef MQ_CMD_COMMON_H
-#define MQ_CMD_COMMON_H
+#ifndef MQ_SESSION_SESSION_H
+#define MQ_SESSION_SESSION_H
 
 #include <argp.h>
 #include <stdio.h>
@@ -88,7 +88,7 @@ struct mq_session {
 	const char *platform_path; /* the XML file that SimGrid loads */
 	struct mq_plan *start;     /* --start, or NULL */
 	struct mq_pool *pool;      /* worker processes; see judge/pool.h */
-	struct mq_ranks *ranks;    /* other ranks that simulate for this search, or NULL; common_ranks.h */
+	struct mq_ranks *ranks;    /* other ranks that simulate for this search, or NULL; ranks.h */
 	uint32_t n_ranks;
 	const char *platform_calib; /* the file of calibrations beside it, where there is one */
 	bool own_platform;          /* platform_path is a temporary file: removed on close */

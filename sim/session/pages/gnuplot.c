@@ -1,5 +1,5 @@
-/* common_gnuplot.c - see common_gnuplot.h. */
-#include "cmd/common_gnuplot.h"
+/* gnuplot.c - see gnuplot.h. */
+#include "session/pages/gnuplot.h"
 
 #include <ctype.h>
 #include <errno.h>

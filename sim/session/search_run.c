@@ -1,7 +1,7 @@
 /*
- * common_search.c - options of a search, its engines, and the call of the loop; see common_search.h.
+ * search_run.c - options of a search, its engines, and the call of the loop; see search_run.h.
  */
-#include "cmd/common_search.h"
+#include "session/search_run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common_ranks.h"
+#include "session/ranks.h"
 #include "search/exec_engine.h"
 #include "base/ini.h"
 #include "search/loader.h"

@@ -1,8 +1,8 @@
 /*
- * common_job.c - the job file of a results folder (run.ini): it says what made the results and makes them
+ * job_file.c - the job file of a results folder (run.ini): it says what made the results and makes them
  * again; and it is what a command locks, so that no other writes there at the same time.
  */
-#include "cmd/common.h"
+#include "session/session.h"
 
 #include <ctype.h>
 #include <errno.h>

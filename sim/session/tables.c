@@ -1,11 +1,11 @@
-/* common_tables.c - see common_tables.h. */
-#include "cmd/common_tables.h"
+/* tables.c - see tables.h. */
+#include "session/tables.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common_page.h"
+#include "session/pages/page.h"
 #include "base/csv.h"
 
 enum { MOST_ROWS = 2000 };

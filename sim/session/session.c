@@ -1,5 +1,5 @@
 /*
- * common_session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
+ * session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
  *
  * The worker server reads the platform first, because SimGrid dies of broken XML; what it could not load
  * comes back as one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
+#include "session/session.h"
 #include "hardware/change.h"
 #include "base/opt.h"
 #include "judge/pool.h"

@@ -1,11 +1,11 @@
 /*
- * common_report.c - what a search found, in words and tables for people.
+ * report.c - what a search found, in words and tables for people.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/common_search.h"
+#include "session/search_run.h"
 
 double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan, const struct mq_result *r)
 {
