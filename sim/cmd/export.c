@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "base/opt.h"
 #include "schedule/schedule.h"
 #include "base/text.h"

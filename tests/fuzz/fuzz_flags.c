@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "software/question.h"
 #include "base/rng.h"
 #include "models.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "model/formats/lib/huggingface.h"
 
 static enum mq_status close_file(FILE *f, const char *path, struct mq_err *err)

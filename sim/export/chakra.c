@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "schedule/schedule.h"
 
 /* Numbers of the schema. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
-#include "cmd/export/torchtitan.h"
+#include "export/export.h"
+#include "export/torchtitan.h"
 
 enum mq_titan_family mq_titan_family(const struct mq_transformer *t)
 {

@@ -1,5 +1,5 @@
 /* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h. */
-#include "cmd/export/export.h"
+#include "export/export.h"
 
 #include <math.h>
 #include <string.h>

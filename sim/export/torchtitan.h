@@ -1,6 +1,6 @@
 /* torchtitan.h - what the writer and the reader of torchtitan's recipes share. */
-#ifndef MQ_CMD_EXPORT_TORCHTITAN_H
-#define MQ_CMD_EXPORT_TORCHTITAN_H
+#ifndef MQ_EXPORT_TORCHTITAN_H
+#define MQ_EXPORT_TORCHTITAN_H
 
 #include "base/err.h"
 #include "model/builders/lib/transformer.h"

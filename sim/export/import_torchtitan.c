@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
-#include "cmd/export/torchtitan.h"
+#include "export/export.h"
+#include "export/torchtitan.h"
 
 static bool is_name(char c)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "base/shell.h"
 #include "model/formats/lib/megatron.h"
 

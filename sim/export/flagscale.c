@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "base/shell.h"
 
 static enum mq_status refuse_switches(const struct mq_plan *p, struct mq_err *err)

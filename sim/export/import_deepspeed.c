@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "base/text.h"
 #include "model/formats/lib/huggingface.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/export/export.h"
+#include "export/export.h"
 #include "base/opt.h"
 #include "base/quantity.h"
 #include "base/shell.h"

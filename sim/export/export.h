@@ -7,8 +7,8 @@
  * the software. FlagScale, which alone has degrees per device type, reads stages and says itself what it
  * refuses.
  */
-#ifndef MQ_CMD_EXPORT_EXPORT_H
-#define MQ_CMD_EXPORT_EXPORT_H
+#ifndef MQ_EXPORT_EXPORT_H
+#define MQ_EXPORT_EXPORT_H
 
 #include <stdio.h>
 
