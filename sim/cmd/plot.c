@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "session/pages/gnuplot.h"
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 #include "base/ini.h"
 

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 #include "base/spawn.h"
 

@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 
 static const char text[] = "platform.nodes = 1, 2, 4\nplatform.gpus = 8\nrank.0.clock = 1, 0.5\nefficiency = 0.8\n"
 			   "epoch = 1000\n";

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "session/pages/page.h"
-#include "cmd/study/study.h"
+#include "study/study.h"
 
 static const char study_text[] = "model = gpt:layers=2,hidden=64,heads=2,vocab=512\nbatch = 8, 16\n"
 				 "platform = dgx1_v100\nengine = expert\n";

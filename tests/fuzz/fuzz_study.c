@@ -1,7 +1,7 @@
 /* fuzz_study.c - study files: their points are questions, or there is a reason. */
 #include "fuzz.h"
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

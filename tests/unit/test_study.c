@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 #include "folder.h"
 

@@ -20,8 +20,8 @@
  * is that of the study. job.steps is the number of steps to measure. Rows and tables are those of
  * jobs.c.
  */
-#ifndef MQ_CMD_STUDY_STUDY_H
-#define MQ_CMD_STUDY_STUDY_H
+#ifndef MQ_STUDY_STUDY_H
+#define MQ_STUDY_STUDY_H
 
 #include "session/jitter_samples.h"
 #include "session/search_run.h"

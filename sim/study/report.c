@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/platform/words.h"
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 #include "judge/pool.h"
 

@@ -1,5 +1,5 @@
 /* study.c - job files of studies: keys, axes, points. See study.h. */
-#include "cmd/study/study.h"
+#include "study/study.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 #include "base/opt.h"
 #include "base/quantity.h"

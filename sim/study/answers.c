@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 
 struct asking {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "session/pages/gnuplot.h"
-#include "cmd/study/study.h"
+#include "study/study.h"
 #include "base/csv.h"
 
 enum { MAX_TORNADO = 24, MAX_SERIES = 12, MAX_JOB_ROWS = 40 };

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cmd/study/study.h"
+#include "study/study.h"
 
 /* A given plan instead of a search: an outcome of one candidate. */
 static enum mq_status judge_given(const struct mq_point *point, struct mq_session *s, struct mq_search_outcome *outcome,
