@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "session/tables.h"
-#include "cmd/fit/runs.h"
+#include "score/fit/runs.h"
 
 enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED, KEY_JSON };
 

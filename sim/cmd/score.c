@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "session/tables.h"
-#include "cmd/score/row.h"
+#include "score/row.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_LEFT_OUT, KEY_THRESHOLD, KEY_WRITE_JOBS, KEY_JSON };
 

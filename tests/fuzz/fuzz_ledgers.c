@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/score/fitted.h"
+#include "score/fitted.h"
 
 enum { N_TABLES = 5 };
 static const char *const table[N_TABLES] = { "systems.csv", "models.csv", "publishers.csv", "overlay.csv",

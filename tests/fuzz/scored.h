@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-#include "cmd/score/row.h"
+#include "score/row.h"
 
 /* Lives as long as the process; arena, input and out are the caller's to set in a copy. */
 static inline const struct mq_score_options *scored_platforms(void)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cmd/score/fabrics.h"
+#include "score/fabrics.h"
 #include "collectives/impl.h"
 
 #define GB 1e9

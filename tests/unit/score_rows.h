@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cmd/score/row.h"
-#include "cmd/score/tables.h"
+#include "score/row.h"
+#include "score/tables.h"
 #include "hardware/platform/generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cmd/score/groups.h"
+#include "score/groups.h"
 #include "score_rows.h"
 
 static void test_stats(void **state)

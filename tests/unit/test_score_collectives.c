@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "cmd/score/score.h"
-#include "cmd/score/fabrics.h"
+#include "score/score.h"
+#include "score/fabrics.h"
 #include "shipped.h"
 
 static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system, const char *interconnect,

@@ -1,0 +1,239 @@
+/*
+ * case.c - one row of measurements as a job: may it be scored, training options, and all parts together.
+ * What cannot be had is a refusal with its reason.
+ */
+#include "score/row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "score/set.h"
+#include "score/tables.h"
+
+enum { MAX_GPUS = 1 << 20 };
+
+/* It would follow from a throughput and its batch (see mq_run_complete): which of them is missing? */
+static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
+{
+	if (isnan(r->value) || !strstr(r->unit, "/s"))
+		return mq_fail(err, MQ_EINPUT, "no step time: neither step_time_s nor a throughput");
+	if (isnan(r->gbs))
+		return mq_fail(err, MQ_EINPUT, "no step time: %s without the global batch (gbs)", r->unit);
+	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'%s", r->unit,
+		       isnan(r->seq) ? " without the sequence length (seq)" : "");
+}
+
+/* Machines and degrees are counts, of no more than there can be devices. */
+static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
+{
+	const struct {
+		const char *column;
+		double value;
+	} counts[] = {
+		{ "gpus", r->gpus },   { "gpus_per_node", r->gpus_per_node },
+		{ "nodes", r->nodes }, { "tp", r->tp },
+		{ "pp", r->pp },       { "dp", r->dp },
+		{ "vp", r->vp },       { "cp", r->cp },
+		{ "ep", r->ep },
+	};
+
+	if (r->gpus > MAX_GPUS)
+		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (!isnan(counts[i].value) &&
+		    (counts[i].value > MAX_GPUS || counts[i].value != floor(counts[i].value)))
+			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number up to %d", counts[i].column,
+				       counts[i].value, MAX_GPUS);
+	return MQ_OK;
+}
+
+static bool known_basis(const char *text)
+{
+	static const char *const known[] = { "", "device", "reserved", "allocated" };
+
+	if (!strncmp(text, "first", 5))
+		text += 5 + strspn(text + 5, " ");
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(text, known[i]))
+			return true;
+	return false;
+}
+
+static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r, struct mq_err *err)
+{
+	if (r->refused)
+		return mq_fail(err, MQ_EINPUT, "%s", r->refused);
+	if (!strcmp(r->provenance, "memory"))
+		return mq_fail(err, MQ_EINPUT, "unverified source (provenance 'memory')");
+	if (!strcmp(r->status, "failed"))
+		return mq_fail(err, MQ_EINPUT, "the run failed for an unknown cause");
+	if (!strcmp(r->status, "suspect"))
+		return mq_fail(err, MQ_EINPUT, "marked as suspect");
+	if (isnan(r->step_time_s) && strcmp(r->status, "oom")) {
+		struct mq_known_model known;
+
+		MQ_TRY(mq_known_model(t, r, &known, err)); /* a model that is refused says why */
+		return no_step_time(r, err);
+	}
+	if (!known_basis(r->mem_basis))
+		return mq_fail(err, MQ_EINPUT,
+			       "mem_basis '%s' is not device, reserved or allocated, nor 'first' "
+			       "before one of these",
+			       r->mem_basis);
+	if (isnan(r->gpus) || r->gpus < 1)
+		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
+	if (isnan(r->gbs) || r->gbs < 1)
+		return mq_fail(err, MQ_EINPUT, "no global batch");
+	return check_counts(r, err);
+}
+
+/* ---- training options ---------------------------------------------------------------------------- */
+
+/* The type that a row's precision names; where it names none, the 16-bit type that all devices have. */
+static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
+{
+	static const struct {
+		const char *word;
+		enum mq_dtype dtype;
+	} known[] = {
+		{ "fp8", MQ_BF16 },      { "fp4", MQ_BF16 },     { "float8", MQ_BF16 },  { "bf16", MQ_BF16 },
+		{ "bfloat16", MQ_BF16 }, { "fp16", MQ_FP16 },    { "float16", MQ_FP16 }, { "tf32", MQ_TF32 },
+		{ "fp32", MQ_FP32 },     { "float32", MQ_FP32 },
+	};
+	const char *p = c->run->precision;
+
+	if (mq_says(p, "fp4")) {
+		c->train.products = MQ_FP4;
+	} else if (mq_says(p, "fp8") || mq_says(p, "float8")) {
+		c->train.products = MQ_FP8;
+		c->train.mx = mq_says(p, "mx");
+	}
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (mq_says(p, known[i].word)) {
+			c->train.dtype = known[i].dtype;
+			return MQ_OK;
+		}
+	c->train.dtype = bf16 ? MQ_BF16 : MQ_FP16;
+	return *p ? mq_fail(err, MQ_EINPUT, "precision '%s' is not known", p) : MQ_OK;
+}
+
+static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, struct mq_err *err)
+{
+	const struct mq_device_calib *device[MQ_CASE_MAX_PARTS];
+	const struct mq_software *software = &c->software.software;
+	bool bf16 = true, tf32 = c->n_parts > 0;
+
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		device[i] = mq_calib_device(calib, c->part[i].system.device);
+		if (!device[i])
+			return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", c->part[i].system.device);
+		bf16 &= device[i]->peak_flops[MQ_BF16] > 0;
+		tf32 &= device[i]->peak_flops[MQ_TF32] > 0;
+	}
+	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
+	MQ_TRY(dtype_of(c, bf16, err));
+	if (c->train.dtype == MQ_FP32 && software->tf32 && tf32)
+		c->train.dtype = MQ_TF32;
+	for (uint32_t i = 0; i < c->n_parts; i++)
+		if (!(device[i]->peak_flops[mq_train_products(&c->train)] > 0))
+			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,
+				       mq_dtype_name(mq_train_products(&c->train)));
+	c->train.grad_dtype = mq_software_grad_dtype(software, c->train.dtype);
+	return MQ_OK;
+}
+
+/* ---- job and plan ---------------------------------------------------------------------------------- */
+
+static enum mq_status load_model(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+{
+	const struct mq_model_request request = { c->spec, &c->train, c->seq, &c->software.software };
+
+	MQ_TRY(mq_model_load(&request, arena, &c->model, err));
+	c->image = c->model->image;
+	c->vocab = c->model->vocab;
+	if (c->image) /* as image networks are trained everywhere */
+		c->train.optimizer = MQ_OPTIMIZER_MOMENTUM;
+	return MQ_OK;
+}
+
+/* A cluster of which nothing is asked but how many devices it has. */
+static struct mq_cluster nameless(const struct mq_case *c)
+{
+	struct mq_cluster cluster = { .name = c->platform };
+
+	for (uint32_t i = 0; i < c->n_parts; i++)
+		cluster.n_devices = c->part[i].first + c->part[i].nodes * c->part[i].per_node;
+	if (cluster.n_devices < c->n_devices)
+		cluster.n_devices = c->n_devices;
+	return cluster;
+}
+
+static enum mq_status make_plan(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+{
+	const struct mq_cluster cluster = nameless(c);
+
+	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, arena, &c->plan, err));
+	c->plan.zero_group = c->zero_group;
+	if (c->offload_optimizer) {
+		c->plan.says |= MQ_SAYS_OFFLOAD;
+		c->plan.offload_optimizer = true;
+	}
+	return MQ_OK;
+}
+
+/* CPUs slower than those that the calibration's host time was taken with. */
+static void push_hosts(struct mq_case *c, const struct mq_calib *calib, const char **change, uint32_t *n,
+		       struct mq_arena *arena)
+{
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		const struct mq_device_calib *d = mq_calib_device(calib, c->part[i].system.device);
+
+		if (c->part[i].system.host != 1)
+			change[(*n)++] = mq_arena_printf(arena, "calib.%s.host_launch_s=%.17g", d->name,
+							 d->host_launch_s * c->part[i].system.host);
+	}
+}
+
+static enum mq_status make_job(const struct mq_score_options *o, const struct mq_score_tables *tables,
+			       struct mq_case *c, struct mq_err *err)
+{
+	const char **change = mq_arena_array(o->arena, MQ_CASE_MAX_CHANGES, const char *);
+	const char *software = c->software.software.name;
+	uint32_t n = 0;
+
+	push_hosts(c, o->calib, change, &n, o->arena);
+	MQ_TRY(mq_score_changes(o, c, change, &n, &software, err));
+	mq_job_init(&c->job);
+	c->job.model = c->spec;
+	c->job.seq = c->seq;
+	c->job.train = c->train;
+	c->job.software = software;
+	c->job.software_dir = tables->software_dir;
+	c->job.platform = c->platform;
+	c->job.change = change;
+	c->job.n_change = n;
+	c->job.seed = 1;
+	c->job.timeout_s = 1e7;
+	c->job.analytic = !strcmp(o->executor, "analytic");
+	c->job.max_tasks = o->row_tasks;
+	c->job.time_oom = c->run->step_time_s > 0; /* it did fit, whatever the memory model says */
+	return MQ_OK;
+}
+
+enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_score_tables *tables,
+			     const struct mq_run *run, struct mq_case *c, struct mq_err *err)
+{
+	*c = (struct mq_case){ .run = run };
+	MQ_TRY(check_row(tables, run, err));
+	c->n_devices = (uint32_t)run->gpus;
+	MQ_TRY(mq_case_machines(tables, c, o->arena, err));
+	MQ_TRY(mq_case_model(tables, c, o->arena, err));
+	MQ_TRY(training(c, o->calib, err));
+	MQ_TRY(load_model(c, o->arena, err));
+	MQ_TRY(mq_case_shape(tables, c, o->arena, err));
+	MQ_TRY(mq_case_place(tables, c, o->arena, err));
+	MQ_TRY(make_plan(c, o->arena, err));
+	return make_job(o, tables, c, err);
+}

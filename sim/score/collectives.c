@@ -1,0 +1,419 @@
+/*
+ * collectives.c - `score --collectives`: the communication model against published
+ * timings of collectives and sends.
+ *
+ * Table columns: system, gpus, nodes, interconnect, collective, bytes, time_us, nccl_version, note;
+ * bytes as nccl-tests counts them. The benchmark is part of the time: a process that drives several
+ * GPUs launches on one after another: a call costs its host G (launch + launch_channel x channels)
+ * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x
+ * launch_channel x channels.
+ *
+ * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes
+ * stand in (mq_calib_leave_out). Constants of the library's model (collective/tune.c) stay.
+ *
+ * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
+ * and a single small size that took much longer than both its neighbours (a connection's first
+ * use).
+ */
+#include "score/score.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/session.h"
+#include "score/fabrics.h"
+#include "collectives/collective.h"
+
+#define SKEW        1.4  /* of the channels' share of the launches, for which the first GPUs wait */
+#define SPIKE       1.5  /* times both neighbours' time */
+#define SPIKE_BYTES 1024 /* up to this size */
+#define ALIGNMENT   16.0 /* bytes that a copy moves at a time */
+#define SMALL_BYTES 65536.0
+#define LARGE_BYTES 4194304.0
+
+enum { CLASS_LARGE, CLASS_MEDIUM, CLASS_SMALL, N_CLASSES };
+static const char *const class_names[N_CLASSES] = { ">=4MB", "64kB-4MB", "<64kB" };
+
+struct coll_row {
+	const char *table, *platform;
+	uint32_t line;
+	const char *kind;
+	double bytes, measured_s, predicted_s;
+	const char *refusal; /* NULL = scored */
+	struct mq_fabric_text text;
+	/* What was predicted, for score.csv. */
+	enum mq_algo algo;
+	enum mq_proto proto;
+	uint32_t channels;
+};
+
+struct coll_rows {
+	struct coll_row *row;
+	uint32_t n, room;
+};
+
+enum column {
+	COL_SYSTEM,
+	COL_GPUS,
+	COL_NODES,
+	COL_INTERCONNECT,
+	COL_KIND,
+	COL_BYTES,
+	COL_TIME,
+	COL_VERSION,
+	COL_NOTE,
+	N_COLUMNS
+};
+
+static enum mq_status read_row(const struct mq_csv *csv, const uint32_t *column, uint32_t i, struct coll_row *row,
+			       struct mq_err *err)
+{
+	static const enum column numbers[] = { COL_GPUS, COL_NODES, COL_BYTES, COL_TIME };
+	double value[4];
+
+	for (int k = 0; k < 4; k++)
+		if (!mq_csv_f64(csv, i, column[numbers[k]], NAN, &value[k]) || !(value[k] > 0) || value[k] > 1e15)
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
+				       csv->line[i], csv->header[column[numbers[k]]],
+				       mq_csv_text(csv, i, column[numbers[k]]));
+	*row = (struct coll_row){
+		.table = csv->path, .line = csv->line[i], .kind = mq_csv_text(csv, i, column[COL_KIND]),
+		.bytes = value[2], .measured_s = value[3] * 1e-6,
+		.text = {
+			.system = mq_csv_text(csv, i, column[COL_SYSTEM]),
+			.interconnect = mq_csv_text(csv, i, column[COL_INTERCONNECT]),
+			.note = mq_csv_text(csv, i, column[COL_NOTE]),
+			.version = mq_csv_text(csv, i, column[COL_VERSION]),
+			.gpus = (uint32_t)fmin(value[0], 1e6), .nodes = (uint32_t)fmin(value[1], 1e6),
+		},
+	};
+	return MQ_OK;
+}
+
+static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct coll_rows *rows,
+				 struct mq_err *err)
+{
+	static const char *const names[N_COLUMNS] = { "system", "gpus",    "nodes",        "interconnect", "collective",
+						      "bytes",  "time_us", "nccl_version", "note" };
+	struct mq_csv csv;
+	uint32_t column[N_COLUMNS];
+
+	MQ_TRY(mq_csv_load(path, o->arena, &csv, err));
+	for (int c = 0; c < N_COLUMNS; c++) {
+		column[c] = mq_csv_column(&csv, names[c]);
+		if (column[c] == UINT32_MAX && c < COL_VERSION)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no column '%s'; a table of collectives has "
+				       "system, gpus, nodes, interconnect, collective, bytes, time_us "
+				       "and may have nccl_version, note",
+				       path, names[c]);
+	}
+	for (uint32_t i = 0; i < csv.n_rows; i++) {
+		struct coll_row row;
+
+		MQ_TRY(read_row(&csv, column, i, &row, err));
+		MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
+	}
+	return MQ_OK;
+}
+
+static bool same_run(const struct coll_row *a, const struct coll_row *b)
+{
+	return !strcmp(a->table, b->table) && !strcmp(a->kind, b->kind) && !strcmp(a->text.system, b->text.system) &&
+	       !strcmp(a->text.note, b->text.note) && !strcmp(a->text.interconnect, b->text.interconnect) &&
+	       a->text.gpus == b->text.gpus && a->text.nodes == b->text.nodes;
+}
+
+static bool is_spike(const struct coll_rows *rows, uint32_t i)
+{
+	const struct coll_row *r = &rows->row[i];
+	bool above = false;
+
+	if (r->bytes > SPIKE_BYTES)
+		return false;
+	for (int side = -1; side <= 1; side += 2) {
+		uint32_t at = i + (uint32_t)side;
+
+		if (at >= rows->n || !same_run(r, &rows->row[at]))
+			continue;
+		if (r->measured_s < SPIKE * rows->row[at].measured_s)
+			return false;
+		above = true;
+	}
+	return above;
+}
+
+/* The time that the benchmark prints for a call that takes the devices device_s. */
+static double printed_time(const struct mq_fabric_spec *spec, const struct mq_calib *calib, uint32_t channels,
+			   double device_s)
+{
+	const struct mq_device_calib *device = mq_calib_device(calib, spec->type);
+	const char *class = spec->inside == MQ_INSIDE_HOST ? "host" :
+			    spec->inside == MQ_INSIDE_PCIE ? "pcie" :
+							     "nvlink";
+	const struct mq_link_calib *link = mq_calib_link_for(calib, class, device->compute_capability);
+	double gpus = spec->per_process, per_channel;
+
+	if (!link)
+		return device_s;
+	per_channel = gpus * link->launch_channel_s * channels;
+	return fmax(gpus * link->launch_s + per_channel, device_s + (gpus > 1 ? SKEW * per_channel : 0));
+}
+
+static enum mq_status predict_send(const struct mq_cluster *cluster, const struct mq_calib *calib, struct coll_row *row,
+				   double *device_s, struct mq_err *err)
+{
+	*device_s = 0;
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		double latency_s, rate_Bps, alone_s;
+
+		MQ_TRY(mq_p2p_expand(cluster, calib, i, (i + 1) % cluster->n_devices, row->bytes, &latency_s, &rate_Bps,
+				     &alone_s, err));
+		*device_s = fmax(*device_s, alone_s);
+	}
+	return MQ_OK;
+}
+
+static enum mq_status predict_collective(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					 const struct mq_fabric_spec *spec, struct coll_row *row, double *device_s,
+					 struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	int kind = MQ_ENUM_FIND(mq_coll_name, MQ_N_COLL_KINDS, row->kind);
+	struct mq_coll_flows flows = { .n_flows = 0 };
+	struct mq_coll_request request = {
+		.n = cluster->n_devices,
+		.bytes = row->bytes,
+		.dtype = MQ_FP32,
+		.algo = spec->algo,
+		.proto = spec->proto,
+		.misaligned = fmod(row->bytes / cluster->n_devices, ALIGNMENT) > 0,
+	};
+	uint32_t *rank;
+	enum mq_status status;
+
+	if (kind >= MQ_N_COLL_KINDS)
+		return mq_fail(err, MQ_EINPUT,
+			       "collective '%s' is not one of all_reduce all_gather "
+			       "reduce_scatter broadcast reduce alltoall sendrecv",
+			       row->kind);
+	rank = mq_arena_array(&scratch, cluster->n_devices, uint32_t);
+	for (uint32_t i = 0; i < cluster->n_devices; i++)
+		rank[i] = i;
+	request.kind = (enum mq_coll_kind)kind;
+	request.rank = rank;
+	status = mq_collective_expand(cluster, calib, &request, &scratch, &flows, err);
+	*device_s = flows.alone_s;
+	row->algo = flows.algo;
+	row->proto = flows.proto;
+	row->channels = flows.channels;
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+/* The system of the row before, kept while the next row names the same. */
+struct system {
+	struct mq_fabric_text text;
+	struct mq_fabric_spec spec;
+	struct mq_cluster *cluster;
+};
+
+static bool same_text(const struct mq_fabric_text *a, const struct mq_fabric_text *b)
+{
+	return !strcmp(a->system, b->system) && !strcmp(a->interconnect, b->interconnect) &&
+	       !strcmp(a->note, b->note) && !strcmp(a->version, b->version) && a->gpus == b->gpus &&
+	       a->nodes == b->nodes;
+}
+
+static enum mq_status predict(const struct mq_score_options *o, struct system *system, struct coll_row *row,
+			      struct mq_err *err)
+{
+	struct mq_left_out what = { mq_score_stem(row->table, o->arena), row->text.system };
+	struct mq_calib calib = o->left_out ? *mq_calib_leave_out(o->calib, &what, o->arena) : *o->calib;
+	double device_s = 0;
+
+	if (!system->cluster || !same_text(&row->text, &system->text)) {
+		system->cluster = NULL;
+		MQ_TRY(mq_fabric_read(&row->text, &calib, &system->spec, err));
+		MQ_TRY(mq_fabric_build(&system->spec, &calib, o->arena, &system->cluster, err));
+		system->text = row->text;
+	}
+	row->platform = system->cluster->name;
+	calib.nccl_version = system->spec.nccl_version;
+	if (!strcmp(row->kind, "sendrecv"))
+		MQ_TRY(predict_send(system->cluster, &calib, row, &device_s, err));
+	else
+		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s, err));
+	row->predicted_s = printed_time(&system->spec, &calib, row->channels, device_s);
+	return MQ_OK;
+}
+
+static bool says(const struct coll_row *row, const char *word)
+{
+	return strcasestr(row->text.system, word) || strcasestr(row->text.note, word);
+}
+
+static void predict_all(const struct mq_score_options *o, struct coll_rows *rows)
+{
+	struct system system = { .cluster = NULL };
+
+	for (uint32_t i = 0; i < rows->n; i++) {
+		struct coll_row *row = &rows->row[i];
+		struct mq_err err = MQ_ERR_INIT;
+
+		if (says(row, "degraded") || says(row, "untuned"))
+			row->refusal = "the table calls this system degraded or untuned";
+		else if (is_spike(rows, i))
+			row->refusal = "one small size far above its neighbours: a connection's first use";
+		else if (predict(o, &system, row, &err) != MQ_OK)
+			row->refusal = mq_arena_strdup(o->arena, err.text);
+	}
+}
+
+static enum mq_status write_rows(const struct mq_score_options *o, const struct coll_rows *rows, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&w,
+				 "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,"
+				 "measured_mem_GB,platform,collective,gpus,bytes,algo,proto,channels",
+				 err));
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct coll_row *r = &rows->row[i];
+
+		mq_csv_put_text(&w, mq_arena_printf(o->arena, "%s:%u", mq_score_stem(r->table, o->arena), r->line));
+		mq_csv_put_text(&w, mq_verdict_name(r->refusal ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK));
+		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s);
+		mq_csv_put_f64(&w, r->measured_s);
+		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s / r->measured_s - 1);
+		mq_csv_put_empty(&w);
+		mq_csv_put_empty(&w);
+		mq_csv_put_text(&w, r->refusal ? r->refusal : r->platform);
+		mq_csv_put_text(&w, r->kind);
+		mq_csv_put_u64(&w, r->text.gpus);
+		mq_csv_put_f64(&w, r->bytes);
+		mq_csv_put_text(&w, r->refusal ? "" : mq_algo_name(r->algo));
+		mq_csv_put_text(&w, r->refusal ? "" : mq_proto_name(r->proto));
+		mq_csv_put_u64(&w, r->channels);
+		MQ_TRY(mq_csv_end_row(&w, err));
+	}
+	return mq_csv_close(&w, err);
+}
+
+static int class_of(const struct coll_row *row)
+{
+	return row->bytes >= LARGE_BYTES ? CLASS_LARGE : row->bytes >= SMALL_BYTES ? CLASS_MEDIUM : CLASS_SMALL;
+}
+
+/* Rows of one table (NULL: all), of one system (NULL: all) and size class (N_CLASSES: all). */
+static struct mq_score_line line_of(const struct mq_score_options *o, const struct coll_rows *rows, const char *table,
+				    const char *system, int class)
+{
+	double *error = mq_arena_array(o->arena, rows->n, double);
+	struct mq_score_line line = { .kind = o->left_out ? "system left out: collectives" : "collectives",
+				      .spearman = NAN,
+				      .regret = NAN };
+	uint32_t n = 0;
+
+	line.table = mq_arena_printf(o->arena, "%s%s%s",
+				     system ? system :
+				     table  ? mq_score_stem(table, o->arena) :
+					      "all",
+				     class < N_CLASSES ? " " : "", class < N_CLASSES ? class_names[class] : "");
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct coll_row *r = &rows->row[i];
+
+		if ((table && strcmp(table, r->table)) || (system && strcmp(system, r->text.system)) ||
+		    (class < N_CLASSES && class_of(r) != class))
+			continue;
+		if (r->refusal)
+			line.refused++;
+		else
+			error[n++] = r->predicted_s / r->measured_s - 1;
+	}
+	line.stats = mq_errors_of(error, n, o->arena);
+	return line;
+}
+
+/* Each reason once per table, with how many rows it covers. */
+static void print_refusals(const struct coll_rows *rows)
+{
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct coll_row *r = &rows->row[i];
+		uint32_t count = 0, first = MQ_NONE;
+
+		for (uint32_t k = 0; r->refusal && k < rows->n; k++)
+			if (rows->row[k].refusal && !strcmp(rows->row[k].table, r->table) &&
+			    !strcmp(rows->row[k].refusal, r->refusal)) {
+				first = first == MQ_NONE ? k : first;
+				count++;
+			}
+		if (first == i)
+			printf("%s: %u rows refused, first in line %u: %s\n", r->table, count, r->line, r->refusal);
+	}
+}
+
+/* Each system's large sizes. */
+static enum mq_status put_systems(const struct mq_score_options *o, const struct coll_rows *rows,
+				  struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct coll_row *r = &rows->row[i];
+		bool first = true;
+
+		for (uint32_t k = 0; k < i && first; k++)
+			first = strcmp(rows->row[k].table, r->table) ||
+				strcmp(rows->row[k].text.system, r->text.system);
+		struct mq_score_line line = line_of(o, rows, r->table, r->text.system, CLASS_LARGE);
+		if (!first || !line.stats.n)
+			continue;
+		mq_score_print_line(&line);
+		mq_score_put_line(w, &line);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status write_summary(const struct mq_score_options *o, const struct coll_rows *rows,
+				    const char *const *files, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+	bool last = false;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&w, mq_score_summary_header, err));
+	mq_score_print_header();
+	for (; !last; files++) {
+		last = !*files;
+		for (int class = 0; class <= N_CLASSES; class ++) {
+			struct mq_score_line line = line_of(o, rows, *files, NULL, class);
+
+			if (!line.stats.n && !line.refused)
+				continue;
+			mq_score_print_line(&line);
+			mq_score_put_line(&w, &line);
+			MQ_TRY(mq_csv_end_row(&w, err));
+		}
+	}
+	if (o->left_out)
+		MQ_TRY(put_systems(o, rows, &w, err));
+	print_refusals(rows);
+	return mq_csv_close(&w, err);
+}
+
+enum mq_status mq_score_collectives(const struct mq_score_options *o, double *mean, struct mq_err *err)
+{
+	struct coll_rows rows = { .n = 0 };
+	const char **files;
+
+	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	for (const char **file = files; *file; file++)
+		MQ_TRY(read_table(o, *file, &rows, err));
+	predict_all(o, &rows);
+	MQ_TRY(write_rows(o, &rows, err));
+	MQ_TRY(write_summary(o, &rows, files, err));
+	*mean = line_of(o, &rows, NULL, NULL, N_CLASSES).stats.mean;
+	return MQ_OK;
+}

@@ -1,0 +1,50 @@
+/*
+ * fabrics.h - the system that a row of a table of collective timings ran on, from its words.
+ */
+#ifndef MQ_SCORE_FABRICS_H
+#define MQ_SCORE_FABRICS_H
+
+#include "hardware/calib.h"
+#include "hardware/cluster.h"
+
+enum mq_inside {
+	MQ_INSIDE_NONE,
+	MQ_INSIDE_SWITCH,
+	MQ_INSIDE_CUBE,
+	MQ_INSIDE_QUAD,
+	MQ_INSIDE_PAIRS,
+	MQ_INSIDE_PCIE,
+	MQ_INSIDE_HOST
+};
+
+struct mq_fabric_spec {
+	const char *type; /* device type */
+	uint32_t nodes, per_node, rails;
+	enum mq_inside inside;
+	double nvlink_Bps; /* nominal, per GPU and direction */
+	double pcie_Bps;   /* nominal lanes of a GPU */
+	double nic_Bps;    /* nominal, of one NIC */
+	enum mq_fabric fabric;
+	bool nvls, sharp;
+	/* What the row says about the run. */
+	enum mq_algo algo;
+	enum mq_proto proto;
+	uint32_t nccl_version; /* 0 = not said */
+	uint32_t per_process;  /* GPUs that one process drives; 0 = kernel times, no host at all */
+};
+
+struct mq_fabric_text {
+	const char *system, *interconnect, *note, *version;
+	uint32_t gpus, nodes;
+};
+
+/* MQ_EINPUT: a GPU or a shape that is not known (says which). */
+enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq_calib *calib,
+			      struct mq_fabric_spec *spec, struct mq_err *err) MQ_MUST_CHECK;
+/* Short name: "A100-SXM4-40GB:1x8:nvswitch". */
+const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena);
+/* Its devices and links, bound to the calibration. */
+enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib, struct mq_arena *arena,
+			       struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,267 @@
+/*
+ * gemm.c - `score --gemm`: the cost model against published GEMM timings, and its fit.
+ *
+ * Table columns: gpu, dtype, m, n, k, time_us. Kernels under 20 us are not scored: the published
+ * tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left
+ * out. Tables may be timed by a host that launches one product after the other: none
+ * is predicted below its host_launch_s.
+ */
+#include "score/score.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/session.h"
+#include "kernels/cost.h"
+#include "fit/fit_gemm.h"
+
+#define LEAST_TIME_S 20e-6
+enum { FOLDS = 3 };
+
+struct gemm_row {
+	const char *table, *gpu, *type;
+	uint32_t line;
+	struct mq_gemm_sample s;
+	double predicted_s;
+};
+
+struct gemm_rows {
+	struct gemm_row *row;
+	uint32_t n, room, skipped;
+};
+
+static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, const uint32_t column[6],
+			       uint32_t i, struct gemm_row *row, struct mq_err *err)
+{
+	double number[4];
+	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_text(csv, i, column[1]));
+
+	if (dtype >= MQ_N_DTYPES)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: dtype '%s'; give fp32 tf32 fp16 bf16 fp8 or "
+			       "fp64",
+			       csv->path, csv->line[i], mq_csv_text(csv, i, column[1]));
+	for (int c = 0; c < 4; c++)
+		if (!mq_csv_f64(csv, i, column[c + 2], NAN, &number[c]) || !(number[c] > 0) || isinf(number[c]))
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
+				       csv->line[i], csv->header[column[c + 2]], mq_csv_text(csv, i, column[c + 2]));
+	*row = (struct gemm_row){
+		.table = csv->path,
+		.gpu = mq_csv_text(csv, i, column[0]),
+		.line = csv->line[i],
+		.s = { (enum mq_dtype)dtype, number[0], number[1], number[2], number[3] * 1e-6,
+		       mq_gemm_fold(number[1], number[2], FOLDS), 0 },
+	};
+	if (mq_score_device(o, row->gpu, &row->type, err) != MQ_OK)
+		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
+	if (!mq_calib_device(o->calib, row->type))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: no calibration of '%s'; add "
+			       "platforms/calib/%s.json",
+			       csv->path, csv->line[i], row->type, row->type);
+	return MQ_OK;
+}
+
+static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct gemm_rows *rows,
+				 struct mq_err *err)
+{
+	static const char *const names[6] = { "gpu", "dtype", "m", "n", "k", "time_us" };
+	struct mq_csv csv;
+	uint32_t column[6];
+
+	MQ_TRY(mq_csv_load(path, o->arena, &csv, err));
+	for (int c = 0; c < 6; c++) {
+		column[c] = mq_csv_column(&csv, names[c]);
+		if (column[c] == UINT32_MAX)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no column '%s'; a GEMM table has gpu, "
+				       "dtype, m, n, k, time_us",
+				       path, names[c]);
+	}
+	for (uint32_t i = 0; i < csv.n_rows; i++) {
+		struct gemm_row row;
+
+		MQ_TRY(read_row(o, &csv, column, i, &row, err));
+		if (row.s.time_s < LEAST_TIME_S)
+			rows->skipped++;
+		else
+			MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
+	}
+	return MQ_OK;
+}
+
+static struct mq_device_calib short_run(const struct mq_score_options *o, const char *type)
+{
+	struct mq_device_calib d = *mq_calib_device(o->calib, type);
+
+	d.sustained = 1;
+	return d;
+}
+
+static void predict(const struct mq_device_calib *d, struct gemm_row *row)
+{
+	row->predicted_s = mq_gemm_loop_s(d, &row->s);
+}
+
+/* Error summary of the rows of one device type, as they stand. */
+static struct mq_errors stats_of(const struct mq_score_options *o, const struct gemm_rows *rows, const char *type)
+{
+	double *error = mq_arena_array(o->arena, rows->n, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (!type || !strcmp(rows->row[i].type, type))
+			error[n++] = rows->row[i].predicted_s / rows->row[i].s.time_s - 1;
+	return mq_errors_of(error, n, o->arena);
+}
+
+struct fitting {
+	const struct mq_score_options *o;
+	struct gemm_rows *rows;
+	const char **types;
+	uint32_t n_types;
+	struct mq_gemm_sample *sample;  /* [rows->n] */
+	struct mq_device_calib *device; /* [n_types] */
+};
+
+static enum mq_status fit_without(struct fitting *f, uint32_t fold, struct mq_err *err)
+{
+	for (uint32_t t = 0; t < f->n_types; t++)
+		f->device[t] = short_run(f->o, f->types[t]);
+	return mq_fit_gemm(f->sample, f->rows->n, fold, f->device, f->n_types, err);
+}
+
+/* Shows the errors on shapes held out, a third at a time, and saves what all rows give to OUT/TYPE.json. */
+static enum mq_status fit_types(struct fitting *f, struct mq_err *err)
+{
+	const struct mq_score_options *o = f->o;
+	const struct mq_device_calib *first = f->device;
+
+	for (uint32_t fold = 0; fold < FOLDS; fold++) {
+		MQ_TRY(fit_without(f, fold, err));
+		for (uint32_t i = 0; i < f->rows->n; i++)
+			if (f->sample[i].fold == fold)
+				predict(&f->device[f->sample[i].device], &f->rows->row[i]);
+	}
+	MQ_TRY(fit_without(f, MQ_NONE, err));
+	printf("of all types: kt %.4g a0 %.4g q %.4g corner %.4g\n", first->gemm_kt, first->gemm_a0, first->gemm_q,
+	       first->gemm_corner);
+	for (uint32_t t = 0; t < f->n_types; t++) {
+		struct mq_device_calib *d = &f->device[t];
+		struct mq_device_calib *base =
+			&o->calib->device[mq_calib_device(o->calib, f->types[t]) - o->calib->device];
+		struct mq_errors held = stats_of(o, f->rows, f->types[t]);
+
+		printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g bw %.4g t0 %.3g us\n",
+		       f->types[t], 100 * held.median, 100 * held.p90, d->gemm_eff, d->gemm_bw_share,
+		       d->gemm_t0_s * 1e6);
+		d->sustained = base->sustained;
+		*base = *d;
+		MQ_TRY(mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, f->types[t]), err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status fit(const struct mq_score_options *o, struct gemm_rows *rows, const char **types,
+			  uint32_t n_types, struct mq_err *err)
+{
+	struct fitting f = {
+		o,
+		rows,
+		types,
+		n_types,
+		mq_arena_array(o->arena, rows->n, struct mq_gemm_sample),
+		mq_arena_array(o->arena, n_types, struct mq_device_calib),
+	};
+
+	for (uint32_t i = 0; i < rows->n; i++) {
+		f.sample[i] = rows->row[i].s;
+		while (strcmp(types[f.sample[i].device], rows->row[i].type))
+			f.sample[i].device++;
+	}
+	return fit_types(&f, err);
+}
+
+static enum mq_status write_rows(const struct mq_score_options *o, const struct gemm_rows *rows, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&w, "table,line,gpu,dtype,m,n,k,predicted_s,measured_s,error", err));
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct gemm_row *r = &rows->row[i];
+
+		mq_csv_put_text(&w, mq_score_stem(r->table, o->arena));
+		mq_csv_put_u64(&w, r->line);
+		mq_csv_put_text(&w, r->gpu);
+		mq_csv_put_text(&w, mq_dtype_name(r->s.dtype));
+		mq_csv_put_f64(&w, r->s.m);
+		mq_csv_put_f64(&w, r->s.n);
+		mq_csv_put_f64(&w, r->s.k);
+		mq_csv_put_f64(&w, r->predicted_s);
+		mq_csv_put_f64(&w, r->s.time_s);
+		mq_csv_put_f64(&w, r->predicted_s / r->s.time_s - 1);
+		MQ_TRY(mq_csv_end_row(&w, err));
+	}
+	return mq_csv_close(&w, err);
+}
+
+static enum mq_status write_summary(const struct mq_score_options *o, const struct gemm_rows *rows, const char **types,
+				    uint32_t n_types, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&w, mq_score_summary_header, err));
+	mq_score_print_header();
+	for (uint32_t t = 0; t <= n_types; t++) {
+		struct mq_score_line line = {
+			.kind = "gemm",
+			.table = t < n_types ? types[t] : "all",
+			.refused = t < n_types ? 0 : rows->skipped,
+			.stats = stats_of(o, rows, t < n_types ? types[t] : NULL),
+			.spearman = NAN,
+			.regret = NAN,
+		};
+
+		mq_score_print_line(&line);
+		mq_score_put_line(&w, &line);
+		MQ_TRY(mq_csv_end_row(&w, err));
+	}
+	printf("%u rows under %g us not scored: the tables' resolution is 1 us\n", rows->skipped, LEAST_TIME_S * 1e6);
+	return mq_csv_close(&w, err);
+}
+
+enum mq_status mq_score_gemm(const struct mq_score_options *o, double *mean, struct mq_err *err)
+{
+	struct gemm_rows rows = { 0 };
+	const char **files, **types = NULL;
+	uint32_t n_types = 0, type_room = 0;
+
+	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	for (; *files; files++)
+		MQ_TRY(read_table(o, *files, &rows, err));
+	if (!rows.n)
+		return mq_fail(err, MQ_EINPUT, "%s: no GEMM of %g us or more to score", o->input, LEAST_TIME_S * 1e6);
+	for (uint32_t i = 0; i < rows.n; i++) {
+		bool seen = false;
+
+		for (uint32_t t = 0; t < n_types; t++)
+			seen |= !strcmp(types[t], rows.row[i].type);
+		if (!seen)
+			MQ_PUSH(o->arena, types, n_types, type_room, rows.row[i].type);
+	}
+	if (o->fit)
+		MQ_TRY(fit(o, &rows, types, n_types, err));
+	for (uint32_t t = 0; t < n_types; t++) {
+		struct mq_device_calib d = short_run(o, types[t]);
+		for (uint32_t i = 0; i < rows.n; i++)
+			if (!strcmp(rows.row[i].type, types[t]))
+				predict(&d, &rows.row[i]);
+	}
+	MQ_TRY(write_rows(o, &rows, err));
+	MQ_TRY(write_summary(o, &rows, types, n_types, err));
+	*mean = stats_of(o, &rows, NULL).mean;
+	return MQ_OK;
+}

@@ -1,0 +1,235 @@
+/*
+ * judge.c - see judge.h.
+ */
+#include "score/judge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "score/set.h"
+#include "judge/pool.h"
+
+static void refuse(struct mq_judged_table *t, uint32_t i, const char *reason)
+{
+	t->verdict[i] = MQ_VERDICT_REFUSED;
+	t->message[i] = reason;
+}
+
+static bool asked_for(const struct mq_score_options *o, const struct mq_run *r)
+{
+	return !o->only || strstr(r->id, o->only) || strstr(r->model, o->only);
+}
+
+enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_score_tables *tables,
+			     struct mq_judged_table *t, struct mq_err *err)
+{
+	t->stem = mq_score_stem(t->path, o->arena);
+	MQ_TRY(mq_runs_load(t->path, o->arena, &t->run, &t->n, err));
+	t->c = mq_arena_array(o->arena, t->n, struct mq_case);
+	t->verdict = mq_arena_array(o->arena, t->n, enum mq_verdict);
+	t->step_s = mq_arena_array(o->arena, t->n, double);
+	t->peak_B = mq_arena_array(o->arena, t->n, double);
+	t->memory = mq_arena_array(o->arena, t->n, struct mq_memory);
+	t->tight = mq_arena_array(o->arena, t->n, bool);
+	t->limit_B = mq_arena_array(o->arena, t->n, double);
+	t->message = mq_arena_array(o->arena, t->n, const char *);
+	t->ready = mq_arena_array(o->arena, t->n, bool);
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct mq_err why = MQ_ERR_INIT;
+
+		t->step_s[i] = t->peak_B[i] = NAN;
+		t->verdict[i] = MQ_N_VERDICTS;
+		if (!asked_for(o, &t->run[i]))
+			continue;
+		if (o->software && !*t->run[i].software)
+			t->run[i].software = o->software;
+		mq_run_complete(tables, &t->run[i], o->arena);
+		t->ready[i] = mq_case_build(o, tables, &t->run[i], &t->c[i], &why) == MQ_OK;
+		if (!t->ready[i])
+			refuse(t, i, mq_arena_strdup(o->arena, why.text));
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_table_renew(const struct mq_score_options *o, const struct mq_score_tables *tables,
+			      struct mq_judged_table *t, struct mq_err *err)
+{
+	t->c = mq_arena_array(o->arena, t->n, struct mq_case);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->ready[i])
+			MQ_TRY(mq_case_build(o, tables, &t->run[i], &t->c[i], err));
+	return MQ_OK;
+}
+
+bool mq_table_scored(const struct mq_judged_table *t, uint32_t i)
+{
+	return (t->verdict[i] == MQ_VERDICT_OK || t->verdict[i] == MQ_VERDICT_OOM) && t->step_s[i] > 0 &&
+	       t->run[i].step_time_s > 0;
+}
+
+/* ---- one pool per platform ---------------------------------------------------------------------------- */
+
+/* The rows that one pool judges. */
+struct group {
+	uint32_t *row;
+	uint32_t n;
+};
+
+/* Do two jobs run on the same machines? */
+static bool same_machines(const struct mq_job *a, const struct mq_job *b)
+{
+	if (strcmp(a->platform, b->platform) || a->n_change != b->n_change)
+		return false;
+	for (uint32_t i = 0; i < a->n_change; i++)
+		if (strcmp(a->change[i], b->change[i]))
+			return false;
+	return true;
+}
+
+/* The prediction of what the row's memory is. */
+static double memory_as_measured(const struct mq_run *run, const struct mq_result *r)
+{
+	const struct mq_memory *m = mq_says(run->mem_basis, "first") ? &r->first : &r->memory;
+
+	if (mq_says(run->mem_basis, "allocated"))
+		return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B;
+	if (mq_says(run->mem_basis, "reserved"))
+		return m->peak_B - m->reserve_B;
+	return m == &r->first ? m->peak_B : r->peak_memory_B;
+}
+
+static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result *r, struct mq_arena *arena)
+{
+	t->verdict[row] = r->verdict;
+	t->step_s[row] = r->step_time_s;
+	t->peak_B[row] = memory_as_measured(&t->run[row], r);
+	t->memory[row] = mq_says(t->run[row].mem_basis, "first") ? r->first : r->memory;
+	t->limit_B[row] = r->memory_limit_B;
+	t->tight[row] = mq_result_tight(r);
+	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
+}
+
+static enum mq_status judge_group(const struct mq_score_options *o, struct mq_judged_table *t, const struct group *g,
+				  struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_job **job = mq_arena_array(&scratch, g->n, const struct mq_job *);
+	const struct mq_plan **plan = mq_arena_array(&scratch, g->n, const struct mq_plan *);
+	struct mq_result *result = mq_arena_array(&scratch, g->n, struct mq_result);
+	const char *calib = mq_arena_printf(&scratch, "%s/calib", o->platforms);
+	struct mq_job first = t->c[g->row[0]].job;
+	struct mq_pool *pool = NULL;
+	struct mq_platform_file file;
+	struct mq_err why = MQ_ERR_INIT;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		job[i] = &t->c[g->row[i]].job;
+		plan[i] = &t->c[g->row[i]].plan;
+	}
+	first.calib = &calib;
+	first.n_calib = 1;
+	enum mq_status status = mq_platform_open(first.platform, o->calib, &scratch, &file, &why);
+	first.platform = file.path;
+	if (status == MQ_OK)
+		status = mq_pool_open(&first, o->jobs < g->n ? o->jobs : g->n, &scratch, &pool, &why);
+	if (status != MQ_OK) /* machines that cannot be had refuse their rows, not the table */
+		for (uint32_t i = 0; i < g->n; i++)
+			refuse(t, g->row[i], mq_arena_strdup(o->arena, why.text));
+	else
+		status = mq_pool_judge_jobs(pool, job, plan, g->n, result, err);
+	for (uint32_t i = 0; i < g->n && pool && status == MQ_OK; i++)
+		take(t, g->row[i], &result[i], o->arena);
+	mq_pool_close(pool);
+	mq_platform_file_close(&file);
+	mq_arena_fini(&scratch);
+	return pool ? status : MQ_OK;
+}
+
+enum mq_status mq_table_judge(const struct mq_score_options *o, struct mq_judged_table *t, const bool *wanted,
+			      struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool *done = mq_arena_array(&scratch, t->n, bool);
+	struct group g = { .row = mq_arena_array(&scratch, t->n, uint32_t) };
+	enum mq_status status = MQ_OK;
+
+	for (uint32_t i = 0; i < t->n && status == MQ_OK; i++) {
+		if (done[i] || !t->ready[i] || (wanted && !wanted[i]))
+			continue;
+		g.n = 0;
+		for (uint32_t k = i; k < t->n; k++)
+			if (!done[k] && t->ready[k] && (!wanted || wanted[k]) &&
+			    same_machines(&t->c[i].job, &t->c[k].job)) {
+				done[k] = true;
+				g.row[g.n++] = k;
+			}
+		status = judge_group(o, t, &g, err);
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+/* ---- job files ------------------------------------------------------------------------------------------ */
+
+static const char *product_word(const struct mq_train *train)
+{
+	return train->products == MQ_FP4 ? "fp4" : train->mx ? "mxfp8" : "fp8";
+}
+
+static void print_job(const struct mq_score_options *o, const struct mq_case *c, const char *plan, FILE *file)
+{
+	static const char *const optimizers[MQ_N_OPTIMIZERS] = { "adam", "sgd", "momentum" };
+	const struct mq_job *j = &c->job;
+
+	fprintf(file, "command = simulate\nmodel = %s\nplatform = %s\nsoftware = %s\nplan = %s\n", j->model,
+		j->platform, j->software, plan);
+	fprintf(file, "batch = %.17g\ndtype = %s\ngrad-dtype = %s\noptimizer = %s\n", j->train.batch,
+		mq_dtype_name(j->train.dtype), mq_dtype_name(j->train.grad_dtype), optimizers[j->train.optimizer]);
+	if (mq_train_casts(&j->train))
+		fprintf(file, "products = %s\n", product_word(&j->train));
+	if (j->seq)
+		fprintf(file, "seq = %u\n", j->seq);
+	for (uint32_t i = 0; i < j->n_change; i++)
+		fprintf(file, "change = %s\n", j->change[i]);
+	fprintf(file, "timeout = %.12g\nexecutor = %s\n", j->timeout_s, o->executor);
+	if (j->time_oom)
+		fputs("time-oom = true\n", file);
+	fputs("output = build/runs\n", file);
+}
+
+static enum mq_status write_job(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
+				const char *dir, struct mq_err *err)
+{
+	const struct mq_case *c = &t->c[i];
+	const char *plan = mq_arena_printf(o->arena, "%s/%s.plan.json", dir, c->run->id);
+	const char *path = mq_arena_printf(o->arena, "%s/%s.ini", dir, c->run->id);
+	const struct mq_cluster cluster = { .name = c->platform };
+
+	MQ_TRY(mq_plan_save(&c->plan, c->model, &cluster, plan, err));
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", path);
+	print_job(o, c, plan, file);
+	bool bad = ferror(file) != 0;
+	if (fclose(file) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; free some space and run again", path);
+	return MQ_OK;
+}
+
+enum mq_status mq_table_write_jobs(const struct mq_score_options *o, const struct mq_judged_table *t, const char *dir,
+				   struct mq_err *err)
+{
+	MQ_TRY(mq_make_dir(dir, err));
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (!t->ready[i])
+			continue;
+		if (strchr(t->run[i].id, '/'))
+			return mq_fail(err, MQ_EINPUT, "%s:%u: row_id '%s' cannot name a file: it has a '/'", t->path,
+				       t->run[i].line, t->run[i].id);
+		MQ_TRY(write_job(o, t, i, dir, err));
+	}
+	return MQ_OK;
+}

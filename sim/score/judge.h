@@ -1,0 +1,41 @@
+/*
+ * judge.h - a table of runs, and its rows judged as any plan is: by the pool of worker processes that
+ * `search` uses, one pool per platform, each row with its own question.
+ */
+#ifndef MQ_SCORE_JUDGE_H
+#define MQ_SCORE_JUDGE_H
+
+#include "score/row.h"
+
+/* One table and what becomes of its rows. */
+struct mq_judged_table {
+	const char *path, *stem;
+	struct mq_run *run;
+	uint32_t n;
+	struct mq_case *c;        /* [n] */
+	enum mq_verdict *verdict; /* [n] N_VERDICTS: not asked for */
+	double *step_s, *peak_B;  /* [n] NaN where there is none; memory as the row has measured it */
+	struct mq_memory *memory; /* [n] of the same device, in whole */
+	bool *tight;              /* [n] it fits by less than the memory model may be off */
+	double *limit_B;          /* [n] what the device has */
+	const char **message;     /* [n] the reason where it is not ok */
+	bool *ready;              /* [n] asked for and not refused: there is something to simulate */
+};
+/* Reads the table at `path`, makes its rows ready and refuses those that cannot be scored. */
+enum mq_status mq_table_load(const struct mq_score_options *options, const struct mq_score_tables *tables,
+			     struct mq_judged_table *table, struct mq_err *err) MQ_MUST_CHECK;
+/* Makes the ready rows' jobs again, with --set as it is now, in a new t->c. */
+enum mq_status mq_table_renew(const struct mq_score_options *options, const struct mq_score_tables *tables,
+			      struct mq_judged_table *table, struct mq_err *err) MQ_MUST_CHECK;
+/* Judges the ready rows, or those of them that are `wanted` ([n] or NULL = all). */
+enum mq_status mq_table_judge(const struct mq_score_options *options, struct mq_judged_table *table, const bool *wanted,
+			      struct mq_err *err) MQ_MUST_CHECK;
+/* Has the row a prediction and a measurement to hold it against? A run that fitted is scored even where
+ * the memory model says that it should not have. */
+bool mq_table_scored(const struct mq_judged_table *table, uint32_t row);
+
+/* The job file of every ready row, DIR/ROW.ini and DIR/ROW.plan.json: what `run` and `simulate` take. */
+enum mq_status mq_table_write_jobs(const struct mq_score_options *options, const struct mq_judged_table *table,
+				   const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

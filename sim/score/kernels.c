@@ -1,0 +1,313 @@
+/*
+ * kernels.c - `score --kernels`: single kernels and parts of layers against published timings.
+ *
+ * Each table's format is told by its columns. Benchmarks of one kernel run at full clocks: `sustained` is
+ * left out. What takes less than 50 us is predicted, but not scored: it is launches, and the tables have
+ * a resolution of 1 us.
+ */
+#include "score/kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LEAST_TIME_S 50e-6
+
+static const struct mq_kernel_format *const formats[] = { &mq_kernel_liger, &mq_kernel_elementwise,
+							  &mq_kernel_attention };
+enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
+
+struct rows {
+	struct mq_kernel_row *row;
+	uint32_t n, room;
+};
+
+enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
+				struct mq_err *err)
+{
+	uint32_t c = mq_csv_column(csv, name);
+
+	if (!mq_csv_f64(csv, i, c, NAN, value) || !(*value > 0) || isinf(*value))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path, csv->line[i], name,
+			       mq_csv_text(csv, i, c));
+	return MQ_OK;
+}
+
+static const struct mq_kernel_format *format_of(const struct mq_csv *csv)
+{
+	for (int f = 0; f < N_FORMATS; f++) {
+		bool all = true;
+
+		for (const char *const *c = formats[f]->columns; *c; c++)
+			all &= mq_csv_column(csv, *c) != UINT32_MAX;
+		if (all)
+			return formats[f];
+	}
+	return NULL;
+}
+
+static enum mq_status device_of(const struct mq_score_options *o, const char *gpu, const char **type,
+				struct mq_device_calib *d, struct mq_err *err)
+{
+	const struct mq_device_calib *found;
+
+	found = mq_calib_type(o->calib, gpu);
+	if (!found) {
+		MQ_TRY(mq_score_device(o, gpu, type, err));
+		found = mq_calib_device(o->calib, *type);
+	}
+	if (!found)
+		return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", *type);
+	*type = found->name;
+	*d = *found;
+	d->sustained = 1;
+	return MQ_OK;
+}
+
+static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct rows *rows,
+				 struct mq_err *err)
+{
+	const struct mq_kernel_format *format;
+	struct mq_device_calib d = { 0 };
+	struct mq_csv *csv = mq_arena_array(o->arena, 1, struct mq_csv);
+	uint32_t gpu;
+
+	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
+	format = format_of(csv);
+	if (!format)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: no table of kernels that is known: one has gpu, kernel, "
+			       "implementation, mode, metric, x_name, x, median, config; or gpu, op, tokens, "
+			       "tp, hidden, time_us; or gpu, implementation, mode, batch, heads, seq_q, head_dim, "
+			       "time_us",
+			       path);
+	gpu = mq_csv_column(csv, "gpu");
+	for (uint32_t i = 0; i < csv->n_rows; i++) {
+		struct mq_kernel_row row = { .format = format,
+					     .csv = csv,
+					     .i = i,
+					     .line = csv->line[i],
+					     .table = mq_score_stem(path, o->arena),
+					     .gpu = mq_csv_text(csv, i, gpu),
+					     .bound = "memory" };
+
+		struct mq_err unknown = { 0 };
+		bool known = device_of(o, row.gpu, &row.type, &d, &unknown) == MQ_OK;
+		MQ_TRY(format->row(&d, o->arena, &row, err));
+		if (!known) {
+			row.type = row.gpu;
+			row.refused = mq_arena_printf(
+				o->arena, "no device '%s' is known; add platforms/calib/TYPE.json", row.gpu);
+		}
+		MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
+	}
+	return MQ_OK;
+}
+
+/* ---- output ------------------------------------------------------------------------------------------ */
+
+static bool scored(const struct mq_kernel_row *r)
+{
+	return !r->refused && (r->memory || r->measured >= LEAST_TIME_S);
+}
+
+static bool same_group(const struct mq_kernel_row *a, const struct mq_kernel_row *b)
+{
+	return a->memory == b->memory && !strcmp(a->table, b->table) && !strcmp(a->kernel, b->kernel) &&
+	       !strcmp(a->implementation, b->implementation);
+}
+
+/* Of the rows of one kind (memory or not), of one group or (NULL) all. */
+static struct mq_errors stats_of(const struct mq_score_options *o, const struct rows *rows,
+				 const struct mq_kernel_row *group, bool memory, uint32_t *left_out)
+{
+	double *error = mq_arena_array(o->arena, rows->n, double);
+	uint32_t n = 0;
+
+	*left_out = 0;
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct mq_kernel_row *r = &rows->row[i];
+
+		if (r->memory != memory || (group && !same_group(r, group)))
+			continue;
+		if (scored(r))
+			error[n++] = r->predicted / r->measured - 1;
+		else
+			++*left_out;
+	}
+	return mq_errors_of(error, n, o->arena);
+}
+
+static enum mq_status put_line(struct mq_csv_writer *w, const char *kind, const char *name, struct mq_errors stats,
+			       uint32_t left_out, struct mq_err *err)
+{
+	struct mq_score_line line = {
+		.kind = kind, .table = name, .refused = left_out, .stats = stats, .spearman = NAN, .regret = NAN
+	};
+
+	mq_score_print_line(&line);
+	mq_score_put_line(w, &line);
+	return mq_csv_end_row(w, err);
+}
+
+static enum mq_status write_summary(const struct mq_score_options *o, const struct rows *rows, double *mean,
+				    struct mq_err *err)
+{
+	static const char *const kinds[2] = { "kernels", "kernel-memory" };
+	struct mq_errors stats;
+	struct mq_csv_writer w;
+	uint32_t left_out;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&w, mq_score_summary_header, err));
+	mq_score_print_header();
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct mq_kernel_row *r = &rows->row[i];
+		bool first = true;
+
+		for (uint32_t j = 0; j < i && first; j++)
+			first = !same_group(r, &rows->row[j]);
+		if (!first)
+			continue;
+		stats = stats_of(o, rows, r, r->memory, &left_out);
+		MQ_TRY(put_line(&w, kinds[r->memory], mq_arena_printf(o->arena, "%s %s", r->kernel, r->implementation),
+				stats, left_out, err));
+	}
+	for (int memory = 0; memory <= 1; memory++) {
+		stats = stats_of(o, rows, NULL, memory, &left_out);
+		if (stats.n + left_out)
+			MQ_TRY(put_line(&w, kinds[memory], "all", stats, left_out, err));
+		if (!memory || isnan(*mean))
+			*mean = stats.mean;
+	}
+	return mq_csv_close(&w, err);
+}
+
+static enum mq_status write_rows(const struct mq_score_options *o, const struct rows *rows, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&w,
+				 "table,line,gpu,kernel,implementation,mode,unit,predicted,measured,error,"
+				 "bound,refused",
+				 err));
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct mq_kernel_row *r = &rows->row[i];
+
+		mq_csv_put_text(&w, r->table);
+		mq_csv_put_u64(&w, r->line);
+		mq_csv_put_text(&w, r->gpu);
+		mq_csv_put_text(&w, r->kernel);
+		mq_csv_put_text(&w, r->implementation);
+		mq_csv_put_text(&w, r->mode);
+		mq_csv_put_text(&w, r->memory ? "B" : "s");
+		mq_csv_put_f64(&w, r->refused ? (double)NAN : r->predicted);
+		mq_csv_put_f64(&w, r->measured);
+		mq_csv_put_f64(&w, r->refused ? (double)NAN : r->predicted / r->measured - 1);
+		mq_csv_put_text(&w, r->refused ? "" : r->bound);
+		mq_csv_put_text(&w, r->refused ? r->refused : scored(r) ? "" : "under 50 us: not scored");
+		MQ_TRY(mq_csv_end_row(&w, err));
+	}
+	return mq_csv_close(&w, err);
+}
+
+/* Reasons with the number of rows that they leave out. */
+static void print_refused(const struct rows *rows)
+{
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const char *why = rows->row[i].refused;
+		uint32_t n = 0, before = 0;
+
+		for (uint32_t j = 0; why && j < rows->n; j++)
+			if (rows->row[j].refused && !strcmp(rows->row[j].refused, why)) {
+				n++;
+				before += j < i;
+			}
+		if (why && !before)
+			printf("%u rows refused: %s\n", n, why);
+	}
+}
+
+/* ---- the fit ----------------------------------------------------------------------------------------- */
+
+/* Mean error of the scored times of a device. */
+static enum mq_status error_of(const struct mq_score_options *o, struct rows *rows, const char *type,
+			       const struct mq_device_calib *d, double *mean, struct mq_err *err)
+{
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < rows->n; i++) {
+		struct mq_kernel_row *r = &rows->row[i];
+
+		if (strcmp(r->type, type))
+			continue;
+		MQ_TRY(r->format->row(d, o->arena, r, err));
+		if (!r->memory && scored(r)) {
+			sum += fmin(fabs(log(r->predicted / r->measured)), .5); /* outliers count as half */
+			n++;
+		}
+	}
+	*mean = n ? sum / n : (double)NAN;
+	return MQ_OK;
+}
+
+/* The two values of a device that a table of kernels is fitted with: share of bandwidth and launch, from a
+ * grid that is finer than their intervals. */
+static enum mq_status fit_type(const struct mq_score_options *o, struct rows *rows, const char *type, const char *gpu,
+			       struct mq_err *err)
+{
+	struct mq_device_calib d = { 0 }, best = { 0 };
+	double least = INFINITY, mean;
+	const char *same;
+
+	MQ_TRY(device_of(o, gpu, &same, &d, err));
+	best = d;
+	for (int share = 60; share <= 100; share++)
+		for (int launch = 2; launch <= 12; launch++) {
+			d.elementwise_bw_share = share / 100.;
+			d.launch_s = launch * .5e-6;
+			MQ_TRY(error_of(o, rows, type, &d, &mean, err));
+			if (mean < least) {
+				least = mean;
+				best = d;
+			}
+		}
+	if (isinf(least))
+		return MQ_OK;
+	printf("%s: elementwise_bw_share %.2f, launch_s %.1e\n", type, best.elementwise_bw_share, best.launch_s);
+	return error_of(o, rows, type, &best, &mean, err);
+}
+
+static enum mq_status fit(const struct mq_score_options *o, struct rows *rows, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < rows->n; i++) {
+		bool first = true;
+
+		for (uint32_t j = 0; j < i && first; j++)
+			first = strcmp(rows->row[j].type, rows->row[i].type) != 0;
+		if (first)
+			MQ_TRY(fit_type(o, rows, rows->row[i].type, rows->row[i].gpu, err));
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_score_kernels(const struct mq_score_options *o, double *mean, struct mq_err *err)
+{
+	struct rows rows = { 0 };
+	const char **files;
+
+	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	for (; *files; files++)
+		MQ_TRY(read_table(o, *files, &rows, err));
+	if (!rows.n)
+		return mq_fail(err, MQ_EINPUT, "%s: no rows", o->input);
+	if (o->fit)
+		MQ_TRY(fit(o, &rows, err));
+	*mean = NAN;
+	MQ_TRY(write_rows(o, &rows, err));
+	MQ_TRY(write_summary(o, &rows, mean, err));
+	print_refused(&rows);
+	return MQ_OK;
+}

@@ -1,0 +1,40 @@
+/*
+ * kernels.h - what the parts of `score --kernels` share.
+ */
+#ifndef MQ_SCORE_KERNELS_H
+#define MQ_SCORE_KERNELS_H
+
+#include "score/score.h"
+
+struct mq_kernel_format;
+
+struct mq_kernel_row {
+	const struct mq_kernel_format *format;
+	const struct mq_csv *csv; /* its row `i` */
+	uint32_t i;
+	const char *table; /* stem of its file */
+	uint32_t line;
+	const char *gpu, *type; /* as the table says, and the calibrated device */
+	const char *kernel, *implementation, *mode;
+	bool memory;     /* peak bytes instead of seconds */
+	double measured; /* s or B */
+	double predicted;
+	const char *bound;   /* memory, host, compute */
+	const char *refused; /* why it cannot be predicted; NULL = it is */
+};
+
+/* `row` fills in kernel, implementation, mode, memory, measured and predicted or refused of a row. `d` is its
+ * device. MQ_EINPUT: a number that is none, or is missing. */
+struct mq_kernel_format {
+	const char *name;
+	const char *const *columns; /* all of which tell the format; NULL-terminated */
+	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+			      struct mq_err *err);
+};
+extern const struct mq_kernel_format mq_kernel_liger, mq_kernel_elementwise, mq_kernel_attention;
+
+/* A positive number of a column by its name. */
+enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
+				struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * lines.c - tables to read and lines of summaries to write, see score.h.
+ */
+#include "score/score.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char mq_score_summary_header[] = "kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
+
+static int is_csv(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return n > 4 && !strcmp(d->d_name + n - 4, ".csv");
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files, struct mq_err *err)
+{
+	struct stat st;
+	struct dirent **found;
+
+	if (stat(input, &st))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: cannot open: %m; give a CSV table or a folder "
+			       "of them",
+			       input);
+	if (!S_ISDIR(st.st_mode)) {
+		*files = mq_arena_array(arena, 2, const char *);
+		(*files)[0] = input;
+		return MQ_OK;
+	}
+	int n = scandir(input, &found, is_csv, by_name);
+	if (n < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder: %m", input);
+	*files = mq_arena_array(arena, n + 1, const char *);
+	for (int i = 0; i < n; i++) {
+		(*files)[i] = mq_arena_printf(arena, "%s/%s", input, found[i]->d_name);
+		free(found[i]);
+	}
+	free(found);
+	return n ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: no *.csv file in this folder", input);
+}
+
+const char *mq_score_stem(const char *path, struct mq_arena *arena)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = mq_arena_strdup(arena, slash ? slash + 1 : path);
+	char *dot = strrchr(name, '.');
+
+	if (dot && dot != name)
+		*dot = '\0';
+	return name;
+}
+
+void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line)
+{
+	mq_csv_put_text(w, line->kind);
+	mq_csv_put_text(w, line->table);
+	mq_csv_put_u64(w, line->stats.n);
+	mq_csv_put_u64(w, line->refused);
+	mq_csv_put_f64(w, line->stats.mean);
+	mq_csv_put_f64(w, line->stats.median);
+	mq_csv_put_f64(w, line->stats.p90);
+	mq_csv_put_f64(w, line->stats.bias);
+	mq_csv_put_f64(w, line->spearman);
+	mq_csv_put_f64(w, line->regret);
+}
+
+void mq_score_print_header(void)
+{
+	printf("%-40s %6s %8s %7s %7s %7s %7s %6s %7s\n", "table", "rows", "refused", "mean%", "median%", "p90%",
+	       "bias%", "rank", "regret");
+}
+
+static void print_cell(double value, double scale, int width, int digits)
+{
+	if (isnan(value))
+		printf(" %*s", width, "-");
+	else
+		printf(" %*.*f", width, digits, value * scale);
+}
+
+void mq_score_print_line(const struct mq_score_line *line)
+{
+	printf("%-40s %6u %8u", line->table, line->stats.n, line->refused);
+	print_cell(line->stats.mean, 100, 7, 2);
+	print_cell(line->stats.median, 100, 7, 2);
+	print_cell(line->stats.p90, 100, 7, 2);
+	print_cell(line->stats.bias, 100, 7, 2);
+	print_cell(line->spearman, 1, 6, 2);
+	print_cell(line->regret, 1, 7, 3);
+	printf("\n");
+}

@@ -1,0 +1,88 @@
+/*
+ * score.h - predictions against tables of published measurements: what the parts of `score` share.
+ *
+ *   ../score.c           the command: options, which table it is
+ *   lines.c        which tables there are, lines of summaries
+ *   gemm.c         --gemm
+ *   collectives.c  --collectives
+ *   kernels.c      --kernels
+ *   score_*.c            step times: rows, systems, models, plans
+ */
+#ifndef MQ_SCORE_SCORE_H
+#define MQ_SCORE_SCORE_H
+
+#include <string.h>
+
+#include "session/session.h"
+#include "base/arena.h"
+#include "hardware/calib.h"
+#include "fit/stats.h"
+#include "base/csv.h"
+#include "base/err.h"
+
+struct mq_score_options {
+	const char *input;       /* a CSV file, or a folder of them */
+	const char *out;         /* -o */
+	const char *platforms;   /* --platforms DIR, or NULL = the shipped ones */
+	const char *software;    /* --software, of rows that name none; or NULL = by their source */
+	const char *executor;    /* --executor analytic|simgrid */
+	const char *only;        /* --only TEXT: rows whose row_id or model contains it, or NULL */
+	struct mq_list set;      /* --set NAME=VALUE, see set.h */
+	struct mq_list stand_in; /* NAME=VALUE of fitted values that are to have no say, see fitted.h;
+				 * --set wins */
+	bool left_out;           /* --left-out: each table again with its source left out */
+	bool fit;                /* --fit: estimate device parameters from the table first */
+	double threshold;        /* --threshold: mean error above which the exit status is 5 */
+	double row_tasks;        /* --row-tasks: tasks that the simulation of one row may have */
+	const char *write_jobs;  /* --write-jobs DIR, or NULL */
+	uint32_t jobs;
+	struct mq_arena *arena; /* lives as long as the command */
+	struct mq_err *err;     /* set before parsing: where a bad value is reported */
+	struct mq_calib *calib; /* of `platforms` */
+};
+
+/* Options of `score` and `fit`, as an argp child whose input is a struct mq_score_options with `arena` and
+ * `err` set. */
+extern const struct argp mq_score_argp;
+/* What they are where nothing is said. */
+#define MQ_SCORE_DEFAULTS .executor = "simgrid", .threshold = INFINITY, .row_tasks = 4e6
+
+/* The tables of `input`: the file itself, or every *.csv of the folder in name order. NULL-terminated. */
+enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,
+			      struct mq_err *err) MQ_MUST_CHECK;
+/* "a100_nvswitch_8" of "x/a100_nvswitch_8.csv". */
+const char *mq_score_stem(const char *path, struct mq_arena *arena);
+
+/* One line of the summary that `make accuracy` collects: DIR/summary.csv has, per table or part of one,
+ * kind,table,rows,refused,mean,median,p90,bias,spearman,regret (ratios, not per cent; empty = none). */
+struct mq_score_line {
+	const char *kind, *table;
+	uint32_t refused;
+	struct mq_errors stats;
+	double spearman, regret;
+};
+extern const char mq_score_summary_header[];
+void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line);
+void mq_score_print_header(void);
+void mq_score_print_line(const struct mq_score_line *line);
+
+/* Each scores `input`, writes files to `out` and prints a summary. *mean gets the error that the
+ * threshold is held against. */
+enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean,
+				    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Does a cell's text have the word, in capitals or not? */
+static inline bool mq_says(const char *text, const char *word)
+{
+	return strcasestr(text, word) != NULL;
+}
+
+/* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"), from
+ * systems.csv; MQ_EINPUT lists what is known. */
+enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
+			       struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
