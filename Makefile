@@ -140,7 +140,7 @@ $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats common%,$(call na
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main common%,$(call names,$(CMD)))))
 FORCE:
 $(call obj,$(call sources,sim/model/formats/formats.c sim/model/formats/formats.c)): $(BUILD)/gen/formats.inc
-$(call obj,$(call sources,sim/cmd/common_commands.c sim/cmd/lib/commands.c)): $(BUILD)/gen/commands.inc
+$(call obj,$(call sources,sim/cmd/lib/commands.c sim/cmd/lib/commands.c)): $(BUILD)/gen/commands.inc
 
 ONNX_PROTO ?= /usr/include/onnx/onnx.proto
 $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)

@@ -1,5 +1,5 @@
 /*
- * common_node_gpu.c - the platform file of a node of GPUs that was calibrated, see
+ * node_gpu.c - the platform file of a node of GPUs that was calibrated, see
  * validate/dir.h.
  *
  * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it

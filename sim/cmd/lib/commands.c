@@ -1,5 +1,5 @@
 /*
- * common_commands.c - the table of commands: one per file of this folder, generated from their names.
+ * commands.c - the table of commands: one per file of this folder, generated from their names.
  */
 #include <stddef.h>
 
