@@ -4,7 +4,7 @@
  *
  * GSL calls back for energies, so it cannot wait for the search loop: the walk uses the analytic
  * executor's step time (screens, counted and reported), or, for placements, the max-load of
- * lib/place.h; the best states of the walk are then proposed, best first, and the simulator ranks
+ * lib/place/place.h; the best states of the walk are then proposed, best first, and the simulator ranks
  * them. A move changes one degree, the micro-batches, schedule, sync or recomputation of a plan; or
  * one op group's device. Plans that do not fit have ten times the energy of the first that does.
  *
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "search/engine.h"
-#include "lib/place_model.h"
+#include "lib/place/model.h"
 #include "lib/placements.h"
 #include "lib/plans.h"
 #include "lib/shapes.h"

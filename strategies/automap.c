@@ -11,7 +11,7 @@
  *     device at which each stage begins                                (mode=pp)
  *     shift of each stage boundary from its share of the layers, -r .. r layers   (mode=pp and hybrid)
  * The linkage group of a weight and a dimension is everything that this split implies, found by propagating it
- * through the graph (lib/linkage.h): split by columns it splits what follows feature by feature, up to the
+ * through the graph (automap/linkage.h): split by columns it splits what follows feature by feature, up to the
  * weight that is then split by rows. One decision fixes its whole group; what contradicts it is masked. Weights
  * are decided by the size of their groups, largest first. With `tie` the same weights of all layers are one
  * decision. Devices are a line: a stage may begin within `cuts` of a
@@ -37,7 +37,7 @@
 #include <stdlib.h>
 
 #include "search/engine.h"
-#include "lib/linkage.h"
+#include "automap/linkage.h"
 #include "lib/plans.h"
 #include "nn/dqn.h"
 

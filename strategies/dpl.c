@@ -7,7 +7,7 @@
  * types and replicated stages as in ideal-dp.
  */
 #include "search/engine.h"
-#include "lib/place_engine.h"
+#include "lib/place/engine.h"
 
 static const struct mq_opt opts[] = { MQ_PLACE_ENGINE_OPTS, MQ_END };
 

@@ -7,16 +7,16 @@
  * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
  * lie on devices of one class (a type, or its slow ones), with degrees of their own per class: all pairs
  * of classes in both orders, and from the best of those longer chains; where there is one class, stages of
- * unequal width (lib/hybrid_width.c). A closed estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
+ * unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
  * dealt without loss) is dropped without it. The best of the list are
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
- * decides. From the 17th plan on two of three are moves on what was judged so far (lib/refine.h).
+ * decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
  *
- * --proof: what no candidate of these families is below (lib/hybrid_proof.c), and how many candidates lower
+ * --proof: what no candidate of these families is below (hybrid/proof.c), and how many candidates lower
  * bounds of the estimate spared.
  *
  * Models without repeated layers (convolutional networks, profiled graphs) are cut by the
- * linearised dynamic programme with replicated stages (lib/ideal.h) and split op by op by
+ * linearised dynamic programme with replicated stages (lib/place/ideal.h) and split op by op by
  * elimination (lib/pase_model.h), for every number of micro-batches, beside the usual shapes
  * without stages.
  *
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 
 #include "search/engine.h"
-#include "lib/hybrid.h"
+#include "hybrid/hybrid.h"
 #include "lib/plans.h"
 
 enum { MAX_PARTS = 64, BEAM = 16 };

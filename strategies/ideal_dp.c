@@ -5,7 +5,7 @@
  *
  * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a
  * full pipeline; --objective latency reports the latency of that same pipeline. Method and
- * complexity: see lib/ideal.h. Beyond the paper: any number of device types of unequal speed and
+ * complexity: see lib/place/ideal.h. Beyond the paper: any number of device types of unequal speed and
  * memory, and stages replicated over several devices (option replicas).
  *
  * On a graph with its own devices (-p model) one plan is proposed and its value printed in the
@@ -16,7 +16,7 @@
  * more ideals than the option allows.
  */
 #include "search/engine.h"
-#include "lib/place_engine.h"
+#include "lib/place/engine.h"
 
 static const struct mq_opt opts[] = { MQ_U32(struct mq_place_engine, ideals, 60000, 1, 100e6,
 					     "refuse graphs with more ideals"),

@@ -5,8 +5,8 @@
  * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0)
  * any sets; with `phases` the largest forward load plus the largest backward one, which a pipeline that
  * turns around between the passes (GPipe) takes per sample; latency, the time of one sample, with `pieces` sets per accelerator. See
- * lib/place_ip.h. Starts from the linearised dynamic programme, or for latency from the best sets along
- * many orders where that is faster, with a bound from the paths of the graph (lib/place_latency.h), beside
+ * ip/place_ip.h. Starts from the linearised dynamic programme, or for latency from the best sets along
+ * many orders where that is faster, with a bound from the paths of the graph (ip/place_latency.h), beside
  * which the program's own is weak; stops at the time limit and reports the gap that is left. Proposes one plan: the best placement found. Exponential in the worst case:
  * programs of more than `columns` columns are refused.
  *
@@ -20,11 +20,11 @@
 #include <math.h>
 
 #include "search/engine.h"
-#include "lib/ideal.h"
-#include "lib/place_engine.h"
-#include "lib/place_ip.h"
-#include "lib/place_latency.h"
-#include "lib/place_model.h"
+#include "lib/place/ideal.h"
+#include "lib/place/engine.h"
+#include "ip/place_ip.h"
+#include "ip/place_latency.h"
+#include "lib/place/model.h"
 #include "lib/plans.h"
 
 struct ip_engine {

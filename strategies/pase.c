@@ -15,7 +15,7 @@
  * groups whose members are spread share their machines' links. Orders that differ from layer to layer
  * are left out: changing between them moves whole tensors.
  *
- * `maquette solve X.tables.json` answers from explicit cost tables (lib/pase_tables.h): the least
+ * `maquette solve X.tables.json` answers from explicit cost tables (pase/tables.h): the least
  * cost, and the cost of splitting only the batch.
  *
  * Not modelled by it: pipelines, overlap, contention. All ops run on all devices.
@@ -26,7 +26,7 @@
 
 #include "search/engine.h"
 #include "lib/pase_model.h"
-#include "lib/pase_tables.h"
+#include "pase/tables.h"
 #include "lib/plans.h"
 
 struct pase {

@@ -1,7 +1,7 @@
 /*
  * pipedream.c - PipeDream's optimizer: stages with replicas along the layers of a model, on one or
  * two levels of bandwidth (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN
- * Training", SOSP 2019). Formulation and complexity: lib/pipedream_dp.h.
+ * Training", SOSP 2019). Formulation and complexity: pipedream/dp.h.
  *
  * `maquette solve X.graph.txt -e pipedream:machines=16,bandwidth=3.125` answers on a profile of the
  * published kind. In a search the layers are the model's blocks with times from the cost queries,
@@ -19,7 +19,7 @@
 
 #include "search/engine.h"
 #include "lib/blocks.h"
-#include "lib/pipedream_dp.h"
+#include "pipedream/dp.h"
 #include "lib/plans.h"
 
 struct pipedream {

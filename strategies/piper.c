@@ -1,7 +1,7 @@
 /*
  * piper.c - Piper: stages of layers with data- and tensor-parallel degrees and recomputation chosen
  * per stage, memory in flight counted (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional
- * Planner for DNN Parallelization", NeurIPS 2021). Formulation and method: lib/piper_dp.h.
+ * Planner for DNN Parallelization", NeurIPS 2021). Formulation and method: piper/dp.h.
  *
  * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem
  * file (options override its numbers) and prints the equal-split baseline beside.
@@ -23,7 +23,7 @@
 #include "search/engine.h"
 #include "lib/blocks.h"
 #include "lib/classes.h"
-#include "lib/piper_dp.h"
+#include "piper/dp.h"
 #include "lib/plans.h"
 
 struct piper {

@@ -2,14 +2,14 @@
  * portfolio.c - several engines and refinement within one budget, with one incumbent.
  *
  * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is
- * a place where refinement (lib/refine.h) goes on. A turn goes to where it is worth most: the best so far
+ * a place where refinement (lib/moves/refine.h) goes on. A turn goes to where it is worth most: the best so far
  * counts, and each turn without a new best of all makes it wait longer. An engine that refuses the question,
  * has no more to propose, or proposes nothing but known plans (DRY x SKIPS in a row), drops out and says so.
  *
  * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on
  * one that the analytic executor finds too large: its engine hears the verdict at once.
  *
- * On large clusters, where the engines' first plans take seconds, one of lib/first.h comes before them.
+ * On large clusters, where the engines' first plans take seconds, one of portfolio/first.h comes before them.
  *
  * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
  *
@@ -24,9 +24,9 @@
 #include "search/engine.h"
 #include "search/loader.h"
 #include "search/search.h"
-#include "lib/first.h"
+#include "portfolio/first.h"
 #include "lib/plans.h"
-#include "lib/refine.h"
+#include "lib/moves/refine.h"
 
 /* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
  * a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an engine's own

@@ -1,5 +1,5 @@
 /*
- * refine.c - local search around good plans with the simulator's answer: see lib/refine.h and lib/moves.h.
+ * refine.c - local search around good plans with the simulator's answer: see lib/moves/refine.h and lib/moves/moves.h.
  *
  * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the
  * fastest by the analytic executor first. Every judged plan is a place to go on from. As the second half of
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "search/engine.h"
-#include "lib/refine.h"
+#include "lib/moves/refine.h"
 #include "lib/shapes.h"
 
 struct first {

@@ -13,7 +13,7 @@
  * first action. select argmax Q + c P sqrt(N_parent) / (1 + n), c = sqrt(children / 10); the leaf itself is
  * evaluated, its value is backed up as a running mean. Proposals of one batch see each other as visits.
  *
- * Prior: the graph network of lib/tag_net.h. Its weights were trained over several models and random
+ * Prior: the graph network of tag/net.h. Its weights were trained over several models and random
  * topologies (tag.weights beside the engine; `results/tag_prior/train.sh` makes them again) and go on
  * learning: every `learn` playouts, cross-entropy towards the visit counts of the most visited nodes. `weights`
  * starts from another file, or `none`; `save` keeps them. `records` appends what a search ended at, and
@@ -39,10 +39,10 @@
 #include <math.h>
 
 #include "search/engine.h"
-#include "lib/plugin_file.h"
+#include "tag/plugin_file.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"
-#include "lib/tag_net.h"
+#include "tag/net.h"
 
 enum { BATCH = 4, MAX_RECORDS = 10, RECORD_VISITS = 24, ALPHA_US = 1 };
 

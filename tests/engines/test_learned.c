@@ -21,7 +21,7 @@
 #include "costing/engine_costs.h"
 #include "executors/execute.h"
 #include "judge/judge.h"
-#include "lib/tag_space.h"
+#include "tag/space.h"
 
 enum { EVALS = 2000, SEEDS = 10, OPS = 8, DEVICES = 3 };
 

@@ -1,11 +1,11 @@
 /* fuzz_solve.c - the problem files of `solve`, and training records of the tag engine. */
 #include "fuzz.h"
 
-#include "lib/pase_tables.h"
-#include "lib/pipedream_dp.h"
-#include "lib/piper_dp.h"
+#include "pase/tables.h"
+#include "pipedream/dp.h"
+#include "piper/dp.h"
 #include "lib/sfb.h"
-#include "lib/tag_net.h"
+#include "tag/net.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lib/place.h"
+#include "lib/place/place.h"
 
 #define PLACEMENT_FOLDER "../shared/data/dnn-partitioning"
 

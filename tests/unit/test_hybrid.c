@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "costing/engine_costs.h"
-#include "lib/hybrid_cost.h"
+#include "hybrid/cost.h"
 #include "lib/pase_model.h"
 
 struct question {

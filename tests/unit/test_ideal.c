@@ -15,8 +15,8 @@
 
 #include "base/csv.h"
 #include "base/rng.h"
-#include "lib/ideal.h"
-#include "lib/place_model.h"
+#include "lib/place/ideal.h"
+#include "lib/place/model.h"
 #include "placement_data.h"
 
 enum { MAX_NODES = 8 };

@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "lib/ideal.h"
-#include "lib/place_ip.h"
-#include "lib/place_latency.h"
-#include "lib/place_model.h"
+#include "lib/place/ideal.h"
+#include "ip/place_ip.h"
+#include "ip/place_latency.h"
+#include "lib/place/model.h"
 #include "placement_data.h"
 
 enum { MAX_NODES = 10, MAX_SLOTS = 4 };

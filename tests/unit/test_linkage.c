@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "lib/linkage.h"
+#include "automap/linkage.h"
 #include "lowered.h"
 #include "lowering/mesh.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/local.h"
+#include "local_search/local.h"
 
 enum { MAX_NODES = 7 };
 

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "costing/bound.h"
 #include "costing/engine_costs.h"
-#include "lib/moves.h"
+#include "lib/moves/moves.h"
 #include "lib/plans.h"
 
 struct question {

@@ -18,7 +18,7 @@
 #include "base/rng.h"
 #include "base/types.h"
 #include "lib/elim.h"
-#include "lib/pase_tables.h"
+#include "pase/tables.h"
 
 struct instance {
 	struct mq_elim_problem problem;

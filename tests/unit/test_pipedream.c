@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "lib/pipedream_dp.h"
+#include "pipedream/dp.h"
 
 enum { MAX_LAYERS = 5 };
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "lib/piper_dp.h"
+#include "piper/dp.h"
 
 enum { MAX_NODES = 5, DEGREES = 2, CHOICES = 2 };
 

@@ -1,0 +1,651 @@
+/* cost.c - see cost.h. */
+#include "hybrid/cost.h"
+
+#include <math.h>
+
+#include "lib/classes.h"
+#include "lib/plans.h"
+
+/* ---- cache: what was asked once ---------------------------------------------------------------
+ */
+
+enum { SLOTS = 1 << 14 };
+/* Devices of a type whose speeds differ by less are planned as one. */
+static const double SAME = 0.05;
+
+struct entry {
+	uint64_t key[2];
+	double value[10];
+};
+
+struct mq_hybrid_cache {
+	uint32_t used;
+	struct entry entry[SLOTS];
+};
+
+/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets.
+ */
+static struct entry *look_up(struct mq_hybrid_cache *cache, uint64_t a, uint64_t b, bool *known)
+{
+	uint64_t key[2] = { a + 1, b };
+	uint64_t at = mq_hash(MQ_HASH_INIT, key, sizeof(key)) % SLOTS;
+
+	if (cache->used > SLOTS / 2) {
+		memset(cache->entry, 0, sizeof(cache->entry));
+		cache->used = 0;
+	}
+	while (cache->entry[at].key[0] && (cache->entry[at].key[0] != key[0] || cache->entry[at].key[1] != key[1]))
+		at = (at + 1) % SLOTS;
+	*known = cache->entry[at].key[0] != 0;
+	if (!*known) {
+		cache->used++;
+		cache->entry[at].key[0] = key[0];
+		cache->entry[at].key[1] = key[1];
+	}
+	return &cache->entry[at];
+}
+
+static uint64_t pack(uint32_t kind, uint32_t a, uint32_t b, uint32_t c)
+{
+	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | c;
+}
+
+/* ---- questions --------------------------------------------------------------------------------
+ */
+
+/* -1: before the first layer, 0: a layer, 1: after the last. */
+static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
+{
+	uint32_t op = c->blocks.op[c->blocks.first[block]];
+
+	if (c->problem->q->model->op[op].layer != MQ_NONE) {
+		*inside = true;
+		return 0;
+	}
+	return *inside ? 1 : -1;
+}
+
+static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp)
+{
+	double sum = 0;
+
+	for (uint32_t i = c->blocks.first[block]; i < c->blocks.first[block + 1]; i++) {
+		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split[d] = 1;
+		if (c->problem->q->train->infer || c->problem->q->model->op[op].param <= 0)
+			continue;
+		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = 1;
+		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank, split, 1);
+	}
+	return sum;
+}
+
+/* Device seconds of a block's kernels on one of tp ranks, launches apart. */
+static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp, uint32_t samples)
+{
+	const struct mq_costs *costs = c->problem->costs;
+	double sum = 0;
+
+	for (uint32_t i = c->blocks.first[block]; costs->op_busy && i < c->blocks.first[block + 1]; i++) {
+		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split[d] = 1;
+		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = 1;
+		sum += costs->op_busy(costs->context, op, MQ_FORWARD, rank, split, samples);
+		if (!c->problem->q->train->infer)
+			sum += costs->op_busy(costs->context, op, MQ_BACKWARD, rank, split, samples);
+	}
+	return sum;
+}
+
+/* value: forward and backward of a layer, head and tail; updates. */
+static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
+{
+	bool known, inside = false;
+	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
+	const uint32_t *rank = c->type[type].rank;
+
+	if (known)
+		return e->value;
+	memset(e->value, 0, sizeof(e->value));
+	for (uint32_t b = 0; b < c->blocks.n; b++) {
+		int part = part_of(c, b, &inside);
+		double s[2], update = update_time(c, b, rank[0], tp);
+
+		mq_block_times(c->problem, &c->blocks, b, rank, tp, samples, s);
+		if (part == 0) {
+			e->value[0] += s[0] / c->n_layers;
+			e->value[1] += s[1] / c->n_layers;
+			e->value[4] += update / c->n_layers;
+		} else {
+			e->value[part < 0 ? 2 : 3] += s[0] + s[1];
+			e->value[part < 0 ? 5 : 6] += update;
+		}
+	}
+	return e->value;
+}
+
+/* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any
+ * size near it, for stages whose replicas differ and for experts, whose ranks have the tokens of others. */
+static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
+{
+	bool known;
+	struct entry *e = look_up(c->cache, pack(5, type, tp, spread), samples, &known);
+	double experts = c->problem->q->model->experts ? 64 : 8, n = spread ? ceil(samples / 4.0) : samples;
+	double last = spread ? experts * samples : samples, step = fmax(1, floor((last - n) / 64));
+
+	if (known)
+		return e->value;
+	e->value[0] = e->value[1] = e->value[2] = INFINITY;
+	for (; n <= last; n += step) {
+		double sum[3] = { 0 };
+		bool inside = false;
+
+		for (uint32_t b = 0; b < c->blocks.n; b++) {
+			int part = part_of(c, b, &inside);
+
+			sum[part == 0 ? 0 :
+			    part < 0  ? 1 :
+					2] += busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
+		}
+		e->value[0] = fmin(e->value[0], sum[0] / c->n_layers);
+		e->value[1] = fmin(e->value[1], sum[1]);
+		e->value[2] = fmin(e->value[2], sum[2]);
+	}
+	return e->value;
+}
+
+/* value: layer, head, tail held; layer, head, tail saved; parameters of layer, head, tail
+ * (elements). */
+static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
+				const struct mq_hybrid_stage *stage, uint32_t samples)
+{
+	bool known, inside = false;
+	struct entry *e =
+		look_up(c->cache, pack(2, stage->t, sync, recompute), (uint64_t)stage->d << 32 | samples, &known);
+
+	if (known)
+		return e->value;
+	memset(e->value, 0, sizeof(e->value));
+	for (uint32_t b = 0; b < c->blocks.n; b++) {
+		int part = part_of(c, b, &inside), at = part == 0 ? 0 : part < 0 ? 1 : 2;
+		double weight = part == 0 ? 1.0 / c->n_layers : 1;
+
+		for (uint32_t i = c->blocks.first[b]; i < c->blocks.first[b + 1]; i++) {
+			uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+			double held, saved, share[MQ_N_DIMS];
+
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = 1;
+			if (stage->t > 1 && !mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split))
+				for (int d = 0; d < MQ_N_DIMS; d++)
+					split[d] = 1;
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				share[d] = split[d];
+			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
+						     recompute, &held, &saved);
+			e->value[at] += held * weight;
+			e->value[3 + at] += saved * weight;
+			e->value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
+		}
+	}
+	return e->value;
+}
+
+/* Latency and seconds per byte of the gradient all-reduce of a stage's replicas. */
+static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage)
+{
+	bool known;
+	struct entry *e = look_up(c->cache, pack(3, stage->rank[0], stage->t, stage->d),
+				  (uint64_t)stage->stride << 32 | stage->inner, &known);
+	const double small = 1e5, large = 1e8;
+	double small_s, large_s;
+
+	if (known)
+		return e->value;
+	struct mq_arena_mark mark = mq_arena_mark(&c->scratch);
+	uint32_t *member = mq_arena_array(&c->scratch, stage->d, uint32_t);
+
+	for (uint32_t i = 0; i < stage->d; i++)
+		member[i] = stage->rank[i / stage->inner * stage->stride + i % stage->inner * stage->t];
+	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE,
+				      .n = stage->d,
+				      .rank = member,
+				      .bytes = small,
+				      .dtype = c->problem->q->train->dtype };
+	bool fine = c->problem->costs->collective(c->problem->costs->context, &rq, &small_s);
+
+	rq.bytes = large;
+	fine = fine && c->problem->costs->collective(c->problem->costs->context, &rq, &large_s);
+	mq_arena_rewind(&c->scratch, mark);
+	e->value[1] = fine ? fmax(0, (large_s - small_s) / (large - small)) : (double)INFINITY;
+	e->value[0] = fine ? fmax(0, small_s - small * e->value[1]) : (double)INFINITY;
+	return e->value;
+}
+
+static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, double bytes)
+{
+	bool known;
+	struct entry *e = look_up(c->cache, pack(4, src, dst, 0), (uint64_t)bytes, &known);
+	double seconds;
+
+	if (!known)
+		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst, bytes, &seconds) ?
+				      seconds :
+				      (double)INFINITY;
+	return e->value[0];
+}
+
+/* ---- stages -----------------------------------------------------------------------------------
+ */
+
+struct stage_times {
+	double layer;        /* s per micro-batch and layer */
+	double sure;         /* of it what no plan of these stages does without; 0 unless --proof asks */
+	double sure_fixed;   /* likewise of `fixed` */
+	double fixed;        /* head or tail, transfers */
+	double most_samples; /* of the replica with most */
+};
+
+/* The devices that have what comes after the last layer: of a V those of the first layers. */
+static uint32_t tail_stage(const struct mq_hybrid_candidate *k)
+{
+	return mq_pipeline_is_v(k->pipeline) ? 0 : k->n_stages - 1;
+}
+
+static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
+{
+	double again = k->recompute == MQ_RECOMPUTE_FULL ? 1 : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1 : 0;
+
+	return work[0] * (1 + again) + work[1];
+}
+
+/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
+ * speeds. */
+static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s, double samples,
+		       struct stage_times *out)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0, sure_speed = 0,
+	       sure_head = INFINITY, sure_tail = INFINITY;
+
+	if (samples < stage->d)
+		return false;
+	for (uint32_t i = 0; i < stage->n_shares; i++) {
+		const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
+		double layer = layer_time(k, work);
+
+		slowest = fmax(slowest, layer);
+		if (c->problem->bound) { /* for --proof alone */
+			const double *busy = ask_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
+						      stage->n_shares > 1 || c->problem->q->model->experts);
+
+			sure_speed += stage->share[i].replicas * mean / busy[0];
+			sure_head = fmin(sure_head, busy[1]);
+			sure_tail = fmin(sure_tail, busy[2]);
+		}
+		speed += stage->share[i].replicas * mean / layer;
+		fastest = fmax(fastest, mean / layer);
+		head = fmax(head, work[2]);
+		tail = fmax(tail, work[3]);
+	}
+	out->layer = slowest;
+	out->most_samples = mean;
+	if (stage->n_shares > 1 && !k->even) { /* shares are whole samples */
+		out->layer = 0;
+		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
+		for (uint32_t i = 0; i < stage->n_shares; i++) {
+			const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
+			double one = layer_time(k, work) / mean;
+
+			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
+		}
+	}
+	out->fixed = (s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0);
+	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
+	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean * samples / stage->d;
+	return isfinite(out->layer) && out->layer > 0;
+}
+
+/* Most layers first where they are fast: the least B with sum floor((B - fixed) / layer) >= L. */
+static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k, const struct stage_times *time)
+{
+	uint32_t left = c->n_layers;
+	double low = 0, high = 0;
+
+	if (k->n_stages > c->n_layers)
+		return false;
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		k->stage[s].layers = k->even ? c->n_layers / k->n_stages + (s < c->n_layers % k->n_stages) : 1;
+		high = fmax(high, time[s].fixed + c->n_layers * time[s].layer);
+	}
+	if (k->even)
+		return true;
+	for (int round = 0; round < 50; round++) {
+		double middle = (low + high) / 2, room = 0;
+
+		for (uint32_t s = 0; s < k->n_stages; s++)
+			room += fmax(1, floor((middle - time[s].fixed) / time[s].layer));
+		if (room >= c->n_layers)
+			high = middle;
+		else
+			low = middle;
+	}
+	for (uint32_t s = 0; s < k->n_stages; s++)
+		k->stage[s].layers = (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
+	for (uint32_t s = 0; s < k->n_stages; s++)
+		left -= k->stage[s].layers < left ? k->stage[s].layers : left;
+	while (left) { /* the last few to where they hurt least */
+		uint32_t best = 0;
+		double least = INFINITY;
+
+		for (uint32_t s = 0; s < k->n_stages; s++) {
+			double after = time[s].fixed + (k->stage[s].layers + 1) * time[s].layer;
+
+			if (after < least)
+				least = after, best = s;
+		}
+		k->stage[best].layers++;
+		left--;
+	}
+	return true;
+}
+
+static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			   const struct stage_times *time)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
+	double flight = fmin(k->micro_batches, k->n_stages - s), memory, least = INFINITY;
+
+	if (mq_pipeline_kind(k->pipeline)->keeps_all)
+		flight = k->micro_batches;
+	if (mq_pipeline_is_v(k->pipeline)) /* more of the first chunk, fewer of the last: as many on all */
+		flight = fmin(k->micro_batches, k->n_stages);
+	memory = stage->layers * (m[0] + flight * m[3]);
+	if (s == 0)
+		memory += m[1] + flight * m[4];
+	if (s == tail_stage(k))
+		memory += m[2] + flight * m[5];
+	if (k->recompute == MQ_RECOMPUTE_FULL) /* one layer at a time is there in full */
+		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage, (uint32_t)time->most_samples)[3];
+	for (uint32_t i = 0; i < stage->n_shares; i++)
+		least = fmin(least, c->type[stage->share[i].type].memory_B);
+	return 0.95 * memory - least; /* the estimate is rough: screening counts exactly */
+}
+
+/* Optimizer step of a stage. */
+static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			   const struct stage_times *time)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	const double *work = ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
+	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) + (s == tail_stage(k) ? work[6] : 0);
+
+	if (c->problem->q->train->infer)
+		return 0;
+	return k->sync >= MQ_SYNC_ZERO1 ? update / stage->d : update;
+}
+
+/* Seconds of the collectives of a stage's parameters in a step, and of the compute beside which they can
+ * run: the last backward pass for gradients, every pass for parameters that are gathered as they are used. */
+static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			const struct stage_times *time, double *beside, double *after)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
+	double params = stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s == tail_stage(k) ? m[8] : 0);
+	const double *line = ask_sync(c, stage);
+	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
+
+	*after = 0;
+	if (k->sync == MQ_SYNC_ZERO3) {
+		*beside = k->micro_batches * stage->layers * time->layer;
+		return 1.5 * k->micro_batches * once;
+	}
+	*beside = 2.0 / 3 * stage->layers * time->layer;
+	if (k->sync == MQ_SYNC_ALLREDUCE)
+		return once;
+	*after = once / 2; /* new parameters, gathered */
+	return once / 2;
+}
+
+/* What is seen of the gradient exchange of a stage, and its optimizer step. Overlapped with compute the last
+ * layer's part at least remains; `sure`: no more than that is counted. */
+static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			 const struct stage_times *time, bool sure)
+{
+	double update = stage_update(c, k, s, time), beside, after;
+
+	if (c->problem->q->train->infer || k->stage[s].d == 1)
+		return update;
+	double all = exchanges(c, k, s, time, &beside, &after);
+
+	if (k->sync != MQ_SYNC_ZERO3 && !mq_software_of(c->problem)->overlap_grads)
+		return update + after + all;
+	return update + after + fmax(all / c->n_layers, sure ? 0 : all - beside);
+}
+
+void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *candidate, bool first, bool last,
+			   uint32_t d, uint32_t t, uint32_t layers, double *time_s)
+{
+	const struct mq_hybrid_type *type = &c->type[0];
+	double samples = c->problem->q->train->batch / candidate->micro_batches;
+	/* the stage in question is number 1 of three, or 0 or 1 of two */
+	uint32_t s = first ? 0 : 1;
+	struct mq_hybrid_candidate k = { .n_stages = first || last ? 2 : 3,
+					 .micro_batches = candidate->micro_batches,
+					 .chunks = 1,
+					 .pipeline = candidate->pipeline,
+					 .sync = candidate->sync,
+					 .recompute = candidate->recompute };
+	struct stage_times time;
+
+	k.stage[s] =
+		(struct mq_hybrid_stage){ .d = d, .t = t, .n_shares = 1, .rank = type->rank, .stride = t, .inner = 1 };
+	k.stage[s].share[0].replicas = d;
+	bool can = time_stage(c, &k, s, samples, &time);
+
+	for (uint32_t l = 1; l <= layers; l++) {
+		k.stage[s].layers = l;
+		time_s[l] = can ? k.micro_batches * (time.fixed + l * time.layer) + stage_sync(c, &k, s, &time, false) :
+				  (double)INFINITY;
+	}
+}
+
+bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
+{
+	struct stage_times time[MQ_HYBRID_MAX_STAGES];
+	double samples = c->problem->q->train->batch / k->micro_batches, most = 0, sum = 0, sync = 0;
+	double width = mq_dtype_size(c->problem->q->train->dtype), moves = c->problem->q->train->infer ? 1 : 2;
+
+	if (k->n_stages > MQ_HYBRID_MAX_STAGES)
+		return false;
+	for (uint32_t s = 0; s < k->n_stages; s++)
+		if (!time_stage(c, k, s, samples, &time[s]))
+			return false;
+	if (!deal_layers(c, k, time))
+		return false;
+	k->excess_B = -INFINITY;
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		double f = time[s].fixed + k->stage[s].layers * time[s].layer, move = 0;
+
+		if (s + 1 < k->n_stages) {
+			double bytes = c->boundary_elems * ceil(samples / k->stage[s].d) * width;
+
+			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].first_rank, bytes);
+		}
+		most = fmax(most, fmax(f, move));
+		sum += f + move;
+		sync = fmax(sync, stage_sync(c, k, s, &time[s], false));
+		k->excess_B = fmax(k->excess_B, stage_excess(c, k, s, &time[s]));
+	}
+	k->step_s = k->micro_batches * most + mq_pipeline_bubble(k->pipeline, k->chunks) * (sum - most) + sync;
+	return isfinite(k->step_s);
+}
+
+/* What no step of these stages is below, layers dealt without loss. A stage computes its M micro-batches
+ * after the first one has come through the stages before it, and the last one goes back through them; of
+ * that, weight gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a
+ * share b remains; of a V, whose wait is a forward pass of any length, none is counted. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; the
+ * deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the layers must fit in. */
+static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time, uint32_t n_layers)
+{
+	double room = 0, busy = n_layers, m = k->micro_batches, share = 1;
+	double b = mq_pipeline_is_v(k->pipeline) ? 0 : mq_pipeline_bubble(k->pipeline, k->chunks);
+
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		if (!(time[s].sure > 0))
+			return 0;
+		room += share / time[s].sure;
+		busy += time[s].sure_fixed / time[s].sure;
+		share *= 1 - b / m;
+	}
+	return m * busy / room * (1 - 1e-8); /* step times are rounded to nine digits */
+}
+
+/* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers:
+ * no stage takes longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum`
+ * holds every layer at least at the fastest stage's time; and some stage has its even share of the
+ * layers or more, whose gradients it exchanges. */
+double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
+{
+	struct stage_times time[MQ_HYBRID_MAX_STAGES];
+	double samples = c->problem->q->train->batch / k->micro_batches, b = mq_pipeline_bubble(k->pipeline, k->chunks);
+	double speed = 0, busy = c->n_layers, fixed = 0, fastest = INFINITY, sync = INFINITY;
+
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		if (!time_stage(c, k, s, samples, &time[s]))
+			return INFINITY;
+		speed += 1 / time[s].layer;
+		busy += time[s].fixed / time[s].layer;
+		fixed += time[s].fixed;
+		fastest = fmin(fastest, time[s].layer);
+		k->stage[s].layers = (c->n_layers + k->n_stages - 1) / k->n_stages;
+		sync = fmin(sync, stage_sync(c, k, s, &time[s], k->n_stages > 1));
+	}
+	double most = busy / speed, sum = fmax(most, fixed + c->n_layers * fastest);
+	double bound = (k->micro_batches - b) * most + b * sum + sync;
+
+	k->floor_s = floor_of(k, time, c->n_layers);
+	return bound * (1 - 1e-12); /* rounding must not drop what is equal */
+}
+
+/* ---- start ------------------------------------------------------------------------------------
+ */
+
+static double usable_memory(const struct mq_problem *problem, uint32_t rank)
+{
+	const struct mq_device *d = &problem->q->cluster->device[rank];
+	double memory = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
+
+	if (problem->q->calib && d->calib < problem->q->calib->n_devices)
+		memory = (memory - mq_reserve_B(problem->q, rank)) /
+			 fmax(1, problem->q->calib->device[d->calib].fragmentation);
+	return memory;
+}
+
+/* Samples per second of the layers on one device. */
+static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)
+{
+	double sum = 0, s[2];
+
+	for (uint32_t b = 0; b < c->blocks.n; b++) {
+		mq_block_times(c->problem, &c->blocks, b, &rank, 1, 1, s);
+		sum += s[0] + s[1];
+	}
+	return sum > 0 ? 1 / sum : 0;
+}
+
+/* The type that a class belongs to: its own, or one of the same devices that is hardly faster or slower. */
+static uint32_t type_for(struct mq_hybrid_cost *c, uint32_t rank, uint32_t room)
+{
+	const char *name = c->problem->q->cluster->device[rank].type;
+	double speed = speed_of(c, rank), memory = usable_memory(c->problem, rank);
+
+	for (uint32_t t = 0; t < c->n_types; t++) {
+		struct mq_hybrid_type *to = &c->type[t];
+
+		if (strcmp(to->name, name) || fabs(to->speed - speed) > SAME * fmax(to->speed, speed))
+			continue;
+		to->memory_B = fmin(to->memory_B, memory);
+		to->speed = fmin(to->speed, speed);
+		return t;
+	}
+	c->type[c->n_types] = (struct mq_hybrid_type){
+		.name = name, .speed = speed, .memory_B = memory, .rank = mq_arena_array(c->arena, room, uint32_t)
+	};
+	return c->n_types++;
+}
+
+/* Devices of a type that one machine has, at least. */
+static uint32_t least_per_node(const struct mq_cluster *cluster, const struct mq_hybrid_type *type)
+{
+	uint32_t least = type->n, run = 1;
+
+	for (uint32_t i = 1; i <= type->n; i++, run++) {
+		if (i < type->n && cluster->device[type->rank[i]].node == cluster->device[type->rank[i - 1]].node)
+			continue;
+		least = run < least ? run : least;
+		run = 0;
+	}
+	return least;
+}
+
+static void collect_types(struct mq_hybrid_cost *c)
+{
+	const struct mq_cluster *cluster = c->problem->q->cluster;
+	struct mq_devices devices = mq_devices_usable(c->problem, c->arena);
+	struct mq_classes classes;
+
+	mq_classes_make(cluster, c->arena, &classes);
+	uint32_t *type_of_class = mq_arena_array(c->arena, classes.n, uint32_t);
+
+	memset(type_of_class, 0xff, classes.n * sizeof(*type_of_class));
+	c->type = mq_arena_array(c->arena, classes.n, struct mq_hybrid_type);
+	c->type_of = mq_arena_array(c->arena, cluster->n_devices, uint32_t);
+	memset(c->type_of, 0xff, cluster->n_devices * sizeof(*c->type_of));
+	for (uint32_t i = 0; i < devices.n; i++) {
+		uint32_t rank = devices.rank[i], *t = &type_of_class[classes.of[rank]];
+
+		if (*t == MQ_NONE)
+			*t = type_for(c, rank, devices.n);
+		c->type_of[rank] = *t;
+		c->type[*t].rank[c->type[*t].n++] = rank;
+	}
+	for (uint32_t t = 0; t < c->n_types; t++)
+		c->type[t].per_node = least_per_node(cluster, &c->type[t]);
+}
+
+enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem, struct mq_err *err)
+{
+	*c = (struct mq_hybrid_cost){ .problem = problem,
+				      .arena = problem->arena,
+				      .n_layers = problem->q->model->n_layers };
+	if (!c->n_layers)
+		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out", problem->q->model->name);
+	c->cache = mq_arena_array(c->arena, 1, struct mq_hybrid_cache);
+	mq_blocks_make(problem->q->model, c->arena, &c->blocks);
+	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
+		const struct mq_block_edge *edge = &c->blocks.edge[e];
+		uint32_t a = c->blocks.op[c->blocks.first[edge->src]];
+		uint32_t b = c->blocks.op[c->blocks.first[edge->dst]];
+
+		if (problem->q->model->op[a].layer != MQ_NONE && problem->q->model->op[b].layer != MQ_NONE)
+			c->boundary_elems = fmax(c->boundary_elems, edge->elems);
+	}
+	collect_types(c);
+	return MQ_OK;
+}
+
+void mq_hybrid_cost_fini(struct mq_hybrid_cost *c)
+{
+	mq_arena_fini(&c->scratch);
+}

@@ -1,0 +1,90 @@
+/*
+ * hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate,
+ * screening of its best, bounds, and candidates of models without layers.
+ */
+#ifndef MQ_HYBRID_HYBRID_H
+#define MQ_HYBRID_HYBRID_H
+
+#include "hybrid/cost.h"
+#include "lib/moves/refine.h"
+#include "lib/shapes.h"
+
+enum { MQ_HYBRID_MAX_TYPES = 4, MQ_HYBRID_MAX_PARTS = 6, MQ_HYBRID_HEAD = 16 };
+/* HEAD: plans of the list that come first; then one for every two moves on what was judged. */
+
+/* pp stages of dp x tp devices of a type, from its `first` device on. */
+struct mq_hybrid_part {
+	uint32_t type, tp, dp, pp, first;
+};
+
+enum mq_hybrid_kind { MQ_HYBRID_SHAPE, MQ_HYBRID_TYPED, MQ_HYBRID_READY };
+
+struct mq_hybrid_item {
+	enum mq_hybrid_kind kind;
+	const struct mq_plan *plan; /* MQ_HYBRID_READY: made when it was found */
+	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
+	uint32_t n_parts;
+	struct mq_hybrid_part part[MQ_HYBRID_MAX_PARTS];
+	double step_s; /* estimated, then screened */
+	double rank_s; /* order of screening: the estimate; 0 = surely */
+	uint32_t order;
+};
+
+struct mq_hybrid {
+	uint32_t keep, screens; /* options */
+	bool moves;
+	struct shape_space space;
+	struct mq_hybrid_cost cost;
+	struct mq_hybrid_candidate now;
+	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
+	uint32_t n, next, n_ticks;
+	uint64_t seen, pruned, estimated;
+	double listed_s;         /* best of the list, judged; moves leave its space */
+	double considered_s;     /* least estimate (or what a bound promises) of the last chain */
+	bool stopped, selective; /* selective: it would save something */
+	struct mq_map flat;      /* models without layers: samples; index into flat_s, seconds of both passes */
+	double *flat_s;
+	uint32_t flat_room;
+	struct mq_refine refine;
+	/* The plan of an item; false: it cannot be built. */
+	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
+		     struct mq_plan *plan);
+	struct mq_hybrid_proof *proof; /* NULL: nobody asked for bounds */
+	uint64_t turn, heard, moved;   /* moved: bit of each waiting proposal, made by refinement */
+};
+
+/* ---- the list (list.c) */
+
+/* The estimate that a candidate has to beat to be kept. */
+double mq_hybrid_worst(const struct mq_hybrid *s);
+void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
+/* Position in the set of a stage's replica. */
+uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica);
+/* Degrees that the user fixed are those of one shape: the other families have several. */
+bool mq_hybrid_shapes_only(const struct mq_limits *limits);
+/* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays
+ * behind. */
+void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
+
+/* ---- stages of unequal width on one type (width.c) */
+
+/* Calls `visit` for the best division of the devices into stages of dp x tp, under s->now's micro-batches, sync
+ * and recomputation, for some limits on dp; `item` carries them and gets the parts. False: visit said stop. */
+bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
+		      struct mq_hybrid_item *item);
+
+/* ---- what no candidate is below (proof.c); all but the last do nothing where nobody asked */
+
+void mq_hybrid_proof_init(struct mq_hybrid *s, const struct mq_problem *problem);
+/* A candidate that no simulated step is below floor_s of. */
+void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, double floor_s);
+/* The simulator's answer to a plan of the list. */
+void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const struct mq_result *result);
+/* Seconds that no simulated step of a candidate seen is below. Needs s->proof. */
+double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem);
+
+/* ---- models without layers (flat.c) */
+
+enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,192 @@
+/* list.c - what the hybrid planner keeps, and in which order: see hybrid.h. */
+#include "hybrid/hybrid.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double mq_hybrid_worst(const struct mq_hybrid *s)
+{
+	return s->n < s->keep ? (double)INFINITY : s->list[s->n - 1].rank_s;
+}
+
+void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item)
+{
+	uint32_t at = s->n < s->keep ? s->n++ : s->n - 1;
+
+	while (at > 0 && item->rank_s < s->list[at - 1].rank_s) {
+		s->list[at] = s->list[at - 1];
+		at--;
+	}
+	s->list[at] = *item;
+	s->list[at].order = (uint32_t)s->seen;
+}
+
+uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica)
+{
+	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp * p->tp;
+}
+
+bool mq_hybrid_shapes_only(const struct mq_limits *l)
+{
+	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ulysses > 1 || l->fix_ep > 1 ||
+	       l->fix_etp > 1 || l->fix_virtual > 1 || l->max_dp || l->max_pp;
+}
+
+/* ---- screening ----------------------------------------------------------------------------- */
+
+static int faster(const void *left, const void *right)
+{
+	const struct mq_hybrid_item *a = left, *b = right;
+
+	if (a->step_s != b->step_s)
+		return a->step_s < b->step_s ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like.
+ */
+static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *a, const struct mq_hybrid_item *b)
+{
+	if (a->kind != b->kind || a->kind == MQ_HYBRID_READY || a->n_parts != b->n_parts)
+		return false;
+	if (a->kind == MQ_HYBRID_TYPED)
+		return !memcmp(a->part, b->part, a->n_parts * sizeof(*a->part));
+	/* without layers the estimate knows little of stages: one of each number of micro-batches is looked at */
+	if (!s->cost.n_layers && a->point.micro_batches != b->point.micro_batches)
+		return false;
+	/* a V has both ends on the same devices */
+	if (mq_pipeline_is_v(a->point.pipeline) != mq_pipeline_is_v(b->point.pipeline))
+		return false;
+	return a->point.set == b->point.set && a->point.dp == b->point.dp && a->point.tp == b->point.tp &&
+	       a->point.pp == b->point.pp && a->point.cp == b->point.cp && a->point.ulysses == b->point.ulysses &&
+	       a->point.ep == b->point.ep && a->point.etp == b->point.etp && a->point.balanced == b->point.balanced;
+}
+
+/* Screening in two halves: first one of each family, best estimates first, so that no family that
+ * the estimate flatters hides the others; then more of the families that came out best. */
+struct screening {
+	struct mq_hybrid *s;
+	const struct mq_problem *problem;
+	struct mq_arena arena;
+	uint32_t *family; /* [n] first item of the same family */
+	uint32_t *tries;  /* [n] by first item */
+	double *best;     /* [n] by first item: screened time */
+	uint8_t *known;   /* [n] 1 = screened and fits, 2 = does not */
+	uint32_t left, fit, unfit;
+};
+
+static void screen_item(struct screening *w, uint32_t i)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&w->arena);
+	struct mq_hybrid_item *item = &w->s->list[i];
+	struct mq_plan plan;
+	struct mq_result result;
+
+	w->known[i] = 2;
+	w->tries[w->family[i]]++;
+	if (w->s->make(w->s, item, &w->arena, &plan) &&
+	    w->problem->costs->screen(w->problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK) {
+		w->known[i] = 1;
+		w->fit++;
+		w->left--;
+		item->step_s = result.step_time_s;
+		w->best[w->family[i]] = fmin(w->best[w->family[i]], item->step_s);
+	}
+	/* what does not fit says nothing of time: a list of such is walked through */
+	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
+		w->left--;
+	if (w->problem->tick && !w->problem->tick(w->problem->tick_context, (double)NAN, "screens"))
+		w->left = 0;
+	mq_arena_rewind(&w->arena, mark);
+}
+
+static void screen_families(struct screening *w, uint32_t n)
+{
+	uint32_t half = w->left / 2;
+
+	/* again where the first did not fit; and more often where nothing does */
+	for (uint32_t most = 3; w->left > half && most <= n && !w->fit; most *= 4)
+		for (uint32_t i = 0; i < n && w->left > half; i++)
+			if (!w->known[i] && isinf(w->best[w->family[i]]) && w->tries[w->family[i]] < most)
+				screen_item(w, i);
+	while (w->left) {
+		uint32_t pick = MQ_NONE;
+		double least = INFINITY;
+
+		for (uint32_t i = 0; i < n; i++) {
+			/* Each further try makes a family a little less likely. */
+			double worth = w->best[w->family[i]] * (1 + 0.01 * w->tries[w->family[i]]);
+
+			if (!w->known[i] && worth < least)
+				least = worth, pick = i;
+		}
+		if (pick == MQ_NONE)
+			break;
+		screen_item(w, pick);
+	}
+}
+
+/* Equal times are those of plans that differ in nothing that matters: the first of them alone. */
+static uint32_t drop_equals(struct mq_hybrid_item *item, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!i || item[i].step_s != item[kept - 1].step_s)
+			item[kept++] = item[i];
+	return kept;
+}
+
+/* Each plan that the list will be asked for is the best of a few: of four where the estimate ranks them, of sixteen
+ * without layers, where it knows single ops alone. A screen takes time in proportion to the devices: beyond 64 of
+ * them as many as take as long as with 64, and a quarter when time is short. */
+static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *problem, uint32_t devices)
+{
+	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
+
+	/* without moves of its own it is one engine of several, which is asked about half as often */
+	if (rest > 0 && !isfinite(problem->seconds)) /* in a given time: nobody knows how many, so its head */
+		asked += rest / (s->moves ? 3 : 6);
+	double n = fmin(asked, s->keep) * (s->cost.n_layers ? 4 : 16);
+
+	if (devices > 64)
+		n = n * 64 / devices + 4;
+	return (uint32_t)(isfinite(problem->seconds) ? n / 4 : n);
+}
+
+void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
+{
+	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
+	struct screening w = { .s = s, .problem = problem };
+	struct mq_hybrid_item *sorted;
+
+	if (!problem->costs->screen)
+		return;
+	if (!n)
+		n = screens_for(s, problem, devices);
+	w.left = s->n < n ? s->n : n;
+	w.family = mq_arena_array(&w.arena, s->n, uint32_t);
+	w.tries = mq_arena_array(&w.arena, s->n, uint32_t);
+	w.best = mq_arena_array(&w.arena, s->n, double);
+	w.known = mq_arena_array(&w.arena, s->n, uint8_t);
+	sorted = mq_arena_array(&w.arena, s->n, struct mq_hybrid_item);
+	for (uint32_t i = 0; i < s->n; i++) {
+		w.best[i] = INFINITY;
+		w.family[i] = i;
+		for (uint32_t k = 0; k < i && w.family[i] == i; k++)
+			if (w.family[k] == k && same_family(s, &s->list[k], &s->list[i]))
+				w.family[i] = k;
+	}
+	screen_families(&w, s->n);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (w.known[i] == 1)
+			sorted[fit++] = s->list[i];
+	qsort(sorted, fit, sizeof(*sorted), faster);
+	kept = fit = drop_equals(sorted, fit);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (!w.known[i])
+			sorted[kept++] = s->list[i];
+	memcpy(s->list, sorted, kept * sizeof(*sorted));
+	s->n = kept;
+	mq_arena_fini(&w.arena);
+}

@@ -1,0 +1,125 @@
+/*
+ * proof.c - what no candidate of the hybrid planner is below: see hybrid.h.
+ *
+ * Branch and bound over all candidates that were seen, those with the lowest floors first. A floor (compute and
+ * bubble of the closed form) gives way to the time of the analytic executor, which runs the candidate's whole
+ * schedule without contention and so bounds its simulation, and that to the simulator's where it judged the
+ * candidate. What does not fit bounds nothing. It ends where the lowest floor left is above the lowest time
+ * found, or after MOST candidates: then that floor is the bound.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "hybrid/hybrid.h"
+#include "lib/plans.h"
+
+enum { ROOM = 1 << 15, MOST = 4096 };
+/* Times are rounded to nine digits. */
+static const double ROUNDING = 1e-8;
+
+struct open {
+	struct mq_hybrid_item item;
+	double floor_s;
+	uint64_t order;
+};
+
+struct mq_hybrid_proof {
+	struct open *open; /* [ROOM] */
+	uint32_t n;
+	double cut_s;         /* the lowest floor that there was no room for */
+	struct mq_map judged; /* effects of the list's plans; index into judged_s */
+	double *judged_s;
+	uint32_t room;
+};
+
+void mq_hybrid_proof_init(struct mq_hybrid *s, const struct mq_problem *problem)
+{
+	if (!problem->bound)
+		return;
+	s->proof = mq_arena_array(problem->arena, 1, struct mq_hybrid_proof);
+	s->proof->open = mq_arena_array(problem->arena, ROOM, struct open);
+	s->proof->cut_s = INFINITY;
+	mq_map_init(&s->proof->judged, problem->arena, 512);
+}
+
+static int lower(const void *left, const void *right)
+{
+	const struct open *a = left, *b = right;
+
+	if (a->floor_s != b->floor_s)
+		return a->floor_s < b->floor_s ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, double floor_s)
+{
+	struct mq_hybrid_proof *p = s->proof;
+
+	if (!p || floor_s >= p->cut_s)
+		return;
+	if (p->n == ROOM) {
+		qsort(p->open, p->n, sizeof(*p->open), lower);
+		p->n = ROOM / 2;
+		p->cut_s = p->open[p->n].floor_s;
+	}
+	p->open[p->n++] = (struct open){ *item, floor_s, s->seen };
+}
+
+void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const struct mq_result *result)
+{
+	struct mq_hybrid_proof *p = s->proof;
+	bool fits = result->verdict == MQ_VERDICT_OK;
+
+	if (!p)
+		return;
+	uint32_t before = p->judged.n;
+	uint32_t i = mq_map_add(&p->judged, mq_plan_effect(&s->refine.space, plan, &s->refine.scratch));
+
+	if (i == before)
+		MQ_PUSH(s->space.problem->arena, p->judged_s, i, p->room,
+			fits ? result->step_time_s : (double)INFINITY);
+}
+
+/* No simulation of this candidate is below; +inf: it does not fit, or there is no such plan. */
+static double time_of(struct mq_hybrid *s, const struct mq_problem *problem, const struct open *o,
+		      struct mq_arena *scratch)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	struct mq_result result;
+	struct mq_plan plan;
+	double time_s = INFINITY;
+
+	if (s->make(s, &o->item, scratch, &plan)) {
+		uint32_t known =
+			mq_map_find(&s->proof->judged, mq_plan_effect(&s->refine.space, &plan, &s->refine.scratch));
+
+		if (known != MQ_NONE)
+			time_s = s->proof->judged_s[known];
+		else if (!problem->costs->screen(problem->costs->context, &plan, &result))
+			time_s = o->floor_s;
+		else if (result.verdict == MQ_VERDICT_OK)
+			time_s = result.step_time_s * (1 - ROUNDING);
+	}
+	mq_arena_rewind(scratch, mark);
+	return time_s;
+}
+
+double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem)
+{
+	struct mq_hybrid_proof *p = s->proof;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	double least_s = INFINITY;
+	uint32_t i = 0;
+
+	qsort(p->open, p->n, sizeof(*p->open), lower);
+	while (i < p->n && i < MOST && p->open[i].floor_s < least_s && problem->costs->screen &&
+	       problem->tick(problem->tick_context, (double)NAN, "proving")) {
+		least_s = fmin(least_s, fmax(p->open[i].floor_s, time_of(s, problem, &p->open[i], &scratch)));
+		i++;
+	}
+	mq_arena_fini(&scratch);
+	mq_say(problem, "hybrid: %u of %u candidates timed for the proof", i, p->n);
+	double any_s = problem->costs->least_s ? problem->costs->least_s(problem->costs->context) : 0;
+
+	return fmax(any_s, fmin(least_s, i < p->n ? p->open[i].floor_s : p->cut_s));
+}

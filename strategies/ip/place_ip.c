@@ -1,0 +1,476 @@
+/* place_ip.c - see place_ip.h. */
+#include "ip/place_ip.h"
+
+#include <math.h>
+
+#include "ip/place_latency.h"
+#include "lib/place/model.h"
+
+/* A column of x: a device, one of its pieces, or the pool of CPUs. */
+struct slot {
+	uint32_t type, device; /* device: number among all */
+	uint32_t nth;          /* among those of its type */
+	bool own_memory;
+};
+
+struct ip {
+	const struct mq_place *place;
+	const struct mq_place_ip_options *o;
+	struct mq_arena *arena;
+	struct mq_units u;
+	struct mq_mip mip;
+	uint32_t n_slots;
+	struct slot *slot;
+	uint32_t *x;        /* [n_units * n_slots] columns */
+	uint32_t goal;      /* column of the objective */
+	uint32_t goal_back; /* of its backward part, where phases count apart */
+	uint32_t *memory;   /* [devices] row, or MQ_NONE */
+	/* what must be contiguous: units, or nodes where the latency counts */
+	uint32_t n_items, n_arcs;
+	const uint32_t *unit_of;         /* [n_items] */
+	const struct mq_place_edge *arc; /* between items */
+	/* latency */
+	uint32_t *latency;        /* [n_nodes] when its output is there */
+	uint32_t *start, *finish; /* [n_slots] */
+	double limit;             /* an upper bound of the latency */
+	double *guess;            /* [columns] the start solution */
+};
+
+static uint32_t at(const struct ip *ip, uint32_t unit, uint32_t slot)
+{
+	return ip->x[(size_t)unit * ip->n_slots + slot];
+}
+
+static void make_slots(struct ip *ip)
+{
+	const struct mq_place *p = ip->place;
+	bool latency = ip->o->objective == MQ_PLACE_LATENCY;
+	uint32_t pieces = latency && ip->o->pieces ? ip->o->pieces : 1, device = 0, total = 0;
+	bool pool = false;
+
+	for (uint32_t t = 0; t < p->n_types; t++)
+		total += p->type[t].count * pieces;
+	ip->slot = mq_arena_array(ip->arena, total + 1, struct slot);
+	for (uint32_t t = 0; t < p->n_types; t++) {
+		for (uint32_t d = 0; d < p->type[t].count; d++, device++) {
+			bool own = p->type[t].own_memory;
+
+			if (latency && !own && pool)
+				continue;
+			pool = pool || (latency && !own);
+			for (uint32_t i = 0; i < (own ? pieces : 1); i++)
+				ip->slot[ip->n_slots++] = (struct slot){ t, device, d, own };
+		}
+	}
+}
+
+/* A column for each unit and slot, one slot per unit, memory per device. */
+static void add_assignment(struct ip *ip)
+{
+	const struct mq_place *p = ip->place;
+
+	ip->x = mq_arena_array(ip->arena, (size_t)ip->u.n * ip->n_slots, uint32_t);
+	ip->memory = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
+	for (uint32_t i = 0; i < ip->n_slots; i++) {
+		const struct slot *s = &ip->slot[i];
+		bool new_device = i == 0 || s->device != ip->slot[i - 1].device;
+
+		ip->memory[i] = !new_device                       ? ip->memory[i - 1] :
+				isfinite(p->type[s->type].memory) ? mq_mip_row(&ip->mip, 'L', p->type[s->type].memory) :
+								    MQ_NONE;
+	}
+	uint32_t *some = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
+	bool all = ip->o->use_all && ip->o->pieces <= 1;
+
+	for (uint32_t i = 0; i < ip->n_slots && all; i++)
+		some[i] = mq_mip_row(&ip->mip, 'G', 1);
+	for (uint32_t v = 0; v < ip->u.n; v++) {
+		uint32_t once = mq_mip_row(&ip->mip, 'E', 1);
+
+		for (uint32_t i = 0; i < ip->n_slots; i++) {
+			const struct slot *s = &ip->slot[i];
+			/* Among equal devices the n-th holds no unit before the n-th. */
+			bool allowed = isfinite(ip->u.time[v * p->n_types + s->type]) && s->nth <= v;
+			uint32_t x = mq_mip_column(&ip->mip, 0, 0, allowed ? 1 : 0, true);
+
+			ip->x[(size_t)v * ip->n_slots + i] = x;
+			mq_mip_add(&ip->mip, once, x, 1);
+			if (all)
+				mq_mip_add(&ip->mip, some[i], x, 1);
+			if (ip->memory[i] != MQ_NONE)
+				mq_mip_add(&ip->mip, ip->memory[i], x, ip->u.size[v]);
+		}
+	}
+}
+
+/* z marks the ancestors of the slot's set; a set that is left is never entered again. */
+static void add_contiguity(struct ip *ip, uint32_t slot)
+{
+	uint32_t *z = mq_arena_array(ip->arena, ip->n_items, uint32_t);
+
+	for (uint32_t v = 0; v < ip->n_items; v++) {
+		z[v] = mq_mip_column(&ip->mip, 0, 0, 1, false);
+		uint32_t row = mq_mip_row(&ip->mip, 'G', 0);
+
+		mq_mip_add(&ip->mip, row, z[v], 1);
+		mq_mip_add(&ip->mip, row, at(ip, ip->unit_of[v], slot), -1);
+	}
+	for (uint32_t i = 0; i < ip->n_arcs; i++) {
+		uint32_t u = ip->arc[i].src, v = ip->arc[i].dst, row = mq_mip_row(&ip->mip, 'G', 0);
+
+		mq_mip_add(&ip->mip, row, z[u], 1);
+		mq_mip_add(&ip->mip, row, z[v], -1);
+		row = mq_mip_row(&ip->mip, 'L', 1);
+		mq_mip_add(&ip->mip, row, z[v], 1);
+		mq_mip_add(&ip->mip, row, at(ip, ip->unit_of[v], slot), -1);
+		mq_mip_add(&ip->mip, row, at(ip, ip->unit_of[u], slot), 1);
+	}
+}
+
+/* Units with their precedence, or nodes with their edges. */
+static void choose_items(struct ip *ip, bool nodes)
+{
+	const struct mq_place *p = ip->place;
+	uint32_t n = 0;
+
+	if (nodes) {
+		ip->n_items = p->n_nodes;
+		ip->unit_of = ip->u.of_node;
+		ip->n_arcs = p->n_edges;
+		ip->arc = p->edge;
+		return;
+	}
+	uint32_t *self = mq_arena_array(ip->arena, ip->u.n, uint32_t);
+	struct mq_place_edge *arc = mq_arena_array(ip->arena, ip->u.pred_first[ip->u.n], struct mq_place_edge);
+
+	for (uint32_t v = 0; v < ip->u.n; v++) {
+		self[v] = v;
+		for (uint32_t i = ip->u.pred_first[v]; i < ip->u.pred_first[v + 1]; i++)
+			arc[n++] = (struct mq_place_edge){ ip->u.pred[i], v };
+	}
+	ip->n_items = ip->u.n;
+	ip->unit_of = self;
+	ip->n_arcs = n;
+	ip->arc = arc;
+}
+
+/* y >= x_a - x_b */
+static void add_border(struct ip *ip, uint32_t y, uint32_t a, uint32_t b, uint32_t slot)
+{
+	uint32_t row = mq_mip_row(&ip->mip, 'G', 0);
+
+	mq_mip_add(&ip->mip, row, y, 1);
+	mq_mip_add(&ip->mip, row, at(ip, a, slot), -1);
+	mq_mip_add(&ip->mip, row, at(ip, b, slot), 1);
+}
+
+/* Adds what a slot computes and transfers to a row, its backward part to another, which may be the same; in
+ * the latency program what enters and what leaves are paid apart, although for one signal only one can happen. */
+static void add_load(struct ip *ip, uint32_t slot, uint32_t row, uint32_t row_back)
+{
+	const struct mq_units *u = &ip->u;
+	const struct slot *s = &ip->slot[slot];
+
+	for (uint32_t v = 0; v < u->n; v++) {
+		double time = u->time[v * u->n_types + s->type], back = u->time_back[v * u->n_types + s->type];
+
+		if (!isfinite(time))
+			continue;
+		mq_mip_add(&ip->mip, row, at(ip, v, slot), row == row_back ? time : time - back);
+		if (row != row_back)
+			mq_mip_add(&ip->mip, row_back, at(ip, v, slot), back);
+	}
+	for (uint32_t g = 0; g < u->n_signals && s->own_memory; g++) {
+		uint32_t y = mq_mip_column(&ip->mip, 0, 0, 1, false);
+
+		mq_mip_add(&ip->mip, row, y, row == row_back ? u->cost[g] : u->cost[g] - u->cost_back[g]);
+		if (row != row_back)
+			mq_mip_add(&ip->mip, row_back, y, u->cost_back[g]);
+		for (uint32_t d = u->dst_first[g]; d < u->dst_first[g + 1]; d++) {
+			add_border(ip, y, u->dst[d], u->home[g], slot);
+			add_border(ip, y, u->home[g], u->dst[d], slot);
+		}
+	}
+}
+
+static void formulate_max_load(struct ip *ip)
+{
+	bool phases = ip->o->objective == MQ_PLACE_PHASES;
+
+	ip->goal = mq_mip_column(&ip->mip, 1, 0, INFINITY, false);
+	ip->goal_back = phases ? mq_mip_column(&ip->mip, 1, 0, INFINITY, false) : ip->goal;
+	for (uint32_t i = 0; i < ip->n_slots; i++) {
+		uint32_t row = mq_mip_row(&ip->mip, 'L', 0);
+		uint32_t back = phases ? mq_mip_row(&ip->mip, 'L', 0) : row;
+
+		mq_mip_add(&ip->mip, row, ip->goal, -1);
+		if (phases)
+			mq_mip_add(&ip->mip, back, ip->goal_back, -1);
+		add_load(ip, i, row, back);
+		if (ip->o->contiguous)
+			add_contiguity(ip, i);
+	}
+}
+
+/* ---- latency ----------------------------------------------------------------------------------
+ */
+
+/* later >= earlier + work - limit * (1 - switch): written as a row. */
+static void add_after(struct ip *ip, uint32_t later, uint32_t earlier, uint32_t on)
+{
+	uint32_t row = mq_mip_row(&ip->mip, 'G', on == MQ_NONE ? 0 : -ip->limit);
+
+	mq_mip_add(&ip->mip, row, later, 1);
+	mq_mip_add(&ip->mip, row, earlier, -1);
+	if (on != MQ_NONE)
+		mq_mip_add(&ip->mip, row, on, -ip->limit);
+}
+
+static void add_slot_times(struct ip *ip, uint32_t slot)
+{
+	const struct mq_place *p = ip->place;
+	uint32_t row = mq_mip_row(&ip->mip, 'L', 0); /* start + load - finish <= 0 */
+
+	mq_mip_add(&ip->mip, row, ip->start[slot], 1);
+	mq_mip_add(&ip->mip, row, ip->finish[slot], -1);
+	add_load(ip, slot, row, row);
+	/* What a predecessor makes must be there, whether moving it costs something or not. */
+	for (uint32_t e = 0; e < p->n_edges; e++) {
+		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+
+		if (ip->u.of_node[u] == ip->u.of_node[v])
+			continue;
+		uint32_t enters = mq_mip_column(&ip->mip, 0, 0, 1, false);
+
+		add_border(ip, enters, ip->u.of_node[v], ip->u.of_node[u], slot);
+		add_after(ip, ip->start[slot], ip->latency[u], enters);
+	}
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		add_after(ip, ip->latency[v], ip->finish[slot], at(ip, ip->u.of_node[v], slot));
+	add_contiguity(ip, slot);
+	if (slot > 0 && ip->slot[slot - 1].device == ip->slot[slot].device)
+		add_after(ip, ip->start[slot], ip->finish[slot - 1], MQ_NONE);
+}
+
+/* latency_v >= latency_u + time_v x_v; u = MQ_NONE for nodes without predecessor. */
+static void add_pool_time(struct ip *ip, uint32_t slot, uint32_t u, uint32_t v)
+{
+	double time = ip->place->time[v * ip->place->n_types + ip->slot[slot].type];
+	uint32_t row = mq_mip_row(&ip->mip, 'G', 0);
+
+	mq_mip_add(&ip->mip, row, ip->latency[v], 1);
+	if (isfinite(time))
+		mq_mip_add(&ip->mip, row, at(ip, ip->u.of_node[v], slot), -time);
+	if (u != MQ_NONE)
+		mq_mip_add(&ip->mip, row, ip->latency[u], -1);
+}
+
+static void add_pool_times(struct ip *ip, uint32_t slot)
+{
+	for (uint32_t v = 0; v < ip->place->n_nodes; v++)
+		add_pool_time(ip, slot, MQ_NONE, v);
+	for (uint32_t e = 0; e < ip->place->n_edges; e++)
+		add_pool_time(ip, slot, ip->place->edge[e].src, ip->place->edge[e].dst);
+}
+
+/* No placement is below the longest path of the graph, every node on its fastest type. */
+static double longest_path(const struct mq_place *p, struct mq_arena *arena)
+{
+	double *end = mq_arena_array(arena, p->n_nodes, double), longest = 0;
+	bool changed = true;
+
+	for (uint32_t round = 0; changed && round <= p->n_nodes; round++) { /* edges in any order */
+		changed = false;
+		for (uint32_t v = 0; v < p->n_nodes && !round; v++) {
+			end[v] = INFINITY;
+			for (uint32_t t = 0; t < p->n_types; t++)
+				end[v] = fmin(end[v], p->time[v * p->n_types + t]);
+		}
+		for (uint32_t e = 0; e < p->n_edges; e++) {
+			uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+			double own = INFINITY;
+
+			for (uint32_t t = 0; t < p->n_types; t++)
+				own = fmin(own, p->time[v * p->n_types + t]);
+			if (end[u] + own > end[v]) {
+				end[v] = end[u] + own;
+				changed = true;
+			}
+		}
+	}
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		longest = fmax(longest, end[v]);
+	return changed ? 0 : longest; /* a cycle: no bound */
+}
+
+static void formulate_latency(struct ip *ip, double least)
+{
+	ip->latency = mq_arena_array(ip->arena, ip->place->n_nodes, uint32_t);
+	ip->start = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
+	ip->finish = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
+	ip->goal = mq_mip_column(&ip->mip, 1, fmin(least, ip->limit), ip->limit, false);
+	for (uint32_t v = 0; v < ip->place->n_nodes; v++) {
+		ip->latency[v] = mq_mip_column(&ip->mip, 0, 0, ip->limit, false);
+		add_after(ip, ip->goal, ip->latency[v], MQ_NONE);
+	}
+	for (uint32_t i = 0; i < ip->n_slots; i++) {
+		ip->start[i] = mq_mip_column(&ip->mip, 0, 0, ip->limit, false);
+		ip->finish[i] = mq_mip_column(&ip->mip, 0, 0, ip->limit, false);
+	}
+	for (uint32_t i = 0; i < ip->n_slots; i++) {
+		if (ip->slot[i].own_memory)
+			add_slot_times(ip, i);
+		else
+			add_pool_times(ip, i);
+	}
+}
+
+/* A value that some schedule surely reaches: everything one after another, at its slowest. */
+static double slowest(const struct ip *ip)
+{
+	double sum = 1;
+
+	for (uint32_t v = 0; v < ip->u.n; v++) {
+		double most = 0;
+
+		for (uint32_t t = 0; t < ip->u.n_types; t++)
+			if (isfinite(ip->u.time[v * ip->u.n_types + t]))
+				most = fmax(most, ip->u.time[v * ip->u.n_types + t]);
+		sum += most;
+	}
+	for (uint32_t s = 0; s < ip->u.n_signals; s++)
+		sum += ip->u.cost[s] * (1 + ip->u.dst_first[s + 1] - ip->u.dst_first[s]);
+	return sum;
+}
+
+/* ---- solutions --------------------------------------------------------------------------------
+ */
+
+static double value_of(const struct ip *ip, const struct mq_placement *placement)
+{
+	if (ip->o->objective == MQ_PLACE_LATENCY)
+		return mq_place_latency(ip->place, placement, ip->arena);
+	if (ip->o->objective == MQ_PLACE_PHASES)
+		return mq_place_phases(ip->place, placement, ip->arena);
+	return placement->max_load;
+}
+
+static void decode(struct ip *ip, const double *value, struct mq_placement *out)
+{
+	const struct mq_place *p = ip->place;
+
+	*out = (struct mq_placement){ .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage) };
+	for (uint32_t i = 0; i < ip->n_slots; i++) {
+		struct mq_place_stage stage = { .type = ip->slot[i].type, .replicas = 1, .device = ip->slot[i].nth };
+		bool *in = mq_arena_array(ip->arena, p->n_nodes, bool);
+
+		stage.node = mq_arena_array(ip->arena, p->n_nodes, uint32_t);
+		for (uint32_t v = 0; v < p->n_nodes; v++) {
+			in[v] = value[at(ip, ip->u.of_node[v], i)] > 0.5;
+			if (in[v])
+				stage.node[stage.n_nodes++] = v;
+		}
+		if (!stage.n_nodes)
+			continue;
+		stage.load = mq_place_load(p, in, stage.type, 1, ip->arena);
+		out->max_load = fmax(out->max_load, stage.load);
+		out->stage[out->n_stages++] = stage;
+	}
+}
+
+/* The start placement as values of x; NULL where it does not fit the slots. */
+static double *encode(struct ip *ip, const struct mq_placement *start)
+{
+	double *value = mq_arena_array(ip->arena, ip->mip.n_columns, double);
+	uint32_t *lowest = mq_arena_array(ip->arena, start->n_stages, uint32_t);
+	bool *used = mq_arena_array(ip->arena, ip->n_slots, bool);
+
+	for (uint32_t s = 0; s < start->n_stages; s++) {
+		lowest[s] = MQ_NONE;
+		if (start->stage[s].replicas != 1)
+			return NULL;
+		for (uint32_t i = 0; i < start->stage[s].n_nodes; i++) {
+			uint32_t v = ip->u.of_node[start->stage[s].node[i]];
+
+			lowest[s] = v < lowest[s] ? v : lowest[s];
+		}
+	}
+	for (uint32_t round = 0; round < start->n_stages; round++) { /* sets by their lowest unit */
+		uint32_t s = MQ_NONE, slot = 0;
+
+		for (uint32_t i = 0; i < start->n_stages; i++)
+			if (lowest[i] != MQ_NONE && (s == MQ_NONE || lowest[i] < lowest[s]))
+				s = i;
+		if (s == MQ_NONE)
+			break;
+		lowest[s] = MQ_NONE;
+		while (slot < ip->n_slots && (ip->slot[slot].type != start->stage[s].type || used[slot]))
+			slot++;
+		bool pool = slot < ip->n_slots && !ip->slot[slot].own_memory && ip->o->objective == MQ_PLACE_LATENCY;
+
+		if (slot == ip->n_slots)
+			return NULL;
+		for (uint32_t i = slot; i < ip->n_slots; i++) /* other pieces of it are gone too */
+			used[i] = used[i] || (!pool && ip->slot[i].device == ip->slot[slot].device);
+		for (uint32_t i = 0; i < start->stage[s].n_nodes; i++)
+			value[at(ip, ip->u.of_node[start->stage[s].node[i]], slot)] = 1;
+	}
+	return value;
+}
+
+enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_ip_options *o, struct mq_arena *arena,
+			   struct mq_place_ip_result *result, struct mq_err *err)
+{
+	struct ip ip = { .place = place, .o = o, .arena = arena, .mip = { .arena = arena } };
+	struct mq_mip_options options = {
+		.seconds = o->seconds, .gap = o->gap, .tick = o->tick, .tick_context = o->tick_context
+	};
+	bool latency = o->objective == MQ_PLACE_LATENCY;
+	struct mq_mip_result solved;
+	double least = 0; /* a bound of the latency before any program is solved */
+
+	*result = (struct mq_place_ip_result){ .value = INFINITY, .bound = -INFINITY };
+	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
+		if (place->backward && place->backward[v])
+			return mq_fail(err, MQ_EINPUT,
+				       "latency is defined for inference graphs: this one "
+				       "has backward nodes; use --objective max-load");
+	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS, arena, &ip.u, err));
+	choose_items(&ip, latency);
+	make_slots(&ip);
+	ip.limit = slowest(&ip);
+	if (o->start && o->start->n_stages)
+		ip.limit = fmin(ip.limit, value_of(&ip, o->start) * (1 + 1e-9) + 1e-9);
+	if (latency) {
+		MQ_TRY(mq_place_latency_bound(place, o->pieces, arena, &least, err));
+		least = fmax(least, longest_path(place, arena));
+		if (o->start && o->start->n_stages && value_of(&ip, o->start) <= least * (1 + 1e-8)) {
+			*result = (struct mq_place_ip_result){ *o->start, value_of(&ip, o->start), least, true, false };
+			return MQ_OK;
+		}
+	}
+	add_assignment(&ip);
+	if (latency)
+		formulate_latency(&ip, least);
+	else
+		formulate_max_load(&ip);
+	if (o->start && o->start->n_stages)
+		options.start = encode(&ip, o->start);
+	MQ_TRY(mq_mip_solve(&ip.mip, &options, arena, &solved, err));
+	result->infeasible = solved.verdict == MQ_MIP_INFEASIBLE;
+	result->optimal = solved.verdict == MQ_MIP_OPTIMAL;
+	result->bound = solved.bound;
+	if (latency && !result->infeasible) /* also where cbc was stopped before it had one */
+		result->bound = fmax(result->bound, least);
+	if (solved.value) {
+		decode(&ip, solved.value, &result->placement);
+		result->value = value_of(&ip, &result->placement);
+	}
+	if (o->start && o->start->n_stages && value_of(&ip, o->start) < result->value) {
+		result->placement = *o->start;
+		result->value = value_of(&ip, o->start);
+	}
+	if (result->optimal && o->gap <= 0) /* the solver's tolerances are not ours */
+		result->bound = fmin(result->bound, result->value);
+	return MQ_OK;
+}

@@ -1,0 +1,186 @@
+/* place_latency.c - latency of a placement; see model.h. */
+#include <math.h>
+
+#include "lib/place/model.h"
+
+struct walk {
+	const struct mq_place *p;
+	uint32_t n_blocks;
+	uint32_t *block;                   /* [n_nodes] */
+	uint32_t *set;                     /* [n_nodes] stage */
+	double *finish;                    /* [n_blocks] */
+	double *work, *in_cost, *out_cost; /* [n_blocks] */
+	bool *own;                         /* [n_blocks] memory of its own: pays for tensors */
+};
+
+/* Cuts a set where a path leaves it and comes back: the piece of a node is how often a path to it
+ * has entered the set. Relaxed to a fixpoint, so that edges may come in any order. */
+static void cut_set(struct walk *w, uint32_t set, uint32_t *piece)
+{
+	bool changed = true;
+
+	for (uint32_t v = 0; v < w->p->n_nodes; v++)
+		piece[v] = w->set[v] == set;
+	while (changed) {
+		changed = false;
+		for (uint32_t e = 0; e < w->p->n_edges; e++) {
+			uint32_t u = w->p->edge[e].src, v = w->p->edge[e].dst;
+			uint32_t least = piece[u] + (w->set[v] == set && w->set[u] != set);
+
+			if (least > piece[v]) {
+				piece[v] = least;
+				changed = true;
+			}
+		}
+	}
+}
+
+static void make_blocks(struct walk *w, const struct mq_placement *placement, struct mq_arena *arena)
+{
+	uint32_t *piece = mq_arena_array(arena, w->p->n_nodes, uint32_t);
+
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		const struct mq_place_stage *stage = &placement->stage[s];
+		bool own = w->p->type[stage->type].own_memory;
+		uint32_t most = 0;
+
+		if (own)
+			cut_set(w, s, piece);
+		for (uint32_t i = 0; i < stage->n_nodes; i++) {
+			uint32_t v = stage->node[i];
+
+			w->block[v] = w->n_blocks + (own ? piece[v] - 1 : i);
+			most = own ? (piece[v] > most ? piece[v] : most) : stage->n_nodes;
+			w->own[w->block[v]] = own;
+			w->work[w->block[v]] += w->p->time[v * w->p->n_types + stage->type];
+		}
+		w->n_blocks += most;
+	}
+}
+
+/* Each op whose output enters a block is paid once by it; so is each op whose output leaves. */
+static void add_transfers(struct walk *w, struct mq_arena *arena)
+{
+	uint32_t *paid_by = mq_arena_array(arena, w->p->n_edges, uint32_t);
+	uint32_t n = w->p->n_nodes;
+	uint32_t *first = mq_arena_array(arena, n + 1, uint32_t), *list;
+
+	for (uint32_t e = 0; e < w->p->n_edges; e++)
+		first[w->p->edge[e].src + 1]++;
+	for (uint32_t v = 0; v < n; v++)
+		first[v + 1] += first[v];
+	uint32_t *at = mq_arena_array(arena, n + 1, uint32_t);
+
+	list = mq_arena_array(arena, w->p->n_edges, uint32_t);
+	memcpy(at, first, (n + 1) * sizeof(*at));
+	for (uint32_t e = 0; e < w->p->n_edges; e++)
+		list[at[w->p->edge[e].src]++] = w->block[w->p->edge[e].dst];
+	for (uint32_t u = 0; u < n; u++) {
+		bool leaves = false;
+
+		for (uint32_t i = first[u]; i < first[u + 1]; i++) {
+			bool seen = list[i] == w->block[u];
+
+			for (uint32_t j = first[u]; j < i && !seen; j++)
+				seen = paid_by[j] == list[i];
+			paid_by[i] = list[i];
+			leaves = leaves || list[i] != w->block[u];
+			if (!seen && w->own[list[i]])
+				w->in_cost[list[i]] += w->p->out_cost[u];
+		}
+		if (leaves && w->own[w->block[u]])
+			w->out_cost[w->block[u]] += w->p->out_cost[u];
+	}
+}
+
+double mq_place_latency(const struct mq_place *p, const struct mq_placement *placement, struct mq_arena *scratch)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	uint32_t n = p->n_nodes;
+	struct walk w = { .p = p,
+			  .block = mq_arena_array(scratch, n, uint32_t),
+			  .set = mq_arena_array(scratch, n, uint32_t),
+			  .finish = mq_arena_array(scratch, 2 * n, double),
+			  .work = mq_arena_array(scratch, 2 * n, double),
+			  .in_cost = mq_arena_array(scratch, 2 * n, double),
+			  .out_cost = mq_arena_array(scratch, 2 * n, double),
+			  .own = mq_arena_array(scratch, 2 * n, bool) };
+	double *start = mq_arena_array(scratch, 2 * n, double), last = 0;
+	bool changed = true;
+
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		double size = 0;
+
+		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++) {
+			w.set[placement->stage[s].node[i]] = s;
+			size += p->size[placement->stage[s].node[i]];
+		}
+		if (size > p->type[placement->stage[s].type].memory)
+			last = INFINITY;
+	}
+	make_blocks(&w, placement, scratch);
+	add_transfers(&w, scratch);
+	for (uint32_t round = 0; changed && round <= w.n_blocks; round++) {
+		changed = false;
+		for (uint32_t b = 0; b < w.n_blocks; b++)
+			w.finish[b] = start[b] + w.in_cost[b] + w.work[b] + w.out_cost[b];
+		for (uint32_t e = 0; e < p->n_edges; e++) {
+			uint32_t a = w.block[p->edge[e].src], b = w.block[p->edge[e].dst];
+
+			if (a != b && w.finish[a] > start[b]) {
+				start[b] = w.finish[a];
+				changed = true;
+			}
+		}
+	}
+	for (uint32_t b = 0; b < w.n_blocks; b++)
+		last = fmax(last, w.finish[b]);
+	mq_arena_rewind(scratch, mark);
+	return changed ? (double)INFINITY : last; /* a cycle between sets: colours that cross */
+}
+
+bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement, struct mq_arena *scratch)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	uint32_t n = placement->n_stages, *set = mq_arena_array(scratch, p->n_nodes, uint32_t);
+	uint32_t *waits = mq_arena_array(scratch, n, uint32_t), placed = 0;
+	bool *before = mq_arena_array(scratch, (size_t)n * n, bool), fits = true;
+	struct mq_place_stage *sorted = mq_arena_array(scratch, n, struct mq_place_stage);
+
+	for (uint32_t s = 0; s < n; s++) {
+		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++)
+			set[placement->stage[s].node[i]] = s;
+		for (uint32_t t = 0; t < s; t++)
+			fits = fits && !(placement->stage[s].type == placement->stage[t].type &&
+					 placement->stage[s].device == placement->stage[t].device);
+	}
+	for (uint32_t e = 0; e < p->n_edges; e++) {
+		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+		/* The backward pass walks the stages back; what joins the passes goes either way.
+		 */
+		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
+		uint32_t a = back_u ? set[v] : set[u], b = back_u ? set[u] : set[v];
+
+		if (back_u == back_v && a != b)
+			before[(size_t)a * n + b] = true;
+	}
+	for (uint32_t a = 0; a < n; a++)
+		for (uint32_t b = 0; b < n; b++)
+			waits[b] += before[(size_t)a * n + b];
+	while (fits && placed < n) {
+		uint32_t s = 0;
+
+		while (s < n && waits[s])
+			s++;
+		if (s == n)
+			break;
+		sorted[placed++] = placement->stage[s];
+		waits[s] = MQ_NONE; /* done */
+		for (uint32_t b = 0; b < n; b++)
+			waits[b] -= before[(size_t)s * n + b] && waits[b] != MQ_NONE;
+	}
+	if (placed == n)
+		memcpy(placement->stage, sorted, n * sizeof(*sorted));
+	mq_arena_rewind(scratch, mark);
+	return placed == n;
+}

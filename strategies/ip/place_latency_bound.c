@@ -1,0 +1,348 @@
+/* place_latency_bound.c - short latencies from below; see place_latency.h. */
+#include <math.h>
+
+#include "ip/place_latency.h"
+#include "lib/sfb.h"
+
+enum { MOST_NODES = 4096, WORD = 64 }; /* sets of nodes are bits: n^2 / 4 bytes of them */
+
+struct bound {
+	const struct mq_place *p;
+	struct mq_arena *arena;
+	uint32_t n_sets, words;
+	uint32_t *like;            /* [n] the first node that must be in the same set */
+	uint32_t *out_first, *out; /* CSR: receivers of each node */
+	uint64_t *above, *below;   /* [n * words] ancestors and descendants, the node among them */
+	double *fast, *slow;       /* [n] least time on an accelerator, on a CPU */
+	double room;
+	uint32_t n_path, *path;
+	/* the set of an interval */
+	uint64_t *in, *up, *down; /* held; ancestors and descendants of what is held */
+	uint64_t *colors;         /* first nodes of the colours that are held */
+};
+
+static bool has(const uint64_t *set, uint32_t v)
+{
+	return set[v / WORD] >> v % WORD & 1;
+}
+
+static void put(uint64_t *set, uint32_t v)
+{
+	set[v / WORD] |= (uint64_t)1 << v % WORD;
+}
+
+static const uint64_t *row(const struct bound *b, const uint64_t *sets, uint32_t v)
+{
+	return sets + (size_t)v * b->words;
+}
+
+/* Ancestors and descendants, by relaxing the edges until nothing changes: they may come in any order. */
+static void close_paths(struct bound *b)
+{
+	const struct mq_place *p = b->p;
+	bool changed = true;
+
+	b->above = mq_arena_array(b->arena, (size_t)p->n_nodes * b->words, uint64_t);
+	b->below = mq_arena_array(b->arena, (size_t)p->n_nodes * b->words, uint64_t);
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		put(b->above + (size_t)v * b->words, v);
+		put(b->below + (size_t)v * b->words, v);
+	}
+	while (changed) {
+		changed = false;
+		for (uint32_t k = 0; k < 2 * p->n_edges; k++) {
+			/* Up in the order of the edges, down against it: few rounds for sorted ones. */
+			uint32_t e = k < p->n_edges ? k : 2 * p->n_edges - 1 - k;
+			bool up = k < p->n_edges;
+			uint32_t from = up ? p->edge[e].src : p->edge[e].dst;
+			uint32_t to = up ? p->edge[e].dst : p->edge[e].src;
+			uint64_t *sets = up ? b->above : b->below;
+
+			for (uint32_t w = 0; w < b->words; w++) {
+				uint64_t more = sets[(size_t)from * b->words + w] & ~sets[(size_t)to * b->words + w];
+
+				sets[(size_t)to * b->words + w] |= more;
+				changed = changed || more;
+			}
+		}
+	}
+}
+
+/* Where a device has one set, nodes of a colour are in it together. */
+static void find_colors(struct bound *b, bool one_set)
+{
+	const uint32_t *color = b->p->color;
+
+	b->like = mq_arena_array(b->arena, b->p->n_nodes, uint32_t);
+	for (uint32_t v = 0; v < b->p->n_nodes; v++) {
+		b->like[v] = v;
+		for (uint32_t u = 0; u < v && one_set && color && color[v] != MQ_NONE && b->like[v] == v; u++)
+			b->like[v] = color[u] == color[v] ? u : v;
+	}
+}
+
+static void prepare(struct bound *b)
+{
+	const struct mq_place *p = b->p;
+	uint32_t *at = mq_arena_array(b->arena, p->n_nodes + 1, uint32_t);
+
+	b->words = (p->n_nodes + WORD - 1) / WORD;
+	b->out_first = mq_arena_array(b->arena, p->n_nodes + 1, uint32_t);
+	b->out = mq_arena_array(b->arena, p->n_edges, uint32_t);
+	for (uint32_t e = 0; e < p->n_edges; e++)
+		b->out_first[p->edge[e].src + 1]++;
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		b->out_first[v + 1] += b->out_first[v];
+	memcpy(at, b->out_first, (p->n_nodes + 1) * sizeof(*at));
+	for (uint32_t e = 0; e < p->n_edges; e++)
+		b->out[at[p->edge[e].src]++] = p->edge[e].dst;
+	b->fast = mq_arena_array(b->arena, p->n_nodes, double);
+	b->slow = mq_arena_array(b->arena, p->n_nodes, double);
+	b->in = mq_arena_array(b->arena, b->words, uint64_t);
+	b->up = mq_arena_array(b->arena, b->words, uint64_t);
+	b->down = mq_arena_array(b->arena, b->words, uint64_t);
+	b->colors = mq_arena_array(b->arena, b->words, uint64_t);
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		b->fast[v] = b->slow[v] = INFINITY;
+		for (uint32_t t = 0; t < p->n_types; t++) {
+			double *least = p->type[t].own_memory ? &b->fast[v] : &b->slow[v];
+
+			if (p->type[t].count)
+				*least = fmin(*least, p->time[v * p->n_types + t]);
+		}
+	}
+	close_paths(b);
+}
+
+/* The path of most time and output cost; its nodes in order. */
+static void find_path(struct bound *b, double output)
+{
+	const struct mq_place *p = b->p;
+	double *length = mq_arena_array(b->arena, p->n_nodes, double);
+	uint32_t *next = mq_arena_array(b->arena, p->n_nodes, uint32_t), first = 0;
+	bool changed = true;
+
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		length[v] = fmin(b->fast[v], b->slow[v]) + output * p->out_cost[v];
+		next[v] = MQ_NONE;
+	}
+	while (changed) {
+		changed = false;
+		for (uint32_t e = p->n_edges; e-- > 0;) {
+			uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+			double with = fmin(b->fast[u], b->slow[u]) + output * p->out_cost[u] + length[v];
+
+			if (with > length[u]) {
+				length[u] = with;
+				next[u] = v;
+				changed = true;
+			}
+		}
+	}
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		if (length[v] > length[first])
+			first = v;
+	b->path = mq_arena_array(b->arena, p->n_nodes, uint32_t);
+	for (b->n_path = 0; first != MQ_NONE; first = next[first])
+		b->path[b->n_path++] = first;
+}
+
+static void hold(struct bound *b, uint32_t v)
+{
+	const uint64_t *above = row(b, b->above, v), *below = row(b, b->below, v);
+
+	put(b->in, v);
+	put(b->colors, b->like[v]);
+	for (uint32_t w = 0; w < b->words; w++) {
+		b->up[w] |= above[w];
+		b->down[w] |= below[w];
+	}
+}
+
+/* Adds a node, what lies between it and the others, and what shares a colour. */
+static void grow(struct bound *b, uint32_t node)
+{
+	bool changed = true;
+
+	hold(b, node);
+	while (changed) {
+		changed = false;
+		for (uint32_t v = 0; v < b->p->n_nodes; v++) {
+			if (has(b->in, v) || !(has(b->colors, b->like[v]) || (has(b->up, v) && has(b->down, v))))
+				continue;
+			hold(b, v);
+			changed = true;
+		}
+	}
+}
+
+/* ---- the least cut ----------------------------------------------------------------------------
+ */
+
+struct cut {
+	struct mq_sfb_problem problem;
+	uint32_t *node; /* [n_nodes] number in the problem: 0 = held, 1 = kept out, MQ_NONE = none yet */
+	double *cost;
+	bool *forbidden;
+	struct mq_sfb_edge *edge;
+};
+
+static uint32_t add_node(struct cut *c, double cost)
+{
+	c->cost[c->problem.n_ops] = cost;
+	return c->problem.n_ops++;
+}
+
+static void add_edge(struct cut *c, uint32_t src, uint32_t dst, double cost)
+{
+	c->edge[c->problem.n_edges++] = (struct mq_sfb_edge){ src, dst, cost };
+}
+
+/* Output u enters the set when a receiver is in it and u is not; it leaves when u is in it and a receiver is
+ * not. One node each stands for the receivers. */
+static void add_signal(const struct bound *b, struct cut *c, uint32_t u, double never)
+{
+	uint32_t any, all, some_in = 0, some_out = 0, open = c->node[u] > 1;
+
+	for (uint32_t i = b->out_first[u]; i < b->out_first[u + 1]; i++) {
+		some_in += c->node[b->out[i]] == 0;
+		some_out += c->node[b->out[i]] == 1;
+		open += c->node[b->out[i]] > 1;
+	}
+	if (!open) {
+		if ((c->node[u] == 1 && some_in) || (c->node[u] == 0 && some_out))
+			c->cost[0] += b->p->out_cost[u];
+		return;
+	}
+	any = add_node(c, 0);
+	all = add_node(c, 0);
+	add_edge(c, c->node[u], any, b->p->out_cost[u]);
+	add_edge(c, all, c->node[u], b->p->out_cost[u]);
+	for (uint32_t i = b->out_first[u]; i < b->out_first[u + 1]; i++) {
+		add_edge(c, any, c->node[b->out[i]], never);
+		add_edge(c, c->node[b->out[i]], all, never);
+	}
+}
+
+/* Work and transfers of the cheapest set that holds `in`, without what is before node i - 1 of the path or
+ * after node j + 1. */
+static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cost, struct mq_err *err)
+{
+	const struct mq_place *p = b->p;
+	struct mq_arena_mark mark = mq_arena_mark(b->arena);
+	uint32_t most = 3 * p->n_nodes + 2, most_edges = 2 * p->n_nodes + 2 * p->n_edges;
+	struct cut c = { .node = mq_arena_array(b->arena, p->n_nodes, uint32_t),
+			 .cost = mq_arena_array(b->arena, most, double),
+			 .forbidden = mq_arena_array(b->arena, most, bool),
+			 .edge = mq_arena_array(b->arena, most_edges, struct mq_sfb_edge) };
+	double work = 0, never = 1;
+	struct mq_sfb_result r;
+
+	add_node(&c, 0);
+	add_node(&c, 0);
+	c.forbidden[1] = true;
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		bool before = i > 0 && has(row(b, b->above, b->path[i - 1]), v);
+		bool after = j + 1 < b->n_path && has(row(b, b->below, b->path[j + 1]), v);
+
+		never += p->out_cost[v] + (isfinite(b->fast[v]) ? b->fast[v] : 0);
+		work += has(b->in, v) ? b->fast[v] : 0;
+		c.node[v] = has(b->in, v) ? 0 : before || after || isinf(b->fast[v]) ? 1 : add_node(&c, b->fast[v]);
+	}
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		if (b->out_first[v + 1] > b->out_first[v])
+			add_signal(b, &c, v, never);
+	double sure = c.cost[0];
+
+	if (c.problem.n_ops > 2) {
+		c.cost[0] = -2 * never;
+		c.problem.cost = c.cost;
+		c.problem.forbidden = c.forbidden;
+		c.problem.edge = c.edge;
+		MQ_TRY(mq_sfb_solve(&c.problem, b->arena, &r, err));
+		c.cost[0] = sure;
+		sure = mq_sfb_cost(&c.problem, r.duplicate);
+	}
+	*cost = work + sure;
+	mq_arena_rewind(b->arena, mark);
+	return MQ_OK;
+}
+
+/* ---- the path ---------------------------------------------------------------------------------
+ */
+
+/* Extends least[i][.] by the sets that begin at node i of the path: least[j + 1][sets]. */
+static enum mq_status extend(struct bound *b, uint32_t i, double *least, struct mq_err *err)
+{
+	uint32_t wide = b->n_sets + 1;
+
+	memset(b->in, 0, b->words * sizeof(*b->in));
+	memset(b->up, 0, b->words * sizeof(*b->up));
+	memset(b->down, 0, b->words * sizeof(*b->down));
+	memset(b->colors, 0, b->words * sizeof(*b->colors));
+	for (uint32_t j = i; j < b->n_path; j++) {
+		double size = 0, cost;
+
+		grow(b, b->path[j]);
+		for (uint32_t v = 0; v < b->p->n_nodes; v++)
+			size += has(b->in, v) ? b->p->size[v] : 0;
+		if (size > b->room || (i && has(b->in, b->path[i - 1])))
+			break;
+		if (j + 1 < b->n_path && has(b->in, b->path[j + 1]))
+			continue;
+		MQ_TRY(price(b, i, j, &cost, err));
+		for (uint32_t k = 0; k < b->n_sets; k++) {
+			double *to = &least[(size_t)(j + 1) * wide + k + 1];
+
+			*to = fmin(*to, least[(size_t)i * wide + k] + cost);
+		}
+	}
+	return MQ_OK;
+}
+
+static enum mq_status cut_path(struct bound *b, double *bound, struct mq_err *err)
+{
+	uint32_t wide = b->n_sets + 1;
+	double *least = mq_arena_array(b->arena, (size_t)(b->n_path + 1) * wide, double);
+
+	for (uint32_t i = wide; i < (b->n_path + 1) * wide; i++)
+		least[i] = INFINITY;
+	for (uint32_t i = 0; i < b->n_path; i++) {
+		for (uint32_t k = 0; k < wide; k++) {
+			double *to = &least[(size_t)(i + 1) * wide + k];
+
+			*to = fmin(*to, least[(size_t)i * wide + k] + b->slow[b->path[i]]);
+		}
+		MQ_TRY(extend(b, i, least, err));
+	}
+	*bound = INFINITY;
+	for (uint32_t k = 0; k < wide; k++)
+		*bound = fmin(*bound, least[(size_t)b->n_path * wide + k]);
+	return MQ_OK;
+}
+
+enum mq_status mq_place_latency_bound(const struct mq_place *p, uint32_t pieces, struct mq_arena *arena, double *bound,
+				      struct mq_err *err)
+{
+	struct bound b = { .p = p, .arena = arena };
+
+	*bound = 0;
+	if (p->n_nodes > MOST_NODES)
+		return MQ_OK;
+	for (uint32_t t = 0; t < p->n_types; t++) {
+		if (!p->type[t].own_memory)
+			continue;
+		b.n_sets += p->type[t].count * (pieces ? pieces : 1);
+		b.room = fmax(b.room, p->type[t].count ? p->type[t].memory : 0);
+	}
+	find_colors(&b, pieces <= 1);
+	prepare(&b);
+	for (int output = 0; output < 2; output++) { /* a path by time, one by tensors too: either bounds */
+		double one;
+
+		find_path(&b, output);
+		MQ_TRY(cut_path(&b, &one, err));
+		*bound = fmax(*bound, isfinite(one) ? one * (1 - 1e-9) : 0); /* the cut's own rounding */
+	}
+	return MQ_OK;
+}

@@ -1,0 +1,255 @@
+/* place_line.c - short latencies from above; see place_latency.h. */
+#include <math.h>
+
+#include "ip/place_latency.h"
+#include "lib/place/model.h"
+
+struct cell {
+	double latency;
+	uint32_t from;   /* units before the last set */
+	bool skip, pool; /* the device is left out; the last unit is on the CPUs */
+};
+
+struct line {
+	const struct mq_place *p;
+	struct mq_units u;
+	struct mq_arena *arena;
+	uint32_t n_devices, *type, *nth; /* accelerators in turn */
+	uint32_t cpu;                    /* type of the pool, or MQ_NONE */
+	double room;                     /* of the largest accelerator */
+	uint32_t *order, *at;            /* [units] and its inverse */
+	double *rank;                    /* [units] the lowest that is ready comes next */
+	struct cell *cell;               /* [(units + 1) * (devices + 1)] */
+	uint32_t *stamp, *left;          /* [signals] */
+	double *in_s;                    /* [units] transfers of the set that ends there */
+};
+
+static void list_devices(struct line *l)
+{
+	uint32_t total = 0;
+
+	for (uint32_t t = 0; t < l->p->n_types; t++)
+		total += l->p->type[t].count;
+	l->type = mq_arena_array(l->arena, total, uint32_t);
+	l->nth = mq_arena_array(l->arena, total, uint32_t);
+	l->cpu = MQ_NONE;
+	for (uint32_t t = 0; t < l->p->n_types; t++) {
+		if (!l->p->type[t].own_memory && l->p->type[t].count && l->cpu == MQ_NONE)
+			l->cpu = t;
+		for (uint32_t d = 0; l->p->type[t].own_memory && d < l->p->type[t].count; d++) {
+			l->type[l->n_devices] = t;
+			l->nth[l->n_devices++] = d;
+			l->room = fmax(l->room, l->p->type[t].memory);
+		}
+	}
+}
+
+/* The units that are ready, lowest rank first. */
+static void sort_units(struct line *l)
+{
+	const struct mq_units *u = &l->u;
+	struct mq_arena_mark mark = mq_arena_mark(l->arena);
+	uint32_t *waits = mq_arena_array(l->arena, u->n, uint32_t), n_ready = 0;
+	uint32_t *ready = mq_arena_array(l->arena, u->n, uint32_t);
+
+	for (uint32_t v = 0; v < u->n; v++) {
+		waits[v] = u->pred_first[v + 1] - u->pred_first[v];
+		if (!waits[v])
+			ready[n_ready++] = v;
+	}
+	for (uint32_t n = 0; n < u->n; n++) {
+		uint32_t k = 0;
+
+		for (uint32_t i = 1; i < n_ready; i++)
+			if (l->rank[ready[i]] < l->rank[ready[k]])
+				k = i;
+		uint32_t v = ready[k];
+
+		ready[k] = ready[--n_ready];
+		l->order[n] = v;
+		l->at[v] = n;
+		for (uint32_t i = u->succ_first[v]; i < u->succ_first[v + 1]; i++)
+			if (--waits[u->succ[i]] == 0)
+				ready[n_ready++] = u->succ[i];
+	}
+	mq_arena_rewind(l->arena, mark);
+}
+
+/* Transfers of the sets [first, j] of the order; returns how many fit the largest memory. */
+static uint32_t price_sets(struct line *l, uint32_t first)
+{
+	const struct mq_units *u = &l->u;
+	double size = 0, enters = 0, leaves = 0;
+	uint32_t j = first;
+
+	for (; j < u->n; j++) {
+		uint32_t v = l->order[j];
+
+		size += u->size[v];
+		if (size > l->room)
+			break;
+		for (uint32_t i = u->got_first[v]; i < u->got_first[v + 1]; i++) {
+			uint32_t s = u->got[i];
+
+			if (l->at[u->home[s]] >= first) {
+				if (--l->left[s] == 0)
+					leaves -= u->cost[s];
+			} else if (l->stamp[s] != first) {
+				l->stamp[s] = first;
+				enters += u->cost[s];
+			}
+		}
+		for (uint32_t i = u->sent_first[v]; i < u->sent_first[v + 1]; i++) {
+			uint32_t s = u->sent[i];
+
+			l->left[s] = u->dst_first[s + 1] - u->dst_first[s];
+			leaves += u->cost[s];
+		}
+		l->in_s[j] = enters + leaves;
+	}
+	return j - first;
+}
+
+static void improve(struct cell *c, struct cell with)
+{
+	if (with.latency < c->latency)
+		*c = with;
+}
+
+/* The best intervals along the order, one set after another. */
+static void cut_line(struct line *l)
+{
+	const struct mq_units *u = &l->u;
+	uint32_t wide = l->n_devices + 1;
+
+	for (uint32_t i = 0; i < (u->n + 1) * wide; i++)
+		l->cell[i] = (struct cell){ .latency = i ? (double)INFINITY : 0 };
+	for (uint32_t s = 0; s < u->n_signals; s++)
+		l->stamp[s] = MQ_NONE;
+	for (uint32_t i = 0; i <= u->n; i++) {
+		struct cell *here = l->cell + (size_t)i * wide;
+
+		for (uint32_t a = 1; a < wide; a++)
+			improve(&here[a], (struct cell){ here[a - 1].latency, i, true, false });
+		if (i == u->n)
+			break;
+		for (uint32_t a = 0; a < wide && l->cpu != MQ_NONE; a++)
+			improve(&here[wide + a],
+				(struct cell){ here[a].latency + u->time[l->order[i] * u->n_types + l->cpu], i, false,
+					       true });
+		uint32_t fit = price_sets(l, i);
+
+		for (uint32_t a = 0; a < l->n_devices; a++) {
+			double work = 0, size = 0;
+
+			for (uint32_t j = i; j < i + fit; j++) {
+				uint32_t v = l->order[j];
+
+				work += u->time[v * u->n_types + l->type[a]];
+				size += u->size[v];
+				if (size > l->p->type[l->type[a]].memory || isinf(work))
+					break;
+				improve(&l->cell[(size_t)(j + 1) * wide + a + 1],
+					(struct cell){ here[a].latency + work + l->in_s[j], i, false, false });
+			}
+		}
+	}
+}
+
+/* Sets of the best intervals, in arena `out`. */
+static void read_line(const struct line *l, struct mq_arena *out, struct mq_placement *placement)
+{
+	const struct mq_units *u = &l->u;
+	uint32_t wide = l->n_devices + 1, *stage_of = mq_arena_array(out, u->n, uint32_t), pool = MQ_NONE;
+
+	*placement = (struct mq_placement){ .stage = mq_arena_array(out, wide, struct mq_place_stage) };
+	if (isinf(l->cell[(size_t)u->n * wide + l->n_devices].latency))
+		return;
+	for (uint32_t j = u->n, a = l->n_devices; j > 0;) {
+		const struct cell *c = &l->cell[(size_t)j * wide + a];
+
+		if (c->skip) {
+			a--;
+			continue;
+		}
+		uint32_t s = c->pool && pool != MQ_NONE ? pool : placement->n_stages;
+
+		if (s == placement->n_stages)
+			placement->stage[placement->n_stages++] =
+				(struct mq_place_stage){ .type = c->pool ? l->cpu : l->type[a - 1],
+							 .replicas = 1,
+							 .device = c->pool ? 0 : l->nth[a - 1] };
+		pool = c->pool ? s : pool;
+		for (uint32_t i = c->from; i < j; i++)
+			stage_of[l->order[i]] = s;
+		a -= !c->pool;
+		j = c->from;
+	}
+	for (uint32_t s = 0; s < placement->n_stages; s++)
+		placement->stage[s].node = mq_arena_array(out, l->p->n_nodes, uint32_t);
+	for (uint32_t v = 0; v < l->p->n_nodes; v++) {
+		struct mq_place_stage *stage = &placement->stage[stage_of[u->of_node[v]]];
+
+		stage->node[stage->n_nodes++] = v;
+	}
+}
+
+static double try_line(struct line *l, struct mq_arena *out, struct mq_placement *placement)
+{
+	sort_units(l);
+	cut_line(l);
+	read_line(l, out, placement);
+	return placement->n_stages ? mq_place_latency(l->p, placement, l->arena) : (double)INFINITY;
+}
+
+static void fill_loads(const struct mq_place *p, struct mq_arena *arena, struct mq_placement *placement)
+{
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		struct mq_place_stage *stage = &placement->stage[s];
+		bool *in = mq_arena_array(arena, p->n_nodes, bool);
+
+		for (uint32_t i = 0; i < stage->n_nodes; i++)
+			in[stage->node[i]] = true;
+		stage->load = mq_place_load(p, in, stage->type, 1, arena);
+		placement->max_load = fmax(placement->max_load, stage->load);
+	}
+}
+
+enum mq_status mq_place_line(const struct mq_place *p, uint32_t orders, struct mq_rng *rng, struct mq_arena *arena,
+			     struct mq_placement *out, struct mq_err *err)
+{
+	struct line l = { .p = p, .arena = arena };
+
+	MQ_TRY(mq_units_make(p, MQ_UNITS_CYCLES, arena, &l.u, err));
+	list_devices(&l);
+	l.order = mq_arena_array(arena, l.u.n, uint32_t);
+	l.at = mq_arena_array(arena, l.u.n, uint32_t);
+	l.rank = mq_arena_array(arena, l.u.n, double);
+	l.in_s = mq_arena_array(arena, l.u.n, double);
+	l.cell = mq_arena_array(arena, (size_t)(l.u.n + 1) * (l.n_devices + 1), struct cell);
+	l.stamp = mq_arena_array(arena, l.u.n_signals, uint32_t);
+	l.left = mq_arena_array(arena, l.u.n_signals, uint32_t);
+	for (uint32_t i = 0; i < l.u.n; i++)
+		l.rank[l.u.line[i]] = i;
+	double best = try_line(&l, arena, out);
+
+	for (uint32_t k = 1; k < orders && l.u.n > 1; k++) {
+		struct mq_arena_mark mark = mq_arena_mark(arena);
+		struct mq_placement next;
+		uint32_t v = mq_rng_below(rng, l.u.n);
+		double was = l.rank[v];
+
+		l.rank[v] = l.u.n * mq_rng_unit(rng);
+		double now = try_line(&l, arena, &next);
+
+		if (now > best) {
+			l.rank[v] = was;
+			mq_arena_rewind(arena, mark);
+			continue;
+		}
+		best = now;
+		*out = next;
+	}
+	fill_loads(p, arena, out);
+	return MQ_OK;
+}

@@ -1,0 +1,135 @@
+/* degrees.c - see degrees.h. */
+#include "lib/moves/degrees.h"
+
+#include <math.h>
+
+#include "lib/plans.h"
+
+/* Changes two degrees by a factor of two; false: odd, or at its end. */
+static bool trade(uint32_t *more, uint32_t *less)
+{
+	if (*less % 2)
+		return false;
+	*more *= 2;
+	*less /= 2;
+	return true;
+}
+
+/* Experts whole on each rank, over tensor-parallel ranks too, or split as all else is; over more or fewer ranks. */
+static bool experts(struct mq_shape *s, enum mq_factor f)
+{
+	if (s->ep <= 1 && f != MORE_EP)
+		return false;
+	if (f == MORE_EP || f == FEWER_EP) {
+		s->ep = f == MORE_EP ? 2 * mq_or_1(s->ep) : s->ep / 2;
+		return f == MORE_EP || s->ep >= 1;
+	}
+	if ((s->etp == 1) == (f == WHOLE_EXPERTS) || s->tp * s->cp == 1)
+		return false;
+	s->etp = f == WHOLE_EXPERTS ? 1 : 0;
+	return true;
+}
+
+/* Deals the devices in use out anew, by rank: a stage's replicas are neighbours, or a replica's stages. False: one
+ * is as the other. */
+static bool reorder(struct mq_shape *s, enum mq_order order, const struct mq_move_space *space, struct mq_arena *arena)
+{
+	uint32_t all = space->problem->q->cluster->n_devices, inner = s->tp * mq_or_1(s->cp), n = s->dp * inner * s->pp;
+	uint32_t *rank = mq_arena_array(arena, n, uint32_t), *device = mq_arena_array(arena, n, uint32_t), used = 0;
+	bool *seen = mq_arena_array(arena, all, bool);
+
+	if (order == AS_IT_IS)
+		return true;
+	if (order == REPLICA_MAJOR && (s->dp == 1 || s->pp == 1))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		seen[s->device[i]] = true;
+	for (uint32_t d = 0; d < all; d++)
+		if (seen[d])
+			rank[used++] = d;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t group = i / inner, stage = group / s->dp, replica = group % s->dp;
+
+		device[i] = order == STAGE_MAJOR ? rank[i] : rank[(replica * s->pp + stage) * inner + i % inner];
+	}
+	s->device = device;
+	return true;
+}
+
+/* Layers of each chunk by the speed of its devices; NULL: as the software divides them. */
+static uint32_t *cut(const struct mq_move_space *space, const struct mq_shape *s, struct mq_arena *arena)
+{
+	uint32_t chunks = s->pp * mq_or_1(s->virtual), width = s->dp * mq_or_1(s->cp) * s->tp, n = space->layers.n;
+
+	if (s->pp == 1 || !n || chunks > n)
+		return NULL;
+	uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
+	double *speed = mq_arena_array(arena, chunks, double);
+
+	for (uint32_t c = 0; c < chunks; c++)
+		for (uint32_t i = 0; i < width; i++) {
+			uint32_t rank = mq_pipeline_rank((enum mq_pipeline)s->pipeline, s->pp, c);
+
+			speed[c] += space->speed[space->classes.of[s->device[rank * width + i]]];
+		}
+	mq_layers_cut(&space->layers, speed, chunks, count);
+	return count;
+}
+
+bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *from, enum mq_factor f,
+		     enum mq_order order, struct mq_arena *arena, struct mq_plan *out)
+{
+	const struct mq_question *q = space->problem->q;
+	const struct mq_software *software = mq_software_of(space->problem);
+	struct mq_plan_stage *stage;
+	struct mq_shape s;
+	struct mq_err none = MQ_ERR_INIT;
+	uint32_t n;
+
+	if (mq_plan_stages(from, q->model, arena, &stage, &n, &none) != MQ_OK ||
+	    mq_plan_to_shape(from, q->model, q->cluster, stage, n, arena, &s, &none) != MQ_OK || s.stage_tp)
+		return false;
+	bool fine = f == TP_DP ? trade(&s.tp, &s.dp) :
+		    f == DP_TP ? trade(&s.dp, &s.tp) :
+		    f == TP_PP ? trade(&s.tp, &s.pp) :
+		    f == PP_TP ? trade(&s.pp, &s.tp) :
+		    f == PP_DP ? trade(&s.pp, &s.dp) :
+		    f == DP_PP ? trade(&s.dp, &s.pp) :
+				 s.pp > 1;
+
+	if (f == MORE_CHUNKS) {
+		s.virtual = s.virtual ? s.virtual + 1 : 2;
+		s.pipeline = MQ_PIPE_INTERLEAVED;
+	} else if (f == V_CHUNKS) {
+		s.virtual = 2;
+		s.pipeline = s.pipeline == MQ_PIPE_ZBV ? MQ_PIPE_DUALPIPE_V : MQ_PIPE_ZBV;
+	} else if (f == FEWER_CHUNKS) {
+		fine = fine && s.virtual > 1;
+		s.virtual -= fine;
+	}
+	if (s.pp == 1)
+		s.virtual = 1;
+	if (s.virtual <= 1 && mq_pipeline_kind(s.pipeline)->most_chunks > 1)
+		s.pipeline = MQ_PIPE_1F1B;
+	if (f == MORE_HEADS || f == FEWER_HEADS) {
+		uint32_t now = mq_or_1(s.ulysses);
+
+		fine = f == MORE_HEADS ? s.cp % (2 * now) == 0 : now > 1;
+		s.ulysses = f == MORE_HEADS ? 2 * now : now / 2;
+	} else if (f >= WHOLE_EXPERTS) {
+		fine = q->model->experts && experts(&s, f) && q->model->experts % s.ep == 0;
+	}
+	/* no replica without a sample */
+	while (s.micro_batches % 2 == 0 && fmod(q->train->batch / s.micro_batches, s.dp) != 0)
+		s.micro_batches /= 2;
+	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep) || !reorder(&s, order, space, arena))
+		return false;
+	if (software->runs.placement || software->runs.uneven_stages)
+		s.stage_layers = cut(space, &s, arena);
+	else
+		mq_software_stages(software, q->model, arena, &s);
+	s.share = NULL;
+	s.vocab_parallel = s.tp > 1 && software->vocab_parallel;
+	s.sequence_parallel = s.tp > 1 && software->sequence_parallel && q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
+	return mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) == MQ_OK;
+}

@@ -1,0 +1,466 @@
+/* refine.c - see refine.h. */
+#include "lib/moves/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "search/search.h"
+
+/* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has.
+ * slack (chosen): neighbours screened as more than that slower are forgotten. gain: what is
+ * less is no progress, so that a way down ends. */
+enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
+static const double slack = 0.03, gain = 1e-3, PI = 3.14159265358979323846;
+
+void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
+{
+	uint32_t devices = problem->q->cluster->n_devices;
+
+	*r = (struct mq_refine){ .problem = problem, .best = INFINITY };
+	mq_move_space_make(problem, &r->space);
+	mq_map_init(&r->judged, problem->arena, 512);
+	mq_map_init(&r->known, problem->arena, 4096);
+	mq_map_init(&r->times, problem->arena, 512);
+	mq_map_init(&r->places, problem->arena, 512);
+	/* a screen takes time in proportion to the devices */
+	r->width = devices <= 64 ? WIDTH : (uint32_t)fmax(12, WIDTH * 64 / devices);
+}
+
+void mq_refine_fini(struct mq_refine *r)
+{
+	mq_arena_fini(&r->scratch);
+}
+
+/* ---- points ----------------------------------------------------------------------------------- */
+
+static double value_of(const struct mq_refine *r, const struct mq_plan *plan, double step_s)
+{
+	const struct mq_cluster *cluster = r->problem->q->cluster;
+	const char *o = r->problem->objective;
+	double value = !strcmp(o, "cost")   ? mq_step_usd(cluster, plan, step_s) :
+		       !strcmp(o, "energy") ? mq_step_kWh(cluster, plan, step_s) :
+					      step_s;
+
+	return isnan(value) ? step_s : value;
+}
+
+/* Stages with the devices and the degrees of each. */
+static uint64_t family_of(const struct mq_plan *plan)
+{
+	uint64_t hash = mq_hash(MQ_HASH_INIT, &plan->virtual, sizeof(plan->virtual));
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+		uint32_t key[] = { c->stage, c->n_devices, c->split[MQ_DIM_BATCH], c->split[MQ_DIM_EXPERT] };
+		bool first = true;
+
+		for (uint32_t k = 0; k < i && first; k++)
+			first = plan->config[k].stage != c->stage;
+		if (first)
+			hash = mq_hash(hash, key, sizeof(key));
+	}
+	return hash;
+}
+
+static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t effect)
+{
+	const struct mq_costs *costs = r->problem->costs;
+	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect);
+	struct mq_result result;
+	double value = INFINITY;
+
+	if (i < before)
+		return r->screened_s[i];
+	if (costs->screen && costs->screen(costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK)
+		value = value_of(r, plan, result.step_time_s);
+	MQ_PUSH(r->problem->arena, r->screened_s, i, r->room, value);
+	return value;
+}
+
+static uint64_t bits_of(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* Was one proposed whose screened time is the same to the last bit? Such plans differ in nothing that matters. */
+static bool same_time(const struct mq_refine *r, double screened_s)
+{
+	return mq_map_find(&r->times, bits_of(screened_s)) != MQ_NONE;
+}
+
+/* Where the worst of the kept points makes room; NULL where this one is no better than any of them. */
+static struct mq_refine_point *room_for(struct mq_refine *r, double value)
+{
+	uint32_t worst = 0;
+
+	if (r->n < MQ_REFINE_POINTS)
+		return &r->point[r->n++];
+	for (uint32_t i = 1; i < r->n; i++)
+		if (r->point[i].value > r->point[worst].value)
+			worst = i;
+	return value < r->point[worst].value ? &r->point[worst] : NULL;
+}
+
+void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
+{
+	uint64_t effect = mq_plan_effect(&r->space, plan, &r->scratch);
+	uint32_t before = r->judged.n;
+
+	mq_map_add(&r->judged, effect);
+	if (result->verdict != MQ_VERDICT_OK)
+		return;
+	double value = value_of(r, plan, result->step_time_s);
+
+	r->best = fmin(r->best, value);
+	for (uint32_t i = 0; i < r->n && r->judged.n == before; i++)
+		if (r->point[i].value == value)
+			return; /* there already */
+	struct mq_refine_point *p = room_for(r, value);
+
+	if (!p)
+		return;
+	struct mq_plan *copy = p->plan ? p->plan : mq_arena_array(r->problem->arena, 1, struct mq_plan);
+
+	mq_plan_copy(copy, plan, r->problem->arena);
+	*p = (struct mq_refine_point){ .plan = copy, .value = value, .family = family_of(plan), .screened_s = NAN };
+}
+
+bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
+{
+	return mq_map_find(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch)) != MQ_NONE;
+}
+
+/* What contention adds to the screened times of a point's neighbours: what it added to the point's own and to those
+ * that were judged. */
+static double contention(const struct mq_refine_point *p)
+{
+	return (p->value / p->screened_s + p->sum) / (1 + p->heard);
+}
+
+/* May it look on for what could be better than the best? With a third of an expansion for each proposal screening
+ * takes no more time than the simulator, or little; without, the likeliest of what is known is proposed. */
+static bool may_look(const struct mq_refine *r)
+{
+	return r->known.n < r->width * (4 + r->n_asked / 3);
+}
+
+/* What a point's next neighbour is thought to take, of a point whose neighbours are not known what the best one of
+ * those that are known brought in the mean; +inf: it has none that is worth it. */
+static double expected(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
+{
+	if (!p->expanded)
+		return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
+	if (p->next >= p->n)
+		return INFINITY;
+	/* no simulation is below the screened time: it is no better than the best, and no step down from here */
+	if (look && p->near[p->next].screened_s > fmax(r->best, p->screened_s) * (1 - gain))
+		return INFINITY;
+	return p->near[p->next].screened_s * contention(p);
+}
+
+/* By how much it will be below the best, in the mean: Jones, Schonlau, Welch, "Efficient Global Optimization of
+ * Expensive Black-Box Functions", 1998, with the spread that contention was seen to have. */
+static double improvement(const struct mq_refine *r, double mean)
+{
+	double sd = r->n_spread ? mean * sqrt(r->spread / (double)r->n_spread) : 0, less = r->best - mean;
+
+	if (!(sd > 0) || isinf(mean))
+		return fmax(less, 0);
+	return less * 0.5 * erfc(-less / sd / sqrt(2)) + sd * exp(-0.5 * less * less / sd / sd) / sqrt(2 * PI);
+}
+
+static struct mq_refine_point *choose(struct mq_refine *r)
+{
+	struct mq_refine_point *best = NULL;
+	double most = 0, least = INFINITY;
+	bool look = may_look(r);
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		double mean = expected(r, &r->point[i], look), gained = improvement(r, mean);
+
+		if (isfinite(mean) && (gained > most || (gained == most && mean < least)))
+			most = gained, least = mean, best = &r->point[i];
+	}
+	return best;
+}
+
+static bool more_time(const struct mq_refine *r)
+{
+	return !r->problem->tick || r->problem->tick(r->problem->tick_context, (double)NAN, "refining");
+}
+
+/* ---- neighbours --------------------------------------------------------------------------------- */
+
+static void shuffle(struct mq_refine *r, struct mq_move *move, uint32_t n)
+{
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t k = mq_rng_below(r->problem->rng, i);
+		struct mq_move m = move[i - 1];
+
+		move[i - 1] = move[k];
+		move[k] = m;
+	}
+}
+
+static int sooner(const void *left, const void *right)
+{
+	const struct mq_refine_near *a = left, *b = right;
+
+	if (a->screened_s != b->screened_s)
+		return a->screened_s < b->screened_s ? -1 : 1;
+	return memcmp(&a->move, &b->move, sizeof(a->move));
+}
+
+enum { SLICE = 32, SHORT_SLICE = 4 };
+
+/* Neighbours that are screened together. */
+struct slice {
+	struct mq_refine_near near[SLICE];
+	const struct mq_plan *plan[SLICE];
+	uint32_t known[SLICE]; /* of each neighbour: its place in screened_s */
+	const struct mq_plan *fresh[SLICE];
+	uint32_t place[SLICE]; /* of each that is new, the same */
+	uint32_t n, n_fresh;
+};
+
+static void screen_slice(struct mq_refine *r, struct slice *s)
+{
+	const struct mq_costs *costs = r->problem->costs;
+	struct mq_result result[SLICE];
+
+	if (s->n_fresh && costs->screen_all)
+		costs->screen_all(costs->context, s->fresh, s->n_fresh, result);
+	for (uint32_t i = 0; i < s->n_fresh && costs->screen_all; i++)
+		if (result[i].verdict == MQ_VERDICT_OK)
+			r->screened_s[s->place[i]] = value_of(r, s->fresh[i], result[i].step_time_s);
+	for (uint32_t i = 0; i < s->n; i++)
+		s->near[i].screened_s = r->screened_s[s->known[i]];
+}
+
+/* Adds the neighbour by this move to the slice if it is new. */
+static void add_near(struct mq_refine *r, const struct mq_plan *from, const struct mq_move *move, struct slice *s)
+{
+	struct mq_plan *plan = mq_arena_array(&r->scratch, 1, struct mq_plan);
+
+	if (!mq_move_apply(&r->space, from, move, &r->scratch, plan))
+		return;
+	uint64_t effect = mq_plan_effect(&r->space, plan, &r->scratch);
+	if (mq_map_find(&r->judged, effect) != MQ_NONE)
+		return;
+	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect), at = i;
+	if (i == before) {
+		MQ_PUSH(r->problem->arena, r->screened_s, at, r->room, INFINITY);
+		s->place[s->n_fresh] = i;
+		s->fresh[s->n_fresh++] = plan;
+	}
+	s->known[s->n] = i;
+	s->plan[s->n] = plan;
+	s->near[s->n++] = (struct mq_refine_near){ .move = *move };
+}
+
+/* The clock is looked at after each slice: where there is an end of time, these get smaller as screens take longer. */
+static uint32_t slice_size(const struct mq_refine *r)
+{
+	if (!isfinite(r->problem->seconds))
+		return SLICE;
+	return (uint32_t)fmax(1, fmin(SLICE / 2, floor(2048.0 / r->problem->q->cluster->n_devices)));
+}
+
+/* Screens up to `width` neighbours of a point that are new. False: time is over. */
+static bool expand(struct mq_refine *r, struct mq_refine_point *p)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
+	struct mq_move *move;
+	uint32_t n = mq_moves_list(&r->space, p->plan, &r->scratch, &move), tried = 0, room = 0, i = 0;
+	uint32_t most = slice_size(r);
+	bool time = true;
+
+	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
+	mq_map_add(&r->times, bits_of(p->screened_s));
+	shuffle(r, move, n);
+	while (i < n && tried < r->width && time) {
+		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
+		struct slice s = { .n = 0 };
+
+		while (i < n && tried + s.n < r->width && s.n < most)
+			add_near(r, p->plan, &move[i++], &s);
+		screen_slice(r, &s);
+		tried += s.n;
+		for (uint32_t k = 0; k < s.n; k++)
+			if (s.near[k].screened_s < p->screened_s * (1 + slack))
+				MQ_PUSH(r->problem->arena, p->near, p->n, room, s.near[k]);
+		mq_arena_rewind(&r->scratch, each);
+		time = more_time(r);
+	}
+	qsort(p->near, p->n, sizeof(*p->near), sooner);
+	mq_arena_rewind(&r->scratch, mark);
+	p->expanded = true;
+	r->expansions++;
+	r->brought += p->n ? fmin(1, p->near[0].screened_s / p->screened_s) : 1;
+	return time;
+}
+
+/* One move down from a plan, by the analytic executor's clock, among a part of its neighbours. */
+static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s, struct mq_arena *arena)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
+	struct mq_move *move;
+	uint32_t n = mq_moves_list(&r->space, plan, &r->scratch, &move), tried = 0, i = 0;
+	uint32_t most = slice_size(r) < SHORT_SLICE ? slice_size(r) : SHORT_SLICE;
+	bool found = false;
+
+	shuffle(r, move, n);
+	while (i < n && tried < r->width / 4 && !found && more_time(r)) {
+		struct slice s = { .n = 0 };
+
+		while (i < n && tried + s.n < r->width / 4 && s.n < most)
+			add_near(r, plan, &move[i++], &s);
+		screen_slice(r, &s);
+		tried += s.n;
+		for (uint32_t k = 0; k < s.n && !found; k++) {
+			found = s.near[k].screened_s < *screened_s * (1 - gain);
+			if (!found)
+				continue;
+			*screened_s = s.near[k].screened_s;
+			mq_plan_copy(plan, s.plan[k], arena);
+		}
+	}
+	mq_arena_rewind(&r->scratch, mark);
+	return found;
+}
+
+/* As far down as there is a way. */
+static void go_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s, struct mq_arena *arena)
+{
+	bool down = true;
+
+	for (uint32_t i = 0; i < DEPTH && down; i++)
+		down = step_down(r, plan, screened_s, arena);
+}
+
+static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct mq_plan *plan, double screened_s)
+{
+	struct mq_refine_asked *asked = &r->asked[r->n_asked % RING];
+
+	mq_map_add(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch));
+	mq_map_add(&r->times, bits_of(screened_s));
+	plan->engine_objective = screened_s;
+	plan->engine_unit = "s per step, screened";
+	mq_assert(r->n_asked - r->heard < RING);
+	*asked = (struct mq_refine_asked){ (uint32_t)(p - r->point), screened_s };
+	r->n_asked++;
+}
+
+/* Was this move of devices tried on a plan that uses them so? What it brought there it brings here. */
+static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
+{
+	uint32_t key[] = { move->kind, move->a, move->b, move->n }, before = r->places.n;
+
+	return mq_map_add(&r->places, mq_hash(p->family, key, sizeof(key))) < before;
+}
+
+/* The next neighbour of a point; false: it is known by now. */
+static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena, struct mq_plan *plan)
+{
+	const struct mq_refine_near *near = &p->near[p->next++];
+	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, near->screened_s)) ||
+	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) || mq_refine_met(r, plan))
+		return false;
+	double screened_s = near->screened_s;
+
+	if (screened_s < p->screened_s * (1 - gain))
+		go_down(r, plan, &screened_s, arena);
+	if (may_look(r) && screened_s > r->best * (1 - gain))
+		return false;
+	propose(r, p, plan, screened_s);
+	return true;
+}
+
+/* `n` random moves from a plan. */
+static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, uint32_t n, struct mq_arena *arena)
+{
+	struct mq_plan now = *from;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_move *move;
+		uint32_t n_moves = mq_moves_list(&r->space, &now, arena, &move);
+		struct mq_plan other;
+
+		if (n_moves &&
+		    mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n_moves)], arena, &other))
+			now = other;
+	}
+	return now;
+}
+
+/* A few random moves from the best, then down: the first that could be better than the best, else the one that
+ * comes nearest. */
+static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_refine_point *best = NULL;
+	double least_s = INFINITY;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!best || r->point[i].value < best->value)
+			best = &r->point[i];
+	for (uint32_t round = 0;
+	     best && round < KICKS && least_s > r->best * (1 - gain) && (isinf(least_s) || may_look(r)) && more_time(r);
+	     round++) {
+		struct mq_plan now = wander(r, best->plan, 2 + round / 8, arena);
+		double s;
+
+		for (uint32_t i = 0; i < KICKS && mq_refine_met(r, &now); i++)
+			now = wander(r, &now, 1, arena);
+		if (mq_refine_met(r, &now))
+			continue;
+		s = screen(r, &now, mq_plan_effect(&r->space, &now, &r->scratch));
+		if (isinf(s))
+			continue;
+		if (may_look(r))
+			go_down(r, &now, &s, arena);
+		if (s < least_s && !same_time(r, s)) {
+			least_s = s;
+			mq_plan_copy(plan, &now, arena);
+		}
+	}
+	if (isfinite(least_s))
+		propose(r, best, plan, least_s);
+	return isfinite(least_s);
+}
+
+bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_refine_point *p;
+
+	while ((p = choose(r))) {
+		if (!p->expanded) {
+			if (!expand(r, p))
+				return false;
+		} else if (neighbour(r, p, arena, plan)) {
+			return true;
+		}
+	}
+	return kick(r, arena, plan);
+}
+
+void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
+{
+	mq_assert(r->heard < r->n_asked);
+	const struct mq_refine_asked *asked = &r->asked[r->heard++ % RING];
+	struct mq_refine_point *p = &r->point[asked->point];
+
+	/* another plan may have taken the point's place since */
+	if (result->verdict == MQ_VERDICT_OK && p->expanded && isfinite(p->screened_s)) {
+		double ratio = value_of(r, plan, result->step_time_s) / asked->screened_s;
+		double off = ratio / contention(p) - 1;
+
+		r->spread += off * off;
+		r->n_spread++;
+		p->sum += ratio;
+		p->heard++;
+	}
+	mq_refine_offer(r, plan, result);
+}

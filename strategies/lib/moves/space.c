@@ -1,0 +1,71 @@
+/* space.c - what moves need to know of a question: see moves.h. */
+#include "lib/moves/moves.h"
+
+#include <math.h>
+
+#include "lib/plans.h"
+
+enum { HEAVY = 16 };
+
+static void index_layers(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
+{
+	uint32_t n = 0;
+
+	space->layer_first = mq_arena_array(arena, m->n_layers + 2, uint32_t);
+	space->layer_op = mq_arena_array(arena, m->n_ops + 1, uint32_t);
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
+		if (m->op[op].layer != MQ_NONE)
+			space->layer_first[m->op[op].layer + 1]++;
+	}
+	for (uint32_t l = 0; l < m->n_layers; l++)
+		space->layer_first[l + 1] += space->layer_first[l];
+	uint32_t *next = mq_arena_array(arena, m->n_layers + 1, uint32_t);
+	for (uint32_t op = 0; op < m->n_ops; op++, n++)
+		if (m->op[op].layer != MQ_NONE) {
+			uint32_t l = m->op[op].layer;
+
+			space->layer_op[space->layer_first[l] + next[l]++] = op;
+		}
+}
+
+/* The ops with most parameters, rising. */
+static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
+{
+	space->heavy = mq_arena_array(arena, HEAVY, uint32_t);
+	while (space->n_heavy < HEAVY) {
+		uint32_t best = MQ_NONE;
+
+		for (uint32_t op = 0; op < m->n_ops; op++) {
+			bool taken = m->op[op].param <= 0 || m->op[op].phase == MQ_BACKWARD;
+
+			for (uint32_t i = 0; i < space->n_heavy && !taken; i++)
+				taken = space->heavy[i] == op;
+			if (!taken && (best == MQ_NONE || m->op[op].param > m->op[best].param))
+				best = op;
+		}
+		if (best == MQ_NONE)
+			return;
+		space->heavy[space->n_heavy++] = best;
+	}
+}
+
+void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *space)
+{
+	const struct mq_model *m = problem->q->model;
+
+	*space = (struct mq_move_space){ .problem = problem };
+	mq_classes_make(problem->q->cluster, problem->arena, &space->classes);
+	mq_symmetry_make(problem->q->cluster, &space->classes, problem->arena, &space->symmetry);
+	space->speed = mq_arena_array(problem->arena, space->classes.n, double);
+	for (uint32_t c = 0; c < space->classes.n; c++) {
+		double sum = mq_model_s(problem, space->classes.first[c]);
+
+		space->speed[c] = sum > 0 && isfinite(sum) ? 1 / sum : 1;
+	}
+	mq_layers_measure(problem, space->classes.first[0], &space->layers);
+	index_layers(m, problem->arena, space);
+	space->selective = mq_selective_saves(problem);
+	if (!m->n_layers)
+		find_heavy(m, problem->arena, space);
+}

@@ -1,0 +1,185 @@
+/* engine.c - see engine.h. */
+#include "lib/place/engine.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "lib/plans.h"
+
+void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem, const struct mq_plan *plan,
+			 const struct mq_result *result)
+{
+	if (result->verdict != MQ_VERDICT_DEADLOCK || plan->pipeline != MQ_PIPE_1F1B)
+		return;
+	mq_plan_copy(&again->plan, plan, problem->arena);
+	again->plan.pipeline = MQ_PIPE_GPIPE;
+	again->wanted = true;
+}
+
+bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena, struct mq_plan *plan)
+{
+	if (!again->wanted)
+		return false;
+	mq_plan_copy(plan, &again->plan, arena);
+	again->wanted = false;
+	return true;
+}
+
+static bool own_devices(const struct mq_problem *problem)
+{
+	return problem->q->model->devices.time_unit_s > 0 && problem->q->model->devices.bw_Bps == 0;
+}
+
+enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name, bool linearize,
+				     const struct mq_problem *problem, struct mq_err *err)
+{
+	double batch = floor(problem->q->train->batch);
+
+	e->linearize = linearize;
+	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
+	    strcmp(problem->objective, "step-time"))
+		return mq_fail(err, MQ_EINPUT,
+			       "engine '%s' cannot minimise '%s': use --objective "
+			       "max-load, latency or step-time",
+			       name, problem->objective);
+	e->n_rounds = 0;
+	if (e->micro_batches) {
+		if (e->micro_batches > batch)
+			return mq_fail(err, MQ_EINPUT,
+				       "engine '%s': %u micro-batches of a batch of %g: "
+				       "use at most one per sample",
+				       name, e->micro_batches, batch);
+		e->sizes[e->n_rounds++] = e->micro_batches;
+	} else if (own_devices(problem)) {
+		e->sizes[e->n_rounds++] = batch < 1 ? 1 : (uint32_t)fmin(batch, 1e6);
+	} else { /* from few large to many small micro-batches: what fits and what runs best differ
+		  */
+		for (double m = 1; m <= batch && m <= 4096; m *= 2)
+			if (fmod(batch, m) == 0)
+				e->sizes[e->n_rounds++] = (uint32_t)m;
+	}
+	return MQ_OK;
+}
+
+static void say_value(const struct mq_problem *problem, const struct mq_place_model *m, const struct mq_ideal_result *r,
+		      struct mq_arena *arena, struct mq_plan *plan)
+{
+	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+
+	plan->engine_objective = latency ? mq_place_latency(&m->place, &r->placement, arena) : r->placement.max_load;
+	if (m->own_units || (problem->objective && strcmp(problem->objective, "step-time")))
+		mq_say(problem, "%s %.9g", latency ? "latency" : "max-load", plan->engine_objective);
+	if (m->own_units)
+		mq_say(problem, "%u units, %u ideals, %.0f sets looked at%s", r->n_units, r->n_ideals, r->pairs,
+		       r->stopped ? "; stopped early: the linearised answer" : "");
+}
+
+/* The value is optimal, and so its own bound: among what the method walks through. */
+static void show_bound(const struct mq_problem *problem, const struct mq_place_model *m,
+		       const struct mq_ideal_result *r, bool linearize, uint32_t in_flight)
+{
+	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+	double load = r->placement.max_load;
+	char scope[96];
+
+	if (latency || r->stopped)
+		return;
+	snprintf(scope, sizeof(scope), "%s with %u micro-batches, memory for %u,",
+		 linearize ? "pipeline along this topological order" : "contiguous pipeline", m->micro_batches,
+		 in_flight);
+	mq_show_bound(problem, &(struct mq_bound){ "max-load", load, load, m->unit, scope });
+}
+
+static bool tick(void *context, double done, const char *what)
+{
+	const struct mq_problem *const *problem = context;
+
+	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
+}
+
+/* Micro-batches that a stage holds at worst in 1F1B: as many as there are stages. */
+static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_batches)
+{
+	struct mq_devices devices = mq_devices_usable(problem, problem->arena);
+
+	return micro_batches < devices.n ? micro_batches : devices.n;
+}
+
+/* --fix and --max of dp and pp: replicas per stage, and devices as many as the stages then need, of the
+ * first types. False: a replica would have no sample. */
+static bool keep_limits(const struct mq_problem *problem, struct mq_place *place, struct mq_ideal_options *o,
+			double samples, struct mq_arena *arena)
+{
+	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
+	uint32_t n = 0, left;
+
+	memcpy(type, place->type, place->n_types * sizeof(*type));
+	place->type = type;
+
+	for (uint32_t t = 0; t < place->n_types; t++)
+		n += place->type[t].count;
+	struct mq_stage_limits l = mq_stage_limits(problem->limits, n);
+
+	if (l.most_dp)
+		o->max_replicas = l.most_dp < o->max_replicas ? l.most_dp : o->max_replicas;
+	o->only_replicas = l.dp ? l.dp : l.width > 1 && o->max_replicas > 1 ? l.width : 0;
+	left = l.width && o->max_replicas == 1 ? n / l.width : l.devices;
+	if (l.dp && problem->limits->fix_pp)
+		left = l.dp * problem->limits->fix_pp;
+	o->use_all = problem->limits->fix_pp > 0;
+	for (uint32_t t = 0; t < place->n_types; t++) {
+		type[t].count = type[t].count < left ? type[t].count : left;
+		left -= type[t].count;
+	}
+	return o->only_replicas <= fmax(1, samples) && mq_degree_allowed(0, l.most_dp, o->only_replicas);
+}
+
+enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_plan *plan, struct mq_err *err)
+{
+	struct mq_place_engine *e = state;
+	struct mq_ideal_options o = {
+		.linearize = e->linearize, .max_ideals = e->ideals, .tick = tick, .tick_context = &problem
+	};
+	bool train = !problem->q->train->infer;
+
+	if (mq_place_again_take(&e->again, arena, plan))
+		return MQ_OK;
+	while (e->round < 2 * e->n_rounds) {
+		uint32_t round = e->round++, m = e->sizes[round / 2];
+		uint32_t flight = round % 2 && train ? most_in_flight(problem, m) : 1;
+		struct mq_place_model model;
+		struct mq_ideal_result r;
+
+		/* Twice: with memory for one micro-batch, and with memory for all in flight. */
+		if (round % 2 && (flight == 1 || own_devices(problem)))
+			continue;
+		MQ_TRY(mq_place_from_problem(problem, m, flight, arena, &model, err));
+		double samples = floor(problem->q->train->batch / m); /* a replica needs one */
+
+		o.max_replicas = e->replicas ? e->replicas : own_devices(problem) ? 1 : UINT32_MAX;
+		o.max_replicas = (uint32_t)fmin(o.max_replicas, fmax(1, samples));
+		if (!keep_limits(problem, &model.place, &o, samples, arena))
+			continue;
+		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
+		if (isinf(r.placement.max_load))
+			continue;
+		if (mq_placement_sort(&model.place, &r.placement, arena))
+			mq_place_plan(&model, &r.placement, problem, arena, plan);
+		else /* backward ops that do not mirror the forward graph: no pipeline, a placement
+		      */
+			mq_place_plan_free(&model, &r.placement, problem, arena, plan);
+		say_value(problem, &model, &r, arena, plan);
+		show_bound(problem, &model, &r, e->linearize, flight);
+		return MQ_OK;
+	}
+	return MQ_DONE;
+}
+
+void mq_place_engine_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+			     const struct mq_result *result)
+{
+	struct mq_place_engine *e = state;
+
+	mq_place_again_note(&e->again, problem, plan, result);
+}

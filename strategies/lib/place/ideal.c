@@ -1,0 +1,401 @@
+/* ideal.c - see ideal.h. */
+#include "lib/place/ideal.h"
+
+#include <math.h>
+
+#include "lib/place/ideals.h"
+
+struct frame {
+	uint32_t ideal, link, unit;
+	double comm, size, sync;
+};
+
+struct run {
+	const struct mq_place *place;
+	const struct mq_units *u;
+	struct mq_arena *arena;
+	struct mq_ideals ideals;
+	uint32_t n_types, n_states, max_replicas, least_replicas;
+	bool use_all;
+	uint32_t *stride; /* [n_types] of the states */
+	double *dp;       /* [n_ideals * n_states] */
+	double bound;     /* sets above it are of no use */
+	/* the difference at hand */
+	bool *in;            /* [units] */
+	uint32_t *n_got;     /* [signals] receivers that are in it */
+	struct frame *frame; /* [units + 1] */
+	double *time;        /* [(units + 1) * n_types] */
+	uint32_t *mark, stamp;
+	double pairs;
+	/* search for the step that explains a value */
+	bool find;
+	uint32_t find_state, found_ideal, found_type, found_replicas;
+	double found_load;
+};
+
+/* The prefixes of the line as a chain of ideals. */
+static void line_ideals(struct run *r)
+{
+	struct mq_ideals *s = &r->ideals;
+	uint32_t n = r->u->n;
+
+	s->n = n + 1;
+	s->link_first = mq_arena_array(r->arena, n + 2, uint32_t);
+	s->link_unit = mq_arena_array(r->arena, n, uint32_t);
+	s->link_to = mq_arena_array(r->arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		s->link_first[i + 1] = i;
+		s->link_unit[i] = r->u->line[i];
+		s->link_to[i] = i;
+	}
+	s->link_first[n + 1] = n;
+}
+
+/* ---- the difference ---------------------------------------------------------------------------
+ */
+
+/* Takes a unit into the difference; returns the communication of the larger one. */
+static double take(struct run *r, uint32_t unit, double comm)
+{
+	const struct mq_units *u = r->u;
+
+	r->in[unit] = true;
+	for (uint32_t i = u->sent_first[unit]; i < u->sent_first[unit + 1]; i++) {
+		uint32_t s = u->sent[i], n_dst = u->dst_first[s + 1] - u->dst_first[s];
+
+		comm -= r->n_got[s] > 0 ? u->cost[s] : 0; /* it came from outside so far */
+		comm += r->n_got[s] < n_dst ? u->cost[s] : 0;
+	}
+	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++) {
+		uint32_t s = u->got[i], n_dst = u->dst_first[s + 1] - u->dst_first[s];
+		uint32_t n = ++r->n_got[s];
+
+		if (r->in[u->home[s]])
+			comm -= n == n_dst ? u->cost[s] : 0; /* nobody outside needs it now */
+		else
+			comm += n == 1 ? u->cost[s] : 0;
+	}
+	return comm;
+}
+
+static void give_back(struct run *r, uint32_t unit)
+{
+	const struct mq_units *u = r->u;
+
+	r->in[unit] = false;
+	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++)
+		r->n_got[u->got[i]]--;
+}
+
+/* Too slow or too large for every type: so is everything below. */
+static bool worthless(const struct run *r, uint32_t depth)
+{
+	const double *time = r->time + (size_t)depth * r->n_types;
+
+	for (uint32_t t = 0; t < r->n_types; t++)
+		if (r->place->type[t].count && time[t] <= r->bound * r->max_replicas &&
+		    r->frame[depth].size <= r->place->type[t].memory)
+			return false;
+	return true;
+}
+
+static double load_of(const struct run *r, uint32_t depth, uint32_t type, uint32_t replicas)
+{
+	const struct frame *f = &r->frame[depth];
+	double load = r->time[(size_t)depth * r->n_types + type], n = replicas;
+
+	if (f->size > r->place->type[type].memory)
+		return INFINITY;
+	if (r->place->type[type].own_memory)
+		load += f->comm;
+	return replicas == 1 ? load : load / n + 2 * (n - 1) / n * f->sync;
+}
+
+/* Every state of `top` that ends with this set on r devices of type t. */
+static void relax(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
+{
+	uint32_t count = r->place->type[t].count, step = r->stride[t];
+	double *to = r->dp + (size_t)top * r->n_states;
+	const double *from = r->dp + (size_t)sub * r->n_states;
+
+	for (uint32_t base = 0; base < r->n_states; base += step * (count + 1)) {
+		for (uint32_t s = base + n * step; s < base + step * (count + 1); s++) {
+			double value = from[s - n * step];
+
+			value = value < load ? load : value;
+			to[s] = value < to[s] ? value : to[s];
+		}
+	}
+}
+
+/* Does this set on r devices of type t explain the value of the state looked for? Of those that do, the
+ * one of least load is kept, so that stages before it are not emptier than they need be. */
+static void explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
+{
+	uint32_t count = r->place->type[t].count, s = r->find_state;
+
+	if (s / r->stride[t] % (count + 1) < n)
+		return;
+	double value = fmax(r->dp[(size_t)sub * r->n_states + s - n * r->stride[t]], load);
+
+	if (value != r->dp[(size_t)top * r->n_states + s] || (r->found_ideal != MQ_NONE && load >= r->found_load))
+		return;
+	r->found_ideal = sub;
+	r->found_type = t;
+	r->found_replicas = n;
+	r->found_load = load;
+}
+
+static void visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
+{
+	r->pairs++;
+	for (uint32_t t = 0; t < r->n_types; t++) {
+		uint32_t most = r->place->type[t].count;
+
+		most = most < r->max_replicas ? most : r->max_replicas;
+		/* Every number of replicas up to 16, then doubled. */
+		for (uint32_t n = r->least_replicas; n <= most; n = n < 16 ? n + 1 : 2 * n) {
+			double load = load_of(r, depth, t, n);
+
+			if (load > r->bound)
+				continue;
+			if (!r->find)
+				relax(r, top, sub, t, n, load);
+			else
+				explains(r, top, sub, t, n, load);
+		}
+	}
+}
+
+/* All sub-ideals of `top`, depth first. */
+static void descend(struct run *r, uint32_t top)
+{
+	const struct mq_ideals *s = &r->ideals;
+	const struct mq_units *u = r->u;
+	uint32_t depth = 0;
+
+	r->stamp++;
+	r->frame[0] = (struct frame){ .ideal = top, .link = s->link_first[top] };
+	for (uint32_t t = 0; t < r->n_types; t++)
+		r->time[t] = 0;
+	for (;;) {
+		struct frame *f = &r->frame[depth];
+
+		if (f->link == s->link_first[f->ideal + 1]) {
+			if (depth == 0)
+				return;
+			give_back(r, f->unit);
+			depth--;
+			continue;
+		}
+		uint32_t unit = s->link_unit[f->link], sub = s->link_to[f->link];
+
+		f->link++;
+		if (r->mark[sub] == r->stamp)
+			continue;
+		r->mark[sub] = r->stamp;
+		r->frame[depth + 1] = (struct frame){ .ideal = sub,
+						      .link = s->link_first[sub],
+						      .unit = unit,
+						      .comm = take(r, unit, f->comm),
+						      .size = f->size + u->size[unit],
+						      .sync = f->sync + u->sync[unit] };
+		for (uint32_t t = 0; t < r->n_types; t++)
+			r->time[(size_t)(depth + 1) * r->n_types + t] =
+				r->time[(size_t)depth * r->n_types + t] + u->time[unit * r->n_types + t];
+		if (worthless(r, depth + 1)) {
+			give_back(r, unit);
+			continue;
+		}
+		depth++;
+		visit(r, top, sub, depth);
+	}
+}
+
+/* ---- dynamic programme ------------------------------------------------------------------------
+ */
+
+static bool fill(struct run *r, const struct mq_ideal_options *o)
+{
+	for (uint32_t id = 0; id < r->ideals.n; id++) {
+		double *dp = r->dp + (size_t)id * r->n_states;
+
+		for (uint32_t s = 0; s < r->n_states; s++)
+			dp[s] = id == 0 && (!s || !r->use_all) ? 0 : INFINITY;
+		if (id == 0)
+			continue;
+		if (id % 64 == 0 && o->tick && !o->tick(o->tick_context, (double)id / r->ideals.n, "ideals"))
+			return false;
+		descend(r, id);
+		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) { /* one may stay unused */
+			uint32_t wide = r->stride[t] * (r->place->type[t].count + 1);
+
+			for (uint32_t s = 0; s < r->n_states; s++)
+				if (s % wide >= r->stride[t] && dp[s - r->stride[t]] < dp[s])
+					dp[s] = dp[s - r->stride[t]];
+		}
+	}
+	return true;
+}
+
+static void add_stage(struct run *r, uint32_t top, struct mq_placement *out)
+{
+	struct mq_place_stage *stage = &out->stage[out->n_stages++];
+	bool *in = mq_arena_array(r->arena, r->place->n_nodes, bool);
+	uint32_t n_units = r->u->n;
+	/* What `top` has and the found sub-ideal lacks; in a chain, the links between them. */
+	bool *unit = mq_arena_array(r->arena, n_units, bool);
+
+	if (r->ideals.bits) {
+		for (uint32_t v = 0; v < n_units; v++)
+			unit[v] = mq_ideals_has(&r->ideals, top, v) && !mq_ideals_has(&r->ideals, r->found_ideal, v);
+	} else {
+		for (uint32_t i = r->found_ideal; i < top; i++)
+			unit[r->u->line[i]] = true;
+	}
+	stage->node = mq_arena_array(r->arena, r->place->n_nodes, uint32_t);
+	for (uint32_t v = 0; v < r->place->n_nodes; v++) {
+		in[v] = unit[r->u->of_node[v]];
+		if (in[v])
+			stage->node[stage->n_nodes++] = v;
+	}
+	stage->type = r->found_type;
+	stage->replicas = r->found_replicas;
+	stage->load = mq_place_load(r->place, in, stage->type, stage->replicas, r->arena);
+}
+
+/* Walks the values back; stages come out last first. */
+static void backtrack(struct run *r, struct mq_placement *out)
+{
+	uint32_t top = r->ideals.n - 1, s = r->n_states - 1;
+
+	*out = (struct mq_placement){ .max_load = r->dp[(size_t)top * r->n_states + s] };
+	if (isinf(out->max_load))
+		return;
+	out->stage = mq_arena_array(r->arena, r->u->n, struct mq_place_stage);
+	out->max_load = 0;
+	r->find = true;
+	while (top) {
+		const double *dp = r->dp + (size_t)top * r->n_states;
+
+		for (uint32_t k = 0; k < 2 * r->n_types && !r->use_all; k++) {
+			uint32_t t = k % r->n_types; /* spare what is idle, CPUs first */
+
+			if (r->place->type[t].own_memory == (k < r->n_types))
+				continue;
+			while (s / r->stride[t] % (r->place->type[t].count + 1) && dp[s - r->stride[t]] == dp[s])
+				s -= r->stride[t];
+		}
+		r->find_state = s;
+		r->found_ideal = MQ_NONE;
+		descend(r, top);
+		mq_assert(r->found_ideal != MQ_NONE);
+		add_stage(r, top, out);
+		out->max_load = fmax(out->max_load, out->stage[out->n_stages - 1].load);
+		s -= r->found_replicas * r->stride[r->found_type];
+		top = r->found_ideal;
+	}
+	r->find = false;
+	for (uint32_t i = 0; i < out->n_stages / 2; i++) {
+		struct mq_place_stage swap = out->stage[i];
+
+		out->stage[i] = out->stage[out->n_stages - 1 - i];
+		out->stage[out->n_stages - 1 - i] = swap;
+	}
+	uint32_t *used = mq_arena_array(r->arena, r->n_types, uint32_t);
+
+	for (uint32_t i = 0; i < out->n_stages; i++) {
+		out->stage[i].device = used[out->stage[i].type];
+		used[out->stage[i].type] += out->stage[i].replicas;
+	}
+}
+
+static void prepare(struct run *r)
+{
+	uint32_t n = r->u->n;
+
+	r->in = mq_arena_array(r->arena, n, bool);
+	r->n_got = mq_arena_array(r->arena, r->u->n_signals, uint32_t);
+	r->frame = mq_arena_array(r->arena, n + 1, struct frame);
+	r->time = mq_arena_array(r->arena, (size_t)(n + 1) * r->n_types, double);
+	r->mark = mq_arena_array(r->arena, r->ideals.n, uint32_t);
+	r->dp = mq_arena_array(r->arena, (size_t)r->ideals.n * r->n_states, double);
+}
+
+static enum mq_status count_states(struct run *r, struct mq_err *err)
+{
+	double states = 1;
+
+	r->stride = mq_arena_array(r->arena, r->n_types, uint32_t);
+	for (uint32_t t = 0; t < r->n_types; t++) {
+		r->stride[t] = (uint32_t)states;
+		states *= r->place->type[t].count + 1.0;
+		if (states > 1e6)
+			return mq_fail(err, MQ_EINPUT,
+				       "device counts make more than 1e6 states for "
+				       "each ideal: use fewer devices (--max devices=N)");
+	}
+	r->n_states = (uint32_t)states;
+	return MQ_OK;
+}
+
+static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o, struct mq_ideal_result *result)
+{
+	line_ideals(r);
+	prepare(r);
+	r->bound = INFINITY;
+	result->n_ideals = r->ideals.n;
+	if (!fill(r, o)) {
+		result->stopped = true;
+		result->placement = (struct mq_placement){ .max_load = INFINITY };
+		return MQ_OK;
+	}
+	backtrack(r, &result->placement);
+	result->pairs += r->pairs;
+	result->line_load = result->placement.max_load;
+	return MQ_OK;
+}
+
+enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *o, struct mq_arena *arena,
+			      struct mq_ideal_result *result, struct mq_err *err)
+{
+	struct mq_units units;
+	struct run r = { .place = place,
+			 .u = &units,
+			 .arena = arena,
+			 .n_types = place->n_types,
+			 .max_replicas = o->max_replicas ? o->max_replicas : 1,
+			 .least_replicas = 1,
+			 .use_all = o->use_all };
+	struct run line;
+
+	uint32_t most = 1;
+
+	*result = (struct mq_ideal_result){ .line_load = INFINITY };
+	for (uint32_t t = 0; t < place->n_types; t++)
+		most = place->type[t].count > most ? place->type[t].count : most;
+	r.max_replicas = r.max_replicas < most ? r.max_replicas : most;
+	if (o->only_replicas)
+		r.least_replicas = r.max_replicas = o->only_replicas;
+	MQ_TRY(mq_units_make(place, o->keep_idle ? MQ_UNITS_CYCLES : MQ_UNITS_IDLE, arena, &units, err));
+	result->n_units = units.n;
+	MQ_TRY(count_states(&r, err));
+	line = r;
+	MQ_TRY(solve_line(&line, o, result));
+	if (o->linearize || result->stopped)
+		return MQ_OK;
+	struct mq_ideals_graph graph = { units.n, units.pred_first, units.pred, units.succ_first, units.succ };
+
+	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals, err));
+	prepare(&r);
+	result->n_ideals = r.ideals.n;
+	/* Sums in another order may differ in the last bits. */
+	r.bound = result->line_load * (1 + 1e-12);
+	if (!fill(&r, o)) {
+		result->stopped = true;
+		return MQ_OK;
+	}
+	backtrack(&r, &result->placement);
+	result->pairs += r.pairs;
+	return MQ_OK;
+}

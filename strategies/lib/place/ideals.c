@@ -1,0 +1,143 @@
+/* ideals.c - see ideals.h. */
+#include "lib/place/ideals.h"
+
+#include "base/types.h"
+
+static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
+{
+	uint64_t h = 0x9e3779b97f4a7c15u;
+
+	for (uint32_t i = 0; i < words; i++) {
+		h = (h ^ bits[i]) * 0xff51afd7ed558ccdu;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+/* Number of an ideal, MQ_NONE when unknown; *slot is where it is or would be. */
+static uint32_t find_ideal(const struct mq_ideals *s, const uint64_t *bits, uint32_t *slot)
+{
+	uint32_t mask = s->table_size - 1;
+	uint32_t i = (uint32_t)hash_bits(bits, s->words) & mask;
+
+	for (; s->table[i]; i = (i + 1) & mask) {
+		uint32_t id = s->table[i] - 1;
+
+		if (!memcmp(s->bits + (size_t)id * s->words, bits, s->words * sizeof(*bits))) {
+			*slot = i;
+			return id;
+		}
+	}
+	*slot = i;
+	return MQ_NONE;
+}
+
+static bool add_ideal(struct mq_ideals *s, const uint64_t *bits)
+{
+	uint32_t slot;
+
+	if (find_ideal(s, bits, &slot) != MQ_NONE)
+		return true;
+	if (s->n == s->room)
+		return false;
+	memcpy(s->bits + (size_t)s->n * s->words, bits, s->words * sizeof(*bits));
+	s->table[slot] = ++s->n;
+	return true;
+}
+
+static bool has(const uint64_t *bits, uint32_t unit)
+{
+	return bits[unit / 64] >> (unit % 64) & 1;
+}
+
+static bool all_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!has(bits, unit[i]))
+			return false;
+	return true;
+}
+
+static bool none_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (has(bits, unit[i]))
+			return false;
+	return true;
+}
+
+/* Grows each ideal by every node whose predecessors it has, smaller ideals first. */
+static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s, struct mq_arena *arena,
+			   struct mq_err *err)
+{
+	uint64_t *bits = mq_arena_array(arena, s->words, uint64_t);
+
+	add_ideal(s, bits);
+	for (uint32_t id = 0; id < s->n; id++) {
+		memcpy(bits, s->bits + (size_t)id * s->words, s->words * sizeof(*bits));
+		for (uint32_t v = 0; v < g->n; v++) {
+			if (has(bits, v) ||
+			    !all_in(bits, g->pred + g->pred_first[v], g->pred_first[v + 1] - g->pred_first[v]))
+				continue;
+			bits[v / 64] |= (uint64_t)1 << (v % 64);
+			if (!add_ideal(s, bits))
+				return mq_fail(err, MQ_EINPUT,
+					       "the graph's %u units have more than %u "
+					       "ideals, the bound of this method: raise it with "
+					       "ideals=N, or use engine dpl",
+					       g->n, s->room);
+			bits[v / 64] &= ~((uint64_t)1 << (v % 64));
+		}
+	}
+	return MQ_OK;
+}
+
+static void link_ideals(const struct mq_ideals_graph *g, struct mq_ideals *s, struct mq_arena *arena)
+{
+	uint64_t *bits = mq_arena_array(arena, s->words, uint64_t);
+	uint32_t n = 0;
+
+	s->link_first = mq_arena_array(arena, s->n + 1, uint32_t);
+	for (int pass = 0; pass < 2; pass++) { /* count, then fill */
+		if (pass == 1) {
+			s->link_unit = mq_arena_array(arena, n, uint32_t);
+			s->link_to = mq_arena_array(arena, n, uint32_t);
+			n = 0;
+		}
+		for (uint32_t id = 0; id < s->n; id++) {
+			memcpy(bits, s->bits + (size_t)id * s->words, s->words * sizeof(*bits));
+			s->link_first[id] = n;
+			for (uint32_t v = 0; v < g->n; v++) {
+				uint32_t slot;
+
+				if (!has(bits, v) ||
+				    !none_in(bits, g->succ + g->succ_first[v], g->succ_first[v + 1] - g->succ_first[v]))
+					continue;
+				if (pass == 1) {
+					bits[v / 64] &= ~((uint64_t)1 << (v % 64));
+					s->link_unit[n] = v;
+					s->link_to[n] = find_ideal(s, bits, &slot);
+					bits[v / 64] |= (uint64_t)1 << (v % 64);
+				}
+				n++;
+			}
+		}
+	}
+	s->link_first[s->n] = n;
+}
+
+enum mq_status mq_ideals_make(const struct mq_ideals_graph *g, uint32_t max_ideals, struct mq_arena *arena,
+			      struct mq_ideals *s, struct mq_err *err)
+{
+	*s = (struct mq_ideals){ .room = max_ideals, .words = (g->n + 63) / 64 };
+	for (s->table_size = 64; s->table_size < 2 * (max_ideals + 1); s->table_size *= 2)
+		continue;
+	s->table = mq_arena_array(arena, s->table_size, uint32_t);
+	s->bits = mq_arena_array(arena, (size_t)max_ideals * s->words, uint64_t);
+	MQ_TRY(grow(g, s, arena, err));
+	for (uint32_t v = 0; v < g->n; v++)
+		if (!mq_ideals_has(s, s->n - 1, v))
+			return mq_fail(err, MQ_EINPUT, "the graph has a cycle through node %u", v);
+	link_ideals(g, s, arena);
+	return MQ_OK;
+}

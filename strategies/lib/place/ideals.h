@@ -1,0 +1,39 @@
+/*
+ * ideals.h - all sets of nodes of a directed acyclic graph that are closed under predecessors.
+ *
+ * Swap predecessors and successors for the sets that are closed under successors (downsets).
+ */
+#ifndef MQ_LIB_PLACE_IDEALS_H
+#define MQ_LIB_PLACE_IDEALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct mq_ideals_graph {
+	uint32_t n;
+	const uint32_t *pred_first, *pred, *succ_first, *succ; /* CSR */
+};
+
+/* Numbered by size, so every sub-ideal has a lower number: 0 is empty, n - 1 is everything. The
+ * links of an ideal take away one maximal node each. */
+struct mq_ideals {
+	uint32_t n, room, words;
+	uint64_t *bits;       /* [n * words] */
+	uint32_t *link_first; /* [n + 1] */
+	uint32_t *link_unit, *link_to;
+	uint32_t *table, table_size; /* hash of bits -> number + 1 */
+};
+
+/* MQ_EINPUT: more than max_ideals. */
+enum mq_status mq_ideals_make(const struct mq_ideals_graph *graph, uint32_t max_ideals, struct mq_arena *arena,
+			      struct mq_ideals *ideals, struct mq_err *err) MQ_MUST_CHECK;
+
+static inline bool mq_ideals_has(const struct mq_ideals *s, uint32_t ideal, uint32_t node)
+{
+	return s->bits[(size_t)ideal * s->words + node / 64] >> (node % 64) & 1;
+}
+
+#endif

@@ -1,0 +1,304 @@
+/* model.c - see model.h. */
+#include "lib/place/model.h"
+
+#include <math.h>
+
+#include "lib/plans.h"
+
+/* ---- device types -----------------------------------------------------------------------------
+ */
+
+struct types {
+	uint32_t n;
+	const char **name;
+	struct mq_place_type *type;
+	uint32_t **rank;
+};
+
+static double memory_of(const struct mq_problem *problem, uint32_t rank)
+{
+	const struct mq_device *device = &problem->q->cluster->device[rank];
+	double memory = device->memory_B, reserve = 0, fragmentation = 1;
+
+	if (problem->q->calib && device->calib < problem->q->calib->n_devices) {
+		const struct mq_device_calib *calib = &problem->q->calib->device[device->calib];
+
+		reserve = mq_reserve_B(problem->q, rank);
+		fragmentation = calib->fragmentation;
+	}
+	/* A twentieth stays free for communication buffers. */
+	return memory > 0 ? fmax(0, 0.95 * (memory - reserve) / fmax(1, fragmentation)) : (double)INFINITY;
+}
+
+/* One type per device type of the cluster, in order of first rank. */
+static void collect_types(const struct mq_problem *problem, const struct mq_devices *devices, struct mq_arena *arena,
+			  struct types *out)
+{
+	*out = (struct types){ 0, mq_arena_array(arena, devices->n, const char *),
+			       mq_arena_array(arena, devices->n, struct mq_place_type),
+			       mq_arena_array(arena, devices->n, uint32_t *) };
+	for (uint32_t i = 0; i < devices->n; i++) {
+		const struct mq_device *device = &problem->q->cluster->device[devices->rank[i]];
+		uint32_t t = 0;
+
+		while (t < out->n && strcmp(out->name[t], device->type))
+			t++;
+		if (t == out->n) {
+			out->name[t] = device->type;
+			out->type[t].own_memory = true;
+			out->type[t].memory = memory_of(problem, devices->rank[i]);
+			out->rank[t] = mq_arena_array(arena, devices->n, uint32_t);
+			out->n++;
+		}
+		out->rank[t][out->type[t].count++] = devices->rank[i];
+	}
+}
+
+/* ---- a graph with its own devices ---------------------------------------------------------------
+ */
+
+static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
+{
+	uint32_t *color = mq_arena_array(arena, model->n_ops, uint32_t), fresh = 0;
+
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		if (model->op[op].color != MQ_NONE && model->op[op].color >= fresh)
+			fresh = model->op[op].color + 1;
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		color[op] = model->op[op].color;
+	/* An explicit backward op without colour shares the device of its forward op. */
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		uint32_t mate = model->op[op].mate;
+
+		if (mate == MQ_NONE || mate >= model->n_ops)
+			continue;
+		if (color[op] == MQ_NONE && color[mate] == MQ_NONE)
+			color[op] = fresh++;
+		if (color[op] == MQ_NONE)
+			color[op] = color[mate];
+		if (color[mate] == MQ_NONE)
+			color[mate] = color[op];
+	}
+	/* Tied parameters live where their owner is. */
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		uint32_t owner = model->op[op].tied;
+
+		if (owner == MQ_NONE || owner >= model->n_ops)
+			continue;
+		if (color[owner] == MQ_NONE)
+			color[owner] = fresh++;
+		if (color[op] == MQ_NONE)
+			color[op] = color[owner];
+	}
+	return color;
+}
+
+static void fill_graph(const struct mq_model *model, struct mq_arena *arena, struct mq_place *place)
+{
+	struct mq_place_edge *edge = mq_arena_array(arena, model->n_edges, struct mq_place_edge);
+	bool *backward = mq_arena_array(arena, model->n_ops, bool);
+
+	for (uint32_t e = 0; e < model->n_edges; e++)
+		edge[e] = (struct mq_place_edge){ model->edge[e].src, model->edge[e].dst };
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		backward[op] = model->op[op].phase == MQ_BACKWARD;
+	place->n_nodes = model->n_ops;
+	place->n_edges = model->n_edges;
+	place->edge = edge;
+	place->backward = backward;
+	place->color = colors_of(model, arena);
+}
+
+static enum mq_status from_own_devices(const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_place_model *out, struct mq_err *err)
+{
+	const struct mq_model *model = problem->q->model;
+	const struct mq_profile *profile = &model->profile;
+	uint32_t n = model->n_ops, n_types = profile->n_types;
+	struct mq_place_type *type = mq_arena_array(arena, n_types, struct mq_place_type);
+	double *time = mq_arena_array(arena, n * n_types, double);
+	double *size = mq_arena_array(arena, n, double), *out_cost = mq_arena_array(arena, n, double);
+
+	out->own_units = true;
+	out->unit = "per sample, unit of the file";
+	out->type_name = profile->type;
+	out->rank = mq_arena_array(arena, n_types, uint32_t *);
+	for (uint32_t t = 0; t < n_types; t++) {
+		bool cpu = !strcmp(profile->type[t], "cpu");
+
+		type[t].own_memory = !cpu;
+		type[t].memory = cpu || model->devices.memory_B <= 0 ? (double)INFINITY : model->devices.memory_B;
+		out->rank[t] = mq_arena_array(arena, problem->q->cluster->n_devices, uint32_t);
+		for (uint32_t d = 0; d < problem->q->cluster->n_devices; d++)
+			if (!strcmp(problem->q->cluster->device[d].type, profile->type[t]))
+				out->rank[t][type[t].count++] = d;
+	}
+	for (uint32_t op = 0; op < n; op++) {
+		for (uint32_t t = 0; t < n_types; t++) {
+			double forward = profile->forward_s[op * n_types + t];
+			double back = profile->backward_s ? profile->backward_s[op * n_types + t] : 0;
+
+			time[op * n_types + t] = (forward + back) / model->devices.time_unit_s;
+		}
+		size[op] = profile->memory_B ? profile->memory_B[op] : 0;
+		out_cost[op] = model->op[op].output;
+	}
+	out->place.n_types = n_types;
+	out->place.type = type;
+	out->place.time = time;
+	out->place.size = size;
+	out->place.out_cost = out_cost;
+	fill_graph(model, arena, &out->place);
+	return MQ_OK;
+}
+
+/* ---- any other model --------------------------------------------------------------------------
+ */
+
+/* Seconds to move `bytes` between the two neighbouring devices that are slowest at it. */
+static bool slowest_transfer(const struct mq_problem *problem, const struct mq_devices *devices, double bytes,
+			     double *seconds)
+{
+	*seconds = 0;
+	for (uint32_t i = 1; i < devices->n; i++) {
+		const struct mq_device *a = &problem->q->cluster->device[devices->rank[i - 1]];
+		const struct mq_device *b = &problem->q->cluster->device[devices->rank[i]];
+		double s;
+
+		/* Inside a node one pair speaks for all. */
+		if (i > 1 && a->node == b->node && a->local > 0)
+			continue;
+		if (!problem->costs->transfer(problem->costs->context, devices->rank[i - 1], devices->rank[i], bytes,
+					      &s))
+			return false;
+		*seconds = fmax(*seconds, s);
+	}
+	return true;
+}
+
+struct measure {
+	const struct mq_problem *problem;
+	double samples; /* of one micro-batch */
+	uint32_t in_flight, micro_batches;
+	double latency_s, per_byte_s;
+};
+
+static void measure_op(const struct measure *m, const struct types *types, uint32_t op, struct mq_place *place,
+		       double *time, double *size, double *out_cost, double *sync)
+{
+	const struct mq_problem *problem = m->problem;
+	const struct mq_costs *costs = problem->costs;
+	uint32_t split[MQ_N_DIMS];
+	double static_B, activation_B, width = mq_dtype_size(problem->q->train->dtype);
+	bool train = !problem->q->train->infer, explicit = place->backward[op];
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	for (uint32_t t = 0; t < types->n; t++) {
+		enum mq_phase phase = explicit ? MQ_BACKWARD : MQ_FORWARD;
+		double s = costs->op_time(costs->context, op, phase, types->rank[t][0], split, m->samples);
+
+		if (train && !explicit && problem->q->model->op[op].mate == MQ_NONE)
+			s += costs->op_time(costs->context, op, MQ_BACKWARD, types->rank[t][0], split, m->samples);
+		time[op * types->n + t] = s;
+	}
+	costs->op_memory(costs->context, op, split, m->samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &static_B,
+			 &activation_B);
+	size[op] = static_B + activation_B * m->in_flight;
+	out_cost[op] = problem->q->model->op[op].output > 0 ?
+			       (m->latency_s + problem->q->model->op[op].output * m->samples * width * m->per_byte_s) *
+				       (train ? 2 : 1) :
+			       0;
+	sync[op] = train ? problem->q->model->op[op].param * width * m->per_byte_s / m->micro_batches : 0;
+}
+
+static enum mq_status from_costs(const struct mq_problem *problem, const struct measure *base, struct mq_arena *arena,
+				 struct mq_place_model *out, struct mq_err *err)
+{
+	struct mq_devices devices = mq_devices_usable(problem, arena);
+	struct measure m = *base;
+	struct types types;
+	uint32_t n = problem->q->model->n_ops;
+	double none_s, much_s;
+
+	collect_types(problem, &devices, arena, &types);
+	if (!slowest_transfer(problem, &devices, 0, &none_s) || !slowest_transfer(problem, &devices, 1e6, &much_s))
+		return mq_fail(err, MQ_EINPUT,
+			       "no route joins neighbouring devices of '%s': every "
+			       "device must reach the next",
+			       problem->q->cluster->name);
+	m.latency_s = none_s;
+	m.per_byte_s = (much_s - none_s) / 1e6;
+	double *time = mq_arena_array(arena, n * types.n, double);
+	double *size = mq_arena_array(arena, n, double), *out_cost = mq_arena_array(arena, n, double);
+	double *sync = mq_arena_array(arena, n, double);
+
+	out->unit = "s per micro-batch";
+	out->type_name = types.name;
+	out->rank = types.rank;
+	fill_graph(problem->q->model, arena, &out->place);
+	for (uint32_t op = 0; op < n; op++)
+		measure_op(&m, &types, op, &out->place, time, size, out_cost, sync);
+	out->place.n_types = types.n;
+	out->place.type = types.type;
+	out->place.time = time;
+	out->place.size = size;
+	out->place.out_cost = out_cost;
+	out->place.sync = sync;
+	return MQ_OK;
+}
+
+enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t micro_batches, uint32_t in_flight,
+				     struct mq_arena *arena, struct mq_place_model *out, struct mq_err *err)
+{
+	const struct mq_model_devices *own = &problem->q->model->devices;
+	struct measure m = { .problem = problem,
+			     .in_flight = in_flight,
+			     .micro_batches = micro_batches,
+			     .samples = problem->q->train->batch / micro_batches };
+
+	*out = (struct mq_place_model){ .micro_batches = micro_batches };
+	if (own->time_unit_s > 0 && own->bw_Bps == 0)
+		return from_own_devices(problem, arena, out, err);
+	return from_costs(problem, &m, arena, out, err);
+}
+
+/* ---- plans ------------------------------------------------------------------------------------
+ */
+
+void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *placement,
+		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+{
+	const struct mq_model *model = problem->q->model;
+
+	mq_plan_init(plan, arena, model->n_ops);
+	plan->micro_batches = m->micro_batches;
+	plan->pipeline = placement->n_stages > 1 && !problem->q->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
+	for (uint32_t i = 0; i < placement->n_stages; i++) {
+		const struct mq_place_stage *stage = &placement->stage[i];
+		struct mq_spot spot = { .n_devices = stage->replicas,
+					.stage = i,
+					.tp = 1,
+					.device = m->rank[stage->type] + stage->device };
+
+		for (uint32_t v = 0; v < stage->n_nodes; v++)
+			mq_plan_put(plan, problem, stage->node[v], &spot, arena);
+	}
+	plan->engine_unit = m->unit;
+}
+
+void mq_place_plan_free(const struct mq_place_model *m, const struct mq_placement *placement,
+			const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+{
+	uint32_t *device_of = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
+
+	for (uint32_t s = 0; s < placement->n_stages; s++)
+		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++)
+			device_of[placement->stage[s].node[i]] =
+				m->rank[placement->stage[s].type][placement->stage[s].device];
+	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
+	plan->micro_batches = m->micro_batches;
+	if (m->own_units) /* samples one after another: devices work on different ones */
+		plan->pipeline = MQ_PIPE_GPIPE;
+	plan->engine_unit = m->unit;
+}

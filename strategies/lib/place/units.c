@@ -1,0 +1,514 @@
+/*
+ * units.c - contraction of an operator graph to units, and the load rule; see place.h.
+ *
+ * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups
+ * of backward nodes only get a place in the forward graph: mirrored edges; (3) strongly connected
+ * groups of that graph become one (Tarjan, 1972); (4) an idle group with a single neighbour joins
+ * it; (5) topological numbering.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/place/place.h"
+
+static bool is_backward(const struct mq_place *p, uint32_t node)
+{
+	return p->backward && p->backward[node];
+}
+
+enum { FORWARD = 1, BACKWARD = 2 };
+
+/* Of the ops of these phases: what they compute and what they put out. */
+static double load_of_phases(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
+			     uint32_t phases, struct mq_arena *scratch)
+{
+	double time = 0, size = 0, sync = 0, r = replicas;
+	const struct mq_place_type *t = &p->type[type];
+
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		if (!in[v])
+			continue;
+		time += phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->time[v * p->n_types + type] : 0;
+		size += p->size[v];
+		sync += p->sync ? p->sync[v] : 0;
+	}
+	if (size > t->memory)
+		return INFINITY;
+	if (t->own_memory) {
+		struct mq_arena_mark mark = mq_arena_mark(scratch);
+		bool *paid = mq_arena_array(scratch, p->n_nodes, bool);
+
+		for (uint32_t e = 0; e < p->n_edges; e++)
+			if (in[p->edge[e].src] != in[p->edge[e].dst])
+				paid[p->edge[e].src] = true;
+		for (uint32_t v = 0; v < p->n_nodes; v++)
+			time += paid[v] && phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->out_cost[v] : 0;
+		mq_arena_rewind(scratch, mark);
+	}
+	return time / r + 2 * (r - 1) / r * sync;
+}
+
+double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
+		     struct mq_arena *scratch)
+{
+	return load_of_phases(p, in, type, replicas, FORWARD | BACKWARD, scratch);
+}
+
+double mq_place_phases(const struct mq_place *p, const struct mq_placement *placement, struct mq_arena *scratch)
+{
+	double forward = 0, backward = 0;
+
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		const struct mq_place_stage *stage = &placement->stage[s];
+		struct mq_arena_mark mark = mq_arena_mark(scratch);
+		bool *in = mq_arena_array(scratch, p->n_nodes, bool);
+
+		for (uint32_t i = 0; i < stage->n_nodes; i++)
+			in[stage->node[i]] = true;
+		forward = fmax(forward, load_of_phases(p, in, stage->type, 1, FORWARD, scratch));
+		backward = fmax(backward, load_of_phases(p, in, stage->type, 1, BACKWARD, scratch));
+		mq_arena_rewind(scratch, mark);
+	}
+	return forward + backward;
+}
+
+/* ---- groups -----------------------------------------------------------------------------------
+ */
+
+struct arc {
+	uint32_t from, to;
+	bool mirrored;
+};
+
+struct groups {
+	const struct mq_place *place;
+	struct mq_arena *arena;
+	uint32_t n;
+	uint32_t *of_node;
+	uint32_t n_arcs;
+	struct arc *arc; /* sorted, distinct */
+	bool *has_forward;
+};
+
+static int compare_arcs(const void *left, const void *right)
+{
+	const struct arc *a = left, *b = right;
+
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->to != b->to)
+		return a->to < b->to ? -1 : 1;
+	return (int)a->mirrored - (int)b->mirrored;
+}
+
+struct colored {
+	uint32_t color, node;
+};
+
+static int compare_colors(const void *left, const void *right)
+{
+	const struct colored *a = left, *b = right;
+
+	if (a->color != b->color)
+		return a->color < b->color ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+/* Groups are numbered by their colour, nodes without one after them. */
+static void group_colors(struct groups *g)
+{
+	uint32_t n = g->place->n_nodes;
+	struct colored *list = mq_arena_array(g->arena, n, struct colored);
+
+	for (uint32_t v = 0; v < n; v++)
+		list[v] = (struct colored){ g->place->color ? g->place->color[v] : MQ_NONE, v };
+	qsort(list, n, sizeof(*list), compare_colors);
+	g->of_node = mq_arena_array(g->arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		bool same = i > 0 && list[i].color != MQ_NONE && list[i].color == list[i - 1].color;
+
+		g->n += !same;
+		g->of_node[list[i].node] = g->n - 1;
+	}
+}
+
+static void sort_arcs(struct groups *g)
+{
+	uint32_t kept = 0;
+
+	qsort(g->arc, g->n_arcs, sizeof(*g->arc), compare_arcs);
+	for (uint32_t i = 0; i < g->n_arcs; i++)
+		if (g->arc[i].from != g->arc[i].to && (kept == 0 || compare_arcs(&g->arc[kept - 1], &g->arc[i]) != 0))
+			g->arc[kept++] = g->arc[i];
+	g->n_arcs = kept;
+}
+
+/* Precedence of the forward graph; what only backward nodes know is mirrored into it. */
+static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
+{
+	const struct mq_place *p = g->place;
+
+	g->has_forward = mq_arena_array(g->arena, g->n, bool);
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		if (!is_backward(p, v))
+			g->has_forward[g->of_node[v]] = true;
+	g->arc = mq_arena_array(g->arena, p->n_edges, struct arc);
+	for (uint32_t e = 0; e < p->n_edges; e++) {
+		uint32_t src = p->edge[e].src, dst = p->edge[e].dst;
+		uint32_t a = g->of_node[src], b = g->of_node[dst];
+
+		if (is_backward(p, src) && !is_backward(p, dst))
+			return mq_fail(err, MQ_EINPUT,
+				       "node %u of the backward pass feeds node %u of "
+				       "the forward pass: no pipeline can run that",
+				       src, dst);
+		if (!is_backward(p, src) && !is_backward(p, dst))
+			g->arc[g->n_arcs++] = (struct arc){ a, b, false };
+		else if (is_backward(p, src) && (!g->has_forward[a] || !g->has_forward[b]))
+			g->arc[g->n_arcs++] = (struct arc){ b, a, true };
+	}
+	sort_arcs(g);
+	return MQ_OK;
+}
+
+/* Joins groups of the same key (a group's number), keeps their order and the arcs between different
+ * ones. */
+static void regroup(struct groups *g, const uint32_t *key)
+{
+	uint32_t *name = mq_arena_array(g->arena, g->n, uint32_t), n = 0;
+
+	for (uint32_t i = 0; i < g->n; i++)
+		name[i] = MQ_NONE;
+	for (uint32_t i = 0; i < g->n; i++)
+		if (name[key[i]] == MQ_NONE)
+			name[key[i]] = n++;
+	g->n = n;
+	for (uint32_t v = 0; v < g->place->n_nodes; v++)
+		g->of_node[v] = name[key[g->of_node[v]]];
+	for (uint32_t i = 0; i < g->n_arcs; i++) {
+		g->arc[i].from = name[key[g->arc[i].from]];
+		g->arc[i].to = name[key[g->arc[i].to]];
+	}
+	sort_arcs(g);
+}
+
+/* ---- cycles -----------------------------------------------------------------------------------
+ */
+
+struct tarjan {
+	const struct groups *g;
+	uint32_t *first; /* arcs of a group begin here */
+	uint32_t *index, *low, *next, *stack, *path, *component;
+	bool *on_stack;
+	uint32_t n_index, n_stack, n_path;
+};
+
+static void enter(struct tarjan *t, uint32_t v)
+{
+	t->index[v] = t->low[v] = ++t->n_index;
+	t->next[v] = t->first[v];
+	t->stack[t->n_stack++] = v;
+	t->on_stack[v] = true;
+	t->path[t->n_path++] = v;
+}
+
+static void walk(struct tarjan *t, uint32_t root)
+{
+	enter(t, root);
+	while (t->n_path) {
+		uint32_t v = t->path[t->n_path - 1];
+
+		if (t->next[v] < t->first[v + 1]) {
+			uint32_t w = t->g->arc[t->next[v]++].to;
+
+			if (!t->index[w])
+				enter(t, w);
+			else if (t->on_stack[w] && t->index[w] < t->low[v])
+				t->low[v] = t->index[w];
+			continue;
+		}
+		t->n_path--;
+		if (t->n_path && t->low[v] < t->low[t->path[t->n_path - 1]])
+			t->low[t->path[t->n_path - 1]] = t->low[v];
+		if (t->low[v] != t->index[v])
+			continue;
+		uint32_t w;
+
+		do {
+			w = t->stack[--t->n_stack];
+			t->on_stack[w] = false;
+			t->component[w] = v;
+		} while (w != v);
+	}
+}
+
+static uint32_t *first_arcs(const struct groups *g)
+{
+	uint32_t *first = mq_arena_array(g->arena, g->n + 1, uint32_t);
+
+	for (uint32_t i = 0; i < g->n_arcs; i++)
+		first[g->arc[i].from + 1]++;
+	for (uint32_t v = 0; v < g->n; v++)
+		first[v + 1] += first[v];
+	return first;
+}
+
+static void fuse_cycles(struct groups *g)
+{
+	struct tarjan t = { .g = g, .first = first_arcs(g) };
+	uint32_t **array[] = { &t.index, &t.low, &t.next, &t.stack, &t.path, &t.component };
+
+	for (size_t i = 0; i < sizeof(array) / sizeof(*array); i++)
+		*array[i] = mq_arena_array(g->arena, g->n, uint32_t);
+	t.on_stack = mq_arena_array(g->arena, g->n, bool);
+	for (uint32_t v = 0; v < g->n; v++)
+		if (!t.index[v])
+			walk(&t, v);
+	regroup(g, t.component);
+}
+
+/* ---- idle groups ------------------------------------------------------------------------------
+ */
+
+static bool merge_one_idle(struct groups *g)
+{
+	const struct mq_place *p = g->place;
+	struct mq_arena_mark mark = mq_arena_mark(g->arena);
+	double *work = mq_arena_array(g->arena, g->n, double);
+	bool *tied = mq_arena_array(g->arena, g->n, bool); /* has edges to backward nodes */
+	uint32_t *n_near = mq_arena_array(g->arena, g->n, uint32_t);
+	uint32_t *near = mq_arena_array(g->arena, g->n, uint32_t);
+	uint32_t *key = mq_arena_array(g->arena, g->n, uint32_t);
+
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		for (uint32_t t = 0; t < p->n_types; t++)
+			work[g->of_node[v]] += p->time[v * p->n_types + t];
+	for (uint32_t e = 0; e < p->n_edges; e++)
+		if (is_backward(p, p->edge[e].dst) && !is_backward(p, p->edge[e].src))
+			tied[g->of_node[p->edge[e].src]] = true;
+	for (uint32_t i = 0; i < g->n_arcs; i++) {
+		near[g->arc[i].from] = g->arc[i].to;
+		near[g->arc[i].to] = g->arc[i].from;
+		n_near[g->arc[i].from]++;
+		n_near[g->arc[i].to]++;
+	}
+	for (uint32_t v = 0; v < g->n; v++)
+		key[v] = v;
+	for (uint32_t v = 0; v < g->n; v++) {
+		if (work[v] < 2e-6 && !tied[v] && n_near[v] == 1) {
+			key[v] = near[v];
+			regroup(g, key);
+			return true;
+		}
+	}
+	mq_arena_rewind(g->arena, mark);
+	return false;
+}
+
+/* ---- units ------------------------------------------------------------------------------------
+ */
+
+/* Topological order of the groups; `deep` takes the newest ready group first, else the lowest. */
+static uint32_t *sort_groups(const struct groups *g, bool deep)
+{
+	uint32_t *first = first_arcs(g), *order = mq_arena_array(g->arena, g->n, uint32_t);
+	uint32_t *waits = mq_arena_array(g->arena, g->n, uint32_t);
+	uint32_t *ready = mq_arena_array(g->arena, g->n, uint32_t), n_ready = 0, n = 0;
+
+	for (uint32_t i = 0; i < g->n_arcs; i++)
+		waits[g->arc[i].to]++;
+	for (uint32_t v = g->n; v-- > 0;)
+		if (!waits[v])
+			ready[n_ready++] = v; /* lowest last: taken first */
+	while (n_ready) {
+		uint32_t at = n_ready - 1;
+
+		for (uint32_t i = 0; i < n_ready && !deep; i++)
+			if (ready[i] < ready[at])
+				at = i;
+		uint32_t v = ready[at];
+
+		ready[at] = ready[--n_ready];
+		order[n++] = v;
+		for (uint32_t i = first[v]; i < first[v + 1]; i++)
+			if (--waits[g->arc[i].to] == 0)
+				ready[n_ready++] = g->arc[i].to;
+	}
+	mq_assert(n == g->n); /* cycles were fused */
+	return order;
+}
+
+/* CSR of `value` by `key`: keys 0 .. n_keys-1. */
+static void make_csr(struct mq_arena *arena, uint32_t n_keys, uint32_t n, const uint32_t *key, const uint32_t *value,
+		     uint32_t **first, uint32_t **list)
+{
+	uint32_t *at = mq_arena_array(arena, n_keys + 1, uint32_t);
+
+	*first = mq_arena_array(arena, n_keys + 1, uint32_t);
+	*list = mq_arena_array(arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		(*first)[key[i] + 1]++;
+	for (uint32_t k = 0; k < n_keys; k++)
+		(*first)[k + 1] += (*first)[k];
+	memcpy(at, *first, (n_keys + 1) * sizeof(*at));
+	for (uint32_t i = 0; i < n; i++)
+		(*list)[at[key[i]]++] = value[i];
+}
+
+static void fill_units(const struct groups *g, struct mq_units *u)
+{
+	const struct mq_place *p = g->place;
+	uint32_t *order = sort_groups(g, false), *deep = sort_groups(g, true);
+	uint32_t *rank = mq_arena_array(g->arena, g->n, uint32_t);
+	uint32_t *all = mq_arena_array(g->arena, p->n_nodes, uint32_t);
+	uint32_t *from = mq_arena_array(g->arena, g->n_arcs, uint32_t);
+	uint32_t *to = mq_arena_array(g->arena, g->n_arcs, uint32_t);
+
+	*u = (struct mq_units){ .n = g->n,
+				.n_types = p->n_types,
+				.of_node = mq_arena_array(g->arena, p->n_nodes, uint32_t),
+				.time = mq_arena_array(g->arena, g->n * p->n_types, double),
+				.time_back = mq_arena_array(g->arena, g->n * p->n_types, double),
+				.size = mq_arena_array(g->arena, g->n, double),
+				.sync = mq_arena_array(g->arena, g->n, double),
+				.line = mq_arena_array(g->arena, g->n, uint32_t) };
+	for (uint32_t i = 0; i < g->n; i++)
+		rank[order[i]] = i;
+	for (uint32_t i = 0; i < g->n; i++)
+		u->line[i] = rank[deep[i]];
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		uint32_t unit = u->of_node[v] = rank[g->of_node[v]];
+
+		all[v] = v;
+		u->size[unit] += p->size[v];
+		u->sync[unit] += p->sync ? p->sync[v] : 0;
+		for (uint32_t t = 0; t < p->n_types; t++) {
+			u->time[unit * p->n_types + t] += p->time[v * p->n_types + t];
+			u->time_back[unit * p->n_types + t] += is_backward(p, v) ? p->time[v * p->n_types + t] : 0;
+		}
+	}
+	make_csr(g->arena, g->n, p->n_nodes, u->of_node, all, &u->node_first, &u->node);
+	for (uint32_t i = 0; i < g->n_arcs; i++) {
+		from[i] = rank[g->arc[i].from];
+		to[i] = rank[g->arc[i].to];
+	}
+	make_csr(g->arena, g->n, g->n_arcs, from, to, &u->succ_first, &u->succ);
+	make_csr(g->arena, g->n, g->n_arcs, to, from, &u->pred_first, &u->pred);
+}
+
+/* ---- signals ----------------------------------------------------------------------------------
+ */
+
+struct signal {
+	uint32_t home, n;
+	uint32_t *dst;     /* sorted */
+	double cost, back; /* back: of it, made by the backward pass */
+};
+
+static int compare_signals(const void *left, const void *right)
+{
+	const struct signal *a = left, *b = right;
+
+	if (a->home != b->home)
+		return a->home < b->home ? -1 : 1;
+	if (a->n != b->n)
+		return a->n < b->n ? -1 : 1;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->dst[i] != b->dst[i])
+			return a->dst[i] < b->dst[i] ? -1 : 1;
+	if (a->cost != b->cost) /* sums do not depend on the sort */
+		return a->cost < b->cost ? -1 : 1;
+	return a->back < b->back ? -1 : a->back > b->back;
+}
+
+static int compare_u32(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static uint32_t collect_signals(const struct groups *g, const struct mq_units *u, struct signal *signal)
+{
+	const struct mq_place *p = g->place;
+	uint32_t *first, *list, n = 0;
+	uint32_t *src = mq_arena_array(g->arena, p->n_edges, uint32_t);
+	uint32_t *dst = mq_arena_array(g->arena, p->n_edges, uint32_t);
+
+	for (uint32_t e = 0; e < p->n_edges; e++) {
+		src[e] = p->edge[e].src;
+		dst[e] = u->of_node[p->edge[e].dst];
+	}
+	make_csr(g->arena, p->n_nodes, p->n_edges, src, dst, &first, &list);
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		struct signal s = { u->of_node[v], 0, list + first[v], p->out_cost[v],
+				    is_backward(p, v) ? p->out_cost[v] : 0 };
+
+		qsort(s.dst, first[v + 1] - first[v], sizeof(*s.dst), compare_u32);
+		for (uint32_t i = first[v]; i < first[v + 1]; i++)
+			if (list[i] != s.home && (s.n == 0 || s.dst[s.n - 1] != list[i]))
+				s.dst[s.n++] = list[i];
+		if (s.n && s.cost > 0)
+			signal[n++] = s;
+	}
+	qsort(signal, n, sizeof(*signal), compare_signals);
+	return n;
+}
+
+static void fill_signals(const struct groups *g, struct mq_units *u)
+{
+	struct signal *signal = mq_arena_array(g->arena, g->place->n_nodes, struct signal);
+	uint32_t n = collect_signals(g, u, signal), n_dst = 0, total = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		total += signal[i].n;
+	u->home = mq_arena_array(g->arena, n, uint32_t);
+	u->cost = mq_arena_array(g->arena, n, double);
+	u->cost_back = mq_arena_array(g->arena, n, double);
+	u->dst_first = mq_arena_array(g->arena, n + 1, uint32_t);
+	u->dst = mq_arena_array(g->arena, total, uint32_t);
+	uint32_t *owner = mq_arena_array(g->arena, total, uint32_t);
+	uint32_t *self = mq_arena_array(g->arena, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct signal last = i ? signal[i - 1] : signal[i], now = signal[i];
+
+		last.cost = now.cost = last.back = now.back = 0;
+		if (i > 0 && compare_signals(&last, &now) == 0) {
+			u->cost[u->n_signals - 1] += signal[i].cost;
+			u->cost_back[u->n_signals - 1] += signal[i].back;
+			continue;
+		}
+		uint32_t s = u->n_signals++;
+
+		u->home[s] = signal[i].home;
+		u->cost[s] = signal[i].cost;
+		u->cost_back[s] = signal[i].back;
+		self[s] = s;
+		for (uint32_t d = 0; d < signal[i].n; d++) {
+			u->dst[n_dst] = signal[i].dst[d];
+			owner[n_dst++] = s;
+		}
+		u->dst_first[s + 1] = n_dst;
+	}
+	make_csr(g->arena, u->n, u->n_signals, u->home, self, &u->sent_first, &u->sent);
+	make_csr(g->arena, u->n, n_dst, u->dst, owner, &u->got_first, &u->got);
+}
+
+enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
+			     struct mq_units *units, struct mq_err *err)
+{
+	struct groups g = { .place = place, .arena = arena };
+
+	group_colors(&g);
+	MQ_TRY(collect_arcs(&g, err));
+	if (kind == MQ_UNITS_COLORS)
+		g.n_arcs = 0; /* they may have cycles */
+	else
+		fuse_cycles(&g);
+	while (kind == MQ_UNITS_IDLE && merge_one_idle(&g))
+		continue;
+	fill_units(&g, units);
+	fill_signals(&g, units);
+	return MQ_OK;
+}

@@ -1,0 +1,213 @@
+/* local.c - see local.h. */
+#include "local_search/local.h"
+
+#include <math.h>
+
+struct device {
+	uint32_t type, nth;
+	double time, comm, size;
+};
+
+struct run {
+	const struct mq_place *p;
+	struct mq_units u;
+	struct mq_arena *arena;
+	uint32_t n_devices;
+	struct device *device;
+	uint32_t *at;    /* [units] device */
+	uint32_t *n_got; /* [signals * devices] receivers there */
+};
+
+static uint32_t *got(struct run *r, uint32_t signal, uint32_t device)
+{
+	return &r->n_got[(size_t)signal * r->n_devices + device];
+}
+
+/* Does the signal cross the border of the device, given who sends and how many of its receivers
+ * there? */
+static bool crosses(bool home_here, uint32_t here, uint32_t all)
+{
+	return home_here ? here < all : here > 0;
+}
+
+static double load_of(const struct run *r, const struct device *d)
+{
+	return d->time + (r->p->type[d->type].own_memory ? d->comm : 0);
+}
+
+/* Communication of a device when `unit` is added (+1) or taken away (-1). */
+static double comm_after(struct run *r, uint32_t unit, uint32_t device, int change)
+{
+	const struct mq_units *u = &r->u;
+	double comm = r->device[device].comm;
+
+	for (uint32_t i = u->sent_first[unit]; i < u->sent_first[unit + 1]; i++) {
+		uint32_t s = u->sent[i], all = u->dst_first[s + 1] - u->dst_first[s];
+		uint32_t here = *got(r, s, device);
+
+		comm -= crosses(change < 0, here, all) ? u->cost[s] : 0;
+		comm += crosses(change > 0, here, all) ? u->cost[s] : 0;
+	}
+	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++) {
+		uint32_t s = u->got[i], all = u->dst_first[s + 1] - u->dst_first[s];
+		uint32_t here = *got(r, s, device);
+		bool home = r->at[u->home[s]] == device;
+
+		comm -= crosses(home, here, all) ? u->cost[s] : 0;
+		comm += crosses(home, here + (uint32_t)change, all) ? u->cost[s] : 0;
+	}
+	return comm;
+}
+
+static void apply(struct run *r, uint32_t unit, uint32_t device)
+{
+	const struct mq_units *u = &r->u;
+	struct device *from = &r->device[r->at[unit]], *to = &r->device[device];
+
+	from->comm = comm_after(r, unit, r->at[unit], -1);
+	to->comm = comm_after(r, unit, device, 1);
+	from->time -= u->time[unit * u->n_types + from->type];
+	to->time += u->time[unit * u->n_types + to->type];
+	from->size -= u->size[unit];
+	to->size += u->size[unit];
+	for (uint32_t i = u->got_first[unit]; i < u->got_first[unit + 1]; i++) {
+		--*got(r, u->got[i], r->at[unit]);
+		++*got(r, u->got[i], device);
+	}
+	r->at[unit] = device;
+}
+
+/* Max-load after a move; +inf where it may not be. The two loads that the others never exceed are
+ * known: the largest, and the largest of the rest. */
+static double after_move(struct run *r, uint32_t unit, uint32_t device, const double top[3], const uint32_t who[3])
+{
+	const struct mq_units *u = &r->u;
+	uint32_t from = r->at[unit];
+	struct device a = r->device[from], b = r->device[device];
+	double rest = 0;
+
+	b.time += u->time[unit * u->n_types + b.type];
+	b.size += u->size[unit];
+	if (!isfinite(b.time) || b.size > r->p->type[b.type].memory)
+		return INFINITY;
+	a.time -= u->time[unit * u->n_types + a.type];
+	a.comm = comm_after(r, unit, from, -1);
+	b.comm = comm_after(r, unit, device, 1);
+	for (int i = 0; i < 3; i++) {
+		if (who[i] != from && who[i] != device) {
+			rest = top[i];
+			break;
+		}
+	}
+	return fmax(rest, fmax(load_of(r, &a), load_of(r, &b)));
+}
+
+static void three_largest(const struct run *r, double top[3], uint32_t who[3])
+{
+	for (int i = 0; i < 3; i++) {
+		top[i] = 0;
+		who[i] = MQ_NONE;
+		for (uint32_t d = 0; d < r->n_devices; d++) {
+			bool taken = (i > 0 && who[0] == d) || (i > 1 && who[1] == d);
+
+			if (!taken && (who[i] == MQ_NONE || load_of(r, &r->device[d]) > top[i])) {
+				top[i] = load_of(r, &r->device[d]);
+				who[i] = d;
+			}
+		}
+	}
+}
+
+static enum mq_status random_start(struct run *r, struct mq_rng *rng, struct mq_err *err)
+{
+	const struct mq_units *u = &r->u;
+	uint32_t *may = mq_arena_array(r->arena, r->n_devices, uint32_t);
+
+	for (uint32_t v = 0; v < u->n; v++) {
+		uint32_t n = 0;
+
+		for (uint32_t d = 0; d < r->n_devices; d++)
+			if (isfinite(u->time[v * u->n_types + r->device[d].type]) &&
+			    r->device[d].size + u->size[v] <= r->p->type[r->device[d].type].memory)
+				may[n++] = d;
+		if (!n)
+			return mq_fail(err, MQ_ENOPLAN,
+				       "a random start leaves no room for op group %u (%.3g "
+				       "B)",
+				       v, u->size[v]);
+		r->at[v] = may[mq_rng_below(rng, n)];
+		r->device[r->at[v]].size += u->size[v];
+		r->device[r->at[v]].time += u->time[v * u->n_types + r->device[r->at[v]].type];
+	}
+	for (uint32_t s = 0; s < u->n_signals; s++)
+		for (uint32_t i = u->dst_first[s]; i < u->dst_first[s + 1]; i++)
+			++*got(r, s, r->at[u->dst[i]]);
+	for (uint32_t s = 0; s < u->n_signals; s++)
+		for (uint32_t d = 0; d < r->n_devices; d++)
+			if (crosses(r->at[u->home[s]] == d, *got(r, s, d), u->dst_first[s + 1] - u->dst_first[s]))
+				r->device[d].comm += u->cost[s];
+	return MQ_OK;
+}
+
+static void report(struct run *r, struct mq_placement *out)
+{
+	out->stage = mq_arena_array(r->arena, r->n_devices, struct mq_place_stage);
+	for (uint32_t d = 0; d < r->n_devices; d++) {
+		bool *in = mq_arena_array(r->arena, r->p->n_nodes, bool);
+		struct mq_place_stage stage = { .type = r->device[d].type, .replicas = 1, .device = r->device[d].nth };
+
+		stage.node = mq_arena_array(r->arena, r->p->n_nodes, uint32_t);
+		for (uint32_t v = 0; v < r->p->n_nodes; v++) {
+			in[v] = r->at[r->u.of_node[v]] == d;
+			if (in[v])
+				stage.node[stage.n_nodes++] = v;
+		}
+		if (!stage.n_nodes)
+			continue;
+		stage.load = mq_place_load(r->p, in, stage.type, 1, r->arena);
+		out->max_load = fmax(out->max_load, stage.load);
+		out->stage[out->n_stages++] = stage;
+	}
+}
+
+enum mq_status mq_local_search(const struct mq_place *p, struct mq_rng *rng, struct mq_arena *arena,
+			       struct mq_local_result *result, struct mq_err *err)
+{
+	struct run r = { .p = p, .arena = arena };
+
+	*result = (struct mq_local_result){ .placement = { .max_load = 0 } };
+	MQ_TRY(mq_units_make(p, MQ_UNITS_COLORS, arena, &r.u, err));
+	for (uint32_t t = 0; t < p->n_types; t++)
+		r.n_devices += p->type[t].count;
+	r.device = mq_arena_array(arena, r.n_devices, struct device);
+	r.at = mq_arena_array(arena, r.u.n, uint32_t);
+	r.n_got = mq_arena_array(arena, (size_t)r.u.n_signals * r.n_devices, uint32_t);
+	for (uint32_t t = 0, d = 0; t < p->n_types; t++)
+		for (uint32_t i = 0; i < p->type[t].count; i++)
+			r.device[d++] = (struct device){ .type = t, .nth = i };
+	MQ_TRY(random_start(&r, rng, err));
+	for (;;) {
+		double top[3], best;
+		uint32_t who[3], unit = MQ_NONE, device = 0;
+
+		three_largest(&r, top, who);
+		best = top[0] * (1 - 1e-9);
+		for (uint32_t v = 0; v < r.u.n; v++) {
+			/* Only a move that touches the most loaded device can gain. */
+			for (uint32_t d = 0; d < r.n_devices; d++) {
+				if (d == r.at[v])
+					continue;
+				double load = after_move(&r, v, d, top, who);
+
+				if (load < best)
+					best = load, unit = v, device = d;
+			}
+		}
+		if (unit == MQ_NONE)
+			break;
+		apply(&r, unit, device);
+		result->moves++;
+	}
+	report(&r, &result->placement);
+	return MQ_OK;
+}

@@ -1,0 +1,173 @@
+/* equal.c - Piper's baseline, an equal split of the repeated layers; see dp.h. */
+#include <math.h>
+#include <string.h>
+
+#include "base/types.h"
+#include "piper/dp.h"
+
+struct split {
+	const struct mq_piper *p;
+	struct mq_arena *arena;
+	uint32_t n_layers, *layer; /* repeated nodes in topological order */
+	uint32_t n_head, *head;    /* nodes before them */
+	uint32_t n_tail, *tail;    /* the others */
+	struct mq_piper_result *best;
+};
+
+static uint32_t *topological(const struct mq_piper *p, struct mq_arena *arena)
+{
+	uint32_t *waits = mq_arena_array(arena, p->n_nodes, uint32_t), n = 0;
+	uint32_t *order = mq_arena_array(arena, p->n_nodes, uint32_t);
+
+	for (uint32_t e = 0; e < p->n_edges; e++)
+		waits[p->edge[e].dst]++;
+	while (n < p->n_nodes) {
+		uint32_t v = 0;
+
+		while (v < p->n_nodes && waits[v])
+			v++;
+		if (v == p->n_nodes)
+			break; /* a cycle: the downsets have said so before */
+		order[n++] = v;
+		waits[v] = MQ_NONE;
+		for (uint32_t e = 0; e < p->n_edges; e++)
+			if (p->edge[e].src == v)
+				waits[p->edge[e].dst]--;
+	}
+	return order;
+}
+
+/* The repeated nodes are those of the commonest name. */
+static const char *common_name(const struct mq_piper *p)
+{
+	const char *best = "";
+	uint32_t most = 0;
+
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		uint32_t n = 0;
+
+		for (uint32_t w = v; w < p->n_nodes; w++)
+			n += !strcmp(p->node[v].name, p->node[w].name);
+		if (n > most)
+			most = n, best = p->node[v].name;
+	}
+	return best;
+}
+
+static void sort_out(struct split *s)
+{
+	const struct mq_piper *p = s->p;
+	const char *name = common_name(p);
+	uint32_t *order = topological(p, s->arena);
+	bool *before = mq_arena_array(s->arena, p->n_nodes, bool);
+
+	s->layer = mq_arena_array(s->arena, p->n_nodes, uint32_t);
+	s->head = mq_arena_array(s->arena, p->n_nodes, uint32_t);
+	s->tail = mq_arena_array(s->arena, p->n_nodes, uint32_t);
+	for (uint32_t i = p->n_nodes; i-- > 0;) {
+		uint32_t v = order[i];
+
+		before[v] = !strcmp(p->node[v].name, name);
+		for (uint32_t e = 0; e < p->n_edges; e++)
+			before[v] = before[v] || (p->edge[e].src == v && before[p->edge[e].dst]);
+	}
+	for (uint32_t i = 0; i < p->n_nodes; i++) {
+		uint32_t v = order[i];
+
+		if (!strcmp(p->node[v].name, name))
+			s->layer[s->n_layers++] = v;
+		else if (before[v])
+			s->head[s->n_head++] = v;
+		else
+			s->tail[s->n_tail++] = v;
+	}
+}
+
+/* Stages of one candidate; the last ones get one layer more where it does not divide. */
+static struct mq_piper_stage *deal(const struct split *s, uint32_t n_stages, uint32_t apart)
+{
+	struct mq_piper_stage *stage = mq_arena_array(s->arena, n_stages, struct mq_piper_stage);
+	uint32_t inner = n_stages - 2 * apart, each = s->n_layers / inner;
+	uint32_t larger = s->n_layers % inner, next = 0;
+
+	for (uint32_t i = 0; i < n_stages; i++) {
+		bool middle = i >= apart && i < n_stages - apart;
+		uint32_t n = middle ? each + (i - apart >= inner - larger) : 0;
+
+		stage[i].node = mq_arena_array(s->arena, s->p->n_nodes, uint32_t);
+		stage[i].choice = mq_arena_array(s->arena, s->p->n_nodes, uint32_t);
+		for (uint32_t k = 0; k < n; k++)
+			stage[i].node[stage[i].n_nodes++] = s->layer[next++];
+		for (uint32_t k = 0; i == 0 && k < s->n_head; k++)
+			stage[i].node[stage[i].n_nodes++] = s->head[k];
+		for (uint32_t k = 0; i == n_stages - 1 && k < s->n_tail; k++)
+			stage[i].node[stage[i].n_nodes++] = s->tail[k];
+	}
+	return stage;
+}
+
+/* Slowest stage of a candidate; the last stage has the fewest micro-batches in flight. */
+static double judge(const struct split *s, struct mq_piper_stage *stage, uint32_t n_stages)
+{
+	double slowest = 0;
+	uint32_t in_flight = 0;
+
+	for (uint32_t i = n_stages; i-- > 0;) {
+		in_flight += stage[i].d;
+		stage[i].time = mq_piper_stage_time(s->p, &stage[i], in_flight, s->arena);
+		slowest = fmax(slowest, stage[i].time);
+	}
+	return slowest;
+}
+
+/* All degrees and choices for one way of dealing; keeps the best. */
+static void try_degrees(struct split *s, uint32_t n_stages, uint32_t apart)
+{
+	const struct mq_piper *p = s->p;
+	struct mq_piper_stage *stage = deal(s, n_stages, apart);
+	uint32_t limit = p->devices < p->micro_batches ? p->devices : p->micro_batches, best[3] = { 0 };
+	double least = s->best->time;
+
+	for (uint32_t d = 1; n_stages * d <= limit; d++) {
+		for (uint32_t t = 0; t < p->n_degrees && p->micro_batches % d == 0; t++) {
+			if (n_stages * d * p->degree[t] > p->devices)
+				break;
+			for (uint32_t c = 0; c < p->node[0].n_choices[t]; c++) {
+				for (uint32_t i = 0; i < n_stages; i++) {
+					stage[i].d = d;
+					stage[i].t = p->degree[t];
+					for (uint32_t k = 0; k < stage[i].n_nodes; k++)
+						stage[i].choice[k] = c;
+				}
+				double time = judge(s, stage, n_stages);
+
+				if (time < least) {
+					least = time;
+					best[0] = d, best[1] = p->degree[t], best[2] = c;
+				}
+			}
+		}
+	}
+	if (least >= s->best->time)
+		return;
+	for (uint32_t i = 0; i < n_stages; i++) {
+		stage[i].d = best[0];
+		stage[i].t = best[1];
+		for (uint32_t k = 0; k < stage[i].n_nodes; k++)
+			stage[i].choice[k] = best[2];
+	}
+	s->best->time = judge(s, stage, n_stages);
+	s->best->n_stages = n_stages;
+	s->best->stage = stage;
+}
+
+void mq_piper_equal_split(const struct mq_piper *p, struct mq_arena *arena, struct mq_piper_result *result)
+{
+	struct split s = { .p = p, .arena = arena, .best = result };
+
+	*result = (struct mq_piper_result){ .time = INFINITY };
+	sort_out(&s);
+	for (uint32_t apart = 0; apart < 2; apart++)
+		for (uint32_t n = 1 + 2 * apart; n <= p->devices && n <= s.n_layers + 2 * apart; n++)
+			try_degrees(&s, n, apart);
+}

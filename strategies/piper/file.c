@@ -1,0 +1,207 @@
+/* file.c - the published problem files; see dp.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/types.h"
+#include "lib/json_in.h"
+#include "piper/dp.h"
+
+bool mq_piper_probe(const char *path)
+{
+	static const char *const words[] = { "\"TMPCs\"", "\"mbsInBatch\"", "\"communicationCost\"", NULL };
+
+	return mq_json_in_sniff(path, words);
+}
+
+struct loader {
+	struct mq_json_in *in;
+	struct mq_arena *arena;
+	struct mq_piper *p;
+	uint32_t *id;
+};
+
+/* Tensor degrees of all nodes, rising. */
+static void collect_degrees(struct loader *l, json_t *nodes)
+{
+	struct mq_piper *p = l->p;
+	uint32_t room = 0;
+
+	for (size_t v = 0; v < json_array_size(nodes); v++) {
+		const char *key;
+		json_t *value;
+
+		json_object_foreach(json_object_get(json_array_get(nodes, v), "TMPCs"), key, value)
+		{
+			char *end;
+			unsigned long degree = strtoul(key, &end, 10);
+			uint32_t at = 0;
+
+			if (*end || degree < 1 || degree > 10000) {
+				mq_json_in_fail(l->in, "TMPCs", "its keys are tensor degrees, 1 .. 10000");
+				return;
+			}
+			while (at < p->n_degrees && p->degree[at] < degree)
+				at++;
+			if (at < p->n_degrees && p->degree[at] == degree)
+				continue;
+			MQ_PUSH(l->arena, p->degree, p->n_degrees, room, 0);
+			memmove(&p->degree[at + 1], &p->degree[at], (p->n_degrees - 1 - at) * sizeof(*p->degree));
+			p->degree[at] = (uint32_t)degree;
+		}
+	}
+}
+
+static uint32_t find_node(struct loader *l, uint32_t id, const char *where)
+{
+	for (uint32_t v = 0; v < l->p->n_nodes && l->in->status == MQ_OK; v++)
+		if (l->id[v] == id)
+			return v;
+	mq_json_in_fail(l->in, where, "names a node that the file does not have");
+	return 0;
+}
+
+static void read_edges(struct loader *l, json_t *edges)
+{
+	struct mq_piper *p = l->p;
+
+	p->n_edges = (uint32_t)json_array_size(edges);
+	p->edge = mq_arena_array(l->arena, p->n_edges, struct mq_piper_edge);
+	for (uint32_t e = 0; e < p->n_edges && l->in->status == MQ_OK; e++) {
+		json_t *edge = json_array_get(edges, e);
+		char where[64];
+
+		snprintf(where, sizeof(where), "edges[%u]", e);
+		p->edge[e].src = find_node(l, mq_json_in_index(l->in, edge, where, "sourceId"), where);
+		p->edge[e].dst = find_node(l, mq_json_in_index(l->in, edge, where, "destId"), where);
+		p->edge[e].bytes = mq_json_in_number(l->in, edge, where, "communicationCost");
+		if (l->in->status == MQ_OK && p->edge[e].bytes < 0)
+			mq_json_in_fail(l->in, where, "has a negative communicationCost");
+		if (l->in->status == MQ_OK && p->edge[e].src == p->edge[e].dst)
+			mq_json_in_fail(l->in, where, "joins a node with itself");
+	}
+}
+
+static void attach_edges(struct loader *l)
+{
+	struct mq_piper *p = l->p;
+
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		uint32_t n = 0, *list;
+
+		for (uint32_t e = 0; e < p->n_edges; e++)
+			n += p->edge[e].src == v || p->edge[e].dst == v;
+		p->node[v].edge = list = mq_arena_array(l->arena, n, uint32_t);
+		for (uint32_t e = 0; e < p->n_edges; e++)
+			if (p->edge[e].src == v || p->edge[e].dst == v)
+				list[p->node[v].n_edges++] = e;
+	}
+}
+
+/* Extra bytes per edge: syncTimeFw by source of incoming edges, syncTimeBw by target of outgoing
+ * ones. */
+static double *read_sync(struct loader *l, json_t *config, uint32_t v, const char *where)
+{
+	const struct mq_piper_node *node = &l->p->node[v];
+	double *sync = mq_arena_array(l->arena, node->n_edges, double);
+
+	for (uint32_t i = 0; i < node->n_edges && l->in->status == MQ_OK; i++) {
+		const struct mq_piper_edge *edge = &l->p->edge[node->edge[i]];
+		bool incoming = edge->dst == v;
+		char key[32];
+
+		snprintf(key, sizeof(key), "%u", l->id[incoming ? edge->src : edge->dst]);
+		sync[i] = mq_json_in_number(l->in, json_object_get(config, incoming ? "syncTimeFw" : "syncTimeBw"),
+					    where, key);
+	}
+	return sync;
+}
+
+static void read_choices(struct loader *l, json_t *list, uint32_t v, uint32_t degree)
+{
+	struct mq_piper_node *node = &l->p->node[v];
+	char where[64];
+
+	snprintf(where, sizeof(where), "nodes[%u].TMPCs.%u", v, l->p->degree[degree]);
+	node->n_choices[degree] = (uint32_t)json_array_size(list);
+	node->choice[degree] = mq_arena_array(l->arena, node->n_choices[degree], struct mq_piper_choice);
+	for (uint32_t c = 0; c < node->n_choices[degree] && l->in->status == MQ_OK; c++) {
+		json_t *config = json_array_get(list, c);
+		const char *id = json_string_value(json_object_get(config, "id"));
+		struct mq_piper_choice *choice = &node->choice[degree][c];
+
+		choice->name = mq_arena_strdup(l->arena, id ? id : "");
+		choice->time = mq_json_in_number(l->in, config, where, "timePerSample");
+		choice->parameters = mq_json_in_number(l->in, config, where, "parameterSize");
+		choice->memory_a = mq_json_in_number(l->in, config, where, "memoryUsageA");
+		choice->memory_b = mq_json_in_number(l->in, config, where, "memoryUsageB");
+		choice->sync = read_sync(l, config, v, where);
+		if (l->in->status == MQ_OK &&
+		    (choice->time < 0 || choice->parameters < 0 || choice->memory_a < 0 || choice->memory_b < 0))
+			mq_json_in_fail(l->in, where, "has a negative time or size");
+	}
+}
+
+static void read_nodes(struct loader *l, json_t *nodes)
+{
+	struct mq_piper *p = l->p;
+
+	for (uint32_t v = 0; v < p->n_nodes && l->in->status == MQ_OK; v++) {
+		json_t *node = json_array_get(nodes, v), *configs = json_object_get(node, "TMPCs");
+		const char *name = json_string_value(json_object_get(node, "name"));
+
+		p->node[v].name = mq_arena_strdup(l->arena, name ? name : "");
+		p->node[v].n_choices = mq_arena_array(l->arena, p->n_degrees, uint32_t);
+		p->node[v].choice = mq_arena_array(l->arena, p->n_degrees, struct mq_piper_choice *);
+		for (uint32_t t = 0; t < p->n_degrees; t++) {
+			char key[16];
+
+			snprintf(key, sizeof(key), "%u", p->degree[t]);
+			read_choices(l, json_object_get(configs, key), v, t);
+		}
+	}
+}
+
+static void read_all(struct loader *l)
+{
+	struct mq_json_in *in = l->in;
+	struct mq_piper *p = l->p;
+	json_t *nodes = mq_json_in_array(in, in->root, "the top level", "nodes");
+	json_t *edges = mq_json_in_array(in, in->root, "the top level", "edges");
+
+	p->devices = mq_json_in_index(in, in->root, "the top level", "maxDevices");
+	p->memory = mq_json_in_number(in, in->root, "the top level", "maxMemoryPerDevice");
+	p->bandwidth = mq_json_in_number(in, in->root, "the top level", "bandwidth");
+	p->micro_batches = mq_json_in_index(in, in->root, "the top level", "mbsInBatch");
+	if (in->status == MQ_OK && (p->devices < 1 || p->memory <= 0 || p->bandwidth <= 0 || p->micro_batches < 1 ||
+				    json_array_size(nodes) == 0))
+		mq_json_in_fail(in, "the top level",
+				"needs nodes, and devices, memory, bandwidth and "
+				"micro-batches above 0");
+	if (in->status != MQ_OK)
+		return;
+	p->n_nodes = (uint32_t)json_array_size(nodes);
+	p->node = mq_arena_array(l->arena, p->n_nodes, struct mq_piper_node);
+	l->id = mq_arena_array(l->arena, p->n_nodes, uint32_t);
+	for (uint32_t v = 0; v < p->n_nodes && in->status == MQ_OK; v++)
+		l->id[v] = mq_json_in_index(in, json_array_get(nodes, v), "nodes", "id");
+	collect_degrees(l, nodes);
+	if (in->status == MQ_OK)
+		read_edges(l, edges);
+	if (in->status != MQ_OK)
+		return;
+	attach_edges(l);
+	read_nodes(l, nodes);
+}
+
+enum mq_status mq_piper_load(const char *path, struct mq_arena *arena, struct mq_piper *problem, struct mq_err *err)
+{
+	struct mq_json_in in;
+	struct loader l = { .in = &in, .arena = arena, .p = problem };
+
+	*problem = (struct mq_piper){ 0 };
+	MQ_TRY(mq_json_in_open(&in, path, err));
+	read_all(&l);
+	mq_json_in_close(&in);
+	return in.status;
+}

@@ -1,0 +1,81 @@
+/* first.c - see first.h. */
+#include "portfolio/first.h"
+
+#include <math.h>
+
+#include "lib/shapes.h"
+
+static bool fits(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena,
+		 struct mq_plan *plan)
+{
+	const struct mq_problem *problem = space->problem;
+	struct mq_err none = MQ_ERR_INIT;
+	struct mq_result result;
+
+	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK &&
+	       problem->costs->fits(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK;
+}
+
+/* The largest set of equal devices. */
+static uint32_t equal_set(const struct shape_space *space)
+{
+	uint32_t best = MQ_NONE;
+
+	for (uint32_t i = 0; i < space->n_sets; i++)
+		if (!space->set[i].mixed && (best == MQ_NONE || space->set[i].n > space->set[best].n))
+			best = i;
+	return best;
+}
+
+/* As many replicas as there are samples for, and few samples in each micro-batch: memory first. */
+static void divide(const struct shape_space *space, uint32_t parts, struct shape_point *p)
+{
+	double batch = floor(space->problem->q->train->batch);
+
+	p->dp = space->set[p->set].n / parts;
+	p->micro_batches = p->dp ? (uint32_t)fmax(1, batch / p->dp) : 1;
+	while (p->micro_batches > 1 && fmod(batch, (double)p->micro_batches * p->dp) != 0)
+		p->micro_batches--;
+	/* stages want several micro-batches, and no more than a few of them */
+	while (p->micro_batches > 4 * p->pp && p->micro_batches % 2 == 0)
+		p->micro_batches /= 2;
+}
+
+bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+{
+	static const struct {
+		uint8_t sync, recompute;
+	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE }, { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL } };
+	struct shape_space space = { .problem = problem };
+	struct mq_err none = MQ_ERR_INIT;
+
+	if (!problem->costs->fits || shapes_init(&space, problem, &none) != MQ_OK)
+		return false;
+	uint32_t set = equal_set(&space);
+
+	for (uint32_t pp = 1; set != MQ_NONE && pp <= 64; pp *= 2)
+		for (uint32_t t = 0; t < 2; t++)
+			for (uint32_t w = 0; w < 2; w++) {
+				struct shape_point p = { .set = set,
+							 .tp = t ? space.set[set].per_node : 1,
+							 .pp = pp,
+							 .cp = 1,
+							 .ep = 1,
+							 .virtual = 1,
+							 .pipeline = MQ_PIPE_1F1B,
+							 .recompute = way[w].recompute };
+
+				if (t && p.tp == 1)
+					continue;
+				divide(&space, p.tp * p.pp, &p);
+				p.sync = p.dp > 1 && !problem->q->train->infer ? way[w].sync : MQ_SYNC_ALLREDUCE;
+				p.sequence_parallel = shapes_sequence(&space, p.tp, 1);
+				if (problem->q->train->infer)
+					p.recompute = MQ_RECOMPUTE_NONE;
+				if (fits(&space, &p, arena, plan))
+					return true;
+				if (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "a first plan"))
+					return false;
+			}
+	return false;
+}

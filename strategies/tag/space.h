@@ -1,0 +1,75 @@
+/*
+ * space.h - what TAG decides: for each op group a set of device groups and how its gradients are kept
+ * equal (all-reduce, parameter server), or model parallelism; and the features of ops, devices, links and
+ * choices for its network.
+ *
+ * Features are relative, so that a network trained on some models and topologies can be used on others:
+ * times by the time of the whole model on all devices, bytes by what the slowest link moves in that time,
+ * speeds and memory by the largest; spans of several powers of ten as logarithms.
+ */
+#ifndef MQ_TAG_SPACE_H
+#define MQ_TAG_SPACE_H
+
+#include "lib/coarse.h"
+
+enum mq_tag_how { MQ_TAG_ALL_REDUCE, MQ_TAG_SERVER, MQ_TAG_MODEL, MQ_TAG_N_HOWS };
+
+enum {
+	MQ_TAG_MAX_GROUPS = 8,
+	MQ_TAG_OP_FEATURES = 6,     /* time, memory, gradient and output bytes, shares of those bytes */
+	MQ_TAG_DEVICE_FEATURES = 6, /* count, memory, speed, share of all speed, link inside, gradients on it */
+	MQ_TAG_ACTION_FEATURES = 9, /* kind one-hot, shares of devices and speed, slowest, rate, link, memory */
+};
+
+struct mq_tag_options {
+	uint32_t groups; /* op groups */
+	bool heterog;    /* HeteroG's actions alone */
+	bool metis;      /* groups by graph partitioning; else runs of the graph */
+};
+
+struct mq_tag_devices { /* devices of one type, taken or left together */
+	uint32_t n;
+	uint32_t *rank;          /* [n] */
+	double speed;            /* relative to the fastest group, on this model */
+	double memory_B, bw_Bps; /* of one device; inside the group */
+};
+
+struct mq_tag_action {
+	uint32_t mask; /* device groups */
+	uint8_t how;   /* enum mq_tag_how */
+	uint32_t n_devices;
+};
+
+struct mq_tag_space {
+	struct mq_coarse coarse; /* op groups, largest compute time first: see `order` */
+	uint32_t n, *order;      /* [n] decided in this order */
+	uint32_t n_devices;      /* device groups */
+	struct mq_tag_devices device[MQ_TAG_MAX_GROUPS];
+	uint32_t n_actions;
+	struct mq_tag_action *action;
+	uint32_t model;               /* the first model-parallel action: over all devices where allowed */
+	double *bw;                   /* [device groups squared] Bps between them */
+	double slowest_Bps;           /* of those */
+	double whole_s;               /* compute time of a step spread over all devices without loss */
+	double *op_feature;           /* [n * MQ_TAG_OP_FEATURES] */
+	double *device_feature;       /* [groups * MQ_TAG_DEVICE_FEATURES] */
+	double *action_feature;       /* [n_actions * MQ_TAG_ACTION_FEATURES] */
+	double *place;                /* [n * groups] time of the op group on that device group, scaled */
+	uint32_t n_edges, *src, *dst; /* between op groups */
+	double *edge;                 /* [n_edges] tensor size, scaled */
+	bool **duplicate;  /* [n_actions][n_ops] sufficient factors pay off on these devices; NULL = in none */
+	struct mq_fit fit; /* micro-batches and recomputation of every plan */
+};
+
+/* The whole space for a problem. MQ_EINPUT: more than MQ_TAG_MAX_GROUPS kinds of devices, a batch smaller
+ * than the devices. Where neither all devices with all-reduce nor with model parallelism can hold the whole
+ * batch, `fit` says what every plan gets. */
+enum mq_status mq_tag_space_make(const struct mq_problem *problem, const struct mq_tag_options *options,
+				 struct mq_tag_space *space, struct mq_err *err) MQ_MUST_CHECK;
+/* Writes the action's n_devices ranks. */
+void mq_tag_devices_of(const struct mq_tag_space *space, const struct mq_tag_action *action, uint32_t *rank);
+/* The plan of one action per op group. */
+enum mq_status mq_tag_plan(const struct mq_tag_space *space, const uint32_t *action, const struct mq_problem *problem,
+			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

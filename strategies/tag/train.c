@@ -1,0 +1,258 @@
+/* train.c - records of searches and training on them; see net.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "lib/plans.h"
+#include "tag/net.h"
+
+#define MAGIC "maquette-tag-record"
+
+/* ---- records ------------------------------------------------------------------------------------------------ */
+
+static void put_numbers(FILE *f, const double *x, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, " %.6g", x[i]);
+	fputc('\n', f);
+}
+
+static void put_indices(FILE *f, const uint32_t *x, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, " %u", x[i]);
+	fputc('\n', f);
+}
+
+enum mq_status mq_tag_records_append(const char *path, const struct mq_tag_record *record, uint32_t n,
+				     struct mq_err *err)
+{
+	FILE *f = fopen(path, "a");
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write records: %s", path, strerror(errno));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_tag_view *v = &record[i].view;
+
+		fprintf(f, MAGIC " 1 %llu %u %u %u %u %u\n", (unsigned long long)record[i].question, v->n_ops,
+			v->n_devices, v->n_actions, v->n_edges, v->next);
+		put_indices(f, v->mask, v->n_actions);
+		put_indices(f, v->src, v->n_edges);
+		put_indices(f, v->dst, v->n_edges);
+		put_numbers(f, v->op.data, (size_t)v->n_ops * MQ_TAG_OP_INPUTS);
+		put_numbers(f, v->device.data, (size_t)v->n_devices * MQ_TAG_DEVICE_FEATURES);
+		put_numbers(f, v->edge.data, (size_t)v->n_edges * MQ_TAG_EDGE_INPUTS);
+		put_numbers(f, v->action.data, (size_t)v->n_actions * MQ_TAG_ACTION_FEATURES);
+		put_numbers(f, record[i].target, v->n_actions);
+	}
+	bool bad = ferror(f) != 0;
+	if (fclose(f) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write records: %s", path, strerror(errno));
+	return MQ_OK;
+}
+
+bool mq_tag_records_probe(const char *path)
+{
+	char start[sizeof(MAGIC)] = "";
+	FILE *f = fopen(path, "r");
+	bool good = f && fgets(start, sizeof(start), f) && !strcmp(start, MAGIC);
+
+	if (f)
+		fclose(f);
+	return good;
+}
+
+static bool get_numbers(FILE *f, struct mq_arena *arena, double **x, size_t n)
+{
+	*x = mq_arena_array(arena, n, double);
+	for (size_t i = 0; i < n; i++)
+		if (fscanf(f, "%lf", &(*x)[i]) != 1 || !isfinite((*x)[i]))
+			return false;
+	return true;
+}
+
+static bool get_indices(FILE *f, struct mq_arena *arena, uint32_t **x, size_t n, uint32_t below)
+{
+	*x = mq_arena_array(arena, n, uint32_t);
+	for (size_t i = 0; i < n; i++)
+		if (fscanf(f, "%u", &(*x)[i]) != 1 || (*x)[i] >= below)
+			return false;
+	return true;
+}
+
+static bool get_matrix(FILE *f, struct mq_arena *arena, struct nn_mat *m, uint32_t rows, uint32_t cols)
+{
+	*m = (struct nn_mat){ .rows = rows, .cols = cols };
+	return get_numbers(f, arena, &m->data, (size_t)rows * cols);
+}
+
+static bool read_record(FILE *f, struct mq_arena *arena, struct mq_tag_record *r)
+{
+	struct mq_tag_view *v = &r->view;
+	unsigned long long question;
+	double sum = 0;
+	enum { MOST = 1000000 };
+
+	if (fscanf(f, " 1 %llu %u %u %u %u %u", &question, &v->n_ops, &v->n_devices, &v->n_actions, &v->n_edges,
+		   &v->next) != 6 ||
+	    !v->n_ops || v->n_ops > MOST || !v->n_devices || v->n_devices > MQ_TAG_MAX_GROUPS || !v->n_actions ||
+	    v->n_actions > MOST || v->n_edges > MOST || v->next >= v->n_ops)
+		return false;
+	r->question = question;
+	if (!get_indices(f, arena, &v->mask, v->n_actions, 1u << v->n_devices) ||
+	    !get_indices(f, arena, &v->src, v->n_edges, v->n_ops + v->n_devices) ||
+	    !get_indices(f, arena, &v->dst, v->n_edges, v->n_ops + v->n_devices) ||
+	    !get_matrix(f, arena, &v->op, v->n_ops, MQ_TAG_OP_INPUTS) ||
+	    !get_matrix(f, arena, &v->device, v->n_devices, MQ_TAG_DEVICE_FEATURES) ||
+	    !get_matrix(f, arena, &v->edge, v->n_edges, MQ_TAG_EDGE_INPUTS) ||
+	    !get_matrix(f, arena, &v->action, v->n_actions, MQ_TAG_ACTION_FEATURES) ||
+	    !get_numbers(f, arena, &r->target, v->n_actions))
+		return false;
+	for (uint32_t a = 0; a < v->n_actions; a++)
+		sum += r->target[a];
+	return fabs(sum - 1) < 1e-3;
+}
+
+enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uint32_t *n, struct mq_tag_record **record,
+				   struct mq_err *err)
+{
+	FILE *f = fopen(path, "r");
+	char word[sizeof(MAGIC) + 1];
+	uint32_t room = 0;
+	enum mq_status status = MQ_OK;
+
+	*n = 0;
+	*record = NULL;
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the records: %s", path, strerror(errno));
+	while (status == MQ_OK && fscanf(f, "%20s", word) == 1) {
+		struct mq_tag_record r = { 0 };
+
+		if (strcmp(word, MAGIC) || !read_record(f, arena, &r))
+			status = mq_fail(err, MQ_EINPUT,
+					 "%s: record %u is broken or of another version; make the records again", path,
+					 *n);
+		else
+			MQ_PUSH(arena, *record, *n, room, r);
+	}
+	fclose(f);
+	if (status == MQ_OK && !*n)
+		return mq_fail(err, MQ_EINPUT, "%s: holds no records", path);
+	return status;
+}
+
+/* ---- training ------------------------------------------------------------------------------------------------ */
+
+static bool kept_apart(const struct mq_tag_record *r)
+{
+	return mq_hash(MQ_HASH_INIT, &r->question, sizeof(r->question)) % 10 == 0;
+}
+
+/* Cross-entropy above the target's own entropy (0 = reproduced); adds to the gradients when `learn`. */
+static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, struct mq_arena *pass, double learn)
+{
+	struct nn_tape t;
+	struct nn_mat target = nn_mat_new(pass, 1, r->view.n_actions);
+	double own = 0;
+
+	for (uint32_t a = 0; a < r->view.n_actions; a++) {
+		target.data[a] = -r->target[a];
+		own += r->target[a] > 0 ? r->target[a] * log(r->target[a]) : 0;
+	}
+	nn_tape_begin(&t, pass);
+	struct nn_var loss = nn_sum(&t, nn_mul(&t, mq_tag_net_run(net, &t, &r->view), nn_constant(&t, target)));
+	if (learn > 0)
+		nn_backward(&t, nn_scale(&t, loss, learn));
+	double value = nn_value(&t, loss)->data[0] + own;
+	nn_forget(pass);
+	return value;
+}
+
+static void shuffle(uint32_t *order, uint32_t n, struct mq_rng *rng)
+{
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t k = mq_rng_below(rng, i), keep = order[k];
+
+		order[k] = order[i - 1];
+		order[i - 1] = keep;
+	}
+}
+
+struct course {
+	struct mq_tag_net *net;
+	const struct mq_tag_training *how;
+	const struct mq_problem *problem;
+	const struct mq_tag_record *record;
+	uint32_t n, *order;
+	struct nn_adam adam;
+};
+
+/* One pass over the records; the mean divergence of those learnt and of those kept apart. */
+static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *apart)
+{
+	struct mq_arena pass = MQ_ARENA_INIT;
+	uint32_t n[2] = { 0, 0 }, since = 0;
+	double sum[2] = { 0, 0 };
+
+	c->adam.rate = c->how->rate * pow(0.1, (double)epoch / c->how->epochs);
+	shuffle(c->order, c->n, c->problem->rng);
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct mq_tag_record *r = &c->record[c->order[i]];
+		bool test = kept_apart(r);
+
+		if (!c->problem->tick(c->problem->tick_context, (epoch + (double)i / c->n) / c->how->epochs,
+				      "training")) {
+			mq_arena_fini(&pass);
+			return false;
+		}
+		sum[test] += divergence(c->net, r, &pass, test ? 0 : 1.0 / c->how->batch);
+		n[test]++;
+		if (!test && ++since == c->how->batch) {
+			nn_adam_step(&c->adam, &c->net->params);
+			since = 0;
+		}
+	}
+	mq_arena_fini(&pass);
+	nn_clear_grads(&c->net->params);
+	*learnt = sum[0] / fmax(n[0], 1);
+	*apart = n[1] ? sum[1] / n[1] : *learnt;
+	return true;
+}
+
+enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_training *how, const struct mq_problem *p,
+				const struct mq_tag_record *record, uint32_t n, struct mq_err *err)
+{
+	struct course c = { .net = net, .how = how, .problem = p, .record = record, .n = n };
+	struct nn_params *params = &net->params;
+	double **best = mq_arena_array(p->arena, params->n, double *), least = INFINITY;
+	uint32_t best_epoch = 0;
+
+	if (!n)
+		return mq_fail(err, MQ_EINPUT, "engine 'tag': no records to train on");
+	nn_adam_init(&c.adam, how->rate, 0.6);
+	c.order = mq_arena_array(p->arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		c.order[i] = i;
+	for (uint32_t i = 0; i < params->n; i++)
+		best[i] = mq_arena_array(p->arena, params->param[i]->value.rows * params->param[i]->value.cols, double);
+	for (uint32_t epoch = 0; epoch < how->epochs; epoch++) {
+		double learnt, apart;
+
+		if (!pass_over(&c, epoch, &learnt, &apart))
+			break;
+		mq_say(p, "epoch %u: divergence %.4f nats on what it learns, %.4f on questions kept apart", epoch + 1,
+		       learnt, apart);
+		if (apart >= least)
+			continue;
+		least = apart;
+		best_epoch = epoch + 1;
+		for (uint32_t i = 0; i < params->n; i++)
+			memcpy(best[i], params->param[i]->value.data,
+			       (size_t)params->param[i]->value.rows * params->param[i]->value.cols * sizeof(double));
+	}
+	for (uint32_t i = 0; best_epoch && i < params->n; i++)
+		memcpy(params->param[i]->value.data, best[i],
+		       (size_t)params->param[i]->value.rows * params->param[i]->value.cols * sizeof(double));
+	mq_say(p, "kept the weights of epoch %u: divergence %.4f nats on questions kept apart", best_epoch, least);
+	return MQ_OK;
+}
