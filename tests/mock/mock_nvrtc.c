@@ -1,7 +1,7 @@
 /*
  * mock_nvrtc.c - NVRTC and the driver's part that loads and starts what it compiled: see mock.h. A "compiled" program is
  * its source; a kernel exists if the source declares it, and is given its arguments as it declares them. The kernels
- * known by name here are those of validator/cuda/own.c: what they read and write has to lie in device memory.
+ * known by name here are those of validator/cuda/kernels_own.c: what they read and write has to lie in device memory.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "cuda/own_source.c"
+#include "cuda/kernels_nvrtc.c"
 
 static void *library_of(struct mq_toolkit *kit)
 {

@@ -1,5 +1,5 @@
 /*
- * own.c - kernels of our own (own_source.c), compiled at run time by NVRTC where it is there, loaded and launched through
+ * kernels_own.c - kernels of our own (kernels_nvrtc.c), compiled at run time by NVRTC where it is there, loaded and launched through
  * the driver. They move what the schedule says.
  */
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * own_source.c - what frameworks compile for themselves, in CUDA C, for NVRTC:
+ * kernels_nvrtc.c - what frameworks compile for themselves, in CUDA C, for NVRTC:
  *
  *   sweep    element-wise: two operands read, one written
  *   rows     norms and softmaxes: a block reduces a row of its own and goes over it again (from the cache)
