@@ -51,12 +51,11 @@ ALL_LDFLAGS := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 cflags_of = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(1) 2>/dev/null))
 libs_of = $(filter-out -lgslcblas,$(shell pkg-config --libs $(1) 2>/dev/null))
 
-# What a schedule needs that another machine replays, and the rest of sim/ below the command line.
-CORE     := $(call sources,$(addprefix sim/,core/*.c core/*/*.c base/*.c model/*.c hardware/*.c plan/*.c software/*.c kernels/*.c \
-	collectives/*.c schedule/*.c search/*.c))
-FORMATS  := $(call sources,sim/formats/*.c sim/models/*.c sim/model/formats/*.c sim/model/builders/*.c)
+# What the replay program is made of besides its own files: a schedule and what it stands on.
+REPLAYED := $(call sources,sim/base/*.c sim/model/*.c sim/schedule/*.c)
+FORMATS  := $(call sources,sim/model/formats/*.c sim/model/builders/*.c)
 CMD      := $(call sources,sim/cmd/*.c)
-SIM      := $(filter-out $(CORE) sim/cmd/main.c,$(call sources,sim/*/*.c sim/*/*/*.c sim/*/*/*/*.c))
+SIM      := $(filter-out sim/cmd/main.c,$(call sources,sim/*/*.c sim/*/*/*.c sim/*/*/*/*.c))
 SIMXX    := $(call sources,sim/*/*.cpp sim/*/*/*.cpp)
 FITLIB   := $(call sources,validator/fit/*.c validator/trace/*.c)
 ENGINES  := $(call sources,strategies/*.c)
@@ -66,7 +65,7 @@ EXECS    := $(call sources,validator/*.c)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 MAIN_OBJ := $(call obj,sim/cmd/main.c)
-LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(FITLIB)) \
+LIB_OBJ  := $(call obj,$(SIM) $(SIMXX) $(FITLIB)) \
 	$(BUILD)/obj/gen/onnx.pb-c.c.o $(BUILD)/obj/gen/chakra.pb-c.c.o
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
 ENGINE_DATA := $(patsubst strategies/%,$(BUILD)/engines/%,$(sort $(wildcard strategies/*.weights)))
@@ -93,8 +92,8 @@ $(BUILD)/maquette: $(MAIN_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(SIM_LIBS)
 
-# The replay program: core and its own files alone; no SimGrid, no GSL.
-$(BUILD)/maquette-replay: $(call obj,$(CORE) $(REPLAY))
+# No SimGrid, no GSL: it is copied to GPU nodes.
+$(BUILD)/maquette-replay: $(call obj,$(REPLAYED) $(REPLAY))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -l:libcsv.a -l:libjansson.a -ldl -lm -lpthread
 
@@ -136,11 +135,11 @@ define table
 $(BUILD)/gen/$(1): FORCE
 	@mkdir -p $$(@D); printf '$(2)(%s)\n' $(3) | cmp -s - $$@ || printf '$(2)(%s)\n' $(3) >$$@
 endef
-$(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats common%,$(call names,$(FORMATS)))))
-$(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main common%,$(call names,$(CMD)))))
+$(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats,$(call names,$(FORMATS)))))
+$(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main,$(call names,$(CMD)))))
 FORCE:
-$(call obj,$(call sources,sim/model/formats/formats.c sim/model/formats/formats.c)): $(BUILD)/gen/formats.inc
-$(call obj,$(call sources,sim/cmd/lib/commands.c sim/cmd/lib/commands.c)): $(BUILD)/gen/commands.inc
+$(call obj,sim/model/formats/formats.c): $(BUILD)/gen/formats.inc
+$(call obj,sim/cmd/lib/commands.c): $(BUILD)/gen/commands.inc
 
 ONNX_PROTO ?= /usr/include/onnx/onnx.proto
 $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)
@@ -150,7 +149,7 @@ $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)
 $(BUILD)/obj/gen/onnx.pb-c.c.o: $(BUILD)/gen/onnx.pb-c.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -fPIC -w -c $< -o $@
-$(call obj,$(call sources,sim/model/formats/onnx.c sim/model/formats/onnx.c)): $(BUILD)/gen/onnx.pb-c.c
+$(call obj,sim/model/formats/onnx.c): $(BUILD)/gen/onnx.pb-c.c
 $(BUILD)/gen/chakra.pb-c.c: validator/trace/chakra.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$@)
@@ -230,7 +229,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 $(BUILD)/maquette.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/maquette
 	install -D -m 644 $(BUILD)/_maquette $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_maquette
-	for h in $(patsubst sim/%,%,$(wildcard $(addsuffix *.h,$(sort $(dir $(CORE)))))); do \
+	for h in $(patsubst sim/%,%,$(wildcard sim/*/*.h)); do \
 		install -D -m 644 sim/$$h $(DESTDIR)$(PREFIX)/include/maquette/$$h; done
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	printf 'prefix=%s\nenginesdir=$${prefix}/lib/maquette/engines\n\nName: maquette\nDescription: headers for search engines\nVersion: %s\nCflags: -I$${prefix}/include/maquette\n' \
@@ -263,7 +262,7 @@ MOCKS := $(patsubst tests/mock/%.c,$(BUILD)/mock/%.so,$(call sources,tests/mock/
 $(BUILD)/mock/mock_cudart.so: $(BUILD)/obj/tests/mock/mock_cudart.c.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $< -ldl -lm
-$(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so $(call obj,$(CORE))
+$(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so $(call obj,$(REPLAYED))
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 		-lcsv -ljansson -ldl -lm
 # Writes down what executor host asks of its libraries.
@@ -337,10 +336,10 @@ C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
 format: ## clang-format 14, in place
 	clang-format -i $(C_FILES)
 tidy: compile_commands.json ## static analysis: clang-tidy, else gcc -fanalyzer
-	@if command -v clang-tidy >/dev/null; then clang-tidy --quiet -p . $(CORE); \
-	else for f in $(CORE); do $(CC) $(ALL_CFLAGS) -fanalyzer -c $$f -o /dev/null; done; fi
+	@if command -v clang-tidy >/dev/null; then clang-tidy --quiet -p . $(SIM); \
+	else for f in $(SIM); do $(CC) $(ALL_CFLAGS) -fanalyzer -c $$f -o /dev/null; done; fi
 compile_commands.json: Makefile $(BUILD)/flags
-	@{ echo '['; for f in $(CORE) $(SIM) $(CMD) $(ENGINES) $(ENGLIB) $(REPLAY) $(EXECS) $(EXEC_PARTS); do \
+	@{ echo '['; for f in $(SIM) sim/cmd/main.c $(ENGINES) $(ENGLIB) $(REPLAY) $(EXECS) $(EXEC_PARTS); do \
 		echo '{"directory":"$(CURDIR)","file":"'$$f'","command":"$(CC) $(ALL_CFLAGS) -c '$$f'"},'; \
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/

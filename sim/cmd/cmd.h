@@ -6,19 +6,12 @@
 
 #include "base/err.h"
 
-#define MQ_STRING_OF(text) #text
-#define MQ_STRING(macro)   MQ_STRING_OF(macro)
-#define MQ_VERSION         MQ_STRING(MQ_VERSION_NUMBER)
-
 struct mq_command {
 	const char *name;
 	const char *summary; /* one line for --help and the man page; NULL = hidden */
 	/* argv[0] is the command's own name. Returns the status; main prints the message and exits. */
 	enum mq_status (*run)(int argc, char **argv, struct mq_err *err);
 };
-
-/* Makes do with a limit on memory, see common_limits.c: may start the program anew. MQ_ENODEV: it is too low. */
-enum mq_status mq_limits_meet(char **argv, struct mq_err *err) MQ_MUST_CHECK;
 
 extern const struct mq_command *const mq_commands[]; /* NULL-terminated, sorted by name */
 

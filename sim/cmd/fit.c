@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/tables.h"
+#include "session/pages/tables.h"
 #include "score/fit/runs.h"
 
 enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED, KEY_JSON };

@@ -12,7 +12,7 @@
 #include "cmd/list/list.h"
 #include "search/loader.h"
 #include "base/opt.h"
-#include "model/formats/format.h"
+#include "model/format.h"
 
 /* What there is, as lines or as an array of objects. */
 struct listing {

@@ -1,6 +1,6 @@
 /*
  * main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code.
- * The table of commands is in common_commands.c.
+ * The table of commands is in lib/commands.c.
  */
 #include <locale.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <gsl/gsl_errno.h>
 
 #include "cmd/cmd.h"
+#include "session/session.h"
 #include "base/opt.h"
 #include "schedule/result.h"
 

@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "cmd/platform/words.h"
 #include "hardware/platform/generate.h"
+#include "hardware/platform/graph.h"
 #include "hardware/platform/import.h"
 
 enum { MAX_OPTIONS = 64, FIRST_KEY = 3000, KEY_JSON = 4000 };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/tables.h"
+#include "session/pages/tables.h"
 #include "score/row.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_LEFT_OUT, KEY_THRESHOLD, KEY_WRITE_JOBS, KEY_JSON };

@@ -5,7 +5,7 @@
  * The very schedules that were simulated are written to files, run by maquette-replay (here, or on
  * another node with --schedule-only and --from), and joined with the prediction task by task.
  */
-#include "session/tables.h"
+#include "session/pages/tables.h"
 #include "cmd/cmd.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
  * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan. Over
  * a point whose row says so a simulator has died: it is done again by the next run.
  */
-#include "session/tables.h"
+#include "session/pages/tables.h"
 #include "cmd/cmd.h"
 #include "session/ranks.h"
 

@@ -105,7 +105,7 @@ struct mq_link_calib {
 	double simple_s;            /* what a large send takes longer to start than a small one */
 	double hop_s;               /* least latency of one step of a collective */
 	double fill;                /* part of a step that a ring's pipeline adds to each round */
-	double chunk_B;             /* what each chunk of NVLS costs, in bytes: see collective/fill.c */
+	double chunk_B;             /* what each chunk of NVLS costs, in bytes: see collectives/fill.c */
 	double step_B;              /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;          /* of the bandwidth that NCCL expects of NVLS */
 	double sharp_share;         /* of a port's nominal bandwidth, where switches reduce (CollNet) */

@@ -10,7 +10,6 @@
 
 #include "hardware/calib.h"
 #include "model/model.h"
-#include "schedule/schedule.h"
 
 /* Device time of one kernel, seconds, >= 0; kernels of kind TIMED last their time_s. +inf where the
  * device cannot run it (dtype without peak). */

@@ -3,7 +3,7 @@
  *
  * All amounts are for ONE sample (a sequence or an image) and count elements, not bytes; the training
  * options say the element type and how many samples. The backward pass is derived from the forward
- * op (model.c, mq_op_work), except in graphs that bring their own backward nodes (`phase`, `mate`),
+ * op (mq_op_kernels), except in graphs that bring their own backward nodes (`phase`, `mate`),
  * such as the public placement data. A model is frozen after load and lives in the caller's arena.
  *
  * Conventions that all builders and readers keep:
@@ -21,6 +21,7 @@
 #define MQ_MODEL_MODEL_H
 
 #include "base/arena.h"
+#include "model/kernel.h"
 #include "model/sequence_packing.h"
 #include "model/experts.h"
 #include "base/types.h"
@@ -47,12 +48,6 @@ enum mq_op_kind {
 	MQ_N_OP_KINDS
 };
 MQ_API const char *mq_op_kind_name(enum mq_op_kind kind);
-
-/* A convolution of two axes, symmetric about its input's edges. Zeroes: not known, or another. */
-struct mq_conv_image {
-	uint16_t h, w, out_h, out_w; /* pixels of input and output */
-	uint8_t kh, kw, stride_h, stride_w;
-};
 
 struct mq_op {
 	const char *name; /* unique inside the model, e.g. "layer3.qkv" */
@@ -213,68 +208,6 @@ MQ_API struct mq_model_totals mq_model_totals(const struct mq_model *model);
 
 /* ---- what a split op does on one device ------------------------------------------------------ */
 
-enum mq_kernel_kind {
-	MQ_KERNEL_GEMM,        /* count x [m x k][k x n] */
-	MQ_KERNEL_CONV,        /* the same numbers, run as a convolution */
-	MQ_KERNEL_ATTENTION,   /* fused attention */
-	MQ_KERNEL_MEMORY,      /* bound by memory traffic: element-wise, norm, softmax, loss, pool */
-	MQ_KERNEL_EMBEDDING,   /* gather or scatter of rows */
-	MQ_KERNEL_OPTIMIZER,   /* parameter update, bytes of all its states */
-	MQ_KERNEL_RECURRENT,   /* m serial GEMM steps */
-	MQ_KERNEL_COPY,        /* device-local copy or pack */
-	MQ_KERNEL_TIMED,       /* profiled: lasts `time_s` on its device */
-	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
-	MQ_KERNEL_SCAN,        /* state-space product: chunks that meet in states */
-	MQ_KERNEL_CALL,        /* none: `time_s` that the host needs for something else between its launches; < 0:
-				* that it is ahead of its device by, from tasks before */
-	MQ_KERNEL_WAIT,        /* none: `time_s` in which the device has nothing to do, as its host waits */
-	MQ_N_KERNEL_KINDS
-};
-MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
-
-/* Implementations of attention; those up to the fused softmax store the scores of every head: a kernel for each of
- * scaling, masking, softmax in fp32 and the casts about it, fewer, or one for all. */
-enum mq_attention_kernel {
-	MQ_ATTENTION_STORED,
-	MQ_ATTENTION_EAGER,
-	MQ_ATTENTION_MASKED,
-	MQ_ATTENTION_XLA,
-	MQ_ATTENTION_TENSORFLOW,
-	MQ_ATTENTION_FUSED_SOFTMAX,
-	MQ_ATTENTION_FLASH1,
-	MQ_ATTENTION_TRITON1,
-	MQ_ATTENTION_FLASH2,
-	MQ_ATTENTION_FLASH3,
-	MQ_ATTENTION_TE,
-	MQ_N_ATTENTIONS
-};
-MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
-
-/* One library call of a compute task: everything that executors and cost models need to know. */
-struct mq_kernel {
-	uint32_t op; /* id in the model, MQ_NONE if it belongs to none */
-	uint8_t kind, phase, dtype;
-	bool causal;
-	uint8_t attention;      /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
-	bool mx;                /* MQ_KERNEL_ATTENTION in fp8: MXFP8 */
-	double steps;           /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
-				  * ranks' keys; 0 = one call over its own */
-	double layout;          /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
-				  * cores want; 0 = channels lie last */
-	double m, n, k, count;  /* MEMORY, EMBEDDING: n = elements of a row (of a norm, a softmax, a table); 0 = none */
-	double flop, bytes;     /* of all `count` */
-	double work;            /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
-	double blocks;          /* MQ_KERNEL_MEMORY: thread blocks that share them; 0 = enough for the device */
-	double launches;        /* kernels that the host launches for it (eager) */
-	bool graphed;           /* by a graph (CUDA graphs), which costs it nothing for each */
-	double winograd;        /* MQ_KERNEL_CONV, see struct mq_op */
-	bool volume, depthwise; /* MQ_KERNEL_CONV: three axes; one filter per channel */
-	bool of_weights; /* GEMM, CONV: the weights' gradient: the first operand lies transposed, a window is in the rows */
-	bool of_input;              /* MQ_KERNEL_CONV: the input's gradient */
-	struct mq_conv_image image; /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
-	double time_s;              /* MQ_KERNEL_TIMED, CALL and WAIT only */
-};
-
 /* How an op is divided on the device in question. */
 struct mq_share {
 	double samples;          /* of the micro-batch on this device */
@@ -320,7 +253,7 @@ MQ_API double mq_optimizer_moments(enum mq_optimizer optimizer);
  * `moment_B` each beside 16-bit parameters and of 4 otherwise. */
 MQ_API double mq_train_state_B(const struct mq_train *train, double master_B, double moment_B);
 
-/* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see sim/formats. Declared here because
+/* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see model/formats/. Declared here because
  * every command needs it; defined in model/formats/formats.c. */
 struct mq_software;
 struct mq_model_request {

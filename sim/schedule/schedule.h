@@ -45,16 +45,6 @@ enum mq_stream {
 };
 MQ_API const char *mq_stream_name(enum mq_stream stream);
 
-/* What a compute task does; shared by all tasks that repeat it (micro-batches, equal ranks). */
-struct mq_work {
-	uint32_t n_kernels;
-	struct mq_kernel *kernel;
-	double flop, bytes; /* sums */
-	double model_flop;  /* without recomputed work, for MFU */
-	double host;        /* host time per launch of a GPU's kernel / the machine's; 0 = 1 */
-	bool waits;         /* the host waits for each of a GPU's kernels */
-};
-
 struct mq_comm {
 	uint32_t n;
 	uint32_t *rank;      /* [n] indices into the schedule's devices, in ring order */

@@ -9,7 +9,7 @@
  * launch_channel x channels.
  *
  * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes
- * stand in (mq_calib_leave_out). Constants of the library's model (collective/tune.c) stay.
+ * stand in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
  *
  * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
  * and a single small size that took much longer than both its neighbours (a connection's first

@@ -5,7 +5,7 @@
 #define MQ_SCORE_TABLES_H
 
 #include "score/row.h"
-#include "model/formats/format.h"
+#include "model/format.h"
 
 /* Does `text` fit one of the ';'-separated patterns? An empty list fits all. Names of models and devices
  * are written in every case: there it does not count. */

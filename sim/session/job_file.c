@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/cmd.h"
 #include "base/ini.h"
 
 enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err)

@@ -5,7 +5,7 @@
  * per core as soon as it is loaded, before main. So where there is a limit, this program starts anew with one
  * thread, which is all it uses, and has OpenBLAS take its memory first.
  */
-#include "cmd/cmd.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <math.h>

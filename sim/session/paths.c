@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/cmd.h"
 #include "search/loader.h"
 #include "base/opt.h"
 

@@ -19,7 +19,7 @@
 #include "hardware/change.h"
 #include "base/opt.h"
 #include "judge/pool.h"
-#include "model/formats/format.h"
+#include "model/format.h"
 #include "hardware/platform/generate.h"
 
 struct mq_session_files {

@@ -17,6 +17,13 @@
 #include "search/engine.h"
 #include "software/question.h"
 
+#define MQ_STRING_OF(text) #text
+#define MQ_STRING(macro)   MQ_STRING_OF(macro)
+#define MQ_VERSION         MQ_STRING(MQ_VERSION_NUMBER)
+
+/* Makes do with a limit on memory, see limits.c: may start the program anew. MQ_ENODEV: it is too low. */
+enum mq_status mq_limits_meet(char **argv, struct mq_err *err) MQ_MUST_CHECK;
+
 enum { MQ_MAX_LIST = 64 };
 
 /* A repeatable option, in the order given. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/platform/words.h"
+#include "hardware/platform/graph.h"
 #include "study/study.h"
 #include "base/csv.h"
 #include "judge/pool.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "software/question.h"
-#include "model/formats/format.h"
+#include "model/format.h"
 #include "fuzz.h"
 
 /* A model that was accepted must be one that everything else can work with. */

@@ -10,7 +10,7 @@
 
 #include "model/model.h"
 #include "software/question.h"
-#include "model/formats/format.h"
+#include "model/format.h"
 
 __attribute__((unused)) static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
 __attribute__((unused)) static const struct mq_train INFER = { .batch = 1, .dtype = MQ_FP16, .infer = true };

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "model/model.h"
-#include "model/formats/format.h"
+#include "model/format.h"
 
 #define CORPUS "tests/corpus/"
 #define DATA   "../shared/data/"

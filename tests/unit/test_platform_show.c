@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cmd/platform/words.h"
+#include "hardware/platform/graph.h"
 
 static const char *all_of(FILE *file, struct mq_arena *arena)
 {

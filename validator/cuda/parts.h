@@ -216,7 +216,7 @@ enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel, enum mq_stream stream,
 				   struct mq_err *err);
 
-/* ---- lt.c, dnn.c, own.c ---------------------------------------------------------------------- */
+/* ---- lt.c, dnn.c, kernels_own.c ---------------------------------------------------------------------- */
 
 /* Plans live as long as the session; `workspace` has at least workspace_B bytes. */
 enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_lt **plan,

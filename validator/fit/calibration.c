@@ -3,7 +3,7 @@
  *
  * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix
  * products, their other element types, convolutions, attention, memory-bound kernels, copies, then
- * each communication call at its sizes 8^k (collective/measured.c). Peaks and bandwidths are what
+ * each communication call at its sizes 8^k (collectives/measured.c). Peaks and bandwidths are what
  * the best observation reached, so that efficiencies are shares of something seen. Quality is
  * stated for shapes held out (every second one), then all shapes are fitted. Every group gets
  * bootstrap draws, kept together, because its parameters are correlated.

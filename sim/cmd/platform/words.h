@@ -41,10 +41,4 @@ void mq_platform_json(const struct mq_cluster *cluster, FILE *file);
 /* "hint: ..." lines about values that are legal but unlikely; returns their number. */
 uint32_t mq_platform_doubts(const struct mq_cluster *cluster, FILE *file);
 
-/* A drawing in graphviz's language: devices, the junctions that their routes imply, links. */
-enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
-/* The same through `dot`: BASE.svg and BASE.png, or one file where `output` ends in .svg, .png, .dot, .pdf.
- * MQ_ENODEV: no graphviz. */
-enum mq_status mq_platform_draw(const struct mq_cluster *cluster, const char *output, struct mq_err *err) MQ_MUST_CHECK;
-
 #endif

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/platform/words.h"
 #include "base/spawn.h"
+#include "hardware/platform/graph.h"
 
 enum { MOST_DEVICES = 32, MOST_NODES = 2, MOST_LOCAL = 8 };
 

@@ -13,7 +13,7 @@
 #ifndef MQ_MODEL_BUILDERS_LIB_IMAGE_H
 #define MQ_MODEL_BUILDERS_LIB_IMAGE_H
 
-#include "model/formats/format.h"
+#include "model/format.h"
 
 enum { MQ_NEEDS_INPUT = 1, MQ_NEEDS_OUTPUT = 2, MQ_IS_VIEW = 4 };
 

@@ -15,7 +15,7 @@
 #ifndef MQ_MODEL_BUILDERS_LIB_LAYERS_H
 #define MQ_MODEL_BUILDERS_LIB_LAYERS_H
 
-#include "model/formats/format.h"
+#include "model/format.h"
 
 enum mq_activation { MQ_ACT_GELU, MQ_ACT_RELU, MQ_ACT_GATED };
 

@@ -4,7 +4,7 @@
 #ifndef MQ_MODEL_FORMATS_LIB_FILE_H
 #define MQ_MODEL_FORMATS_LIB_FILE_H
 
-#include "model/formats/format.h"
+#include "model/format.h"
 
 struct mq_bytes {
 	char *data; /* in the arena, followed by a NUL */

@@ -1,5 +1,5 @@
 /* tables.c - see tables.h. */
-#include "session/tables.h"
+#include "session/pages/tables.h"
 
 #include <math.h>
 #include <string.h>

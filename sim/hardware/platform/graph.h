@@ -1,0 +1,17 @@
+/*
+ * graph.h - a platform as a drawing: devices, the junctions that their routes imply, links.
+ */
+#ifndef MQ_HARDWARE_PLATFORM_GRAPH_H
+#define MQ_HARDWARE_PLATFORM_GRAPH_H
+
+#include <stdio.h>
+
+#include "hardware/cluster.h"
+
+/* In graphviz's language. */
+enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+/* The same through `dot`: BASE.svg and BASE.png, or one file where `output` ends in .svg, .png, .dot, .pdf.
+ * MQ_ENODEV: no graphviz. */
+enum mq_status mq_platform_draw(const struct mq_cluster *cluster, const char *output, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
