@@ -262,7 +262,9 @@ MOCKS := $(patsubst tests/mock/%.c,$(BUILD)/mock/%.so,$(call sources,tests/mock/
 $(BUILD)/mock/mock_cudart.so: $(BUILD)/obj/tests/mock/mock_cudart.c.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $< -ldl -lm
-$(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so $(call obj,$(REPLAYED))
+# They time products as the cost model does.
+$(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so \
+	$(call obj,$(REPLAYED) $(call sources,$(addprefix sim/,hardware/*.c plan/*.c software/*.c kernels/*.c)))
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 		-lcsv -ljansson -ldl -lm
 # Writes down what executor host asks of its libraries.
