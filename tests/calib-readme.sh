@@ -110,7 +110,7 @@ How the fitted values came about:
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
 - **Training terms of the A100** (`sustained`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
-  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of products on Hopper twice as many (`overlap_products`, timed).
+  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of products on Hopper twice as many (`overlap_gemms`, timed).
   **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100; its clock, that of other boards with less power a Tflop/s than their
   sibling (PCIe boards, A10, A30, L4) and of the H20, which has more, by the power law of boards
   (`sustained`). **GH200**: the values of the H100, its clock too.
@@ -129,9 +129,9 @@ How the fitted values came about:
   unscaled 4 + 2 + 2 + 4, a gradient added to the sum of those before it 8 + 4. `update_B` in TensorFlow: clipping 12, weight decay of its own 20,
   unscaling 8, finite or not 4, LAMB's norms 20 (60 taken for all); elsewhere what the optimizer's step does before and behind its kernel (a norm, clipping, copies), which is
   14 to 56 bytes a parameter beside the 28 of fused Adam, and 80 where Adam is written out; `grads_B` of all gradients of a rank (divided, cleared), which a sharded optimizer does not divide. `reduce_B`: to the library's buffer and back 16, cast to 16 bit on the way 20.
-  `update_calls` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
+  `optimizer_kernels` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
   *Host*: 10 for eager modules under tensor parallelism, Megatron's and nanotron's (fit: vTrain's two rows that their hosts bind; NeMo's give 11.4). BigScience ran with
-  CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose.
+  CUDA_LAUNCH_BLOCKING=1 (`cuda_launch_blocking`): host time adds to the device's, which is what its small micro-batches lose.
   *Rings*: a later step is a call over a block of keys, with a sum in fp32 after it. torchtitan's three runs on cp 2, 4 and 8 come out 8 % slow, 18 % and
   20 % fast: from 4 on each block takes twice what it takes on 2; why is open.
   `vtrain-predictor` describes the tool whose outputs vTrain's single-node table has: what it composes (no recompute,
@@ -149,13 +149,13 @@ How the fitted values came about:
   says so). One filter per channel is a kernel of its own kind: `conv_depthwise` of the fp32 peak, twice that in 16 bits with channels last.
   Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
   `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. What follows a norm inside
-  its kernels is counted (`chains`), not fitted: XLA's chains, MXNet's and Paddle's fused batch norms. `step_ms` (TensorFlow: the loss
+  its kernels is counted (`elementwise_fusion`), not fitted: XLA's chains, MXNet's and Paddle's fused batch norms. `step_ms` (TensorFlow: the loss
   fetched each step) is fitted to its image examples. Hosts that wait for each other at the end of a step (PyTorch's ConvNets for the mean of all losses,
   Horovod for what is ready) lose 7 to 48 ms on eight GPUs by these runs; it is left out, and costs them .2 points in the mean. Suppression of overlapping boxes runs on the host in
   TensorFlow's Mask R-CNN: 16 operations per pair at 2 Gflop/s, stated; it is 66 ms of a step, whatever the batch, precision and GPU, and so are the runs.
   Known to be off: GPUNet-0 and -1 come out 17 to 42 % fast, on hosts where five cores a GPU decode and augment its
   images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
-- **Memory**: `fragmentation` 1.05 is stated, not fitted. Of the software's fields `loss_B`, `grads_twice`, `flat_M`, `saves_casts` and `frees_outputs` follow
+- **Memory**: `fragmentation` 1.05 is stated, not fitted. Of the software's fields `loss_B`, `grads_twice`, `flat_M`, `save_quantized_operands` and `deallocate_pipeline_outputs` follow
   from what it holds (sim/lowering/footprint.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
   from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with

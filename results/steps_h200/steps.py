@@ -120,7 +120,7 @@ def row(c):
 
 def gpt(name, layers, hidden, heads, mbs, gbs, precision="bf16"):
     return dict(row_id=name, model="GPT", layers=layers, hidden=hidden, ffn=4 * hidden, heads=heads, kv_heads=heads, seq=1024, vocab=50304,
-                precision=precision, mbs=mbs, gbs=gbs, recompute="none", software="ddp", software_options="fills_mask=1")
+                precision=precision, mbs=mbs, gbs=gbs, recompute="none", software="ddp", software_options="masked_fill=1")
 
 
 def of_llama(name, layers, hidden, heads, seq, mbs, software="fsdp", recompute="none"):

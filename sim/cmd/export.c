@@ -73,7 +73,7 @@ static const struct argp argp = {
 	.args_doc = "PLAN.json",
 	.doc = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
 	       "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
-	       "(the plan is dressed as --software says, by default megatron-core, megatron-fsdp,\n"
+	       "(the plan is resolved as --software says, by default megatron-core, megatron-fsdp,\n"
 	       "deepspeed or torchtitan)\n"
 	       "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
 	       "(with --software, what that decides as the file has it is left to it)",
@@ -166,7 +166,7 @@ static enum mq_status open_plan(const struct options *o, const struct mq_session
 	if (strcmp(o->to, "flagscale"))
 		return mq_export_open(e, &s->q, err);
 	mq_plan_form(&s->q, e->plan, e->arena, &e->form);
-	mq_software_dress(s->q.software, e->model, e->plan, e->arena, &e->dressed);
+	mq_software_apply_defaults(s->q.software, e->model, e->plan, e->arena, &e->resolved);
 	return MQ_OK;
 }
 
@@ -213,21 +213,21 @@ static enum mq_status import_text(const struct options *o, const struct mq_expor
 /* What --software decides as the file has it is left to it. */
 static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
 {
-	struct mq_plan silent = *plan, dressed;
+	struct mq_plan silent = *plan, resolved;
 
 	silent.says = 0;
-	mq_software_dress(s->q.software, s->model, &silent, &s->arena, &dressed);
+	mq_software_apply_defaults(s->q.software, s->model, &silent, &s->arena, &resolved);
 	const struct {
 		uint32_t bit;
 		bool same;
 	} left[] = {
-		{ MQ_SAYS_OVERLAP_GRADS, plan->overlap_grads == dressed.overlap_grads },
-		{ MQ_SAYS_SCATTER_GATHER, plan->scatter_gather == dressed.scatter_gather },
-		{ MQ_SAYS_OFFLOAD, plan->offload_optimizer == dressed.offload_optimizer },
-		{ MQ_SAYS_OVERLAP_EXPERTS, plan->overlap_experts == dressed.overlap_experts },
-		{ MQ_SAYS_OVERLAP_TP, plan->overlap_tp == dressed.overlap_tp },
-		{ MQ_SAYS_OFFLOAD_LAYERS, plan->offload_layers == dressed.offload_layers },
-		{ MQ_SAYS_BUCKET, fabs(plan->bucket_B - dressed.bucket_B) < 1 },
+		{ MQ_EXPLICIT_OVERLAP_GRADS, plan->overlap_grads == resolved.overlap_grads },
+		{ MQ_EXPLICIT_SCATTER_GATHER, plan->scatter_gather == resolved.scatter_gather },
+		{ MQ_EXPLICIT_OFFLOAD, plan->offload_optimizer == resolved.offload_optimizer },
+		{ MQ_EXPLICIT_OVERLAP_EXPERTS, plan->overlap_experts == resolved.overlap_experts },
+		{ MQ_EXPLICIT_OVERLAP_TP, plan->overlap_tp == resolved.overlap_tp },
+		{ MQ_EXPLICIT_OFFLOAD_LAYERS, plan->offload_layers == resolved.offload_layers },
+		{ MQ_EXPLICIT_BUCKET, fabs(plan->bucket_B - resolved.bucket_B) < 1 },
 	};
 
 	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)

@@ -62,7 +62,7 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 	struct asked *a = context;
 	const struct mq_software *s = mq_question_software(&a->q);
 
-	return op_cost(a, op, phase, device, split, samples, s->host, s->launch_waits);
+	return op_cost(a, op, phase, device, split, samples, s->host, s->cuda_launch_blocking);
 }
 
 /* Launches that take no time: of a factor, 0 means 1. */

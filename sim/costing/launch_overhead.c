@@ -122,12 +122,12 @@ static double alone_s(struct hosts *h, const struct mq_task *t)
 	return h->alone_s[id];
 }
 
-/* Agreeing on a collective first (check_us): on gradients hosts do so in a few calls a step, which is left out. */
+/* Agreeing on a collective first (torch_distributed_debug_us): on gradients hosts do so in a few calls a step, which is left out. */
 static double check_s(const struct mq_low *low, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE || t->stream == MQ_STREAM_GRAD)
 		return 0;
-	return low->software->check_us * 1e-6 *
+	return low->software->torch_distributed_debug_us * 1e-6 *
 	       (low->prog.member ? low->prog.member[t->comm].n : low->prog.schedule->comm[t->comm].n);
 }
 
@@ -149,7 +149,7 @@ static double launches_of_call(const struct mq_low *low, const struct mq_task *t
 	bool inside = low->plan->overlap_tp && t->kind == MQ_TASK_COLLECTIVE && t->stream == MQ_STREAM_COMM &&
 		      !strcmp(low->prog.schedule->comm[t->comm].purpose, "tp");
 
-	return !strcmp(s->graphs, "*") ? 0 : s->call_launches * (inside ? 1 : s->host);
+	return !strcmp(s->cuda_graph_scope, "*") ? 0 : s->launches_per_collective * (inside ? 1 : s->host);
 }
 
 /* Task `id` of the device of the stretch joins it. */
@@ -283,7 +283,8 @@ static void pace_device(struct hosts *h, uint32_t device)
 		return;
 	for (uint32_t i = first; i < end; i++) {
 		const struct mq_task *t = &h->t->task[h->own[i]].task;
-		bool after = low->software->call_waits && t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD;
+		bool after =
+			low->software->blocking_wait && t->kind == MQ_TASK_COLLECTIVE && t->stream != MQ_STREAM_GRAD;
 		bool before = p.n && waits_for_tokens(low, t);
 
 		if (!before)
@@ -359,7 +360,7 @@ static void pace_template(struct hosts *h, struct mq_template *t)
 	mq_arena_rewind(&h->low->scratch, mark);
 }
 
-void mq_hosts_pace(struct mq_low *low)
+void mq_launch_overhead_apply(struct mq_low *low)
 {
 	struct hosts h = { .low = low, .arena = MQ_ARENA_INIT };
 

@@ -11,6 +11,6 @@
 
 /* Gives the compute tasks of all templates works that say what time their hosts cost (MQ_KERNEL_CALL, seconds), once
  * after each mq_low_templates. */
-void mq_hosts_pace(struct mq_low *low);
+void mq_launch_overhead_apply(struct mq_low *low);
 
 #endif

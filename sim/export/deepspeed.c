@@ -86,11 +86,13 @@ static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *
 {
 	const struct mq_software *s = e->software;
 
-	if ((s->gather_B > 0 && s->gather_B != 1) || (s->wire_B > 0 && s->wire_B != .5))
-		return mq_fail(err, MQ_EINPUT,
-			       "gather_B %g, wire_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
-			       ".5, or both in their types (0)",
-			       s->gather_B, s->wire_B);
+	if ((s->zero_quantized_weights_B > 0 && s->zero_quantized_weights_B != 1) ||
+	    (s->zero_quantized_gradients_B > 0 && s->zero_quantized_gradients_B != .5))
+		return mq_fail(
+			err, MQ_EINPUT,
+			"zero_quantized_weights_B %g, zero_quantized_gradients_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
+			".5, or both in their types (0)",
+			s->zero_quantized_weights_B, s->zero_quantized_gradients_B);
 	return MQ_OK;
 }
 
@@ -98,18 +100,18 @@ static void put_quantised(const struct mq_export *e, FILE *f)
 {
 	const struct mq_software *s = e->software;
 
-	if (s->gather_B > 0)
+	if (s->zero_quantized_weights_B > 0)
 		fputs(", \"zero_quantized_weights\": true", f);
-	if (s->wire_B > 0)
+	if (s->zero_quantized_gradients_B > 0)
 		fputs(", \"zero_quantized_gradients\": true", f);
-	if (s->secondary_group)
-		fprintf(f, ", \"zero_hpz_partition_size\": %u", s->secondary_group);
+	if (s->zero_hpz_partition_size)
+		fprintf(f, ", \"zero_hpz_partition_size\": %u", s->zero_hpz_partition_size);
 }
 
 static void put_zero(const struct mq_export *e, FILE *f)
 {
 	const struct mq_shape *s = &e->shape;
-	const struct mq_plan *p = &e->dressed;
+	const struct mq_plan *p = &e->resolved;
 	/* the optimizer is offloaded by ZeRO's engine, on one replica too */
 	int stage = s->sync >= MQ_SYNC_ZERO1 ? s->sync - MQ_SYNC_ZERO1 + 1 : p->offload_optimizer;
 

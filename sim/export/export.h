@@ -3,7 +3,7 @@
  *
  * A target's settings are those of one training software (its file says "target"), and what they can say is
  * that software's space: mq_software_runs decides, for verdicts and `runs_in` as for exports. So a writer is
- * handed plans that it can say: the shape that builds the plan, and the plan dressed with what it leaves to
+ * handed plans that it can say: the shape that builds the plan, and the plan resolved with what it leaves to
  * the software. FlagScale, which alone has degrees per device type, reads stages and says itself what it
  * refuses.
  */
@@ -28,7 +28,7 @@ struct mq_export {
 	const struct mq_software *software;
 	struct mq_plan_form form;
 	struct mq_shape shape;   /* no degree is 0 */
-	struct mq_plan dressed;  /* with what the software decides */
+	struct mq_plan resolved; /* with what the software decides */
 	uint32_t micro_batch;    /* samples of one replica's */
 	uint32_t *rank, n_ranks; /* devices in the order of ranks */
 	bool replica_major;      /* ranks go through a replica's stages first */

@@ -69,7 +69,7 @@ static enum mq_status refuse_flagscale(const struct mq_export *e, struct mq_err 
 			       "flagscale: the layers of '%s' are not of one width, and its flags "
 			       "have one for all; --to deepspeed or chakra says such plans",
 			       e->model->name);
-	MQ_TRY(refuse_switches(&e->dressed, err));
+	MQ_TRY(refuse_switches(&e->resolved, err));
 	if (e->plan->virtual > 1 || (f->n_stages > 1 && e->plan->pipeline != MQ_PIPE_1F1B))
 		return mq_fail(err, MQ_EINPUT, "flagscale: mixed devices run 1f1b with one chunk per rank");
 	for (uint32_t i = 0, next = 0; i < f->n_stages; next += f->stage[i++].n_devices)

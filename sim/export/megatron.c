@@ -71,7 +71,7 @@ static void put_capacity(const struct mq_export *e, FILE *f)
 
 static void put_overlap(const struct mq_export *e, FILE *f)
 {
-	const struct mq_plan *p = &e->dressed;
+	const struct mq_plan *p = &e->resolved;
 
 	if (p->overlap_grads)
 		fputs(" \\\n  --overlap-grad-reduce", f);
@@ -79,7 +79,7 @@ static void put_overlap(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --tp-comm-overlap", f);
 	if (p->overlap_experts && e->shape.ep > 1)
 		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
-	if (p->bucket_B > 0 && (e->plan->says & MQ_SAYS_BUCKET || p->bucket_B != BUCKET_B))
+	if (p->bucket_B > 0 && (e->plan->says & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B))
 		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
 }
 
@@ -110,14 +110,14 @@ static void put_switches(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --sequence-parallel", f);
 	if (e->fsdp)
 		put_fsdp(s, f);
-	else if (s->sync == MQ_SYNC_ZERO1 || e->dressed.offload_optimizer)
+	else if (s->sync == MQ_SYNC_ZERO1 || e->resolved.offload_optimizer)
 		fputs(" \\\n  --use-distributed-optimizer", f);
-	if (e->dressed.zero_group && e->dressed.zero_group < same)
-		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", same / e->dressed.zero_group);
-	if (e->dressed.offload_optimizer)
+	if (e->resolved.zero_group && e->resolved.zero_group < same)
+		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", same / e->resolved.zero_group);
+	if (e->resolved.offload_optimizer)
 		fputs(" \\\n  --optimizer-cpu-offload --use-precision-aware-optimizer", f);
-	if (e->dressed.offload_layers)
-		fprintf(f, " \\\n  --cpu-offloading-num-layers %u", e->dressed.offload_layers);
+	if (e->resolved.offload_layers)
+		fprintf(f, " \\\n  --cpu-offloading-num-layers %u", e->resolved.offload_layers);
 	put_overlap(e, f);
 	if (s->recompute == MQ_RECOMPUTE_FULL)
 		fputs(" \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1", f);
@@ -190,7 +190,7 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 {
 	const struct mq_shape *s = &e->shape;
 
-	if (e->plan->says & MQ_SAYS_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
+	if (e->plan->says & MQ_EXPLICIT_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
 	    !s->sequence_parallel)
 		return mq_fail(err, MQ_EINPUT,
 			       "scatter_gather: Megatron-LM no longer scatters tensors between stages; "

@@ -35,7 +35,7 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 	if (!e->form.shaped)
 		return mq_fail(err, MQ_EINPUT, "one set of flags says one dp x tp x pp for all: %s", e->form.why);
 	e->shape = e->form.shape;
-	mq_software_dress(q->software, e->model, e->plan, e->arena, &e->dressed);
+	mq_software_apply_defaults(q->software, e->model, e->plan, e->arena, &e->resolved);
 	number_ranks(e);
 	return mq_export_micro_batch(e, e->shape.dp, &e->micro_batch, err);
 }

@@ -222,8 +222,8 @@ static void put_parallelism(const struct mq_export *e, FILE *f)
 	bool sharded = s->sync >= MQ_SYNC_ZERO1;
 	uint32_t shards = sharded ? s->dp : 1;
 
-	if (sharded && e->dressed.zero_group && e->dressed.zero_group < s->dp * s->cp)
-		shards = e->dressed.zero_group / s->cp;
+	if (sharded && e->resolved.zero_group && e->resolved.zero_group < s->dp * s->cp)
+		shards = e->resolved.zero_group / s->cp;
 	fprintf(f,
 		"    config.parallelism = ParallelismConfig(\n        data_parallel_replicate_degree=%u,\n"
 		"        data_parallel_shard_degree=%u,\n",
@@ -282,7 +282,7 @@ static void put_config(const struct mq_export *e, FILE *f)
 							 "None");
 	fprintf(f, "    config.compile = CompileConfig(enable=%s, enable_async_tensor_parallel=%s)\n",
 		strcmp(e->software->flags, "eager") ? "True" : "False",
-		e->dressed.overlap_tp && s->tp > 1 ? "True" : "False");
+		e->resolved.overlap_tp && s->tp > 1 ? "True" : "False");
 	fputs("    return config\n", f);
 }
 

@@ -19,7 +19,7 @@ struct instance { /* a flow of an image */
 };
 
 struct partition {
-	struct mq_images *im;
+	struct mq_replica_flows *im;
 	struct mq_arena *arena; /* scratch */
 	uint32_t n, room, n_crossed, crossed_room, n_links, link_room;
 	struct instance *flow;
@@ -70,7 +70,7 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 	flow->n++;
 }
 
-static enum mq_status add_flow(struct partition *p, uint32_t meeting, const struct mq_image *image,
+static enum mq_status add_flow(struct partition *p, uint32_t meeting, const struct mq_replica_flow *image,
 			       const struct mq_flow *f, struct mq_err *err)
 {
 	struct instance flow = {
@@ -96,13 +96,13 @@ static enum mq_status add_flow(struct partition *p, uint32_t meeting, const stru
 
 static enum mq_status add_meeting(struct partition *p, uint32_t meeting, const struct mq_task *t, struct mq_err *err)
 {
-	uint32_t count = mq_images_count(p->im, t);
+	uint32_t count = mq_replica_flows_count(p->im, t);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct image_range range = { .meeting = meeting, .first = p->n };
-		struct mq_image image;
+		struct mq_replica_flow image;
 
-		MQ_TRY(mq_images_get(p->im, t, i, &image, err));
+		MQ_TRY(mq_replica_flows_get(p->im, t, i, &image, err));
 		for (uint32_t f = 0; f < image.n_flows; f++)
 			MQ_TRY(add_flow(p, meeting, &image, &image.flow[f], err));
 		range.end = p->n;
@@ -155,7 +155,7 @@ static void refine(struct partition *p)
 /* ---- the network -------------------------------------------------------------------------------- */
 
 /* One flow per colour, numbered as they come. */
-static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_quotient *q, uint32_t *colour_of)
+static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_equivalence *q, uint32_t *colour_of)
 {
 	struct mq_map map;
 
@@ -212,7 +212,7 @@ static struct entry *count_entries(struct partition *p, const uint32_t *colour_o
 }
 
 /* One link per colour. */
-static void add_links(struct partition *p, struct mq_arena *arena, struct mq_quotient *q, const uint32_t *colour_of)
+static void add_links(struct partition *p, struct mq_arena *arena, struct mq_equivalence *q, const uint32_t *colour_of)
 {
 	uint32_t *class = mq_arena_array(p->arena, p->n_links, uint32_t), n;
 	bool *first = mq_arena_array(p->arena, p->n_links, bool);
@@ -243,7 +243,7 @@ static void add_links(struct partition *p, struct mq_arena *arena, struct mq_quo
 }
 
 /* Images whose flows have the same colours end together by themselves. */
-static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_quotient *q, const uint32_t *colour_of)
+static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equivalence *q, const uint32_t *colour_of)
 {
 	uint32_t *stamp = mq_arena_array(p->arena, q->net.n_flows, uint32_t);
 	uint32_t n_sets = 0, n_members = 0, first_room = 0, room = 0;
@@ -271,14 +271,14 @@ static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_quot
 	MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
 }
 
-enum mq_status mq_quotient_build(struct mq_images *im, const struct mq_task *const *task, uint32_t n,
-				 struct mq_arena *arena, struct mq_quotient *q, struct mq_err *err)
+enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
+				    struct mq_arena *arena, struct mq_equivalence *q, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct partition p = { .im = im, .arena = &scratch };
 	enum mq_status status = MQ_OK;
 
-	*q = (struct mq_quotient){ .n_meetings = n };
+	*q = (struct mq_equivalence){ .n_meetings = n };
 	p.dense = mq_arena_array(&scratch, im->cluster->n_links, uint32_t);
 	for (uint32_t m = 0; m < n && status == MQ_OK; m++)
 		status = add_meeting(&p, m, task[m], err);
@@ -295,7 +295,7 @@ enum mq_status mq_quotient_build(struct mq_images *im, const struct mq_task *con
 	return status;
 }
 
-bool mq_quotient_together(const struct mq_quotient *q, uint32_t meeting, double start_s, const double *done_s)
+bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t meeting, double start_s, const double *done_s)
 {
 	double first = INFINITY, last = start_s;
 
@@ -313,7 +313,7 @@ bool mq_quotient_together(const struct mq_quotient *q, uint32_t meeting, double 
 
 /* ---- times -------------------------------------------------------------------------------------- */
 
-static double bound_of(const struct mq_quotient *q, struct mq_arena *scratch)
+static double bound_of(const struct mq_equivalence *q, struct mq_arena *scratch)
 {
 	const struct mq_fluid *net = &q->net;
 	double *load_B = mq_arena_array(scratch, net->n_links, double), longest = 0;
@@ -333,7 +333,7 @@ static double bound_of(const struct mq_quotient *q, struct mq_arena *scratch)
 }
 
 /* Until the last flow has ended; `same` tells whether the images did so together. */
-static double run_alone(struct mq_quotient *q, struct mq_arena *scratch, bool *same)
+static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool *same)
 {
 	uint32_t *running = mq_arena_array(scratch, q->net.n_flows, uint32_t), n = q->net.n_flows;
 	double *left_B = mq_arena_array(scratch, n, double);
@@ -362,29 +362,29 @@ static double run_alone(struct mq_quotient *q, struct mq_arena *scratch, bool *s
 		}
 		n = still;
 	}
-	*same = mq_quotient_together(q, 0, 0, done_s);
+	*same = mq_equivalence_together(q, 0, 0, done_s);
 	return now_s;
 }
 
-static enum mq_status find_times(struct mq_images *im, const struct mq_task *t, struct mq_image_times *times,
-				 struct mq_err *err)
+static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_task *t,
+				 struct mq_replica_flow_times *times, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_quotient q;
-	uint32_t count = mq_images_count(im, t);
+	struct mq_equivalence q;
+	uint32_t count = mq_replica_flows_count(im, t);
 	enum mq_status status = MQ_OK;
 	bool equal = count > 0, together = true;
 
 	for (uint32_t i = 0; i < count && status == MQ_OK; i++) {
-		struct mq_image image;
+		struct mq_replica_flow image;
 
-		status = mq_images_get(im, t, i, &image, err);
+		status = mq_replica_flows_get(im, t, i, &image, err);
 		if (i == 0)
 			times->latency_s = image.latency_s;
 		equal = equal && fabs(image.latency_s - times->latency_s) <= 1e-12 * times->latency_s;
 	}
 	if (status == MQ_OK)
-		status = mq_quotient_build(im, &t, 1, &scratch, &q, err);
+		status = mq_equivalence_build(im, &t, 1, &scratch, &q, err);
 	if (status == MQ_OK) {
 		times->alone_s = times->latency_s + run_alone(&q, &scratch, &together);
 		times->bound_s = fmin(times->latency_s + bound_of(&q, &scratch), times->alone_s);
@@ -394,8 +394,8 @@ static enum mq_status find_times(struct mq_images *im, const struct mq_task *t, 
 	return status;
 }
 
-enum mq_status mq_images_times(struct mq_images *im, const struct mq_task *t, struct mq_image_times *times,
-			       struct mq_err *err)
+enum mq_status mq_replica_flows_times(struct mq_replica_flows *im, const struct mq_task *t,
+				      struct mq_replica_flow_times *times, struct mq_err *err)
 {
 	bool pair = t->kind != MQ_TASK_COLLECTIVE, send = t->kind == MQ_TASK_SEND, found;
 	double key[] = { pair,
@@ -409,7 +409,7 @@ enum mq_status mq_images_times(struct mq_images *im, const struct mq_task *t, st
 	uint32_t at = mq_index_put(im->known, key, sizeof(key), im->n_times, &found);
 
 	if (!found) {
-		struct mq_image_times fresh = { .same = true };
+		struct mq_replica_flow_times fresh = { .same = true };
 
 		MQ_PUSH(im->arena, im->times, im->n_times, im->times_room, fresh);
 		MQ_TRY(find_times(im, t, &im->times[at], err));

@@ -16,7 +16,7 @@
 #include "folding/replica_flows.h"
 
 /* The small network of some meetings. */
-struct mq_quotient {
+struct mq_equivalence {
 	struct mq_fluid net;     /* a flow per colour */
 	double *bytes, *way_Bps; /* [net.n_flows] way: least usable bandwidth of the route */
 	uint32_t n_meetings;
@@ -24,21 +24,22 @@ struct mq_quotient {
 	uint32_t *set_first;             /* [n_meetings + 1] kinds of its images: a range of sets */
 	uint32_t *member_first, *member; /* CSR: flows of each set */
 };
-enum mq_status mq_quotient_build(struct mq_images *images, const struct mq_task *const *task, uint32_t n,
-				 struct mq_arena *arena, struct mq_quotient *quotient,
-				 struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_equivalence_build(struct mq_replica_flows *images, const struct mq_task *const *task, uint32_t n,
+				    struct mq_arena *arena, struct mq_equivalence *quotient,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Have all images of a meeting ended at the same time? done_s: [net.n_flows] ends of the flows, which
  * began at start_s. */
-bool mq_quotient_together(const struct mq_quotient *quotient, uint32_t meeting, double start_s, const double *done_s);
+bool mq_equivalence_together(const struct mq_equivalence *quotient, uint32_t meeting, double start_s,
+			     const double *done_s);
 
 /* Times of a meeting whose images alone are on the links, asked once for each distinct request. */
-struct mq_image_times {
+struct mq_replica_flow_times {
 	double latency_s, alone_s;
 	double bound_s; /* latency, and no flow or link can be faster */
 	bool same;      /* all images have this latency and end together */
 };
-enum mq_status mq_images_times(struct mq_images *images, const struct mq_task *task, struct mq_image_times *times,
-			       struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_replica_flows_times(struct mq_replica_flows *images, const struct mq_task *task,
+				      struct mq_replica_flow_times *times, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -125,7 +125,7 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 struct verify {
 	struct mq_folding *f;
 	struct mq_arena *arena;
-	struct mq_images *images;
+	struct mq_replica_flows *images;
 	uint32_t n_requests, room;
 	const struct mq_task **request; /* every distinct communication of the templates */
 };
@@ -154,14 +154,14 @@ static void list_requests(struct verify *v)
 static enum mq_status check_images(struct verify *v, bool *same, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < v->n_requests && *same; i++)
-		if (!mq_images_count(v->images, v->request[i]))
+		if (!mq_replica_flows_count(v->images, v->request[i]))
 			*same = refuse(v->f, "groups are not translations of each other");
 	if (*same)
-		MQ_TRY(mq_images_find_slack(v->images, v->request, v->n_requests, err));
+		MQ_TRY(mq_replica_flows_uncontended(v->images, v->request, v->n_requests, err));
 	for (uint32_t i = 0; i < v->n_requests && *same; i++) {
-		struct mq_image_times times;
+		struct mq_replica_flow_times times;
 
-		MQ_TRY(mq_images_times(v->images, v->request[i], &times, err));
+		MQ_TRY(mq_replica_flows_times(v->images, v->request[i], &times, err));
 		if (!times.same)
 			*same = refuse(v->f, v->request[i]->kind == MQ_TASK_SEND ?
 						     "equal messages take different times in different places" :
@@ -180,7 +180,7 @@ static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *e
 
 	*exact = true;
 	fold->comm = f->low->prog.member;
-	v.images = fold->images = mq_images_new(f->low->q.cluster, f->low->q.calib, &view, f->arena);
+	v.images = fold->images = mq_replica_flows_new(f->low->q.cluster, f->low->q.calib, &view, f->arena);
 	list_requests(&v);
 	status = check_images(&v, exact, err);
 	mq_arena_fini(&arena);
@@ -214,7 +214,7 @@ void mq_folding_end(struct mq_folding *f)
 static void make_templates(struct mq_folding *f, const bool *active)
 {
 	mq_low_templates(f->low, active);
-	mq_hosts_pace(f->low);
+	mq_launch_overhead_apply(f->low);
 }
 
 /* The schedule of the templates; no view follows one that has none. */

@@ -100,7 +100,7 @@ static enum mq_status count_users(struct fuser *f)
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			c.user += !found;
 			if (!found)
-				MQ_TRY(mq_images_links(f->fold->images, t, count_link, &c, f->err));
+				MQ_TRY(mq_replica_flows_links(f->fold->images, t, count_link, &c, f->err));
 		}
 	return MQ_OK;
 }
@@ -126,15 +126,15 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 {
 	struct mq_low *low = f->low;
 	struct looker l = { .users = f->users, .device = t->device };
-	struct mq_image_times times;
+	struct mq_replica_flow_times times;
 
 	*seconds = NAN;
 	if (low->prog.schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
-	MQ_TRY(mq_images_links(f->fold->images, t, look_at_link, &l, f->err));
+	MQ_TRY(mq_replica_flows_links(f->fold->images, t, look_at_link, &l, f->err));
 	if (l.shared)
 		return MQ_OK;
-	MQ_TRY(mq_images_times(f->fold->images, t, &times, f->err));
+	MQ_TRY(mq_replica_flows_times(f->fold->images, t, &times, f->err));
 	*seconds = times.alone_s;
 	return MQ_OK;
 }

@@ -4,12 +4,12 @@
 #include "base/map.h"
 #include "base/rng.h"
 
-struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
-				const struct mq_view *view, struct mq_arena *arena)
+struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					      const struct mq_view *view, struct mq_arena *arena)
 {
-	struct mq_images *im = mq_arena_alloc(arena, sizeof(*im));
+	struct mq_replica_flows *im = mq_arena_alloc(arena, sizeof(*im));
 
-	*im = (struct mq_images){
+	*im = (struct mq_replica_flows){
 		.cluster = cluster, .calib = calib, .schedule = view->schedule, .fold = view->fold, .arena = arena
 	};
 	im->bases = mq_arena_array(arena, view->schedule->n_comms, struct mq_bases);
@@ -22,7 +22,8 @@ struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct m
 
 /* ---- images ------------------------------------------------------------------------------------- */
 
-static const uint32_t *members(const struct mq_images *im, const struct mq_task *t, uint32_t pair[2], uint32_t *n)
+static const uint32_t *members(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2],
+			       uint32_t *n)
 {
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		*n = im->fold->comm[t->comm].n;
@@ -53,7 +54,7 @@ static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, 
 
 /* Translations that cover the blocks of the members on the first one's stage, each place once. Members on
  * another stage (tied embeddings) are at the same places there. */
-static void find_bases(struct mq_images *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
+static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
 {
 	const struct mq_fold *fold = im->fold;
 	struct mq_arena scratch = MQ_ARENA_INIT;
@@ -79,7 +80,7 @@ static void find_bases(struct mq_images *im, const uint32_t *rank, uint32_t n, s
 	mq_arena_fini(&scratch);
 }
 
-uint32_t mq_images_count(struct mq_images *im, const struct mq_task *t)
+uint32_t mq_replica_flows_count(struct mq_replica_flows *im, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE)
 		return im->fold->size;
@@ -107,7 +108,7 @@ static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uin
 }
 
 /* Groups that look alike get the same flows, by position: each kind of call is expanded once. */
-static enum mq_status expand(struct mq_images *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
+static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *t, const uint32_t *rank, uint32_t n,
 			     struct mq_coll_flows *flows, struct mq_err *err)
 {
 	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, t->root, 0 };
@@ -124,8 +125,8 @@ static enum mq_status expand(struct mq_images *im, const struct mq_task *t, cons
 	return MQ_OK;
 }
 
-enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint32_t i, struct mq_image *image,
-			     struct mq_err *err)
+enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
+				    struct mq_replica_flow *image, struct mq_err *err)
 {
 	uint32_t pair[2], n, base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : i;
 	const uint32_t *own = members(im, t, pair, &n);
@@ -134,7 +135,7 @@ enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint
 
 	for (uint32_t k = 0; k < n; k++)
 		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
-	*image = (struct mq_image){ .n = n, .rank = im->rank };
+	*image = (struct mq_replica_flow){ .n = n, .rank = im->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		MQ_TRY(expand(im, t, im->rank, n, &flows, err));
 		image->latency_s = flows.latency_s;
@@ -153,15 +154,15 @@ enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint
 
 /* ---- links -------------------------------------------------------------------------------------- */
 
-static enum mq_status each_link(struct mq_images *im, const struct mq_task *t, bool slack, mq_images_see *see,
-				void *data, struct mq_err *err)
+static enum mq_status each_link(struct mq_replica_flows *im, const struct mq_task *t, bool slack,
+				mq_replica_flows_see *see, void *data, struct mq_err *err)
 {
-	uint32_t count = mq_images_count(im, t);
+	uint32_t count = mq_replica_flows_count(im, t);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct mq_image image;
+		struct mq_replica_flow image;
 
-		MQ_TRY(mq_images_get(im, t, i, &image, err));
+		MQ_TRY(mq_replica_flows_get(im, t, i, &image, err));
 		for (uint32_t f = 0; f < image.n_flows; f++) {
 			const struct mq_route *route;
 
@@ -178,14 +179,14 @@ static enum mq_status each_link(struct mq_images *im, const struct mq_task *t, b
 	return MQ_OK;
 }
 
-enum mq_status mq_images_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see, void *data,
-			       struct mq_err *err)
+enum mq_status mq_replica_flows_links(struct mq_replica_flows *im, const struct mq_task *t, mq_replica_flows_see *see,
+				      void *data, struct mq_err *err)
 {
 	return each_link(im, t, false, see, data, err);
 }
 
-enum mq_status mq_images_all_links(struct mq_images *im, const struct mq_task *t, mq_images_see *see, void *data,
-				   struct mq_err *err)
+enum mq_status mq_replica_flows_all_links(struct mq_replica_flows *im, const struct mq_task *t,
+					  mq_replica_flows_see *see, void *data, struct mq_err *err)
 {
 	return each_link(im, t, true, see, data, err);
 }

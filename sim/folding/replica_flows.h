@@ -23,7 +23,7 @@ struct mq_bases {
 };
 
 /* For the files of fold/ alone. */
-struct mq_images {
+struct mq_replica_flows {
 	const struct mq_cluster *cluster;
 	const struct mq_calib *calib;
 	const struct mq_schedule *schedule;
@@ -36,21 +36,21 @@ struct mq_images {
 	struct mq_coll_flows *flows;
 	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
 	uint32_t n_times, times_room;
-	struct mq_image_times *times;
+	struct mq_replica_flow_times *times;
 	uint32_t *rank;     /* of the image asked for last */
 	struct mq_flow one; /* of the send asked for last */
 };
 
 /* Borrows all of them; of the view's schedule, communicators and devices must be there, of its fold all but the
  * images. */
-struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
-				const struct mq_view *view, struct mq_arena *arena);
+struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					      const struct mq_view *view, struct mq_arena *arena);
 
 /* How many images a meeting has (a send, recv or collective); 0: the group's translations do not cover
  * the blocks that it has members in. */
-uint32_t mq_images_count(struct mq_images *images, const struct mq_task *task);
+uint32_t mq_replica_flows_count(struct mq_replica_flows *images, const struct mq_task *task);
 
-struct mq_image {
+struct mq_replica_flow {
 	uint32_t n;
 	const uint32_t *rank; /* [n] cluster ranks; valid until the next call */
 	double latency_s;
@@ -60,21 +60,21 @@ struct mq_image {
 	const struct mq_flow *flow; /* valid until the next call; those of no bytes are no flows */
 };
 /* Image i of count; 0 is the representative's own. */
-enum mq_status mq_images_get(struct mq_images *images, const struct mq_task *task, uint32_t i, struct mq_image *image,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_replica_flows_get(struct mq_replica_flows *images, const struct mq_task *task, uint32_t i,
+				    struct mq_replica_flow *image, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Calls `see` with every link that flows of any image cross and that can fill up (fatpipes cannot),
  * again for every crossing. */
-typedef void mq_images_see(uint32_t link, double bytes, void *data);
-enum mq_status mq_images_links(struct mq_images *images, const struct mq_task *task, mq_images_see *see, void *data,
-			       struct mq_err *err) MQ_MUST_CHECK;
+typedef void mq_replica_flows_see(uint32_t link, double bytes, void *data);
+enum mq_status mq_replica_flows_links(struct mq_replica_flows *images, const struct mq_task *task,
+				      mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
 /* The same with those that cannot fill up. */
-enum mq_status mq_images_all_links(struct mq_images *images, const struct mq_task *task, mq_images_see *see, void *data,
-				   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_replica_flows_all_links(struct mq_replica_flows *images, const struct mq_task *task,
+					  mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Finds the links that these tasks, and they are all there are, cannot fill. Before that, every link
  * counts as one that can. */
-enum mq_status mq_images_find_slack(struct mq_images *images, const struct mq_task *const *task, uint32_t n,
-				    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *images, const struct mq_task *const *task,
+					    uint32_t n, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

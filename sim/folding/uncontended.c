@@ -16,7 +16,7 @@ struct way {
 };
 
 struct slack {
-	struct mq_images *im;
+	struct mq_replica_flows *im;
 	struct mq_arena *arena;
 	struct mq_map pairs;
 	uint32_t n_ways, room;
@@ -29,12 +29,12 @@ struct slack {
 
 static enum mq_status add_ways(struct slack *s, const struct mq_task *t, struct mq_err *err)
 {
-	uint32_t count = mq_images_count(s->im, t);
+	uint32_t count = mq_replica_flows_count(s->im, t);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct mq_image image;
+		struct mq_replica_flow image;
 
-		MQ_TRY(mq_images_get(s->im, t, i, &image, err));
+		MQ_TRY(mq_replica_flows_get(s->im, t, i, &image, err));
 		for (uint32_t f = 0; f < image.n_flows; f++) {
 			uint64_t src = image.rank[image.flow[f].src];
 			uint32_t dst = image.rank[image.flow[f].dst];
@@ -137,8 +137,8 @@ static bool is_trunk(const struct mq_link *link)
 	       link->class == MQ_LINK_OTHER;
 }
 
-enum mq_status mq_images_find_slack(struct mq_images *im, const struct mq_task *const *task, uint32_t n,
-				    struct mq_err *err)
+enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
+					    struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	uint32_t n_links = im->cluster->n_links;

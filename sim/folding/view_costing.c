@@ -153,13 +153,13 @@ static uint64_t key_of(const struct mq_task *t)
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 				    struct mq_err *err)
 {
-	struct mq_images *images = c->view.fold->images;
-	struct mq_image_times times;
-	struct mq_image image;
+	struct mq_replica_flows *images = c->view.fold->images;
+	struct mq_replica_flow_times times;
+	struct mq_replica_flow image;
 
 	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
-	MQ_TRY(mq_images_times(images, t, &times, err));
-	MQ_TRY(mq_images_get(images, t, 0, &image, err));
+	MQ_TRY(mq_replica_flows_times(images, t, &times, err));
+	MQ_TRY(mq_replica_flows_get(images, t, 0, &image, err));
 	c->uneven |= !times.same;
 	m->latency_s = times.latency_s;
 	m->alone_s = times.alone_s;
@@ -239,7 +239,7 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 		const struct mq_meeting *m = &c->meeting[i];
 		if (c->view.fold && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_images_all_links(c->view.fold->images, m->task, add_bytes, &to, err));
+			MQ_TRY(mq_replica_flows_all_links(c->view.fold->images, m->task, add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {

@@ -93,7 +93,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
 	DEV(overlap_compute, "1", -1, -1, 1,
 	    "share of compute lost beside a collective; -1 = the multiprocessors its channels hold"),
-	DEV(overlap_products, "1", 1, 0, 8,
+	DEV(overlap_gemms, "1", 1, 0, 8,
 	    "multiprocessors that products lose for each that a collective's channels hold"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context and libraries on a CPU (of a GPU: the software's)"),

@@ -75,7 +75,7 @@ struct mq_device_calib {
 	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
 	double overlap_compute;      /* share of compute lost beside a collective; -1 = that of the
 				      * multiprocessors that its channels hold */
-	double overlap_products;     /* multiprocessors that products lose for one that a collective holds */
+	double overlap_gemms;        /* multiprocessors that products lose for one that a collective holds */
 	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
 	double reserve_B;            /* context and libraries, on a CPU; of a GPU it is the software's */
 	double fragmentation;        /* factor >= 1 on dynamic memory */

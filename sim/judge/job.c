@@ -36,9 +36,9 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 	argv[n++] = mq_arena_printf(a, "expert_pad=%d", j->train.experts.pad);
 	if (*mq_expert_load_text(&j->train.experts, a))
 		argv[n++] = mq_arena_printf(a, "expert_load=%s", mq_expert_load_text(&j->train.experts, a));
-	if (mq_documents_said(&j->train.documents)) {
+	if (mq_sequence_packing_said(&j->train.documents)) {
 		argv[n++] = mq_arena_printf(a, "documents_seed=%llu", (unsigned long long)j->train.documents.seed);
-		argv[n++] = mq_arena_printf(a, "documents=%s", mq_documents_text(&j->train.documents, a));
+		argv[n++] = mq_arena_printf(a, "documents=%s", mq_sequence_packing_text(&j->train.documents, a));
 	}
 	if (j->jitter.draws)
 		argv[n++] = mq_arena_printf(a, "jitter=%.17g,%.17g,%.17g,%.17g,%u,%u,%llu", j->jitter.device,
@@ -104,7 +104,7 @@ static bool read_documents(struct mq_job *j, const char *text, struct mq_arena *
 {
 	struct mq_err lost = MQ_ERR_INIT;
 
-	return mq_documents_read("documents", text, arena, &j->train.documents, &lost) == MQ_OK;
+	return mq_sequence_packing_read("documents", text, arena, &j->train.documents, &lost) == MQ_OK;
 }
 
 static bool read_jitter(struct mq_jitter *j, const char *text)
@@ -240,12 +240,12 @@ enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena,
 	if (job->model)
 		MQ_TRY(mq_model_load(&ask, arena, &model, err));
 	q->model = model;
-	if (!model || !mq_documents_said(&job->train.documents))
+	if (!model || !mq_sequence_packing_said(&job->train.documents))
 		return MQ_OK;
 	struct mq_train *train = mq_arena_array(arena, 1, struct mq_train);
 	*train = job->train;
 	q->train = train;
-	return mq_documents_bind(&train->documents, model->seq, train->batch, arena, err);
+	return mq_sequence_packing_bind(&train->documents, model->seq, train->batch, arena, err);
 }
 
 enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,

@@ -44,7 +44,7 @@ MQ_API double mq_cost_busy(const struct mq_cost_parts *parts); /* without the ho
 
 /* What others hold of a device, shares 0 .. 1. */
 struct mq_cost_taken {
-	double products;        /* of the multiprocessors, as far as products lose them (overlap_products) */
+	double products;        /* of the multiprocessors, as far as products lose them (overlap_gemms) */
 	double multiprocessors; /* of the multiprocessors */
 	double memory;          /* of the bandwidth that kernels get of its memory */
 };

@@ -15,10 +15,10 @@ static void add_heads(struct mq_op_work *w, bool backward)
 	double width = op->k * op->count * w->scale.count;
 	double output = op->m * w->scale.rows * width, keys = 2 * op->n * w->scale.keys * width;
 
-	if (w->model->image || w->software->copies_heads == MQ_HEADS_NONE ||
-	    w->software->copies_heads == MQ_HEADS_PACKED)
+	if (w->model->image || w->software->transpose_copies == MQ_HEADS_NONE ||
+	    w->software->transpose_copies == MQ_HEADS_PACKED)
 		return;
-	bool all = w->software->copies_heads == MQ_HEADS_ALL;
+	bool all = w->software->transpose_copies == MQ_HEADS_ALL;
 	mq_work_made(w, MQ_PART_COPY, MQ_MAKE_NATIVE, all ? 2 * output + keys : output, backward);
 	if (!all && backward) /* torch.split joins them */
 		mq_work_made(w, MQ_PART_COPY, MQ_MAKE_EAGER, output + keys, backward);
@@ -87,12 +87,12 @@ static void fused_attention(struct mq_op_work *w, bool backward)
 		k->mx = w->mx;
 	}
 	/* flash attention is one kernel forward and three back; positions and norms of queries and keys as many both ways */
-	k->launches = op->kernels + (backward ? 2 : w->software->attention_calls);
+	k->launches = op->kernels + (backward ? 2 : w->software->attention_setup_kernels);
 	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;
 	if (!w->ring)
 		add_rope(w, backward);
-	if (w->software->copies_heads == MQ_HEADS_PACKED)
+	if (w->software->transpose_copies == MQ_HEADS_PACKED)
 		add_packed(w, queries * w->scale.read, keys * w->scale.kv);
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read, backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
@@ -124,7 +124,7 @@ static void add_scores(struct mq_op_work *w, double scores, bool backward)
 
 	mq_work_made(w, MQ_PART_SCORES, make, scores, backward);
 	if (w->software->attention == MQ_ATTENTION_EAGER)
-		mq_work_made(w, MQ_PART_MASK, w->software->fills_mask ? MQ_MAKE_EAGER : MQ_MAKE_NATIVE, scores,
+		mq_work_made(w, MQ_PART_MASK, w->software->masked_fill ? MQ_MAKE_EAGER : MQ_MAKE_NATIVE, scores,
 			     backward);
 	if (w->op->masks > 0 && mq_part_kernels(MQ_PART_DROPOUT, make))
 		mq_work_made(w, MQ_PART_DROPOUT, make, scores, backward);

@@ -35,8 +35,8 @@ static const struct mq_op *chain_of(const struct mq_model *model, uint32_t id)
 
 static bool joins(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype)
 {
-	return software->chains == MQ_CHAINS_ALL ||
-	       (software->chains == MQ_CHAINS_NORM_16 && mq_dtype_size(dtype) < 4 &&
+	return software->elementwise_fusion == MQ_CHAINS_ALL ||
+	       (software->elementwise_fusion == MQ_CHAINS_NORM_16 && mq_dtype_size(dtype) < 4 &&
 		!mq_channels_first(model, software, dtype));
 }
 
@@ -44,7 +44,7 @@ double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct m
 		       enum mq_dtype dtype, bool backward)
 {
 	const struct mq_op *op = &model->op[id], *chain = NULL;
-	bool library = software->chains == MQ_CHAINS_NORM_16, adds = op->read > op->write;
+	bool library = software->elementwise_fusion == MQ_CHAINS_NORM_16, adds = op->read > op->write;
 	double less = 0;
 
 	if (!model->image || op->kind != MQ_OP_ELEMENTWISE)
@@ -57,5 +57,5 @@ double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct m
 		less = library ? -op->write : 0;
 	else if (chain)
 		less = op->moved_bwd - (library ? 0 : chain->kind == MQ_OP_NORM ? 2 * op->write : op->write);
-	return less + (adds && software->sums_into ? 2 * op->write : 0);
+	return less + (adds && software->fused_grad_add ? 2 * op->write : 0);
 }

@@ -24,7 +24,7 @@ MQ_API bool mq_channels_first(const struct mq_model *model, const struct mq_soft
  *   an activation   a library's norm keeps a bit an element; a compiler reads what it made again, in each of the
  *                   norm's two kernels, or once behind an addition
  *   an addition     counts three for the two gradients that meet in it: a library's norm writes that of the other
- *                   operand too; where the last product adds its own (`sums_into`), that reads the other alone
+ *                   operand too; where the last product adds its own (`fused_grad_add`), that reads the other alone
  */
 MQ_API double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
 			      enum mq_dtype dtype, bool backward);

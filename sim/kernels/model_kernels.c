@@ -55,7 +55,7 @@ static void add_bias(struct mq_op_work *w, bool backward)
 		return;
 	if (op->kind == MQ_OP_GEMM)
 		mq_work_as(w, MQ_PART_BIAS, w->software->bias, op->write * w->scale.write, backward);
-	else if (op->kind == MQ_OP_CONV && w->software->own_image_kernels)
+	else if (op->kind == MQ_OP_CONV && w->software->aten_image_kernels)
 		mq_work_made(w, MQ_PART_BIAS, MQ_MAKE_NATIVE, op->write * w->scale.write, backward);
 }
 
@@ -78,7 +78,7 @@ static bool reads_stream(const struct mq_op_work *w)
 {
 	const struct mq_op *from = w->model->image || w->op->kind != MQ_OP_GEMM ? NULL : source_of(w);
 
-	return from && (from->kind == MQ_OP_NORM || (from->gelu && w->software->writes_gelu));
+	return from && (from->kind == MQ_OP_NORM || (from->gelu && w->software->unfused_gelu));
 }
 
 static void gemm_kernels(struct mq_op_work *w, bool backward)
@@ -154,7 +154,7 @@ static bool adds_to_stream(const struct mq_op *op)
 /* Is it a batch norm by PyTorch's own kernels? */
 static bool own_batch_norm(const struct mq_op_work *w)
 {
-	return w->model->image && w->op->kind == MQ_OP_NORM && w->software->own_image_kernels && w->dtype == MQ_BF16;
+	return w->model->image && w->op->kind == MQ_OP_NORM && w->software->aten_image_kernels && w->dtype == MQ_BF16;
 }
 
 static void batch_norm(struct mq_op_work *w, bool backward)
@@ -172,7 +172,7 @@ static double pool_work(const struct mq_op_work *w, bool backward)
 	enum { WHOLE = 16 };
 	const struct mq_op *op = w->op;
 
-	if (op->kind != MQ_OP_POOL || !w->software->own_image_kernels || op->read > WHOLE * op->output)
+	if (op->kind != MQ_OP_POOL || !w->software->aten_image_kernels || op->read > WHOLE * op->output)
 		return 0;
 	return op->read * w->scale.read * mq_part_work(MQ_PART_POOL, MQ_MAKE_NATIVE, backward) +
 	       op->flop * w->scale.flop * mq_part_work(MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
@@ -191,7 +191,7 @@ static void add_framework(struct mq_op_work *w, bool backward)
 		mq_work_made(w, w->op->dropout ? MQ_PART_DROPOUT_ADD : MQ_PART_ADD, MQ_MAKE_AUTOCAST, elems, backward);
 	else if (part == MQ_PART_LAYER_NORM && fusion == MQ_EAGER)
 		mq_work_made(w, part, MQ_MAKE_NATIVE, elems, backward);
-	else if (part == MQ_PART_GELU && w->software->writes_gelu)
+	else if (part == MQ_PART_GELU && w->software->unfused_gelu)
 		mq_work_made(w, part, MQ_MAKE_COMPOSITE, elems, backward);
 	else if (part != MQ_N_PARTS)
 		mq_work_as(w, part, fusion, elems, backward);
@@ -252,9 +252,9 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 }
 
 /* Do ranks that have a part of the vocabulary each bring their logits together first? */
-static bool gathers_logits(const struct mq_op *op, const struct mq_software *software, const struct mq_share *share)
+static bool gather_logits(const struct mq_op *op, const struct mq_software *software, const struct mq_share *share)
 {
-	return op->kind == MQ_OP_LOSS && software->gathers_logits && share->split[MQ_DIM_OUT] > 1;
+	return op->kind == MQ_OP_LOSS && software->gather_logits && share->split[MQ_DIM_OUT] > 1;
 }
 
 /* What brings gathered logits into one tensor: the library's buffer to a tensor for each rank, these joined. */
@@ -449,7 +449,7 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_OPTIMIZER);
 	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B +
 			    (share->reduced ? s->reduce_B : 0) + s->grads_B * (share->shards > 1 ? share->shards : 1));
-	k->launches = s->update_calls + (share->reduced ? s->reduce_calls : 0);
+	k->launches = s->optimizer_kernels + (share->reduced ? s->reduce_kernels : 0);
 }
 
 /* Parameters that are gathered flat: each copy is written and read, the tensors are written, and the host takes them
@@ -461,14 +461,14 @@ static void gather_kernels(struct mq_op_work *w, const struct mq_share *share)
 
 	if (share->shards <= 1 || !(param > 0))
 		return;
-	if (s->gather_copies > 0) {
+	if (s->allgather_flat_copies > 0) {
 		struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
 
 		k->dtype = (uint8_t)w->dtype;
-		k->bytes = param * share->shards * w->size_B * 2 * s->gather_copies;
+		k->bytes = param * share->shards * w->size_B * 2 * s->allgather_flat_copies;
 	}
-	if (s->gather_us > 0)
-		mq_work_add(w, MQ_KERNEL_CALL)->time_s = s->gather_us * 1e-6 * share->shards;
+	if (s->unflatten_us > 0)
+		mq_work_add(w, MQ_KERNEL_CALL)->time_s = s->unflatten_us * 1e-6 * share->shards;
 }
 
 /* What makes parameters of few bits whole again, where they are gathered forward and backward, and gradients into
@@ -477,7 +477,8 @@ static double quantised_B(const struct mq_op_work *w)
 {
 	const struct mq_software *s = w->software;
 
-	return (s->gather_B > 0 ? 2 * (s->gather_B + w->size_B) : 0) + (s->wire_B > 0 ? w->size_B + 2 * s->wire_B : 0);
+	return (s->zero_quantized_weights_B > 0 ? 2 * (s->zero_quantized_weights_B + w->size_B) : 0) +
+	       (s->zero_quantized_gradients_B > 0 ? w->size_B + 2 * s->zero_quantized_gradients_B : 0);
 }
 
 /* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the
@@ -506,7 +507,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	double load = mq_op_of_experts(op) ? mq_expert_load(&train->experts, asked->split[MQ_DIM_EXPERT]) : 1;
 	struct mq_share own = loaded(op, asked, load), *share = &own;
 	const struct mq_software *software = mq_question_software(q);
-	bool gathered = gathers_logits(op, software, asked);
+	bool gathered = gather_logits(op, software, asked);
 
 	if (gathered)
 		own.split[MQ_DIM_OUT] = 1;
@@ -534,7 +535,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.kernel = kernel,
 	};
 
-	if (software->own_first && software->sequence_parallel && op->kind == MQ_OP_GEMM) {
+	if (software->split_allgather_gemm && software->sequence_parallel && op->kind == MQ_OP_GEMM) {
 		w.in_parts[MQ_FORWARD] = share->split[MQ_DIM_OUT] > 1 || share->split[MQ_DIM_HEAD] > 1;
 		w.in_parts[MQ_BACKWARD] = share->split[MQ_DIM_IN] > 1;
 	}

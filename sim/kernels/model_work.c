@@ -96,7 +96,7 @@ void mq_work_gemm(struct mq_op_work *w, const double mnk[3], double flop, double
 	k->flop = flop;
 	k->bytes = elems * mq_dtype_size(k->dtype);
 	k->launches = w->op->kernels * mq_work_calls(w);
-	if (w->software->own_image_kernels && w->op->kind == MQ_OP_CONV) /* a workspace cleared, a layout changed */
+	if (w->software->aten_image_kernels && w->op->kind == MQ_OP_CONV) /* a workspace cleared, a layout changed */
 		k->launches *= mq_channels_first(w->model, w->software, w->dtype) ? 3 : 2;
 	k->winograd = w->op->winograd;
 	k->volume = w->op->volume;

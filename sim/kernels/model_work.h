@@ -37,7 +37,7 @@ struct mq_op_work {
 	double load;      /* copies of tokens of this rank's experts / the mean */
 	double documents; /* work of attention / that over whole sequences */
 	bool gathered;    /* a loss of whole logits that ranks have parts of */
-	bool in_parts[2]; /* its product forward, and back to its input, is three (own_first) */
+	bool in_parts[2]; /* its product forward, and back to its input, is three (split_allgather_gemm) */
 	double ring;      /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;

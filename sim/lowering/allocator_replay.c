@@ -29,7 +29,7 @@ struct chunk {
 	double kept_B; /* of one micro-batch */
 };
 
-struct mq_tape {
+struct mq_allocator_replay {
 	struct chunk *chunk;
 	uint32_t n_chunks;
 	struct mq_slot *slot;
@@ -37,8 +37,8 @@ struct mq_tape {
 	double apart_B, more_B;            /* more: kept by micro-batches that are not played */
 	double moments;                    /* part of the optimizer's state that comes with the first step */
 	bool lazy, splits;
-	double type_B;                        /* of an element */
-	uint32_t keeps_logits, gather_copies; /* as the software's */
+	double type_B;                                  /* of an element */
+	uint32_t logits_buffers, allgather_flat_copies; /* as the software's */
 };
 
 /* ---- making it ------------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static double kept_by(const struct chunk *c)
 }
 
 /* Most that micro-batches keep at once over an order of passes. */
-static double most_kept(const struct mq_tape *t, const struct mq_slot *slot, uint32_t n)
+static double most_kept(const struct mq_allocator_replay *t, const struct mq_slot *slot, uint32_t n)
 {
 	uint32_t release = t->splits ? MQ_PASS_W : MQ_PASS_B;
 	double now = 0, most = 0;
@@ -78,7 +78,7 @@ static struct mq_slot *order(struct mq_low *low, uint32_t micro_batches, uint32_
 }
 
 /* The passes that are played, and what those keep that are not. */
-static void shorten(struct mq_low *low, struct mq_tape *t, uint32_t rank)
+static void shorten(struct mq_low *low, struct mq_allocator_replay *t, uint32_t rank)
 {
 	uint32_t all = low->plan->micro_batches, n_ranks = low->num.n_ranks < DEEPEST ? low->num.n_ranks : DEEPEST, n;
 	uint32_t behind = low->num.n_ranks - rank; /* with itself */
@@ -138,7 +138,7 @@ static void make_chunk(struct mq_low *low, uint32_t stage, uint32_t device, uint
 	uint32_t room = low->num.stage_first[stage + 1] - low->num.stage_first[stage], edges = 0;
 	struct mq_op_use *use = mq_arena_array(&low->scratch, room + 1, struct mq_op_use);
 
-	mq_hold(low, stage, device, use, &c->n);
+	mq_footprint_of(low, stage, device, use, &c->n);
 	c->op = mq_arena_array(&low->scratch, c->n + 1, struct tape_op);
 	for (uint32_t i = 0; i < c->n; i++) {
 		uint32_t id = use[i].op;
@@ -156,9 +156,9 @@ static void make_chunk(struct mq_low *low, uint32_t stage, uint32_t device, uint
 	c->kept_B = kept_by(c);
 }
 
-struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B)
+struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B)
 {
-	struct mq_tape *t = mq_arena_array(&low->scratch, 1, struct mq_tape);
+	struct mq_allocator_replay *t = mq_arena_array(&low->scratch, 1, struct mq_allocator_replay);
 	uint32_t *local = mq_arena_array(&low->scratch, low->model->n_ops + 1, uint32_t);
 	double master_B = mq_dtype_size(low->train->dtype) < 4 ? low->software->master_B : 0;
 	double state_B = mq_train_state_B(low->train, master_B, low->software->moment_B);
@@ -172,9 +172,9 @@ struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, 
 	t->apart_B = apart_B;
 	t->moments = state_B > 0 ? 1 - master_B / state_B : 0;
 	t->type_B = mq_dtype_size(low->train->dtype);
-	t->keeps_logits = low->software->keeps_logits;
-	t->gather_copies = low->software->gather_copies;
-	t->lazy = low->software->lazy_grads;
+	t->logits_buffers = low->software->logits_buffers;
+	t->allgather_flat_copies = low->software->allgather_flat_copies;
+	t->lazy = low->software->zero_grad_set_to_none;
 	t->splits = mq_pipeline_splits(low->plan->pipeline);
 	shorten(low, t, rank);
 	return t;
@@ -193,7 +193,7 @@ struct node {
 };
 
 struct player {
-	const struct mq_tape *tape;
+	const struct mq_allocator_replay *tape;
 	struct mq_arena *arena;
 	struct mq_allocator *allocator;
 	struct tensor *tensor;
@@ -209,7 +209,7 @@ struct player {
 	uint32_t n_ops;       /* of all chunks */
 	uint32_t passing;     /* list: freed at the end of the pass */
 	uint32_t gathered[2]; /* ZeRO-3: parameters of this unit and of the next */
-	uint32_t *logits, n_losses; /* [keeps_logits + 1]: tensors; losses so far */
+	uint32_t *logits, n_losses; /* [logits_buffers + 1]: tensors; losses so far */
 	double launches, *late;     /* so far; [n_late] at which a block was freed late */
 	uint32_t first_late, n_late, late_room;
 	bool failed;
@@ -340,10 +340,10 @@ static void keep(struct player *p, const struct chunk *c, uint32_t i, double kep
 
 /* The loss keeps its logits, or these lie in a buffer; of what else it holds, all but their gradient is tensors of its
  * own. */
-static double loss_own_B(const struct mq_tape *t, const struct chunk *c, const struct tape_op *op)
+static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk *c, const struct tape_op *op)
 {
 	double gradient_B = op->n_inputs ? (double)c->input[op->first_input].size : 0;
-	double logits_B = t->keeps_logits ? t->type_B * op->use.logit_B : gradient_B;
+	double logits_B = t->logits_buffers ? t->type_B * op->use.logit_B : gradient_B;
 
 	return fmax(op->use.loss_B - logits_B - gradient_B, 0);
 }
@@ -351,7 +351,7 @@ static double loss_own_B(const struct mq_tape *t, const struct chunk *c, const s
 /* The whole logits of a micro-batch take the place of older ones, which are freed. */
 static void buffer_logits(struct player *p, const struct tape_op *op)
 {
-	uint32_t *place = &p->logits[p->n_losses++ % (p->tape->keeps_logits + 1)];
+	uint32_t *place = &p->logits[p->n_losses++ % (p->tape->logits_buffers + 1)];
 	uint32_t made = take(p, p->tape->type_B * op->use.logit_B);
 
 	give(p, *place, false);
@@ -363,7 +363,7 @@ static void keep_loss(struct player *p, const struct chunk *c, uint32_t i, uint3
 	const struct tape_op *op = &c->op[i];
 	uint32_t from = op->n_inputs ? c->input[op->first_input].from : MQ_NONE;
 
-	if (p->tape->keeps_logits)
+	if (p->tape->logits_buffers)
 		buffer_logits(p, op);
 	else if (from != MQ_NONE && p->output[from] != MQ_NONE)
 		share(p, list, p->output[from]);
@@ -606,7 +606,7 @@ static void weights(struct player *p, const struct mq_slot *s)
 /* What lies there before the first step. */
 static void start(struct player *p)
 {
-	const struct mq_tape *t = p->tape;
+	const struct mq_allocator_replay *t = p->tape;
 
 	for (uint32_t k = 0; k < t->n_chunks; k++)
 		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
@@ -628,8 +628,8 @@ static void gather_new(struct player *p, double fresh_B, uint32_t shards)
 {
 	uint32_t list = MQ_NONE;
 
-	for (uint32_t copy = 0; fresh_B > 0 && copy < p->tape->gather_copies; copy++) {
-		uint32_t pieces = copy + 1 < p->tape->gather_copies ? shards : 1;
+	for (uint32_t copy = 0; fresh_B > 0 && copy < p->tape->allgather_flat_copies; copy++) {
+		uint32_t pieces = copy + 1 < p->tape->allgather_flat_copies ? shards : 1;
 
 		for (uint32_t i = 0; i < pieces; i++)
 			want(p, &list, take(p, fresh_B / pieces));
@@ -640,7 +640,7 @@ static void gather_new(struct player *p, double fresh_B, uint32_t shards)
 /* The end of a step. */
 static void update(struct player *p, bool first)
 {
-	const struct mq_tape *t = p->tape;
+	const struct mq_allocator_replay *t = p->tape;
 	double step_B = 0, fresh_B = 0;
 	uint32_t shards = 1;
 
@@ -661,7 +661,7 @@ static void update(struct player *p, bool first)
 	gather_new(p, fresh_B, shards);
 }
 
-static struct player player_new(struct mq_low *low, const struct mq_tape *t, double limit_B)
+static struct player player_new(struct mq_low *low, const struct mq_allocator_replay *t, double limit_B)
 {
 	struct mq_arena *arena = &low->scratch;
 	uint32_t n = 0;
@@ -683,8 +683,8 @@ static struct player player_new(struct mq_low *low, const struct mq_tape *t, dou
 	p.grad = mq_arena_array(arena, n + 1, uint32_t);
 	p.grad_late = mq_arena_array(arena, n + 1, bool);
 	p.weight = mq_arena_array(arena, n + 1, uint32_t);
-	p.logits = mq_arena_array(arena, t->keeps_logits + 1, uint32_t);
-	fill(p.logits, t->keeps_logits + 1);
+	p.logits = mq_arena_array(arena, t->logits_buffers + 1, uint32_t);
+	fill(p.logits, t->logits_buffers + 1);
 	fill(p.kept, (size_t)n * t->n_micro_batches);
 	fill(p.output, n);
 	fill(p.grad, n);
@@ -693,7 +693,8 @@ static struct player player_new(struct mq_low *low, const struct mq_tape *t, dou
 	return p;
 }
 
-bool mq_tape_play(struct mq_low *low, const struct mq_tape *t, double limit_B, struct mq_allocator_use *use)
+bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *t, double limit_B,
+			     struct mq_allocator_use *use)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	struct player p = player_new(low, t, limit_B);

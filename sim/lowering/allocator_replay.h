@@ -11,7 +11,7 @@
  *   backward  what its layer computes again, the gradient of its input, two of its scores, its weight gradient; then
  *             the gradient of its output and what it kept are freed.
  * A tensor that is an op's output or input and is kept is one block, however many keep it. What a tensor-parallel
- * collective on a stream of its own reads is freed late where the software says so (`frees_late`): the host is as many
+ * collective on a stream of its own reads is freed late where the software says so (`record_stream`): the host is as many
  * launches ahead of the device as a stream's queue holds, 1,024 (what CUDA's drivers are known to take; no
  * document says so).
  *
@@ -26,13 +26,14 @@
 #include "schedule/allocator.h"
 #include "lowering/footprint.h"
 
-struct mq_tape;
+struct mq_allocator_replay;
 
 /* Of a device of pipeline rank `rank`. `apart_B`: buffers that lie there the whole step. In the lowering's scratch
  * arena. */
-struct mq_tape *mq_tape_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B);
+struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B);
 /* Plays it on a device of `limit_B` (INFINITY: any) for this allocator. False: out of memory. *use: how much it took until
  * then. */
-bool mq_tape_play(struct mq_low *low, const struct mq_tape *tape, double limit_B, struct mq_allocator_use *use);
+bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *tape, double limit_B,
+			     struct mq_allocator_use *use);
 
 #endif

@@ -14,35 +14,35 @@
  *             output and input of the op that runs. A weight gradient is formed apart before it is added
  *             to what earlier micro-batches left.
  * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees
- * its data once it is sent (`frees_outputs`: Megatron core's deallocate_pipeline_outputs).
- * What a product in fp8 or fp4 reads stays in 16 bits, or as the copy that was multiplied (`saves_casts`:
+ * its data once it is sent (`deallocate_pipeline_outputs`: Megatron core's deallocate_pipeline_outputs).
+ * What a product in fp8 or fp4 reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
  * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the
  * weights too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one
  * scale serves a whole tensor and the device multiplies transposed fp8 operands (compute capability 10.0
  * on). The weights themselves stay in 16 bits beside them, or in those copies alone (`fp8_params`).
  * What tensor-parallel ranks gather along the sequence is gathered again in backward (Korthikanti et al. 2022),
- * or stays whole (`gathers_again` = 0). Routing weights that multiply the experts' outputs need these for their
- * gradient; multiplied into the activations before (`weighs_early`) they need what is kept anyway.
+ * or stays whole (`regather_in_backward` = 0). Routing weights that multiply the experts' outputs need these for their
+ * gradient; multiplied into the activations before (`probs_on_activation`) they need what is kept anyway.
  * Norms and gated activations that are written out op by op (`norm`, `activation` = eager) keep more than their
  * input and output: the norm its input in fp32 and what it is before its weight, the activation what the gate
- * became. Where ranks gather their parts of the logits (`gathers_logits`), each holds them whole.
+ * became. Where ranks gather their parts of the logits (`gather_logits`), each holds them whole.
  * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
  * run and, on their way, while the next one runs: compute waits where the copies take longer (offload.c).
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
  * Values that are a view of what one product made for queries, keys and values (`joint_qkv`) hold all of it, beside
  * the queries and keys that rotary positions made of it.
  * A tensor that a collective on a stream of its own reads (c10d's record_stream) is freed at once but not used anew
- * before the device has come so far (`frees_late`): of a forward pass, what row-parallel products made before it was
+ * before the device has come so far (`record_stream`): of a forward pass, what row-parallel products made before it was
  * scattered. The allocator waits for it before it fails, so it counts as reserved and never makes a plan too large.
- * Gradients in 16 bits that wait for the end of their pass (`grads_wait`) lie there for all layers whose backward
+ * Gradients in 16 bits that wait for the end of their pass (`defer_grad_accumulation`) lie there for all layers whose backward
  * is done.
- * Gradients that are reduced without shards in buckets of their own (`bucket_copies`: PyTorch's DDP, unless they
+ * Gradients that are reduced without shards in buckets of their own (no `gradient_as_bucket_view`: PyTorch's DDP, unless they
  * are views of these) are there twice, in the type of the parameters.
  * Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
  * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
  * and the exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
  *
- * Where ZeRO gathers and reduces once a step (`pipeline_once`), parameters and gradients are whole, and the gradients
+ * Where ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the gradients
  * of one unit lie twice while they are sent.
  *
  * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit
@@ -113,7 +113,7 @@ static double weights_B(const struct here *at, double elems)
 	double whole_B = elems * mq_dtype_size(train->dtype), capability;
 	double matrices = at->op->k * at->op->n * fmax(at->op->count, 1);
 
-	if (!at->gpu || !at->calib || train->infer || !mq_train_casts(train) || !s->saves_casts ||
+	if (!at->gpu || !at->calib || train->infer || !mq_train_casts(train) || !s->save_quantized_operands ||
 	    at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
 		return whole_B;
 	capability = at->calib->compute_capability;
@@ -126,7 +126,7 @@ static double weights_B(const struct here *at, double elems)
 	return whole_B + copies_B;
 }
 
-static void add_parameters(const struct here *at, struct mq_holding *h, struct unit *u)
+static void add_parameters(const struct here *at, struct mq_footprint *h, struct unit *u)
 {
 	const struct mq_low *low = at->low;
 	const struct mq_train *train = low->train;
@@ -146,7 +146,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	if (train->infer)
 		return;
 	h->gradient_B += zero3 || (at->config->sync == MQ_SYNC_ZERO2 && !once) ? grads / shard : grads;
-	if (at->gpu && low->software->bucket_copies && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
+	if (at->gpu && !low->software->gradient_as_bucket_view && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
 		h->gradient_B += bytes;
 	u->sent_B += zero3 ? bytes + grads : once && shard > 1 ? grads : 0;
 	if (!zero3)
@@ -155,7 +155,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 		h->reduced_B += grads;
 	if (!zero3 && low->plan->micro_batches > 1)
 		u->gradient_B = fmax(u->gradient_B, bytes);
-	u->gradients_B += at->gpu && low->software->grads_wait && !zero3 ? bytes : 0;
+	u->gradients_B += at->gpu && low->software->defer_grad_accumulation && !zero3 ? bytes : 0;
 	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
 		h->fresh_B += bytes;
 	if (!low->plan->offload_optimizer)
@@ -173,7 +173,7 @@ static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t
 }
 
 /* Gradients in both precisions, where the software has them so. */
-static void add_second_gradients(const struct here *at, struct mq_holding *h)
+static void add_second_gradients(const struct here *at, struct mq_footprint *h)
 {
 	const struct mq_low *low = at->low;
 	double elems = mq_op_param_shard(at->op, at->share.split);
@@ -237,7 +237,7 @@ static bool feeds_cast(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
 
-	if (!at->gpu || !at->low->software->saves_casts || !mq_train_casts(at->low->train))
+	if (!at->gpu || !at->low->software->save_quantized_operands || !mq_train_casts(at->low->train))
 		return false;
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
 		const struct mq_op *to = &m->op[m->edge[i].dst];
@@ -261,7 +261,7 @@ static double gathered_B(const struct here *at)
 	const struct mq_model *m = low->model;
 	double own = fmax(1, at->share.split[MQ_DIM_SEQ]), elems = 0;
 
-	if (!at->gpu || low->software->gathers_again || at->op->kind != MQ_OP_GEMM)
+	if (!at->gpu || low->software->regather_in_backward || at->op->kind != MQ_OP_GEMM)
 		return 0;
 	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
@@ -278,7 +278,7 @@ static struct mq_share loss_share(const struct here *at)
 {
 	struct mq_share share = at->share;
 
-	if (at->gpu && at->low->software->gathers_logits)
+	if (at->gpu && at->low->software->gather_logits)
 		share.split[MQ_DIM_OUT] = 1;
 	return share;
 }
@@ -321,7 +321,7 @@ static double eager_B(const struct here *at, bool selective)
 		elems += (products_of(at) + (at->op->rms ? 2 : 0)) * at->op->output;
 	else if (at->op->rms && s->norm == MQ_EAGER)
 		elems += 2 * at->op->output;
-	else if (at->op->gelu && s->writes_gelu)
+	else if (at->op->gelu && s->unfused_gelu)
 		elems += (wide ? 6 : 3) * at->op->output;
 	else if (at->op->gated && s->activation == MQ_EAGER)
 		elems += at->op->output;
@@ -338,7 +338,7 @@ static double kept_B(const struct here *at, bool selective)
 	double kept = mq_op_saved_B(at->op, &share, selective, at->low->train);
 	struct mq_op logits = { .saved = at->op->read };
 
-	if (at->op->kind == MQ_OP_COMBINE && at->gpu && at->low->software->weighs_early)
+	if (at->op->kind == MQ_OP_COMBINE && at->gpu && at->low->software->probs_on_activation)
 		return 0;
 	if (feeds_cast(at)) {
 		double whole_B = spread_B(at, at->op->output);
@@ -410,7 +410,7 @@ static void add_entry(const struct here *at, struct unit *u)
 	}
 }
 
-static void add_loss(const struct here *at, struct mq_holding *h, struct unit *u)
+static void add_loss(const struct here *at, struct mq_footprint *h, struct unit *u)
 {
 	struct mq_op logits = { .saved = at->op->read };
 	struct mq_share share = loss_share(at);
@@ -419,11 +419,11 @@ static void add_loss(const struct here *at, struct mq_holding *h, struct unit *u
 	u->loss_B = (at->calib ? n * loss_B(at) : 0) - kept_B(at, false);
 	u->loss_B = fmax(u->loss_B, 0);
 	if (at->calib && at->gpu && !infers(at))
-		h->logits_B = n * mq_dtype_size(at->low->train->dtype) * at->low->software->keeps_logits;
+		h->logits_B = n * mq_dtype_size(at->low->train->dtype) * at->low->software->logits_buffers;
 }
 
 /* What lies there only while the op runs. */
-static void add_passing(const struct here *at, struct mq_holding *h, struct unit *u)
+static void add_passing(const struct here *at, struct mq_footprint *h, struct unit *u)
 {
 	const struct mq_op *op = at->op;
 	double scores = op->kind == MQ_OP_ATTENTION && !op->fused ? op->m * op->n * op->count : 0;
@@ -445,7 +445,8 @@ static double late_B(const struct here *at)
 	const struct mq_low *low = at->low;
 	const struct mq_model *m = low->model;
 
-	if (!at->gpu || !low->software->frees_late || at->op->kind != MQ_OP_GEMM || !(at->share.split[MQ_DIM_IN] > 1))
+	if (!at->gpu || !low->software->record_stream || at->op->kind != MQ_OP_GEMM ||
+	    !(at->share.split[MQ_DIM_IN] > 1))
 		return 0;
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (mq_low_config(low, m->edge[i].dst)->split[MQ_DIM_SEQ] > at->share.split[MQ_DIM_SEQ])
@@ -454,7 +455,7 @@ static double late_B(const struct here *at)
 }
 
 /* What crosses the borders of the stage. */
-static void add_borders(const struct here *at, struct mq_holding *h, struct unit *u)
+static void add_borders(const struct here *at, struct mq_footprint *h, struct unit *u)
 {
 	const struct mq_model *m = at->low->model;
 	const uint32_t *stage = at->low->num.stage_of;
@@ -469,7 +470,7 @@ static void add_borders(const struct here *at, struct mq_holding *h, struct unit
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (stage[m->edge[i].dst] != stage[at->id])
 			sent = fmax(sent, m->edge[i].elems);
-	if (sent > 0 && !infers(at) && !(at->gpu && at->low->software->frees_outputs))
+	if (sent > 0 && !infers(at) && !(at->gpu && at->low->software->deallocate_pipeline_outputs))
 		u->kept_B += spread_B(at, sent);
 }
 
@@ -480,7 +481,7 @@ static void fuller(struct mq_moment *most, double activation_B, double buffer_B)
 }
 
 /* The fullest moments of both passes over the units. */
-static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, struct mq_holding *h)
+static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, struct mq_footprint *h)
 {
 	/* Where weight gradients are a pass of their own, activations stay for it. */
 	bool apart = mq_pipeline_splits(low->plan->pipeline);
@@ -567,7 +568,7 @@ static void add_to_unit(struct unit *u, const struct unit *op)
 }
 
 /* An op's part of what the device holds of its stage. */
-static void add_to_stage(struct mq_holding *h, const struct mq_holding *op)
+static void add_to_stage(struct mq_footprint *h, const struct mq_footprint *op)
 {
 	h->parameter_B += op->parameter_B;
 	h->gradient_B += op->gradient_B;
@@ -588,19 +589,19 @@ static double launches(const struct here *at, enum mq_phase phase)
 	uint32_t n = 0;
 	double all = 0;
 
-	if (at->calib && at->low->software->frees_late)
+	if (at->calib && at->low->software->record_stream)
 		n = mq_op_kernels(&at->low->q, at->id, phase, &at->share, at->calib->name, kernel);
 	for (uint32_t i = 0; i < n; i++)
 		all += kernel[i].launches;
 	return all;
 }
 
-static struct mq_op_use use_of(const struct here *at, const struct unit *u, const struct mq_holding *h, uint32_t unit)
+static struct mq_op_use use_of(const struct here *at, const struct unit *u, const struct mq_footprint *h, uint32_t unit)
 {
 	const struct mq_op *op = at->op;
 	struct mq_op logits = { .saved = op->read };
 	struct mq_share share = loss_share(at);
-	bool late = at->gpu && at->low->software->frees_late && op->kind == MQ_OP_GEMM;
+	bool late = at->gpu && at->low->software->record_stream && op->kind == MQ_OP_GEMM;
 	bool loss = op->kind == MQ_OP_LOSS, stored = op->kind == MQ_OP_ATTENTION && !op->fused;
 
 	double n_logits = loss && at->calib ? mq_op_saved_shard(&logits, &share, false) : 0;
@@ -645,7 +646,7 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 	}
 }
 
-static void add_op(const struct here *at, struct mq_holding *h, struct unit *u)
+static void add_op(const struct here *at, struct mq_footprint *h, struct unit *u)
 {
 	add_parameters(at, h, u);
 	add_second_gradients(at, h);
@@ -658,18 +659,19 @@ static void add_op(const struct here *at, struct mq_holding *h, struct unit *u)
 	h->late_B += late_B(at);
 }
 
-struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use, uint32_t *n_uses)
+struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use,
+				    uint32_t *n_uses)
 {
 	uint32_t first = low->num.stage_first[stage], end = low->num.stage_first[stage + 1], n = 0, filled = 0;
 	struct unit *unit = mq_arena_array(&low->scratch, (size_t)(end - first) + 1, struct unit);
 	struct seat *seats = mq_arena_array(&low->scratch, low->plan->n_configs, struct seat);
 	bool gpu = low->q.cluster->device[device].kind == MQ_GPU;
-	struct mq_holding h = { 0 };
+	struct mq_footprint h = { 0 };
 	uint32_t last = MQ_NONE;
 
 	for (uint32_t i = first; i < end; i++) {
 		uint32_t op = low->num.stage_op[i];
-		struct mq_holding part = { 0 };
+		struct mq_footprint part = { 0 };
 		struct unit own = { 0 };
 		struct here at;
 

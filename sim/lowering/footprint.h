@@ -13,7 +13,7 @@ struct mq_moment {
 	double buffer_B;     /* gathered parameters, gradients that are formed or reduced */
 };
 
-struct mq_holding {
+struct mq_footprint {
 	double parameter_B, gradient_B, optimizer_B; /* the whole step */
 	double kept_B;                      /* activations of one micro-batch, from its forward to its backward */
 	double unit_B;                      /* part of them: of the layer, or what stands outside, that keeps most */
@@ -25,7 +25,7 @@ struct mq_holding {
 	double boundary_B; /* largest tensor received from another stage */
 	double late_B;     /* freed in a forward pass, but not for reuse before the device has run it */
 	double step_B;     /* fp32 copies of gradients, while the optimizer steps */
-	double fresh_B;    /* new parameters that ZeRO-1 and 2 gather behind the step (gather_copies) */
+	double fresh_B;    /* new parameters that ZeRO-1 and 2 gather behind the step (allgather_flat_copies) */
 	double root_B;     /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };
 
@@ -45,7 +45,7 @@ struct mq_op_use {
 	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
 	bool output_late;       /* its output is freed late, as a collective reads it */
 	bool gradient_late;     /* so is the gradient of its input */
-	double parameter_B, gradient_B, optimizer_B, step_B, fresh_B; /* as in mq_holding */
+	double parameter_B, gradient_B, optimizer_B, step_B, fresh_B; /* as in mq_footprint */
 	uint32_t shards;                                              /* ranks that fresh_B is gathered from */
 	double formed_B;           /* its weight gradient, where it is formed apart before it is added */
 	double waiting_B;          /* the same, where it waits for the end of its pass */
@@ -54,6 +54,7 @@ struct mq_op_use {
 
 /* The holding of cluster rank `device` in a stage, nothing where it takes no part in it. `use`: NULL, or room for all
  * ops of the stage, of which *n are filled, in the stage's order. Uses the lowering's scratch arena. */
-struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use, uint32_t *n);
+struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use,
+				    uint32_t *n);
 
 #endif

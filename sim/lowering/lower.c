@@ -335,9 +335,9 @@ static enum mq_status begin(struct mq_low *low, bool *more)
 		verdict(low->out, MQ_VERDICT_INVALID, "%.250s", reason.text);
 		return MQ_OK;
 	}
-	mq_software_dress(low->software, low->model, low->rq.plan, low->arena, low->dressed);
+	mq_software_apply_defaults(low->software, low->model, low->rq.plan, low->arena, low->resolved);
 	if (low->train->infer) /* there is no backward pass to take turns with */
-		low->dressed->overlap_experts = false;
+		low->resolved->overlap_experts = false;
 	mq_low_number(low);
 	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))
 		return MQ_OK;
@@ -359,11 +359,11 @@ enum mq_status mq_low_begin(const struct mq_lower_request *request, struct mq_ar
 
 	*low = (struct mq_low){ .rq = *request,
 				.q = mq_question_for(request->q, request->plan, arena),
-				.dressed = mq_arena_array(arena, 1, struct mq_plan),
+				.resolved = mq_arena_array(arena, 1, struct mq_plan),
 				.arena = arena,
 				.scratch = MQ_ARENA_INIT,
 				.out = lowered };
-	low->plan = low->dressed;
+	low->plan = low->resolved;
 	low->model = low->q.model;
 	low->software = low->q.software;
 	low->train = low->q.train;

@@ -18,7 +18,7 @@
 
 struct mq_lower_request {
 	const struct mq_question *q; /* calib: for memory reserves */
-	const struct mq_plan *plan;  /* dressed (mq_software_dress) and checked (mq_plan_check) here */
+	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
 	bool past_memory;            /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
 	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */

@@ -28,7 +28,8 @@ static void fuller(struct mq_moment *most, double activation_B, const struct mq_
 }
 
 /* A forward and a backward pass that take turns; `others_B`: what micro-batches keep beside these two. */
-static void in_turns(struct mq_moment *most, double others_B, const struct mq_holding *f, const struct mq_holding *b)
+static void in_turns(struct mq_moment *most, double others_B, const struct mq_footprint *f,
+		     const struct mq_footprint *b)
 {
 	const struct mq_moment both = {
 		.activation_B = fmax(f->kept_B, b->kept_B) + fmax(f->unit_B, b->unit_B) +
@@ -47,7 +48,7 @@ static double all_of(double now, const struct mq_moment *pass)
 
 /* Walks the order of the device's pipeline rank; several chunks add up. *late_B: more than the peak is, with what
  * waits for the device. */
-static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_holding *h, double *late_B)
+static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_footprint *h, double *late_B)
 {
 	char message[256];
 	uint32_t n, release = mq_pipeline_splits(low->plan->pipeline) ? MQ_PASS_W : MQ_PASS_B;
@@ -58,10 +59,10 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 		mq_pipeline_order(low->plan, low->num.n_ranks, rank, low->train->infer, &low->scratch, &n, message);
 
 	for (uint32_t i = 0; slot && i < n; i++) {
-		const struct mq_holding *c = &h[slot[i].chunk];
+		const struct mq_footprint *c = &h[slot[i].chunk];
 
 		if (slot[i].turns) { /* with the backward pass that comes next */
-			const struct mq_holding *b = &h[slot[i + 1].chunk];
+			const struct mq_footprint *b = &h[slot[i + 1].chunk];
 
 			in_turns(&peak, now - b->kept_B, c, b);
 			now += c->kept_B;
@@ -84,13 +85,13 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 }
 
 /* What the optimizer step adds. */
-static double step_of(const struct mq_low *low, const struct mq_holding *h)
+static double step_of(const struct mq_low *low, const struct mq_footprint *h)
 {
-	return h->step_B + low->software->gather_copies * h->fresh_B;
+	return h->step_B + low->software->allgather_flat_copies * h->fresh_B;
 }
 
 /* All but activations and buffers. */
-static struct mq_memory static_memory(const struct mq_holding *h, uint32_t chunks)
+static struct mq_memory static_memory(const struct mq_footprint *h, uint32_t chunks)
 {
 	struct mq_memory m = { 0 };
 
@@ -124,7 +125,7 @@ static void add_dynamic(struct mq_memory *m, double step_B, double late_B, doubl
 }
 
 /* Where the gradients of all chunks lie while they are reduced. */
-static double reduction_B(const struct mq_low *low, const struct mq_holding *h, uint32_t chunks,
+static double reduction_B(const struct mq_low *low, const struct mq_footprint *h, uint32_t chunks,
 			  const struct mq_device *d)
 {
 	double most = low->software->flat_M * 1e6 * mq_dtype_size(low->train->grad_dtype), all = 0, flat = 0;
@@ -148,22 +149,22 @@ static void lose(struct mq_memory *m, double lost_B, double spare_B)
  * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
  * far as the step also runs on a device that is smaller by what the memory model may be off.
  */
-static void play_tape(struct mq_low *low, const struct mq_tape *tape, double limit_B, struct mq_memory *m)
+static void run_replay(struct mq_low *low, const struct mq_allocator_replay *tape, double limit_B, struct mq_memory *m)
 {
 	struct mq_allocator_use use;
 	double safe_B = (1 - MQ_MEMORY_ERROR) * limit_B;
 
-	mq_tape_play(low, tape, INFINITY, &use);
+	mq_allocator_replay_run(low, tape, INFINITY, &use);
 	double lost_B = fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), all_B = m->peak_B + lost_B;
 	if (limit_B <= 0 || m->peak_B > limit_B || all_B <= safe_B) {
 		lose(m, lost_B, 0);
 		return;
 	}
-	if (mq_tape_play(low, tape, safe_B - m->reserve_B, &use)) {
+	if (mq_allocator_replay_run(low, tape, safe_B - m->reserve_B, &use)) {
 		double held_B = fmin(all_B, limit_B);
 
 		lose(m, held_B - m->peak_B, held_B - fmax(safe_B, m->peak_B));
-	} else if (all_B <= limit_B || !mq_tape_play(low, tape, limit_B - m->reserve_B, &use)) {
+	} else if (all_B <= limit_B || !mq_allocator_replay_run(low, tape, limit_B - m->reserve_B, &use)) {
 		lose(m, lost_B, 0);
 	} else {
 		lose(m, limit_B - m->peak_B, 0);
@@ -171,7 +172,7 @@ static void play_tape(struct mq_low *low, const struct mq_tape *tape, double lim
 }
 
 /* Does the device's memory go through PyTorch's allocator, and are its tensors known? */
-static bool has_tape(const struct mq_low *low, const struct mq_device *d)
+static bool has_replay(const struct mq_low *low, const struct mq_device *d)
 {
 	return d->kind == MQ_GPU && low->software->allocator == MQ_ALLOCATOR_PYTORCH && !low->train->infer &&
 	       !low->model->profile.n_types;
@@ -180,13 +181,13 @@ static bool has_tape(const struct mq_low *low, const struct mq_device *d)
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
 	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
-	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
+	struct mq_footprint *h = mq_arena_array(&low->scratch, chunks, struct mq_footprint);
 	const struct mq_device *dev = &low->q.cluster->device[device];
 	const struct mq_device_calib *d = dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
 	double boundary = 0, root = 0, step = 0, late = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device, NULL, NULL);
+		h[k] = mq_footprint_of(low, mq_low_stage(low, rank, k), device, NULL, NULL);
 		boundary = fmax(boundary, h[k].boundary_B);
 		root += h[k].root_B + h[k].logits_B;
 		step += step_of(low, &h[k]);
@@ -197,10 +198,11 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	m.activation_B = peak.activation_B;
 	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction;
 	m.reserve_B = mq_reserve_B(&low->q, device);
-	bool tape = has_tape(low, dev), whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
+	bool tape = has_replay(low, dev), whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
 	add_dynamic(&m, step, tape ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
 	if (tape)
-		play_tape(low, mq_tape_new(low, rank, device, 2 * boundary + reduction), dev->memory_B, &m);
+		run_replay(low, mq_allocator_replay_new(low, rank, device, 2 * boundary + reduction), dev->memory_B,
+			   &m);
 	return m;
 }
 
@@ -317,11 +319,11 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 	struct mq_schedule *s = out->schedule;
 	uint32_t device = out->device[index], rank = low->num.rank_of_device[device];
 	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
-	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
+	struct mq_footprint *h = mq_arena_array(&low->scratch, chunks, struct mq_footprint);
 	double boundary = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device, NULL, NULL);
+		h[k] = mq_footprint_of(low, mq_low_stage(low, rank, k), device, NULL, NULL);
 		boundary = fmax(boundary, h[k].boundary_B);
 	}
 	for (uint32_t k = 0; k < chunks; k++)

@@ -28,7 +28,7 @@ static void plan_stage(struct mq_low *low, uint32_t stage)
 	struct mq_op_use *use = mq_arena_array(&low->scratch, room, struct mq_op_use);
 
 	for (uint32_t d = 0; d < devices; d++) {
-		mq_hold(low, stage, low->prog.schedule->device[d], use, &n);
+		mq_footprint_of(low, stage, low->prog.schedule->device[d], use, &n);
 		for (uint32_t i = 0; i < n; i++)
 			if (use[i].away)
 				leaves_B[(low->num.unit_of[use[i].op] - first) * devices + d] +=

@@ -121,7 +121,7 @@ static void reduce_loss(struct mq_low *low, uint32_t op)
 {
 	const struct mq_op *o = &low->model->op[op];
 	double tokens = o->extent[MQ_DIM_SEQ] > 0 ? o->extent[MQ_DIM_SEQ] : 1;
-	bool whole = low->software->gathers_logits;
+	bool whole = low->software->gather_logits;
 
 	if (o->kind != MQ_OP_LOSS || mq_low_config(low, op)->split[MQ_DIM_OUT] == 1)
 		return;
@@ -326,7 +326,7 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 	const struct mq_model *m = low->model;
 	uint32_t n = 0;
 
-	if (!low->software->gathers_again || m->op[op].kind != MQ_OP_GEMM)
+	if (!low->software->regather_in_backward || m->op[op].kind != MQ_OP_GEMM)
 		return 0;
 	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
 		uint32_t t = low->moves.edge_forward[m->in_edge[i]];
@@ -368,7 +368,7 @@ static bool goes_apart(const struct mq_low *low, uint32_t op)
 		return false;
 	if (low->plan->overlap_tp && m->op[op].layer != MQ_NONE)
 		return true;
-	for (uint32_t i = m->in_first[op]; low->software->reduces_beside && i < m->in_first[op + 1]; i++) {
+	for (uint32_t i = m->in_first[op]; low->software->async_allreduce && i < m->in_first[op + 1]; i++) {
 		uint32_t t = low->moves.edge_backward[m->in_edge[i]];
 
 		if (t != MQ_NONE && mq_transfer_sums(&low->moves, t))
@@ -464,13 +464,13 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 {
 	uint32_t unit = low->num.unit_of[op_at(&low->num, stage, i)], first = i;
 
-	if (low->software->gather_ahead && i + 1 < n_ops_of(&low->num, stage))
+	if (low->software->backward_prefetch && i + 1 < n_ops_of(&low->num, stage))
 		mq_sync_gathered(low);
 	else
 		mq_sync_gather(low, stage, unit, MQ_BACKWARD);
 	while (first > 0 && low->num.unit_of[op_at(&low->num, stage, first - 1)] == unit)
 		first--;
-	if (low->software->gather_ahead && first > 0)
+	if (low->software->backward_prefetch && first > 0)
 		mq_sync_gather_ahead(low, stage, low->num.unit_of[op_at(&low->num, stage, first - 1)]);
 	uint32_t end = low->plan->early_stop ? last_product(low, stage, first, i) : i + 1;
 	for (uint32_t k = first; k < end; k++) {

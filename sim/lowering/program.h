@@ -145,7 +145,7 @@ struct mq_emitter {
 	uint32_t *copied;             /* last copy to or from the host */
 	struct mq_ids *pending;       /* what the next compute task waits for */
 	struct mq_ids *kv;            /* gathered keys and values (context parallelism) */
-	struct mq_ids *gathered;      /* the next unit's parameters (gather_ahead) */
+	struct mq_ids *gathered;      /* the next unit's parameters (backward_prefetch) */
 	double *owed_s;               /* waits since the newest compute task */
 	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
 	uint32_t n_pieces, piece_room;
@@ -177,7 +177,7 @@ struct mq_low {
 	struct mq_question q; /* with the model as the software pads it; software is not NULL */
 	const struct mq_model *model;
 	const struct mq_plan *plan; /* as the software dresses it */
-	struct mq_plan *dressed;    /* the same, while it is made */
+	struct mq_plan *resolved;   /* the same, while it is made */
 	const struct mq_train *train;
 	const struct mq_software *software;
 	struct mq_arena *arena; /* of the result */

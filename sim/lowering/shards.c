@@ -22,12 +22,12 @@ uint32_t mq_shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
 
 bool mq_once(const struct mq_low *low)
 {
-	return low->software->pipeline_once && low->num.n_ranks > 1;
+	return low->software->zero_once_per_step && low->num.n_ranks > 1;
 }
 
 uint32_t mq_secondary(const struct mq_low *low, uint32_t shard)
 {
-	uint32_t z = low->software->secondary_group;
+	uint32_t z = low->software->zero_hpz_partition_size;
 
 	return z && z < shard && shard % z == 0 ? z : shard;
 }

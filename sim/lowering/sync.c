@@ -18,11 +18,11 @@
  * With a ZeRO group smaller than the data-parallel group, shards live inside a subgroup of neighbours and
  * the subgroups all-reduce their shards (hybrid sharding).
  *
- * Software may gather and reduce once a step under pipeline stages (`pipeline_once`, PyTorch's pipelining over FSDP2):
+ * Software may gather and reduce once a step under pipeline stages (`zero_once_per_step`, PyTorch's pipelining over FSDP2):
  * parameters stay whole from the step's end, where they are gathered, and gradients until the last micro-batch.
  *
- * ZeRO++ (Wang et al. 2023): fewer bits on the wire (`gather_B`, `wire_B`), with the kernels that make them and undo
- * it, and a second copy of the parameters among neighbours from which backward gathers (`secondary_group`). Its
+ * ZeRO++ (Wang et al. 2023): fewer bits on the wire (`zero_quantized_weights_B`, `zero_quantized_gradients_B`), with the kernels that make them and undo
+ * it, and a second copy of the parameters among neighbours from which backward gathers (`zero_hpz_partition_size`). Its
  * all-to-alls in place of a reduce-scatter move the same bytes, and count as one.
  *
  * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
@@ -189,7 +189,7 @@ static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *
 static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 {
 	const struct mq_bucket *b = &low->buckets.bucket[index];
-	bool whole = low->software->reduces_whole && b->sync == MQ_SYNC_ZERO1;
+	bool whole = low->software->zero1_allreduce && b->sync == MQ_SYNC_ZERO1;
 	struct bucket_call bc = { .kind = MQ_COLL_ALL_REDUCE,
 				  .stride = 1,
 				  .size = b->n,
@@ -200,8 +200,8 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(low, b),
 				  .wait = wait };
 
-	if (b->sync == MQ_SYNC_ZERO3 && low->software->wire_B > 0)
-		bc.bytes = b->elems * low->software->wire_B;
+	if (b->sync == MQ_SYNC_ZERO3 && low->software->zero_quantized_gradients_B > 0)
+		bc.bytes = b->elems * low->software->zero_quantized_gradients_B;
 	if (b->sync == MQ_SYNC_PS) {
 		bc.kind = MQ_COLL_REDUCE;
 		bc.root = index % b->n;
@@ -248,8 +248,8 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 			&(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
 					       .stride = 1,
 					       .size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard,
-					       .bytes = b->elems * (low->software->gather_B > 0 ?
-									    low->software->gather_B :
+					       .bytes = b->elems * (low->software->zero_quantized_weights_B > 0 ?
+									    low->software->zero_quantized_weights_B :
 									    mq_dtype_size(low->train->dtype)),
 					       .dtype = low->train->dtype,
 					       .phase = phase,

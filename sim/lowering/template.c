@@ -13,12 +13,12 @@ void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
 }
 
 /* Does a pass begin once what its device sent before has gone? */
-static bool sends_wait(const struct mq_low *low)
+static bool blocking_sends(const struct mq_low *low)
 {
 	uint32_t chunks = mq_pipeline_kind((enum mq_pipeline)low->plan->pipeline)->most_chunks;
 
-	return low->software->sends_wait == MQ_SENDS_ALL ||
-	       (low->software->sends_wait == MQ_SENDS_PLAIN && chunks == 1);
+	return low->software->blocking_sends == MQ_SENDS_ALL ||
+	       (low->software->blocking_sends == MQ_SENDS_PLAIN && chunks == 1);
 }
 
 void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
@@ -33,7 +33,7 @@ void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		low->emit.owed_s[d] = 0;
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		low->emit.pending[d].n = low->emit.gathered[d].n = 0;
-		if (pass != MQ_PASS_POST && sends_wait(low))
+		if (pass != MQ_PASS_POST && blocking_sends(low))
 			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_SEND));
 	}
 }
@@ -138,7 +138,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 {
 	const struct mq_kernel wait = { .op = MQ_NONE, .kind = MQ_KERNEL_WAIT, .time_s = wait_s };
 
-	struct mq_work w = { .host = low->software->host, .waits = low->software->launch_waits };
+	struct mq_work w = { .host = low->software->host, .waits = low->software->cuda_launch_blocking };
 	struct mq_kernel buffer[MQ_MAX_KERNELS_PER_OP];
 	uint32_t room = 0;
 

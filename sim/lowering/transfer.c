@@ -200,7 +200,7 @@ static double merged(const struct mq_low *low, const struct mq_config *c)
 {
 	double ep = c->split[MQ_DIM_EXPERT], k = low->model->top_k, machines;
 
-	if (!low->software->merge_copies || !(ep > 1 && k > 1))
+	if (!low->software->deepep || !(ep > 1 && k > 1))
 		return 1;
 	machines = machines_of_experts(low, c);
 	if (machines > 1)
@@ -280,7 +280,7 @@ static double sums(const struct mq_low *low, uint32_t product, const struct mq_t
 	const struct mq_model *m = low->model;
 	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 
-	if (!low->software->reduces_apart || c.n_steps != 1 || c.step[0].kind != MQ_COLL_ALL_REDUCE)
+	if (!low->software->separate_input_grad_reduce || c.n_steps != 1 || c.step[0].kind != MQ_COLL_ALL_REDUCE)
 		return 1;
 	for (uint32_t e = m->out_first[product]; e < m->out_first[product + 1]; e++)
 		if (m->op[m->edge[e].dst].gated)

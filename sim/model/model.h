@@ -152,8 +152,8 @@ struct mq_train {
 	 * type: in `dtype`. With `mx` fp8 operands have a scale for each block of 32 elements (MXFP8). */
 	enum mq_dtype products;
 	bool mx;
-	struct mq_expert_load experts; /* of mixtures: zeroes = tokens visit all alike */
-	struct mq_documents documents; /* packed into sequences: zeroes = each is one */
+	struct mq_expert_load experts;        /* of mixtures: zeroes = tokens visit all alike */
+	struct mq_sequence_packing documents; /* packed into sequences: zeroes = each is one */
 };
 
 /* Are operands of layers' products cast to a type of their own? */

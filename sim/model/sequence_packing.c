@@ -13,8 +13,8 @@ enum { MAX_LENGTHS = 10 * 1000 * 1000, MAX_SEQUENCES = 65536, MAX_DOCUMENTS = 16
 
 /* ---- which documents ------------------------------------------------------------------------------------ */
 
-static enum mq_status read_lognormal(const char *what, const char *text, struct mq_arena *arena, struct mq_documents *d,
-				     struct mq_err *err)
+static enum mq_status read_lognormal(const char *what, const char *text, struct mq_arena *arena,
+				     struct mq_sequence_packing *d, struct mq_err *err)
 {
 	const char *mean = strchr(text, ':') + 1, *colon = strchr(mean, ':');
 
@@ -27,12 +27,12 @@ static enum mq_status read_lognormal(const char *what, const char *text, struct 
 		       what, text);
 }
 
-enum mq_status mq_documents_read(const char *what, const char *text, struct mq_arena *arena, struct mq_documents *d,
-				 struct mq_err *err)
+enum mq_status mq_sequence_packing_read(const char *what, const char *text, struct mq_arena *arena,
+					struct mq_sequence_packing *d, struct mq_err *err)
 {
 	double *length;
 
-	*d = (struct mq_documents){ .seed = d->seed };
+	*d = (struct mq_sequence_packing){ .seed = d->seed };
 	if (!strncmp(text, "lognormal:", 10))
 		return read_lognormal(what, text, arena, d, err);
 	MQ_TRY(mq_numbers_read(what, text, MAX_LENGTHS, arena, &length, &d->n, err));
@@ -49,11 +49,11 @@ enum mq_status mq_documents_read(const char *what, const char *text, struct mq_a
 	return MQ_OK;
 }
 
-const char *mq_documents_text(const struct mq_documents *d, struct mq_arena *arena)
+const char *mq_sequence_packing_text(const struct mq_sequence_packing *d, struct mq_arena *arena)
 {
 	if (d->n)
 		return mq_numbers_text(d->length, d->n, arena);
-	if (!mq_documents_said(d))
+	if (!mq_sequence_packing_said(d))
 		return "";
 	const char *mean = mq_numbers_text(&d->mean, 1, arena);
 	return d->sigma > 0 ? mq_arena_printf(arena, "lognormal:%s:%s", mean, mq_numbers_text(&d->sigma, 1, arena)) :
@@ -61,7 +61,7 @@ const char *mq_documents_text(const struct mq_documents *d, struct mq_arena *are
 }
 
 /* Whole tokens. */
-static double draw(const struct mq_documents *d, struct mq_rng *rng)
+static double draw(const struct mq_sequence_packing *d, struct mq_rng *rng)
 {
 	double length = d->mean;
 
@@ -73,7 +73,7 @@ static double draw(const struct mq_documents *d, struct mq_rng *rng)
 }
 
 /* Sum of squares of a sequence's documents over the square of its length. */
-static double squares(const struct mq_documents *d, uint32_t sequence)
+static double squares(const struct mq_sequence_packing *d, uint32_t sequence)
 {
 	double sum = 0, begin = 0;
 
@@ -84,8 +84,8 @@ static double squares(const struct mq_documents *d, uint32_t sequence)
 	return sum / (d->seq * d->seq);
 }
 
-enum mq_status mq_documents_bind(struct mq_documents *d, double seq, double batch, struct mq_arena *arena,
-				 struct mq_err *err)
+enum mq_status mq_sequence_packing_bind(struct mq_sequence_packing *d, double seq, double batch, struct mq_arena *arena,
+					struct mq_err *err)
 {
 	uint32_t n = (uint32_t)fmin(fmax(1, ceil(batch)), MAX_SEQUENCES), n_ends = 0, room = 0;
 	uint32_t *first = mq_arena_array(arena, n + 1, uint32_t);
@@ -124,7 +124,7 @@ enum mq_status mq_documents_bind(struct mq_documents *d, double seq, double batc
 /* ---- who has how much ------------------------------------------------------------------------------------- */
 
 /* Work of the tokens from `lo` to `hi` of a sequence / that of all tokens of a whole one. */
-static double of_tokens(const struct mq_documents *d, uint32_t sequence, double lo, double hi, bool causal)
+static double of_tokens(const struct mq_sequence_packing *d, uint32_t sequence, double lo, double hi, bool causal)
 {
 	double sum = 0, begin = 0;
 
@@ -141,8 +141,8 @@ static double of_tokens(const struct mq_documents *d, uint32_t sequence, double 
 }
 
 /* What the fullest rank of a replica has of a micro-batch, over the mean share of whole sequences. */
-static double of_micro_batch(const struct mq_documents *d, const struct mq_documents_plan *p, uint32_t replica,
-			     uint32_t m)
+static double of_micro_batch(const struct mq_sequence_packing *d, const struct mq_sequence_packing_plan *p,
+			     uint32_t replica, uint32_t m)
 {
 	double number = ((double)m * p->replicas + replica) * p->samples, most = 0;
 	uint32_t first = (uint32_t)fmod(floor(number), d->n_sequences), n = (uint32_t)fmax(1, round(p->samples));
@@ -175,7 +175,7 @@ static void add(struct shop *s, double work)
 	s->largest = fmax(s->largest, work);
 }
 
-double mq_documents_work(const struct mq_documents *d, const struct mq_documents_plan *p)
+double mq_sequence_packing_work(const struct mq_sequence_packing *d, const struct mq_sequence_packing_plan *p)
 {
 	double behind = (p->stages - 1.0) / p->chunks, most = 0;
 	struct shop all = { 0 };

@@ -31,7 +31,7 @@
 #include "base/err.h"
 
 /* Zeroes: every sequence is one document. */
-struct mq_documents {
+struct mq_sequence_packing {
 	double mean, sigma;   /* lognormal: mean length, deviation of the logarithm; sigma 0: all of one length */
 	uint32_t n;           /* lengths to draw from, each as likely as the others; 0 = by mean and sigma */
 	const double *length; /* [n] tokens */
@@ -46,29 +46,30 @@ struct mq_documents {
 };
 
 /* Is anything said? */
-static inline bool mq_documents_said(const struct mq_documents *d)
+static inline bool mq_sequence_packing_said(const struct mq_sequence_packing *d)
 {
 	return d->n || d->mean > 0;
 }
 /* "1000" (all of one length), "lognormal:1000:1.2" (mean, deviation of the logarithm), "300,2000,120" or a file of
  * lengths (base/numbers.h; in a file one is enough). MQ_EINPUT: a length under 1 token, a bad number, no such file. */
-MQ_API enum mq_status mq_documents_read(const char *what, const char *text, struct mq_arena *arena,
-					struct mq_documents *documents, struct mq_err *err) MQ_MUST_CHECK;
-/* What mq_documents_read makes the same of, without a file; "" where nothing is said. */
-MQ_API const char *mq_documents_text(const struct mq_documents *documents, struct mq_arena *arena);
+MQ_API enum mq_status mq_sequence_packing_read(const char *what, const char *text, struct mq_arena *arena,
+					       struct mq_sequence_packing *documents, struct mq_err *err) MQ_MUST_CHECK;
+/* What mq_sequence_packing_read makes the same of, without a file; "" where nothing is said. */
+MQ_API const char *mq_sequence_packing_text(const struct mq_sequence_packing *documents, struct mq_arena *arena);
 /* Draws the documents of a batch of so many sequences of `seq` tokens, and fills `work` with their mean. MQ_EINPUT:
  * more than can be held. */
-MQ_API enum mq_status mq_documents_bind(struct mq_documents *documents, double seq, double batch,
-					struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_sequence_packing_bind(struct mq_sequence_packing *documents, double seq, double batch,
+					       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Who shares the batch. */
-struct mq_documents_plan {
+struct mq_sequence_packing_plan {
 	uint32_t replicas, ranks, stages, chunks, micro_batches;
 	double samples; /* of a replica's micro-batch; fractions count as the sequence they begin in */
 	bool meet;      /* replicas meet in every micro-batch */
 	bool causal;
 };
 /* Work of attention per micro-batch that stands for all of a plan / that of whole sequences. Bound. */
-MQ_API double mq_documents_work(const struct mq_documents *documents, const struct mq_documents_plan *plan);
+MQ_API double mq_sequence_packing_work(const struct mq_sequence_packing *documents,
+				       const struct mq_sequence_packing_plan *plan);
 
 #endif

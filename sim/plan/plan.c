@@ -298,15 +298,15 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 		.algo = plan->algo,
 		.proto = plan->proto,
 		.says = says,
-		.overlap_grads = says & MQ_SAYS_OVERLAP_GRADS && plan->overlap_grads,
-		.scatter_gather = says & MQ_SAYS_SCATTER_GATHER && plan->scatter_gather,
-		.offload_optimizer = says & MQ_SAYS_OFFLOAD && plan->offload_optimizer,
-		.broadcast_params = says & MQ_SAYS_BROADCAST_PARAMS && plan->broadcast_params,
-		.early_stop = says & MQ_SAYS_EARLY_STOP && plan->early_stop,
-		.offload_layers = says & MQ_SAYS_OFFLOAD_LAYERS ? plan->offload_layers : 0,
-		.bucket_B = says & MQ_SAYS_BUCKET ? plan->bucket_B : 0,
-		.overlap_experts = says & MQ_SAYS_OVERLAP_EXPERTS && plan->overlap_experts,
-		.overlap_tp = says & MQ_SAYS_OVERLAP_TP && plan->overlap_tp,
+		.overlap_grads = says & MQ_EXPLICIT_OVERLAP_GRADS && plan->overlap_grads,
+		.scatter_gather = says & MQ_EXPLICIT_SCATTER_GATHER && plan->scatter_gather,
+		.offload_optimizer = says & MQ_EXPLICIT_OFFLOAD && plan->offload_optimizer,
+		.broadcast_params = says & MQ_EXPLICIT_BROADCAST_PARAMS && plan->broadcast_params,
+		.early_stop = says & MQ_EXPLICIT_EARLY_STOP && plan->early_stop,
+		.offload_layers = says & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : 0,
+		.bucket_B = says & MQ_EXPLICIT_BUCKET ? plan->bucket_B : 0,
+		.overlap_experts = says & MQ_EXPLICIT_OVERLAP_EXPERTS && plan->overlap_experts,
+		.overlap_tp = says & MQ_EXPLICIT_OVERLAP_TP && plan->overlap_tp,
 	};
 }
 
@@ -429,7 +429,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	plan->pipeline = (uint8_t)head.pipeline;
 	plan->algo = (uint8_t)head.algo;
 	plan->proto = (uint8_t)head.proto;
-	plan->says = head.says & MQ_SAYS_ALL;
+	plan->says = head.says & MQ_EXPLICIT_ALL;
 	plan->overlap_grads = head.overlap_grads != 0;
 	plan->scatter_gather = head.scatter_gather != 0;
 	plan->offload_optimizer = head.offload_optimizer != 0;
@@ -596,7 +596,7 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 		text = mq_arena_printf(arena, "%s, %s", text, mq_sync_name(c->sync));
 	if (c->recompute != MQ_RECOMPUTE_NONE)
 		text = mq_arena_printf(arena, "%s, recompute %s", text, mq_recompute_name(c->recompute));
-	if (plan->says & MQ_SAYS_OFFLOAD_LAYERS && plan->offload_layers)
+	if (plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS && plan->offload_layers)
 		text = mq_arena_printf(arena, "%s, offload %u layers", text, plan->offload_layers);
 	return even ? text : mq_arena_printf(arena, "%s, uneven batch", text);
 }

@@ -92,16 +92,16 @@ struct mq_config {
 
 /* Decisions that a plan may leave to the training software. */
 enum {
-	MQ_SAYS_OVERLAP_GRADS = 1 << 0,
-	MQ_SAYS_SCATTER_GATHER = 1 << 1,
-	MQ_SAYS_OFFLOAD = 1 << 2,
-	MQ_SAYS_BROADCAST_PARAMS = 1 << 3,
-	MQ_SAYS_EARLY_STOP = 1 << 4,
-	MQ_SAYS_OVERLAP_EXPERTS = 1 << 5,
-	MQ_SAYS_OVERLAP_TP = 1 << 6,
-	MQ_SAYS_BUCKET = 1 << 7,
-	MQ_SAYS_OFFLOAD_LAYERS = 1 << 8,
-	MQ_SAYS_ALL = (1 << 9) - 1
+	MQ_EXPLICIT_OVERLAP_GRADS = 1 << 0,
+	MQ_EXPLICIT_SCATTER_GATHER = 1 << 1,
+	MQ_EXPLICIT_OFFLOAD = 1 << 2,
+	MQ_EXPLICIT_BROADCAST_PARAMS = 1 << 3,
+	MQ_EXPLICIT_EARLY_STOP = 1 << 4,
+	MQ_EXPLICIT_OVERLAP_EXPERTS = 1 << 5,
+	MQ_EXPLICIT_OVERLAP_TP = 1 << 6,
+	MQ_EXPLICIT_BUCKET = 1 << 7,
+	MQ_EXPLICIT_OFFLOAD_LAYERS = 1 << 8,
+	MQ_EXPLICIT_ALL = (1 << 9) - 1
 };
 
 struct mq_plan {
@@ -112,8 +112,8 @@ struct mq_plan {
 	uint32_t virtual;         /* chunks per device: 1 unless interleaved, 2 for V schedules */
 	uint8_t pipeline;         /* enum mq_pipeline */
 	uint8_t algo, proto;      /* forced collective algorithm and protocol, or AUTO */
-	uint32_t says;            /* MQ_SAYS_...: which of the following the plan decides itself; the others
-					are as the training software has them (mq_software_dress) */
+	uint32_t says;            /* MQ_EXPLICIT_...: which of the following the plan decides itself; the others
+					are as the training software has them (mq_software_apply_defaults) */
 	bool overlap_grads;       /* reduce gradients while the last backward runs */
 	bool scatter_gather;      /* stage boundaries: replicas send a part each, then gather */
 	bool offload_optimizer;   /* optimizer state and step on the host CPU */

@@ -220,13 +220,13 @@ static const struct {
 	uint32_t says;
 	size_t offset;
 } flags[] = {
-	{ "overlap_grads", MQ_SAYS_OVERLAP_GRADS, offsetof(struct mq_plan, overlap_grads) },
-	{ "scatter_gather", MQ_SAYS_SCATTER_GATHER, offsetof(struct mq_plan, scatter_gather) },
-	{ "offload_optimizer", MQ_SAYS_OFFLOAD, offsetof(struct mq_plan, offload_optimizer) },
-	{ "broadcast_params", MQ_SAYS_BROADCAST_PARAMS, offsetof(struct mq_plan, broadcast_params) },
-	{ "early_stop", MQ_SAYS_EARLY_STOP, offsetof(struct mq_plan, early_stop) },
-	{ "overlap_experts", MQ_SAYS_OVERLAP_EXPERTS, offsetof(struct mq_plan, overlap_experts) },
-	{ "overlap_tp", MQ_SAYS_OVERLAP_TP, offsetof(struct mq_plan, overlap_tp) },
+	{ "overlap_grads", MQ_EXPLICIT_OVERLAP_GRADS, offsetof(struct mq_plan, overlap_grads) },
+	{ "scatter_gather", MQ_EXPLICIT_SCATTER_GATHER, offsetof(struct mq_plan, scatter_gather) },
+	{ "offload_optimizer", MQ_EXPLICIT_OFFLOAD, offsetof(struct mq_plan, offload_optimizer) },
+	{ "broadcast_params", MQ_EXPLICIT_BROADCAST_PARAMS, offsetof(struct mq_plan, broadcast_params) },
+	{ "early_stop", MQ_EXPLICIT_EARLY_STOP, offsetof(struct mq_plan, early_stop) },
+	{ "overlap_experts", MQ_EXPLICIT_OVERLAP_EXPERTS, offsetof(struct mq_plan, overlap_experts) },
+	{ "overlap_tp", MQ_EXPLICIT_OVERLAP_TP, offsetof(struct mq_plan, overlap_tp) },
 };
 enum { N_FLAGS = sizeof(flags) / sizeof(*flags) };
 
@@ -257,11 +257,11 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 			return read_bool(r, value, key, flag_of(p, i));
 		}
 	if (!strcmp(key, "offload_layers")) {
-		p->says |= MQ_SAYS_OFFLOAD_LAYERS;
+		p->says |= MQ_EXPLICIT_OFFLOAD_LAYERS;
 		return read_u32(r, value, key, &p->offload_layers);
 	}
 	if (!strcmp(key, "bucket_B")) {
-		p->says |= MQ_SAYS_BUCKET;
+		p->says |= MQ_EXPLICIT_BUCKET;
 		return read_number(r, value, key, &p->bucket_B);
 	}
 	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops", "comment" };
@@ -351,9 +351,9 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 	for (size_t i = 0; i < N_FLAGS; i++)
 		if (p->says & flags[i].says)
 			fprintf(f, "  \"%s\": %s,\n", flags[i].key, *flag_of(&copy, i) ? "true" : "false");
-	if (p->says & MQ_SAYS_OFFLOAD_LAYERS)
+	if (p->says & MQ_EXPLICIT_OFFLOAD_LAYERS)
 		fprintf(f, "  \"offload_layers\": %u,\n", p->offload_layers);
-	if (p->says & MQ_SAYS_BUCKET)
+	if (p->says & MQ_EXPLICIT_BUCKET)
 		fprintf(f, "  \"bucket_B\": %.17g,\n", p->bucket_B);
 	fputs("  \"configs\": [\n", f);
 	for (uint32_t i = 0; i < p->n_configs; i++) {

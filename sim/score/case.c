@@ -104,14 +104,14 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 	};
 	const char *p = c->run->precision;
 
-	if (mq_says(p, "fp4")) {
+	if (mq_explicit(p, "fp4")) {
 		c->train.products = MQ_FP4;
-	} else if (mq_says(p, "fp8") || mq_says(p, "float8")) {
+	} else if (mq_explicit(p, "fp8") || mq_explicit(p, "float8")) {
 		c->train.products = MQ_FP8;
-		c->train.mx = mq_says(p, "mx");
+		c->train.mx = mq_explicit(p, "mx");
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (mq_says(p, known[i].word)) {
+		if (mq_explicit(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
 			return MQ_OK;
 		}
@@ -177,7 +177,7 @@ static enum mq_status make_plan(struct mq_case *c, struct mq_arena *arena, struc
 	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, arena, &c->plan, err));
 	c->plan.zero_group = c->zero_group;
 	if (c->offload_optimizer) {
-		c->plan.says |= MQ_SAYS_OFFLOAD;
+		c->plan.says |= MQ_EXPLICIT_OFFLOAD;
 		c->plan.offload_optimizer = true;
 	}
 	return MQ_OK;

@@ -92,11 +92,11 @@ static bool same_machines(const struct mq_job *a, const struct mq_job *b)
 /* The prediction of what the row's memory is. */
 static double memory_as_measured(const struct mq_run *run, const struct mq_result *r)
 {
-	const struct mq_memory *m = mq_says(run->mem_basis, "first") ? &r->first : &r->memory;
+	const struct mq_memory *m = mq_explicit(run->mem_basis, "first") ? &r->first : &r->memory;
 
-	if (mq_says(run->mem_basis, "allocated"))
+	if (mq_explicit(run->mem_basis, "allocated"))
 		return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B;
-	if (mq_says(run->mem_basis, "reserved"))
+	if (mq_explicit(run->mem_basis, "reserved"))
 		return m->peak_B - m->reserve_B;
 	return m == &r->first ? m->peak_B : r->peak_memory_B;
 }
@@ -106,7 +106,7 @@ static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result
 	t->verdict[row] = r->verdict;
 	t->step_s[row] = r->step_time_s;
 	t->peak_B[row] = memory_as_measured(&t->run[row], r);
-	t->memory[row] = mq_says(t->run[row].mem_basis, "first") ? r->first : r->memory;
+	t->memory[row] = mq_explicit(t->run[row].mem_basis, "first") ? r->first : r->memory;
 	t->limit_B[row] = r->memory_limit_B;
 	t->tight[row] = mq_result_tight(r);
 	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);

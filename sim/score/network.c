@@ -23,7 +23,7 @@ static double grade_Gbps(const char *words)
 	};
 
 	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade); i++)
-		if (mq_says(words, grade[i].word))
+		if (mq_explicit(words, grade[i].word))
 			return grade[i].Gbps;
 	return 0;
 }
@@ -106,7 +106,7 @@ bool mq_network_read(const char *words, uint32_t gpus_per_node, struct mq_networ
 		rate = grade; /* a grade is a port's */
 	if (!(rate > 0) || ports > 64)
 		return false;
-	if (mq_says(words, "per GPU") || mq_says(words, "/GPU"))
+	if (mq_explicit(words, "per GPU") || mq_explicit(words, "/GPU"))
 		rate *= gpus_per_node;
 	else if (each)
 		rate *= ports;

@@ -75,7 +75,7 @@ enum mq_status mq_score_collectives(const struct mq_score_options *options, doub
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Does a cell's text have the word, in capitals or not? */
-static inline bool mq_says(const char *text, const char *word)
+static inline bool mq_explicit(const char *text, const char *word)
 {
 	return strcasestr(text, word) != NULL;
 }

@@ -72,7 +72,7 @@ static uint32_t sharding_group(const struct mq_case *c)
 {
 	const char *z = c->run->zero, *within = strstr(z, "within ");
 	const char *number = z + strcspn(z, "0123456789"), *times = strchr(number, 'x');
-	bool hybrid = mq_says(z, "hsdp") || mq_says(z, "hybrid");
+	bool hybrid = mq_explicit(z, "hsdp") || mq_explicit(z, "hybrid");
 	uint32_t group = 0, ranks = c->shape.dp * c->shape.cp;
 
 	if (within)
@@ -81,10 +81,10 @@ static uint32_t sharding_group(const struct mq_case *c)
 		group = (uint32_t)strtoul(times + 1, NULL, 10);
 	else if (hybrid && !*number && c->part[0].per_node > c->shape.tp)
 		group = c->part[0].per_node / c->shape.tp;
-	else if (mq_says(z, "fsdp") || hybrid)
+	else if (mq_explicit(z, "fsdp") || hybrid)
 		group = *number ? (uint32_t)strtoul(number, NULL, 10) : 0;
 	/* "FSDP2 64" is the second FSDP */
-	if (mq_says(z, "fsdp2") && *number && !times)
+	if (mq_explicit(z, "fsdp2") && *number && !times)
 		group = (uint32_t)strtoul(number + 1, NULL, 10);
 	return group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
 }
@@ -96,13 +96,14 @@ static unsigned sync_in(const char *z)
 
 	if (zero_stage(z) >= 0)
 		return of_stage[zero_stage(z)];
-	if (mq_says(z, "zero-infinity"))
+	if (mq_explicit(z, "zero-infinity"))
 		return MQ_SYNC_ZERO3;
-	if (mq_says(z, "shard_grad_op") || mq_says(z, "zero-offload"))
+	if (mq_explicit(z, "shard_grad_op") || mq_explicit(z, "zero-offload"))
 		return MQ_SYNC_ZERO2;
-	if (mq_says(z, "fsdp") || mq_says(z, "hsdp") || mq_says(z, "hybrid") || mq_says(z, "full_shard"))
+	if (mq_explicit(z, "fsdp") || mq_explicit(z, "hsdp") || mq_explicit(z, "hybrid") ||
+	    mq_explicit(z, "full_shard"))
 		return MQ_SYNC_ZERO3;
-	if (mq_says(z, "distributed optimizer"))
+	if (mq_explicit(z, "distributed optimizer"))
 		return MQ_SYNC_ZERO1;
 	if (no(z) || begins(z, "ddp allreduce all-reduce"))
 		return MQ_SYNC_ALLREDUCE;
@@ -114,14 +115,14 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct 
 	const char *z = c->run->zero;
 	unsigned sync = *z ? sync_in(z) : c->software.software.sync;
 
-	if (mq_says(z, "nvme") || mq_says(z, "infinity"))
+	if (mq_explicit(z, "nvme") || mq_explicit(z, "infinity"))
 		return mq_fail(err, MQ_EINPUT, "zero '%s': parameters on disks are not modelled", z);
 	if (sync == MQ_N_SYNCS) {
 		sync = c->software.software.sync;
 		mq_case_assume(c, arena, "zero '%s' not understood: as its software does", z);
 	}
 	c->shape.sync = (uint8_t)sync;
-	c->offload_optimizer = mq_says(z, "offload");
+	c->offload_optimizer = mq_explicit(z, "offload");
 	c->zero_group = sharding_group(c);
 	if (c->shape.dp * c->shape.cp == 1)
 		c->shape.sync = MQ_SYNC_ALLREDUCE;
@@ -131,22 +132,22 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct 
 static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *s = c->run->schedule;
-	bool interleaved = mq_says(s, "interleaved");
+	bool interleaved = mq_explicit(s, "interleaved");
 
 	if (interleaved && isnan(c->run->vp) && c->shape.pp > 1 && c->software.software.chunks)
 		c->shape.virtual = c->software.software.chunks;
 	c->shape.pipeline = c->shape.virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
-	if (mq_says(s, "gpipe"))
+	if (mq_explicit(s, "gpipe"))
 		c->shape.pipeline = MQ_PIPE_GPIPE;
-	else if (mq_says(s, "zbv") || mq_says(s, "zb-v"))
+	else if (mq_explicit(s, "zbv") || mq_explicit(s, "zb-v"))
 		c->shape.pipeline = MQ_PIPE_ZBV;
-	else if (mq_says(s, "dualpipev") || mq_says(s, "dualpipe-v"))
+	else if (mq_explicit(s, "dualpipev") || mq_explicit(s, "dualpipe-v"))
 		c->shape.pipeline = MQ_PIPE_DUALPIPE_V;
-	else if (mq_says(s, "zb") || mq_says(s, "zero bubble"))
+	else if (mq_explicit(s, "zb") || mq_explicit(s, "zero bubble"))
 		c->shape.pipeline = MQ_PIPE_ZB_H1;
 	else if (interleaved && c->shape.virtual == 1 && c->shape.pp > 1 && isnan(c->run->vp))
 		return mq_fail(err, MQ_EINPUT, "interleaved schedule without the number of chunks");
-	else if (*s && !no(s) && !interleaved && !mq_says(s, "1f1b") && c->shape.pp > 1)
+	else if (*s && !no(s) && !interleaved && !mq_explicit(s, "1f1b") && c->shape.pp > 1)
 		mq_case_assume(c, arena, "schedule '%s' not understood: %s", s,
 			       mq_pipeline_name((enum mq_pipeline)c->shape.pipeline));
 	if (c->shape.pp > 1 && c->shape.virtual == 1)
@@ -159,11 +160,11 @@ static void recompute_of(struct mq_case *c, struct mq_arena *arena)
 	const char *r = c->run->recompute;
 
 	c->shape.recompute = (uint8_t)c->software.software.recompute;
-	if (mq_says(r, "full") || yes(r))
+	if (mq_explicit(r, "full") || yes(r))
 		c->shape.recompute = MQ_RECOMPUTE_FULL;
-	else if (mq_says(r, "selective"))
+	else if (mq_explicit(r, "selective"))
 		c->shape.recompute = MQ_RECOMPUTE_SELECTIVE;
-	else if (mq_says(r, "none") || no(r))
+	else if (mq_explicit(r, "none") || no(r))
 		c->shape.recompute = MQ_RECOMPUTE_NONE;
 	else if (*r)
 		mq_case_assume(c, arena, "recompute '%s' not understood: as its software does", r);

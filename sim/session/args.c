@@ -463,8 +463,9 @@ enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_soft
 	if (asked->expert_load)
 		MQ_TRY(mq_expert_load_read("--expert-load", asked->expert_load, arena, &train->experts, err));
 	train->documents.seed = asked->seed;
-	return asked->documents ? mq_documents_read("--documents", asked->documents, arena, &train->documents, err) :
-				  MQ_OK;
+	return asked->documents ?
+		       mq_sequence_packing_read("--documents", asked->documents, arena, &train->documents, err) :
+		       MQ_OK;
 }
 
 /* ---- one-line errors -------------------------------------------------------------------------- */

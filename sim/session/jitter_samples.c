@@ -13,7 +13,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void sort(struct mq_draws *d)
+static void sort(struct mq_jitter_samples *d)
 {
 	double sum = 0;
 
@@ -27,8 +27,9 @@ static void sort(struct mq_draws *d)
 	d->p99_s = mq_jitter_quantile(d->sorted_s, d->n, .99);
 }
 
-enum mq_status mq_session_draw(struct mq_session *s, const struct mq_plan *plan, const struct mq_jitter *jitter,
-			       bool analytic, struct mq_draws *d, struct mq_err *err)
+enum mq_status mq_session_jitter_sample(struct mq_session *s, const struct mq_plan *plan,
+					const struct mq_jitter *jitter, bool analytic, struct mq_jitter_samples *d,
+					struct mq_err *err)
 {
 	uint32_t n = jitter->draws;
 	struct mq_job *job = mq_arena_array(&s->arena, n, struct mq_job);
@@ -46,7 +47,7 @@ enum mq_status mq_session_draw(struct mq_session *s, const struct mq_plan *plan,
 		plans[i] = plan;
 	}
 	MQ_TRY(mq_pool_judge_jobs(s->pool, jobs, plans, n, result, err));
-	*d = (struct mq_draws){ .n = n };
+	*d = (struct mq_jitter_samples){ .n = n };
 	d->step_s = mq_arena_array(&s->arena, n, double);
 	d->sorted_s = mq_arena_array(&s->arena, n, double);
 	for (uint32_t i = 0; i < n; i++) {

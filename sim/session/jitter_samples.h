@@ -9,15 +9,16 @@
 
 /* Step times of jitter->draws draws in `arena`: as drawn, and sorted. *none: a draw has none, whose verdict `refused`
  * has; MQ_OK all the same. The seed is the session's. */
-struct mq_draws {
+struct mq_jitter_samples {
 	uint32_t n;
 	double *step_s, *sorted_s;
 	double p50_s, p90_s, p99_s, mean_s;
 	bool none;
 	struct mq_result refused;
 };
-enum mq_status mq_session_draw(struct mq_session *session, const struct mq_plan *plan, const struct mq_jitter *jitter,
-			       bool analytic, struct mq_draws *draws, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_session_jitter_sample(struct mq_session *session, const struct mq_plan *plan,
+					const struct mq_jitter *jitter, bool analytic, struct mq_jitter_samples *draws,
+					struct mq_err *err) MQ_MUST_CHECK;
 
 /* Goodput of a plan with this result. */
 struct mq_goodput mq_session_goodput(const struct mq_session *session, const struct mq_plan *plan,

@@ -371,8 +371,8 @@ uint64_t mq_session_context(const struct mq_session *s)
 	hash = hash_text(hash, text);
 	free(text);
 	hash = hash_text(hash, mq_expert_load_text(&s->train.experts, &scratch));
-	hash = hash_text(hash, mq_documents_text(&s->train.documents, &scratch));
-	if (mq_documents_said(&s->train.documents))
+	hash = hash_text(hash, mq_sequence_packing_text(&s->train.documents, &scratch));
+	if (mq_sequence_packing_said(&s->train.documents))
 		hash = mq_hash(hash, &s->train.documents.seed, sizeof(s->train.documents.seed));
 	char *file = mq_arena_strdup(&scratch, q->model);
 	hash = mq_hash_file(hash, file);

@@ -167,14 +167,14 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 
 static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
 {
-	struct mq_documents *d = &s->train.documents;
+	struct mq_sequence_packing *d = &s->train.documents;
 
-	if (!mq_documents_said(d))
+	if (!mq_sequence_packing_said(d))
 		return MQ_OK;
 	if (!s->model->seq)
 		return mq_fail(err, MQ_EINPUT, "--documents: '%s' has no sequences of tokens; leave it out",
 			       s->model->name);
-	return mq_documents_bind(d, s->model->seq, s->train.batch, &s->arena, err);
+	return mq_sequence_packing_bind(d, s->model->seq, s->train.batch, &s->arena, err);
 }
 
 static enum mq_status check_given(const struct mq_asked *q, struct mq_err *err)

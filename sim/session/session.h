@@ -40,7 +40,7 @@ struct mq_asked {
 				 * `platform generate` ("gpu=H100 nodes=8"), or "model" */
 	const char *start;       /* --start: plan file, or NULL */
 	const char *expert_load; /* --expert-load, as mq_expert_load_read takes it; NULL = even */
-	const char *documents;   /* --documents, as mq_documents_read takes it; NULL = sequences are whole */
+	const char *documents;   /* --documents, as mq_sequence_packing_read takes it; NULL = sequences are whole */
 	const char *devices;     /* --devices: ranks of the platform to use, "0-31"; NULL = all */
 	struct mq_list calib;    /* --calib, on top of the shipped calibrations */
 	struct mq_list change;   /* --change: what-if changes of the hardware (hardware/change.h) */

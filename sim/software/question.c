@@ -39,7 +39,7 @@ static const struct mq_train *with_documents(const struct mq_question *q, const 
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		stages = plan->config[i].stage >= stages ? plan->config[i].stage + 1 : stages;
 	const struct mq_config *c = &plan->config[plan->config_of[op]];
-	const struct mq_documents_plan who = {
+	const struct mq_sequence_packing_plan who = {
 		.replicas = c->split[MQ_DIM_BATCH],
 		.ranks = c->split[MQ_DIM_SEQ],
 		.chunks = plan->virtual,
@@ -50,7 +50,7 @@ static const struct mq_train *with_documents(const struct mq_question *q, const 
 		.causal = q->model->op[op].causal,
 	};
 	*own = *q->train;
-	own->documents.work = mq_documents_work(&q->train->documents, &who);
+	own->documents.work = mq_sequence_packing_work(&q->train->documents, &who);
 	return own;
 }
 

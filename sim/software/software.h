@@ -14,8 +14,8 @@
  * A value with "from": "fitted" also has "rows" (what it rests on) and "interval" ([low, high]). What a file
  * does not say is its parent's, in the end the default of the field table (mq_software_fields).
  *
- * A plan leaves to the software what it does not decide itself (mq_plan.says); mq_software_dress fills that
- * in, and lowering sees dressed plans alone.
+ * A plan leaves to the software what it does not decide itself (mq_plan.says); mq_software_apply_defaults fills that
+ * in, and lowering sees resolved plans alone.
  *
  * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics
  * and convergence.
@@ -34,14 +34,14 @@ enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIO
 /* Copies that bring the elements of a head together: none; of what attention makes, and back its gradients of queries,
  * keys and values joined (products with strides read the rest where it lies); of all four; beside fused attention of
  * queries, keys and values, and of keys and values twice more. */
-enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };
+enum mq_transpose_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* Element-wise ops of image networks that run inside the kernels of what made their input: none; those behind a batch
  * norm, in 16 bits with channels last (cuDNN's norms with addition and activation); whole chains (compilers). */
-enum mq_chains { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
+enum mq_elementwise_fusion { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
 /* Pipeline stages whose next pass waits for what they sent: none, those of one chunk to a device, all. */
-enum mq_sends_wait { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
+enum mq_blocking_sends { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
  * product, every second layer, or the ops that recompute_ops names. */
 enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
@@ -67,7 +67,7 @@ enum mq_models {
 };
 MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width llama-like */
 
-/* Decisions of a plan that settings of the software can change: MQ_SAYS_... and these. */
+/* Decisions of a plan that settings of the software can change: MQ_EXPLICIT_... and these. */
 enum { MQ_SWITCH_ZERO_GROUP = 1 << 9, MQ_SWITCH_ALGO = 1 << 10, MQ_N_SWITCHES = 11 };
 MQ_API const char *mq_switch_name(uint32_t i); /* of bit i: overlap_grads ... bucket zero_group algo */
 /* What is whole and what is split under tensor parallelism: bits of `sequence` and `vocab`. */
@@ -125,22 +125,22 @@ struct mq_software {
 	/* kernels */
 	uint32_t attention;                                   /* enum mq_attention_kernel */
 	uint32_t norm, rope, yarn, activation, dropout, bias; /* enum mq_fusion; yarn: rope that scales */
-	bool autocast;           /* torch.autocast: parameters and the residual stream are fp32, and so are norms,
+	bool autocast;             /* torch.autocast: parameters and the residual stream are fp32, and so are norms,
 				  * rotary positions, eager attention's softmax and dropout; what products read is cast */
-	bool products_apart;     /* queries, keys, values, gate and up are products of their own */
-	bool writes_gelu;        /* tanh's approximation of GELU is written out, op by op */
-	bool fills_mask;         /* eager attention: masked_fill; else a mask is added */
-	uint32_t copies_heads;   /* enum mq_head_copies: around attention */
-	double attention_calls;  /* kernels before fused attention, in forward passes: lengths of
+	bool separate_projections; /* queries, keys, values, gate and up are products of their own */
+	bool unfused_gelu;         /* tanh's approximation of GELU is written out, op by op */
+	bool masked_fill;          /* eager attention: masked_fill; else a mask is added */
+	uint32_t transpose_copies; /* enum mq_transpose_copies: around attention */
+	double attention_setup_kernels; /* kernels before fused attention, in forward passes: lengths of
 						      * sequences from their masks */
-	bool own_first;          /* under sequence parallelism a product of what is gathered is three:
+	bool split_allgather_gemm;      /* under sequence parallelism a product of what is gathered is three:
 						      * of the rank's own part, of those before and of those behind it */
-	double traffic;          /* bytes of element-wise kernels / fused minimum */
-	double score_traffic;    /* as traffic, of kernels over stored attention scores */
-	uint32_t chains;         /* enum mq_chains */
-	bool sums_into;          /* image networks: of gradients that meet the last is added
+	double traffic;                 /* bytes of element-wise kernels / fused minimum */
+	double score_traffic;           /* as traffic, of kernels over stored attention scores */
+	uint32_t elementwise_fusion;    /* enum mq_elementwise_fusion */
+	bool fused_grad_add;            /* image networks: of gradients that meet the last is added
 						      * to the others by the product that makes it */
-	bool own_image_kernels;  /* image networks: PyTorch's kernels for pools, biases of convolutions, and batch
+	bool aten_image_kernels; /* image networks: PyTorch's kernels for pools, biases of convolutions, and batch
 				  * norms in bf16, which its cuDNN path does not take */
 	uint32_t channels_first; /* enum mq_channels_first */
 	double layout_passes;    /* over tensors of convolutions that tensor cores want otherwise */
@@ -152,8 +152,8 @@ struct mq_software {
 	double update_B, reduce_B; /* moved per parameter and step beside the optimizer's least; more of
 				    * it where gradients are reduced */
 	double grads_B;            /* the same per gradient of a rank, before the optimizer's part is taken */
-	double update_calls;       /* kernels that update an op's parameters */
-	double reduce_calls;       /* more of them where its gradients are reduced */
+	double optimizer_kernels;  /* kernels that update an op's parameters */
+	double reduce_kernels;     /* more of them where its gradients are reduced */
 	bool tf32;                 /* fp32 products use TF32 where the device has it */
 	bool fused_experts;        /* experts are one fused kernel: activations stay inside it, and tokens
 				    * are sorted by expert on their way */
@@ -162,66 +162,68 @@ struct mq_software {
 	double host; /* time per kernel / the machine's host_launch_s */
 	/* Names of ops of a layer whose kernels graphs launch (CUDA graphs), '|' between; "*": whole steps are graphs,
 	 * calls between the kernels included. */
-	const char *graphs;
+	const char *cuda_graph_scope;
 	/* Host time of a collective's or message's call, in launches of kernels. 2: in a published trace of eager PyTorch
 	 * (facebookresearch/HolisticTraceAnalysis: ResNet under DDP on two A100) the thread of the backward pass takes
 	 * 278 us in the median for an all-reduce, and 141 us in the mean from one kernel's launch to the next. */
-	double call_launches;
-	bool launch_waits;   /* the host waits for each kernel before it launches the next */
-	bool call_waits;     /* and for each collective inside the layers (TORCH_NCCL_BLOCKING_WAIT) */
-	double check_us;     /* per rank of its group: the hosts agree on each collective before they
+	double launches_per_collective;
+	bool cuda_launch_blocking;         /* the host waits for each kernel before it launches the next */
+	bool blocking_wait;                /* and for each collective inside the layers (TORCH_NCCL_BLOCKING_WAIT) */
+	double torch_distributed_debug_us; /* per rank of its group: the hosts agree on each collective before they
 				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
-	uint32_t sends_wait; /* enum mq_sends_wait */
-	double handshake_ms; /* in which a stage waits before each tensor sent or received */
-	double gather_us;    /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
-				    * over: to take what was gathered apart again, where it is gathered flat (gather_copies) */
+	uint32_t blocking_sends;           /* enum mq_blocking_sends */
+	double handshake_ms;               /* in which a stage waits before each tensor sent or received */
+	double unflatten_us; /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
+				    * over: to take what was gathered apart again, where it is gathered flat (allgather_flat_copies) */
 	double step_ms;      /* of a step that nothing hides */
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
 	bool sequence_parallel, vocab_parallel;
-	bool reduces_whole;  /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
-	bool reduces_beside; /* tensor parallelism: the gradient of what a product takes is all-reduced beside the
+	bool zero1_allreduce; /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
+	bool async_allreduce; /* tensor parallelism: the gradient of what a product takes is all-reduced beside the
 				    * product that makes its weights' */
-	bool reduces_apart;  /* tensor parallelism: the gradient of what gate and up take is all-reduced for
+	bool separate_input_grad_reduce; /* tensor parallelism: the gradient of what gate and up take is all-reduced for
 				    * each of them */
-	bool gather_ahead;   /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
+	bool backward_prefetch;          /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
 				    * of the layer that is computed before it are reduced */
-	bool pipeline_once;  /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
+	bool zero_once_per_step;         /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
 				    * reduced once a step */
 	uint32_t nccl_proto; /* enum mq_proto: of all collectives (the environment's NCCL_PROTO); AUTO = NCCL chooses */
 	double bucket_MB;    /* gradients reduced together; 0 = a stage's */
-	double vocab_multiple;    /* each share of the vocabulary is padded to a multiple of this */
-	uint32_t grad_dtype;      /* enum mq_grad_type */
-	uint32_t shard_group;     /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
-	double gather_B, wire_B;  /* on the wire, of a parameter that ZeRO-3 gathers and of a gradient that ZeRO-3
+	double vocab_multiple; /* each share of the vocabulary is padded to a multiple of this */
+	uint32_t grad_dtype;   /* enum mq_grad_type */
+	uint32_t shard_group;  /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
+	double zero_quantized_weights_B,
+		zero_quantized_gradients_B; /* on the wire, of a parameter that ZeRO-3 gathers and of a gradient that ZeRO-3
 				    * reduces; 0 = in their types (ZeRO++: 1 and .5) */
-	uint32_t secondary_group; /* ZeRO-3: neighbours that keep a second copy of the parameters, from which backward
-				    * gathers (ZeRO++'s hpZ); 0 = none */
-	bool merge_copies;        /* an all-to-all brings a token once to a rank, however many of its
-				    * experts are there (DeepEP, HybridEP) */
-	bool repeat_kv;           /* keys and values are copied for each query head before a ring */
-	/* memory */
-	double loss_B;                                /* per logit, at the worst moment of the cross-entropy */
-	bool grads_twice, saves_casts, frees_outputs; /* see lowering/footprint.c */
-	bool fp8_params;                              /* weights of products in fp8 are held in fp8 alone */
-	bool gathers_again;      /* inputs gathered along the sequence are gathered again in backward */
-	bool gathers_logits;     /* tensor-parallel ranks make the loss of whole logits, not of their part */
-	uint32_t keeps_logits;   /* micro-batches before the one that runs whose logits lie in buffers of outputs */
-	bool joint_qkv;          /* values stay a view of what the joint product of queries, keys and values made */
-	bool frees_late;         /* what a collective's stream read can be used anew only after it has run */
-	bool bucket_copies;      /* unsharded gradients are reduced in buckets that stay beside them */
-	bool grads_wait;         /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
-	bool weighs_early;       /* routing weights multiply the experts' activations, not their outputs */
-	uint32_t allocator;      /* enum mq_allocator_kind */
-	bool lazy_grads;         /* gradients are made by the first backward pass of each step, and freed behind it */
-	double master_B;         /* of the optimizer's copy of a parameter, in 16-bit training; 0 = none */
-	double moment_B;         /* of each moment of the optimizer, in 16-bit training */
-	uint32_t offload_layers; /* of a stage, whose activations wait in the host's memory */
 	uint32_t
-		gather_copies; /* ZeRO-1 and 2: flat copies of all new parameters beside these, while they are gathered */
-	double flat_M;         /* gradients, in millions, reduced through one flat copy */
-	double reserve_GB;     /* context, framework, libraries, workspaces */
-	double comm_GB;        /* buffers of communicators where NVLink joins GPUs */
+		zero_hpz_partition_size; /* ZeRO-3: neighbours that keep a second copy of the parameters, from which backward
+				    * gathers (ZeRO++'s hpZ); 0 = none */
+	bool deepep;                     /* an all-to-all brings a token once to a rank, however many of its
+				    * experts are there (DeepEP, HybridEP) */
+	bool repeat_kv;                  /* keys and values are copied for each query head before a ring */
+	/* memory */
+	double loss_B; /* per logit, at the worst moment of the cross-entropy */
+	bool grads_twice, save_quantized_operands, deallocate_pipeline_outputs; /* see lowering/footprint.c */
+	bool fp8_params;           /* weights of products in fp8 are held in fp8 alone */
+	bool regather_in_backward; /* inputs gathered along the sequence are gathered again in backward */
+	bool gather_logits;        /* tensor-parallel ranks make the loss of whole logits, not of their part */
+	uint32_t logits_buffers;   /* micro-batches before the one that runs whose logits lie in buffers of outputs */
+	bool joint_qkv;            /* values stay a view of what the joint product of queries, keys and values made */
+	bool record_stream;        /* what a collective's stream read can be used anew only after it has run */
+	bool gradient_as_bucket_view; /* unsharded gradients lie in the buckets they are reduced in */
+	bool defer_grad_accumulation; /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
+	bool probs_on_activation;     /* routing weights multiply the experts' activations, not their outputs */
+	uint32_t allocator;           /* enum mq_allocator_kind */
+	bool zero_grad_set_to_none; /* gradients are made by the first backward pass of each step, and freed behind it */
+	double master_B;            /* of the optimizer's copy of a parameter, in 16-bit training; 0 = none */
+	double moment_B;            /* of each moment of the optimizer, in 16-bit training */
+	uint32_t offload_layers;    /* of a stage, whose activations wait in the host's memory */
+	uint32_t
+		allgather_flat_copies; /* ZeRO-1 and 2: flat copies of all new parameters beside these, while they are gathered */
+	double flat_M;                 /* gradients, in millions, reduced through one flat copy */
+	double reserve_GB;             /* context, framework, libraries, workspaces */
+	double comm_GB;                /* buffers of communicators where NVLink joins GPUs */
 	bool offload_optimizer;
 	/* what it does where nothing is said */
 	uint32_t sync, recompute;  /* enum mq_sync, mq_recompute */
@@ -247,6 +249,8 @@ struct mq_software_field {
 MQ_API const struct mq_software_field *mq_software_fields(void); /* ended by opt.type MQ_OPT_END */
 /* Index of a field; UINT32_MAX = there is none of that name. */
 MQ_API uint32_t mq_software_field_find(const char *name);
+/* The name that a field bears now, of one that it bore until version 0.3; NULL = it never bore it. */
+MQ_API const char *mq_software_renamed(const char *old);
 
 enum mq_evidence { MQ_ASSUMED, MQ_DOCUMENTED, MQ_COUNTED, MQ_FITTED, MQ_N_EVIDENCE };
 MQ_API const char *mq_evidence_name(enum mq_evidence evidence);
@@ -286,8 +290,8 @@ MQ_API const struct mq_software *mq_software_plain(void);
 
 /* Fills in what the plan leaves to the software: overlaps and buckets, sharding groups, which ops are
  * computed again, each only where the plan has what it takes. `to` may not be `from`. */
-MQ_API void mq_software_dress(const struct mq_software *software, const struct mq_model *model,
-			      const struct mq_plan *from, struct mq_arena *arena, struct mq_plan *to);
+MQ_API void mq_software_apply_defaults(const struct mq_software *software, const struct mq_model *model,
+				       const struct mq_plan *from, struct mq_arena *arena, struct mq_plan *to);
 
 /* ---- which plans it runs (software_space.c) ------------------------------------------------------- */
 

@@ -47,8 +47,8 @@ static bool named_op(const struct mq_model *model, uint32_t op, const char *patt
 
 bool mq_software_graphs(const struct mq_software *s, const struct mq_model *model, uint32_t op)
 {
-	return *s->graphs &&
-	       (!strcmp(s->graphs, "*") || (model->op[op].layer != MQ_NONE && named_op(model, op, s->graphs)));
+	return *s->cuda_graph_scope && (!strcmp(s->cuda_graph_scope, "*") ||
+					(model->op[op].layer != MQ_NONE && named_op(model, op, s->cuda_graph_scope)));
 }
 
 static bool again(const struct mq_software *s, const struct mq_model *model, uint32_t op)
@@ -136,38 +136,38 @@ static uint32_t shard_group(const struct mq_software *s, const struct mq_plan *p
 	return s->shard_group;
 }
 
-void mq_software_dress(const struct mq_software *s, const struct mq_model *model, const struct mq_plan *from,
-		       struct mq_arena *arena, struct mq_plan *to)
+void mq_software_apply_defaults(const struct mq_software *s, const struct mq_model *model, const struct mq_plan *from,
+				struct mq_arena *arena, struct mq_plan *to)
 {
 	struct has has = what_is_split(from);
 
 	if (!s)
 		s = mq_software_plain();
 	mq_plan_copy(to, from, arena);
-	if (!(to->says & MQ_SAYS_OVERLAP_GRADS))
+	if (!(to->says & MQ_EXPLICIT_OVERLAP_GRADS))
 		to->overlap_grads = s->overlap_grads;
-	if (!(to->says & MQ_SAYS_SCATTER_GATHER))
+	if (!(to->says & MQ_EXPLICIT_SCATTER_GATHER))
 		to->scatter_gather = s->scatter_gather && has.tensor;
-	if (!(to->says & MQ_SAYS_BROADCAST_PARAMS))
+	if (!(to->says & MQ_EXPLICIT_BROADCAST_PARAMS))
 		to->broadcast_params = s->broadcast_params;
-	if (!(to->says & MQ_SAYS_EARLY_STOP))
+	if (!(to->says & MQ_EXPLICIT_EARLY_STOP))
 		to->early_stop = s->early_stop;
-	if (!(to->says & MQ_SAYS_OVERLAP_TP))
+	if (!(to->says & MQ_EXPLICIT_OVERLAP_TP))
 		to->overlap_tp = s->overlap_tp && has.tensor && has.sequence;
-	if (!(to->says & MQ_SAYS_OVERLAP_EXPERTS))
+	if (!(to->says & MQ_EXPLICIT_OVERLAP_EXPERTS))
 		to->overlap_experts = s->overlap_experts && has.experts && to->micro_batches > 1 &&
 				      mq_plan_takes_turns(to, stages_of(to));
-	if (!(to->says & MQ_SAYS_BUCKET))
+	if (!(to->says & MQ_EXPLICIT_BUCKET))
 		to->bucket_B = s->bucket_MB * 1e6;
-	if (!(to->says & MQ_SAYS_OFFLOAD))
+	if (!(to->says & MQ_EXPLICIT_OFFLOAD))
 		to->offload_optimizer = s->offload_optimizer;
-	if (!(to->says & MQ_SAYS_OFFLOAD_LAYERS))
+	if (!(to->says & MQ_EXPLICIT_OFFLOAD_LAYERS))
 		to->offload_layers = s->offload_layers;
 	if (to->proto == MQ_PROTO_AUTO)
 		to->proto = (uint8_t)s->nccl_proto;
 	if (!to->zero_group)
 		to->zero_group = shard_group(s, to);
-	to->says = MQ_SAYS_ALL;
+	to->says = MQ_EXPLICIT_ALL;
 	if (s->selective != MQ_SELECTIVE_ATTENTION)
 		recompute_part(s, model, arena, to);
 }
@@ -210,7 +210,7 @@ uint32_t mq_software_modules(const struct mq_software *s, const struct mq_model 
 {
 	uint32_t first = model->out_first[op];
 
-	if (!s->products_apart || first == model->out_first[op + 1])
+	if (!s->separate_projections || first == model->out_first[op + 1])
 		return 1;
 	const struct mq_op *reader = &model->op[model->edge[first].dst];
 	return reader->kind == MQ_OP_ATTENTION ? 3 : reader->gated ? 2 : 1;

@@ -319,18 +319,18 @@ static bool matters(uint32_t says, const struct mq_shape *p)
 	bool replicas = (uint64_t)p->dp * p->cp > 1;
 
 	switch (says) {
-	case MQ_SAYS_OVERLAP_GRADS:
-	case MQ_SAYS_BUCKET:
+	case MQ_EXPLICIT_OVERLAP_GRADS:
+	case MQ_EXPLICIT_BUCKET:
 		return replicas;
-	case MQ_SAYS_SCATTER_GATHER:
+	case MQ_EXPLICIT_SCATTER_GATHER:
 		return p->tp > 1 && p->pp > 1;
-	case MQ_SAYS_BROADCAST_PARAMS:
+	case MQ_EXPLICIT_BROADCAST_PARAMS:
 		return replicas && (p->sync == MQ_SYNC_ZERO1 || p->sync == MQ_SYNC_ZERO2);
-	case MQ_SAYS_EARLY_STOP:
+	case MQ_EXPLICIT_EARLY_STOP:
 		return p->recompute == MQ_RECOMPUTE_FULL;
-	case MQ_SAYS_OVERLAP_EXPERTS:
+	case MQ_EXPLICIT_OVERLAP_EXPERTS:
 		return p->ep > 1;
-	case MQ_SAYS_OVERLAP_TP:
+	case MQ_EXPLICIT_OVERLAP_TP:
 		return p->tp > 1;
 	default:
 		return true;
@@ -344,15 +344,15 @@ static uint32_t deviations(const struct mq_software *s, const struct mq_plan *pl
 		uint32_t says;
 		bool differs;
 	} row[] = {
-		{ MQ_SAYS_OVERLAP_GRADS, plan->overlap_grads != s->overlap_grads },
-		{ MQ_SAYS_SCATTER_GATHER, plan->scatter_gather != s->scatter_gather },
-		{ MQ_SAYS_OFFLOAD, plan->offload_optimizer != s->offload_optimizer },
-		{ MQ_SAYS_BROADCAST_PARAMS, plan->broadcast_params != s->broadcast_params },
-		{ MQ_SAYS_EARLY_STOP, plan->early_stop != s->early_stop },
-		{ MQ_SAYS_OVERLAP_EXPERTS, plan->overlap_experts != s->overlap_experts },
-		{ MQ_SAYS_OVERLAP_TP, plan->overlap_tp != s->overlap_tp },
-		{ MQ_SAYS_BUCKET, plan->bucket_B != s->bucket_MB * 1e6 },
-		{ MQ_SAYS_OFFLOAD_LAYERS, plan->offload_layers != s->offload_layers },
+		{ MQ_EXPLICIT_OVERLAP_GRADS, plan->overlap_grads != s->overlap_grads },
+		{ MQ_EXPLICIT_SCATTER_GATHER, plan->scatter_gather != s->scatter_gather },
+		{ MQ_EXPLICIT_OFFLOAD, plan->offload_optimizer != s->offload_optimizer },
+		{ MQ_EXPLICIT_BROADCAST_PARAMS, plan->broadcast_params != s->broadcast_params },
+		{ MQ_EXPLICIT_EARLY_STOP, plan->early_stop != s->early_stop },
+		{ MQ_EXPLICIT_OVERLAP_EXPERTS, plan->overlap_experts != s->overlap_experts },
+		{ MQ_EXPLICIT_OVERLAP_TP, plan->overlap_tp != s->overlap_tp },
+		{ MQ_EXPLICIT_BUCKET, plan->bucket_B != s->bucket_MB * 1e6 },
+		{ MQ_EXPLICIT_OFFLOAD_LAYERS, plan->offload_layers != s->offload_layers },
 	};
 	uint32_t bits = plan->zero_group && plan->zero_group != s->shard_group ? MQ_SWITCH_ZERO_GROUP : 0;
 
@@ -367,12 +367,12 @@ static uint32_t deviations(const struct mq_software *s, const struct mq_plan *pl
 /* What the plan, or the software where the plan says nothing, asks of the rest. */
 static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
 {
-	bool offload = plan->says & MQ_SAYS_OFFLOAD ? plan->offload_optimizer : a->s->offload_optimizer;
-	uint32_t away = plan->says & MQ_SAYS_OFFLOAD_LAYERS ? plan->offload_layers : a->s->offload_layers;
-	bool overlap = plan->says & MQ_SAYS_OVERLAP_TP ? plan->overlap_tp : a->s->overlap_tp;
+	bool offload = plan->says & MQ_EXPLICIT_OFFLOAD ? plan->offload_optimizer : a->s->offload_optimizer;
+	uint32_t away = plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : a->s->offload_layers;
+	bool overlap = plan->says & MQ_EXPLICIT_OVERLAP_TP ? plan->overlap_tp : a->s->overlap_tp;
 	uint32_t same = p->dp * p->cp;
 
-	if (offload && !(a->s->runs.switches & MQ_SAYS_OFFLOAD))
+	if (offload && !(a->s->runs.switches & MQ_EXPLICIT_OFFLOAD))
 		return no(a, "has no setting that offloads the optimizer");
 	if (offload && same > 1 && p->sync < MQ_SYNC_ZERO1)
 		return no(a, "offloads the optimizer only where ZeRO shards it");

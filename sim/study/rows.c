@@ -107,9 +107,9 @@ static void put_best(struct mq_csv_writer *w, const struct mq_session *s, const 
 static enum mq_status put_jitter(struct mq_csv_writer *w, const struct mq_point *point, struct mq_session *s,
 				 const struct mq_candidate *best, struct mq_err *err)
 {
-	struct mq_draws d;
+	struct mq_jitter_samples d;
 
-	MQ_TRY(mq_session_draw(s, best->plan, &point->jitter, false, &d, err));
+	MQ_TRY(mq_session_jitter_sample(s, best->plan, &point->jitter, false, &d, err));
 	const double value[] = { d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s) };
 	for (int i = 0; i < 4; i++)
 		mq_csv_put_f64(w, d.none ? (double)NAN : value[i]);

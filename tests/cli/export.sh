@@ -77,8 +77,8 @@ P
 # ZeRO++ is DeepSpeed's, asked for as options of the software.
 printf '%s\n' --micro-batch-size 1 >in.sh; "$M" export --import in.sh "${like[@]}" -o dp.json >/dev/null
 sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' dp.json >z3.json
-"$M" export z3.json "${like[@]}" --software deepspeed,gather_B=1,wire_B=0.5,secondary_group=4 --to deepspeed | grep -q '"zero_quantized_weights": true, "zero_quantized_gradients": true, "zero_hpz_partition_size": 4' || { echo "no ZeRO++"; bad=1; }
-try 2 'gathers weights in 1 byte' export z3.json "${like[@]}" --software deepspeed,gather_B=0.7 --to deepspeed
+"$M" export z3.json "${like[@]}" --software deepspeed,zero_quantized_weights_B=1,zero_quantized_gradients_B=0.5,zero_hpz_partition_size=4 --to deepspeed | grep -q '"zero_quantized_weights": true, "zero_quantized_gradients": true, "zero_hpz_partition_size": 4' || { echo "no ZeRO++"; bad=1; }
+try 2 'gathers weights in 1 byte' export z3.json "${like[@]}" --software deepspeed,zero_quantized_weights_B=0.7 --to deepspeed
 "$M" export pp.json "${ask[@]}" --to flagscale -o f.yaml; grep -q 'hetero_process_meshes: \[1, 1, 1, 4, 2\]' f.yaml || { cat f.yaml; bad=1; }
 "$M" export pp.json "${ask[@]}" --to chakra -o et && python3 - <<'P' || bad=1
 # Reads the stream of messages back: every task of the schedule is a node, once, dependencies before it.

@@ -34,7 +34,7 @@ cat >mine.json <<J
  "overlap_grads": {"value": 0, "from": "documented", "source": "its manual"},
  "host": {"value": 1, "from": "counted", "source": "its source"}}
 J
-"$M" list software "mine.json,loss_B=11" | grep -E '^(mine|inherits|  (traffic|overlap_grads|host|loss_B|chains) )'
+"$M" list software "mine.json,loss_B=11" | grep -E '^(mine|inherits|  (traffic|overlap_grads|host|loss_B|elementwise_fusion) )'
 "$M" list software mine.json | grep '^  bucket_MB ' | grep -o '(generic)$'
 "$M" model -m $tiny --batch 1 --dtype fp16 --software mine.json --csv fused.csv >/dev/null &&
 	"$M" model -m $tiny --batch 1 --dtype fp16 --software mine.json,attention=stored --csv stored.csv >/dev/null || bad=1

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_software_record record;
 	struct mq_model *model;
-	struct mq_plan plan, dressed;
+	struct mq_plan plan, resolved;
 	struct mq_err err = MQ_ERR_INIT;
 	char why[256];
 	enum mq_status status =
@@ -26,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		q.cluster = mq_cluster_flat(&arena, 4, "ideal", 1e12, 1e9, 1e9, 1e-6);
 		mq_assert(mq_plan_from_shape(&shape, model, q.cluster, &arena, &plan, &err) == MQ_OK);
 		mq_assert(mq_software_runs(&record.software, &q, &plan, why, sizeof(why)) || *why);
-		mq_software_dress(&record.software, model, &plan, &arena, &dressed);
-		mq_assert(dressed.n_ops == plan.n_ops);
+		mq_software_apply_defaults(&record.software, model, &plan, &arena, &resolved);
+		mq_assert(resolved.n_ops == plan.n_ops);
 	}
 	mq_arena_fini(&arena);
 	return 0;

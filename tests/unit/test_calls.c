@@ -67,7 +67,7 @@ static void stages_shake_hands(void **state)
 static void passes_wait_for_sends(void **state)
 {
 	static const struct {
-		uint32_t sends_wait, chunks, waits;
+		uint32_t blocking_sends, chunks, waits;
 	} cases[] = {
 		{ MQ_SENDS_NONE, 1, 0 },  { MQ_SENDS_PLAIN, 1, 1 }, { MQ_SENDS_ALL, 1, 1 },
 		{ MQ_SENDS_PLAIN, 2, 0 }, { MQ_SENDS_ALL, 2, 1 },
@@ -77,7 +77,7 @@ static void passes_wait_for_sends(void **state)
 	for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
 		uint32_t waits = 0, sends = 0;
 
-		w->software.sends_wait = cases[c].sends_wait;
+		w->software.blocking_sends = cases[c].blocking_sends;
 		struct mq_schedule *s = lowered_shape(
 			w, &(struct mq_shape){ .pp = 2,
 					       .virtual = cases[c].chunks,
@@ -92,7 +92,7 @@ static void passes_wait_for_sends(void **state)
 		assert_true(sends >= 16);
 		assert_true(cases[c].waits ? waits >= sends - 2 : waits == 0);
 	}
-	w->software.sends_wait = MQ_SENDS_NONE;
+	w->software.blocking_sends = MQ_SENDS_NONE;
 }
 
 /* Hosts that agree on each collective of tensor parallelism: what is less than the devices' work and collectives
@@ -104,12 +104,12 @@ static void hosts_agree_on_collectives(void **state)
 	uint32_t calls = 0;
 
 	for (int i = 0; i < 3; i++) {
-		w->software.check_us = i == 0 ? 1e-6 : i * 1e4;
+		w->software.torch_distributed_debug_us = i == 0 ? 1e-6 : i * 1e4;
 		struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
 		calls = collectives(s, 0);
 		call_s[i] = delays(s, 0, MQ_KERNEL_CALL);
 	}
-	w->software.check_us = 0;
+	w->software.torch_distributed_debug_us = 0;
 	assert_within(call_s[0], 0, 0);
 	assert_within(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
 }
@@ -250,11 +250,11 @@ static void graphs_launch(void **state)
 	assert_true(attention >= 2 * 4);
 	calib->host_launch_s = 1e-2;
 	late[0] = passes_of(w, lowered_shape(w, &shape), 0);
-	w->software.graphs = "attention";
+	w->software.cuda_graph_scope = "attention";
 	late[1] = passes_of(w, lowered_shape(w, &shape), 0);
-	w->software.graphs = "*";
+	w->software.cuda_graph_scope = "*";
 	late[2] = passes_of(w, lowered_shape(w, &shape), 0);
-	w->software.graphs = "";
+	w->software.cuda_graph_scope = "";
 	calib->host_launch_s = 0;
 	assert_true(calls > 0);
 	assert_within(late[0].takes_s - late[1].takes_s, attention * 1e-2, 1e-9);
@@ -300,9 +300,9 @@ static void hosts_wait_for_collectives(void **state)
 	struct mq_schedule *s = lowered_shape(w, &shape);
 	const struct passes busy = passes_of(w, s, 0);
 	calib->host_launch_s = busy.busy_s / (3 * (busy.launches + 2 * collectives(s, 0)));
-	w->software.call_waits = true;
+	w->software.blocking_wait = true;
 	const struct passes waiting = passes_of(w, lowered_shape(w, &shape), 0);
-	w->software.call_waits = false;
+	w->software.blocking_wait = false;
 	calib->host_launch_s = 0;
 	assert_true(waiting.bound);
 	assert_true(waiting.takes_s > busy.takes_s);
@@ -405,11 +405,11 @@ static void two_products_reduce_apart(void **state)
 
 	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 	double once_B = reduced_B(lowered_shape(w, &shape));
-	w->software.reduces_apart = true;
+	w->software.separate_input_grad_reduce = true;
 	assert_within(reduced_B(lowered_shape(w, &shape)) - once_B, 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
 	w->model = gpt;
 	assert_within(reduced_B(lowered_shape(w, &shape)), 2 * 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
-	w->software.reduces_apart = false;
+	w->software.separate_input_grad_reduce = false;
 }
 
 int main(void)

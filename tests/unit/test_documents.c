@@ -8,13 +8,13 @@
 #include "lowered.h"
 #include "models.h"
 
-static struct mq_documents bound(const char *text, double seq, double batch)
+static struct mq_sequence_packing bound(const char *text, double seq, double batch)
 {
-	struct mq_documents d = { .seed = 3 };
+	struct mq_sequence_packing d = { .seed = 3 };
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(mq_documents_read("--documents", text, &arena, &d, &err), MQ_OK);
-	assert_int_equal(mq_documents_bind(&d, seq, batch, &arena, &err), MQ_OK);
+	assert_int_equal(mq_sequence_packing_read("--documents", text, &arena, &d, &err), MQ_OK);
+	assert_int_equal(mq_sequence_packing_bind(&d, seq, batch, &arena, &err), MQ_OK);
 	return d;
 }
 
@@ -35,48 +35,48 @@ static void squares_of_lengths_count(void **state)
  * rank 0 has 4 + 4 and rank 1 12 + 20, so that the micro-batch takes 2 x 32/64. */
 static void ranks_wait_for_the_fullest(void **state)
 {
-	const struct mq_documents whole = bound("8", 8, 1), fours = bound("4", 8, 1), sixes = bound("6", 8, 1);
-	struct mq_documents_plan p = { 1, 2, 1, 1, 1, 1, false, true };
+	const struct mq_sequence_packing whole = bound("8", 8, 1), fours = bound("4", 8, 1), sixes = bound("6", 8, 1);
+	struct mq_sequence_packing_plan p = { 1, 2, 1, 1, 1, 1, false, true };
 
-	assert_near(mq_documents_work(&whole, &p), 1);
-	assert_near(mq_documents_work(&fours, &p), .5);
-	assert_near(mq_documents_work(&sixes, &p), 1);
+	assert_near(mq_sequence_packing_work(&whole, &p), 1);
+	assert_near(mq_sequence_packing_work(&fours, &p), .5);
+	assert_near(mq_sequence_packing_work(&sixes, &p), 1);
 	p.ranks = 4;
-	assert_near(mq_documents_work(&whole, &p), 1);
+	assert_near(mq_sequence_packing_work(&whole, &p), 1);
 	/* not causal: 6 + 2 tokens that see 6 or 2: 12 + 4 of rank 0, 12 + 12 of rank 1 */
 	p.ranks = 2;
 	p.causal = false;
-	assert_near(mq_documents_work(&whole, &p), 1);
-	assert_near(mq_documents_work(&sixes, &p), 2 * 24 / 64.0);
+	assert_near(mq_sequence_packing_work(&whole, &p), 1);
+	assert_near(mq_sequence_packing_work(&sixes, &p), 2 * 24 / 64.0);
 }
 
 static void replicas_wait_for_the_fullest(void **state)
 {
-	const struct mq_documents d = bound("6", 8, 6); /* .625 .5 .625 .625 .5 .625 */
-	struct mq_documents_plan p = {
+	const struct mq_sequence_packing d = bound("6", 8, 6); /* .625 .5 .625 .625 .5 .625 */
+	struct mq_sequence_packing_plan p = {
 		.replicas = 2, .ranks = 1, .stages = 1, .chunks = 1, .micro_batches = 3, .samples = 1, .causal = true
 	};
 
 	/* both have .625 + .5 + .625, but never .5 at the same time */
-	assert_near(mq_documents_work(&d, &p), 1.75 / 3);
+	assert_near(mq_sequence_packing_work(&d, &p), 1.75 / 3);
 	p.meet = true;
-	assert_near(mq_documents_work(&d, &p), .625);
+	assert_near(mq_sequence_packing_work(&d, &p), .625);
 	p.meet = false;
 	p.stages = 2;
-	assert_near(mq_documents_work(&d, &p), (1.75 + .625) / 4);
+	assert_near(mq_sequence_packing_work(&d, &p), (1.75 + .625) / 4);
 	p.chunks = 2;
-	assert_near(mq_documents_work(&d, &p), (1.75 + .625 / 2) / 3.5);
+	assert_near(mq_sequence_packing_work(&d, &p), (1.75 + .625 / 2) / 3.5);
 	/* three replicas of one micro-batch of two: .5625, .625, .5625 */
-	p = (struct mq_documents_plan){
+	p = (struct mq_sequence_packing_plan){
 		.replicas = 3, .ranks = 1, .stages = 1, .chunks = 1, .micro_batches = 1, .samples = 2, .causal = true
 	};
-	assert_near(mq_documents_work(&d, &p), .625);
+	assert_near(mq_sequence_packing_work(&d, &p), .625);
 }
 
 static void lengths_are_drawn_from_the_seed(void **state)
 {
-	const struct mq_documents a = bound("lognormal:40:1", 1000, 200), b = bound("lognormal:40:1", 1000, 200);
-	const struct mq_documents list = bound("1,3", 1000, 200);
+	const struct mq_sequence_packing a = bound("lognormal:40:1", 1000, 200), b = bound("lognormal:40:1", 1000, 200);
+	const struct mq_sequence_packing list = bound("1,3", 1000, 200);
 
 	assert_true(a.work == b.work && a.first[200] == b.first[200]);
 	/* E l^2 / (E l S) but for what is cut at the ends: 40 e / 1000, and (1 + 9) / (2 x 2 x 1000) */
@@ -90,17 +90,17 @@ static void texts_come_back(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		struct mq_documents d = { .seed = 1 };
+		struct mq_sequence_packing d = { .seed = 1 };
 
-		assert_int_equal(mq_documents_read("x", texts[i], &arena, &d, &err), MQ_OK);
-		assert_string_equal(mq_documents_text(&d, &arena), texts[i]);
+		assert_int_equal(mq_sequence_packing_read("x", texts[i], &arena, &d, &err), MQ_OK);
+		assert_string_equal(mq_sequence_packing_text(&d, &arena), texts[i]);
 	}
-	assert_string_equal(mq_documents_text(&(struct mq_documents){ 0 }, &arena), "");
+	assert_string_equal(mq_sequence_packing_text(&(struct mq_sequence_packing){ 0 }, &arena), "");
 	const char *const bad[] = { "0", "lognormal:1000", "lognormal:x:1", "lognormal:0.5:1", "/no/such/file", "5,0" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		struct mq_documents d = { 0 };
+		struct mq_sequence_packing d = { 0 };
 
-		assert_int_equal(mq_documents_read("--documents", bad[i], &arena, &d, &err), MQ_EINPUT);
+		assert_int_equal(mq_sequence_packing_read("--documents", bad[i], &arena, &d, &err), MQ_EINPUT);
 		assert_non_null(strstr(err.text, "--documents"));
 	}
 }
@@ -118,8 +118,8 @@ static void attention_alone_has_less(void **state)
 	double other = lowered_flop(&w, "down", MQ_FORWARD), peak = w.low.memory[0].peak_B;
 
 	w.train.documents = bound("24", 32, 8);
-	const struct mq_documents_plan p = { 2, 2, 2, 1, 2, 2, false, true };
-	double work = mq_documents_work(&w.train.documents, &p);
+	const struct mq_sequence_packing_plan p = { 2, 2, 2, 1, 2, 2, false, true };
+	double work = mq_sequence_packing_work(&w.train.documents, &p);
 	assert_true(work > w.train.documents.work && work < 1);
 	assert_non_null(lowered_plan(&w));
 	assert_near(lowered_flop(&w, "attention", MQ_FORWARD), work * forward);

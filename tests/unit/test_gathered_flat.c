@@ -51,8 +51,8 @@ static void tensors_are_taken_apart(void **state)
 	lowered_open(&w, GPT, 8, 16);
 	assert_int_equal(in_update(ask(&w, MQ_SYNC_ZERO1), MQ_KERNEL_COPY).n, 0);
 	assert_int_equal(in_update(ask(&w, MQ_SYNC_ZERO1), MQ_KERNEL_CALL).n, 0);
-	w.software.gather_us = 5;
-	w.software.gather_copies = 2;
+	w.software.unflatten_us = 5;
+	w.software.allgather_flat_copies = 2;
 	struct mq_schedule *s = ask(&w, MQ_SYNC_ZERO1);
 	struct sum steps = in_update(s, MQ_KERNEL_OPTIMIZER), calls = in_update(s, MQ_KERNEL_CALL);
 	assert_int_equal(calls.n, steps.n);
@@ -78,18 +78,18 @@ static void copies_take_memory(void **state)
 
 	lowered_open(&w, "gpt:layers=2,hidden=1024,heads=8,seq=8,vocab=128", 8, 16);
 	w.software.allocator = MQ_ALLOCATOR_EXPANDABLE; /* what is live */
-	w.software.gather_copies = 1;
+	w.software.allgather_flat_copies = 1;
 	double one = peak_B(&w), bytes = 2 * mq_model_totals(w.model).parameters;
-	w.software.gather_copies = 3;
+	w.software.allgather_flat_copies = 3;
 	assert_near(peak_B(&w), one + 2 * bytes);
 	/* PyTorch's allocator: the last copy is one block of its own, those before are of a rank's part each */
 	w.software.allocator = MQ_ALLOCATOR_PYTORCH;
-	w.software.gather_copies = 0;
+	w.software.allgather_flat_copies = 0;
 	double none = peak_B(&w);
-	w.software.gather_copies = 1;
+	w.software.allgather_flat_copies = 1;
 	one = peak_B(&w);
 	assert_true(one >= none && one <= none + bytes + 2 * (1 << 20));
-	w.software.gather_copies = 2;
+	w.software.allgather_flat_copies = 2;
 	assert_true(peak_B(&w) > one);
 	lowered_close(&w);
 }

@@ -70,13 +70,13 @@ static void whole_logits_are_gathered(void **state)
 	uint32_t sums = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).tasks;
 
 	assert_int_equal(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).tasks, 0);
-	w->software.gathers_logits = true;
+	w->software.gather_logits = true;
 	s = lowered_shape(w, &shape);
 	assert_int_equal(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).tasks, 2);
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).bytes, 2 * 2 * logits, 1e-6);
 	assert_int_equal(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).tasks, sums - 2);
 	assert_within(forward_bytes(s) - bytes, 2 * (8 + 6 - 3) * logits, 1e-6 * bytes);
-	w->software.gathers_logits = false;
+	w->software.gather_logits = false;
 }
 
 /* Sequence parallelism: all-gather and reduce-scatter in place of each all-reduce. */
@@ -93,9 +93,9 @@ static void sequence_parallel_gathers_and_scatters(void **state)
 	assert_int_equal(rs.tasks, 2 * 2 * LAYERS);
 	/* In the backward pass what a GEMM took is gathered once more for its weights, unless it is kept. */
 	ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD);
-	w->software.gathers_again = false;
+	w->software.regather_in_backward = false;
 	s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
-	w->software.gathers_again = true;
+	w->software.regather_in_backward = true;
 	assert_int_equal(ag.tasks - lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD).tasks,
 			 2 * (2 * LAYERS + 1));
 }
@@ -283,10 +283,10 @@ static void zero_may_reduce_whole_gradients(void **state)
 	struct lowered *w = *state;
 	double parameters = mq_model_totals(w->model).parameters * 2;
 
-	w->software.reduces_whole = true;
+	w->software.zero1_allreduce = true;
 	struct mq_schedule *s =
 		lowered_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 });
-	w->software.reduces_whole = false;
+	w->software.zero1_allreduce = false;
 	assert_int_equal(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).tasks, 0);
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1).bytes, 4 * parameters,
 		      1e-6 * parameters);
@@ -432,14 +432,14 @@ static void experts_exchange_copies(void **state)
 	double bytes[2];
 
 	for (int merge = 0; merge < 2; merge++) {
-		w->software.merge_copies = merge;
+		w->software.deepep = merge;
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 		struct lowered_sum a2a =
 			lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL, -1);
 		bytes[merge] = a2a.bytes;
 	}
 	w->model = gpt;
-	w->software.merge_copies = false;
+	w->software.deepep = false;
 	/* 4 exchanges by 2 devices of 8 samples of 32 tokens of 64 elements of 2 bytes */
 	assert_within(bytes[0] - bytes[1], 4 * 2 * (2 - 1.5) * 8 * 32 * 64 * 2, 1e-6);
 	assert_true(bytes[0] >= 4 * 2 * 2.0 * 8 * 32 * 64 * 2);
@@ -461,7 +461,7 @@ static void experts_in_groups_visit_fewer(void **state)
 	struct mq_model *gpt = w->model;
 	double bytes[3];
 
-	w->software.merge_copies = true;
+	w->software.deepep = true;
 	for (uint32_t limit = 0; limit < 3; limit++) {
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 		w->model->expert_groups = limit ? 4 : 0;
@@ -470,7 +470,7 @@ static void experts_in_groups_visit_fewer(void **state)
 			lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL, -1).bytes;
 	}
 	w->model = gpt;
-	w->software.merge_copies = false;
+	w->software.deepep = false;
 	for (uint32_t limit = 1; limit < 3; limit++)
 		assert_within(bytes[0] - bytes[limit], 4 * 2 * (visits[0] - visits[limit]) * 8 * 32 * 64 * 2, 1e-6);
 }
@@ -546,7 +546,7 @@ static void offload_copies_shards(void **state)
 	struct mq_shape shape = { .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 };
 
 	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
-	w->plan.says |= MQ_SAYS_OFFLOAD;
+	w->plan.says |= MQ_EXPLICIT_OFFLOAD;
 	w->plan.offload_optimizer = true;
 	struct mq_schedule *s = lowered_plan(w);
 	struct lowered_sum copies = lowered_count(s, MQ_TASK_COPY, -1, -1);
@@ -725,7 +725,7 @@ static void random_shapes_hold(void **state)
 			shape.virtual = 2;
 		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
 			continue;
-		w->plan.says = MQ_SAYS_ALL;
+		w->plan.says = MQ_EXPLICIT_ALL;
 		w->plan.overlap_grads = mq_rng_below(&rng, 2);
 		w->plan.scatter_gather = mq_rng_below(&rng, 2);
 		w->plan.overlap_tp = shape.tp > 1 && mq_rng_below(&rng, 2);

@@ -129,11 +129,11 @@ static void sent_outputs_are_freed(void **state)
 {
 	struct lowered *w = *state;
 
-	w->software.frees_outputs = 1;
+	w->software.deallocate_pipeline_outputs = 1;
 	lower_shape(w,
 		    &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4, .pipeline = MQ_PIPE_INTERLEAVED });
 	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * (LAYER + SH) + LAYER + PASSING));
-	w->software.frees_outputs = 0;
+	w->software.deallocate_pipeline_outputs = 0;
 }
 
 /* In fp8 the two norms and the activation keep their outputs in 8 bits, s h + s h + 4 s h less; attention's is
@@ -143,13 +143,13 @@ static void products_keep_8_bit_inputs(void **state)
 	struct lowered *w = *state;
 	double plain = LAYERS * LAYER + 5 * SH + 12 * SV;
 
-	w->software.saves_casts = 1;
+	w->software.save_quantized_operands = 1;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].activation_B, plain);
 	w->train.products = MQ_FP8;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, plain - LAYERS * 5 * SH);
-	w->software.saves_casts = 0;
+	w->software.save_quantized_operands = 0;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, plain);
 	w->train.products = MQ_FP16;
@@ -162,7 +162,7 @@ static void weights_in_8_bits(void **state)
 	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM, products = LAYERS * 12.0 * HIDDEN * HIDDEN;
 
-	w->software.saves_casts = true;
+	w->software.save_quantized_operands = true;
 	w->train.products = MQ_FP8;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params + 2 * products);
@@ -180,7 +180,7 @@ static void weights_in_8_bits(void **state)
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
 	w->calib->device[0].compute_capability = 80;
-	w->software.saves_casts = w->software.fp8_params = false;
+	w->software.save_quantized_operands = w->software.fp8_params = false;
 }
 
 /* Two layers of four wait on the host: beside the other two, one on its way is never more than the loss. */
@@ -195,7 +195,7 @@ static void offloaded_layers_pass_through(void **state)
 	w->software.loss_B = 2;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, 2 * LAYER + SH + PASSING);
-	w->plan.says |= MQ_SAYS_OFFLOAD_LAYERS; /* none: the plan decides */
+	w->plan.says |= MQ_EXPLICIT_OFFLOAD_LAYERS; /* none: the plan decides */
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, LAYERS * LAYER + SH + PASSING);
 	w->software.offload_layers = 0;
@@ -225,10 +225,10 @@ static void gathered_inputs_may_stay(void **state)
 
 	lower_shape(w, &shape);
 	double again = w->low.memory[0].activation_B;
-	w->software.gathers_again = false;
+	w->software.regather_in_backward = false;
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].activation_B, again + LAYERS * 2 * SH + SH);
-	w->software.gathers_again = true;
+	w->software.regather_in_backward = true;
 }
 
 /* What is freed late: before they are scattered along the sequence a layer's two row-parallel products are whole on
@@ -240,14 +240,14 @@ static void scattered_products_are_freed_late(void **state)
 
 	lower_shape(w, &shape);
 	double before = w->low.memory[0].spare_B, peak = w->low.memory[0].peak_B;
-	w->software.frees_late = true;
+	w->software.record_stream = true;
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].spare_B, before + LAYERS * 4 * SH);
 	assert_bytes(w->low.memory[0].peak_B, peak + LAYERS * 4 * SH);
 	shape.sequence_parallel = false;
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].spare_B, before);
-	w->software.frees_late = false;
+	w->software.record_stream = false;
 }
 
 /* A mixture of two layers, top 2 of 4 experts, on two devices. Routing weights that come early spare the
@@ -268,14 +268,14 @@ static void experts_keep_what_they_need(void **state)
 	double late = w->low.memory[0].activation_B, kept = late - 8 * logits;
 	double layer = (kept - 4 * logits - 4 * SH) / 2; /* the rest: final norm and loss */
 	assert_true(layer > 0 && layer < 4 * logits);
-	w->plan.says |= MQ_SAYS_OVERLAP_EXPERTS;
+	w->plan.says |= MQ_EXPLICIT_OVERLAP_EXPERTS;
 	w->plan.overlap_experts = true;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, kept + (4 * logits + 4 * SH) + 2 * 8 * logits);
-	w->software.weighs_early = true;
+	w->software.probs_on_activation = true;
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].activation_B, late - 2 * 2 * 2 * SH);
-	w->software.weighs_early = false;
+	w->software.probs_on_activation = false;
 	make_model(w, "");
 }
 
@@ -342,10 +342,10 @@ static void gathered_logits_are_whole(void **state)
 
 	lower_shape(w, &shape);
 	double split = w->low.memory[0].activation_B;
-	w->software.gathers_logits = true;
+	w->software.gather_logits = true;
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].activation_B, split + 6 * SV);
-	w->software.gathers_logits = false;
+	w->software.gather_logits = false;
 }
 
 /* Gradients that wait for the end of their pass: with next to no activations the fullest moment is the first
@@ -359,8 +359,8 @@ static void gradients_wait_and_are_copied(void **state)
 	struct mq_shape alone = shape;
 
 	w->software.loss_B = 2;
-	w->software.grads_wait = true;
-	w->software.bucket_copies = true;
+	w->software.defer_grad_accumulation = true;
+	w->software.gradient_as_bucket_view = false;
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].gradient_B, 4 * params);
 	/* at the first layer: all but the embeddings' */
@@ -368,7 +368,8 @@ static void gradients_wait_and_are_copied(void **state)
 	alone.dp = 1;
 	lower_shape(w, &alone);
 	assert_bytes(w->low.memory[0].gradient_B, 2 * params);
-	w->software.grads_wait = w->software.bucket_copies = false;
+	w->software.defer_grad_accumulation = false;
+	w->software.gradient_as_bucket_view = true;
 	w->software.loss_B = 12;
 }
 
@@ -435,7 +436,7 @@ static void fp32_gradients_and_offload(void **state)
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	const struct mq_memory *m = w->low.memory;
 	assert_bytes(m->parameter_B + m->gradient_B + m->optimizer_B, 18 * params);
-	w->plan.says |= MQ_SAYS_OFFLOAD;
+	w->plan.says |= MQ_EXPLICIT_OFFLOAD;
 	w->plan.offload_optimizer = true;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].optimizer_B, 0);
@@ -492,7 +493,7 @@ static void reduction_takes_buffers(void **state)
 
 	lower_shape(w, &shape);
 	double without = w->low.memory[0].buffer_B;
-	w->plan.says |= MQ_SAYS_BUCKET;
+	w->plan.says |= MQ_EXPLICIT_BUCKET;
 	w->plan.bucket_B = 1000;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].buffer_B, without + 2000);

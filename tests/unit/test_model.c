@@ -625,8 +625,8 @@ static void test_software_traffic(void **state)
 	s.accum_B = 4;
 	s.update_B = 60;
 	s.reduce_B = 7;
-	s.update_calls = 10;
-	s.reduce_calls = 3;
+	s.optimizer_kernels = 10;
+	s.reduce_kernels = 3;
 	s.score_traffic = .5;
 	gemm(f)->fixed_bwd = 1000;
 	attention(f, false);

@@ -52,7 +52,7 @@ static void test_chains(void **state)
 {
 	static const struct {
 		uint32_t chains;
-		bool sums_into, half;
+		bool fused_grad_add, half;
 		double forward[N_OPS], backward[N_OPS];
 	} cases[] = {
 		{ MQ_CHAINS_NONE, 0, 1, { 300, 200, 300, 200, 200, 200 }, { 500, 300, 300, 300, 300, 300 } },
@@ -70,8 +70,8 @@ static void test_chains(void **state)
 		const struct mq_train *train = cases[i].half ? &HALF : &WIDE;
 		struct mq_software s = *mq_software_plain();
 
-		s.chains = cases[i].chains;
-		s.sums_into = cases[i].sums_into;
+		s.elementwise_fusion = cases[i].chains;
+		s.fused_grad_add = cases[i].fused_grad_add;
 		for (uint32_t op = 0; op < N_OPS; op++) {
 			assert_true(moved(model, &s, train, op, MQ_FORWARD) == cases[i].forward[op]);
 			assert_true(moved(model, &s, train, op, MQ_BACKWARD) == cases[i].backward[op]);
@@ -88,7 +88,7 @@ static void test_channels_last(void **state)
 	struct mq_software s = *mq_software_plain();
 
 	(void)state;
-	s.chains = MQ_CHAINS_NORM_16;
+	s.elementwise_fusion = MQ_CHAINS_NORM_16;
 	s.channels_first = MQ_FIRST_ALL;
 	assert_true(moved(model, &s, &HALF, ACT, MQ_FORWARD) == 200);
 	s.channels_first = MQ_FIRST_32;
@@ -105,8 +105,8 @@ static void test_images_alone(void **state)
 
 	(void)state;
 	model.image = false;
-	s.chains = MQ_CHAINS_ALL;
-	s.sums_into = true;
+	s.elementwise_fusion = MQ_CHAINS_ALL;
+	s.fused_grad_add = true;
 	assert_true(moved(&model, &s, &HALF, ADD, MQ_FORWARD) == 300);
 	assert_true(moved(&model, &s, &HALF, ADD, MQ_BACKWARD) == 300);
 	mq_arena_fini(&arena);

@@ -17,7 +17,7 @@ static struct mq_schedule *ask(struct lowered *w, enum mq_sync sync, bool once, 
 		.dp = 2, .pp = pp, .micro_batches = MICRO_BATCHES, .pipeline = MQ_PIPE_1F1B, .sync = (uint8_t)sync
 	};
 
-	w->software.pipeline_once = once;
+	w->software.zero_once_per_step = once;
 	struct mq_schedule *s = lowered_shape(w, &shape);
 	assert_non_null(s);
 	return s;

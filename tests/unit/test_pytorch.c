@@ -56,7 +56,7 @@ static void test_autocast_keeps_the_stream_wide(void **state)
 	double elems = 32 * 64;
 
 	s.norm = MQ_EAGER;
-	s.autocast = s.products_apart = true;
+	s.autocast = s.separate_projections = true;
 	assert_near(forward(m, &s, "layer0.norm1").bytes, 12 * elems + 2 * 128);
 	assert_near(backward(m, &s, "layer0.norm1").bytes, 28 * elems + 2 * 128);
 	assert_near(forward(m, &s, "layer0.residual1").bytes, 10 * elems);
@@ -66,7 +66,7 @@ static void test_autocast_keeps_the_stream_wide(void **state)
 	assert_near(forward(m, &s, "layer0.qkv").launches, 3 + 3);
 	assert_near(backward(m, &s, "layer0.qkv").launches, 2 * 3 + 3 + 2);
 	assert_near(forward(m, &s, "layer0.proj").bytes, 0); /* reads what attention made in 16 bits */
-	s.products_apart = false;
+	s.separate_projections = false;
 	assert_near(forward(m, &s, "layer0.qkv").bytes, 6 * elems);
 	/* in fp32 there is nothing to cast, nor where parameters are in 16 bits */
 	const struct mq_train wide = { .batch = 1, .dtype = MQ_FP32, .grad_dtype = MQ_FP32 };
@@ -84,7 +84,7 @@ static void test_weights_are_cast_both_ways(void **state)
 		load("gpt:layers=1,hidden=64,heads=4,vocab=128,seq=32,dropout=false,bias=true", 0, &BF16);
 	struct mq_software s = *mq_software_plain();
 
-	s.autocast = s.products_apart = true;
+	s.autocast = s.separate_projections = true;
 	struct sum without = backward(m, &s, "layer0.qkv");
 	s.cast_B = 12;
 	struct sum with = backward(m, &s, "layer0.qkv");
@@ -99,7 +99,7 @@ static void test_gelu_written_out(void **state)
 	struct mq_software s = *mq_software_plain();
 	double elems = 32 * 256;
 
-	s.writes_gelu = true;
+	s.unfused_gelu = true;
 	assert_near(forward(m, &s, "layer0.activation").bytes, 2 * 18 * elems);
 	assert_near(backward(m, &s, "layer0.activation").bytes, 2 * 28 * elems);
 	assert_near(forward(m, &s, "layer0.down").bytes, 0);
@@ -135,7 +135,7 @@ static void test_image_networks(void **state)
 	double elems = 64 * 112 * 112, taps = 9 * 64 * 56 * 56;
 
 	struct sum library = forward(m, &s, "stem.bn");
-	s.own_image_kernels = true;
+	s.aten_image_kernels = true;
 	assert_near(kernels(m, &s, &half, "stem.bn", MQ_FORWARD).bytes, library.bytes); /* cuDNN's */
 	struct sum last = forward(m, &s, "stem.bn");
 	assert_near(last.bytes, 6 * elems);

@@ -50,7 +50,7 @@ static void gradients_are_reduced_beside_weights(void **state)
 	double flop = lowered_model_flop(s);
 
 	assert_int_equal(travelling_beside(s), 0);
-	w.software.reduces_beside = true;
+	w.software.async_allreduce = true;
 	s = lowered_shape(&w, &shape);
 	beside = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1);
 	assert_int_equal(travelling_beside(s), 2 * LAYERS + 1);
@@ -64,5 +64,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(gradients_are_reduced_beside_weights) };
 
-	return cmocka_run_group_tests_name("reduces_beside", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("async_allreduce", tests, NULL, NULL);
 }

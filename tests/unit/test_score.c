@@ -135,7 +135,7 @@ static void test_case(void **state)
 	r.software = r.precision = "";
 	r.source = "NeMo";
 	build(published(&r), &c);
-	assert_true(c.train.products == MQ_FP8 && c.software.software.merge_copies);
+	assert_true(c.train.products == MQ_FP8 && c.software.software.deepep);
 	assert_string_equal(c.software.software.name, "megatron-bridge");
 	assert_false(c.software.software.fused_experts);
 	r.locator = "line 60; \"26.08 NeMo Container\"";

@@ -363,14 +363,14 @@ static void test_launcher(void **state)
 	r.schedule = "1F1B";
 	r.locator = "hover text 1 node(s)";
 	build(published(&r), &c);
-	near(c.software.software.check_us, 0);
+	near(c.software.software.torch_distributed_debug_us, 0);
 	assert_int_equal(c.software.software.nccl_proto, MQ_PROTO_SIMPLE); /* inferred from its launchers */
 	r.locator = "hover text 16 node(s)";
 	build(published(&r), &c);
-	near(c.software.software.check_us, 200);
+	near(c.software.software.torch_distributed_debug_us, 200);
 	r.schedule = ""; /* no stages */
 	build(published(&r), &c);
-	near(c.software.software.check_us, 0);
+	near(c.software.software.torch_distributed_debug_us, 0);
 }
 
 /* A network whose items are its own: the row's columns of layers and heads do not describe it, its stages

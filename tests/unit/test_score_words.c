@@ -92,7 +92,7 @@ static void test_sharding(void **state)
 	r.zero = "ZeRO-Offload";
 	build(&r, &c);
 	assert_int_equal(c.shape.sync, MQ_SYNC_ZERO2);
-	assert_true(c.plan.offload_optimizer && c.plan.says & MQ_SAYS_OFFLOAD);
+	assert_true(c.plan.offload_optimizer && c.plan.says & MQ_EXPLICIT_OFFLOAD);
 }
 
 static void test_schedule(void **state)

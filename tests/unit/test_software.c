@@ -129,7 +129,7 @@ static void values_of_each_kind(void **state)
 		 "\"chunks\": {\"value\": 3, \"from\": \"documented\", \"source\": \"its manual\"},"
 		 "\"attention\": {\"value\": \"te\", \"from\": \"documented\", \"source\": \"its manual\"},"
 		 "\"overlap_grads\": {\"value\": false, \"from\": \"counted\", \"source\": \"its source\"},"
-		 "\"launch_waits\": {\"value\": 1, \"from\": \"counted\", \"source\": \"its source\"},"
+		 "\"cuda_launch_blocking\": {\"value\": 1, \"from\": \"counted\", \"source\": \"its source\"},"
 		 "\"recompute_ops\": {\"value\": \"q|norm*\", \"from\": \"documented\", \"source\": \"its manual\"},"
 		 "\"runs\": {\"schedules\": [\"1f1b\", \"zb-h1\"], \"sync\": [\"zero3\"], \"recompute\": [\"full\"],"
 		 "           \"dtypes\": [\"bf16\"], \"devices\": [\"gpu\"], \"shares\": false}");
@@ -138,7 +138,7 @@ static void values_of_each_kind(void **state)
 	const struct mq_software_note *n = note_of(&r, "traffic");
 
 	assert_true(s->traffic == 1.75 && s->chunks == 3 && s->attention == MQ_ATTENTION_TE);
-	assert_true(!s->overlap_grads && s->launch_waits);
+	assert_true(!s->overlap_grads && s->cuda_launch_blocking);
 	assert_string_equal(s->recompute_ops, "q|norm*");
 	assert_int_equal(n->evidence, MQ_FITTED);
 	assert_true(n->low == 1.5 && n->high == 2);
@@ -391,8 +391,8 @@ static struct mq_plan dress(const struct mq_software *s, const struct mq_model *
 {
 	struct mq_plan to;
 
-	mq_software_dress(s, model, plan, &arena, &to);
-	assert_int_equal(to.says, MQ_SAYS_ALL);
+	mq_software_apply_defaults(s, model, plan, &arena, &to);
+	assert_int_equal(to.says, MQ_EXPLICIT_ALL);
 	return to;
 }
 
@@ -416,7 +416,7 @@ static void plans_decide_first(void **state)
 	on.broadcast_params = on.early_stop = on.overlap_tp = on.overlap_experts = on.offload_optimizer = true;
 	on.bucket_MB = 40, on.offload_layers = 3;
 	for (int said = 0; said < 2; said++) { /* 1: the plan says the opposite of the software */
-		plan.says = said ? MQ_SAYS_ALL : 0;
+		plan.says = said ? MQ_EXPLICIT_ALL : 0;
 		plan.overlap_grads = plan.scatter_gather = plan.broadcast_params = plan.early_stop = false;
 		plan.overlap_tp = plan.overlap_experts = plan.offload_optimizer = false;
 		plan.bucket_B = 5, plan.offload_layers = 7;
@@ -442,7 +442,7 @@ static void plans_decide_first(void **state)
 		assert_true(p.bucket_B == (said ? 5 : 0));
 	}
 	/* one alone: the others stay the software's */
-	plan.says = MQ_SAYS_BUCKET;
+	plan.says = MQ_EXPLICIT_BUCKET;
 	p = dress(&off, model, &plan);
 	assert_true(p.bucket_B == 5 && !p.overlap_grads && !p.early_stop);
 	/* no software is the plain one */
@@ -489,7 +489,7 @@ static void conditions_of_overlap(void **state)
 			fail_msg("case %zu: overlap_tp %d, overlap_experts %d, scatter_gather %d", i, p.overlap_tp,
 				 p.overlap_experts, p.scatter_gather);
 		if (mq_plan_check(&p, model, cluster, &train, &err) != MQ_OK)
-			fail_msg("case %zu: %s", i, err.text); /* what is dressed is a plan */
+			fail_msg("case %zu: %s", i, err.text); /* what is resolved is a plan */
 	}
 }
 

@@ -80,11 +80,11 @@ static void lazy_gradients_lie_among_activations(void **state)
 	const struct mq_shape shape = { .micro_batches = 48, .recompute = MQ_RECOMPUTE_FULL };
 
 	w->software.allocator = MQ_ALLOCATOR_PYTORCH;
-	w->software.lazy_grads = false;
+	w->software.zero_grad_set_to_none = false;
 	double first = memory_of(w, shape)->fragmentation_B;
-	w->software.lazy_grads = true;
+	w->software.zero_grad_set_to_none = true;
 	assert_true(memory_of(w, shape)->fragmentation_B > first + 16 * MiB);
-	w->software.lazy_grads = false;
+	w->software.zero_grad_set_to_none = false;
 }
 
 /* What is split does not come back: a device with room for all that is live may still be too small. Above that come
@@ -95,7 +95,7 @@ static void what_is_split_is_lost(void **state)
 	const struct mq_shape shape = { .micro_batches = 48, .recompute = MQ_RECOMPUTE_FULL };
 
 	w->software.allocator = MQ_ALLOCATOR_PYTORCH;
-	w->software.lazy_grads = true;
+	w->software.zero_grad_set_to_none = true;
 	const struct mq_memory all = *memory_of(w, shape);
 	double live_B = all.peak_B - all.fragmentation_B;
 	set_limit(w, live_B + MiB);
@@ -112,7 +112,7 @@ static void what_is_split_is_lost(void **state)
 	memory_of(w, shape);
 	assert_int_equal(w->low.verdict, MQ_VERDICT_OK);
 	set_limit(w, 1e12);
-	w->software.lazy_grads = false;
+	w->software.zero_grad_set_to_none = false;
 }
 
 /* Outputs of row-parallel products that a collective reads cannot be used at once. */
@@ -123,9 +123,9 @@ static void collectives_free_late(void **state)
 
 	w->software.allocator = MQ_ALLOCATOR_PYTORCH;
 	double at_once = memory_of(w, shape)->peak_B;
-	w->software.frees_late = true;
+	w->software.record_stream = true;
 	assert_true(memory_of(w, shape)->peak_B >= at_once + 8 * MiB);
-	w->software.frees_late = false;
+	w->software.record_stream = false;
 }
 
 /* The logits of a micro-batch before lie beside those of this one. */
@@ -136,11 +136,11 @@ static void logits_stay_in_buffers(void **state)
 
 	w->software.allocator = MQ_ALLOCATOR_EXPANDABLE;
 	double none = memory_of(w, shape)->buffer_B;
-	w->software.keeps_logits = 2;
+	w->software.logits_buffers = 2;
 	assert_within(memory_of(w, shape)->buffer_B - none, 2 * 2 * 1024.0 * 51200, 0);
 	w->software.allocator = MQ_ALLOCATOR_PYTORCH;
 	double two = memory_of(w, shape)->peak_B;
-	w->software.keeps_logits = 0;
+	w->software.logits_buffers = 0;
 	assert_true(two > memory_of(w, shape)->peak_B + 150 * MiB);
 }
 

@@ -42,8 +42,8 @@ static void the_wire_carries_fewer_bytes(void **state)
 	double forward = gathered(s, MQ_FORWARD, &ranks);
 	double reduced = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).bytes;
 	assert_int_equal(ranks, 8);
-	w.software.gather_B = 1;
-	w.software.wire_B = .5;
+	w.software.zero_quantized_weights_B = 1;
+	w.software.zero_quantized_gradients_B = .5;
 	s = ask(&w);
 	assert_near(gathered(s, MQ_FORWARD, &ranks), forward / 2);
 	assert_near(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).bytes, reduced / 4);
@@ -65,14 +65,14 @@ static void backward_gathers_nearby(void **state)
 	lowered_open(&w, GPT, 8, 16);
 	struct mq_schedule *s = ask(&w);
 	double backward = gathered(s, MQ_BACKWARD, &ranks), parameters = w.low.memory[0].parameter_B;
-	w.software.secondary_group = 4;
+	w.software.zero_hpz_partition_size = 4;
 	s = ask(&w);
 	gathered(s, MQ_FORWARD, &ranks);
 	assert_int_equal(ranks, 8);
 	assert_near(gathered(s, MQ_BACKWARD, &ranks), backward);
 	assert_int_equal(ranks, 4);
 	assert_near(w.low.memory[0].parameter_B, parameters * (1 + 8 / 4.0)); /* an eighth, and a quarter */
-	w.software.secondary_group = 3;                                       /* no part of 8: none */
+	w.software.zero_hpz_partition_size = 3;                               /* no part of 8: none */
 	ask(&w);
 	assert_near(w.low.memory[0].parameter_B, parameters);
 	lowered_close(&w);

@@ -34,7 +34,7 @@ void mq_spread_print(const struct mq_spread_asked *asked, FILE *file)
 		mq_ini_put(file, "failures", asked->failures);
 }
 
-static enum mq_status write_draws(const struct mq_spread *s, const struct mq_draws *d, struct mq_err *err)
+static enum mq_status write_draws(const struct mq_spread *s, const struct mq_jitter_samples *d, struct mq_err *err)
 {
 	const char *path = mq_arena_printf(&s->session->arena, "%s/draws.csv", s->dir);
 	struct mq_csv_writer w;
@@ -53,9 +53,9 @@ static enum mq_status say_draws(const struct mq_spread *s, const struct mq_jitte
 				struct mq_err *err)
 {
 	char p50[32], p90[32], p99[32], mean[32];
-	struct mq_draws d;
+	struct mq_jitter_samples d;
 
-	MQ_TRY(mq_session_draw(s->session, s->plan, jitter, s->analytic, &d, err));
+	MQ_TRY(mq_session_jitter_sample(s->session, s->plan, jitter, s->analytic, &d, err));
 	if (d.none)
 		return mq_fail(err, mq_verdict_status(d.refused.verdict),
 			       "--jitter: every rank is simulated, and that is "

@@ -18,7 +18,7 @@
 enum { COPIES = 2 }; /* of a meeting that may be under way more than once: on two streams, in a group */
 
 struct mq_folded_flows {
-	struct mq_quotient q;
+	struct mq_equivalence q;
 	uint32_t *slot_of; /* [meetings] its number in q, MQ_NONE where none was built */
 	uint32_t *copies;  /* [meetings] that follow each other in q */
 	bool *busy;        /* [q.n_meetings] under way */
@@ -49,7 +49,7 @@ static enum mq_status add_meetings(struct sim *sim, struct mq_folded_flows *f, s
 		for (uint32_t k = 0; k < f->copies[m]; k++)
 			task[n++] = sim->costing.meeting[m].task;
 	}
-	return mq_quotient_build(sim->request->view.fold->images, task, n, sim->arena, &f->q, err);
+	return mq_equivalence_build(sim->request->view.fold->images, task, n, sim->arena, &f->q, err);
 }
 
 enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
@@ -196,5 +196,5 @@ void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness)
 		sg_sem_acquire(lane->changed);
 		lane->signalled = false;
 	}
-	sim->costing.uneven |= !mq_quotient_together(&f->q, slot, start_s, f->done_s);
+	sim->costing.uneven |= !mq_equivalence_together(&f->q, slot, start_s, f->done_s);
 }

@@ -66,7 +66,7 @@ static double compute_speed(const struct device_state *d, const struct mq_cost_p
 	if (c->overlap_compute >= 0)
 		return fmax(1 - c->overlap_compute, 0);
 	const struct mq_cost_taken taken = {
-		.products = d->channels * c->overlap_products / c->sm_count,
+		.products = d->channels * c->overlap_gemms / c->sm_count,
 		.multiprocessors = d->channels / c->sm_count,
 		.memory = d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share),
 	};

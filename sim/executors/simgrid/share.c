@@ -128,7 +128,7 @@ static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err
 
 	n->user = n->f->user_of[m];
 	if (fold)
-		return mq_images_links(fold->images, meeting->task, note_link, n, err);
+		return mq_replica_flows_links(fold->images, meeting->task, note_link, n, err);
 	for (uint32_t k = 0; k < meeting->n_flows; k++) {
 		const struct mq_route *route;
 		MQ_TRY(mq_cluster_route(cluster, meeting->rank[meeting->flow[k].src],

@@ -27,11 +27,11 @@ static uint32_t images_of(struct mq_sharing *f, uint32_t m)
 {
 	const struct mq_fold *fold = f->c->view.fold;
 
-	return fold ? mq_images_count(fold->images, f->c->meeting[m].task) : 1;
+	return fold ? mq_replica_flows_count(fold->images, f->c->meeting[m].task) : 1;
 }
 
 /* The links of one image that another flow can slow. */
-static enum mq_status cross(struct crossing *x, const struct mq_image *image, struct mq_err *err)
+static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *image, struct mq_err *err)
 {
 	const struct mq_cluster *cluster = x->o->f->c->cluster;
 
@@ -66,12 +66,12 @@ static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct crossing x = { .o = o, .image = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
-		struct mq_image image = {
+		struct mq_replica_flow image = {
 			.n = meeting->n, .rank = meeting->rank, .n_flows = meeting->n_flows, .flow = meeting->flow
 		};
 
 		if (fold)
-			MQ_TRY(mq_images_get(fold->images, meeting->task, i, &image, err));
+			MQ_TRY(mq_replica_flows_get(fold->images, meeting->task, i, &image, err));
 		MQ_TRY(cross(&x, &image, err));
 		if (n_shared)
 			*n_shared += x.found;

@@ -392,7 +392,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		onnx__model_proto__free_unpacked(proto, NULL);
 	if (status != MQ_OK)
 		return status;
-	mq_image_keep(r.g.b.model, r.g.traits, arena);
+	mq_replica_flow_keep(r.g.b.model, r.g.traits, arena);
 	if (mq_model_finish(&r.g.b, model, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
 	return MQ_OK;

@@ -342,6 +342,6 @@ enum mq_status mq_cnn_finish(struct mq_cnn *net, const char *what, struct mq_mod
 				       "%s: the image is too small, nothing is left of it at '%s'; give "
 				       "a larger image=",
 				       what, m->op[i].name);
-	mq_image_keep(net->b.model, net->traits, net->arena);
+	mq_replica_flow_keep(net->b.model, net->traits, net->arena);
 	return mq_model_finish(&net->b, model, err);
 }

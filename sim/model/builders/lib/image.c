@@ -187,7 +187,7 @@ void mq_amounts_softmax(struct mq_op *op, double elems)
 	mq_amounts_elementwise(op, elems, 1, 5);
 }
 
-void mq_image_keep(struct mq_model *m, const uint8_t *traits, struct mq_arena *arena)
+void mq_replica_flow_keep(struct mq_model *m, const uint8_t *traits, struct mq_arena *arena)
 {
 	uint8_t *needed = mq_arena_array(arena, m->n_ops, uint8_t);
 

@@ -45,6 +45,6 @@ void mq_amounts_dropout(struct mq_op *op, double elems, bool train);
 void mq_amounts_softmax(struct mq_op *op, double elems);
 
 /* Adds what each op of the graph keeps; `traits` holds one mask per op. Ops must be in order. */
-void mq_image_keep(struct mq_model *model, const uint8_t *traits, struct mq_arena *arena);
+void mq_replica_flow_keep(struct mq_model *model, const uint8_t *traits, struct mq_arena *arena);
 
 #endif
