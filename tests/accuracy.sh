@@ -1,21 +1,17 @@
 #!/bin/sh
-# accuracy.sh - `make accuracy`: holds predictions against the published measurements in DATA (default
-# ../shared/data), writes the tables to build/accuracy, the whole of it between the markers of
-# results/README.md and a line per kind between those of README.md, and all rows with a figure to
-# results/accuracy. Says so, and succeeds, where the measurements are not there. JOBS: worker processes
-# (default: the processors); ROW_TASKS: tasks of a row's simulation at most.
+# accuracy.sh - `make accuracy`: holds predictions against published measurements, writes the tables to
+# build/accuracy, the whole of it between the markers of results/README.md and a line per kind between those of
+# README.md, and all rows with a figure to results/accuracy. Runs: results/published. Timings of collectives, kernels
+# and GEMMs: DATA (default ../shared/data); what is not there is skipped, and said. JOBS: worker processes (default:
+# the processors); ROW_TASKS: tasks of a row's simulation at most.
 set -eu
 data=${DATA:-../shared/data}
 out=build/accuracy
 maquette=build/maquette
 
-if [ ! -d "$data/measured" ]; then
-	echo "accuracy: SKIPPED: no measurements at $data; set DATA=DIR"
-	exit 0
-fi
 mkdir -p $out
 echo "== step times and memory"
-for table in "$data"/measured/*.csv; do
+for table in results/published/*.csv; do
 	$maquette score "$table" --left-out --row-tasks "${ROW_TASKS:-4e6}" -j "${JOBS:-$(nproc)}" \
 		-o "$out/$(basename "$table" .csv)" | tee "$out/$(basename "$table" .csv).txt"
 done
@@ -23,12 +19,14 @@ for kind in gemm collectives kernels; do
 	folder=$data/compute
 	[ $kind = collectives ] && folder=$data/nccl
 	[ $kind = kernels ] && folder=$data/kernels
-	[ -d "$folder" ] || { echo "accuracy: SKIPPED: no $folder"; continue; }
+	[ -d "$folder" ] || { echo "accuracy: SKIPPED: no $folder: no figures of $kind; set DATA=DIR"; continue; }
 	echo "== $kind"
 	$maquette score --$kind "$folder" -o $out/$kind | tee $out/$kind.txt
 done
 
-[ -d "$data/nccl" ] && $maquette score --collectives "$data/nccl" --left-out -o $out/systems | tee $out/systems.txt
+if [ -d "$data/nccl" ]; then
+	$maquette score --collectives "$data/nccl" --left-out -o $out/systems | tee $out/systems.txt
+fi
 
 # One Markdown table out of the summaries: tables that nothing was fitted to, tables with their source left
 # out, all that was fitted to, the rest; beside it what others reached on the same rows.

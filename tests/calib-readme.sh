@@ -116,10 +116,8 @@ How the fitted values came about:
   (`sustained`). **GH200**: the values of the H100, its clock too.
   Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../software/NAME.json`; [its page](../software/README.md) has the fields): what a training software's kernels move, its host takes, it
-  overlaps and holds, each value with its evidence. Most fitted ones come from the same joint fits. `../publishers.csv` says which software a published table's
-  rows ran with (patterns on `source`, `notes`, `locator`, `precision`, `model` and `gpu`; the first line that fits), what they leave open (`fill`) and
-  what holds whatever they say (`force`), and whether published FLOPs count causal attention by half (`half_attention`); `../overlay.csv` says what
-  patterns in notes and other words of a row mean.
+  overlaps and holds, each value with its evidence. Most fitted ones come from the same joint fits. Which software a published
+  row ran with, and what it set of it, stands in the row (`software`, `software_options` of results/published).
   *Written out op by op* (`norm`, `rope`, `activation` = eager; `attention` = stored): bytes are counted in PyTorch's kernels
   (sim/kernels/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
   are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table train in
@@ -136,10 +134,10 @@ How the fitted values came about:
   20 % fast: from 4 on each block takes twice what it takes on 2; why is open.
   `vtrain-predictor` describes the tool whose outputs vTrain's single-node table has: what it composes (no recompute,
   unpadded vocabulary, gradients reduced at the end) is read off differences between its rows; traffic and host are fitted to them.
-- **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link` and `inter_link`. Jean Zay's A100 partition is one system,
+- **Machines** stand in the `platform` of each published row. Jean Zay's A100 partition is one,
   though its PCIe and NUMA settings were repaired on 25 February 2022: before, its ports deliver two thirds by 33 of BLOOM's rows (12.5 GB/s for them costs .5 points).
-  Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the software's values,
-  from clocks and work per clock, not from runs.
+  Rows of different machines are not ranked together. Where `change` sets `host_launch_s`, the machine's CPUs are slower than those behind the software's
+  values, by clocks and work per clock, not by runs.
 - **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tensorflow-xla` (BERT alone 1.23, ELECTRA alone 1.31).
   **In tf32** (`gemm_tf32`): Hopper's tensor cores take operands of 32 bits along k alone, and of a layer's three products two lie otherwise. On a H200 the
   forward one reaches .52 of bf16's speed (median of six layers), the input's gradient .44, the weights' .33: .83 of half bf16's for the three together.

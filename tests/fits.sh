@@ -1,11 +1,9 @@
 #!/bin/sh
 # fits.sh - `make fits`: the joint fits behind the training terms of the calibrations, made again from the
 # values shipped, with every table left out once; records them in results/accuracy/fit-NAME for
-# platforms/calib/README.md (`make calib-readme`). Changes no calibration. DATA: the measurements (default
-# ../shared/data); says so, and succeeds, where they are not there. ROUNDS: steps at most.
+# platforms/calib/README.md (`make calib-readme`). Changes no calibration. ROUNDS: steps at most.
 set -eu
-data=${DATA:-../shared/data}/measured
-[ -d "$data" ] || { echo "fits: SKIPPED: no measurements at $data; set DATA=DIR"; exit 0; }
+data=results/published
 
 record() { # NAME "TABLE..." FREE TEXT SET
 	out=results/accuracy/fit-$1
@@ -35,7 +33,9 @@ split=build/fits/split
 mkdir -p "$split"
 names=
 while read -r name gpus model; do
-	awk -F, -v model="$model" -v gpus="$gpus" 'NR == 1 || ($12 == gpus && $2 ~ model && $1 != "dle-0630")' \
+	awk -v model="$model" -v gpus="$gpus" '{ s = $0; gsub(/"[^"]*"/, "", s); n = split(s, f, ",") }
+		NR == 1 { for (i = 1; i <= n; i++) if (f[i] == "gpus") at = i; print }
+		NR > 1 && f[at] == gpus && f[2] ~ model && f[1] != "dle-0630"' \
 		"$data/nvidia_dl_examples_v100_a100.csv" >"$split/$name.csv"
 	names="$names $split/$name"
 done <<-END

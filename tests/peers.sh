@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # peers.sh MAQUETTE OUT.csv [TABLE...]: plans that other planners chose or tried (AMP's trials, Sailor's plans: tables of
-# ../shared/data/measured) beside ours, all judged by our simulator: per question (model, cluster, batch, software) the
+# results/published) beside ours, all judged by our simulator: per question (model, cluster, batch, software) the
 # fastest of theirs that ran, and portfolio's best within EVALS (200) plans or SECONDS_EACH of clock time. Exit code 5
 # where one of theirs is faster than ours. Alpa's and Galvatron's own plans are in no table at hand.
 set -euf
 maquette=$(realpath "$1"); out=$(realpath -m "$2"); shift 2
-data=${DATA:-../shared/data}/measured
-if [ $# -eq 0 ]; then set -- "$data/amp_aws_t4_v100.csv" "$data/sailor_gh200_and_hetero.csv"; fi
-[ -f "$1" ] || { echo "peers: SKIPPED: no $1; set DATA=DIR"; exit 0; }
+if [ $# -eq 0 ]; then set -- results/published/amp_aws_t4_v100.csv results/published/sailor_gh200_and_hetero.csv; fi
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 keys="model platform software batch seq dtype grad-dtype optimizer"
 for table in "$@"; do

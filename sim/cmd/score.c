@@ -86,10 +86,12 @@ static const struct argp argp = {
 	.args_doc = "TABLE",
 	.doc = "Holds predictions against a table of measurements (a CSV file, or a folder of them): "
 	       "step times of training runs, or with --gemm, --kernels or --collectives those of products, kernels "
-	       "and collectives. A model is a name of models.csv or a specification as -m takes it. A row of mixed machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
+	       "and collectives. A row of runs says its model (as -m takes it, or a name of models.csv), its platform "
+	       "(as -p takes it, or gpu, gpus, gpus_per_node and nodes, with the network usual for the device), its software "
+	       "(otherwise generic) and its plan, each in columns: results/published/README.md lists them. A row of mixed "
+	       "machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
 	       "placement (\"V100xTP2|T4xTP2 ; ...\"). A step time that is not given follows from value and unit "
-	       "(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq, and models.csv may give "
-	       "seq and gbs where they belong to a published recipe. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
+	       "(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
 	       "memory.csv, refused.csv, summary.csv, and groups.csv: for runs that differ only in plan how well "
 	       "their order is predicted, and the measured time of the plan ranked first over the best (regret).",
 };

@@ -9,20 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "score/set.h"
-#include "score/tables.h"
 
-enum { MAX_GPUS = 1 << 20 };
+enum { MAX_GPUS = 1 << 20, MACHINES = 3 /* columns that count them */ };
 
-/* It would follow from a throughput and its batch (see mq_run_complete): which of them is missing? */
+/* It would follow from a rate and its batch: which of them is missing? */
 static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 {
 	if (isnan(r->value) || !strstr(r->unit, "/s"))
-		return mq_fail(err, MQ_EINPUT, "no step time: neither step_time_s nor a throughput");
+		return mq_run_lacks(r, "step_time_s", "or a rate in value and unit", err);
 	if (isnan(r->gbs))
-		return mq_fail(err, MQ_EINPUT, "no step time: %s without the global batch (gbs)", r->unit);
-	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'%s", r->unit,
-		       isnan(r->seq) ? " without the sequence length (seq)" : "");
+		return mq_run_lacks(r, "gbs", "the step time follows from the rate and the global batch", err);
+	if (isnan(r->seq))
+		return mq_run_lacks(r, "seq", "the step time follows from the rate and the tokens of a batch", err);
+	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'", r->unit);
 }
 
 /* Machines and degrees are counts, of no more than there can be devices. */
@@ -41,57 +42,61 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 
 	if (r->gpus > MAX_GPUS)
 		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
-	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
-		if (!isnan(counts[i].value) &&
-		    (counts[i].value > MAX_GPUS || counts[i].value != floor(counts[i].value)))
-			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number up to %d", counts[i].column,
-				       counts[i].value, MAX_GPUS);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		double least = i < MACHINES ? 1 : 0, value = counts[i].value; /* a degree of 0 is none */
+
+		if (!isnan(value) && (value < least || value > MAX_GPUS || value != floor(value)))
+			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number from %g to %d", counts[i].column,
+				       value, least, MAX_GPUS);
+	}
 	return MQ_OK;
 }
 
-static bool known_basis(const char *text)
+static enum mq_status one_of(const char *column, const char *text, const char *const *known, struct mq_err *err)
 {
-	static const char *const known[] = { "", "device", "reserved", "allocated" };
+	const char *near = mq_nearest(text, known + 1);
 
-	if (!strncmp(text, "first", 5))
-		text += 5 + strspn(text + 5, " ");
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcmp(text, known[i]))
-			return true;
-	return false;
+	for (const char *const *k = known; *k; k++)
+		if (!strcmp(*k, text))
+			return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, text,
+		       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
+		       near ? "'?" : "");
 }
 
-static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r, struct mq_err *err)
+static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 {
-	if (r->refused)
-		return mq_fail(err, MQ_EINPUT, "%s", r->refused);
+	static const char *const modes[] = { "", "train", "infer", NULL };
+	static const char *const bases[] = { "", "device", "reserved", "allocated", NULL };
+	static const char *const ranks[] = { "", "first", NULL };
+
+	MQ_TRY(one_of("mode", r->mode, modes, err));
+	MQ_TRY(one_of("memory_basis", r->memory_basis, bases, err));
+	return one_of("memory_rank", r->memory_rank, ranks, err);
+}
+
+static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
+{
 	if (!strcmp(r->provenance, "memory"))
 		return mq_fail(err, MQ_EINPUT, "unverified source (provenance 'memory')");
 	if (!strcmp(r->status, "failed"))
 		return mq_fail(err, MQ_EINPUT, "the run failed for an unknown cause");
 	if (!strcmp(r->status, "suspect"))
 		return mq_fail(err, MQ_EINPUT, "marked as suspect");
-	if (isnan(r->step_time_s) && strcmp(r->status, "oom")) {
-		struct mq_known_model known;
-
-		MQ_TRY(mq_known_model(t, r, &known, err)); /* a model that is refused says why */
+	MQ_TRY(check_words(r, err));
+	if (isnan(r->step_time_s) && strcmp(r->status, "oom"))
 		return no_step_time(r, err);
-	}
-	if (!known_basis(r->mem_basis))
-		return mq_fail(err, MQ_EINPUT,
-			       "mem_basis '%s' is not device, reserved or allocated, nor 'first' "
-			       "before one of these",
-			       r->mem_basis);
 	if (isnan(r->gpus) || r->gpus < 1)
-		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
+		return mq_run_lacks(r, "gpus", "it says the number of devices", err);
 	if (isnan(r->gbs) || r->gbs < 1)
-		return mq_fail(err, MQ_EINPUT, "no global batch");
+		return mq_run_lacks(r, "gbs", "it says the samples of a step", err);
 	return check_counts(r, err);
 }
 
 /* ---- training options ---------------------------------------------------------------------------- */
 
-/* The type that a row's precision names; where it names none, the 16-bit type that all devices have. */
+/* The type that a row's precision names ("bf16", "mixed fp16", "MXFP8"); where it is empty, the 16-bit type that all
+ * devices have. */
 static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 {
 	static const struct {
@@ -104,14 +109,14 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 	};
 	const char *p = c->run->precision;
 
-	if (mq_explicit(p, "fp4")) {
+	if (mq_contains(p, "fp4")) {
 		c->train.products = MQ_FP4;
-	} else if (mq_explicit(p, "fp8") || mq_explicit(p, "float8")) {
+	} else if (mq_contains(p, "fp8") || mq_contains(p, "float8")) {
 		c->train.products = MQ_FP8;
-		c->train.mx = mq_explicit(p, "mx");
+		c->train.mx = mq_contains(p, "mx");
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (mq_explicit(p, known[i].word)) {
+		if (mq_contains(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
 			return MQ_OK;
 		}
@@ -126,18 +131,18 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	bool bf16 = true, tf32 = c->n_parts > 0;
 
 	for (uint32_t i = 0; i < c->n_parts; i++) {
-		device[i] = mq_calib_device(calib, c->part[i].system.device);
-		if (!device[i])
-			return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", c->part[i].system.device);
-		bf16 &= device[i]->peak_flops[MQ_BF16] > 0;
-		tf32 &= device[i]->peak_flops[MQ_TF32] > 0;
+		device[i] = mq_calib_device(calib, c->part[i].device); /* NULL: its keys say what it is */
+		bf16 &= !device[i] || device[i]->peak_flops[MQ_BF16] > 0;
+		tf32 &= device[i] && device[i]->peak_flops[MQ_TF32] > 0;
 	}
-	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
+	c->train = (struct mq_train){ .batch = c->run->gbs,
+				      .optimizer = MQ_OPTIMIZER_ADAM,
+				      .infer = !strcmp(c->run->mode, "infer") };
 	MQ_TRY(dtype_of(c, bf16, err));
 	if (c->train.dtype == MQ_FP32 && software->tf32 && tf32)
 		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++)
-		if (!(device[i]->peak_flops[mq_train_products(&c->train)] > 0))
+		if (device[i] && !(device[i]->peak_flops[mq_train_products(&c->train)] > 0))
 			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,
 				       mq_dtype_name(mq_train_products(&c->train)));
 	c->train.grad_dtype = mq_software_grad_dtype(software, c->train.dtype);
@@ -176,24 +181,22 @@ static enum mq_status make_plan(struct mq_case *c, struct mq_arena *arena, struc
 
 	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, arena, &c->plan, err));
 	c->plan.zero_group = c->zero_group;
-	if (c->offload_optimizer) {
-		c->plan.says |= MQ_EXPLICIT_OFFLOAD;
-		c->plan.offload_optimizer = true;
-	}
 	return MQ_OK;
 }
 
-/* CPUs slower than those that the calibration's host time was taken with. */
-static void push_hosts(struct mq_case *c, const struct mq_calib *calib, const char **change, uint32_t *n,
-		       struct mq_arena *arena)
+/* The row's own changes of the hardware, "KEY=VALUE;...", as --change takes them. */
+static enum mq_status own_changes(const struct mq_case *c, const char **change, uint32_t *n, struct mq_arena *arena,
+				  struct mq_err *err)
 {
-	for (uint32_t i = 0; i < c->n_parts; i++) {
-		const struct mq_device_calib *d = mq_calib_device(calib, c->part[i].system.device);
+	for (const char *p = c->run->change; *p;) {
+		size_t length = strcspn(p, ";");
 
-		if (c->part[i].system.host != 1)
-			change[(*n)++] = mq_arena_printf(arena, "calib.%s.host_launch_s=%.17g", d->name,
-							 d->host_launch_s * c->part[i].system.host);
+		if (*n == MQ_CASE_MAX_CHANGES)
+			return mq_fail(err, MQ_EINPUT, "change: more than %d changes", MQ_CASE_MAX_CHANGES);
+		change[(*n)++] = mq_arena_printf(arena, "%.*s", (int)length, p);
+		p += length + (p[length] == ';');
 	}
+	return MQ_OK;
 }
 
 static enum mq_status make_job(const struct mq_score_options *o, const struct mq_score_tables *tables,
@@ -203,7 +206,7 @@ static enum mq_status make_job(const struct mq_score_options *o, const struct mq
 	const char *software = c->software.software.name;
 	uint32_t n = 0;
 
-	push_hosts(c, o->calib, change, &n, o->arena);
+	MQ_TRY(own_changes(c, change, &n, o->arena, err));
 	MQ_TRY(mq_score_changes(o, c, change, &n, &software, err));
 	mq_job_init(&c->job);
 	c->job.model = c->spec;
@@ -226,7 +229,7 @@ enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_s
 			     const struct mq_run *run, struct mq_case *c, struct mq_err *err)
 {
 	*c = (struct mq_case){ .run = run };
-	MQ_TRY(check_row(tables, run, err));
+	MQ_TRY(check_row(run, err));
 	c->n_devices = (uint32_t)run->gpus;
 	MQ_TRY(mq_case_machines(tables, c, o->arena, err));
 	MQ_TRY(mq_case_model(tables, c, o->arena, err));

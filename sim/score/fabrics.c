@@ -70,7 +70,7 @@ static bool denied(const char *words, const char *what)
 
 	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
 		snprintf(text, sizeof(text), "%s %s", no[i], what);
-		if (mq_explicit(words, text))
+		if (mq_contains(words, text))
 			return true;
 	}
 	return false;
@@ -78,24 +78,24 @@ static bool denied(const char *words, const char *what)
 
 static bool named(const char *words, const char *what)
 {
-	return mq_explicit(words, what) && !denied(words, what);
+	return mq_contains(words, what) && !denied(words, what);
 }
 
 static enum mq_inside read_joined(const char *words, const struct mq_device_calib *gpu, uint32_t per_node)
 {
 	if (per_node == 1)
 		return MQ_INSIDE_NONE;
-	if (mq_explicit(words, "cube mesh"))
+	if (mq_contains(words, "cube mesh"))
 		return MQ_INSIDE_CUBE;
-	if (mq_explicit(words, "pairwise") || named(words, "bridge"))
+	if (mq_contains(words, "pairwise") || named(words, "bridge"))
 		return MQ_INSIDE_PAIRS;
 	if (named(words, "NVSwitch"))
 		return MQ_INSIDE_SWITCH;
 	if (named(words, "NVLink"))
 		return usual_nvlink(gpu, per_node);
-	if (named(words, "P2P") || (mq_explicit(words, "Gen") && gpu->p2p > 0 && !denied(words, "P2P")))
+	if (named(words, "P2P") || (mq_contains(words, "Gen") && gpu->p2p > 0 && !denied(words, "P2P")))
 		return MQ_INSIDE_PCIE;
-	if (mq_explicit(words, "PCI") || mq_explicit(words, "P2P") || mq_explicit(words, "NVLink"))
+	if (mq_contains(words, "PCI") || mq_contains(words, "P2P") || mq_contains(words, "NVLink"))
 		/* No word about direct access between GPUs: through the host's memory. */
 		return MQ_INSIDE_HOST;
 	/* Of the network alone, or of nothing. */
@@ -114,15 +114,15 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 	 * between their hosts: on Hopper and in domains only where it is said. Blackwell came later. */
 	spec->nvls =
 		gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
-		(text->nodes == 1 || mq_explicit(words, "NVLS") || (gpu->compute_capability >= 100 && spec->nodes > 1));
+		(text->nodes == 1 || mq_contains(words, "NVLS") || (gpu->compute_capability >= 100 && spec->nodes > 1));
 }
 
 /* Do the words say that one NVLink domain joins the machines ("MNNVL", "NVL72")? */
 static bool one_domain(const struct mq_fabric_text *text)
 {
-	return mq_explicit(text->interconnect, "MNNVL") || mq_explicit(text->interconnect, "NVL72") ||
-	       mq_explicit(text->interconnect, "NVLink domain") || mq_explicit(text->system, "NVL72") ||
-	       mq_explicit(text->system, "NVLink domain");
+	return mq_contains(text->interconnect, "MNNVL") || mq_contains(text->interconnect, "NVL72") ||
+	       mq_contains(text->interconnect, "NVLink domain") || mq_contains(text->system, "NVL72") ||
+	       mq_contains(text->system, "NVLink domain");
 }
 
 static double rate_Gbps(const char *words)
@@ -141,7 +141,7 @@ static double rate_Gbps(const char *words)
 	for (size_t i = 0; i < sizeof(unit) / sizeof(*unit) && !(rate > 0); i++)
 		rate = number_before(words, unit[i]);
 	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade) && !(rate > 0); i++)
-		if (mq_explicit(words, grade[i].word))
+		if (mq_contains(words, grade[i].word))
 			rate = grade[i].Gbps;
 	return rate;
 }
@@ -161,14 +161,14 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 	double cards = count_of(words), rate = rate_Gbps(words), total = number_before(words, "GB/s");
 	bool said = rate > 0;
 
-	if (mq_explicit(text->interconnect, "EFA"))
+	if (mq_contains(text->interconnect, "EFA"))
 		words = intra ? intra : text->interconnect;
-	spec->fabric = mq_explicit(words, "EFA")                                   ? MQ_FABRIC_EFA :
-		       mq_explicit(words, "TCPX") || mq_explicit(words, "FasTrak") ? MQ_FABRIC_TCPXO :
-		       mq_explicit(words, "gIB")                                   ? MQ_FABRIC_GIB :
-		       mq_explicit(words, "RoCE")                                  ? MQ_FABRIC_ROCE :
-		       mq_explicit(words, "Ethernet") || mq_explicit(words, "TCP") ? MQ_FABRIC_ETHERNET :
-		       mq_explicit(words, "Omni") || mq_explicit(words, "OPA")     ? MQ_FABRIC_OMNIPATH :
+	spec->fabric = mq_contains(words, "EFA")                                   ? MQ_FABRIC_EFA :
+		       mq_contains(words, "TCPX") || mq_contains(words, "FasTrak") ? MQ_FABRIC_TCPXO :
+		       mq_contains(words, "gIB")                                   ? MQ_FABRIC_GIB :
+		       mq_contains(words, "RoCE")                                  ? MQ_FABRIC_ROCE :
+		       mq_contains(words, "Ethernet") || mq_contains(words, "TCP") ? MQ_FABRIC_ETHERNET :
+		       mq_contains(words, "Omni") || mq_contains(words, "OPA")     ? MQ_FABRIC_OMNIPATH :
 										     MQ_FABRIC_IB;
 	if (!(rate > 0))
 		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Bps * 8 / GB;
@@ -180,7 +180,7 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 								usual_cards(gpu, spec->per_node);
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
-	if (total > 0 && mq_explicit(words, "not stated"))
+	if (total > 0 && mq_contains(words, "not stated"))
 		spec->nic_Bps = total * GB / spec->rails;
 }
 
@@ -220,8 +220,8 @@ static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *s
 	unsigned major = 0, minor = 0, patch = 0;
 
 	spec->algo = (enum mq_algo)longest(forced(text, "NCCL_ALGO="), algo_name, MQ_N_ALGOS);
-	if (mq_explicit(text->system, "ring only") || mq_explicit(text->note, "ring only") ||
-	    mq_explicit(text->interconnect, "not stated"))
+	if (mq_contains(text->system, "ring only") || mq_contains(text->note, "ring only") ||
+	    mq_contains(text->interconnect, "not stated"))
 		/* A network that is not stated was estimated from the bus bandwidth, a ring's. */
 		spec->algo = MQ_ALGO_RING;
 	spec->proto = (enum mq_proto)longest(forced(text, "NCCL_PROTO="), proto_name, MQ_N_PROTOS);
@@ -229,9 +229,9 @@ static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *s
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
 	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one
 	 * process per GPU under mpirun across machines. */
-	if (mq_explicit(text->note, "kernel time"))
+	if (mq_contains(text->note, "kernel time"))
 		spec->per_process = 0;
-	else if (mq_explicit(text->note, "host-timed") || text->nodes > 1)
+	else if (mq_contains(text->note, "host-timed") || text->nodes > 1)
 		spec->per_process = 1;
 	else
 		spec->per_process = text->gpus;
@@ -269,8 +269,8 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq
 		return mq_fail(err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
 	if (spec->nodes > 1)
 		read_network(text, gpu, spec);
-	spec->sharp = mq_explicit(text->interconnect, "SHARP") || mq_explicit(text->system, "SHARP") ||
-		      mq_explicit(text->note, "SHARP") || mq_explicit(text->note, "CollNet");
+	spec->sharp = mq_contains(text->interconnect, "SHARP") || mq_contains(text->system, "SHARP") ||
+		      mq_contains(text->note, "SHARP") || mq_contains(text->note, "CollNet");
 	read_run(text, spec);
 	return MQ_OK;
 }

@@ -46,7 +46,6 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 			continue;
 		if (o->software && !*t->run[i].software)
 			t->run[i].software = o->software;
-		mq_run_complete(tables, &t->run[i], o->arena);
 		t->ready[i] = mq_case_build(o, tables, &t->run[i], &t->c[i], &why) == MQ_OK;
 		if (!t->ready[i])
 			refuse(t, i, mq_arena_strdup(o->arena, why.text));
@@ -92,11 +91,11 @@ static bool same_machines(const struct mq_job *a, const struct mq_job *b)
 /* The prediction of what the row's memory is. */
 static double memory_as_measured(const struct mq_run *run, const struct mq_result *r)
 {
-	const struct mq_memory *m = mq_explicit(run->mem_basis, "first") ? &r->first : &r->memory;
+	const struct mq_memory *m = *run->memory_rank ? &r->first : &r->memory;
 
-	if (mq_explicit(run->mem_basis, "allocated"))
+	if (!strcmp(run->memory_basis, "allocated"))
 		return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B;
-	if (mq_explicit(run->mem_basis, "reserved"))
+	if (!strcmp(run->memory_basis, "reserved"))
 		return m->peak_B - m->reserve_B;
 	return m == &r->first ? m->peak_B : r->peak_memory_B;
 }
@@ -106,7 +105,7 @@ static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result
 	t->verdict[row] = r->verdict;
 	t->step_s[row] = r->step_time_s;
 	t->peak_B[row] = memory_as_measured(&t->run[row], r);
-	t->memory[row] = mq_explicit(t->run[row].mem_basis, "first") ? r->first : r->memory;
+	t->memory[row] = *t->run[row].memory_rank ? r->first : r->memory;
 	t->limit_B[row] = r->memory_limit_B;
 	t->tight[row] = mq_result_tight(r);
 	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
@@ -188,6 +187,8 @@ static void print_job(const struct mq_score_options *o, const struct mq_case *c,
 		j->platform, j->software, plan);
 	fprintf(file, "batch = %.17g\ndtype = %s\ngrad-dtype = %s\noptimizer = %s\n", j->train.batch,
 		mq_dtype_name(j->train.dtype), mq_dtype_name(j->train.grad_dtype), optimizers[j->train.optimizer]);
+	if (j->train.infer)
+		fputs("mode = infer\n", file);
 	if (mq_train_casts(&j->train))
 		fprintf(file, "products = %s\n", product_word(&j->train));
 	if (j->seq)

@@ -10,72 +10,99 @@
 #include <string.h>
 #include <unistd.h>
 
-struct text_column {
+struct column {
 	const char *name;
 	size_t offset;
+	bool number;
 };
 
-#define TEXT(name, field)                            \
-	{                                            \
-		name, offsetof(struct mq_run, field) \
+#define TEXT(name)                                          \
+	{                                                   \
+#name, offsetof(struct mq_run, name), false \
 	}
-static const struct text_column text_columns[] = {
-	TEXT("row_id", id),
-	TEXT("model", model),
-	TEXT("gpu", gpu),
-	TEXT("intra_link", intra),
-	TEXT("inter_link", inter),
-	TEXT("precision", precision),
-	TEXT("zero", zero),
-	TEXT("mem_basis", mem_basis),
-	TEXT("stage_layers", stage_layers),
-	TEXT("placement", placement),
-	TEXT("schedule", schedule),
-	TEXT("recompute", recompute),
-	TEXT("metric", metric),
-	TEXT("unit", unit),
-	TEXT("step_time_basis", basis),
-	TEXT("status", status),
-	TEXT("source", source),
-	TEXT("provenance", provenance),
-	TEXT("notes", notes),
-	TEXT("locator", locator),
-	TEXT("software", software),
-	TEXT("software_options", options),
-	TEXT("platform", platform),
+#define TEXT_AS(name, field)                                \
+	{                                                   \
+		name, offsetof(struct mq_run, field), false \
+	}
+#define NUMBER(name)                                       \
+	{                                                  \
+#name, offsetof(struct mq_run, name), true \
+	}
+#define NUMBER_AS(name, field)                             \
+	{                                                  \
+		name, offsetof(struct mq_run, field), true \
+	}
+/* clang-format off */
+static const struct column columns[] = {
+	TEXT_AS("row_id", id), TEXT(model), TEXT(model_spec), TEXT(mode), TEXT(gpu), TEXT(platform), TEXT(change),
+	TEXT(software), TEXT_AS("software_options", options), TEXT(precision), TEXT(zero), TEXT(stage_layers),
+	TEXT(placement), TEXT(schedule), TEXT(recompute), TEXT(unit), TEXT(status), TEXT(provenance),
+	TEXT(memory_basis), TEXT(memory_rank),
+	NUMBER(params_b), NUMBER(layers), NUMBER(hidden), NUMBER(ffn), NUMBER(heads), NUMBER(kv_heads), NUMBER(seq),
+	NUMBER(vocab), NUMBER(gpus), NUMBER(gpus_per_node), NUMBER(nodes), NUMBER(tp), NUMBER(pp), NUMBER(dp),
+	NUMBER(vp), NUMBER(cp), NUMBER(ep), NUMBER(mbs), NUMBER(gbs), NUMBER_AS("grad_accum", accum), NUMBER(value),
+	NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
 };
-
-static const struct text_column number_columns[] = {
-	TEXT("params_b", params_b),
-	TEXT("layers", layers),
-	TEXT("hidden", hidden),
-	TEXT("ffn", ffn),
-	TEXT("heads", heads),
-	TEXT("kv_heads", kv_heads),
-	TEXT("seq", seq),
-	TEXT("gpus", gpus),
-	TEXT("gpus_per_node", gpus_per_node),
-	TEXT("nodes", nodes),
-	TEXT("tp", tp),
-	TEXT("pp", pp),
-	TEXT("dp", dp),
-	TEXT("vp", vp),
-	TEXT("cp", cp),
-	TEXT("ep", ep),
-	TEXT("mbs", mbs),
-	TEXT("gbs", gbs),
-	TEXT("grad_accum", accum),
-	TEXT("value", value),
-	TEXT("step_time_s", step_time_s),
-	TEXT("max_mem_gb", max_mem_GB),
-};
+/* Columns for people, that nobody reads. */
+static const char *const told[] = { "metric", "step_time_basis", "source", "locator", "notes" };
+/* clang-format on */
 #undef TEXT
+#undef TEXT_AS
+#undef NUMBER
+#undef NUMBER_AS
 
 enum {
-	N_TEXTS = sizeof(text_columns) / sizeof(text_columns[0]),
+	N_COLUMNS = sizeof(columns) / sizeof(columns[0]),
+	N_TOLD = sizeof(told) / sizeof(told[0]),
 	MOST_ROWS = 20000, /* they are compared with each other */
-	N_NUMBERS = sizeof(number_columns) / sizeof(number_columns[0])
 };
+
+static bool is_column(const char *name)
+{
+	bool known = mq_software_field_find(name) != UINT32_MAX;
+
+	for (int i = 0; i < N_COLUMNS; i++)
+		known |= !strcmp(columns[i].name, name);
+	for (int i = 0; i < N_TOLD; i++)
+		known |= !strcmp(told[i], name);
+	return known;
+}
+
+/* The column of the table that has nearly this name, and none that is read; NULL = there is none. */
+static const char *near_column(const struct mq_csv *csv, const char *name)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	const char **names = mq_arena_array(&scratch, csv->n_columns + 1, const char *), *near;
+	uint32_t n = 0;
+
+	for (uint32_t c = 0; c < csv->n_columns; c++)
+		if (!is_column(csv->header[c]))
+			names[n++] = csv->header[c];
+	near = mq_nearest(name, names);
+	mq_arena_fini(&scratch);
+	return near;
+}
+
+const char *mq_runs_unread(const struct mq_csv *csv, struct mq_arena *arena)
+{
+	const char *text = NULL, *near;
+
+	for (int i = 0; i < N_COLUMNS; i++)
+		if (mq_csv_column(csv, columns[i].name) == UINT32_MAX && (near = near_column(csv, columns[i].name)))
+			text = mq_arena_printf(arena, "%s%s%s (did you mean %s?)", text ? text : "", text ? ", " : "",
+					       near, columns[i].name);
+	return text;
+}
+
+enum mq_status mq_run_lacks(const struct mq_run *r, const char *column, const char *remedy, struct mq_err *err)
+{
+	const char *near = r->table ? near_column(r->table, column) : NULL;
+
+	if (r->table && mq_csv_column(r->table, column) != UINT32_MAX)
+		return mq_fail(err, MQ_EINPUT, "no %s: the cell is empty; %s", column, remedy);
+	return mq_fail(err, MQ_EINPUT, "no column '%s'%s%s%s; %s", column, near ? " (is it '" : "", near ? near : "",
+		       near ? "'?)" : "", remedy);
+}
 
 /* "250k" is a number of tokens too. */
 static bool read_count(const char *text, double *value)
@@ -83,83 +110,41 @@ static bool read_count(const char *text, double *value)
 	char k = 0, rest = 0;
 	int n = sscanf(text, "%lf%c%c", value, &k, &rest);
 
-	if (!*text) {
-		*value = NAN;
-		return true;
-	}
 	if (n == 2 && k == 'k')
 		*value *= 1000;
-	return (n == 1 || (n == 2 && k == 'k')) && isfinite(*value) && *value > 0;
+	return n == 1 || (n == 2 && k == 'k');
 }
 
-static const char **text_at(struct mq_run *run, int i)
+static enum mq_status read_cell(const struct mq_csv *csv, uint32_t row, const struct column *c, struct mq_run *run,
+				struct mq_err *err)
 {
-	return (const char **)(void *)((char *)run + text_columns[i].offset);
-}
+	const char *text = mq_csv_text(csv, row, mq_csv_column(csv, c->name));
+	double *x = (double *)(void *)((char *)run + c->offset);
 
-static double *number_at(struct mq_run *run, int i)
-{
-	return (double *)(void *)((char *)run + number_columns[i].offset);
-}
-
-bool mq_run_put(struct mq_run *run, const char *column, const char *value, bool force, struct mq_arena *arena)
-{
-	for (int i = 0; i < N_TEXTS; i++)
-		if (!strcmp(text_columns[i].name, column)) {
-			if (force || !**text_at(run, i))
-				*text_at(run, i) = value;
-			return true;
-		}
-	for (int i = 0; i < N_NUMBERS; i++)
-		if (!strcmp(number_columns[i].name, column)) {
-			if (force || isnan(*number_at(run, i)))
-				*number_at(run, i) = strtod(value, NULL);
-			return true;
-		}
-	if (!strcmp(column, "vocab")) {
-		if (force || isnan(run->vocab))
-			read_count(value, &run->vocab);
-		return true;
+	if (!c->number) {
+		*(const char **)(void *)((char *)run + c->offset) = text;
+		return MQ_OK;
 	}
-	if (mq_software_field_find(column) == UINT32_MAX)
-		return false;
-	run->options = mq_arena_printf(arena, "%s%s%s=%s", run->options, *run->options ? ";" : "", column, value);
-	return true;
+	*x = NAN;
+	if (*text && (!read_count(text, x) || !isfinite(*x) || *x < 0))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path, csv->line[row], c->name,
+			       text);
+	return MQ_OK;
 }
 
-/* Columns that a software has as fields, and the row as nothing else. */
+/* Fields of a software that are columns, and no column of rows: "key=value" behind software_options. */
 static void read_fields(const struct mq_csv *csv, uint32_t row, struct mq_run *run, struct mq_arena *arena)
 {
 	for (uint32_t c = 0; c < csv->n_columns; c++) {
-		const char *value = mq_csv_text(csv, row, c);
+		const char *value = mq_csv_text(csv, row, c), *name = csv->header[c];
 		bool own = false;
 
-		for (int i = 0; i < N_TEXTS; i++)
-			own |= !strcmp(text_columns[i].name, csv->header[c]);
-		if (*value && !own && mq_software_field_find(csv->header[c]) != UINT32_MAX)
-			mq_run_put(run, csv->header[c], value, true, arena);
+		for (int i = 0; i < N_COLUMNS; i++)
+			own |= !strcmp(columns[i].name, name);
+		if (*value && !own && mq_software_field_find(name) != UINT32_MAX)
+			run->options = mq_arena_printf(arena, "%s%s%s=%s", run->options, *run->options ? ";" : "", name,
+						       value);
 	}
-}
-
-static enum mq_status read_run(const struct mq_csv *csv, uint32_t row, const uint32_t column[N_TEXTS + N_NUMBERS],
-			       struct mq_run *run, struct mq_err *err)
-{
-	uint32_t vocab = mq_csv_column(csv, "vocab");
-
-	run->line = csv->line[row];
-	for (int i = 0; i < N_TEXTS; i++)
-		*text_at(run, i) = mq_csv_text(csv, row, column[i]);
-	for (int i = 0; i < N_NUMBERS; i++) {
-		double *x = number_at(run, i);
-
-		if (!mq_csv_f64(csv, row, column[N_TEXTS + i], NAN, x) || isinf(*x) || *x < 0)
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path, run->line,
-				       number_columns[i].name, mq_csv_text(csv, row, column[N_TEXTS + i]));
-	}
-	if (!read_count(mq_csv_text(csv, row, vocab), &run->vocab))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: vocab '%s' is not a number", csv->path, run->line,
-			       mq_csv_text(csv, row, vocab));
-	return MQ_OK;
 }
 
 /* A model that is a file: as -m would find it, or beside the table. */
@@ -173,37 +158,64 @@ static const char *model_file(const char *model, const char *table, struct mq_ar
 	return access(beside, R_OK) ? model : beside;
 }
 
+/* Samples or tokens per second, of all devices; 0 where the unit is another. */
+static double per_second(const struct mq_run *r, bool *tokens)
+{
+	static const char *const samples[] = { "seq", "sample", "sentence", "im", NULL };
+	double each = strcasestr(r->unit, "/gpu") ? r->gpus : 1;
+	bool known = *tokens = !strncasecmp(r->unit, "tok", 3);
+
+	for (const char *const *word = samples; *word; word++)
+		known |= !strncasecmp(r->unit, *word, strlen(*word));
+	return known && strstr(r->unit, "/s") ? r->value * each : 0;
+}
+
+static enum mq_status check_table(const struct mq_csv *csv, struct mq_err *err)
+{
+	static const char *const needed[] = { "model", "gpu", "gpus", "gbs" };
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+		const char *near = near_column(csv, needed[i]);
+
+		if (mq_csv_column(csv, needed[i]) == UINT32_MAX)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no column '%s'%s%s%s; a table of runs has at least model, gpu, gpus, gbs "
+				       "and step_time_s",
+				       csv->path, needed[i], near ? ", but '" : "", near ? near : "", near ? "'" : "");
+	}
+	if (mq_csv_column(csv, "mem_basis") != UINT32_MAX)
+		return mq_fail(err, MQ_EINPUT, "%s: column 'mem_basis' is now memory_basis, its 'first' memory_rank",
+			       csv->path);
+	if (csv->n_rows > MOST_ROWS)
+		return mq_fail(err, MQ_EINPUT, "%s: %u rows; at most %d, divide the table", csv->path, csv->n_rows,
+			       MOST_ROWS);
+	return MQ_OK;
+}
+
 enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs, uint32_t *n,
 			    struct mq_err *err)
 {
-	static const char *const needed[] = { "model", "gpu", "gpus", "gbs", NULL };
-	uint32_t column[N_TEXTS + N_NUMBERS];
-	struct mq_csv csv;
+	struct mq_csv *csv = mq_arena_array(arena, 1, struct mq_csv);
+	bool tokens;
 
-	MQ_TRY(mq_csv_load(path, arena, &csv, err));
-	for (const char *const *name = needed; *name; name++)
-		if (mq_csv_column(&csv, *name) == UINT32_MAX)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s'; a table of runs has at "
-				       "least model, gpu, gpus, gbs and step_time_s",
-				       path, *name);
-	for (int i = 0; i < N_TEXTS; i++)
-		column[i] = mq_csv_column(&csv, text_columns[i].name);
-	for (int i = 0; i < N_NUMBERS; i++)
-		column[N_TEXTS + i] = mq_csv_column(&csv, number_columns[i].name);
-	if (csv.n_rows > MOST_ROWS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u rows; at most %d, divide the table", path, csv.n_rows,
-			       MOST_ROWS);
-	*n = csv.n_rows;
-	*runs = mq_arena_array(arena, csv.n_rows, struct mq_run);
-	for (uint32_t r = 0; r < csv.n_rows; r++) {
-		MQ_TRY(read_run(&csv, r, column, &(*runs)[r], err));
-		read_fields(&csv, r, &(*runs)[r], arena);
-		(*runs)[r].model = model_file((*runs)[r].model, path, arena);
-		(*runs)[r].open_batches =
-			mq_csv_column(&csv, "mbs") != UINT32_MAX || mq_csv_column(&csv, "grad_accum") != UINT32_MAX;
-		if (!*(*runs)[r].id)
-			(*runs)[r].id = mq_arena_printf(arena, "row-%u", r + 1);
+	MQ_TRY(mq_csv_load(path, arena, csv, err));
+	MQ_TRY(check_table(csv, err));
+	*n = csv->n_rows;
+	*runs = mq_arena_array(arena, csv->n_rows, struct mq_run);
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		struct mq_run *run = &(*runs)[r];
+
+		run->table = csv;
+		run->line = csv->line[r];
+		for (int i = 0; i < N_COLUMNS; i++)
+			MQ_TRY(read_cell(csv, r, &columns[i], run, err));
+		read_fields(csv, r, run, arena);
+		run->model = model_file(run->model, path, arena);
+		if (!*run->id)
+			run->id = mq_arena_printf(arena, "row-%u", r + 1);
+		double rate = per_second(run, &tokens);
+		if (isnan(run->step_time_s) && rate > 0)
+			run->step_time_s = run->gbs * (tokens ? run->seq : 1) / rate;
 	}
 	return MQ_OK;
 }
@@ -212,6 +224,6 @@ const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena)
 {
 	const struct mq_run *r = c->run;
 
-	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%s|%g", r->model, r->layers, r->hidden, r->heads,
-			       r->seq, r->vocab, r->gpu, r->gpus, r->inter, c->system.name, r->precision, r->gbs);
+	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%g", r->model, r->layers, r->hidden, r->heads,
+			       r->seq, r->vocab, r->gpu, r->gpus, c->links ? c->links : "", r->precision, r->gbs);
 }

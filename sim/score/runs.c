@@ -144,28 +144,39 @@ static const char *software_of(const struct mq_judged_table *t, uint32_t i)
 	return t->c[i].software.software.file;
 }
 
-static const char *network_of(const struct mq_judged_table *t, uint32_t i)
+/* Each thing that was assumed once, with its rows: a row's are separated by "; ". */
+static void print_assumptions(const struct mq_judged_table *t, struct mq_arena *arena)
 {
-	return t->c[i].network && !strcmp(t->c[i].network, "assumed") ? t->c[i].system.name : NULL;
-}
+	const char *told = "", *separator = "  assumed: ";
 
-static const char *unread_of(const struct mq_judged_table *t, uint32_t i)
-{
-	return t->c[i].unread;
-}
+	for (uint32_t i = 0; i < t->n; i++)
+		for (const char *p = t->ready[i] ? t->c[i].assumed : NULL; p && *p;) {
+			const char *next = strstr(p, "; ");
+			const char *piece = mq_arena_printf(arena, "%.*s", (int)(next ? next - p : (long)strlen(p)), p);
+			uint32_t n = 0;
 
-static const char *guess_of(const struct mq_judged_table *t, uint32_t i)
-{
-	return t->c[i].guess;
+			p = next ? next + 2 : NULL;
+			if (strstr(told, piece))
+				continue;
+			told = mq_arena_printf(arena, "%s%s\n", told, piece);
+			for (uint32_t k = i; k < t->n; k++)
+				n += t->ready[k] && t->c[k].assumed && strstr(t->c[k].assumed, piece);
+			printf("%s%s (%u)", separator, piece, n);
+			separator = "; ";
+		}
+	if (*told)
+		printf("\n");
 }
 
 /* What was assumed of a table's rows: told once, and row by row in score.csv. */
 static void print_assumed(const struct mq_judged_table *t, struct mq_arena *arena)
 {
+	const char *unread = t->n ? mq_runs_unread(t->run[0].table, arena) : NULL;
+
 	print_given(t, "  software: ", software_of, arena);
-	print_given(t, "  network assumed as that of: ", network_of, arena);
-	print_given(t, "  network not understood: ", unread_of, arena);
-	print_given(t, "  assumed: ", guess_of, arena);
+	print_assumptions(t, arena);
+	if (unread)
+		printf("  columns not read: %s\n", unread);
 }
 
 static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t,

@@ -24,7 +24,7 @@ struct mq_score_options {
 	const char *input;       /* a CSV file, or a folder of them */
 	const char *out;         /* -o */
 	const char *platforms;   /* --platforms DIR, or NULL = the shipped ones */
-	const char *software;    /* --software, of rows that name none; or NULL = by their source */
+	const char *software;    /* --software, of rows that name none; or NULL = generic */
 	const char *executor;    /* --executor analytic|simgrid */
 	const char *only;        /* --only TEXT: rows whose row_id or model contains it, or NULL */
 	struct mq_list set;      /* --set NAME=VALUE, see set.h */
@@ -75,13 +75,13 @@ enum mq_status mq_score_collectives(const struct mq_score_options *options, doub
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Does a cell's text have the word, in capitals or not? */
-static inline bool mq_explicit(const char *text, const char *word)
+static inline bool mq_contains(const char *text, const char *word)
 {
 	return strcasestr(text, word) != NULL;
 }
 
-/* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"), from
- * systems.csv; MQ_EINPUT lists what is known. */
+/* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"); MQ_EINPUT lists
+ * what is known. */
 enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
 			       struct mq_err *err) MQ_MUST_CHECK;
 

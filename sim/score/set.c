@@ -199,7 +199,7 @@ bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_ca
 	if (knob->software)
 		return entry_fits(knob->name + strlen(software_prefix), c->software.software.file);
 	for (uint32_t i = 0; i < c->n_parts; i++)
-		if (entry_fits(knob->name, c->part[i].system.device))
+		if (entry_fits(knob->name, c->part[i].device))
 			return true;
 	return !c->n_parts;
 }
@@ -249,7 +249,7 @@ enum mq_status mq_score_set_check(const struct mq_score_options *o, const char *
 static bool has_device(const struct mq_case *c, const char *type)
 {
 	for (uint32_t i = 0; i < c->n_parts; i++)
-		if (!strcmp(c->part[i].system.device, type))
+		if (!strcmp(c->part[i].device, type))
 			return true;
 	return !c->n_parts;
 }

@@ -1,17 +1,189 @@
 /*
- * shape.c - the plan of a row: degrees, micro-batches, stages.
+ * shape.c - the plan of a row: degrees, micro-batches, stages, schedule, sync and recomputation.
  *
  * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs,
- * micro-batches from batch and accumulation.
+ * micro-batches from batch and accumulation. A cell that is a word may have a remark in brackets behind it, which
+ * nobody reads. An empty one is as the software does.
  */
 #include "score/row.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "score/tables.h"
+#include "base/opt.h"
+
+void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	c->assumed = c->assumed ? mq_arena_printf(arena, "%s; %s", c->assumed, text) : mq_arena_strdup(arena, text);
+}
+
+/* ---- words ----------------------------------------------------------------------------------------- */
+
+/* What a column's words mean; letters' case, blanks, '-' and '_' do not count. */
+struct word {
+	const char *word;
+	int value;
+};
+
+/* The cell up to a remark in brackets, behind a comma or "/", without what does not count. */
+static void squeeze(const char *cell, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (; *cell && !strchr("(,;/", *cell) && n + 1 < size; cell++)
+		if (!strchr(" -_", *cell))
+			out[n++] = (char)tolower((unsigned char)*cell);
+	out[n] = '\0';
+}
+
+static const struct word *find_word(const char *cell, const struct word *words, size_t n)
+{
+	char text[64], word[64];
+
+	squeeze(cell, text, sizeof(text));
+	for (size_t i = 0; i < n; i++) {
+		squeeze(words[i].word, word, sizeof(word));
+		if (!strcmp(word, text))
+			return &words[i];
+	}
+	return NULL;
+}
+
+/* The value of a cell that is not empty. */
+static enum mq_status word_of(const char *column, const char *cell, const struct word *words, size_t n, int *value,
+			      struct mq_err *err)
+{
+	const struct word *found = find_word(cell, words, n);
+	const char *names[32] = { NULL }, *near;
+
+	for (size_t i = 0; i < n; i++)
+		names[i] = words[i].word;
+	near = mq_nearest(cell, names);
+	if (!found)
+		return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, cell,
+			       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
+			       near ? "'?" : "");
+	*value = found->value;
+	return MQ_OK;
+}
+
+#define WORD_OF(column, cell, words, value, err) \
+	word_of(column, cell, words, sizeof(words) / sizeof(*(words)), value, err)
+
+static enum mq_status sync_of(struct mq_case *c, struct mq_err *err)
+{
+	static const struct word words[] = {
+		{ "allreduce", MQ_SYNC_ALLREDUCE },
+		{ "none", MQ_SYNC_ALLREDUCE },
+		{ "no", MQ_SYNC_ALLREDUCE },
+		{ "0", MQ_SYNC_ALLREDUCE },
+		{ "zero0", MQ_SYNC_ALLREDUCE },
+		{ "ddp", MQ_SYNC_ALLREDUCE },
+		{ "zero1", MQ_SYNC_ZERO1 },
+		{ "1", MQ_SYNC_ZERO1 },
+		{ "zero2", MQ_SYNC_ZERO2 },
+		{ "2", MQ_SYNC_ZERO2 },
+		{ "zero3", MQ_SYNC_ZERO3 },
+		{ "3", MQ_SYNC_ZERO3 },
+		{ "fsdp", MQ_SYNC_ZERO3 },
+		{ "fsdp2", MQ_SYNC_ZERO3 },
+		{ "fsdp full_shard", MQ_SYNC_ZERO3 },
+		{ "fsdp shard_grad_op", MQ_SYNC_ZERO2 },
+		{ "fsdp hybrid_shard", MQ_SYNC_ZERO3 },
+		{ "hsdp", MQ_SYNC_ZERO3 },
+		{ "distributed optimizer", MQ_SYNC_ZERO1 },
+		{ "zero1 within", MQ_SYNC_ZERO1 },
+		{ "zero1 over all dp ranks", MQ_SYNC_ZERO1 },
+	};
+	const char *cell = c->run->zero, *number;
+	uint32_t group = 0, ranks = c->shape.dp * c->shape.cp;
+	int sync = (int)c->software.software.sync;
+	char word[64];
+
+	/* "zero3 8", "HSDP 4x8": ranks that shard, where they are not all */
+	number = strpbrk(cell, " ");
+	while (number && !isdigit((unsigned char)number[1]))
+		number = strpbrk(number + 1, " ");
+	if (number && !find_word(cell, words, sizeof(words) / sizeof(*words))) {
+		const char *times = strchr(number, 'x');
+
+		group = (uint32_t)strtoul(times ? times + 1 : number, NULL, 10);
+		snprintf(word, sizeof(word), "%.*s", (int)(number - cell), cell);
+		cell = word;
+	}
+	if (*cell)
+		MQ_TRY(WORD_OF("zero", cell, words, &sync, err));
+	if (!group && (mq_contains(cell, "hsdp") || mq_contains(cell, "hybrid")))
+		group = c->n_parts ? c->part[0].per_node / c->shape.tp : 0;
+	c->shape.sync = (uint8_t)(ranks == 1 ? MQ_SYNC_ALLREDUCE : sync);
+	c->zero_group = group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
+	return MQ_OK;
+}
+
+static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
+{
+	static const struct word words[] = {
+		{ "1f1b", MQ_PIPE_1F1B },
+		{ "none", MQ_PIPE_1F1B },
+		{ "interleaved", MQ_PIPE_INTERLEAVED },
+		{ "interleaved 1f1b", MQ_PIPE_INTERLEAVED },
+		{ "gpipe", MQ_PIPE_GPIPE },
+		{ "zb-h1", MQ_PIPE_ZB_H1 },
+		{ "zero bubble", MQ_PIPE_ZB_H1 },
+		{ "zbv", MQ_PIPE_ZBV },
+		{ "dualpipev", MQ_PIPE_DUALPIPE_V },
+	};
+	struct mq_shape *s = &c->shape;
+	int pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
+
+	if (*c->run->schedule)
+		MQ_TRY(WORD_OF("schedule", c->run->schedule, words, &pipeline, err));
+	if (s->pp > 1 && isnan(c->run->vp) && pipeline == MQ_PIPE_INTERLEAVED) {
+		s->virtual = c->software.software.chunks;
+		if (s->virtual < 2)
+			return mq_run_lacks(c->run, "vp", "it says the chunks of an interleaved schedule", err);
+	}
+	/* one chunk is 1F1B whatever it is called, and several are interleaved */
+	if (pipeline == MQ_PIPE_INTERLEAVED || pipeline == MQ_PIPE_1F1B)
+		pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
+	s->pipeline = (uint8_t)pipeline;
+	if (s->pp > 1 && s->virtual == 1)
+		s->virtual = mq_pipeline_kind((enum mq_pipeline)pipeline)->least_chunks;
+	return MQ_OK;
+}
+
+static enum mq_status recompute_of(struct mq_case *c, struct mq_err *err)
+{
+	static const struct word words[] = {
+		{ "none", MQ_RECOMPUTE_NONE },
+		{ "no", MQ_RECOMPUTE_NONE },
+		{ "false", MQ_RECOMPUTE_NONE },
+		{ "0", MQ_RECOMPUTE_NONE },
+		{ "selective", MQ_RECOMPUTE_SELECTIVE },
+		{ "full", MQ_RECOMPUTE_FULL },
+		{ "yes", MQ_RECOMPUTE_FULL },
+		{ "true", MQ_RECOMPUTE_FULL },
+		{ "1", MQ_RECOMPUTE_FULL },
+	};
+	int recompute = (int)c->software.software.recompute;
+
+	if (*c->run->recompute)
+		MQ_TRY(WORD_OF("recompute", c->run->recompute, words, &recompute, err));
+	c->shape.recompute = (uint8_t)recompute;
+	return MQ_OK;
+}
+
+/* ---- degrees ---------------------------------------------------------------------------------------- */
 
 static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
 			      struct mq_err *err)
@@ -47,11 +219,13 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 {
 	const struct mq_run *r = c->run;
 	double per_replica = r->gbs / c->shape.dp, n = r->accum;
+	bool open = r->table && (mq_csv_column(r->table, "mbs") != UINT32_MAX ||
+				 mq_csv_column(r->table, "grad_accum") != UINT32_MAX);
 
 	if (isnan(n) && !isnan(r->mbs))
 		n = per_replica / r->mbs;
-	if (isnan(n) && r->open_batches)
-		return mq_fail(err, MQ_EINPUT, "neither micro-batch nor accumulation is given");
+	if (isnan(n) && open) /* there are columns for it: an empty cell is not known, not usual */
+		return mq_run_lacks(r, "mbs", "give it, or grad_accum", err);
 	if (isnan(n)) { /* nobody accumulates for nothing; a pipeline's micro-batches are as small as they can be */
 		const char *word = c->shape.pp > 1 ? "micro-batches of 1" : "no accumulation";
 
@@ -71,36 +245,81 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 	return MQ_OK;
 }
 
-/* Layers per stage, or per chunk where there are several to a stage. "7/9/9/9" may count further items before and
- * behind the layers (embedding, head): what is over is taken half from the first items, half from the last. Of stages
- * at the end without layers the first has head and loss, the others idle. */
-static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena, struct mq_err *err)
+/* ---- layers of stages ---------------------------------------------------------------------------------- */
+
+/* The numbers of a list "7/9/9/9" into `stage` [most]; their number, 0 where it is no such list. */
+static uint32_t read_list(const char *text, uint32_t *stage, uint32_t most)
 {
-	const char *text = c->run->stage_layers;
-	uint32_t want = c->shape.pp * c->shape.virtual, n = 0;
-	uint32_t *stage = mq_arena_array(arena, want, uint32_t);
-	double items = 0, before, at = 0;
-	uint32_t busy = 1;
+	uint32_t n = 0;
 
 	for (const char *p = text; *p;) {
 		char *end;
 		unsigned long value = strtoul(p, &end, 10);
 
-		if (end == p || n == want || (*end && *end != '/'))
-			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not list %u stages", text, want);
+		if (end == p || n == most || (*end && *end != '/') || value > UINT16_MAX)
+			return 0;
 		stage[n++] = (uint32_t)value;
-		items += (double)value;
 		p = end + (*end == '/');
 	}
-	if (n != want || items < layers)
-		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages", text, layers,
-			       want);
-	before = floor((items - layers) / 2);
+	return n;
+}
+
+/* Layers of pipeline ranks as layers of their chunks. What does not divide is missing at the ends, where embedding and
+ * head are: in the first chunks of the first rank, in the last ones of others. */
+static void deal_chunks(const struct mq_shape *shape, const uint32_t *rank, uint32_t *stage)
+{
+	uint32_t chunks = shape->virtual;
+
+	for (uint32_t r = 0; r < shape->pp; r++) {
+		uint32_t each = (rank[r] + chunks - 1) / chunks, lacks = each * chunks - rank[r];
+
+		for (uint32_t k = 0; k < chunks; k++) {
+			bool less = r ? k >= chunks - lacks : k < lacks;
+
+			stage[mq_pipeline_stage((enum mq_pipeline)shape->pipeline, shape->pp, r, k)] = each - less;
+		}
+	}
+}
+
+/* Items before and behind the layers are taken from the first and last stages. */
+static void drop_items(uint32_t *stage, uint32_t n, double items, double layers)
+{
+	double before = floor((items - layers) / 2), at = 0;
+
 	for (uint32_t s = 0; s < n; s++) {
 		double first = fmax(at, before), last = fmin(at + stage[s], before + layers);
 
 		at += stage[s];
 		stage[s] = last > first ? (uint32_t)(last - first) : 0;
+	}
+}
+
+/* Layers of each stage, or of each chunk or each pipeline rank where a rank has several chunks. "7/9/9/9" may count
+ * further items before and behind the layers (embedding, head): what is over is taken half from the first items, half
+ * from the last. Of stages at the end without layers the first has head and loss, the others idle. */
+static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *text = c->run->stage_layers;
+	uint32_t want = c->shape.pp * c->shape.virtual, *listed = mq_arena_array(arena, want, uint32_t);
+	uint32_t *stage = listed, n = read_list(text, listed, want), busy = 1;
+	double items = 0;
+
+	for (uint32_t s = 0; s < n; s++)
+		items += listed[s];
+	if ((n != want && n != c->shape.pp) || items < layers)
+		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages", text, layers,
+			       c->shape.pp);
+	if (n < want) {
+		if (items > layers)
+			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' have %g layers, the model %g", text, items,
+				       layers);
+		stage = mq_arena_array(arena, want, uint32_t);
+		deal_chunks(&c->shape, listed, stage);
+		c->shape.stage_layers = stage;
+		return MQ_OK;
+	}
+	drop_items(stage, n, items, layers);
+	for (uint32_t s = 0; s < n; s++) {
 		if (!stage[s])
 			continue;
 		if (s > busy)
@@ -161,7 +380,9 @@ enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_cas
 {
 	MQ_TRY(degrees(tables, c, arena, err));
 	MQ_TRY(micro_batches(c, arena, err));
-	MQ_TRY(mq_case_words(c, arena, err));
+	MQ_TRY(schedule_of(c, err));
+	MQ_TRY(recompute_of(c, err));
+	MQ_TRY(sync_of(c, err));
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->software.software.vocab_parallel;
 	return c->model->n_layers ? layers_of_stages(c, arena, err) : MQ_OK;

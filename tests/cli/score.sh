@@ -2,8 +2,8 @@
 # Two pipelines send their activations through one port. Of it a transfer gets the calibrated share, so
 # together they take longer than alone, which is all that the analytic executor sees.
 cat >runs.csv <<'CSV'
-row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status
-two,GPT,2,1024,16,1024,1024,T4,4,2,fp16,1,2,2,8,16,1,ok
+row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status,platform
+two,GPT,2,1024,16,1024,1024,T4,4,2,fp16,1,2,2,8,16,1,ok,gpu=T4 nodes=2 gpus=2 pcie_GBps=15.75 nics=1 nic_GBps=12.5 network=eth
 CSV
 step() { "$M" score runs.csv --executor "$1" -j 1 -o "$1" >/dev/null && cut -d, -f3 "$1/score.csv" | tail -n 1; }
 awk -v shared="$(step simgrid)" -v alone="$(step analytic)" 'BEGIN {
@@ -16,11 +16,11 @@ awk -v shared="$(step simgrid)" -v alone="$(step analytic)" 'BEGIN {
 # Memory as the row has measured it: tensors of the first rank are less than all that the fullest device holds, a word
 # that nobody knows is refused, and verdicts near the limit say so.
 cat >mem.csv <<'CSV'
-row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status,max_mem_gb,mem_basis,zero
-whole,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,,none
-first,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,first allocated,none
-odd,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,guessed,none
-near,GPT,4,1024,16,1024,1024,T4,1,1,fp16,1,1,1,83,83,1,ok,10,,none
+row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status,max_mem_gb,memory_basis,memory_rank,zero
+whole,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,,,none
+first,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,allocated,first,none
+odd,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,guessed,,none
+near,GPT,4,1024,16,1024,1024,T4,1,1,fp16,1,1,1,83,83,1,ok,10,,,none
 CSV
 "$M" score mem.csv --executor analytic --software generic -j 1 -o mem | grep refused
 cut -d, -f1,2,6 mem/score.csv
@@ -35,12 +35,33 @@ m.json,T4,4,16,1,1
 own/m.json,T4,4,16,1,2
 none.json,T4,4,16,1,1
 CSV
-"$M" score own/runs.csv --executor analytic --software megatron-core -j 1 -o own/out | grep -E 'refused|assumed:' | cut -c1-110
+"$M" score own/runs.csv --executor analytic --software megatron-core -j 1 -o own/out | grep -E 'refused|assumed:' | cut -c1-150
 cut -d, -f1,2 own/out/score.csv; [ "$(sed -n 2p own/out/score.csv | cut -d, -f3)" = "$(sed -n 3p own/out/score.csv | cut -d, -f3)" ] || { cat own/out/score.csv; bad=1; }
-# Tables of one's own that put into rows what rows do not have are refused with their line.
+# A cell of several kinds is as many machines, and keys that are all defaults are a platform. A row that runs forward alone
+# costs less. Columns beside a builder are read, and contradict it only aloud; a column that nobody reads is told by near name.
+cat >kinds.csv <<'CSV'
+row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,platform,mode,precision,pp,mbs,gbs,step_time_s,stage_layer
+mixed,GPT,4,256,4,128,1000,V100-16GB:12;T4:4,16,4,,,fp16,4,1,64,1,
+none,GPT,4,256,4,128,1000,V100-16GB:16;T4:0,16,4,,,fp16,4,1,64,1,
+train,"gpt:tied=false",4,256,4,128,1000,H100,8,8,gpus=8 nodes=1,,bf16,1,1,64,1,
+infer,"gpt:tied=false",4,256,4,128,1000,H100,8,8,gpus=8 nodes=1,infer,bf16,1,1,64,1,
+other,"gpt:layers=3",4,256,4,128,1000,H100,8,8,gpus=8 nodes=1,,bf16,1,1,64,1,
+word,GPT,4,256,4,128,1000,H100,8,8,gpus=8 nodes=1,trian,bf16,1,1,64,1,
+CSV
+"$M" score kinds.csv --executor analytic --software generic -j 1 --write-jobs kinds-jobs -o kinds | tail -n +3 | cut -c1-150
+cut -d, -f1,2,8,10 kinds/score.csv
+grep -h '^mode =' kinds-jobs/infer.ini; "$M" run kinds-jobs/infer.ini -o kinds-run >/dev/null || bad=1
+awk -F, '$1 == "train" { t = $3 } $1 == "infer" { if (!($3 > 0 && $3 < t)) print "infer " $3 " s, train " t " s" }' kinds/score.csv | grep . && bad=1
+sed 1s/,gpus,/,gpsu,/ kinds.csv >named.csv; "$M" score named.csv -o named; echo "exit $?"
+# A published table: rows are equal to the runs of their own jobs.
+(head -n 1 "$ROOT/results/published/torchtitan_a100_h100_h200.csv"; sed -n 2,3p "$ROOT/results/published/torchtitan_a100_h100_h200.csv") >tt.csv
+"$M" score tt.csv -j 1 --write-jobs tt-jobs -o tt >/dev/null || bad=1
+for row in $(awk -F, 'NR > 1 { print $1 ":" $3 }' tt/score.csv); do
+	rm -rf tt-run; "$M" run "tt-jobs/${row%%:*}.ini" -o tt-run >/dev/null || bad=1
+	grep -q "^${row##*:}," tt-run/summary.csv || { echo "${row%%:*}: score ${row##*:}, run another"; bad=1; }
+done
+# Names of models of one's own: a card that names no builder is refused with its line.
 mkdir tables; cp -r "$ROOT"/platforms/*.csv "$ROOT/platforms/software" "$ROOT/platforms/calib" tables
-echo '*,,,,,,,,,,,heads,,,' >>tables/overlay.csv
-"$M" score runs.csv --executor analytic --platforms tables -o tables/out; echo "exit $?"
-sed -i '$s/heads/colour=red/' tables/overlay.csv
-"$M" score runs.csv --executor analytic --platforms tables -o tables/out; echo "exit $?"
+sed -i '2i GPT,gtp:layers=2,mine' tables/models.csv
+"$M" score runs.csv --executor analytic --platforms tables -o tables/out | grep refused
 finish

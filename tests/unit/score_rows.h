@@ -25,27 +25,24 @@ static inline struct mq_run blank(void)
 {
 	struct mq_run r = { .id = "x",
 			    .model = "GPT",
+			    .model_spec = "",
+			    .mode = "",
 			    .gpu = "A100-80GB",
-			    .intra = "",
-			    .inter = "",
+			    .platform = "",
+			    .change = "",
+			    .software = "megatron-lm-2021",
+			    .options = "",
 			    .precision = "fp16",
 			    .zero = "",
-			    .mem_basis = "",
 			    .stage_layers = "",
 			    .placement = "",
 			    .schedule = "",
 			    .recompute = "",
-			    .metric = "",
 			    .unit = "",
-			    .basis = "",
 			    .status = "ok",
-			    .source = "",
 			    .provenance = "text",
-			    .notes = "",
-			    .software = "megatron-lm-2021",
-			    .options = "",
-			    .platform = "",
-			    .locator = "",
+			    .memory_basis = "",
+			    .memory_rank = "",
 			    .line = 2 };
 
 	r.params_b = r.layers = r.hidden = r.ffn = r.heads = r.kv_heads = r.seq = r.vocab = NAN;
@@ -73,16 +70,6 @@ static inline void build(const struct mq_run *r, struct mq_case *c)
 
 	if (mq_case_build(&options, &tables, r, c, &err) != MQ_OK)
 		fail_msg("%s", err.text);
-}
-
-/* The row as its publisher completes it; `r` itself stays as it is. */
-static inline struct mq_run *published(const struct mq_run *r)
-{
-	struct mq_run *own = mq_arena_array(&arena, 1, struct mq_run);
-
-	*own = *r;
-	mq_run_publish(&tables, own, &arena);
-	return own;
 }
 
 /* The vocabulary that the plan of a row is simulated with. */

@@ -339,7 +339,7 @@ static void shipped_files_load(void **state)
 		"llama3",
 		"nemo",
 		"megatron-bridge",
-		"megatron-bridge-25.09-deepseek-h100",
+		"megatron-bridge-26.06",
 	};
 	struct mq_err err = MQ_ERR_INIT;
 	const char **names;

@@ -81,6 +81,15 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
  * keys describe no platform. */
 const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 					  struct mq_arena *arena);
+/* Machines of one kind, as the keys list them in rank order. */
+struct mq_platform_group {
+	const char *type;
+	uint32_t nodes, gpus; /* devices per machine */
+};
+/* Those of a platform that these keys describe, at most `most`. MQ_EINPUT: they describe none, or more kinds. */
+enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
+				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
+				       struct mq_err *err) MQ_MUST_CHECK;
 /* What had to be assumed of device types without calibration, as a line for people; NULL = nothing. */
 const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				struct mq_arena *arena);

@@ -113,3 +113,20 @@ const char *const *mq_platform_spec_types(const struct mq_platform_spec *spec, c
 	}
 	return type;
 }
+
+enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, const struct mq_calib *calib, uint32_t most,
+				       struct mq_platform_group *group, uint32_t *n, struct mq_arena *arena,
+				       struct mq_err *err)
+{
+	struct mq_gen *gen = mq_arena_array(arena, 1, struct mq_gen);
+
+	MQ_TRY(mq_gen_prepare(spec, calib, arena, gen, err));
+	if (gen->n_groups > most)
+		return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %u kinds of machines", spec->gpu, most);
+	for (*n = 0; *n < gen->n_groups; ++*n) {
+		const struct mq_gen_group *g = &gen->group[*n];
+
+		group[*n] = (struct mq_platform_group){ g->type, g->nodes, g->gpus };
+	}
+	return MQ_OK;
+}
