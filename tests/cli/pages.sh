@@ -56,14 +56,16 @@ try 2 "no model 'lama'; did you mean 'llama'" list models lama
 "$M" simulate -m 'a<b>&"c/m.json' -p dgx1_v100 --batch 16 -P - -o one <s/plan-1.json >one.txt || bad=1
 "$M" simulate -m 'a<b>&"c/m.json' -p dgx1_v100 --batch 16 -P s/plan-1.json | cmp - one.txt || bad=1
 python3 - <<'P' || bad=1
-import csv, html, re
+import csv, html, json, re
 text = open("one/report.html").read()
 part = lambda name: re.search(rf'<svg id="{name}".*?</svg>', text, re.S)[0]
 devices = {r["device"] for r in csv.DictReader(open("one/timeline.csv"))}
 last = max(float(r["finish_s"]) for r in csv.DictReader(open("one/timeline.csv")))
-ends = [float(x) + float(w) for x, w in re.findall(r'<rect x="([0-9.]+)" y="[0-9]+" width="([0-9.]+)"', part("timeline"))]
-assert abs(max(ends) - 1100) < 1, max(ends) # drawn to the end of the step
-assert f"{1e3 * last:.4g} ms" in part("timeline") and all(d in part("timeline") for d in devices)
+drawn = json.loads(re.search(r'<script type="application/json" id="tasks">(.*?)</script>', text, re.S)[1])
+ends = [start + length for band, lane, start, length, kind, op in drawn["tasks"]]
+assert abs(max(ends) / last - 1) < 1e-5 and abs(drawn["end"] / last - 1) < 1e-8, max(ends) # drawn to the end of the step
+assert set(drawn["bands"]) == devices and len(drawn["tasks"]) == sum(1 for _ in open("one/timeline.csv")) - 1
+assert {drawn["kinds"][t[4]] for t in drawn["tasks"]} == {r["kind"] for r in csv.DictReader(open("one/timeline.csv"))}
 memory = list(csv.DictReader(open("one/memory.csv")))
 assert part("memory").count("<text") == len(memory) == 8 and part("memory").count("<rect") == 7 * 8
 links = [r for r in csv.DictReader(open("one/links.csv"))]

@@ -36,7 +36,7 @@ for xml in whole/platforms/*.xml; do
 	awk -F, 'NR == 2 { print $1 }' one/summary.csv
 done | sort -u >simulated.txt
 awk -F, '{ gsub(/"[^"]*"/, "x") } $2 == "right" { print $5 }' whole/jobs.csv | sort -u | cmp - simulated.txt || echo "alone is not what simulate says"
-grep -c 'id="jobs.csv"' whole/report.html
+grep -c 'id="jobs"' whole/report.html
 "$M" plot whole -o figures >/dev/null && ls figures | grep -c 'jobs\.[ps]'
 sed 's/4-7,12-13/3-7/' s.ini >bad.ini; "$M" whatif bad.ini -o x >/dev/null; tail -n 1 x/whatif.csv
 for line in 'job.left.colour = red' 'job.left.calib = x' 'job.none.batch = 4' 'sensitivity = 0.1' 'job.steps = 0'; do

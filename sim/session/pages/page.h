@@ -1,6 +1,6 @@
 /*
- * page.h - what commands write for browsers and for other programs: text made safe for HTML and JSON, and
- * pages that are one file and fetch nothing.
+ * page.h - report.html, the page that commands leave in their folder: one file that fetches nothing. Its frame,
+ * style and scripts are plots/report.html, report.css and report.js, read when the page is written.
  */
 #ifndef MQ_SESSION_PAGES_PAGE_H
 #define MQ_SESSION_PAGES_PAGE_H
@@ -9,19 +9,41 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/csv.h"
 #include "base/err.h"
 
-/* Text as HTML shows it, and as a JSON value; a number that is none is null. */
-void mq_page_text(FILE *file, const char *text);
+struct mq_page {
+	FILE *f;
+	struct mq_arena arena; /* until the page is closed */
+	const char *dir, *path, *title;
+	const char *rest; /* the frame behind the body */
+};
+
+/* MQ_EINPUT: the page cannot be written, or plots/ is not installed. */
+enum mq_status mq_page_open(struct mq_page *page, const char *dir, const char *title, struct mq_err *err) MQ_MUST_CHECK;
+/* Ends the page, and frees it. `status` is that of the body; the first error is returned. */
+enum mq_status mq_page_close(struct mq_page *page, enum mq_status status, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Text with HTML's own characters escaped; in the page's arena. */
+const char *mq_html(struct mq_page *page, const char *text);
+/* Text as a JSON string; a number that is not finite is null. */
 void mq_json_put_text(FILE *file, const char *text);
 void mq_json_put_f64(FILE *file, double value);
+/* Text as a JSON string inside a <script>, which no text can end. */
+void mq_page_put_string(struct mq_page *page, const char *text);
 
-/* DIR/report.html: light or dark as the browser is, columns of tables sort at a click on their head. NULL and err
- * where it cannot be written. What closes it is the command that made DIR (its run.ini). */
-FILE *mq_page_open(const char *dir, const char *title, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_page_close(FILE *file, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
-/* Text as it is, in a frame: what the terminal showed. */
-void mq_page_words(FILE *file, const char *words);
+/* Text in a frame, as the terminal showed it; a text file likewise, empty where it cannot be read. */
+void mq_page_words(struct mq_page *page, const char *words);
+void mq_page_file(struct mq_page *page, const char *path);
+/* The job file that makes the folder again, where it has one. */
+void mq_page_command(struct mq_page *page);
+
+/* A table whose columns sort: begin (`heads` ends in NULL), then rows of cells. A number's text may differ from the
+ * value that sorts it; one that is not finite shows as "-". */
+void mq_page_table_begin(struct mq_page *page, const char *id, const char *const *heads);
+void mq_page_number(struct mq_page *page, double value, const char *text);
+void mq_page_cell(struct mq_page *page, const char *text);
+void mq_page_table_end(struct mq_page *page);
 
 /* Points in a plane with axes at round numbers; those with a label have it beside them, all have it as tooltip. */
 struct mq_page_point {
@@ -36,7 +58,10 @@ struct mq_page_plot {
 	bool against; /* predictions (y) against measurements (x), both > 0: logarithmic, with the diagonal */
 };
 /* Lower left is better, and the points that no other beats in both are joined, unless `against`. */
-void mq_page_put_plot(FILE *file, const struct mq_page_plot *plot, struct mq_arena *arena);
+void mq_page_put_plot(struct mq_page *page, const struct mq_page_plot *plot);
+
+/* The timeline of a timeline.csv, to zoom into. Nothing is drawn where no task has a time. */
+void mq_page_put_timeline(struct mq_page *page, const struct mq_csv *timeline);
 
 /* DIR/report.html of a simulated plan, from the tables of DIR; `words` is what was printed. */
 enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err) MQ_MUST_CHECK;

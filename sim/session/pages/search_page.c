@@ -8,7 +8,6 @@
 
 #include "session/pages/page.h"
 #include "session/search_run.h"
-#include "base/csv.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
@@ -97,146 +96,113 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 
 /* ---- the page --------------------------------------------------------------------------------------- */
 
-static void put_cell(FILE *f, double value, const char *text)
-{
-	fprintf(f, "<td class=\"n\" data-v=\"%.9g\">", isfinite(value) ? value : 0);
-	mq_page_text(f, isfinite(value) ? text : "-");
-	fputs("</td>", f);
-}
-
-static void put_ranking(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+static void put_ranking(struct mq_page *p, const struct mq_session *s, const struct mq_search_outcome *out)
 {
 	static const char *const heads[] = { "rank",   "step",    "samples/s",     "TFLOP/s/GPU", "MFU %",
 					     "memory", "compute", "exposed comm.", "bubble",      "engine",
-					     "plan",   "runs in", "bottleneck" };
-	struct mq_arena scratch = MQ_ARENA_INIT;
+					     "plan",   "runs in", "bottleneck",    NULL };
 	char a[32];
 
-	fputs("<h2>Plans</h2>\n<div class=\"wide\"><table class=\"sorts\" id=\"plans\"><thead><tr>", f);
-	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
-		fprintf(f, "<th>%s</th>", heads[i]);
-	fputs("</tr></thead><tbody>\n", f);
+	fputs("<h2>Plans</h2>\n", p->f);
+	mq_page_table_begin(p, "plans", heads);
 	for (uint32_t i = 0; i < out->n_best; i++) {
 		const struct mq_candidate *c = &out->best[i];
 		const struct mq_result *r = &c->result;
 		double tflops = mq_tflops_per_device(s, c->plan, r);
 
-		fprintf(f, "<tr><td class=\"n\">%u</td>", i + 1);
-		put_cell(f, r->step_time_s, mq_text_s(r->step_time_s, a));
-		put_cell(f, r->samples_per_s, mq_arena_printf(&scratch, "%.2f", r->samples_per_s));
-		put_cell(f, tflops, mq_arena_printf(&scratch, "%.1f", tflops));
-		put_cell(f, r->mfu, mq_arena_printf(&scratch, "%.1f", 100 * r->mfu));
-		put_cell(f, r->peak_memory_B, mq_text_B(r->peak_memory_B, a));
-		put_cell(f, r->compute_s, mq_text_s(r->compute_s, a));
-		put_cell(f, r->exposed_comm_s, mq_text_s(r->exposed_comm_s, a));
-		put_cell(f, r->bubble_s, mq_text_s(r->bubble_s, a));
-		const char *texts[] = { c->engine, mq_plan_describe(c->plan, s->cluster, &scratch),
-					c->runs_in ? c->runs_in : "", r->bottleneck };
-		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
-			fputs("<td>", f);
-			mq_page_text(f, texts[k]);
-			fputs("</td>", f);
-		}
-		fputs("</tr>\n", f);
+		fprintf(p->f, "<tr><td class=\"n\">%u</td>", i + 1);
+		mq_page_number(p, r->step_time_s, mq_text_s(r->step_time_s, a));
+		mq_page_number(p, r->samples_per_s, mq_arena_printf(&p->arena, "%.2f", r->samples_per_s));
+		mq_page_number(p, tflops, mq_arena_printf(&p->arena, "%.1f", tflops));
+		mq_page_number(p, r->mfu, mq_arena_printf(&p->arena, "%.1f", 100 * r->mfu));
+		mq_page_number(p, r->peak_memory_B, mq_text_B(r->peak_memory_B, a));
+		mq_page_number(p, r->compute_s, mq_text_s(r->compute_s, a));
+		mq_page_number(p, r->exposed_comm_s, mq_text_s(r->exposed_comm_s, a));
+		mq_page_number(p, r->bubble_s, mq_text_s(r->bubble_s, a));
+		mq_page_cell(p, c->engine);
+		mq_page_cell(p, mq_plan_describe(c->plan, s->cluster, &p->arena));
+		mq_page_cell(p, c->runs_in ? c->runs_in : "");
+		mq_page_cell(p, r->bottleneck);
+		fputs("</tr>\n", p->f);
 	}
-	fputs("</tbody></table></div>\n<p>A click on a column's head sorts by it.</p>\n", f);
-	mq_arena_fini(&scratch);
+	mq_page_table_end(p);
+	fputs("<p>A click on a column's head sorts by it.</p>\n", p->f);
 }
 
 /* All plans that fit, from candidates.csv; the best have their rank beside them. */
-static enum mq_status put_plot(const struct mq_search_outcome *out, const char *dir, FILE *f, struct mq_err *err)
+static enum mq_status put_plot(struct mq_page *page, const struct mq_search_outcome *out, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_page_point *point;
+	struct mq_arena *arena = &page->arena;
 	struct mq_csv csv;
 	uint32_t n = 0;
 
-	enum mq_status status = mq_csv_load(mq_arena_printf(&arena, "%s/candidates.csv", dir), &arena, &csv, err);
-	if (status != MQ_OK) {
-		mq_arena_fini(&arena);
-		return status;
-	}
-	int verdict = (int)mq_csv_column(&csv, "verdict"), hash = (int)mq_csv_column(&csv, "plan_hash");
-	point = mq_arena_array(&arena, csv.n_rows + 1, struct mq_page_point);
+	MQ_TRY(mq_csv_load(mq_arena_printf(arena, "%s/candidates.csv", page->dir), arena, &csv, err));
+	struct mq_page_point *point = mq_arena_array(arena, csv.n_rows + 1, struct mq_page_point);
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct mq_page_point *p = &point[n];
-		char rank[24];
+		char hash[24];
 
-		if (!mq_verdict_runs(mq_csv_text(&csv, i, verdict)) ||
+		if (!mq_verdict_runs(mq_csv_text(&csv, i, mq_csv_column(&csv, "verdict"))) ||
 		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "step_time_s"), NAN, &p->x) ||
 		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "peak_memory_B"), NAN, &p->y) || !isfinite(p->x + p->y))
 			continue;
 		p->y /= 1e9;
 		for (uint32_t k = 0; k < out->n_best; k++) {
-			snprintf(rank, sizeof(rank), "%016" PRIx64, out->best[k].hash);
-			if (!strcmp(rank, mq_csv_text(&csv, i, hash)))
-				p->label = mq_arena_printf(&arena, "%u", k + 1);
+			snprintf(hash, sizeof(hash), "%016" PRIx64, out->best[k].hash);
+			if (!strcmp(hash, mq_csv_text(&csv, i, mq_csv_column(&csv, "plan_hash"))))
+				p->label = mq_arena_printf(arena, "%u", k + 1);
 		}
-		p->tip = mq_arena_printf(&arena, "%s: %.4g s, %.4g GB, %s",
+		p->tip = mq_arena_printf(arena, "%s: %.4g s, %.4g GB, %s",
 					 mq_csv_text(&csv, i, mq_csv_column(&csv, "engine")), p->x, p->y,
 					 mq_csv_text(&csv, i, mq_csv_column(&csv, "plan")));
 		n++;
 	}
-	mq_page_put_plot(f,
-			 &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
-						 "memory of the fullest device in GB", point, n, false },
-			 &arena);
-	mq_arena_fini(&arena);
+	mq_page_put_plot(page, &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
+						       "memory of the fullest device in GB", point, n, false });
 	return MQ_OK;
 }
 
 /* Device types and software: where the numbers behind the times come from. */
-static void put_sources(const struct mq_session *s, FILE *f)
+static void put_sources(struct mq_page *p, const struct mq_session *s)
 {
-	fputs("<h2>What it rests on</h2>\n<ul><li>software: ", f);
-	mq_page_text(f, s->q.software->name);
-	fputs("</li>\n", f);
+	fprintf(p->f, "<h2>What it rests on</h2>\n<ul><li>software: %s</li>\n", mq_html(p, s->q.software->name));
 	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
 		const struct mq_device_calib *d = &s->calib->device[i];
 		uint32_t n = 0;
 
 		for (uint32_t k = 0; k < s->cluster->n_devices; k++)
 			n += !strcmp(s->cluster->device[k].type, d->name);
-		if (!n)
-			continue;
-		fprintf(f, "<li>%u x ", n);
-		mq_page_text(f, d->name);
-		fprintf(f, ": %.4g TFLOP/s peak, %.4g TB/s and %.4g GB of memory, as platforms/calib has it</li>\n",
-			mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12, d->memory_B / 1e9);
+		if (n)
+			fprintf(p->f,
+				"<li>%u x %s: %.4g TFLOP/s peak, %.4g TB/s and %.4g GB of memory, as platforms/calib has "
+				"it</li>\n",
+				n, mq_html(p, d->name), mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12,
+				d->memory_B / 1e9);
 	}
-	fputs("</ul>\n", f);
-}
-
-static enum mq_status put_answer(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
-				 FILE *f, struct mq_err *err)
-{
-	char *text;
-	size_t size;
-	FILE *memory = open_memstream(&text, &size);
-
-	mq_assert(memory);
-	mq_search_print(s, out, memory);
-	fclose(memory);
-	fprintf(f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n",
-		out->proposals, out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
-	put_ranking(s, out, f);
-	enum mq_status status = put_plot(out, dir, f, err);
-	fputs("<h2>In words</h2>\n", f);
-	mq_page_words(f, text);
-	put_sources(s, f);
-	free(text);
-	return status;
+	fputs("</ul>\n", p->f);
 }
 
 enum mq_status mq_search_page(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
 			      struct mq_err *err)
 {
-	char title[512];
+	char title[512], *text;
+	struct mq_page p;
+	size_t size;
 
 	snprintf(title, sizeof(title), "%s on %s", s->model->name, s->cluster->name);
-	FILE *f = mq_page_open(dir, title, err);
-	if (!f)
-		return MQ_EINPUT;
-	enum mq_status status = put_answer(s, out, dir, f, err), closed = mq_page_close(f, dir, status ? NULL : err);
-	return status ? status : closed;
+	MQ_TRY(mq_page_open(&p, dir, title, err));
+	FILE *words = open_memstream(&text, &size);
+	mq_assert(words);
+	mq_search_print(s, out, words);
+	fclose(words);
+	fprintf(p.f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n",
+		out->proposals, out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
+	put_ranking(&p, s, out);
+	enum mq_status status = put_plot(&p, out, err);
+	fputs("<h2>In words</h2>\n", p.f);
+	mq_page_words(&p, text);
+	put_sources(&p, s);
+	mq_page_command(&p);
+	free(text);
+	return mq_page_close(&p, status, err);
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "session/pages/page.h"
-#include "base/csv.h"
 
 enum { MOST_ROWS = 2000 };
 
@@ -17,91 +16,91 @@ static bool load(const char *dir, const char *file, struct mq_arena *arena, stru
 	return mq_csv_load(mq_arena_printf(arena, "%s/%s", dir, file), arena, csv, &none) == MQ_OK && csv->n_rows;
 }
 
-/* ---- the page --------------------------------------------------------------------------------------- */
-
-static void put_table(const struct mq_csv *csv, const char *id, FILE *f)
+/* Hashes may look like numbers. */
+static bool is_number(const struct mq_csv *csv, uint32_t r, uint32_t c, double *v)
 {
-	fprintf(f, "<div class=\"wide\"><table class=\"sorts\" id=\"%.*s\"><thead><tr>", (int)strcspn(id, "."), id);
-	for (uint32_t c = 0; c < csv->n_columns; c++) {
-		fputs("<th>", f);
-		mq_page_text(f, csv->header[c]);
-		fputs("</th>", f);
-	}
-	fputs("</tr></thead><tbody>\n", f);
-	for (uint32_t r = 0; r < csv->n_rows && r < MOST_ROWS; r++) {
-		fputs("<tr>", f);
-		for (uint32_t c = 0; c < csv->n_columns; c++) {
-			double v;
-			bool number = mq_csv_f64(csv, r, c, NAN, &v);
-
-			if (number && isfinite(v)) {
-				fprintf(f, "<td class=\"n\" data-v=\"%.9g\">%.5g</td>", v, v);
-				continue;
-			}
-			fputs("<td>", f);
-			mq_page_text(f, mq_csv_text(csv, r, c));
-			fputs("</td>", f);
-		}
-		fputs("</tr>\n", f);
-	}
-	fputs("</tbody></table></div>\n", f);
-	if (csv->n_rows > MOST_ROWS)
-		fprintf(f, "<p>The first %d of %u rows.</p>\n", MOST_ROWS, csv->n_rows);
+	return mq_csv_f64(csv, r, c, NAN, v) && strcmp(csv->header[c], "plan_hash") != 0;
 }
 
-static void put_plot(const struct mq_csv *csv, const char *label, struct mq_arena *arena, FILE *f)
+static const char *id_of(struct mq_arena *arena, const char *file)
 {
-	struct mq_page_point *point = mq_arena_array(arena, csv->n_rows, struct mq_page_point);
+	return mq_arena_printf(arena, "%.*s", (int)strcspn(file, "."), file);
+}
+
+/* ---- the page --------------------------------------------------------------------------------------- */
+
+static void put_table(struct mq_page *p, const struct mq_csv *csv, const char *id)
+{
+	const char **heads = mq_arena_array(&p->arena, csv->n_columns + 1, const char *);
+
+	memcpy(heads, csv->header, csv->n_columns * sizeof(*heads));
+	mq_page_table_begin(p, id, heads);
+	for (uint32_t r = 0; r < csv->n_rows && r < MOST_ROWS; r++) {
+		fputs("<tr>", p->f);
+		for (uint32_t c = 0; c < csv->n_columns; c++) {
+			double v;
+
+			if (is_number(csv, r, c, &v) && isfinite(v))
+				mq_page_number(p, v, mq_arena_printf(&p->arena, "%.5g", v));
+			else
+				mq_page_cell(p, mq_csv_text(csv, r, c));
+		}
+		fputs("</tr>\n", p->f);
+	}
+	mq_page_table_end(p);
+	if (csv->n_rows > MOST_ROWS)
+		fprintf(p->f, "<p>The first %d of %u rows.</p>\n", MOST_ROWS, csv->n_rows);
+}
+
+static void put_plot(struct mq_page *p, const struct mq_csv *csv, const char *label)
+{
+	struct mq_page_point *point = mq_arena_array(&p->arena, csv->n_rows, struct mq_page_point);
 	uint32_t x = mq_csv_column(csv, "measured_s"), y = mq_csv_column(csv, "predicted_s"), n = 0;
 
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		struct mq_page_point *p = &point[n];
+		struct mq_page_point *q = &point[n];
 
-		if (!mq_csv_f64(csv, r, x, NAN, &p->x) || !mq_csv_f64(csv, r, y, NAN, &p->y) || !(p->x > 0) ||
-		    !(p->y > 0))
+		if (!mq_csv_f64(csv, r, x, NAN, &q->x) || !mq_csv_f64(csv, r, y, NAN, &q->y) || !(q->x > 0) ||
+		    !(q->y > 0))
 			continue;
-		p->tip = mq_arena_printf(arena, "%s: measured %.4g s, predicted %.4g s (%+.1f %%)",
-					 mq_csv_text(csv, r, mq_csv_column(csv, label)), p->x, p->y,
-					 100 * (p->y / p->x - 1));
+		q->tip = mq_arena_printf(&p->arena, "%s: measured %.4g s, predicted %.4g s (%+.1f %%)",
+					 mq_csv_text(csv, r, mq_csv_column(csv, label)), q->x, q->y,
+					 100 * (q->y / q->x - 1));
 		n++;
 	}
-	mq_page_put_plot(f,
-			 &(struct mq_page_plot){ "Predicted and measured step times", "measured, s", "predicted, s",
-						 point, n, .against = true },
-			 arena);
+	mq_page_put_plot(p, &(struct mq_page_plot){ "Predicted and measured step times", "measured, s", "predicted, s",
+						    point, n, .against = true });
 }
 
-static void put_tables(const char *dir, const struct mq_shown_table *table, FILE *f)
+void mq_page_tables(struct mq_page *p, const struct mq_shown_table *table)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_csv csv;
 
 	for (const struct mq_shown_table *t = table; t->title; t++)
-		if (t->label && load(dir, t->file, &arena, &csv))
-			put_plot(&csv, t->label, &arena, f);
+		if (t->label && load(p->dir, t->file, &p->arena, &csv))
+			put_plot(p, &csv, t->label);
 	for (const struct mq_shown_table *t = table; t->title; t++) {
-		if (!load(dir, t->file, &arena, &csv))
+		if (!load(p->dir, t->file, &p->arena, &csv))
 			continue;
-		fprintf(f, "<h2>%s</h2>\n", t->title);
-		put_table(&csv, t->file, f);
+		fprintf(p->f, "<h2>%s</h2>\n", t->title);
+		put_table(p, &csv, id_of(&p->arena, t->file));
 	}
-	fputs("<p>A click on a column's head sorts by it.</p>\n", f);
-	mq_arena_fini(&arena);
+	fputs("<p>A click on a column's head sorts by it.</p>\n", p->f);
 }
 
 enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,
 			      struct mq_err *err)
 {
-	FILE *f = mq_page_open(dir, title, err);
+	struct mq_page p;
 
-	if (!f)
-		return MQ_EINPUT;
-	put_tables(dir, table, f);
+	MQ_TRY(mq_page_open(&p, dir, title, err));
+	mq_page_tables(&p, table);
 	if (words) {
-		fputs("<h2>In words</h2>\n", f);
-		mq_page_words(f, words);
+		fputs("<h2>In words</h2>\n", p.f);
+		mq_page_words(&p, words);
 	}
-	return mq_page_close(f, dir, err);
+	mq_page_command(&p);
+	return mq_page_close(&p, MQ_OK, err);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
@@ -115,7 +114,7 @@ static void put_cell(const struct mq_csv *csv, uint32_t r, uint32_t c, FILE *f)
 	fputs(": ", f);
 	if (!*text)
 		fputs("null", f);
-	else if (mq_csv_f64(csv, r, c, NAN, &v) && strcmp(csv->header[c], "plan_hash"))
+	else if (is_number(csv, r, c, &v))
 		mq_json_put_f64(f, v);
 	else
 		mq_json_put_text(f, text);
@@ -131,7 +130,7 @@ void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f
 	for (const struct mq_shown_table *t = table; t->title; t++) {
 		if (!load(dir, t->file, &arena, &csv))
 			continue;
-		fprintf(f, "%s\"%.*s\": [", any ? ",\n" : "", (int)strcspn(t->file, "."), t->file);
+		fprintf(f, "%s\"%s\": [", any ? ",\n" : "", id_of(&arena, t->file));
 		any = true;
 		for (uint32_t r = 0; r < csv.n_rows; r++) {
 			fputs(r ? ",\n {" : "\n {", f);

@@ -5,11 +5,7 @@
 #ifndef MQ_SESSION_PAGES_TABLES_H
 #define MQ_SESSION_PAGES_TABLES_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "base/arena.h"
-#include "base/err.h"
+#include "session/pages/page.h"
 
 /* One table of a folder; those that are not there, or have no rows, are left out. */
 struct mq_shown_table {
@@ -18,6 +14,8 @@ struct mq_shown_table {
 	const char *label; /* column that names a row in the plot; NULL: no plot of measured_s and predicted_s */
 };
 
+/* The tables on an open page: predictions against measurements first. */
+void mq_page_tables(struct mq_page *page, const struct mq_shown_table *table);
 /* DIR/report.html: each table with a head that sorts, predictions against measurements where a table has both,
  * the words that were printed (may be NULL), the job file if there is one. */
 enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,
