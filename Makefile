@@ -25,7 +25,7 @@ WARN := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wcast-qual -Wvla -Wformat=
 CWARN := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 # Sanitized objects are built to be checked, not to be fast: half the time of the build.
 FLAGS := $(if $(SAN),-O1 -g1,-O2 -g) -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE \
-	-DMQ_VERSION_NUMBER=$(VERSION) -Isim -Istrategies -Ivalidator -I$(BUILD)/gen \
+	-DMQ_VERSION_NUMBER=$(VERSION) -Isim -Isim/include -Istrategies -Ivalidator -I$(BUILD)/gen \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
 	$(if $(FUZZER),-fsanitize=fuzzer-no-link)
 
@@ -137,6 +137,10 @@ $(BUILD)/gen/$(1): FORCE
 endef
 $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats,$(call names,$(FORMATS)))))
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main,$(call names,$(CMD)))))
+PUBLIC := $(call sources,sim/include/maquette/*.h)
+# Plug-ins are loaded only where they were compiled with these headers.
+$(BUILD)/gen/maquette/abi.h: $(PUBLIC) tests/make-abi
+	@mkdir -p $(@D); tests/make-abi '$(CC)' $(PUBLIC) >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 FORCE:
 $(call obj,sim/model/formats/formats.c): $(BUILD)/gen/formats.inc
 $(call obj,sim/cmd/lib/commands.c): $(BUILD)/gen/commands.inc
@@ -164,11 +168,11 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' >$@
 PKG_CFLAGS := $(call cflags_of,$(SIM_PKGS) hwloc igraph ompi-c)
-$(BUILD)/obj/%.c.o: %.c $(BUILD)/flags
+$(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
-$(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags
+$(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
@@ -229,10 +233,10 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 $(BUILD)/maquette.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/maquette
 	install -D -m 644 $(BUILD)/_maquette $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_maquette
-	for h in $(patsubst sim/%,%,$(wildcard sim/*/*.h)); do \
-		install -D -m 644 sim/$$h $(DESTDIR)$(PREFIX)/include/maquette/$$h; done
+	install -d $(DESTDIR)$(PREFIX)/include/maquette
+	install -m 644 $(PUBLIC) $(BUILD)/gen/maquette/abi.h $(DESTDIR)$(PREFIX)/include/maquette
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	printf 'prefix=%s\nenginesdir=$${prefix}/lib/maquette/engines\n\nName: maquette\nDescription: headers for search engines\nVersion: %s\nCflags: -I$${prefix}/include/maquette\n' \
+	printf 'prefix=%s\nenginesdir=$${prefix}/lib/maquette/engines\n\nName: maquette\nDescription: headers for search engines and executors\nVersion: %s\nCflags: -I$${prefix}/include\n' \
 		'$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/maquette.pc
 uninstall: ## take away what install copied under PREFIX
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/maquette bin/maquette-replay lib/maquette lib/pkgconfig/maquette.pc \

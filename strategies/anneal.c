@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/place/model.h"
 #include "lib/placements.h"
 #include "lib/plans.h"

@@ -36,7 +36,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "automap/linkage.h"
 #include "lib/plans.h"
 #include "nn/dqn.h"

@@ -6,7 +6,7 @@
  * within each, all devices before fewer, equal shares before shares by speed, large micro-batches first.
  * Nothing is learned from scores: plans that do not fit are for the simulator to refuse.
  */
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/shapes.h"
 
 struct data_parallel {

@@ -6,7 +6,7 @@
  * sets times the states of the devices. A heuristic: the order is fixed before the search. Device
  * types and replicated stages as in ideal-dp.
  */
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/place/engine.h"
 
 static const struct mq_opt opts[] = { MQ_PLACE_ENGINE_OPTS, MQ_END };

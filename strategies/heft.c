@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/tasks.h"
 
 struct slot {

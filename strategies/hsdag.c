@@ -28,7 +28,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/coarse.h"
 #include "lib/plans.h"
 #include "nn/nn.h"

@@ -25,7 +25,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "hybrid/hybrid.h"
 #include "lib/plans.h"
 

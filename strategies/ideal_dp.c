@@ -15,7 +15,7 @@
  * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with
  * more ideals than the option allows.
  */
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/place/engine.h"
 
 static const struct mq_opt opts[] = { MQ_U32(struct mq_place_engine, ideals, 60000, 1, 100e6,

@@ -19,7 +19,7 @@
  */
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/place/ideal.h"
 #include "lib/place/engine.h"
 #include "ip/place_ip.h"

@@ -9,7 +9,7 @@
  */
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "local_search/local.h"
 #include "lib/place/model.h"
 #include "lib/plans.h"

@@ -4,7 +4,7 @@
  * Learning Graphs", SoCC 2020). Method and differences: lib/baechi.h. One plan is proposed; the
  * makespan of its schedule is the engine's objective.
  */
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/baechi.h"
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)

@@ -17,7 +17,7 @@
  */
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/placements.h"
 #include "lib/plans.h"
 

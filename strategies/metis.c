@@ -12,7 +12,7 @@
  */
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/partition.h"
 
 struct metis {

@@ -24,7 +24,7 @@
  */
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/pase_model.h"
 #include "pase/tables.h"
 #include "lib/plans.h"

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/blocks.h"
 #include "pipedream/dp.h"
 #include "lib/plans.h"

@@ -20,7 +20,7 @@
  */
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/blocks.h"
 #include "lib/classes.h"
 #include "piper/dp.h"

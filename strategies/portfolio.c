@@ -21,9 +21,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "search/engine.h"
-#include "search/loader.h"
-#include "search/search.h"
+#include "maquette/engine.h"
+#include "maquette/loader.h"
 #include "portfolio/first.h"
 #include "lib/plans.h"
 #include "lib/moves/refine.h"

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/moves/refine.h"
 #include "lib/shapes.h"
 

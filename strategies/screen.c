@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/shapes.h"
 
 struct screened {

@@ -13,7 +13,7 @@
  *
  * link: igraph jansson
  */
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"
 

@@ -38,7 +38,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "tag/plugin_file.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"

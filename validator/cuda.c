@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "cuda/parts.h"
 
 enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20 };

@@ -1,5 +1,5 @@
 /* arena.c - see arena.h. The only caller of malloc and free in the core. */
-#include "base/arena.h"
+#include "maquette/arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>

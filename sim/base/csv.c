@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
 /* err.c - see err.h. */
-#include "base/err.h"
+#include "maquette/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* index.c - see index.h. */
 #include "base/index.h"
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 struct entry {
 	uint64_t hash;

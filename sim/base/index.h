@@ -6,8 +6,8 @@
 #ifndef MQ_BASE_INDEX_H
 #define MQ_BASE_INDEX_H
 
-#include "base/arena.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/types.h"
 
 struct mq_index;
 /* Lives in the arena. */

@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 struct mq_ini_item {
 	const char *path;        /* of the file */

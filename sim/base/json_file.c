@@ -1,5 +1,5 @@
 /* json_file.c - see json_file.h. */
-#include "base/json_file.h"
+#include "maquette/json_file.h"
 
 #include "base/text.h"
 

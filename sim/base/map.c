@@ -1,5 +1,5 @@
 /* map.c - see map.h. */
-#include "base/map.h"
+#include "maquette/map.h"
 
 static void table(struct mq_map *map, uint32_t room)
 {

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* "5,3,1,1", or a file with numbers separated by blanks, commas or line breaks, where '#' begins a comment
  * that ends with its line. A text that is one number, or has a comma and begins like a number, is the list

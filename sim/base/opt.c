@@ -1,5 +1,5 @@
 /* opt.c - see opt.h. */
-#include "base/opt.h"
+#include "maquette/opt.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 /* Strict numbers: the whole text, finite, C locale; k/M/G/T suffixes are not accepted. */
 MQ_API bool mq_parse_f64(const char *text, double *value);

@@ -1,5 +1,5 @@
 /* rng.c - see rng.h. */
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 enum { MAX_BYTES = 1 << 20 };
 

@@ -9,8 +9,8 @@
 #ifndef MQ_BASE_SHELL_H
 #define MQ_BASE_SHELL_H
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* All words of `text` that are not assignments, NULL-terminated. MQ_EINPUT: they come to more than 1 MiB. */
 MQ_API enum mq_status mq_shell_words(const char *text, struct mq_arena *arena, const char ***word,

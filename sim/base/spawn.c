@@ -1,5 +1,5 @@
 /* spawn.c - see spawn.h. posix_spawn cannot ask for a signal on the parent's death; vfork is what it is made of. */
-#include "base/spawn.h"
+#include "maquette/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* Reads a file (or a pipe) to its end; *text is followed by a NUL. MQ_EINPUT: it cannot be read, has more than
  * `most_MB` megabytes, or zero bytes in it. */

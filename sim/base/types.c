@@ -1,5 +1,5 @@
 /* types.c - see types.h. */
-#include "base/types.h"
+#include "maquette/types.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef MQ_CMD_CMD_H
 #define MQ_CMD_CMD_H
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 struct mq_command {
 	const char *name;

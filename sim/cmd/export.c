@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "export/export.h"
-#include "base/opt.h"
-#include "schedule/schedule.h"
+#include "maquette/opt.h"
+#include "maquette/schedule.h"
 #include "base/text.h"
 #include "judge/pool.h"
 

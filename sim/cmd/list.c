@@ -10,8 +10,8 @@
 #include "session/session.h"
 #include "session/pages/page.h"
 #include "cmd/list/list.h"
-#include "search/loader.h"
-#include "base/opt.h"
+#include "maquette/loader.h"
+#include "maquette/opt.h"
 #include "model/format.h"
 
 /* What there is, as lines or as an array of objects. */

@@ -13,8 +13,8 @@
 
 #include "cmd/cmd.h"
 #include "session/session.h"
-#include "base/opt.h"
-#include "schedule/result.h"
+#include "maquette/opt.h"
+#include "maquette/result.h"
 
 enum { MAX_COMMANDS = 63 };
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "session/search_run.h"
-#include "search/loader.h"
-#include "base/opt.h"
+#include "maquette/loader.h"
+#include "maquette/opt.h"
 
 enum { KEY_SEED = 2100, KEY_SECONDS };
 

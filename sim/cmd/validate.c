@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "cmd/validate/plans.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 
 struct validate {
 	const char *executor, *out, *from;

@@ -26,7 +26,7 @@
 
 #include "study/study.h"
 #include "base/csv.h"
-#include "base/spawn.h"
+#include "maquette/spawn.h"
 
 struct options {
 	const char *study, *dir;

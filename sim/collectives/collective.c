@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "collectives/impl.h"
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 #include "collectives/measured.h"
 
 #define ELEMENT_COPIES 1.5e9 /* elements per second of a channel: all-gather of 12 V100, 72 GB/s of fp32 */

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "collectives/collective.h"
+#include "maquette/collective.h"
 #include "schedule/fluid.h"
 
 #define SAME 1e-12 /* relative distance below which two finish times are one */

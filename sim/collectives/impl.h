@@ -16,7 +16,7 @@
 #ifndef MQ_COLLECTIVES_IMPL_H
 #define MQ_COLLECTIVES_IMPL_H
 
-#include "collectives/collective.h"
+#include "maquette/collective.h"
 
 #define MQ_MAX_LOCAL 72 /* ranks of one communicator in a node: an NVL72 rack is one "node" */
 #define MQ_MAX_RINGS 64 /* channels, as in NCCL */

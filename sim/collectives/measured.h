@@ -4,7 +4,7 @@
 #ifndef MQ_COLLECTIVES_MEASURED_H
 #define MQ_COLLECTIVES_MEASURED_H
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 /* Latency and time per bytes of a call (enum mq_coll_kind or MQ_CALL_P2P) among n ranks. False where
  * the class has no measured pieces for it (`link` may be NULL). */

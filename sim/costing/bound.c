@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 static double profiled_s(const struct mq_model *m, const struct mq_train *train)
 {

@@ -6,7 +6,7 @@
 #ifndef MQ_COSTING_BOUND_H
 #define MQ_COSTING_BOUND_H
 
-#include "software/question.h"
+#include "maquette/question.h"
 
 /* Total model FLOPs over the sum of all peaks; profiled ops take at least their least measured time. */
 double mq_peak_bound(const struct mq_question *q);

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "collectives/collective.h"
-#include "kernels/cost.h"
+#include "maquette/collective.h"
+#include "maquette/cost.h"
 #include "base/index.h"
 #include "costing/bound.h"
 #include "lowering/mesh.h"

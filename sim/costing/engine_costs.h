@@ -2,8 +2,8 @@
 #ifndef MQ_COSTING_ENGINE_COSTS_H
 #define MQ_COSTING_ENGINE_COSTS_H
 
-#include "search/engine.h"
-#include "software/question.h"
+#include "maquette/engine.h"
+#include "maquette/question.h"
 
 /* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena; borrows what the
  * question points to. */

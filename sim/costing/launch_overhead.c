@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "costing/predict.h"
 
 #define CLOSE 1e-12 /* of a host's time: how near its device comes to it */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 /* What a collective moves through the memory of the member that receives most. NCCL's primitives, between
  * processes: the peer writes a received byte into a buffer here, from which it is read and, added to one of the

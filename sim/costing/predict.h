@@ -8,10 +8,10 @@
 #ifndef MQ_COSTING_PREDICT_H
 #define MQ_COSTING_PREDICT_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
-#include "collectives/collective.h"
-#include "schedule/schedule.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
+#include "maquette/collective.h"
+#include "maquette/schedule.h"
 
 struct mq_predictor {
 	const struct mq_cluster *cluster; /* bound to calib */

@@ -5,12 +5,12 @@
 #ifndef MQ_EXECUTORS_EXECUTE_H
 #define MQ_EXECUTORS_EXECUTE_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
 #include "schedule/jitter.h"
-#include "plan/plan.h"
-#include "software/question.h"
-#include "schedule/result.h"
+#include "maquette/plan.h"
+#include "maquette/question.h"
+#include "maquette/result.h"
 #include "schedule/timeline.h"
 #include "folding/view.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "export/export.h"
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 /* Numbers of the schema. */
 enum { NODE_COMP = 4, NODE_SEND = 5, NODE_RECV = 6, NODE_COLL = 7 };

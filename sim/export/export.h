@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include "session/session.h"
-#include "plan/plan.h"
-#include "software/software.h"
+#include "maquette/plan.h"
+#include "maquette/software.h"
 
 struct mq_export {
 	const struct mq_model *model;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "export/export.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/shell.h"
 #include "model/formats/lib/megatron.h"

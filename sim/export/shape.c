@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "software/question.h"
+#include "maquette/question.h"
 
 /* Devices in the order in which the launcher numbers ranks. */
 static void number_ranks(struct mq_export *e)

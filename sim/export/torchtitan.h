@@ -2,7 +2,7 @@
 #ifndef MQ_EXPORT_TORCHTITAN_H
 #define MQ_EXPORT_TORCHTITAN_H
 
-#include "base/err.h"
+#include "maquette/err.h"
 #include "model/builders/lib/transformer.h"
 
 /* Which of torchtitan's models has the parts for a stack. */

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 
 enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
 

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "folding/replica_flows.h"
 #include "folding/equivalence_classes.h"
 #include "folding/runs.h"

@@ -1,8 +1,8 @@
 /* replica_flows.c - see replica_flows.h: which images there are, what they ask for. */
 #include "folding/replica_flows.h"
 
-#include "base/map.h"
-#include "base/rng.h"
+#include "maquette/map.h"
+#include "maquette/rng.h"
 
 struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					      const struct mq_view *view, struct mq_arena *arena)

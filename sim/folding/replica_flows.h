@@ -10,9 +10,9 @@
 #ifndef MQ_FOLDING_REPLICA_FLOWS_H
 #define MQ_FOLDING_REPLICA_FLOWS_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
-#include "collectives/collective.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
+#include "maquette/collective.h"
 #include "base/index.h"
 #include "folding/view.h"
 

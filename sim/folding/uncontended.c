@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 #include "folding/replica_flows.h"
 
 /* All that goes from one device to another, in whatever meeting. */

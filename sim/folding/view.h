@@ -13,7 +13,7 @@
 #define MQ_FOLDING_VIEW_H
 
 #include "schedule/events.h"
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 struct mq_replica_flows;
 

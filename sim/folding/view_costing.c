@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "folding/equivalence_classes.h"
 
 static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)

@@ -7,10 +7,10 @@
 #ifndef MQ_FOLDING_VIEW_COSTING_H
 #define MQ_FOLDING_VIEW_COSTING_H
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "schedule/events.h"
 #include "schedule/jitter.h"
-#include "base/map.h"
+#include "maquette/map.h"
 #include "schedule/timeline.h"
 #include "costing/predict.h"
 #include "folding/view.h"

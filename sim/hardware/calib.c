@@ -5,7 +5,7 @@
  * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that
  * differs gets a file of its own.
  */
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 #include <jansson.h>
 #include <fnmatch.h>

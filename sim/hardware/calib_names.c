@@ -1,13 +1,13 @@
 /*
  * calib_names.c - device types by what people, tables and drivers call them: see calib.h.
  */
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 
 static bool listed(const char *const *list, const char *word)
 {

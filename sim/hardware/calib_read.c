@@ -4,7 +4,7 @@
  * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one
  * of its kind that stands further on; the set changes only where all of them are sound.
  */
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json_file.h"
-#include "base/opt.h"
+#include "maquette/json_file.h"
+#include "maquette/opt.h"
 
 enum state { WAITING, OPEN, DONE };
 

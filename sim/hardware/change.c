@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 /* TARGET split at its dots: kind.name.what, where the name may hold dots itself. */
 struct target {

@@ -19,8 +19,8 @@
 #ifndef MQ_HARDWARE_CHANGE_H
 #define MQ_HARDWARE_CHANGE_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
 
 /* Apply one change. The cluster is bound to the calibration (mq_calib_bind). `seed` drives `spread`.
  * MQ_EINPUT: an unknown target (says what there is), a factor that is not positive and finite. */

@@ -5,7 +5,7 @@
  * are used, so a look-up costs a few nanoseconds and memory follows the pairs that are asked for,
  * never the square of the cluster. The table's order is never visible.
  */
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 
 #include <math.h>
 #include <stdlib.h>

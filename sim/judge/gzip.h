@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 /* A new file to write to. MQ_EINPUT: cannot be written. */
 enum mq_status mq_file_create(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;

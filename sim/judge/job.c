@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 
 void mq_job_init(struct mq_job *job)

@@ -5,9 +5,9 @@
 #ifndef MQ_JUDGE_JOB_H
 #define MQ_JUDGE_JOB_H
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 #include "schedule/jitter.h"
-#include "software/question.h"
+#include "maquette/question.h"
 
 struct mq_job {
 	const char *model; /* as mq_model_load takes it; NULL = none: only routes are asked */

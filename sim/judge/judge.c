@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "search/search.h"
 #include "costing/bound.h"
 #include "judge/judge.h"

@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/rng.h"
-#include "base/spawn.h"
+#include "maquette/rng.h"
+#include "maquette/spawn.h"
 #include "hardware/platform/platform.h"
 #include "judge/pool_order.h"
 #include "judge/pool_message.h"

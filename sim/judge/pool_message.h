@@ -7,9 +7,9 @@
 #ifndef MQ_JUDGE_POOL_MESSAGE_H
 #define MQ_JUDGE_POOL_MESSAGE_H
 
-#include "base/arena.h"
-#include "base/err.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
+#include "maquette/types.h"
 
 enum { MQ_WIRE_FD = 3 }; /* the server finds its socket here */
 

@@ -8,9 +8,9 @@
 #ifndef MQ_KERNELS_ATTENTION_H
 #define MQ_KERNELS_ATTENTION_H
 
-#include "hardware/calib.h"
-#include "model/model.h"
-#include "base/types.h"
+#include "maquette/calib.h"
+#include "maquette/model.h"
+#include "maquette/types.h"
 
 /* Kernels that have numbers of their own; enum mq_attention_kernel names what software asks for. */
 enum mq_attention_library {

@@ -3,7 +3,7 @@
  * cost model says of each.
  */
 #include "kernels/attention.h"
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "kernels/kernel_table.h"
 
 /* Scores are batched products' output; a mask copies them where a bit says so, softmax reads them twice and

@@ -19,7 +19,7 @@
  * Not modelled: which library version picks which kernel; power capping beyond one factor
  * (`sustained`); caches, apart from what the fitted shares absorb.
  */
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 #include <math.h>
 

@@ -18,8 +18,8 @@
 
 #include <stdbool.h>
 
-#include "hardware/calib.h"
-#include "base/types.h"
+#include "maquette/calib.h"
+#include "maquette/types.h"
 
 enum mq_part {
 	MQ_PART_RMS,      /* element of the hidden state */

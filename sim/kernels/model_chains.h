@@ -11,8 +11,8 @@
 #ifndef MQ_KERNELS_MODEL_CHAINS_H
 #define MQ_KERNELS_MODEL_CHAINS_H
 
-#include "model/model.h"
-#include "software/software.h"
+#include "maquette/model.h"
+#include "maquette/software.h"
 
 /* Do tensors of convolutions lie channels first, in that type? */
 MQ_API bool mq_channels_first(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype);

@@ -34,7 +34,7 @@
  *
  * Not modelled: padding of uneven shares (they are fractions).
  */
-#include "model/model.h"
+#include "maquette/model.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #define MQ_KERNELS_MODEL_WORK_H
 
 #include "kernels/kernel_table.h"
-#include "software/question.h"
+#include "maquette/question.h"
 
 /* What is left to one device of each amount, as factors on the per-sample numbers of the op. */
 struct mq_op_scale {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "lowering/program.h"
 
 static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *format, ...)

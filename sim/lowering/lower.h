@@ -10,11 +10,11 @@
 #ifndef MQ_LOWERING_LOWER_H
 #define MQ_LOWERING_LOWER_H
 
-#include "hardware/calib.h"
-#include "plan/plan.h"
-#include "software/question.h"
-#include "schedule/result.h"
-#include "schedule/schedule.h"
+#include "maquette/calib.h"
+#include "maquette/plan.h"
+#include "maquette/question.h"
+#include "maquette/result.h"
+#include "maquette/schedule.h"
 
 struct mq_lower_request {
 	const struct mq_question *q; /* calib: for memory reserves */

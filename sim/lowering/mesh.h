@@ -17,8 +17,8 @@
 #ifndef MQ_LOWERING_MESH_H
 #define MQ_LOWERING_MESH_H
 
-#include "model/model.h"
-#include "plan/plan.h"
+#include "maquette/model.h"
+#include "maquette/plan.h"
 
 enum mq_role { MQ_ROLE_BATCH, MQ_ROLE_SEQ, MQ_ROLE_FEATURE, MQ_ROLE_EXPERT, MQ_ROLE_PARTIAL, MQ_ROLE_REPLICA };
 

@@ -1,5 +1,5 @@
 /* experts.c - see experts.h. */
-#include "model/experts.h"
+#include "maquette/experts.h"
 
 #include <math.h>
 

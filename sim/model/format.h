@@ -7,8 +7,8 @@
 #ifndef MQ_MODEL_FORMAT_H
 #define MQ_MODEL_FORMAT_H
 
-#include "model/model.h"
-#include "base/opt.h"
+#include "maquette/model.h"
+#include "maquette/opt.h"
 
 struct mq_format {
 	const char *name;          /* file name with '-' for '_' */

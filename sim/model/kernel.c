@@ -1,5 +1,5 @@
 /* kernel.c - names of kernels and of implementations of attention, see kernel.h. */
-#include "model/kernel.h"
+#include "maquette/kernel.h"
 
 const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 {

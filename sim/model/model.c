@@ -5,7 +5,7 @@
  * that is ready, so that a graph that is in order already keeps its ids. Edges that join the same
  * two ops are one tensor used twice: they become one edge.
  */
-#include "model/model.h"
+#include "maquette/model.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "maquette/model.h"
 
 /* The vocabulary lies along this dimension of the op; MQ_N_DIMS = along none. */
 static enum mq_dim vocab_dim(const struct mq_model *m, const struct mq_op *op)

@@ -1,13 +1,13 @@
 /* sequence_packing.c - see sequence_packing.h. */
-#include "model/sequence_packing.h"
+#include "maquette/sequence_packing.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/numbers.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 enum { MAX_LENGTHS = 10 * 1000 * 1000, MAX_SEQUENCES = 65536, MAX_DOCUMENTS = 16 * 1000 * 1000 };
 

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "model/model.h"
+#include "maquette/model.h"
 
 bool mq_edge_to_experts(const struct mq_model *m, const struct mq_edge *e)
 {

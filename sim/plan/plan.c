@@ -4,7 +4,7 @@
  * The rules that a plan must keep are in plan_check.c, the builders in plan_shape.c, JSON in
  * plan_json.c.
  */
-#include "plan/plan.h"
+#include "maquette/plan.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH, MQ_DIM_EXPERT, MQ_DIM_SEQ, MQ_DIM_SPATIAL,
 					      MQ_DIM_HEAD,  MQ_DIM_OUT,    MQ_DIM_IN };

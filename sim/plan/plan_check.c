@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "plan/plan.h"
+#include "maquette/plan.h"
 
 static enum mq_status check_devices(const struct mq_config *c, uint32_t index, uint32_t *seen,
 				    const struct mq_cluster *cluster, struct mq_err *err)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "plan/plan.h"
+#include "maquette/plan.h"
 
 static uint32_t tensor_degree(const struct mq_config *c)
 {

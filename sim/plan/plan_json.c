@@ -19,9 +19,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_file.h"
-#include "base/opt.h"
-#include "plan/plan.h"
+#include "maquette/json_file.h"
+#include "maquette/opt.h"
+#include "maquette/plan.h"
 
 struct reading {
 	const char *path;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/plan.h"
+#include "maquette/plan.h"
 
 static bool may(const struct mq_op *op, enum mq_dim dim, uint32_t parts)
 {

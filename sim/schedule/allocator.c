@@ -6,7 +6,7 @@
  */
 #include "schedule/allocator.h"
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 enum { ROUND = 512, SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20, MIDDLE = 10 << 20, MIDDLE_SEGMENT = 20 << 20 };
 

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 
 struct builder {
 	const struct mq_schedule *s;

@@ -10,7 +10,7 @@
 #ifndef MQ_SCHEDULE_EVENTS_H
 #define MQ_SCHEDULE_EVENTS_H
 
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 struct mq_events {
 	uint32_t n; /* events: those of tasks, then barriers */

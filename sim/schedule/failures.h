@@ -23,8 +23,8 @@
 #ifndef MQ_SCHEDULE_FAILURES_H
 #define MQ_SCHEDULE_FAILURES_H
 
-#include "model/model.h"
-#include "base/opt.h"
+#include "maquette/model.h"
+#include "maquette/opt.h"
 
 struct mq_failures {
 	double mtbf_h;          /* of one device with its share of host, network and software, hours; 0 = not asked */

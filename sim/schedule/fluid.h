@@ -11,8 +11,8 @@
 #ifndef MQ_SCHEDULE_FLUID_H
 #define MQ_SCHEDULE_FLUID_H
 
-#include "base/arena.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/types.h"
 
 /* Plain arrays that the caller fills; rate_Bps is the answer. */
 struct mq_fluid {

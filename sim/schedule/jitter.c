@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 const struct mq_opt mq_jitter_opts[] = {
 	MQ_F64(struct mq_jitter, device, 0, 0, 1, "standard deviation of the logarithm of a device's factor on time"),

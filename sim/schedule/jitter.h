@@ -21,9 +21,9 @@
 
 #include <stdint.h>
 
-#include "model/model.h"
-#include "base/opt.h"
-#include "schedule/schedule.h"
+#include "maquette/model.h"
+#include "maquette/opt.h"
+#include "maquette/schedule.h"
 
 struct mq_jitter {
 	double device, kernel, stragglers, slowdown;

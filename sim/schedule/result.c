@@ -1,5 +1,5 @@
 /* result.c - see result.h. */
-#include "schedule/result.h"
+#include "maquette/result.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * schedule.c - see schedule.h: names.
  */
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 static const char *const kind_names[MQ_N_TASK_KINDS] = {
 	[MQ_TASK_COMPUTE] = "compute",       [MQ_TASK_SEND] = "send", [MQ_TASK_RECV] = "recv",

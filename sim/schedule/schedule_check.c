@@ -5,7 +5,7 @@
  * order, dependencies, groups and meetings as edges: an order exists exactly if no executor that
  * keeps the rules can block.
  */
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 struct mq_events;
 

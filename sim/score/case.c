@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "score/set.h"
 
 enum { MAX_GPUS = 1 << 20, MACHINES = 3 /* columns that count them */ };

@@ -23,7 +23,7 @@
 
 #include "session/session.h"
 #include "score/fabrics.h"
-#include "collectives/collective.h"
+#include "maquette/collective.h"
 
 #define SKEW        1.4  /* of the channels' share of the launches, for which the first GPUs wait */
 #define SPIKE       1.5  /* times both neighbours' time */

@@ -4,8 +4,8 @@
 #ifndef MQ_SCORE_FABRICS_H
 #define MQ_SCORE_FABRICS_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
 
 enum mq_inside {
 	MQ_INSIDE_NONE,

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "score/tables.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 
 static const char constant_prefix[] = "constant:";

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "session/session.h"
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "fit/fit_gemm.h"
 
 #define LEAST_TIME_S 20e-6

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "kernels/kernel_table.h"
 
 enum { CLEARED_B = 256 << 20 };

@@ -14,10 +14,10 @@
 #include <math.h>
 
 #include "score/score.h"
-#include "hardware/cluster.h"
-#include "plan/plan.h"
-#include "software/question.h"
-#include "schedule/result.h"
+#include "maquette/cluster.h"
+#include "maquette/plan.h"
+#include "maquette/question.h"
+#include "maquette/result.h"
 #include "judge/job.h"
 
 /* One row as read: text as is, numbers NaN where the cell is empty. Borrowed from the table. */

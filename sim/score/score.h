@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "session/session.h"
-#include "base/arena.h"
-#include "hardware/calib.h"
+#include "maquette/arena.h"
+#include "maquette/calib.h"
 #include "fit/stats.h"
 #include "base/csv.h"
-#include "base/err.h"
+#include "maquette/err.h"
 
 struct mq_score_options {
 	const char *input;       /* a CSV file, or a folder of them */

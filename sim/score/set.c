@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 
 static const char software_prefix[] = "software:";

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 
 void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *format, ...)
 {

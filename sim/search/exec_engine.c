@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "search/loader.h"
-#include "base/spawn.h"
+#include "maquette/loader.h"
+#include "maquette/spawn.h"
 
 enum { POLL_MS = 100, PROTOCOL = 1 };
 

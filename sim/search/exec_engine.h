@@ -5,7 +5,7 @@
 #ifndef MQ_SEARCH_EXEC_ENGINE_H
 #define MQ_SEARCH_EXEC_ENGINE_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 /* An engine that runs `program` through the shell; `options` ("key=value,...") are handed to it. Lives in
  * the arena. */

@@ -1,13 +1,14 @@
 /* loader.c - see loader.h. Loaded objects stay loaded: their code may be on a stack at exit. */
-#include "search/loader.h"
+#include "maquette/loader.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -67,11 +68,11 @@ static enum mq_status no_such(const char *dir, const char *name, struct mq_arena
 
 enum mq_status mq_engine_check(const struct mq_engine *e, const char *name, struct mq_err *err)
 {
-	if (e->abi != MQ_ENGINE_ABI || e->size != sizeof(struct mq_engine))
+	if (e->abi != MQ_ABI)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' was built for ABI %u (%u bytes), this program has %u (%zu "
-			       "bytes); rebuild it",
-			       name, e->abi, e->size, MQ_ENGINE_ABI, sizeof(struct mq_engine));
+			       "engine '%s' was built for another version of maquette (headers %016" PRIx64
+			       ", this program's are %016" PRIx64 "): rebuild it",
+			       name, e->abi, MQ_ABI);
 	if (!e->name || strcmp(e->name, name))
 		return mq_fail(err, MQ_EINPUT, "engine '%s' calls itself '%s'; the names must agree", name,
 			       e->name ? e->name : "");

@@ -21,9 +21,9 @@
 
 #include <stdio.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
-/* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (schedule/result.h). */
+/* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (maquette/result.h). */
 #define MQ_CANDIDATES_HEADER                                                                        \
 	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
 	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan," \
@@ -122,22 +122,10 @@ struct mq_search_outcome {
 MQ_API enum mq_status mq_search_run(const struct mq_search *search, struct mq_arena *arena,
 				    struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Does the plan keep the user's --fix and --max? Else says which is broken. */
-MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan, const struct mq_train *train,
-			   char *message, size_t size);
-
-/* Writes what the user fixed into what does not change the shape of a plan: schedule, recompute, sync, and
- * micro-batches where mbs is fixed. So an engine need not know them. */
-MQ_API void mq_limits_apply(const struct mq_limits *limits, struct mq_plan *plan, const struct mq_train *train);
-
 /* Does a judged plan keep the budgets of --max (cost, energy, step-time, memory)? Else says which it
  * exceeds. A plan whose price is not known keeps no budget of it. */
 MQ_API bool mq_budget_holds(const struct mq_limits *limits, const struct mq_cluster *cluster,
 			    const struct mq_plan *plan, const struct mq_result *result, char *message, size_t size);
-
-/* Price and energy of a step over the distinct devices of a plan; NaN where a device has no figure. */
-MQ_API double mq_step_usd(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
-MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
 
 /* Text of the objectives that a run can be ranked by: NULL-terminated. */
 MQ_API extern const char *const mq_objectives[];

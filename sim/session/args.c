@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/ini.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "hardware/platform/generate.h"
 

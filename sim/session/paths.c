@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "search/loader.h"
-#include "base/opt.h"
+#include "maquette/loader.h"
+#include "maquette/opt.h"
 
 static const char *own_dir(struct mq_arena *arena)
 {

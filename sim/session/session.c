@@ -17,7 +17,7 @@
 
 #include "session/session.h"
 #include "hardware/change.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "judge/pool.h"
 #include "model/format.h"
 #include "hardware/platform/generate.h"

@@ -14,8 +14,8 @@
 #include <argp.h>
 #include <stdio.h>
 
-#include "search/engine.h"
-#include "software/question.h"
+#include "maquette/engine.h"
+#include "maquette/question.h"
 
 #define MQ_STRING_OF(text) #text
 #define MQ_STRING(macro)   MQ_STRING_OF(macro)

@@ -1,5 +1,5 @@
 /* question.c - see question.h. */
-#include "software/question.h"
+#include "maquette/question.h"
 
 double mq_reserve_B(const struct mq_question *q, uint32_t device)
 {

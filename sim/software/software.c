@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 #define NUM(group, field, unit, initial, min, max, help)                                \
 	{                                                                               \

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "software/software.h"
+#include "maquette/software.h"
 
 /* ---- recomputation ----------------------------------------------------------------------------------- */
 

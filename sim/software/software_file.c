@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json_file.h"
+#include "maquette/json_file.h"
 #include "software/software_impl.h"
 
 enum { MAX_ANCESTORS = 16, MAX_NAMES = 512 };

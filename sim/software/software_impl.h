@@ -4,7 +4,7 @@
 #ifndef MQ_SOFTWARE_SOFTWARE_IMPL_H
 #define MQ_SOFTWARE_SOFTWARE_IMPL_H
 
-#include "software/software.h"
+#include "maquette/software.h"
 
 /* Every plan. */
 #define MQ_SPACE_ALL                                                                                                  \

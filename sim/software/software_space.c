@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "software/question.h"
+#include "maquette/question.h"
 
 /* One question: the software, and where the reason goes. */
 struct ask {

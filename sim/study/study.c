@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/ini.h"
-#include "search/loader.h"
+#include "maquette/loader.h"
 #include "base/quantity.h"
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "hardware/platform/generate.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */

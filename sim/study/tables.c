@@ -13,7 +13,7 @@
 
 #include "study/study.h"
 #include "base/csv.h"
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 
 struct tables {

@@ -12,7 +12,7 @@
 #ifndef MQ_AUTOMAP_LINKAGE_H
 #define MQ_AUTOMAP_LINKAGE_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 enum { MQ_LINKAGE_DIMS = 2 }; /* along outputs, along inputs */
 

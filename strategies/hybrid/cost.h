@@ -17,7 +17,7 @@
 #ifndef MQ_HYBRID_COST_H
 #define MQ_HYBRID_COST_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/blocks.h"
 
 enum { MQ_HYBRID_MAX_STAGES = 256, MQ_HYBRID_MAX_SHARES = 8 };

@@ -14,7 +14,7 @@
 #ifndef MQ_IP_PLACE_LATENCY_H
 #define MQ_IP_PLACE_LATENCY_H
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "lib/place/place.h"
 
 /* Tries `orders` orders; no stages where no interval fits. MQ_EINPUT: as mq_units_make. */

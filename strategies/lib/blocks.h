@@ -5,7 +5,7 @@
 #ifndef MQ_STRATEGIES_LIB_BLOCKS_H
 #define MQ_STRATEGIES_LIB_BLOCKS_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 struct mq_block_edge {
 	uint32_t src, dst;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 struct mq_classes {
 	uint32_t n;

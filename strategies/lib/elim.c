@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 struct factor {
 	uint32_t n_vars;

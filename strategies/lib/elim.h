@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 enum mq_elim_order {
 	MQ_ELIM_LEAST,   /* next the variable with the fewest neighbours left, lowest id first */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "search/search.h"
+#include "maquette/engine.h"
 #include "lib/plans.h"
 
 double mq_fit_excess(const struct mq_result *r)

@@ -9,7 +9,7 @@
 #ifndef MQ_STRATEGIES_LIB_FIT_H
 #define MQ_STRATEGIES_LIB_FIT_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 struct mq_fit {
 	uint32_t micro_batches;

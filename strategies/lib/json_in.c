@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_file.h"
-#include "base/types.h"
+#include "maquette/json_file.h"
+#include "maquette/types.h"
 
 enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err)
 {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 struct mq_json_in {
 	const char *path; /* borrowed: file name, for messages */

@@ -4,7 +4,7 @@
 #ifndef MQ_STRATEGIES_LIB_LAYERS_H
 #define MQ_STRATEGIES_LIB_LAYERS_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 /* Seconds of both passes of the whole model for one sample on one device; +inf where it cannot run an op. */
 double mq_model_s(const struct mq_problem *problem, uint32_t device);

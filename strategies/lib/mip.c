@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/spawn.h"
-#include "base/types.h"
+#include "maquette/spawn.h"
+#include "maquette/types.h"
 
 uint32_t mq_mip_column(struct mq_mip *m, double cost, double lower, double upper, bool integer)
 {

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 struct mq_mip_column {
 	double cost, lower, upper;

@@ -6,7 +6,7 @@
 #ifndef STRATEGIES_LIB_PLACEMENTS_H
 #define STRATEGIES_LIB_PLACEMENTS_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 struct placements {
 	uint32_t n_groups;

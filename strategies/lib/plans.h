@@ -5,7 +5,7 @@
 #ifndef MQ_STRATEGIES_LIB_PLANS_H
 #define MQ_STRATEGIES_LIB_PLANS_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 /* The training software of the question, never NULL. */
 static inline const struct mq_software *mq_software_of(const struct mq_problem *problem)

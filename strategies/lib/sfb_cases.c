@@ -1,7 +1,7 @@
 /* sfb_cases.c - explicit instances of the sufficient-factor problem; see sfb.h. */
 #include <stdio.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "lib/json_in.h"
 #include "lib/sfb.h"
 

@@ -10,7 +10,7 @@
 #ifndef MQ_STRATEGIES_LIB_SFB_MODEL_H
 #define MQ_STRATEGIES_LIB_SFB_MODEL_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/sfb.h"
 
 struct mq_sfb_group {

@@ -13,7 +13,7 @@
 #ifndef STRATEGIES_LIB_SHAPES_H
 #define STRATEGIES_LIB_SHAPES_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/classes.h"
 #include "lib/layers.h"
 

@@ -11,7 +11,7 @@
 #ifndef MQ_STRATEGIES_LIB_TASKS_H
 #define MQ_STRATEGIES_LIB_TASKS_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/placements.h"
 
 struct mq_task_edge {

@@ -8,7 +8,7 @@
 #ifndef MQ_LOCAL_SEARCH_LOCAL_H
 #define MQ_LOCAL_SEARCH_LOCAL_H
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "lib/place/place.h"
 
 struct mq_local_result {

@@ -22,8 +22,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/arena.h"
-#include "base/rng.h"
+#include "maquette/arena.h"
+#include "maquette/rng.h"
 
 struct nn_mat {
 	uint32_t rows, cols;

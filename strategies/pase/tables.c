@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "lib/json_in.h"
 
 bool mq_pase_tables_probe(const char *path)

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 #include "lib/elim.h"
 
 struct mq_pase_tables {

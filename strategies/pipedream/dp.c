@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 /* How a value came about: the stage K..J on `replicas` machines after S..K on the others. */
 struct split {

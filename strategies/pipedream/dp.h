@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 #include "lib/place/ideals.h"
 
 enum { MQ_PIPEDREAM_MAX_LEVELS = 2 };

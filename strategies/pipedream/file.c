@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "pipedream/dp.h"
 
 bool mq_pipedream_probe(const char *path)

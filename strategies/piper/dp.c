@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "lib/place/ideals.h"
 
 /* One choice of one node of the stage at hand: what it adds to time and memory. */

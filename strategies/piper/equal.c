@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "piper/dp.h"
 
 struct split {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "lib/json_in.h"
 #include "piper/dp.h"
 

@@ -4,7 +4,7 @@
 #ifndef MQ_PORTFOLIO_FIRST_H
 #define MQ_PORTFOLIO_FIRST_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 /* A usual plan on equal devices, the fastest, that fits by the analytic executor: the first of a few, from data
  * parallelism alone to tensor parallelism inside machines, stages and recomputation. False: none of them does. */

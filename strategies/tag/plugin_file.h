@@ -5,7 +5,7 @@
 #ifndef MQ_TAG_PLUGIN_FILE_H
 #define MQ_TAG_PLUGIN_FILE_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 /* The path of `name` in the folder of the plug-in that holds `engine`. MQ_EINPUT: no such file there. */
 enum mq_status mq_plugin_file(const struct mq_engine *engine, const char *name, struct mq_arena *arena,

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "search/loader.h"
+#include "maquette/loader.h"
 #include "search/search.h"
 #include "costing/engine_costs.h"
 #include "executors/execute.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 /* Returns 0; crashes, leaks and broken promises are what is looked for. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* fuzz_calib.c - calibration files. */
 #include "fuzz.h"
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "software/question.h"
+#include "maquette/question.h"
 #include "model/format.h"
 #include "fuzz.h"
 

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "hardware/change.h"
-#include "software/software.h"
+#include "maquette/software.h"
 #include "hardware/platform/generate.h"
 
 enum { MOST_MACHINES = 512 }; /* platforms of a quarter million devices are sound, and slow to write */

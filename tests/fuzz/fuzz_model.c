@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "model/model.h"
+#include "maquette/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan/plan.h"
+#include "maquette/plan.h"
 
 static struct mq_model *two_ops(struct mq_arena *arena)
 {

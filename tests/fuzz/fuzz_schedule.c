@@ -1,7 +1,7 @@
 /* fuzz_schedule.c - schedule files: what is read passes the check or gives a reason. */
 #include "fuzz.h"
 
-#include "schedule/schedule.h"
+#include "maquette/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* fuzz_software.c - files of training software; what is read can be asked what it runs, and dresses a plan. */
 #include "fuzz.h"
 
-#include "software/question.h"
+#include "maquette/question.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "fuzz.h"
 
 enum { MAX_FILES = 4096 };

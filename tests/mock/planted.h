@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "mock.h"
 
 /* The truth that a calibration has to find. */

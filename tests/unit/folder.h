@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
+#include "maquette/arena.h"
 
 static struct mq_arena arena;
 static char dir[] = "/tmp/mq-test-XXXXXX";

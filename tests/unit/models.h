@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/model.h"
-#include "software/question.h"
+#include "maquette/model.h"
+#include "maquette/question.h"
 #include "model/format.h"
 
 __attribute__((unused)) static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };

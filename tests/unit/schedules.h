@@ -4,9 +4,9 @@
 #ifndef MQ_TESTS_SCHEDULES_H
 #define MQ_TESTS_SCHEDULES_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
-#include "schedule/schedule.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
+#include "maquette/schedule.h"
 
 /* A schedule over the devices of a cluster (schedule index = cluster rank), no tasks yet. */
 static inline struct mq_schedule *hand_new(struct mq_arena *arena, const struct mq_cluster *cluster)

@@ -4,7 +4,7 @@
 #ifndef MQ_TESTS_SHIPPED_H
 #define MQ_TESTS_SHIPPED_H
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 static inline struct mq_calib *shipped_calib(struct mq_arena *arena)
 {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 #include "executors/simgrid/conductor.h"
 #include "executors/execute.h"
 #include "hardware/platform/platform.h"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "schedule/allocator.h"
-#include "base/types.h"
+#include "maquette/types.h"
 
 static const uint64_t KiB = 1 << 10, MiB = 1 << 20;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "kernels/attention.h"
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/types.h"
+#include "maquette/types.h"
 #include "lib/baechi.h"
 
 enum { N = 4, DEVICES = 2 };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 #include "shipped.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;

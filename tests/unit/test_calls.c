@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "executors/execute.h"
 #include "lowered.h"
 

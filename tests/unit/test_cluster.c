@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 
 static void flat_routes(void **state)
 {

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "collectives/collective.h"
+#include "maquette/collective.h"
 #include "schedule/fluid.h"
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 #define BW  1e9
 #define LAT 1e-6

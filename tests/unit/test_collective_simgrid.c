@@ -12,8 +12,8 @@
 #include <simgrid/engine.h>
 #include <simgrid/mailbox.h>
 
-#include "collectives/collective.h"
-#include "base/rng.h"
+#include "maquette/collective.h"
+#include "maquette/rng.h"
 #include "executors/simgrid/flow.h"
 #include "simulated.h"
 

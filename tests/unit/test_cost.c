@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

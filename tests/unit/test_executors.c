@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <simgrid/actor.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "folding/fold.h"
 #include "schedules.h"
 #include "simulated.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "collectives/measured.h"
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "fit/fit.h"
 #include "fit/fit_gemm.h"
 

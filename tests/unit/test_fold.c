@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "folding/fold.h"
 #include "judge/judge.h"
 #include "hardware/platform/generate.h"

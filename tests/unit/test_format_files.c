@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "model/model.h"
+#include "maquette/model.h"
 #include "model/format.h"
 
 #define CORPUS "tests/corpus/"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "plan/plan.h"
+#include "maquette/plan.h"
 #include "models.h"
 
 /* The generator of four stages whose first two attend to all tokens: two blocks 32 wide on 4 x 4 tokens, none

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "costing/engine_costs.h"
 #include "hybrid/cost.h"
 #include "lib/pase_model.h"

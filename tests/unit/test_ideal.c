@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/csv.h"
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "lib/place/ideal.h"
 #include "lib/place/model.h"
 #include "placement_data.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "lib/place/ideal.h"
 #include "ip/place_ip.h"
 #include "ip/place_latency.h"

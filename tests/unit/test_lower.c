@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lowered.h"
-#include "base/rng.h"
+#include "maquette/rng.h"
 
 enum { LAYERS = 4, HIDDEN = 64, HEADS = 4, SEQ = 32, VOCAB = 128 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "model/model.h"
-#include "software/question.h"
+#include "maquette/model.h"
+#include "maquette/question.h"
 
 static const struct mq_train FP16 = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
 

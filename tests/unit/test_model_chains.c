@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "kernels/model_chains.h"
-#include "software/question.h"
+#include "maquette/question.h"
 
 enum { NORM, ACT, ADD, ACT2, LEFT, RIGHT, N_OPS };
 static const struct mq_train HALF = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };

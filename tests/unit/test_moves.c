@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "costing/bound.h"
 #include "costing/engine_costs.h"
 #include "lib/moves/moves.h"

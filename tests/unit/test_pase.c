@@ -15,8 +15,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/rng.h"
-#include "base/types.h"
+#include "maquette/rng.h"
+#include "maquette/types.h"
 #include "lib/elim.h"
 #include "pase/tables.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "pipedream/dp.h"
 
 enum { MAX_LAYERS = 5 };

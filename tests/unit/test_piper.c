@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "piper/dp.h"
 
 enum { MAX_NODES = 5, DEGREES = 2, CHOICES = 2 };

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "models.h"
 
 static const struct mq_train BF16 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16 };

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "costing/engine_costs.h"
 #include "lib/sfb_model.h"
 #include "lowered.h"

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "export/export.h"
-#include "software/question.h"
-#include "base/rng.h"
+#include "maquette/question.h"
+#include "maquette/rng.h"
 #include "models.h"
 
 enum { DEVICES = 16, PER_NODE = 8 };

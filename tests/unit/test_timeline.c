@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "base/csv.h"
-#include "schedule/result.h"
+#include "maquette/result.h"
 #include "schedule/timeline.h"
 #include "executors/execute.h"
 #include "judge/gzip.h"

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "replay/replay.h"
-#include "wire.h"
+#include "maquette/wire.h"
 
 enum { RANKS = 5, MOST = 3 << 20 };
 

@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 #include "cuda/toolkit.h"
-#include "executor.h"
-#include "wire.h"
+#include "maquette/executor.h"
+#include "maquette/wire.h"
 
 /* ---- libraries.c -------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "fit/fit.h"
 
 struct group {

@@ -6,11 +6,11 @@
 #ifndef MQ_VALIDATOR_FIT_H
 #define MQ_VALIDATOR_FIT_H
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 #include "collectives/measured.h"
-#include "hardware/cluster.h"
-#include "base/rng.h"
-#include "schedule/schedule.h"
+#include "maquette/cluster.h"
+#include "maquette/rng.h"
+#include "maquette/schedule.h"
 #include "fit/stats.h"
 
 /* ---- measured.c ------------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@
 
 #include <gsl/gsl_multimin.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 enum { N_OWN = 3, N_SHARED = 4, N_MOST = 4, TURNS = 20, ITERATIONS = 300 };
 

@@ -4,7 +4,7 @@
 #ifndef MQ_FIT_GEMM_H
 #define MQ_FIT_GEMM_H
 
-#include "hardware/calib.h"
+#include "maquette/calib.h"
 
 struct mq_gemm_sample {
 	enum mq_dtype dtype;

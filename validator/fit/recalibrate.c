@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "costing/predict.h"
 #include "fit/fit.h"
 

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/rng.h"
+#include "maquette/arena.h"
+#include "maquette/rng.h"
 
 /* Median with a non-parametric 95 % interval from order statistics (Hoefler and Belli, SC'15). */
 struct mq_median {

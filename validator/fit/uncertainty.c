@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 #include "fit/fit.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */

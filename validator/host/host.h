@@ -4,7 +4,7 @@
 #ifndef MQ_VALIDATOR_HOST_H
 #define MQ_VALIDATOR_HOST_H
 
-#include "executor.h"
+#include "maquette/executor.h"
 
 /* Operands come from a pool that is larger than the caches and is walked round, so that no kernel
  * finds its operands hot by accident. Inputs are random and never overwritten: results cannot drift

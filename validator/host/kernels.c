@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "host/host.h"
 
 /* The loops are vectorised for what the machine has; -O2 alone would leave them scalar. */

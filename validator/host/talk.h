@@ -6,7 +6,7 @@
 #ifndef MQ_VALIDATOR_HOST_TALK_H
 #define MQ_VALIDATOR_HOST_TALK_H
 
-#include "executor.h"
+#include "maquette/executor.h"
 
 struct host_script;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "host/script.h"
-#include "wire.h"
+#include "maquette/wire.h"
 
 enum { MAX_FLIGHTS = 256, POLLS_PER_CHECK = 1024 };
 

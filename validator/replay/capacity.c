@@ -1,8 +1,8 @@
 /*
  * capacity.c - what executors ask about a run: how large a pool of operands must be, and whose ranks
- * are whose. See executor.h.
+ * are whose. See maquette/executor.h.
  */
-#include "executor.h"
+#include "maquette/executor.h"
 
 enum { SPARE_B = 65536 }; /* collectives round up to whole elements on all ranks */
 

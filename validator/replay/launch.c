@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "replay/replay.h"
 

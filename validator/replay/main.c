@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "replay/replay.h"
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "replay/replay.h"
 
 enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DEADLINES = 10 };

@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,11 +51,11 @@ enum mq_status replay_load_executor(const char *folder, const char *name, struct
 	const struct mq_replay_executor *found = dlsym(library, symbol);
 	if (!found)
 		return mq_fail(err, MQ_EINPUT, "%s exports no symbol %s", path, symbol);
-	if (found->abi != MQ_REPLAY_ABI || found->size != sizeof(*found))
+	if (found->abi != MQ_ABI)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s was built for another maquette-replay (interface %u, "
-			       "expected %u): rebuild it",
-			       path, found->abi, MQ_REPLAY_ABI);
+			       "%s was built for another version of maquette-replay (headers %016" PRIx64
+			       ", this program's are %016" PRIx64 "): rebuild it",
+			       path, found->abi, MQ_ABI);
 	if (strcmp(found->name, name) || !found->check || !found->open || !found->run || !found->close ||
 	    !found->describe || !found->memory || !found->in_use || !found->allocate || !found->release ||
 	    (found->launcher == MQ_LAUNCH_MPIRUN && !found->ranks))

@@ -24,8 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/opt.h"
-#include "base/rng.h"
+#include "maquette/opt.h"
+#include "maquette/rng.h"
 #include "replay/replay.h"
 
 enum { MAX_RANKS = REPLAY_MEET_MAX, CLOCK_ROUNDS = 50 };

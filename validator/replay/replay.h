@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "executor.h"
+#include "maquette/executor.h"
 
 struct replay_settings {
 	const char *executor; /* name */

@@ -1,5 +1,5 @@
 /*
- * wire.c - rings in shared memory between the ranks of one machine: see wire.h.
+ * wire.c - rings in shared memory between the ranks of one machine: see maquette/wire.h.
  *
  * Rank 0 makes an anonymous file in memory (memfd), which the others open through /proc, so that no
  * name is left behind however a run ends. There is a ring for each ordered pair of ranks. The
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "replay/replay.h"
-#include "wire.h"
+#include "maquette/wire.h"
 
 enum { RING_B = 4 << 20, LINE = 64, ASKS = 64, PAGE = 4096 };
 

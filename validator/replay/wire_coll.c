@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "wire.h"
+#include "maquette/wire.h"
 
 #define STREAM __attribute__((optimize("O3")))
 

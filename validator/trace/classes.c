@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 #include "fit/fit.h"
 #include "trace/trace.h"
 

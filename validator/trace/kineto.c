@@ -18,8 +18,8 @@
 #include <yajl/yajl_parse.h>
 #include <zlib.h>
 
-#include "base/map.h"
-#include "base/rng.h"
+#include "maquette/map.h"
+#include "maquette/rng.h"
 #include "trace/trace.h"
 
 enum { BLOCK_B = 1 << 18, NAME_B = 512, KEY_B = 40 };

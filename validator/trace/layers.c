@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 #include "trace/trace.h"
 
 enum { LOOK_BACK = 256, MOST_LAYERS = 4096 };

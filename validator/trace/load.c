@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/map.h"
+#include "maquette/map.h"
 #include "trace/trace.h"
 
 enum format { NO_TRACE, JSON, SQLITE, CHAKRA };

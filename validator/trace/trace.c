@@ -9,8 +9,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/map.h"
-#include "base/rng.h"
+#include "maquette/map.h"
+#include "maquette/rng.h"
 
 const char *mq_trace_intern(struct mq_trace *t, const char *text, size_t size)
 {

@@ -8,9 +8,9 @@
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
-#include "base/arena.h"
-#include "model/model.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/model.h"
+#include "maquette/types.h"
 
 enum mq_event_kind {
 	MQ_EVENT_KERNEL, /* on a device */

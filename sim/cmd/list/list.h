@@ -4,8 +4,8 @@
 #ifndef MQ_CMD_LIST_LIST_H
 #define MQ_CMD_LIST_LIST_H
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* All values of one software ("NAME" or "NAME,key=value"), each with its unit and where it comes from, and the
  * plans that it runs. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/list/list.h"
-#include "software/software.h"
+#include "maquette/software.h"
 
 /* The n-th of "a|b|c". */
 static void print_word(const char *words, uint32_t n)

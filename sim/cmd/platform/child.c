@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/platform/words.h"
-#include "base/spawn.h"
+#include "maquette/spawn.h"
 #include "executors/simgrid/conductor.h"
 #include "hardware/platform/platform.h"
 

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
 
 /* Run this program again as `maquette platform WORD ARGS...` with its standard output, and wait. The
  * child's exit status becomes the status and its last line on stderr the message; a child that a library

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cmd/validate/against.h"
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 static enum mq_trace_class class_of(const struct mq_kernel *k)
 {

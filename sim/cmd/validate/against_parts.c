@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cost.h"
+#include "maquette/cost.h"
 
 uint32_t mq_against_device(const struct mq_trace *trace)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
-#include "base/spawn.h"
+#include "maquette/spawn.h"
 
 /* ---- running the replay ---------------------------------------------------------------------- */
 

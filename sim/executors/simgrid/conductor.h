@@ -4,7 +4,7 @@
 #ifndef MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
 #define MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 
 /* Run `body` inside an actor of the loaded platform until it returns; once per process, because SimGrid
  * does not start twice. The actor has a stack of ordinary size, unlike the many that a simulation

@@ -16,8 +16,8 @@
 
 #include <stdio.h>
 
-#include "hardware/calib.h"
-#include "base/opt.h"
+#include "maquette/calib.h"
+#include "maquette/opt.h"
 
 enum mq_gen_intra { MQ_INTRA_AUTO, MQ_INTRA_NVSWITCH, MQ_INTRA_MESH, MQ_INTRA_PCIE };
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/spawn.h"
+#include "maquette/spawn.h"
 #include "hardware/platform/graph.h"
 
 enum { MOST_DEVICES = 32, MOST_NODES = 2, MOST_LOCAL = 8 };

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 
 /* In graphviz's language. */
 enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, struct mq_err *err) MQ_MUST_CHECK;

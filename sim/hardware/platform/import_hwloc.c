@@ -5,7 +5,7 @@
  */
 #include <hwloc.h>
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 #include "hardware/platform/machine.h"
 #include "hardware/platform/memory.h"
 

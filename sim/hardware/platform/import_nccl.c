@@ -9,8 +9,8 @@
  */
 #include <stdlib.h>
 
-#include "hardware/cluster.h"
-#include "base/opt.h"
+#include "maquette/cluster.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "hardware/platform/machine.h"
 

@@ -5,7 +5,7 @@
  */
 #include "hardware/platform/machine.h"
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 
 static uint32_t renumber(uint32_t value, uint32_t *seen, uint32_t *n)
 {

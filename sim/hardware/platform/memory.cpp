@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 extern "C" {
-#include "base/err.h"
+#include "maquette/err.h"
 #include "hardware/platform/memory.h"
 }
 

@@ -15,7 +15,7 @@
 #include <simgrid/link.h>
 #include <simgrid/zone.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "hardware/platform/impl.h"

@@ -18,7 +18,7 @@
 
 #include <simgrid/forward.h>
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 #include "hardware/platform/generate.h"
 
 /* simgrid_init with the configuration that the executor counts on: CM02 without TCP window, cross

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 #include "base/quantity.h"
 
 #define SPEC          struct mq_platform_spec

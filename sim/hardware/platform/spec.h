@@ -4,7 +4,7 @@
 #ifndef MQ_HARDWARE_PLATFORM_SPEC_H
 #define MQ_HARDWARE_PLATFORM_SPEC_H
 
-#include "hardware/cluster.h"
+#include "maquette/cluster.h"
 #include "hardware/platform/generate.h"
 
 enum { MQ_GEN_MAX_GROUPS = 16, MQ_GEN_MAX_DEVICES = 262144 };

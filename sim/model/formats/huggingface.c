@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 #include "model/formats/lib/huggingface.h"
 
 enum { DEFAULT_SEQ = 4096 };

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/spawn.h"
+#include "maquette/spawn.h"
 
 const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text)
 {

@@ -2,7 +2,7 @@
 #ifndef MQ_SESSION_PAGES_GNUPLOT_H
 #define MQ_SESSION_PAGES_GNUPLOT_H
 
-#include "base/arena.h"
+#include "maquette/arena.h"
 
 /* 'text' for gnuplot, which doubles quotes, on one line; in the arena. */
 const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text);

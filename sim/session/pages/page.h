@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/arena.h"
+#include "maquette/arena.h"
 #include "base/csv.h"
-#include "base/err.h"
+#include "maquette/err.h"
 
 struct mq_page {
 	FILE *f;

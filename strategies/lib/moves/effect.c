@@ -1,7 +1,7 @@
 /* effect.c - what a plan does, whatever it is called: see moves.h. */
 #include "lib/moves/moves.h"
 
-#include "search/search.h"
+#include "maquette/engine.h"
 #include "lib/plans.h"
 
 static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c, const struct mq_train *train,

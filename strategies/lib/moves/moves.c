@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/search.h"
+#include "maquette/engine.h"
 #include "lib/moves/degrees.h"
 #include "lib/plans.h"
 

@@ -12,7 +12,7 @@
 #ifndef MQ_LIB_MOVES_MOVES_H
 #define MQ_LIB_MOVES_MOVES_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/classes.h"
 #include "lib/layers.h"
 #include "lib/moves/symmetry.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "search/search.h"
+#include "maquette/engine.h"
 
 /* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has.
  * slack (chosen): neighbours screened as more than that slower are forgotten. gain: what is

@@ -13,7 +13,7 @@
 #ifndef MQ_LIB_MOVES_REFINE_H
 #define MQ_LIB_MOVES_REFINE_H
 
-#include "base/map.h"
+#include "maquette/map.h"
 #include "lib/moves/moves.h"
 
 enum { MQ_REFINE_POINTS = 48 };

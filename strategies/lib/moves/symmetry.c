@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "maquette/rng.h"
 #include "lib/plans.h"
 
 /* ---- which exchanges change nothing --------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #ifndef MQ_LIB_MOVES_SYMMETRY_H
 #define MQ_LIB_MOVES_SYMMETRY_H
 
-#include "plan/plan.h"
+#include "maquette/plan.h"
 #include "lib/classes.h"
 
 enum { MQ_SYMMETRY_MOST = 64 }; /* devices; all pairs of them are looked at */

@@ -1,7 +1,7 @@
 /* ideals.c - see ideals.h. */
 #include "lib/place/ideals.h"
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
 {

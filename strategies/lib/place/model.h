@@ -10,7 +10,7 @@
 #ifndef MQ_LIB_PLACE_MODEL_H
 #define MQ_LIB_PLACE_MODEL_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 #include "lib/place/place.h"
 
 struct mq_place_model {

@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
+#include "maquette/types.h"
 
 struct mq_place_type {
 	uint32_t count;

@@ -4,8 +4,8 @@
 #ifndef MQ_MODEL_BUILDERS_LIB_PRESET_H
 #define MQ_MODEL_BUILDERS_LIB_PRESET_H
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* The first member of a row; the first row of a model is its default. */
 struct mq_preset {

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "maquette/opt.h"
 
 enum class {
 	CONV,

@@ -5,11 +5,11 @@
  * the formulas of calib.h. Each formula is derived next to its code. No contention, no queueing: those
  * belong to the executors.
  */
-#ifndef MQ_KERNELS_COST_H
-#define MQ_KERNELS_COST_H
+#ifndef MAQUETTE_COST_H
+#define MAQUETTE_COST_H
 
-#include "hardware/calib.h"
-#include "model/model.h"
+#include "maquette/calib.h"
+#include "maquette/model.h"
 
 /* Device time of one kernel, seconds, >= 0; kernels of kind TIMED last their time_s. +inf where the
  * device cannot run it (dtype without peak). */

@@ -4,12 +4,12 @@
  * xoshiro256** (Blackman & Vigna, 2018), seeded through splitmix64. The same seed gives the same
  * numbers on every machine. Statistics and distributions beyond these belong to GSL.
  */
-#ifndef MQ_BASE_RNG_H
-#define MQ_BASE_RNG_H
+#ifndef MAQUETTE_RNG_H
+#define MAQUETTE_RNG_H
 
 #include <stdint.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 struct mq_rng {
 	uint64_t s[4];

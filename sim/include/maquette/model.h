@@ -17,14 +17,14 @@
  * - a tensor on an edge has the dimensions {batch, seq or spatial, features}: the features are what
  *   the producer splits by OUT or HEAD and the consumer by IN, HEAD or (element-wise ops) OUT.
  */
-#ifndef MQ_MODEL_MODEL_H
-#define MQ_MODEL_MODEL_H
+#ifndef MAQUETTE_MODEL_H
+#define MAQUETTE_MODEL_H
 
-#include "base/arena.h"
-#include "model/kernel.h"
-#include "model/sequence_packing.h"
-#include "model/experts.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/kernel.h"
+#include "maquette/sequence_packing.h"
+#include "maquette/experts.h"
+#include "maquette/types.h"
 
 enum mq_op_kind {
 	MQ_OP_INPUT,     /* data arrives; no work */
@@ -234,7 +234,7 @@ enum { MQ_MAX_KERNELS_PER_OP = 20 };
  * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
  * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and
  * `cpu` its class, for profiled ops. */
-struct mq_question; /* software/question.h: of it model, software and train are asked */
+struct mq_question; /* maquette/question.h: of it model, software and train are asked */
 MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_phase phase,
 			      const struct mq_share *share, const char *type, struct mq_kernel *kernel);
 

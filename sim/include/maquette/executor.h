@@ -10,20 +10,19 @@
  * A run may have ranks of several executors (a table says which runs whom): CPUs of a plan run on
  * "host" beside GPUs on "cuda". Ranks of one executor talk by its own means, except that one which
  * needs a launcher of its own (MPI) has none there; whatever passes between ranks of different
- * executors, or inside a group that holds both, goes over the wire (wire.h).
+ * executors, or inside a group that holds both, goes over the wire (maquette/wire.h).
  *
  * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has
  * the deadline of the options. Statuses: MQ_ENODEV (3) no or too few devices or no library,
  * MQ_ETIME (4) deadline or dead rank, MQ_EINPUT (2) a schedule that this executor cannot run (says
  * why).
  */
-#ifndef MQ_VALIDATOR_EXECUTOR_H
-#define MQ_VALIDATOR_EXECUTOR_H
+#ifndef MAQUETTE_EXECUTOR_H
+#define MAQUETTE_EXECUTOR_H
 
-#include "base/arena.h"
-#include "schedule/schedule.h"
-
-enum { MQ_REPLAY_ABI = 6 };
+#include "maquette/abi.h"
+#include "maquette/arena.h"
+#include "maquette/schedule.h"
 
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
@@ -90,7 +89,7 @@ struct mq_replay_sample {
 };
 
 struct mq_replay_executor {
-	uint32_t abi, size; /* MQ_REPLAY_ABI, sizeof(struct mq_replay_executor): checked first */
+	uint64_t abi; /* MQ_ABI: the headers it was compiled with; checked first */
 	const char *name, *summary;
 	enum mq_launcher launcher;
 	size_t state_size;
@@ -140,6 +139,6 @@ MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
 MQ_API bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n, const uint32_t *ranks);
 
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
-#define MQ_REPLAY_HEAD(text)   .abi = MQ_REPLAY_ABI, .size = sizeof(struct mq_replay_executor), .name = text
+#define MQ_REPLAY_HEAD(text)   .abi = MQ_ABI, .name = text
 
 #endif

@@ -9,11 +9,11 @@
  * hold each other up for longer than their bytes take. A send is done when the receiver has taken
  * all its bytes.
  */
-#ifndef MQ_VALIDATOR_WIRE_H
-#define MQ_VALIDATOR_WIRE_H
+#ifndef MAQUETTE_WIRE_H
+#define MAQUETTE_WIRE_H
 
-#include "base/types.h"
-#include "executor.h"
+#include "maquette/types.h"
+#include "maquette/executor.h"
 
 enum { MQ_WIRE_PART_B = 1 << 20 }; /* most that a span gives at once */
 

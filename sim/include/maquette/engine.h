@@ -9,22 +9,21 @@
  * Order of calls: start, then rounds of { propose x up to `batch`, observe for each in index order },
  * stop. Nothing an engine sees depends on -j or on the clock.
  */
-#ifndef MQ_SEARCH_ENGINE_H
-#define MQ_SEARCH_ENGINE_H
+#ifndef MAQUETTE_ENGINE_H
+#define MAQUETTE_ENGINE_H
 
-#include "base/arena.h"
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
-#include "collectives/collective.h"
-#include "kernels/cost.h"
-#include "model/model.h"
-#include "base/opt.h"
-#include "plan/plan.h"
-#include "software/question.h"
-#include "schedule/result.h"
-#include "base/rng.h"
-
-enum { MQ_ENGINE_ABI = 4 };
+#include "maquette/abi.h"
+#include "maquette/arena.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
+#include "maquette/collective.h"
+#include "maquette/cost.h"
+#include "maquette/model.h"
+#include "maquette/opt.h"
+#include "maquette/plan.h"
+#include "maquette/question.h"
+#include "maquette/result.h"
+#include "maquette/rng.h"
 
 /* Constraints a user gives with --fix and --max; 0 = free. */
 struct mq_limits {
@@ -50,7 +49,7 @@ enum {
 				    * of degrees of their own */
 };
 
-/* Questions an engine may ask about costs; filled by lower/ (or by `solve` from tables). All times in
+/* Questions an engine may ask about costs; filled by costing/ (or by `solve` from tables). All times in
  * seconds, all without contention. Functions return false where the answer does not exist. */
 struct mq_costs {
 	void *context;
@@ -119,8 +118,7 @@ struct mq_problem {
 };
 
 struct mq_engine {
-	uint32_t abi;              /* MQ_ENGINE_ABI */
-	uint32_t size;             /* sizeof(struct mq_engine) */
+	uint64_t abi;              /* MQ_ABI: the headers it was compiled with */
 	const char *name;          /* file name with '-' for '_' */
 	const char *summary;       /* one line */
 	const char *paper;         /* citation, or NULL */
@@ -156,8 +154,20 @@ MQ_API enum mq_status mq_limits_refuse(const struct mq_limits *limits, const cha
 MQ_API enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks,
 				      struct mq_err *err) MQ_MUST_CHECK;
 
+/* Does the plan keep the user's --fix and --max? Else says which is broken. */
+MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan, const struct mq_train *train,
+			   char *message, size_t size);
+
+/* Writes what the user fixed into what does not change the shape of a plan: schedule, recompute, sync, and
+ * micro-batches where mbs is fixed. So an engine need not know them. */
+MQ_API void mq_limits_apply(const struct mq_limits *limits, struct mq_plan *plan, const struct mq_train *train);
+
+/* Price and energy of a step over the distinct devices of a plan; NaN where a device has no figure. */
+MQ_API double mq_step_usd(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
+MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
+
 /* Symbol law: strategies/my_engine.c exports mq_engine_my_engine, named "my-engine". */
 #define MQ_ENGINE(id)        MQ_API const struct mq_engine mq_engine_##id
-#define MQ_ENGINE_HEAD(text) .abi = MQ_ENGINE_ABI, .size = sizeof(struct mq_engine), .name = text
+#define MQ_ENGINE_HEAD(text) .abi = MQ_ABI, .name = text
 
 #endif

@@ -2,14 +2,14 @@
  * question.h - what every question is about: a model, on a cluster, as fast as its calibration says, run
  * by a training software, under training options. Judges, lowering, searches and engines all carry this one.
  */
-#ifndef MQ_SOFTWARE_QUESTION_H
-#define MQ_SOFTWARE_QUESTION_H
+#ifndef MAQUETTE_QUESTION_H
+#define MAQUETTE_QUESTION_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
-#include "model/model.h"
-#include "plan/plan.h"
-#include "software/software.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
+#include "maquette/model.h"
+#include "maquette/plan.h"
+#include "maquette/software.h"
 
 /* All borrowed, for as long as the question is asked. */
 struct mq_question {

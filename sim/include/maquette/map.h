@@ -5,11 +5,11 @@
  * visible, so hashing cannot change a decision. For 128-bit keys mix them into one with mq_map_mix and
  * compare the entry that the index leads to.
  */
-#ifndef MQ_BASE_MAP_H
-#define MQ_BASE_MAP_H
+#ifndef MAQUETTE_MAP_H
+#define MAQUETTE_MAP_H
 
-#include "base/arena.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/types.h"
 
 struct mq_map {
 	struct mq_arena *arena; /* borrowed */

@@ -4,14 +4,14 @@
  * An arena hands out zeroed memory and frees it all at once, or back to a mark. Only arena.c calls
  * malloc; when memory is exhausted it says so and exits (70), so callers need no check.
  */
-#ifndef MQ_BASE_ARENA_H
-#define MQ_BASE_ARENA_H
+#ifndef MAQUETTE_ARENA_H
+#define MAQUETTE_ARENA_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 struct mq_arena_block;
 

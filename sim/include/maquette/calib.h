@@ -16,13 +16,13 @@
  * tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out.
  * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
  */
-#ifndef MQ_HARDWARE_CALIB_H
-#define MQ_HARDWARE_CALIB_H
+#ifndef MAQUETTE_CALIB_H
+#define MAQUETTE_CALIB_H
 
-#include "base/arena.h"
-#include "hardware/cluster.h"
-#include "model/model.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/cluster.h"
+#include "maquette/model.h"
+#include "maquette/types.h"
 
 struct mq_device_calib {
 	const char *name; /* device type */

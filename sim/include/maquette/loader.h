@@ -4,10 +4,10 @@
  * Symbol law: the file my_engine.so exports mq_engine_my_engine, whose name is "my-engine". What is
  * not found, cannot be loaded or was built for another ABI is an error that says so; nothing is skipped.
  */
-#ifndef MQ_SEARCH_LOADER_H
-#define MQ_SEARCH_LOADER_H
+#ifndef MAQUETTE_LOADER_H
+#define MAQUETTE_LOADER_H
 
-#include "search/engine.h"
+#include "maquette/engine.h"
 
 /* The engine called `name` in `dir`. *engine is a copy in the arena whose absent optional hooks are
  * no-ops (except solve and accepts, which stay NULL). MQ_EINPUT: no such engine (lists what exists);

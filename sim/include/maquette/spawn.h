@@ -2,14 +2,14 @@
  * spawn.h - programs that end when the one that started them does, however that ends: a killed search leaves no
  * simulator, solver or replay behind.
  */
-#ifndef MQ_BASE_SPAWN_H
-#define MQ_BASE_SPAWN_H
+#ifndef MAQUETTE_SPAWN_H
+#define MAQUETTE_SPAWN_H
 
 #include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 enum { MQ_SPAWN_MAX_FDS = 4 };
 

@@ -5,8 +5,8 @@
  * (this plan does not fit: data, see result.h, never an error) and a *bug* (mq_assert, kept in
  * release builds). Nothing below sim/cmd prints or exits; commands turn a status into the exit code.
  */
-#ifndef MQ_BASE_ERR_H
-#define MQ_BASE_ERR_H
+#ifndef MAQUETTE_ERR_H
+#define MAQUETTE_ERR_H
 
 #include <stdarg.h>
 

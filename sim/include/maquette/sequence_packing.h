@@ -21,14 +21,14 @@
  * context parallelism, sorting or balancing of documents, and attention that stores its scores, which a
  * mask spares nothing. Model FLOPs and MFU count whole sequences.
  */
-#ifndef MQ_MODEL_SEQUENCE_PACKING_H
-#define MQ_MODEL_SEQUENCE_PACKING_H
+#ifndef MAQUETTE_SEQUENCE_PACKING_H
+#define MAQUETTE_SEQUENCE_PACKING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* Zeroes: every sequence is one document. */
 struct mq_sequence_packing {

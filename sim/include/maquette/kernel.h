@@ -2,10 +2,10 @@
  * kernel.h - kernels, and the work of a compute task as a list of them: what lowering writes, cost models time and
  * executors run. An amount is what one device does; units are in the names (elements where none is).
  */
-#ifndef MQ_MODEL_KERNEL_H
-#define MQ_MODEL_KERNEL_H
+#ifndef MAQUETTE_KERNEL_H
+#define MAQUETTE_KERNEL_H
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 /* A convolution of two axes, symmetric about its input's edges. Zeroes: not known, or another. */
 struct mq_conv_image {

@@ -20,13 +20,13 @@
  * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics
  * and convergence.
  */
-#ifndef MQ_SOFTWARE_SOFTWARE_H
-#define MQ_SOFTWARE_SOFTWARE_H
+#ifndef MAQUETTE_SOFTWARE_H
+#define MAQUETTE_SOFTWARE_H
 
-#include "hardware/calib.h"
-#include "model/model.h"
-#include "base/opt.h"
-#include "plan/plan.h"
+#include "maquette/calib.h"
+#include "maquette/model.h"
+#include "maquette/opt.h"
+#include "maquette/plan.h"
 
 /* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
  * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which kernels/kernel_table.c lists. */

@@ -1,10 +1,10 @@
 /*
  * result.h - what is known of a plan once it was judged.
  */
-#ifndef MQ_SCHEDULE_RESULT_H
-#define MQ_SCHEDULE_RESULT_H
+#ifndef MAQUETTE_RESULT_H
+#define MAQUETTE_RESULT_H
 
-#include "base/types.h"
+#include "maquette/types.h"
 
 /* Peak memory of one device, by what it is for; bytes. */
 struct mq_memory {

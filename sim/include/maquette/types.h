@@ -1,13 +1,13 @@
 /*
  * types.h - the small enumerations that every part shares, and their names.
  */
-#ifndef MQ_BASE_TYPES_H
-#define MQ_BASE_TYPES_H
+#ifndef MAQUETTE_TYPES_H
+#define MAQUETTE_TYPES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 #define MQ_NONE UINT32_MAX /* "no such index" */
 

@@ -4,15 +4,15 @@
  * A table of rows maps `key=value` text to fields of a plain struct. Used for engine options
  * (-e NAME:key=value,...), model dimensions (gpt:layers=24,...), job files and the command line.
  */
-#ifndef MQ_BASE_OPT_H
-#define MQ_BASE_OPT_H
+#ifndef MAQUETTE_OPT_H
+#define MAQUETTE_OPT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 enum mq_opt_type { MQ_OPT_END, MQ_OPT_U32, MQ_OPT_F64, MQ_OPT_BOOL, MQ_OPT_STR, MQ_OPT_CHOICE };
 

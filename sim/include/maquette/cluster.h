@@ -15,11 +15,11 @@
  *     loopback | host | other (default: guessed from the name's prefix).
  *   on the platform (zone <prop>): mq_nvls (1: NVSwitch reduces), mq_sharp (1), mq_name.
  */
-#ifndef MQ_HARDWARE_CLUSTER_H
-#define MQ_HARDWARE_CLUSTER_H
+#ifndef MAQUETTE_CLUSTER_H
+#define MAQUETTE_CLUSTER_H
 
-#include "base/arena.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/types.h"
 
 enum mq_device_kind { MQ_GPU, MQ_CPU };
 

@@ -1,10 +1,10 @@
 /* json_file.h - a JSON file as jansson's values, of a size that is bounded: see text.h. */
-#ifndef MQ_BASE_JSON_FILE_H
-#define MQ_BASE_JSON_FILE_H
+#ifndef MAQUETTE_JSON_FILE_H
+#define MAQUETTE_JSON_FILE_H
 
 #include <jansson.h>
 
-#include "base/err.h"
+#include "maquette/err.h"
 
 /* *root is the caller's. MQ_EINPUT: it cannot be read, has more than 512 MB, is no JSON, or has a key twice; the
  * message names file and line. */

@@ -14,12 +14,12 @@
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
  * schedule, not part of it (folding/view.h).
  */
-#ifndef MQ_SCHEDULE_SCHEDULE_H
-#define MQ_SCHEDULE_SCHEDULE_H
+#ifndef MAQUETTE_SCHEDULE_H
+#define MAQUETTE_SCHEDULE_H
 
-#include "base/arena.h"
-#include "model/model.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/model.h"
+#include "maquette/types.h"
 
 enum mq_task_kind {
 	MQ_TASK_COMPUTE, /* kernels of work[task.work], one after another */

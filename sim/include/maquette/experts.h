@@ -17,14 +17,14 @@
  * Not modelled: loads that differ from layer to layer or change from step to step, ranks with less (they wait),
  * and copies of busy experts. Model FLOPs and MFU count every token that a router chose, dropped ones too.
  */
-#ifndef MQ_MODEL_EXPERTS_H
-#define MQ_MODEL_EXPERTS_H
+#ifndef MAQUETTE_EXPERTS_H
+#define MAQUETTE_EXPERTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "maquette/arena.h"
+#include "maquette/err.h"
 
 /* Zeroes: all experts alike, nothing dropped. */
 struct mq_expert_load {

@@ -20,12 +20,12 @@
  * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128
  * ranks for all-to-all) and asks O(n) routes; callers keep what they will need again.
  */
-#ifndef MQ_COLLECTIVES_COLLECTIVE_H
-#define MQ_COLLECTIVES_COLLECTIVE_H
+#ifndef MAQUETTE_COLLECTIVE_H
+#define MAQUETTE_COLLECTIVE_H
 
-#include "hardware/calib.h"
-#include "hardware/cluster.h"
-#include "base/types.h"
+#include "maquette/calib.h"
+#include "maquette/cluster.h"
+#include "maquette/types.h"
 
 struct mq_flow {
 	uint32_t src, dst; /* positions inside the communicator (0 .. n-1) */

@@ -17,13 +17,13 @@
  * V schedules (zbv, dualpipe-v) have two chunks per device, dealt out there and back: the first and the
  * last stage share rank 0. mq_pipeline_rank and mq_pipeline_stage are the only ones that know.
  */
-#ifndef MQ_PLAN_PLAN_H
-#define MQ_PLAN_PLAN_H
+#ifndef MAQUETTE_PLAN_H
+#define MAQUETTE_PLAN_H
 
-#include "base/arena.h"
-#include "hardware/cluster.h"
-#include "model/model.h"
-#include "base/types.h"
+#include "maquette/arena.h"
+#include "maquette/cluster.h"
+#include "maquette/model.h"
+#include "maquette/types.h"
 
 /* Kinds of schedules. A new one has its name here, a row in plan.c, and its order in lowering/pipeline.c; software says
  * which it runs (platforms/software/). */
