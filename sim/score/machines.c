@@ -129,12 +129,12 @@ static enum mq_status kinds_of(const struct mq_score_tables *t, const struct mq_
 			       uint32_t *n, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *text = c->run->gpu, *item;
+	struct mq_err unknown = MQ_ERR_INIT;
 
-	*n = 0;
-	if (strchr(c->run->placement, '|') || strchr(c->run->placement, ';'))
-		MQ_TRY(placed(t, c, kind, n, arena, err));
-	if (*n > 1)
+	/* a placement that says no devices of ours is no reason to refuse a cell that does */
+	if (placed(t, c, kind, n, arena, &unknown) == MQ_OK && *n > 1)
 		return MQ_OK;
+	memset(kind, 0, MQ_CASE_MAX_PARTS * sizeof(*kind));
 	for (*n = 0; strpbrk(c->run->gpu, "+;") && (item = next_piece(&text, "+;", arena)); ++*n) {
 		if (*n == MQ_CASE_MAX_PARTS)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);

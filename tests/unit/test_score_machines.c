@@ -172,6 +172,14 @@ static void test_placement(void **state)
 	build(&r, &c); /* one stage stands for all */
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(c.shape.device[i], i % 4 < 2 ? i / 4 * 2 + i % 4 : 4 + i / 4 * 2 + i % 4 - 2);
+	/* of one kind it says nothing, whatever it calls it */
+	struct mq_run one = r;
+	one.gpu = "GH200-96GB";
+	one.placement = "GH-96xTP2|GH-96xTP2";
+	build(&one, &c);
+	assert_null(c.shape.device);
+	assert_non_null(strstr(c.assumed, "placement not read"));
+
 	/* stages of different tensor-parallel degree: what the row says of tp and dp does not matter */
 	r.gpus = 6;
 	r.tp = NAN;
