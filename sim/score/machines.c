@@ -178,6 +178,16 @@ static enum mq_status platform_of_columns(const struct mq_score_tables *t, struc
 	return MQ_OK;
 }
 
+/* Has the row's platform several kinds of devices and the row a placement on them? */
+static bool is_placed(const struct mq_case *c)
+{
+	bool several = false;
+
+	for (uint32_t i = 1; i < c->n_parts; i++)
+		several |= strcmp(c->part[i].device, c->part[0].device) != 0;
+	return several && *c->run->placement;
+}
+
 /* ---- platform ------------------------------------------------------------------------------------ */
 
 static enum mq_status read_parts(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
@@ -223,7 +233,7 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 	}
 	c->platform = mq_platform_spec_plain(mq_arena_strdup(arena, c->platform));
 	MQ_TRY(read_parts(tables, c, arena, err));
-	if (*c->run->placement && c->n_parts == 1)
+	if (*c->run->placement && !is_placed(c))
 		mq_case_assume(c, arena, "placement not read: the devices are of one kind");
 	return MQ_OK;
 }
@@ -255,7 +265,7 @@ enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_c
 	struct mq_shape *shape = &c->shape;
 	uint32_t *tp = mq_arena_array(arena, shape->pp, uint32_t), replicas;
 
-	if (c->n_parts <= 1 || !*c->run->placement)
+	if (!is_placed(c))
 		return MQ_OK;
 	shape->tp = 1;
 	for (uint32_t s = 0; s < shape->pp; s++) {
@@ -296,7 +306,7 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 {
 	uint32_t used[MQ_CASE_MAX_PARTS] = { 0 }, *device, tp;
 
-	if (c->n_parts <= 1 || !*c->run->placement)
+	if (!is_placed(c))
 		return MQ_OK;
 	if (c->shape.cp > 1)
 		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism", c->run->placement);

@@ -35,12 +35,12 @@ struct word {
 	int value;
 };
 
-/* The cell up to a remark in brackets, behind a comma or "/", without what does not count. */
+/* The cell up to a remark in brackets, without what does not count. */
 static void squeeze(const char *cell, char *out, size_t size)
 {
 	size_t n = 0;
 
-	for (; *cell && !strchr("(,;/", *cell) && n + 1 < size; cell++)
+	for (; *cell && *cell != '(' && n + 1 < size; cell++)
 		if (!strchr(" -_", *cell))
 			out[n++] = (char)tolower((unsigned char)*cell);
 	out[n] = '\0';
@@ -59,13 +59,16 @@ static const struct word *find_word(const char *cell, const struct word *words, 
 	return NULL;
 }
 
-/* The value of a cell that is not empty. */
-static enum mq_status word_of(const char *column, const char *cell, const struct word *words, size_t n, int *value,
-			      struct mq_err *err)
+/* The value of a cell that is not empty. What stands behind a known word, and is no remark, is told as not read. */
+static enum mq_status word_of(struct mq_case *c, const char *column, const char *cell, const struct word *words,
+			      size_t n, int *value, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct word *found = find_word(cell, words, n);
-	const char *names[32] = { NULL }, *near;
+	const char *first = mq_arena_printf(arena, "%.*s", (int)strcspn(cell, " ,"), cell), *names[32] = { NULL },
+		   *near;
 
+	if (!found && (found = find_word(first, words, n)))
+		mq_case_assume(c, arena, "%s '%s' read as %s", column, cell, first);
 	for (size_t i = 0; i < n; i++)
 		names[i] = words[i].word;
 	near = mq_nearest(cell, names);
@@ -77,10 +80,10 @@ static enum mq_status word_of(const char *column, const char *cell, const struct
 	return MQ_OK;
 }
 
-#define WORD_OF(column, cell, words, value, err) \
-	word_of(column, cell, words, sizeof(words) / sizeof(*(words)), value, err)
+#define WORD_OF(c, column, cell, words, value, arena, err) \
+	word_of(c, column, cell, words, sizeof(words) / sizeof(*(words)), value, arena, err)
 
-static enum mq_status sync_of(struct mq_case *c, struct mq_err *err)
+static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	static const struct word words[] = {
 		{ "allreduce", MQ_SYNC_ALLREDUCE },
@@ -122,7 +125,7 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_err *err)
 		cell = word;
 	}
 	if (*cell)
-		MQ_TRY(WORD_OF("zero", cell, words, &sync, err));
+		MQ_TRY(WORD_OF(c, "zero", cell, words, &sync, arena, err));
 	if (!group && (mq_contains(cell, "hsdp") || mq_contains(cell, "hybrid")))
 		group = c->n_parts ? c->part[0].per_node / c->shape.tp : 0;
 	c->shape.sync = (uint8_t)(ranks == 1 ? MQ_SYNC_ALLREDUCE : sync);
@@ -130,7 +133,7 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
+static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	static const struct word words[] = {
 		{ "1f1b", MQ_PIPE_1F1B },
@@ -147,7 +150,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 	int pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
 
 	if (*c->run->schedule)
-		MQ_TRY(WORD_OF("schedule", c->run->schedule, words, &pipeline, err));
+		MQ_TRY(WORD_OF(c, "schedule", c->run->schedule, words, &pipeline, arena, err));
 	if (s->pp > 1 && isnan(c->run->vp) && pipeline == MQ_PIPE_INTERLEAVED) {
 		s->virtual = c->software.software.chunks;
 		if (s->virtual < 2)
@@ -162,7 +165,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status recompute_of(struct mq_case *c, struct mq_err *err)
+static enum mq_status recompute_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	static const struct word words[] = {
 		{ "none", MQ_RECOMPUTE_NONE },
@@ -178,7 +181,7 @@ static enum mq_status recompute_of(struct mq_case *c, struct mq_err *err)
 	int recompute = (int)c->software.software.recompute;
 
 	if (*c->run->recompute)
-		MQ_TRY(WORD_OF("recompute", c->run->recompute, words, &recompute, err));
+		MQ_TRY(WORD_OF(c, "recompute", c->run->recompute, words, &recompute, arena, err));
 	c->shape.recompute = (uint8_t)recompute;
 	return MQ_OK;
 }
@@ -380,9 +383,9 @@ enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_cas
 {
 	MQ_TRY(degrees(tables, c, arena, err));
 	MQ_TRY(micro_batches(c, arena, err));
-	MQ_TRY(schedule_of(c, err));
-	MQ_TRY(recompute_of(c, err));
-	MQ_TRY(sync_of(c, err));
+	MQ_TRY(schedule_of(c, arena, err));
+	MQ_TRY(recompute_of(c, arena, err));
+	MQ_TRY(sync_of(c, arena, err));
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->software.software.vocab_parallel;
 	return c->model->n_layers ? layers_of_stages(c, arena, err) : MQ_OK;
