@@ -2,8 +2,7 @@
 # identity.sh DIR [TABLE...]: is the step time that `score` predicts of a row that of `run` of the job it writes for
 # it, and of `simulate` with the options in it, to the last digit? Says which rows differ and "N of M rows equal".
 # Every row of each table that is scored; with EVERY=N each N-th. JOBS at a time (default: the processors).
-# Without tables: those of DATA/measured (default ../shared/data), or it says that they are not there. MAQUETTE: the
-# program.
+# Without tables: those of results/published. MAQUETTE: the program.
 set -u
 M=${MAQUETTE:-build/maquette}
 if [ "${1:-}" = --row ]; then # JOB.ini PREDICTED: a line, "equal" or what differs
@@ -24,11 +23,7 @@ if [ "${1:-}" = --row ]; then # JOB.ini PREDICTED: a line, "equal" or what diffe
 	exit 0
 fi
 out=$1; shift
-if [ $# -eq 0 ]; then
-	data=${DATA:-../shared/data}/measured
-	[ -d "$data" ] || { echo "identity: SKIPPED: no measurements at $data; set DATA=DIR"; exit 0; }
-	set -- "$data"/*.csv
-fi
+[ $# -gt 0 ] || set -- results/published/*.csv
 mkdir -p "$out"; : >"$out/.list"
 for table in "$@"; do
 	stem=$(basename "$table" .csv)

@@ -39,7 +39,7 @@ try 2 'wide.csv: 300005 columns; at most 4096' score wide.csv -o s
 try 2 'long.csv: 200000 rows; at most 20000' score long.csv -o s
 row() { printf 'row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,mbs,gbs,step_time_s\n%s\n' "x,GPT,2,64,2,64,512,A100-80GB,$1" >row.csv; try 0 "$2" score row.csv -o s; }
 row 4294967296,8,fp16,1,1,1,16,1 '4.29497e\+09 GPUs are more than'
-row 8,4294967296,fp16,1,1,1,16,1 'gpus_per_node 4.29497e\+09 is no whole number up to 1048576'
+row 8,4294967296,fp16,1,1,1,16,1 'gpus_per_node 4.29497e\+09 is no whole number from 1 to 1048576'
 row 8,8,fp16,1,1e9,1,16,1 'pp 1e\+09 is no whole number'
 row 8,8,fp16,1.5,1,1,16,1 'tp 1.5 is no whole number'
 
