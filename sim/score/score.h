@@ -1,12 +1,13 @@
 /*
  * score.h - predictions against tables of published measurements: what the parts of `score` share.
  *
- *   ../score.c           the command: options, which table it is
- *   lines.c        which tables there are, lines of summaries
- *   gemm.c         --gemm
- *   collectives.c  --collectives
- *   kernels.c      --kernels
- *   score_*.c            step times: rows, systems, models, plans
+ *   ../cmd/score.c       the command: options, which table it is
+ *   lines.c              which tables there are, lines of summaries
+ *   gemm.c               --gemm
+ *   collectives.c        --collectives
+ *   kernels.c            --kernels
+ *   rows.c case.c        step times: a row, its job (row.h); machines.c model.c shape.c its parts
+ *   judge.c runs.c       rows judged, and what is told of them
  */
 #ifndef MQ_SCORE_SCORE_H
 #define MQ_SCORE_SCORE_H

@@ -29,105 +29,90 @@ void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *forma
 
 /* ---- words ----------------------------------------------------------------------------------------- */
 
-/* What a column's words mean; letters' case, blanks, '-' and '_' do not count. */
+/* What a column's words mean: names separated by blanks, in small letters, without '-', '_' and blanks of their own. */
 struct word {
-	const char *word;
+	const char *names;
 	int value;
 };
 
-/* The cell up to a remark in brackets, without what does not count. */
-static void squeeze(const char *cell, char *out, size_t size)
+enum { MOST_NAMES = 32 };
+
+/* The value of the word that a cell is up to a remark in brackets, or NULL. `name` gets all names there are. */
+static const int *find_word(const char *cell, const struct word *words, const char *name[MOST_NAMES],
+			    struct mq_arena *arena)
 {
-	size_t n = 0;
+	char *text = mq_arena_strdup(arena, cell), *end = text;
+	const int *found = NULL;
+	uint32_t n = 0;
 
-	for (; *cell && *cell != '(' && n + 1 < size; cell++)
-		if (!strchr(" -_", *cell))
-			out[n++] = (char)tolower((unsigned char)*cell);
-	out[n] = '\0';
-}
+	for (const char *p = cell; *p && *p != '('; p++)
+		if (!strchr(" -_", *p))
+			*end++ = (char)tolower((unsigned char)*p);
+	*end = '\0';
+	for (; words->names; words++)
+		for (const char *p = words->names; *p; p += strspn(p, " ")) {
+			size_t length = strcspn(p, " ");
 
-static const struct word *find_word(const char *cell, const struct word *words, size_t n)
-{
-	char text[64], word[64];
-
-	squeeze(cell, text, sizeof(text));
-	for (size_t i = 0; i < n; i++) {
-		squeeze(words[i].word, word, sizeof(word));
-		if (!strcmp(word, text))
-			return &words[i];
-	}
-	return NULL;
+			if (length == strlen(text) && !strncmp(p, text, length))
+				found = &words->value;
+			if (n + 1 < MOST_NAMES)
+				name[n++] = mq_arena_printf(arena, "%.*s", (int)length, p);
+			p += length;
+		}
+	name[n] = NULL;
+	return found;
 }
 
 /* The value of a cell that is not empty. What stands behind a known word, and is no remark, is told as not read. */
 static enum mq_status word_of(struct mq_case *c, const char *column, const char *cell, const struct word *words,
-			      size_t n, int *value, struct mq_arena *arena, struct mq_err *err)
+			      int *value, struct mq_arena *arena, struct mq_err *err)
 {
-	const struct word *found = find_word(cell, words, n);
-	const char *first = mq_arena_printf(arena, "%.*s", (int)strcspn(cell, " ,"), cell), *names[32] = { NULL },
-		   *near;
+	const char *name[MOST_NAMES], *near;
+	const int *found = find_word(cell, words, name, arena);
+	const char *first = mq_arena_printf(arena, "%.*s", (int)strcspn(cell, " ,"), cell);
 
-	if (!found && (found = find_word(first, words, n)))
+	if (!found && (found = find_word(first, words, name, arena)))
 		mq_case_assume(c, arena, "%s '%s' read as %s", column, cell, first);
-	for (size_t i = 0; i < n; i++)
-		names[i] = words[i].word;
-	near = mq_nearest(cell, names);
+	near = mq_nearest(cell, name);
 	if (!found)
 		return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, cell,
 			       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
 			       near ? "'?" : "");
-	*value = found->value;
+	*value = *found;
 	return MQ_OK;
 }
-
-#define WORD_OF(c, column, cell, words, value, arena, err) \
-	word_of(c, column, cell, words, sizeof(words) / sizeof(*(words)), value, arena, err)
 
 static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	static const struct word words[] = {
-		{ "allreduce", MQ_SYNC_ALLREDUCE },
-		{ "none", MQ_SYNC_ALLREDUCE },
-		{ "no", MQ_SYNC_ALLREDUCE },
-		{ "0", MQ_SYNC_ALLREDUCE },
-		{ "zero0", MQ_SYNC_ALLREDUCE },
-		{ "ddp", MQ_SYNC_ALLREDUCE },
-		{ "zero1", MQ_SYNC_ZERO1 },
-		{ "1", MQ_SYNC_ZERO1 },
-		{ "zero2", MQ_SYNC_ZERO2 },
-		{ "2", MQ_SYNC_ZERO2 },
-		{ "zero3", MQ_SYNC_ZERO3 },
-		{ "3", MQ_SYNC_ZERO3 },
-		{ "fsdp", MQ_SYNC_ZERO3 },
-		{ "fsdp2", MQ_SYNC_ZERO3 },
-		{ "fsdp full_shard", MQ_SYNC_ZERO3 },
-		{ "fsdp shard_grad_op", MQ_SYNC_ZERO2 },
-		{ "fsdp hybrid_shard", MQ_SYNC_ZERO3 },
-		{ "hsdp", MQ_SYNC_ZERO3 },
-		{ "distributed optimizer", MQ_SYNC_ZERO1 },
-		{ "zero1 within", MQ_SYNC_ZERO1 },
-		{ "zero1 over all dp ranks", MQ_SYNC_ZERO1 },
+		{ "allreduce none no 0 zero0 ddp", MQ_SYNC_ALLREDUCE },
+		{ "zero1 1 distributedoptimizer", MQ_SYNC_ZERO1 },
+		{ "zero2 2 fsdpshardgradop", MQ_SYNC_ZERO2 },
+		{ "zero3 3 fsdp fsdp2 hsdp fsdpfullshard fsdphybridshard", MQ_SYNC_ZERO3 },
+		{ NULL, 0 },
 	};
 	const char *cell = c->run->zero, *number;
 	uint32_t group = 0, ranks = c->shape.dp * c->shape.cp;
 	int sync = (int)c->software.software.sync;
-	char word[64];
+	const char *name[MOST_NAMES];
 
 	/* "zero3 8", "HSDP 4x8": ranks that shard, where they are not all */
 	number = strpbrk(cell, " ");
 	while (number && !isdigit((unsigned char)number[1]))
 		number = strpbrk(number + 1, " ");
-	if (number && !find_word(cell, words, sizeof(words) / sizeof(*words))) {
+	if (number && !find_word(cell, words, name, arena)) {
 		const char *times = strchr(number, 'x');
 
 		group = (uint32_t)strtoul(times ? times + 1 : number, NULL, 10);
-		snprintf(word, sizeof(word), "%.*s", (int)(number - cell), cell);
-		cell = word;
+		cell = mq_arena_printf(arena, "%.*s", (int)(number - cell), cell);
 	}
 	if (*cell)
-		MQ_TRY(WORD_OF(c, "zero", cell, words, &sync, arena, err));
+		MQ_TRY(word_of(c, "zero", cell, words, &sync, arena, err));
 	if (!group && (mq_contains(cell, "hsdp") || mq_contains(cell, "hybrid")))
 		group = c->n_parts ? c->part[0].per_node / c->shape.tp : 0;
+	if (group && ranks % group)
+		mq_case_assume(c, arena, "zero '%s' read without its %u ranks, which do not divide %u", c->run->zero,
+			       group, ranks);
 	c->shape.sync = (uint8_t)(ranks == 1 ? MQ_SYNC_ALLREDUCE : sync);
 	c->zero_group = group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
 	return MQ_OK;
@@ -136,21 +121,19 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct 
 static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	static const struct word words[] = {
-		{ "1f1b", MQ_PIPE_1F1B },
-		{ "none", MQ_PIPE_1F1B },
-		{ "interleaved", MQ_PIPE_INTERLEAVED },
-		{ "interleaved 1f1b", MQ_PIPE_INTERLEAVED },
+		{ "1f1b none", MQ_PIPE_1F1B },
+		{ "interleaved interleaved1f1b", MQ_PIPE_INTERLEAVED },
 		{ "gpipe", MQ_PIPE_GPIPE },
-		{ "zb-h1", MQ_PIPE_ZB_H1 },
-		{ "zero bubble", MQ_PIPE_ZB_H1 },
+		{ "zbh1 zerobubble", MQ_PIPE_ZB_H1 },
 		{ "zbv", MQ_PIPE_ZBV },
 		{ "dualpipev", MQ_PIPE_DUALPIPE_V },
+		{ NULL, 0 },
 	};
 	struct mq_shape *s = &c->shape;
 	int pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
 
 	if (*c->run->schedule)
-		MQ_TRY(WORD_OF(c, "schedule", c->run->schedule, words, &pipeline, arena, err));
+		MQ_TRY(word_of(c, "schedule", c->run->schedule, words, &pipeline, arena, err));
 	if (s->pp > 1 && isnan(c->run->vp) && pipeline == MQ_PIPE_INTERLEAVED) {
 		s->virtual = c->software.software.chunks;
 		if (s->virtual < 2)
@@ -168,20 +151,15 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, str
 static enum mq_status recompute_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	static const struct word words[] = {
-		{ "none", MQ_RECOMPUTE_NONE },
-		{ "no", MQ_RECOMPUTE_NONE },
-		{ "false", MQ_RECOMPUTE_NONE },
-		{ "0", MQ_RECOMPUTE_NONE },
+		{ "none no false 0", MQ_RECOMPUTE_NONE },
 		{ "selective", MQ_RECOMPUTE_SELECTIVE },
-		{ "full", MQ_RECOMPUTE_FULL },
-		{ "yes", MQ_RECOMPUTE_FULL },
-		{ "true", MQ_RECOMPUTE_FULL },
-		{ "1", MQ_RECOMPUTE_FULL },
+		{ "full yes true 1", MQ_RECOMPUTE_FULL },
+		{ NULL, 0 },
 	};
 	int recompute = (int)c->software.software.recompute;
 
 	if (*c->run->recompute)
-		MQ_TRY(WORD_OF(c, "recompute", c->run->recompute, words, &recompute, arena, err));
+		MQ_TRY(word_of(c, "recompute", c->run->recompute, words, &recompute, arena, err));
 	c->shape.recompute = (uint8_t)recompute;
 	return MQ_OK;
 }
