@@ -44,6 +44,7 @@ struct loop {
 	struct player *player;
 	struct entry *entry;
 	uint32_t n_entries, entry_room;
+	struct mq_ranking ranking;
 	struct mq_cache cache;
 	struct mq_rows rows;
 	struct mq_notes notes;
@@ -132,91 +133,7 @@ static void leave(struct player *p)
 	p->report->propose_s += spent;
 }
 
-/* ---- ranking ------------------------------------------------------------------------------------ */
-
-/* An engine's own objective ranks its plan where it measures what was asked: the load of a device per micro-batch,
- * or times of a profiled graph in its file's unit. Shares of bytes cut or weights split do not. */
-static bool measures(const struct mq_candidate *c, const char *unit)
-{
-	return !isnan(c->plan->engine_objective) && c->plan->engine_unit &&
-	       !strncmp(c->plan->engine_unit, unit, strlen(unit));
-}
-
-/* What a feasible candidate is ranked by: less is better; infinite where it is not known. */
-static double objective_of(struct loop *loop, const struct mq_candidate *c)
-{
-	const char *o = loop->search->objective;
-
-	if (!strcmp(o, "cost") || !strcmp(o, "energy")) {
-		double v = (*o == 'c' ? mq_step_usd : mq_step_kWh)(loop->search->q->cluster, c->plan,
-								   c->result.step_time_s);
-		return isnan(v) ? (double)INFINITY : v;
-	}
-	if (strcmp(o, "step-time") && measures(c, "per sample"))
-		return c->plan->engine_objective;
-	if (!strcmp(o, "max-load"))
-		return measures(c, "s per micro-batch") ? c->plan->engine_objective : (double)INFINITY;
-	return c->result.step_time_s; /* latency: of the batch that was asked */
-}
-
-static void keep(struct loop *loop, struct mq_candidate *to, const struct mq_candidate *from)
-{
-	*to = *from;
-	to->plan = mq_arena_alloc(loop->arena, sizeof(*to->plan));
-	mq_plan_copy(to->plan, from->plan, loop->arena);
-	to->runs_in = mq_arena_strdup(loop->arena, from->runs_in);
-}
-
-/* Is a before b, which was found first? */
-static bool before(const struct mq_candidate *a, const struct mq_candidate *b)
-{
-	if (a->objective != b->objective)
-		return a->objective < b->objective;
-	if (isinf(a->objective) && a->result.step_time_s != b->result.step_time_s) /* neither's price is known */
-		return a->result.step_time_s < b->result.step_time_s;
-	return !mq_result_tight(&a->result) && mq_result_tight(&b->result);
-}
-
-/* Plans equal in time and memory to nine digits differ in a choice without effect (recomputation where nothing is
- * kept, the order of devices that are alike, the sync of a stage off the critical path): one row of the ranking. */
-static bool same_effect(const struct mq_candidate *a, const struct mq_candidate *b)
-{
-	const struct mq_result *x = &a->result, *y = &b->result;
-
-	return a->objective == b->objective && x->step_time_s == y->step_time_s &&
-	       x->peak_memory_B == y->peak_memory_B && a->plan->micro_batches == b->plan->micro_batches &&
-	       mq_plan_degrees(a->plan).n_devices == mq_plan_degrees(b->plan).n_devices;
-}
-
-/* Of plans the same in effect the first found stands for all, but one that a software runs before one that none does. */
-static void stand_for(struct loop *loop, struct mq_candidate *row, const struct mq_candidate *c)
-{
-	if (row->hash != c->hash && !strcmp(row->runs_in, "-") && strcmp(c->runs_in, "-"))
-		keep(loop, row, c);
-}
-
-/* Inserts into the best-first list of plans that differ in effect. Of equal ones those that are not tight come first, then
- * the one found first. */
-static void rank(struct loop *loop, struct mq_candidate *c)
-{
-	struct mq_search_outcome *out = loop->outcome;
-	uint32_t top = loop->search->top, at = out->n_best;
-
-	c->objective = objective_of(loop, c);
-	for (uint32_t i = 0; i < out->n_best; i++)
-		if (out->best[i].hash == c->hash || same_effect(&out->best[i], c)) {
-			stand_for(loop, &out->best[i], c);
-			return;
-		}
-	while (at > 0 && before(c, &out->best[at - 1]))
-		at--;
-	if (at >= top)
-		return;
-	if (out->n_best < top)
-		out->n_best++;
-	memmove(&out->best[at + 1], &out->best[at], (out->n_best - 1 - at) * sizeof(*out->best));
-	keep(loop, &out->best[at], c);
-}
+/* ---- plans that fail ----------------------------------------------------------------------------- */
 
 /* Of the plans that do not fit, the one that exceeds its device's memory by the least factor; of those
  * that fail otherwise, the first. One that runs and only exceeds a budget is nearer than any of these. */
@@ -225,23 +142,23 @@ static void note_failure(struct loop *loop, const struct mq_candidate *c)
 	struct mq_search_outcome *out = loop->outcome;
 	const struct mq_result *old = &out->nearest.result, *r = &c->result;
 
-	if (out->n_best || (out->have_refused && !isnan(out->refused.result.step_time_s)))
+	if (out->feasible || (out->have_refused && !isnan(out->refused.result.step_time_s)))
 		return;
 	if (r->verdict == MQ_VERDICT_REFUSED && !isnan(r->step_time_s)) {
-		keep(loop, &out->refused, c);
+		mq_candidate_keep(&out->refused, c, loop->arena);
 		out->have_refused = true;
 		out->have_nearest = false;
 		return;
 	}
 	if (r->verdict != MQ_VERDICT_OOM && !out->have_refused) {
-		keep(loop, &out->refused, c);
+		mq_candidate_keep(&out->refused, c, loop->arena);
 		out->have_refused = true;
 	}
 	if (r->verdict != MQ_VERDICT_OOM || !(r->memory_limit_B > 0))
 		return;
 	if (out->have_nearest && r->peak_memory_B / r->memory_limit_B >= old->peak_memory_B / old->memory_limit_B)
 		return;
-	keep(loop, &out->nearest, c);
+	mq_candidate_keep(&out->nearest, c, loop->arena);
 	out->have_nearest = true;
 }
 
@@ -410,10 +327,10 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	if (c->result.verdict == MQ_VERDICT_OK) {
 		loop->outcome->feasible++;
 		p->report->feasible++;
-		rank(loop, c);
+		mq_ranking_add(&loop->ranking, c);
 		if (isnan(p->best) || c->result.step_time_s < p->best) {
 			p->best = c->result.step_time_s;
-			keep(loop, &p->report->best, c);
+			mq_candidate_keep(&p->report->best, c, loop->arena);
 		}
 	} else {
 		loop->outcome->crashed += c->result.verdict == MQ_VERDICT_CRASH;
@@ -604,10 +521,10 @@ enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena, 
 	mq_assert(s->n_engines > 0 && s->top > 0);
 	*outcome = (struct mq_search_outcome){
 		.objective = s->objective,
-		.best = mq_arena_array(arena, s->top + 1, struct mq_candidate),
 		.n_reports = s->n_engines,
 		.report = mq_arena_array(arena, s->n_engines, struct mq_engine_report),
 	};
+	mq_ranking_init(&loop.ranking, s, arena);
 	loop.player = mq_arena_array(arena, s->n_engines, struct player);
 	for (uint32_t i = 0; i < s->n_engines; i++) {
 		loop.player[i].spec = &s->engine[i];
@@ -624,6 +541,7 @@ enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena, 
 			p->spec->engine->stop(p->state, &p->problem);
 		p->report->screens = p->costs.screens;
 	}
+	mq_ranking_finish(&loop.ranking, outcome);
 	if (s->proof && s->costs->least_s)
 		outcome->least_s = s->costs->least_s(s->costs->context);
 	enum mq_status rows = status == MQ_OK ? mq_rows_close(&loop.rows, &later) : MQ_OK;

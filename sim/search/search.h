@@ -69,9 +69,9 @@ struct mq_search {
 	uint32_t n_engines;
 	uint64_t seed, evals; /* evals: per engine; UINT64_MAX = no limit */
 	double seconds;       /* +inf = no limit */
-	uint32_t top;
-	const char *dir;  /* output folder, or NULL = write nothing */
-	uint64_t context; /* hash of everything that results depend on */
+	uint32_t top;         /* rows of the ranking */
+	const char *dir;      /* output folder, or NULL = write nothing */
+	uint64_t context;     /* hash of everything that results depend on */
 	struct mq_evaluator evaluator;
 	double (*now_s)(void); /* monotonic clock, for budgets only */
 	/* Shown while running: share done (NaN = unknown) and a few words. May be NULL. */
@@ -82,10 +82,18 @@ struct mq_search {
 struct mq_candidate {
 	const char *engine; /* label */
 	uint64_t index, hash;
+	uint64_t form;    /* hash of what the plans of one row share */
 	double objective; /* what it was ranked by */
 	struct mq_plan *plan;
 	const char *runs_in; /* softwares able to run it; "-" = none, "" = not asked */
+	uint32_t like;       /* near-equal plans that the row of the ranking stands for */
 	struct mq_result result;
+};
+
+/* The best plan among those that a software can run. */
+struct mq_software_best {
+	const char *software;
+	struct mq_candidate best; /* plan: NULL where it can run none that is feasible */
 };
 
 struct mq_engine_report {
@@ -105,7 +113,9 @@ struct mq_engine_report {
 struct mq_search_outcome {
 	const char *objective; /* what the best are ranked by */
 	uint32_t n_best;
-	struct mq_candidate *best; /* [n_best], best first, of plans the same in effect one */
+	struct mq_candidate *best; /* [n_best], best first, of near-equal plans one */
+	uint32_t n_software;
+	struct mq_software_best *software; /* [n_software], in the order of mq_search.software */
 	uint64_t proposals, feasible, judged, cached, resumed;
 	double least_s;   /* what no plan is below (proof; 0 = not asked) */
 	uint64_t crashed; /* proposals whose simulator died: not judged, in truth */
@@ -129,6 +139,25 @@ MQ_API bool mq_budget_holds(const struct mq_limits *limits, const struct mq_clus
 
 /* Text of the objectives that a run can be ranked by: NULL-terminated. */
 MQ_API extern const char *const mq_objectives[];
+
+/* ---- inside the loop (ranking.c) ----------------------------------------------------------- */
+
+struct mq_ranking {
+	const struct mq_search *search;
+	struct mq_arena *arena;
+	uint32_t n, room;               /* room: candidates that are kept at most */
+	struct mq_candidate *candidate; /* [n], best first; they differ in effect */
+	uint32_t n_seen, seen_room;
+	struct mq_seen *seen;              /* every feasible proposal */
+	struct mq_software_best *software; /* [search->n_software] */
+};
+void mq_ranking_init(struct mq_ranking *ranking, const struct mq_search *search, struct mq_arena *arena);
+/* Takes a feasible candidate and sets its objective. Copies what it keeps. */
+void mq_ranking_add(struct mq_ranking *ranking, struct mq_candidate *candidate);
+/* The best plans, one for all that are near-equal, and the best plan of each software. */
+void mq_ranking_finish(struct mq_ranking *ranking, struct mq_search_outcome *outcome);
+/* A copy whose plan lives in `arena`. */
+void mq_candidate_keep(struct mq_candidate *to, const struct mq_candidate *from, struct mq_arena *arena);
 
 /* ---- inside the loop (search_rows.c) ------------------------------------------------------- */
 

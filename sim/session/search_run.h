@@ -41,6 +41,10 @@ uint64_t mq_session_context(const struct mq_session *session);
  * name alone. */
 uint64_t mq_hash_file(uint64_t hash, const char *path);
 
+/* A plan of the ranking in words, with how many near-equal ones it stands for. */
+const char *mq_row_text(const struct mq_candidate *candidate, const struct mq_cluster *cluster, struct mq_arena *arena);
+/* Rank of the plan with this hash, from 1; 0: it has none. */
+uint32_t mq_rank_of(const struct mq_search_outcome *outcome, uint64_t hash);
 /* Table of the best plans, why the first wins, what each engine did. */
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
 

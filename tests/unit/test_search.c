@@ -260,6 +260,75 @@ static void best_are_sorted_and_distinct(void **state)
 	assert_string_equal(out.best[0].result.bottleneck, "a \"quoted\", divided text");
 }
 
+/* Offers the ranking a placement of the three operators. */
+static void offer(struct fixture *f, struct mq_ranking *ranking, uint32_t a, uint32_t b, uint32_t c, double step_s,
+		  const char *runs_in)
+{
+	const uint32_t device_of[4] = { a, b, c, c };
+	struct mq_plan *plan = mq_arena_alloc(&f->arena, sizeof(*plan));
+
+	mq_plan_init(plan, &f->arena, f->q.model->n_ops);
+	mq_plan_from_placement(device_of, f->q.model, &f->arena, plan);
+	struct mq_candidate candidate = {
+		.engine = "hand",
+		.hash = mq_plan_hash(plan),
+		.plan = plan,
+		.runs_in = runs_in,
+		.result = { .step_time_s = step_s, .peak_memory_B = 1e9 * step_s },
+	};
+	mq_ranking_add(ranking, &candidate);
+}
+
+/* Placements on two devices: 0.4 % apart they share a row, 0.6 % apart they do not; one that is offered twice counts
+ * once, whether it comes before the best or after. */
+static void near_equal_plans_are_one_row(void **state)
+{
+	static const struct mq_software_record software[] = { { .software.name = "ddp" }, { .software.name = "dd" } };
+	struct fixture *f = *state;
+	struct mq_ranking ranking;
+	struct mq_search_outcome out;
+	struct mq_search s = question(f, both, 1);
+
+	s.software = software;
+	s.n_software = 2;
+	mq_ranking_init(&ranking, &s, &f->arena);
+	offer(f, &ranking, 0, 1, 1, 1.004, "ddp");
+	offer(f, &ranking, 0, 0, 1, 1, "-");
+	offer(f, &ranking, 0, 1, 1, 1.004, "ddp");
+	offer(f, &ranking, 0, 2, 2, 1.006, "fsdp ddp");
+	offer(f, &ranking, 0, 1, 2, 1.001, "-"); /* on three devices: of another form */
+	mq_ranking_finish(&ranking, &out);
+	assert_int_equal(out.n_best, 3);
+	assert_int_equal(out.best[0].like, 1);
+	assert_float_equal(out.best[1].result.step_time_s, 1.001, 0);
+	assert_int_equal(out.best[1].like, 0);
+	assert_float_equal(out.best[2].result.step_time_s, 1.006, 0);
+	assert_float_equal(out.software[0].best.result.step_time_s, 1.004, 0);
+	assert_null(out.software[1].best.plan); /* "ddp" is not "dd" */
+}
+
+/* The list of candidates is full of near-equal ones: these go before one that is worse and different. */
+static void near_equal_plans_do_not_crowd_out_others(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_ranking ranking;
+	struct mq_search_outcome out;
+	struct mq_search s = question(f, both, 1);
+
+	s.top = 2;
+	mq_ranking_init(&ranking, &s, &f->arena);
+	ranking.room = 3;
+	offer(f, &ranking, 0, 1, 2, 2, "-");
+	offer(f, &ranking, 0, 0, 1, 1, "-");
+	offer(f, &ranking, 0, 1, 1, 1.001, "-");
+	offer(f, &ranking, 0, 2, 2, 1.002, "-");
+	offer(f, &ranking, 1, 2, 2, 1.003, "-");
+	mq_ranking_finish(&ranking, &out);
+	assert_int_equal(out.n_best, 2);
+	assert_int_equal(out.best[0].like, 3);
+	assert_float_equal(out.best[1].result.step_time_s, 2, 0);
+}
+
 /* Needs of 93 % of the device are within what the memory model may be off (8 %), 91 % are not. */
 static void of_equal_plans_the_tight_come_last(void **state)
 {
@@ -570,6 +639,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rows_do_not_depend_on_chunks, setup, teardown),
 		cmocka_unit_test_setup_teardown(best_are_sorted_and_distinct, setup, teardown),
+		cmocka_unit_test_setup_teardown(near_equal_plans_are_one_row, setup, teardown),
+		cmocka_unit_test_setup_teardown(near_equal_plans_do_not_crowd_out_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_equal_plans_the_tight_come_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_killed_run_resumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_crash_is_no_answer, setup, teardown),

@@ -181,6 +181,44 @@ static void print_idle(const struct mq_session *s, const struct mq_search_outcom
 		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
 }
 
+const char *mq_row_text(const struct mq_candidate *c, const struct mq_cluster *cluster, struct mq_arena *arena)
+{
+	const char *text = mq_plan_describe(c->plan, cluster, arena);
+
+	return c->like ? mq_arena_printf(arena, "%s; and %u like it", text, c->like) : text;
+}
+
+uint32_t mq_rank_of(const struct mq_search_outcome *out, uint64_t hash)
+{
+	for (uint32_t i = 0; i < out->n_best; i++)
+		if (out->best[i].hash == hash)
+			return i + 1;
+	return 0;
+}
+
+/* The best plan of each software, judged like all others: as the software of the question runs it. */
+static void print_software(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool first = true;
+
+	for (uint32_t i = 0; i < out->n_software; i++) {
+		const struct mq_candidate *c = &out->software[i].best;
+		char time[32], rank[16] = "-";
+
+		if (!c->plan)
+			continue;
+		if (first)
+			fprintf(file, "\n%-18s %11s %5s  best plan that it can run\n", "software", "step", "rank");
+		first = false;
+		if (mq_rank_of(out, c->hash))
+			snprintf(rank, sizeof(rank), "%u", mq_rank_of(out, c->hash));
+		fprintf(file, "%-18s %11s %5s  %s\n", out->software[i].software, mq_text_s(c->result.step_time_s, time),
+			rank, mq_plan_describe(c->plan, session->cluster, &scratch));
+	}
+	mq_arena_fini(&scratch);
+}
+
 static void print_table(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
@@ -190,7 +228,7 @@ static void print_table(const struct mq_session *session, const struct mq_search
 	int width = 4;
 
 	for (uint32_t i = 0; i < out->n_best; i++) {
-		int n = (int)strlen(mq_plan_describe(out->best[i].plan, session->cluster, &scratch));
+		int n = (int)strlen(mq_row_text(&out->best[i], session->cluster, &scratch));
 
 		width = n > width ? n : width;
 	}
@@ -214,7 +252,7 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
 		number(file, 100 * c->result.mfu, 1, 6);
 		fprintf(file, " %10s  %-14s %-*s  %s\n", marked, c->engine, width,
-			mq_plan_describe(c->plan, session->cluster, &scratch), c->runs_in);
+			mq_row_text(c, session->cluster, &scratch), c->runs_in);
 	}
 	print_tight(out, file);
 	mq_arena_fini(&scratch);
@@ -331,6 +369,7 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 	print_table(session, out, file);
 	print_prices(session, out, file);
 	print_idle(session, out, file);
+	print_software(session, out, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out, session->cluster);
 	if (second) {
 		struct mq_arena scratch = MQ_ARENA_INIT;

@@ -49,6 +49,7 @@ static void put_plan(const struct mq_session *s, const struct mq_candidate *c, u
 		{ "ep", d.ep },
 		{ "virtual", c->plan->virtual },
 		{ "micro_batches", c->plan->micro_batches },
+		{ "like", c->like },
 	};
 
 	fprintf(f, "%s\n    {\"rank\": %u, \"engine\": ", rank > 1 ? "," : "", rank);
@@ -64,6 +65,30 @@ static void put_plan(const struct mq_session *s, const struct mq_candidate *c, u
 	mq_arena_fini(&scratch);
 }
 
+/* The best plan of each software that runs one; rank: null where it is not among the plans above. */
+static void put_software(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	const char *comma = "";
+
+	for (uint32_t i = 0; i < out->n_software; i++) {
+		const struct mq_candidate *c = &out->software[i].best;
+		uint32_t rank = c->plan ? mq_rank_of(out, c->hash) : 0;
+
+		if (!c->plan)
+			continue;
+		fprintf(f, "%s\n    {\"software\": ", comma);
+		mq_json_put_text(f, out->software[i].software);
+		fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\", \"plan\": ", c->hash);
+		mq_json_put_text(f, mq_plan_describe(c->plan, s->cluster, &scratch));
+		put_pairs(f, (struct pair[]){ { "step_time_s", c->result.step_time_s }, { "rank", rank ? rank : NAN } },
+			  2);
+		fputc('}', f);
+		comma = ",";
+	}
+	mq_arena_fini(&scratch);
+}
+
 void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
 	fputs("{\"model\": ", f);
@@ -76,6 +101,8 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
 	for (uint32_t i = 0; i < out->n_best; i++)
 		put_plan(s, &out->best[i], i + 1, f);
+	fputs("],\n  \"software\": [", f);
+	put_software(s, out, f);
 	fputs("],\n  \"engines\": [", f);
 	for (uint32_t i = 0; i < out->n_reports; i++) {
 		const struct mq_engine_report *r = &out->report[i];
@@ -120,7 +147,7 @@ static void put_ranking(struct mq_page *p, const struct mq_session *s, const str
 		mq_page_number(p, r->exposed_comm_s, mq_text_s(r->exposed_comm_s, a));
 		mq_page_number(p, r->bubble_s, mq_text_s(r->bubble_s, a));
 		mq_page_cell(p, c->engine);
-		mq_page_cell(p, mq_plan_describe(c->plan, s->cluster, &p->arena));
+		mq_page_cell(p, mq_row_text(c, s->cluster, &p->arena));
 		mq_page_cell(p, c->runs_in ? c->runs_in : "");
 		mq_page_cell(p, r->bottleneck);
 		fputs("</tr>\n", p->f);
