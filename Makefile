@@ -2,7 +2,7 @@
 # GNU make, no configure step. Everything generated goes to build/.
 
 -include config.mk
-VERSION := 0.1
+VERSION := 0.3
 PREFIX  ?= /usr/local
 CUDA    ?= auto
 SAN     ?=
@@ -142,6 +142,13 @@ PUBLIC := $(call sources,sim/include/maquette/*.h)
 $(BUILD)/gen/maquette/abi.h: $(PUBLIC) tests/make-abi
 	@mkdir -p $(@D); tests/make-abi '$(CC)' $(PUBLIC) >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 FORCE:
+# The commit that --version prints: of the checkout, or of the archive it came in (.commit). Two objects depend on it.
+COMMIT := $(or $(filter-out %$$,$(shell sed 's/.*Format:.*/$$/' .commit 2>/dev/null)),$(shell \
+	git describe --always --dirty --abbrev=10 --exclude '*' 2>/dev/null))
+VERSION_LINE := \#define MQ_VERSION_TEXT "$(VERSION)$(if $(COMMIT), ($(COMMIT)))"
+$(BUILD)/gen/version.h: FORCE
+	@mkdir -p $(@D); echo '$(VERSION_LINE)' | cmp -s - $@ || echo '$(VERSION_LINE)' >$@
+$(MAIN_OBJ) $(call obj,validator/replay/main.c): $(BUILD)/gen/version.h
 $(call obj,sim/model/formats/formats.c): $(BUILD)/gen/formats.inc
 $(call obj,sim/cmd/lib/commands.c): $(BUILD)/gen/commands.inc
 

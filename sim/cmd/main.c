@@ -15,6 +15,7 @@
 #include "session/session.h"
 #include "maquette/opt.h"
 #include "maquette/result.h"
+#include "version.h"
 
 enum { MAX_COMMANDS = 63 };
 
@@ -91,7 +92,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return usage(stdout);
 	if (!strcmp(argv[1], "--version")) {
-		printf("maquette %s\n", MQ_VERSION);
+		puts("maquette " MQ_VERSION_TEXT);
 		return MQ_OK;
 	}
 	for (const struct mq_command *const *c = mq_commands; *c; c++)

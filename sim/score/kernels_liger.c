@@ -3,7 +3,7 @@
  *
  * What a row's time contains is its benchmark script's doing (benchmark/scripts/benchmark_KERNEL.py): which
  * tensors exist, whether gradients are added to those of the step before, whether "backward" has the
- * forward pass in it. All of that is in the table `benches`; the kernels are core/kernel_table's.
+ * forward pass in it. All of that is in the table `benches`; the kernels are those of kernels/kernel_table.c.
  *
  * A peak of memory is of the whole process. The embedding's script compiles a module in each call; those of
  * earlier calls lie about until Python's collector comes by, which no count foretells: refused.

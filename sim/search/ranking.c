@@ -49,18 +49,19 @@ static double objective_of(const struct mq_search *s, const struct mq_candidate 
 static uint64_t form_of(const struct mq_plan *plan)
 {
 	const struct mq_degrees d = mq_plan_degrees(plan);
-	uint32_t form[] = {
-		d.dp,          d.tp,           d.pp, d.cp, d.ep, d.etp, d.ulysses, d.n_devices, plan->micro_batches,
-		plan->virtual, plan->pipeline, 0,    0
-	};
+	uint32_t recompute = 0, sync = 0, offload = plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : 0;
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		form[11] |= 1u << plan->config[i].recompute;
-		form[12] |= 1u << plan->config[i].sync;
+		recompute |= 1u << plan->config[i].recompute;
+		sync |= 1u << plan->config[i].sync;
 	}
-	if (plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS)
-		form[13] = plan->offload_layers;
+	const uint32_t form[] = { d.dp,          d.tp,           d.pp,
+				  d.cp,          d.ep,           d.etp,
+				  d.ulysses,     d.n_devices,    plan->micro_batches,
+				  plan->virtual, plan->pipeline, recompute,
+				  sync,          offload };
 	uint64_t hash = mq_hash(MQ_HASH_INIT, form, sizeof(form));
+
 	return d.dp ? hash & ~UNEVEN : hash | UNEVEN;
 }
 

@@ -16,6 +16,7 @@
 #include "maquette/opt.h"
 #include "base/quantity.h"
 #include "replay/replay.h"
+#include "version.h"
 
 enum {
 	OPT_WARMUP = 256,
@@ -349,6 +350,7 @@ int main(int argc, char **argv)
 	struct replay_job job = { .set = &set, .session = { .options = &set.options, .arena = &arena } };
 
 	argp_err_exit_status = MQ_EINPUT;
+	argp_program_version = "maquette-replay " MQ_VERSION_TEXT;
 	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true
 	 * count. */
 	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
