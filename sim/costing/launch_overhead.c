@@ -101,8 +101,8 @@ static double predict(struct mq_low *low, const struct mq_task *t)
 	const struct mq_predictor p = { low->q.cluster, low->q.calib, &low->scratch };
 	const struct mq_members members = members_of(low, t->comm, &low->scratch);
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_meeting m;
-	bool known = mq_predict_meeting(&p, low->prog.schedule, t, &members, &m, &err) == MQ_OK;
+	struct mq_communication m;
+	bool known = mq_predict_communication(&p, low->prog.schedule, t, &members, &m, &err) == MQ_OK;
 
 	mq_arena_rewind(&low->scratch, mark);
 	return known ? m.alone_s : 0;

@@ -35,7 +35,7 @@ struct mq_members mq_predict_members(const struct mq_schedule *s, uint32_t comm,
 }
 
 static enum mq_status collective(const struct mq_predictor *p, const struct mq_task *t,
-				 const struct mq_members *members, struct mq_meeting *m, struct mq_err *err)
+				 const struct mq_members *members, struct mq_communication *m, struct mq_err *err)
 {
 	struct mq_coll_request ask = mq_coll_request_of(t, members->n, members->rank);
 	struct mq_coll_flows flows;
@@ -53,7 +53,7 @@ static enum mq_status collective(const struct mq_predictor *p, const struct mq_t
 }
 
 static enum mq_status message(const struct mq_predictor *p, const struct mq_schedule *s, const struct mq_task *t,
-			      struct mq_meeting *m, struct mq_err *err)
+			      struct mq_communication *m, struct mq_err *err)
 {
 	bool send = t->kind == MQ_TASK_SEND;
 	uint32_t *rank = mq_arena_array(p->arena, 2, uint32_t);
@@ -70,10 +70,11 @@ static enum mq_status message(const struct mq_predictor *p, const struct mq_sche
 			     &m->alone_s, err);
 }
 
-enum mq_status mq_predict_meeting(const struct mq_predictor *p, const struct mq_schedule *s, const struct mq_task *t,
-				  const struct mq_members *members, struct mq_meeting *m, struct mq_err *err)
+enum mq_status mq_predict_communication(const struct mq_predictor *p, const struct mq_schedule *s,
+					const struct mq_task *t, const struct mq_members *members,
+					struct mq_communication *m, struct mq_err *err)
 {
-	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
+	*m = (struct mq_communication){ .task = t, .bound_s = NAN };
 	return t->kind == MQ_TASK_COLLECTIVE ? collective(p, t, members, m, err) : message(p, s, t, m, err);
 }
 
@@ -85,7 +86,7 @@ enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_sch
 	struct mq_arena_mark mark = mq_arena_mark(p->arena);
 	struct mq_members members = { 0 };
 	enum mq_status status = MQ_OK;
-	struct mq_meeting m;
+	struct mq_communication m;
 
 	switch ((enum mq_task_kind)t->kind) {
 	case MQ_TASK_COMPUTE:
@@ -98,7 +99,7 @@ enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_sch
 		members = mq_predict_members(s, t->comm, p->arena); /* fall through */
 	case MQ_TASK_SEND:
 	case MQ_TASK_RECV:
-		status = mq_predict_meeting(p, s, t, &members, &m, err);
+		status = mq_predict_communication(p, s, t, &members, &m, err);
 		*seconds = m.alone_s;
 		break;
 	case MQ_N_TASK_KINDS:

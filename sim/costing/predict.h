@@ -19,13 +19,13 @@ struct mq_predictor {
 	struct mq_arena *arena; /* of what is returned */
 };
 
-/* A meeting, that is a collective or a send and its recv: what its flows are and how long it takes alone. */
-struct mq_meeting {
+/* A communication, that is a collective or a send and its recv: what its flows are and how long it takes alone. */
+struct mq_communication {
 	const struct mq_task *task; /* one that asked for it */
 	uint32_t n;                 /* members */
 	const uint32_t *rank;       /* [n] cluster ranks */
 	double latency_s, alone_s;  /* alone_s: latency and flows with nobody else about (folded: but
-				       for the images of the meeting itself) */
+				       for the replicas of the communication itself) */
 	double bound_s;             /* latency and the bound of the flows; NaN until asked */
 	uint32_t channels;          /* of a collective, see mq_coll_flows */
 	double memory_Bps;          /* of a collective, through a member's memory while it runs alone */
@@ -34,9 +34,9 @@ struct mq_meeting {
 };
 
 /* `members`: of a collective, everyone; else not read. bound_s is NaN. */
-enum mq_status mq_predict_meeting(const struct mq_predictor *p, const struct mq_schedule *schedule,
-				  const struct mq_task *task, const struct mq_members *members,
-				  struct mq_meeting *meeting, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_predict_communication(const struct mq_predictor *p, const struct mq_schedule *schedule,
+					const struct mq_task *task, const struct mq_members *members,
+					struct mq_communication *communication, struct mq_err *err) MQ_MUST_CHECK;
 
 /* What such a collective moves through the memory of the member that receives most, B/s: flows among n members, in
  * so many seconds. */

@@ -3,7 +3,7 @@
  * bound of the simulation.
  *
  * Longest path through the event graph (see schedule/events.h). A collective lasts its latency plus the
- * bound of its own flows (slowest flow, most loaded link). Not modelled: flows of different meetings
+ * bound of its own flows (slowest flow, most loaded link). Not modelled: flows of different communications
  * sharing a link, compute and communication slowing each other, the order in which a host issues work.
  */
 #include <math.h>
@@ -20,10 +20,10 @@ static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, do
 		*seconds = mq_costing_task(c, t);
 		return MQ_OK;
 	}
-	MQ_TRY(mq_costing_meeting(c, t, &index, err));
-	if (isnan(c->meeting[index].bound_s))
+	MQ_TRY(mq_costing_communication(c, t, &index, err));
+	if (isnan(c->communication[index].bound_s))
 		MQ_TRY(mq_costing_bound(c, index, err));
-	*seconds = c->meeting[index].bound_s;
+	*seconds = c->communication[index].bound_s;
 	return MQ_OK;
 }
 

@@ -2,7 +2,7 @@
  * equivalence_classes.c - see equivalence_classes.h.
  *
  * Colours are 64-bit hashes of what is known of a flow or link; a round mixes in what it meets. A flow's
- * colour begins with its meeting, so that those of a meeting are a range.
+ * colour begins with its communication, so that those of a communication are a range.
  */
 #include "folding/equivalence_classes.h"
 
@@ -12,7 +12,7 @@
 
 enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
 
-struct instance { /* a flow of an image */
+struct instance { /* a flow of an replica */
 	uint64_t colour;
 	double bytes, cap_Bps, way_Bps;
 	uint32_t first, n; /* into crossed[] */
@@ -27,10 +27,10 @@ struct partition {
 	uint32_t *dense;   /* [cluster's links] 1 + dense id */
 	uint64_t *link_colour;
 	double *link_Bps;
-	uint32_t n_images, image_room;
-	struct image_range {
-		uint32_t meeting, first, end; /* its flows */
-	} * image;
+	uint32_t n_replicas, replica_room;
+	struct replica_range {
+		uint32_t communication, first, end; /* its flows */
+	} * replica;
 };
 
 static uint64_t bits(double x)
@@ -53,7 +53,7 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 		flow->cap_Bps = fmin(flow->cap_Bps, bw);
 		return;
 	}
-	if (p->im->slack[link])
+	if (p->im->uncontended[link])
 		return;
 	if (!p->dense[link]) {
 		uint32_t room = p->link_room;
@@ -70,13 +70,13 @@ static void cross(struct partition *p, struct instance *flow, uint32_t link)
 	flow->n++;
 }
 
-static enum mq_status add_flow(struct partition *p, uint32_t meeting, const struct mq_replica_flow *image,
+static enum mq_status add_flow(struct partition *p, uint32_t communication, const struct mq_replica_flow *replica,
 			       const struct mq_flow *f, struct mq_err *err)
 {
 	struct instance flow = {
 		.bytes = f->bytes, .cap_Bps = f->rate_Bps, .way_Bps = INFINITY, .first = p->n_crossed
 	};
-	uint32_t src = image->rank[f->src], dst = image->rank[f->dst];
+	uint32_t src = replica->rank[f->src], dst = replica->rank[f->dst];
 	const struct mq_route *route;
 
 	if (!(f->bytes > 0))
@@ -88,25 +88,26 @@ static enum mq_status add_flow(struct partition *p, uint32_t meeting, const stru
 	}
 	if (!flow.n && isinf(flow.cap_Bps))
 		return MQ_OK; /* nothing limits it: it takes no time */
-	flow.colour = mq_map_mix(mq_map_mix(meeting + 1, bits(flow.bytes)),
+	flow.colour = mq_map_mix(mq_map_mix(communication + 1, bits(flow.bytes)),
 				 mq_map_mix(bits(flow.cap_Bps), bits(flow.way_Bps)));
 	MQ_PUSH(p->arena, p->flow, p->n, p->room, flow);
 	return MQ_OK;
 }
 
-static enum mq_status add_meeting(struct partition *p, uint32_t meeting, const struct mq_task *t, struct mq_err *err)
+static enum mq_status add_communication(struct partition *p, uint32_t communication, const struct mq_task *t,
+					struct mq_err *err)
 {
 	uint32_t count = mq_replica_flows_count(p->im, t);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct image_range range = { .meeting = meeting, .first = p->n };
-		struct mq_replica_flow image;
+		struct replica_range range = { .communication = communication, .first = p->n };
+		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(p->im, t, i, &image, err));
-		for (uint32_t f = 0; f < image.n_flows; f++)
-			MQ_TRY(add_flow(p, meeting, &image, &image.flow[f], err));
+		MQ_TRY(mq_replica_flows_get(p->im, t, i, &replica, err));
+		for (uint32_t f = 0; f < replica.n_flows; f++)
+			MQ_TRY(add_flow(p, communication, &replica, &replica.flow[f], err));
 		range.end = p->n;
-		MQ_PUSH(p->arena, p->image, p->n_images, p->image_room, range);
+		MQ_PUSH(p->arena, p->replica, p->n_replicas, p->replica_room, range);
 	}
 	return MQ_OK;
 }
@@ -167,17 +168,17 @@ static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_e
 	q->net.rate_Bps = mq_arena_array(arena, map.n, double);
 	q->bytes = mq_arena_array(arena, map.n, double);
 	q->way_Bps = mq_arena_array(arena, map.n, double);
-	q->flow_first = mq_arena_array(arena, q->n_meetings + 1, uint32_t);
-	for (uint32_t r = 0; r < p->n_images; r++)
-		for (uint32_t i = p->image[r].first; i < p->image[r].end; i++) {
-			uint32_t c = colour_of[i], *end = &q->flow_first[p->image[r].meeting + 1];
+	q->flow_first = mq_arena_array(arena, q->n_communications + 1, uint32_t);
+	for (uint32_t r = 0; r < p->n_replicas; r++)
+		for (uint32_t i = p->replica[r].first; i < p->replica[r].end; i++) {
+			uint32_t c = colour_of[i], *end = &q->flow_first[p->replica[r].communication + 1];
 
 			q->net.cap_Bps[c] = p->flow[i].cap_Bps;
 			q->bytes[c] = p->flow[i].bytes;
 			q->way_Bps[c] = p->flow[i].way_Bps;
 			*end = c + 1 > *end ? c + 1 : *end;
 		}
-	for (uint32_t m = 0; m < q->n_meetings; m++) /* those without flows */
+	for (uint32_t m = 0; m < q->n_communications; m++) /* those without flows */
 		if (q->flow_first[m + 1] < q->flow_first[m])
 			q->flow_first[m + 1] = q->flow_first[m];
 }
@@ -242,7 +243,7 @@ static void add_links(struct partition *p, struct mq_arena *arena, struct mq_equ
 	}
 }
 
-/* Images whose flows have the same colours end together by themselves. */
+/* Replicas whose flows have the same colours end together by themselves. */
 static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equivalence *q, const uint32_t *colour_of)
 {
 	uint32_t *stamp = mq_arena_array(p->arena, q->net.n_flows, uint32_t);
@@ -250,23 +251,23 @@ static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equi
 	struct mq_map map;
 
 	mq_map_init(&map, p->arena, 64);
-	q->set_first = mq_arena_array(arena, q->n_meetings + 1, uint32_t);
-	for (uint32_t r = 0; r < p->n_images; r++) {
-		const struct image_range *image = &p->image[r];
+	q->set_first = mq_arena_array(arena, q->n_communications + 1, uint32_t);
+	for (uint32_t r = 0; r < p->n_replicas; r++) {
+		const struct replica_range *replica = &p->replica[r];
 		uint64_t sum = 0;
 
-		for (uint32_t i = image->first; i < image->end; i++)
+		for (uint32_t i = replica->first; i < replica->end; i++)
 			sum += p->flow[i].colour;
-		if (mq_map_add(&map, mq_map_mix(image->meeting + 1, sum)) == n_sets) {
+		if (mq_map_add(&map, mq_map_mix(replica->communication + 1, sum)) == n_sets) {
 			MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
-			for (uint32_t i = image->first; i < image->end; i++) {
+			for (uint32_t i = replica->first; i < replica->end; i++) {
 				if (stamp[colour_of[i]] == n_sets)
 					continue;
 				stamp[colour_of[i]] = n_sets;
 				MQ_PUSH(arena, q->member, n_members, room, colour_of[i]);
 			}
 		}
-		q->set_first[image->meeting + 1] = n_sets;
+		q->set_first[replica->communication + 1] = n_sets;
 	}
 	MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
 }
@@ -278,10 +279,10 @@ enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq
 	struct partition p = { .im = im, .arena = &scratch };
 	enum mq_status status = MQ_OK;
 
-	*q = (struct mq_equivalence){ .n_meetings = n };
+	*q = (struct mq_equivalence){ .n_communications = n };
 	p.dense = mq_arena_array(&scratch, im->cluster->n_links, uint32_t);
 	for (uint32_t m = 0; m < n && status == MQ_OK; m++)
-		status = add_meeting(&p, m, task[m], err);
+		status = add_communication(&p, m, task[m], err);
 	if (status == MQ_OK) {
 		uint32_t *colour_of = mq_arena_array(&scratch, p.n, uint32_t);
 
@@ -295,11 +296,12 @@ enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq
 	return status;
 }
 
-bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t meeting, double start_s, const double *done_s)
+bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communication, double start_s,
+			     const double *done_s)
 {
 	double first = INFINITY, last = start_s;
 
-	for (uint32_t s = q->set_first[meeting]; s < q->set_first[meeting + 1]; s++) {
+	for (uint32_t s = q->set_first[communication]; s < q->set_first[communication + 1]; s++) {
 		double end = start_s;
 
 		for (uint32_t k = q->member_first[s]; k < q->member_first[s + 1]; k++)
@@ -332,7 +334,7 @@ static double bound_of(const struct mq_equivalence *q, struct mq_arena *scratch)
 	return longest;
 }
 
-/* Until the last flow has ended; `same` tells whether the images did so together. */
+/* Until the last flow has ended; `same` tells whether the replicas did so together. */
 static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool *same)
 {
 	uint32_t *running = mq_arena_array(scratch, q->net.n_flows, uint32_t), n = q->net.n_flows;
@@ -376,12 +378,12 @@ static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_ta
 	bool equal = count > 0, together = true;
 
 	for (uint32_t i = 0; i < count && status == MQ_OK; i++) {
-		struct mq_replica_flow image;
+		struct mq_replica_flow replica;
 
-		status = mq_replica_flows_get(im, t, i, &image, err);
+		status = mq_replica_flows_get(im, t, i, &replica, err);
 		if (i == 0)
-			times->latency_s = image.latency_s;
-		equal = equal && fabs(image.latency_s - times->latency_s) <= 1e-12 * times->latency_s;
+			times->latency_s = replica.latency_s;
+		equal = equal && fabs(replica.latency_s - times->latency_s) <= 1e-12 * times->latency_s;
 	}
 	if (status == MQ_OK)
 		status = mq_equivalence_build(im, &t, 1, &scratch, &q, err);

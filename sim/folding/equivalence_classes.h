@@ -1,12 +1,12 @@
 /*
- * equivalence_classes.h - all flows of all images of some meetings, as a network of few with the same rates.
+ * equivalence_classes.h - all flows of all replicas of some communications, as a network of few with the same rates.
  *
  * Flows and links are coloured, and the colours refined until all flows of a colour cross equally many
  * links of each colour and all links of a colour are crossed by equally many flows of each colour (an
  * equitable partition; the refinement of Weisfeiler and Leman, 1968). Max-min fair rates are then equal
- * inside a colour, whichever meetings are under way: one flow per colour, one link per colour, and the
+ * inside a colour, whichever communications are under way: one flow per colour, one link per colour, and the
  * number of times that flows of a colour cross such a link as its weight (fluid.h), give the rates of
- * all. The representative's time is everybody's as long as all images of a meeting end together; who runs
+ * all. The representative's time is everybody's as long as all replicas of a communication end together; who runs
  * the network must look at that.
  */
 #ifndef MQ_FOLDING_EQUIVALENCE_CLASSES_H
@@ -15,31 +15,31 @@
 #include "schedule/fluid.h"
 #include "folding/replica_flows.h"
 
-/* The small network of some meetings. */
+/* The small network of some communications. */
 struct mq_equivalence {
 	struct mq_fluid net;     /* a flow per colour */
 	double *bytes, *way_Bps; /* [net.n_flows] way: least usable bandwidth of the route */
-	uint32_t n_meetings;
-	uint32_t *flow_first;            /* [n_meetings + 1] flows of each meeting: a range */
-	uint32_t *set_first;             /* [n_meetings + 1] kinds of its images: a range of sets */
+	uint32_t n_communications;
+	uint32_t *flow_first;            /* [n_communications + 1] flows of each communication: a range */
+	uint32_t *set_first;             /* [n_communications + 1] kinds of its replicas: a range of sets */
 	uint32_t *member_first, *member; /* CSR: flows of each set */
 };
-enum mq_status mq_equivalence_build(struct mq_replica_flows *images, const struct mq_task *const *task, uint32_t n,
-				    struct mq_arena *arena, struct mq_equivalence *quotient,
+enum mq_status mq_equivalence_build(struct mq_replica_flows *replicas, const struct mq_task *const *task, uint32_t n,
+				    struct mq_arena *arena, struct mq_equivalence *classes,
 				    struct mq_err *err) MQ_MUST_CHECK;
 
-/* Have all images of a meeting ended at the same time? done_s: [net.n_flows] ends of the flows, which
+/* Have all replicas of a communication ended at the same time? done_s: [net.n_flows] ends of the flows, which
  * began at start_s. */
-bool mq_equivalence_together(const struct mq_equivalence *quotient, uint32_t meeting, double start_s,
+bool mq_equivalence_together(const struct mq_equivalence *classes, uint32_t communication, double start_s,
 			     const double *done_s);
 
-/* Times of a meeting whose images alone are on the links, asked once for each distinct request. */
+/* Times of a communication whose replicas alone are on the links, asked once for each distinct request. */
 struct mq_replica_flow_times {
 	double latency_s, alone_s;
 	double bound_s; /* latency, and no flow or link can be faster */
-	bool same;      /* all images have this latency and end together */
+	bool same;      /* all replicas have this latency and end together */
 };
-enum mq_status mq_replica_flows_times(struct mq_replica_flows *images, const struct mq_task *task,
+enum mq_status mq_replica_flows_times(struct mq_replica_flows *replicas, const struct mq_task *task,
 				      struct mq_replica_flow_times *times, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -4,9 +4,9 @@
  * The first position of a block stands for all positions of it. That is exact if
  *   1. all devices of a block are of one type and do the same work (equal shares, one device list per
  *      stage, stages of equal size that exchange tensors position by position);
- *   2. the meetings of the representatives have images under translation of all members inside their
- *      blocks that cover these blocks, and all images take the same time.
- * Then by induction every position sees what its representative sees, as long as images that meet others on
+ *   2. the communications of the representatives have replicas under translation of all members inside their
+ *      blocks that cover these blocks, and all replicas take the same time.
+ * Then by induction every position sees what its representative sees, as long as replicas that meet others on
  * their links go on ending together. That is the executor's business (it knows who meets): where they do
  * not, it reports that the folded time may differ. Anything else is refused.
  *
@@ -125,7 +125,7 @@ static struct mq_fold *decide(struct mq_folding *f, const bool **active)
 struct verify {
 	struct mq_folding *f;
 	struct mq_arena *arena;
-	struct mq_replica_flows *images;
+	struct mq_replica_flows *replica_flows;
 	uint32_t n_requests, room;
 	const struct mq_task **request; /* every distinct communication of the templates */
 };
@@ -151,17 +151,17 @@ static void list_requests(struct verify *v)
 		}
 }
 
-static enum mq_status check_images(struct verify *v, bool *same, struct mq_err *err)
+static enum mq_status check_replicas(struct verify *v, bool *same, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < v->n_requests && *same; i++)
-		if (!mq_replica_flows_count(v->images, v->request[i]))
+		if (!mq_replica_flows_count(v->replica_flows, v->request[i]))
 			*same = refuse(v->f, "groups are not translations of each other");
 	if (*same)
-		MQ_TRY(mq_replica_flows_uncontended(v->images, v->request, v->n_requests, err));
+		MQ_TRY(mq_replica_flows_uncontended(v->replica_flows, v->request, v->n_requests, err));
 	for (uint32_t i = 0; i < v->n_requests && *same; i++) {
 		struct mq_replica_flow_times times;
 
-		MQ_TRY(mq_replica_flows_times(v->images, v->request[i], &times, err));
+		MQ_TRY(mq_replica_flows_times(v->replica_flows, v->request[i], &times, err));
 		if (!times.same)
 			*same = refuse(v->f, v->request[i]->kind == MQ_TASK_SEND ?
 						     "equal messages take different times in different places" :
@@ -180,9 +180,10 @@ static enum mq_status verify(struct mq_folding *f, struct mq_fold *fold, bool *e
 
 	*exact = true;
 	fold->comm = f->low->prog.member;
-	v.images = fold->images = mq_replica_flows_new(f->low->q.cluster, f->low->q.calib, &view, f->arena);
+	v.replica_flows = fold->replica_flows =
+		mq_replica_flows_new(f->low->q.cluster, f->low->q.calib, &view, f->arena);
 	list_requests(&v);
-	status = check_images(&v, exact, err);
+	status = check_replicas(&v, exact, err);
 	mq_arena_fini(&arena);
 	if (status == MQ_OK && *exact && !f->keep_tasks)
 		status = mq_fold_fuse(f->low, fold, err);

@@ -14,7 +14,7 @@
 #include "folding/equivalence_classes.h"
 #include "folding/runs.h"
 
-/* Who uses a link, images included. */
+/* Who uses a link, replicas included. */
 struct users {
 	uint32_t n;       /* communicators and pairs, at any time */
 	uint32_t late[2]; /* 1 + devices that use it once they reduce gradients, and after */
@@ -100,7 +100,7 @@ static enum mq_status count_users(struct fuser *f)
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			c.user += !found;
 			if (!found)
-				MQ_TRY(mq_replica_flows_links(f->fold->images, t, count_link, &c, f->err));
+				MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, t, count_link, &c, f->err));
 		}
 	return MQ_OK;
 }
@@ -131,10 +131,10 @@ static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, doubl
 	*seconds = NAN;
 	if (low->prog.schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
-	MQ_TRY(mq_replica_flows_links(f->fold->images, t, look_at_link, &l, f->err));
+	MQ_TRY(mq_replica_flows_links(f->fold->replica_flows, t, look_at_link, &l, f->err));
 	if (l.shared)
 		return MQ_OK;
-	MQ_TRY(mq_replica_flows_times(f->fold->images, t, &times, f->err));
+	MQ_TRY(mq_replica_flows_times(f->fold->replica_flows, t, &times, f->err));
 	*seconds = times.alone_s;
 	return MQ_OK;
 }

@@ -1,4 +1,4 @@
-/* replica_flows.c - see replica_flows.h: which images there are, what they ask for. */
+/* replica_flows.c - see replica_flows.h: which replicas there are, what they ask for. */
 #include "folding/replica_flows.h"
 
 #include "maquette/map.h"
@@ -13,14 +13,14 @@ struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, 
 		.cluster = cluster, .calib = calib, .schedule = view->schedule, .fold = view->fold, .arena = arena
 	};
 	im->bases = mq_arena_array(arena, view->schedule->n_comms, struct mq_bases);
-	im->slack = mq_arena_array(arena, cluster->n_links, bool);
+	im->uncontended = mq_arena_array(arena, cluster->n_links, bool);
 	im->expanded = mq_index_new(arena);
 	im->known = mq_index_new(arena);
 	im->rank = mq_arena_array(arena, cluster->n_devices, uint32_t);
 	return im;
 }
 
-/* ---- images ------------------------------------------------------------------------------------- */
+/* ---- replicas ------------------------------------------------------------------------------------- */
 
 static const uint32_t *members(const struct mq_replica_flows *im, const struct mq_task *t, uint32_t pair[2],
 			       uint32_t *n)
@@ -126,7 +126,7 @@ static enum mq_status expand(struct mq_replica_flows *im, const struct mq_task *
 }
 
 enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq_task *t, uint32_t i,
-				    struct mq_replica_flow *image, struct mq_err *err)
+				    struct mq_replica_flow *replica, struct mq_err *err)
 {
 	uint32_t pair[2], n, base = t->kind == MQ_TASK_COLLECTIVE ? im->bases[t->comm].base[i] : i;
 	const uint32_t *own = members(im, t, pair, &n);
@@ -135,44 +135,44 @@ enum mq_status mq_replica_flows_get(struct mq_replica_flows *im, const struct mq
 
 	for (uint32_t k = 0; k < n; k++)
 		im->rank[k] = im->fold->device[im->fold->rank_of[own[k]]][im->fold->position[own[k]] + base];
-	*image = (struct mq_replica_flow){ .n = n, .rank = im->rank };
+	*replica = (struct mq_replica_flow){ .n = n, .rank = im->rank };
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		MQ_TRY(expand(im, t, im->rank, n, &flows, err));
-		image->latency_s = flows.latency_s;
-		image->alone_s = flows.alone_s;
-		image->channels = flows.channels;
-		image->n_flows = flows.n_flows;
-		image->flow = flows.flow;
+		replica->latency_s = flows.latency_s;
+		replica->alone_s = flows.alone_s;
+		replica->channels = flows.channels;
+		replica->n_flows = flows.n_flows;
+		replica->flow = flows.flow;
 		return MQ_OK;
 	}
 	im->one = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
-	image->flow = &im->one;
-	image->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
-	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes, &image->latency_s,
+	replica->flow = &im->one;
+	replica->n_flows = t->bytes > 0 && im->rank[0] != im->rank[1];
+	return mq_p2p_expand(im->cluster, im->calib, im->rank[0], im->rank[1], t->bytes, &replica->latency_s,
 			     &im->one.rate_Bps, &alone_s, err);
 }
 
 /* ---- links -------------------------------------------------------------------------------------- */
 
-static enum mq_status each_link(struct mq_replica_flows *im, const struct mq_task *t, bool slack,
+static enum mq_status each_link(struct mq_replica_flows *im, const struct mq_task *t, bool uncontended,
 				mq_replica_flows_see *see, void *data, struct mq_err *err)
 {
 	uint32_t count = mq_replica_flows_count(im, t);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct mq_replica_flow image;
+		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(im, t, i, &image, err));
-		for (uint32_t f = 0; f < image.n_flows; f++) {
+		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
+		for (uint32_t f = 0; f < replica.n_flows; f++) {
 			const struct mq_route *route;
 
-			MQ_TRY(mq_cluster_route(im->cluster, image.rank[image.flow[f].src],
-						image.rank[image.flow[f].dst], &route, err));
+			MQ_TRY(mq_cluster_route(im->cluster, replica.rank[replica.flow[f].src],
+						replica.rank[replica.flow[f].dst], &route, err));
 			for (uint32_t k = 0; k < route->n_links; k++) {
 				uint32_t l = route->link[k];
 
-				if (slack || (!im->slack[l] && !im->cluster->link[l].fatpipe))
-					see(l, image.flow[f].bytes, data);
+				if (uncontended || (!im->uncontended[l] && !im->cluster->link[l].fatpipe))
+					see(l, replica.flow[f].bytes, data);
 			}
 		}
 	}

@@ -1,8 +1,8 @@
 /*
- * replica_flows.h - the meetings of ranks that a folded schedule leaves out.
+ * replica_flows.h - the communications of ranks that a folded schedule leaves out.
  *
- * A representative's meeting (a collective, or a send and its recv) has images: the same call among other
- * positions of its blocks, by translation of the device lists. All images happen at the same time. What
+ * A representative's communication (a collective, or a send and its recv) has replicas: the same call among other
+ * positions of its blocks, by translation of the device lists. All replicas happen at the same time. What
  * they ask of the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
  * Links that cannot fill up, whatever happens, are left out.
@@ -22,7 +22,7 @@ struct mq_bases {
 	uint32_t *base; /* translations of the group, 0 first */
 };
 
-/* For the files of fold/ alone. */
+/* For the files of folding alone. */
 struct mq_replica_flows {
 	const struct mq_cluster *cluster;
 	const struct mq_calib *calib;
@@ -30,51 +30,51 @@ struct mq_replica_flows {
 	const struct mq_fold *fold;
 	struct mq_arena *arena;
 	struct mq_bases *bases;    /* [comms] */
-	bool *slack;               /* [links] cannot fill up (uncontended.c) */
+	bool *uncontended;         /* [links] cannot fill up (uncontended.c) */
 	struct mq_index *expanded; /* calls by kind and by where their members sit -> flows[] */
 	uint32_t n_flows, flows_room;
 	struct mq_coll_flows *flows;
 	struct mq_index *known; /* requests -> times[] (equivalence_classes.c) */
 	uint32_t n_times, times_room;
 	struct mq_replica_flow_times *times;
-	uint32_t *rank;     /* of the image asked for last */
+	uint32_t *rank;     /* of the replica asked for last */
 	struct mq_flow one; /* of the send asked for last */
 };
 
 /* Borrows all of them; of the view's schedule, communicators and devices must be there, of its fold all but the
- * images. */
+ * replicas. */
 struct mq_replica_flows *mq_replica_flows_new(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					      const struct mq_view *view, struct mq_arena *arena);
 
-/* How many images a meeting has (a send, recv or collective); 0: the group's translations do not cover
+/* How many replicas a communication has (a send, recv or collective); 0: the group's translations do not cover
  * the blocks that it has members in. */
-uint32_t mq_replica_flows_count(struct mq_replica_flows *images, const struct mq_task *task);
+uint32_t mq_replica_flows_count(struct mq_replica_flows *replicas, const struct mq_task *task);
 
 struct mq_replica_flow {
 	uint32_t n;
 	const uint32_t *rank; /* [n] cluster ranks; valid until the next call */
 	double latency_s;
-	double alone_s;    /* of a collective: nothing else, no other image, is on the links */
+	double alone_s;    /* of a collective: nothing else, no other replica, is on the links */
 	uint32_t channels; /* of a collective, see mq_coll_flows */
 	uint32_t n_flows;
 	const struct mq_flow *flow; /* valid until the next call; those of no bytes are no flows */
 };
-/* Image i of count; 0 is the representative's own. */
-enum mq_status mq_replica_flows_get(struct mq_replica_flows *images, const struct mq_task *task, uint32_t i,
-				    struct mq_replica_flow *image, struct mq_err *err) MQ_MUST_CHECK;
+/* Replica i of count; 0 is the representative's own. */
+enum mq_status mq_replica_flows_get(struct mq_replica_flows *replicas, const struct mq_task *task, uint32_t i,
+				    struct mq_replica_flow *replica, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Calls `see` with every link that flows of any image cross and that can fill up (fatpipes cannot),
+/* Calls `see` with every link that flows of any replica cross and that can fill up (fatpipes cannot),
  * again for every crossing. */
 typedef void mq_replica_flows_see(uint32_t link, double bytes, void *data);
-enum mq_status mq_replica_flows_links(struct mq_replica_flows *images, const struct mq_task *task,
+enum mq_status mq_replica_flows_links(struct mq_replica_flows *replicas, const struct mq_task *task,
 				      mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
 /* The same with those that cannot fill up. */
-enum mq_status mq_replica_flows_all_links(struct mq_replica_flows *images, const struct mq_task *task,
+enum mq_status mq_replica_flows_all_links(struct mq_replica_flows *replicas, const struct mq_task *task,
 					  mq_replica_flows_see *see, void *data, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Finds the links that these tasks, and they are all there are, cannot fill. Before that, every link
  * counts as one that can. */
-enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *images, const struct mq_task *const *task,
+enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *replicas, const struct mq_task *const *task,
 					    uint32_t n, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -9,13 +9,13 @@
 #include "maquette/map.h"
 #include "folding/replica_flows.h"
 
-/* All that goes from one device to another, in whatever meeting. */
+/* All that goes from one device to another, in whatever communication. */
 struct way {
 	const struct mq_route *route;
 	double cap_Bps;
 };
 
-struct slack {
+struct uncontended {
 	struct mq_replica_flows *im;
 	struct mq_arena *arena;
 	struct mq_map pairs;
@@ -27,30 +27,30 @@ struct slack {
 	bool *needed;         /* [n_links] why another one cannot fill up */
 };
 
-static enum mq_status add_ways(struct slack *s, const struct mq_task *t, struct mq_err *err)
+static enum mq_status add_ways(struct uncontended *s, const struct mq_task *t, struct mq_err *err)
 {
 	uint32_t count = mq_replica_flows_count(s->im, t);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct mq_replica_flow image;
+		struct mq_replica_flow replica;
 
-		MQ_TRY(mq_replica_flows_get(s->im, t, i, &image, err));
-		for (uint32_t f = 0; f < image.n_flows; f++) {
-			uint64_t src = image.rank[image.flow[f].src];
-			uint32_t dst = image.rank[image.flow[f].dst];
+		MQ_TRY(mq_replica_flows_get(s->im, t, i, &replica, err));
+		for (uint32_t f = 0; f < replica.n_flows; f++) {
+			uint64_t src = replica.rank[replica.flow[f].src];
+			uint32_t dst = replica.rank[replica.flow[f].dst];
 			uint32_t index = mq_map_add(&s->pairs, src << 32 | dst);
 			if (index == s->n_ways) {
 				struct way way = { NULL, 0 };
 				MQ_TRY(mq_cluster_route(s->im->cluster, (uint32_t)src, dst, &way.route, err));
 				MQ_PUSH(s->arena, s->way, s->n_ways, s->room, way);
 			}
-			s->way[index].cap_Bps += image.flow[f].rate_Bps;
+			s->way[index].cap_Bps += replica.flow[f].rate_Bps;
 		}
 	}
 	return MQ_OK;
 }
 
-static void list_ways(struct slack *s)
+static void list_ways(struct uncontended *s)
 {
 	uint32_t n_links = s->im->cluster->n_links;
 
@@ -67,7 +67,7 @@ static void list_ways(struct slack *s)
 }
 
 /* The narrowest link that can fill up on the way to a link, or on the way from it. */
-static uint32_t narrowest(const struct slack *s, const struct mq_route *route, uint32_t link, bool before)
+static uint32_t narrowest(const struct uncontended *s, const struct mq_route *route, uint32_t link, bool before)
 {
 	uint32_t best = MQ_NONE;
 	bool past = false;
@@ -77,7 +77,7 @@ static uint32_t narrowest(const struct slack *s, const struct mq_route *route, u
 		const struct mq_link *candidate = &s->im->cluster->link[l];
 
 		past |= l == link;
-		if (l == link || past == before || s->im->slack[l] || candidate->fatpipe)
+		if (l == link || past == before || s->im->uncontended[l] || candidate->fatpipe)
 			continue;
 		if (best == MQ_NONE || mq_link_usable_Bps(candidate) < mq_link_usable_Bps(&s->im->cluster->link[best]))
 			best = l;
@@ -86,7 +86,7 @@ static uint32_t narrowest(const struct slack *s, const struct mq_route *route, u
 }
 
 /* Most that can come through the bottlenecks before (or behind) a link; they are left in bottleneck[]. */
-static double drive(struct slack *s, uint32_t link, bool before, uint32_t *n)
+static double drive(struct uncontended *s, uint32_t link, bool before, uint32_t *n)
 {
 	double sum = 0;
 
@@ -113,7 +113,7 @@ static double drive(struct slack *s, uint32_t link, bool before, uint32_t *n)
 }
 
 /* A link that was needed to show that another has room must stay. */
-static void look_at_link(struct slack *s, uint32_t link)
+static void look_at_link(struct uncontended *s, uint32_t link)
 {
 	double limit = mq_link_usable_Bps(&s->im->cluster->link[link]) * (1 + 1e-12);
 	uint32_t n;
@@ -123,7 +123,7 @@ static void look_at_link(struct slack *s, uint32_t link)
 	for (int before = 1; before >= 0; before--) {
 		if (drive(s, link, before, &n) > limit)
 			continue;
-		s->im->slack[link] = true;
+		s->im->uncontended[link] = true;
 		for (uint32_t i = 0; i < n; i++)
 			s->needed[s->bottleneck[i]] = true;
 		return;
@@ -142,7 +142,7 @@ enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *im, const s
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	uint32_t n_links = im->cluster->n_links;
-	struct slack s = { .im = im, .arena = &arena };
+	struct uncontended s = { .im = im, .arena = &arena };
 	enum mq_status status = MQ_OK;
 
 	mq_map_init(&s.pairs, &arena, 1024);

@@ -35,15 +35,15 @@ struct mq_fused {
 /* The positions of every stage are cut in blocks of equal size, as large as they can be; the first of a block stands
  * for all of it. */
 struct mq_fold {
-	double *weight;                  /* [n_devices] ranks that the schedule's device stands for */
-	uint32_t n_positions;            /* devices of each stage */
-	uint32_t size;                   /* positions of a block; those at its multiples are simulated */
-	const uint32_t **device;         /* [pipeline ranks][n_positions] cluster ranks */
-	uint32_t *position;              /* [cluster devices] of the plan: place in its stage's device list */
-	const uint32_t *rank_of;         /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
-	const struct mq_members *comm;   /* [n_comms] everyone; those simulated are listed in mq_comm.rank */
-	struct mq_fused *fused;          /* [n_works], or NULL: none is */
-	struct mq_replica_flows *images; /* what the ranks left out do to the links (replica_flows.h) */
+	double *weight;                         /* [n_devices] ranks that the schedule's device stands for */
+	uint32_t n_positions;                   /* devices of each stage */
+	uint32_t size;                          /* positions of a block; those at its multiples are simulated */
+	const uint32_t **device;                /* [pipeline ranks][n_positions] cluster ranks */
+	uint32_t *position;                     /* [cluster devices] of the plan: place in its stage's device list */
+	const uint32_t *rank_of;                /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
+	const struct mq_members *comm;          /* [n_comms] everyone; those simulated are listed in mq_comm.rank */
+	struct mq_fused *fused;                 /* [n_works], or NULL: none is */
+	struct mq_replica_flows *replica_flows; /* what the ranks left out do to the links (replica_flows.h) */
 };
 
 struct mq_view {

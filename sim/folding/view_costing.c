@@ -149,56 +149,58 @@ static uint64_t key_of(const struct mq_task *t)
 	return mq_map_mix(bits, ends);
 }
 
-/* Folded: the representative's flows, and the times that they take beside those of all images. */
-static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
+/* Folded: the representative's flows, and the times that they take beside those of all replicas. */
+static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_communication *m,
 				    struct mq_err *err)
 {
-	struct mq_replica_flows *images = c->view.fold->images;
+	struct mq_replica_flows *replicas = c->view.fold->replica_flows;
 	struct mq_replica_flow_times times;
-	struct mq_replica_flow image;
+	struct mq_replica_flow replica;
 
-	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
-	MQ_TRY(mq_replica_flows_times(images, t, &times, err));
-	MQ_TRY(mq_replica_flows_get(images, t, 0, &image, err));
+	*m = (struct mq_communication){ .task = t, .bound_s = NAN };
+	MQ_TRY(mq_replica_flows_times(replicas, t, &times, err));
+	MQ_TRY(mq_replica_flows_get(replicas, t, 0, &replica, err));
 	c->uneven |= !times.same;
 	m->latency_s = times.latency_s;
 	m->alone_s = times.alone_s;
 	m->bound_s = times.bound_s;
-	m->n_flows = image.n_flows;
-	m->channels = image.channels;
-	m->memory_Bps = mq_predict_memory_Bps(t, image.flow, image.n_flows, image.n, image.alone_s);
+	m->n_flows = replica.n_flows;
+	m->channels = replica.channels;
+	m->memory_Bps = mq_predict_memory_Bps(t, replica.flow, replica.n_flows, replica.n, replica.alone_s);
 	return MQ_OK;
 }
 
-static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m, struct mq_err *err)
+static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_communication *m,
+			     struct mq_err *err)
 {
 	const struct mq_predictor p = { c->cluster, c->calib, c->arena };
 
 	if (c->view.fold)
 		return expand_folded(c, t, m, err);
-	return mq_predict_meeting(&p, c->view.schedule, t, &c->comm[t->kind == MQ_TASK_COLLECTIVE ? t->comm : 0], m,
-				  err);
+	return mq_predict_communication(&p, c->view.schedule, t, &c->comm[t->kind == MQ_TASK_COLLECTIVE ? t->comm : 0],
+					m, err);
 }
 
-enum mq_status mq_costing_meeting(struct mq_costing *c, const struct mq_task *t, uint32_t *index, struct mq_err *err)
+enum mq_status mq_costing_communication(struct mq_costing *c, const struct mq_task *t, uint32_t *index,
+					struct mq_err *err)
 {
 	bool collective = t->kind == MQ_TASK_COLLECTIVE;
 	uint64_t key;
 
 	if (collective) {
 		*index = c->comm_last[t->comm];
-		if (*index != MQ_NONE && same(t, c->meeting[*index].task))
+		if (*index != MQ_NONE && same(t, c->communication[*index].task))
 			return MQ_OK;
 	}
 	for (key = key_of(t);; key++) {
 		*index = mq_map_add(&c->map, key);
-		if (*index == c->n_meetings) {
-			struct mq_meeting m;
+		if (*index == c->n_communications) {
+			struct mq_communication m;
 			MQ_TRY(expand(c, t, &m, err));
-			MQ_PUSH(c->arena, c->meeting, c->n_meetings, c->room, m);
+			MQ_PUSH(c->arena, c->communication, c->n_communications, c->room, m);
 			break;
 		}
-		if (same(t, c->meeting[*index].task)) /* else two keys fell together: the next */
+		if (same(t, c->communication[*index].task)) /* else two keys fell together: the next */
 			break;
 	}
 	if (collective)
@@ -208,7 +210,7 @@ enum mq_status mq_costing_meeting(struct mq_costing *c, const struct mq_task *t,
 
 enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_err *err)
 {
-	struct mq_meeting *m = &c->meeting[index];
+	struct mq_communication *m = &c->communication[index];
 	double flows_s = 0;
 
 	if (!isnan(m->bound_s))
@@ -235,11 +237,11 @@ static void add_bytes(uint32_t link, double bytes, void *data)
 
 static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes, struct mq_err *err)
 {
-	for (uint32_t i = 0; i < c->n_meetings; i++) {
-		const struct mq_meeting *m = &c->meeting[i];
+	for (uint32_t i = 0; i < c->n_communications; i++) {
+		const struct mq_communication *m = &c->communication[i];
 		if (c->view.fold && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_replica_flows_all_links(c->view.fold->images, m->task, add_bytes, &to, err));
+			MQ_TRY(mq_replica_flows_all_links(c->view.fold->replica_flows, m->task, add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
@@ -288,19 +290,19 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 		tl->finish_s[i] = finish_s[ev->of[i]];
 		tl->step_time_s = fmax(tl->step_time_s, tl->finish_s[i]);
 	}
-	/* A walk that ended in a deadlock has not asked for all meetings: there may be new ones. */
-	uint32_t *meeting = mq_arena_array(c->arena, ev->n, uint32_t);
+	/* A walk that ended in a deadlock has not asked for all communications: there may be new ones. */
+	uint32_t *communication = mq_arena_array(c->arena, ev->n, uint32_t);
 	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++) {
 		const struct mq_task *t = &s->task[ev->first[e]];
 
-		meeting[e] = MQ_NONE;
+		communication[e] = MQ_NONE;
 		if (t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY)
-			MQ_TRY(mq_costing_meeting(c, t, &meeting[e], err));
+			MQ_TRY(mq_costing_communication(c, t, &communication[e], err));
 	}
-	uint64_t *calls = mq_arena_array(c->arena, c->n_meetings, uint64_t);
+	uint64_t *calls = mq_arena_array(c->arena, c->n_communications, uint64_t);
 	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++)
-		if (meeting[e] != MQ_NONE)
-			calls[meeting[e]]++;
+		if (communication[e] != MQ_NONE)
+			calls[communication[e]]++;
 	tl->n_links = c->cluster->n_links;
 	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
 	MQ_TRY(load_links(c, calls, tl->link_busy_B, err));

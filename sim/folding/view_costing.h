@@ -1,7 +1,7 @@
 /*
  * view_costing.h - durations of a view's events, each distinct one asked once.
  *
- * Shared by the executors that simulate: compute time per (work, device type), the flows of a meeting
+ * Shared by the executors that simulate: compute time per (work, device type), the flows of a communication
  * (collective or send/recv) per distinct request.
  */
 #ifndef MQ_FOLDING_VIEW_COSTING_H
@@ -25,11 +25,11 @@ struct mq_costing {
 	uint32_t n_types;              /* device types of the calibration */
 	double *work_s;                /* [n_works * n_types], NaN until asked */
 	const struct mq_members *comm; /* [n_comms] everyone, simulated or not */
-	uint32_t *comm_last;           /* [n_comms] meeting asked for last, or MQ_NONE */
+	uint32_t *comm_last;           /* [n_comms] communication asked for last, or MQ_NONE */
 	struct mq_map map;
-	uint32_t n_meetings, room;
-	struct mq_meeting *meeting;
-	bool uneven; /* folded: images of a meeting take different times */
+	uint32_t n_communications, room;
+	struct mq_communication *communication;
+	bool uneven; /* folded: replicas of a communication take different times */
 };
 
 void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
@@ -45,14 +45,14 @@ struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const st
 /* Can every device run its compute tasks? Else the message of `err` says which cannot. */
 bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);
 
-/* The meeting of a send, recv or collective: index into meeting[]. */
-enum mq_status mq_costing_meeting(struct mq_costing *costing, const struct mq_task *task, uint32_t *index,
-				  struct mq_err *err) MQ_MUST_CHECK;
+/* The communication of a send, recv or collective: index into communication[]. */
+enum mq_status mq_costing_communication(struct mq_costing *costing, const struct mq_task *task, uint32_t *index,
+					struct mq_err *err) MQ_MUST_CHECK;
 
 /* Fills bound_s. */
 enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Step time, starts and finishes of tasks from those of events; bytes on links from the meetings. */
+/* Step time, starts and finishes of tasks from those of events; bytes on links from the communications. */
 enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events, const double *start_s,
 				   const double *finish_s, struct mq_timeline *timeline,
 				   struct mq_err *err) MQ_MUST_CHECK;

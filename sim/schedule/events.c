@@ -49,7 +49,7 @@ static enum mq_status fail_task(struct builder *b, uint32_t task, const char *wh
 	return status;
 }
 
-/* ---- meetings -------------------------------------------------------------------------------- */
+/* ---- communications -------------------------------------------------------------------------------- */
 
 /* One side of every channel: ordinal of each send (or recv) and the number per channel. */
 static uint32_t *ordinals(struct builder *b, struct mq_map *map, enum mq_task_kind kind, uint32_t *pair_of,

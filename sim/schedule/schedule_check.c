@@ -2,7 +2,7 @@
  * schedule_check.c - is a schedule sound? See schedule.h.
  *
  * Freedom from deadlock is proved by ordering the events of the schedule (Kahn, 1962) with stream
- * order, dependencies, groups and meetings as edges: an order exists exactly if no executor that
+ * order, dependencies, groups and communications as edges: an order exists exactly if no executor that
  * keeps the rules can block.
  */
 #include "maquette/schedule.h"
@@ -17,7 +17,7 @@ static enum mq_status bad(struct mq_err *err, uint32_t task, const char *field, 
 	return mq_fail(err, MQ_EINPUT, "schedule: task %u: %s %.17g: %s", task, field, value, remedy);
 }
 
-static enum mq_status check_meeting(const struct mq_schedule *s, uint32_t id, struct mq_err *err)
+static enum mq_status check_communication(const struct mq_schedule *s, uint32_t id, struct mq_err *err)
 {
 	const struct mq_task *t = &s->task[id];
 
@@ -64,7 +64,7 @@ static enum mq_status check_task(const struct mq_schedule *s, uint32_t id, struc
 		if (dep == id)
 			return bad(err, id, "dependency", dep, "a task cannot wait for itself");
 	}
-	return check_meeting(s, id, err);
+	return check_communication(s, id, err);
 }
 
 static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *err)

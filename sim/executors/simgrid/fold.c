@@ -5,7 +5,7 @@
  * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what
  * a lane has under way runs at a speed that is set anew whenever a flow begins or ends.
  *
- * A meeting whose images do not end together makes the run inexact: the representative is not like the
+ * A communication whose replicas do not end together makes the run inexact: the representative is not like the
  * others then, and the schedule must be run whole.
  */
 #include <math.h>
@@ -15,13 +15,13 @@
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
 
-enum { COPIES = 2 }; /* of a meeting that may be under way more than once: on two streams, in a group */
+enum { COPIES = 2 }; /* of a communication that may be under way more than once: on two streams, in a group */
 
 struct mq_folded_flows {
 	struct mq_equivalence q;
-	uint32_t *slot_of; /* [meetings] its number in q, MQ_NONE where none was built */
-	uint32_t *copies;  /* [meetings] that follow each other in q */
-	bool *busy;        /* [q.n_meetings] under way */
+	uint32_t *slot_of; /* [communications] its number in q, MQ_NONE where none was built */
+	uint32_t *copies;  /* [communications] that follow each other in q */
+	bool *busy;        /* [q.n_communications] under way */
 	double *cap_Bps;   /* [flows] without slowness */
 	double *left_B, *done_s;
 	bool *runs;
@@ -33,37 +33,37 @@ struct mq_folded_flows {
 	double at_s; /* until when left_B is known */
 };
 
-static enum mq_status add_meetings(struct sim *sim, struct mq_folded_flows *f, struct mq_err *err)
+static enum mq_status add_communications(struct sim *sim, struct mq_folded_flows *f, struct mq_err *err)
 {
 	const struct mq_sharing *sharing = &sim->sharing;
 	const struct mq_task **task =
-		mq_arena_array(sim->arena, COPIES * sim->costing.n_meetings, const struct mq_task *);
+		mq_arena_array(sim->arena, COPIES * sim->costing.n_communications, const struct mq_task *);
 	uint32_t n = 0;
 
 	for (uint32_t e = 0; e < sim->ev.n; e++) {
-		uint32_t m = sharing->meeting[e];
+		uint32_t m = sharing->communication[e];
 		if (!sharing->flows[e] || f->slot_of[m] != MQ_NONE)
 			continue;
 		f->slot_of[m] = n;
 		f->copies[m] = sharing->mixed[sharing->user_of[m]] ? COPIES : 1;
 		for (uint32_t k = 0; k < f->copies[m]; k++)
-			task[n++] = sim->costing.meeting[m].task;
+			task[n++] = sim->costing.communication[m].task;
 	}
-	return mq_equivalence_build(sim->request->view.fold->images, task, n, sim->arena, &f->q, err);
+	return mq_equivalence_build(sim->request->view.fold->replica_flows, task, n, sim->arena, &f->q, err);
 }
 
 enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 {
 	struct mq_folded_flows *f = mq_arena_array(sim->arena, 1, struct mq_folded_flows);
-	uint32_t n_meetings = sim->costing.n_meetings;
+	uint32_t n_communications = sim->costing.n_communications;
 
 	sim->folded = f;
-	f->slot_of = mq_arena_array(sim->arena, n_meetings, uint32_t);
-	memset(f->slot_of, 0xff, n_meetings * sizeof(*f->slot_of));
-	f->copies = mq_arena_array(sim->arena, n_meetings, uint32_t);
-	MQ_TRY(add_meetings(sim, f, err));
+	f->slot_of = mq_arena_array(sim->arena, n_communications, uint32_t);
+	memset(f->slot_of, 0xff, n_communications * sizeof(*f->slot_of));
+	f->copies = mq_arena_array(sim->arena, n_communications, uint32_t);
+	MQ_TRY(add_communications(sim, f, err));
 	uint32_t n = f->q.net.n_flows;
-	f->busy = mq_arena_array(sim->arena, f->q.n_meetings, bool);
+	f->busy = mq_arena_array(sim->arena, f->q.n_communications, bool);
 	f->cap_Bps = mq_arena_array(sim->arena, n, double);
 	memcpy(f->cap_Bps, f->q.net.cap_Bps, n * sizeof(*f->cap_Bps));
 	f->left_B = mq_arena_array(sim->arena, n, double);
@@ -160,11 +160,11 @@ static double next_end(const struct mq_folded_flows *f, uint32_t slot)
 	return fmax(least_s, 0);
 }
 
-void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness)
+void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness)
 {
 	struct sim *sim = lane->sim;
 	struct mq_folded_flows *f = sim->folded;
-	uint32_t slot = f->slot_of[meeting], last = slot + f->copies[meeting] - 1;
+	uint32_t slot = f->slot_of[communication], last = slot + f->copies[communication] - 1;
 	double start_s = sim->now_s, least_s;
 
 	while (f->busy[slot] && slot < last)

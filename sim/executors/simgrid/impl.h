@@ -22,7 +22,7 @@
 #include "executors/simgrid/share.h"
 #include "executors/walk.h"
 
-/* A meeting's flows by position: out[out_first[p] .. out_first[p+1]-1] leave position p. */
+/* A communication's flows by position: out[out_first[p] .. out_first[p+1]-1] leave position p. */
 struct roles {
 	uint32_t *out_first, *out, *in_first, *in;
 };
@@ -72,7 +72,7 @@ struct sim {
 	uint32_t n_lanes, lane_room, n_items;
 	struct lane **lane;
 	struct item *item;
-	struct roles **roles;        /* [meetings], NULL where no flows are simulated */
+	struct roles **roles;        /* [communications], NULL where no flows are simulated */
 	uint32_t *leader;            /* [events] lane that starts it, MQ_NONE for events of fixed length */
 	uint32_t *place;             /* [events] where its positions' lanes begin in lane_at[] */
 	uint32_t *lane_at;           /* lane of each position */
@@ -97,11 +97,11 @@ static inline void mq_sim_reached(struct sim *sim, double time_s)
 
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);
-/* Folded: the network of the meetings that are marked as flows. */
+/* Folded: the network of the communications that are marked as flows. */
 enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err) MQ_MUST_CHECK;
-/* Folded: the flows of a meeting, whose latency is over, until the last has ended. Sets costing.uneven
- * where the images of the meeting do not end together. */
-void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness);
+/* Folded: the flows of a communication, whose latency is over, until the last has ended. Sets costing.uneven
+ * where the replicas of the communication do not end together. */
+void mq_sim_folded_run(struct lane *lane, uint32_t communication, double slowness);
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

@@ -147,9 +147,9 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, const str
 static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 {
 	struct sim *sim = lane->sim;
-	uint32_t meeting = sim->sharing.meeting[event];
-	uint32_t channels = meeting == MQ_NONE ? 0 : sim->costing.meeting[meeting].channels;
-	double memory_Bps = meeting == MQ_NONE ? 0 : sim->costing.meeting[meeting].memory_Bps;
+	uint32_t communication = sim->sharing.communication[event];
+	uint32_t channels = communication == MQ_NONE ? 0 : sim->costing.communication[communication].channels;
+	double memory_Bps = communication == MQ_NONE ? 0 : sim->costing.communication[communication].memory_Bps;
 
 	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
 		const struct mq_task *task = &sim->s->task[t];
@@ -224,7 +224,7 @@ static void run_compute(struct lane *lane, uint32_t event)
 static void run_fixed(struct lane *lane, uint32_t event)
 {
 	struct sim *sim = lane->sim;
-	const struct mq_meeting *m = &sim->costing.meeting[sim->sharing.meeting[event]];
+	const struct mq_communication *m = &sim->costing.communication[sim->sharing.communication[event]];
 
 	wait_for(lane, sim->known, event);
 	sleep_until(sim, sim->walk.start_s[event]);
@@ -238,22 +238,22 @@ static void run_fixed(struct lane *lane, uint32_t event)
 static void run_folded(struct lane *lane, uint32_t event)
 {
 	struct sim *sim = lane->sim;
-	uint32_t meeting = sim->sharing.meeting[event];
+	uint32_t communication = sim->sharing.communication[event];
 	bool slowed = sim->sharing.slowed[event];
 
 	wait_for(lane, sim->known, event);
 	sleep_until(sim, sim->walk.start_s[event]);
 	if (slowed)
 		comm_changes(lane, event, true);
-	sleep_until(sim, sim->walk.start_s[event] + sim->costing.meeting[meeting].latency_s);
-	mq_sim_folded_run(lane, meeting, slowed ? pace_of_flows(sim, event) : 1);
+	sleep_until(sim, sim->walk.start_s[event] + sim->costing.communication[communication].latency_s);
+	mq_sim_folded_run(lane, communication, slowed ? pace_of_flows(sim, event) : 1);
 	if (slowed)
 		comm_changes(lane, event, false);
 	finish(sim, event);
 }
 
 /* The leader's part: wait for the start, pay the latency, let the others go. */
-static void lead(struct lane *lane, uint32_t event, const struct mq_meeting *m)
+static void lead(struct lane *lane, uint32_t event, const struct mq_communication *m)
 {
 	struct sim *sim = lane->sim;
 	const uint32_t *lane_at = sim->lane_at + sim->place[event];
@@ -277,7 +277,8 @@ static sg_mailbox_t mailbox(const struct sim *sim, uint32_t from, uint32_t to)
 }
 
 /* Cap of a flow under a slowness: the cap, or the bandwidth of its route where there is none. */
-static double rate_of(const struct sim *sim, const struct mq_meeting *m, const struct mq_flow *flow, double slowness)
+static double rate_of(const struct sim *sim, const struct mq_communication *m, const struct mq_flow *flow,
+		      double slowness)
 {
 	const struct mq_route *route;
 	double rate = flow->rate_Bps;
@@ -291,7 +292,7 @@ static double rate_of(const struct sim *sim, const struct mq_meeting *m, const s
 }
 
 /* All flows that come in at this position, at the same time. */
-static void receive(struct lane *lane, const struct mq_meeting *m, const uint32_t *in, uint32_t n,
+static void receive(struct lane *lane, const struct mq_communication *m, const uint32_t *in, uint32_t n,
 		    const uint32_t *lane_at)
 {
 	struct sim *sim = lane->sim;
@@ -310,8 +311,8 @@ static void run_flows(struct lane *lane, const struct item *item)
 {
 	struct sim *sim = lane->sim;
 	uint32_t e = item->event, p = item->position;
-	const struct mq_meeting *m = &sim->costing.meeting[sim->sharing.meeting[e]];
-	const struct roles *r = sim->roles[sim->sharing.meeting[e]];
+	const struct mq_communication *m = &sim->costing.communication[sim->sharing.communication[e]];
+	const struct roles *r = sim->roles[sim->sharing.communication[e]];
 	const uint32_t *lane_at = sim->lane_at + sim->place[e];
 	uint32_t n_in = r->in_first[p + 1] - r->in_first[p];
 
@@ -342,7 +343,7 @@ void mq_sim_lane(int argc, char **argv)
 	(void)argv;
 	for (uint32_t i = lane->first; i < lane->first + lane->n; i++) {
 		const struct item *item = &sim->item[i];
-		if (sim->sharing.meeting[item->event] == MQ_NONE)
+		if (sim->sharing.communication[item->event] == MQ_NONE)
 			run_compute(lane, item->event);
 		else if (sim->folded && sim->sharing.flows[item->event])
 			run_folded(lane, item->event);
@@ -361,8 +362,8 @@ static double fixed_s(struct sim *sim, uint32_t event)
 {
 	if (sim->ev.first[event] == MQ_NONE)
 		return 0;
-	if (sim->sharing.meeting[event] != MQ_NONE)
-		return sim->costing.meeting[sim->sharing.meeting[event]].alone_s;
+	if (sim->sharing.communication[event] != MQ_NONE)
+		return sim->costing.communication[sim->sharing.communication[event]].alone_s;
 	return mq_costing_task(&sim->costing, task_of(sim, event));
 }
 

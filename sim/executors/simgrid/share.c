@@ -1,21 +1,21 @@
 /*
  * share.c - see share.h: who uses which links, and who met there.
  *
- * A meeting is on its links from the end of its latency to its finish. With the users' events in order of
+ * A communication is on its links from the end of its latency to its finish. With the users' events in order of
  * that time, merged per set of users that share a link, one pass finds all that overlap.
  */
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"
 
-bool mq_task_meets(const struct mq_task *t)
+bool mq_task_communicates(const struct mq_task *t)
 {
 	return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV || t->kind == MQ_TASK_COLLECTIVE;
 }
 
 bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *t)
 {
-	if (!mq_task_meets(t))
+	if (!mq_task_communicates(t))
 		return false;
 	if (device->serial_comm)
 		return true;
@@ -32,7 +32,7 @@ static uint64_t user_key(const struct mq_task *t)
 	return t->kind == MQ_TASK_SEND ? (uint64_t)t->device << 31 | t->peer : (uint64_t)t->peer << 31 | t->device;
 }
 
-/* Meetings of all events, and who uses links: a communicator, or a pair of devices. */
+/* Communications of all events, and who uses links: a communicator, or a pair of devices. */
 static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 {
 	const struct mq_schedule *s = f->c->view.schedule;
@@ -41,13 +41,13 @@ static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 	mq_map_init(&map, f->arena, s->n_comms + 64);
 	for (uint32_t e = 0; e < f->ev->n; e++) {
 		uint32_t task = f->ev->first[e];
-		f->meeting[e] = MQ_NONE;
-		if (task != MQ_NONE && mq_task_meets(&s->task[task]))
-			MQ_TRY(mq_costing_meeting(f->c, &s->task[task], &f->meeting[e], err));
+		f->communication[e] = MQ_NONE;
+		if (task != MQ_NONE && mq_task_communicates(&s->task[task]))
+			MQ_TRY(mq_costing_communication(f->c, &s->task[task], &f->communication[e], err));
 	}
-	f->user_of = mq_arena_array(f->arena, f->c->n_meetings, uint32_t);
-	for (uint32_t m = 0; m < f->c->n_meetings; m++)
-		f->user_of[m] = mq_map_add(&map, user_key(f->c->meeting[m].task));
+	f->user_of = mq_arena_array(f->arena, f->c->n_communications, uint32_t);
+	for (uint32_t m = 0; m < f->c->n_communications; m++)
+		f->user_of[m] = mq_map_add(&map, user_key(f->c->communication[m].task));
 	f->n_users = map.n;
 	return MQ_OK;
 }
@@ -60,9 +60,9 @@ static void find_mixed(struct mq_sharing *f)
 	f->mixed = mq_arena_array(f->arena, f->n_users, bool);
 	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++) {
 		const struct mq_task *t = &f->c->view.schedule->task[i];
-		if (!mq_task_meets(t))
+		if (!mq_task_communicates(t))
 			continue;
-		uint32_t user = f->user_of[f->meeting[f->ev->of[i]]];
+		uint32_t user = f->user_of[f->communication[f->ev->of[i]]];
 		uint8_t *role = &stream[2 * user + (t->kind == MQ_TASK_RECV)];
 		if (t->group || (*role && *role != t->stream + 1))
 			f->mixed[user] = true;
@@ -76,8 +76,8 @@ static void list_devices(struct mq_sharing *f)
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	const struct mq_task **example = mq_arena_array(f->arena, f->n_users, const struct mq_task *);
 
-	for (uint32_t m = 0; m < f->c->n_meetings; m++)
-		example[f->user_of[m]] = f->c->meeting[m].task;
+	for (uint32_t m = 0; m < f->c->n_communications; m++)
+		example[f->user_of[m]] = f->c->communication[m].task;
 	for (uint32_t u = 0; u < f->n_users; u++) {
 		const struct mq_task *t = example[u];
 		first[u + 1] = first[u] + (t->kind == MQ_TASK_COLLECTIVE ? s->comm[t->comm].n : 2);
@@ -118,21 +118,21 @@ static void note_link(uint32_t link, double bytes, void *data)
 		n->f->link_first[link + 2]++;
 }
 
-/* Notes the user of a meeting at each link that another flow can slow, once per (link, user). Folded: at
- * the links of its images too. */
+/* Notes the user of a communication at each link that another flow can slow, once per (link, user). Folded: at
+ * the links of its replicas too. */
 static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err)
 {
 	const struct mq_cluster *cluster = n->f->c->cluster;
 	const struct mq_fold *fold = n->f->c->view.fold;
-	const struct mq_meeting *meeting = &n->f->c->meeting[m];
+	const struct mq_communication *communication = &n->f->c->communication[m];
 
 	n->user = n->f->user_of[m];
 	if (fold)
-		return mq_replica_flows_links(fold->images, meeting->task, note_link, n, err);
-	for (uint32_t k = 0; k < meeting->n_flows; k++) {
+		return mq_replica_flows_links(fold->replica_flows, communication->task, note_link, n, err);
+	for (uint32_t k = 0; k < communication->n_flows; k++) {
 		const struct mq_route *route;
-		MQ_TRY(mq_cluster_route(cluster, meeting->rank[meeting->flow[k].src],
-					meeting->rank[meeting->flow[k].dst], &route, err));
+		MQ_TRY(mq_cluster_route(cluster, communication->rank[communication->flow[k].src],
+					communication->rank[communication->flow[k].dst], &route, err));
 		for (uint32_t i = 0; i < route->n_links; i++)
 			if (!cluster->link[route->link[i]].fatpipe)
 				note_link(route->link[i], 0, n);
@@ -140,10 +140,10 @@ static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err
 	return MQ_OK;
 }
 
-/* Meetings are taken user by user, so that one look at the stamp tells whether a user is listed. */
+/* Communications are taken user by user, so that one look at the stamp tells whether a user is listed. */
 static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
-	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_meetings;
+	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_communications;
 	struct notes notes = { .f = f, .stamp = mq_arena_array(f->arena, n_links, uint32_t) };
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	uint32_t *by_user = mq_arena_array(f->arena, n, uint32_t);
@@ -172,14 +172,14 @@ static void list_events(struct mq_sharing *f)
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 
 	for (uint32_t e = 0; e < f->ev->n; e++)
-		if (f->meeting[e] != MQ_NONE && f->c->meeting[f->meeting[e]].n_flows)
-			first[f->user_of[f->meeting[e]] + 2]++;
+		if (f->communication[e] != MQ_NONE && f->c->communication[f->communication[e]].n_flows)
+			first[f->user_of[f->communication[e]] + 2]++;
 	for (uint32_t u = 0; u < f->n_users; u++)
 		first[u + 2] += first[u + 1];
 	f->event = mq_arena_array(f->arena, first[f->n_users + 1], uint32_t);
 	for (uint32_t e = 0; e < f->ev->n; e++)
-		if (f->meeting[e] != MQ_NONE && f->c->meeting[f->meeting[e]].n_flows)
-			f->event[first[f->user_of[f->meeting[e]] + 1]++] = e;
+		if (f->communication[e] != MQ_NONE && f->c->communication[f->communication[e]].n_flows)
+			f->event[first[f->user_of[f->communication[e]] + 1]++] = e;
 	f->event_first = first;
 }
 
@@ -205,7 +205,7 @@ enum mq_status mq_sharing_init(struct mq_sharing *f, struct mq_costing *c, const
 			       struct mq_err *err)
 {
 	*f = (struct mq_sharing){ .c = c, .ev = ev, .arena = c->arena };
-	f->meeting = mq_arena_array(f->arena, ev->n, uint32_t);
+	f->communication = mq_arena_array(f->arena, ev->n, uint32_t);
 	f->flows = mq_arena_array(f->arena, ev->n, bool);
 	f->slowed = mq_arena_array(f->arena, ev->n, bool);
 	MQ_TRY(list_users(f, err));
@@ -219,7 +219,7 @@ enum mq_status mq_sharing_init(struct mq_sharing *f, struct mq_costing *c, const
 
 void mq_sharing_mark(struct mq_sharing *f, uint32_t event)
 {
-	if (f->c->meeting[f->meeting[event]].n_flows && !f->flows[event]) {
+	if (f->c->communication[f->communication[event]].n_flows && !f->flows[event]) {
 		f->flows[event] = true;
 		f->n_flows++;
 	}
@@ -228,7 +228,7 @@ void mq_sharing_mark(struct mq_sharing *f, uint32_t event)
 void mq_sharing_all(struct mq_sharing *f)
 {
 	for (uint32_t e = 0; e < f->ev->n; e++)
-		if (f->meeting[e] != MQ_NONE)
+		if (f->communication[e] != MQ_NONE)
 			mq_sharing_mark(f, e);
 }
 
@@ -264,7 +264,7 @@ struct span {
 	uint32_t event;
 };
 
-struct meeter {
+struct contention {
 	const double *start_s, *finish_s;
 	struct span *span, *spare; /* [events with flows] */
 };
@@ -284,7 +284,7 @@ static void merge_two(const struct span *from, struct span *to, uint32_t at, uin
 }
 
 /* Natural merge sort: a user's events come in order of time by nature, so the runs are few and long. */
-static void sort_spans(struct meeter *m, uint32_t n)
+static void sort_spans(struct contention *m, uint32_t n)
 {
 	for (uint32_t n_runs = 2; n_runs > 1;) {
 		n_runs = 0;
@@ -305,18 +305,19 @@ static void sort_spans(struct meeter *m, uint32_t n)
 }
 
 /* In order of time, whoever starts before an earlier one ends has met the one that ends last. Touching
- * ends are no meeting, nor is what rounding makes of them. */
+ * ends are no communication, nor is what rounding makes of them. */
 static void look_who_met(struct mq_sharing *f, uint32_t link, const bool *on_link, void *data)
 {
-	struct meeter *m = data;
+	struct contention *m = data;
 	uint32_t n = 0, last = 0;
 
 	for (uint32_t k = f->link_first[link]; k < f->link_first[link + 1]; k++) {
 		uint32_t user = f->link_user[k];
 		for (uint32_t i = f->event_first[user]; i < f->event_first[user + 1]; i++) {
 			uint32_t e = f->event[i];
-			m->span[n++] = (struct span){ m->start_s[e] + f->c->meeting[f->meeting[e]].latency_s,
-						      m->finish_s[e], e };
+			m->span[n++] =
+				(struct span){ m->start_s[e] + f->c->communication[f->communication[e]].latency_s,
+					       m->finish_s[e], e };
 		}
 	}
 	sort_spans(m, n);
@@ -330,10 +331,10 @@ static void look_who_met(struct mq_sharing *f, uint32_t link, const bool *on_lin
 	}
 }
 
-uint32_t mq_sharing_met(struct mq_sharing *f, const double *start_s, const double *finish_s)
+uint32_t mq_sharing_contended(struct mq_sharing *f, const double *start_s, const double *finish_s)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	struct meeter m = { .start_s = start_s, .finish_s = finish_s };
+	struct contention m = { .start_s = start_s, .finish_s = finish_s };
 	uint32_t before = f->n_flows;
 
 	if (f->n_neighbours) {

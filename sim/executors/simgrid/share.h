@@ -4,10 +4,10 @@
  *
  * share.c knows who uses which links; window.c and slow.c ask it, simgrid.c calls all three in their order.
  *
- * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_met): if no meeting that
+ * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_contended): if no communication that
  * was taken as alone had another one's flows on its links, that run is what the simulation of every flow
  * would have given; else those who met are marked and the schedule is run again. Beforehand, from the
- * order that the schedule imposes (mq_sharing_may_meet): safe without looking again, but too many.
+ * order that the schedule imposes (mq_sharing_may_contend): safe without looking again, but too many.
  */
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
@@ -18,7 +18,7 @@ struct mq_sharing {
 	struct mq_costing *c;
 	const struct mq_events *ev;
 	struct mq_arena *arena;
-	uint32_t *meeting;          /* [events] index into c->meeting, MQ_NONE for others */
+	uint32_t *communication;    /* [events] index into c->communication, MQ_NONE for others */
 	bool *flows;                /* [events] flows must be simulated */
 	bool *slowed;               /* [events] compute or communication whose speed may change as it runs */
 	uint32_t n_flows, n_slowed; /* events so marked */
@@ -26,7 +26,7 @@ struct mq_sharing {
 
 	/* Users of links: a communicator, or a pair of devices. */
 	uint32_t n_users;
-	uint32_t *user_of;                /* [meetings] */
+	uint32_t *user_of;                /* [communications] */
 	bool *mixed;                      /* [users] on several streams, or in groups */
 	uint32_t *link_first, *link_user; /* CSR: users of each link */
 	uint32_t *device_first, *device;  /* CSR: devices of each user */
@@ -40,20 +40,20 @@ struct mq_sharing {
 enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing, const struct mq_events *events,
 			       struct mq_err *err) MQ_MUST_CHECK;
 /* Marks the events that met others on a link at these times; returns how many are new. */
-uint32_t mq_sharing_met(struct mq_sharing *sharing, const double *start_s, const double *finish_s);
+uint32_t mq_sharing_contended(struct mq_sharing *sharing, const double *start_s, const double *finish_s);
 /* Marks all events that may meet others, whatever the times. */
-void mq_sharing_may_meet(struct mq_sharing *sharing);
+void mq_sharing_may_contend(struct mq_sharing *sharing);
 /* Marks every event that has flows. */
 void mq_sharing_all(struct mq_sharing *sharing);
 
 /* Communication and compute slow each other: marks what is slowed (window.c), then as flows what of that has a pace
- * and links that others may use, in the schedule or its images (slow.c); the costing is uneven where that is so for
- * some images alone. Both, once and in this order behind init, or neither. MQ_EINPUT where there is no route. */
+ * and links that others may use, in the schedule or its replicas (slow.c); the costing is uneven where that is so for
+ * some replicas alone. Both, once and in this order behind init, or neither. MQ_EINPUT where there is no route. */
 void mq_sharing_find_slowed(struct mq_sharing *sharing);
 enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Is it a message or a collective? */
-bool mq_task_meets(const struct mq_task *task);
+bool mq_task_communicates(const struct mq_task *task);
 /* Does this task, while it runs, slow the compute of its device? */
 bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *task);
 

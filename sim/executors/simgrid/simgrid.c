@@ -72,7 +72,7 @@ static uint32_t *lanes_of_tasks(struct sim *sim)
 
 /* ---- flows by position -------------------------------------------------------------------------- */
 
-static struct roles *roles_of(const struct mq_meeting *m, struct mq_arena *arena)
+static struct roles *roles_of(const struct mq_communication *m, struct mq_arena *arena)
 {
 	struct roles *r = mq_arena_array(arena, 1, struct roles);
 
@@ -119,15 +119,15 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 	for (uint32_t e = 0; e < sim->ev.n; e++)
 		if (sim->sharing.flows[e]) {
 			sim->place[e] = (uint32_t)n_places;
-			n_places += sim->costing.meeting[sim->sharing.meeting[e]].n;
+			n_places += sim->costing.communication[sim->sharing.communication[e]].n;
 		}
 	mq_assert(n_places < UINT32_MAX);
 	sim->lane_at = mq_arena_array(sim->arena, n_places, uint32_t);
 	for (uint32_t e = 0; e < sim->ev.n; e++) {
 		if (!sim->sharing.flows[e])
 			continue;
-		uint32_t index = sim->sharing.meeting[e];
-		const struct mq_meeting *m = &sim->costing.meeting[index];
+		uint32_t index = sim->sharing.communication[e];
+		const struct mq_communication *m = &sim->costing.communication[index];
 		for (uint32_t p = 0; p < m->n; p++)
 			position_of[m->rank[p]] = p;
 		for (uint32_t t = sim->ev.first[e]; t != MQ_NONE; t = sim->ev.next[t]) {
@@ -178,7 +178,7 @@ static void each_item(struct filler *f)
 		if (!timed(sim, e))
 			continue;
 		if (sim->sharing.flows[e] && !sim->folded) {
-			if (has_role(sim->roles[sim->sharing.meeting[e]], f->position[t]))
+			if (has_role(sim->roles[sim->sharing.communication[e]], f->position[t]))
 				add_item(f, f->lane_of[t], e, f->position[t]);
 		} else if (t == sim->ev.first[e]) {
 			sim->leader[e] = f->lane_of[t];
@@ -213,7 +213,7 @@ static void prepare(struct sim *sim)
 	memset(sim->leader, 0xff, (size_t)n * sizeof(*sim->leader));
 	if (!sim->sharing.n_flows && !sim->sharing.n_slowed)
 		return;
-	sim->roles = mq_arena_array(sim->arena, sim->costing.n_meetings, struct roles *);
+	sim->roles = mq_arena_array(sim->arena, sim->costing.n_communications, struct roles *);
 	sim->place = mq_arena_array(sim->arena, n, uint32_t);
 	sim->flows_left = mq_arena_array(sim->arena, n, uint32_t);
 	sim->known = mq_arena_array(sim->arena, n, bool);
@@ -313,7 +313,7 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 	mq_assert(*verdict == MQ_VERDICT_TIMEOUT || sim->walk.n_done == sim->ev.n);
 }
 
-/* Forgets a run that took meetings as alone which were not. */
+/* Forgets a run that took communications as alone which were not. */
 static void begin_again(struct sim *sim, struct mq_arena_mark mark)
 {
 	mq_arena_rewind(sim->arena, mark);
@@ -324,7 +324,7 @@ static void begin_again(struct sim *sim, struct mq_arena_mark mark)
 	sim->folded = NULL;
 }
 
-/* One run; of a folded schedule with the flows that are marked, all images of them. */
+/* One run; of a folded schedule with the flows that are marked, all replicas of them. */
 static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
 {
 	mq_walk_init(&sim->walk, &sim->ev, sim->arena);
@@ -335,8 +335,8 @@ static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct
 	return MQ_OK;
 }
 
-/* Runs with every meeting alone, then with those as flows that met others, until nobody else did. Where
- * many meet, or new ones keep meeting, all that ever may are simulated, and there is nothing to look at. */
+/* Runs with every communication alone, then with those as flows that met others, until nobody else did. Where
+ * many meet, or new ones keep communication, all that ever may are simulated, and there is nothing to look at. */
 static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
 {
 	struct mq_sharing *sharing = &sim->sharing;
@@ -348,11 +348,11 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 	for (uint32_t round = 0;; round++) {
 		MQ_TRY(run_once(sim, verdict, err));
 		if (sure || *verdict != MQ_VERDICT_OK || sim->costing.uneven ||
-		    !mq_sharing_met(sharing, sim->walk.start_s, sim->walk.finish_s))
+		    !mq_sharing_contended(sharing, sim->walk.start_s, sim->walk.finish_s))
 			return MQ_OK;
 		begin_again(sim, mark);
 		if (round + 1 == MOST_ROUNDS || sharing->n_flows > sharing->n_neighbours / MANY) {
-			mq_sharing_may_meet(sharing);
+			mq_sharing_may_contend(sharing);
 			sure = true;
 			mark = mq_arena_mark(sim->arena);
 		}

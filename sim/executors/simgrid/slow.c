@@ -4,7 +4,7 @@
  * Alone, such a collective follows every change of its device's compute; as flows, it keeps the pace that it
  * starts with (lanes.c). Which of the two it is must not depend on whom it happened to meet in some
  * round of a run, nor on whether its ranks are simulated one by one or folded. So it is settled by the links
- * alone: flows, where one of them has another user at any time. Images of a folded user count as users.
+ * alone: flows, where one of them has another user at any time. Replicas of a folded user count as users.
  */
 #include "executors/simgrid/share.h"
 
@@ -12,34 +12,34 @@
 
 struct owners {
 	struct mq_sharing *f;
-	uint32_t *first;   /* [users] number of its first image among all images of all users */
-	uint32_t *of_link; /* [links] 1 + image that was seen there first */
+	uint32_t *first;   /* [users] number of its first replica among all replicas of all users */
+	uint32_t *of_link; /* [links] 1 + replica that was seen there first */
 	bool *shared;      /* [links] another was seen too */
 };
 
 struct crossing {
 	struct owners *o;
-	uint32_t image;   /* among all */
+	uint32_t replica; /* among all */
 	bool look, found; /* rather than note: is any of the links shared? */
 };
 
-static uint32_t images_of(struct mq_sharing *f, uint32_t m)
+static uint32_t replicas_of(struct mq_sharing *f, uint32_t m)
 {
 	const struct mq_fold *fold = f->c->view.fold;
 
-	return fold ? mq_replica_flows_count(fold->images, f->c->meeting[m].task) : 1;
+	return fold ? mq_replica_flows_count(fold->replica_flows, f->c->communication[m].task) : 1;
 }
 
-/* The links of one image that another flow can slow. */
-static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *image, struct mq_err *err)
+/* The links of one replica that another flow can slow. */
+static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *replica, struct mq_err *err)
 {
 	const struct mq_cluster *cluster = x->o->f->c->cluster;
 
-	for (uint32_t k = 0; k < image->n_flows; k++) {
+	for (uint32_t k = 0; k < replica->n_flows; k++) {
 		const struct mq_route *route;
 
-		MQ_TRY(mq_cluster_route(cluster, image->rank[image->flow[k].src], image->rank[image->flow[k].dst],
-					&route, err));
+		MQ_TRY(mq_cluster_route(cluster, replica->rank[replica->flow[k].src],
+					replica->rank[replica->flow[k].dst], &route, err));
 		for (uint32_t i = 0; i < route->n_links; i++) {
 			uint32_t l = route->link[i], *seen = &x->o->of_link[l];
 
@@ -48,31 +48,32 @@ static enum mq_status cross(struct crossing *x, const struct mq_replica_flow *im
 			if (x->look)
 				x->found |= x->o->shared[l];
 			else if (!*seen)
-				*seen = 1 + x->image;
+				*seen = 1 + x->replica;
 			else
-				x->o->shared[l] |= *seen != 1 + x->image;
+				x->o->shared[l] |= *seen != 1 + x->replica;
 		}
 	}
 	return MQ_OK;
 }
 
-/* Every image of a meeting; n_shared: those with a link that others use, where that is looked for. */
+/* Every replica of a communication; n_shared: those with a link that others use, where that is looked for. */
 static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
 	const struct mq_fold *fold = f->c->view.fold;
-	const struct mq_meeting *meeting = &f->c->meeting[m];
-	uint32_t n = images_of(f, m);
+	const struct mq_communication *communication = &f->c->communication[m];
+	uint32_t n = replicas_of(f, m);
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct crossing x = { .o = o, .image = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
-		struct mq_replica_flow image = {
-			.n = meeting->n, .rank = meeting->rank, .n_flows = meeting->n_flows, .flow = meeting->flow
-		};
+		struct crossing x = { .o = o, .replica = o->first[f->user_of[m]] + i, .look = n_shared != NULL };
+		struct mq_replica_flow replica = { .n = communication->n,
+						   .rank = communication->rank,
+						   .n_flows = communication->n_flows,
+						   .flow = communication->flow };
 
 		if (fold)
-			MQ_TRY(mq_replica_flows_get(fold->images, meeting->task, i, &image, err));
-		MQ_TRY(cross(&x, &image, err));
+			MQ_TRY(mq_replica_flows_get(fold->replica_flows, communication->task, i, &replica, err));
+		MQ_TRY(cross(&x, &replica, err));
 		if (n_shared)
 			*n_shared += x.found;
 	}
@@ -85,7 +86,7 @@ static bool has_pace(const struct mq_sharing *f, uint32_t event)
 	const struct mq_costing *c = f->c;
 	const struct mq_schedule *s = c->view.schedule;
 
-	if (!f->slowed[event] || f->meeting[event] == MQ_NONE)
+	if (!f->slowed[event] || f->communication[event] == MQ_NONE)
 		return false;
 	for (uint32_t t = f->ev->first[event]; t != MQ_NONE; t = f->ev->next[t]) {
 		const struct mq_device *d = &c->cluster->device[s->device[s->task[t].device]];
@@ -97,28 +98,28 @@ static bool has_pace(const struct mq_sharing *f, uint32_t event)
 	return false;
 }
 
-static void number_images(struct owners *o, struct mq_arena *scratch)
+static void number_replicas(struct owners *o, struct mq_arena *scratch)
 {
 	struct mq_sharing *f = o->f;
 	uint32_t *count = mq_arena_array(scratch, f->n_users, uint32_t), n = 0;
 
 	o->first = mq_arena_array(scratch, f->n_users, uint32_t);
-	for (uint32_t m = 0; m < f->c->n_meetings; m++)
-		count[f->user_of[m]] = images_of(f, m);
+	for (uint32_t m = 0; m < f->c->n_communications; m++)
+		count[f->user_of[m]] = replicas_of(f, m);
 	for (uint32_t u = 0; u < f->n_users; u++) {
 		o->first[u] = n;
 		n += count[u];
 	}
 }
 
-/* Marks the events that have a pace and share links. Images of which only some share are not alike.
- * n_shared: [meetings] MQ_NONE = not looked at yet. */
+/* Marks the events that have a pace and share links. Replicas of which only some share are not alike.
+ * n_shared: [communications] MQ_NONE = not looked at yet. */
 static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
 
 	for (uint32_t e = 0; e < f->ev->n; e++) {
-		uint32_t m = f->meeting[e];
+		uint32_t m = f->communication[e];
 
 		if (!paced[e])
 			continue;
@@ -128,7 +129,7 @@ static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *
 		}
 		if (n_shared[m] || f->mixed[f->user_of[m]])
 			mq_sharing_mark(f, e);
-		f->c->uneven |= n_shared[m] && n_shared[m] < images_of(f, m);
+		f->c->uneven |= n_shared[m] && n_shared[m] < replicas_of(f, m);
 	}
 	return MQ_OK;
 }
@@ -137,19 +138,19 @@ enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t n_links = f->c->cluster->n_links;
-	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_meetings, uint32_t);
+	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_communications, uint32_t);
 	struct owners o = { .f = f,
 			    .of_link = mq_arena_array(&scratch, n_links, uint32_t),
 			    .shared = mq_arena_array(&scratch, n_links, bool) };
 	bool *paced = mq_arena_array(&scratch, f->ev->n, bool), any = false;
 	enum mq_status status = MQ_OK;
 
-	memset(n_shared, 0xff, f->c->n_meetings * sizeof(*n_shared));
+	memset(n_shared, 0xff, f->c->n_communications * sizeof(*n_shared));
 	for (uint32_t e = 0; e < f->ev->n; e++)
 		any |= paced[e] = has_pace(f, e);
 	if (any) {
-		number_images(&o, &scratch);
-		for (uint32_t m = 0; m < f->c->n_meetings && status == MQ_OK; m++)
+		number_replicas(&o, &scratch);
+		for (uint32_t m = 0; m < f->c->n_communications && status == MQ_OK; m++)
 			status = cross_all(&o, m, NULL, err);
 		if (status == MQ_OK)
 			status = mark_paced(&o, paced, n_shared, err);

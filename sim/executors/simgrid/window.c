@@ -76,12 +76,12 @@ static void list_tasks(struct mq_sharing *f)
 	uint32_t *first = mq_arena_array(f->arena, f->c->view.schedule->n_devices + 2, uint32_t);
 
 	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++)
-		first[f->c->view.schedule->task[i].device + 2] += mq_task_meets(&f->c->view.schedule->task[i]);
+		first[f->c->view.schedule->task[i].device + 2] += mq_task_communicates(&f->c->view.schedule->task[i]);
 	for (uint32_t d = 0; d < f->c->view.schedule->n_devices; d++)
 		first[d + 2] += first[d + 1];
 	f->task_at = mq_arena_array(f->arena, first[f->c->view.schedule->n_devices + 1], uint32_t);
 	for (uint32_t i = 0; i < f->c->view.schedule->n_tasks; i++)
-		if (mq_task_meets(&f->c->view.schedule->task[i]))
+		if (mq_task_communicates(&f->c->view.schedule->task[i]))
 			f->task_at[first[f->c->view.schedule->task[i].device + 1]++] = i;
 	f->task_first = first;
 }
@@ -167,7 +167,7 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 	for (uint32_t k = f->task_first[device]; k < f->task_first[device + 1]; k++) {
 		uint32_t task = f->task_at[k], event = f->ev->of[task];
 		const struct mq_task *t = &f->c->view.schedule->task[task];
-		if (!on_link[f->user_of[f->meeting[event]]])
+		if (!on_link[f->user_of[f->communication[event]]])
 			continue;
 		room[n++] = (struct window){ .lo = f->lo[task],
 					     .hi = f->hi[task],
@@ -180,7 +180,7 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 static void share_all(struct mq_sharing *f, const bool *user)
 {
 	for (uint32_t e = 0; e < f->ev->n; e++)
-		if (f->meeting[e] != MQ_NONE && user[f->user_of[f->meeting[e]]])
+		if (f->communication[e] != MQ_NONE && user[f->user_of[f->communication[e]]])
 			mq_sharing_mark(f, e);
 }
 
@@ -204,7 +204,7 @@ static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link
 		all->any_lost = all->lost[f->link_user[k]] = true;
 }
 
-void mq_sharing_may_meet(struct mq_sharing *f)
+void mq_sharing_may_contend(struct mq_sharing *f)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_schedule *s = f->c->view.schedule;

@@ -9,7 +9,7 @@
  *   collectives (the i-th call on a communicator meets the i-th of every other member);
  * - tasks with the same non-zero `group` on one device start together (ncclGroup); those of a group on
  *   one stream follow each other in it and run side by side;
- * - no cycle among order, deps and meetings: free of deadlock.
+ * - no cycle among order, deps and communications: free of deadlock.
  *
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
  * schedule, not part of it (folding/view.h).
