@@ -12,7 +12,7 @@
 #include "maquette/opt.h"
 #include "score/set.h"
 
-enum { MAX_GPUS = 1 << 20, MACHINES = 3 /* columns that count them */ };
+enum { MAX_GPUS = 1 << 20, MACHINES = 3, DEGREES = 6 /* columns of counts: in this order, then dimensions */ };
 
 /* It would follow from a rate and its batch: which of them is missing? */
 static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
@@ -26,32 +26,37 @@ static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'", r->unit);
 }
 
-/* Machines and degrees are counts, of no more than there can be devices. */
+/* Machines and degrees are counts, of no more than there can be devices; so are a model's dimensions. */
 static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 {
 	const struct {
 		const char *column;
 		double value;
 	} counts[] = {
-		{ "gpus", r->gpus },   { "gpus_per_node", r->gpus_per_node },
-		{ "nodes", r->nodes }, { "tp", r->tp },
-		{ "pp", r->pp },       { "dp", r->dp },
-		{ "vp", r->vp },       { "cp", r->cp },
-		{ "ep", r->ep },
+		{ "gpus", r->gpus },     { "gpus_per_node", r->gpus_per_node },
+		{ "nodes", r->nodes },   { "tp", r->tp },
+		{ "pp", r->pp },         { "dp", r->dp },
+		{ "vp", r->vp },         { "cp", r->cp },
+		{ "ep", r->ep },         { "layers", r->layers },
+		{ "hidden", r->hidden }, { "ffn", r->ffn },
+		{ "heads", r->heads },   { "kv_heads", r->kv_heads },
+		{ "seq", r->seq },       { "vocab", r->vocab },
 	};
 
 	if (r->gpus > MAX_GPUS)
 		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		double least = i < MACHINES ? 1 : 0, value = counts[i].value; /* a degree of 0 is none */
+		double most = i < MACHINES + DEGREES ? MAX_GPUS : 1e9;
 
-		if (!isnan(value) && (value < least || value > MAX_GPUS || value != floor(value)))
-			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number from %g to %d", counts[i].column,
-				       value, least, MAX_GPUS);
+		if (!isnan(value) && (value < least || value > most || value != floor(value)))
+			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number from %g to %.0f", counts[i].column,
+				       value, least, most);
 	}
 	return MQ_OK;
 }
 
+/* `known` begins with "", the empty cell. */
 static enum mq_status one_of(const char *column, const char *text, const char *const *known, struct mq_err *err)
 {
 	const char *near = mq_nearest(text, known + 1);

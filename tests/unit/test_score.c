@@ -374,6 +374,8 @@ static void test_refused(void **state)
 	REFUSE(r.memory_basis = "reservd", "did you mean 'reserved'?");
 	REFUSE(r.gpu = "TPU v4", "no such device type");
 	REFUSE(r.gpus_per_node = 0, "gpus_per_node 0");
+	REFUSE(r.layers = 1.5, "layers 1.5 is no whole number");
+	REFUSE(r.seq = 1e12, "seq 1e+12");
 	REFUSE(r.zero = "ZeRO-Infinity", "zero 'ZeRO-Infinity' is not known");
 	REFUSE(r.zero = "zer1", "did you mean 'zero1'?");
 	REFUSE(r.schedule = "1f1d", "did you mean '1f1b'?");
