@@ -162,21 +162,18 @@ static enum mq_status list_platforms(struct listing *l, const char *only, struct
 
 static enum mq_status list_models(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
-	const char **names = NULL;
-	uint32_t n = 0, room = 0;
+	const char **names = mq_model_names(arena);
+	struct mq_builtin is;
 
-	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
-			MQ_PUSH(arena, names, n, room, *name);
-	MQ_PUSH(arena, names, n, room, NULL);
 	MQ_TRY(check_name("model", only, names, err));
-	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
-			if (!only || !strcmp(only, *name)) {
-				line(l, *name, (*f)->summary);
-				if (only)
-					list_options(l, (*f)->opts, arena);
-			}
+	for (; *names; names++)
+		if ((!only || !strcmp(only, *names)) && mq_model_builtin(*names, arena, &is)) {
+			line(l, *names, is.summary);
+			if (only && is.opts)
+				list_options(l, is.opts, arena);
+			for (; only && is.made && *is.made; is.made++)
+				line(l, mq_arena_printf(arena, "  %s:%s", only, *is.made), "");
+		}
 	for (const struct mq_format *const *f = mq_formats; *f && !only; f++)
 		if ((*f)->load)
 			line(l, mq_arena_printf(arena, "(file) %s", (*f)->name), (*f)->summary);

@@ -1,5 +1,5 @@
 /*
- * model.c - `maquette model MODEL [--csv F]`: what was read, in total and per op.
+ * model.c - `maquette model MODEL [--csv F] [--graph F]`: what was read, in total and per op.
  *
  * FLOPs and activations are those of --batch samples (default 1) in elements of --dtype.
  */
@@ -12,17 +12,19 @@
 #include "session/session.h"
 #include "session/pages/page.h"
 #include "base/csv.h"
+#include "model/format.h"
 
-enum { KEY_CSV = 2000, KEY_JSON };
+enum { KEY_CSV = 2000, KEY_JSON, KEY_GRAPH };
 
 struct options {
 	struct mq_asked asked;
-	const char *csv;
+	const char *csv, *graph;
 	bool json;
 };
 
 static const struct argp_option option_rows[] = {
 	{ "csv", KEY_CSV, "FILE", 0, "one row per op", 0 },
+	{ "graph", KEY_GRAPH, "FILE", 0, "the graph in JSON lines, which -m takes", 0 },
 	{ "json", KEY_JSON, NULL, 0, "print the totals as JSON", 0 },
 	{ 0 },
 };
@@ -37,6 +39,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CSV:
 		o->csv = arg;
+		return 0;
+	case KEY_GRAPH:
+		o->graph = arg;
 		return 0;
 	case KEY_JSON:
 		o->json = true;
@@ -218,6 +223,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		status = mq_model_load(&request, &arena, &model, err);
 	if (status == MQ_OK && o.csv)
 		status = write_csv(o.csv, model, &o.asked.train, &arena, err);
+	if (status == MQ_OK && o.graph)
+		status = mq_graph_write(&request, o.graph, err);
 	if (status == MQ_OK && model->note)
 		fprintf(stderr, "note: %s\n", model->note);
 	if (status == MQ_OK && o.json)

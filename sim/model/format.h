@@ -24,6 +24,28 @@ struct mq_format {
 			       struct mq_model **model, struct mq_err *err);
 };
 
+/* The amounts of struct mq_op by name: all doubles but the extents. The last has no name. */
+struct mq_op_amount {
+	const char *name;
+	size_t offset;
+};
+extern const struct mq_op_amount mq_op_amounts[];
+
+/* A built-in model: one of a builder, or a shipped graph. */
+struct mq_builtin {
+	const char *name, *summary;
+	const struct mq_opt *opts; /* of a builder */
+	const char **made;         /* of graphs: what each was made of, "key=value,..."; NULL-terminated */
+};
+/* The names of all, in the arena, sorted, NULL-terminated. */
+const char **mq_model_names(struct mq_arena *arena);
+/* That of NAME[:key=value,...]; false: there is none. */
+bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is);
+
+/* Writes a model as a graph for both modes, and for any sequence length where amounts are polynomials of it. */
+enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path,
+			      struct mq_err *err) MQ_MUST_CHECK;
+
 extern const struct mq_format *const mq_formats[]; /* NULL-terminated, sorted by name */
 
 #endif

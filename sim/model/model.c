@@ -5,7 +5,7 @@
  * that is ready, so that a graph that is in order already keeps its ids. Edges that join the same
  * two ops are one tensor used twice: they become one edge.
  */
-#include "maquette/model.h"
+#include "model/format.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -247,29 +247,33 @@ enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **mod
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
+#define AMOUNT(field)                                 \
+	{                                             \
+#field, offsetof(struct mq_op, field) \
+	}
+const struct mq_op_amount mq_op_amounts[] = { AMOUNT(m),         AMOUNT(n),
+					      AMOUNT(k),         AMOUNT(count),
+					      AMOUNT(flop),      AMOUNT(flop_bwd),
+					      AMOUNT(read),      AMOUNT(write),
+					      AMOUNT(moved_bwd), AMOUNT(fixed_bwd),
+					      AMOUNT(param),     AMOUNT(output),
+					      AMOUNT(saved),     AMOUNT(saved_selective),
+					      AMOUNT(masks),     AMOUNT(winograd),
+					      AMOUNT(window),    AMOUNT(host_flop),
+					      AMOUNT(halo),      AMOUNT(kernels),
+					      AMOUNT(rotated),   { NULL, 0 } };
+
 static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op *op, struct mq_err *err)
 {
-	const struct {
-		const char *name;
-		double value;
-	} amounts[] = {
-		{ "m", op->m },           { "n", op->n },
-		{ "k", op->k },           { "count", op->count },
-		{ "flop", op->flop },     { "flop_bwd", op->flop_bwd },
-		{ "read", op->read },     { "write", op->write },
-		{ "param", op->param },   { "moved_bwd", op->moved_bwd },
-		{ "output", op->output }, { "saved", op->saved },
-		{ "halo", op->halo },     { "saved_selective", op->saved_selective },
-		{ "masks", op->masks },   { "kernels", op->kernels },
-		{ "window", op->window }, { "host_flop", op->host_flop },
-	};
+	for (const struct mq_op_amount *a = mq_op_amounts; a->name; a++) {
+		double value = *(const double *)((const char *)op + a->offset);
 
-	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
-		if (!isfinite(amounts[i].value) || amounts[i].value < 0)
+		if (!isfinite(value) || value < 0)
 			return mq_fail(err, MQ_EINPUT,
 				       "model '%s': op '%s' has %s = %g; it must be finite and not "
 				       "negative",
-				       m->name, op->name, amounts[i].name, amounts[i].value);
+				       m->name, op->name, a->name, value);
+	}
 	if (op->saved_selective > op->saved)
 		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' can free %g saved elements but keeps only %g",
 			       m->name, op->name, op->saved_selective, op->saved);

@@ -16,31 +16,12 @@
 #include "model/format.h"
 #include "score/tables.h"
 
-/* A specification in the making: "key=value,..." of the builder `format`. */
+/* A specification in the making: "key=value,..." of a built-in model. */
 struct spec {
-	const struct mq_format *format;
-	const char *builder, *keys;
+	struct mq_builtin is; /* name NULL: not known yet */
+	const char *keys;
 	bool card; /* of models.csv: the row's columns win */
 };
-
-static const struct mq_format *builder_of(const char *model)
-{
-	size_t n = strcspn(model, ":");
-
-	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
-			if (strlen(*name) == n && !strncmp(*name, model, n))
-				return *f;
-	return NULL;
-}
-
-static bool takes(const struct mq_format *format, const char *option)
-{
-	for (const struct mq_opt *o = format->opts; o && o->type != MQ_OPT_END; o++)
-		if (!strcmp(o->name, option))
-			return true;
-	return false;
-}
 
 /* What stands behind KEY= in "key=value,..."; NULL = it has none. */
 static const char *value_of(const char *keys, const char *key)
@@ -53,14 +34,25 @@ static const char *value_of(const char *keys, const char *key)
 	return NULL;
 }
 
+static bool takes(const struct spec *spec, const char *option)
+{
+	for (const struct mq_opt *o = spec->is.opts; o && o->type != MQ_OPT_END; o++)
+		if (!strcmp(o->name, option))
+			return true;
+	for (const char **keys = spec->is.made; keys && *keys; keys++)
+		if (value_of(*keys, option))
+			return true;
+	return false;
+}
+
 static bool take_spec(const char *text, struct spec *spec, struct mq_arena *arena)
 {
 	const char *colon = strchr(text, ':');
 
-	spec->format = builder_of(text);
-	spec->builder = mq_arena_printf(arena, "%.*s", (int)strcspn(text, ":"), text);
 	spec->keys = colon ? colon + 1 : "";
-	return spec->format != NULL;
+	if (!mq_model_builtin(text, arena, &spec->is))
+		spec->is.name = NULL;
+	return spec->is.name != NULL;
 }
 
 /* A model that no card describes is a llama where its dimensions are, and a GPT otherwise: heads of keys and values
@@ -69,20 +61,15 @@ static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct
 {
 	const struct mq_run *r = c->run;
 	bool gated = (!isnan(r->ffn) && fabs(r->ffn / r->hidden - 4) > .01) || r->kv_heads < r->heads;
-	const char *names[32] = { NULL }, *near;
-	uint32_t n = 0;
+	const char *near = mq_nearest(r->model, mq_model_names(arena));
 
-	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *name = (*f)->names; (*f)->build && name && *name && n < 31; name++)
-			names[n++] = *name;
-	near = mq_nearest(r->model, names);
 	if (isnan(r->layers) || isnan(r->hidden) || isnan(r->heads) || isnan(r->vocab))
 		return mq_fail(err, MQ_EINPUT,
 			       "model '%s' is not known%s%s%s; give its layers, hidden, heads and vocab, or the model "
 			       "as -m takes it in model_spec (gpt:layers=24,hidden=2048,heads=16, or a file)",
 			       r->model, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 	take_spec(gated ? "llama" : "gpt", spec, arena);
-	mq_case_assume(c, arena, "model '%s' taken for a %s by its dimensions", r->model, spec->builder);
+	mq_case_assume(c, arena, "model '%s' taken for a %s by its dimensions", r->model, spec->is.name);
 	return MQ_OK;
 }
 
@@ -119,8 +106,8 @@ static double heads_of(struct mq_case *c, struct mq_arena *arena)
 static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
-	const bool whole = takes(spec->format, "size") && value_of(spec->keys, "size");
-	const bool sized = takes(spec->format, "layers") && takes(spec->format, "hidden") && !whole;
+	const bool whole = takes(spec, "size") && value_of(spec->keys, "size");
+	const bool sized = takes(spec, "layers") && takes(spec, "hidden") && !whole;
 	const struct {
 		const char *key;
 		double value;
@@ -139,13 +126,13 @@ static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct m
 
 		if (isnan(column[i].value))
 			continue;
-		if (!takes(spec->format, key)) {
-			mq_case_assume(c, arena, "%s not read: a model %s has none", key, spec->builder);
+		if (!takes(spec, key)) {
+			mq_case_assume(c, arena, "%s not read: a model %s has none", key, spec->is.name);
 			continue;
 		}
 		if (own && !spec->card && fabs(strtod(own, NULL) - column[i].value) > .5)
 			return mq_fail(err, MQ_EINPUT, "%s is %g in the column %s and %.*s in the model '%s:%s'", key,
-				       column[i].value, key, (int)strcspn(own, ","), own, spec->builder, spec->keys);
+				       column[i].value, key, (int)strcspn(own, ","), own, spec->is.name, spec->keys);
 		if (!own || spec->card)
 			spec->keys = mq_arena_printf(arena, "%s%s%s=%.0f", spec->keys, *spec->keys ? "," : "", key,
 						     column[i].value);
@@ -157,11 +144,10 @@ static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct m
 static enum mq_status check_spec(const struct mq_run *r, const struct spec *spec, struct mq_err *err)
 {
 	static const char *const needed[] = { "layers", "hidden", "heads", "seq" };
-	bool sized = takes(spec->format, "size") && value_of(spec->keys, "size");
+	bool sized = takes(spec, "size") && value_of(spec->keys, "size");
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
-		if (takes(spec->format, needed[i]) && !value_of(spec->keys, needed[i]) &&
-		    !(sized && strcmp(needed[i], "seq")))
+		if (takes(spec, needed[i]) && !value_of(spec->keys, needed[i]) && !(sized && strcmp(needed[i], "seq")))
 			return mq_run_lacks(r, needed[i], "or give it in model_spec", err);
 	return MQ_OK;
 }
@@ -184,21 +170,21 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	if (!own && *r->model_spec)
 		return mq_fail(err, MQ_EINPUT,
 			       "model_spec '%s' is no file and no builder; `maquette list models` has them", text);
-	for (uint32_t row = 0; !spec.format && row < t->models.n_rows; row++)
+	for (uint32_t row = 0; !spec.is.name && row < t->models.n_rows; row++)
 		if (mq_pattern_fits(mq_table_text(&t->models, row, "model"), text)) {
 			spec.card = true;
 			if (!take_spec(mq_table_text(&t->models, row, "spec"), &spec, arena))
 				return mq_fail(err, MQ_EINPUT, "%s:%u: spec '%s' names no builder", t->models.path,
 					       t->models.line[row], mq_table_text(&t->models, row, "spec"));
 		}
-	if (!spec.format)
+	if (!spec.is.name)
 		MQ_TRY(by_dimensions(c, &spec, arena, err));
 	MQ_TRY(put_columns(c, &spec, arena, err));
 	if (!own || *r->model_spec)
 		MQ_TRY(check_spec(r, &spec, err));
-	if (takes(spec.format, "vocab") && !value_of(spec.keys, "vocab") && !value_of(spec.keys, "size"))
-		mq_case_assume(c, arena, "vocabulary of the builder '%s'", spec.builder);
-	c->spec = mq_arena_printf(arena, "%s%s%s", spec.builder, *spec.keys ? ":" : "", spec.keys);
+	if (takes(&spec, "vocab") && !value_of(spec.keys, "vocab") && !value_of(spec.keys, "size"))
+		mq_case_assume(c, arena, "vocabulary of the builder '%s'", spec.is.name);
+	c->spec = mq_arena_printf(arena, "%s%s%s", spec.is.name, *spec.keys ? ":" : "", spec.keys);
 	return MQ_OK;
 }
 

@@ -1,7 +1,4 @@
-/*
- * paths.c - where the shipped files are: found from the executable's own place, so that the
- * source tree and an installed tree work from any folder, without configuration.
- */
+/* paths.c - shipped platforms by name, folders for results, numbers as people read them. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -14,59 +11,6 @@
 
 #include "maquette/loader.h"
 #include "maquette/opt.h"
-
-static const char *own_dir(struct mq_arena *arena)
-{
-	char path[4096];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-	if (n <= 0)
-		return ".";
-	path[n] = '\0';
-	char *slash = strrchr(path, '/');
-	if (slash && slash != path)
-		*slash = '\0';
-	return mq_arena_strdup(arena, path);
-}
-
-static bool is_dir(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir, struct mq_err *err)
-{
-	/* Beside the executable (build/engines), one to three folders up (build/, build/san-X/,
-	 * build/san-X/tests/: the source tree), or in an installed tree. */
-	static const char *const places[] = {
-		"", "/..", "/../..", "/../lib/maquette", "/../share/maquette", "/../../.."
-	};
-	const char *base = own_dir(arena);
-	/* What the build folder holds is plug-ins; "plots" in it are drawn ones. */
-	bool built = !strcmp(kind, "engines") || !strcmp(kind, "executors");
-
-	for (size_t i = built ? 0 : 1; i < sizeof(places) / sizeof(*places); i++) {
-		const char *path = mq_arena_printf(arena, "%s%s/%s", base, places[i], kind);
-		char *real;
-
-		if (is_dir(path) && (real = realpath(path, NULL))) {
-			*dir = mq_arena_strdup(arena, real);
-			free(real);
-			return MQ_OK;
-		}
-	}
-	return mq_fail(err, MQ_EINPUT,
-		       "no folder '%s' beside %s or in ../lib/maquette, ../share/maquette; install "
-		       "again or run from the build folder",
-		       kind, base);
-}
-
-const char *mq_find_program(const char *name, struct mq_arena *arena)
-{
-	return mq_arena_printf(arena, "%s/%s", own_dir(arena), name);
-}
 
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path, struct mq_err *err)
 {
@@ -113,6 +57,13 @@ enum mq_status mq_output_apart(const char *option, const char *output, const cha
 				       "file",
 				       option, output, input[i]);
 	return MQ_OK;
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 enum mq_status mq_make_dir(const char *path, struct mq_err *err)

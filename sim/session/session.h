@@ -14,6 +14,7 @@
 #include <argp.h>
 #include <stdio.h>
 
+#include "base/paths.h"
 #include "maquette/engine.h"
 #include "maquette/question.h"
 
@@ -129,12 +130,6 @@ enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena
 enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct mq_software_record *record,
 				struct mq_err *err) MQ_MUST_CHECK;
 
-/* Where things are, in the source tree and when installed: found from the executable's place. Kinds:
- * "engines" and "executors" (plug-ins), "platforms", "plots". MQ_EINPUT: says where it looked. */
-enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
-			   struct mq_err *err) MQ_MUST_CHECK;
-/* The path of this executable, or of one beside it ("maquette-replay"). */
-const char *mq_find_program(const char *name, struct mq_arena *arena);
 /* A platform file: a path as given, or the name of a shipped one with or without ".xml". */
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
 				struct mq_err *err) MQ_MUST_CHECK;

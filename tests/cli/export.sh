@@ -127,7 +127,7 @@ sed -e '/"overlap_tp"/d' -e 's/"offload_layers": 0/"offload_layers": 3/' async.j
 try 2 'offload_layers 3 is not exported; megatron has it' export away.json "${ask[@]}" --dtype bf16 --to flagscale
 try 2 'bf16 or fp32, not fp16' export pl.json "${like[@]}" --dtype fp16 --to torchtitan
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'syncs gradients by zero1 or allreduce .*, not zero3' export z3.json "${ask[@]}" --to megatron
-gan=transgan:width=32,bottom=4,depth=2/1,heads=2,whole=1,window=4
+gan=$ROOT/tests/corpus/graph/transgan_export.jsonl
 "$M" search -m $gan -p dgx1_v100 --batch 16 -e data-parallel --evals 2 -j 1 -o gan >/dev/null
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to megatron
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to flagscale

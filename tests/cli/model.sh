@@ -6,6 +6,16 @@ cut -d, -f1-12 one.csv
 for m in bart bert electra gnmt gpt inception_v3 llama moe resnet101 resnet50 t5 transformer transformer_xl transgan vgg19; do
 	echo "$m $("$M" model $m | sed -n 's/^parameters //p')"
 done
+# A model written as a graph is the same model, in both modes and at another sequence length.
+for m in "t5:size=small --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=128,experts=4 --seq 8" "resnet50" "mask_rcnn:suppression=host"; do
+	"$M" model $m --graph g.jsonl >/dev/null
+	for more in "--seq 32" "--seq 48 --mode infer"; do
+		"$M" model ${m% --seq*} $more --csv a.csv >/dev/null; "$M" model g.jsonl $more --csv b.csv >/dev/null
+		cmp a.csv b.csv || echo "$m $more"
+	done
+done
+try 2 'cannot write' model resnet50 --graph /nowhere/g.jsonl
+try 2 '/dev/full' model resnet50 --graph /dev/full
 try 2 'no model given' model
 try 2 "two models given, 'gpt' and 'llama'" model gpt llama
 try 2 "did you mean 'llama'" model lama

@@ -332,6 +332,37 @@ static void test_onnx_upsampling(void **state)
 	assert_true(m->op[3].output == 320 && m->op[4].output == 320); /* tiled; all 4 channels */
 }
 
+/* A graph for any sequence length, and what a broken one is told. */
+static void test_graph(void **state)
+{
+	static const struct {
+		const char *file, *part;
+	} broken[] = {
+		{ "cycle", "on a cycle" },
+		{ "negative", "line 2: \"m\" is negative or huge" },
+		{ "twice", "line 3: \"name\" stands for two ops" },
+		{ "unknown", "line 2: \"from\" names no op of the graph" },
+		{ "kind", "line 2: \"kind\" is missing or not known" },
+		{ "like", "line 2: \"like\" names an op that does not stand before" },
+		{ "cut", "each line must be a whole JSON object" },
+		{ "pixels", "line 2: \"pixels\" is no list of 8 sizes" },
+		{ "empty", "has no ops" },
+	};
+	const struct mq_model *m = load_seq("tests/corpus/graph/polynomial.jsonl", 10);
+
+	assert_int_equal(m->n_ops, 2);
+	assert_true(m->op[0].m == 10 && m->op[0].output == 40 && m->op[0].extent[MQ_DIM_SEQ] == 10);
+	assert_true(m->edge[0].elems == 1 + 2 * 10 + 3 * 100 && m->edge[0].no_grad);
+	assert_int_equal(m->op[0].splits, 1 << MQ_DIM_BATCH | 1 << MQ_DIM_SEQ | 1 << MQ_DIM_OUT);
+	m = load("tests/corpus/graph/backward.jsonl");
+	assert_true(m->op[1].phase == MQ_BACKWARD && m->op[1].mate == 0 && m->op[0].mate == 1 && m->op[0].color == 1);
+	for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++)
+		refuse(mq_arena_printf(&arena, "tests/corpus/graph/%s.jsonl", broken[i].file), broken[i].part);
+	refuse("tests/corpus/graph/transgan.jsonl:heads=3", "was not made for heads=3; its parameters are: width=32");
+	refuse("ssd300:image=400", "there is no graph for image=400; give image=300,classes=81");
+	refuse("transformer_xl:size=small", "there is no graph for size=small");
+}
+
 static void test_broken_onnx(void **state)
 {
 	refuse(CORPUS "onnx/attention.onnx", "axis 1 of input 'ids' has no size");
@@ -478,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_onnx),
 		cmocka_unit_test(test_onnx_attention),
 		cmocka_unit_test(test_onnx_upsampling),
+		cmocka_unit_test(test_graph),
 		cmocka_unit_test(test_broken_onnx),
 		cmocka_unit_test(test_cut_files),
 		cmocka_unit_test(test_onnx_data),

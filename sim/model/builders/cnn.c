@@ -1,81 +1,372 @@
 /*
  * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution,
  * as in torchvision), ResNeXt 32x4d (Xie et al. 2016) and the same with
- * squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and Zisserman 2014),
- * Inception v3 (Szegedy et al. 2015, torchvision's layers). A block (a VGG convolution, a
- * bottleneck, an inception module) is a `layer`, for pipelines.
+ * squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and Zisserman 2014). A block (a VGG
+ * convolution, a bottleneck) is a `layer`, for pipelines.
  */
+#include <math.h>
 #include <string.h>
 
-#include "model/builders/lib/cnn.h"
+#include "model/builders/lib/image.h"
 
 struct options {
 	uint32_t image, classes;
-	uint32_t aux; /* 0 auto, 1 false, 2 true */
 	bool batch_norm;
 };
 
-static const struct mq_opt opts[] = {
-	MQ_U32(struct options, image, 0, 1, 1e5, "height and width; default 224, inception_v3: 299"),
-	MQ_U32(struct options, classes, 1000, 1, 1e8, "classes"),
-	MQ_CHOICE(struct options, aux, 0, "auto|false|true", "inception_v3: auxiliary classifier; auto: in training"),
-	MQ_BOOL(struct options, batch_norm, 0, "vgg: batch norm behind each convolution"), MQ_END
+static const struct mq_opt opts[] = { MQ_U32(struct options, image, 224, 1, 1e5, "height and width"),
+				      MQ_U32(struct options, classes, 1000, 1, 1e8, "classes"),
+				      MQ_BOOL(struct options, batch_norm, 0, "vgg: batch norm behind each convolution"),
+				      MQ_END };
+
+/* A tensor: the op that made it and its shape. */
+struct tensor {
+	uint32_t op;
+	struct mq_plane shape;
 };
 
-static void classify(struct mq_cnn *net, struct mq_map x, uint32_t classes)
+struct net {
+	struct mq_model_builder b;
+	struct mq_arena *arena;
+	uint8_t *traits; /* per op, see image.h */
+	uint32_t n_traits, traits_room;
+	uint32_t layer; /* of the ops added next; MQ_NONE outside the blocks */
+	const char *prefix;
+	bool train;
+};
+
+struct kernel {
+	uint32_t filters, kh, kw, stride, ph, pw;
+	bool bias;
+	uint32_t groups; /* 0 = 1 */
+};
+
+/* A square kernel of `filters` that keeps the image's size, divided by the step. */
+#define SQUARE(filters, size, step) (&(struct kernel){ filters, size, size, step, (size) / 2, (size) / 2, false, 1 })
+
+/* A bottleneck of residual networks: `width` channels in `groups` groups, four times `base` out; 0 or
+ * the width between the linear layers of its squeeze and excitation. */
+struct bottleneck {
+	uint32_t base, width, groups, stride, squeeze;
+};
+
+/* ---- layers, chained: each takes a tensor and gives the next -------------------------------------- */
+
+static double elems_of(struct tensor t)
 {
-	mq_cnn_loss(net, "loss", mq_cnn_linear(net, "classifier", x, classes));
+	return t.shape.c * t.shape.h * t.shape.w;
+}
+
+static struct mq_op *at(struct net *net, uint32_t op)
+{
+	return &net->b.model->op[op];
+}
+
+static uint32_t add(struct net *net, enum mq_op_kind kind, const char *name, uint8_t traits)
+{
+	uint32_t id = mq_model_add(&net->b, kind, mq_arena_printf(net->arena, "%s%s", net->prefix, name));
+
+	at(net, id)->layer = net->layer;
+	MQ_PUSH(net->arena, net->traits, net->n_traits, net->traits_room, traits);
+	return id;
+}
+
+static void join(struct net *net, struct tensor in, uint32_t op)
+{
+	mq_model_connect(&net->b, in.op, op, elems_of(in));
+	net->b.model->edge[net->b.model->n_edges - 1].no_grad = at(net, in.op)->kind == MQ_OP_INPUT;
+}
+
+static void split_like_image(struct mq_op *op, const struct mq_plane *shape)
+{
+	if (shape->h < 1 || shape->c < 1)
+		return; /* finish reports it */
+	op->splits |= 1u << MQ_DIM_SPATIAL | 1u << MQ_DIM_OUT;
+	op->extent[MQ_DIM_SPATIAL] = shape->h;
+	op->extent[MQ_DIM_OUT] = shape->c;
+}
+
+/* Begins with an input op; returns the tensor of the images. */
+static struct tensor begin(struct net *net, const char *name, const struct mq_model_request *request,
+			   struct mq_arena *arena, double image)
+{
+	*net = (struct net){
+		.arena = arena, .layer = MQ_NONE, .prefix = "", .train = !request->train || !request->train->infer
+	};
+	mq_model_begin(&net->b, arena, name);
+	net->b.model->unit = "image";
+	net->b.model->image = true;
+	const struct tensor images = { add(net, MQ_OP_INPUT, "images", 0), { 3, image, image } };
+	at(net, images.op)->output = elems_of(images);
+	split_like_image(at(net, images.op), &images.shape);
+	return images;
+}
+
+static double window(double in, uint32_t size, uint32_t stride, uint32_t pad)
+{
+	return fmax(floor((in + 2.0 * pad - size) / stride) + 1, 0);
+}
+
+static struct tensor conv(struct net *net, const char *name, struct tensor in, const struct kernel *k)
+{
+	const struct mq_window w = {
+		.in = in.shape,
+		.out = { k->filters, window(in.shape.h, k->kh, k->stride, k->ph),
+			 window(in.shape.w, k->kw, k->stride, k->pw) },
+		.kh = k->kh,
+		.kw = k->kw,
+		.stride = k->stride,
+		.groups = k->groups ? k->groups : 1,
+		.bias = k->bias,
+		.input_grad = at(net, in.op)->kind != MQ_OP_INPUT,
+	};
+	const struct tensor out = { add(net, MQ_OP_CONV, name, MQ_NEEDS_INPUT), w.out };
+
+	mq_amounts_conv(at(net, out.op), &w);
+	join(net, in, out.op);
+	return out;
+}
+
+static struct tensor batch_norm(struct net *net, const char *name, struct tensor in)
+{
+	const struct tensor out = { add(net, MQ_OP_NORM, name, MQ_NEEDS_INPUT), in.shape };
+
+	mq_amounts_norm(at(net, out.op), &in.shape, 4, net->train);
+	at(net, out.op)->param = 2 * in.shape.c; /* scale, shift; averages are not trained */
+	join(net, in, out.op);
+	return out;
+}
+
+static struct tensor relu(struct net *net, const char *name, struct tensor in)
+{
+	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, name, MQ_NEEDS_OUTPUT), in.shape };
+
+	mq_amounts_elementwise(at(net, out.op), elems_of(in), 1, 1);
+	split_like_image(at(net, out.op), &in.shape);
+	join(net, in, out.op);
+	return out;
+}
+
+/* Convolution without bias, batch norm, ReLU ("NAME", "NAME.bn", "NAME.relu"). */
+static struct tensor unit(struct net *net, const char *name, struct tensor in, const struct kernel *k)
+{
+	struct tensor x = conv(net, name, in, k);
+
+	x = batch_norm(net, mq_arena_printf(net->arena, "%s.bn", name), x);
+	return relu(net, mq_arena_printf(net->arena, "%s.relu", name), x);
+}
+
+static struct tensor pool_over(struct net *net, const char *name, struct tensor in, const struct mq_window *w, bool max)
+{
+	const struct tensor out = { add(net, MQ_OP_POOL, name, 0), w->out };
+
+	mq_amounts_pool(at(net, out.op), w, max && net->train);
+	join(net, in, out.op);
+	return out;
+}
+
+/* Max pooling with a square window. */
+static struct tensor max_pool(struct net *net, const char *name, struct tensor in, uint32_t size, uint32_t pad)
+{
+	const struct mq_window w = {
+		.in = in.shape,
+		.out = { in.shape.c, window(in.shape.h, size, 2, pad), window(in.shape.w, size, 2, pad) },
+		.kh = size,
+		.kw = size,
+		.stride = 2,
+	};
+
+	return pool_over(net, name, in, &w, true);
+}
+
+/* Average over the whole image. */
+static struct tensor global_pool(struct net *net, const char *name, struct tensor in)
+{
+	const struct mq_window w = {
+		.in = in.shape, .out = { in.shape.c, 1, 1 }, .kh = in.shape.h, .kw = in.shape.w, .stride = in.shape.h
+	};
+
+	return pool_over(net, name, in, &w, false);
+}
+
+static struct tensor residual(struct net *net, const char *name, struct tensor a, struct tensor b)
+{
+	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, name, 0), a.shape };
+
+	mq_amounts_elementwise(at(net, out.op), elems_of(a), 2, 1);
+	split_like_image(at(net, out.op), &a.shape);
+	join(net, a, out.op);
+	join(net, b, out.op);
+	return out;
+}
+
+/* Fully connected, over all elements of the tensor. */
+static struct tensor linear(struct net *net, const char *name, struct tensor in, uint32_t width)
+{
+	const struct tensor out = { add(net, MQ_OP_GEMM, name, MQ_NEEDS_INPUT), { width, 1, 1 } };
+
+	mq_amounts_gemm(at(net, out.op), (double[]){ 1, width, elems_of(in) }, true, true);
+	join(net, in, out.op);
+	return out;
+}
+
+/* x times one factor per channel. Backwards: the product with the factors (gradient in and out), the
+ * factors' gradient (gradient and x in), and the sum of x's two gradients. */
+static struct tensor gated(struct net *net, const char *name, struct tensor x, struct tensor gate)
+{
+	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, name, MQ_NEEDS_INPUT), x.shape };
+	struct mq_op *op = at(net, out.op);
+
+	mq_amounts_elementwise(op, elems_of(x), 1, 1);
+	op->moved_bwd = 7 * elems_of(x);
+	split_like_image(op, &x.shape);
+	join(net, x, out.op);
+	join(net, gate, out.op);
+	return out;
+}
+
+/* Squeeze and excitation (Hu et al. 2018): channels are weighed by two linear layers, `reduced` wide
+ * between them, over their averages. */
+static struct tensor squeeze(struct net *net, const char *name, struct tensor in, uint32_t reduced)
+{
+	const char *text = mq_arena_printf(net->arena, "%s.reduce", name);
+	struct tensor x = global_pool(net, mq_arena_printf(net->arena, "%s.pool", name), in);
+
+	x = linear(net, text, x, reduced);
+	x = relu(net, mq_arena_printf(net->arena, "%s.act", text), x);
+	x = linear(net, mq_arena_printf(net->arena, "%s.expand", name), x, (uint32_t)in.shape.c);
+	x = relu(net, mq_arena_printf(net->arena, "%s.sigmoid", name), x); /* costs as much */
+	return gated(net, name, in, x);
+}
+
+static struct tensor bottleneck(struct net *net, struct tensor in, const struct bottleneck *b)
+{
+	struct tensor skip = in;
+	struct tensor x = unit(net, "conv1", in, SQUARE(b->width, 1, 1));
+	struct kernel middle = *SQUARE(b->width, 3, b->stride);
+
+	middle.groups = b->groups;
+	x = unit(net, "conv2", x, &middle);
+	x = conv(net, "conv3", x, SQUARE(4 * b->base, 1, 1));
+	x = batch_norm(net, "conv3.bn", x);
+	if (b->squeeze)
+		x = squeeze(net, "squeeze", x, b->squeeze);
+	if (b->stride != 1 || in.shape.c != 4 * b->base) {
+		skip = conv(net, "skip", in, SQUARE(4 * b->base, 1, b->stride));
+		skip = batch_norm(net, "skip.bn", skip);
+	}
+	return relu(net, "relu", residual(net, "add", x, skip));
+}
+
+/* "layer" of what is added next, and the prefix of its names; MQ_NONE: outside the blocks. */
+static void enter(struct net *net, uint32_t layer, const char *prefix)
+{
+	net->layer = layer;
+	net->prefix = mq_arena_printf(net->arena, "%s", prefix);
+	if (layer != MQ_NONE)
+		net->b.model->n_layers = layer + 1;
+}
+
+static struct tensor dropout(struct net *net, const char *name, struct tensor in)
+{
+	if (!net->train)
+		return in;
+	const struct tensor out = { add(net, MQ_OP_ELEMENTWISE, name, 0), in.shape };
+
+	mq_amounts_dropout(at(net, out.op), elems_of(in), true);
+	at(net, out.op)->splits |= 1u << MQ_DIM_OUT;
+	at(net, out.op)->extent[MQ_DIM_OUT] = in.shape.c;
+	join(net, in, out.op);
+	return out;
+}
+
+/* Softmax cross-entropy over all elements of the tensor; in inference nothing. */
+static void loss(struct net *net, const char *name, struct tensor logits)
+{
+	if (!net->train)
+		return;
+	uint32_t id = add(net, MQ_OP_LOSS, name, MQ_NEEDS_OUTPUT);
+	struct mq_op *op = at(net, id);
+	double classes = elems_of(logits);
+
+	mq_amounts_softmax(op, classes);
+	op->splits |= 1u << MQ_DIM_OUT;
+	op->extent[MQ_DIM_OUT] = classes;
+	op->kernels = 3;
+	join(net, logits, id);
+}
+
+/* MQ_EINPUT: an image too small for the network; `what` names the model. */
+static enum mq_status finish(struct net *net, const char *what, struct mq_model **model, struct mq_err *err)
+{
+	const struct mq_model *m = net->b.model;
+
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (!(m->op[i].output >= 1))
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: the image is too small, nothing is left of it at '%s'; give "
+				       "a larger image=",
+				       what, m->op[i].name);
+	mq_replica_flow_keep(net->b.model, net->traits, net->arena);
+	return mq_model_finish(&net->b, model, err);
+}
+
+/* ---- networks ---- */
+
+static void classify(struct net *net, struct tensor x, uint32_t classes)
+{
+	loss(net, "loss", linear(net, "classifier", x, classes));
 }
 
 /* ---- resnet ---------------------------------------------------------------------------------- */
 
 /* blocks[4]: channels of each of 32 groups in the first stage (ResNeXt); 0 = one group of 64.
  * blocks[5]: by what squeeze and excitation divide a block's channels; 0 = none. */
-static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6], uint32_t classes)
+static void resnet(struct net *net, struct tensor x, const uint32_t blocks[6], uint32_t classes)
 {
 	uint32_t layer = 0, groups = blocks[4] ? 32 : 1, width = blocks[4] ? 32 * blocks[4] : 64;
 
-	x = mq_cnn_unit(net, "stem", x, MQ_SQUARE(64, 7, 2));
-	x = mq_cnn_pool(net, "stem.pool", x, (uint32_t[]){ 3, 2, 1 }, true);
+	x = unit(net, "stem", x, SQUARE(64, 7, 2));
+	x = max_pool(net, "stem.pool", x, 3, 1);
 	for (uint32_t stage = 0; stage < 4; stage++)
 		for (uint32_t i = 0; i < blocks[stage]; i++) {
-			const struct mq_bottleneck b = { 64u << stage, width << stage, groups, stage && !i ? 2 : 1,
-							 blocks[5] ? (256u << stage) / blocks[5] : 0 };
+			const struct bottleneck b = { 64u << stage, width << stage, groups, stage && !i ? 2 : 1,
+						      blocks[5] ? (256u << stage) / blocks[5] : 0 };
 
-			mq_cnn_layer(net, layer++, mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
-			x = mq_cnn_bottleneck(net, x, &b);
+			enter(net, layer++, mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
+			x = bottleneck(net, x, &b);
 		}
-	mq_cnn_layer(net, MQ_NONE, "");
-	classify(net, mq_cnn_global_pool(net, "pool", x), classes);
+	enter(net, MQ_NONE, "");
+	classify(net, global_pool(net, "pool", x), classes);
 }
 
 /* ---- vgg ------------------------------------------------------------------------------------- */
 
-static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6], const struct options *o)
+static void vgg(struct net *net, struct tensor x, const uint32_t blocks[6], const struct options *o)
 {
 	static const uint32_t width[] = { 64, 128, 256, 512, 512 };
 	uint32_t layer = 0;
 
 	for (uint32_t b = 0; b < 5; b++) {
 		for (uint32_t i = 0; i < blocks[b]; i++) {
-			struct mq_kernel_shape k = *MQ_SQUARE(width[b], 3, 1);
+			struct kernel k = *SQUARE(width[b], 3, 1);
 
 			k.bias = true;
-			mq_cnn_layer(net, layer++, mq_arena_printf(net->arena, "block%u.", b + 1));
+			enter(net, layer++, mq_arena_printf(net->arena, "block%u.", b + 1));
 			const char *name = mq_arena_printf(net->arena, "conv%u", i + 1);
-			x = mq_cnn_conv(net, name, x, &k);
+			x = conv(net, name, x, &k);
 			if (o->batch_norm)
-				x = mq_cnn_batch_norm(net, mq_arena_printf(net->arena, "%s.bn", name), x);
-			x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), x);
+				x = batch_norm(net, mq_arena_printf(net->arena, "%s.bn", name), x);
+			x = relu(net, mq_arena_printf(net->arena, "%s.relu", name), x);
 		}
-		x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 2, 2, 0 }, true);
+		x = max_pool(net, "pool", x, 2, 0);
 	}
-	mq_cnn_layer(net, MQ_NONE, "");
+	enter(net, MQ_NONE, "");
 	for (uint32_t i = 1; i <= 2; i++) {
 		const char *name = mq_arena_printf(net->arena, "fc%u", i);
 
-		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), mq_cnn_linear(net, name, x, 4096));
-		x = mq_cnn_dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
+		x = relu(net, mq_arena_printf(net->arena, "%s.relu", name), linear(net, name, x, 4096));
+		x = dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
 	}
 	classify(net, x, o->classes);
 }
@@ -83,141 +374,27 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6], c
 /* ---- alexnet --------------------------------------------------------------------------------- */
 
 /* "One weird trick" (Krizhevsky 2014): one tower, without local response normalisation. */
-static void alexnet(struct mq_cnn *net, struct mq_map x, uint32_t classes)
+static void alexnet(struct net *net, struct tensor x, uint32_t classes)
 {
-	static const struct mq_kernel_shape convs[] = {
+	static const struct kernel convs[] = {
 		{ 64, 11, 11, 4, 2, 2, true, 1 }, { 192, 5, 5, 1, 2, 2, true, 1 }, { 384, 3, 3, 1, 1, 1, true, 1 },
 		{ 256, 3, 3, 1, 1, 1, true, 1 },  { 256, 3, 3, 1, 1, 1, true, 1 },
 	};
 
 	for (uint32_t i = 0; i < 5; i++) {
-		mq_cnn_layer(net, i, mq_arena_printf(net->arena, "block%u.", i + 1));
-		x = mq_cnn_relu(net, "relu", mq_cnn_conv(net, "conv", x, &convs[i]));
+		enter(net, i, mq_arena_printf(net->arena, "block%u.", i + 1));
+		x = relu(net, "relu", conv(net, "conv", x, &convs[i]));
 		if (i < 2 || i == 4)
-			x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 3, 2, 0 }, true);
+			x = max_pool(net, "pool", x, 3, 0);
 	}
-	mq_cnn_layer(net, MQ_NONE, "");
+	enter(net, MQ_NONE, "");
 	for (uint32_t i = 1; i <= 2; i++) {
 		const char *name = mq_arena_printf(net->arena, "fc%u", i);
 
-		x = mq_cnn_dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
-		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), mq_cnn_linear(net, name, x, 4096));
+		x = dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
+		x = relu(net, mq_arena_printf(net->arena, "%s.relu", name), linear(net, name, x, 4096));
 	}
 	classify(net, x, classes);
-}
-
-/* ---- inception v3 ---------------------------------------------------------------------------- */
-
-/* A chain of convolution units described by text: "1x1:64 3x3:96 3x3s2:96". A side of 3 or more is
- * padded to keep the size ("p0": not padded); "s2" halves it. */
-static struct mq_map chain(struct mq_cnn *net, const char *name, struct mq_map x, const char *text)
-{
-	uint32_t n = 1;
-
-	while (*text) {
-		struct mq_kernel_shape k = { .stride = 1 };
-		bool padded = true;
-
-		k.kh = (uint32_t)(*text++ - '0');
-		k.kw = (uint32_t)(*++text - '0');
-		for (text++; *text != ':'; text += 2)
-			if (*text == 's')
-				k.stride = (uint32_t)(text[1] - '0');
-			else
-				padded = false;
-		for (text++; *text >= '0' && *text <= '9'; text++)
-			k.filters = 10 * k.filters + (uint32_t)(*text - '0');
-		text += *text == ' ';
-		k.ph = padded ? (k.kh - 1) / 2 : 0;
-		k.pw = padded ? (k.kw - 1) / 2 : 0;
-		x = mq_cnn_unit(net, mq_arena_printf(net->arena, "%s%u", name, n++), x, &k);
-	}
-	return x;
-}
-
-static struct mq_map pooled(struct mq_cnn *net, struct mq_map x, const char *text)
-{
-	x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 3, 1, 1 }, false);
-	return chain(net, "d", x, text);
-}
-
-struct module {
-	const char *name;
-	const char *a, *b, *c; /* branches; each text as in chain() */
-	const char *pool;      /* behind an average pooling; NULL: a bare max pooling, stride 2 */
-	bool fork;             /* b and c end in a 1x3 and a 3x1 convolution side by side */
-};
-
-static const struct module modules[] = {
-	{ "mixed5b", "1x1:64", "1x1:48 5x5:64", "1x1:64 3x3:96 3x3:96", "1x1:32", false },
-	{ "mixed5c", "1x1:64", "1x1:48 5x5:64", "1x1:64 3x3:96 3x3:96", "1x1:64", false },
-	{ "mixed5d", "1x1:64", "1x1:48 5x5:64", "1x1:64 3x3:96 3x3:96", "1x1:64", false },
-	{ "mixed6a", "3x3s2p0:384", "1x1:64 3x3:96 3x3s2p0:96", NULL, NULL, false },
-	{ "mixed6b", "1x1:192", "1x1:128 1x7:128 7x1:192", "1x1:128 7x1:128 1x7:128 7x1:128 1x7:192", "1x1:192",
-	  false },
-	{ "mixed6c", "1x1:192", "1x1:160 1x7:160 7x1:192", "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192",
-	  false },
-	{ "mixed6d", "1x1:192", "1x1:160 1x7:160 7x1:192", "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192",
-	  false },
-	{ "mixed6e", "1x1:192", "1x1:192 1x7:192 7x1:192", "1x1:192 7x1:192 1x7:192 7x1:192 1x7:192", "1x1:192",
-	  false },
-	{ "mixed7a", "1x1:192 3x3s2p0:320", "1x1:192 1x7:192 7x1:192 3x3s2p0:192", NULL, NULL, false },
-	{ "mixed7b", "1x1:320", "1x1:384", "1x1:448 3x3:384", "1x1:192", true },
-	{ "mixed7c", "1x1:320", "1x1:384", "1x1:448 3x3:384", "1x1:192", true },
-};
-
-static struct mq_map inception_module(struct mq_cnn *net, struct mq_map in, const struct module *m)
-{
-	struct mq_map out[8];
-	uint32_t n = 0;
-
-	out[n++] = chain(net, "a", in, m->a);
-	for (int branch = 0; branch < 2; branch++) {
-		const char *text = branch ? m->c : m->b, *name = branch ? "c" : "b";
-
-		if (!text)
-			continue;
-		struct mq_map x = chain(net, name, in, text);
-		if (m->fork) {
-			out[n++] = chain(net, mq_arena_printf(net->arena, "%s.row", name), x, "1x3:384");
-			x = chain(net, mq_arena_printf(net->arena, "%s.column", name), x, "3x1:384");
-		}
-		out[n++] = x;
-	}
-	if (m->pool)
-		out[n++] = pooled(net, in, m->pool);
-	else
-		out[n++] = mq_cnn_pool(net, "pool", in, (uint32_t[]){ 3, 2, 0 }, true);
-	return mq_cnn_concat(net, "concat", out, n);
-}
-
-static void auxiliary(struct mq_cnn *net, struct mq_map x, uint32_t classes)
-{
-	x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 5, 3, 0 }, false);
-	x = chain(net, "conv", x, "1x1:128 5x5p0:768");
-	x = mq_cnn_global_pool(net, "global_pool", x);
-	mq_cnn_loss(net, "loss", mq_cnn_linear(net, "classifier", x, classes));
-}
-
-static void inception_v3(struct mq_cnn *net, struct mq_map x, const struct options *o)
-{
-	bool aux = o->aux ? o->aux == 2 : net->train;
-
-	x = chain(net, "stem.a", x, "3x3s2p0:32 3x3p0:32 3x3:64");
-	x = mq_cnn_pool(net, "stem.a.pool", x, (uint32_t[]){ 3, 2, 0 }, true);
-	x = chain(net, "stem.b", x, "1x1:80 3x3p0:192");
-	x = mq_cnn_pool(net, "stem.b.pool", x, (uint32_t[]){ 3, 2, 0 }, true);
-	for (uint32_t i = 0; i < sizeof(modules) / sizeof(*modules); i++) {
-		mq_cnn_layer(net, i, mq_arena_printf(net->arena, "%s.", modules[i].name));
-		x = inception_module(net, x, &modules[i]);
-		if (aux && !strcmp(modules[i].name, "mixed6e")) {
-			mq_cnn_layer(net, i, "aux.");
-			auxiliary(net, x, o->classes);
-		}
-	}
-	mq_cnn_layer(net, MQ_NONE, "");
-	x = mq_cnn_global_pool(net, "pool", x);
-	classify(net, mq_cnn_dropout(net, "dropout", x), o->classes);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -237,18 +414,13 @@ static enum mq_status build(const char *name, const char *options, const struct 
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	bool inception = !strcmp(name, "inception_v3");
 	struct options o;
-	struct mq_cnn net;
+	struct net net;
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	if (!o.image)
-		o.image = inception ? 299 : 224;
 	const char *full = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
-	struct mq_map images = mq_cnn_begin(&net, full, request, arena, o.image);
-	if (inception)
-		inception_v3(&net, images, &o);
+	struct tensor images = begin(&net, full, request, arena, o.image);
 	if (!strcmp(name, "alexnet"))
 		alexnet(&net, images, o.classes);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
@@ -259,14 +431,14 @@ static enum mq_status build(const char *name, const char *options, const struct 
 		else
 			resnet(&net, images, sizes[i].blocks, o.classes);
 	}
-	return mq_cnn_finish(&net, what, model, err);
+	return finish(&net, what, model, err);
 }
 
 const struct mq_format mq_format_cnn = {
 	.name = "cnn",
-	.summary = "alexnet, vgg, resnet, resnext, inception_v3: image networks",
-	.names = (const char *const[]){ "alexnet", "inception_v3", "resnet101", "resnet152", "resnet50", "resnext101",
-					"resnext50", "se_resnext101", "vgg11", "vgg13", "vgg16", "vgg19", NULL },
+	.summary = "alexnet, vgg, resnet, resnext: image networks",
+	.names = (const char *const[]){ "alexnet", "resnet101", "resnet152", "resnet50", "resnext101", "resnext50",
+					"se_resnext101", "vgg11", "vgg13", "vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -2,16 +2,17 @@
  * formats.c - the table of model formats, and mq_model_load, which picks one.
  *
  * The table follows the files of this folder (formats.inc is generated from their names). A
- * specification is a built-in name with options, "gpt:layers=24", or a file, "model.onnx" or
+ * specification is a built-in name with options, "gpt:layers=24", the name of a shipped graph, or a file, "model.onnx" or
  * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the
  * order of their names whether a file is theirs.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "model/formats/lib/file.h"
+#include "model/formats/lib/graph.h"
 
 #define MQ_FORMAT(name) extern const struct mq_format mq_format_##name;
 #include "formats.inc"
@@ -24,23 +25,60 @@ const struct mq_format *const mq_formats[] = {
 };
 #undef MQ_FORMAT
 
-enum { MAX_NAMES = 64, HEAD_SIZE = 4096 };
+enum { HEAD_SIZE = 4096 };
 
-/* Collects the built-in names; returns the format that builds `name`, or NULL. */
-static const struct mq_format *find_builder(const char *name, const char *names[MAX_NAMES])
+static int by_name(const void *a, const void *b)
 {
-	const struct mq_format *found = NULL;
-	size_t n = 0;
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **mq_model_names(struct mq_arena *arena)
+{
+	const char **names = NULL;
+	uint32_t n = 0, room = 0;
 
 	for (const struct mq_format *const *f = mq_formats; *f; f++)
-		for (const char *const *s = (*f)->names; (*f)->build && s && *s; s++) {
-			if (!strcmp(*s, name))
-				found = *f;
-			if (n + 1 < MAX_NAMES)
-				names[n++] = *s;
-		}
-	names[n] = NULL;
-	return found;
+		for (const char *const *s = (*f)->names; (*f)->build && s && *s; s++)
+			MQ_PUSH(arena, names, n, room, *s);
+	for (const char **file = mq_graph_files(NULL, arena); *file; file++) {
+		const char *name = mq_file_stem(*file, arena);
+
+		if (!n || strcmp(names[n - 1], name)) /* variants of one model follow each other */
+			MQ_PUSH(arena, names, n, room, name);
+	}
+	qsort(names, n, sizeof(*names), by_name);
+	MQ_PUSH(arena, names, n, room, NULL);
+	return names;
+}
+
+static const struct mq_format *find_builder(const char *name)
+{
+	size_t n = strcspn(name, ":");
+
+	for (const struct mq_format *const *f = mq_formats; *f; f++)
+		for (const char *const *s = (*f)->names; (*f)->build && s && *s; s++)
+			if (strlen(*s) == n && !strncmp(*s, name, n))
+				return *f;
+	return NULL;
+}
+
+bool mq_model_builtin(const char *spec, struct mq_arena *arena, struct mq_builtin *is)
+{
+	const struct mq_format *builder = find_builder(spec);
+	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec);
+
+	*is = (struct mq_builtin){ .name = name, .summary = builder ? builder->summary : NULL };
+	is->opts = builder ? builder->opts : NULL;
+	for (const char **file = is->made = builder ? NULL : mq_graph_files(name, arena); file && *file; file++) {
+		json_t *head = mq_graph_head(*file);
+		const char *summary = json_string_value(json_object_get(head, "summary"));
+
+		if (!is->summary)
+			is->summary = mq_arena_strdup(arena, summary ? summary : "");
+		*file = mq_graph_parameters(head, arena);
+		json_decref(head);
+	}
+	return is->summary != NULL;
 }
 
 static const char *join(const char *const *names, struct mq_arena *arena)
@@ -117,19 +155,19 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
 			     struct mq_err *err)
 {
-	const char *names[MAX_NAMES];
+	const char *path;
 
 	if (!request->spec || !*request->spec)
 		return mq_fail(err, MQ_EINPUT, "no model given; use -m NAME[:key=value,...] or -m FILE");
 	const char *colon = strchr(request->spec, ':');
 	size_t n = colon ? (size_t)(colon - request->spec) : strlen(request->spec);
 	const char *name = mq_arena_printf(arena, "%.*s", (int)n, request->spec);
-	const struct mq_format *builder = find_builder(name, names);
+	const struct mq_format *builder = find_builder(name);
 
 	if (builder)
 		return builder->build(name, colon ? colon + 1 : NULL, request, arena, model, err);
-	const char *path = file_path(request->spec, arena);
-	if (!path)
-		return unknown_model(request->spec, name, names, arena, err);
+	MQ_TRY(mq_graph_find(request->spec, request->seq, arena, &path, err));
+	if (!path && !(path = file_path(request->spec, arena)))
+		return unknown_model(request->spec, name, mq_model_names(arena), arena, err);
 	return load_file(path, request, arena, model, err);
 }

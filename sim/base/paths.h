@@ -1,0 +1,17 @@
+/*
+ * paths.h - where the shipped files are, in the source tree and when installed: found from the executable's own place,
+ * without configuration.
+ */
+#ifndef MQ_BASE_PATHS_H
+#define MQ_BASE_PATHS_H
+
+#include "maquette/arena.h"
+#include "maquette/err.h"
+
+/* A shipped folder: "engines" and "executors" (plug-ins), "platforms", "plots". MQ_EINPUT: says where it looked. */
+MQ_API enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
+				  struct mq_err *err) MQ_MUST_CHECK;
+/* The path of this executable, or of one beside it ("maquette-replay"). */
+MQ_API const char *mq_find_program(const char *name, struct mq_arena *arena);
+
+#endif
