@@ -37,11 +37,12 @@ for path in sorted(glob.glob(root + "/results/published/*.csv")):
         tell(name, "is not on its page")
 sys.exit(not good)
 P
-# Of each table one row, and all that are refused are refused in words.
+# Of each table one row is judged: those of a table without any verified row are refused.
+mkdir rows
 for t in "$ROOT"/results/published/*.csv; do
-	(head -n 1 "$t"; grep -m 1 -E ',(allreduce|zero[123])' "$t") >one.csv
-	"$M" score one.csv --executor analytic -j 1 -o one >one.txt 2>&1 || { cat one.txt; bad=1; }
-	[ "$(wc -l <one/score.csv)" = 2 ] || { echo "$t: no row"; bad=1; }
-	awk -F, -v t="$(basename "$t")" 'NR == 2 && $2 !~ /^(ok|oom|tight)$/ { print t, $1, $2 }' one/score.csv
+	(head -n 1 "$t"; grep -m 1 -E ',(allreduce|zero[123])' "$t") >"rows/$(basename "$t")"
 done
+"$M" score rows --executor analytic -j 2 -o out >said.txt 2>&1 || { cat said.txt; bad=1; }
+ls rows | wc -l
+awk -F, 'NR > 1 { n++ } NR > 1 && $2 !~ /^(ok|oom|tight)$/ { print $1, $2 } END { print n " rows" }' out/score.csv
 finish
