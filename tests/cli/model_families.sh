@@ -2,55 +2,7 @@
 # Hugging Face configurations of published models: parameters as published (the models' cards and index files), within
 # what the reader's head says it leaves out.
 command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
-python3 - "$M" <<'P' || bad=1
-import json, subprocess, sys
-def read(name, config):
-    json.dump(config, open(name + ".json", "w"))
-    out = subprocess.run([sys.argv[1], "model", name + ".json"], capture_output=True, text=True)
-    if out.returncode: print(name, out.stderr); return 0
-    if out.stderr: print(out.stderr.strip())
-    return int(out.stdout.split("parameters ")[1].split()[0])
-def llama(kind, h, l, a, kv, f, v, **more):
-    return dict(model_type=kind, hidden_size=h, num_hidden_layers=l, num_attention_heads=a, num_key_value_heads=kv,
-                intermediate_size=f, vocab_size=v, max_position_embeddings=4096, **more)
-T = 1e-4
-rows = [
-    ("gemma2-9b", 9241705984, 0, llama("gemma2", 3584, 42, 16, 8, 14336, 256000, head_dim=256)),
-    ("gemma3-4b-text", 3880263168, T, dict(model_type="gemma3", text_config=dict(model_type="gemma3_text", hidden_size=2560,
-        intermediate_size=10240, num_hidden_layers=34, sliding_window=1024), vision_config={})),
-    ("phi3-mini", 3821079552, 0, llama("phi3", 3072, 32, 32, 32, 8192, 32064, sliding_window=2047)),
-    ("phi4", 14659507200, 0, llama("phi3", 5120, 40, 40, 10, 17920, 100352)),
-    ("qwen1.5-moe", 14315784192, T, llama("qwen2_moe", 2048, 24, 16, 16, 5632, 151936, moe_intermediate_size=1408,
-        shared_expert_intermediate_size=5632, num_experts=60, num_experts_per_tok=4)),
-    ("gpt-oss-20b", 20914757184, T, llama("gpt_oss", 2880, 24, 64, 8, 2880, 201088, head_dim=64, num_local_experts=32,
-        num_experts_per_tok=4, attention_bias=True)),
-    ("llama4-maverick-text", 400711848960, 0, dict(model_type="llama4", text_config=llama("llama4_text", 5120, 48, 40, 8, 8192,
-        202048, head_dim=128, intermediate_size_mlp=16384, num_local_experts=128, num_experts_per_tok=1,
-        interleave_moe_layer_step=2))),
-    ("olmo2-7b", 7298617344, T, llama("olmo2", 4096, 32, 32, 32, 11008, 100352)),
-    ("glm4.5-air", 106852251264, T, llama("glm4_moe", 4096, 46, 96, 8, 10944, 151552, head_dim=128, moe_intermediate_size=1408,
-        n_routed_experts=128, n_shared_experts=1, num_experts_per_tok=8, first_k_dense_replace=1, attention_bias=True)),
-    ("mamba-codestral", 7285403648, 0, dict(model_type="mamba2", hidden_size=4096, num_hidden_layers=64, num_heads=128,
-        head_dim=64, n_groups=8, state_size=128, vocab_size=32768)),
-    ("gpt-neox-20b", 20554567680, 0, dict(model_type="gpt_neox", hidden_size=6144, num_hidden_layers=44,
-        num_attention_heads=64, intermediate_size=24576, vocab_size=50432, max_position_embeddings=2048)),
-    ("opt-6.7b", 6658473984, 0, dict(model_type="opt", hidden_size=4096, num_hidden_layers=32, num_attention_heads=32,
-        ffn_dim=16384, vocab_size=50272, max_position_embeddings=2048)),
-    ("t5-v1.1-large", 783150080, 0, dict(model_type="t5", d_model=1024, num_layers=24, num_heads=16, d_kv=64, d_ff=2816,
-        vocab_size=32128, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
-    ("vit-base", 86567656, 0, dict(model_type="vit", hidden_size=768, num_hidden_layers=12, num_attention_heads=12,
-        intermediate_size=3072, image_size=224, patch_size=16, num_channels=3)),
-    # without the table of positions, 256 x 1152, which is not trained
-    ("dit-xl-2", 675129632 - 294912, 0, dict(_class_name="DiTTransformer2DModel", num_layers=28, num_attention_heads=16,
-        attention_head_dim=72, sample_size=32, patch_size=2, in_channels=4, num_embeds_ada_norm=1000)),
-    ("unheard-of", 1498482688, 0, llama("newfangled", 2048, 16, 32, 8, 8192, 128256, rms_norm_eps=1e-5)),
-]
-bad = 0
-for name, want, off, config in rows:
-    got = read(name, config)
-    if abs(got - want) > off * want: print(name, got, "parameters, published", want); bad = 1
-sys.exit(bad)
-P
+python3 "$ROOT/tests/cli/model_families.py" "$M" || bad=1
 # The window, the layers without it, and squared error are in the work: twice the sequence is less than four times the
 # attention where it has a window.
 flop() { "$M" model "$1" --seq "$2" --csv ops.csv >/dev/null && awk -F, 'NR>1 && $2=="layer0.attention"{print $10}' ops.csv; }

@@ -1,6 +1,6 @@
 """How fast one GPU is under loads that last: rate, clock and power of products, attention, copies and a model's steps.
 
-    python3 power.py >power.csv    # nvidia-smi beside it
+    python3 tests/gpu/power.py >power.csv    # nvidia-smi beside it
 
 Each load runs for some seconds behind a rest of one: `first` is the rate of a call after one other, `late` that of the last half; clock, power and
 temperature are nvidia-smi's, in the mean of that half. Operands are normal random numbers in bf16 but where they are zeros.

@@ -1,6 +1,6 @@
 """Training steps of PyTorch's usual libraries on one GPU, as a table that `maquette score` reads.
 
-    python3 steps.py GPU [KERNELS] >runs.csv        # GPU: its name in platforms/calib
+    python3 tests/gpu/steps_kernels.py GPU [KERNELS] >runs.csv        # GPU: its name in platforms/calib
 
 Networks of torchvision, timm and transformers as they come, under torch.autocast or in 32 bits, with AdamW (image networks: SGD with
 momentum); Llama in 16 bits and under FSDP2 too. Step time: the shortest of three times four steps in a row after three others; memory: what
@@ -8,10 +8,8 @@ the allocator reserved.
 It says on standard error what x + x takes the host.
 KERNELS: a JSON file for each run's kernels, from one more step under torch.profiler.
 """
-import csv, gc, json, os, sys, time
+import csv, gc, json, sys, time
 import torch, torch.nn.functional as F
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from fsdp2 import shard
 
 device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,14 +1,12 @@
 """Training steps of plain PyTorch on one GPU, as a table that `maquette score` reads.
 
-    python3 steps.py GPU >runs.csv        # GPU: its name in platforms/calib
+    python3 tests/gpu/steps_fsdp2.py GPU >runs.csv        # GPU: its name in platforms/calib
 
 GPTs as one writes them (torch.autocast, scores stored, masks filled in, dropout) and transformers' Llama under FSDP2 on a mesh of one
 GPU, op by op or its layers compiled. Step time: six steps in a row after three and six others; memory: what the allocator reserved.
 """
-import csv, gc, math, os, sys, time
+import csv, gc, math, sys, time
 import torch, torch.nn as nn, torch.nn.functional as F
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from fsdp2 import shard
 
 device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,6 +1,6 @@
 """How much longer kernels take while a collective's thread blocks hold multiprocessors.
 
-    python3 beside.py [libcublas.so] >beside.csv    # a library other than PyTorch's: its products alone
+    python3 tests/gpu/beside.py [libcublas.so] >beside.csv    # a library other than PyTorch's: its products alone
 
 Blocks of 544 threads that wait, each with 140 kB of shared memory, so that none shares a multiprocessor with a product: alone (`cluster` 1) and
 in clusters of four, as NCCL launches its own on Hopper (NCCL_CGA_CLUSTER_SIZE). Products are y = x W' of a layer, its two gradients (rows x inputs x
