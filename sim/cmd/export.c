@@ -215,24 +215,11 @@ static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
 {
 	struct mq_plan silent = *plan, resolved;
 
-	silent.says = 0;
+	silent.explicit = 0;
 	mq_software_apply_defaults(s->q.software, s->model, &silent, &s->arena, &resolved);
-	const struct {
-		uint32_t bit;
-		bool same;
-	} left[] = {
-		{ MQ_EXPLICIT_OVERLAP_GRADS, plan->overlap_grads == resolved.overlap_grads },
-		{ MQ_EXPLICIT_SCATTER_GATHER, plan->scatter_gather == resolved.scatter_gather },
-		{ MQ_EXPLICIT_OFFLOAD, plan->offload_optimizer == resolved.offload_optimizer },
-		{ MQ_EXPLICIT_OVERLAP_EXPERTS, plan->overlap_experts == resolved.overlap_experts },
-		{ MQ_EXPLICIT_OVERLAP_TP, plan->overlap_tp == resolved.overlap_tp },
-		{ MQ_EXPLICIT_OFFLOAD_LAYERS, plan->offload_layers == resolved.offload_layers },
-		{ MQ_EXPLICIT_BUCKET, fabs(plan->bucket_B - resolved.bucket_B) < 1 },
-	};
-
-	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
-		if (left[i].same)
-			plan->says &= ~left[i].bit;
+	for (int d = 0; d < MQ_N_DECISIONS; d++)
+		if (fabs(mq_plan_value(plan, d) - mq_plan_value(&resolved, d)) < 1)
+			plan->explicit &= ~mq_decision(d)->bit;
 }
 
 static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)

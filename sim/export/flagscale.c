@@ -8,22 +8,23 @@
 #include "export/export.h"
 #include "base/shell.h"
 
-static enum mq_status refuse_switches(const struct mq_plan *p, struct mq_err *err)
+/* Decisions that have no setting here. */
+static enum mq_status refuse_decisions(const struct mq_plan *p, struct mq_err *err)
 {
-	if (p->algo != MQ_ALGO_AUTO || p->proto != MQ_PROTO_AUTO)
-		return mq_fail(err, MQ_EINPUT,
-			       "flagscale: a forced collective algorithm is no setting of it; it "
-			       "is NCCL's environment");
-	if (p->overlap_tp || p->overlap_experts)
-		return mq_fail(err, MQ_EINPUT, "flagscale: %s is not exported; megatron has it",
-			       p->overlap_experts ? "overlap_experts" : "overlap_tp");
-	if (p->offload_layers)
-		return mq_fail(err, MQ_EINPUT,
-			       "flagscale: offload_layers %u is not exported; megatron has it where pp is 1",
-			       p->offload_layers);
-	if (p->zero_group)
-		return mq_fail(err, MQ_EINPUT, "flagscale: sharding over groups of %u ranks is not exported",
-			       p->zero_group);
+	static const enum mq_decision_id refused[] = {
+		MQ_DECISION_ALGO,       MQ_DECISION_PROTO,          MQ_DECISION_OVERLAP_EXPERTS,
+		MQ_DECISION_OVERLAP_TP, MQ_DECISION_OFFLOAD_LAYERS, MQ_DECISION_ZERO_GROUP
+	};
+	char value[32];
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		const struct mq_decision *row = mq_decision(refused[i]);
+		const char *text = row->kind == MQ_DECIDES_BOOL ? "" : mq_plan_value_text(p, refused[i], value);
+
+		if (mq_plan_value(p, refused[i]))
+			return mq_fail(err, MQ_EINPUT, "flagscale: %s%s%s is not exported; megatron has it", row->name,
+				       *text ? " " : "", text);
+	}
 	return MQ_OK;
 }
 
@@ -69,7 +70,7 @@ static enum mq_status refuse_flagscale(const struct mq_export *e, struct mq_err 
 			       "flagscale: the layers of '%s' are not of one width, and its flags "
 			       "have one for all; --to deepspeed or chakra says such plans",
 			       e->model->name);
-	MQ_TRY(refuse_switches(&e->resolved, err));
+	MQ_TRY(refuse_decisions(&e->resolved, err));
 	if (e->plan->virtual > 1 || (f->n_stages > 1 && e->plan->pipeline != MQ_PIPE_1F1B))
 		return mq_fail(err, MQ_EINPUT, "flagscale: mixed devices run 1f1b with one chunk per rank");
 	for (uint32_t i = 0, next = 0; i < f->n_stages; next += f->stage[i++].n_devices)

@@ -140,7 +140,8 @@ static enum mq_status import(const struct mq_export *e, const struct mq_json_at 
 	s.interval = s.interval || (recomputes && s.pp == 1);
 	MQ_TRY(shape_of(e, &s, &shape, err));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
-	like.says = MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD | (s.bucket > 0 ? MQ_EXPLICIT_BUCKET : 0);
+	like.explicit =
+		MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER | (s.bucket > 0 ? MQ_EXPLICIT_BUCKET : 0);
 	like.overlap_grads = s.overlap;
 	like.offload_optimizer = s.offload;
 	like.bucket_B = s.bucket * mq_dtype_size(e->train->dtype);

@@ -414,10 +414,10 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
 	/* a flag that is not there is off; buckets have a default, and old scripts alone say how stages send */
-	like.says = (MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD | MQ_EXPLICIT_OVERLAP_EXPERTS |
-		     MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
-	like.says |= x.no_scatter ? MQ_EXPLICIT_SCATTER_GATHER : 0;
-	like.says |= x.bucket ? MQ_EXPLICIT_BUCKET : 0;
+	like.explicit = (MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER | MQ_EXPLICIT_OVERLAP_EXPERTS |
+			 MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
+	like.explicit |= x.no_scatter ? MQ_EXPLICIT_SCATTER_GATHER : 0;
+	like.explicit |= x.bucket ? MQ_EXPLICIT_BUCKET : 0;
 	like.overlap_grads = x.overlap;
 	like.overlap_tp = x.overlap_tp;
 	like.overlap_experts = x.overlap_experts;

@@ -194,7 +194,7 @@ enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text,
 			       "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)", field,
 			       e->model->stack ? values : "none");
 	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, err));
-	like.says = whole(text, "enable_async_tensor_parallel", 0) ? MQ_EXPLICIT_OVERLAP_TP : 0;
-	like.overlap_tp = like.says;
+	like.explicit = whole(text, "enable_async_tensor_parallel", 0) ? MQ_EXPLICIT_OVERLAP_TP : 0;
+	like.overlap_tp = like.explicit;
 	return mq_export_build(e, &shape, &like, plan, err);
 }

@@ -79,7 +79,7 @@ static void put_overlap(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --tp-comm-overlap", f);
 	if (p->overlap_experts && e->shape.ep > 1)
 		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
-	if (p->bucket_B > 0 && (e->plan->says & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B))
+	if (p->bucket_B > 0 && (e->plan->explicit & MQ_EXPLICIT_BUCKET || p->bucket_B != BUCKET_B))
 		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
 }
 
@@ -190,7 +190,7 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 {
 	const struct mq_shape *s = &e->shape;
 
-	if (e->plan->says & MQ_EXPLICIT_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
+	if (e->plan->explicit & MQ_EXPLICIT_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
 	    !s->sequence_parallel)
 		return mq_fail(err, MQ_EINPUT,
 			       "scatter_gather: Megatron-LM no longer scatters tensors between stages; "

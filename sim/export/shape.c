@@ -44,19 +44,7 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 			       struct mq_plan *plan, struct mq_err *err)
 {
 	MQ_TRY(mq_plan_from_shape(shape, e->model, e->cluster, e->arena, plan, err));
-	plan->says = like->says;
-	plan->algo = like->algo;
-	plan->proto = like->proto;
-	plan->overlap_grads = like->overlap_grads;
-	plan->scatter_gather = like->scatter_gather;
-	plan->offload_optimizer = like->offload_optimizer;
-	plan->broadcast_params = like->broadcast_params;
-	plan->early_stop = like->early_stop;
-	plan->overlap_experts = like->overlap_experts;
-	plan->overlap_tp = like->overlap_tp;
-	plan->offload_layers = like->offload_layers;
-	plan->bucket_B = like->bucket_B;
-	plan->zero_group = like->zero_group;
+	mq_plan_copy_decisions(plan, like);
 	return MQ_OK;
 }
 

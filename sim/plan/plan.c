@@ -135,8 +135,6 @@ void mq_plan_init(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_ops)
 	plan->micro_batches = 1;
 	plan->virtual = 1;
 	plan->pipeline = MQ_PIPE_1F1B;
-	plan->overlap_grads = true;
-	plan->scatter_gather = true;
 	plan->engine_objective = NAN;
 }
 
@@ -276,38 +274,32 @@ static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical,
 	return n;
 }
 
-struct head { /* the scalars of a plan, in a fixed layout without padding */
-	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group, offload_layers;
-	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer;
-	uint32_t broadcast_params, early_stop;
-	double bucket_B;
-	uint32_t overlap_experts, overlap_tp, says, spare_too;
+/* The scalars of a plan. Decisions have the other words (decisions.h); the last one is free. */
+enum { WORD_OPS, WORD_CONFIGS, WORD_MICRO_BATCHES, WORD_VIRTUAL, WORD_PIPELINE = 6, WORD_EXPLICIT = 18, N_WORDS = 20 };
+struct head {
+	uint32_t word[N_WORDS];
 };
 
+/* What a plan leaves open counts as 0: it makes no two plans of one. */
 static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 {
-	uint32_t says = plan->says; /* what a plan leaves open makes no two plans of one */
+	struct head head = { .word = { [WORD_OPS] = plan->n_ops,
+				       [WORD_CONFIGS] = n_configs,
+				       [WORD_MICRO_BATCHES] = plan->micro_batches,
+				       [WORD_VIRTUAL] = plan->virtual,
+				       [WORD_PIPELINE] = plan->pipeline,
+				       [WORD_EXPLICIT] = plan->explicit } };
 
-	return (struct head){
-		.n_ops = plan->n_ops,
-		.n_configs = n_configs,
-		.micro_batches = plan->micro_batches,
-		.virtual = plan->virtual,
-		.zero_group = plan->zero_group,
-		.pipeline = plan->pipeline,
-		.algo = plan->algo,
-		.proto = plan->proto,
-		.says = says,
-		.overlap_grads = says & MQ_EXPLICIT_OVERLAP_GRADS && plan->overlap_grads,
-		.scatter_gather = says & MQ_EXPLICIT_SCATTER_GATHER && plan->scatter_gather,
-		.offload_optimizer = says & MQ_EXPLICIT_OFFLOAD && plan->offload_optimizer,
-		.broadcast_params = says & MQ_EXPLICIT_BROADCAST_PARAMS && plan->broadcast_params,
-		.early_stop = says & MQ_EXPLICIT_EARLY_STOP && plan->early_stop,
-		.offload_layers = says & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : 0,
-		.bucket_B = says & MQ_EXPLICIT_BUCKET ? plan->bucket_B : 0,
-		.overlap_experts = says & MQ_EXPLICIT_OVERLAP_EXPERTS && plan->overlap_experts,
-		.overlap_tp = says & MQ_EXPLICIT_OVERLAP_TP && plan->overlap_tp,
-	};
+	for (int d = 0; d < MQ_N_DECISIONS; d++) {
+		const struct mq_decision *row = mq_decision(d);
+		double value = mq_plan_leaves(plan, d) ? 0 : mq_plan_value(plan, d);
+
+		if (row->kind == MQ_DECIDES_F64)
+			memcpy(&head.word[row->word], &value, sizeof(value));
+		else
+			head.word[row->word] = (uint32_t)value;
+	}
+	return head;
 }
 
 uint64_t mq_plan_hash(const struct mq_plan *plan)
@@ -418,29 +410,24 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	double objective;
 
 	if (!take(&r, &head, sizeof(head)) || !take(&r, &objective, sizeof(objective)) ||
-	    head.n_ops > r.left / sizeof(uint32_t))
+	    head.word[WORD_OPS] > r.left / sizeof(uint32_t))
 		goto cut;
-	mq_plan_init(plan, arena, head.n_ops);
-	if (!take(&r, plan->config_of, head.n_ops * sizeof(uint32_t)))
+	mq_plan_init(plan, arena, head.word[WORD_OPS]);
+	if (!take(&r, plan->config_of, head.word[WORD_OPS] * sizeof(uint32_t)))
 		goto cut;
-	plan->micro_batches = head.micro_batches;
-	plan->virtual = head.virtual;
-	plan->zero_group = head.zero_group;
-	plan->pipeline = (uint8_t)head.pipeline;
-	plan->algo = (uint8_t)head.algo;
-	plan->proto = (uint8_t)head.proto;
-	plan->says = head.says & MQ_EXPLICIT_ALL;
-	plan->overlap_grads = head.overlap_grads != 0;
-	plan->scatter_gather = head.scatter_gather != 0;
-	plan->offload_optimizer = head.offload_optimizer != 0;
-	plan->broadcast_params = head.broadcast_params != 0;
-	plan->early_stop = head.early_stop != 0;
-	plan->overlap_experts = head.overlap_experts != 0;
-	plan->overlap_tp = head.overlap_tp != 0;
-	plan->offload_layers = head.offload_layers;
-	plan->bucket_B = head.bucket_B;
+	plan->micro_batches = head.word[WORD_MICRO_BATCHES];
+	plan->virtual = head.word[WORD_VIRTUAL];
+	plan->pipeline = (uint8_t)head.word[WORD_PIPELINE];
+	plan->explicit = head.word[WORD_EXPLICIT] & MQ_EXPLICIT_ALL;
+	for (int d = 0; d < MQ_N_DECISIONS; d++) {
+		double value = head.word[mq_decision(d)->word];
+
+		if (mq_decision(d)->kind == MQ_DECIDES_F64)
+			memcpy(&value, &head.word[mq_decision(d)->word], sizeof(value));
+		mq_plan_set_value(plan, d, value);
+	}
 	plan->engine_objective = objective;
-	for (uint32_t k = 0; k < head.n_configs; k++)
+	for (uint32_t k = 0; k < head.word[WORD_CONFIGS]; k++)
 		if (!take_config(&r, plan, arena))
 			goto cut;
 	return MQ_OK;
@@ -562,6 +549,18 @@ static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_device
 	return mq_arena_printf(arena, "%u stages of %s devices", stages, list);
 }
 
+static const char *describe_decisions(const struct mq_plan *plan, const char *text, struct mq_arena *arena)
+{
+	for (int d = 0; d < MQ_N_DECISIONS; d++) {
+		double value = mq_plan_leaves(plan, d) ? 0 : mq_plan_value(plan, d);
+
+		if (value && mq_decision(d)->shown)
+			text = mq_arena_printf(arena, "%s, %s %g %s", text, mq_decision(d)->shown, value,
+					       mq_decision(d)->unit);
+	}
+	return text;
+}
+
 const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster, struct mq_arena *arena)
 {
 	struct mq_degrees g = mq_plan_degrees(plan);
@@ -596,7 +595,6 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 		text = mq_arena_printf(arena, "%s, %s", text, mq_sync_name(c->sync));
 	if (c->recompute != MQ_RECOMPUTE_NONE)
 		text = mq_arena_printf(arena, "%s, recompute %s", text, mq_recompute_name(c->recompute));
-	if (plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS && plan->offload_layers)
-		text = mq_arena_printf(arena, "%s, offload %u layers", text, plan->offload_layers);
+	text = describe_decisions(plan, text, arena);
 	return even ? text : mq_arena_printf(arena, "%s, uneven batch", text);
 }

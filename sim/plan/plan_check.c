@@ -71,41 +71,39 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 	return mq_pipeline_chunks(plan->pipeline, plan->virtual, err);
 }
 
-/* Is any op split along one of these dimensions (1u << enum mq_dim)? */
-static bool any_split(const struct mq_plan *plan, uint32_t dims)
+/* Decisions that need what the plan has not. */
+static enum mq_status check_decisions(const struct mq_plan *plan, const struct mq_train *train, uint32_t stages,
+				      struct mq_err *err)
 {
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		for (int d = 0; d < MQ_N_DIMS; d++)
-			if (dims & 1u << d && plan->config[i].split[d] > 1)
-				return true;
-	return false;
-}
+	uint32_t has = mq_plan_properties(plan);
 
-/* What overlaps must have something to overlap, and something to overlap it with. */
-static enum mq_status check_overlap(const struct mq_plan *plan, const struct mq_train *train, uint32_t stages,
-				    struct mq_err *err)
-{
-	if (plan->overlap_tp && !any_split(plan, 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN | 1u << MQ_DIM_HEAD))
-		return mq_fail(err, MQ_EINPUT,
-			       "overlap_tp: no op is split along its features or "
-			       "heads; set it to false or give tp above 1");
-	if (!plan->overlap_experts)
-		return MQ_OK;
-	if (!any_split(plan, 1u << MQ_DIM_EXPERT))
-		return mq_fail(err, MQ_EINPUT,
-			       "overlap_experts: no op is split along experts; set it "
-			       "to false or give ep above 1");
-	if (train->infer || plan->micro_batches < 2)
-		return mq_fail(err, MQ_EINPUT,
-			       "overlap_experts: takes a forward and a backward pass of "
-			       "different micro-batches, not %s; set it to false",
-			       train->infer ? "inference" : "a single one");
-	if (!mq_plan_takes_turns(plan, stages))
-		return mq_fail(err, MQ_EINPUT,
-			       "overlap_experts: a %s pipeline of %u stages in %u chunks "
-			       "per device leaves no two passes that can take turns; use a single stage, "
-			       "dualpipe-v, or the interleaved schedule with virtual above 1",
-			       mq_pipeline_name(plan->pipeline), stages, plan->virtual);
+	for (int d = 0; d < MQ_N_DECISIONS; d++) {
+		const struct mq_decision *row = mq_decision(d);
+		uint32_t lacks = mq_plan_value(plan, d) ? row->needs & ~has : 0;
+
+		if (lacks & MQ_NEEDS_TENSOR)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no op is split along its features or heads; set it to false or give tp "
+				       "above 1",
+				       row->name);
+		if (lacks & MQ_NEEDS_EXPERTS)
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no op is split along experts; set it to false or give ep above 1",
+				       row->name);
+		if (row->needs & MQ_NEEDS_TURNS && mq_plan_value(plan, d) && (train->infer || plan->micro_batches < 2))
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: takes a forward and a backward pass of different micro-batches, not %s; set "
+				"it to false",
+				row->name, train->infer ? "inference" : "a single one");
+		if (lacks & MQ_NEEDS_TURNS)
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: a %s pipeline of %u stages in %u chunks per device leaves no two passes that "
+				"can take turns; use a single stage, dualpipe-v, or the interleaved schedule with "
+				"virtual above 1",
+				row->name, mq_pipeline_name(plan->pipeline), stages, plan->virtual);
+	}
 	return MQ_OK;
 }
 
@@ -200,7 +198,7 @@ static enum mq_status check_all(const struct mq_plan *plan, const struct mq_mode
 	if (stages % plan->virtual)
 		return mq_fail(err, MQ_EINPUT, "%u stages cannot be dealt out in %u chunks per device", stages,
 			       plan->virtual);
-	MQ_TRY(check_overlap(plan, train, stages, err));
+	MQ_TRY(check_decisions(plan, train, stages, err));
 	return check_colors(plan, model, scratch, err);
 }
 

@@ -2,10 +2,7 @@
  * plan_json.c - plans as JSON files. See plan.h; the format is documented in README.md:
  *
  *   {"maquette_plan": 1, "model": "gpt", "micro_batches": 8, "schedule": "1f1b", "virtual": 1,
- *    "algo": "auto", "proto": "auto", "overlap_grads": true, "scatter_gather": true,
- *    "offload_optimizer": false, "broadcast_params": false, "early_stop": false,
- *    "overlap_experts": false, "overlap_tp": false,
- *    "offload_layers": 0, "bucket_B": 0, "zero_group": 0,
+ *    "overlap_grads": true, ... (decisions.h),
  *    "configs": [{"devices": [0, 1], "split": {"batch": 2}, "shares": [2, 1], "stage": 0,
  *                 "sync": "allreduce", "recompute": "none"}],
  *    "ops": [{"from": "embedding", "to": "loss", "config": 0}]}
@@ -214,25 +211,30 @@ static enum mq_status read_number(const struct reading *r, const json_t *value, 
 	return MQ_OK;
 }
 
-/* What a plan may leave to the training software; said only where it decides. */
-static const struct {
-	const char *key;
-	uint32_t says;
-	size_t offset;
-} flags[] = {
-	{ "overlap_grads", MQ_EXPLICIT_OVERLAP_GRADS, offsetof(struct mq_plan, overlap_grads) },
-	{ "scatter_gather", MQ_EXPLICIT_SCATTER_GATHER, offsetof(struct mq_plan, scatter_gather) },
-	{ "offload_optimizer", MQ_EXPLICIT_OFFLOAD, offsetof(struct mq_plan, offload_optimizer) },
-	{ "broadcast_params", MQ_EXPLICIT_BROADCAST_PARAMS, offsetof(struct mq_plan, broadcast_params) },
-	{ "early_stop", MQ_EXPLICIT_EARLY_STOP, offsetof(struct mq_plan, early_stop) },
-	{ "overlap_experts", MQ_EXPLICIT_OVERLAP_EXPERTS, offsetof(struct mq_plan, overlap_experts) },
-	{ "overlap_tp", MQ_EXPLICIT_OVERLAP_TP, offsetof(struct mq_plan, overlap_tp) },
-};
-enum { N_FLAGS = sizeof(flags) / sizeof(*flags) };
-
-static bool *flag_of(struct mq_plan *p, size_t i)
+static enum mq_status read_decision(const struct reading *r, enum mq_decision_id d, const json_t *value)
 {
-	return (bool *)(void *)((char *)p + flags[i].offset);
+	const struct mq_decision *row = mq_decision(d);
+	double number = 0;
+	uint32_t whole = 0;
+	uint8_t named = 0;
+	bool flag = false;
+
+	switch (row->kind) {
+	case MQ_DECIDES_BOOL:
+		MQ_TRY(read_bool(r, value, row->name, &flag));
+		break;
+	case MQ_DECIDES_NAME:
+		MQ_TRY(read_name(r, value, row->name, row->name_of, row->n_names, &named));
+		break;
+	case MQ_DECIDES_U32:
+		MQ_TRY(read_u32(r, value, row->name, &whole));
+		break;
+	case MQ_DECIDES_F64:
+		MQ_TRY(read_number(r, value, row->name, &number));
+	}
+	r->plan->explicit |= row->bit & MQ_EXPLICIT_ALL;
+	mq_plan_set_value(r->plan, d, flag + named + whole + number); /* one of them */
+	return MQ_OK;
 }
 
 static enum mq_status read_global(const struct reading *r, const char *key, const json_t *value)
@@ -243,27 +245,11 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 		return read_u32(r, value, key, &p->micro_batches);
 	if (!strcmp(key, "virtual"))
 		return read_u32(r, value, key, &p->virtual);
-	if (!strcmp(key, "zero_group"))
-		return read_u32(r, value, key, &p->zero_group);
 	if (!strcmp(key, "schedule"))
 		return READ_NAME(r, value, key, mq_pipeline_name, MQ_N_PIPELINES, &p->pipeline);
-	if (!strcmp(key, "algo"))
-		return READ_NAME(r, value, key, mq_algo_name, MQ_N_ALGOS, &p->algo);
-	if (!strcmp(key, "proto"))
-		return READ_NAME(r, value, key, mq_proto_name, MQ_N_PROTOS, &p->proto);
-	for (size_t i = 0; i < N_FLAGS; i++)
-		if (!strcmp(key, flags[i].key)) {
-			p->says |= flags[i].says;
-			return read_bool(r, value, key, flag_of(p, i));
-		}
-	if (!strcmp(key, "offload_layers")) {
-		p->says |= MQ_EXPLICIT_OFFLOAD_LAYERS;
-		return read_u32(r, value, key, &p->offload_layers);
-	}
-	if (!strcmp(key, "bucket_B")) {
-		p->says |= MQ_EXPLICIT_BUCKET;
-		return read_number(r, value, key, &p->bucket_B);
-	}
+	for (int d = 0; d < MQ_N_DECISIONS; d++)
+		if (!strcmp(key, mq_decision(d)->name))
+			return read_decision(r, d, value);
 	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops", "comment" };
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (!strcmp(key, known[i]))
@@ -335,26 +321,25 @@ static void write_quoted(FILE *f, const char *text)
 	json_decref(s);
 }
 
+static void write_decision(FILE *f, const struct mq_plan *p, enum mq_decision_id d)
+{
+	const char *quote = mq_decision(d)->kind == MQ_DECIDES_NAME ? "\"" : "";
+	char text[32];
+
+	fprintf(f, "  \"%s\": %s%s%s,\n", mq_decision(d)->name, quote, mq_plan_value_text(p, d, text), quote);
+}
+
 static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model, const struct mq_cluster *cluster)
 {
-	struct mq_plan copy = *p;
-
 	fprintf(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ");
 	write_quoted(f, model->name);
 	fprintf(f, ",\n  \"platform\": ");
 	write_quoted(f, cluster->name ? cluster->name : "");
-	fprintf(f,
-		",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n"
-		"  \"algo\": \"%s\",\n  \"proto\": \"%s\",\n  \"zero_group\": %u,\n",
-		p->micro_batches, mq_pipeline_name(p->pipeline), p->virtual, mq_algo_name(p->algo),
-		mq_proto_name(p->proto), p->zero_group);
-	for (size_t i = 0; i < N_FLAGS; i++)
-		if (p->says & flags[i].says)
-			fprintf(f, "  \"%s\": %s,\n", flags[i].key, *flag_of(&copy, i) ? "true" : "false");
-	if (p->says & MQ_EXPLICIT_OFFLOAD_LAYERS)
-		fprintf(f, "  \"offload_layers\": %u,\n", p->offload_layers);
-	if (p->says & MQ_EXPLICIT_BUCKET)
-		fprintf(f, "  \"bucket_B\": %.17g,\n", p->bucket_B);
+	fprintf(f, ",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n", p->micro_batches,
+		mq_pipeline_name(p->pipeline), p->virtual);
+	for (int d = 0; d < MQ_N_DECISIONS; d++)
+		if (mq_decision(d)->zero_is_open || !mq_plan_leaves(p, d))
+			write_decision(f, p, d);
 	fputs("  \"configs\": [\n", f);
 	for (uint32_t i = 0; i < p->n_configs; i++) {
 		write_config(f, &p->config[i]);

@@ -49,7 +49,8 @@ static double objective_of(const struct mq_search *s, const struct mq_candidate 
 static uint64_t form_of(const struct mq_plan *plan)
 {
 	const struct mq_degrees d = mq_plan_degrees(plan);
-	uint32_t recompute = 0, sync = 0, offload = plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : 0;
+	uint32_t recompute = 0, sync = 0,
+		 offload = plan->explicit & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : 0;
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		recompute |= 1u << plan->config[i].recompute;

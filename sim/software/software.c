@@ -246,19 +246,10 @@ const char *mq_models_name(enum mq_models m)
 
 const char *mq_switch_name(uint32_t i)
 {
-	static const char *const names[MQ_N_SWITCHES] = { "overlap_grads",
-							  "scatter_gather",
-							  "offload_optimizer",
-							  "broadcast_params",
-							  "early_stop",
-							  "overlap_experts",
-							  "overlap_tp",
-							  "bucket",
-							  "offload_layers",
-							  "zero_group",
-							  "algo" };
-
-	return i < MQ_N_SWITCHES ? names[i] : "?";
+	for (int d = 0; d < MQ_N_DECISIONS; d++)
+		if (mq_decision(d)->bit == 1u << i)
+			return mq_decision(d)->setting ? mq_decision(d)->setting : mq_decision(d)->name;
+	return "?";
 }
 
 const char *mq_evidence_name(enum mq_evidence evidence)

@@ -92,82 +92,49 @@ static void recompute_part(const struct mq_software *s, const struct mq_model *m
 			plan->config_of[op] = twin[plan->config_of[op]];
 }
 
-/* ---- communication ----------------------------------------------------------------------------------- */
+/* ---- decisions --------------------------------------------------------------------------------------- */
 
-/* Ops split along their features or heads: tensor parallelism; those along experts. */
-struct has {
-	bool tensor, experts, sequence;
-};
-
-static struct has what_is_split(const struct mq_plan *plan)
+/* Do the ranks that hold the same part into groups of the software's size, of which each holds all? */
+static bool divides(const struct mq_software *s, const struct mq_plan *plan)
 {
-	struct has has = { false, false, false };
-
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		const uint32_t *split = plan->config[i].split;
-
-		has.tensor |= split[MQ_DIM_HEAD] > 1 || split[MQ_DIM_OUT] > 1 || split[MQ_DIM_IN] > 1;
-		has.experts |= split[MQ_DIM_EXPERT] > 1;
-		has.sequence |= split[MQ_DIM_SEQ] > 1;
-	}
-	return has;
-}
-
-static uint32_t stages_of(const struct mq_plan *plan)
-{
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		if (plan->config[i].stage >= n)
-			n = plan->config[i].stage + 1;
-	return n;
-}
-
-/* A group of so many that holds a part of all: fewer than hold the same, and they divide into such. */
-static uint32_t shard_group(const struct mq_software *s, const struct mq_plan *plan)
-{
-	for (uint32_t i = 0; s->shard_group && i < plan->n_configs; i++) {
 		const struct mq_config *c = &plan->config[i];
 		uint32_t same = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ];
 
-		if (c->sync < MQ_SYNC_ZERO1 || s->shard_group >= same || same % s->shard_group)
-			return 0;
+		if (c->sync < MQ_SYNC_ZERO1 || !s->shard_group || s->shard_group >= same || same % s->shard_group)
+			return false;
 	}
-	return s->shard_group;
+	return true;
+}
+
+double mq_software_default(const struct mq_software *s, enum mq_decision_id id)
+{
+	switch (id) {
+#define DEFAULT(id, bit, type, field, value, ...) \
+	case MQ_DECISION_##id:                    \
+		return value;
+		MQ_DECISIONS(DEFAULT)
+#undef DEFAULT
+	case MQ_N_DECISIONS:
+		break;
+	}
+	return 0;
 }
 
 void mq_software_apply_defaults(const struct mq_software *s, const struct mq_model *model, const struct mq_plan *from,
 				struct mq_arena *arena, struct mq_plan *to)
 {
-	struct has has = what_is_split(from);
-
 	if (!s)
 		s = mq_software_plain();
 	mq_plan_copy(to, from, arena);
-	if (!(to->says & MQ_EXPLICIT_OVERLAP_GRADS))
-		to->overlap_grads = s->overlap_grads;
-	if (!(to->says & MQ_EXPLICIT_SCATTER_GATHER))
-		to->scatter_gather = s->scatter_gather && has.tensor;
-	if (!(to->says & MQ_EXPLICIT_BROADCAST_PARAMS))
-		to->broadcast_params = s->broadcast_params;
-	if (!(to->says & MQ_EXPLICIT_EARLY_STOP))
-		to->early_stop = s->early_stop;
-	if (!(to->says & MQ_EXPLICIT_OVERLAP_TP))
-		to->overlap_tp = s->overlap_tp && has.tensor && has.sequence;
-	if (!(to->says & MQ_EXPLICIT_OVERLAP_EXPERTS))
-		to->overlap_experts = s->overlap_experts && has.experts && to->micro_batches > 1 &&
-				      mq_plan_takes_turns(to, stages_of(to));
-	if (!(to->says & MQ_EXPLICIT_BUCKET))
-		to->bucket_B = s->bucket_MB * 1e6;
-	if (!(to->says & MQ_EXPLICIT_OFFLOAD))
-		to->offload_optimizer = s->offload_optimizer;
-	if (!(to->says & MQ_EXPLICIT_OFFLOAD_LAYERS))
-		to->offload_layers = s->offload_layers;
-	if (to->proto == MQ_PROTO_AUTO)
-		to->proto = (uint8_t)s->nccl_proto;
-	if (!to->zero_group)
-		to->zero_group = shard_group(s, to);
-	to->says = MQ_EXPLICIT_ALL;
+	uint32_t has = mq_plan_properties(to) | (divides(s, to) ? MQ_NEEDS_GROUP : 0);
+	for (int d = 0; d < MQ_N_DECISIONS; d++) {
+		uint32_t needs = mq_decision(d)->needs | mq_decision(d)->defaults_need;
+
+		if (mq_plan_leaves(to, d))
+			mq_plan_set_value(to, d, needs & ~has ? 0 : mq_software_default(s, d));
+	}
+	to->explicit = MQ_EXPLICIT_ALL;
 	if (s->selective != MQ_SELECTIVE_ATTENTION)
 		recompute_part(s, model, arena, to);
 }

@@ -313,66 +313,29 @@ static bool degrees_run(const struct ask *a, const struct mq_shape *p)
 
 /* ---- what a plan decides beside ----------------------------------------------------------------------- */
 
-/* Does the decision change anything in a plan of these degrees? */
-static bool matters(uint32_t says, const struct mq_shape *p)
+/* MQ_NEEDS_... that a plan of these degrees has. */
+static uint32_t properties(const struct mq_shape *p)
 {
-	bool replicas = (uint64_t)p->dp * p->cp > 1;
-
-	switch (says) {
-	case MQ_EXPLICIT_OVERLAP_GRADS:
-	case MQ_EXPLICIT_BUCKET:
-		return replicas;
-	case MQ_EXPLICIT_SCATTER_GATHER:
-		return p->tp > 1 && p->pp > 1;
-	case MQ_EXPLICIT_BROADCAST_PARAMS:
-		return replicas && (p->sync == MQ_SYNC_ZERO1 || p->sync == MQ_SYNC_ZERO2);
-	case MQ_EXPLICIT_EARLY_STOP:
-		return p->recompute == MQ_RECOMPUTE_FULL;
-	case MQ_EXPLICIT_OVERLAP_EXPERTS:
-		return p->ep > 1;
-	case MQ_EXPLICIT_OVERLAP_TP:
-		return p->tp > 1;
-	default:
-		return true;
-	}
+	return ((uint64_t)p->dp * p->cp > 1 ? MQ_NEEDS_REPLICAS : 0) | (p->tp > 1 ? MQ_NEEDS_TENSOR : 0) |
+	       (p->pp > 1 ? MQ_NEEDS_STAGES : 0) | (p->ep > 1 ? MQ_NEEDS_EXPERTS : 0) |
+	       (p->sync == MQ_SYNC_ZERO1 || p->sync == MQ_SYNC_ZERO2 ? MQ_NEEDS_ZERO12 : 0) |
+	       (p->recompute == MQ_RECOMPUTE_FULL ? MQ_NEEDS_RECOMPUTE : 0);
 }
 
-/* Decisions that the plan takes otherwise than the software would. */
-static uint32_t deviations(const struct mq_software *s, const struct mq_plan *plan)
+/* A decision of the plan, or the software's where the plan leaves it. */
+static double decided(const struct ask *a, const struct mq_plan *plan, enum mq_decision_id id)
 {
-	const struct {
-		uint32_t says;
-		bool differs;
-	} row[] = {
-		{ MQ_EXPLICIT_OVERLAP_GRADS, plan->overlap_grads != s->overlap_grads },
-		{ MQ_EXPLICIT_SCATTER_GATHER, plan->scatter_gather != s->scatter_gather },
-		{ MQ_EXPLICIT_OFFLOAD, plan->offload_optimizer != s->offload_optimizer },
-		{ MQ_EXPLICIT_BROADCAST_PARAMS, plan->broadcast_params != s->broadcast_params },
-		{ MQ_EXPLICIT_EARLY_STOP, plan->early_stop != s->early_stop },
-		{ MQ_EXPLICIT_OVERLAP_EXPERTS, plan->overlap_experts != s->overlap_experts },
-		{ MQ_EXPLICIT_OVERLAP_TP, plan->overlap_tp != s->overlap_tp },
-		{ MQ_EXPLICIT_BUCKET, plan->bucket_B != s->bucket_MB * 1e6 },
-		{ MQ_EXPLICIT_OFFLOAD_LAYERS, plan->offload_layers != s->offload_layers },
-	};
-	uint32_t bits = plan->zero_group && plan->zero_group != s->shard_group ? MQ_SWITCH_ZERO_GROUP : 0;
-
-	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
-		if (plan->says & row[i].says && row[i].differs)
-			bits |= row[i].says;
-	if (plan->algo != MQ_ALGO_AUTO || plan->proto != MQ_PROTO_AUTO)
-		bits |= MQ_SWITCH_ALGO;
-	return bits;
+	return mq_plan_leaves(plan, id) ? mq_software_default(a->s, id) : mq_plan_value(plan, id);
 }
 
-/* What the plan, or the software where the plan says nothing, asks of the rest. */
+/* What the decisions need of the rest. */
 static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
 {
-	bool offload = plan->says & MQ_EXPLICIT_OFFLOAD ? plan->offload_optimizer : a->s->offload_optimizer;
-	uint32_t away = plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS ? plan->offload_layers : a->s->offload_layers;
-	bool overlap = plan->says & MQ_EXPLICIT_OVERLAP_TP ? plan->overlap_tp : a->s->overlap_tp;
+	bool offload = decided(a, plan, MQ_DECISION_OFFLOAD_OPTIMIZER) > 0;
+	double away = decided(a, plan, MQ_DECISION_OFFLOAD_LAYERS);
 	uint32_t same = p->dp * p->cp;
 
-	if (offload && !(a->s->runs.switches & MQ_EXPLICIT_OFFLOAD))
+	if (offload && !(a->s->runs.switches & MQ_EXPLICIT_OFFLOAD_OPTIMIZER))
 		return no(a, "has no setting that offloads the optimizer");
 	if (offload && same > 1 && p->sync < MQ_SYNC_ZERO1)
 		return no(a, "offloads the optimizer only where ZeRO shards it");
@@ -384,7 +347,7 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 	if (away && !a->s->runs.offload_all && away >= a->q->model->n_layers)
 		return no(a, "offloads activations of fewer layers than the model's %u: set offload_layers %u or less",
 			  a->q->model->n_layers, a->q->model->n_layers - 1);
-	if (overlap && p->tp > 1 && !p->sequence_parallel)
+	if (decided(a, plan, MQ_DECISION_OVERLAP_TP) && p->tp > 1 && !p->sequence_parallel)
 		return no(a, "overlaps tensor parallelism only with sequence parallelism, which this plan lacks");
 	if (plan->zero_group && (same % plan->zero_group || plan->zero_group % p->cp))
 		return no(a, "shards over groups that divide dp x cp = %u and hold cp = %u; %u does not", same, p->cp,
@@ -392,12 +355,16 @@ static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const st
 	return true;
 }
 
+/* Has the software a setting for each decision that the plan takes otherwise than the software would? */
 static bool decisions_run(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
 {
-	uint32_t bits = deviations(a->s, plan) & ~a->s->runs.switches;
+	uint32_t bits = 0, lacks = ~properties(p);
 
+	for (int d = 0; d < MQ_N_DECISIONS; d++)
+		if (!(mq_decision(d)->matters & lacks) && decided(a, plan, d) != mq_software_default(a->s, d))
+			bits |= mq_decision(d)->bit & ~a->s->runs.switches;
 	for (uint32_t i = 0; i < MQ_N_SWITCHES; i++)
-		if (has(bits, i) && matters(1u << i, p))
+		if (has(bits, i))
 			return no(a, "has no setting for %s, and the plan decides it", mq_switch_name(i));
 	return needs_hold(a, plan, p);
 }

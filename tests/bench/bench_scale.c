@@ -111,7 +111,7 @@ static void make_plan(struct bench *b, const struct mq_model *model, struct mq_p
 	struct mq_err err = MQ_ERR_INIT;
 
 	stop_on(mq_plan_from_shape(&shape, model, b->cluster, &b->arena, plan, &err), &err);
-	plan->says |= MQ_EXPLICIT_OVERLAP_GRADS;
+	plan->explicit |= MQ_EXPLICIT_OVERLAP_GRADS;
 	plan->overlap_grads = true;
 }
 

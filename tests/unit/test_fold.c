@@ -369,7 +369,7 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 	interference = mq_rng_below(rng, 2);
 	tally->tried++;
 	if (mq_plan_from_shape(&shape, model, s->cluster, &arena, &plan, &err) == MQ_OK) {
-		plan.says = MQ_EXPLICIT_ALL;
+		plan.explicit = MQ_EXPLICIT_ALL;
 		plan.overlap_grads = overlap;
 		/* refused where there is nothing to overlap: never where there is */
 		plan.overlap_tp = shape.tp > 1 && tally->tried % 3 == 0;

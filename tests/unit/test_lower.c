@@ -546,7 +546,7 @@ static void offload_copies_shards(void **state)
 	struct mq_shape shape = { .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 };
 
 	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
-	w->plan.says |= MQ_EXPLICIT_OFFLOAD;
+	w->plan.explicit |= MQ_EXPLICIT_OFFLOAD_OPTIMIZER;
 	w->plan.offload_optimizer = true;
 	struct mq_schedule *s = lowered_plan(w);
 	struct lowered_sum copies = lowered_count(s, MQ_TASK_COPY, -1, -1);
@@ -725,7 +725,7 @@ static void random_shapes_hold(void **state)
 			shape.virtual = 2;
 		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
 			continue;
-		w->plan.says = MQ_EXPLICIT_ALL;
+		w->plan.explicit = MQ_EXPLICIT_ALL;
 		w->plan.overlap_grads = mq_rng_below(&rng, 2);
 		w->plan.scatter_gather = mq_rng_below(&rng, 2);
 		w->plan.overlap_tp = shape.tp > 1 && mq_rng_below(&rng, 2);

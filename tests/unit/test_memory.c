@@ -195,7 +195,7 @@ static void offloaded_layers_pass_through(void **state)
 	w->software.loss_B = 2;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, 2 * LAYER + SH + PASSING);
-	w->plan.says |= MQ_EXPLICIT_OFFLOAD_LAYERS; /* none: the plan decides */
+	w->plan.explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS; /* none: the plan decides */
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, LAYERS * LAYER + SH + PASSING);
 	w->software.offload_layers = 0;
@@ -268,7 +268,7 @@ static void experts_keep_what_they_need(void **state)
 	double late = w->low.memory[0].activation_B, kept = late - 8 * logits;
 	double layer = (kept - 4 * logits - 4 * SH) / 2; /* the rest: final norm and loss */
 	assert_true(layer > 0 && layer < 4 * logits);
-	w->plan.says |= MQ_EXPLICIT_OVERLAP_EXPERTS;
+	w->plan.explicit |= MQ_EXPLICIT_OVERLAP_EXPERTS;
 	w->plan.overlap_experts = true;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, kept + (4 * logits + 4 * SH) + 2 * 8 * logits);
@@ -436,7 +436,7 @@ static void fp32_gradients_and_offload(void **state)
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	const struct mq_memory *m = w->low.memory;
 	assert_bytes(m->parameter_B + m->gradient_B + m->optimizer_B, 18 * params);
-	w->plan.says |= MQ_EXPLICIT_OFFLOAD;
+	w->plan.explicit |= MQ_EXPLICIT_OFFLOAD_OPTIMIZER;
 	w->plan.offload_optimizer = true;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].optimizer_B, 0);
@@ -493,7 +493,7 @@ static void reduction_takes_buffers(void **state)
 
 	lower_shape(w, &shape);
 	double without = w->low.memory[0].buffer_B;
-	w->plan.says |= MQ_EXPLICIT_BUCKET;
+	w->plan.explicit |= MQ_EXPLICIT_BUCKET;
 	w->plan.bucket_B = 1000;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].buffer_B, without + 2000);

@@ -151,7 +151,7 @@ static void hosts_take_what_is_computed_again(void **state)
 			seen++;
 	assert_int_equal(seen, 3);
 	mq_plan_copy(&other, &plan, &q.arena);
-	other.says |= MQ_EXPLICIT_OFFLOAD_LAYERS;
+	other.explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS;
 	assert_true(mq_plan_effect(&q.space, &other, &q.arena) == mq_plan_effect(&q.space, &plan, &q.arena));
 	other.offload_layers = 1;
 	assert_true(mq_plan_effect(&q.space, &other, &q.arena) != mq_plan_effect(&q.space, &plan, &q.arena));

@@ -24,7 +24,7 @@ static struct mq_schedule *schedule_of(struct lowered *w, struct mq_shape shape,
 {
 	shape.pipeline = MQ_PIPE_1F1B;
 	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
-	w->plan.says |= MQ_EXPLICIT_OFFLOAD_LAYERS;
+	w->plan.explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS;
 	w->plan.offload_layers = layers;
 	struct mq_schedule *s = lowered_plan(w);
 	assert_non_null(s);

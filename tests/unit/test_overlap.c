@@ -39,7 +39,7 @@ static bool ask(struct simulated *s, const struct question *q, struct answer *a)
 	if (mq_model_load(&request, &s->arena, &model, &err) ||
 	    mq_plan_from_shape(&q->shape, model, s->cluster, &s->arena, &plan, &err))
 		goto failed;
-	plan.says = MQ_EXPLICIT_ALL;
+	plan.explicit = MQ_EXPLICIT_ALL;
 	plan.overlap_grads = false;
 	plan.overlap_tp = q->tp;
 	plan.overlap_experts = q->experts;

@@ -244,7 +244,7 @@ static void empty_passes_wait(void **state)
 
 	lowered_open(&w, "gpt:layers=2,hidden=64,heads=4,seq=16,vocab=64", 6, 16);
 	assert_int_equal(mq_plan_from_shape(&shape, w.model, w.cluster, &w.arena, &w.plan, &w.err), MQ_OK);
-	w.plan.says = MQ_EXPLICIT_ALL;
+	w.plan.explicit = MQ_EXPLICIT_ALL;
 	w.plan.overlap_grads = true;
 	const struct mq_schedule *s = lowered_plan(&w);
 	assert_non_null(s);

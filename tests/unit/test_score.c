@@ -155,7 +155,7 @@ static void test_job(void **state)
 	assert_true(c.job.train.grad_dtype == MQ_FP32); /* of the software */
 	assert_true(c.job.time_oom && c.job.max_tasks == 4e6);
 	assert_int_equal(c.job.n_change, 0);
-	assert_int_equal(c.plan.says, 0); /* overlaps and buckets are the software's */
+	assert_int_equal(c.plan.explicit, 0); /* overlaps and buckets are the software's */
 	assert_int_equal(c.plan.micro_batches, 8);
 	r.step_time_s = NAN;
 	r.status = "oom";

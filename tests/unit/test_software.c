@@ -392,7 +392,7 @@ static struct mq_plan dress(const struct mq_software *s, const struct mq_model *
 	struct mq_plan to;
 
 	mq_software_apply_defaults(s, model, plan, &arena, &to);
-	assert_int_equal(to.says, MQ_EXPLICIT_ALL);
+	assert_int_equal(to.explicit, MQ_EXPLICIT_ALL);
 	return to;
 }
 
@@ -411,12 +411,12 @@ static void plans_decide_first(void **state)
 	struct mq_plan p;
 
 	(void)state;
-	assert_int_equal(plan.says, 0);
+	assert_int_equal(plan.explicit, 0);
 	off.overlap_grads = off.scatter_gather = false;
 	on.broadcast_params = on.early_stop = on.overlap_tp = on.overlap_experts = on.offload_optimizer = true;
 	on.bucket_MB = 40, on.offload_layers = 3;
 	for (int said = 0; said < 2; said++) { /* 1: the plan says the opposite of the software */
-		plan.says = said ? MQ_EXPLICIT_ALL : 0;
+		plan.explicit = said ? MQ_EXPLICIT_ALL : 0;
 		plan.overlap_grads = plan.scatter_gather = plan.broadcast_params = plan.early_stop = false;
 		plan.overlap_tp = plan.overlap_experts = plan.offload_optimizer = false;
 		plan.bucket_B = 5, plan.offload_layers = 7;
@@ -442,11 +442,11 @@ static void plans_decide_first(void **state)
 		assert_true(p.bucket_B == (said ? 5 : 0));
 	}
 	/* one alone: the others stay the software's */
-	plan.says = MQ_EXPLICIT_BUCKET;
+	plan.explicit = MQ_EXPLICIT_BUCKET;
 	p = dress(&off, model, &plan);
 	assert_true(p.bucket_B == 5 && !p.overlap_grads && !p.early_stop);
 	/* no software is the plain one */
-	plan.says = 0;
+	plan.explicit = 0;
 	p = dress(NULL, model, &plan);
 	assert_true(p.overlap_grads && p.scatter_gather && !p.early_stop && p.bucket_B == 0);
 }

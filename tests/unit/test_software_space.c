@@ -308,30 +308,30 @@ static void rules_of_decisions(void **state)
 	struct mq_plan *plan = plan_of(&SHAPE(.dp = 8, .pipeline = MQ_PIPE_1F1B));
 	plan->overlap_grads = false; /* not said: it is the software's */
 	expect_plan("torchtitan", plan, NULL);
-	plan->says = MQ_EXPLICIT_OVERLAP_GRADS;
+	plan->explicit = MQ_EXPLICIT_OVERLAP_GRADS;
 	expect_plan("torchtitan", plan, "has no setting for overlap_grads");
 	expect_plan("megatron-core", plan, NULL);
-	plan->says = MQ_EXPLICIT_EARLY_STOP;
+	plan->explicit = MQ_EXPLICIT_EARLY_STOP;
 	plan->early_stop = true;
 	expect_plan("megatron-core", plan, NULL); /* nothing is recomputed */
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].recompute = MQ_RECOMPUTE_FULL;
 	expect_plan("megatron-core", plan, "has no setting for early_stop");
 	expect_plan("torchtitan", plan, NULL); /* its own way */
-	plan->says = MQ_EXPLICIT_OFFLOAD;
+	plan->explicit = MQ_EXPLICIT_OFFLOAD_OPTIMIZER;
 	plan->offload_optimizer = true;
 	expect_plan("torchtitan", plan, "has no setting for offload_optimizer");
 	expect_plan("deepspeed", plan, "only where ZeRO shards it");
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].sync = MQ_SYNC_ZERO1;
 	expect_plan("deepspeed", plan, NULL);
-	plan->says = 0;
+	plan->explicit = 0;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].sync = MQ_SYNC_ZERO3;
 	expect_plan("torchtitan,offload_optimizer=1", plan, "has no setting that offloads");
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].sync = MQ_SYNC_ZERO1;
-	plan->says = MQ_EXPLICIT_OFFLOAD_LAYERS;
+	plan->explicit = MQ_EXPLICIT_OFFLOAD_LAYERS;
 	plan->offload_layers = 2;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].recompute = MQ_RECOMPUTE_NONE;
@@ -345,7 +345,7 @@ static void rules_of_decisions(void **state)
 		plan->config[i].recompute = MQ_RECOMPUTE_FULL;
 	expect_plan("megatron-core", plan, "offloads activations only where nothing is computed again");
 	expect_plan("generic", plan, NULL);
-	plan->says = 0;
+	plan->explicit = 0;
 	plan->algo = MQ_ALGO_RING;
 	expect_plan("megatron-core", plan, NULL);
 	expect_plan("deepspeed", plan, "has no setting for algo");

@@ -22,6 +22,7 @@
 
 #include "maquette/arena.h"
 #include "maquette/cluster.h"
+#include "maquette/decisions.h"
 #include "maquette/model.h"
 #include "maquette/types.h"
 
@@ -90,20 +91,6 @@ struct mq_config {
 	uint8_t recompute; /* enum mq_recompute */
 };
 
-/* Decisions that a plan may leave to the training software. */
-enum {
-	MQ_EXPLICIT_OVERLAP_GRADS = 1 << 0,
-	MQ_EXPLICIT_SCATTER_GATHER = 1 << 1,
-	MQ_EXPLICIT_OFFLOAD = 1 << 2,
-	MQ_EXPLICIT_BROADCAST_PARAMS = 1 << 3,
-	MQ_EXPLICIT_EARLY_STOP = 1 << 4,
-	MQ_EXPLICIT_OVERLAP_EXPERTS = 1 << 5,
-	MQ_EXPLICIT_OVERLAP_TP = 1 << 6,
-	MQ_EXPLICIT_BUCKET = 1 << 7,
-	MQ_EXPLICIT_OFFLOAD_LAYERS = 1 << 8,
-	MQ_EXPLICIT_ALL = (1 << 9) - 1
-};
-
 struct mq_plan {
 	uint32_t n_ops, n_configs;
 	uint32_t *config_of;      /* [n_ops] */
@@ -111,32 +98,13 @@ struct mq_plan {
 	uint32_t micro_batches;   /* per step, >= 1 */
 	uint32_t virtual;         /* chunks per device: 1 unless interleaved, 2 for V schedules */
 	uint8_t pipeline;         /* enum mq_pipeline */
-	uint8_t algo, proto;      /* forced collective algorithm and protocol, or AUTO */
-	uint32_t says;            /* MQ_EXPLICIT_...: which of the following the plan decides itself; the others
+	uint32_t explicit;        /* MQ_EXPLICIT_...: decisions that the plan makes itself; the others
 					are as the training software has them (mq_software_apply_defaults) */
-	bool overlap_grads;       /* reduce gradients while the last backward runs */
-	bool scatter_gather;      /* stage boundaries: replicas send a part each, then gather */
-	bool offload_optimizer;   /* optimizer state and step on the host CPU */
-	bool broadcast_params;    /* zero1, zero2: each owner broadcasts its shard of new parameters
-					(as InternEvo does) instead of one all-gather */
-	bool early_stop;          /* full recomputation ends with the last tensor that the backward
-					pass needs (as PyTorch's does): a layer's last product is not
-					computed again */
-	bool overlap_experts;     /* forward of one micro-batch and backward of another take turns in
-					segments, so that one computes while the other's tokens travel to
-					and from experts (Megatron core's 1F1B overlap, DeepSeek's
-					DualPipe); one micro-batch more is in flight */
-	bool overlap_tp;          /* products of layers run in as many parts as there are tensor-parallel
-					ranks, beside the gathering of their input or the scattering of
-					their output; weight gradients beside what dX needs (Transformer
-					Engine's userbuffers) */
-	uint32_t offload_layers;  /* of each stage (model chunk), the first ones: what they keep for backward
-					waits in the host's memory; one layer's copies run beside the next
-					one's compute */
-	double bucket_B;          /* gradient bucket; 0 = one per stage and phase */
-	uint32_t zero_group;      /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
-	double engine_objective;  /* the engine's own value of it, NaN = none; not hashed */
-	const char *engine_unit;  /* unit of engine_objective; not hashed */
+#define MQ_MEMBER(id, bit, type, field, ...) type field;
+	MQ_DECISIONS(MQ_MEMBER) /* see decisions.h */
+#undef MQ_MEMBER
+	double engine_objective; /* the engine's own value of it, NaN = none; not hashed */
+	const char *engine_unit; /* unit of engine_objective; not hashed */
 };
 
 /* Has this pipeline, of so many stages, forward and backward passes that can take turns, given two micro-batches? */

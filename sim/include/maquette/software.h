@@ -14,7 +14,7 @@
  * A value with "from": "fitted" also has "rows" (what it rests on) and "interval" ([low, high]). What a file
  * does not say is its parent's, in the end the default of the field table (mq_software_fields).
  *
- * A plan leaves to the software what it does not decide itself (mq_plan.says); mq_software_apply_defaults fills that
+ * A plan leaves to the software what it does not decide itself (mq_plan.explicit); mq_software_apply_defaults fills that
  * in, and lowering sees resolved plans alone.
  *
  * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics
@@ -67,9 +67,9 @@ enum mq_models {
 };
 MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width llama-like */
 
-/* Decisions of a plan that settings of the software can change: MQ_EXPLICIT_... and these. */
-enum { MQ_SWITCH_ZERO_GROUP = 1 << 9, MQ_SWITCH_ALGO = 1 << 10, MQ_N_SWITCHES = 11 };
-MQ_API const char *mq_switch_name(uint32_t i); /* of bit i: overlap_grads ... bucket zero_group algo */
+/* Bits of `switches`: 1u << BIT of decisions.h; algo and proto share one. */
+enum { MQ_N_SWITCHES = MQ_N_DECISIONS - 1 };
+MQ_API const char *mq_switch_name(uint32_t i); /* of bit i */
 /* What is whole and what is split under tensor parallelism: bits of `sequence` and `vocab`. */
 enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
 
@@ -79,11 +79,10 @@ struct mq_software_space {
 	uint32_t schedules, recomputes, dtypes; /* "recompute"; dtypes: of training and of products */
 	uint32_t syncs;                         /* "sync"; asked only where there is more than one replica */
 	uint32_t sync_split;                    /* those that work beside tensor, context or expert parallelism */
-	uint32_t switches;        /* overlap_grads ... bucket zero_group algo: what its settings can change
-				    * where a plan decides otherwise than the software would */
-	uint32_t sequence, vocab; /* "sequence_parallel", "vocab_parallel": lists of no and yes */
-	uint32_t models;          /* enum mq_models */
-	bool gpu, cpu;            /* "devices" */
+	uint32_t switches;                      /* decisions that its settings can change (decisions.h) */
+	uint32_t sequence, vocab;               /* "sequence_parallel", "vocab_parallel": lists of no and yes */
+	uint32_t models;                        /* enum mq_models */
+	bool gpu, cpu;                          /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
 	bool ulysses;           /* context-parallel ranks that exchange heads for parts of the sequence */
 	bool expert_tensor;     /* experts split over tensor-parallel ranks beside expert parallelism */
@@ -288,6 +287,8 @@ MQ_API enum mq_status mq_software_names(const char *dir, struct mq_arena *arena,
  * software means, in tests and on abstract devices. */
 MQ_API const struct mq_software *mq_software_plain(void);
 
+/* What the software does where a plan leaves this decision open. */
+MQ_API double mq_software_default(const struct mq_software *software, enum mq_decision_id id);
 /* Fills in what the plan leaves to the software: overlaps and buckets, sharding groups, which ops are
  * computed again, each only where the plan has what it takes. `to` may not be `from`. */
 MQ_API void mq_software_apply_defaults(const struct mq_software *software, const struct mq_model *model,

@@ -41,7 +41,7 @@ uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan 
 	if (stages == 1 && copy.pipeline != MQ_PIPE_ZB_H1)
 		copy.pipeline = MQ_PIPE_1F1B;
 	if (!copy.offload_layers && !mq_software_of(space->problem)->offload_layers)
-		copy.says &= ~(uint32_t)MQ_EXPLICIT_OFFLOAD_LAYERS;
+		copy.explicit &= ~(uint32_t)MQ_EXPLICIT_OFFLOAD_LAYERS;
 	mq_symmetry_canonical(&space->symmetry, &copy, scratch);
 	uint64_t hash = mq_plan_hash(&copy);
 

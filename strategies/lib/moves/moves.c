@@ -184,7 +184,7 @@ static void list_offload(const struct mq_move_space *space, const struct mq_plan
 		if (most > 2)
 			add(l, OFFLOAD, most / 2, 0, 0);
 	}
-	if (plan->says & MQ_EXPLICIT_OFFLOAD_LAYERS && plan->offload_layers)
+	if (plan->explicit & MQ_EXPLICIT_OFFLOAD_LAYERS && plan->offload_layers)
 		add(l, OFFLOAD, plan->offload_layers / 2, 0, 0);
 }
 
@@ -608,7 +608,7 @@ static bool set_choice(struct mq_plan *plan, const struct mq_move *move, const s
 
 static bool offload(struct mq_plan *plan, uint32_t layers)
 {
-	plan->says |= MQ_EXPLICIT_OFFLOAD_LAYERS;
+	plan->explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS;
 	plan->offload_layers = layers;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		plan->config[i].recompute = MQ_RECOMPUTE_NONE;
