@@ -11,6 +11,7 @@
 #include "maquette/cost.h"
 #include "base/index.h"
 #include "costing/bound.h"
+#include "lowering/footprint.h"
 #include "lowering/mesh.h"
 
 enum { PADDED = 65 };
@@ -22,7 +23,9 @@ struct asked {
 		*padded[PADDED]; /* by parts of the vocabulary, as lowering pads it; made when asked for */
 	struct mq_index *index;  /* request -> answer */
 	uint32_t n_answers, room;
-	double *answer; /* seconds, NaN = none */
+	double *answer;                        /* seconds, NaN = none */
+	struct mq_low *stage[MQ_N_RECOMPUTES]; /* see stage_of */
+	uint32_t device;                       /* whose memory is asked about: the first GPU, or the first device */
 };
 
 /* The model as a plan has it that splits this op so. */
@@ -79,41 +82,74 @@ static double least_s(void *context)
 	return fmax(mq_peak_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
 }
 
+/* The model as one stage, all ops of one config but for what the software recomputes of them. */
+static struct mq_low *stage_of(struct asked *a, enum mq_recompute recompute)
+{
+	struct mq_low *low = a->stage[recompute];
+	struct mq_plan plan;
+
+	if (low)
+		return low;
+	low = a->stage[recompute] = mq_arena_array(a->arena, 1, struct mq_low);
+	low->resolved = mq_arena_array(a->arena, 1, struct mq_plan);
+	low->plan = low->resolved;
+	low->q = a->q;
+	low->q.software = low->software = mq_question_software(&a->q);
+	low->train = a->q.train;
+	mq_plan_init(&plan, a->arena, a->q.model->n_ops);
+	mq_plan_add_config(&plan, a->arena, 1);
+	plan.config[0].recompute = (uint8_t)recompute;
+	mq_software_apply_defaults(low->software, a->q.model, &plan, a->arena, low->resolved);
+	low->resolved->zero_group = low->software->shard_group;
+	low->num = (struct mq_numbering){ .n_stages = 1,
+					  .n_ranks = 1,
+					  .stage_of = mq_arena_array(a->arena, plan.n_ops, uint32_t),
+					  .unit_of = mq_arena_array(a->arena, plan.n_ops, uint32_t) };
+	return low;
+}
+
+/* Is the op the first of its layer that reads from outside it? */
+static bool enters(const struct mq_model *m, uint32_t op)
+{
+	uint32_t first = op, layer = m->op[op].layer;
+
+	while (first > 0 && m->op[first - 1].layer == layer)
+		first--;
+	for (; first <= op; first++)
+		for (uint32_t i = m->in_first[first]; i < m->in_first[first + 1]; i++) {
+			const struct mq_op *src = &m->op[m->edge[m->in_edge[i]].src];
+
+			if (src->layer != layer && src->kind != MQ_OP_INPUT)
+				return first == op;
+		}
+	return false;
+}
+
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
-		      uint32_t dp, enum mq_recompute recompute, double *static_B, double *activation_B)
+		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
 {
 	struct asked *a = context;
-	const struct mq_op *o = &a->q.model->op[op];
-	double load = mq_op_of_experts(o) ? mq_expert_load(&a->q.train->experts, split[MQ_DIM_EXPERT]) : 1;
-	struct mq_share share = { .samples = samples * load };
-	double size = mq_dtype_size(a->q.train->dtype), n = dp ? dp : 1;
+	struct mq_low *low = stage_of(a, recompute);
 
-	for (int i = 0; i < MQ_N_DIMS; i++)
-		share.split[i] = split[i];
-	double elems = mq_op_param_shard(o, share.split);
-	double weights = elems * size, grads = elems * mq_dtype_size(a->q.train->grad_dtype);
-	const struct mq_software *s = mq_question_software(&a->q);
-	double state = elems * mq_train_state_B(a->q.train, s->master_B, s->moment_B);
-	if (sync >= MQ_SYNC_ZERO1)
-		state /= n;
-	if (sync >= MQ_SYNC_ZERO2)
-		grads /= n;
-	if (sync == MQ_SYNC_ZERO3)
-		weights /= n;
-	*static_B = a->q.train->infer ? weights : weights + grads + state;
-	*activation_B = mq_op_saved_B(o, &share, recompute == MQ_RECOMPUTE_SELECTIVE, a->q.train);
-	if (recompute == MQ_RECOMPUTE_FULL && o->layer != MQ_NONE) {
-		/* The layer's input alone is kept: counted with the ops that read it from outside. */
-		*activation_B = 0;
-		for (uint32_t i = a->q.model->in_first[op]; i < a->q.model->in_first[op + 1]; i++) {
-			const struct mq_edge *e = &a->q.model->edge[a->q.model->in_edge[i]];
+	low->model = low->q.model = model_of(a, op, split);
+	for (uint32_t i = 0; i < low->resolved->n_configs; i++) {
+		struct mq_config *c = &low->resolved->config[i];
 
-			if (a->q.model->op[e->src].layer != o->layer && o->kind == MQ_OP_NORM)
-				*activation_B = e->elems * samples / fmax(1, split[MQ_DIM_SEQ]) * size;
-		}
+		memcpy(c->split, split, sizeof(c->split));
+		c->split[MQ_DIM_BATCH] = dp > split[MQ_DIM_BATCH] ? dp : split[MQ_DIM_BATCH];
+		c->sync = (uint8_t)sync;
+		c->n_devices = 1;
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			c->n_devices *= c->split[d];
 	}
-	if (a->q.train->infer)
-		*activation_B = 0;
+	const struct mq_op_use use = mq_footprint_of_op(low, op, a->device, samples);
+	*memory = (struct mq_op_memory){
+		.parameter_B = use.parameter_B,
+		.gradient_B = use.gradient_B,
+		.optimizer_B = use.optimizer_B,
+		.kept_B = use.kept_B + (use.entry_B > 0 && enters(a->q.model, op) ? use.entry_B : 0),
+		.again_B = use.again_B,
+	};
 }
 
 /* The answer's slot for a question's bytes; *known says whether it holds one. */
@@ -254,6 +290,9 @@ struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *aren
 	struct asked *a = mq_arena_alloc(arena, sizeof(*a));
 
 	*a = (struct asked){ .q = *q, .arena = arena, .index = mq_index_new(arena) };
+	while (a->device < q->cluster->n_devices && q->cluster->device[a->device].kind != MQ_GPU)
+		a->device++;
+	a->device %= q->cluster->n_devices;
 	*costs = (struct mq_costs){ .context = a,
 				    .op_time = op_time,
 				    .op_busy = op_busy,

@@ -126,7 +126,7 @@ static double weights_B(const struct here *at, double elems)
 	return whole_B + copies_B;
 }
 
-static void add_parameters(const struct here *at, struct mq_footprint *h, struct unit *u)
+static void add_parameters(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_low *low = at->low;
 	const struct mq_train *train = low->train;
@@ -139,30 +139,30 @@ static void add_parameters(const struct here *at, struct mq_footprint *h, struct
 		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
 	double bytes = elems * mq_dtype_size(train->dtype);
 	double grads = elems * mq_dtype_size(train->grad_dtype);
-	h->parameter_B += zero3 ? bytes / shard : weights_B(at, elems);
+	use->parameter_B += zero3 ? bytes / shard : weights_B(at, elems);
 	if (zero3 && !train->infer && mq_secondary(low, (uint32_t)shard) < shard)
-		h->parameter_B += bytes / mq_secondary(low, (uint32_t)shard);
-	u->gathered_B += zero3 ? bytes : 0;
+		use->parameter_B += bytes / mq_secondary(low, (uint32_t)shard);
+	use->gathered_B += zero3 ? bytes : 0;
 	if (train->infer)
 		return;
-	h->gradient_B += zero3 || (at->config->sync == MQ_SYNC_ZERO2 && !once) ? grads / shard : grads;
+	use->gradient_B += zero3 || (at->config->sync == MQ_SYNC_ZERO2 && !once) ? grads / shard : grads;
 	if (at->gpu && !low->software->gradient_as_bucket_view && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
-		h->gradient_B += bytes;
-	u->sent_B += zero3 ? bytes + grads : once && shard > 1 ? grads : 0;
+		use->gradient_B += bytes;
+	use->sent_B += zero3 ? bytes + grads : once && shard > 1 ? grads : 0;
 	if (!zero3)
-		h->flat_B += grads;
+		use->flat_B += grads;
 	if (!zero3 && at->reduced)
-		h->reduced_B += grads;
+		use->reduced_B += grads;
 	if (!zero3 && low->plan->micro_batches > 1)
-		u->gradient_B = fmax(u->gradient_B, bytes);
-	u->gradients_B += at->gpu && low->software->defer_grad_accumulation && !zero3 ? bytes : 0;
+		use->formed_B = bytes;
+	use->waiting_B += at->gpu && low->software->defer_grad_accumulation && !zero3 ? bytes : 0;
 	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
-		h->fresh_B += bytes;
+		use->fresh_B += bytes;
 	if (!low->plan->offload_optimizer)
-		h->optimizer_B += elems *
-				  mq_train_state_B(train, at->gpu ? low->software->master_B : FP32_B,
-						   at->gpu ? low->software->moment_B : FP32_B) /
-				  shard;
+		use->optimizer_B += elems *
+				    mq_train_state_B(train, at->gpu ? low->software->master_B : FP32_B,
+						     at->gpu ? low->software->moment_B : FP32_B) /
+				    shard;
 }
 
 static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
@@ -173,7 +173,7 @@ static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t
 }
 
 /* Gradients in both precisions, where the software has them so. */
-static void add_second_gradients(const struct here *at, struct mq_footprint *h)
+static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_low *low = at->low;
 	double elems = mq_op_param_shard(at->op, at->share.split);
@@ -182,9 +182,9 @@ static void add_second_gradients(const struct here *at, struct mq_footprint *h)
 		return;
 	elems *= at->gpu && low->software->grads_twice;
 	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
-		h->gradient_B += elems * HALF_B;
+		use->gradient_B += elems * HALF_B;
 	else if (!low->plan->offload_optimizer)
-		h->step_B += elems * FP32_B / at->shard;
+		use->step_B += elems * FP32_B / at->shard;
 }
 
 static bool recomputed(const struct mq_low *low, uint32_t op)
@@ -371,30 +371,30 @@ static double made_again_B(const struct here *at)
 }
 
 /* Kept activations, and what recomputation holds for the moment. */
-static void add_kept(const struct here *at, struct unit *u)
+static void add_kept(const struct here *at, struct mq_op_use *use)
 {
 	double all = kept_B(at, false);
 
 	if (infers(at))
 		return;
 	if (recomputed(at->low, at->id)) {
-		u->again_B += all;
+		use->again_B += all;
 	} else if (at->config->recompute == MQ_RECOMPUTE_SELECTIVE) {
 		double rest = kept_B(at, true);
 
-		u->again_B += all - rest;
-		u->kept_B += rest;
+		use->again_B += all - rest;
+		use->kept_B += rest;
 	} else {
 		double again = made_again_B(at);
 
-		u->again_B += again;
-		u->kept_B += all - again;
+		use->again_B += again;
+		use->kept_B += all - again;
 	}
-	u->kept_B += spread_B(at, restart_elems(at));
+	use->kept_B += spread_B(at, restart_elems(at));
 }
 
 /* Tensors that come from other layers are what recomputation starts from. */
-static void add_entry(const struct here *at, struct unit *u)
+static void add_entry(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_model *m = at->low->model;
 
@@ -404,26 +404,26 @@ static void add_entry(const struct here *at, struct unit *u)
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
 
 		if (m->op[e->src].layer != at->op->layer && m->op[e->src].kind != MQ_OP_INPUT)
-			u->entry_B =
-				fmax(u->entry_B, e->elems * at->share.samples / fmax(1, at->share.split[MQ_DIM_SEQ]) *
-							 mq_dtype_size(at->low->train->dtype));
+			use->entry_B =
+				fmax(use->entry_B, e->elems * at->share.samples / fmax(1, at->share.split[MQ_DIM_SEQ]) *
+							   mq_dtype_size(at->low->train->dtype));
 	}
 }
 
-static void add_loss(const struct here *at, struct mq_footprint *h, struct unit *u)
+static void add_loss(const struct here *at, struct mq_op_use *use)
 {
 	struct mq_op logits = { .saved = at->op->read };
 	struct mq_share share = loss_share(at);
-	double n = mq_op_saved_shard(&logits, &share, false);
 
-	u->loss_B = (at->calib ? n * loss_B(at) : 0) - kept_B(at, false);
-	u->loss_B = fmax(u->loss_B, 0);
-	if (at->calib && at->gpu && !infers(at))
-		h->logits_B = n * mq_dtype_size(at->low->train->dtype) * at->low->software->logits_buffers;
+	use->logit_B = at->calib ? mq_op_saved_shard(&logits, &share, false) : 0;
+	use->loss_B = use->logit_B * loss_B(at);
+	use->more_loss_B = fmax(use->loss_B - kept_B(at, false), 0);
+	if (at->gpu && !infers(at))
+		use->logits_B = use->logit_B * mq_dtype_size(at->low->train->dtype) * at->low->software->logits_buffers;
 }
 
 /* What lies there only while the op runs. */
-static void add_passing(const struct here *at, struct mq_footprint *h, struct unit *u)
+static void add_passing(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_op *op = at->op;
 	double scores = op->kind == MQ_OP_ATTENTION && !op->fused ? op->m * op->n * op->count : 0;
@@ -431,12 +431,12 @@ static void add_passing(const struct here *at, struct mq_footprint *h, struct un
 	if (op->kind == MQ_OP_PROFILED || op->kind == MQ_OP_INPUT || at->low->model->profile.memory_B)
 		return;
 	if (op->kind == MQ_OP_LOSS) {
-		add_loss(at, h, u);
+		add_loss(at, use);
 		return;
 	}
 	double tensors = spread_B(at, op->output) + input_B(at);
-	u->forward_B = fmax(u->forward_B, tensors + spread_B(at, scores));
-	u->backward_B = fmax(u->backward_B, tensors + spread_B(at, 2 * scores));
+	use->forward_B = tensors + spread_B(at, scores);
+	use->backward_B = tensors + spread_B(at, 2 * scores);
 }
 
 /* What a row-parallel product makes before it is scattered along the sequence. */
@@ -455,7 +455,7 @@ static double late_B(const struct here *at)
 }
 
 /* What crosses the borders of the stage. */
-static void add_borders(const struct here *at, struct mq_footprint *h, struct unit *u)
+static void add_borders(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_model *m = at->low->model;
 	const uint32_t *stage = at->low->num.stage_of;
@@ -465,13 +465,13 @@ static void add_borders(const struct here *at, struct mq_footprint *h, struct un
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
 
 		if (stage[e->src] != stage[at->id])
-			h->boundary_B = fmax(h->boundary_B, e->elems * size);
+			use->boundary_B = fmax(use->boundary_B, e->elems * size);
 	}
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (stage[m->edge[i].dst] != stage[at->id])
 			sent = fmax(sent, m->edge[i].elems);
 	if (sent > 0 && !infers(at) && !(at->gpu && at->low->software->deallocate_pipeline_outputs))
-		u->kept_B += spread_B(at, sent);
+		use->kept_B += spread_B(at, sent);
 }
 
 static void fuller(struct mq_moment *most, double activation_B, double buffer_B)
@@ -513,62 +513,68 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 	h->kept_B = all;
 }
 
-static void look_up(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seat)
+static struct seat seat_of(const struct mq_low *low, uint32_t op, double samples)
 {
 	const struct mq_config *c = mq_low_config(low, op);
+	struct seat seat = { .known = true,
+			     .taken = true,
+			     .shard = mq_shard_of(low, op),
+			     .reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
+			     .share.samples = samples };
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		seat.share.split[d] = c->split[d];
+	return seat;
+}
+
+static const struct seat *look_up(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seats)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	struct seat *seat = &seats[low->plan->config_of[op]];
 	uint32_t p = 0;
 
+	if (seat->known)
+		return seat;
 	while (p < c->n_devices && c->device[p] != device)
 		p++;
-	*seat = (struct seat){ .known = true, .taken = p < c->n_devices };
-	if (!seat->taken)
-		return;
-	seat->share.samples = mq_low_samples(low, c, p);
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		seat->share.split[d] = c->split[d];
-	seat->shard = mq_shard_of(low, op);
-	seat->reduced = mq_mesh_group_size(c, mq_grad_mask) > 1;
+	if (p < c->n_devices)
+		*seat = seat_of(low, op, mq_low_samples(low, c, p));
+	seat->known = true;
+	return seat;
 }
 
-static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seats, struct here *at)
+static struct here here_of(const struct mq_low *low, uint32_t op, uint32_t device, const struct seat *seat)
 {
-	struct seat *seat = &seats[low->plan->config_of[op]];
+	struct here at = { .low = low,
+			   .op = &low->model->op[op],
+			   .id = op,
+			   .config = mq_low_config(low, op),
+			   .calib = calib_of(low, device),
+			   .gpu = low->q.cluster->device[device].kind == MQ_GPU,
+			   .share = seat->share,
+			   .shard = seat->shard,
+			   .reduced = seat->reduced };
 
-	if (!seat->known)
-		look_up(low, op, device, seat);
-	if (!seat->taken)
-		return false;
-	*at = (struct here){ .low = low,
-			     .op = &low->model->op[op],
-			     .id = op,
-			     .config = mq_low_config(low, op),
-			     .calib = calib_of(low, device),
-			     .gpu = low->q.cluster->device[device].kind == MQ_GPU,
-			     .share = seat->share,
-			     .shard = seat->shard,
-			     .reduced = seat->reduced };
-	if (mq_op_of_experts(at->op)) /* as the fullest rank has them */
-		at->share.samples *= mq_expert_load(&low->train->experts, at->share.split[MQ_DIM_EXPERT]);
-	return true;
+	if (mq_op_of_experts(at.op)) /* as the fullest rank has them */
+		at.share.samples *= mq_expert_load(&low->train->experts, at.share.split[MQ_DIM_EXPERT]);
+	return at;
 }
 
-/* An op's part of its unit. */
-static void add_to_unit(struct unit *u, const struct unit *op)
+static void add_to_unit(struct unit *u, const struct mq_op_use *op)
 {
 	u->kept_B += op->kept_B;
 	u->entry_B = fmax(u->entry_B, op->entry_B);
 	u->again_B += op->again_B;
 	u->forward_B = fmax(u->forward_B, op->forward_B);
 	u->backward_B = fmax(u->backward_B, op->backward_B);
-	u->gradient_B = fmax(u->gradient_B, op->gradient_B);
-	u->gradients_B += op->gradients_B;
-	u->loss_B = fmax(u->loss_B, op->loss_B);
+	u->gradient_B = fmax(u->gradient_B, op->formed_B);
+	u->gradients_B += op->waiting_B;
+	u->loss_B = fmax(u->loss_B, op->more_loss_B);
 	u->gathered_B += op->gathered_B;
 	u->sent_B += op->sent_B;
 }
 
-/* An op's part of what the device holds of its stage. */
-static void add_to_stage(struct mq_footprint *h, const struct mq_footprint *op)
+static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 {
 	h->parameter_B += op->parameter_B;
 	h->gradient_B += op->gradient_B;
@@ -596,42 +602,22 @@ static double launches(const struct here *at, enum mq_phase phase)
 	return all;
 }
 
-static struct mq_op_use use_of(const struct here *at, const struct unit *u, const struct mq_footprint *h, uint32_t unit)
+/* What the allocator replay asks besides. */
+static void add_replayed(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_op *op = at->op;
-	struct mq_op logits = { .saved = op->read };
-	struct mq_share share = loss_share(at);
 	bool late = at->gpu && at->low->software->record_stream && op->kind == MQ_OP_GEMM;
-	bool loss = op->kind == MQ_OP_LOSS, stored = op->kind == MQ_OP_ATTENTION && !op->fused;
 
-	double n_logits = loss && at->calib ? mq_op_saved_shard(&logits, &share, false) : 0;
-
-	return (struct mq_op_use){
-		.op = at->id,
-		.unit = unit,
-		.root = op->layer == MQ_NONE,
-		.again = recomputed(at->low, at->id),
-		.output_B = spread_B(at, op->output),
-		.kept_B = u->kept_B,
-		.entry_B = u->entry_B,
-		.again_B = u->again_B,
-		.scores_B = stored ? spread_B(at, op->m * op->n * op->count) : 0,
-		.logit_B = n_logits,
-		.loss_B = n_logits * loss_B(at),
-		.launches = { launches(at, MQ_FORWARD), launches(at, MQ_BACKWARD) },
-		.output_late = late && at->share.split[MQ_DIM_IN] > 1,
-		.gradient_late = late && at->share.split[MQ_DIM_OUT] > 1,
-		.parameter_B = h->parameter_B,
-		.gradient_B = h->gradient_B,
-		.optimizer_B = h->optimizer_B,
-		.step_B = h->step_B,
-		.fresh_B = h->fresh_B,
-		.shards = (uint32_t)at->shard,
-		.formed_B = u->gradient_B,
-		.waiting_B = u->gradients_B,
-		.gathered_B = u->gathered_B,
-		.sent_B = u->sent_B,
-	};
+	use->op = at->id;
+	use->root = op->layer == MQ_NONE;
+	use->again = recomputed(at->low, at->id);
+	use->output_B = spread_B(at, op->output);
+	use->scores_B = op->kind == MQ_OP_ATTENTION && !op->fused ? spread_B(at, op->m * op->n * op->count) : 0;
+	use->launches[0] = launches(at, MQ_FORWARD);
+	use->launches[1] = launches(at, MQ_BACKWARD);
+	use->output_late = late && at->share.split[MQ_DIM_IN] > 1;
+	use->gradient_late = late && at->share.split[MQ_DIM_OUT] > 1;
+	use->shards = (uint32_t)at->shard;
 }
 
 /* The first layers of a stage wait on the host. */
@@ -646,17 +632,20 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 	}
 }
 
-static void add_op(const struct here *at, struct mq_footprint *h, struct unit *u)
+static struct mq_op_use use_of(const struct here *at)
 {
-	add_parameters(at, h, u);
-	add_second_gradients(at, h);
+	struct mq_op_use use = { 0 };
+
+	add_parameters(at, &use);
+	add_second_gradients(at, &use);
 	if (at->low->model->profile.memory_B) /* measured models: all that the op holds */
-		h->parameter_B += at->low->model->profile.memory_B[at->id];
-	add_kept(at, u);
-	add_entry(at, u);
-	add_passing(at, h, u);
-	add_borders(at, h, u);
-	h->late_B += late_B(at);
+		use.parameter_B += at->low->model->profile.memory_B[at->id];
+	add_kept(at, &use);
+	add_entry(at, &use);
+	add_passing(at, &use);
+	add_borders(at, &use);
+	use.late_B = late_B(at);
+	return use;
 }
 
 struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use,
@@ -671,24 +660,24 @@ struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t
 
 	for (uint32_t i = first; i < end; i++) {
 		uint32_t op = low->num.stage_op[i];
-		struct mq_footprint part = { 0 };
-		struct unit own = { 0 };
-		struct here at;
+		const struct seat *seat = look_up(low, op, device, seats);
 
-		if (!find(low, op, device, seats, &at))
+		if (!seat->taken)
 			continue;
+		const struct here at = here_of(low, op, device, seat);
+		struct mq_op_use own = use_of(&at);
 		if (low->num.unit_of[op] != last) {
 			last = low->num.unit_of[op];
 			unit[n++].root = at.op->layer == MQ_NONE;
 		}
-		add_op(&at, &part, &own);
-		bool entered = unit[n - 1].entry_B > 0;
-		add_to_stage(&h, &part);
+		own.unit = n - 1;
+		own.first_entry_B = unit[n - 1].entry_B > 0 ? 0 : own.entry_B;
+		add_to_stage(&h, &own);
 		add_to_unit(&unit[n - 1], &own);
-		if (use)
-			use[filled++] = use_of(&at, &own, &part, n - 1);
-		if (use && unit[n - 1].entry_B > 0 && !entered)
-			use[filled - 1].first_entry_B = own.entry_B;
+		if (use) {
+			add_replayed(&at, &own);
+			use[filled++] = own;
+		}
 	}
 	send_away(low, unit, n, gpu);
 	for (uint32_t i = 0; i < filled; i++)
@@ -697,4 +686,12 @@ struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t
 		*n_uses = filled;
 	walk(low, unit, n, &h);
 	return h;
+}
+
+struct mq_op_use mq_footprint_of_op(const struct mq_low *low, uint32_t op, uint32_t device, double samples)
+{
+	const struct seat seat = seat_of(low, op, samples);
+	const struct here at = here_of(low, op, device, &seat);
+
+	return use_of(&at);
 }

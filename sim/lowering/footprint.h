@@ -29,30 +29,38 @@ struct mq_footprint {
 	double root_B;     /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };
 
-/* What one op of the stage takes: the same figures before they are added up. Bytes. */
+/* What one op takes: the same figures before they are added up. Bytes. */
 struct mq_op_use {
-	uint32_t op, unit;  /* unit: a layer, or what stands outside; counted from 0 */
-	bool root;          /* outside the layers */
-	bool away;          /* its unit's activations wait on the host */
-	bool again;         /* it is run again before its backward */
-	double launches[2]; /* kernels, forward and backward */
-	double output_B;    /* its output */
-	double kept_B;      /* from forward to backward */
-	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
-	double first_entry_B;   /* the same at the first op of the unit that has one, 0 at the others */
-	double again_B;         /* more, from before its backward to behind it */
-	double scores_B;        /* attention that stores its scores: one tensor of these */
-	double logit_B, loss_B; /* loss: one byte for each logit it sees; all that it ever holds of them */
-	bool output_late;       /* its output is freed late, as a collective reads it */
-	bool gradient_late;     /* so is the gradient of its input */
 	double parameter_B, gradient_B, optimizer_B, step_B, fresh_B; /* as in mq_footprint */
-	uint32_t shards;                                              /* ranks that fresh_B is gathered from */
-	double formed_B;           /* its weight gradient, where it is formed apart before it is added */
-	double waiting_B;          /* the same, where it waits for the end of its pass */
-	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */
+	double reduced_B, flat_B, logits_B, boundary_B, late_B;       /* the same */
+	double kept_B;                                                /* from forward to backward */
+	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
+	double again_B;               /* more, from before its backward to behind it */
+	double formed_B;              /* its weight gradient, where it is formed apart before it is added */
+	double waiting_B;             /* the same, where it waits for the end of its pass */
+	double gathered_B, sent_B;    /* ZeRO-3: parameters; gradients as computed and as sent */
+	double forward_B, backward_B; /* beyond what is kept, while it runs */
+	double logit_B, loss_B;       /* loss: one byte for each logit it sees; all that it ever holds of them */
+	double more_loss_B;           /* of loss_B, what it does not keep */
+	/* Filled for the allocator replay alone: */
+	uint32_t op, unit;    /* unit: a layer, or what stands outside; counted from 0 */
+	bool root;            /* outside the layers */
+	bool away;            /* its unit's activations wait on the host */
+	bool again;           /* it is run again before its backward */
+	double launches[2];   /* kernels, forward and backward */
+	double output_B;      /* its output */
+	double first_entry_B; /* entry_B at the first op of the unit that has one, 0 at the others */
+	double scores_B;      /* attention that stores its scores: one tensor of these */
+	bool output_late;     /* its output is freed late, as a collective reads it */
+	bool gradient_late;   /* so is the gradient of its input */
+	uint32_t shards;      /* ranks that fresh_B is gathered from */
 };
 
-/* The holding of cluster rank `device` in a stage, nothing where it takes no part in it. `use`: NULL, or room for all
+/* What a device holds of an op of which it takes these samples, under the degrees of the op's config: the summands of
+ * mq_footprint_of for engines, which have no plan yet. Only the question, `plan`, and `num` (stages, units) of the
+ * lowering are read. */
+struct mq_op_use mq_footprint_of_op(const struct mq_low *low, uint32_t op, uint32_t device, double samples);
+/* The footprint of cluster rank `device` in a stage, nothing where it takes no part in it. `use`: NULL, or room for all
  * ops of the stage, of which *n are filled, in the stage's order. Uses the lowering's scratch arena. */
 struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t device, struct mq_op_use *use,
 				    uint32_t *n);

@@ -292,11 +292,11 @@ static double least_s(void *context)
 }
 
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
-		      uint32_t dp, enum mq_recompute recompute, double *static_B, double *activation_B)
+		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
 {
 	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
 
-	inner->op_memory(inner->context, op, split, samples, sync, dp, recompute, static_B, activation_B);
+	inner->op_memory(inner->context, op, split, samples, sync, dp, recompute, memory);
 }
 
 static bool reshard(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,

@@ -162,8 +162,8 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return e->value;
 }
 
-/* value: layer, head, tail held; layer, head, tail saved; parameters of layer, head, tail
- * (elements). */
+/* value: layer, head, tail held; layer, head, tail kept; parameters of layer, head, tail (elements); what a layer
+ * computes again. */
 static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enum mq_recompute recompute,
 				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
@@ -180,7 +180,8 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 
 		for (uint32_t i = c->blocks.first[b]; i < c->blocks.first[b + 1]; i++) {
 			uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
-			double held, saved, share[MQ_N_DIMS];
+			struct mq_op_memory memory;
+			double share[MQ_N_DIMS];
 
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				split[d] = 1;
@@ -190,9 +191,10 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				share[d] = split[d];
 			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
-						     recompute, &held, &saved);
-			e->value[at] += held * weight;
-			e->value[3 + at] += saved * weight;
+						     recompute, &memory);
+			e->value[at] += mq_op_static_B(&memory) * weight;
+			e->value[3 + at] += memory.kept_B * weight;
+			e->value[9] += part == 0 ? memory.again_B * weight : 0;
 			e->value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
 		}
 	}
@@ -358,27 +360,33 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	return true;
 }
 
+/* Bytes that a stage lacks. No plan of the stage needs less than this counts: what lies there only while an op runs is
+ * left out, so that nothing that fits is dropped. A rank of a V holds M micro-batches of its first chunk and one of its
+ * second, or as many in all as 1F1B's first rank does. */
 static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			   const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
-	double flight = fmin(k->micro_batches, k->n_stages - s), memory, least = INFINITY;
+	bool first = s == 0, last = s == tail_stage(k), v = mq_pipeline_is_v(k->pipeline);
+	double flight = v ? fmin((k->micro_batches + 1) / 2.0, k->n_stages) : fmin(k->micro_batches, k->n_stages - s),
+	       excess = -INFINITY;
+	double away = fmin(stage->layers, mq_software_of(c->problem)->offload_layers);
 
 	if (mq_pipeline_kind(k->pipeline)->keeps_all)
 		flight = k->micro_batches;
-	if (mq_pipeline_is_v(k->pipeline)) /* more of the first chunk, fewer of the last: as many on all */
-		flight = fmin(k->micro_batches, k->n_stages);
-	memory = stage->layers * (m[0] + flight * m[3]);
-	if (s == 0)
-		memory += m[1] + flight * m[4];
-	if (s == tail_stage(k))
-		memory += m[2] + flight * m[5];
-	if (k->recompute == MQ_RECOMPUTE_FULL) /* one layer at a time is there in full */
-		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage, (uint32_t)time->most_samples)[3];
-	for (uint32_t i = 0; i < stage->n_shares; i++)
-		least = fmin(least, c->type[stage->share[i].type].memory_B);
-	return 0.95 * memory - least; /* the estimate is rough: screening counts exactly */
+	double held = stage->layers * m[0] + (first ? m[1] : 0) + (last ? m[2] : 0);
+	double kept = flight * ((stage->layers - away) * m[3] + (first && !v ? m[4] : 0));
+	if (last) /* what it keeps has gone when the layer before it is computed again; of a V it is there once */
+		kept += (v ? 0 : flight - 1) * m[5] + fmax(m[5], m[9]);
+	else
+		kept += m[9];
+	for (uint32_t i = 0; i < stage->n_shares; i++) {
+		const struct mq_hybrid_type *type = &c->type[stage->share[i].type];
+
+		excess = fmax(excess, held + type->fragmentation * kept - type->memory_B);
+	}
+	return excess;
 }
 
 /* Optimizer step of a stage. */
@@ -541,17 +549,6 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 /* ---- start ------------------------------------------------------------------------------------
  */
 
-static double usable_memory(const struct mq_problem *problem, uint32_t rank)
-{
-	const struct mq_device *d = &problem->q->cluster->device[rank];
-	double memory = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
-
-	if (problem->q->calib && d->calib < problem->q->calib->n_devices)
-		memory = (memory - mq_reserve_B(problem->q, rank)) /
-			 fmax(1, problem->q->calib->device[d->calib].fragmentation);
-	return memory;
-}
-
 /* Samples per second of the layers on one device. */
 static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)
 {
@@ -567,20 +564,29 @@ static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)
 /* The type that a class belongs to: its own, or one of the same devices that is hardly faster or slower. */
 static uint32_t type_for(struct mq_hybrid_cost *c, uint32_t rank, uint32_t room)
 {
-	const char *name = c->problem->q->cluster->device[rank].type;
-	double speed = speed_of(c, rank), memory = usable_memory(c->problem, rank);
+	const struct mq_device *d = &c->problem->q->cluster->device[rank];
+	const struct mq_calib *calib = c->problem->q->calib;
+	bool whole = d->kind == MQ_GPU && mq_software_of(c->problem)->allocator != MQ_ALLOCATOR_OTHER;
+	bool known = calib && d->calib < calib->n_devices;
+	double speed = speed_of(c, rank), memory = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
+
+	memory -= known ? mq_reserve_B(c->problem->q, rank) : 0;
 
 	for (uint32_t t = 0; t < c->n_types; t++) {
 		struct mq_hybrid_type *to = &c->type[t];
 
-		if (strcmp(to->name, name) || fabs(to->speed - speed) > SAME * fmax(to->speed, speed))
+		if (strcmp(to->name, d->type) || fabs(to->speed - speed) > SAME * fmax(to->speed, speed))
 			continue;
 		to->memory_B = fmin(to->memory_B, memory);
 		to->speed = fmin(to->speed, speed);
 		return t;
 	}
 	c->type[c->n_types] = (struct mq_hybrid_type){
-		.name = name, .speed = speed, .memory_B = memory, .rank = mq_arena_array(c->arena, room, uint32_t)
+		.name = d->type,
+		.speed = speed,
+		.memory_B = memory,
+		.fragmentation = known && !whole ? calib->device[d->calib].fragmentation : 1,
+		.rank = mq_arena_array(c->arena, room, uint32_t),
 	};
 	return c->n_types++;
 }

@@ -22,19 +22,6 @@
 
 enum { MQ_HYBRID_MAX_STAGES = 256, MQ_HYBRID_MAX_SHARES = 8 };
 
-/* One layer, and what comes before the first and after the last, on t devices. */
-struct mq_hybrid_work {
-	double forward, backward; /* s per micro-batch share, one layer */
-	double head, tail;        /* s, forward and backward */
-	double update, head_update, tail_update;
-};
-
-struct mq_hybrid_memory {
-	double layer, head, tail;             /* bytes held always */
-	double saved, head_saved, tail_saved; /* per micro-batch in flight */
-	double working;                       /* recomputation: one layer's activations */
-};
-
 struct mq_hybrid_stage {
 	uint32_t d, t;
 	uint32_t n_shares; /* kinds of devices in the stage */
@@ -61,11 +48,12 @@ struct mq_hybrid_candidate {
 
 /* Devices of a class (classes.h), or of several of one type whose speeds hardly differ. */
 struct mq_hybrid_type {
-	const char *name;  /* device type */
-	double speed;      /* layers per second, of the slowest */
-	uint32_t n, *rank; /* usable devices, machine after machine */
-	uint32_t per_node; /* least number in a machine */
-	double memory_B;   /* usable; +inf = not known */
+	const char *name;     /* device type */
+	double speed;         /* layers per second, of the slowest */
+	uint32_t n, *rank;    /* usable devices, machine after machine */
+	uint32_t per_node;    /* least number in a machine */
+	double memory_B;      /* beyond the reserve; +inf = not known */
+	double fragmentation; /* factor on what comes and goes */
 };
 
 struct mq_hybrid_cost {

@@ -147,13 +147,13 @@ void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b
 	*static_B = *activation_B = 0;
 	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
 		uint32_t split[MQ_N_DIMS];
-		double held, saved;
+		struct mq_op_memory memory;
 
 		tensor_split(problem, b->op[i], tp, split);
 		problem->costs->op_memory(problem->costs->context, b->op[i], split, samples, MQ_SYNC_ALLREDUCE, 1,
-					  recompute, &held, &saved);
-		*static_B += held;
-		*activation_B += saved;
+					  recompute, &memory);
+		*static_B += mq_op_static_B(&memory);
+		*activation_B += memory.kept_B;
 	}
 }
 

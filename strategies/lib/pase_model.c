@@ -91,7 +91,8 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 			 double *bytes)
 {
 	const struct mq_costs *costs = b->problem->costs;
-	double samples = b->out->samples / split[MQ_DIM_BATCH], slowest = 0, sync, held, saved;
+	double samples = b->out->samples / split[MQ_DIM_BATCH], slowest = 0, sync;
+	struct mq_op_memory memory;
 
 	for (uint32_t t = 0; t < b->n_types; t++) {
 		double s = costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
@@ -102,9 +103,9 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 	}
 	if (!gradient_time(b, &b->problem->q->model->op[id], split, &sync))
 		return false;
-	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &held, &saved);
+	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &memory);
 	*seconds = slowest * b->out->micro_batches + sync;
-	*bytes = held + saved;
+	*bytes = mq_op_static_B(&memory) + memory.kept_B;
 	return true;
 }
 

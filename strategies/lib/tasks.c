@@ -46,14 +46,14 @@ static void fill_memory(const struct mq_problem *problem, struct mq_tasks *t)
 
 	memset(t->memory, 0, t->n * sizeof(*t->memory));
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
-		double held, saved,
-			known = problem->q->model->profile.memory_B ? problem->q->model->profile.memory_B[op] :
-								      (double)NAN;
+		struct mq_op_memory memory;
+		double known =
+			problem->q->model->profile.memory_B ? problem->q->model->profile.memory_B[op] : (double)NAN;
 
 		if (isnan(known)) {
 			costs->op_memory(costs->context, op, whole, samples_of(problem, t), MQ_SYNC_ALLREDUCE, 1,
-					 MQ_RECOMPUTE_NONE, &held, &saved);
-			known = held + saved;
+					 MQ_RECOMPUTE_NONE, &memory);
+			known = mq_op_static_B(&memory) + memory.kept_B;
 		}
 		t->memory[t->space.group_of[op]] += known;
 	}

@@ -429,17 +429,17 @@ static void it_keeps_limits(const char *name)
 static void ask_tight(struct question *q)
 {
 	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
-	double held = 0, saved = 0, h, s;
+	struct mq_op_memory memory;
+	double all = 0;
 
 	ask_transformer(q, 4, 256);
 	for (uint32_t op = 0; op < q->model->n_ops; op++) {
 		q->costs->op_memory(q->costs->context, op, whole, q->train.batch, MQ_SYNC_ALLREDUCE, 1,
-				    MQ_RECOMPUTE_NONE, &h, &s);
-		held += h;
-		saved += s;
+				    MQ_RECOMPUTE_NONE, &memory);
+		all += mq_op_static_B(&memory) + memory.kept_B;
 	}
 	for (uint32_t d = 0; d < 4; d++)
-		q->cluster->device[d].memory_B = (held + saved) / 6;
+		q->cluster->device[d].memory_B = all / 6;
 }
 
 static void placement_engines_fit_tight_memory(void **state)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "costing/engine_costs.h"
 #include "lowered.h"
 
 #define assert_bytes(a, b)                                                  \
@@ -418,6 +419,39 @@ static void zero_shards(void **state)
 	assert_bytes(w->low.memory[0].buffer_B, 2 * ENDS_PARAM + 8 * LAYER_PARAM);
 }
 
+/* What search engines are told of single ops adds up to what the verdict counts. */
+static void engines_hear_the_same_bytes(void **state)
+{
+	struct lowered *w = *state;
+	const struct mq_question q = lowered_question(w);
+	const struct mq_costs *costs = mq_costs_new(&q, &w->arena);
+	uint32_t split[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+
+	for (int sync = MQ_SYNC_ALLREDUCE; sync <= MQ_SYNC_ZERO3; sync++)
+		for (int recompute = MQ_RECOMPUTE_NONE; recompute <= MQ_RECOMPUTE_FULL; recompute += 2) {
+			bool full = recompute == MQ_RECOMPUTE_FULL;
+			struct mq_op_memory all = { 0 }, one;
+
+			lower_shape(w, &(struct mq_shape){ .dp = 4,
+							   .micro_batches = 2,
+							   .sync = (uint8_t)sync,
+							   .recompute = (uint8_t)recompute });
+			for (uint32_t op = 0; op < w->model->n_ops; op++) {
+				costs->op_memory(costs->context, op, split, 1, sync, 4, recompute, &one);
+				all.parameter_B += one.parameter_B;
+				all.gradient_B += one.gradient_B;
+				all.optimizer_B += one.optimizer_B;
+				all.kept_B += one.kept_B;
+				all.again_B += one.again_B;
+			}
+			assert_bytes(all.parameter_B, w->low.memory[0].parameter_B);
+			assert_bytes(all.gradient_B, w->low.memory[0].gradient_B);
+			assert_bytes(all.optimizer_B, w->low.memory[0].optimizer_B);
+			assert_bytes(all.kept_B, LAYERS * (full ? 2 * SH : LAYER) + 5 * SH + 4 * SV);
+			assert_bytes(all.again_B, full ? LAYERS * LAYER : 0);
+		}
+}
+
 /* Tensor parallelism of 2: s h (10 + 24/t) and the statistics a layer, Q, K, V's and the MLP's halves. */
 static void tensor_parallel_divides(void **state)
 {
@@ -597,6 +631,7 @@ int main(void)
 		cmocka_unit_test(recompute_keeps_layer_inputs),
 		cmocka_unit_test(selective_frees_scores),
 		cmocka_unit_test(zero_shards),
+		cmocka_unit_test(engines_hear_the_same_bytes),
 		cmocka_unit_test(tensor_parallel_divides),
 		cmocka_unit_test(fp32_gradients_and_offload),
 		cmocka_unit_test(step_takes_the_place_of_activations),

@@ -49,6 +49,18 @@ enum {
 				    * of degrees of their own */
 };
 
+/* What a device holds of one op, bytes: the summands of the memory verdict (lowering/footprint.h). */
+struct mq_op_memory {
+	double parameter_B, gradient_B, optimizer_B; /* the whole step */
+	double kept_B;  /* activations of one micro-batch, from forward to backward. The input of a layer that is
+			 * recomputed counts with the first op that reads it */
+	double again_B; /* recomputed activations, while the backward pass of the op's layer runs */
+};
+static inline double mq_op_static_B(const struct mq_op_memory *m)
+{
+	return m->parameter_B + m->gradient_B + m->optimizer_B;
+}
+
 /* Questions an engine may ask about costs; filled by costing/ (or by `solve` from tables). All times in
  * seconds, all without contention. Functions return false where the answer does not exist. */
 struct mq_costs {
@@ -62,11 +74,9 @@ struct mq_costs {
 			  const uint32_t split[MQ_N_DIMS], double samples);
 	/* A step time that no plan is below, whatever it splits. May be NULL. */
 	double (*least_s)(void *context);
-	/* Bytes one device must hold for the op: parameters, gradients, optimizer state
-	 * (static_B) and saved activations of one micro-batch share (activation_B). */
+	/* What a device holds of the op, were all ops split so among dp replicas: see struct mq_op_memory. */
 	void (*op_memory)(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
-			  enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
-			  double *activation_B);
+			  enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory);
 	/* Time to move an edge's tensor between the layouts that two configs imply, forward pass;
 	 * the backward pass costs `backward_s`. */
 	bool (*reshard)(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,

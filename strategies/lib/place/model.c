@@ -189,7 +189,8 @@ static void measure_op(const struct measure *m, const struct types *types, uint3
 	const struct mq_problem *problem = m->problem;
 	const struct mq_costs *costs = problem->costs;
 	uint32_t split[MQ_N_DIMS];
-	double static_B, activation_B, width = mq_dtype_size(problem->q->train->dtype);
+	struct mq_op_memory memory;
+	double width = mq_dtype_size(problem->q->train->dtype);
 	bool train = !problem->q->train->infer, explicit = place->backward[op];
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
@@ -202,9 +203,8 @@ static void measure_op(const struct measure *m, const struct types *types, uint3
 			s += costs->op_time(costs->context, op, MQ_BACKWARD, types->rank[t][0], split, m->samples);
 		time[op * types->n + t] = s;
 	}
-	costs->op_memory(costs->context, op, split, m->samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &static_B,
-			 &activation_B);
-	size[op] = static_B + activation_B * m->in_flight;
+	costs->op_memory(costs->context, op, split, m->samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &memory);
+	size[op] = mq_op_static_B(&memory) + memory.kept_B * m->in_flight;
 	out_cost[op] = problem->q->model->op[op].output > 0 ?
 			       (m->latency_s + problem->q->model->op[op].output * m->samples * width * m->per_byte_s) *
 				       (train ? 2 : 1) :
