@@ -10,12 +10,12 @@ enum {
 
 /* A tensor that an op reads. */
 struct input {
-	uint32_t from; /* op of the tape that made it, MQ_NONE = it came from elsewhere */
+	uint32_t from; /* op of the replay that made it, MQ_NONE = it came from elsewhere */
 	uint64_t size;
 	bool has_grad;
 };
 
-struct tape_op {
+struct replayed_op {
 	struct mq_op_use use;
 	bool gemm, loss;
 	uint32_t first_input, n_inputs; /* of the chunk's */
@@ -23,7 +23,7 @@ struct tape_op {
 };
 
 struct chunk {
-	struct tape_op *op;
+	struct replayed_op *op;
 	uint32_t n;
 	struct input *input;
 	double kept_B; /* of one micro-batch */
@@ -41,7 +41,7 @@ struct mq_allocator_replay {
 	uint32_t logits_buffers, allgather_flat_copies; /* as the software's */
 };
 
-/* ---- making it ------------------------------------------------------------------------------------- */
+/* ---- what is replayed ------------------------------------------------------------------------------------- */
 
 static double kept_by(const struct chunk *c)
 {
@@ -107,7 +107,7 @@ static uint64_t bytes(double B)
 static void add_inputs(struct mq_low *low, const uint32_t *local, uint32_t stage, struct chunk *c, uint32_t i)
 {
 	const struct mq_model *m = low->model;
-	struct tape_op *op = &c->op[i];
+	struct replayed_op *op = &c->op[i];
 	uint32_t id = op->use.op;
 
 	for (uint32_t k = m->in_first[id]; k < m->in_first[id + 1]; k++) {
@@ -119,7 +119,7 @@ static void add_inputs(struct mq_low *low, const uint32_t *local, uint32_t stage
 			continue;
 		*in = (struct input){ .from = here ? local[e->src] : MQ_NONE, .has_grad = !e->no_grad };
 		if (here) {
-			struct tape_op *from = &c->op[in->from];
+			struct replayed_op *from = &c->op[in->from];
 
 			in->size = bytes(from->use.output_B);
 			from->readers++;
@@ -139,14 +139,14 @@ static void make_chunk(struct mq_low *low, uint32_t stage, uint32_t device, uint
 	struct mq_op_use *use = mq_arena_array(&low->scratch, room + 1, struct mq_op_use);
 
 	mq_footprint_of(low, stage, device, use, &c->n);
-	c->op = mq_arena_array(&low->scratch, c->n + 1, struct tape_op);
+	c->op = mq_arena_array(&low->scratch, c->n + 1, struct replayed_op);
 	for (uint32_t i = 0; i < c->n; i++) {
 		uint32_t id = use[i].op;
 
-		c->op[i] = (struct tape_op){ .use = use[i],
-					     .gemm = m->op[id].kind == MQ_OP_GEMM,
-					     .loss = m->op[id].kind == MQ_OP_LOSS,
-					     .first_input = edges };
+		c->op[i] = (struct replayed_op){ .use = use[i],
+						 .gemm = m->op[id].kind == MQ_OP_GEMM,
+						 .loss = m->op[id].kind == MQ_OP_LOSS,
+						 .first_input = edges };
 		local[id] = i;
 		edges += m->in_first[id + 1] - m->in_first[id];
 	}
@@ -180,7 +180,7 @@ struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t
 	return t;
 }
 
-/* ---- playing it ------------------------------------------------------------------------------------ */
+/* ---- the replay ------------------------------------------------------------------------------------ */
 
 /* A tensor and those who still want it. */
 struct tensor {
@@ -193,7 +193,7 @@ struct node {
 };
 
 struct player {
-	const struct mq_allocator_replay *tape;
+	const struct mq_allocator_replay *replay;
 	struct mq_arena *arena;
 	struct mq_allocator *allocator;
 	struct tensor *tensor;
@@ -319,7 +319,7 @@ static void want_pieces(struct player *p, uint32_t *list, double size_B, double 
 /* What an op keeps: its output, its inputs as far as they are part of it, and tensors of its own. */
 static void keep(struct player *p, const struct chunk *c, uint32_t i, double kept_B, uint32_t *list)
 {
-	const struct tape_op *op = &c->op[i];
+	const struct replayed_op *op = &c->op[i];
 	double output_B = op->use.output_B;
 
 	if (p->output[i] != MQ_NONE && output_B >= 1 && kept_B >= .999 * output_B) {
@@ -340,7 +340,7 @@ static void keep(struct player *p, const struct chunk *c, uint32_t i, double kep
 
 /* The loss keeps its logits, or these lie in a buffer; of what else it holds, all but their gradient is tensors of its
  * own. */
-static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk *c, const struct tape_op *op)
+static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk *c, const struct replayed_op *op)
 {
 	double gradient_B = op->n_inputs ? (double)c->input[op->first_input].size : 0;
 	double logits_B = t->logits_buffers ? t->type_B * op->use.logit_B : gradient_B;
@@ -349,10 +349,10 @@ static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk
 }
 
 /* The whole logits of a micro-batch take the place of older ones, which are freed. */
-static void buffer_logits(struct player *p, const struct tape_op *op)
+static void buffer_logits(struct player *p, const struct replayed_op *op)
 {
-	uint32_t *place = &p->logits[p->n_losses++ % (p->tape->logits_buffers + 1)];
-	uint32_t made = take(p, p->tape->type_B * op->use.logit_B);
+	uint32_t *place = &p->logits[p->n_losses++ % (p->replay->logits_buffers + 1)];
+	uint32_t made = take(p, p->replay->type_B * op->use.logit_B);
 
 	give(p, *place, false);
 	*place = made;
@@ -360,20 +360,20 @@ static void buffer_logits(struct player *p, const struct tape_op *op)
 
 static void keep_loss(struct player *p, const struct chunk *c, uint32_t i, uint32_t *list)
 {
-	const struct tape_op *op = &c->op[i];
+	const struct replayed_op *op = &c->op[i];
 	uint32_t from = op->n_inputs ? c->input[op->first_input].from : MQ_NONE;
 
-	if (p->tape->logits_buffers)
+	if (p->replay->logits_buffers)
 		buffer_logits(p, op);
 	else if (from != MQ_NONE && p->output[from] != MQ_NONE)
 		share(p, list, p->output[from]);
-	want_pieces(p, list, fmin(op->use.kept_B, loss_own_B(p->tape, c, op)), 4 * op->use.logit_B);
+	want_pieces(p, list, fmin(op->use.kept_B, loss_own_B(p->replay, c, op)), 4 * op->use.logit_B);
 }
 
 /* The tensor that its unit starts from when it runs again: made in the stage, or received. */
 static void keep_entry(struct player *p, const struct chunk *c, uint32_t i, uint32_t *list)
 {
-	const struct tape_op *op = &c->op[i];
+	const struct replayed_op *op = &c->op[i];
 
 	for (uint32_t k = 0; k < op->n_inputs; k++) {
 		uint32_t from = c->input[op->first_input + k].from;
@@ -388,7 +388,7 @@ static void keep_entry(struct player *p, const struct chunk *c, uint32_t i, uint
 
 static void release_inputs(struct player *p, const struct chunk *c, uint32_t i, bool near)
 {
-	const struct tape_op *op = &c->op[i];
+	const struct replayed_op *op = &c->op[i];
 
 	for (uint32_t k = 0; k < op->n_inputs; k++) {
 		uint32_t from = c->input[op->first_input + k].from;
@@ -442,8 +442,8 @@ static void move_on(struct player *p)
 /* One op forward. `near`: again, before the backward of its unit. */
 static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, bool near)
 {
-	const struct chunk *c = &p->tape->chunk[s->chunk];
-	const struct tape_op *op = &c->op[i];
+	const struct chunk *c = &p->replay->chunk[s->chunk];
+	const struct replayed_op *op = &c->op[i];
 	uint32_t wanted = near ? op->near_readers : op->readers, scores;
 
 	launch(p, op->use.launches[0]);
@@ -470,7 +470,7 @@ static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, b
 
 static void forward(struct player *p, const struct mq_slot *s)
 {
-	const struct chunk *c = &p->tape->chunk[s->chunk];
+	const struct chunk *c = &p->replay->chunk[s->chunk];
 
 	gather(p, c, 0, unit_end(c, 0), 0);
 	for (uint32_t first = 0, end; first < c->n; first = end) {
@@ -488,11 +488,11 @@ static void forward(struct player *p, const struct mq_slot *s)
 	fill(p->output, c->n);
 }
 
-static void form_weight(struct player *p, const struct tape_op *op, uint32_t *weight)
+static void form_weight(struct player *p, const struct replayed_op *op, uint32_t *weight)
 {
 	const struct mq_op_use *use = &op->use;
 
-	if (p->tape->lazy && use->gathered_B < 1) {
+	if (p->replay->lazy && use->gathered_B < 1) {
 		if (*weight == MQ_NONE)
 			*weight = take(p, use->gradient_B);
 		else
@@ -507,7 +507,7 @@ static void form_weight(struct player *p, const struct tape_op *op, uint32_t *we
 
 static void make_gradients(struct player *p, const struct chunk *c, uint32_t i)
 {
-	const struct tape_op *op = &c->op[i];
+	const struct replayed_op *op = &c->op[i];
 
 	for (uint32_t k = 0; k < op->n_inputs; k++) {
 		const struct input *in = &c->input[op->first_input + k];
@@ -529,8 +529,8 @@ static void make_gradients(struct player *p, const struct chunk *c, uint32_t i)
 
 static void run_backward(struct player *p, const struct mq_slot *s, uint32_t i)
 {
-	const struct chunk *c = &p->tape->chunk[s->chunk];
-	const struct tape_op *op = &c->op[i];
+	const struct chunk *c = &p->replay->chunk[s->chunk];
+	const struct replayed_op *op = &c->op[i];
 	uint32_t passing = MQ_NONE;
 
 	launch(p, op->use.launches[1]);
@@ -539,23 +539,24 @@ static void run_backward(struct player *p, const struct mq_slot *s, uint32_t i)
 	want(p, &passing, take(p, op->use.scores_B));
 	want(p, &passing, take(p, op->use.scores_B));
 	if (op->loss)
-		want_pieces(p, &passing, loss_own_B(p->tape, c, op) - fmin(op->use.kept_B, loss_own_B(p->tape, c, op)),
+		want_pieces(p, &passing,
+			    loss_own_B(p->replay, c, op) - fmin(op->use.kept_B, loss_own_B(p->replay, c, op)),
 			    4 * op->use.logit_B);
 	make_gradients(p, c, i);
-	if (!p->tape->splits)
+	if (!p->replay->splits)
 		form_weight(p, op, &p->weight[p->first_op[s->chunk] + i]);
 	give_list(p, &passing);
 	give(p, p->grad[i], p->grad_late[i]);
 	p->grad_late[i] = false;
 	p->grad[i] = MQ_NONE;
-	if (!p->tape->splits)
+	if (!p->replay->splits)
 		give_list(p, kept_of(p, s, i));
 }
 
 /* Activations that waited on the host come back. */
 static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first, uint32_t end)
 {
-	const struct chunk *c = &p->tape->chunk[s->chunk];
+	const struct chunk *c = &p->replay->chunk[s->chunk];
 
 	for (uint32_t i = first; i < end; i++)
 		if (c->op[i].use.away)
@@ -564,7 +565,7 @@ static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first
 
 static void backward(struct player *p, const struct mq_slot *s)
 {
-	const struct chunk *c = &p->tape->chunk[s->chunk];
+	const struct chunk *c = &p->replay->chunk[s->chunk];
 	uint32_t sent = MQ_NONE, last = MQ_NONE;
 
 	gather(p, c, unit_first(c, c->n), c->n, 0);
@@ -594,7 +595,7 @@ static void backward(struct player *p, const struct mq_slot *s)
 
 static void weights(struct player *p, const struct mq_slot *s)
 {
-	const struct chunk *c = &p->tape->chunk[s->chunk];
+	const struct chunk *c = &p->replay->chunk[s->chunk];
 
 	for (uint32_t i = c->n; i-- > 0;) {
 		form_weight(p, &c->op[i], &p->weight[p->first_op[s->chunk] + i]);
@@ -606,7 +607,7 @@ static void weights(struct player *p, const struct mq_slot *s)
 /* What lies there before the first step. */
 static void start(struct player *p)
 {
-	const struct mq_allocator_replay *t = p->tape;
+	const struct mq_allocator_replay *t = p->replay;
 
 	for (uint32_t k = 0; k < t->n_chunks; k++)
 		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
@@ -628,8 +629,8 @@ static void gather_new(struct player *p, double fresh_B, uint32_t shards)
 {
 	uint32_t list = MQ_NONE;
 
-	for (uint32_t copy = 0; fresh_B > 0 && copy < p->tape->allgather_flat_copies; copy++) {
-		uint32_t pieces = copy + 1 < p->tape->allgather_flat_copies ? shards : 1;
+	for (uint32_t copy = 0; fresh_B > 0 && copy < p->replay->allgather_flat_copies; copy++) {
+		uint32_t pieces = copy + 1 < p->replay->allgather_flat_copies ? shards : 1;
 
 		for (uint32_t i = 0; i < pieces; i++)
 			want(p, &list, take(p, fresh_B / pieces));
@@ -640,7 +641,7 @@ static void gather_new(struct player *p, double fresh_B, uint32_t shards)
 /* The end of a step. */
 static void update(struct player *p, bool first)
 {
-	const struct mq_allocator_replay *t = p->tape;
+	const struct mq_allocator_replay *t = p->replay;
 	double step_B = 0, fresh_B = 0;
 	uint32_t shards = 1;
 
@@ -665,7 +666,7 @@ static struct player player_new(struct mq_low *low, const struct mq_allocator_re
 {
 	struct mq_arena *arena = &low->scratch;
 	uint32_t n = 0;
-	struct player p = { .tape = t,
+	struct player p = { .replay = t,
 			    .arena = arena,
 			    .spare_tensor = MQ_NONE,
 			    .spare_node = MQ_NONE,

@@ -1,11 +1,11 @@
 /*
- * allocator_replay.h - what a step takes from PyTorch's allocator and gives back, in the order in which it does, on one device: how
- * much of the device's memory is lost to what the allocator has split.
+ * allocator_replay.h - the allocations and frees of a step on one device, in order, through PyTorch's allocator: how much
+ * of the device's memory is lost in blocks that the allocator has split.
  *
- * A tape holds the ops of all the device's model chunks (footprint.h). Played, it starts with what lies there from the
- * beginning (parameters, master copies, gradients unless they are made by the backward pass), runs two steps, of which
- * the first ends with the optimizer's state, that so lies behind activations' blocks, and follows the pipeline's order
- * pass by pass and op by op:
+ * A replay holds the ops of all model chunks of the device (footprint.h). It starts with parameters, master copies, and
+ * gradients unless the backward pass makes them, and runs two steps: the first ends with the allocation of the
+ * optimizer's state, which therefore lies behind the blocks of activations. It follows the pipeline's order pass by pass
+ * and op by op:
  *   forward   an op's output, scores it stores, what it keeps; tensors that no later op reads and nobody keeps
  *             are freed;
  *   backward  what its layer computes again, the gradient of its input, two of its scores, its weight gradient; then
@@ -33,7 +33,7 @@ struct mq_allocator_replay;
 struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B);
 /* Plays it on a device of `limit_B` (INFINITY: any) for this allocator. False: out of memory. *use: how much it took until
  * then. */
-bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *tape, double limit_B,
+bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
 			     struct mq_allocator_use *use);
 
 #endif

@@ -90,19 +90,6 @@ static double step_of(const struct mq_low *low, const struct mq_footprint *h)
 	return h->step_B + low->software->allgather_flat_copies * h->fresh_B;
 }
 
-/* All but activations and buffers. */
-static struct mq_memory static_memory(const struct mq_footprint *h, uint32_t chunks)
-{
-	struct mq_memory m = { 0 };
-
-	for (uint32_t k = 0; k < chunks; k++) {
-		m.parameter_B += h[k].parameter_B;
-		m.gradient_B += h[k].gradient_B;
-		m.optimizer_B += h[k].optimizer_B;
-	}
-	return m;
-}
-
 /* Activations and buffers of the passes, or the optimizer step after them: what needs more counts. The
  * allocator keeps the blocks of the other as long as there is room, and gives them back before it fails;
  * what fragmentation takes it cannot give back. `late_B`: freed, but not yet for reuse. */
@@ -149,22 +136,23 @@ static void lose(struct mq_memory *m, double lost_B, double spare_B)
  * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
  * far as the step also runs on a device that is smaller by what the memory model may be off.
  */
-static void run_replay(struct mq_low *low, const struct mq_allocator_replay *tape, double limit_B, struct mq_memory *m)
+static void run_replay(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
+		       struct mq_memory *m)
 {
 	struct mq_allocator_use use;
 	double safe_B = (1 - MQ_MEMORY_ERROR) * limit_B;
 
-	mq_allocator_replay_run(low, tape, INFINITY, &use);
+	mq_allocator_replay_run(low, replay, INFINITY, &use);
 	double lost_B = fmax((double)use.peak_reserved + m->reserve_B - m->peak_B, 0), all_B = m->peak_B + lost_B;
 	if (limit_B <= 0 || m->peak_B > limit_B || all_B <= safe_B) {
 		lose(m, lost_B, 0);
 		return;
 	}
-	if (mq_allocator_replay_run(low, tape, safe_B - m->reserve_B, &use)) {
+	if (mq_allocator_replay_run(low, replay, safe_B - m->reserve_B, &use)) {
 		double held_B = fmin(all_B, limit_B);
 
 		lose(m, held_B - m->peak_B, held_B - fmax(safe_B, m->peak_B));
-	} else if (all_B <= limit_B || !mq_allocator_replay_run(low, tape, limit_B - m->reserve_B, &use)) {
+	} else if (all_B <= limit_B || !mq_allocator_replay_run(low, replay, limit_B - m->reserve_B, &use)) {
 		lose(m, lost_B, 0);
 	} else {
 		lose(m, limit_B - m->peak_B, 0);
@@ -178,31 +166,51 @@ static bool has_replay(const struct mq_low *low, const struct mq_device *d)
 	       !low->model->profile.n_types;
 }
 
+/* What a device holds of the stages of its rank. */
+struct stages {
+	struct mq_footprint *of; /* [n] */
+	uint32_t n;
+	double shared_B; /* receive buffers, and where gradients are reduced */
+};
+
+static struct stages stages_of(struct mq_low *low, uint32_t rank, uint32_t device)
+{
+	uint32_t n = low->num.n_stages / low->num.n_ranks;
+	struct stages s = { mq_arena_array(&low->scratch, n, struct mq_footprint), n, 0 };
+	double boundary_B = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		s.of[k] = mq_footprint_of(low, mq_low_stage(low, rank, k), device, NULL, NULL);
+		boundary_B = fmax(boundary_B, s.of[k].boundary_B);
+	}
+	s.shared_B = 2 * boundary_B + reduction_B(low, s.of, n, &low->q.cluster->device[device]);
+	return s;
+}
+
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
-	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
-	struct mq_footprint *h = mq_arena_array(&low->scratch, chunks, struct mq_footprint);
 	const struct mq_device *dev = &low->q.cluster->device[device];
 	const struct mq_device_calib *d = dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
-	double boundary = 0, root = 0, step = 0, late = 0;
+	const struct stages s = stages_of(low, rank, device);
+	double root = 0, step = 0, late = 0;
+	struct mq_memory m = { 0 };
 
-	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_footprint_of(low, mq_low_stage(low, rank, k), device, NULL, NULL);
-		boundary = fmax(boundary, h[k].boundary_B);
-		root += h[k].root_B + h[k].logits_B;
-		step += step_of(low, &h[k]);
+	for (uint32_t k = 0; k < s.n; k++) {
+		m.parameter_B += s.of[k].parameter_B;
+		m.gradient_B += s.of[k].gradient_B;
+		m.optimizer_B += s.of[k].optimizer_B;
+		root += s.of[k].root_B + s.of[k].logits_B;
+		step += step_of(low, &s.of[k]);
 	}
-	struct mq_memory m = static_memory(h, chunks);
-	const struct mq_moment peak = fullest(low, rank, h, &late);
-	double reduction = reduction_B(low, h, chunks, dev);
+	const struct mq_moment peak = fullest(low, rank, s.of, &late);
 	m.activation_B = peak.activation_B;
-	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction;
+	m.buffer_B = peak.buffer_B + root + s.shared_B;
 	m.reserve_B = mq_reserve_B(&low->q, device);
-	bool tape = has_replay(low, dev), whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
-	add_dynamic(&m, step, tape ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
-	if (tape)
-		run_replay(low, mq_allocator_replay_new(low, rank, device, 2 * boundary + reduction), dev->memory_B,
-			   &m);
+	bool replay = has_replay(low, dev),
+	     whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
+	add_dynamic(&m, step, replay ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
+	if (replay)
+		run_replay(low, mq_allocator_replay_new(low, rank, device, s.shared_B), dev->memory_B, &m);
 	return m;
 }
 
@@ -315,32 +323,23 @@ enum mq_status mq_low_memory(struct mq_low *low)
 
 static void hold_stages(struct mq_low *low, uint32_t index)
 {
-	const struct mq_lowered *out = low->out;
-	struct mq_schedule *s = out->schedule;
-	uint32_t device = out->device[index], rank = low->num.rank_of_device[device];
-	uint32_t chunks = low->num.n_stages / low->num.n_ranks;
-	struct mq_footprint *h = mq_arena_array(&low->scratch, chunks, struct mq_footprint);
-	double boundary = 0;
+	struct mq_schedule *schedule = low->out->schedule;
+	uint32_t device = low->out->device[index], rank = low->num.rank_of_device[device];
+	const struct stages s = stages_of(low, rank, device);
 
-	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_footprint_of(low, mq_low_stage(low, rank, k), device, NULL, NULL);
-		boundary = fmax(boundary, h[k].boundary_B);
-	}
-	for (uint32_t k = 0; k < chunks; k++)
-		s->held[s->n_held++] = (struct mq_held){
+	for (uint32_t k = 0; k < s.n; k++)
+		schedule->held[schedule->n_held++] = (struct mq_held){
 			.device = index,
 			.stage = mq_low_stage(low, rank, k),
-			.parameter_B = h[k].parameter_B,
-			.gradient_B = h[k].gradient_B,
-			.optimizer_B = h[k].optimizer_B,
+			.parameter_B = s.of[k].parameter_B,
+			.gradient_B = s.of[k].gradient_B,
+			.optimizer_B = s.of[k].optimizer_B,
 			/* What all chunks share is written with the first. */
-			.buffer_B =
-				h[k].root_B + h[k].logits_B +
-				(k ? 0 : 2 * boundary + reduction_B(low, h, chunks, &low->q.cluster->device[device])),
-			.kept_B = h[k].kept_B,
-			.forward_B = h[k].forward.activation_B + h[k].forward.buffer_B,
-			.backward_B = h[k].backward.activation_B + h[k].backward.buffer_B,
-			.step_B = step_of(low, &h[k]),
+			.buffer_B = s.of[k].root_B + s.of[k].logits_B + (k ? 0 : s.shared_B),
+			.kept_B = s.of[k].kept_B,
+			.forward_B = s.of[k].forward.activation_B + s.of[k].forward.buffer_B,
+			.backward_B = s.of[k].backward.activation_B + s.of[k].backward.buffer_B,
+			.step_B = step_of(low, &s.of[k]),
 		};
 }
 

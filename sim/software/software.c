@@ -203,35 +203,8 @@ const char *mq_software_group_name(enum mq_software_group group)
 
 const struct mq_space_flag *mq_space_flags(void)
 {
-#define FLAG(member)                                                \
-	{                                                           \
-#member, offsetof(struct mq_software_space, member) \
-	}
-	static const struct mq_space_flag flags[] = {
-		FLAG(tensor),
-		FLAG(pipeline),
-		FLAG(context),
-		FLAG(ulysses),
-		FLAG(expert),
-		FLAG(expert_tensor),
-		FLAG(expert_inside),
-		FLAG(expert_capacity),
-		FLAG(mixtures),
-		FLAG(unsharded_half),
-		FLAG(zero_pipeline),
-		FLAG(tensor_pipeline),
-		FLAG(uneven_stages),
-		FLAG(ragged_rounds),
-		FLAG(unequal_degrees),
-		FLAG(shares),
-		FLAG(replica_major),
-		FLAG(any_order),
-		FLAG(offload_pipeline),
-		FLAG(offload_recompute),
-		FLAG(offload_all),
-		FLAG(placement),
-		{ NULL, 0 },
-	};
+#define FLAG(key, initial) { #key, offsetof(struct mq_software_space, key) },
+	static const struct mq_space_flag flags[] = { MQ_SPACE_FLAGS(FLAG){ NULL, 0 } };
 #undef FLAG
 
 	return flags;

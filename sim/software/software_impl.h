@@ -7,15 +7,12 @@
 #include "maquette/software.h"
 
 /* Every plan. */
-#define MQ_SPACE_ALL                                                                                                  \
-	{                                                                                                             \
-		.schedules = UINT32_MAX, .recomputes = UINT32_MAX, .dtypes = UINT32_MAX, .syncs = UINT32_MAX,         \
-		.sync_split = UINT32_MAX, .switches = UINT32_MAX, .sequence = UINT32_MAX, .vocab = UINT32_MAX,        \
-		.models = MQ_MODELS_ANY, .gpu = true, .cpu = true, .tensor = true, .pipeline = true, .context = true, \
-		.expert = true, .ulysses = true, .expert_tensor = true, .expert_inside = true,                        \
-		.expert_capacity = true, .mixtures = true, .unsharded_half = true, .zero_pipeline = true,             \
-		.tensor_pipeline = true, .uneven_stages = true, .ragged_rounds = true, .unequal_degrees = true,       \
-		.shares = true, .replica_major = true, .any_order = true, .placement = true                           \
+#define MQ_SPACE_INITIAL(key, initial) .key = initial,
+#define MQ_SPACE_ALL                                                                                           \
+	{                                                                                                      \
+		.schedules = UINT32_MAX, .recomputes = UINT32_MAX, .dtypes = UINT32_MAX, .syncs = UINT32_MAX,  \
+		.sync_split = UINT32_MAX, .switches = UINT32_MAX, .sequence = UINT32_MAX, .vocab = UINT32_MAX, \
+		.models = MQ_MODELS_ANY, .gpu = true, .cpu = true, MQ_SPACE_FLAGS(MQ_SPACE_INITIAL)            \
 	}
 
 /* The defaults of the field table, every plan allowed. */

@@ -73,35 +73,44 @@ MQ_API const char *mq_switch_name(uint32_t i); /* of bit i */
 /* What is whole and what is split under tensor parallelism: bits of `sequence` and `vocab`. */
 enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
 
+/* Rules of a space that are yes or no, each by its key in a file: X(KEY, what software without a file has). */
+#define MQ_SPACE_FLAGS(X)                                                                                          \
+	X(tensor, true)                                                                                            \
+	X(pipeline, true)                                                                                          \
+	X(context, true)                                                                                           \
+	X(ulysses, true) /* context-parallel ranks that exchange heads for parts of the sequence */                \
+	X(expert, true)                                                                                            \
+	X(expert_tensor, true)      /* experts split over tensor-parallel ranks under expert parallelism */        \
+	X(expert_inside, true)      /* expert parallelism over fewer than all tensor and context parallel ranks */ \
+	X(expert_capacity, true)    /* experts that take so many tokens and drop the rest */                       \
+	X(mixtures, true)           /* models of experts */                                                        \
+	X(unsharded_half, true)     /* 16-bit training with tensor or pipeline parallelism and nothing sharded */  \
+	X(zero_pipeline, true)      /* ZeRO-2 and 3 with pipeline stages */                                        \
+	X(tensor_pipeline, true)    /* tensor parallelism with pipeline stages */                                  \
+	X(uneven_stages, true)      /* stages of other numbers of layers than its `partition` makes */             \
+	X(ragged_rounds, true)      /* interleaved: micro-batches that are no multiple of the stages */            \
+	X(unequal_degrees, true)    /* stages of unequal degrees or numbers of devices */                          \
+	X(shares, true)             /* uneven shares of the batch */                                               \
+	X(replica_major, true)      /* ranks may go through a replica's stages before the next replica */          \
+	X(any_order, true)          /* ranks need not go through the machines one after the other */               \
+	X(offload_pipeline, false)  /* offload_layers with pipeline stages */                                      \
+	X(offload_recompute, false) /* offload_layers with recomputation */                                        \
+	X(offload_all, false)       /* offload_layers of all layers */                                             \
+	X(placement, true)          /* ops placed one by one, splits that no shape has */
+
 /* Plans that a software can run: "runs" of its file, each key by the name it has here unless another is
  * given. Lists are bits 1u << enum value. What a file and its parents do not say is allowed. */
 struct mq_software_space {
 	uint32_t schedules, recomputes, dtypes; /* "recompute"; dtypes: of training and of products */
 	uint32_t syncs;                         /* "sync"; asked only where there is more than one replica */
-	uint32_t sync_split;                    /* those that work beside tensor, context or expert parallelism */
+	uint32_t sync_split;                    /* those that work with tensor, context or expert parallelism */
 	uint32_t switches;                      /* decisions that its settings can change (decisions.h) */
 	uint32_t sequence, vocab;               /* "sequence_parallel", "vocab_parallel": lists of no and yes */
 	uint32_t models;                        /* enum mq_models */
 	bool gpu, cpu;                          /* "devices" */
-	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
-	bool ulysses;           /* context-parallel ranks that exchange heads for parts of the sequence */
-	bool expert_tensor;     /* experts split over tensor-parallel ranks beside expert parallelism */
-	bool expert_inside;     /* expert parallelism over less than all tensor and context parallel ranks */
-	bool expert_capacity;   /* experts that take so many tokens and drop the rest */
-	bool mixtures;          /* models of experts */
-	bool unsharded_half;    /* 16-bit training with tensor or pipeline parallelism and nothing sharded */
-	bool zero_pipeline;     /* ZeRO-2 and 3 beside pipeline stages */
-	bool tensor_pipeline;   /* tensor parallelism beside pipeline stages */
-	bool uneven_stages;     /* stages of other numbers of layers than its `partition` makes */
-	bool ragged_rounds;     /* interleaved: micro-batches that are no multiple of the stages */
-	bool unequal_degrees;   /* stages of unequal degrees or numbers of devices */
-	bool shares;            /* uneven shares of the batch */
-	bool replica_major;     /* ranks may go through a replica's stages before the next replica */
-	bool any_order;         /* ranks need not go through the machines one after the other */
-	bool offload_pipeline;  /* activations wait on the host beside pipeline stages */
-	bool offload_recompute; /* the same beside recomputation */
-	bool offload_all;       /* the same of all layers */
-	bool placement;         /* ops placed one by one, splits that no shape has */
+#define MQ_MEMBER(key, initial) bool key;
+	MQ_SPACE_FLAGS(MQ_MEMBER)
+#undef MQ_MEMBER
 };
 
 /* What of a space is yes or no: names as in the files; ended by name NULL. */
