@@ -46,14 +46,6 @@ static void test_sharding(void **state)
 	r.zero = ""; /* as the software does */
 	build(&r, &c);
 	assert_true(c.shape.sync == c.software.software.sync);
-<<<<<<< HEAD
-=======
-	assert_non_null(strstr(c.guess, "half of it"));
-	r.zero = "ZeRO-Offload";
-	build(&r, &c);
-	assert_int_equal(c.shape.sync, MQ_SYNC_ZERO2);
-	assert_true(c.plan.offload_optimizer && c.plan.explicit & MQ_EXPLICIT_OFFLOAD_OPTIMIZER);
->>>>>>> 67825f58 (plan: one row for each decision)
 }
 
 static void test_schedule(void **state)
