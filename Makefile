@@ -228,6 +228,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 		$(DESTDIR)$(PREFIX)/lib/maquette/executors $(DESTDIR)$(PREFIX)/share/maquette/plots \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/models \
+		$(DESTDIR)$(PREFIX)/share/maquette/platforms/kernels \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/software $(DESTDIR)$(PREFIX)/share/man/man1
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(ENGINE_SO) $(ENGINE_DATA) $(DESTDIR)$(PREFIX)/lib/maquette/engines
@@ -237,6 +238,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
 	install -m 644 $(wildcard platforms/models/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/models
+	install -m 644 $(wildcard platforms/kernels/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/kernels
 	install -m 644 $(wildcard platforms/software/*.json platforms/software/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
 	install -m 644 $(wildcard plots/*.gp plots/report.*) $(DESTDIR)$(PREFIX)/share/maquette/plots
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1

@@ -80,7 +80,8 @@ mv $software_readme.new $software_readme
 	cat <<'TEXT'
 # Calibrations
 
-One JSON file per device type, `links.json` for all link classes. A value is a number or `{"value": x, "unit": "...", "source": "..."}`; what a
+One JSON file per device type, `links.json` for all link classes, `nccl.json` for the constants of NCCL's tuning; [../kernels](../kernels/README.md) has
+the kernels of libraries, read with them. A value is a number or `{"value": x, "unit": "...", "source": "..."}`; what a
 file leaves out has the default below. `maquette calibrate` writes such files from one's own measurements; `--calib FILE` adds them.
 This page is written by `make calib-readme`.
 
@@ -105,7 +106,7 @@ How the fitted values came about:
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
-- **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in sim/kernels/attention.c: from
+- **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in [../kernels/attention.csv](../kernels/README.md): from
   FlashAttention-2's and -3's papers and read off published timings of single kernels (`maquette score --kernels` holds the model against those); `triton1`
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
 - **Training terms of the A100** (`sustained`): one joint fit to five tables

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hardware/libraries.h"
 #include "session/session.h"
 #include "cmd/validate/plans.h"
 #include "cmd/validate/traces.h"
@@ -534,7 +535,10 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 	struct mq_cluster *cluster = mq_node_cluster(&p, c->arena);
 	struct mq_calib *calib = mq_calib_new(c->arena);
 	struct mq_samples samples;
+	const char *dir;
 
+	MQ_TRY(mq_find_dir("platforms/calib", c->arena, &dir, err));
+	MQ_TRY(mq_libraries_load(calib->libraries, dir, c->arena, err));
 	MQ_TRY(mq_calib_load(calib, c->out, err));
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
 	MQ_TRY(mq_samples_load(c->from.item[0], c->arena, &samples, err));

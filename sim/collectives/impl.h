@@ -17,6 +17,7 @@
 #define MQ_COLLECTIVES_IMPL_H
 
 #include "maquette/collective.h"
+#include "hardware/libraries.h"
 
 #define MQ_MAX_LOCAL 72 /* ranks of one communicator in a node: an NVL72 rack is one "node" */
 #define MQ_MAX_RINGS 64 /* channels, as in NCCL */
@@ -37,8 +38,6 @@ struct mq_group {
 enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n,
 			      struct mq_arena *arena, struct mq_group *group, struct mq_err *err);
 
-enum mq_arch { MQ_ARCH_VOLTA, MQ_ARCH_AMPERE, MQ_ARCH_HOPPER, MQ_ARCH_BLACKWELL, MQ_N_ARCHS };
-
 enum mq_intra {
 	MQ_INTRA_NONE,   /* one rank per node */
 	MQ_INTRA_SWITCH, /* every GPU has a port of its own to an NVSwitch */
@@ -55,8 +54,9 @@ struct mq_graph {
 };
 
 struct mq_topo {
-	bool nccl;                 /* GPUs on links that NCCL knows; else the generic model */
-	uint32_t version;          /* of NCCL: 22809 = 2.28.9 */
+	bool nccl;        /* GPUs on links that NCCL knows; else the generic model */
+	uint32_t version; /* of NCCL: 22809 = 2.28.9; 0 = that of its table */
+	const struct mq_nccl *nccl_table;
 	double compute_capability; /* of the oldest GPU */
 	enum mq_arch arch;
 	enum mq_intra intra;

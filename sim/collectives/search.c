@@ -23,21 +23,9 @@
 #define DFS_BUDGET         200000 /* edges tried by the cycle search */
 #define CUT_BUDGET         10000  /* places tried where rings between nodes begin */
 
-static const double intra_speeds[] = { 40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0 };
-static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12, 0 };
-static const double intra_speeds_90[] = { 60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3, 0 };
-static const double inter_speeds_90[] = { 48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12, 0 };
-static const double intra_speeds_100[] = { 90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18, 0 };
-static const double inter_speeds_100[] = { 96, 48, 45.1, 42, 40,  30,  24,  22,  20, 17.5,
-					   15, 12, 6,    3,  2.4, 1.2, .24, .12, 0 };
-
 static const double *speeds_of(const struct mq_topo *topo, bool inter)
 {
-	if (topo->compute_capability >= 100)
-		return inter ? inter_speeds_100 : intra_speeds_100;
-	if (topo->compute_capability >= 90)
-		return inter ? inter_speeds_90 : intra_speeds_90;
-	return inter ? inter_speeds : intra_speeds;
+	return inter ? topo->nccl_table->inter_speeds[topo->arch] : topo->nccl_table->intra_speeds[topo->arch];
 }
 
 /* The highest listed speed that is at most `limit`; the limit itself where all are above it. */

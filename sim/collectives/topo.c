@@ -14,16 +14,7 @@
 
 #include "collectives/impl.h"
 
-#define NVLINK_SM60          18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
-#define NVLINK_SM60_NOMINAL  20e9
-#define NVLINK_SM70          20e9
-#define NVLINK_SM86          12e9
-#define NVLINK_SM86_NOMINAL  14.0625e9
-#define NVLINK_SM90          20.6e9
-#define NVLINK_NOMINAL       25e9
-#define NVLINK_SM100         40.1e9
-#define NVLINK_SM100_NOMINAL 50e9
-#define PCI_SHARE            (12 / 15.754) /* NCCL's 12, 24, 48 GB/s against the wire's payload rate at x16 */
+#define PCI_SHARE (12 / 15.754) /* NCCL's 12, 24, 48 GB/s against the wire's payload rate at x16 */
 
 enum path { PATH_NVLINK, PATH_PCIE, PATH_HOST, PATH_NETWORK, PATH_OTHER };
 
@@ -59,17 +50,14 @@ static enum path path_of(const struct mq_cluster *cluster, const struct mq_route
 	return path;
 }
 
-static double nccl_nvlink(double compute_capability, double nominal_Bps)
+/* NVLink bandwidth as NCCL counts it, which knows one NVLink of each generation. */
+static double nccl_nvlink(const struct mq_nccl *nccl, double compute_capability, double nominal_Bps)
 {
-	if (compute_capability >= 100)
-		return nominal_Bps * (NVLINK_SM100 / NVLINK_SM100_NOMINAL);
-	if (compute_capability >= 90)
-		return nominal_Bps * (NVLINK_SM90 / NVLINK_NOMINAL);
-	if (compute_capability >= 86)
-		return nominal_Bps * (NVLINK_SM86 / NVLINK_SM86_NOMINAL);
-	if (compute_capability >= 70)
-		return nominal_Bps * (NVLINK_SM70 / NVLINK_NOMINAL);
-	return nominal_Bps * (NVLINK_SM60 / NVLINK_SM60_NOMINAL);
+	int i = 0;
+
+	while (i < MQ_NCCL_NVLINKS - 1 && compute_capability < nccl->nvlink[i][0])
+		i++;
+	return nominal_Bps * (nccl->nvlink[i][1] / nccl->nvlink[i][2]);
 }
 
 const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name, double compute_capability)
@@ -150,7 +138,7 @@ static enum mq_status probe_pair(const struct mq_cluster *cluster, struct mq_top
 		return MQ_OK;
 	}
 	seen->direct = true;
-	topo->width_Bps[i][k] = nccl_nvlink(topo->compute_capability, route->bw_Bps);
+	topo->width_Bps[i][k] = nccl_nvlink(topo->nccl_table, topo->compute_capability, route->bw_Bps);
 	return MQ_OK;
 }
 
@@ -189,7 +177,7 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 		topo->intra = seen.path[PATH_HOST] ? MQ_INTRA_HOST : MQ_INTRA_PCIE;
 	topo->pcie_share = seen.path[PATH_HOST] ? 1 : PCI_SHARE;
 	topo->pcie_calib = mq_link_calib_of(calib, seen.path[PATH_HOST] ? "host" : "pcie", topo->compute_capability);
-	topo->nccl_share = nccl_nvlink(topo->compute_capability, 1);
+	topo->nccl_share = nccl_nvlink(topo->nccl_table, topo->compute_capability, 1);
 	topo->intra_calib = mq_link_calib_of(calib, "nvlink", topo->compute_capability);
 	if (topo->intra >= MQ_INTRA_MIXED) {
 		topo->nccl_share = topo->pcie_share;
@@ -260,7 +248,8 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 	*topo = (struct mq_topo){ .n_local = group->ppn_max,
 				  .nvls = cluster->nvls,
 				  .sharp = cluster->sharp,
-				  .version = calib->nccl_version };
+				  .version = calib->nccl_version,
+				  .nccl_table = &calib->libraries->nccl };
 	if (topo->n_local > MQ_MAX_LOCAL)
 		return mq_fail(err, MQ_EINPUT,
 			       "communicator: %u ranks in one node, more than %d: "

@@ -3,7 +3,7 @@
  * correct in the estimate.
  *
  * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at
- * 2.28.9; constants of older versions where logs need them). Latency = a base plus a step latency
+ * 2.28.9; constants in platforms/calib/nccl.json). Latency = a base plus a step latency
  * per hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
  * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do
  * not know: the bandwidth that the links of this class deliver (bw_share), the step latency of
@@ -17,100 +17,22 @@
 
 #define GB        1e9
 #define US        1e-6
-#define NEWEST    22809
 #define LL128_OLD .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
-
-enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
-
-struct constants {
-	double base[MQ_N_ALGOS][MQ_N_PROTOS];
-	double step[N_HW][MQ_N_ALGOS][MQ_N_PROTOS];
-};
-
-/* In us; columns AUTO (unused), LL, LL128, Simple. */
-static const struct constants newest = {
-	.base = {
-		[MQ_ALGO_TREE] = { 0, 6.8, 14, 8.4 }, [MQ_ALGO_RING] = { 0, 6.6, 14, 8.4 },
-		[MQ_ALGO_PAT] = { 0, 8, 8, 8 },
-	},
-	.step = {
-		[HW_NVLINK] = {
-			[MQ_ALGO_TREE] = { 0, .6, 1.25, 4 }, [MQ_ALGO_RING] = { 0, .6, 1.9, 3.4 },
-			[MQ_ALGO_COLLNET_DIRECT] = { 0, 0, 0, 3.7 },
-			[MQ_ALGO_COLLNET_CHAIN] = { 0, 0, 0, 2.8 },
-			[MQ_ALGO_NVLS] = { 0, 0, 0, 25 }, [MQ_ALGO_NVLS_TREE] = { 0, 0, 0, 25 },
-			[MQ_ALGO_PAT] = { 0, 0, 0, 4 },
-		},
-		[HW_PCI] = {
-			[MQ_ALGO_TREE] = { 0, 1, 1.9, 4 }, [MQ_ALGO_RING] = { 0, 1, 2.5, 5.7 },
-			[MQ_ALGO_COLLNET_DIRECT] = { 0, 0, 0, 3.7 },
-			[MQ_ALGO_COLLNET_CHAIN] = { 0, 0, 0, 2.8 }, [MQ_ALGO_PAT] = { 0, 0, 0, 4 },
-		},
-		[HW_NET] = {
-			[MQ_ALGO_TREE] = { 0, 5, 8.5, 14 }, [MQ_ALGO_RING] = { 0, 2.7, 4, 14 },
-			[MQ_ALGO_COLLNET_DIRECT] = { 0, 0, 0, 31 },
-			[MQ_ALGO_COLLNET_CHAIN] = { 0, 0, 0, 30 },
-			[MQ_ALGO_NVLS] = { 0, 0, 0, 18 }, [MQ_ALGO_NVLS_TREE] = { 0, 0, 0, 20.9 },
-			[MQ_ALGO_PAT] = { 0, 0, 0, 14 },
-		},
-	},
-};
 
 static uint32_t version_of(const struct mq_topo *topo)
 {
-	return topo->version ? topo->version : NEWEST;
+	return topo->version ? topo->version : topo->nccl_table->newest;
 }
 
-/* What older versions had in these places. */
-static void constants_of(uint32_t version, struct constants *c)
+/* Latencies as a version has them. */
+static struct mq_nccl_latency latency_of(const struct mq_nccl *nccl, uint32_t version)
 {
-	*c = newest;
-	if (version < 22800)
-		c->step[HW_NET][MQ_ALGO_NVLS_TREE][MQ_PROTO_SIMPLE] = 14;
-	if (version < 22300) {
-		c->base[MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 0;
-		c->step[HW_NVLINK][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = c->step[HW_PCI][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 28;
-	}
-	if (version < 22100)
-		c->step[HW_NVLINK][MQ_ALGO_NVLS][MQ_PROTO_SIMPLE] =
-			c->step[HW_NVLINK][MQ_ALGO_NVLS_TREE][MQ_PROTO_SIMPLE] = 23;
-	if (version >= 21700)
-		return;
-	c->base[MQ_ALGO_RING][MQ_PROTO_LL] = 3.6;
-	c->base[MQ_ALGO_RING][MQ_PROTO_LL128] = version < 20800 ? 3.6 : 10;
-	c->base[MQ_ALGO_TREE][MQ_PROTO_LL] = c->base[MQ_ALGO_TREE][MQ_PROTO_LL128] = 4.4;
-	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_LL] = .47;
-	c->step[HW_NET][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = version >= 21200 && version < 21300 ? 28 : 9.6;
-	if (version < 20800)
-		c->step[HW_NET][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 50;
+	uint32_t i = nccl->n_versions - 1;
+
+	while (i && version >= nccl->before[i])
+		i--;
+	return nccl->latency[i];
 }
-
-/* Caps in GB/s by generation and N = 1, 2, more nodes. */
-static const double ll_max[MQ_N_ARCHS] = { 39, 87.7, 141, 282 };
-static const double ll_max_net[2] = { 39, 20.4 }; /* N = 2, more; Intel hosts */
-static const double ring128_max[MQ_N_ARCHS][3] = {
-	{ 20, 20, 20 }, { 20, 20, 20 }, { 36.7, 36.7, 36.7 }, { 73.4, 34.6, 73.4 }
-};
-static const double tree128_max[MQ_N_ARCHS][3] = {
-	{ 20, 20, 20 }, { 20, 20, 20 }, { 36.7, 36.7, 29 }, { 55.6, 31.67, 20 }
-};
-static const double tree_max[MQ_N_ARCHS][3] = {
-	{ 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { 38.7, 41.4, 36 }, { 70, 42.8, 24 }
-};
-static const double nvls_tree_max[MQ_N_ARCHS][3] = {
-	{ 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { INFINITY, 57.7, 45.5 }, { INFINITY, 96, 43.8 }
-};
-
-/* NCCL's correction of tree bandwidth at 64 B, 128 B ... 256 MB. */
-static const double tree_factor[MQ_N_PROTOS]
-			       [23] = {
-				       [MQ_PROTO_LL] = { 1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
-							 .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1 },
-				       [MQ_PROTO_LL128] = { 1,  1,  1,  1,  1,  .9, .8, .8, .8, .7, .6, .6,
-							    .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1 },
-				       [MQ_PROTO_SIMPLE] = { .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
-							     .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9 },
-			       };
 
 static bool one_node(const struct mq_tune *t)
 {
@@ -231,7 +153,7 @@ static double ll_cap(const struct mq_topo *topo, bool actual)
 {
 	bool old = version_of(topo) < 22100;
 
-	return ll_max[old && !actual && topo->arch > MQ_ARCH_AMPERE ? MQ_ARCH_AMPERE : topo->arch];
+	return topo->nccl_table->ll_max[old && !actual && topo->arch > MQ_ARCH_AMPERE ? MQ_ARCH_AMPERE : topo->arch];
 }
 
 static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual)
@@ -239,12 +161,13 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	const struct mq_topo *topo = t->topo;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
 	double bus = total_Bps(t, &topo->ring_graph, !actual && t->n_nodes <= 2, actual);
-	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
+	double cap = scale ? topo->nccl_table->ll_max_net[scale - 1] : ll_cap(topo, actual);
 
 	if (proto == MQ_PROTO_LL)
 		return fmin(cap * GB, bus / 2);
 	if (proto == MQ_PROTO_LL128)
-		return fmin(.92 * bus, topo->ring_graph.channels * ring128_max[topo->arch][scale] * GB) *
+		return fmin(.92 * bus,
+			    topo->ring_graph.channels * topo->nccl_table->ring_ll128_max[topo->arch][scale] * GB) *
 		       (actual && topo->arch < MQ_ARCH_HOPPER ? LL128_OLD : 1);
 	return bus;
 }
@@ -255,20 +178,20 @@ static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	const struct mq_graph *graph = &topo->tree_graph;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
 	double bus = total_Bps(t, graph, t->n_nodes <= 2, actual);
-	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
+	double cap = scale ? topo->nccl_table->ll_max_net[scale - 1] : ll_cap(topo, actual);
 
 	/* The links rule what two nodes get (16 H100 on TCPXO, 16 B200 on RoCE), not these caps. */
 	if (!actual || t->n_nodes != 2 || proto != MQ_PROTO_SIMPLE)
-		bus = fmin(.92 * bus, graph->channels * tree_max[topo->arch][scale] * GB);
+		bus = fmin(.92 * bus, graph->channels * topo->nccl_table->tree_max[topo->arch][scale] * GB);
 	if (proto == MQ_PROTO_LL)
 		bus = fmin(bus / 3.8, cap * GB);
 	if (proto == MQ_PROTO_LL128)
 		bus = fmin(bus * (one_node(t) ? 7.0 / 9 : 120.0 / 128),
-			   graph->channels * tree128_max[topo->arch][scale] * GB);
+			   graph->channels * topo->nccl_table->tree_ll128_max[topo->arch][scale] * GB);
 	if (ppn_of(t) <= 1)
 		bus *= .85;
 	if (!actual && t->bytes >= 64)
-		bus *= tree_factor[proto][(int)fmin(22, floor(log2(t->bytes / 64)))];
+		bus *= topo->nccl_table->tree_factor[proto][(int)fmin(MQ_NCCL_SIZES - 1, floor(log2(t->bytes / 64)))];
 	return bus;
 }
 
@@ -292,7 +215,7 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 		return c * intra; /* the network: see reduced_Bps */
 	if (algo == MQ_ALGO_NVLS_TREE) {
 		inter *= t->n_nodes == 2 ? 2 : 1;
-		intra = fmin(intra, nvls_tree_max[t->topo->arch][scale] * GB);
+		intra = fmin(intra, t->topo->nccl_table->nvls_tree_max[t->topo->arch][scale] * GB);
 	}
 	return c * fmin(intra, inter);
 }
@@ -350,12 +273,12 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	}
 }
 
-static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto, bool actual)
+static double ring_latency(const struct mq_tune *t, const struct mq_nccl_latency *c, enum mq_proto proto, bool actual)
 {
-	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
-	enum hw slow = one_node(t) ? intra : HW_NET;
+	enum mq_nccl_link intra = over_nvlink(t->topo) ? MQ_NCCL_NVLINK : MQ_NCCL_PCIE;
+	enum mq_nccl_link slow = one_node(t) ? intra : MQ_NCCL_NET;
 	double step = c->step[intra][MQ_ALGO_RING][proto], overhead = one_node(t) ? 0 : 1;
-	double net = c->step[HW_NET][ppn_of(t) <= 1 ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
+	double net = c->step[MQ_NCCL_NET][ppn_of(t) <= 1 ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	double all = t->kind == MQ_COLL_ALL_REDUCE ? 2 : 1, between, lat;
 
 	if (proto == MQ_PROTO_SIMPLE)
@@ -385,20 +308,20 @@ static double hop_s(const struct mq_link_calib *link, enum mq_proto proto)
 }
 
 /* What NCCL believes of the network: its plug-in's word, once more for the flush that ends a message of Simple. */
-static void believe_steps(const struct mq_tune *t, struct constants *c)
+static void believe_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
 {
 	for (int a = 0; a < MQ_N_ALGOS; a++)
 		for (int p = 0; p < MQ_N_PROTOS; p++)
-			if (c->step[HW_NET][a][p] > 0)
-				c->step[HW_NET][a][p] +=
+			if (c->step[MQ_NCCL_NET][a][p] > 0)
+				c->step[MQ_NCCL_NET][a][p] +=
 					(p == MQ_PROTO_SIMPLE ? 2 : 1) * t->topo->net_calib->reported_s / US;
 }
 
 /* What a step takes over this class of link: NCCL's figure scaled, and at least a hop's latency. */
-static void correct_steps(const struct mq_tune *t, struct constants *c)
+static void correct_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
 {
-	for (int hw = 0; hw < N_HW; hw++) {
-		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib : t->topo->intra_calib;
+	for (int hw = 0; hw < MQ_N_NCCL_LINKS; hw++) {
+		const struct mq_link_calib *link = hw == MQ_NCCL_NET ? t->topo->net_calib : t->topo->intra_calib;
 
 		for (int a = 0; a < MQ_N_ALGOS; a++)
 			for (int p = 0; p < MQ_N_PROTOS; p++)
@@ -411,18 +334,18 @@ static void correct_steps(const struct mq_tune *t, struct constants *c)
 /* In us. */
 static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
-	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
-	struct constants c;
+	enum mq_nccl_link intra = over_nvlink(t->topo) ? MQ_NCCL_NVLINK : MQ_NCCL_PCIE;
+	/* A version's constants rule its choice; the newest are the best estimate of the time. */
+	struct mq_nccl_latency c =
+		latency_of(t->topo->nccl_table, actual ? t->topo->nccl_table->newest : version_of(t->topo));
 	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
 
-	/* A version's constants rule its choice; the newest are the best estimate of the time. */
-	constants_of(actual ? NEWEST : version_of(t->topo), &c);
 	if (actual)
 		correct_steps(t, &c);
 	else
 		believe_steps(t, &c);
 	inside = c.step[intra][algo][proto];
-	between = c.step[HW_NET][algo][proto];
+	between = c.step[MQ_NCCL_NET][algo][proto];
 	switch (algo) {
 	case MQ_ALGO_RING:
 		return ring_latency(t, &c, proto, actual);

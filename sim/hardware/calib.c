@@ -6,6 +6,7 @@
  * differs gets a file of its own.
  */
 #include "maquette/calib.h"
+#include "hardware/libraries.h"
 
 #include <jansson.h>
 #include <fnmatch.h>
@@ -152,17 +153,21 @@ struct mq_calib *mq_calib_new(struct mq_arena *arena)
 	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
 
 	calib->arena = arena;
+	calib->libraries = mq_arena_array(arena, 1, struct mq_libraries);
 	return calib;
 }
 
 void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
 {
+	struct mq_device_calib own = *entry;
+
+	own.libraries = calib->libraries;
 	for (uint32_t i = 0; i < calib->n_devices; i++)
 		if (!strcmp(calib->device[i].name, entry->name)) {
-			calib->device[i] = *entry;
+			calib->device[i] = own;
 			return;
 		}
-	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, *entry);
+	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, own);
 }
 
 static void put_words(json_t *root, const char *key, const char *const *list)
@@ -450,6 +455,9 @@ enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 {
 	uint32_t last = MQ_NONE;
 
+	if (!calib->libraries->n_generations)
+		return mq_fail(err, MQ_EINPUT,
+			       "no kernels of libraries are loaded: platforms/calib has no nccl.json; install again");
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		struct mq_device *d = &cluster->device[i];
 

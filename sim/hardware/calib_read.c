@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "maquette/json_file.h"
 #include "maquette/opt.h"
+#include "hardware/libraries.h"
 
 enum state { WAITING, OPEN, DONE };
 
@@ -418,7 +420,7 @@ static int is_json(const struct dirent *d)
 {
 	size_t n = strlen(d->d_name);
 
-	return n > 5 && !strcmp(d->d_name + n - 5, ".json");
+	return n > 5 && !strcmp(d->d_name + n - 5, ".json") && strcmp(d->d_name, "nccl.json") != 0;
 }
 
 /* strcmp, not alphasort: the order must not depend on the locale. */
@@ -446,5 +448,7 @@ enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct
 	if (status == MQ_OK)
 		status = finish(&r, err);
 	json_decref(r.roots);
+	if (status == MQ_OK && !access(mq_arena_printf(calib->arena, "%s/nccl.json", dir), F_OK))
+		status = mq_libraries_load(calib->libraries, dir, calib->arena, err);
 	return status;
 }

@@ -15,12 +15,9 @@
  * Beside the tiles a backward pass reads O and dO for their row sums, clears and converts the fp32 sum of dQ:
  * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
  *
- * Shares: chart labels of Shah et al., "FlashAttention-3" (2024), H100 SXM; published timings of
- * xFormers and FlashAttention on A100 (see platforms/calib/README.md). FlashAttention 2 on Ampere: .73 and .63
- * of the peak at best, and 1.3 to 1.5 and 2 times as fast as the kernels of 2022 in Triton, as Dao (2023)
- * says; those at a width of 64 backward by what MPT's runs take. Blackwell: the timings of cuDNN 9.22 in the
- * repository of its front end, of 470 calls on GB200 and GB300 in 16 bits, fp8 and MXFP8: 2k to 73k tokens,
- * heads of 128, 192 beside 128, 256 (forward only) and 64 (behind windows only); mean error 4 %.
+ * Shares of the peak and what a tile costs to start stand in platforms/kernels/attention.csv with their sources. The
+ * timings of Blackwell cover 2k to 73k tokens, heads of 128, 192 beside 128, 256 (forward only) and 64 (behind windows
+ * only).
  *
  * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8
  * cuDNN's backward pass goes through what a window hides: in those timings it grows with the square of the
@@ -33,65 +30,9 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "kernels/kernel_table.h"
+#include "hardware/libraries.h"
 
-enum { TILE = 128, WIDTHS = 3 };
-enum generation { AMPERE, ADA, HOPPER, BLACKWELL, BLACKWELL_ULTRA, N_GENERATIONS };
-
-struct numbers {
-	double forward[WIDTHS], backward[WIDTHS]; /* share of peak at widths of 64, 128, 256; 0 = no kernels */
-	double start[2];                          /* keys that a tile costs beside those it sees: forward, backward */
-	double tail;
-};
-
-static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
-	[MQ_LIBRARY_FLASH1] = {
-		[AMPERE] = { { .38, .36, .2 }, { .31, .28, .15 }, { 30, 30 }, .5 },
-	},
-	[MQ_LIBRARY_CUTLASS] = {
-		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, { 50, 50 }, .5 },
-	},
-	[MQ_LIBRARY_TRITON1] = {
-		[AMPERE] = { { .45, .48, .4 }, { .31, .31, .24 }, { 30, 30 }, .5 },
-	},
-	[MQ_LIBRARY_FLASH2] = {
-		[AMPERE] = { { .58, .72, .6 }, { .50, .62, .48 }, { 90, 90 }, .8 },
-		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, { 90, 90 }, .8 },
-		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, { 90, 90 }, .8 },
-	},
-	[MQ_LIBRARY_FLASH3] = {
-		[HOPPER] = { { .51, .66, .77 }, { .49, .58, .5 }, { 190, 190 }, .25 },
-	},
-	[MQ_LIBRARY_CUDNN] = {
-		[HOPPER] = { { .422, .62, .595 }, { .45, .535, .45 }, { 110, 110 }, .5 },
-		[BLACKWELL] = { { .355, .696, .78 }, { .275, .56, .365 }, { 430, 70 }, .5 },
-		[BLACKWELL_ULTRA] = { { .37, .814, .92 }, { .295, .615, .425 }, { 430, 70 }, .5 },
-	},
-	[MQ_LIBRARY_TRITON] = {
-		[AMPERE] = { { .50, .52, .3 }, { .35, .40, .2 }, { 110, 110 }, .5 },
-		[HOPPER] = { { .41, .40, .3 }, { .45, .54, .3 }, { 110, 110 }, .5 },
-	},
-};
-
-/* cuDNN in fp8 and MXFP8, of the peak of fp8. */
-static const struct numbers fp8_table[N_GENERATIONS][2] = {
-	[BLACKWELL] = {
-		{ { .203, .465, .66 }, { .20, .343, .67 }, { 470, 190 }, .5 },
-		{ { .187, .433, .62 }, { .169, .301, .45 }, { 470, 310 }, .5 },
-	},
-	[BLACKWELL_ULTRA] = {
-		{ { .239, .657, .85 }, { .24, .416, .89 }, { 470, 190 }, .5 },
-		{ { .229, .591, .78 }, { .19, .332, .65 }, { 470, 310 }, .5 },
-	},
-};
-
-const char *mq_attention_library_name(enum mq_attention_library library)
-{
-	static const char *const names[] = { "flash1", "cutlass", "triton1", "flash2", "flash3", "cudnn", "triton" };
-
-	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_LIBRARIES, "one name per library");
-	return (unsigned)library < MQ_N_LIBRARIES ? names[library] : "?";
-}
+enum { TILE = 128 };
 
 enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)
 {
@@ -109,56 +50,58 @@ enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)
 	}
 }
 
-/* Blackwell's cards for workstations (12.x) have Ada's tensor cores, not those of its data centres (10.x). */
-static enum generation generation_of(const struct mq_device_calib *d)
+static uint32_t generation_of(const struct mq_device_calib *d)
 {
-	if (d->compute_capability >= 120)
-		return ADA;
-	if (d->compute_capability >= 103)
-		return BLACKWELL_ULTRA;
-	if (d->compute_capability >= 90)
-		return d->compute_capability >= 100 ? BLACKWELL : HOPPER;
-	return d->compute_capability > 80 ? ADA : AMPERE;
+	const struct mq_libraries *l = d->libraries;
+	double most = -1;
+	uint32_t own = 0;
+
+	for (uint32_t g = 0; g < l->n_generations; g++)
+		for (int i = 0; i < 2; i++) {
+			double from = l->generation[g].capability[i];
+
+			if (d->compute_capability >= from && from > most && (!i || from > 0)) {
+				most = from;
+				own = g;
+			}
+		}
+	return own;
 }
 
-/* Kernels of an older generation use Ampere's instructions, which reach .63 of Hopper's peak (Luo et al.,
- * "Benchmarking and dissecting the Nvidia Hopper GPU architecture", 2024: mma against wgmma), and on
- * Blackwell, with twice the peak per SM, half of that. A newer library than the device can run is the last
- * that it can. */
-static struct numbers numbers_of(const struct mq_device_calib *d, enum mq_attention_library library)
+/* A newer library than the device can run is the last that it can; GPUs before Ampere run xFormers' kernels. */
+static struct mq_attention_rates rates_of(const struct mq_device_calib *d, enum mq_attention_library library)
 {
-	static const double reach[N_GENERATIONS] = {
-		[AMPERE] = 1, [ADA] = 1, [HOPPER] = .63, [BLACKWELL] = .315, [BLACKWELL_ULTRA] = .315,
-	};
-	enum generation own = generation_of(d);
-	struct numbers n = table[library][own];
+	const struct mq_attention_rates *rates = d->libraries->attention[MQ_ATTENTION_16_BIT][library];
+	uint32_t own = generation_of(d);
+	struct mq_attention_rates r = rates[own];
 
 	if (d->compute_capability < 80 && library > MQ_LIBRARY_CUTLASS)
-		return table[MQ_LIBRARY_CUTLASS][AMPERE];
-	for (int g = own; g-- > 0 && !(n.start[0] > 0);) {
-		double slower = reach[own] / reach[g];
+		return d->libraries->attention[MQ_ATTENTION_16_BIT][MQ_LIBRARY_CUTLASS][0];
+	for (uint32_t g = own; g-- > 0 && !(r.start[0] > 0);) {
+		double slower = d->libraries->generation[own].older_kernels / d->libraries->generation[g].older_kernels;
 
-		n = table[library][g];
-		for (int w = 0; w < WIDTHS; w++) {
-			n.forward[w] *= slower;
-			n.backward[w] *= slower;
+		r = rates[g];
+		for (int w = 0; w < MQ_ATTENTION_WIDTHS; w++) {
+			r.forward[w] *= slower;
+			r.backward[w] *= slower;
 		}
 	}
-	return n.start[0] > 0 ? n : numbers_of(d, MQ_LIBRARY_FLASH2);
+	return r.start[0] > 0 ? r : rates_of(d, MQ_LIBRARY_FLASH2);
 }
 
 /* NULL = kernels in fp8 are those in 16 bits, at the device's attention_fp8. */
-static const struct numbers *fp8_numbers(const struct mq_device_calib *d, enum mq_attention_library library,
-					 const struct mq_attention_call *c)
+static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *d, enum mq_attention_library library,
+						  const struct mq_attention_call *c)
 {
-	const struct numbers *n = &fp8_table[generation_of(d)][c->mx];
+	enum mq_attention_type type = c->mx ? MQ_ATTENTION_MXFP8 : MQ_ATTENTION_FP8;
+	const struct mq_attention_rates *r = &d->libraries->attention[type][library][generation_of(d)];
 
-	return library == MQ_LIBRARY_CUDNN && c->dtype == MQ_FP8 && n->start[0] > 0 ? n : NULL;
+	return c->dtype == MQ_FP8 && r->start[0] > 0 ? r : NULL;
 }
 
 /* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
  * ones, and the first one's below them but for its products. */
-static double pair_work(const double share[WIDTHS], double width)
+static double pair_work(const double share[MQ_ATTENTION_WIDTHS], double width)
 {
 	double w64 = 64 / share[0], w128 = 128 / share[1], w256 = 256 / share[2];
 
@@ -215,9 +158,9 @@ static double peak_of(const struct mq_device_calib *d, const struct mq_attention
 double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_library library,
 			 const struct mq_attention_call *c)
 {
-	const struct numbers *fp8 = fp8_numbers(d, library, c);
+	const struct mq_attention_rates *fp8 = fp8_rates(d, library, c);
 	bool wide = in_32_bits(d, c);
-	struct numbers n = fp8 ? *fp8 : numbers_of(d, wide ? MQ_LIBRARY_CUTLASS : library);
+	struct mq_attention_rates n = fp8 ? *fp8 : rates_of(d, wide ? MQ_LIBRARY_CUTLASS : library);
 	struct tiles t = tiles_of(c, n.start[c->backward], fp8 && c->backward);
 	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
 	double heads = c->batch * c->heads, sm = d->sm_count;

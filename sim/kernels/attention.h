@@ -11,19 +11,8 @@
 #include "maquette/calib.h"
 #include "maquette/model.h"
 #include "maquette/types.h"
+#include "hardware/libraries.h"
 
-/* Kernels that have numbers of their own; enum mq_attention_kernel names what software asks for. */
-enum mq_attention_library {
-	MQ_LIBRARY_FLASH1,
-	MQ_LIBRARY_CUTLASS, /* xFormers' memory-efficient attention */
-	MQ_LIBRARY_TRITON1, /* FlashAttention of 2022 in Triton, before it knew Hopper */
-	MQ_LIBRARY_FLASH2,
-	MQ_LIBRARY_FLASH3,
-	MQ_LIBRARY_CUDNN,
-	MQ_LIBRARY_TRITON,
-	MQ_N_LIBRARIES
-};
-MQ_API const char *mq_attention_library_name(enum mq_attention_library library);
 /* What runs where software asks for a fused kernel. */
 MQ_API enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked);
 

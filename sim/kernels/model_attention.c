@@ -126,7 +126,7 @@ static void add_scores(struct mq_op_work *w, double scores, bool backward)
 	if (w->software->attention == MQ_ATTENTION_EAGER)
 		mq_work_made(w, MQ_PART_MASK, w->software->masked_fill ? MQ_MAKE_EAGER : MQ_MAKE_NATIVE, scores,
 			     backward);
-	if (w->op->masks > 0 && mq_part_kernels(MQ_PART_DROPOUT, make))
+	if (w->op->masks > 0 && mq_part_kernels(w->libraries, MQ_PART_DROPOUT, make))
 		mq_work_made(w, MQ_PART_DROPOUT, make, scores, backward);
 }
 

@@ -174,8 +174,8 @@ static double pool_work(const struct mq_op_work *w, bool backward)
 
 	if (op->kind != MQ_OP_POOL || !w->software->aten_image_kernels || op->read > WHOLE * op->output)
 		return 0;
-	return op->read * w->scale.read * mq_part_work(MQ_PART_POOL, MQ_MAKE_NATIVE, backward) +
-	       op->flop * w->scale.flop * mq_part_work(MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
+	return op->read * w->scale.read * mq_part_work(w->libraries, MQ_PART_POOL, MQ_MAKE_NATIVE, backward) +
+	       op->flop * w->scale.flop * mq_part_work(w->libraries, MQ_PART_POOL_TAP, MQ_MAKE_NATIVE, backward);
 }
 
 /* What the framework moves beside the fused kernel that a norm or element-wise op is counted as. */
@@ -202,7 +202,8 @@ static double least_launches(const struct mq_op_work *w, bool backward)
 {
 	uint32_t fusion;
 	enum mq_part part = part_of(w, &fusion);
-	const struct mq_part_kernels *fused = part == MQ_N_PARTS ? NULL : mq_part_kernels(part, MQ_MAKE_FUSED);
+	const struct mq_part_kernels *fused =
+		part == MQ_N_PARTS ? NULL : mq_part_kernels(w->libraries, part, MQ_MAKE_FUSED);
 
 	if (w->model->image || !fused)
 		return w->op->kernels;
@@ -523,6 +524,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.dtype = train->dtype,
 		.stream = q->model->image ? train->dtype : mq_software_stream(software, train->dtype),
 		.software = software,
+		.libraries = q->calib->libraries,
 		.model = q->model,
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),

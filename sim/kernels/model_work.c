@@ -141,8 +141,8 @@ static enum mq_dtype type_of(const struct mq_op_work *w, enum mq_part part, enum
  * fused kernel moves is counted already. */
 void mq_work_made(struct mq_op_work *w, enum mq_part part, enum mq_make make, double elems, bool backward)
 {
-	const struct mq_part_kernels *own = mq_part_kernels(part, make);
-	const struct mq_part_kernels *fused = mq_part_kernels(part, MQ_MAKE_FUSED);
+	const struct mq_part_kernels *own = mq_part_kernels(w->libraries, part, make);
+	const struct mq_part_kernels *fused = mq_part_kernels(w->libraries, part, MQ_MAKE_FUSED);
 	struct mq_part_sum e = mq_part_sum(backward ? own->backward : own->forward, type_of(w, part, make)), f = { 0 };
 
 	if (fused)
@@ -176,6 +176,6 @@ void mq_work_as(struct mq_op_work *w, enum mq_part part, uint32_t fusion, double
 					      [MQ_XLA] = MQ_MAKE_XLA,
 					      [MQ_TENSORFLOW] = MQ_MAKE_TENSORFLOW };
 
-	if (fusion != MQ_FUSED && !w->model->image && mq_part_kernels(part, makes[fusion]))
+	if (fusion != MQ_FUSED && !w->model->image && mq_part_kernels(w->libraries, part, makes[fusion]))
 		mq_work_made(w, part, makes[fusion], elems, backward);
 }

@@ -30,6 +30,7 @@ struct mq_op_work {
 	enum mq_dtype dtype;  /* of what is not a product in fp8 */
 	enum mq_dtype stream; /* see mq_software_stream */
 	const struct mq_software *software;
+	const struct mq_libraries *libraries;
 	const struct mq_model *model;
 	double traffic;   /* of element-wise kernels / their least */
 	bool fp8, mx;     /* the layers' products are in fp8, in MXFP8 */

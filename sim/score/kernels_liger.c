@@ -504,7 +504,7 @@ static void predict(const struct bench *b, const struct config *c, const struct 
 		.bench = b,
 		.d = d,
 		.config = c,
-		.kernels = mq_part_kernels(b->part, b->make),
+		.kernels = mq_part_kernels(d->libraries, b->part, b->make),
 		.call = { rows * width, width, b->weights ? product(c, b->weights) : 0., dtype_of(c, b), false },
 		.size_B = mq_dtype_size(dtype_of(c, b)),
 		.bw = d->mem_bw_Bps * d->elementwise_bw_share,
@@ -602,7 +602,7 @@ static enum mq_status elementwise_row(const struct mq_device_calib *d, struct mq
 		call.elements = tokens * ffn / tp;
 	if (p->part == MQ_PART_EMBEDDING)
 		call.weights = vocab / tp * hidden;
-	row->predicted = mq_part_cost(d, mq_part_kernels(p->part, p->make)->forward, &call).time_s;
+	row->predicted = mq_part_cost(d, mq_part_kernels(d->libraries, p->part, p->make)->forward, &call).time_s;
 	return MQ_OK;
 }
 

@@ -388,6 +388,10 @@ uint64_t mq_session_context(const struct mq_session *s)
 	    mq_plugin_names(dir, ".json", &scratch, &names, &lost) == MQ_OK)
 		for (; *names; names++)
 			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
+	if (mq_find_dir("platforms/kernels", &scratch, &dir, &lost) == MQ_OK &&
+	    mq_plugin_names(dir, ".csv", &scratch, &names, &lost) == MQ_OK)
+		for (; *names; names++)
+			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.csv", dir, *names));
 	if (mq_find_dir("platforms/software", &scratch, &dir, &lost) == MQ_OK &&
 	    mq_software_names(dir, &scratch, &names, &lost) == MQ_OK)
 		for (; *names; names++)

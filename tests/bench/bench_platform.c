@@ -15,6 +15,7 @@
 
 #include "hardware/platform/platform.h"
 #include "hardware/platform/generate.h"
+#include "../unit/libraries.h"
 
 static double clock_s(void)
 {
@@ -75,7 +76,7 @@ static void in_child(const char *options)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_platform_spec spec;
 	struct mq_cluster *cluster;
 	char path[] = "/tmp/mq-bench-XXXXXX";

@@ -18,6 +18,7 @@
 #include "hardware/platform/platform.h"
 #include "hardware/platform/generate.h"
 #include "judge/judge.h"
+#include "../unit/libraries.h"
 
 struct point {
 	const char *what, *model, *platform;
@@ -174,7 +175,7 @@ static void in_child(const struct point *point)
 
 	mq_platform_spec_init(&spec);
 	stop_on(mq_opt_parse(mq_platform_opts, &spec, "platform", point->platform, &b.arena, &err), &err);
-	b.calib = mq_calib_new(&b.arena);
+	b.calib = bare_calib(&b.arena);
 	stop_on(mq_calib_load_dir(b.calib, "platforms/calib", &err), &err);
 	mq_platform_start("bench");
 	stop_on(mq_platform_build(&spec, b.calib, &b.arena, &b.cluster, &err), &err);

@@ -61,7 +61,7 @@ for row in $(awk -F, 'NR > 1 { print $1 ":" $3 }' tt/score.csv); do
 	grep -q "^${row##*:}," tt-run/summary.csv || { echo "${row%%:*}: score ${row##*:}, run another"; bad=1; }
 done
 # Names of models of one's own: a card that names no builder is refused with its line.
-mkdir tables; cp -r "$ROOT"/platforms/*.csv "$ROOT/platforms/software" "$ROOT/platforms/calib" tables
+mkdir tables; cp -r "$ROOT"/platforms/*.csv "$ROOT/platforms/software" "$ROOT/platforms/calib" "$ROOT/platforms/kernels" tables
 sed -i '2i GPT,gtp:layers=2,mine' tables/models.csv
 "$M" score runs.csv --executor analytic --platforms tables -o tables/out | grep refused
 finish

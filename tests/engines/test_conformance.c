@@ -18,6 +18,7 @@
 #include "costing/engine_costs.h"
 #include "executors/execute.h"
 #include "judge/judge.h"
+#include "../unit/libraries.h"
 
 enum { EVALS = 24 };
 
@@ -49,7 +50,7 @@ static void set_machine(struct question *q, uint32_t devices)
 	struct mq_device_calib *d;
 
 	q->cluster = mq_cluster_flat(&q->arena, devices, "ideal", 1e13, 16e9, 1e10, 1e-6);
-	q->calib = mq_calib_new(&q->arena);
+	q->calib = bare_calib(&q->arena);
 	d = mq_calib_add_ideal(q->calib, "ideal", 1e13, 1e12, 16e9);
 	d->launch_s = 1e-6;
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)

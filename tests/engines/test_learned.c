@@ -22,6 +22,7 @@
 #include "executors/execute.h"
 #include "judge/judge.h"
 #include "tag/space.h"
+#include "../unit/libraries.h"
 
 enum { EVALS = 2000, SEEDS = 10, OPS = 8, DEVICES = 3 };
 
@@ -41,7 +42,7 @@ static void set_machine(struct question *q, struct mq_cluster *cluster)
 	struct mq_err err;
 
 	q->cluster = cluster;
-	q->calib = mq_calib_new(&q->arena);
+	q->calib = bare_calib(&q->arena);
 	mq_calib_add_ideal(q->calib, "ideal", 1e13, 1e12, 16e9)->launch_s = 1e-6;
 	mq_calib_add_ideal(q->calib, "slow", 3e12, 5e11, 16e9)->launch_s = 1e-6;
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)

@@ -13,13 +13,14 @@
 #include "maquette/question.h"
 #include "model/format.h"
 #include "fuzz.h"
+#include "../unit/libraries.h"
 
 /* A model that was accepted must be one that everything else can work with. */
 static inline void fuzz_use_model(const struct mq_model *model, const struct mq_train *train)
 {
 	const struct mq_share share = { .samples = 2 };
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_question q = { .model = model, .train = train };
+	const struct mq_question q = { .model = model, .calib = library_calib(), .train = train };
 	struct mq_err err = MQ_ERR_INIT;
 
 	mq_assert(mq_model_check(model, &err) == MQ_OK);

@@ -7,6 +7,7 @@
 #include "hardware/change.h"
 #include "maquette/software.h"
 #include "hardware/platform/generate.h"
+#include "../unit/libraries.h"
 
 enum { MOST_MACHINES = 512 }; /* platforms of a quarter million devices are sound, and slow to write */
 
@@ -15,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct mq_arena lasting = MQ_ARENA_INIT;
 	static struct mq_calib *shipped;
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_software software = *mq_software_plain();
 	struct mq_cluster *cluster = mq_cluster_flat(&arena, 4, "ideal", 1e12, 1e9, 1e9, 1e-6);
 	struct mq_platform_spec spec;

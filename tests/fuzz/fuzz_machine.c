@@ -6,11 +6,12 @@
 #include "fuzz.h"
 
 #include "hardware/platform/import.h"
+#include "../unit/libraries.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_device_calib *v100 = mq_calib_add_ideal(calib, "V100", 1e14, 1e12, 16e9);
 	const struct mq_import_options options = { .type = v100, .calib = calib };
 	struct mq_import_report report;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "folding/fold.h"
+#include "libraries.h"
 
 #define assert_within(a, b, tolerance)                                  \
 	do {                                                            \
@@ -45,7 +46,7 @@ static inline void lowered_open(struct lowered *w, const char *spec, uint32_t de
 			       .software = *mq_software_plain() };
 	lowered_model(w, spec);
 	w->cluster = mq_cluster_flat(&w->arena, devices, "ideal", 1e12, 1e12, 1e9, 1e-6);
-	w->calib = mq_calib_new(&w->arena);
+	w->calib = bare_calib(&w->arena);
 	mq_calib_add_ideal(w->calib, "ideal", 1e12, 1e12, 1e12);
 	assert_int_equal(mq_calib_bind(w->calib, w->cluster, &w->err), MQ_OK);
 }

@@ -14,12 +14,13 @@
 
 #include "score/fabrics.h"
 #include "collectives/impl.h"
+#include "libraries.h"
 
 #define GB 1e9
 
 static inline struct mq_calib *calib_of(struct mq_arena *arena, const char *type, double capability)
 {
-	struct mq_calib *calib = mq_calib_new(arena);
+	struct mq_calib *calib = bare_calib(arena);
 
 	mq_calib_add_ideal(calib, type, 1e14, 1e12, 1e11)->compute_capability = capability;
 	return calib;

@@ -16,6 +16,7 @@
 #include "executors/simgrid/conductor.h"
 #include "executors/execute.h"
 #include "hardware/platform/platform.h"
+#include "libraries.h"
 
 struct simulated {
 	struct mq_arena arena;
@@ -94,7 +95,7 @@ static inline void simulated_child(struct simulated *s, const char *path)
 	for (int sig = 1; sig < 32; sig++) /* cmocka would run on after a crash */
 		signal(sig, SIG_DFL);
 	mq_platform_start("test");
-	s->calib = mq_calib_new(&s->arena);
+	s->calib = bare_calib(&s->arena);
 	mq_calib_add_ideal(s->calib, "T", 1e12, 1e12, 16e9);
 	if (mq_platform_load(path, &s->arena, &s->cluster, &err) || mq_calib_bind(s->calib, s->cluster, &err)) {
 		fprintf(stderr, "%s\n", err.text);

@@ -10,6 +10,7 @@
 
 #include "kernels/attention.h"
 #include "maquette/cost.h"
+#include "libraries.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 
@@ -22,7 +23,7 @@ static void near(double got, double want)
 /* 100 SMs of Hopper, 1e15 flop/s, memory that costs nothing. */
 static struct mq_device_calib *hopper(void)
 {
-	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 1e15, 1e30, 1e9);
+	struct mq_device_calib *d = mq_calib_add_ideal(bare_calib(&arena), "ideal", 1e15, 1e30, 1e9);
 
 	d->sm_count = 100;
 	d->compute_capability = 90;
@@ -114,7 +115,7 @@ static void test_causal_windows(void **state)
 
 static struct mq_device_calib *blackwell(uint32_t capability)
 {
-	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 2.5e15, 8e12, 1e9);
+	struct mq_device_calib *d = mq_calib_add_ideal(bare_calib(&arena), "ideal", 2.5e15, 8e12, 1e9);
 
 	d->peak_flops[MQ_FP8] = 5e15;
 	d->sm_count = capability == 103 ? 160 : 152;

@@ -14,6 +14,7 @@
 
 #include "maquette/calib.h"
 #include "shipped.h"
+#include "libraries.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 static char path[] = "/tmp/mq-calib-XXXXXX";
@@ -298,7 +299,7 @@ static void test_names_in_text(void **state)
 static void test_described(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_device device[2] = {
 		{ .name = "d0", .type = "new", .speed_flops = 16e12, .memory_B = 3e10 },
 		{ .name = "d1", .type = "new", .speed_flops = 16e12, .memory_B = 3e10, .mem_bw_Bps = 2e12 },
@@ -319,7 +320,7 @@ static void test_described(void **state)
 static void test_bind(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_device device[3] = { { .name = "d0", .type = "b", .power_W = NAN },
 				       { .name = "d1", .type = "a", .memory_B = 7e9, .power_W = 5 },
 				       { .name = "d2", .type = "b" } };

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "hardware/change.h"
+#include "libraries.h"
 
 struct fixture {
 	struct mq_arena arena;
@@ -24,7 +25,7 @@ static void open_fixture(struct fixture *f)
 {
 	*f = (struct fixture){ .arena = MQ_ARENA_INIT };
 	f->cluster = mq_cluster_flat(&f->arena, 4, "ideal", 1e12, 16e9, 10e9, 2e-6);
-	f->calib = mq_calib_new(&f->arena);
+	f->calib = bare_calib(&f->arena);
 	mq_calib_add_ideal(f->calib, "ideal", 1e12, 100e9, 16e9);
 	assert_int_equal(mq_calib_bind(f->calib, f->cluster, &f->err), MQ_OK);
 }

@@ -11,6 +11,7 @@
 #include "maquette/collective.h"
 #include "schedule/fluid.h"
 #include "maquette/rng.h"
+#include "libraries.h"
 
 #define BW  1e9
 #define LAT 1e-6
@@ -110,7 +111,7 @@ static void test_bad_flows(void **state)
 static void test_ring_formula(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t rank[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 

@@ -11,6 +11,7 @@
 #include "judge/coscheduled.h"
 #include "schedules.h"
 #include "simulated.h"
+#include "libraries.h"
 
 /* Device 2 `job` computes for c_s and then sends B bytes to its neighbour. */
 static struct mq_schedule *hand_job(struct mq_arena *arena, const struct mq_cluster *cluster, uint32_t job, double c_s,
@@ -163,7 +164,7 @@ static void test_rounds(void **state)
 	static const struct mq_rounds rounds = { 2, of, before };
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_cluster *cluster = mq_cluster_flat(&arena, 2, "T", 1e12, 16e9, 1e9, 1e-6);
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_schedule *s = hand_new(&arena, cluster);
 	struct mq_exec_request request = {
 		.view.schedule = s, .cluster = cluster, .calib = calib, .timeout_s = INFINITY

@@ -9,13 +9,14 @@
 #include <cmocka.h>
 
 #include "maquette/cost.h"
+#include "libraries.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 
 /* 1 TFLOP/s, 1 TB/s, nothing lost. */
 static struct mq_device_calib *ideal(void)
 {
-	return mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 1e12, 1e12, 1e9);
+	return mq_calib_add_ideal(bare_calib(&arena), "ideal", 1e12, 1e12, 1e9);
 }
 
 static void near(double got, double want)

@@ -13,6 +13,7 @@
 #include "folding/fold.h"
 #include "schedules.h"
 #include "simulated.h"
+#include "libraries.h"
 
 #define FREE_COMM                                  \
 	{                                          \
@@ -471,7 +472,7 @@ static double screen(uint64_t seed, double bw_Bps, double lat_s, double work)
 	struct mq_err err = MQ_ERR_INIT;
 
 	t.cluster = mq_cluster_flat(&t.arena, 8, "T", 1e12, 16e9, bw_Bps, lat_s);
-	t.calib = mq_calib_new(&t.arena);
+	t.calib = bare_calib(&t.arena);
 	mq_calib_add_ideal(t.calib, "T", 1e12, 1e12, 16e9);
 	assert_int_equal(mq_calib_bind(t.calib, t.cluster, &err), MQ_OK);
 	struct mq_schedule *s = random_schedule(&t, seed, in_order);

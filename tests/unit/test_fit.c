@@ -17,6 +17,7 @@
 #include "maquette/cost.h"
 #include "fit/fit.h"
 #include "fit/fit_gemm.h"
+#include "libraries.h"
 
 #define NEAR(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
@@ -342,7 +343,7 @@ static void intervals(void **state)
 	struct mq_arena a = MQ_ARENA_INIT, scratch = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_schedule *s = small_schedule(&a);
-	struct mq_calib *calib = mq_calib_new(&a);
+	struct mq_calib *calib = bare_calib(&a);
 	struct mq_cluster cluster = { .device = mq_arena_array(&a, 2, struct mq_device) };
 	struct mq_uncertainty u = { 0 };
 	struct mq_interval_request r = { .cluster = &cluster,
@@ -393,7 +394,7 @@ static void gemm_fit(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 
 	for (uint32_t d = 0; d < DEVICES; d++) {
-		truth[d] = *mq_calib_add_ideal(mq_calib_new(&arena), "gpu", 100e12 * (1 + d), 1e12 * (1 + 2 * d), 16e9);
+		truth[d] = *mq_calib_add_ideal(bare_calib(&arena), "gpu", 100e12 * (1 + d), 1e12 * (1 + 2 * d), 16e9);
 		truth[d].sm_count = 80 + 40 * d;
 		truth[d].gemm_eff = d ? .8 : .7;
 		truth[d].gemm_kt = 60;
@@ -436,7 +437,7 @@ static void corrected_apart(void **state)
 	enum { TASKS = 40 };
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_calib *calib = mq_calib_new(&a);
+	struct mq_calib *calib = bare_calib(&a);
 	struct mq_device device = { .calib = 0 };
 	struct mq_cluster cluster = { .device = &device, .n_devices = 1 };
 	struct mq_schedule s = { .n_devices = 1 };

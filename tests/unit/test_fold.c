@@ -19,6 +19,7 @@
 #include "lowered.h"
 #include "shipped.h"
 #include "simulated.h"
+#include "libraries.h"
 
 /* ---- by hand ------------------------------------------------------------------------------------------ */
 
@@ -451,7 +452,7 @@ static void child(const char *path)
 	struct mq_err err = MQ_ERR_INIT;
 
 	mq_platform_start("test");
-	s.calib = mq_calib_new(&s.arena);
+	s.calib = bare_calib(&s.arena);
 	if (mq_calib_load_dir(s.calib, "platforms/calib", &err) || mq_platform_load(path, &s.arena, &s.cluster, &err) ||
 	    mq_calib_bind(s.calib, s.cluster, &err)) {
 		fprintf(stderr, "%s\n", err.text);

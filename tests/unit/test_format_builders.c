@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "models.h"
+#include "libraries.h"
 
 /* Totals as published by the authors (or counted in their released weights). */
 static void test_parameters(void **state)
@@ -343,7 +344,7 @@ struct sums {
 static struct sums sum(const struct mq_model *m, uint32_t op, enum mq_phase phase, const struct mq_share *share)
 {
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_question q = { .model = m, .train = &TRAIN };
+	const struct mq_question q = { .model = m, .calib = library_calib(), .train = &TRAIN };
 	uint32_t n = mq_op_kernels(&q, op, phase, share, "gpu", k);
 	struct sums s = { 0 };
 
@@ -505,7 +506,7 @@ static void test_steps_of_experts(void **state)
 					"top_k=2,bias=true,clamp=true",
 					SEQ, &train);
 	struct mq_software software = *mq_software_plain();
-	const struct mq_question q = { .model = m, .software = &software, .train = &train };
+	const struct mq_question q = { .model = m, .calib = library_calib(), .software = &software, .train = &train };
 	double size = mq_dtype_size(train.dtype), token = SEQ * HIDDEN * size, copy = K * token;
 	double wide = K * SEQ * FFN * size, n;
 
@@ -540,7 +541,7 @@ static void test_yarn(void **state)
 
 	(void)state;
 	for (int eager = 0; eager < 2; eager++) {
-		struct mq_question q = { .software = &software, .train = &train };
+		struct mq_question q = { .calib = library_calib(), .software = &software, .train = &train };
 
 		software.yarn = eager ? MQ_EAGER : MQ_FUSED;
 		q.model = load("llama:layers=1,hidden=64,heads=4,ffn=32,vocab=100", 16, &train);
@@ -552,6 +553,7 @@ static void test_yarn(void **state)
 	assert_near(yarn[0], plain[0]);
 	software.rope = MQ_EAGER;
 	const struct mq_question q = { .model = load("llama:layers=1,hidden=64,heads=4,ffn=32,vocab=100", 16, &train),
+				       .calib = library_calib(),
 				       .software = &software,
 				       .train = &train };
 	assert_true(yarn[1] > yarn[0]);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "models.h"
+#include "libraries.h"
 
 /* Multiply-adds of the products alone, in G, as published. */
 static void test_image_flops(void **state)
@@ -88,7 +89,7 @@ static void test_frozen_layers(void **state)
 	const struct mq_model *m = load("mask_rcnn", 0, &TRAIN);
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share share = { .samples = 2 };
-	const struct mq_question q = { .model = m, .train = &TRAIN };
+	const struct mq_question q = { .model = m, .calib = library_calib(), .train = &TRAIN };
 	uint32_t frozen = 0;
 
 	for (uint32_t i = 0; i < m->n_ops; i++) {
@@ -117,7 +118,7 @@ static void test_convolution_kernels(void **state)
 	const struct mq_op *op = op_of(m, "stage2.block1.conv2"); /* 128 channels at 28 x 28 */
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share share = { .samples = 2 };
-	struct mq_question q = { .model = m, .train = &TRAIN };
+	struct mq_question q = { .model = m, .calib = library_calib(), .train = &TRAIN };
 
 	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k), 2);
 	assert_true(k[0].m == 2 * 28 * 28 && k[0].n == 128 && k[0].k == 128 * 9);
@@ -141,7 +142,7 @@ static void test_convolution_images(void **state)
 	const struct mq_op *op = op_of(m, "stage2.block1.conv2");
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	struct mq_share share = { .samples = 2, .split = { [MQ_DIM_SPATIAL] = 4 } };
-	struct mq_question q = { .model = m, .train = &TRAIN };
+	struct mq_question q = { .model = m, .calib = library_calib(), .train = &TRAIN };
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
 		if (m->op[i].kind == MQ_OP_CONV) {
@@ -175,7 +176,7 @@ static void test_suppression(void **state)
 	const struct mq_op *op = op_of(host, "rpn.all");
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share share = { .samples = 4 };
-	const struct mq_question q = { .model = host, .train = &TRAIN };
+	const struct mq_question q = { .model = host, .calib = library_calib(), .train = &TRAIN };
 	double pairs = (4 * 2000. * 2000 + 819. * 819) / 2;
 
 	assert_true(op->host_flop == 16 * pairs);

@@ -13,6 +13,7 @@
 #include "costing/engine_costs.h"
 #include "hybrid/cost.h"
 #include "lib/pase_model.h"
+#include "libraries.h"
 
 struct question {
 	struct mq_arena arena;
@@ -48,7 +49,7 @@ static void ask(struct question *q)
 	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
 	for (uint32_t d = 4; d < 8; d++)
 		q->cluster->device[d].type = "slow";
-	q->calib = mq_calib_new(&q->arena);
+	q->calib = bare_calib(&q->arena);
 	mq_calib_add_ideal(q->calib, "fast", 3e13, 3e12, 16e9);
 	mq_calib_add_ideal(q->calib, "slow", 1e13, 1e12, 16e9);
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)

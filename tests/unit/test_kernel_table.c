@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "kernels/kernel_table.h"
+#include "libraries.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 
@@ -21,7 +22,7 @@ static void near(double got, double want)
 /* 1 TB/s, 1 us a launch, 1e12 instructions a second. */
 static struct mq_device_calib *device(void)
 {
-	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 2e12, 1e12, 1e9);
+	struct mq_device_calib *d = mq_calib_add_ideal(bare_calib(&arena), "ideal", 2e12, 1e12, 1e9);
 
 	d->launch_s = 1e-6;
 	return d;
@@ -32,7 +33,7 @@ static struct mq_device_calib *device(void)
  * bf16 form, and the output: 8. At most there are copy, scaled fp32, bf16: 10. */
 static void test_eager_norm(void **state)
 {
-	const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_RMS, MQ_MAKE_EAGER);
+	const struct mq_part_kernels *k = mq_part_kernels(library_calib()->libraries, MQ_PART_RMS, MQ_MAKE_EAGER);
 	struct mq_part_call call = { .elements = 1e6, .width = 1000, .dtype = MQ_BF16 };
 	struct mq_part_cost c = mq_part_cost(device(), k->forward, &call);
 
@@ -53,7 +54,7 @@ static void test_eager_norm(void **state)
 /* A fused gate reads two tensors and writes one; backward reads three and writes two over them. */
 static void test_fused_gate(void **state)
 {
-	const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_GATE, MQ_MAKE_FUSED);
+	const struct mq_part_kernels *k = mq_part_kernels(library_calib()->libraries, MQ_PART_GATE, MQ_MAKE_FUSED);
 	struct mq_part_call call = { .elements = 1e6, .width = 1000, .dtype = MQ_BF16 };
 	struct mq_part_cost c = mq_part_cost(device(), k->backward, &call);
 
@@ -66,8 +67,10 @@ static void test_fused_gate(void **state)
  * table of 1,000 x 1,000 each row is read once however often it is looked up. */
 static void test_look_up(void **state)
 {
-	const struct mq_part_kernels *eager = mq_part_kernels(MQ_PART_EMBEDDING, MQ_MAKE_EAGER);
-	const struct mq_part_kernels *fused = mq_part_kernels(MQ_PART_EMBEDDING, MQ_MAKE_FUSED);
+	const struct mq_part_kernels *eager =
+		mq_part_kernels(library_calib()->libraries, MQ_PART_EMBEDDING, MQ_MAKE_EAGER);
+	const struct mq_part_kernels *fused =
+		mq_part_kernels(library_calib()->libraries, MQ_PART_EMBEDDING, MQ_MAKE_FUSED);
 	struct mq_part_call call = { .elements = 1e6, .width = 1000, .weights = 1e6, .dtype = MQ_FP32 };
 	struct mq_device_calib *d = device();
 
@@ -81,7 +84,7 @@ static void test_look_up(void **state)
 /* Softmax reads a row twice more: a third of that where the rows in flight stay in the cache. */
 static void test_rows_read_again(void **state)
 {
-	const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_SOFTMAX, MQ_MAKE_NATIVE);
+	const struct mq_part_kernels *k = mq_part_kernels(library_calib()->libraries, MQ_PART_SOFTMAX, MQ_MAKE_NATIVE);
 	struct mq_part_call call = { .elements = 3e6, .width = 1000, .dtype = MQ_FP32 };
 
 	near(mq_part_cost(device(), k->forward, &call).bytes, 3e6 * 4 * (2 + 2. / 3));
@@ -94,31 +97,35 @@ static void test_rows_read_again(void **state)
  * kernels all compute addresses, five for Q and five for K: 2 + 1 + 2 + 2 + 3 elements of 2 bytes. */
 static void test_sums(void **state)
 {
-	struct mq_part_sum s = mq_part_sum(mq_part_kernels(MQ_PART_RMS, MQ_MAKE_EAGER)->forward, MQ_BF16);
+	struct mq_part_sum s =
+		mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_RMS, MQ_MAKE_EAGER)->forward, MQ_BF16);
 
 	near(s.streamed.bytes, 18);
 	near(s.streamed.launches, 5);
 	near(s.worked.bytes, 18);
 	near(s.worked.work, 3 * 46);
 	near(s.worked.launches, 3);
-	s = mq_part_sum(mq_part_kernels(MQ_PART_ROPE, MQ_MAKE_EAGER)->forward, MQ_BF16);
+	s = mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_ROPE, MQ_MAKE_EAGER)->forward, MQ_BF16);
 	near(s.worked.bytes, 20);
 	near(s.worked.work, 46 + 23 + 46 + 46 + 46);
 	near(s.worked.launches, 10);
-	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->forward, MQ_FP16);
+	s = mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_SCORES, MQ_MAKE_EAGER)->forward, MQ_FP16);
 	near(s.streamed.bytes, 8 + 8 + 6);
 	near(s.worked.bytes, 6 + 8); /* to fp32; one mask for all heads */
-	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
+	s = mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
 	near(s.streamed.bytes, 12 + 8 + 8); /* no casts; the mask's clone, the scale's */
 	near(s.worked.bytes, 8);
 	/* apex's norm: dy and x for gamma and beta, a small sum, then dy, x and dx */
-	s = mq_part_sum(mq_part_kernels(MQ_PART_LAYER_NORM, MQ_MAKE_APART)->backward, MQ_FP16);
+	s = mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_LAYER_NORM, MQ_MAKE_APART)->backward,
+			MQ_FP16);
 	near(s.streamed.bytes, 4 + 6);
 	near(s.streamed.launches, 3);
 	/* torch.autocast in bf16: scale 4, to fp32 6, softmax 8, to bf16 6; back to fp32 6, softmax 12, to bf16 6, scale 4 */
-	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_AUTOCAST)->forward, MQ_BF16);
+	s = mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_SCORES, MQ_MAKE_AUTOCAST)->forward,
+			MQ_BF16);
 	near(s.streamed.bytes + s.worked.bytes, 24);
-	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_AUTOCAST)->backward, MQ_BF16);
+	s = mq_part_sum(mq_part_kernels(library_calib()->libraries, MQ_PART_SCORES, MQ_MAKE_AUTOCAST)->backward,
+			MQ_BF16);
 	near(s.streamed.bytes + s.worked.bytes, 28);
 }
 
@@ -164,10 +171,11 @@ static void test_frameworks(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
-		const struct mq_part_kernels *k = mq_part_kernels(expected[i].part, expected[i].make);
+		const struct mq_part_kernels *k =
+			mq_part_kernels(library_calib()->libraries, expected[i].part, expected[i].make);
 
 		for (int back = 0; back < 2; back++) {
-			const struct mq_pass *passes = back ? k->backward : k->forward;
+			const struct mq_part_pass *passes = back ? k->backward : k->forward;
 			struct mq_part_sum half = mq_part_sum(passes, MQ_FP16), full = mq_part_sum(passes, MQ_FP32);
 
 			near(half.streamed.bytes + half.worked.bytes, expected[i].half[back]);
@@ -179,7 +187,7 @@ static void test_frameworks(void **state)
 
 static void test_unknown(void **state)
 {
-	assert_null(mq_part_kernels(MQ_PART_ADD, MQ_MAKE_MEGATRON));
+	assert_null(mq_part_kernels(library_calib()->libraries, MQ_PART_ADD, MQ_MAKE_MEGATRON));
 	assert_string_equal(mq_part_name(MQ_PART_GATE), "gate");
 	assert_string_equal(mq_make_name(MQ_MAKE_FUSED), "fused");
 }

@@ -11,6 +11,7 @@
 
 #include "maquette/model.h"
 #include "maquette/question.h"
+#include "libraries.h"
 
 static const struct mq_train FP16 = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
 
@@ -237,7 +238,9 @@ static uint32_t kernels_of(struct fixture *f, const struct mq_train *train, cons
 			   uint32_t op, enum mq_phase phase, const struct mq_share *share,
 			   struct mq_kernel k[MQ_MAX_KERNELS_PER_OP])
 {
-	const struct mq_question q = { .model = f->model, .software = software, .train = train };
+	const struct mq_question q = {
+		.model = f->model, .calib = library_calib(), .software = software, .train = train
+	};
 
 	return mq_op_kernels(&q, op, phase, share, "gpu", k);
 }
@@ -558,7 +561,7 @@ static void test_profiled(void **state)
 	assert_true(k[0].kind == MQ_KERNEL_TIMED && k[0].time_s == 8);
 	assert_int_equal(kernels(f, MQ_BACKWARD, &share, k), 1);
 	assert_true(k[0].time_s == 20);
-	const struct mq_question q = { .model = f->model, .train = &FP16 };
+	const struct mq_question q = { .model = f->model, .calib = library_calib(), .train = &FP16 };
 	assert_int_equal(mq_op_kernels(&q, 0, MQ_FORWARD, &share, "tpu", k), 1);
 	assert_true(isinf(k[0].time_s)); /* never measured there */
 	assert_int_equal(kernels(f, MQ_UPDATE, &share, k), 0);

@@ -6,6 +6,7 @@
 
 #include "kernels/model_chains.h"
 #include "maquette/question.h"
+#include "libraries.h"
 
 enum { NORM, ACT, ADD, ACT2, LEFT, RIGHT, N_OPS };
 static const struct mq_train HALF = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
@@ -41,7 +42,7 @@ static const struct mq_model *image_block(struct mq_arena *arena)
 static double moved(const struct mq_model *model, const struct mq_software *software, const struct mq_train *train,
 		    uint32_t op, enum mq_phase phase)
 {
-	const struct mq_question q = { .model = model, .train = train, .software = software };
+	const struct mq_question q = { .model = model, .calib = library_calib(), .train = train, .software = software };
 	const struct mq_share one = { .samples = 1 };
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 

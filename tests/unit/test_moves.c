@@ -12,6 +12,7 @@
 #include "costing/engine_costs.h"
 #include "lib/moves/moves.h"
 #include "lib/plans.h"
+#include "libraries.h"
 
 struct question {
 	struct mq_arena arena;
@@ -39,7 +40,7 @@ static void ask(struct question *q, uint32_t odd)
 	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
 	if (odd < 8)
 		q->cluster->device[odd].type = "slow";
-	q->calib = mq_calib_new(&q->arena);
+	q->calib = bare_calib(&q->arena);
 	mq_calib_add_ideal(q->calib, "fast", 3e13, 3e12, 16e9);
 	mq_calib_add_ideal(q->calib, "slow", 1e13, 1e12, 16e9);
 	assert_int_equal(mq_calib_bind(q->calib, q->cluster, &err), MQ_OK);

@@ -10,6 +10,7 @@
 
 #include "maquette/cost.h"
 #include "models.h"
+#include "libraries.h"
 
 static const struct mq_train BF16 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16 };
 
@@ -21,7 +22,7 @@ struct sum {
 static struct sum kernels(const struct mq_model *m, const struct mq_software *s, const struct mq_train *train,
 			  const char *name, enum mq_phase phase)
 {
-	const struct mq_question q = { .model = m, .train = train, .software = s };
+	const struct mq_question q = { .model = m, .calib = library_calib(), .train = train, .software = s };
 	const struct mq_share one = { .samples = 1 };
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	uint32_t n = mq_op_kernels(&q, (uint32_t)(op_of(m, name) - m->op), phase, &one, "gpu", k);
@@ -163,7 +164,7 @@ static void test_image_networks(void **state)
 /* Blocks that do not fill the device: 50 of the 4 x 100 that 100 SMs take, an eighth of the speed. */
 static void test_few_blocks(void **state)
 {
-	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 1e15, 1e30, 1e9);
+	struct mq_device_calib *d = mq_calib_add_ideal(bare_calib(&arena), "ideal", 1e15, 1e30, 1e9);
 	struct mq_kernel k = { .kind = MQ_KERNEL_MEMORY, .dtype = MQ_BF16, .bytes = 1, .work = 1e9, .launches = 1 };
 
 	d->sm_count = 100;

@@ -12,6 +12,7 @@
 
 #include "fit/fit.h"
 #include "schedules.h"
+#include "libraries.h"
 
 enum { RANKS = 4, SIZES = 24 };
 
@@ -37,7 +38,7 @@ static void set_up(struct world *w, double latency_s, double bw_Bps, double leas
 {
 	*w = (struct world){ .arena = MQ_ARENA_INIT };
 	w->cluster = mq_cluster_flat(&w->arena, RANKS, "ideal", 1e12, 1e12, 1e13, 0);
-	w->calib = mq_calib_new(&w->arena);
+	w->calib = bare_calib(&w->arena);
 	w->r.device = mq_calib_add_ideal(w->calib, "ideal", 1e12, 1e12, 1e12);
 	w->calib->link = mq_arena_array(&w->arena, 1, struct mq_link_calib);
 	w->calib->n_links = 1;

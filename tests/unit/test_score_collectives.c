@@ -17,6 +17,7 @@
 #include "score/score.h"
 #include "score/fabrics.h"
 #include "shipped.h"
+#include "libraries.h"
 
 static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system, const char *interconnect,
 					uint32_t gpus, uint32_t nodes)
@@ -136,7 +137,7 @@ static void open_bench(struct bench *b)
 	assert_non_null(mkdtemp(b->dir));
 	b->options.out = b->dir;
 	b->options.arena = &b->arena;
-	b->options.calib = mq_calib_new(&b->arena);
+	b->options.calib = bare_calib(&b->arena);
 	if (mq_calib_load_dir(b->options.calib, "platforms/calib", &err) != MQ_OK)
 		fail_msg("%s (run from the project's root)", err.text);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "search/search.h"
+#include "libraries.h"
 
 struct fixture {
 	struct mq_arena arena;
@@ -50,7 +51,7 @@ static int setup(void **state)
 	}
 	assert_int_equal(mq_model_finish(&b, &f->model, &err), MQ_OK);
 	f->cluster = mq_cluster_flat(&f->arena, 4, "ideal", 1e12, 1e9, 1e9, 1e-6);
-	f->calib = mq_calib_new(&f->arena);
+	f->calib = bare_calib(&f->arena);
 	f->train.batch = 4;
 	f->q = (struct mq_question){ .model = f->model, .cluster = f->cluster, .calib = f->calib, .train = &f->train };
 	f->limits.fix_pipeline = f->limits.fix_recompute = f->limits.fix_sync = -1;

@@ -15,6 +15,7 @@
 
 #include "models.h"
 #include "folder.h"
+#include "libraries.h"
 
 #define SHIPPED "platforms/software"
 
@@ -731,7 +732,7 @@ static void reserves(void **state)
 	const struct mq_model *model = load(gpt, 32, &TRAIN);
 	struct mq_model measured = *model;
 	struct mq_cluster *cluster = mq_cluster_flat(&arena, 2, "ideal", 1e12, 16e9, 1e9, 1e-6);
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = bare_calib(&arena);
 	struct mq_software s = *mq_software_plain();
 	struct mq_question q = { .model = model, .cluster = cluster, .calib = calib, .train = &TRAIN };
 	struct mq_err err = MQ_ERR_INIT;

@@ -17,6 +17,7 @@
 #include "executors/execute.h"
 #include "judge/gzip.h"
 #include "schedules.h"
+#include "libraries.h"
 
 struct fixture {
 	struct mq_arena arena;
@@ -32,7 +33,7 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	f->cluster = mq_cluster_flat(&f->arena, 4, "T", 1e12, 16e9, 1e9, 0);
-	f->calib = mq_calib_new(&f->arena);
+	f->calib = bare_calib(&f->arena);
 	mq_calib_add_ideal(f->calib, "T", 1e12, 1e12, 16e9);
 	assert_int_equal(mq_calib_bind(f->calib, f->cluster, &f->err), MQ_OK);
 	f->s = hand_new(&f->arena, f->cluster);

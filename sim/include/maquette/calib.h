@@ -24,8 +24,11 @@
 #include "maquette/model.h"
 #include "maquette/types.h"
 
+struct mq_libraries;
+
 struct mq_device_calib {
-	const char *name; /* device type */
+	const char *name;                     /* device type */
+	const struct mq_libraries *libraries; /* of the set that it is in, borrowed */
 	const char *source;
 	const char *const *alias;    /* other names it goes by, NULL-terminated; NULL = none */
 	const char *const *reported; /* what drivers and the PCI list call it; the same */
@@ -127,7 +130,8 @@ struct mq_calib {
 	struct mq_device_calib *device; /* [n_devices] */
 	struct mq_link_calib *link;     /* [n_links] */
 	uint32_t device_room, link_room;
-	uint32_t nccl_version; /* whose tuning constants to use: 22809 = 2.28.9; 0 = 2.28.9 */
+	uint32_t nccl_version;          /* whose tuning constants to use: 22809 = 2.28.9; 0 = the table's newest */
+	struct mq_libraries *libraries; /* what libraries do on every device; empty until it is loaded */
 };
 
 /* Field tables: name, unit, offset, default, meaning. Used by reader, writer, docs and the fit. */
@@ -145,7 +149,8 @@ MQ_API const struct mq_calib_field *mq_calib_link_fields(void);
 MQ_API struct mq_calib *mq_calib_new(struct mq_arena *arena);
 /* Add or replace the entries of one JSON file (one object, or {"entries": [...]}). */
 MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err) MQ_MUST_CHECK;
-/* Every *.json of a folder, in name order. */
+/* Every *.json of a folder, in name order. A folder that has nccl.json is a whole set: what libraries do comes with it,
+ * from ../kernels too (libraries.h). */
 MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 					   struct mq_err *err) MQ_MUST_CHECK;
@@ -198,7 +203,7 @@ MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const 
 /* Point every device of the cluster at its calibration and fill absent memory, price, power; give
  * every link the share of its class (1 where the class has no calibration). A type without calibration
  * whose memory and memory bandwidth the platform states gets an entry of defaults (`described`).
- * MQ_EINPUT: any other type without calibration (message lists the known ones). */
+ * MQ_EINPUT: any other type without calibration (message lists the known ones); a set without libraries. */
 MQ_API enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 				    struct mq_err *err) MQ_MUST_CHECK;
 /* The shares of the links of a bound cluster again: after a change of their classes or of their bandwidth, which what a

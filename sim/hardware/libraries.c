@@ -1,0 +1,297 @@
+/*
+ * libraries.c - see libraries.h: the tables of platforms/kernels.
+ */
+#include "hardware/libraries.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/csv.h"
+
+const char *mq_attention_library_name(enum mq_attention_library library)
+{
+	static const char *const names[] = { "flash1", "cutlass", "triton1", "flash2", "flash3", "cudnn", "triton" };
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_LIBRARIES, "one name per library");
+	return (unsigned)library < MQ_N_LIBRARIES ? names[library] : "?";
+}
+
+const char *mq_part_name(enum mq_part part)
+{
+	static const char *const names[] = {
+		"rms-norm",  "rms-norm-wide", "add-rms-norm", "layer-norm",   "rope",        "rope-complex",
+		"gate",      "gate-joined",   "gelu",         "relu-squared", "softmax",     "loss",
+		"embedding", "add",           "bias",         "dropout",      "dropout-add", "copy",
+		"scores",    "mask",          "cast",         "batch-norm",   "pool",        "pool-tap",
+	};
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
+	return (unsigned)part < MQ_N_PARTS ? names[part] : "?";
+}
+
+const char *mq_make_name(enum mq_make make)
+{
+	static const char *const names[] = { "eager", "native", "compiled",   "fused",    "fused-old", "megatron",
+					     "apart", "xla",    "tensorflow", "autocast", "composite" };
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
+	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";
+}
+
+static const char *type_name(int type)
+{
+	static const char *const names[] = { "16-bit", "fp8", "mxfp8" };
+
+	return names[type];
+}
+
+static const char *per_name(int per)
+{
+	static const char *const names[] = { "", "weight", "row", "looked" };
+
+	return names[per];
+}
+
+static const char *cast_name(int cast)
+{
+	static const char *const names[] = { "", "16-bit", "bf16" };
+
+	return names[cast];
+}
+
+static const char *direction_name(int backward)
+{
+	return backward ? "backward" : "forward";
+}
+
+struct table {
+	struct mq_csv csv;
+	uint32_t row;
+	struct mq_err *err;
+};
+
+static enum mq_status refuse(const struct table *t, const char *column, const char *why)
+{
+	return mq_fail(t->err, MQ_EINPUT, "%s:%u: %s '%s' %s", t->csv.path, t->csv.line[t->row], column,
+		       mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), why);
+}
+
+/* Every column that the reader asks for and no other; every row has a source. */
+static enum mq_status open_table(struct table *t, const char *path, const char *columns, struct mq_arena *arena)
+{
+	char *list = mq_arena_strdup(arena, columns), *rest = NULL;
+	uint32_t n = 0;
+
+	MQ_TRY(mq_csv_load(path, arena, &t->csv, t->err));
+	for (const char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest), n++)
+		if (mq_csv_column(&t->csv, name) == UINT32_MAX)
+			return mq_fail(t->err, MQ_EINPUT, "%s:1: no column '%s'; it has %s", path, name, columns);
+	if (t->csv.n_columns != n)
+		return mq_fail(t->err, MQ_EINPUT, "%s:1: %u columns; it has the %u of %s", path, t->csv.n_columns, n,
+			       columns);
+	for (t->row = 0; t->row < t->csv.n_rows; t->row++)
+		if (!*mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, "source")))
+			return refuse(t, "source", "is empty; say where the row is from");
+	return MQ_OK;
+}
+
+static enum mq_status number(const struct table *t, const char *column, double most, double *value)
+{
+	if (!mq_csv_f64(&t->csv, t->row, mq_csv_column(&t->csv, column), 0, value) || !(*value >= 0 && *value <= most))
+		return mq_fail(t->err, MQ_EINPUT, "%s:%u: %s '%s' is not a number from 0 to %g", t->csv.path,
+			       t->csv.line[t->row], column,
+			       mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), most);
+	return MQ_OK;
+}
+
+static enum mq_status word(const struct table *t, const char *column, const char *(*name)(int), int n, int *value)
+{
+	*value = mq_enum_find(name, n, mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)));
+	return *value < n ? MQ_OK : refuse(t, column, "is unknown; platforms/kernels/README.md has the words");
+}
+
+static enum mq_status read_generations(struct mq_libraries *l, const char *path, struct mq_arena *arena,
+				       struct mq_err *err)
+{
+	struct table t = { .err = err };
+
+	MQ_TRY(open_table(&t, path, "generation,capability,also,older_kernels,source", arena));
+	if (!t.csv.n_rows || t.csv.n_rows > MQ_MAX_GENERATIONS)
+		return mq_fail(err, MQ_EINPUT, "%s: %u generations; give 1 to %d", path, t.csv.n_rows,
+			       MQ_MAX_GENERATIONS);
+	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
+		struct mq_generation *g = &l->generation[t.row];
+
+		g->name = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation"));
+		MQ_TRY(number(&t, "capability", 1000, &g->capability[0]));
+		MQ_TRY(number(&t, "also", 1000, &g->capability[1]));
+		MQ_TRY(number(&t, "older_kernels", 1, &g->older_kernels));
+		if (!(g->older_kernels > 0))
+			return refuse(&t, "older_kernels", "must be positive");
+		if (t.row ? g->capability[0] <= g[-1].capability[0] : g->capability[0] > 0)
+			return refuse(&t, "capability", "is out of order; the first is 0, the oldest comes first");
+		for (uint32_t i = 0; i < t.row; i++)
+			if (!strcmp(l->generation[i].name, g->name))
+				return refuse(&t, "generation", "is there twice; delete a row");
+	}
+	l->n_generations = t.csv.n_rows;
+	return MQ_OK;
+}
+
+/* Row of a generation, or the number of them. */
+static uint32_t generation_named(const struct mq_libraries *l, const char *name)
+{
+	uint32_t g = 0;
+
+	while (g < l->n_generations && strcmp(l->generation[g].name, name))
+		g++;
+	return g;
+}
+
+static enum mq_status read_attention(struct mq_libraries *l, const char *path, struct mq_arena *arena,
+				     struct mq_err *err)
+{
+	static const char *const columns[] = { "forward_64",  "forward_128",  "forward_256",
+					       "backward_64", "backward_128", "backward_256" };
+	static const enum mq_attention_library needed[] = { MQ_LIBRARY_CUTLASS, MQ_LIBRARY_FLASH2 };
+	struct table t = { .err = err };
+	int type, library;
+
+	MQ_TRY(open_table(&t, path,
+			  "library,type,generation,forward_64,forward_128,forward_256,backward_64,backward_128,"
+			  "backward_256,start_forward,start_backward,tail,source",
+			  arena));
+	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
+		const char *name = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation"));
+		uint32_t g = generation_named(l, name);
+
+		MQ_TRY(word(&t, "library", (const char *(*)(int))mq_attention_library_name, MQ_N_LIBRARIES, &library));
+		MQ_TRY(word(&t, "type", type_name, MQ_N_ATTENTION_TYPES, &type));
+		if (g == l->n_generations)
+			return refuse(&t, "generation", "is not in generations.csv");
+		struct mq_attention_rates *r = &l->attention[type][library][g];
+		if (r->start[0] > 0)
+			return refuse(&t, "library", "is there twice for this type and generation; delete a row");
+		for (int w = 0; w < 2 * MQ_ATTENTION_WIDTHS; w++) {
+			double *share =
+				w < MQ_ATTENTION_WIDTHS ? &r->forward[w] : &r->backward[w - MQ_ATTENTION_WIDTHS];
+
+			MQ_TRY(number(&t, columns[w], 1, share));
+			if (!(*share > 0))
+				return refuse(&t, columns[w], "must be positive");
+		}
+		MQ_TRY(number(&t, "start_forward", 1e4, &r->start[0]));
+		MQ_TRY(number(&t, "start_backward", 1e4, &r->start[1]));
+		MQ_TRY(number(&t, "tail", 1, &r->tail));
+		if (!(r->start[0] > 0))
+			return refuse(&t, "start_forward", "must be positive");
+	}
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (!(l->attention[MQ_ATTENTION_16_BIT][needed[i]][0].start[0] > 0))
+			return mq_fail(err, MQ_EINPUT, "%s: no 16-bit row of %s on %s, which others fall back to", path,
+				       mq_attention_library_name(needed[i]), l->generation[0].name);
+	return MQ_OK;
+}
+
+static enum mq_status read_pass(const struct table *t, struct mq_part_pass *p)
+{
+#define REAL(name)                                         \
+	{                                                  \
+#name, offsetof(struct mq_part_pass, name) \
+	}
+	static const struct {
+		const char *column;
+		size_t at;
+	} reals[] = { REAL(moved),   REAL(moved_B), REAL(made),  REAL(made_B), REAL(freed),
+		      REAL(freed_B), REAL(looked),  REAL(again), REAL(work),   REAL(serial_s) },
+	  bytes[] = { REAL(calls), REAL(held), REAL(alone), REAL(blocked), REAL(done) };
+#undef REAL
+	double value;
+	int per, cast;
+
+	for (size_t i = 0; i < sizeof(reals) / sizeof(*reals); i++)
+		MQ_TRY(number(t, reals[i].column, 1e4, (double *)(void *)((char *)p + reals[i].at)));
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
+		MQ_TRY(number(t, bytes[i].column, 255, &value));
+		if (value != floor(value))
+			return refuse(t, bytes[i].column, "is not a whole number");
+		*((uint8_t *)p + bytes[i].at) = (uint8_t)value;
+	}
+	MQ_TRY(word(t, "per", per_name, MQ_PER_LOOKED + 1, &per));
+	MQ_TRY(word(t, "cast", cast_name, MQ_CAST_BF16 + 1, &cast));
+	p->per = (uint8_t)per;
+	p->cast = (uint8_t)cast;
+	return p->moved > 0 || p->moved_B > 0 || p->serial_s > 0 ? MQ_OK : refuse(t, "moved", "moves nothing");
+}
+
+/* Kernels that models ask for whatever the software. */
+static enum mq_status check_needed(const struct mq_libraries *l, const char *path, struct mq_err *err)
+{
+	static const struct {
+		enum mq_part part;
+		enum mq_make make;
+	} needed[] = {
+		{ MQ_PART_BATCH_NORM, MQ_MAKE_APART },  { MQ_PART_BATCH_NORM, MQ_MAKE_NATIVE },
+		{ MQ_PART_POOL, MQ_MAKE_NATIVE },       { MQ_PART_POOL_TAP, MQ_MAKE_NATIVE },
+		{ MQ_PART_ADD, MQ_MAKE_AUTOCAST },      { MQ_PART_DROPOUT_ADD, MQ_MAKE_AUTOCAST },
+		{ MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE }, { MQ_PART_GELU, MQ_MAKE_COMPOSITE },
+		{ MQ_PART_CAST, MQ_MAKE_AUTOCAST },     { MQ_PART_SCORES, MQ_MAKE_EAGER },
+		{ MQ_PART_SCORES, MQ_MAKE_NATIVE },     { MQ_PART_SCORES, MQ_MAKE_APART },
+		{ MQ_PART_SCORES, MQ_MAKE_XLA },        { MQ_PART_SCORES, MQ_MAKE_TENSORFLOW },
+		{ MQ_PART_SCORES, MQ_MAKE_AUTOCAST },   { MQ_PART_MASK, MQ_MAKE_EAGER },
+		{ MQ_PART_MASK, MQ_MAKE_NATIVE },       { MQ_PART_BIAS, MQ_MAKE_NATIVE },
+		{ MQ_PART_BIAS, MQ_MAKE_APART },        { MQ_PART_COPY, MQ_MAKE_NATIVE },
+		{ MQ_PART_ROPE, MQ_MAKE_EAGER },        { MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER },
+	};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (!l->part[needed[i].part][needed[i].make])
+			return mq_fail(err, MQ_EINPUT, "%s: no rows of %s %s, which models need; restore them", path,
+				       mq_part_name(needed[i].part), mq_make_name(needed[i].make));
+	return MQ_OK;
+}
+
+static enum mq_status read_parts(struct mq_libraries *l, const char *path, struct mq_arena *arena, struct mq_err *err)
+{
+	struct table t = { .err = err };
+	uint8_t passes[MQ_N_PARTS][MQ_N_MAKES][2] = { 0 };
+	int part, make, backward;
+	double pass;
+
+	MQ_TRY(open_table(&t, path,
+			  "part,make,direction,pass,moved,moved_B,made,made_B,freed,freed_B,looked,again,work,serial_s,"
+			  "per,cast,calls,held,alone,blocked,done,note,source",
+			  arena));
+	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
+		MQ_TRY(word(&t, "part", (const char *(*)(int))mq_part_name, MQ_N_PARTS, &part));
+		MQ_TRY(word(&t, "make", (const char *(*)(int))mq_make_name, MQ_N_MAKES, &make));
+		MQ_TRY(word(&t, "direction", direction_name, 2, &backward));
+		MQ_TRY(number(&t, "pass", MQ_PASSES, &pass));
+		if (pass != ++passes[part][make][backward])
+			return refuse(&t, "pass", "is there twice or out of order; number the rows of a list 1, 2, 3");
+		/* Rows of one list are filled in while they are read, and nobody else has them yet. */
+		struct mq_part_kernels *list = (struct mq_part_kernels *)(uintptr_t)l->part[part][make];
+		if (!list)
+			l->part[part][make] = list = mq_arena_array(arena, 1, struct mq_part_kernels);
+		list->part = (enum mq_part)part;
+		list->make = (enum mq_make)make;
+		list->source = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "source"));
+		MQ_TRY(read_pass(&t, &(backward ? list->backward : list->forward)[(int)pass - 1]));
+	}
+	return check_needed(l, path, err);
+}
+
+enum mq_status mq_libraries_load(struct mq_libraries *l, const char *calib_dir, struct mq_arena *arena,
+				 struct mq_err *err)
+{
+	const char *slash = strrchr(calib_dir, '/');
+	const char *dir =
+		slash ? mq_arena_printf(arena, "%.*s/kernels", (int)(slash - calib_dir), calib_dir) : "kernels";
+
+	*l = (struct mq_libraries){ .n_generations = 0 };
+	MQ_TRY(mq_libraries_load_nccl(&l->nccl, mq_arena_printf(arena, "%s/nccl.json", calib_dir), err));
+	MQ_TRY(read_generations(l, mq_arena_printf(arena, "%s/generations.csv", dir), arena, err));
+	MQ_TRY(read_attention(l, mq_arena_printf(arena, "%s/attention.csv", dir), arena, err));
+	return read_parts(l, mq_arena_printf(arena, "%s/parts.csv", dir), arena, err);
+}

@@ -1,0 +1,166 @@
+/*
+ * libraries.h - what libraries do on every GPU: kernels of parts of layers, attention, NCCL's tuning.
+ *
+ * Files: platforms/kernels/generations.csv, attention.csv and parts.csv (their README.md explains the columns), and
+ * platforms/calib/nccl.json. They are read and checked once, and a calibration owns them; names become indices then.
+ */
+#ifndef MQ_HARDWARE_LIBRARIES_H
+#define MQ_HARDWARE_LIBRARIES_H
+
+#include <stdbool.h>
+
+#include "maquette/arena.h"
+#include "maquette/err.h"
+#include "maquette/types.h"
+
+/* ---- attention --------------------------------------------------------------------------------------- */
+
+enum mq_attention_library {
+	MQ_LIBRARY_FLASH1,
+	MQ_LIBRARY_CUTLASS, /* xFormers' memory-efficient attention */
+	MQ_LIBRARY_TRITON1, /* FlashAttention of 2022 in Triton, before it knew Hopper */
+	MQ_LIBRARY_FLASH2,
+	MQ_LIBRARY_FLASH3,
+	MQ_LIBRARY_CUDNN,
+	MQ_LIBRARY_TRITON,
+	MQ_N_LIBRARIES
+};
+MQ_API const char *mq_attention_library_name(enum mq_attention_library library);
+
+enum mq_attention_type { MQ_ATTENTION_16_BIT, MQ_ATTENTION_FP8, MQ_ATTENTION_MXFP8, MQ_N_ATTENTION_TYPES };
+enum { MQ_ATTENTION_WIDTHS = 3, MQ_MAX_GENERATIONS = 12 };
+
+struct mq_attention_rates {
+	double forward[MQ_ATTENTION_WIDTHS],
+		backward[MQ_ATTENTION_WIDTHS]; /* share of peak at widths of 64, 128, 256 */
+	double start[2]; /* keys that a tile costs besides those it sees: forward, backward; 0 = no kernels */
+	double tail;
+};
+
+struct mq_generation {
+	const char *name;
+	double capability[2]; /* least compute capabilities of it; 0 in the second = none */
+	double older_kernels; /* share of the peak that kernels of an older generation can reach */
+};
+
+/* ---- parts of layers --------------------------------------------------------------------------------- */
+
+enum mq_part {
+	MQ_PART_RMS,      /* element of the hidden state */
+	MQ_PART_RMS_WIDE, /* the same with fp32 weights in 16-bit training: its output is fp32 */
+	MQ_PART_ADD_RMS,  /* residual addition and RMS norm; both results are used */
+	MQ_PART_LAYER_NORM,
+	MQ_PART_ROPE,         /* element of queries and keys */
+	MQ_PART_ROPE_COMPLEX, /* as products of complex numbers (Llama 4) */
+	MQ_PART_GATE,         /* activation times up: element of the output */
+	MQ_PART_GATE_JOINED,  /* the same, gate and up being halves of one tensor */
+	MQ_PART_GELU,
+	MQ_PART_RELU_SQUARED,
+	MQ_PART_SOFTMAX,     /* element; a row is `width` long */
+	MQ_PART_LOSS,        /* logit */
+	MQ_PART_EMBEDDING,   /* element of the output; its weights are the table */
+	MQ_PART_ADD,         /* residual */
+	MQ_PART_BIAS,        /* of a product: element of its output */
+	MQ_PART_DROPOUT,     /* of scores */
+	MQ_PART_DROPOUT_ADD, /* dropout and residual addition */
+	MQ_PART_COPY,
+	MQ_PART_SCORES, /* softmax of stored attention scores with scale, casts, and mask where MASK is not apart */
+	MQ_PART_MASK,   /* of those scores */
+	MQ_PART_CAST,   /* element of a product's operand */
+	MQ_PART_BATCH_NORM,
+	MQ_PART_POOL,     /* element of its input */
+	MQ_PART_POOL_TAP, /* element of each window */
+	MQ_N_PARTS
+};
+MQ_API const char *mq_part_name(enum mq_part part);
+
+enum mq_make {
+	MQ_MAKE_EAGER,
+	MQ_MAKE_NATIVE,
+	MQ_MAKE_COMPILED,
+	MQ_MAKE_FUSED,
+	MQ_MAKE_FUSED_OLD,
+	MQ_MAKE_MEGATRON,
+	MQ_MAKE_APART,
+	MQ_MAKE_XLA,
+	MQ_MAKE_TENSORFLOW,
+	MQ_MAKE_AUTOCAST,
+	MQ_MAKE_COMPOSITE,
+	MQ_N_MAKES
+};
+MQ_API const char *mq_make_name(enum mq_make make);
+/* What the amounts of a kernel are counted per. */
+enum mq_per { MQ_PER_ELEMENT, MQ_PER_WEIGHT, MQ_PER_ROW, MQ_PER_LOOKED }; /* LOOKED: of different rows looked up */
+
+struct mq_part_pass {
+	double moved, moved_B; /* read and written: elements of the training type, bytes */
+	double made, made_B;   /* allocated */
+	double freed, freed_B; /* afterwards */
+	double looked;         /* elements of rows looked up: each row of the table comes from memory once */
+	double again;          /* elements that the kernel reads once more: from the caches while the rows
+				* in flight fit there */
+	double work;           /* integer instructions per element, of kernels that are not limited by memory */
+	double serial_s;       /* seconds that no other element hides (per row) */
+	uint8_t per;           /* enum mq_per */
+	uint8_t cast;          /* only where training is in 16 bit; MQ_CAST_BF16: in bf16 alone */
+	uint8_t calls;         /* launches; 0 = 1 */
+	uint8_t held;          /* launches that the host could do in the time of its Python code */
+	uint8_t alone;         /* one row in flight per SM, not two */
+	uint8_t blocked; /* a thread block for each channel goes through all of it: `work` is that of a device with
+				* enough of them for each SM to have four */
+	uint8_t done;    /* the gradient that came in is not read after this */
+};
+
+enum { MQ_PASSES = 18, MQ_CAST_BF16 = 2 };
+
+struct mq_part_kernels {
+	enum mq_part part;
+	enum mq_make make;
+	const char *source;
+	struct mq_part_pass forward[MQ_PASSES], backward[MQ_PASSES]; /* ended by one that does nothing */
+};
+
+/* ---- NCCL -------------------------------------------------------------------------------------------- */
+
+enum mq_arch { MQ_ARCH_VOLTA, MQ_ARCH_AMPERE, MQ_ARCH_HOPPER, MQ_ARCH_BLACKWELL, MQ_N_ARCHS };
+enum mq_nccl_link { MQ_NCCL_NVLINK, MQ_NCCL_PCIE, MQ_NCCL_NET, MQ_N_NCCL_LINKS };
+enum { MQ_NCCL_VERSIONS = 12, MQ_NCCL_SPEEDS = 24, MQ_NCCL_NVLINKS = 8, MQ_NCCL_SIZES = 23 };
+
+/* In us. */
+struct mq_nccl_latency {
+	double base[MQ_N_ALGOS][MQ_N_PROTOS];
+	double step[MQ_N_NCCL_LINKS][MQ_N_ALGOS][MQ_N_PROTOS];
+};
+
+/* Bandwidths in GB/s, by generation and 1, 2 or more nodes. */
+struct mq_nccl {
+	uint32_t newest; /* 22809 = 2.28.9 */
+	uint32_t n_versions;
+	uint32_t before[MQ_NCCL_VERSIONS]; /* latency[i] holds for versions before this; [0] for the newest */
+	struct mq_nccl_latency latency[MQ_NCCL_VERSIONS];
+	double ll_max[MQ_N_ARCHS], ll_max_net[2]; /* the latter for 2 and more nodes */
+	double ring_ll128_max[MQ_N_ARCHS][3], tree_ll128_max[MQ_N_ARCHS][3];
+	double tree_max[MQ_N_ARCHS][3], nvls_tree_max[MQ_N_ARCHS][3];
+	double tree_factor[MQ_N_PROTOS][MQ_NCCL_SIZES]; /* at 64 B, 128 B ... 256 MB */
+	double intra_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS], inter_speeds[MQ_N_ARCHS][MQ_NCCL_SPEEDS]; /* falling, then 0 */
+	/* One NVLink: least compute capability, B/s as NCCL counts, B/s nominal. */
+	double nvlink[MQ_NCCL_NVLINKS][3];
+};
+
+/* ---- all of them ------------------------------------------------------------------------------------- */
+
+struct mq_libraries {
+	uint32_t n_generations;                              /* 0 = nothing has been read */
+	struct mq_generation generation[MQ_MAX_GENERATIONS]; /* oldest first */
+	struct mq_attention_rates attention[MQ_N_ATTENTION_TYPES][MQ_N_LIBRARIES][MQ_MAX_GENERATIONS];
+	const struct mq_part_kernels *part[MQ_N_PARTS][MQ_N_MAKES]; /* NULL: nobody has counted that one */
+	struct mq_nccl nccl;
+};
+
+/* Reads CALIB/nccl.json and CALIB/../kernels. MQ_EINPUT: a file is missing or damaged; names file, line and value. */
+MQ_API enum mq_status mq_libraries_load(struct mq_libraries *libraries, const char *calib_dir, struct mq_arena *arena,
+					struct mq_err *err) MQ_MUST_CHECK;
+/* The part that nccl.json has. */
+enum mq_status mq_libraries_load_nccl(struct mq_nccl *nccl, const char *path, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
