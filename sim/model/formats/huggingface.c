@@ -24,14 +24,11 @@ static const struct mq_opt opts[] = {
 
 extern const struct mq_format mq_format_seq2seq, mq_format_vision; /* which build those that are no such stack */
 
-static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, struct mq_err *err)
+static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, struct mq_arena *arena,
+				     struct mq_err *err)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
-	char list[400] = "";
-	size_t used = 0;
 
-	for (const struct mq_hf_family *f = mq_hf_families; f->model_type && used < sizeof(list); f++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", f->model_type);
 	return mq_fail(err, MQ_EINPUT,
 		       "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with "
 		       "Llama's keys",
@@ -39,7 +36,7 @@ static enum mq_status unknown_family(const struct mq_json_at *at, const char *ty
 		       type         ? type :
 		       architecture ? architecture :
 				      "missing",
-		       list);
+		       mq_hf_types(arena));
 }
 
 /* The letter of a state-space stack, once for each layer. */
@@ -62,11 +59,9 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 	const struct mq_hf_family *family = mq_hf_family_of(at, type, &guessed);
 
 	if (!family)
-		return unknown_family(at, type, err);
-	MQ_TRY(family->read(at, t, &positions, err));
+		return unknown_family(at, type, arena, err);
+	MQ_TRY(mq_hf_read(family, at, t, &positions, err));
 	spread_pattern(t, arena);
-	t->qkv_bias = t->qkv_bias || family->qkv_bias;
-	t->qk_norm = t->qk_norm || family->qk_norm;
 	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
 	if (guessed)
 		*note = mq_arena_printf(arena,

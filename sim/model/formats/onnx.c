@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/index.h"
 #include "model/formats/lib/file.h"
 #include "model/formats/lib/onnx.h"
 #include "onnx.pb-c.h"
@@ -28,15 +29,11 @@ enum { MAX_DEPTH = 32 };
 
 static const size_t MAX_BYTES = (size_t)1 << 31; /* protobuf's own limit */
 
-/* Tensors by name: open addressing, never shrinks. */
-struct names {
-	struct mq_onnx_tensor **slot;
-	uint32_t n, room; /* room: a power of two */
-};
-
 struct reader {
 	struct mq_onnx g;
-	struct names names;
+	struct mq_index *names;
+	struct mq_onnx_tensor **tensor; /* by the numbers of their names */
+	uint32_t n_tensors, tensor_room;
 	uint32_t seq;
 	bool has_batch;
 	uint32_t first_rank;
@@ -94,53 +91,29 @@ static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, co
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-static uint32_t hash(const char *text)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 16777619u;
-	return h;
-}
-
-static struct mq_onnx_tensor **find_slot(const struct names *names, const char *name)
-{
-	uint32_t i = hash(name) & (names->room - 1);
-
-	while (names->slot[i] && strcmp(names->slot[i]->name, name))
-		i = (i + 1) & (names->room - 1);
-	return &names->slot[i];
-}
-
-static void grow(struct names *names, struct mq_arena *arena)
-{
-	struct names larger = { .n = names->n, .room = names->room ? 2 * names->room : 256 };
-
-	larger.slot = mq_arena_array(arena, larger.room, struct mq_onnx_tensor *);
-	for (uint32_t i = 0; i < names->room; i++)
-		if (names->slot[i])
-			*find_slot(&larger, names->slot[i]->name) = names->slot[i];
-	*names = larger;
-}
-
+/* NULL: there is none of that name. */
 static struct mq_onnx_tensor *find(struct reader *r, const char *name)
 {
-	return r->names.room ? *find_slot(&r->names, name) : NULL;
+	bool known;
+	uint32_t i = mq_index_put(r->names, name, strlen(name) + 1, MQ_NONE, &known);
+
+	return i == MQ_NONE ? NULL : r->tensor[i];
 }
 
 /* A new tensor; NULL if there is one of that name. */
 static struct mq_onnx_tensor *add(struct reader *r, const char *name)
 {
-	if (2 * r->names.n >= r->names.room)
-		grow(&r->names, r->g.arena);
-	struct mq_onnx_tensor **slot = find_slot(&r->names, name);
-	if (*slot)
+	struct mq_onnx_tensor *t;
+	bool known;
+
+	mq_index_put(r->names, name, strlen(name) + 1, r->n_tensors, &known);
+	if (known)
 		return NULL;
-	*slot = mq_arena_array(r->g.arena, 1, struct mq_onnx_tensor);
-	(*slot)->name = mq_arena_strdup(r->g.arena, name);
-	(*slot)->producer = MQ_NONE;
-	r->names.n++;
-	return *slot;
+	t = mq_arena_array(r->g.arena, 1, struct mq_onnx_tensor);
+	t->name = mq_arena_strdup(r->g.arena, name);
+	t->producer = MQ_NONE;
+	MQ_PUSH(r->g.arena, r->tensor, r->n_tensors, r->tensor_room, t);
+	return t;
 }
 
 static bool is_float(int32_t type)
@@ -260,9 +233,9 @@ static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoPr
 	const Onnx__TypeProto__Tensor *type =
 		p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? p->type->tensor_type : NULL;
 
-	if (find(r, name)) /* old files list their initializers as inputs too */
-		return MQ_OK;
 	struct mq_onnx_tensor *t = add(r, name);
+	if (!t) /* old files list their initializers as inputs too */
+		return MQ_OK;
 	if (!type || !type->shape || type->shape->n_dim > MQ_ONNX_RANK)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: input '%.80s' has no tensor shape of up to %d axes; export it "
@@ -386,6 +359,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again", path);
 	if (status == MQ_OK) {
 		mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
+		r.names = mq_index_new(arena);
 		status = read_graph(&r, proto->graph, err);
 	}
 	if (proto)

@@ -203,9 +203,7 @@ static enum mq_status read_back(const json_t *config, const char *type, const st
 	*said = (struct mq_transformer){ .fused = t->fused, .seq = t->seq };
 	family = mq_hf_family_of(&at, type, &guessed);
 	mq_assert(family && !guessed);
-	MQ_TRY(family->read(&at, said, &positions, err));
-	said->qkv_bias = said->qkv_bias || family->qkv_bias;
-	said->qk_norm = said->qk_norm || family->qk_norm;
+	MQ_TRY(mq_hf_read(family, &at, said, &positions, err));
 	said->seq = t->seq;
 	if (said->pattern && !said->pattern[1])
 		said->pattern = t->pattern;

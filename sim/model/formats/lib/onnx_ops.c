@@ -36,8 +36,9 @@ enum class {
 
 struct operator
 {
-	const char *type;
+	const char *types; /* separated by spaces */
 	mq_onnx_infer *infer;
+	const char *ranks; /* a digit for each input that must be there: the axes that it has at least */
 	enum class class;
 	double flop;
 	uint8_t traits;
@@ -47,121 +48,84 @@ struct operator
 #define OUT MQ_NEEDS_OUTPUT
 
 static const struct operator operators[] = {
-	{ "Conv", mq_onnx_conv, CONV, 0, IN },
-	{ "ConvTranspose", mq_onnx_conv_transpose, CONV_TRANSPOSE, 0, IN },
-	{ "Gemm", mq_onnx_gemm, GEMM, 0, IN },
-	{ "MatMul", mq_onnx_matmul, GEMM, 0, IN },
-	{ "BatchNormalization", mq_onnx_same, NORM, 4, IN },
-	{ "InstanceNormalization", mq_onnx_same, NORM, 8, IN },
-	{ "LayerNormalization", mq_onnx_same, NORM, 8, IN },
-	{ "GroupNormalization", mq_onnx_same, NORM, 8, IN },
-	{ "LRN", mq_onnx_same, LRN, 0, IN | OUT },
-	{ "MaxPool", mq_onnx_pool, POOL_MAX, 0, 0 },
-	{ "AveragePool", mq_onnx_pool, POOL_MEAN, 0, 0 },
-	{ "GlobalAveragePool", mq_onnx_global_pool, POOL_GLOBAL, 0, 0 },
-	{ "GlobalMaxPool", mq_onnx_global_pool, POOL_GLOBAL, 0, 0 },
-	{ "Relu", mq_onnx_same, MAP, 1, OUT },
-	{ "LeakyRelu", mq_onnx_same, MAP, 2, OUT },
-	{ "PRelu", mq_onnx_same, MAP, 2, IN },
-	{ "Elu", mq_onnx_same, MAP, 4, OUT },
-	{ "Selu", mq_onnx_same, MAP, 4, OUT },
-	{ "Clip", mq_onnx_same, MAP, 1, OUT },
-	{ "Sigmoid", mq_onnx_same, MAP, 4, OUT },
-	{ "HardSigmoid", mq_onnx_same, MAP, 3, IN },
-	{ "HardSwish", mq_onnx_same, MAP, 4, IN },
-	{ "Mish", mq_onnx_same, MAP, 8, IN },
-	{ "Tanh", mq_onnx_same, MAP, 4, OUT },
-	{ "Softplus", mq_onnx_same, MAP, 4, IN },
-	{ "Softsign", mq_onnx_same, MAP, 3, IN },
-	{ "Erf", mq_onnx_same, MAP, 8, IN },
-	{ "Gelu", mq_onnx_same, MAP, 8, IN },
-	{ "Exp", mq_onnx_same, MAP, 4, OUT },
-	{ "Log", mq_onnx_same, MAP, 4, IN },
-	{ "Sqrt", mq_onnx_same, MAP, 4, OUT },
-	{ "Reciprocal", mq_onnx_same, MAP, 4, OUT },
-	{ "Abs", mq_onnx_same, MAP, 1, IN },
-	{ "Neg", mq_onnx_same, MAP, 1, 0 },
-	{ "Floor", mq_onnx_same, MAP, 1, 0 },
-	{ "Ceil", mq_onnx_same, MAP, 1, 0 },
-	{ "Round", mq_onnx_same, MAP, 1, 0 },
-	{ "Sign", mq_onnx_same, MAP, 1, 0 },
-	{ "Sin", mq_onnx_same, MAP, 4, IN },
-	{ "Cos", mq_onnx_same, MAP, 4, IN },
-	{ "Not", mq_onnx_same, MAP, 1, 0 },
-	{ "IsNaN", mq_onnx_same, MAP, 1, 0 },
-	{ "CumSum", mq_onnx_same, MAP, 1, 0 },
-	{ "Pow", mq_onnx_broadcast, MAP, 4, IN },
-	{ "Where", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "Equal", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "Less", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "LessOrEqual", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "Greater", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "GreaterOrEqual", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "And", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "Or", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "Mod", mq_onnx_broadcast, MAP, 1, 0 },
-	{ "Mul", mq_onnx_broadcast, SUM, 0, IN },
-	{ "Div", mq_onnx_broadcast, SUM, 0, IN },
-	{ "Add", mq_onnx_broadcast, SUM, 0, 0 },
-	{ "Sub", mq_onnx_broadcast, SUM, 0, 0 },
-	{ "Sum", mq_onnx_broadcast, SUM, 0, 0 },
-	{ "Mean", mq_onnx_broadcast, SUM, 0, 0 },
-	{ "Max", mq_onnx_broadcast, SUM, 0, IN },
-	{ "Min", mq_onnx_broadcast, SUM, 0, IN },
-	{ "ReduceMean", mq_onnx_reduce, REDUCE, 0, 0 },
-	{ "ReduceSum", mq_onnx_reduce, REDUCE, 0, 0 },
-	{ "ReduceMax", mq_onnx_reduce, REDUCE, 0, IN },
-	{ "ReduceMin", mq_onnx_reduce, REDUCE, 0, IN },
-	{ "ReduceProd", mq_onnx_reduce, REDUCE, 0, IN },
-	{ "ReduceL2", mq_onnx_reduce, REDUCE, 0, IN },
-	{ "ReduceSumSquare", mq_onnx_reduce, REDUCE, 0, IN },
-	{ "ArgMax", mq_onnx_reduce, REDUCE, 0, 0 },
-	{ "ArgMin", mq_onnx_reduce, REDUCE, 0, 0 },
-	{ "Softmax", mq_onnx_same, SOFTMAX, 0, OUT },
-	{ "LogSoftmax", mq_onnx_same, SOFTMAX, 0, OUT },
-	{ "Dropout", mq_onnx_same, DROPOUT, 0, 0 },
-	{ "Concat", mq_onnx_concat, COPY, 0, 0 },
-	{ "Transpose", mq_onnx_transpose, COPY, 0, 0 },
-	{ "Split", mq_onnx_split, COPY, 0, 0 },
-	{ "Slice", mq_onnx_slice, COPY, 0, 0 },
-	{ "Pad", mq_onnx_pad, COPY, 0, 0 },
-	{ "Expand", mq_onnx_expand, COPY, 0, 0 },
-	{ "Tile", mq_onnx_tile, COPY, 0, 0 },
-	{ "Trilu", mq_onnx_same, COPY, 0, 0 },
-	{ "DepthToSpace", mq_onnx_blocks, COPY, 0, 0 },
-	{ "SpaceToDepth", mq_onnx_blocks, COPY, 0, 0 },
-	{ "Cast", mq_onnx_same, COPY, 0, 0 },
-	{ "Resize", mq_onnx_resize, COPY, 0, 0 },
-	{ "Upsample", mq_onnx_resize, COPY, 0, 0 },
-	{ "Reshape", mq_onnx_reshape, VIEW, 0, MQ_IS_VIEW },
-	{ "Flatten", mq_onnx_flatten, VIEW, 0, MQ_IS_VIEW },
-	{ "Squeeze", mq_onnx_squeeze, VIEW, 0, MQ_IS_VIEW },
-	{ "Unsqueeze", mq_onnx_unsqueeze, VIEW, 0, MQ_IS_VIEW },
-	{ "Identity", mq_onnx_same, VIEW, 0, MQ_IS_VIEW },
-	{ "Gather", mq_onnx_gather, GATHER, 0, 0 },
-	{ "LSTM", mq_onnx_recurrent, RECURRENT, 4, IN | OUT },
-	{ "GRU", mq_onnx_recurrent, RECURRENT, 3, IN | OUT },
-	{ "RNN", mq_onnx_recurrent, RECURRENT, 1, IN | OUT },
-	{ "Range", mq_onnx_range, CONSTANT, 0, 0 },
-	{ "Shape", mq_onnx_shape, CONSTANT, 0, 0 },
-	{ "Constant", mq_onnx_constant, CONSTANT, 0, 0 },
-	{ "ConstantOfShape", mq_onnx_fill, CONSTANT, 0, 0 },
+	{ "Conv", mq_onnx_conv, "33", CONV, 0, IN },
+	{ "ConvTranspose", mq_onnx_conv_transpose, "33", CONV_TRANSPOSE, 0, IN },
+	{ "Gemm", mq_onnx_gemm, "22", GEMM, 0, IN },
+	{ "MatMul", mq_onnx_matmul, "11", GEMM, 0, IN },
+	{ "BatchNormalization", mq_onnx_same, "0", NORM, 4, IN },
+	{ "InstanceNormalization LayerNormalization GroupNormalization", mq_onnx_same, "0", NORM, 8, IN },
+	{ "LRN", mq_onnx_same, "0", LRN, 0, IN | OUT },
+	{ "MaxPool", mq_onnx_pool, "3", POOL_MAX, 0, 0 },
+	{ "AveragePool", mq_onnx_pool, "3", POOL_MEAN, 0, 0 },
+	{ "GlobalAveragePool GlobalMaxPool", mq_onnx_global_pool, "3", POOL_GLOBAL, 0, 0 },
+	{ "Relu Clip", mq_onnx_same, "0", MAP, 1, OUT },
+	{ "LeakyRelu", mq_onnx_same, "0", MAP, 2, OUT },
+	{ "PRelu", mq_onnx_same, "0", MAP, 2, IN },
+	{ "Elu Selu Sigmoid Tanh Exp Sqrt Reciprocal", mq_onnx_same, "0", MAP, 4, OUT },
+	{ "HardSigmoid Softsign", mq_onnx_same, "0", MAP, 3, IN },
+	{ "HardSwish Softplus Log Sin Cos", mq_onnx_same, "0", MAP, 4, IN },
+	{ "Mish Erf Gelu", mq_onnx_same, "0", MAP, 8, IN },
+	{ "Abs", mq_onnx_same, "0", MAP, 1, IN },
+	{ "Neg Floor Ceil Round Sign Not IsNaN CumSum", mq_onnx_same, "0", MAP, 1, 0 },
+	{ "Pow", mq_onnx_broadcast, "", MAP, 4, IN },
+	{ "Where Equal Less LessOrEqual Greater GreaterOrEqual And Or Mod", mq_onnx_broadcast, "", MAP, 1, 0 },
+	{ "Mul Div Max Min", mq_onnx_broadcast, "", SUM, 0, IN },
+	{ "Add Sub Sum Mean", mq_onnx_broadcast, "", SUM, 0, 0 },
+	{ "ReduceMean ReduceSum ArgMax ArgMin", mq_onnx_reduce, "0", REDUCE, 0, 0 },
+	{ "ReduceMax ReduceMin ReduceProd ReduceL2 ReduceSumSquare", mq_onnx_reduce, "0", REDUCE, 0, IN },
+	{ "Softmax LogSoftmax", mq_onnx_same, "0", SOFTMAX, 0, OUT },
+	{ "Dropout", mq_onnx_same, "0", DROPOUT, 0, 0 },
+	{ "Concat", mq_onnx_concat, "1", COPY, 0, 0 },
+	{ "Transpose", mq_onnx_transpose, "0", COPY, 0, 0 },
+	{ "Split", mq_onnx_split, "1", COPY, 0, 0 },
+	{ "Slice", mq_onnx_slice, "1", COPY, 0, 0 },
+	{ "Pad", mq_onnx_pad, "1", COPY, 0, 0 },
+	{ "Expand", mq_onnx_expand, "0", COPY, 0, 0 },
+	{ "Tile", mq_onnx_tile, "1", COPY, 0, 0 },
+	{ "Trilu Cast", mq_onnx_same, "0", COPY, 0, 0 },
+	{ "DepthToSpace SpaceToDepth", mq_onnx_blocks, "4", COPY, 0, 0 },
+	{ "Resize Upsample", mq_onnx_resize, "1", COPY, 0, 0 },
+	{ "Reshape", mq_onnx_reshape, "0", VIEW, 0, MQ_IS_VIEW },
+	{ "Flatten", mq_onnx_flatten, "0", VIEW, 0, MQ_IS_VIEW },
+	{ "Squeeze", mq_onnx_squeeze, "0", VIEW, 0, MQ_IS_VIEW },
+	{ "Unsqueeze", mq_onnx_unsqueeze, "0", VIEW, 0, MQ_IS_VIEW },
+	{ "Identity", mq_onnx_same, "0", VIEW, 0, MQ_IS_VIEW },
+	{ "Gather", mq_onnx_gather, "10", GATHER, 0, 0 },
+	{ "LSTM", mq_onnx_recurrent, "333", RECURRENT, 4, IN | OUT },
+	{ "GRU", mq_onnx_recurrent, "333", RECURRENT, 3, IN | OUT },
+	{ "RNN", mq_onnx_recurrent, "333", RECURRENT, 1, IN | OUT },
+	{ "Range", mq_onnx_range, "000", CONSTANT, 0, 0 },
+	{ "Shape", mq_onnx_shape, "0", CONSTANT, 0, 0 },
+	{ "Constant", mq_onnx_constant, "", CONSTANT, 0, 0 },
+	{ "ConstantOfShape", mq_onnx_fill, "", CONSTANT, 0, 0 },
 };
 
 enum { N_OPERATORS = sizeof(operators) / sizeof(*operators) };
 
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = n && !strchr(word, ' ') ? strstr(list, word) : NULL; p; p = strstr(p + 1, word))
+		if ((p == list || p[-1] == ' ') && (!p[n] || p[n] == ' '))
+			return true;
+	return false;
+}
+
 static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	const char *names[N_OPERATORS + 1];
+	const char **names = NULL;
+	uint32_t n = 0, room = 0;
 
 	for (size_t i = 0; i < N_OPERATORS; i++)
-		names[i] = operators[i].type;
-	names[N_OPERATORS] = NULL;
+		for (char *rest = mq_arena_strdup(g->arena, operators[i].types), *word; (word = strsep(&rest, " "));)
+			MQ_PUSH(g->arena, names, n, room, word);
+	MQ_PUSH(g->arena, names, n, room, NULL);
 	const char *near = mq_nearest(node->type, names);
 	return mq_onnx_fail(g, node, err,
 			    "this operator is not supported%s%s%s; %d are, among them Conv, Gemm, "
 			    "MatMul, BatchNormalization, LSTM and the element-wise ones",
-			    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", N_OPERATORS);
+			    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", (int)n - 1);
 }
 
 /* ---- amounts --------------------------------------------------------------------------------- */
@@ -306,8 +270,8 @@ static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct op
 	struct mq_plane plane = plane_of(node->in[0]);
 	double flop = o->class == LRN ? mq_onnx_number(node, "size", 5) + 3 : o->flop;
 
-	mq_amounts_norm(op, &plane, flop, g->train && !strcmp(o->type, "BatchNormalization"));
-	if (!strcmp(o->type, "LayerNormalization")) /* its features belong together */
+	mq_amounts_norm(op, &plane, flop, g->train && !strcmp(node->type, "BatchNormalization"));
+	if (!strcmp(node->type, "LayerNormalization")) /* its features belong together */
 		op->splits = 1u << MQ_DIM_BATCH;
 }
 
@@ -369,7 +333,7 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator* o, 
 	default: /* a Split has several outputs, the others one */
 		for (uint32_t i = 1; i < node->n_out; i++)
 			elems += node->out[i] ? mq_onnx_elems(node->out[i]) : 0;
-		mq_amounts_copy(op, !strcmp(o->type, "Concat") ? elems : mq_onnx_elems(x), elems);
+		mq_amounts_copy(op, !strcmp(node->type, "Concat") ? elems : mq_onnx_elems(x), elems);
 		break;
 	}
 }
@@ -468,12 +432,14 @@ enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *no
 	bool constant = true, weight = false;
 
 	for (size_t i = 0; i < N_OPERATORS && !o; i++)
-		if (!strcmp(operators[i].type, node->type))
+		if (has_word(operators[i].types, node->type))
 			o = &operators[i];
 	if (!o)
 		return unknown(g, node, err);
 	if (!node->n_out || !node->out[0])
 		return mq_onnx_fail(g, node, err, "it has no output");
+	for (uint32_t i = 0; o->ranks[i]; i++)
+		MQ_TRY(mq_onnx_input(g, node, i, (uint32_t)(o->ranks[i] - '0'), err));
 	MQ_TRY(o->infer(g, node, err));
 	for (uint32_t i = 0; i < node->n_in; i++) {
 		constant = constant && (!node->in[i] || node->in[i]->constant);

@@ -149,7 +149,6 @@ double mq_onnx_entry(const struct mq_onnx_list *l, uint32_t i, double otherwise)
 
 enum mq_status mq_onnx_same(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	MQ_TRY(mq_onnx_set_all(g, node, node->in[0], err));
 	if (!strcmp(node->type, "Identity") || !strcmp(node->type, "Cast"))
 		pass_value(g, node);
@@ -226,7 +225,6 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 	uint32_t axis;
 	double *v;
 
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	struct mq_onnx_tensor shape = *node->in[0];
 	if (!resolve_axis(mq_onnx_number(node, "axis", 1), shape.rank, &axis))
 		return mq_onnx_fail(g, node, err, "axis %g is not among %u axes", mq_onnx_number(node, "axis", 1),
@@ -256,7 +254,6 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 
 enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 1);
 	struct mq_onnx_tensor shape = { .rank = wanted.n };
 	double rest = 1;
@@ -285,7 +282,6 @@ enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *nod
 
 enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	struct mq_onnx_tensor shape = { .rank = 2, .dim = { 1, 1 } };
 	double axis = mq_onnx_number(node, "axis", 1);
@@ -299,7 +295,6 @@ enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *nod
 
 enum mq_status mq_onnx_transpose(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	const struct mq_onnx_list perm = mq_onnx_list(node, "perm", UINT32_MAX);
 	struct mq_onnx_tensor shape = { .rank = x->rank };
@@ -334,7 +329,6 @@ static bool axes_mask(const struct mq_onnx_list *axes, uint32_t rank, uint32_t *
 
 enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	const struct mq_onnx_list axes = mq_onnx_list(node, "axes", 1);
 	struct mq_onnx_tensor shape = { .rank = 0 };
@@ -352,7 +346,6 @@ enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *nod
 
 enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	const struct mq_onnx_list axes = mq_onnx_list(node, "axes", 1);
 	struct mq_onnx_tensor shape = { .rank = x->rank + axes.n };
@@ -370,7 +363,6 @@ enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *n
 
 enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	bool arg = !strncmp(node->type, "Arg", 3);
 	const double one = mq_onnx_number(node, "axis", 0);
@@ -392,8 +384,6 @@ enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node
 
 enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0], *index = node->in[1];
 	struct mq_onnx_tensor shape = { .rank = 0 };
 	uint32_t axis;
@@ -425,7 +415,6 @@ enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node
 
 enum mq_status mq_onnx_split(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	const struct mq_onnx_list parts = mq_onnx_list(node, "split", 1);
 	struct mq_onnx_tensor shape = *node->in[0];
 	uint32_t axis;
@@ -452,7 +441,6 @@ static double clamp(double x, double low, double high)
 
 enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	const struct mq_onnx_list starts = mq_onnx_list(node, "starts", 1);
 	const struct mq_onnx_list ends = mq_onnx_list(node, "ends", 2);
@@ -488,7 +476,6 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 
 enum mq_status mq_onnx_pad(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	struct mq_onnx_list pads = mq_onnx_list(node, "pads", 1);
 	struct mq_onnx_tensor shape = *node->in[0];
 
@@ -503,7 +490,6 @@ enum mq_status mq_onnx_pad(struct mq_onnx *g, const struct mq_onnx_node *node, s
 
 enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 1);
 	struct mq_onnx_tensor shape = { .rank = wanted.n > x->rank ? wanted.n : x->rank };
@@ -524,7 +510,6 @@ enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node
 
 enum mq_status mq_onnx_shape(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	const struct mq_onnx_tensor shape = { .rank = 1, .dim = { x->rank } };
 	double *v;
@@ -591,7 +576,6 @@ enum mq_status mq_onnx_range(struct mq_onnx *g, const struct mq_onnx_node *node,
 	double *v;
 
 	for (uint32_t i = 0; i < 3; i++) {
-		MQ_TRY(mq_onnx_input(g, node, i, 0, err));
 		if (!node->in[i]->valued || mq_onnx_elems(node->in[i]) != 1)
 			return mq_onnx_fail(g, node, err, "input %u is not a constant number", i);
 	}
@@ -609,7 +593,6 @@ enum mq_status mq_onnx_range(struct mq_onnx *g, const struct mq_onnx_node *node,
 
 enum mq_status mq_onnx_tile(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	const struct mq_onnx_list repeats = mq_onnx_list(node, "repeats", 1);
 	struct mq_onnx_tensor shape = *node->in[0];
 
@@ -623,7 +606,6 @@ enum mq_status mq_onnx_tile(struct mq_onnx *g, const struct mq_onnx_node *node, 
 /* DepthToSpace and SpaceToDepth: squares of pixels become channels, or the other way. */
 enum mq_status mq_onnx_blocks(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 4, err));
 	double size = mq_onnx_number(node, "blocksize", 0);
 	double by = *node->type == 'D' ? size : 1 / size;
 	struct mq_onnx_tensor shape = *node->in[0];

@@ -49,8 +49,6 @@ static enum mq_status check_windows(struct mq_onnx *g, const struct mq_onnx_node
 
 enum mq_status mq_onnx_conv(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
 	MQ_TRY(check_windows(g, node, err));
 	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
 	struct mq_onnx_tensor shape = { .rank = x->rank, .dim = { x->dim[0], w->dim[0] } };
@@ -73,8 +71,6 @@ enum mq_status mq_onnx_conv(struct mq_onnx *g, const struct mq_onnx_node *node, 
 
 enum mq_status mq_onnx_conv_transpose(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
 	MQ_TRY(check_windows(g, node, err));
 	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
 	const struct mq_onnx_list strides = mq_onnx_list(node, "strides", UINT32_MAX);
@@ -99,7 +95,6 @@ enum mq_status mq_onnx_conv_transpose(struct mq_onnx *g, const struct mq_onnx_no
 
 enum mq_status mq_onnx_pool(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
 	MQ_TRY(check_windows(g, node, err));
 	const struct mq_onnx_list kernel = mq_onnx_list(node, "kernel_shape", UINT32_MAX);
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -121,7 +116,6 @@ enum mq_status mq_onnx_pool(struct mq_onnx *g, const struct mq_onnx_node *node, 
 
 enum mq_status mq_onnx_global_pool(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
 	struct mq_onnx_tensor shape = *node->in[0];
 
 	for (uint32_t d = 2; d < shape.rank; d++)
@@ -131,7 +125,6 @@ enum mq_status mq_onnx_global_pool(struct mq_onnx *g, const struct mq_onnx_node 
 
 enum mq_status mq_onnx_resize(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	struct mq_onnx_tensor shape = *node->in[0];
 	struct mq_onnx_list sizes = mq_onnx_list(node, "sizes", 3), scales = mq_onnx_list(node, "scales", 2);
 
@@ -153,8 +146,6 @@ enum mq_status mq_onnx_resize(struct mq_onnx *g, const struct mq_onnx_node *node
 
 enum mq_status mq_onnx_gemm(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 2, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 2, err));
 	const struct mq_onnx_tensor *a = node->in[0], *b = node->in[1];
 	bool ta = mq_onnx_number(node, "transA", 0) != 0, tb = mq_onnx_number(node, "transB", 0) != 0;
 	const struct mq_onnx_tensor shape = { .rank = 2, .dim = { a->dim[ta], b->dim[!tb] } };
@@ -167,8 +158,6 @@ enum mq_status mq_onnx_gemm(struct mq_onnx *g, const struct mq_onnx_node *node, 
 
 enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 1, err));
 	const struct mq_onnx_tensor *a = node->in[0], *b = node->in[1];
 	const struct mq_onnx_tensor *longer = a->rank >= b->rank ? a : b;
 	struct mq_onnx_tensor shape = *longer;
@@ -198,9 +187,6 @@ enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node
 
 enum mq_status mq_onnx_recurrent(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 2, 3, err));
 	const struct mq_onnx_tensor *x = node->in[0], *r = node->in[2];
 	const struct mq_onnx_tensor all = { .rank = 4, .dim = { x->dim[0], r->dim[0], x->dim[1], r->dim[2] } };
 	const struct mq_onnx_tensor last = { .rank = 3, .dim = { r->dim[0], x->dim[1], r->dim[2] } };
