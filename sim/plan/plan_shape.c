@@ -200,11 +200,6 @@ static enum mq_status assign_stages(const struct mq_shape *shape, const struct m
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
 
-static uint32_t at_least_1(uint32_t v)
-{
-	return v ? v : 1;
-}
-
 static uint32_t find_or_add(struct mq_plan *plan, struct mq_arena *arena, uint32_t stage,
 			    const uint32_t split[MQ_N_DIMS], uint32_t n_devices, bool *added)
 {
@@ -241,7 +236,7 @@ static bool fold_experts(const struct degrees *g, uint32_t tp, uint32_t etp, uin
 /* Tensor-parallel degree of a pipeline rank. */
 static uint32_t rank_tp(const struct mq_shape *shape, const struct degrees *g, uint32_t rank)
 {
-	return shape->stage_tp ? at_least_1(shape->stage_tp[rank]) : g->tp;
+	return shape->stage_tp ? mq_or_1(shape->stage_tp[rank]) : g->tp;
 }
 
 /* Attention with more heads apart and less of the sequence: the layouts about it say what is exchanged. */
@@ -334,16 +329,16 @@ enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_
 				  const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_plan *plan,
 				  struct mq_err *err)
 {
-	struct degrees g = { .dp = at_least_1(shape->dp),
-			     .tp = at_least_1(shape->tp),
-			     .pp = at_least_1(shape->pp),
-			     .cp = at_least_1(shape->cp),
-			     .ep = at_least_1(shape->ep),
-			     .virtual = at_least_1(shape->virtual) };
+	struct degrees g = { .dp = mq_or_1(shape->dp),
+			     .tp = mq_or_1(shape->tp),
+			     .pp = mq_or_1(shape->pp),
+			     .cp = mq_or_1(shape->cp),
+			     .ep = mq_or_1(shape->ep),
+			     .virtual = mq_or_1(shape->virtual) };
 
 	MQ_TRY(check_shape(&g, cluster, shape, err));
 	mq_plan_init(plan, arena, model->n_ops);
-	plan->micro_batches = at_least_1(shape->micro_batches);
+	plan->micro_batches = mq_or_1(shape->micro_batches);
 	plan->virtual = g.virtual;
 	plan->pipeline = shape->pipeline;
 	uint32_t *stage = mq_arena_array(arena, model->n_ops, uint32_t);

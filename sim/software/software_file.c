@@ -372,7 +372,7 @@ enum mq_status mq_software_load(const char *dir, const char *text, struct mq_are
 	*record = (struct mq_software_record){ .note = mq_arena_array(arena, fields, struct mq_software_note) };
 	for (uint32_t i = 0; i < fields; i++)
 		record->note[i].low = record->note[i].high = NAN;
-	mq_software_init(&record->software);
+	record->software = *mq_software_plain();
 	size_t length = n;
 	while (length && text[length - 1] == ' ')
 		length--;

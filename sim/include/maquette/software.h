@@ -27,6 +27,7 @@
 #include "maquette/model.h"
 #include "maquette/opt.h"
 #include "maquette/plan.h"
+#include "maquette/software_fields.h"
 
 /* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
  * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which kernels/kernel_table.c lists. */
@@ -130,118 +131,15 @@ struct mq_software {
 	const char *about;
 	const char *target; /* of `export --to`; NULL = none */
 	const char *flags;  /* that export adds whatever the plan; "" = none */
-	/* kernels */
-	uint32_t attention;                                   /* enum mq_attention_kernel */
-	uint32_t norm, rope, yarn, activation, dropout, bias; /* enum mq_fusion; yarn: rope that scales */
-	bool autocast;             /* torch.autocast: parameters and the residual stream are fp32, and so are norms,
-				  * rotary positions, eager attention's softmax and dropout; what products read is cast */
-	bool separate_projections; /* queries, keys, values, gate and up are products of their own */
-	bool unfused_gelu;         /* tanh's approximation of GELU is written out, op by op */
-	bool masked_fill;          /* eager attention: masked_fill; else a mask is added */
-	uint32_t transpose_copies; /* enum mq_transpose_copies: around attention */
-	double attention_setup_kernels; /* kernels before fused attention, in forward passes: lengths of
-						      * sequences from their masks */
-	bool split_allgather_gemm;      /* under sequence parallelism a product of what is gathered is three:
-						      * of the rank's own part, of those before and of those behind it */
-	double traffic;                 /* bytes of element-wise kernels / fused minimum */
-	double score_traffic;           /* as traffic, of kernels over stored attention scores */
-	uint32_t elementwise_fusion;    /* enum mq_elementwise_fusion */
-	bool fused_grad_add;            /* image networks: of gradients that meet the last is added
-						      * to the others by the product that makes it */
-	bool aten_image_kernels; /* image networks: PyTorch's kernels for pools, biases of convolutions, and batch
-				  * norms in bf16, which its cuDNN path does not take */
-	uint32_t channels_first; /* enum mq_channels_first */
-	double layout_passes;    /* over tensors of convolutions that tensor cores want otherwise */
-	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
-	double loss_moved_B;       /* moved per logit by the loss, forward and backward, and by metrics of
-				    * training, in 16-bit training */
-	double cast_B, accum_B;    /* moved per parameter and micro-batch: in 16-bit training; where
-				    * micro-batches are accumulated */
-	double update_B, reduce_B; /* moved per parameter and step beside the optimizer's least; more of
-				    * it where gradients are reduced */
-	double grads_B;            /* the same per gradient of a rank, before the optimizer's part is taken */
-	double optimizer_kernels;  /* kernels that update an op's parameters */
-	double reduce_kernels;     /* more of them where its gradients are reduced */
-	bool tf32;                 /* fp32 products use TF32 where the device has it */
-	bool fused_experts;        /* experts are one fused kernel: activations stay inside it, and tokens
-				    * are sorted by expert on their way */
-	bool fp8_attention;        /* with fp8 products: those of fused attention too */
-	/* host */
-	double host; /* time per kernel / the machine's host_launch_s */
-	/* Names of ops of a layer whose kernels graphs launch (CUDA graphs), '|' between; "*": whole steps are graphs,
-	 * calls between the kernels included. */
-	const char *cuda_graph_scope;
-	/* Host time of a collective's or message's call, in launches of kernels. 2: in a published trace of eager PyTorch
-	 * (facebookresearch/HolisticTraceAnalysis: ResNet under DDP on two A100) the thread of the backward pass takes
-	 * 278 us in the median for an all-reduce, and 141 us in the mean from one kernel's launch to the next. */
-	double launches_per_collective;
-	bool cuda_launch_blocking;         /* the host waits for each kernel before it launches the next */
-	bool blocking_wait;                /* and for each collective inside the layers (TORCH_NCCL_BLOCKING_WAIT) */
-	double torch_distributed_debug_us; /* per rank of its group: the hosts agree on each collective before they
-				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
-	uint32_t blocking_sends;           /* enum mq_blocking_sends */
-	double handshake_ms;               /* in which a stage waits before each tensor sent or received */
-	double unflatten_us; /* per op with parameters (counted as one tensor) and rank that ZeRO-1 and 2 shard them
-				    * over: to take what was gathered apart again, where it is gathered flat (allgather_flat_copies) */
-	double step_ms;      /* of a step that nothing hides */
-	/* communication */
-	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
-	bool sequence_parallel, vocab_parallel;
-	bool zero1_allreduce; /* ZeRO-1: gradients are all-reduced, not scattered to those that update */
-	bool async_allreduce; /* tensor parallelism: the gradient of what a product takes is all-reduced beside the
-				    * product that makes its weights' */
-	bool separate_input_grad_reduce; /* tensor parallelism: the gradient of what gate and up take is all-reduced for
-				    * each of them */
-	bool backward_prefetch;          /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
-				    * of the layer that is computed before it are reduced */
-	bool zero_once_per_step;         /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
-				    * reduced once a step */
-	uint32_t nccl_proto; /* enum mq_proto: of all collectives (the environment's NCCL_PROTO); AUTO = NCCL chooses */
-	double bucket_MB;    /* gradients reduced together; 0 = a stage's */
-	double vocab_multiple; /* each share of the vocabulary is padded to a multiple of this */
-	uint32_t grad_dtype;   /* enum mq_grad_type */
-	uint32_t shard_group;  /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
-	double zero_quantized_weights_B,
-		zero_quantized_gradients_B; /* on the wire, of a parameter that ZeRO-3 gathers and of a gradient that ZeRO-3
-				    * reduces; 0 = in their types (ZeRO++: 1 and .5) */
-	uint32_t
-		zero_hpz_partition_size; /* ZeRO-3: neighbours that keep a second copy of the parameters, from which backward
-				    * gathers (ZeRO++'s hpZ); 0 = none */
-	bool deepep;                     /* an all-to-all brings a token once to a rank, however many of its
-				    * experts are there (DeepEP, HybridEP) */
-	bool repeat_kv;                  /* keys and values are copied for each query head before a ring */
-	/* memory */
-	double loss_B; /* per logit, at the worst moment of the cross-entropy */
-	bool grads_twice, save_quantized_operands, deallocate_pipeline_outputs; /* see lowering/footprint.c */
-	bool fp8_params;           /* weights of products in fp8 are held in fp8 alone */
-	bool regather_in_backward; /* inputs gathered along the sequence are gathered again in backward */
-	bool gather_logits;        /* tensor-parallel ranks make the loss of whole logits, not of their part */
-	uint32_t logits_buffers;   /* micro-batches before the one that runs whose logits lie in buffers of outputs */
-	bool joint_qkv;            /* values stay a view of what the joint product of queries, keys and values made */
-	bool record_stream;        /* what a collective's stream read can be used anew only after it has run */
-	bool gradient_as_bucket_view; /* unsharded gradients lie in the buckets they are reduced in */
-	bool defer_grad_accumulation; /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
-	bool probs_on_activation;     /* routing weights multiply the experts' activations, not their outputs */
-	uint32_t allocator;           /* enum mq_allocator_kind */
-	bool zero_grad_set_to_none; /* gradients are made by the first backward pass of each step, and freed behind it */
-	double master_B;            /* of the optimizer's copy of a parameter, in 16-bit training; 0 = none */
-	double moment_B;            /* of each moment of the optimizer, in 16-bit training */
-	uint32_t offload_layers;    /* of a stage, whose activations wait in the host's memory */
-	uint32_t
-		allgather_flat_copies; /* ZeRO-1 and 2: flat copies of all new parameters beside these, while they are gathered */
-	double flat_M;                 /* gradients, in millions, reduced through one flat copy */
-	double reserve_GB;             /* context, framework, libraries, workspaces */
-	double comm_GB;                /* buffers of communicators where NVLink joins GPUs */
-	bool offload_optimizer;
-	/* what it does where nothing is said */
-	uint32_t sync, recompute;  /* enum mq_sync, mq_recompute */
-	uint32_t selective;        /* enum mq_selective */
-	const char *recompute_ops; /* names of ops of a layer, '|' between: "q|kv|norm*" */
-	bool early_stop;           /* see mq_plan */
-	uint32_t partition;        /* enum mq_stage_rule */
-	uint32_t expert_tp;        /* tensor-parallel degree of experts beside expert parallelism, as mq_shape.etp */
-	uint32_t chunks;           /* per device of an interleaved pipeline; 0 = it must be said */
-	bool split_batch;          /* a pipeline divides a replica's one batch by its stages */
+#define MQ_NUM(group, field, ...)  double field;
+#define MQ_INT(group, field, ...)  uint32_t field;
+#define MQ_YES(group, field, ...)  bool field;
+#define MQ_TEXT(group, field, ...) const char *field;
+	MQ_SOFTWARE_FIELDS(MQ_NUM, MQ_INT, MQ_YES, MQ_INT, MQ_TEXT)
+#undef MQ_NUM
+#undef MQ_INT
+#undef MQ_YES
+#undef MQ_TEXT
 	struct mq_software_space runs;
 };
 
