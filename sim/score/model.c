@@ -190,12 +190,31 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 
 /* ---- software --------------------------------------------------------------------------------------- */
 
+/* The row's options, with the names that fields bear now where a table has those of before version 0.3. */
+static const char *options_now(struct mq_case *c, struct mq_arena *arena)
+{
+	const char *now = "";
+
+	for (const char *item = c->run->options; *item; item += *item != '\0') {
+		size_t n = strcspn(item, ",;"), k = strcspn(item, "=,;");
+		const char *old = mq_arena_printf(arena, "%.*s", (int)k, item), *name = mq_software_renamed(old);
+
+		if (name && strcmp(old, "bucket_copies") != 0) /* which is now the opposite: refused */
+			mq_case_assume(c, arena, "'%s' of software is now '%s'", old, name);
+		else
+			name = old;
+		now = mq_arena_printf(arena, "%s%s%s%.*s", now, *now ? ";" : "", name, (int)(n - k), item + k);
+		item += n;
+	}
+	return now;
+}
+
 enum mq_status mq_case_model(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
 			     struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	const char *software = mq_arena_printf(arena, "%s%s%s", *r->software ? r->software : "generic",
-					       *r->options ? "," : "", r->options);
+					       *r->options ? "," : "", options_now(c, arena));
 
 	if (!*r->software)
 		mq_case_assume(c, arena, "software generic: the row names none");

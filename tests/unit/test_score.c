@@ -351,6 +351,22 @@ static void test_vocabulary(void **state)
 	assert_int_equal(padded(&c), 50256);
 }
 
+/* A table of before a field was renamed is read, and that is told. */
+static void test_renamed(void **state)
+{
+	struct mq_run r = blank();
+	struct mq_case c;
+
+	r.options = "graphs=norm1|attention;norm=eager,call_launches=3";
+	r.layers = 4, r.hidden = 512, r.heads = 8, r.gpus = 8, r.gbs = 16, r.tp = 1, r.pp = 1, r.mbs = 1;
+	build(&r, &c);
+	assert_string_equal(c.software.software.cuda_graph_scope, "norm1|attention");
+	assert_true(c.software.software.launches_per_collective == 3);
+	assert_true(c.software.software.norm == MQ_EAGER);
+	assert_non_null(strstr(c.assumed, "'graphs' of software is now 'cuda_graph_scope'"));
+	assert_non_null(strstr(c.assumed, "'call_launches' of software is now 'launches_per_collective'"));
+}
+
 /* Every reason for refusal is told. */
 static void test_refused(void **state)
 {
@@ -394,6 +410,7 @@ static void test_refused(void **state)
 	REFUSE(r.software = "megatron-cor", "did you mean 'megatron-core'?");
 	REFUSE(r.options = "attention=flas2", "flash2");
 	REFUSE(r.options = "trafic=2", "did you mean 'traffic'?");
+	REFUSE(r.options = "bucket_copies=1", "is now 'gradient_as_bucket_view', its opposite");
 	REFUSE(r.options = "traffic=-1", "give 0.1 to 20");
 	REFUSE(r.platform = "gpu=A100-SXM4-80GB nodes=2", "has 16 devices, the column gpus 32");
 	REFUSE(r.platform = "gpu=A100-SXM4-80GB nodess=4", "did you mean 'nodes'?");
@@ -422,6 +439,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_model_spec, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_table, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_renamed, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),
 	};
 
