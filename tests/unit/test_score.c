@@ -358,7 +358,8 @@ static void test_renamed(void **state)
 	struct mq_case c;
 
 	r.options = "graphs=norm1|attention;norm=eager,call_launches=3";
-	r.layers = 4, r.hidden = 512, r.heads = 8, r.gpus = 8, r.gbs = 16, r.tp = 1, r.pp = 1, r.mbs = 1;
+	r.layers = 4, r.hidden = 512, r.heads = 8, r.gpus = 8, r.gbs = 16, r.tp = 1, r.pp = 1, r.mbs = 1, r.seq = 512,
+	r.step_time_s = 1;
 	build(&r, &c);
 	assert_string_equal(c.software.software.cuda_graph_scope, "norm1|attention");
 	assert_true(c.software.software.launches_per_collective == 3);
