@@ -137,7 +137,7 @@ $(BUILD)/gen/$(1): FORCE
 endef
 $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats,$(call names,$(FORMATS)))))
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main,$(call names,$(CMD)))))
-PUBLIC := $(call sources,sim/include/maquette/*.h)
+PUBLIC := $(call sources,sim/include/maquette/*.h sim/include/maquette/*.def)
 # Plug-ins are loaded only where they were compiled with these headers.
 $(BUILD)/gen/maquette/abi.h: $(PUBLIC) tests/make-abi
 	@mkdir -p $(@D); tests/make-abi '$(CC)' $(PUBLIC) >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -347,6 +347,8 @@ fits: $(BUILD)/maquette ## the joint fits behind the calibrations, each table le
 	@tests/fits.sh
 calib-readme: $(BUILD)/maquette ## README.md of platforms/calib and platforms/software from the field tables
 	@tests/calib-readme.sh
+columns-readme: ## the tables of output columns in sim/README.md from result.def
+	@tests/columns-readme.sh
 bench: all $(BENCH) ## speed beside raw SimGrid
 	@set -e; for b in $(BENCH); do echo "== $$(basename $$b)"; $$b; done
 
@@ -363,5 +365,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity peers fits calib-readme help all deps doctor demo plots contest contest-figure install uninstall dist deb tests test check unit bless mutants tune-host validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity peers fits calib-readme columns-readme help all deps doctor demo plots contest contest-figure install uninstall dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean FORCE

@@ -3,7 +3,9 @@
 
 #include <csv.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "maquette/opt.h"
@@ -122,14 +124,16 @@ bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double 
 	return !*text || mq_parse_f64(text, value);
 }
 
-enum mq_status mq_csv_open(struct mq_csv_writer *w, const char *path, const char *mode, struct mq_err *err)
+const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column)
 {
-	w->path = path;
-	w->column = 0;
-	w->file = fopen(path, mode);
-	if (!w->file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	return MQ_OK;
+	return mq_csv_text(csv, row, mq_csv_column(csv, column));
+}
+
+double mq_csv_number(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	double v;
+
+	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
 }
 
 static void separate(struct mq_csv_writer *w)
@@ -141,6 +145,8 @@ static void separate(struct mq_csv_writer *w)
 void mq_csv_put_text(struct mq_csv_writer *w, const char *text)
 {
 	separate(w);
+	if (!text || !*text)
+		return;
 	if (!strpbrk(text, ",\"\n\r"))
 		fputs(text, w->file);
 	else
@@ -154,31 +160,75 @@ void mq_csv_put_f64(struct mq_csv_writer *w, double value)
 		fprintf(w->file, "%.9g", value);
 }
 
-void mq_csv_put_u64(struct mq_csv_writer *w, uint64_t value)
+static void put_cells(struct mq_csv_writer *w, const char *format, va_list args)
 {
-	separate(w);
-	fprintf(w->file, "%llu", (unsigned long long)value);
+	for (const char *f = format;; f++) {
+		size_t n = strcspn(f, ",");
+		char type = n ? f[n - 1] : '\0', text[24];
+
+		if (type == 's') {
+			mq_csv_put_text(w, va_arg(args, const char *));
+		} else if (type == 'g') {
+			mq_csv_put_f64(w, va_arg(args, double));
+		} else if (type) {
+			uint64_t v = f[n - 2] == 'l' ? va_arg(args, unsigned long) : va_arg(args, unsigned);
+
+			snprintf(text, sizeof(text), type == 'x' ? "%016" PRIx64 : "%" PRIu64, v);
+			mq_csv_put_text(w, !v && f[1] == '.' ? "" : text);
+		} else {
+			mq_csv_put_text(w, "");
+		}
+		f += n;
+		if (!*f)
+			return;
+	}
 }
 
-void mq_csv_put_empty(struct mq_csv_writer *w)
+void mq_csv_put(struct mq_csv_writer *w, const char *format, ...)
 {
-	separate(w);
+	va_list args;
+
+	va_start(args, format);
+	put_cells(w, format, args);
+	va_end(args);
+}
+
+void mq_csv_row(struct mq_csv_writer *w, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	put_cells(w, format, args);
+	va_end(args);
+	mq_assert(!w->n_columns || w->column == w->n_columns);
+	fputc('\n', w->file);
+	w->column = 0;
+	if (fflush(w->file) && !w->error)
+		w->error = errno;
+}
+
+static enum mq_status cannot_write(const struct mq_csv_writer *w, int error, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", w->path, strerror(error));
 }
 
 enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err)
 {
 	fputc('\n', w->file);
 	w->column = 0;
-	if (fflush(w->file) || ferror(w->file))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", w->path,
-			       strerror(errno));
-	return MQ_OK;
+	return fflush(w->file) || ferror(w->file) ? cannot_write(w, errno, err) : MQ_OK;
 }
 
-enum mq_status mq_csv_put_header(struct mq_csv_writer *w, const char *header, struct mq_err *err)
+enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, const char *header, struct mq_err *err)
 {
-	fputs(header, w->file);
-	return mq_csv_end_row(w, err);
+	*w = (struct mq_csv_writer){ .path = path, .file = fopen(path, "w") };
+	if (!w->file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	fprintf(w->file, "%s\n", header);
+	w->n_columns = 1;
+	for (const char *c = header; *c; c++)
+		w->n_columns += *c == ',';
+	return MQ_OK;
 }
 
 enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err)
@@ -189,8 +239,5 @@ enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err)
 	if (!file)
 		return MQ_OK;
 	bool bad = ferror(file) != 0;
-	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", w->path,
-			       strerror(errno));
-	return MQ_OK;
+	return fclose(file) || bad ? cannot_write(w, w->error ? w->error : errno, err) : MQ_OK;
 }

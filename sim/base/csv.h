@@ -32,25 +32,33 @@ MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t 
 /* A number; `missing` where the cell is empty or absent; false where it is not a number. */
 MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing, double *value);
 
+/* The same by the column's name; NaN where there is no number. */
+MQ_API const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column);
+MQ_API double mq_csv_number(const struct mq_csv *csv, uint32_t row, const char *column);
+
 /* Writing one cell after another: mq_csv_put_* then mq_csv_end_row. Numbers are "%.9g"; NaN and infinity
  * are empty cells. Errors show at fclose, which belongs to writing: see mq_csv_close. */
 struct mq_csv_writer {
 	FILE *file;
 	const char *path; /* borrowed until close */
 	uint32_t column;
+	uint32_t n_columns; /* of the header, which a row is held against; 0 = not known */
+	int error;          /* errno of the first row that failed */
 };
 
-/* mode: "w" or "a". */
-MQ_API enum mq_status mq_csv_open(struct mq_csv_writer *w, const char *path, const char *mode,
-				  struct mq_err *err) MQ_MUST_CHECK;
+/* Opens a new file and writes its header, given as "a,b,c". */
+MQ_API enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, const char *header,
+				    struct mq_err *err) MQ_MUST_CHECK;
 MQ_API void mq_csv_put_text(struct mq_csv_writer *w, const char *text);
 MQ_API void mq_csv_put_f64(struct mq_csv_writer *w, double value);
-MQ_API void mq_csv_put_u64(struct mq_csv_writer *w, uint64_t value);
-MQ_API void mq_csv_put_empty(struct mq_csv_writer *w);
+/*
+ * Cells as in printf, with a comma between them: %s (NULL: empty), %g, %u and %lu, %.0u (0: empty), %016lx;
+ * nothing between two commas is an empty cell. mq_csv_row ends the row, too; mq_csv_close returns its error.
+ */
+MQ_API void mq_csv_put(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+MQ_API void mq_csv_row(struct mq_csv_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Ends the row and flushes it to the file, so that a killed run keeps it. */
 MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
-/* Writes a header given as "a,b,c". */
-MQ_API enum mq_status mq_csv_put_header(struct mq_csv_writer *w, const char *header, struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -57,25 +57,12 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 {
 	for (int i = 0; i < 2; i++) {
 		const struct mq_result *r = &result[i];
-		const struct {
-			const char *key;
-			double value;
-		} rows[] = {
-			{ "step_time_s", r->step_time_s },       { "compute_s", r->compute_s },
-			{ "exposed_comm_s", r->exposed_comm_s }, { "bubble_s", r->bubble_s },
-			{ "peak_memory_B", r->peak_memory_B },   { "mfu", r->mfu },
-		};
 
 		fputs(i ? ",\n {\"file\": " : "[\n {\"file\": ", stdout);
 		mq_json_put_text(stdout, o->path[i]);
-		fputs(", \"plan\": ", stdout);
-		mq_json_put_text(stdout, mq_plan_describe(&plan[i], session->cluster, &session->arena));
-		fputs(", \"verdict\": ", stdout);
-		mq_json_put_text(stdout, mq_verdict_name(r->verdict));
-		for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
-			printf(", \"%s\": ", rows[k].key);
-			mq_json_put_f64(stdout, rows[k].value);
-		}
+		mq_json_add_text(stdout, "plan", mq_plan_describe(&plan[i], session->cluster, &session->arena));
+		mq_json_add_text(stdout, "verdict", mq_verdict_name(r->verdict));
+		mq_json_add_numbers(stdout, MQ_TABLE_diff_json, "step_time_s", r);
 		for (int c = 0; c < MQ_N_LINK_CLASSES && r->verdict == MQ_VERDICT_OK; c++)
 			if (r->link_s[c] > 0)
 				printf(", \"exposed_%s_s\": %.9g", mq_link_class_name(c), r->link_s[c]);

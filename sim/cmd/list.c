@@ -28,8 +28,7 @@ static void line(struct listing *l, const char *name, const char *text)
 	fputs(l->any ? "},\n {\"name\": " : "[\n {\"name\": ", stdout);
 	l->any = true;
 	mq_json_put_text(stdout, name);
-	fputs(", \"about\": ", stdout);
-	mq_json_put_text(stdout, text);
+	mq_json_add_text(stdout, "about", text);
 }
 
 static void end_list(const struct listing *l)
@@ -68,10 +67,8 @@ static void list_options(struct listing *l, const struct mq_opt *opts, struct mq
 		}
 		fputs(any ? ", {\"name\": " : "{\"name\": ", stdout);
 		mq_json_put_text(stdout, o->name);
-		fputs(", \"about\": ", stdout);
-		mq_json_put_text(stdout, o->help);
-		fputs(", \"values\": ", stdout);
-		mq_json_put_text(stdout, what);
+		mq_json_add_text(stdout, "about", o->help);
+		mq_json_add_text(stdout, "values", what);
 		putchar('}');
 		any = true;
 	}

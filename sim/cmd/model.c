@@ -11,8 +11,8 @@
 
 #include "session/session.h"
 #include "session/pages/page.h"
-#include "base/csv.h"
 #include "model/format.h"
+#include "schedule/columns.h"
 
 enum { KEY_CSV = 2000, KEY_JSON, KEY_GRAPH };
 
@@ -77,16 +77,7 @@ static const char *inputs_of(const struct mq_model *m, uint32_t op, struct mq_ar
 	return list;
 }
 
-static void put_id(struct mq_csv_writer *w, uint32_t id)
-{
-	if (id == MQ_NONE)
-		mq_csv_put_empty(w);
-	else
-		mq_csv_put_u64(w, id);
-}
-
-static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t id,
-			       const struct mq_train *train, struct mq_err *err)
+static void put_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t id, const struct mq_train *train)
 {
 	const struct mq_op *op = &m->op[id];
 	double samples = train->batch, elem_B = samples * mq_dtype_size(train->dtype);
@@ -94,52 +85,35 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 	bool times = m->devices.time_unit_s > 0 && m->devices.bw_Bps == 0;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 
-	mq_csv_put_u64(w, id);
-	mq_csv_put_text(w, op->name);
-	mq_csv_put_text(w, mq_op_kind_name(op->kind));
-	mq_csv_put_text(w, mq_phase_name(op->phase));
-	put_id(w, op->layer);
-	mq_csv_put_f64(w, op->m);
-	mq_csv_put_f64(w, op->n);
-	mq_csv_put_f64(w, op->k);
-	mq_csv_put_f64(w, op->count);
-	mq_csv_put_f64(w, op->flop * samples);
-	mq_csv_put_f64(w, train->infer ? 0 : op->flop_bwd * samples);
-	mq_csv_put_f64(w, op->param);
-	mq_csv_put_f64(w, times ? (double)NAN : op->output * elem_B);
-	mq_csv_put_f64(w, op->read * elem_B);
-	mq_csv_put_f64(w, op->write * elem_B);
-	mq_csv_put_f64(w, op->moved_bwd * elem_B);
-	mq_csv_put_f64(w, op->saved * elem_B + op->masks * (1 - elem_B / 2));
+	mq_csv_put(w, "%u,%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", id, op->name, mq_op_kind_name(op->kind),
+		   mq_phase_name(op->phase), op->layer == MQ_NONE ? (double)NAN : op->layer, op->m, op->n, op->k,
+		   op->count, op->flop * samples, train->infer ? 0 : op->flop_bwd * samples, op->param,
+		   times ? (double)NAN : op->output * elem_B, op->read * elem_B, op->write * elem_B,
+		   op->moved_bwd * elem_B, op->saved * elem_B + op->masks * (1 - elem_B / 2));
 	for (uint32_t t = 0; t < m->profile.n_types; t++) {
 		size_t at = (size_t)id * m->profile.n_types + t;
 
-		mq_csv_put_f64(w, m->profile.forward_s[at] * samples);
-		mq_csv_put_f64(w, m->profile.backward_s ? m->profile.backward_s[at] * samples : 0);
+		mq_csv_put(w, "%g,%g", m->profile.forward_s[at] * samples,
+			   m->profile.backward_s ? m->profile.backward_s[at] * samples : 0);
 	}
-	mq_csv_put_text(w, inputs_of(m, id, &scratch));
+	mq_csv_row(w, "%s", inputs_of(m, id, &scratch));
 	mq_arena_fini(&scratch);
-	return mq_csv_end_row(w, err);
 }
 
 static enum mq_status write_csv(const char *path, const struct mq_model *m, const struct mq_train *train,
 				struct mq_arena *arena, struct mq_err *err)
 {
-	const char *header = "id,op,kind,phase,layer,m,n,k,count,forward_flop,backward_flop,"
-			     "parameters,output_B,read_B,write_B,backward_moved_B,saved_B";
+	const char *header = mq_table[MQ_TABLE_operators].header;
 	struct mq_csv_writer w;
-	enum mq_status status;
 
 	for (uint32_t t = 0; t < m->profile.n_types; t++)
 		header = mq_arena_printf(arena, "%s,forward_s[%s],backward_s[%s]", header, m->profile.type[t],
 					 m->profile.type[t]);
 	header = mq_arena_printf(arena, "%s,inputs", header);
-	MQ_TRY(mq_csv_open(&w, path, "w", err));
-	status = mq_csv_put_header(&w, header, err);
-	for (uint32_t i = 0; i < m->n_ops && status == MQ_OK; i++)
-		status = write_op(&w, m, i, train, err);
-	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : NULL);
-	return status == MQ_OK ? closed : status;
+	MQ_TRY(mq_csv_create(&w, path, header, err));
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		put_op(&w, m, i, train);
+	return mq_csv_close(&w, err);
 }
 
 /* Amounts as people say them: 8.03 B, 85.6 M, 1.2 T. */

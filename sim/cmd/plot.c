@@ -61,21 +61,14 @@ static const struct argp argp = {
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
 
 /* One figure in both formats, drawn by a script; `settings` are further assignments. */
-static enum mq_status figure_as(struct plotting *p, const char *name, const char *script_name, const char *settings,
+static enum mq_status figure_as(struct plotting *p, const char *name, const char *script, const char *settings,
 				struct mq_err *err)
 {
-	static const char *const formats[] = { "png", "svg" };
-	const char *script = mq_arena_printf(&p->arena, "%s/%s.gp", p->scripts, script_name);
 	const char *out = mq_arena_printf(&p->arena, "%s/%s", p->out, name);
-	const char *common = mq_arena_printf(&p->arena, "%s/common.gp", p->scripts);
+	const struct mq_figure f = { p->scripts, script, out, p->title, settings };
 
-	for (int i = 0; i < 2; i++) {
-		const char *all = mq_arena_printf(
-			&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s", mq_gnuplot_path(&p->arena, common),
-			formats[i], mq_gnuplot_path(&p->arena, out), mq_gnuplot_quoted(&p->arena, p->title), settings);
-		MQ_TRY(mq_gnuplot(all, script, err));
-		printf("%s.%s\n", out, formats[i]);
-	}
+	MQ_TRY(mq_gnuplot(&f, &p->arena, err));
+	printf("%s.png\n%s.svg\n", out, out);
 	p->figures++;
 	return MQ_OK;
 }
@@ -95,18 +88,6 @@ static bool table(struct plotting *p, const char *name, struct mq_csv *csv, enum
 		return false;
 	*status = mq_csv_load(path, &p->arena, csv, err);
 	return *status == MQ_OK && csv->n_rows > 0;
-}
-
-static const char *cell(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	return mq_csv_text(csv, row, mq_csv_column(csv, column));
-}
-
-static double value(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	double v;
-
-	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
 }
 
 /* ---- search: convergence, memory ---------------------------------------------------------------- */
@@ -144,13 +125,13 @@ static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		uint32_t i = 0;
 
-		if (!mq_verdict_runs(cell(csv, r, "verdict")))
+		if (!mq_verdict_runs(mq_csv_word(csv, r, "verdict")))
 			continue;
-		while (i < n && strcmp(c[i].engine, cell(csv, r, "engine")))
+		while (i < n && strcmp(c[i].engine, mq_csv_word(csv, r, "engine")))
 			i++;
 		if (i == n)
-			c[n++] = (struct contender){ cell(csv, r, "engine"), (double)INFINITY };
-		c[i].best_s = fmin(c[i].best_s, value(csv, r, "step_time_s"));
+			c[n++] = (struct contender){ mq_csv_word(csv, r, "engine"), (double)INFINITY };
+		c[i].best_s = fmin(c[i].best_s, mq_csv_number(csv, r, "step_time_s"));
 	}
 	qsort(c, n, sizeof(*c), by_best);
 	for (uint32_t i = 0; i < n; i++)
@@ -177,24 +158,18 @@ static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, 
 
 	*n = 0;
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (mq_verdict_runs(cell(csv, r, "verdict"))) {
-			point[*n][0] = value(csv, r, "peak_memory_B");
-			point[(*n)++][1] = value(csv, r, "step_time_s");
+		if (mq_verdict_runs(mq_csv_word(csv, r, "verdict"))) {
+			point[*n][0] = mq_csv_number(csv, r, "peak_memory_B");
+			point[(*n)++][1] = mq_csv_number(csv, r, "step_time_s");
 		}
 	qsort(point, *n, sizeof(*point), by_memory);
-	MQ_TRY(mq_csv_open(&w, path, "w", err));
-	enum mq_status status = mq_csv_put_header(&w, "peak_memory_B,step_time_s", err);
-	for (uint32_t i = 0; i < *n && status == MQ_OK; i++) {
-		if (!(point[i][1] < best))
-			continue;
-		best = point[i][1];
-		mq_csv_put_f64(&w, point[i][0]);
-		mq_csv_put_f64(&w, point[i][1]);
-		status = mq_csv_end_row(&w, err);
-	}
-	struct mq_err lost;
-	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
-	return status == MQ_OK ? closed : status;
+	MQ_TRY(mq_csv_create(&w, path, "peak_memory_B,step_time_s", err));
+	for (uint32_t i = 0; i < *n; i++)
+		if (point[i][1] < best) {
+			best = point[i][1];
+			mq_csv_row(&w, "%g,%g", point[i][0], best);
+		}
+	return mq_csv_close(&w, err);
 }
 
 /* Least step time, and the largest worth showing: a plan that takes ten times as long must not flatten the rest. */
@@ -202,13 +177,13 @@ static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms
 {
 	*low_ms = (double)INFINITY;
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (mq_verdict_runs(cell(csv, r, "verdict")))
-			*low_ms = fmin(*low_ms, 1e3 * value(csv, r, "step_time_s"));
+		if (mq_verdict_runs(mq_csv_word(csv, r, "verdict")))
+			*low_ms = fmin(*low_ms, 1e3 * mq_csv_number(csv, r, "step_time_s"));
 	*high_ms = 1.2 * *low_ms;
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		double t = 1e3 * value(csv, r, "step_time_s");
+		double t = 1e3 * mq_csv_number(csv, r, "step_time_s");
 
-		if (mq_verdict_runs(cell(csv, r, "verdict")) && t <= 10 * *low_ms)
+		if (mq_verdict_runs(mq_csv_word(csv, r, "verdict")) && t <= 10 * *low_ms)
 			*high_ms = fmax(*high_ms, t);
 	}
 }
@@ -260,8 +235,8 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		return status;
 	double(*link)[2] = mq_arena_alloc(&p->arena, sizeof(*link) * (csv.n_rows + 1));
 	for (uint32_t r = 0; r < csv.n_rows; r++)
-		if (value(&csv, r, "utilisation") > 0) {
-			link[n][0] = value(&csv, r, "utilisation");
+		if (mq_csv_number(&csv, r, "utilisation") > 0) {
+			link[n][0] = mq_csv_number(&csv, r, "utilisation");
 			link[n++][1] = r;
 		}
 	if (!n) {
@@ -271,23 +246,16 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 	qsort(link, n, sizeof(*link), by_use);
 	n = n < MAX_LINKS ? n : MAX_LINKS;
 	const char *file = mq_arena_printf(&p->arena, "%s/links_busiest.csv", p->out);
-	MQ_TRY(mq_csv_open(&w, file, "w", err));
-	status = mq_csv_put_header(&w, "link,class,utilisation", err);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
-		const char *name = cell(&csv, (uint32_t)link[i][1], "link");
-		const char *class = cell(&csv, (uint32_t)link[i][1], "class");
+	MQ_TRY(mq_csv_create(&w, file, "link,class,utilisation", err));
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = mq_csv_word(&csv, (uint32_t)link[i][1], "link");
+		const char *class = mq_csv_word(&csv, (uint32_t)link[i][1], "class");
 
 		names = add_word(p, names, name);
 		classes = add_word(p, classes, class);
-		mq_csv_put_text(&w, name);
-		mq_csv_put_text(&w, class);
-		mq_csv_put_f64(&w, link[i][0]);
-		status = mq_csv_end_row(&w, err);
+		mq_csv_row(&w, "%s,%s,%g", name, class, link[i][0]);
 	}
-	struct mq_err lost;
-	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
-	if (status != MQ_OK || closed != MQ_OK)
-		return status != MQ_OK ? status : closed;
+	MQ_TRY(mq_csv_close(&w, err));
 	return figure(p, "links",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
 				      mq_gnuplot_path(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
@@ -307,7 +275,7 @@ static int task_class(const char *kind, const char *stream, const char *phase)
 	return !strcmp(stream, "grad") ? 5 : 4;
 }
 
-static int task_lane(const char *stream)
+static uint32_t task_lane(const char *stream)
 {
 	if (!strcmp(stream, "compute"))
 		return 0;
@@ -324,8 +292,8 @@ static uint32_t choose_devices(struct plotting *p, const struct mq_csv *csv, con
 		double last_stage = -1;
 
 		for (uint32_t r = 0; r < csv->n_rows && n < MAX_ROWS; r++) {
-			const char *device = cell(csv, r, "device");
-			double stage = tasks ? value(tasks, r, "stage") : (double)NAN;
+			const char *device = mq_csv_word(csv, r, "device");
+			double stage = tasks ? mq_csv_number(tasks, r, "stage") : (double)NAN;
 			bool known = false;
 
 			for (uint32_t i = 0; i < n && !known; i++)
@@ -351,11 +319,10 @@ static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv, 
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, path, "w", err));
-	enum mq_status status = mq_csv_put_header(&w, "row,lane,start_ms,finish_ms,class", err);
-	for (uint32_t r = 0; r < csv->n_rows && status == MQ_OK; r++) {
-		const char *device = cell(csv, r, "device"), *stream = cell(csv, r, "stream");
-		double finish_ms = 1e3 * value(csv, r, "finish_s");
+	MQ_TRY(mq_csv_create(&w, path, "row,lane,start_ms,finish_ms,class", err));
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		const char *device = mq_csv_word(csv, r, "device"), *stream = mq_csv_word(csv, r, "stream");
+		double finish_ms = 1e3 * mq_csv_number(csv, r, "finish_s");
 		uint32_t row = 0;
 
 		bands->last_ms = fmax(bands->last_ms, finish_ms);
@@ -363,19 +330,14 @@ static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv, 
 			row++;
 		if (row == n)
 			continue;
-		int class = task_class(cell(csv, r, "kind"), stream, tasks ? cell(tasks, r, "phase") : "");
+		int class =
+			task_class(mq_csv_word(csv, r, "kind"), stream, tasks ? mq_csv_word(tasks, r, "phase") : "");
 
 		bands->has[class] = true;
-		mq_csv_put_u64(&w, row);
-		mq_csv_put_u64(&w, (uint64_t)task_lane(stream));
-		mq_csv_put_f64(&w, 1e3 * value(csv, r, "start_s"));
-		mq_csv_put_f64(&w, finish_ms);
-		mq_csv_put_u64(&w, (uint64_t) class);
-		status = mq_csv_end_row(&w, err);
+		mq_csv_row(&w, "%u,%u,%g,%g,%u", row, task_lane(stream), 1e3 * mq_csv_number(csv, r, "start_s"),
+			   finish_ms, (unsigned)class);
 	}
-	struct mq_err lost;
-	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
-	return status == MQ_OK ? closed : status;
+	return mq_csv_close(&w, err);
 }
 
 static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
@@ -418,7 +380,7 @@ static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
 	if (!table(p, "plans.csv", &csv, &status, err))
 		return status;
 	for (uint32_t r = 0; r < csv.n_rows; r++) {
-		double said = value(&csv, r, "predicted_s"), seen = value(&csv, r, "measured_s");
+		double said = mq_csv_number(&csv, r, "predicted_s"), seen = mq_csv_number(&csv, r, "measured_s");
 
 		low = fmin(low, fmin(said, seen));
 		high = fmax(high, fmax(said, seen));
@@ -447,7 +409,7 @@ static enum mq_status plot_against(struct plotting *p, struct mq_err *err)
 /* The table that a row is of: a column of its own, or what stands before ':' or '-' in its name. */
 static const char *series_of(struct plotting *p, const struct mq_csv *csv, uint32_t row)
 {
-	const char *id = cell(csv, row, "row_id"), *table_name = cell(csv, row, "table");
+	const char *id = mq_csv_word(csv, row, "row_id"), *table_name = mq_csv_word(csv, row, "table");
 
 	return *table_name ? table_name : mq_arena_printf(&p->arena, "%.*s", (int)strcspn(id, ":-"), id);
 }
@@ -464,9 +426,10 @@ struct points {
 static double measured_of(const struct mq_csv *csv, uint32_t row, const char *predicted, const char *measured)
 {
 	if (mq_csv_column(csv, measured) != UINT32_MAX)
-		return value(csv, row, measured);
-	return strcmp(predicted, "predicted_s") ? (double)NAN :
-						  value(csv, row, predicted) / (1 + value(csv, row, "error"));
+		return mq_csv_number(csv, row, measured);
+	return strcmp(predicted, "predicted_s") ?
+		       (double)NAN :
+		       mq_csv_number(csv, row, predicted) / (1 + mq_csv_number(csv, row, "error"));
 }
 
 static uint32_t find_series(struct points *s, const char *name)
@@ -479,12 +442,11 @@ static uint32_t find_series(struct points *s, const char *name)
 	return s->n - 1; /* the last one takes all that are over */
 }
 
-static enum mq_status write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted,
-				   const char *measured, struct mq_csv_writer *w, struct points *s, struct mq_err *err)
+static void write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted, const char *measured,
+			 struct mq_csv_writer *w, struct points *s)
 {
-	MQ_TRY(mq_csv_put_header(w, "series,measured,predicted", err));
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		double said = value(csv, r, predicted);
+		double said = mq_csv_number(csv, r, predicted);
 		double seen = measured_of(csv, r, predicted, measured);
 
 		if (!(said > 0 && seen > 0))
@@ -494,12 +456,8 @@ static enum mq_status write_points(struct plotting *p, const struct mq_csv *csv,
 		s->count[i]++;
 		s->low = fmin(s->low, fmin(said, seen));
 		s->high = fmax(s->high, fmax(said, seen));
-		mq_csv_put_u64(w, i);
-		mq_csv_put_f64(w, seen);
-		mq_csv_put_f64(w, said);
-		MQ_TRY(mq_csv_end_row(w, err));
+		mq_csv_row(w, "%u,%g,%g", i, seen, said);
 	}
-	return MQ_OK;
 }
 
 /* One figure of two columns of score.csv; none where no row has both. */
@@ -509,13 +467,10 @@ static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv,
 	const char *file = mq_arena_printf(&p->arena, "%s/%s_points.csv", p->out, name), *names = "";
 	struct points s = { .low = (double)INFINITY };
 	struct mq_csv_writer w;
-	struct mq_err lost;
 
-	MQ_TRY(mq_csv_open(&w, file, "w", err));
-	enum mq_status status = write_points(p, csv, column[0], column[1], &w, &s, err);
-	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
-	if (status != MQ_OK || closed != MQ_OK)
-		return status != MQ_OK ? status : closed;
+	MQ_TRY(mq_csv_create(&w, file, "series,measured,predicted", err));
+	write_points(p, csv, column[0], column[1], &w, &s);
+	MQ_TRY(mq_csv_close(&w, err));
 	if (!s.n) {
 		unlink(file);
 		return MQ_OK;

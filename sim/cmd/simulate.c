@@ -213,35 +213,17 @@ static void print_result(const struct simulation *s, FILE *f)
 static void print_json(const struct simulation *s)
 {
 	const struct mq_result *r = &s->result;
-	const struct {
-		const char *key;
-		double value;
-	} rows[] = {
-		{ "step_time_s", r->step_time_s },
-		{ "samples_per_s", r->samples_per_s },
-		{ "tokens_per_s_per_device", mq_tokens_per_s_device(s->session, &s->plan, r) },
-		{ "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r) },
-		{ "mfu", r->mfu },
-		{ "compute_s", r->compute_s },
-		{ "exposed_comm_s", r->exposed_comm_s },
-		{ "bubble_s", r->bubble_s },
-		{ "lower_bound_s", r->lower_bound_s },
-		{ "peak_memory_B", r->peak_memory_B },
-		{ "memory_limit_B", r->memory_limit_B },
-	};
+	const enum mq_table_id table = MQ_TABLE_simulate_json;
 
 	fputs("{\"plan\": ", stdout);
 	mq_json_put_text(stdout, mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
-	fputs(", \"verdict\": ", stdout);
-	mq_json_put_text(stdout, mq_verdict_name(r->verdict));
-	fputs(", \"message\": ", stdout);
-	mq_json_put_text(stdout, r->message);
-	fputs(", \"bottleneck\": ", stdout);
-	mq_json_put_text(stdout, r->bottleneck);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		printf(", \"%s\": ", rows[i].key);
-		mq_json_put_f64(stdout, rows[i].value);
-	}
+	mq_json_add_text(stdout, "verdict", mq_verdict_name(r->verdict));
+	mq_json_add_text(stdout, "message", r->message);
+	mq_json_add_text(stdout, "bottleneck", r->bottleneck);
+	mq_json_add_numbers(stdout, table, "step_time_s", r);
+	mq_json_add_f64(stdout, "tokens_per_s_per_device", mq_tokens_per_s_device(s->session, &s->plan, r));
+	mq_json_add_f64(stdout, "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r));
+	mq_json_add_numbers(stdout, table, "mfu", r);
 	printf("%s}\n", s->said);
 }
 

@@ -249,10 +249,10 @@ static enum mq_status assemble(struct whatif *w, struct mq_err *err)
 {
 	const struct table table[N_TABLES] = {
 		{ "whatif.csv", mq_study_header(&w->study, &w->arena), '\0', true },
-		{ "sensitivity.csv", MQ_SENSITIVITY_HEADER, 'S', w->study.sensitivity > 0 },
-		{ "breakeven.csv", MQ_BREAKEVEN_HEADER, 'B', w->study.breakeven_target != NULL },
-		{ "jobs.csv", MQ_JOBS_HEADER, 'J', w->study.n_jobs > 0 },
-		{ "job_links.csv", MQ_JOB_LINKS_HEADER, 'L', w->study.n_jobs > 0 },
+		{ "sensitivity.csv", mq_table[MQ_TABLE_sensitivity].header, 'S', w->study.sensitivity > 0 },
+		{ "breakeven.csv", mq_table[MQ_TABLE_breakeven].header, 'B', w->study.breakeven_target != NULL },
+		{ "jobs.csv", mq_table[MQ_TABLE_jobs].header, 'J', w->study.n_jobs > 0 },
+		{ "job_links.csv", mq_table[MQ_TABLE_job_links].header, 'L', w->study.n_jobs > 0 },
 	};
 
 	for (int i = 0; i < N_TABLES; i++)
@@ -311,7 +311,7 @@ static enum mq_status report(struct whatif *w, struct mq_err *err)
 	MQ_TRY(mq_csv_load(w->table, &w->arena, &csv, err));
 	uint32_t best = mq_study_fastest(&csv);
 	for (uint32_t r = 0; best == MQ_NONE && w->study.n_jobs && r < csv.n_rows; r++)
-		if (!strcmp(mq_csv_text(&csv, r, mq_csv_column(&csv, "verdict")), "ok"))
+		if (!strcmp(mq_csv_word(&csv, r, "verdict"), "ok"))
 			best = r;
 	if (best == MQ_NONE) {
 		MQ_TRY(mq_study_report(&w->study, w->o->dir, NULL, NULL, err));

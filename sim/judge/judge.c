@@ -12,21 +12,6 @@
 #include "costing/bound.h"
 #include "judge/judge.h"
 
-static void result_init(struct mq_result *r)
-{
-	*r = (struct mq_result){ .verdict = MQ_VERDICT_OK,
-				 .step_time_s = NAN,
-				 .samples_per_s = NAN,
-				 .mfu = NAN,
-				 .peak_memory_B = NAN,
-				 .memory_limit_B = NAN,
-				 .memory_device = MQ_NONE,
-				 .compute_s = NAN,
-				 .exposed_comm_s = NAN,
-				 .bubble_s = NAN,
-				 .lower_bound_s = NAN };
-}
-
 static void say(struct mq_result *r, enum mq_verdict verdict, const char *message)
 {
 	r->verdict = verdict;
@@ -147,7 +132,7 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 			     struct mq_judged *out, struct mq_err *err)
 {
 	memset(out, 0, sizeof(*out));
-	result_init(&out->result);
+	out->result = mq_result_none(MQ_VERDICT_OK);
 	MQ_TRY(lower_and_run(j, plan, arena, out, err));
 	out->result.lower_bound_s = mq_peak_bound(j->q);
 	if (out->result.verdict == MQ_VERDICT_OK && j->execute)

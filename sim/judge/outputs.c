@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/csv.h"
+#include "schedule/columns.h"
 #include "judge/gzip.h"
 
 struct table {
@@ -22,107 +22,64 @@ struct table {
 	const struct mq_judged *judged;
 	const struct mq_result *result;
 	const bool *show; /* [n_tasks] which tasks timeline.csv and tasks.csv have */
+	struct mq_arena arena;
 	struct mq_csv_writer w;
 	struct mq_err *err;
 };
 
-typedef enum mq_status write_rows(struct table *t);
-
-static enum mq_status summary_rows(struct table *t)
+static void summary_rows(struct table *t)
 {
 	const struct mq_result *r = t->result;
 
-	mq_csv_put_f64(&t->w, r->step_time_s);
-	mq_csv_put_f64(&t->w, r->samples_per_s);
-	mq_csv_put_f64(&t->w, r->mfu);
-	mq_csv_put_f64(&t->w, r->peak_memory_B);
-	mq_csv_put_f64(&t->w, r->compute_s);
-	mq_csv_put_f64(&t->w, r->exposed_comm_s);
-	mq_csv_put_f64(&t->w, r->bubble_s);
-	mq_csv_put_f64(&t->w, r->lower_bound_s);
-	mq_csv_put_text(&t->w, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
-	return mq_csv_end_row(&t->w, t->err);
+	mq_table_put(&t->w, MQ_TABLE_summary, "step_time_s", r);
+	mq_csv_row(&t->w, "%s", r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
 }
 
-static enum mq_status memory_rows(struct table *t)
+static void memory_rows(struct table *t)
 {
 	const struct mq_lowered *low = &t->judged->lowered;
 
 	for (uint32_t i = 0; i < low->n_devices && low->memory; i++) {
 		const struct mq_device *d = &t->judge->q->cluster->device[low->device[i]];
 		const struct mq_memory *m = &low->memory[i];
-		mq_csv_put_text(&t->w, d->name);
-		mq_csv_put_text(&t->w, d->type);
-		mq_csv_put_f64(&t->w, m->parameter_B);
-		mq_csv_put_f64(&t->w, m->gradient_B);
-		mq_csv_put_f64(&t->w, m->optimizer_B);
-		mq_csv_put_f64(&t->w, m->activation_B);
-		mq_csv_put_f64(&t->w, m->buffer_B);
-		mq_csv_put_f64(&t->w, m->fragmentation_B);
-		mq_csv_put_f64(&t->w, m->reserve_B);
-		mq_csv_put_f64(&t->w, m->peak_B);
-		mq_csv_put_f64(&t->w, d->memory_B);
-		MQ_TRY(mq_csv_end_row(&t->w, t->err));
+
+		mq_csv_row(&t->w, "%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g", d->name, d->type, m->parameter_B, m->gradient_B,
+			   m->optimizer_B, m->activation_B, m->buffer_B, m->fragmentation_B, m->reserve_B, m->peak_B,
+			   d->memory_B);
 	}
-	return MQ_OK;
 }
 
-static enum mq_status link_rows(struct table *t)
+static void link_rows(struct table *t)
 {
-	const struct mq_cluster *cluster = t->judge->q->cluster;
 	const struct mq_timeline *tl = &t->judged->timeline;
 
 	for (uint32_t l = 0; l < tl->n_links; l++) {
-		const struct mq_link *link = &cluster->link[l];
+		const struct mq_link *link = &t->judge->q->cluster->link[l];
 		double could_B = mq_link_usable_Bps(link) * tl->step_time_s;
-		mq_csv_put_text(&t->w, link->name);
-		mq_csv_put_text(&t->w, mq_link_class_name(link->class));
-		mq_csv_put_f64(&t->w, link->bw_Bps);
-		mq_csv_put_f64(&t->w, tl->link_busy_B[l]);
-		mq_csv_put_f64(&t->w, could_B > 0 ? tl->link_busy_B[l] / could_B : 0);
-		MQ_TRY(mq_csv_end_row(&t->w, t->err));
+
+		mq_csv_row(&t->w, "%s,%s,%g,%g,%g", link->name, mq_link_class_name(link->class), link->bw_Bps,
+			   tl->link_busy_B[l], could_B > 0 ? tl->link_busy_B[l] / could_B : 0);
 	}
-	return MQ_OK;
 }
 
-static enum mq_status task_rows(struct table *t)
+static void task_rows(struct table *t)
 {
 	const struct mq_schedule *s = t->judged->view.schedule;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *task = &s->task[i];
 
-		if (!t->show[i])
-			continue;
-		mq_csv_put_u64(&t->w, i);
-		mq_csv_put_u64(&t->w, task->stage);
-		mq_csv_put_text(&t->w, mq_phase_name(task->phase));
-		if (task->micro_batch == MQ_NONE)
-			mq_csv_put_empty(&t->w);
-		else
-			mq_csv_put_u64(&t->w, task->micro_batch);
-		MQ_TRY(mq_csv_end_row(&t->w, t->err));
+		if (t->show[i])
+			mq_csv_row(&t->w, "%u,%u,%s,%g", i, task->stage, mq_phase_name(task->phase),
+				   task->micro_batch == MQ_NONE ? (double)NAN : task->micro_batch);
 	}
-	return MQ_OK;
 }
 
-static enum mq_status write_table(struct table *t, const char *dir, const char *name, const char *header,
-				  write_rows *rows)
+static enum mq_status write_table(struct table *t, const char *dir, enum mq_table_id id, void (*rows)(struct table *t))
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	const char *path = mq_arena_printf(&scratch, "%s/%s", dir, name);
-	enum mq_status status = mq_csv_open(&t->w, path, "w", t->err);
-
-	if (!status) {
-		struct mq_err ignored;
-		status = mq_csv_put_header(&t->w, header, t->err);
-		if (!status)
-			status = rows(t);
-		enum mq_status closed = mq_csv_close(&t->w, status ? &ignored : t->err);
-		status = status ? status : closed;
-	}
-	mq_arena_fini(&scratch);
-	return status;
+	MQ_TRY(mq_table_create(&t->w, id, dir, &t->arena, t->err));
+	rows(t);
+	return mq_csv_close(&t->w, t->err);
 }
 
 /* Bytes of a row of timeline.csv: long names of thousands of machines. */
@@ -145,17 +102,6 @@ static enum mq_status write_trace(const struct mq_judged *judged, const struct m
 	MQ_TRY(mq_file_create(out->trace, &file, err));
 	mq_timeline_trace(judged->view.schedule, &timeline, 1, show, file);
 	return mq_file_close(file, out->trace, err);
-}
-
-static enum mq_status write_timeline(const struct mq_judged *judged, const bool *show, const char *dir,
-				     struct mq_err *err)
-{
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = mq_timeline_save(judged->view.schedule, &judged->timeline, show,
-						 mq_arena_printf(&scratch, "%s/timeline.csv", dir), err);
-
-	mq_arena_fini(&scratch);
-	return status;
 }
 
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
@@ -186,14 +132,8 @@ static enum mq_status write_tables(struct table *t, const struct mq_outputs *out
 {
 	bool timed = t->judged->result.step_time_s > 0; /* also past memory, where that is asked for */
 
-	MQ_TRY(write_table(t, out->dir, "summary.csv",
-			   "step_time_s,samples_per_s,mfu,peak_memory_B,compute_s,"
-			   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck",
-			   summary_rows));
-	MQ_TRY(write_table(t, out->dir, "memory.csv",
-			   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
-			   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B",
-			   memory_rows));
+	MQ_TRY(write_table(t, out->dir, MQ_TABLE_summary, summary_rows));
+	MQ_TRY(write_table(t, out->dir, MQ_TABLE_memory, memory_rows));
 	if (!timed)
 		return MQ_OK;
 	if (out->timeline != MQ_TIMELINE_NONE) {
@@ -201,10 +141,11 @@ static enum mq_status write_tables(struct table *t, const struct mq_outputs *out
 
 		result->n_shown = choose(t->judged, all ? (double)INFINITY : out->max_B, ROW_B, show);
 		t->show = show;
-		MQ_TRY(write_timeline(t->judged, show, out->dir, t->err));
-		MQ_TRY(write_table(t, out->dir, "tasks.csv", "task,stage,phase,micro_batch", task_rows));
+		MQ_TRY(mq_timeline_save(t->judged->view.schedule, &t->judged->timeline, show,
+					mq_arena_printf(&t->arena, "%s/timeline.csv", out->dir), t->err));
+		MQ_TRY(write_table(t, out->dir, MQ_TABLE_tasks, task_rows));
 	}
-	return write_table(t, out->dir, "links.csv", "link,class,bandwidth_Bps,bytes,utilisation", link_rows);
+	return write_table(t, out->dir, MQ_TABLE_links, link_rows);
 }
 
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
@@ -212,14 +153,13 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 {
 	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
 	const struct mq_schedule *schedule = judged->view.schedule;
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	bool *show = mq_arena_array(&scratch, schedule ? schedule->n_tasks + 1 : 1, bool);
+	bool *show = mq_arena_array(&t.arena, schedule ? schedule->n_tasks + 1 : 1, bool);
 	enum mq_status status = out->dir ? write_tables(&t, out, show, result) : MQ_OK;
 
 	if (status == MQ_OK && out->schedule && schedule)
 		status = mq_schedule_save(schedule, out->schedule, err);
 	if (status == MQ_OK && out->trace && judged->result.step_time_s > 0)
 		status = write_trace(judged, out, show, result, err);
-	mq_arena_fini(&scratch);
+	mq_arena_fini(&t.arena);
 	return status;
 }

@@ -396,13 +396,6 @@ static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err 
 	return status;
 }
 
-static void lost_result(struct mq_result *r, enum mq_verdict verdict)
-{
-	*r = (struct mq_result){ .verdict = verdict, .memory_device = MQ_NONE };
-	r->step_time_s = r->samples_per_s = r->mfu = r->peak_memory_B = r->memory_limit_B = NAN;
-	r->compute_s = r->exposed_comm_s = r->bubble_s = r->lower_bound_s = NAN;
-}
-
 /* Ends a worker, which is forked anew later; what it was sent along goes to others. *how: its wait
  * status; -1 where the server died too. */
 static enum mq_status let_go(struct mq_pool *p, struct worker *w, int *how, struct mq_err *err)
@@ -429,7 +422,7 @@ static void say_lost(struct mq_pool *p, int how, bool late, struct mq_result *r)
 	char line[160];
 
 	first_words(p, line, sizeof(line));
-	lost_result(r, late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
+	*r = mq_result_none(late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
 	if (late)
 		snprintf(r->message, sizeof(r->message), "judging takes more than %.9g s of clock time",
 			 p->job->wall_s);
@@ -618,7 +611,7 @@ static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_resu
 		MQ_TRY(let_go(p, w, &how, err));
 	}
 	while (b->next < b->n || b->n_back || b->n_lost)
-		lost_result(&result[next_plan(p, b)], MQ_N_VERDICTS);
+		result[next_plan(p, b)] = mq_result_none(MQ_N_VERDICTS);
 	return MQ_OK;
 }
 

@@ -58,3 +58,21 @@ double mq_round9(double value)
 	snprintf(text, sizeof(text), "%.8e", value);
 	return strtod(text, NULL);
 }
+
+struct mq_result mq_result_none(enum mq_verdict verdict)
+{
+	struct mq_result r = { .verdict = verdict, .memory_device = MQ_NONE };
+
+#define MQ_RESULT(name, unit, about) r.name = NAN;
+#include "maquette/result.def"
+	r.needed_memory_B = 0;
+	return r;
+}
+
+void mq_result_round(struct mq_result *r)
+{
+#define MQ_RESULT(name, unit, about) r->name = mq_round9(r->name);
+#include "maquette/result.def"
+	for (size_t i = 0; i < sizeof(r->link_s) / sizeof(*r->link_s); i++)
+		r->link_s[i] = mq_round9(r->link_s[i]);
+}

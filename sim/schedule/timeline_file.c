@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/csv.h"
+#include "schedule/columns.h"
 #include "schedule/events.h"
 #include "schedule/timeline.h"
 
@@ -93,29 +93,17 @@ enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_tim
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, path, "w", err));
-	enum mq_status status =
-		mq_csv_put_header(&w, "task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor", err);
-	for (uint32_t i = 0; i < s->n_tasks && !status; i++) {
+	MQ_TRY(mq_csv_create(&w, path, mq_table[MQ_TABLE_timeline].header, err));
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
+		const char *kind = t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind);
 
-		if (show && !show[i])
-			continue;
-		mq_csv_put_u64(&w, i);
-		mq_csv_put_text(&w, s->device_name[t->device]);
-		mq_csv_put_text(&w, mq_stream_name(t->stream));
-		mq_csv_put_text(&w, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind));
-		mq_csv_put_text(&w, op_of(s, t));
-		mq_csv_put_f64(&w, tl->start_s[i]);
-		mq_csv_put_f64(&w, tl->finish_s[i]);
-		mq_csv_put_f64(&w, bytes_of(s, t));
-		mq_csv_put_f64(&w, flop_of(s, t));
-		mq_csv_put_text(&w, tl->executor);
-		status = mq_csv_end_row(&w, err);
+		if (!show || show[i])
+			mq_csv_row(&w, "%u,%s,%s,%s,%s,%g,%g,%g,%g,%s", i, s->device_name[t->device],
+				   mq_stream_name(t->stream), kind, op_of(s, t), tl->start_s[i], tl->finish_s[i],
+				   bytes_of(s, t), flop_of(s, t), tl->executor);
 	}
-	struct mq_err ignored;
-	enum mq_status closed = mq_csv_close(&w, status ? &ignored : err);
-	return status ? status : closed;
+	return mq_csv_close(&w, err);
 }
 
 /* ---- trace ----------------------------------------------------------------------------------- */

@@ -275,29 +275,21 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w,
-				 "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,"
-				 "measured_mem_GB,platform,collective,gpus,bytes,algo,proto,channels",
-				 err));
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out),
+			     "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,"
+			     "collective,gpus,bytes,algo,proto,channels",
+			     err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
+		const char *why = r->refusal;
 
-		mq_csv_put_text(&w, mq_arena_printf(o->arena, "%s:%u", mq_score_stem(r->table, o->arena), r->line));
-		mq_csv_put_text(&w, mq_verdict_name(r->refusal ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK));
-		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s);
-		mq_csv_put_f64(&w, r->measured_s);
-		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s / r->measured_s - 1);
-		mq_csv_put_empty(&w);
-		mq_csv_put_empty(&w);
-		mq_csv_put_text(&w, r->refusal ? r->refusal : r->platform);
-		mq_csv_put_text(&w, r->kind);
-		mq_csv_put_u64(&w, r->text.gpus);
-		mq_csv_put_f64(&w, r->bytes);
-		mq_csv_put_text(&w, r->refusal ? "" : mq_algo_name(r->algo));
-		mq_csv_put_text(&w, r->refusal ? "" : mq_proto_name(r->proto));
-		mq_csv_put_u64(&w, r->channels);
-		MQ_TRY(mq_csv_end_row(&w, err));
+		mq_csv_row(&w, "%s,%s,%g,%g,%g,,,%s,%s,%u,%g,%s,%s,%u",
+			   mq_arena_printf(o->arena, "%s:%u", mq_score_stem(r->table, o->arena), r->line),
+			   mq_verdict_name(why ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK),
+			   why ? (double)NAN : r->predicted_s, r->measured_s,
+			   why ? (double)NAN : r->predicted_s / r->measured_s - 1, why ? why : r->platform, r->kind,
+			   r->text.gpus, r->bytes, why ? "" : mq_algo_name(r->algo), why ? "" : mq_proto_name(r->proto),
+			   r->channels);
 	}
 	return mq_csv_close(&w, err);
 }
@@ -356,8 +348,7 @@ static void print_refusals(const struct coll_rows *rows)
 }
 
 /* Each system's large sizes. */
-static enum mq_status put_systems(const struct mq_score_options *o, const struct coll_rows *rows,
-				  struct mq_csv_writer *w, struct mq_err *err)
+static void put_systems(const struct mq_score_options *o, const struct coll_rows *rows, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
@@ -371,9 +362,7 @@ static enum mq_status put_systems(const struct mq_score_options *o, const struct
 			continue;
 		mq_score_print_line(&line);
 		mq_score_put_line(w, &line);
-		MQ_TRY(mq_csv_end_row(w, err));
 	}
-	return MQ_OK;
 }
 
 static enum mq_status write_summary(const struct mq_score_options *o, const struct coll_rows *rows,
@@ -382,8 +371,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	struct mq_csv_writer w;
 	bool last = false;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w, mq_score_summary_header, err));
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
 	mq_score_print_header();
 	for (; !last; files++) {
 		last = !*files;
@@ -394,11 +382,10 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 				continue;
 			mq_score_print_line(&line);
 			mq_score_put_line(&w, &line);
-			MQ_TRY(mq_csv_end_row(&w, err));
 		}
 	}
 	if (o->left_out)
-		MQ_TRY(put_systems(o, rows, &w, err));
+		put_systems(o, rows, &w);
 	print_refusals(rows);
 	return mq_csv_close(&w, err);
 }

@@ -187,22 +187,14 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w, "table,line,gpu,dtype,m,n,k,predicted_s,measured_s,error", err));
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out),
+			     "table,line,gpu,dtype,m,n,k,predicted_s,measured_s,error", err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct gemm_row *r = &rows->row[i];
 
-		mq_csv_put_text(&w, mq_score_stem(r->table, o->arena));
-		mq_csv_put_u64(&w, r->line);
-		mq_csv_put_text(&w, r->gpu);
-		mq_csv_put_text(&w, mq_dtype_name(r->s.dtype));
-		mq_csv_put_f64(&w, r->s.m);
-		mq_csv_put_f64(&w, r->s.n);
-		mq_csv_put_f64(&w, r->s.k);
-		mq_csv_put_f64(&w, r->predicted_s);
-		mq_csv_put_f64(&w, r->s.time_s);
-		mq_csv_put_f64(&w, r->predicted_s / r->s.time_s - 1);
-		MQ_TRY(mq_csv_end_row(&w, err));
+		mq_csv_row(&w, "%s,%u,%s,%s,%g,%g,%g,%g,%g,%g", mq_score_stem(r->table, o->arena), r->line, r->gpu,
+			   mq_dtype_name(r->s.dtype), r->s.m, r->s.n, r->s.k, r->predicted_s, r->s.time_s,
+			   r->predicted_s / r->s.time_s - 1);
 	}
 	return mq_csv_close(&w, err);
 }
@@ -212,8 +204,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w, mq_score_summary_header, err));
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
 	mq_score_print_header();
 	for (uint32_t t = 0; t <= n_types; t++) {
 		struct mq_score_line line = {
@@ -227,7 +218,6 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 
 		mq_score_print_line(&line);
 		mq_score_put_line(&w, &line);
-		MQ_TRY(mq_csv_end_row(&w, err));
 	}
 	printf("%u rows under %g us not scored: the tables' resolution is 1 us\n", rows->skipped, LEAST_TIME_S * 1e6);
 	return mq_csv_close(&w, err);

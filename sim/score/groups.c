@@ -76,29 +76,17 @@ struct mq_score_groups mq_score_groups(const struct mq_judged_table *t, struct m
 	return s;
 }
 
-enum mq_status mq_score_put_groups(const struct mq_score_groups *s, struct mq_csv_writer *w, struct mq_err *err)
+void mq_score_put_groups(const struct mq_score_groups *s, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct mq_score_group *g = &s->group[i];
 		const struct mq_run *r = &s->table->run[g->first];
 
-		if (g->n < 2)
-			continue;
-		mq_csv_put_text(w, s->table->stem);
-		mq_csv_put_text(w, r->model);
-		mq_csv_put_text(w, r->gpu);
-		mq_csv_put_f64(w, r->gpus);
-		mq_csv_put_f64(w, r->gbs);
-		mq_csv_put_u64(w, g->n);
-		mq_csv_put_f64(w, g->spearman);
-		mq_csv_put_f64(w, g->regret);
-		mq_csv_put_text(w, r->id);
-		mq_csv_put_f64(w, measured_s(s->table, g->first));
-		mq_csv_put_text(w, s->table->run[g->best].id);
-		mq_csv_put_f64(w, measured_s(s->table, g->best));
-		MQ_TRY(mq_csv_end_row(w, err));
+		if (g->n > 1)
+			mq_csv_row(w, "%s,%s,%s,%g,%g,%u,%g,%g,%s,%g,%s,%g", s->table->stem, r->model, r->gpu, r->gpus,
+				   r->gbs, g->n, g->spearman, g->regret, r->id, measured_s(s->table, g->first),
+				   s->table->run[g->best].id, measured_s(s->table, g->best));
 	}
-	return MQ_OK;
 }
 
 void mq_score_print_groups(const struct mq_score_groups *s)

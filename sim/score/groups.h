@@ -25,8 +25,7 @@ struct mq_score_groups mq_score_groups(const struct mq_judged_table *table, stru
 
 /* Of DIR/groups.csv, which has every group of two rows or more. */
 extern const char mq_score_groups_header[];
-enum mq_status mq_score_put_groups(const struct mq_score_groups *groups, struct mq_csv_writer *w,
-				   struct mq_err *err) MQ_MUST_CHECK;
+void mq_score_put_groups(const struct mq_score_groups *groups, struct mq_csv_writer *w);
 /* Those that have a rank, a line each. */
 void mq_score_print_groups(const struct mq_score_groups *groups);
 

@@ -138,8 +138,8 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 	return mq_errors_of(error, n, o->arena);
 }
 
-static enum mq_status put_line(struct mq_csv_writer *w, const char *kind, const char *name, struct mq_errors stats,
-			       uint32_t left_out, struct mq_err *err)
+static void put_line(struct mq_csv_writer *w, const char *kind, const char *name, struct mq_errors stats,
+		     uint32_t left_out)
 {
 	struct mq_score_line line = {
 		.kind = kind, .table = name, .refused = left_out, .stats = stats, .spearman = NAN, .regret = NAN
@@ -147,7 +147,6 @@ static enum mq_status put_line(struct mq_csv_writer *w, const char *kind, const 
 
 	mq_score_print_line(&line);
 	mq_score_put_line(w, &line);
-	return mq_csv_end_row(w, err);
 }
 
 static enum mq_status write_summary(const struct mq_score_options *o, const struct rows *rows, double *mean,
@@ -158,8 +157,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	struct mq_csv_writer w;
 	uint32_t left_out;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w, mq_score_summary_header, err));
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
 	mq_score_print_header();
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct mq_kernel_row *r = &rows->row[i];
@@ -170,13 +168,13 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 		if (!first)
 			continue;
 		stats = stats_of(o, rows, r, r->memory, &left_out);
-		MQ_TRY(put_line(&w, kinds[r->memory], mq_arena_printf(o->arena, "%s %s", r->kernel, r->implementation),
-				stats, left_out, err));
+		put_line(&w, kinds[r->memory], mq_arena_printf(o->arena, "%s %s", r->kernel, r->implementation), stats,
+			 left_out);
 	}
 	for (int memory = 0; memory <= 1; memory++) {
 		stats = stats_of(o, rows, NULL, memory, &left_out);
 		if (stats.n + left_out)
-			MQ_TRY(put_line(&w, kinds[memory], "all", stats, left_out, err));
+			put_line(&w, kinds[memory], "all", stats, left_out);
 		if (!memory || isnan(*mean))
 			*mean = stats.mean;
 	}
@@ -187,27 +185,19 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w,
-				 "table,line,gpu,kernel,implementation,mode,unit,predicted,measured,error,"
-				 "bound,refused",
-				 err));
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out),
+			     "table,line,gpu,kernel,implementation,mode,unit,predicted,measured,error,bound,refused",
+			     err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct mq_kernel_row *r = &rows->row[i];
+		const char *why = r->refused;
 
-		mq_csv_put_text(&w, r->table);
-		mq_csv_put_u64(&w, r->line);
-		mq_csv_put_text(&w, r->gpu);
-		mq_csv_put_text(&w, r->kernel);
-		mq_csv_put_text(&w, r->implementation);
-		mq_csv_put_text(&w, r->mode);
-		mq_csv_put_text(&w, r->memory ? "B" : "s");
-		mq_csv_put_f64(&w, r->refused ? (double)NAN : r->predicted);
-		mq_csv_put_f64(&w, r->measured);
-		mq_csv_put_f64(&w, r->refused ? (double)NAN : r->predicted / r->measured - 1);
-		mq_csv_put_text(&w, r->refused ? "" : r->bound);
-		mq_csv_put_text(&w, r->refused ? r->refused : scored(r) ? "" : "under 50 us: not scored");
-		MQ_TRY(mq_csv_end_row(&w, err));
+		mq_csv_row(&w, "%s,%u,%s,%s,%s,%s,%s,%g,%g,%g,%s,%s", r->table, r->line, r->gpu, r->kernel,
+			   r->implementation, r->mode, r->memory ? "B" : "s", why ? (double)NAN : r->predicted,
+			   r->measured, why ? (double)NAN : r->predicted / r->measured - 1, why ? "" : r->bound,
+			   why       ? why :
+			   scored(r) ? "" :
+				       "under 50 us: not scored");
 	}
 	return mq_csv_close(&w, err);
 }

@@ -64,16 +64,9 @@ const char *mq_score_stem(const char *path, struct mq_arena *arena)
 
 void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line)
 {
-	mq_csv_put_text(w, line->kind);
-	mq_csv_put_text(w, line->table);
-	mq_csv_put_u64(w, line->stats.n);
-	mq_csv_put_u64(w, line->refused);
-	mq_csv_put_f64(w, line->stats.mean);
-	mq_csv_put_f64(w, line->stats.median);
-	mq_csv_put_f64(w, line->stats.p90);
-	mq_csv_put_f64(w, line->stats.bias);
-	mq_csv_put_f64(w, line->spearman);
-	mq_csv_put_f64(w, line->regret);
+	mq_csv_row(w, "%s,%s,%u,%u,%g,%g,%g,%g,%g,%g", line->kind, line->table, line->stats.n, line->refused,
+		   line->stats.mean, line->stats.median, line->stats.p90, line->stats.bias, line->spearman,
+		   line->regret);
 }
 
 void mq_score_print_header(void)

@@ -27,7 +27,7 @@ static double error_of(const struct mq_judged_table *t, uint32_t i)
 	return t->step_s[i] / t->run[i].step_time_s - 1;
 }
 
-static enum mq_status write_rows(const struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
+static void write_rows(const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_case *c = &t->c[i];
@@ -35,42 +35,28 @@ static enum mq_status write_rows(const struct mq_judged_table *t, struct mq_csv_
 
 		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
-		mq_csv_put_text(w, r->id);
-		mq_csv_put_text(w, t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]));
-		mq_csv_put_f64(w, t->step_s[i] > 0 ? t->step_s[i] : (double)NAN);
-		mq_csv_put_f64(w, r->step_time_s);
-		mq_csv_put_f64(w, mq_table_scored(t, i) ? error_of(t, i) : (double)NAN);
-		mq_csv_put_f64(w, t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN);
-		mq_csv_put_f64(w, r->max_mem_GB);
-		mq_csv_put_text(w, c->platform ? c->platform : "");
-		mq_csv_put_text(w, c->job.software ? c->job.software : "");
-		mq_csv_put_text(w, c->network ? c->network : "");
-		mq_csv_put_f64(w, c->vocab > 0 ? c->vocab : (double)NAN);
-		MQ_TRY(mq_csv_end_row(w, err));
+		mq_csv_row(w, "%s,%s,%g,%g,%g,%g,%g,%s,%s,%s,%g", r->id,
+			   t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]),
+			   t->step_s[i] > 0 ? t->step_s[i] : (double)NAN, r->step_time_s,
+			   mq_table_scored(t, i) ? error_of(t, i) : (double)NAN,
+			   t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN, r->max_mem_GB, c->platform,
+			   c->job.software, c->network, c->vocab > 0 ? c->vocab : (double)NAN);
 	}
-	return MQ_OK;
 }
 
 /* What the predicted memory is made of, and what the device has: a row per row that was judged. */
-static enum mq_status write_memory(const struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
+static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_memory *m = &t->memory[i];
-		const double part_B[] = { m->parameter_B, m->gradient_B,      m->optimizer_B, m->activation_B,
-					  m->buffer_B,    m->fragmentation_B, m->reserve_B,   m->peak_B };
 
-		if (!(t->peak_B[i] > 0))
-			continue;
-		mq_csv_put_text(w, t->run[i].id);
-		mq_csv_put_text(w, t->run[i].status);
-		mq_csv_put_text(w, t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]));
-		for (size_t k = 0; k < sizeof(part_B) / sizeof(*part_B); k++)
-			mq_csv_put_f64(w, part_B[k] / 1e9);
-		mq_csv_put_f64(w, t->limit_B[i] / 1e9);
-		mq_csv_put_f64(w, t->run[i].max_mem_GB);
-		MQ_TRY(mq_csv_end_row(w, err));
+		if (t->peak_B[i] > 0)
+			mq_csv_row(w, "%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", t->run[i].id, t->run[i].status,
+				   t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]), m->parameter_B / 1e9,
+				   m->gradient_B / 1e9, m->optimizer_B / 1e9, m->activation_B / 1e9, m->buffer_B / 1e9,
+				   m->fragmentation_B / 1e9, m->reserve_B / 1e9, m->peak_B / 1e9, t->limit_B[i] / 1e9,
+				   t->run[i].max_mem_GB);
 	}
-	return MQ_OK;
 }
 
 /* Neither predicted nor a run out of memory judged so. */
@@ -79,17 +65,11 @@ static bool left_out(const struct mq_judged_table *t, uint32_t i)
 	return !mq_table_scored(t, i) && t->verdict[i] != MQ_VERDICT_OK && t->verdict[i] != MQ_N_VERDICTS;
 }
 
-static enum mq_status write_refused(const struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
+static void write_refused(const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (!left_out(t, i))
-			continue;
-		mq_csv_put_text(w, t->run[i].id);
-		mq_csv_put_text(w, mq_verdict_name(t->verdict[i]));
-		mq_csv_put_text(w, t->message[i]);
-		MQ_TRY(mq_csv_end_row(w, err));
-	}
-	return MQ_OK;
+	for (uint32_t i = 0; i < t->n; i++)
+		if (left_out(t, i))
+			mq_csv_row(w, "%s,%s,%s", t->run[i].id, mq_verdict_name(t->verdict[i]), t->message[i]);
 }
 
 /* Each distinct reason once, with its rows. */
@@ -225,11 +205,10 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 	return line;
 }
 
-static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_line *line, struct mq_err *err)
+static void put_line(struct mq_csv_writer *w, const struct mq_score_line *line)
 {
 	mq_score_print_line(line);
 	mq_score_put_line(w, line);
-	return mq_csv_end_row(w, err);
 }
 
 struct outputs {
@@ -239,44 +218,44 @@ struct outputs {
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
 {
-	MQ_TRY(mq_csv_open(&f->rows, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&f->rows,
-				 "row_id,verdict,predicted_s,measured_s,error,"
-				 "predicted_mem_GB,measured_mem_GB,platform,software,network,vocab",
-				 err));
-	MQ_TRY(mq_csv_open(&f->memory, mq_arena_printf(o->arena, "%s/memory.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&f->memory,
-				 "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,"
-				 "activation_GB,buffer_GB,fragmentation_GB,reserve_GB,peak_GB,limit_GB,"
-				 "measured_GB",
-				 err));
-	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
-	MQ_TRY(mq_csv_open(&f->groups, mq_arena_printf(o->arena, "%s/groups.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&f->groups, mq_score_groups_header, err));
-	MQ_TRY(mq_csv_open(&f->summary, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w", err));
-	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
+	const struct {
+		struct mq_csv_writer *w;
+		const char *name, *header;
+	} table[] = {
+		{ &f->rows, "score.csv",
+		  "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,vocab" },
+		{ &f->memory, "memory.csv",
+		  "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,activation_GB,buffer_GB,fragmentation_GB,"
+		  "reserve_GB,peak_GB,limit_GB,measured_GB" },
+		{ &f->refused, "refused.csv", "row_id,verdict,reason" },
+		{ &f->groups, "groups.csv", mq_score_groups_header },
+		{ &f->summary, "summary.csv", mq_score_summary_header },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		MQ_TRY(mq_csv_create(table[i].w, mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
+				     table[i].header, err));
+	return MQ_OK;
 }
 
-static enum mq_status report(const struct mq_score_options *o, const struct mq_judged_table *t, struct outputs *f,
-			     struct mq_score_line *line, struct mq_err *err)
+static void report(const struct mq_score_options *o, const struct mq_judged_table *t, struct outputs *f,
+		   struct mq_score_line *line)
 {
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
 
-	MQ_TRY(write_rows(t, &f->rows, err));
-	MQ_TRY(write_memory(t, &f->memory, err));
-	MQ_TRY(write_refused(t, &f->refused, err));
-	MQ_TRY(mq_score_put_groups(&groups, &f->groups, err));
+	write_rows(t, &f->rows);
+	write_memory(t, &f->memory);
+	write_refused(t, &f->refused);
+	mq_score_put_groups(&groups, &f->groups);
 	*line = summarise(o, t, "step-time", &groups);
-	MQ_TRY(put_line(&f->summary, line, err));
+	put_line(&f->summary, line);
 	memory = memory_line(o, t);
 	if (memory.stats.n)
-		MQ_TRY(put_line(&f->summary, &memory, err));
+		put_line(&f->summary, &memory);
 	mq_score_print_groups(&groups);
 	print_assumed(t, o->arena);
 	print_refused(t, mq_arena_array(o->arena, t->n, bool));
-	return MQ_OK;
 }
 
 /* A software's children are softwares of their own: what is set of a parent is not set of them. */
@@ -291,23 +270,15 @@ static void print_unused(const struct mq_score_options *o, const bool *used)
 
 /* ---- with its source left out ---------------------------------------------------------------------- */
 
-static enum mq_status put_fitted(const struct mq_ledger *ledger, const struct mq_judged_table *t,
-				 struct mq_csv_writer *w, struct mq_err *err)
+static void put_fitted(const struct mq_ledger *ledger, const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < ledger->n; i++) {
 		const struct mq_fitted *f = &ledger->line[i];
 		uint32_t rows = mq_ledger_rows(f, t);
 
-		if (!rows)
-			continue;
-		mq_csv_put_text(w, t->stem);
-		mq_csv_put_text(w, f->value);
-		mq_csv_put_f64(w, f->knob.value);
-		mq_csv_put_f64(w, f->stand_in);
-		mq_csv_put_u64(w, rows);
-		MQ_TRY(mq_csv_end_row(w, err));
+		if (rows)
+			mq_csv_row(w, "%s,%s,%g,%g,%u", t->stem, f->value, f->knob.value, f->stand_in, rows);
 	}
-	return MQ_OK;
 }
 
 /* Each part of the table whose models the ledger names, with what the table's other rows give in place of the
@@ -340,7 +311,7 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 	mq_score_print_line(&line);
 	line.table = t->stem;
 	mq_score_put_line(&f->summary, &line);
-	return mq_csv_end_row(&f->summary, err);
+	return MQ_OK;
 }
 
 /* The table again, with what stands in for the values that rest on it. Its rows are left as so judged. */
@@ -351,7 +322,7 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	struct mq_score_options without = *o;
 	struct mq_score_line line;
 
-	MQ_TRY(put_fitted(ledger, t, &f->fitted, err));
+	put_fitted(ledger, t, &f->fitted);
 	MQ_TRY(leave_out_models(o, tables, ledger, t, f, err));
 	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
@@ -370,15 +341,15 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	for (uint32_t i = 0; i < without.stand_in.n; i++)
 		printf(" %s", without.stand_in.item[i]);
 	printf("\n");
-	return mq_csv_end_row(&f->summary, err);
+	return MQ_OK;
 }
 
 static enum mq_status open_ledger(const struct mq_score_options *o, const struct mq_score_tables *tables,
 				  struct mq_ledger *ledger, struct outputs *f, struct mq_err *err)
 {
 	MQ_TRY(mq_ledger_load(o, tables->software_dir, ledger, err));
-	MQ_TRY(mq_csv_open(&f->fitted, mq_arena_printf(o->arena, "%s/fitted.csv", o->out), "w", err));
-	return mq_csv_put_header(&f->fitted, "table,value,fitted,stand_in,rows", err);
+	return mq_csv_create(&f->fitted, mq_arena_printf(o->arena, "%s/fitted.csv", o->out),
+			     "table,value,fitted,stand_in,rows", err);
 }
 
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
@@ -404,7 +375,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 		if (o->write_jobs)
 			MQ_TRY(mq_table_write_jobs(o, &t, o->write_jobs, err));
 		MQ_TRY(mq_table_judge(o, &t, NULL, err));
-		MQ_TRY(report(o, &t, &f, &line, err));
+		report(o, &t, &f, &line);
 		if (line.stats.n) {
 			sum += line.stats.mean * line.stats.n;
 			n += line.stats.n;

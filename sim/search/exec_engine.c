@@ -18,6 +18,7 @@
 
 #include "maquette/loader.h"
 #include "maquette/spawn.h"
+#include "schedule/columns.h"
 
 enum { POLL_MS = 100, PROTOCOL = 1 };
 
@@ -421,19 +422,20 @@ static json_t *number(double v)
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 		    const struct mq_result *r)
 {
+	const struct mq_column *column;
+	uint32_t n = mq_table_numbers(MQ_TABLE_observe_json, "step_time_s", &column);
+	struct mq_result copy = *r;
 	struct exec *x = state;
 	struct mq_err lost;
 	char hash[24];
 
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)mq_plan_hash(plan));
-	json_t *o =
-		json_pack("{s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "type", "observe",
-			  "index", (json_int_t)x->observed++, "plan_hash", hash, "verdict", mq_verdict_name(r->verdict),
-			  "step_time_s", number(r->step_time_s), "samples_per_s", number(r->samples_per_s), "mfu",
-			  number(r->mfu), "peak_memory_B", number(r->peak_memory_B), "memory_limit_B",
-			  number(r->memory_limit_B), "compute_s", number(r->compute_s), "exposed_comm_s",
-			  number(r->exposed_comm_s), "bubble_s", number(r->bubble_s), "message", r->message);
+	json_t *o = json_pack("{s:s, s:I, s:s, s:s}", "type", "observe", "index", (json_int_t)x->observed++,
+			      "plan_hash", hash, "verdict", mq_verdict_name(r->verdict));
 	mq_assert(o);
+	for (uint32_t i = 0; i < n; i++)
+		json_object_set_new(o, column[i].name, number(*mq_result_number(&copy, &column[i])));
+	json_object_set_new(o, "message", json_string(r->message));
 	/* A dead program shows at the next request, whose answer is needed. */
 	if (put(x, o, &lost) != MQ_OK)
 		return;

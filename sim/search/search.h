@@ -23,12 +23,6 @@
 
 #include "maquette/engine.h"
 
-/* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (maquette/result.h). */
-#define MQ_CANDIDATES_HEADER                                                                        \
-	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
-	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan," \
-	"cp,ep,virtual,sync,runs_in"
-
 struct mq_evaluator {
 	void *context;
 	/* Judges n plans; result[i] belongs to plan[i]. Order and number of workers do not matter. */
@@ -202,7 +196,6 @@ enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct 
 			    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err) MQ_MUST_CHECK;
 /* Rounds every number to the 9 digits that files hold. */
-void mq_result_round(struct mq_result *result);
 
 /* Cost queries that count their screens. */
 struct mq_counted_costs {

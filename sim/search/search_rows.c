@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/csv.h"
+#include "schedule/columns.h"
 
 static enum mq_status cannot_write(const char *path, struct mq_err *err)
 {
@@ -98,15 +98,8 @@ enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_are
 {
 	rows->path = mq_arena_printf(arena, "%s/candidates.csv", dir);
 	MQ_TRY(open_lines(rows->path, arena, &rows->file, &rows->old, &rows->old_size, err));
-	return emit(rows, MQ_CANDIDATES_HEADER "\n", strlen(MQ_CANDIDATES_HEADER "\n"), 0, err);
-}
-
-static void put_degree(struct mq_csv_writer *w, uint32_t degree)
-{
-	if (degree)
-		mq_csv_put_u64(w, degree);
-	else
-		mq_csv_put_empty(w);
+	const char *header = mq_arena_printf(arena, "%s\n", mq_table[MQ_TABLE_candidates].header);
+	return emit(rows, header, strlen(header), 0, err);
 }
 
 /* Recompute of the whole plan: the configs' common choice, else "mixed". */
@@ -131,36 +124,20 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_degrees degrees = mq_plan_degrees(c->plan);
-	char hash[24], *text = NULL;
+	char *text = NULL;
 	size_t size = 0;
 	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = rows->path };
 
 	mq_assert(w.file);
-	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
-	mq_csv_put_text(&w, c->engine);
-	mq_csv_put_u64(&w, c->index);
-	mq_csv_put_text(&w, hash);
+	mq_csv_put(&w, "%s,%lu,%016lx", c->engine, (unsigned long)c->index, c->hash);
 	long head = ftell(w.file);
-	mq_csv_put_text(&w, mq_result_verdict(&c->result));
-	mq_csv_put_f64(&w, c->result.step_time_s);
-	mq_csv_put_f64(&w, c->result.samples_per_s);
-	mq_csv_put_f64(&w, c->result.mfu);
-	mq_csv_put_f64(&w, c->result.peak_memory_B);
-	mq_csv_put_f64(&w, best);
-	mq_csv_put_u64(&w, degrees.n_devices);
-	put_degree(&w, degrees.dp);
-	put_degree(&w, degrees.tp);
-	put_degree(&w, degrees.pp);
-	mq_csv_put_u64(&w, c->plan->micro_batches);
-	mq_csv_put_text(&w, mq_pipeline_name(c->plan->pipeline));
-	mq_csv_put_text(&w, recompute_text(c->plan));
-	mq_csv_put_f64(&w, c->plan->engine_objective);
-	mq_csv_put_text(&w, mq_plan_describe(c->plan, cluster, &scratch));
-	put_degree(&w, degrees.cp);
-	put_degree(&w, degrees.ep);
-	mq_csv_put_u64(&w, c->plan->virtual);
-	mq_csv_put_text(&w, sync_text(c->plan));
-	mq_csv_put_text(&w, c->runs_in);
+	mq_csv_put(&w, "%s", mq_result_verdict(&c->result));
+	mq_table_put(&w, MQ_TABLE_candidates, "step_time_s", &c->result);
+	mq_csv_put(&w, "%g,%u,%.0u,%.0u,%.0u,%u,%s,%s,%g,%s,%.0u,%.0u,%u,%s,%s", best, degrees.n_devices, degrees.dp,
+		   degrees.tp, degrees.pp, c->plan->micro_batches, mq_pipeline_name(c->plan->pipeline),
+		   recompute_text(c->plan), c->plan->engine_objective, mq_plan_describe(c->plan, cluster, &scratch),
+		   degrees.cp, degrees.ep, c->plan->virtual, sync_text(c->plan), c->runs_in);
+	mq_assert(w.column == mq_table[MQ_TABLE_candidates].n);
 	enum mq_status status = mq_csv_end_row(&w, err);
 	fclose(w.file);
 	if (status == MQ_OK)
@@ -187,23 +164,17 @@ enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err)
 
 void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity, double value)
 {
-	struct mq_err later = MQ_ERR_INIT;
-
 	if (!notes->path || notes->failed)
 		return;
 	if (!notes->file) {
 		notes->file = fopen(notes->path, "w");
 		if (notes->file)
-			fputs("engine,index,quantity,value\n", notes->file);
+			fprintf(notes->file, "%s\n", mq_table[MQ_TABLE_learning].header);
 	}
 	struct mq_csv_writer w = { .file = notes->file, .path = notes->path };
-	if (notes->file) {
-		mq_csv_put_text(&w, engine);
-		mq_csv_put_u64(&w, index);
-		mq_csv_put_text(&w, quantity);
-		mq_csv_put_f64(&w, value);
-	}
-	notes->failed = !notes->file || mq_csv_end_row(&w, &later) != MQ_OK;
+	if (notes->file)
+		mq_csv_row(&w, "%s,%lu,%s,%g", engine, (unsigned long)index, quantity, value);
+	notes->failed = !notes->file || w.error;
 }
 
 enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err)
@@ -223,37 +194,6 @@ struct mq_cache_slot {
 	const struct mq_result *result; /* NULL = free */
 };
 
-/* The numbers of a result in file order; exposed communication per link class follows. */
-static const struct {
-	const char *name;
-	size_t offset;
-} numbers[] = {
-	{ "step_time_s", offsetof(struct mq_result, step_time_s) },
-	{ "samples_per_s", offsetof(struct mq_result, samples_per_s) },
-	{ "mfu", offsetof(struct mq_result, mfu) },
-	{ "peak_memory_B", offsetof(struct mq_result, peak_memory_B) },
-	{ "needed_memory_B", offsetof(struct mq_result, needed_memory_B) },
-	{ "memory_limit_B", offsetof(struct mq_result, memory_limit_B) },
-	{ "compute_s", offsetof(struct mq_result, compute_s) },
-	{ "exposed_comm_s", offsetof(struct mq_result, exposed_comm_s) },
-	{ "bubble_s", offsetof(struct mq_result, bubble_s) },
-	{ "lower_bound_s", offsetof(struct mq_result, lower_bound_s) },
-};
-enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
-
-static double *number(struct mq_result *r, uint32_t i)
-{
-	return (double *)(void *)((char *)r + numbers[i].offset);
-}
-
-void mq_result_round(struct mq_result *r)
-{
-	for (uint32_t i = 0; i < N_NUMBERS; i++)
-		*number(r, i) = mq_round9(*number(r, i));
-	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
-		r->link_s[i] = mq_round9(r->link_s[i]);
-}
-
 /* Of everything that a row of evaluations.csv says, as text. A row that was changed does not match, so that
  * no edit by mistake and no damage becomes an answer; it is no lock against those who mean to. */
 static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_result *r)
@@ -263,8 +203,9 @@ static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_resul
 	char text[32];
 
 	sum = mq_hash(sum, mq_verdict_name(r->verdict), strlen(mq_verdict_name(r->verdict)));
-	for (uint32_t i = 0; i < N_NUMBERS + MQ_N_LINK_CLASSES; i++) {
-		double x = i < N_NUMBERS ? *number(&copy, i) : r->link_s[i - N_NUMBERS];
+	for (uint32_t i = 0; i < mq_n_result_columns + MQ_N_LINK_CLASSES; i++) {
+		double x = i < mq_n_result_columns ? *mq_result_number(&copy, &mq_result_column[i]) :
+						     r->link_s[i - mq_n_result_columns];
 		int n = isnan(x) ? 0 : snprintf(text, sizeof(text), "%.9g", x);
 
 		sum = mq_hash(mq_hash(sum, text, (uint64_t)n), ",", 1);
@@ -307,14 +248,15 @@ const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t has
 static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq_cache *cache, struct mq_err *err)
 {
 	struct mq_result *r = mq_arena_alloc(cache->arena, sizeof(*r));
-	const char *verdict = mq_csv_text(csv, row, mq_csv_column(csv, "verdict"));
-	uint64_t hash = strtoull(mq_csv_text(csv, row, mq_csv_column(csv, "plan_hash")), NULL, 16);
+	const char *verdict = mq_csv_word(csv, row, "verdict");
+	uint64_t hash = strtoull(mq_csv_word(csv, row, "plan_hash"), NULL, 16);
 	double device;
 	bool good = true;
 
 	r->verdict = (enum mq_verdict)MQ_ENUM_FIND(mq_verdict_name, MQ_N_VERDICTS, verdict);
-	for (uint32_t i = 0; i < N_NUMBERS; i++)
-		good &= mq_csv_f64(csv, row, mq_csv_column(csv, numbers[i].name), NAN, number(r, i));
+	for (uint32_t i = 0; i < mq_n_result_columns; i++)
+		good &= mq_csv_f64(csv, row, mq_csv_column(csv, mq_result_column[i].name), NAN,
+				   mq_result_number(r, &mq_result_column[i]));
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++) {
 		char name[48];
 
@@ -328,10 +270,9 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again", csv->path,
 			       csv->line[row]);
 	r->memory_device = (uint32_t)device;
-	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s", mq_csv_text(csv, row, mq_csv_column(csv, "bottleneck")));
-	snprintf(r->message, sizeof(r->message), "%s", mq_csv_text(csv, row, mq_csv_column(csv, "message")));
-	if (strtoull(mq_csv_text(csv, row, mq_csv_column(csv, "check")), NULL, 16) !=
-	    check_sum(cache->context, hash, r))
+	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s", mq_csv_word(csv, row, "bottleneck"));
+	snprintf(r->message, sizeof(r->message), "%s", mq_csv_word(csv, row, "message"));
+	if (strtoull(mq_csv_word(csv, row, "check"), NULL, 16) != check_sum(cache->context, hash, r))
 		return mq_fail(err, MQ_EINPUT,
 			       "%s:%u: the row does not match its check sum: it was edited or "
 			       "damaged; remove the file and run again",
@@ -344,8 +285,8 @@ static const char *header_of(struct mq_arena *arena)
 {
 	const char *text = "context,plan_hash,verdict";
 
-	for (uint32_t i = 0; i < N_NUMBERS; i++)
-		text = mq_arena_printf(arena, "%s,%s", text, numbers[i].name);
+	for (uint32_t i = 0; i < mq_n_result_columns; i++)
+		text = mq_arena_printf(arena, "%s,%s", text, mq_result_column[i].name);
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
 		text = mq_arena_printf(arena, "%s,exposed_%s_s", text, mq_link_class_name(i));
 	return mq_arena_printf(arena, "%s,memory_device,bottleneck,message,check\n", text);
@@ -381,7 +322,7 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 	MQ_TRY(mq_csv_load(cache->path, arena, &csv, err));
 	snprintf(wanted, sizeof(wanted), "%016" PRIx64, context);
 	for (uint32_t row = 0; row < csv.n_rows; row++)
-		if (!strcmp(mq_csv_text(&csv, row, mq_csv_column(&csv, "context")), wanted))
+		if (!strcmp(mq_csv_word(&csv, row, "context"), wanted))
 			MQ_TRY(read_row(&csv, row, cache, err));
 		else
 			cache->n_others++;
@@ -392,27 +333,19 @@ enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct 
 {
 	struct mq_csv_writer w = { .file = cache->file, .path = cache->path };
 	struct mq_result *copy = mq_arena_alloc(cache->arena, sizeof(*copy));
-	char text[24];
 
 	*copy = *result;
 	cache_put(cache, hash, copy);
 	/* Of a simulator's death the machine may be the cause: another run asks again. */
 	if (!cache->file || copy->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
-	snprintf(text, sizeof(text), "%016" PRIx64, cache->context);
-	mq_csv_put_text(&w, text);
-	snprintf(text, sizeof(text), "%016" PRIx64, hash);
-	mq_csv_put_text(&w, text);
-	mq_csv_put_text(&w, mq_verdict_name(copy->verdict));
-	for (uint32_t i = 0; i < N_NUMBERS; i++)
-		mq_csv_put_f64(&w, *number(copy, i));
+	mq_csv_put(&w, "%016lx,%016lx,%s", cache->context, hash, mq_verdict_name(copy->verdict));
+	for (uint32_t i = 0; i < mq_n_result_columns; i++)
+		mq_csv_put_f64(&w, *mq_result_number(copy, &mq_result_column[i]));
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
 		mq_csv_put_f64(&w, copy->link_s[i]);
-	mq_csv_put_u64(&w, copy->memory_device);
-	mq_csv_put_text(&w, copy->bottleneck);
-	mq_csv_put_text(&w, copy->message);
-	snprintf(text, sizeof(text), "%016" PRIx64, check_sum(cache->context, hash, copy));
-	mq_csv_put_text(&w, text);
+	mq_csv_put(&w, "%u,%s,%s,%016lx", copy->memory_device, copy->bottleneck, copy->message,
+		   check_sum(cache->context, hash, copy));
 	return mq_csv_end_row(&w, err);
 }
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "base/csv.h"
+#include "schedule/columns.h"
 
 /* The bounds that lowering gives: they hold for any plan on that cluster. */
 static double any_plan_s(const struct mq_search_outcome *out)
@@ -103,42 +103,22 @@ void mq_proof_print(const struct mq_search_outcome *out, FILE *file)
 	      file);
 }
 
-struct sink {
-	struct mq_csv_writer writer;
-	enum mq_status status; /* of the first row that failed, if any */
-	struct mq_err *err;
-};
-
 static void put(void *context, const char *engine, const struct mq_bound *b)
 {
-	struct sink *sink = context;
-	struct mq_csv_writer *w = &sink->writer;
-
-	if (sink->status != MQ_OK)
-		return;
-
-	mq_csv_put_text(w, engine);
-	mq_csv_put_text(w, b->quantity);
-	mq_csv_put_f64(w, isfinite(b->best) ? b->best : (double)NAN);
-	mq_csv_put_f64(w, b->bound);
-	mq_csv_put_f64(w, gap_of(b));
-	mq_csv_put_text(w, b->unit);
-	mq_csv_put_text(w, b->scope);
-	sink->status = mq_csv_end_row(w, sink->err);
+	mq_csv_row(context, "%s,%s,%g,%g,%g,%s,%s", engine, b->quantity, b->best, b->bound, gap_of(b), b->unit,
+		   b->scope);
 }
 
 enum mq_status mq_proof_write(const struct mq_search_outcome *out, const char *dir, struct mq_err *err)
 {
-	struct sink sink = { .status = MQ_OK, .err = err };
-	struct mq_err late = MQ_ERR_INIT;
-	char path[4096];
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_csv_writer w;
+	enum mq_status status = mq_table_create(&w, MQ_TABLE_proof, dir, &scratch, err);
 
-	snprintf(path, sizeof(path), "%s/proof.csv", dir);
-	MQ_TRY(mq_csv_open(&sink.writer, path, "w", err));
-	sink.status = mq_csv_put_header(&sink.writer, "engine,quantity,best,lower_bound,gap,unit,scope", err);
-	walk(out, put, &sink);
-	enum mq_status closed = mq_csv_close(&sink.writer, &late);
-	if (sink.status == MQ_OK && closed != MQ_OK)
-		*err = late;
-	return sink.status != MQ_OK ? sink.status : closed;
+	if (status == MQ_OK) {
+		walk(out, put, &w);
+		status = mq_csv_close(&w, err);
+	}
+	mq_arena_fini(&scratch);
+	return status;
 }

@@ -56,11 +56,8 @@ static void put_sensitivity(const struct asking *a, const char *target, double f
 	struct mq_csv_writer w = { .file = a->file, .path = "row" };
 
 	fputs("\nS,", a->file);
-	mq_csv_put_text(&w, target);
-	mq_csv_put_f64(&w, factor);
-	mq_csv_put_f64(&w, r->verdict == MQ_VERDICT_OK ? r->step_time_s : (double)NAN);
-	mq_csv_put_f64(&w, r->verdict == MQ_VERDICT_OK ? elasticity : (double)NAN);
-	mq_csv_put_text(&w, mq_verdict_name(r->verdict));
+	mq_csv_put(&w, "%s,%g,%g,%g,%s", target, factor, r->verdict == MQ_VERDICT_OK ? r->step_time_s : (double)NAN,
+		   r->verdict == MQ_VERDICT_OK ? elasticity : (double)NAN, mq_verdict_name(r->verdict));
 }
 
 static enum mq_status ask_target(const struct asking *a, const struct mq_candidate *best, const char *target)
@@ -245,6 +242,7 @@ enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_
 	struct contest c = { .a = &a, .time_s = { (double)NAN, (double)NAN } };
 	struct mq_csv_writer w = { .file = file, .path = "row" };
 	char ends[2][8] = { "", "" }, answer[600];
+	const char *plan[2];
 	double factor = (double)NAN;
 	enum mq_status status = contestants(&c, session, outcome, err);
 
@@ -262,14 +260,11 @@ enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_
 		snprintf(answer, sizeof(answer), "%s is faster below %.4g times %s, %s above", ends[0], factor,
 			 study->breakeven_target, strcmp(ends[0], "A") ? "A" : "B");
 	fputs("\nB,", file);
-	mq_csv_put_text(&w, study->breakeven_target);
-	mq_csv_put_f64(&w, factor);
-	mq_csv_put_f64(&w, isnan(factor) ? (double)NAN : c.time_s[0]);
-	mq_csv_put_f64(&w, isnan(factor) ? (double)NAN : c.time_s[1]);
-	mq_csv_put_text(&w, ends[0]);
-	mq_csv_put_text(&w, ends[1]);
-	for (int i = 0; i < 2; i++)
-		mq_csv_put_text(&w, c.plan[i] ? mq_plan_describe(c.plan[i], session->cluster, &session->arena) : "");
-	mq_csv_put_text(&w, answer);
+	for (int i = 0; i < 2; i++) {
+		plan[i] = c.plan[i] ? mq_plan_describe(c.plan[i], session->cluster, &session->arena) : "";
+		c.time_s[i] = isnan(factor) ? (double)NAN : c.time_s[i];
+	}
+	mq_csv_put(&w, "%s,%g,%g,%g,%s,%s,%s,%s,%s", study->breakeven_target, factor, c.time_s[0], c.time_s[1], ends[0],
+		   ends[1], plan[0], plan[1], answer);
 	return MQ_OK;
 }

@@ -22,18 +22,6 @@ struct drawing {
 	struct mq_err *err;
 };
 
-static double number(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	double v;
-
-	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
-}
-
-static const char *text(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	return mq_csv_text(csv, row, mq_csv_column(csv, column));
-}
-
 static const char *path_of(struct drawing *d, const char *name)
 {
 	return mq_arena_printf(&d->arena, "%s/%s", d->dir, name);
@@ -54,27 +42,12 @@ static const char *file(struct drawing *d, const char *path)
 	return mq_gnuplot_path(&d->arena, path);
 }
 
-static enum mq_status draw(struct drawing *d, const char *script, const char *title, const char *settings)
+static enum mq_status draw(struct drawing *d, const char *name, const char *title, const char *settings)
 {
-	static const char *const formats[] = { "svg", "png" };
+	const struct mq_figure f = { d->scripts, name, out_of(d, name), title, settings };
 
-	for (int i = 0; i < 2; i++) {
-		const char *all = mq_arena_printf(&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-						  file(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)),
-						  formats[i], file(d, out_of(d, script)), quoted(d, title), settings);
-
-		MQ_TRY(mq_gnuplot(all, mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script), d->err));
-	}
 	d->n++;
-	return MQ_OK;
-}
-
-static enum mq_status close_table(struct mq_csv_writer *w, enum mq_status status, struct mq_err *err)
-{
-	struct mq_err lost;
-	enum mq_status closed = mq_csv_close(w, status == MQ_OK ? err : &lost);
-
-	return status == MQ_OK ? closed : status;
+	return mq_gnuplot(&f, &d->arena, d->err);
 }
 
 uint32_t mq_study_fastest(const struct mq_csv *csv)
@@ -82,8 +55,9 @@ uint32_t mq_study_fastest(const struct mq_csv *csv)
 	uint32_t best = MQ_NONE;
 
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (!isnan(number(csv, r, "samples_per_s")) &&
-		    (best == MQ_NONE || number(csv, r, "samples_per_s") > number(csv, best, "samples_per_s")))
+		if (!isnan(mq_csv_number(csv, r, "samples_per_s")) &&
+		    (best == MQ_NONE ||
+		     mq_csv_number(csv, r, "samples_per_s") > mq_csv_number(csv, best, "samples_per_s")))
 			best = r;
 	return best;
 }
@@ -109,17 +83,17 @@ static uint32_t find_bars(const struct mq_csv *s, const char *point, double base
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < s->n_rows; r++) {
-		double pct = 100 * (number(s, r, "step_time_s") / base_s - 1);
+		double pct = 100 * (mq_csv_number(s, r, "step_time_s") / base_s - 1);
 		uint32_t i = 0;
 
-		if (strcmp(text(s, r, "point"), point) || isnan(pct) || fabs(pct) < 1e-6 ||
-		    !strcmp(text(s, r, "target"), "batch"))
+		if (strcmp(mq_csv_word(s, r, "point"), point) || isnan(pct) || fabs(pct) < 1e-6 ||
+		    !strcmp(mq_csv_word(s, r, "target"), "batch"))
 			continue;
-		while (i < n && strcmp(bar[i].target, text(s, r, "target")))
+		while (i < n && strcmp(bar[i].target, mq_csv_word(s, r, "target")))
 			i++;
 		if (i == n)
-			bar[n++] = (struct bar){ .target = text(s, r, "target") };
-		*(number(s, r, "factor") < 1 ? &bar[i].down_pct : &bar[i].up_pct) = pct;
+			bar[n++] = (struct bar){ .target = mq_csv_word(s, r, "target") };
+		*(mq_csv_number(s, r, "factor") < 1 ? &bar[i].down_pct : &bar[i].up_pct) = pct;
 	}
 	qsort(bar, n, sizeof(*bar), by_size);
 	return n < MAX_TORNADO ? n : MAX_TORNADO;
@@ -136,23 +110,18 @@ static enum mq_status tornado(struct drawing *d)
 		return MQ_OK;
 	MQ_TRY(mq_csv_load(path_of(d, "sensitivity.csv"), &d->arena, &s, d->err));
 	struct bar *bar = mq_arena_array(&d->arena, s.n_rows + 1, struct bar);
-	uint32_t n = find_bars(&s, text(&d->csv, best, "point"), number(&d->csv, best, "step_time_s"), bar);
+	uint32_t n =
+		find_bars(&s, mq_csv_word(&d->csv, best, "point"), mq_csv_number(&d->csv, best, "step_time_s"), bar);
 	if (!n)
 		return MQ_OK;
-	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
-	enum mq_status status = mq_csv_put_header(&w, "row,target,down_pct,up_pct", d->err);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
-		mq_csv_put_u64(&w, i);
-		mq_csv_put_text(&w, bar[i].target);
-		mq_csv_put_f64(&w, bar[i].down_pct);
-		mq_csv_put_f64(&w, bar[i].up_pct);
-		status = mq_csv_end_row(&w, d->err);
-	}
-	MQ_TRY(close_table(&w, status, d->err));
+	MQ_TRY(mq_csv_create(&w, path, "row,target,down_pct,up_pct", d->err));
+	for (uint32_t i = 0; i < n; i++)
+		mq_csv_row(&w, "%u,%s,%g,%g", i, bar[i].target, bar[i].down_pct, bar[i].up_pct);
+	MQ_TRY(mq_csv_close(&w, d->err));
 	return draw(
 		d, "tornado",
 		mq_arena_printf(&d->arena, "What the step time depends on: point %s, the fastest",
-				text(&d->csv, best, "point")),
+				mq_csv_word(&d->csv, best, "point")),
 		mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", file(d, path), n, 100 * d->study->sensitivity));
 }
 
@@ -169,11 +138,11 @@ static enum mq_status scaling(struct drawing *d)
 	for (uint32_t r = 0; r < s.n_rows && n < MAX_SERIES; r++) {
 		uint32_t i = 0;
 
-		while (i < n && strcmp(seen[i], text(&s, r, "series")))
+		while (i < n && strcmp(seen[i], mq_csv_word(&s, r, "series")))
 			i++;
 		if (i < n)
 			continue;
-		seen[n++] = text(&s, r, "series");
+		seen[n++] = mq_csv_word(&s, r, "series");
 		names = mq_arena_printf(&d->arena, "%s; name[%u]=%s", names, n, quoted(d, seen[i]));
 	}
 	if (!n || mq_study_fastest(&d->csv) == MQ_NONE)
@@ -209,24 +178,21 @@ static enum mq_status heat_map(struct drawing *d)
 		}
 	if (y == MQ_NONE || best == MQ_NONE)
 		return MQ_OK;
-	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
-	enum mq_status status = mq_csv_put_header(&w, "x,y,x_label,y_label,samples_per_s", d->err);
-	for (uint32_t r = 0; r < d->csv.n_rows && status == MQ_OK; r++) {
-		bool here = !isnan(number(&d->csv, r, "samples_per_s"));
+	MQ_TRY(mq_csv_create(&w, path, "x,y,x_label,y_label,samples_per_s", d->err));
+	for (uint32_t r = 0; r < d->csv.n_rows; r++) {
+		const char *at_x = mq_csv_word(&d->csv, r, s->axis[x].key),
+			   *at_y = mq_csv_word(&d->csv, r, s->axis[y].key);
+		double rate = mq_csv_number(&d->csv, r, "samples_per_s");
+		bool here = !isnan(rate);
 
 		for (uint32_t a = 0; a < s->n_axes && here; a++)
 			here = a == x || a == y || s->axis[a].n < 2 ||
-			       !strcmp(text(&d->csv, r, s->axis[a].key), text(&d->csv, best, s->axis[a].key));
-		if (!here)
-			continue;
-		mq_csv_put_u64(&w, index_of(s, x, text(&d->csv, r, s->axis[x].key)));
-		mq_csv_put_u64(&w, index_of(s, y, text(&d->csv, r, s->axis[y].key)));
-		mq_csv_put_text(&w, text(&d->csv, r, s->axis[x].key));
-		mq_csv_put_text(&w, text(&d->csv, r, s->axis[y].key));
-		mq_csv_put_f64(&w, number(&d->csv, r, "samples_per_s"));
-		status = mq_csv_end_row(&w, d->err);
+			       !strcmp(mq_csv_word(&d->csv, r, s->axis[a].key),
+				       mq_csv_word(&d->csv, best, s->axis[a].key));
+		if (here)
+			mq_csv_row(&w, "%u,%u,%s,%s,%g", index_of(s, x, at_x), index_of(s, y, at_y), at_x, at_y, rate);
 	}
-	MQ_TRY(close_table(&w, status, d->err));
+	MQ_TRY(mq_csv_close(&w, d->err));
 	return draw(d, "heatmap", "Samples per second",
 		    mq_arena_printf(&d->arena, "file=%s; x_name=%s; y_name=%s; nx=%u; ny=%u", file(d, path),
 				    quoted(d, s->axis[x].key), quoted(d, s->axis[y].key), s->axis[x].n, s->axis[y].n));
@@ -239,22 +205,22 @@ static enum mq_status jobs(struct drawing *d)
 	const char *path = out_of(d, "jobs_bars.csv");
 	static const char *const columns[] = { "together_s", "shortest_s", "longest_s" };
 	struct mq_csv_writer w;
+	double pct[3];
 	struct mq_csv s;
 
 	MQ_TRY(mq_csv_load(path_of(d, "jobs.csv"), &d->arena, &s, d->err));
 	if (!s.n_rows)
 		return MQ_OK;
-	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
-	enum mq_status status = mq_csv_put_header(&w, "row,label,mean_pct,shortest_pct,longest_pct", d->err);
-	for (uint32_t r = 0; r < s.n_rows && r < MAX_JOB_ROWS && status == MQ_OK; r++) {
-		mq_csv_put_u64(&w, r);
-		mq_csv_put_text(&w,
-				mq_arena_printf(&d->arena, "point %s: %s", text(&s, r, "point"), text(&s, r, "job")));
+	MQ_TRY(mq_csv_create(&w, path, "row,label,mean_pct,shortest_pct,longest_pct", d->err));
+	for (uint32_t r = 0; r < s.n_rows && r < MAX_JOB_ROWS; r++) {
+		mq_csv_put(&w, "%u,%s", r,
+			   mq_arena_printf(&d->arena, "point %s: %s", mq_csv_word(&s, r, "point"),
+					   mq_csv_word(&s, r, "job")));
 		for (int c = 0; c < 3; c++)
-			mq_csv_put_f64(&w, 100 * (number(&s, r, columns[c]) / number(&s, r, "alone_s") - 1));
-		status = mq_csv_end_row(&w, d->err);
+			pct[c] = 100 * (mq_csv_number(&s, r, columns[c]) / mq_csv_number(&s, r, "alone_s") - 1);
+		mq_csv_row(&w, "%g,%g,%g", pct[0], pct[1], pct[2]);
 	}
-	MQ_TRY(close_table(&w, status, d->err));
+	MQ_TRY(mq_csv_close(&w, d->err));
 	return draw(d, "jobs", "Jobs at once: how much each is slowed",
 		    mq_arena_printf(&d->arena, "file=%s; rows=%u", file(d, path),
 				    s.n_rows < MAX_JOB_ROWS ? s.n_rows : MAX_JOB_ROWS));

@@ -119,22 +119,13 @@ static void put_row(struct mq_csv_writer *w, const struct jobs *g)
 		if (slowdown(&t->job[j]) > slowdown(&t->job[worst]))
 			worst = j;
 	}
-	mq_csv_put_text(w, "ok");
-	mq_csv_put_u64(w, t->n_jobs);
-	mq_csv_put_f64(w, slowdown(&t->job[worst]));
-	mq_csv_put_text(w, g->study->job[worst]);
-	mq_csv_put_f64(w, sum / t->n_jobs);
-	mq_csv_put_u64(w, t->n_links);
-	mq_csv_put_text(w, "");
+	mq_csv_put(w, "%s,%u,%g,%s,%g,%u,", "ok", t->n_jobs, slowdown(&t->job[worst]), g->study->job[worst],
+		   sum / t->n_jobs, t->n_links);
 }
 
 void mq_study_jobs_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict, const char *why)
 {
-	mq_csv_put_text(w, verdict);
-	mq_csv_put_u64(w, study->n_jobs);
-	for (int i = 0; i < 4; i++)
-		mq_csv_put_empty(w);
-	mq_csv_put_text(w, why);
+	mq_csv_put(w, "%s,%u,,,,,%s", verdict, study->n_jobs, why);
 }
 
 static void put_job(struct mq_csv_writer *w, struct jobs *g, uint32_t j)
@@ -155,18 +146,10 @@ static void put_job(struct mq_csv_writer *w, struct jobs *g, uint32_t j)
 	}
 	fputs("\nJ,", w->file);
 	w->column = 0;
-	mq_csv_put_text(w, g->study->job[j]);
-	mq_csv_put_text(w, g->point->job[j].asked.devices);
-	mq_csv_put_text(w, mq_verdict_name(s->verdict));
-	mq_csv_put_f64(w, s->alone_s);
-	mq_csv_put_f64(w, s->together_s);
-	mq_csv_put_f64(w, slowdown(s));
-	mq_csv_put_f64(w, s->shortest_s);
-	mq_csv_put_f64(w, s->longest_s);
-	mq_csv_put_u64(w, s->steps);
-	mq_csv_put_f64(w, shared_B);
-	mq_csv_put_text(w, busiest ? busiest->name : "");
-	mq_csv_put_text(w, mq_plan_describe(g->outcome[j].best[0].plan, g->session[j].cluster, &g->arena));
+	mq_csv_put(w, "%s,%s,%s,%g,%g,%g,%g,%g,%u,%g,%s,%s", g->study->job[j], g->point->job[j].asked.devices,
+		   mq_verdict_name(s->verdict), s->alone_s, s->together_s, slowdown(s), s->shortest_s, s->longest_s,
+		   s->steps, shared_B, busiest ? busiest->name : "",
+		   mq_plan_describe(g->outcome[j].best[0].plan, g->session[j].cluster, &g->arena));
 }
 
 static void put_link(struct mq_csv_writer *w, const struct jobs *g, uint32_t l, uint32_t j)
@@ -178,12 +161,8 @@ static void put_link(struct mq_csv_writer *w, const struct jobs *g, uint32_t l, 
 		return;
 	fputs("\nL,", w->file);
 	w->column = 0;
-	mq_csv_put_text(w, link->name);
-	mq_csv_put_text(w, mq_link_class_name(link->class));
-	mq_csv_put_f64(w, link->bw_Bps);
-	mq_csv_put_text(w, g->study->job[j]);
-	mq_csv_put_f64(w, B);
-	mq_csv_put_f64(w, B / (mq_link_usable_Bps(link) * g->together.job[j].together_s));
+	mq_csv_put(w, "%s,%s,%g,%s,%g,%g", link->name, mq_link_class_name(link->class), link->bw_Bps, g->study->job[j],
+		   B, B / (mq_link_usable_Bps(link) * g->together.job[j].together_s));
 }
 
 static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)

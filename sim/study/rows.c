@@ -6,19 +6,30 @@
 #include <string.h>
 
 #include "study/study.h"
-#include "base/csv.h"
-
-static const char columns[] =
-	"verdict,step_time_s,samples_per_s,mfu,peak_memory_B,devices,usd_per_step,kWh_per_step,"
-	"usd_per_Mtoken,kWh_per_Mtoken,compute_s,exposed_comm_s,bubble_s,lower_bound_s,bottleneck,engine,plans,plan_hash,dp,tp,pp,"
-	"micro_batches,schedule,recompute,plan";
-static const char epoch_columns[] = ",epoch_s,usd_per_epoch,kWh_per_epoch";
-static const char jitter_columns[] = ",step_p50_s,step_p90_s,step_p99_s,step_mean_s";
-static const char failure_columns[] = ",goodput,checkpoint_interval_s,mtbf_s,checkpoint_B,checkpoint_s";
+#include "schedule/columns.h"
 
 static bool varies(const struct mq_axis *axis)
 {
 	return axis->n > 1;
+}
+
+/* The parts of a row behind the axes. */
+static bool has_part(const struct mq_study *study, enum mq_table_id part)
+{
+	switch (part) {
+	case MQ_TABLE_whatif:
+		return !study->n_jobs;
+	case MQ_TABLE_whatif_epoch:
+		return !study->n_jobs && study->epoch > 0;
+	case MQ_TABLE_whatif_jitter:
+		return !study->n_jobs && study->jitters;
+	case MQ_TABLE_whatif_failures:
+		return !study->n_jobs && study->fails;
+	case MQ_TABLE_whatif_jobs:
+		return study->n_jobs;
+	default:
+		return false;
+	}
 }
 
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena)
@@ -28,41 +39,28 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		if (varies(&study->axis[i]))
 			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
-	if (study->n_jobs)
-		return mq_arena_printf(arena, "%s,%s", text, MQ_JOBS_COLUMNS);
-	return mq_arena_printf(arena, "%s,%s%s%s%s", text, columns, study->epoch > 0 ? epoch_columns : "",
-			       study->jitters ? jitter_columns : "", study->fails ? failure_columns : "");
+	for (enum mq_table_id t = 0; t < MQ_N_TABLES; t++)
+		if (has_part(study, t))
+			text = mq_arena_printf(arena, "%s,%s", text, mq_table[t].header);
+	return text;
 }
 
 static void put_head(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point)
 {
-	mq_csv_put_u64(w, point->index);
+	mq_csv_put(w, "%u", point->index);
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		if (varies(&study->axis[i]))
 			mq_csv_put_text(w, point->value[i]);
 }
 
-/* A point without a plan: the verdict says why, the last column in words. */
+/* A point without a plan: the verdict says why, the column `plan` in words. */
 static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict, const char *why)
 {
-	mq_csv_put_text(w, verdict);
-	for (const char *c = columns; (c = strchr(c, ',')) && strcmp(c, ",plan"); c++)
-		mq_csv_put_empty(w);
-	mq_csv_put_text(w, why);
-	for (int i = 0; i < 3 && study->epoch > 0; i++)
-		mq_csv_put_empty(w);
-	for (int i = 0; i < 4 && study->jitters; i++)
-		mq_csv_put_empty(w);
-	for (int i = 0; i < 5 && study->fails; i++)
-		mq_csv_put_empty(w);
-}
-
-static void put_degree(struct mq_csv_writer *w, uint32_t degree)
-{
-	if (degree)
-		mq_csv_put_u64(w, degree);
-	else
-		mq_csv_put_empty(w);
+	for (enum mq_table_id t = 0; t < MQ_N_TABLES; t++)
+		for (uint32_t c = 0; c < mq_table[t].n && has_part(study, t); c++)
+			mq_csv_put_text(w, !strcmp(mq_table[t].column[c].name, "verdict") ? verdict :
+					   !strcmp(mq_table[t].column[c].name, "plan")    ? why :
+											    "");
 }
 
 static void put_best(struct mq_csv_writer *w, const struct mq_session *s, const struct mq_search_outcome *outcome,
@@ -73,34 +71,20 @@ static void put_best(struct mq_csv_writer *w, const struct mq_session *s, const 
 	struct mq_degrees g = mq_plan_degrees(best->plan);
 	const struct mq_config *c = &best->plan->config[best->plan->config_of[0]];
 
-	mq_csv_put_text(w, mq_verdict_name(r->verdict));
-	mq_csv_put_f64(w, r->step_time_s);
-	mq_csv_put_f64(w, r->samples_per_s);
-	mq_csv_put_f64(w, r->mfu);
-	mq_csv_put_f64(w, r->peak_memory_B);
-	mq_csv_put_u64(w, g.n_devices);
-	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, r->step_time_s));
-	mq_csv_put_f64(w, mq_step_kWh(s->cluster, best->plan, r->step_time_s));
 	double tokens = r->samples_per_s * r->step_time_s * s->model->tokens_per_sample / 1e6;
+	double usd = mq_step_usd(s->cluster, best->plan, r->step_time_s);
+	double kWh = mq_step_kWh(s->cluster, best->plan, r->step_time_s);
+
 	if (!(tokens > 0))
 		tokens = (double)NAN;
-	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, r->step_time_s) / tokens);
-	mq_csv_put_f64(w, mq_step_kWh(s->cluster, best->plan, r->step_time_s) / tokens);
-	mq_csv_put_f64(w, r->compute_s);
-	mq_csv_put_f64(w, r->exposed_comm_s);
-	mq_csv_put_f64(w, r->bubble_s);
-	mq_csv_put_f64(w, r->lower_bound_s);
-	mq_csv_put_text(w, r->bottleneck);
-	mq_csv_put_text(w, best->engine);
-	mq_csv_put_u64(w, outcome->proposals);
-	mq_csv_put_text(w, mq_arena_printf(arena, "%016llx", (unsigned long long)best->hash));
-	put_degree(w, g.dp);
-	put_degree(w, g.tp);
-	put_degree(w, g.pp);
-	mq_csv_put_u64(w, best->plan->micro_batches);
-	mq_csv_put_text(w, mq_pipeline_name(best->plan->pipeline));
-	mq_csv_put_text(w, mq_recompute_name(c->recompute));
-	mq_csv_put_text(w, mq_plan_describe(best->plan, s->cluster, arena));
+	mq_csv_put(w, "%s", mq_verdict_name(r->verdict));
+	mq_table_put(w, MQ_TABLE_whatif, "step_time_s", r);
+	mq_csv_put(w, "%u,%g,%g,%g,%g", g.n_devices, usd, kWh, usd / tokens, kWh / tokens);
+	mq_table_put(w, MQ_TABLE_whatif, "compute_s", r);
+	mq_csv_put(w, "%s,%s,%lu,%016lx,%.0u,%.0u,%.0u,%u,%s,%s,%s", r->bottleneck, best->engine,
+		   (unsigned long)outcome->proposals, best->hash, g.dp, g.tp, g.pp, best->plan->micro_batches,
+		   mq_pipeline_name(best->plan->pipeline), mq_recompute_name(c->recompute),
+		   mq_plan_describe(best->plan, s->cluster, arena));
 }
 
 /* Quantiles of the step over draws; empty where every rank for itself is too much to simulate. */
@@ -110,9 +94,10 @@ static enum mq_status put_jitter(struct mq_csv_writer *w, const struct mq_point 
 	struct mq_jitter_samples d;
 
 	MQ_TRY(mq_session_jitter_sample(s, best->plan, &point->jitter, false, &d, err));
-	const double value[] = { d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s) };
-	for (int i = 0; i < 4; i++)
-		mq_csv_put_f64(w, d.none ? (double)NAN : value[i]);
+	if (d.none)
+		mq_csv_put(w, ",,,");
+	else
+		mq_csv_put(w, "%g,%g,%g,%g", d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s));
 	return MQ_OK;
 }
 
@@ -121,11 +106,7 @@ static void put_failures(struct mq_csv_writer *w, const struct mq_point *point, 
 {
 	struct mq_goodput g = mq_session_goodput(s, best->plan, &best->result, &point->failures);
 
-	mq_csv_put_f64(w, g.goodput);
-	mq_csv_put_f64(w, g.interval_s);
-	mq_csv_put_f64(w, g.mtbf_s);
-	mq_csv_put_f64(w, g.checkpoint_B);
-	mq_csv_put_f64(w, g.checkpoint_s);
+	mq_csv_put(w, "%g,%g,%g,%g,%g", g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
 }
 
 /* With all that failures cost, where they are asked for. */
@@ -137,9 +118,8 @@ static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, con
 	if (study->fails)
 		epoch_s /= mq_session_goodput(s, best->plan, &best->result, &point->failures).goodput;
 
-	mq_csv_put_f64(w, epoch_s);
-	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, epoch_s));
-	mq_csv_put_f64(w, mq_step_kWh(s->cluster, best->plan, epoch_s));
+	mq_csv_put(w, "%g,%g,%g", epoch_s, mq_step_usd(s->cluster, best->plan, epoch_s),
+		   mq_step_kWh(s->cluster, best->plan, epoch_s));
 }
 
 /* Row and further lines of a point that has a plan. */

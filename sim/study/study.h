@@ -97,11 +97,6 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 /* Row and lines "J,..." (jobs.csv) and "L,..." (job_links.csv) of a point with several jobs. `plan_path`
  * (may be NULL) with the job's name before its suffix receives each job's plan. *crashed: did a simulator
  * die? MQ_ETIME: no row for that reason, mq_study_jobs_nothing writes one. */
-#define MQ_JOBS_HEADER                                                                               \
-	"point,job,devices,verdict,alone_s,together_s,slowdown,shortest_s,longest_s,steps,shared_B," \
-	"busiest_link,plan"
-#define MQ_JOB_LINKS_HEADER "point,link,class,bandwidth_Bps,job,step_B,utilisation"
-#define MQ_JOBS_COLUMNS     "verdict,jobs,worst_slowdown,worst_job,mean_slowdown,shared_links,message"
 struct mq_csv_writer;
 enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study, const struct mq_point *point,
 			     const char *plan_path, bool *crashed, struct mq_err *err) MQ_MUST_CHECK;
@@ -116,8 +111,6 @@ const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_
 
 /* The best plan judged again under changed hardware: lines "S,target,factor,..." (sensitivity.csv) and
  * "B,target,..." (breakeven.csv) to `file`. */
-#define MQ_SENSITIVITY_HEADER "point,target,factor,step_time_s,elasticity,verdict"
-#define MQ_BREAKEVEN_HEADER   "point,target,factor,step_time_a_s,step_time_b_s,at_low,at_high,plan_a,plan_b,answer"
 enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
 				    const struct mq_session *session, const struct mq_candidate *best, FILE *file,
 				    struct mq_err *err) MQ_MUST_CHECK;

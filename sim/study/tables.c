@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "study/study.h"
-#include "base/csv.h"
 #include "maquette/opt.h"
 #include "base/quantity.h"
+#include "schedule/columns.h"
 
 struct tables {
 	struct mq_arena arena;
@@ -27,18 +27,6 @@ struct tables {
 	double *efficiency;          /* [n_points], where scaling is asked */
 	struct mq_err *err;
 };
-
-static double number(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	double v;
-
-	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
-}
-
-static const char *text(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	return mq_csv_text(csv, row, mq_csv_column(csv, column));
-}
 
 static uint32_t at(const struct tables *t, uint32_t point, uint32_t axis)
 {
@@ -65,15 +53,6 @@ static const char *place(struct tables *t, uint32_t point, bool (*without)(const
 static const char *path_of(struct tables *t, const char *name)
 {
 	return mq_arena_printf(&t->arena, "%s/%s", t->dir, name);
-}
-
-/* Ends a table: rows that failed and the close. */
-static enum mq_status end_table(struct mq_csv_writer *w, enum mq_status status, struct mq_err *err)
-{
-	struct mq_err lost;
-	enum mq_status closed = mq_csv_close(w, status == MQ_OK ? err : &lost);
-
-	return status == MQ_OK ? closed : status;
 }
 
 /* ---- scaling ------------------------------------------------------------------------------------------ */
@@ -159,19 +138,11 @@ static enum mq_status scaling(struct tables *t)
 	t->efficiency = mq_arena_array(&t->arena, t->study->n_points, double);
 	for (uint32_t p = 0; p < t->study->n_points; p++)
 		t->efficiency[p] = efficiency(t, p);
-	MQ_TRY(mq_csv_open(&w, path_of(t, "scaling.csv"), "w", t->err));
-	enum mq_status status =
-		mq_csv_put_header(&w, "point,series,devices,step_time_s,samples_per_s,efficiency", t->err);
-	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
-		mq_csv_put_u64(&w, p);
-		mq_csv_put_text(&w, place(t, p, is_size));
-		mq_csv_put_f64(&w, size_of(t, p));
-		mq_csv_put_f64(&w, t->step_s[p]);
-		mq_csv_put_f64(&w, t->rate[p]);
-		mq_csv_put_f64(&w, t->efficiency[p]);
-		status = mq_csv_end_row(&w, t->err);
-	}
-	MQ_TRY(end_table(&w, status, t->err));
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_scaling, t->dir, &t->arena, t->err));
+	for (uint32_t p = 0; p < t->study->n_points; p++)
+		mq_csv_row(&w, "%u,%s,%g,%g,%g,%g", p, place(t, p, is_size), size_of(t, p), t->step_s[p], t->rate[p],
+			   t->efficiency[p]);
+	MQ_TRY(mq_csv_close(&w, t->err));
 	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		bool first = true;
 
@@ -212,7 +183,7 @@ static uint32_t moved(const struct tables *t, uint32_t point, uint32_t axis, uin
 	return point + stride * to - stride * at(t, point, axis);
 }
 
-static enum mq_status put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
+static void put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
 {
 	const struct mq_axis *x = &t->study->axis[axis];
 	double worst = 0;
@@ -224,13 +195,8 @@ static enum mq_status put_losses(struct tables *t, uint32_t axis, struct mq_csv_
 
 		if (p == ref)
 			continue;
-		mq_csv_put_u64(w, p);
-		mq_csv_put_text(w, x->key);
-		mq_csv_put_text(w, value(t, p, axis));
-		mq_csv_put_text(w, value(t, ref, axis));
-		mq_csv_put_f64(w, t->step_s[p]);
-		mq_csv_put_f64(w, loss);
-		MQ_TRY(mq_csv_end_row(w, t->err));
+		mq_csv_row(w, "%u,%s,%s,%s,%g,%g", p, x->key, value(t, p, axis), value(t, ref, axis), t->step_s[p],
+			   loss);
 		if (worst_point == MQ_NONE || loss > worst) {
 			worst = loss;
 			worst_point = p;
@@ -239,25 +205,20 @@ static enum mq_status put_losses(struct tables *t, uint32_t axis, struct mq_csv_
 	if (worst_point != MQ_NONE && !isnan(worst))
 		fprintf(t->words, "loss: %s costs at most %+.2f %% of step time (%s)\n", x->key, 100 * worst,
 			place(t, worst_point, NULL));
-	return MQ_OK;
 }
 
 static enum mq_status losses(struct tables *t)
 {
 	struct mq_csv_writer w = { 0 };
-	enum mq_status status = MQ_OK;
 
-	for (uint32_t a = 0; a < t->study->n_axes && status == MQ_OK; a++) {
+	for (uint32_t a = 0; a < t->study->n_axes; a++) {
 		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key))
 			continue;
-		if (!w.file) {
-			MQ_TRY(mq_csv_open(&w, path_of(t, "losses.csv"), "w", t->err));
-			status = mq_csv_put_header(&w, "point,target,value,reference,step_time_s,loss", t->err);
-		}
-		if (status == MQ_OK)
-			status = put_losses(t, a, &w);
+		if (!w.file)
+			MQ_TRY(mq_table_create(&w, MQ_TABLE_losses, t->dir, &t->arena, t->err));
+		put_losses(t, a, &w);
 	}
-	return w.file ? end_table(&w, status, t->err) : status;
+	return mq_csv_close(&w, t->err);
 }
 
 /* ---- time against cost --------------------------------------------------------------------------------- */
@@ -321,19 +282,12 @@ static enum mq_status pareto(struct tables *t)
 	}
 	if (!n || n + unpriced < 2)
 		return MQ_OK;
-	MQ_TRY(mq_csv_open(&w, path_of(t, "pareto.csv"), "w", t->err));
-	enum mq_status status = mq_csv_put_header(&w, "point,ksample_time_s,ksample_usd,on_front,label", t->err);
-	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
-		if (isnan(cost_of(t, p)))
-			continue;
-		mq_csv_put_u64(&w, p);
-		mq_csv_put_f64(&w, time_of(t, p));
-		mq_csv_put_f64(&w, cost_of(t, p));
-		mq_csv_put_u64(&w, on_front(t, p));
-		mq_csv_put_text(&w, place(t, p, NULL));
-		status = mq_csv_end_row(&w, t->err);
-	}
-	MQ_TRY(end_table(&w, status, t->err));
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_pareto, t->dir, &t->arena, t->err));
+	for (uint32_t p = 0; p < t->study->n_points; p++)
+		if (!isnan(cost_of(t, p)))
+			mq_csv_row(&w, "%u,%g,%g,%u,%s", p, time_of(t, p), cost_of(t, p), on_front(t, p),
+				   place(t, p, NULL));
+	MQ_TRY(mq_csv_close(&w, t->err));
 	say_prices(t);
 	return MQ_OK;
 }
@@ -353,16 +307,16 @@ static enum mq_status say_upgrades(struct tables *t)
 		if (isnan(t->step_s[p]))
 			continue;
 		for (uint32_t r = 0; r < s.n_rows; r++) {
-			const char *target = text(&s, r, "target");
-			double g = 1 - number(&s, r, "step_time_s") / t->step_s[p];
+			const char *target = mq_csv_word(&s, r, "target");
+			double g = 1 - mq_csv_number(&s, r, "step_time_s") / t->step_s[p];
 
 			/* More of anything is an upgrade, but of latency less; the batch is not hardware. */
-			if (strcmp(text(&s, r, "point"), id) || !strcmp(target, "batch") ||
-			    (strstr(target, ".latency") != NULL) != (number(&s, r, "factor") < 1) || !(g > gain))
+			if (strcmp(mq_csv_word(&s, r, "point"), id) || !strcmp(target, "batch") ||
+			    (strstr(target, ".latency") != NULL) != (mq_csv_number(&s, r, "factor") < 1) || !(g > gain))
 				continue;
 			best = target;
 			gain = g;
-			factor = number(&s, r, "factor");
+			factor = mq_csv_number(&s, r, "factor");
 		}
 		if (best)
 			fprintf(t->words, "upgrade (%s): %g times %s buys most: step time %.2f %% shorter\n",
@@ -379,9 +333,9 @@ static enum mq_status say_ties(struct tables *t)
 
 	MQ_TRY(mq_csv_load(path_of(t, "breakeven.csv"), &t->arena, &b, t->err));
 	for (uint32_t r = 0; r < b.n_rows; r++) {
-		uint32_t p = (uint32_t)number(&b, r, "point");
+		uint32_t p = (uint32_t)mq_csv_number(&b, r, "point");
 
-		fprintf(t->words, "break-even (%s): %s\n", place(t, p, NULL), text(&b, r, "answer"));
+		fprintf(t->words, "break-even (%s): %s\n", place(t, p, NULL), mq_csv_word(&b, r, "answer"));
 	}
 	return MQ_OK;
 }
@@ -396,25 +350,26 @@ static enum mq_status say_jobs(struct tables *t)
 		const char *link = "";
 
 		fprintf(t->words, "jobs (%s):", place(t, p, NULL));
-		if (strcmp(text(&t->csv, p, "verdict"), "ok"))
-			fprintf(t->words, " %s: %s", text(&t->csv, p, "verdict"), text(&t->csv, p, "message"));
+		if (strcmp(mq_csv_word(&t->csv, p, "verdict"), "ok"))
+			fprintf(t->words, " %s: %s", mq_csv_word(&t->csv, p, "verdict"),
+				mq_csv_word(&t->csv, p, "message"));
 		for (uint32_t r = 0, n = 0; r < jobs.n_rows; r++) {
-			double slower = number(&jobs, r, "slowdown") - 1;
+			double slower = mq_csv_number(&jobs, r, "slowdown") - 1;
 
-			if (number(&jobs, r, "point") != p)
+			if (mq_csv_number(&jobs, r, "point") != p)
 				continue;
-			fprintf(t->words, "%s %s ", n++ ? "," : "", text(&jobs, r, "job"));
+			fprintf(t->words, "%s %s ", n++ ? "," : "", mq_csv_word(&jobs, r, "job"));
 			if (fabs(slower) < 5e-7)
 				fputs("as alone", t->words);
 			else
 				fprintf(t->words, "%.3g %% %s", 100 * fabs(slower), slower > 0 ? "slower" : "faster");
 			if (!*link)
-				link = text(&jobs, r, "busiest_link");
+				link = mq_csv_word(&jobs, r, "busiest_link");
 		}
-		if (number(&t->csv, p, "shared_links") > 0)
-			fprintf(t->words, "; they share %s links, most of all %s", text(&t->csv, p, "shared_links"),
-				link);
-		else if (!strcmp(text(&t->csv, p, "verdict"), "ok"))
+		if (mq_csv_number(&t->csv, p, "shared_links") > 0)
+			fprintf(t->words, "; they share %s links, most of all %s",
+				mq_csv_word(&t->csv, p, "shared_links"), link);
+		else if (!strcmp(mq_csv_word(&t->csv, p, "verdict"), "ok"))
 			fputs("; they share no link", t->words);
 		fputc('\n', t->words);
 	}
@@ -426,7 +381,7 @@ static double *column(struct tables *t, const char *name)
 	double *v = mq_arena_array(&t->arena, t->csv.n_rows, double);
 
 	for (uint32_t r = 0; r < t->csv.n_rows; r++)
-		v[r] = number(&t->csv, r, name);
+		v[r] = mq_csv_number(&t->csv, r, name);
 	return v;
 }
 

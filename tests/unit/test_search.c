@@ -14,6 +14,7 @@
 
 #include "search/search.h"
 #include "libraries.h"
+#include "schedule/columns.h"
 
 struct fixture {
 	struct mq_arena arena;
@@ -242,7 +243,7 @@ static void rows_do_not_depend_on_chunks(void **state)
 	char *second = slurp(f, "candidates.csv", &n2);
 	assert_int_equal(n1, n2);
 	assert_memory_equal(first, second, n1);
-	assert_memory_equal(first, MQ_CANDIDATES_HEADER "\n", strlen(MQ_CANDIDATES_HEADER) + 1);
+	assert_memory_equal(first, mq_table[MQ_TABLE_candidates].header, strlen(mq_table[MQ_TABLE_candidates].header));
 }
 
 static void best_are_sorted_and_distinct(void **state)

@@ -4,23 +4,16 @@
 #include "session/pages/page.h"
 #include "cmd/platform/words.h"
 
-static void put_number(FILE *f, const char *key, double value)
-{
-	fprintf(f, ", \"%s\": ", key);
-	mq_json_put_f64(f, value);
-}
-
 static void put_device(const struct mq_device *d, uint32_t rank, FILE *f)
 {
 	fprintf(f, "%s\n  {\"rank\": %u, \"name\": ", rank ? "," : "", rank);
 	mq_json_put_text(f, d->name);
-	fputs(", \"type\": ", f);
-	mq_json_put_text(f, d->type);
+	mq_json_add_text(f, "type", d->type);
 	fprintf(f, ", \"machine\": %u", d->node);
-	put_number(f, "peak_flops", d->speed_flops);
-	put_number(f, "memory_B", d->memory_B);
-	put_number(f, "price_per_h", d->price_per_h);
-	put_number(f, "power_W", d->power_W);
+	mq_json_add_f64(f, "peak_flops", d->speed_flops);
+	mq_json_add_f64(f, "memory_B", d->memory_B);
+	mq_json_add_f64(f, "price_per_h", d->price_per_h);
+	mq_json_add_f64(f, "power_W", d->power_W);
 	fputc('}', f);
 }
 
@@ -38,8 +31,8 @@ void mq_platform_json(const struct mq_cluster *c, FILE *f)
 		fprintf(f, "%s\n  {\"name\": ", i ? "," : "");
 		mq_json_put_text(f, l->name);
 		fprintf(f, ", \"class\": \"%s\"", mq_link_class_name(l->class));
-		put_number(f, "bandwidth_Bps", l->bw_Bps);
-		put_number(f, "latency_s", l->lat_s);
+		mq_json_add_f64(f, "bandwidth_Bps", l->bw_Bps);
+		mq_json_add_f64(f, "latency_s", l->lat_s);
 		fputc('}', f);
 	}
 	fputs("]}\n", f);

@@ -2,7 +2,7 @@
 #include "cmd/simulate/spread.h"
 
 #include "session/search_run.h"
-#include "base/csv.h"
+#include "schedule/columns.h"
 #include "base/ini.h"
 
 enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
@@ -36,16 +36,11 @@ void mq_spread_print(const struct mq_spread_asked *asked, FILE *file)
 
 static enum mq_status write_draws(const struct mq_spread *s, const struct mq_jitter_samples *d, struct mq_err *err)
 {
-	const char *path = mq_arena_printf(&s->session->arena, "%s/draws.csv", s->dir);
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, path, "w", err));
-	MQ_TRY(mq_csv_put_header(&w, "draw,step_time_s", err));
-	for (uint32_t i = 0; i < d->n; i++) {
-		mq_csv_put_u64(&w, i);
-		mq_csv_put_f64(&w, d->step_s[i]);
-		MQ_TRY(mq_csv_end_row(&w, err));
-	}
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_draws, s->dir, &s->session->arena, err));
+	for (uint32_t i = 0; i < d->n; i++)
+		mq_csv_row(&w, "%u,%g", i, d->step_s[i]);
 	return mq_csv_close(&w, err);
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cmd/validate/plans.h"
-#include "base/csv.h"
+#include "schedule/columns.h"
 #include "folding/fold.h"
 
 static enum mq_status spread_of(const struct mq_session *session, const struct mq_plan *plan,
@@ -40,26 +40,16 @@ static enum mq_status write_table(const char *dir, const struct mq_ranked *plan,
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(arena, "%s/intervals.csv", dir), "w", err));
-	enum mq_status status = mq_csv_put_header(&w,
-						  "plan,step_time_s,low_s,high_s,"
-						  "probability_first_is_faster",
-						  err);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
-		mq_csv_put_text(&w, plan[i].path);
-		mq_csv_put_f64(&w, plan[i].step_time_s);
-		mq_csv_put_f64(&w, plan[i].step_time_s * interval[i].low);
-		mq_csv_put_f64(&w, plan[i].step_time_s * interval[i].high);
-		mq_csv_put_f64(&w, i ? mq_probability_less(plan[0].step_time_s, interval[0].factor, plan[i].step_time_s,
-							   interval[i].factor, MQ_INTERVAL_DRAWS) :
-				       (double)NAN);
-		status = mq_csv_end_row(&w, err);
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_intervals, dir, arena, err));
+	for (uint32_t i = 0; i < n; i++) {
+		const double s = plan[i].step_time_s;
+		double faster = i ? mq_probability_less(plan[0].step_time_s, interval[0].factor, s, interval[i].factor,
+							MQ_INTERVAL_DRAWS) :
+				    (double)NAN;
+
+		mq_csv_row(&w, "%s,%g,%g,%g,%g", plan[i].path, s, s * interval[i].low, s * interval[i].high, faster);
 	}
-	struct mq_err late = MQ_ERR_INIT;
-	enum mq_status closed = mq_csv_close(&w, &late);
-	if (status == MQ_OK && closed != MQ_OK)
-		*err = late;
-	return status == MQ_OK ? closed : status;
+	return mq_csv_close(&w, err);
 }
 
 enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan, uint32_t n,

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cmd/validate/plans.h"
-#include "base/csv.h"
+#include "schedule/columns.h"
 
 enum {
 	N_FIELDS = sizeof(struct mq_held_bytes) / sizeof(double),
@@ -39,9 +39,9 @@ static struct mq_validated *plan_named(const struct mq_validation *v, const char
 
 static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t row)
 {
-	struct mq_validated *p = plan_named(v, mq_csv_text(csv, row, mq_csv_column(csv, "schedule")));
-	const char *device = mq_csv_text(csv, row, mq_csv_column(csv, "device"));
-	const char *purpose = mq_csv_text(csv, row, mq_csv_column(csv, "purpose"));
+	struct mq_validated *p = plan_named(v, mq_csv_word(csv, row, "schedule"));
+	const char *device = mq_csv_word(csv, row, "device");
+	const char *purpose = mq_csv_word(csv, row, "purpose");
 	double bytes;
 
 	if (!p || !mq_csv_f64(csv, row, mq_csv_column(csv, "bytes"), NAN, &bytes))
@@ -147,24 +147,19 @@ void mq_validated_memory(const struct mq_validated *p, double *predicted_B, doub
 	}
 }
 
-static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_validated *p, uint32_t d, struct mq_err *err)
+static void put_device(struct mq_csv_writer *w, const struct mq_validated *p, uint32_t d)
 {
 	struct pair pair[PURPOSES];
-	enum mq_status status = MQ_OK;
+	bool full = p->held[d].full > 0;
 
 	pairs_of(p, d, pair);
-	for (int i = 0; i < PURPOSES && status == MQ_OK; i++) {
+	for (int i = 0; i < PURPOSES; i++) {
 		double ratio = pair[i].predicted_B / pair[i].measured_B;
 
-		mq_csv_put_text(w, p->name);
-		mq_csv_put_text(w, p->schedule->device_name[d]);
-		mq_csv_put_text(w, pair[i].purpose);
-		mq_csv_put_f64(w, pair[i].predicted_B);
-		mq_csv_put_f64(w, p->held[d].full > 0 ? (double)NAN : pair[i].measured_B);
-		mq_csv_put_f64(w, pair[i].measured_B > 0 && !(p->held[d].full > 0) ? ratio : (double)NAN);
-		status = mq_csv_end_row(w, err);
+		mq_csv_row(w, "%s,%s,%s,%g,%g,%g", p->name, p->schedule->device_name[d], pair[i].purpose,
+			   pair[i].predicted_B, full ? (double)NAN : pair[i].measured_B,
+			   pair[i].measured_B > 0 && !full ? ratio : (double)NAN);
 	}
-	return status;
 }
 
 /* Sums over all devices of all plans, by purpose, and each plan's fullest device. */
@@ -211,21 +206,16 @@ static void print_memory(struct mq_validation *v)
 enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_csv_writer w;
-	struct mq_err late = MQ_ERR_INIT;
 	bool any = false;
 
 	for (uint32_t i = 0; i < v->n_plans; i++)
 		any |= v->plan[i].held != NULL;
 	if (!any)
 		return MQ_OK;
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/memory.csv", dir), "w", err));
-	enum mq_status status = mq_csv_put_header(&w, "name,device,purpose,predicted_B,measured_B,ratio", err);
-	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
-		for (uint32_t d = 0; v->plan[i].held && d < v->plan[i].schedule->n_devices && status == MQ_OK; d++)
-			status = put_device(&w, &v->plan[i], d, err);
-	enum mq_status closed = mq_csv_close(&w, &late);
-	if (status == MQ_OK && closed != MQ_OK)
-		*err = late;
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_plans_memory, dir, &v->arena, err));
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		for (uint32_t d = 0; v->plan[i].held && d < v->plan[i].schedule->n_devices; d++)
+			put_device(&w, &v->plan[i], d);
 	print_memory(v);
-	return status == MQ_OK ? closed : status;
+	return mq_csv_close(&w, err);
 }

@@ -1,15 +1,16 @@
 /*
  * plans_report.c - predicted against measured: tables, traces, and what they amount to.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/validate/plans.h"
-#include "base/csv.h"
 #include "judge/gzip.h"
 #include "judge/outputs.h"
+#include "schedule/columns.h"
 
 /* ---- per op ---------------------------------------------------------------------------------- */
 
@@ -106,86 +107,47 @@ static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *are
 	return MQ_OK;
 }
 
-static enum mq_status put_row(struct mq_csv_writer *w, const struct mq_validated *p, const struct op_row *r,
-			      struct mq_err *err)
+static void put_row(struct mq_csv_writer *w, const struct mq_validated *p, const struct op_row *r)
 {
 	const struct mq_schedule *s = p->schedule;
 	const struct mq_task *t = &s->task[r->task];
 	double predicted = mq_quantile(r->predicted, r->count, .5);
 	double measured = mq_quantile(r->measured, r->count, .5);
-	char hash[32], task[32];
 
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)s->plan_hash);
-	snprintf(task, sizeof(task), "%u", r->task);
-	mq_csv_put_text(w, hash);
-	mq_csv_put_text(w, task);
-	mq_csv_put_text(w, t->op < s->n_ops ? s->op_name[t->op] : "");
-	mq_csv_put_text(w, r->kind);
-	mq_csv_put_text(w, s->device_name[t->device]);
-	mq_csv_put_u64(w, r->count);
-	mq_csv_put_f64(w, r->bytes);
-	mq_csv_put_f64(w, r->flop);
-	mq_csv_put_f64(w, predicted);
-	mq_csv_put_f64(w, measured);
-	mq_csv_put_f64(w, mq_quantile(r->low, r->count, .5));
-	mq_csv_put_f64(w, mq_quantile(r->high, r->count, .5));
-	mq_csv_put_f64(w, predicted / measured);
-	return mq_csv_end_row(w, err);
+	mq_csv_row(w, "%016" PRIx64 ",%u,%s,%s,%s,%u,%g,%g,%g,%g,%g,%g,%g", s->plan_hash, r->task,
+		   t->op < s->n_ops ? s->op_name[t->op] : "", r->kind, s->device_name[t->device], r->count, r->bytes,
+		   r->flop, predicted, measured, mq_quantile(r->low, r->count, .5), mq_quantile(r->high, r->count, .5),
+		   predicted / measured);
 }
 
-static enum mq_status put_step(struct mq_csv_writer *w, const struct mq_validated *p, struct mq_err *err)
+static void put_step(struct mq_csv_writer *w, const struct mq_validated *p)
 {
-	char hash[32];
+	const double predicted = p->predicted.step_time_s;
 
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)p->schedule->plan_hash);
-	mq_csv_put_text(w, hash);
-	mq_csv_put_text(w, "step");
-	for (int i = 0; i < 3; i++)
-		mq_csv_put_empty(w);
-	mq_csv_put_u64(w, p->step.n);
-	mq_csv_put_empty(w);
-	mq_csv_put_empty(w);
-	mq_csv_put_f64(w, p->predicted.step_time_s);
-	mq_csv_put_f64(w, p->step.median);
-	mq_csv_put_f64(w, p->step.low);
-	mq_csv_put_f64(w, p->step.high);
-	mq_csv_put_f64(w, p->predicted.step_time_s / p->step.median);
-	return mq_csv_end_row(w, err);
-}
-
-/* The first error is the one to tell. */
-static enum mq_status close_table(struct mq_csv_writer *w, enum mq_status status, struct mq_err *err)
-{
-	struct mq_err late = MQ_ERR_INIT;
-	enum mq_status closed = mq_csv_close(w, &late);
-
-	if (status == MQ_OK && closed != MQ_OK)
-		*err = late;
-	return status == MQ_OK ? closed : status;
+	mq_csv_row(w, "%016" PRIx64 ",%s,,,,%u,,,%g,%g,%g,%g,%g", p->schedule->plan_hash, "step", p->step.n, predicted,
+		   p->step.median, p->step.low, p->step.high, predicted / p->step.median);
 }
 
 static enum mq_status write_ops(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/validate.csv", dir), "w", err));
-	enum mq_status status = mq_csv_put_header(&w,
-						  "plan_hash,task,op,kind,device,count,bytes,flop,"
-						  "predicted_s,measured_s,ci_low_s,ci_high_s,ratio",
-						  err);
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_validate, dir, &v->arena, err));
+	enum mq_status status = MQ_OK;
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++) {
 		struct mq_arena_mark mark = mq_arena_mark(&v->arena);
 		struct op_row *row;
 		uint32_t n = 0;
 
 		status = op_rows(&v->plan[i], &v->arena, &row, &n, err);
-		for (uint32_t r = 0; r < n && status == MQ_OK; r++)
-			status = put_row(&w, &v->plan[i], &row[r], err);
-		if (status == MQ_OK)
-			status = put_step(&w, &v->plan[i], err);
+		for (uint32_t r = 0; r < n; r++)
+			put_row(&w, &v->plan[i], &row[r]);
+		put_step(&w, &v->plan[i]);
 		mq_arena_rewind(&v->arena, mark);
 	}
-	return close_table(&w, status, err);
+	struct mq_err late;
+	enum mq_status closed = mq_csv_close(&w, status ? &late : err);
+	return status ? status : closed;
 }
 
 /* ---- per plan -------------------------------------------------------------------------------- */
@@ -202,58 +164,35 @@ static struct mq_timeline typical(const struct mq_validated *p, struct mq_arena 
 				     .step_time_s = m->step_s[at / p->schedule->n_tasks] };
 }
 
-static enum mq_status put_plan(struct mq_csv_writer *w, struct mq_validation *v, const struct mq_validated *p,
-			       struct mq_err *err)
+static void put_plan(struct mq_csv_writer *w, struct mq_validation *v, const struct mq_validated *p)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&v->arena);
 	struct mq_timeline real = typical(p, &v->arena);
 	struct mq_breakdown said = mq_timeline_breakdown(p->schedule, &p->predicted, &v->arena);
 	struct mq_breakdown seen = mq_timeline_breakdown(p->schedule, &real, &v->arena);
+	const double predicted = p->predicted.step_time_s;
 	double compared_B, held_B;
-	char hash[32];
 
 	mq_arena_rewind(&v->arena, mark);
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)p->schedule->plan_hash);
-	mq_csv_put_text(w, p->name);
-	mq_csv_put_text(w, hash);
-	mq_csv_put_text(w, p->plan_text);
-	mq_csv_put_f64(w, p->predicted.step_time_s);
-	mq_csv_put_f64(w, p->predicted.step_time_s * p->interval.low);
-	mq_csv_put_f64(w, p->predicted.step_time_s * p->interval.high);
-	mq_csv_put_f64(w, p->step.median);
-	mq_csv_put_f64(w, p->step.low);
-	mq_csv_put_f64(w, p->step.high);
-	mq_csv_put_f64(w, p->predicted.step_time_s / p->step.median);
-	mq_csv_put_f64(w, said.compute_s);
-	mq_csv_put_f64(w, seen.compute_s);
-	mq_csv_put_f64(w, said.exposed_comm_s);
-	mq_csv_put_f64(w, seen.exposed_comm_s);
-	mq_csv_put_f64(w, p->memory_B);
 	mq_validated_memory(p, &compared_B, &held_B);
-	mq_csv_put_f64(w, compared_B);
-	mq_csv_put_f64(w, held_B);
-	mq_csv_put_u64(w, p->step.n);
-	mq_csv_put_u64(w, p->n_dropped);
-	mq_csv_put_f64(w, p->recalibrated_s);
-	mq_csv_put_text(w, isnan(p->recalibrated_s) ? "" : p->held_out ? "held-out" : "fit");
-	return mq_csv_end_row(w, err);
+	mq_csv_row(w, "%s,%016" PRIx64 ",%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%u,%u,%g,%s", p->name,
+		   p->schedule->plan_hash, p->plan_text, predicted, predicted * p->interval.low,
+		   predicted * p->interval.high, p->step.median, p->step.low, p->step.high, predicted / p->step.median,
+		   said.compute_s, seen.compute_s, said.exposed_comm_s, seen.exposed_comm_s, p->memory_B, compared_B,
+		   held_B, p->step.n, p->n_dropped, p->recalibrated_s,
+		   isnan(p->recalibrated_s) ? "" :
+		   p->held_out              ? "held-out" :
+					      "fit");
 }
 
 static enum mq_status write_plans(struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/plans.csv", dir), "w", err));
-	enum mq_status status = mq_csv_put_header(
-		&w,
-		"name,plan_hash,plan,predicted_s,predicted_low_s,"
-		"predicted_high_s,measured_s,ci_low_s,ci_high_s,ratio,predicted_compute_s,"
-		"measured_compute_s,predicted_exposed_comm_s,measured_exposed_comm_s,"
-		"predicted_memory_B,compared_memory_B,measured_memory_B,samples,dropped,recalibrated_s,part",
-		err);
-	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
-		status = put_plan(&w, v, &v->plan[i], err);
-	return close_table(&w, status, err);
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_plans, dir, &v->arena, err));
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		put_plan(&w, v, &v->plan[i]);
+	return mq_csv_close(&w, err);
 }
 
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err)

@@ -28,22 +28,18 @@ struct mq_memory {
 
 struct mq_result {
 	enum mq_verdict verdict;
-	double step_time_s; /* rounded to 9 significant digits; NaN unless the verdict is ok, or oom where
-				    such plans are timed too (mq_judge) */
-	double samples_per_s, mfu;
-	double peak_memory_B;       /* of the device nearest its limit */
-	double needed_memory_B;     /* of peak_memory_B, what no allocator gives back; 0 = taken as exact */
-	struct mq_memory memory;    /* of that device, by purpose; all 0 where nothing was lowered */
+	/* Numbers, rounded to 9 significant digits: maquette/result.def says what they are. */
+#define MQ_RESULT(name, unit, about) double name;
+#include "maquette/result.def"
+	struct mq_memory memory;    /* of the device nearest its limit, by purpose; all 0 where nothing was lowered */
 	struct mq_memory first;     /* likewise of the plan's first device, whose log many runs print */
-	double memory_limit_B;      /* of that device */
 	uint32_t memory_device;     /* cluster rank */
 	uint32_t n_simulated;       /* devices with tasks of their own: fewer than the plan's where identical
 				    ranks were folded; 0 unless the verdict is ok */
 	uint32_t n_shown, n_traced; /* of these, the devices in timeline.csv and in the trace (mq_outputs) */
-	double compute_s, exposed_comm_s, bubble_s, lower_bound_s;
-	double link_s[16];    /* exposed communication by enum mq_link_class, seconds */
-	char bottleneck[160]; /* in words */
-	char message[256];    /* why the verdict is not ok */
+	double link_s[16];          /* exposed communication by enum mq_link_class, seconds */
+	char bottleneck[160];       /* in words */
+	char message[256];          /* why the verdict is not ok */
 };
 
 /* Does it fit by less than the memory model may be off? */
@@ -56,6 +52,10 @@ MQ_API bool mq_verdict_runs(const char *word);
 /* What a program ends with whose only plan has that verdict: no error at all where it is ok. */
 MQ_API enum mq_status mq_verdict_status(enum mq_verdict verdict);
 
+/* A result of which nothing is known but its verdict: numbers are NaN, needed_memory_B is 0. */
+MQ_API struct mq_result mq_result_none(enum mq_verdict verdict);
+/* Rounds all numbers of a result. */
+MQ_API void mq_result_round(struct mq_result *result);
 /* 9 significant digits: what engines, caches and tables see. */
 MQ_API double mq_round9(double value);
 

@@ -86,97 +86,63 @@ static void print_tables(const struct mq_runs_fit *f, const bool *own)
 
 /* ---- in files ------------------------------------------------------------------------------------- */
 
-/* Opens DIR/name and hands it to `fill`; the first error is told. */
+/* Opens DIR/name and hands it to `fill`. */
 static enum mq_status write_file(struct mq_runs_fit *f, const char *name, const char *header,
-				 enum mq_status (*fill)(const struct mq_runs_fit *f, struct mq_csv_writer *w,
-							struct mq_err *err),
-				 struct mq_err *err)
+				 void (*fill)(const struct mq_runs_fit *f, struct mq_csv_writer *w), struct mq_err *err)
 {
 	struct mq_csv_writer w;
-	struct mq_err late = MQ_ERR_INIT;
 
-	MQ_TRY(mq_csv_open(&w, mq_arena_printf(f->options->arena, "%s/%s", f->options->out, name), "w", err));
-	enum mq_status status = mq_csv_put_header(&w, header, err);
-	if (status == MQ_OK)
-		status = fill(f, &w, err);
-	enum mq_status closed = mq_csv_close(&w, &late);
-	if (status == MQ_OK && closed != MQ_OK)
-		*err = late;
-	return status == MQ_OK ? closed : status;
+	MQ_TRY(mq_csv_create(&w, mq_arena_printf(f->options->arena, "%s/%s", f->options->out, name), header, err));
+	fill(f, &w);
+	return mq_csv_close(&w, err);
 }
 
-static enum mq_status put_params(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
+static void put_params(const struct mq_runs_fit *f, struct mq_csv_writer *w)
 {
 	for (uint32_t p = 0; p < f->n_params; p++) {
 		const struct mq_runs_param *q = &f->param[p];
 
-		mq_csv_put_text(w, q->knob.name);
-		mq_csv_put_f64(w, q->value);
-		mq_csv_put_text(w, q->knob.unit);
-		mq_csv_put_f64(w, q->low);
-		mq_csv_put_f64(w, q->high);
-		mq_csv_put_f64(w, q->start);
-		mq_csv_put_u64(w, q->n_rows);
-		MQ_TRY(mq_csv_end_row(w, err));
+		mq_csv_row(w, "%s,%g,%s,%g,%g,%g,%u", q->knob.name, q->value, q->knob.unit, q->low, q->high, q->start,
+			   q->n_rows);
 	}
-	return MQ_OK;
 }
 
-static enum mq_status put_correlation(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
+static void put_correlation(const struct mq_runs_fit *f, struct mq_csv_writer *w)
 {
 	for (uint32_t a = 0; a < f->n_params; a++)
-		for (uint32_t b = 0; b < f->n_params; b++) {
-			mq_csv_put_text(w, f->param[a].knob.name);
-			mq_csv_put_text(w, f->param[b].knob.name);
-			mq_csv_put_f64(w, f->correlation[a * f->n_params + b]);
-			MQ_TRY(mq_csv_end_row(w, err));
-		}
-	return MQ_OK;
+		for (uint32_t b = 0; b < f->n_params; b++)
+			mq_csv_row(w, "%s,%s,%g", f->param[a].knob.name, f->param[b].knob.name,
+				   f->correlation[a * f->n_params + b]);
 }
 
-static enum mq_status put_rows(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
+static void put_rows(const struct mq_runs_fit *f, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < f->n_rows; i++) {
 		const struct mq_runs_row *r = &f->row[i];
 
-		mq_csv_put_text(w, f->table[r->table].stem);
-		mq_csv_put_text(w, f->table[r->table].run[r->row].id);
-		mq_csv_put_f64(w, r->measured_s);
-		mq_csv_put_f64(w, r->start_s);
-		mq_csv_put_f64(w, r->fitted_s);
-		mq_csv_put_f64(w, r->left_out_s);
-		MQ_TRY(mq_csv_end_row(w, err));
+		mq_csv_row(w, "%s,%s,%g,%g,%g,%g", f->table[r->table].stem, f->table[r->table].run[r->row].id,
+			   r->measured_s, r->start_s, r->fitted_s, r->left_out_s);
 	}
-	return MQ_OK;
 }
 
-static enum mq_status put_tables(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
+static void put_tables(const struct mq_runs_fit *f, struct mq_csv_writer *w)
 {
 	for (uint32_t t = 0; t < f->n_tables; t++) {
-		mq_csv_put_text(w, f->table[t].stem);
-		mq_csv_put_u64(w, stats_of(f, t, FITTED).n);
-		for (int which = START; which <= LEFT_OUT; which++) {
-			struct mq_errors s = stats_of(f, t, (enum which)which);
+		const struct mq_errors a = stats_of(f, t, START), b = stats_of(f, t, FITTED),
+				       c = stats_of(f, t, LEFT_OUT);
 
-			mq_csv_put_f64(w, s.mean);
-			mq_csv_put_f64(w, s.median);
-		}
-		MQ_TRY(mq_csv_end_row(w, err));
+		mq_csv_row(w, "%s,%u,%g,%g,%g,%g,%g,%g", f->table[t].stem, b.n, a.mean, a.median, b.mean, b.median,
+			   c.mean, c.median);
 	}
-	return MQ_OK;
 }
 
 /* What stands in where a table has no say. */
-static enum mq_status put_without(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
+static void put_without(const struct mq_runs_fit *f, struct mq_csv_writer *w)
 {
 	for (uint32_t t = 0; t < f->n_tables && f->n_tables > 1; t++)
-		for (uint32_t p = 0; p < f->n_params; p++) {
-			mq_csv_put_text(w, f->table[t].stem);
-			mq_csv_put_text(w, f->param[p].knob.name);
-			mq_csv_put_f64(w, f->without[(size_t)t * f->n_params + p]);
-			MQ_TRY(mq_csv_end_row(w, err));
-		}
-	return MQ_OK;
+		for (uint32_t p = 0; p < f->n_params; p++)
+			mq_csv_row(w, "%s,%s,%g", f->table[t].stem, f->param[p].knob.name,
+				   f->without[(size_t)t * f->n_params + p]);
 }
 
 enum mq_status mq_runs_fit_report(struct mq_runs_fit *f, const bool *own, struct mq_err *err)

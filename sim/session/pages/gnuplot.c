@@ -28,7 +28,7 @@ const char *mq_gnuplot_path(struct mq_arena *arena, const char *path)
 	return mq_gnuplot_quoted(arena, *path == '/' ? path : mq_arena_printf(arena, "./%s", path));
 }
 
-enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_err *err)
+static enum mq_status run(const char *settings, const char *script, struct mq_err *err)
 {
 	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
 	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script, NULL };
@@ -57,5 +57,18 @@ enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_er
 		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
 	if (status)
 		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s: %s", script, said);
+	return MQ_OK;
+}
+
+enum mq_status mq_gnuplot(const struct mq_figure *f, struct mq_arena *arena, struct mq_err *err)
+{
+	static const char *const formats[] = { "svg", "png" };
+	const char *common = mq_arena_printf(arena, "%s/common.gp", f->scripts);
+
+	for (int i = 0; i < 2; i++)
+		MQ_TRY(run(mq_arena_printf(arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
+					   mq_gnuplot_path(arena, common), formats[i], mq_gnuplot_path(arena, f->out),
+					   mq_gnuplot_quoted(arena, f->title), f->settings),
+			   mq_arena_printf(arena, "%s/%s.gp", f->scripts, f->name), err));
 	return MQ_OK;
 }

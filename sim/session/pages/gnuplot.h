@@ -10,8 +10,11 @@ const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text);
  * some others ("-", "+") for no file at all. */
 const char *mq_gnuplot_path(struct mq_arena *arena, const char *path);
 
-/* Runs a script after `settings` (assignments). What gnuplot says is shown only if it fails: it warns of
- * every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */
-enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_err *err) MQ_MUST_CHECK;
+/* A figure as OUT.svg and OUT.png, drawn by SCRIPTS/NAME.gp after `settings` (further assignments). What gnuplot says
+ * is shown only if it fails: it warns of every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */
+struct mq_figure {
+	const char *scripts, *name, *out, *title, *settings;
+};
+enum mq_status mq_gnuplot(const struct mq_figure *figure, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

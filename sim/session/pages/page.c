@@ -59,6 +59,28 @@ void mq_json_put_f64(FILE *f, double value)
 		fputs("null", f);
 }
 
+void mq_json_add_text(FILE *f, const char *key, const char *text)
+{
+	fprintf(f, ", \"%s\": ", key);
+	mq_json_put_text(f, text);
+}
+
+void mq_json_add_f64(FILE *f, const char *key, double value)
+{
+	fprintf(f, ", \"%s\": ", key);
+	mq_json_put_f64(f, value);
+}
+
+void mq_json_add_numbers(FILE *f, enum mq_table_id table, const char *first, const struct mq_result *result)
+{
+	struct mq_result r = *result;
+	const struct mq_column *column;
+	uint32_t n = mq_table_numbers(table, first, &column);
+
+	for (uint32_t i = 0; i < n; i++)
+		mq_json_add_f64(f, column[i].name, *mq_result_number(&r, &column[i]));
+}
+
 /* ---- the frame --------------------------------------------------------------------------------------- */
 
 enum { MOST_MB = 4 }; /* of a file of plots/ */

@@ -9,8 +9,7 @@
 #include <stdio.h>
 
 #include "maquette/arena.h"
-#include "base/csv.h"
-#include "maquette/err.h"
+#include "schedule/columns.h"
 
 struct mq_page {
 	FILE *f;
@@ -29,6 +28,10 @@ const char *mq_html(struct mq_page *page, const char *text);
 /* Text as a JSON string; a number that is not finite is null. */
 void mq_json_put_text(FILE *file, const char *text);
 void mq_json_put_f64(FILE *file, double value);
+/* Further members of an object: a text, a number, and the numbers of a result from `first` on (schedule/columns.h). */
+void mq_json_add_text(FILE *file, const char *key, const char *text);
+void mq_json_add_f64(FILE *file, const char *key, double value);
+void mq_json_add_numbers(FILE *file, enum mq_table_id table, const char *first, const struct mq_result *result);
 /* Text as a JSON string inside a <script>, which no text can end. */
 void mq_page_put_string(struct mq_page *page, const char *text);
 

@@ -26,11 +26,6 @@ static double cell(const struct mq_csv *csv, uint32_t row, const char *column)
 	return mq_csv_f64(csv, row, mq_csv_column(csv, column), 0, &v) && isfinite(v) ? v : 0;
 }
 
-static const char *word(const struct mq_csv *csv, uint32_t row, const char *column)
-{
-	return mq_csv_text(csv, row, mq_csv_column(csv, column));
-}
-
 static void put_step(struct mq_page *p)
 {
 	struct mq_csv csv;
@@ -71,7 +66,8 @@ static void put_memory(struct mq_page *p)
 	for (uint32_t i = 0; i < n; i++) {
 		double x = LEFT;
 
-		fprintf(p->f, "<text x=\"0\" y=\"%u\">%s</text>", i * 16 + 13, mq_html(p, word(&csv, i, "device")));
+		fprintf(p->f, "<text x=\"0\" y=\"%u\">%s</text>", i * 16 + 13,
+			mq_html(p, mq_csv_word(&csv, i, "device")));
 		for (size_t k = 0; k < N_PARTS; k++) {
 			double B = cell(&csv, i, parts[k].column);
 
@@ -121,8 +117,8 @@ static void put_links(struct mq_page *p)
 		const double GB = cell(&csv, busy[i].row, "bytes") / 1e9, used = 100 * busy[i].utilisation;
 
 		fputs("<tr>", p->f);
-		mq_page_cell(p, word(&csv, busy[i].row, "link"));
-		mq_page_cell(p, word(&csv, busy[i].row, "class"));
+		mq_page_cell(p, mq_csv_word(&csv, busy[i].row, "link"));
+		mq_page_cell(p, mq_csv_word(&csv, busy[i].row, "class"));
 		mq_page_number(p, GBps, mq_arena_printf(&p->arena, "%.4g", GBps));
 		mq_page_number(p, GB, mq_arena_printf(&p->arena, "%.4g", GB));
 		mq_page_number(p, used, mq_arena_printf(&p->arena, "%.1f", used));

@@ -212,15 +212,15 @@ void mq_page_put_timeline(struct mq_page *p, const struct mq_csv *csv)
 	      "<script type=\"application/json\" id=\"tasks\">{\"tasks\":[",
 	      p->f);
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
-		uint32_t b = find_word(band, &n_bands, MOST_BANDS, mq_csv_text(csv, i, mq_csv_column(csv, "device")));
-		uint32_t lane = lane_of(mq_csv_text(csv, i, mq_csv_column(csv, "stream")));
+		uint32_t b = find_word(band, &n_bands, MOST_BANDS, mq_csv_word(csv, i, "device"));
+		uint32_t lane = lane_of(mq_csv_word(csv, i, "stream"));
 
 		if (b >= MOST_BANDS || !span_of(csv, i, &t) || t.finish_s < drawn_s[b * N_LANES + lane] + least_s)
 			continue;
 		drawn_s[b * N_LANES + lane] = least_s > 0 ? t.finish_s : 0;
 		fprintf(p->f, "%s[%u,%u,%.6g,%.6g,%u,", n++ ? "," : "", b, lane, t.start_s, t.finish_s - t.start_s,
-			find_word(kind, &n_kinds, MOST_KINDS, mq_csv_text(csv, i, mq_csv_column(csv, "kind"))));
-		mq_page_put_string(p, mq_csv_text(csv, i, mq_csv_column(csv, "op")));
+			find_word(kind, &n_kinds, MOST_KINDS, mq_csv_word(csv, i, "kind")));
+		mq_page_put_string(p, mq_csv_word(csv, i, "op"));
 		fputc(']', p->f);
 	}
 	put_names(p, "bands", band, n_bands);

@@ -11,57 +11,27 @@
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
-struct pair {
-	const char *key;
-	double value;
-};
-
-static void put_pairs(FILE *f, const struct pair *pair, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		fprintf(f, ", \"%s\": ", pair[i].key);
-		mq_json_put_f64(f, pair[i].value);
-	}
-}
-
 static void put_plan(const struct mq_session *s, const struct mq_candidate *c, uint32_t rank, FILE *f)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_degrees d = mq_plan_degrees(c->plan);
 	const struct mq_result *r = &c->result;
-	const struct pair pairs[] = {
-		{ "step_time_s", r->step_time_s },
-		{ "samples_per_s", r->samples_per_s },
-		{ "tokens_per_s_per_device", mq_tokens_per_s_device(s, c->plan, r) },
-		{ "tflops_per_device", mq_tflops_per_device(s, c->plan, r) },
-		{ "mfu", r->mfu },
-		{ "peak_memory_B", r->peak_memory_B },
-		{ "memory_limit_B", r->memory_limit_B },
-		{ "compute_s", r->compute_s },
-		{ "exposed_comm_s", r->exposed_comm_s },
-		{ "bubble_s", r->bubble_s },
-		{ "objective", c->objective },
-		{ "devices", d.n_devices },
-		{ "dp", d.dp },
-		{ "tp", d.tp },
-		{ "pp", d.pp },
-		{ "cp", d.cp },
-		{ "ep", d.ep },
-		{ "virtual", c->plan->virtual },
-		{ "micro_batches", c->plan->micro_batches },
-		{ "like", c->like },
-	};
 
-	fprintf(f, "%s\n    {\"rank\": %u, \"engine\": ", rank > 1 ? "," : "", rank);
-	mq_json_put_text(f, c->engine);
-	fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\", \"plan\": ", c->hash);
-	mq_json_put_text(f, mq_plan_describe(c->plan, s->cluster, &scratch));
-	fputs(", \"runs_in\": ", f);
-	mq_json_put_text(f, c->runs_in ? c->runs_in : "");
-	fputs(", \"bottleneck\": ", f);
-	mq_json_put_text(f, r->bottleneck);
-	put_pairs(f, pairs, sizeof(pairs) / sizeof(*pairs));
-	fputc('}', f);
+	fprintf(f, "%s\n    {\"rank\": %u", rank > 1 ? "," : "", rank);
+	mq_json_add_text(f, "engine", c->engine);
+	fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\"", c->hash);
+	mq_json_add_text(f, "plan", mq_plan_describe(c->plan, s->cluster, &scratch));
+	mq_json_add_text(f, "runs_in", c->runs_in ? c->runs_in : "");
+	mq_json_add_text(f, "bottleneck", r->bottleneck);
+	mq_json_add_numbers(f, MQ_TABLE_search_json, "step_time_s", r);
+	mq_json_add_f64(f, "tokens_per_s_per_device", mq_tokens_per_s_device(s, c->plan, r));
+	mq_json_add_f64(f, "tflops_per_device", mq_tflops_per_device(s, c->plan, r));
+	mq_json_add_numbers(f, MQ_TABLE_search_json, "mfu", r);
+	mq_json_add_f64(f, "objective", c->objective);
+	fprintf(f,
+		", \"devices\": %u, \"dp\": %u, \"tp\": %u, \"pp\": %u, \"cp\": %u, \"ep\": %u, \"virtual\": %u, "
+		"\"micro_batches\": %u, \"like\": %u}",
+		d.n_devices, d.dp, d.tp, d.pp, d.cp, d.ep, c->plan->virtual, c->plan->micro_batches, c->like);
 	mq_arena_fini(&scratch);
 }
 
@@ -79,10 +49,10 @@ static void put_software(const struct mq_session *s, const struct mq_search_outc
 			continue;
 		fprintf(f, "%s\n    {\"software\": ", comma);
 		mq_json_put_text(f, out->software[i].software);
-		fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\", \"plan\": ", c->hash);
-		mq_json_put_text(f, mq_plan_describe(c->plan, s->cluster, &scratch));
-		put_pairs(f, (struct pair[]){ { "step_time_s", c->result.step_time_s }, { "rank", rank ? rank : NAN } },
-			  2);
+		fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\"", c->hash);
+		mq_json_add_text(f, "plan", mq_plan_describe(c->plan, s->cluster, &scratch));
+		mq_json_add_f64(f, "step_time_s", c->result.step_time_s);
+		mq_json_add_f64(f, "rank", rank ? rank : NAN);
 		fputc('}', f);
 		comma = ",";
 	}
@@ -93,8 +63,7 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 {
 	fputs("{\"model\": ", f);
 	mq_json_put_text(f, s->model->name);
-	fputs(", \"platform\": ", f);
-	mq_json_put_text(f, s->cluster->name);
+	mq_json_add_text(f, "platform", s->cluster->name);
 	fprintf(f,
 		", \"devices\": %u, \"batch\": %.0f, \"proposals\": %" PRIu64 ", \"feasible\": %" PRIu64
 		",\n  \"plans\": [",
@@ -109,13 +78,10 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 
 		fprintf(f, "%s\n    {\"engine\": ", i ? "," : "");
 		mq_json_put_text(f, r->engine);
-		fprintf(f,
-			", \"plans\": %" PRIu64 ", \"feasible\": %" PRIu64 ", \"screens\": %" PRIu64
-			", \"best_step_time_s\": ",
-			r->proposals, r->feasible, r->screens);
-		mq_json_put_f64(f, r->best_step_time_s);
-		fputs(", \"stopped\": ", f);
-		mq_json_put_text(f, r->stopped);
+		fprintf(f, ", \"plans\": %" PRIu64 ", \"feasible\": %" PRIu64 ", \"screens\": %" PRIu64, r->proposals,
+			r->feasible, r->screens);
+		mq_json_add_f64(f, "best_step_time_s", r->best_step_time_s);
+		mq_json_add_text(f, "stopped", r->stopped);
 		fputc('}', f);
 	}
 	fputs("]}\n", f);
@@ -169,19 +135,18 @@ static enum mq_status put_plot(struct mq_page *page, const struct mq_search_outc
 		struct mq_page_point *p = &point[n];
 		char hash[24];
 
-		if (!mq_verdict_runs(mq_csv_text(&csv, i, mq_csv_column(&csv, "verdict"))) ||
+		if (!mq_verdict_runs(mq_csv_word(&csv, i, "verdict")) ||
 		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "step_time_s"), NAN, &p->x) ||
 		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "peak_memory_B"), NAN, &p->y) || !isfinite(p->x + p->y))
 			continue;
 		p->y /= 1e9;
 		for (uint32_t k = 0; k < out->n_best; k++) {
 			snprintf(hash, sizeof(hash), "%016" PRIx64, out->best[k].hash);
-			if (!strcmp(hash, mq_csv_text(&csv, i, mq_csv_column(&csv, "plan_hash"))))
+			if (!strcmp(hash, mq_csv_word(&csv, i, "plan_hash")))
 				p->label = mq_arena_printf(arena, "%u", k + 1);
 		}
-		p->tip = mq_arena_printf(arena, "%s: %.4g s, %.4g GB, %s",
-					 mq_csv_text(&csv, i, mq_csv_column(&csv, "engine")), p->x, p->y,
-					 mq_csv_text(&csv, i, mq_csv_column(&csv, "plan")));
+		p->tip = mq_arena_printf(arena, "%s: %.4g s, %.4g GB, %s", mq_csv_word(&csv, i, "engine"), p->x, p->y,
+					 mq_csv_word(&csv, i, "plan"));
 		n++;
 	}
 	mq_page_put_plot(page, &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",

@@ -64,8 +64,7 @@ static void put_plot(struct mq_page *p, const struct mq_csv *csv, const char *la
 		    !(q->y > 0))
 			continue;
 		q->tip = mq_arena_printf(&p->arena, "%s: measured %.4g s, predicted %.4g s (%+.1f %%)",
-					 mq_csv_text(csv, r, mq_csv_column(csv, label)), q->x, q->y,
-					 100 * (q->y / q->x - 1));
+					 mq_csv_word(csv, r, label), q->x, q->y, 100 * (q->y / q->x - 1));
 		n++;
 	}
 	mq_page_put_plot(p, &(struct mq_page_plot){ "Predicted and measured step times", "measured, s", "predicted, s",
