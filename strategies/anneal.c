@@ -1,12 +1,12 @@
 /*
- * anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over
- * the usual plans, or over placements for graphs of profiled ops.
+ * anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over the usual plans, or
+ * over placements for graphs of profiled ops.
  *
- * GSL calls back for energies, so it cannot wait for the search loop: the walk uses the analytic
- * executor's step time (screens, counted and reported), or, for placements, the max-load of
- * lib/place/place.h; the best states of the walk are then proposed, best first, and the simulator ranks
- * them. A move changes one degree, the micro-batches, schedule, sync or recomputation of a plan; or
- * one op group's device. Plans that do not fit have ten times the energy of the first that does.
+ * GSL calls back for energies, so it cannot wait for the search loop: the walk uses the analytic executor's step time
+ * (screens, counted and reported), or, for placements, the max-load of lib/place/place.h; the best states of the walk
+ * are then proposed, best first, and the simulator ranks them. A move changes one degree, the micro-batches, schedule,
+ * sync or recomputation of a plan; or one op group's device. Plans that do not fit have ten times the energy of the
+ * first that does.
  *
  * link: gsl
  */
@@ -50,8 +50,8 @@ static const struct mq_opt opts[] = { MQ_U32(struct anneal, tries, 400, 1, 1e7, 
 					     "first temperature; energy 1 = the start"),
 				      MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"), MQ_END };
 
-/* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins
- * with the way to the engine. */
+/* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins with the way to
+ * the engine. */
 struct walk_state {
 	struct anneal *owner;
 	uint32_t value[];
@@ -62,8 +62,7 @@ static size_t state_bytes(const struct anneal *s)
 	return sizeof(struct walk_state) + s->size * sizeof(uint32_t);
 }
 
-/* ---- energies ---------------------------------------------------------------------------------
- */
+/* ---- energies ----------------------------------------------------------------------------------- */
 
 static double shape_energy(struct anneal *s, uint32_t index)
 {
@@ -144,8 +143,7 @@ static double energy_of(void *walk)
 	return energy;
 }
 
-/* ---- moves ------------------------------------------------------------------------------------
- */
+/* ---- moves -------------------------------------------------------------------------------------- */
 
 /* In how many choices two points differ. */
 static uint32_t difference(const struct shape_point *a, const struct shape_point *b)
@@ -207,8 +205,7 @@ static double rng_double(void *state)
 	return mq_rng_unit(*rng);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------
- */
+/* ---- hooks -------------------------------------------------------------------------------------- */
 
 static bool collect(void *context, const struct shape_point *p)
 {
@@ -227,10 +224,10 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 		s->space.zero = true;
 		shapes_each(&s->space, collect, s);
 		if (!s->n_points || !problem->costs->screen)
-			return mq_fail(err, MQ_EINPUT,
-				       "engine 'anneal': no plan of the usual shapes divides a "
-				       "batch of %g over these devices",
-				       problem->q->train->batch);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"engine 'anneal': no plan of the usual shapes divides a batch of %g over these devices",
+				problem->q->train->batch);
 		s->size = 1;
 		return MQ_OK;
 	}
@@ -282,9 +279,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	gsl_rng_free(rng);
 	mq_arena_fini(&s->scratch);
 	if (!s->n_best)
-		return mq_fail(err, MQ_ENOPLAN,
-			       "engine 'anneal': no plan that fits in %u tries: raise "
-			       "tries=N",
+		return mq_fail(err, MQ_ENOPLAN, "engine 'anneal': no plan that fits in %u tries: raise tries=N",
 			       s->tries);
 	return MQ_OK;
 }

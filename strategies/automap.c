@@ -1,7 +1,7 @@
 /*
- * automap.c - operator partitioning, pipeline cuts and data parallelism decided step by step by deep Q-learning
- * (Wang, Zhang, Tian, Chu, Chang, Yang, "Auto-MAP: A DQN Framework for Exploring Distributed Execution Plans for
- * DNN Workloads", arXiv 2007.04069, 2020).
+ * automap.c - operator partitioning, pipeline cuts and data parallelism decided step by step by deep Q-learning (Wang,
+ * Zhang, Tian, Chu, Chang, Yang, "Auto-MAP: A DQN Framework for Exploring Distributed Execution Plans for DNN
+ * Workloads", arXiv 2007.04069, 2020).
  *
  * The plan is a sequence of choices, one action each:
  *     stages, tensor-parallel degree                                   (mode=hybrid)
@@ -10,26 +10,26 @@
  *     whole, or split by columns or by rows, for each weight           (mode=opp and hybrid)
  *     device at which each stage begins                                (mode=pp)
  *     shift of each stage boundary from its share of the layers, -r .. r layers   (mode=pp and hybrid)
- * The linkage group of a weight and a dimension is everything that this split implies, found by propagating it
- * through the graph (automap/linkage.h): split by columns it splits what follows feature by feature, up to the
- * weight that is then split by rows. One decision fixes its whole group; what contradicts it is masked. Weights
- * are decided by the size of their groups, largest first. With `tie` the same weights of all layers are one
- * decision. Devices are a line: a stage may begin within `cuts` of a
- * machine boundary (of an even cut where there is one machine), its layers follow its share of the devices.
+ * The linkage group of a weight and a dimension is everything that this split implies, found by propagating it through
+ * the graph (automap/linkage.h): split by columns it splits what follows feature by feature, up to the weight that is
+ * then split by rows. One decision fixes its whole group; what contradicts it is masked. Weights are decided by the
+ * size of their groups, largest first. With `tie` the same weights of all layers are one decision. Devices are a line:
+ * a stage may begin within `cuts` of a machine boundary (of an even cut where there is one machine), its layers follow
+ * its share of the devices.
  *
- * Q-network: double, duelling, prioritised replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore`
- * episodes. The state holds all choices made so far and which one is next. Reward at the end of an episode:
- * log(T_first / T), -1 where the plan does not fit; with reward=count, as in the paper, +0.4 for every weight
- * that a decision splits and +0.1 for every one that it leaves whole instead, as a share of all, and -1 for a
- * conflict. The column engine_objective then says how many weights a plan splits.
+ * Q-network: double, duelling, prioritised replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore` episodes. The
+ * state holds all choices made so far and which one is next. Reward at the end of an episode: log(T_first / T), -1
+ * where the plan does not fit; with reward=count, as in the paper, +0.4 for every weight that a decision splits and
+ * +0.1 for every one that it leaves whole instead, as a share of all, and -1 for a conflict. The column
+ * engine_objective then says how many weights a plan splits.
  *
- * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline
- * formula as reward; here the graph is the model's, the three combine, and the simulator scores. The
- * discount is 0.95 by default (0.6 there), because the reward comes at the end. In mode=hybrid all stages have
- * as many devices. Of the inputs' dimensions batch and sequence may be split, not height and width.
+ * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline formula
+ * as reward; here the graph is the model's, the three combine, and the simulator scores. The discount is 0.95 by
+ * default (0.6 there), because the reward comes at the end. In mode=hybrid all stages have as many devices. Of the
+ * inputs' dimensions batch and sequence may be split, not height and width.
  *
- * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models of more than
- * MAX_CHOICES decisions. Promises no optimum.
+ * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models of more than MAX_CHOICES
+ * decisions. Promises no optimum.
  *
  * link: openblas
  */
@@ -80,8 +80,8 @@ struct automap {
 
 static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct automap, mode, HYBRID, "opp|pp|hybrid|adp",
-		  "operator partitioning over all devices, pipeline cuts, all together, or the dimensions of "
-		  "data parallelism"),
+		  "operator partitioning over all devices, pipeline cuts, all together, or the dimensions of data "
+		  "parallelism"),
 	MQ_U32(struct automap, stages, 2, 2, 1024, "mode=pp: number of stages (K)"),
 	MQ_U32(struct automap, radius, 2, 0, 7, "layers by which a boundary may move from its share"),
 	MQ_U32(struct automap, cuts, 3, 0, 8, "mode=pp: devices by which a stage may begin off a machine's first"),
@@ -218,8 +218,7 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 
 	if (s->mode == PP && (p->q->model->n_layers < s->stages || device_count(p) < s->stages))
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'automap': stages=%u needs as many layers (there are %u) "
-			       "and devices (%u)",
+			       "engine 'automap': stages=%u needs as many layers (there are %u) and devices (%u)",
 			       s->stages, p->q->model->n_layers, device_count(p));
 	mq_linkage_make(p->q->model, s->tie, p->arena, &s->linkage);
 	s->split = mq_arena_array(p->arena, p->q->model->n_ops, uint32_t);
@@ -356,8 +355,8 @@ static bool every_stage_splits(const struct decided *d, const struct mq_plan *pl
 	return all;
 }
 
-/* The config of an op of the shape's plan, with its features split along one dimension, or along none: `made`
- * holds those that there are, + 1, by the shape's config. */
+/* The config of an op of the shape's plan, with its features split along one dimension, or along none: `made` holds
+ * those that there are, + 1, by the shape's config. */
 static uint32_t resplit(uint32_t from, uint32_t dim, uint32_t degree, uint32_t *made, struct mq_arena *arena,
 			struct mq_plan *plan)
 {

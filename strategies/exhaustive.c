@@ -1,9 +1,8 @@
 /*
  * exhaustive.c - every plan of the space, in a fixed order: the ground truth of small cases.
  *
- * The space is that of usual plans (lib/shapes.h), or with space=placement every assignment of ops to
- * devices. Where it holds more than `limit` plans the engine refuses and says how many there are: half a
- * ground truth is none.
+ * The space is that of usual plans (lib/shapes.h), or with space=placement every assignment of ops to devices. Where
+ * it holds more than `limit` plans the engine refuses and says how many there are: half a ground truth is none.
  */
 #include <math.h>
 
@@ -70,10 +69,10 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (!count)
 		return mq_fail(err, MQ_EINPUT, "no plan keeps --fix and --max; relax them");
 	if (count > s->limit)
-		return mq_fail(err, MQ_EINPUT,
-			       "%.6g plans exceed limit=%u; use --fix and --max, raise the limit, or "
-			       "take another engine",
-			       count, s->limit);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%.6g plans exceed limit=%u; use --fix and --max, raise the limit, or take another engine",
+			count, s->limit);
 	return MQ_OK;
 }
 

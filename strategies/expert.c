@@ -1,15 +1,14 @@
 /*
  * expert.c - what an experienced engineer would try, in the order of trying.
  *
- * Rules of the public Megatron guides for dense models: tensor parallelism inside a node first, then
- * pipeline stages, the rest data parallel; starting degrees by model size (< 1 B parameters: data parallel
- * only; 1-10 B: tp 2-4; 10-70 B: tp 4-8, pp 2-4; 70-175 B: tp 8, pp 4-8; beyond: tp 8, pp 8-16), sequence
- * parallelism with tensor parallelism, 1F1B, ZeRO-1 where replicas exist. Memory: the least recompute
- * (none, selective, full) and then the most model parallelism that fits. On mixed devices stages and
- * shares follow speed, and the fastest type alone is tried too.
+ * Rules of the public Megatron guides for dense models: tensor parallelism inside a node first, then pipeline stages,
+ * the rest data parallel; starting degrees by model size (< 1 B parameters: data parallel only; 1-10 B: tp 2-4; 10-70
+ * B: tp 4-8, pp 2-4; 70-175 B: tp 8, pp 4-8; beyond: tp 8, pp 8-16), sequence parallelism with tensor parallelism,
+ * 1F1B, ZeRO-1 where replicas exist. Memory: the least recompute (none, selective, full) and then the most model
+ * parallelism that fits. On mixed devices stages and shares follow speed, and the fastest type alone is tried too.
  *
- * Candidates are ordered by distance from the rule, screened for memory without simulating, and proposed
- * until `variants` are out: the first is the hand rule itself.
+ * Candidates are ordered by distance from the rule, screened for memory without simulating, and proposed until
+ * `variants` are out: the first is the hand rule itself.
  *
  * Not modelled: context parallelism unless asked for with --fix cp; interleaved schedules unless
  * --fix schedule or virtual asks.
@@ -65,8 +64,8 @@ static double sync_cost(const struct expert *s, uint32_t sync)
 	return 0.15 * fabs((double)sync - wanted);
 }
 
-/* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches
- * launches fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
+/* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches launches
+ * fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
 static double distance(const struct expert *s, const struct shape_point *p)
 {
 	const struct shape_set *set = &s->space.set[p->set];

@@ -1,11 +1,10 @@
 /*
- * heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for
- * placement.
+ * heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for placement.
  *
- * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in
- * falling rank; each goes where it finishes first, in a gap between earlier tasks where one is wide
- * enough, on devices with memory left. Tasks are ops, or ops that must share a device. O(tasks x
- * (degree + gaps) x devices). One plan is proposed; its makespan is the engine's objective.
+ * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in falling rank; each goes
+ * where it finishes first, in a gap between earlier tasks where one is wide enough, on devices with memory left. Tasks
+ * are ops, or ops that must share a device. O(tasks x (degree + gaps) x devices). One plan is proposed; its makespan is
+ * the engine's objective.
  *
  * Not modelled: contention on links, memory that is freed during the step.
  */
@@ -123,8 +122,7 @@ static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena, st
 		}
 		if (best == MQ_NONE)
 			return mq_fail(err, MQ_ENOPLAN,
-				       "engine 'heft': op group %u of %u (%.3g B) fits no "
-				       "device: %u groups are placed",
+				       "engine 'heft': op group %u of %u (%.3g B) fits no device: %u groups are placed",
 				       v, t->n, t->memory[v], i);
 		occupy(&lanes, arena, best, begin, least);
 		now->device_of[v] = best;

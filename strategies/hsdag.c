@@ -1,9 +1,9 @@
 /*
- * hsdag.c - placement by a graph network that learns its own clusters ("A structure-aware framework for
- * learning device placements on computation graphs", NeurIPS 2024, arXiv 2405.14185).
+ * hsdag.c - placement by a graph network that learns its own clusters ("A structure-aware framework for learning device
+ * placements on computation graphs", NeurIPS 2024, arXiv 2405.14185).
  *
- * 1. Chains of the task graph (a node and its only successor, whose only predecessor it is) are merged.
- * 2. Features: kinds of the merged ops (mean of one-hot vectors), degrees, size of the output, sinusoidal
+ * 1. Chains of the task graph (a node and its only successor, whose only predecessor it is) are merged. 2. Features:
+ * kinds of the merged ops (mean of one-hot vectors), degrees, size of the output, sinusoidal
  *    position, fractal dimension (slope of log |ball(v, r)| against log r), share of the compute time.
  * 3. MLP (2 x width), two GCN layers with residual and layer norm, edge scores s_uv = sigmoid(MLP(h_u h_v)).
  *    Parsing: every node keeps its best edge; edges are taken best first, and a cluster grows by all nodes
@@ -15,13 +15,12 @@
  *    entropy bonus, one Adam step per episode. What a node's cluster was embedded as is added to the node's
  *    embedding in later episodes (a running mean, so that it keeps its scale); `feedback=false` leaves it out.
  *
- * Differences from the paper and its code: all-on-one-device placements are allowed and are proposed first
- * (the released code counts them as failures), and the best of them is reported; the features that the
- * released code leaves out are used; a baseline and clipping make REINFORCE stable; the simulated step time
- * is the reward; a placement that does not fit earns less the more memory it lacks. Runs of the graph with
- * memory shared evenly come second, and where they do not fit all plans accumulate micro-batches or
- * recompute (lib/fit.h). Objective: step time. A forward pass costs O((nodes + edges) width^2). It cannot split
- * tensors or cut pipelines and promises no optimum.
+ * Differences from the paper and its code: all-on-one-device placements are allowed and are proposed first (the
+ * released code counts them as failures), and the best of them is reported; the features that the released code leaves
+ * out are used; a baseline and clipping make REINFORCE stable; the simulated step time is the reward; a placement that
+ * does not fit earns less the more memory it lacks. Runs of the graph with memory shared evenly come second, and where
+ * they do not fit all plans accumulate micro-batches or recompute (lib/fit.h). Objective: step time. A forward pass
+ * costs O((nodes + edges) width^2). It cannot split tensors or cut pipelines and promises no optimum.
  *
  * link: openblas
  */
@@ -305,8 +304,8 @@ static uint32_t list_kept(const struct level *g, const double *score, struct mq_
 	return n;
 }
 
-/* Clusters of nodes that can share a device: kept edges join their ends, best first. `of` receives the cluster
- * of each node, `kept` the edges inside; returns the graph of the clusters. */
+/* Clusters of nodes that can share a device: kept edges join their ends, best first. `of` receives the cluster of
+ * each node, `kept` the edges inside; returns the graph of the clusters. */
 static struct level parse(const struct level *g, uint32_t d_n, const double *score, struct mq_arena *arena, bool *kept,
 			  uint32_t *of)
 {
@@ -420,8 +419,8 @@ static struct nn_var forward(struct hsdag *s, struct nn_tape *t)
 	return nn_log_softmax(t, nn_mlp(t, &s->place, h), s->cluster_possible);
 }
 
-/* One forward pass serves a whole episode, drawing and learning: the parameters do not change in between, and
- * what dropout leaves out of it is left out of both. */
+/* One forward pass serves a whole episode, drawing and learning: the parameters do not change in between, and what
+ * dropout leaves out of it is left out of both. */
 static void begin_episode(struct hsdag *s, const struct mq_problem *problem)
 {
 	nn_forget(&s->pass);

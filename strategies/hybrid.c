@@ -1,24 +1,22 @@
 /*
- * hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers
- * on groups of devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches,
- * schedule, recomputation and ZeRO stage, with memory counted.
+ * hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers on groups of
+ * devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches, schedule, recomputation and ZeRO
+ * stage, with memory counted.
  *
- * Two families of candidates are walked through: the usual shapes on the whole cluster and
- * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
- * lie on devices of one class (a type, or its slow ones), with degrees of their own per class: all pairs
- * of classes in both orders, and from the best of those longer chains; where there is one class, stages of
- * unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
- * dealt without loss) is dropped without it. The best of the list are
- * screened with the analytic executor, and proposed in the order that it gives; the simulator
+ * Two families of candidates are walked through: the usual shapes on the whole cluster and parts of it (lib/shapes.h;
+ * mixed stages share samples by speed), and pipelines whose stages each lie on devices of one class (a type, or its
+ * slow ones), with degrees of their own per class: all pairs of classes in both orders, and from the best of those
+ * longer chains; where there is one class, stages of unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h)
+ * ranks them; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it. The
+ * best of the list are screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
  *
  * --proof: what no candidate of these families is below (hybrid/proof.c), and how many candidates lower
  * bounds of the estimate spared.
  *
- * Models without repeated layers (convolutional networks, profiled graphs) are cut by the
- * linearised dynamic programme with replicated stages (lib/place/ideal.h) and split op by op by
- * elimination (lib/pase_model.h), for every number of micro-batches, beside the usual shapes
- * without stages.
+ * Models without repeated layers (convolutional networks, profiled graphs) are cut by the linearised dynamic programme
+ * with replicated stages (lib/place/ideal.h) and split op by op by elimination (lib/pase_model.h), for every number of
+ * micro-batches, beside the usual shapes without stages.
  *
  * Heuristic: the estimate has no contention.
  */
@@ -68,8 +66,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	return !s->stopped;
 }
 
-/* ---- the usual shapes -------------------------------------------------------------------------
- */
+/* ---- the usual shapes --------------------------------------------------------------------------- */
 
 /* Beyond the kinds that a stage has room for, the last one stands for the rest. */
 static void add_share(struct mq_hybrid_stage *stage, uint32_t type)
@@ -133,8 +130,7 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	return consider(s, &item);
 }
 
-/* ---- pipelines over device types ----------------------------------------------------------------
- */
+/* ---- pipelines over device types ---------------------------------------------------------------- */
 
 struct menu {
 	uint32_t n;
@@ -341,8 +337,7 @@ static bool extend(struct mq_hybrid *s, const struct chain *from, uint32_t first
 	return true;
 }
 
-/* Every order of two types, every way to use each; the best of these with a third in every place, and so
- * on. */
+/* Every order of two types, every way to use each; the best of these with a third in every place, and so on. */
 static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 {
 	struct beam *beam = mq_arena_array(s->cost.arena, 2, struct beam), *next = beam + 1;
@@ -405,8 +400,7 @@ static void each_width(struct mq_hybrid *s)
 			}
 }
 
-/* ---- plans ------------------------------------------------------------------------------------
- */
+/* ---- plans -------------------------------------------------------------------------------------- */
 
 static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
 		       struct mq_plan *plan)
@@ -439,8 +433,7 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = item->point.micro_batches;
 	plan->pipeline = item->point.pipeline;
-	/* What belongs to no layer goes with the first stage until a layer was seen, then the last.
-	 */
+	/* What belongs to no layer goes with the first stage until a layer was seen, then the last. */
 	uint32_t outside = 0;
 
 	for (uint32_t op = 0; op < model->n_ops; op++) {
@@ -465,8 +458,8 @@ static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, st
 		mq_plan_copy(plan, item->plan, arena);
 		return true;
 	}
-	/* stages on one device each are cut as the estimate dealt the layers; chunks and models without
-	 * layers as shapes.c cuts them */
+	/* stages on one device each are cut as the estimate dealt the layers; chunks and models without layers as
+	 * shapes.c cuts them */
 	if (item->point.balanced && item->point.virtual == 1 && item->point.pp > 1 && s->cost.n_layers) {
 		layers = mq_arena_array(arena, item->point.pp, uint32_t);
 		lay_shape(s, &item->point);
@@ -479,8 +472,7 @@ static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, st
 	return shapes_plan_cut(&s->space, &item->point, layers, arena, plan, &ignored) == MQ_OK;
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------
- */
+/* ---- hooks -------------------------------------------------------------------------------------- */
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -517,9 +509,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	}
 	mq_hybrid_screen(s, problem);
 	if (!s->n)
-		return mq_fail(err, MQ_ENOPLAN,
-			       "engine 'hybrid': none of %llu candidates fits the memory "
-			       "of '%s'",
+		return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': none of %llu candidates fits the memory of '%s'",
 			       (unsigned long long)s->seen, problem->q->cluster->name);
 	return MQ_OK;
 }
@@ -590,8 +580,8 @@ static void stop(void *state, const struct mq_problem *problem)
 				problem,
 				&(struct mq_bound){
 					"step-time", s->listed_s, mq_hybrid_prove(s, problem), "s",
-					"candidate of hybrid (usual shapes on all or part of the cluster; stages of one "
-					"device type each, with degrees of their own)" });
+					"candidate of hybrid (usual shapes on all or part of the cluster; stages of "
+					"one device type each, with degrees of their own)" });
 		mq_say(problem, "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
 		       (unsigned long long)s->seen, (unsigned long long)s->pruned, (unsigned long long)s->estimated);
 	}

@@ -1,19 +1,18 @@
 /*
- * ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski,
- * Phanishayee, Devanur, Mahajan, Nina Paravecino, "Efficient algorithms for device placement of DNN
- * graph operators", NeurIPS 2020).
+ * ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski, Phanishayee, Devanur,
+ * Mahajan, Nina Paravecino, "Efficient algorithms for device placement of DNN graph operators", NeurIPS 2020).
  *
- * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a
- * full pipeline; --objective latency reports the latency of that same pipeline. Method and
- * complexity: see lib/place/ideal.h. Beyond the paper: any number of device types of unequal speed and
- * memory, and stages replicated over several devices (option replicas).
+ * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a full pipeline;
+ * --objective latency reports the latency of that same pipeline. Method and complexity: see lib/place/ideal.h. Beyond
+ * the paper: any number of device types of unequal speed and memory, and stages replicated over several devices (option
+ * replicas).
  *
- * On a graph with its own devices (-p model) one plan is proposed and its value printed in the
- * file's unit. Elsewhere one plan per number of micro-batches, once with memory for one micro-batch
- * and once for all that 1F1B keeps in flight; the simulator ranks them.
+ * On a graph with its own devices (-p model) one plan is proposed and its value printed in the file's unit. Elsewhere
+ * one plan per number of micro-batches, once with memory for one micro-batch and once for all that 1F1B keeps in
+ * flight; the simulator ranks them.
  *
- * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with
- * more ideals than the option allows.
+ * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with more ideals than the
+ * option allows.
  */
 #include "maquette/engine.h"
 #include "lib/place/engine.h"

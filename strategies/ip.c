@@ -1,19 +1,18 @@
 /*
- * ip.c - placement by integer programming (Tarnawski et al., NeurIPS 2020), solved by the program
- * cbc.
+ * ip.c - placement by integer programming (Tarnawski et al., NeurIPS 2020), solved by the program cbc.
  *
- * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0)
- * any sets; with `phases` the largest forward load plus the largest backward one, which a pipeline that
- * turns around between the passes (GPipe) takes per sample; latency, the time of one sample, with `pieces` sets per accelerator. See
- * ip/place_ip.h. Starts from the linearised dynamic programme, or for latency from the best sets along
- * many orders where that is faster, with a bound from the paths of the graph (ip/place_latency.h), beside
- * which the program's own is weak; stops at the time limit and reports the gap that is left. Proposes one plan: the best placement found. Exponential in the worst case:
- * programs of more than `columns` columns are refused.
+ * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0) any sets; with
+ * `phases` the largest forward load plus the largest backward one, which a pipeline that turns around between the
+ * passes (GPipe) takes per sample; latency, the time of one sample, with `pieces` sets per accelerator. See
+ * ip/place_ip.h. Starts from the linearised dynamic programme, or for latency from the best sets along many orders
+ * where that is faster, with a bound from the paths of the graph (ip/place_latency.h), beside which the program's own
+ * is weak; stops at the time limit and reports the gap that is left. Proposes one plan: the best placement found.
+ * Exponential in the worst case: programs of more than `columns` columns are refused.
  *
- * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that
- * repeat. Without an option micro-batches are the fewest with which the linearised pipeline fits;
- * where the simulator finds it too large all the same, more of them are tried, in half the time. Not modelled:
- * replicated stages, tensor splits, fill and drain of the pipeline.
+ * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that repeat. Without an
+ * option micro-batches are the fewest with which the linearised pipeline fits; where the simulator finds it too large
+ * all the same, more of them are tried, in half the time. Not modelled: replicated stages, tensor splits, fill and
+ * drain of the pipeline.
  *
  * link: igraph
  */
@@ -55,23 +54,22 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
 	    strcmp(problem->objective, "step-time"))
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'ip' cannot minimise '%s': use --objective "
-			       "max-load, latency or step-time",
+			       "engine 'ip' cannot minimise '%s': use --objective max-load, latency or step-time",
 			       problem->objective);
 	if (s->micro_batches > problem->q->train->batch)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'ip': %u micro-batches of a batch of %g: use at "
-			       "most one per sample",
+			       "engine 'ip': %u micro-batches of a batch of %g: use at most one per sample",
 			       s->micro_batches, problem->q->train->batch);
 	bool passes = false;
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		passes = passes || problem->q->model->op[op].phase == MQ_BACKWARD;
 	if (s->phases && (!passes || (problem->objective && !strcmp(problem->objective, "latency"))))
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'ip': phases=true is of --objective max-load and graphs that "
-			       "bring backward ops of their own: leave it out for '%s'",
-			       problem->q->model->name);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"engine 'ip': phases=true is of --objective max-load and graphs that bring backward ops of "
+			"their own: leave it out for '%s'",
+			problem->q->model->name);
 	return MQ_OK;
 }
 
@@ -82,10 +80,11 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 	for (uint32_t t = 0; t < place->n_types; t++)
 		devices += place->type[t].count;
 	if (devices * place->n_nodes > s->columns)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'ip': %u ops on %g devices make %.3g columns, the "
-			       "bound is %u: use --max devices=N, columns=N, or engine ideal-dp",
-			       place->n_nodes, devices, devices * place->n_nodes, s->columns);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"engine 'ip': %u ops on %g devices make %.3g columns, the bound is %u: use --max devices=N, "
+			"columns=N, or engine ideal-dp",
+			place->n_nodes, devices, devices * place->n_nodes, s->columns);
 	return MQ_OK;
 }
 
@@ -125,8 +124,8 @@ static void report(const struct mq_problem *problem, const char *what, const str
 		       100 * fmin(1, gap));
 }
 
-/* The problem at the fewest micro-batches with which the linearised pipeline fits; at the most where
- * none does, for the sets of the integer program need not be contiguous. */
+/* The problem at the fewest micro-batches with which the linearised pipeline fits; at the most where none does, for
+ * the sets of the integer program need not be contiguous. */
 static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *problem, struct mq_arena *arena,
 				 struct mq_place_model *model, struct mq_ideal_result *line, struct mq_err *err)
 {

@@ -1,11 +1,10 @@
 /*
- * local_search.c - local search for the least max-load from random starts: the best move of one op
- * group until no move gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
+ * local_search.c - local search for the least max-load from random starts: the best move of one op group until no move
+ * gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
  *
- * Objective: load of the most loaded device, sets contiguous or not (lib/place/place.h). Each proposal is
- * one start; the seed decides them. Memory is respected: where no start fits, or the simulator finds
- * every plan too large, the starts are made again with twice as many micro-batches. O(groups x devices x
- * signals of a group) a move.
+ * Objective: load of the most loaded device, sets contiguous or not (lib/place/place.h). Each proposal is one start;
+ * the seed decides them. Memory is respected: where no start fits, or the simulator finds every plan too large, the
+ * starts are made again with twice as many micro-batches. O(groups x devices x signals of a group) a move.
  */
 #include <math.h>
 
@@ -66,11 +65,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		}
 	} while (status != MQ_OK && start_again(s, problem));
 	if (status != MQ_OK)
-		return s->refused == s->starts ? mq_fail(err, MQ_ENOPLAN,
-							 "engine 'local-search' places whole ops: none of %u "
-							 "random starts with %u micro-batches fits the memory",
-							 s->starts, s->micro_batches) :
-						 MQ_DONE;
+		return s->refused == s->starts ?
+			       mq_fail(err, MQ_ENOPLAN,
+				       "engine 'local-search' places whole ops: none of %u random starts with %u "
+				       "micro-batches fits the memory",
+				       s->starts, s->micro_batches) :
+			       MQ_DONE;
 	mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.placement.max_load;
 	s->best = fmin(s->best, r.placement.max_load);

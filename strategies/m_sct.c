@@ -1,14 +1,13 @@
 /*
- * m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear programme
- * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine
- * Learning Graphs", SoCC 2020, after Hanen and Munier's small-communication-time schedules).
- * Method: lib/baechi.h.
+ * m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear programme (Jeon, Cai,
+ * Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, after
+ * Hanen and Munier's small-communication-time schedules). Method: lib/baechi.h.
  *
  *   min w;  s_i + p_i + c_ij x_ij <= s_j;  sum_children x >= |children| - 1;
  *   sum_parents x >= |parents| - 1;  s_i + p_i <= w;  0 <= x <= 1
  *
- * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means
- * over the devices. One plan is proposed. Programmes of more than 200,000 columns are refused.
+ * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over the
+ * devices. One plan is proposed. Programmes of more than 200,000 columns are refused.
  */
 #include <math.h>
 
@@ -93,8 +92,8 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 	MQ_TRY(mq_mip_solve(&lp, &o, arena, &r, err));
 	if (!r.value)
 		return mq_fail(err, MQ_ETIME,
-			       "engine 'm-sct': no solution of the linear programme: colours "
-			       "that make a cycle of op groups, or too little time (seconds=S)");
+			       "engine 'm-sct': no solution of the linear programme: colours that make a cycle of op "
+			       "groups, or too little time (seconds=S)");
 	for (uint32_t v = 0; v < t->n; v++)
 		favourite[v] = MQ_NONE;
 	for (uint32_t e = 0; e < t->n_edges; e++)

@@ -1,15 +1,13 @@
 /*
- * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia,
- * Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
+ * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia, Aiken, "Beyond Data
+ * and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
  *
- * Starts from data parallelism (or --start), with the micro-batches, sharded states, recomputation or
- * tensor parallelism that it takes to fit. Each step gives one random op a random configuration:
- * degrees along its dimensions on an aligned run of devices, all of them or a part; with a small
- * chance the same for the op's twins in all layers (the released code's propagation). The
- * simulator's step time T decides: accept if shorter, else with probability exp(-alpha dT), dT in
- * ms; every clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do not
- * fit count as longer than any. Graphs with backward ops of their own move whole colours between
- * devices.
+ * Starts from data parallelism (or --start), with the micro-batches, sharded states, recomputation or tensor
+ * parallelism that it takes to fit. Each step gives one random op a random configuration: degrees along its dimensions
+ * on an aligned run of devices, all of them or a part; with a small chance the same for the op's twins in all layers
+ * (the released code's propagation). The simulator's step time T decides: accept if shorter, else with probability
+ * exp(-alpha dT), dT in ms; every clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do
+ * not fit count as longer than any. Graphs with backward ops of their own move whole colours between devices.
  *
  * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step whose time without
  * contention is refused already is refused without a simulation, the chain being the same; alpha may be made
@@ -64,14 +62,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 					s->place ? MQ_LACKS_ALL : MQ_LACKS_PP | MQ_LACKS_VIRTUAL, err));
 	if (s->micro_batches > problem->q->train->batch)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'mcmc': %u micro-batches of a batch of %g: use at "
-			       "most one per sample",
+			       "engine 'mcmc': %u micro-batches of a batch of %g: use at most one per sample",
 			       s->micro_batches, problem->q->train->batch);
 	return MQ_OK;
 }
 
-/* ---- moves ------------------------------------------------------------------------------------
- */
+/* ---- moves -------------------------------------------------------------------------------------- */
 
 /* Data parallelism of degree n / tp; tensor parallelism inside by Megatron's rules. False: it cannot be. */
 static bool split_all(const struct mcmc *s, const struct mq_problem *problem, const struct mq_shape *want,
@@ -109,8 +105,8 @@ static bool fits(const struct mq_problem *problem, const struct mq_plan *plan)
 }
 
 /* FlexFlow starts from data parallelism and knows no memory. Where that does not fit: the first of more
- * micro-batches, sharded optimizer states, recomputation and tensor parallelism that does, least change
- * first. All-reduce without any of them is the answer where nothing fits. */
+ * micro-batches, sharded optimizer states, recomputation and tensor parallelism that does, least change first.
+ * All-reduce without any of them is the answer where nothing fits. */
 static void first_split(const struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
 			struct mq_plan *plan)
 {
@@ -201,8 +197,8 @@ static const char *position(const char *name)
 	return dot ? dot : name;
 }
 
-/* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in
- * the hash; unused ones are dropped by it). */
+/* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in the hash; unused
+ * ones are dropped by it). */
 static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op, uint32_t config, bool twins)
 {
 	plan->config_of[op] = config;
@@ -276,8 +272,7 @@ static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struc
 	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------
- */
+/* ---- hooks -------------------------------------------------------------------------------------- */
 
 /* Longer than any step, and the longer the more memory is missing: the chain finds its way out. */
 static double time_of(const struct mq_result *result)

@@ -1,12 +1,11 @@
 /*
- * metis.c - k-way partitioning of the operator graph (Karypis and Kumar, SIAM J. Sci. Comput. 1998;
- * the METIS library), the graph-partitioner baseline of the placement papers.
+ * metis.c - k-way partitioning of the operator graph (Karypis and Kumar, SIAM J. Sci. Comput. 1998; the METIS library),
+ * the graph-partitioner baseline of the placement papers.
  *
- * Vertices weigh the time of an op group on the mean device, edges the bytes that cross; parts are
- * sized by the speed of the devices. Minimises the cut under balance, so it often loses against
- * planners that know about order: a low cut may make a long step. Where the parts do not fit their
- * devices, memory becomes a second weight to balance; where the simulator finds every plan too large,
- * smaller micro-batches are tried. One plan per imbalance tolerance is proposed.
+ * Vertices weigh the time of an op group on the mean device, edges the bytes that cross; parts are sized by the speed
+ * of the devices. Minimises the cut under balance, so it often loses against planners that know about order: a low cut
+ * may make a long step. Where the parts do not fit their devices, memory becomes a second weight to balance; where the
+ * simulator finds every plan too large, smaller micro-batches are tried. One plan per imbalance tolerance is proposed.
  *
  * link: -lmetis
  */

@@ -1,22 +1,20 @@
 /*
- * pase.c - PaSE: the best split of every layer by dynamic programming over dependent sets
- * (Elango, "PaSE: Parallelization Strategies for Efficient DNN Training", IPDPS 2021).
+ * pase.c - PaSE: the best split of every layer by dynamic programming over dependent sets (Elango, "PaSE:
+ * Parallelization Strategies for Efficient DNN Training", IPDPS 2021).
  *
- * Objective: the sum of the times of all layers and of the communication inside and between them,
- * in one step and without overlap. Complexity O(n K^(M+1)), K configurations per layer, M the
- * largest dependent set; graphs beyond a bound are refused. Costs come from our cost queries
- * (unequal links and the slowest device type included); see lib/pase_model.h. Beyond the paper,
- * memory: where the optimum does not fit, memory gets a price, raised by bisection until the plan
- * fits the smallest device. One plan per number of micro-batches and order of the devices is proposed.
+ * Objective: the sum of the times of all layers and of the communication inside and between them, in one step and
+ * without overlap. Complexity O(n K^(M+1)), K configurations per layer, M the largest dependent set; graphs beyond a
+ * bound are refused. Costs come from our cost queries (unequal links and the slowest device type included); see
+ * lib/pase_model.h. Beyond the paper, memory: where the optimum does not fit, memory gets a price, raised by bisection
+ * until the plan fits the smallest device. One plan per number of micro-batches and order of the devices is proposed.
  *
- * Locality: the mesh of a split has its innermost dimensions on neighbours, and neighbours are `block`
- * devices of each machine in turn. For each block that divides a machine the splits are solved anew, where
- * the paper maps splits found before greedily, and the simulator chooses among them: it alone sees that
- * groups whose members are spread share their machines' links. Orders that differ from layer to layer
- * are left out: changing between them moves whole tensors.
+ * Locality: the mesh of a split has its innermost dimensions on neighbours, and neighbours are `block` devices of each
+ * machine in turn. For each block that divides a machine the splits are solved anew, where the paper maps splits found
+ * before greedily, and the simulator chooses among them: it alone sees that groups whose members are spread share their
+ * machines' links. Orders that differ from layer to layer are left out: changing between them moves whole tensors.
  *
- * `maquette solve X.tables.json` answers from explicit cost tables (pase/tables.h): the least
- * cost, and the cost of splitting only the batch.
+ * `maquette solve X.tables.json` answers from explicit cost tables (pase/tables.h): the least cost, and the cost of
+ * splitting only the batch.
  *
  * Not modelled by it: pipelines, overlap, contention. All ops run on all devices.
  *
@@ -67,8 +65,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	if (has_data_parallel)
 		mq_say(problem, "data-parallel %.17g", mq_elim_cost(&tables.problem, tables.data_parallel));
 	else
-		mq_say(problem, "data-parallel none: a layer has no configuration that splits the "
-				"batch alone");
+		mq_say(problem, "data-parallel none: a layer has no configuration that splits the batch alone");
 	return MQ_OK;
 }
 
@@ -98,9 +95,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		if (problem->q->model->op[op].phase == MQ_BACKWARD)
 			return mq_fail(err, MQ_EINPUT,
-				       "engine 'pase' splits forward ops and derives the "
-				       "backward pass: '%s' brings backward ops of its own; use ideal-dp "
-				       "or dpl",
+				       "engine 'pase' splits forward ops and derives the backward pass: '%s' brings "
+				       "backward ops of its own; use ideal-dp or dpl",
 				       problem->q->model->name);
 	s->bound_s = s->best_s = INFINITY;
 	s->problem = problem;
@@ -108,8 +104,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	list_orders(s);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'pase': %u micro-batches of a batch of %g: use at "
-			       "most one per sample",
+			       "engine 'pase': %u micro-batches of a batch of %g: use at most one per sample",
 			       s->micro_batches, batch);
 	if (s->micro_batches)
 		s->sizes[s->n_rounds++] = s->micro_batches;

@@ -1,16 +1,15 @@
 /*
- * pipedream.c - PipeDream's optimizer: stages with replicas along the layers of a model, on one or
- * two levels of bandwidth (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN
- * Training", SOSP 2019). Formulation and complexity: pipedream/dp.h.
+ * pipedream.c - PipeDream's optimizer: stages with replicas along the layers of a model, on one or two levels of
+ * bandwidth (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019). Formulation
+ * and complexity: pipedream/dp.h.
  *
- * `maquette solve X.graph.txt -e pipedream:machines=16,bandwidth=3.125` answers on a profile of the
- * published kind. In a search the layers are the model's blocks with times from the cost queries,
- * the inner level is a machine of the cluster, the outer level the machines, their bandwidths
- * measured by a large transfer; one plan per number of micro-batches is proposed.
+ * `maquette solve X.graph.txt -e pipedream:machines=16,bandwidth=3.125` answers on a profile of the published kind. In
+ * a search the layers are the model's blocks with times from the cost queries, the inner level is a machine of the
+ * cluster, the outer level the machines, their bandwidths measured by a large transfer; one plan per number of
+ * micro-batches is proposed.
  *
- * Assumes equal machines: on mixed clusters the slowest device's times are used. Not modelled by
- * it: memory, fill and drain (its own runtime is asynchronous), tensor splits. All devices are
- * used.
+ * Assumes equal machines: on mixed clusters the slowest device's times are used. Not modelled by it: memory, fill and
+ * drain (its own runtime is asynchronous), tensor splits. All devices are used.
  *
  * A graph of layers with more ideals than the option allows is refused.
  */
@@ -45,8 +44,7 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-/* ---- solve ------------------------------------------------------------------------------------
- */
+/* ---- solve -------------------------------------------------------------------------------------- */
 
 /* The name of a layer of the stage that no other layer of it feeds. */
 static const char *first_layer(const struct mq_pipedream *p, const struct mq_pipedream_stage *stage)
@@ -95,8 +93,7 @@ static bool accepts(const char *path)
 	return mq_pipedream_probe(path);
 }
 
-/* ---- search -----------------------------------------------------------------------------------
- */
+/* ---- search ------------------------------------------------------------------------------------- */
 
 /* Machines of equal size: the least number of usable devices that a node has. */
 static void count_machines(struct pipedream *s, const struct mq_problem *problem)
@@ -132,8 +129,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	count_machines(s, problem);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'pipedream': %u micro-batches of a batch of %g: "
-			       "use at most one per sample",
+			       "engine 'pipedream': %u micro-batches of a batch of %g: use at most one per sample",
 			       s->micro_batches, batch);
 	if (s->micro_batches) {
 		s->sizes[s->n_rounds++] = s->micro_batches;
@@ -180,9 +176,7 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 		fine = measure_bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
 					 &p->level[0].bandwidth);
 	if (!fine)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'pipedream': no route joins the first devices of "
-			       "'%s'",
+		return mq_fail(err, MQ_EINPUT, "engine 'pipedream': no route joins the first devices of '%s'",
 			       problem->q->cluster->name);
 	return MQ_OK;
 }

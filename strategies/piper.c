@@ -1,20 +1,18 @@
 /*
- * piper.c - Piper: stages of layers with data- and tensor-parallel degrees and recomputation chosen
- * per stage, memory in flight counted (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional
- * Planner for DNN Parallelization", NeurIPS 2021). Formulation and method: piper/dp.h.
+ * piper.c - Piper: stages of layers with data- and tensor-parallel degrees and recomputation chosen per stage, memory
+ * in flight counted (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional Planner for DNN Parallelization",
+ * NeurIPS 2021). Formulation and method: piper/dp.h.
  *
- * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem
- * file (options override its numbers) and prints the equal-split baseline beside.
+ * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem file (options
+ * override its numbers) and prints the equal-split baseline beside.
  *
- * In a search the layers are the model's blocks; tensor degrees are the powers of two inside a
- * machine; each layer may keep its activations or recompute them; one plan per micro-batch size is
- * proposed. Data-parallel replicas of Piper take whole micro-batches in turn; ours share each: N /
- * max d of them.
+ * In a search the layers are the model's blocks; tensor degrees are the powers of two inside a machine; each layer may
+ * keep its activations or recompute them; one plan per micro-batch size is proposed. Data-parallel replicas of Piper
+ * take whole micro-batches in turn; ours share each: N / max d of them.
  *
- * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the kind (a type, or its slow
- * ones) that does most of this model in all are used, and the line printed says so. No bubbles; the knapsack inside a
- * stage is a heuristic. Refuses graphs with more downsets, or tables with more entries, than its
- * bounds.
+ * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the kind (a type, or its slow ones)
+ * that does most of this model in all are used, and the line printed says so. No bubbles; the knapsack inside a stage
+ * is a heuristic. Refuses graphs with more downsets, or tables with more entries, than its bounds.
  *
  * link: jansson
  */
@@ -47,8 +45,7 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-/* ---- solve ------------------------------------------------------------------------------------
- */
+/* ---- solve -------------------------------------------------------------------------------------- */
 
 static void say_result(const struct mq_problem *problem, const char *what, const struct mq_piper_result *r)
 {
@@ -97,8 +94,7 @@ static bool accepts(const char *path)
 	return mq_piper_probe(path);
 }
 
-/* ---- search -----------------------------------------------------------------------------------
- */
+/* ---- search ------------------------------------------------------------------------------------- */
 
 /* Samples per second of the whole model on one device. */
 static double speed_of(const struct piper *s, const struct mq_problem *problem, uint32_t rank)
@@ -177,16 +173,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 		if (!problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 0, &none_s) ||
 		    !problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 1e8, &much_s))
-			return mq_fail(err, MQ_EINPUT,
-				       "engine 'piper': no route joins the first devices "
-				       "of '%s'",
+			return mq_fail(err, MQ_EINPUT, "engine 'piper': no route joins the first devices of '%s'",
 				       problem->q->cluster->name);
 		s->bytes_per_s = 1e8 / fmax(1e-12, much_s - none_s);
 	}
 	if (problem->limits->fix_tp > s->per_machine)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine "
-			       "of %u devices",
+			       "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine of %u devices",
 			       problem->limits->fix_tp, s->per_machine);
 	for (double u = 1; u <= batch && s->n_rounds < 24; u *= 2)
 		if (fmod(batch, u) == 0)

@@ -1,20 +1,20 @@
 /*
  * portfolio.c - several engines and refinement within one budget, with one incumbent.
  *
- * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is
- * a place where refinement (lib/moves/refine.h) goes on. A turn goes to where it is worth most: the best so far
- * counts, and each turn without a new best of all makes it wait longer. An engine that refuses the question,
- * has no more to propose, or proposes nothing but known plans (DRY x SKIPS in a row), drops out and says so.
+ * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is a place
+ * where refinement (lib/moves/refine.h) goes on. A turn goes to where it is worth most: the best so far counts, and
+ * each turn without a new best of all makes it wait longer. An engine that refuses the question, has no more to
+ * propose, or proposes nothing but known plans (DRY x SKIPS in a row), drops out and says so.
  *
- * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on
- * one that the analytic executor finds too large: its engine hears the verdict at once.
+ * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on one that
+ * the analytic executor finds too large: its engine hears the verdict at once.
  *
  * On large clusters, where the engines' first plans take seconds, one of portfolio/first.h comes before them.
  *
  * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
  *
- * Differs from running engines side by side (-e A,B): there each has its own budget. The engines are
- * plug-ins beside this one, named with '+' between, options in brackets with ';' between:
+ * Differs from running engines side by side (-e A,B): there each has its own budget. The engines are plug-ins beside
+ * this one, named with '+' between, options in brackets with ';' between:
  * portfolio:engines=hybrid(keep=500;screens=9)+mcmc.
  */
 #include <dlfcn.h>
@@ -27,9 +27,10 @@
 #include "lib/plans.h"
 #include "lib/moves/refine.h"
 
-/* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
- * a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an engine's own
- * first plan takes more than a few tenths of a second; with a budget of FEW_EVALS none is spent on a plan before it. */
+/* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is
+ * done: a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an
+ * engine's own first plan takes more than a few tenths of a second; with a budget of FEW_EVALS none is spent on a
+ * plan before it. */
 enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, FIRST, MANY = 16, FEW_EVALS = 16 };
 
 struct child {
@@ -212,9 +213,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		if (*item)
 			MQ_TRY(open_child(s, problem, dir, item, err));
 	if (!s->n)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'portfolio': none of the engines '%s' takes this "
-			       "question",
+		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': none of the engines '%s' takes this question",
 			       s->engines);
 	mq_refine_init(&s->refine, problem);
 	mq_map_init(&s->known, problem->arena, 512);

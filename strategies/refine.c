@@ -1,9 +1,9 @@
 /*
  * refine.c - local search around good plans with the simulator's answer: see lib/moves/refine.h and lib/moves/moves.h.
  *
- * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the
- * fastest by the analytic executor first. Every judged plan is a place to go on from. As the second half of
- * `hybrid` and `portfolio` the same moves start from what those found.
+ * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the fastest by
+ * the analytic executor first. Every judged plan is a place to go on from. As the second half of `hybrid` and
+ * `portfolio` the same moves start from what those found.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -118,8 +118,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->n--;
 	if (!s->n)
 		return mq_fail(err, MQ_ENOPLAN,
-			       "engine 'refine': no usual plan fits the memory of '%s'; give it a plan "
-			       "with --start",
+			       "engine 'refine': no usual plan fits the memory of '%s'; give it a plan with --start",
 			       problem->q->cluster->name);
 	return MQ_OK;
 }

@@ -1,15 +1,15 @@
 /*
  * sfb.c - data parallelism that duplicates weight gradients where this beats all-reducing them.
  *
- * Sufficient-factor broadcasting as formulated by TAG (IEEE TPDS 2023): the all-reduce of a weight
- * gradient is replaced by gathering its two factors, the layer's input and the gradient of its
- * output, and computing the whole weight gradient on every replica. Which layers do so is an exact
- * minimum cut (lib/sfb.h). Proposes plain data parallelism first, then the cut's plan.
+ * Sufficient-factor broadcasting as formulated by TAG (IEEE TPDS 2023): the all-reduce of a weight gradient is replaced
+ * by gathering its two factors, the layer's input and the gradient of its output, and computing the whole weight
+ * gradient on every replica. Which layers do so is an exact minimum cut (lib/sfb.h). Proposes plain data parallelism
+ * first, then the cut's plan.
  *
  * `maquette solve CASES.json` answers explicit instances: a line `case ID optimum VALUE` each.
  *
- * Differs from TAG: forward ops are never duplicated (lib/sfb_model.h). Not modelled: overlap of gathering
- * with compute.
+ * Differs from TAG: forward ops are never duplicated (lib/sfb_model.h). Not modelled: overlap of gathering with
+ * compute.
  *
  * link: igraph jansson
  */
@@ -32,8 +32,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	if (problem->q->train->infer)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine 'sfb' plans gradient exchange: inference has "
-			       "none; use --mode train");
+			       "engine 'sfb' plans gradient exchange: inference has none; use --mode train");
 	s->devices = mq_devices_usable(problem, problem->arena);
 	s->degree = mq_data_parallel_degree(problem, &s->devices);
 	return MQ_OK;

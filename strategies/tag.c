@@ -1,34 +1,34 @@
 /*
- * tag.c - data, server and model parallelism over sets of unequal devices by tree search with a graph network
- * as prior ("Expediting distributed DNN training with device topology-aware graph deployment", TAG, IEEE TPDS
- * 2023, arXiv 2302.06126).
+ * tag.c - data, server and model parallelism over sets of unequal devices by tree search with a graph network as prior
+ * ("Expediting distributed DNN training with device topology-aware graph deployment", TAG, IEEE TPDS 2023, arXiv
+ * 2302.06126).
  *
  * Ops form groups (METIS), machines or devices of a kind another; each op group takes a non-empty set of device groups
- * and one of {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce;
- * where that does not fit, all devices model-parallel; where neither does, micro-batches or recomputation make
- * room (lib/fit.h). Value of a strategy: T_base / T - 1, above 1 its fourth root; out of memory -2 + memory
- * there / needed, so that less excess is better.
+ * and one of {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce; where that
+ * does not fit, all devices model-parallel; where neither does, micro-batches or recomputation make room (lib/fit.h).
+ * Value of a strategy: T_base / T - 1, above 1 its fourth root; out of memory -2 + memory there / needed, so that less
+ * excess is better.
  *
- * Search: nodes are the actions of the first k groups (largest compute time first); undecided groups copy the
- * first action. select argmax Q + c P sqrt(N_parent) / (1 + n), c = sqrt(children / 10); the leaf itself is
- * evaluated, its value is backed up as a running mean. Proposals of one batch see each other as visits.
+ * Search: nodes are the actions of the first k groups (largest compute time first); undecided groups copy the first
+ * action. select argmax Q + c P sqrt(N_parent) / (1 + n), c = sqrt(children / 10); the leaf itself is evaluated, its
+ * value is backed up as a running mean. Proposals of one batch see each other as visits.
  *
- * Prior: the graph network of tag/net.h. Its weights were trained over several models and random
- * topologies (tag.weights beside the engine; `tests/tag_prior/train.sh` makes them again) and go on
- * learning: every `learn` playouts, cross-entropy towards the visit counts of the most visited nodes. `weights`
- * starts from another file, or `none`; `save` keeps them. `records` appends what a search ended at, and
- * `maquette solve RECORDS -e tag:save=FILE` trains on it.
+ * Prior: the graph network of tag/net.h. Its weights were trained over several models and random topologies
+ * (tag.weights beside the engine; `tests/tag_prior/train.sh` makes them again) and go on learning: every `learn`
+ * playouts, cross-entropy towards the visit counts of the most visited nodes. `weights` starts from another file, or
+ * `none`; `save` keeps them. `records` appends what a search ended at, and `maquette solve RECORDS -e tag:save=FILE`
+ * trains on it.
  *
  * Sufficient factors: which all-reduced GEMMs gather activations instead of gradients is the minimum cut of
- * lib/sfb_model.h for the device set of their op group; an op group whose set is another has a cut of its own.
- * The baseline gathers none; `sfb=false` leaves it out.
+ * lib/sfb_model.h for the device set of their op group; an op group whose set is another has a cut of its own. The
+ * baseline gathers none; `sfb=false` leaves it out.
  *
- * Differences from the paper: device groups are machines only where these are at most four, else devices of a kind
- * (a type, or its slow ones), of equal machines four runs; the network is narrower by default (32
- * instead of 256) and sees features of the choices (share of speed, slowest member and link); feedback of the
- * parent's simulation is that of the whole plan (speed-up, compute, waiting, idle, memory), not per op; ops of
- * a model-parallel group go to its devices in turn. `heterog` restricts the actions to HeteroG's (CoNEXT
- * 2020): one device group, or all, and no model parallelism over several.
+ * Differences from the paper: device groups are machines only where these are at most four, else devices of a kind (a
+ * type, or its slow ones), of equal machines four runs; the network is narrower by default (32 instead of 256) and sees
+ * features of the choices (share of speed, slowest member and link); feedback of the parent's simulation is that of the
+ * whole plan (speed-up, compute, waiting, idle, memory), not per op; ops of a model-parallel group go to its devices in
+ * turn. `heterog` restricts the actions to HeteroG's (CoNEXT 2020): one device group, or all, and no model parallelism
+ * over several.
  *
  * Complexity: a playout walks <= groups levels of <= 3 (2^device groups - 1) children. No pipeline, no tensor
  * parallelism; promises no optimum.

@@ -2,12 +2,12 @@
  * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS, cublasLt, cuDNN and kernels of our own compute, NCCL
  * communicates.
  *
- * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun,
- * srun or torchrun, or are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an
- * NCCL_HOSTID each and talk over loopback sockets: that shows that a plan runs, never how fast.
+ * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun, srun or torchrun, or
+ * are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an NCCL_HOSTID each and talk over loopback
+ * sockets: that shows that a plan runs, never how fast.
  *
- * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold
- * both, go through pinned host memory: cuda/staged.c.
+ * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go through
+ * pinned host memory: cuda/staged.c.
  */
 #include <math.h>
 #include <sched.h>
@@ -49,10 +49,11 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 		*devices = (uint32_t)count;
 	snprintf(text, 256, "%s%s, %d on this machine", name, mig ? " (an instance, MIG)" : "", count);
 	if (session->n_own > (uint32_t)count && !session->options->share_gpu)
-		return mq_fail(err, MQ_ENODEV,
-			       "the schedule needs %u GPUs, this machine has %d: start the "
-			       "ranks on several machines, or use --share-gpu (correctness only)",
-			       session->n_own, count);
+		return mq_fail(
+			err, MQ_ENODEV,
+			"the schedule needs %u GPUs, this machine has %d: start the ranks on several machines, or "
+			"use --share-gpu (correctness only)",
+			session->n_own, count);
 	if (session->n_own > 1 && mig)
 		return mq_fail(err, MQ_ENODEV,
 			       "GPU 0 is in MIG mode: a process sees one instance of it, and NCCL does not run between "
@@ -91,8 +92,7 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	cuda_open_nvml(&c->kit);
 	if (!c->kit.nvmlInit_v2 || c->kit.nvmlInit_v2())
 		return MQ_OK;
-	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is
-	 * which. */
+	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is which. */
 	bool by_bus = c->kit.nvmlDeviceGetHandleByPciBusId_v2 &&
 		      c->kit.cudaDeviceGetPCIBusId(id, sizeof(id), c->device) == cudaSuccess;
 	if (by_bus ? c->kit.nvmlDeviceGetHandleByPciBusId_v2(id, &c->nvml) :
@@ -101,8 +101,7 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and
- * bf16. */
+/* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and bf16. */
 static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *err)
 {
 	uint32_t *word = mq_arena_array(c->session->arena, RANDOM_WORDS, uint32_t);
@@ -190,8 +189,8 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* What slows a device down against its rule: heat, a brake of the power supply. Idle, clocks that were asked for,
- * a board's own power limit and clocks kept in step are how the device runs. */
+/* What slows a device down against its rule: heat, a brake of the power supply. Idle, clocks that were asked for, a
+ * board's own power limit and clocks kept in step are how the device runs. */
 static bool throttled(const struct cuda *c)
 {
 	enum { IDLE = 0x1, APPLICATION = 0x2, POWER_CAP = 0x4, SYNC_BOOST = 0x10, DISPLAY = 0x100 };
@@ -250,8 +249,7 @@ static void release(struct cuda *c)
 		c->kit.cudaFreeHost(c->pinned);
 }
 
-/* After a failure nothing is released: that would wait for work that never ends; the process exits.
- */
+/* After a failure nothing is released: that would wait for work that never ends; the process exits. */
 static void close_cuda(void *state, bool failed)
 {
 	struct cuda *c = state;

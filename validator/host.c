@@ -1,11 +1,10 @@
 /*
- * host.c - executor "host": devices are groups of CPU cores, one rank each; OpenBLAS computes, Open
- * MPI communicates. On several machines it is the same command under mpirun. Beside ranks of other
- * executors, and with --local, messages go over maquette-replay's wire and no MPI is needed.
+ * host.c - executor "host": devices are groups of CPU cores, one rank each; OpenBLAS computes, Open MPI communicates.
+ * On several machines it is the same command under mpirun. Beside ranks of other executors, and with --local, messages
+ * go over maquette-replay's wire and no MPI is needed.
  *
- * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor beside
- * them keeps a core for the thread that drives its device. See host/run.c for the order in which
- * one core runs the streams of a device.
+ * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor beside them keeps a core
+ * for the thread that drives its device. See host/run.c for the order in which one core runs the streams of a device.
  *
  * link: openblas
  */
@@ -60,15 +59,15 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 		 o->cores ? o->cores :
 			    (session->n_own && here >= session->n_own ? own_cores(session) / session->n_own : 1));
 	if (!o->oversubscribe && session->n_own > here && others)
-		return mq_fail(err, MQ_ENODEV,
-			       "%u CPU devices of %u cores are needed beside %u other ranks, which "
-			       "take a core each; this machine has %u cores: use fewer devices, or "
-			       "--oversubscribe",
-			       session->n_own, per, others, cores);
+		return mq_fail(
+			err, MQ_ENODEV,
+			"%u CPU devices of %u cores are needed beside %u other ranks, which take a core each; this "
+			"machine has %u cores: use fewer devices, or --oversubscribe",
+			session->n_own, per, others, cores);
 	if (!o->oversubscribe && session->n_own > here)
 		return mq_fail(err, MQ_ENODEV,
-			       "%u devices of %u cores are needed, this machine has %u "
-			       "cores: use fewer devices, other machines (mpirun), or --oversubscribe",
+			       "%u devices of %u cores are needed, this machine has %u cores: use fewer devices, other "
+			       "machines (mpirun), or --oversubscribe",
 			       session->n_own, per, cores);
 	return MQ_OK;
 }
@@ -105,9 +104,8 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 	h->rank.yield = !apart && locals * h->cores > have;
 	if (h->rank.yield && !o->oversubscribe)
 		return mq_fail(err, MQ_ENODEV,
-			       "%u ranks of %u cores on a machine with %u cores: use "
-			       "fewer, or --oversubscribe",
-			       locals, h->cores, have);
+			       "%u ranks of %u cores on a machine with %u cores: use fewer, or --oversubscribe", locals,
+			       h->cores, have);
 	if (!apart)
 		MQ_TRY(bind_to(h, local, err));
 	openblas_set_num_threads((int)h->cores);

@@ -6,8 +6,7 @@
 #include "lib/classes.h"
 #include "lib/plans.h"
 
-/* ---- cache: what was asked once ---------------------------------------------------------------
- */
+/* ---- cache: what was asked once ----------------------------------------------------------------- */
 
 enum { SLOTS = 1 << 14 };
 /* Devices of a type whose speeds differ by less are planned as one. */
@@ -23,8 +22,7 @@ struct mq_hybrid_cache {
 	struct entry entry[SLOTS];
 };
 
-/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets.
- */
+/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets. */
 static struct entry *look_up(struct mq_hybrid_cache *cache, uint64_t a, uint64_t b, bool *known)
 {
 	uint64_t key[2] = { a + 1, b };
@@ -50,8 +48,7 @@ static uint64_t pack(uint32_t kind, uint32_t a, uint32_t b, uint32_t c)
 	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | c;
 }
 
-/* ---- questions --------------------------------------------------------------------------------
- */
+/* ---- questions ---------------------------------------------------------------------------------- */
 
 /* -1: before the first layer, 0: a layer, 1: after the last. */
 static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
@@ -132,8 +129,8 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return e->value;
 }
 
-/* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any
- * size near it, for stages whose replicas differ and for experts, whose ranks have the tokens of others. */
+/* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any size
+ * near it, for stages whose replicas differ and for experts, whose ranks have the tokens of others. */
 static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
 {
 	bool known;
@@ -245,8 +242,7 @@ static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst,
 	return e->value[0];
 }
 
-/* ---- stages -----------------------------------------------------------------------------------
- */
+/* ---- stages ------------------------------------------------------------------------------------- */
 
 struct stage_times {
 	double layer;        /* s per micro-batch and layer */
@@ -269,8 +265,7 @@ static double layer_time(const struct mq_hybrid_candidate *k, const double *work
 	return work[0] * (1 + again) + work[1];
 }
 
-/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
- * speeds. */
+/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */
 static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s, double samples,
 		       struct stage_times *out)
 {
@@ -402,8 +397,8 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	return k->sync >= MQ_SYNC_ZERO1 ? update / stage->d : update;
 }
 
-/* Seconds of the collectives of a stage's parameters in a step, and of the compute beside which they can
- * run: the last backward pass for gradients, every pass for parameters that are gathered as they are used. */
+/* Seconds of the collectives of a stage's parameters in a step, and of the compute beside which they can run: the
+ * last backward pass for gradients, every pass for parameters that are gathered as they are used. */
 static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			const struct stage_times *time, double *beside, double *after)
 {
@@ -425,8 +420,8 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
 	return once / 2;
 }
 
-/* What is seen of the gradient exchange of a stage, and its optimizer step. Overlapped with compute the last
- * layer's part at least remains; `sure`: no more than that is counted. */
+/* What is seen of the gradient exchange of a stage, and its optimizer step. Overlapped with compute the last layer's
+ * part at least remains; `sure`: no more than that is counted. */
 static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
 			 const struct stage_times *time, bool sure)
 {
@@ -499,11 +494,12 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	return isfinite(k->step_s);
 }
 
-/* What no step of these stages is below, layers dealt without loss. A stage computes its M micro-batches
- * after the first one has come through the stages before it, and the last one goes back through them; of
- * that, weight gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a
- * share b remains; of a V, whose wait is a forward pass of any length, none is counted. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; the
- * deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the layers must fit in. */
+/* What no step of these stages is below, layers dealt without loss. A stage computes its M micro-batches after the
+ * first one has come through the stages before it, and the last one goes back through them; of that, weight
+ * gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a share b remains; of a
+ * V, whose wait is a forward pass of any length, none is counted. With w_s the time of a micro-batch in stage s, T
+ * >= M w_s + b sum of w_j before it; the deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the
+ * layers must fit in. */
 static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time, uint32_t n_layers)
 {
 	double room = 0, busy = n_layers, m = k->micro_batches, share = 1;
@@ -519,10 +515,9 @@ static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_t
 	return m * busy / room * (1 - 1e-8); /* step times are rounded to nine digits */
 }
 
-/* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers:
- * no stage takes longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum`
- * holds every layer at least at the fastest stage's time; and some stage has its even share of the
- * layers or more, whose gradients it exchanges. */
+/* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers: no stage takes
+ * longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum` holds every layer at least at
+ * the fastest stage's time; and some stage has its even share of the layers or more, whose gradients it exchanges. */
 double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
@@ -546,8 +541,7 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	return bound * (1 - 1e-12); /* rounding must not drop what is equal */
 }
 
-/* ---- start ------------------------------------------------------------------------------------
- */
+/* ---- start -------------------------------------------------------------------------------------- */
 
 /* Samples per second of the layers on one device. */
 static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)

@@ -1,16 +1,15 @@
 /*
- * cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by
- * which the hybrid planner ranks hundreds of thousands of candidates.
+ * cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by which the hybrid planner
+ * ranks hundreds of thousands of candidates.
  *
- * A candidate is a list of stages; stage s runs n_s layers on d_s x t_s devices of one class, or of
- * several that share the samples by speed. With f_s the time of a micro-batch in stage s,
+ * A candidate is a list of stages; stage s runs n_s layers on d_s x t_s devices of one class, or of several that share
+ * the samples by speed. With f_s the time of a micro-batch in stage s,
  *
  *   step = (M - 1) max_s f_s + sum_s f_s + transfers + max_s (gradient sync + update),
  *
- * where gradients are reduced beside the last backward pass as far as the software does it, and
- * memory_s = static + activations x min(M, stages after s, itself included). Layer times are
- * means over all layers, asked once per (type, t, samples) from the cost queries; collectives are a
- * latency and a slope, measured once per (first device, t, d).
+ * where gradients are reduced beside the last backward pass as far as the software does it, and memory_s = static +
+ * activations x min(M, stages after s, itself included). Layer times are means over all layers, asked once per (type,
+ * t, samples) from the cost queries; collectives are a latency and a slope, measured once per (first device, t, d).
  *
  * Not modelled: contention. The simulator has the last word.
  */
@@ -75,12 +74,12 @@ void mq_hybrid_cost_fini(struct mq_hybrid_cost *cost);
 /* Fills layers, step_s and excess_B. False: it cannot be (too few layers, samples, no route). */
 bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);
 /* Seconds of a step in a stage of d x t devices of the first type, its exchange of gradients included, bubble and
- * transfers apart: time_s[l] of l layers, for l from 1 to `layers`; +inf where it cannot be. Micro-batches, sync
- * and recomputation are the candidate's. */
+ * transfers apart: time_s[l] of l layers, for l from 1 to `layers`; +inf where it cannot be. Micro-batches, sync and
+ * recomputation are the candidate's. */
 void mq_hybrid_stage_times(struct mq_hybrid_cost *cost, const struct mq_hybrid_candidate *candidate, bool first,
 			   bool last, uint32_t d, uint32_t t, uint32_t layers, double *time_s);
-/* No estimate of these stages is shorter, however the layers are dealt: cheaper than the estimate.
- * Fills floor_s, which no step of these stages is below; overwrites layers; +inf where it cannot be. */
+/* No estimate of these stages is shorter, however the layers are dealt: cheaper than the estimate. Fills floor_s,
+ * which no step of these stages is below; overwrites layers; +inf where it cannot be. */
 double mq_hybrid_bound(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);
 
 #endif

@@ -104,8 +104,8 @@ static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double st
 		mq_hybrid_keep(s, &item);
 }
 
-/* Steps of the linearised dynamic programme: stages between any two ops, on any number of each type's devices, of
- * as many replicas as there are. */
+/* Steps of the linearised dynamic programme: stages between any two ops, on any number of each type's devices, of as
+ * many replicas as there are. */
 static double work_of(const struct mq_place *p)
 {
 	double states = 1, replicas = 0;

@@ -1,6 +1,6 @@
 /*
- * hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate,
- * screening of its best, bounds, and candidates of models without layers.
+ * hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate, screening of
+ * its best, bounds, and candidates of models without layers.
  */
 #ifndef MQ_HYBRID_HYBRID_H
 #define MQ_HYBRID_HYBRID_H
@@ -62,14 +62,13 @@ void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
 uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica);
 /* Degrees that the user fixed are those of one shape: the other families have several. */
 bool mq_hybrid_shapes_only(const struct mq_limits *limits);
-/* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays
- * behind. */
+/* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays behind. */
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
 
 /* ---- stages of unequal width on one type (width.c) */
 
-/* Calls `visit` for the best division of the devices into stages of dp x tp, under s->now's micro-batches, sync
- * and recomputation, for some limits on dp; `item` carries them and gets the parts. False: visit said stop. */
+/* Calls `visit` for the best division of the devices into stages of dp x tp, under s->now's micro-batches, sync and
+ * recomputation, for some limits on dp; `item` carries them and gets the parts. False: visit said stop. */
 bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
 		      struct mq_hybrid_item *item);
 

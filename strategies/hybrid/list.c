@@ -43,8 +43,7 @@ static int faster(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like.
- */
+/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like. */
 static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *a, const struct mq_hybrid_item *b)
 {
 	if (a->kind != b->kind || a->kind == MQ_HYBRID_READY || a->n_parts != b->n_parts)
@@ -62,8 +61,8 @@ static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *
 	       a->point.ep == b->point.ep && a->point.etp == b->point.etp && a->point.balanced == b->point.balanced;
 }
 
-/* Screening in two halves: first one of each family, best estimates first, so that no family that
- * the estimate flatters hides the others; then more of the families that came out best. */
+/* Screening in two halves: first one of each family, best estimates first, so that no family that the estimate
+ * flatters hides the others; then more of the families that came out best. */
 struct screening {
 	struct mq_hybrid *s;
 	const struct mq_problem *problem;

@@ -164,8 +164,8 @@ static void add_border(struct ip *ip, uint32_t y, uint32_t a, uint32_t b, uint32
 	mq_mip_add(&ip->mip, row, at(ip, b, slot), 1);
 }
 
-/* Adds what a slot computes and transfers to a row, its backward part to another, which may be the same; in
- * the latency program what enters and what leaves are paid apart, although for one signal only one can happen. */
+/* Adds what a slot computes and transfers to a row, its backward part to another, which may be the same; in the
+ * latency program what enters and what leaves are paid apart, although for one signal only one can happen. */
 static void add_load(struct ip *ip, uint32_t slot, uint32_t row, uint32_t row_back)
 {
 	const struct mq_units *u = &ip->u;
@@ -212,8 +212,7 @@ static void formulate_max_load(struct ip *ip)
 	}
 }
 
-/* ---- latency ----------------------------------------------------------------------------------
- */
+/* ---- latency ------------------------------------------------------------------------------------ */
 
 /* later >= earlier + work - limit * (1 - switch): written as a row. */
 static void add_after(struct ip *ip, uint32_t later, uint32_t earlier, uint32_t on)
@@ -343,8 +342,7 @@ static double slowest(const struct ip *ip)
 	return sum;
 }
 
-/* ---- solutions --------------------------------------------------------------------------------
- */
+/* ---- solutions ---------------------------------------------------------------------------------- */
 
 static double value_of(const struct ip *ip, const struct mq_placement *placement)
 {
@@ -433,8 +431,8 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
 		if (place->backward && place->backward[v])
 			return mq_fail(err, MQ_EINPUT,
-				       "latency is defined for inference graphs: this one "
-				       "has backward nodes; use --objective max-load");
+				       "latency is defined for inference graphs: this one has backward nodes; use "
+				       "--objective max-load");
 	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS, arena, &ip.u, err));
 	choose_items(&ip, latency);
 	make_slots(&ip);

@@ -1,19 +1,17 @@
 /*
  * place_ip.h - placement as an integer program (Tarnawski et al., NeurIPS 2020, sections 4 and 5).
  *
- * Binary x_vi: unit v runs on device i. For devices with a memory of their own, y_si >= |x_home,i -
- * x_receiver,i| for each signal s (place.h) says that it crosses the border of device i.
+ * Binary x_vi: unit v runs on device i. For devices with a memory of their own, y_si >= |x_home,i - x_receiver,i| for
+ * each signal s (place.h) says that it crosses the border of device i.
  *
- * Max-load: every device's load is at most MaxLoad. Contiguous: z_vi >= x_vi, z_vi <= z_ui and
- * z_vi <= x_vi - x_ui + 1 for each precedence u -> v (z marks the ancestors of the device's set),
- * on all devices. Phases: one such maximum for the forward ops, one for the backward ones, and their sum
- * (mq_place_phases). Latency, of inference graphs: one pool of CPUs, `pieces` sets per accelerator
- * that follow each other; a set starts when all that it needs is there and ends after its loads and
- * transfers (big-M); precedence between nodes, not units.
+ * Max-load: every device's load is at most MaxLoad. Contiguous: z_vi >= x_vi, z_vi <= z_ui and z_vi <= x_vi - x_ui + 1
+ * for each precedence u -> v (z marks the ancestors of the device's set), on all devices. Phases: one such maximum for
+ * the forward ops, one for the backward ones, and their sum (mq_place_phases). Latency, of inference graphs: one pool
+ * of CPUs, `pieces` sets per accelerator that follow each other; a set starts when all that it needs is there and ends
+ * after its loads and transfers (big-M); precedence between nodes, not units.
  *
- * Equal devices are told apart by the lowest unit that they hold. Differs from the published
- * program: variables are units instead of nodes, signals instead of nodes with in and out
- * communication.
+ * Equal devices are told apart by the lowest unit that they hold. Differs from the published program: variables are
+ * units instead of nodes, signals instead of nodes with in and out communication.
  */
 #ifndef MQ_IP_PLACE_IP_H
 #define MQ_IP_PLACE_IP_H

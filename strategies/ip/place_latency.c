@@ -13,8 +13,8 @@ struct walk {
 	bool *own;                         /* [n_blocks] memory of its own: pays for tensors */
 };
 
-/* Cuts a set where a path leaves it and comes back: the piece of a node is how often a path to it
- * has entered the set. Relaxed to a fixpoint, so that edges may come in any order. */
+/* Cuts a set where a path leaves it and comes back: the piece of a node is how often a path to it has entered the
+ * set. Relaxed to a fixpoint, so that edges may come in any order. */
 static void cut_set(struct walk *w, uint32_t set, uint32_t *piece)
 {
 	bool changed = true;
@@ -156,8 +156,7 @@ bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
 	}
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
-		/* The backward pass walks the stages back; what joins the passes goes either way.
-		 */
+		/* The backward pass walks the stages back; what joins the passes goes either way. */
 		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
 		uint32_t a = back_u ? set[v] : set[u], b = back_u ? set[u] : set[v];
 

@@ -176,8 +176,7 @@ static void grow(struct bound *b, uint32_t node)
 	}
 }
 
-/* ---- the least cut ----------------------------------------------------------------------------
- */
+/* ---- the least cut ------------------------------------------------------------------------------ */
 
 struct cut {
 	struct mq_sfb_problem problem;
@@ -198,8 +197,8 @@ static void add_edge(struct cut *c, uint32_t src, uint32_t dst, double cost)
 	c->edge[c->problem.n_edges++] = (struct mq_sfb_edge){ src, dst, cost };
 }
 
-/* Output u enters the set when a receiver is in it and u is not; it leaves when u is in it and a receiver is
- * not. One node each stands for the receivers. */
+/* Output u enters the set when a receiver is in it and u is not; it leaves when u is in it and a receiver is not.
+ * One node each stands for the receivers. */
 static void add_signal(const struct bound *b, struct cut *c, uint32_t u, double never)
 {
 	uint32_t any, all, some_in = 0, some_out = 0, open = c->node[u] > 1;
@@ -224,8 +223,8 @@ static void add_signal(const struct bound *b, struct cut *c, uint32_t u, double 
 	}
 }
 
-/* Work and transfers of the cheapest set that holds `in`, without what is before node i - 1 of the path or
- * after node j + 1. */
+/* Work and transfers of the cheapest set that holds `in`, without what is before node i - 1 of the path or after
+ * node j + 1. */
 static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cost, struct mq_err *err)
 {
 	const struct mq_place *p = b->p;
@@ -268,8 +267,7 @@ static enum mq_status price(struct bound *b, uint32_t i, uint32_t j, double *cos
 	return MQ_OK;
 }
 
-/* ---- the path ---------------------------------------------------------------------------------
- */
+/* ---- the path ----------------------------------------------------------------------------------- */
 
 /* Extends least[i][.] by the sets that begin at node i of the path: least[j + 1][sets]. */
 static enum mq_status extend(struct bound *b, uint32_t i, double *least, struct mq_err *err)

@@ -30,16 +30,15 @@ enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena, 
 		}
 		if (tried == t->n_devices)
 			return mq_fail(err, MQ_ENOPLAN,
-				       "engine 'm-topo': the caps are full: %u of %u op "
-				       "groups are left over, the next needs %.3g B",
+				       "engine 'm-topo': the caps are full: %u of %u op groups are left over, the next "
+				       "needs %.3g B",
 				       t->n - i, t->n, t->memory[v]);
 		mq_schedule_place(t, s, v, device, true);
 	}
 	return MQ_OK;
 }
 
-/* ---- earliest start ---------------------------------------------------------------------------
- */
+/* ---- earliest start ----------------------------------------------------------------------------- */
 
 struct etf {
 	const struct mq_tasks *t;
@@ -76,8 +75,7 @@ static bool reserved(const struct etf *e, uint32_t v, uint32_t device)
 	       fits(e->t, e->s, child, device, INFINITY) && !urgent(e, v, device);
 }
 
-/* The ready task and device that can start first; reserved devices only when nothing else is left.
- */
+/* The ready task and device that can start first; reserved devices only when nothing else is left. */
 static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *device)
 {
 	double least = INFINITY;
@@ -121,8 +119,7 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 				waiting = !ready(&e, v);
 			if (!waiting)
 				return mq_fail(err, MQ_ENOPLAN,
-					       "engine '%s': no device has room: %u of %u "
-					       "op groups are left over",
+					       "engine '%s': no device has room: %u of %u op groups are left over",
 					       favourite ? "m-sct" : "m-etf", t->n - n, t->n);
 			for (task = 0; s->device_of[task] != MQ_NONE; task++)
 				continue; /* a cycle of colours: the lowest goes ahead */

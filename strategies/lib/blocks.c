@@ -86,8 +86,8 @@ static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t
 	return false;
 }
 
-/* A row-parallel op leaves partial sums: all-reduced forward; its mirror image, the column-parallel
- * op, needs the same backward, counted here with it. */
+/* A row-parallel op leaves partial sums: all-reduced forward; its mirror image, the column-parallel op, needs the
+ * same backward, counted here with it. */
 static double reduce_time(const struct mq_problem *problem, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
 			  const uint32_t *group, uint32_t tp, double samples)
 {

@@ -1,6 +1,6 @@
 /*
- * blocks.h - a model as a graph of blocks: its repeated layers as one block each, every other op on
- * its own. What engines that plan layer by layer work on.
+ * blocks.h - a model as a graph of blocks: its repeated layers as one block each, every other op on its own. What
+ * engines that plan layer by layer work on.
  */
 #ifndef MQ_STRATEGIES_LIB_BLOCKS_H
 #define MQ_STRATEGIES_LIB_BLOCKS_H
@@ -22,9 +22,8 @@ struct mq_blocks {
 /* Explicit backward ops belong to the block of their forward mate. */
 void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct mq_blocks *blocks);
 
-/* Forward and, in training, backward time of the ops of a block on a device, tensor-parallel over
- * tp of `group`'s first ranks: the op times and the all-reduces of partial sums. +inf: it cannot
- * run so. */
+/* Forward and, in training, backward time of the ops of a block on a device, tensor-parallel over tp of `group`'s
+ * first ranks: the op times and the all-reduces of partial sums. +inf: it cannot run so. */
 double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,
 		     const uint32_t *group, uint32_t tp, double samples);
 /* The same, forward and backward apart: seconds[2]. */

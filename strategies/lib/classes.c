@@ -25,8 +25,8 @@ static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
 	return least;
 }
 
-/* Devices of a machine follow each other in rank in nearly all clusters; where they do not, fewer of them
- * are seen, and all of a machine see as many. */
+/* Devices of a machine follow each other in rank in nearly all clusters; where they do not, fewer of them are seen,
+ * and all of a machine see as many. */
 static double inside_Bps(const struct mq_cluster *c, uint32_t d)
 {
 	double most = 0;

@@ -1,11 +1,11 @@
 /*
  * elim.c - see elim.h.
  *
- * A table ("factor") knows its variables and their strides. Every table that elimination makes is
- * laid out with the variable eliminated *next* slowest and the one eliminated last fastest, so that
- * the inner loop of later steps runs over consecutive numbers; input pairs are transposed once
- * where their own order differs. For each step the inner loop adds one row of each table that
- * varies along the innermost variable to a scalar from those that do not, and keeps the minimum.
+ * A table ("factor") knows its variables and their strides. Every table that elimination makes is laid out with the
+ * variable eliminated *next* slowest and the one eliminated last fastest, so that the inner loop of later steps runs
+ * over consecutive numbers; input pairs are transposed once where their own order differs. For each step the inner
+ * loop adds one row of each table that varies along the innermost variable to a scalar from those that do not, and
+ * keeps the minimum.
  */
 #include "lib/elim.h"
 
@@ -47,8 +47,7 @@ double mq_elim_cost(const struct mq_elim_problem *p, const uint32_t *choice)
 	return sum;
 }
 
-/* ---- order ------------------------------------------------------------------------------------
- */
+/* ---- order -------------------------------------------------------------------------------------- */
 
 /* Neighbours as sorted lists of ids; merging two is linear. */
 struct list {
@@ -178,17 +177,16 @@ static enum mq_status check_bounds(struct elim *e, struct mq_err *err)
 		if (e->scope_size[step] + 1 > e->result->widest)
 			e->result->widest = e->scope_size[step] + 1;
 		if (rows > max_rows || entries > max_entries)
-			return mq_fail(err, MQ_EINPUT,
-				       "elimination of variable %u needs %.3g "
-				       "combinations over %u variables (bound %.3g; %.3g table entries, "
-				       "bound %.3g): fewer configurations, or the least-dependent order",
-				       e->order[step], rows, e->scope_size[step] + 1, max_rows, entries, max_entries);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"elimination of variable %u needs %.3g combinations over %u variables (bound %.3g; "
+				"%.3g table entries, bound %.3g): fewer configurations, or the least-dependent order",
+				e->order[step], rows, e->scope_size[step] + 1, max_rows, entries, max_entries);
 	}
 	return MQ_OK;
 }
 
-/* ---- tables -----------------------------------------------------------------------------------
- */
+/* ---- tables ------------------------------------------------------------------------------------- */
 
 static void add_pairs(struct elim *e)
 {
@@ -338,8 +336,8 @@ static bool fill_table(const struct step *s, const struct mq_elim_problem *p, ui
 	}
 }
 
-/* The tables that the step combines: those which mention v, and in breadth-first order the running
- * one, whatever it spans. */
+/* The tables that the step combines: those which mention v, and in breadth-first order the running one, whatever it
+ * spans. */
 static uint32_t collect(struct elim *e, uint32_t step, struct view *view)
 {
 	uint32_t v = e->order[step], n = 0;
@@ -396,8 +394,7 @@ static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 	return fill_table(&s, p, digit);
 }
 
-/* ---- back-substitution ------------------------------------------------------------------------
- */
+/* ---- back-substitution -------------------------------------------------------------------------- */
 
 static double factor_at(const struct factor *f, const uint32_t *choice)
 {

@@ -3,14 +3,12 @@
  *
  *   minimise  sum_v cost_v(c_v) + sum_(u,v) cost_uv(c_u, c_v)   over one choice c_v per variable
  *
- * Bucket elimination (Bertele and Brioschi, 1972), which is what PaSE's dynamic programme over
- * dependent sets does (Elango, IPDPS 2021): eliminating v replaces all tables that mention v by one
- * table over its current neighbours D, new(D) = min over c_v. Work and memory are governed by
- * prod_{w in D u {v}} K_w, K the number of choices: K^(M+1) for M = max |D|. The tables are kept,
- * so the choices follow by back-substitution without a table of arguments.
+ * Bucket elimination (Bertele and Brioschi, 1972), which is what PaSE's dynamic programme over dependent sets does
+ * (Elango, IPDPS 2021): eliminating v replaces all tables that mention v by one table over its current neighbours D,
+ * new(D) = min over c_v. Work and memory are governed by prod_{w in D u {v}} K_w, K the number of choices: K^(M+1) for
+ * M = max |D|. The tables are kept, so the choices follow by back-substitution without a table of arguments.
  *
- * Not modelled: terms over three and more variables; search for a better order than the two
- * offered.
+ * Not modelled: terms over three and more variables; search for a better order than the two offered.
  */
 #ifndef MQ_STRATEGIES_LIB_ELIM_H
 #define MQ_STRATEGIES_LIB_ELIM_H
@@ -51,8 +49,8 @@ struct mq_elim_result {
 	double rows, largest; /* combinations looked at, in total and for the largest table */
 };
 
-/* MQ_EINPUT: a table over the bounds, which the message names. MQ_DONE: tick said stop. The result lives in the arena, and
- * so do all tables: rewind it afterwards. */
+/* MQ_EINPUT: a table over the bounds, which the message names. MQ_DONE: tick said stop. The result lives in the
+ * arena, and so do all tables: rewind it afterwards. */
 enum mq_status mq_elim_solve(const struct mq_elim_problem *problem, struct mq_arena *arena,
 			     struct mq_elim_result *result, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -78,13 +78,12 @@ void mq_fit_say(const struct mq_problem *p, const char *engine, const char *spac
 {
 	if (!fit->fits)
 		mq_say(p,
-		       "%s: %s does not fit, not even with %u micro-batches and recompute %s (needs "
-		       "%.2f times the memory); the search goes on from there. Engines with stages, or more "
-		       "devices, have more room",
+		       "%s: %s does not fit, not even with %u micro-batches and recompute %s (needs %.2f times the "
+		       "memory); the search goes on from there. Engines with stages, or more devices, have more room",
 		       engine, space, fit->micro_batches, mq_recompute_name(fit->recompute), fit->least);
 	else if (fit->micro_batches > 1 || fit->recompute)
 		mq_say(p,
-		       "%s: the whole batch at once does not fit; every plan accumulates %u "
-		       "micro-batches, recompute %s",
+		       "%s: the whole batch at once does not fit; every plan accumulates %u micro-batches, recompute "
+		       "%s",
 		       engine, fit->micro_batches, mq_recompute_name(fit->recompute));
 }

@@ -1,9 +1,9 @@
 /*
  * json_in.h - reading the engines' own problem files (JSON) with messages that name file and place.
  *
- * A reader walks a parsed document; every getter fails through mq_fail with the path of the file,
- * the name of the field and what was expected. The first failure is kept, so callers may read
- * several fields and look at the status once.
+ * A reader walks a parsed document; every getter fails through mq_fail with the path of the file, the name of the
+ * field and what was expected. The first failure is kept, so callers may read several fields and look at the status
+ * once.
  */
 #ifndef MQ_STRATEGIES_LIB_JSON_IN_H
 #define MQ_STRATEGIES_LIB_JSON_IN_H
@@ -27,8 +27,8 @@ void mq_json_in_close(struct mq_json_in *in);
 /* Notes a failure at `where` ("edges[3].cost"); returns the status. */
 enum mq_status mq_json_in_fail(struct mq_json_in *in, const char *where, const char *what);
 
-/* Members of an object. `where` names the object in messages. Absent or of another type: a failure
- * and 0, NULL or an empty array. */
+/* Members of an object. `where` names the object in messages. Absent or of another type: a failure and 0, NULL or an
+ * empty array. */
 double mq_json_in_number(struct mq_json_in *in, json_t *object, const char *where, const char *key);
 /* An integer 0 .. UINT32_MAX - 1; MQ_NONE after a failure. */
 uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *where, const char *key);
@@ -36,8 +36,7 @@ json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *wher
 /* A finite number; a failure otherwise. */
 double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where);
 
-/* Does the file hold, in its first bytes, all the given words? For `accepts` hooks: cheap, silent.
- */
+/* Does the file hold, in its first bytes, all the given words? For `accepts` hooks: cheap, silent. */
 bool mq_json_in_sniff(const char *path, const char *const *words);
 
 #endif

@@ -38,8 +38,7 @@ void mq_mip_add(struct mq_mip *m, uint32_t row, uint32_t column, double value)
 		MQ_PUSH(m->arena, m->entry, m->n_entries, m->entry_room, entry);
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------------------------------- */
 
 struct job {
 	char *dir;
@@ -52,10 +51,10 @@ static enum mq_status make_job(struct job *job, struct mq_arena *arena, struct m
 
 	job->dir = mq_arena_printf(arena, "%s/maquette-ip-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(job->dir))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: cannot make a folder for the integer program: "
-			       "set TMPDIR to one that can be written",
-			       job->dir);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: cannot make a folder for the integer program: set TMPDIR to one that can be written",
+			job->dir);
 	job->problem = mq_arena_printf(arena, "%s/problem.mps", job->dir);
 	job->start = mq_arena_printf(arena, "%s/start.txt", job->dir);
 	job->solution = mq_arena_printf(arena, "%s/solution.txt", job->dir);
@@ -158,8 +157,7 @@ static enum mq_status write_start(const struct mq_mip *m, const double *start, c
 	return MQ_OK;
 }
 
-/* ---- the process ------------------------------------------------------------------------------
- */
+/* ---- the process -------------------------------------------------------------------------------- */
 
 static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job *job, pid_t *pid, struct mq_err *err)
 {
@@ -182,8 +180,7 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	argv[n++] = "-allowableGap";
 	argv[n++] = "0";
 	if (o->start) {
-		/* With a start solution the preprocessing of cbc 2.10 may cut off the optimum
-		 * (seen). */
+		/* With a start solution the preprocessing of cbc 2.10 may cut off the optimum (seen). */
 		argv[n++] = "-preprocess";
 		argv[n++] = "off";
 		argv[n++] = "-mipstart";
@@ -209,15 +206,13 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	if (log >= 0)
 		close(log);
 	if (failed)
-		return mq_fail(err, MQ_ENODEV,
-			       "program 'cbc' cannot be run (%s): install the package "
-			       "coinor-cbc",
+		return mq_fail(err, MQ_ENODEV, "program 'cbc' cannot be run (%s): install the package coinor-cbc",
 			       strerror(failed));
 	return MQ_OK;
 }
 
-/* Waits, polling tick; true when cbc ended by itself with status 0. The linear programme at the root does
- * not keep cbc's own time limit: beyond half of it again, and five seconds, cbc is stopped. */
+/* Waits, polling tick; true when cbc ended by itself with status 0. The linear programme at the root does not keep
+ * cbc's own time limit: beyond half of it again, and five seconds, cbc is stopped. */
 static bool wait_cbc(const struct mq_mip_options *o, pid_t pid, bool *stopped)
 {
 	double most_s = 1.5 * o->seconds + 5, waited_s = 0;
@@ -318,14 +313,11 @@ static enum mq_status run_cbc(const struct mq_mip *m, const struct mq_mip_option
 	bool fine = wait_cbc(o, pid, &stopped);
 
 	if (!fine && !stopped)
-		return mq_fail(err, MQ_ETIME,
-			       "program 'cbc' died on an integer program of %u columns "
-			       "and %u rows",
+		return mq_fail(err, MQ_ETIME, "program 'cbc' died on an integer program of %u columns and %u rows",
 			       m->n_columns, m->n_rows);
 	if (!read_solution(m, job->solution, arena, result) && !stopped)
 		return mq_fail(err, MQ_ETIME,
-			       "program 'cbc' gave no answer to an integer program of %u "
-			       "columns and %u rows",
+			       "program 'cbc' gave no answer to an integer program of %u columns and %u rows",
 			       m->n_columns, m->n_rows);
 	read_bound(job->log, &result->bound);
 	if (result->verdict == MQ_MIP_OPTIMAL && o->gap <= 0)

@@ -51,8 +51,8 @@ static void build(const struct mq_tasks *t, idx_t weights, struct mq_arena *aren
 	}
 }
 
-/* METIS tells of its inner tries on standard output ("Cannot bisect a graph with 0 vertices!"), which belongs to
- * the result: it is shut while METIS works. Returns what `opened` needs. */
+/* METIS tells of its inner tries on standard output ("Cannot bisect a graph with 0 vertices!"), which belongs to the
+ * result: it is shut while METIS works. Returns what `opened` needs. */
 static int shut(void)
 {
 	int saved, nothing = open("/dev/null", O_WRONLY);

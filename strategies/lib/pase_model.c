@@ -5,8 +5,7 @@
 
 #include "lib/classes.h"
 
-/* ---- configurations ---------------------------------------------------------------------------
- */
+/* ---- configurations ----------------------------------------------------------------------------- */
 
 struct splits {
 	uint32_t n, room;
@@ -52,8 +51,8 @@ static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32
 	}
 }
 
-/* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence
- * or place, and over plain replicas. */
+/* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence or place, and over
+ * plain replicas. */
 static bool gradient_time(const struct builder *b, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
 			  double *seconds)
 {
@@ -109,8 +108,7 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 	return true;
 }
 
-/* ---- repeated layers --------------------------------------------------------------------------
- */
+/* ---- repeated layers ---------------------------------------------------------------------------- */
 
 /* What the costs of an op depend on. */
 static bool same_op(const struct mq_op *a, const struct mq_op *b)
@@ -146,14 +144,12 @@ static void find_twins(struct builder *b)
 	}
 }
 
-/* ---- tables -----------------------------------------------------------------------------------
- */
+/* ---- tables ------------------------------------------------------------------------------------- */
 
 static enum mq_status no_route(const struct builder *b, struct mq_err *err)
 {
 	return mq_fail(err, MQ_EINPUT,
-		       "engine 'pase': not all of the %u devices of '%s' are joined by "
-		       "routes: use --max devices=N",
+		       "engine 'pase': not all of the %u devices of '%s' are joined by routes: use --max devices=N",
 		       b->out->devices.n, b->problem->q->cluster->name);
 }
 
@@ -181,8 +177,7 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 		b->n_choices[v] = b->now.n / MQ_N_DIMS;
 		if (!b->n_choices[v])
 			return mq_fail(err, MQ_EINPUT,
-				       "engine 'pase': no split of op '%s' over %u devices keeps --fix "
-				       "and --max",
+				       "engine 'pase': no split of op '%s' over %u devices keeps --fix and --max",
 				       m->op[v].name, out->devices.n);
 		out->split[v] = b->now.list;
 		out->memory[v] = mq_arena_array(b->arena, b->n_choices[v], double);

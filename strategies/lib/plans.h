@@ -1,6 +1,6 @@
 /*
- * plans.h - what several engines need to turn their answer into a plan: the devices they may use,
- * and data-parallel plans.
+ * plans.h - what several engines need to turn their answer into a plan: the devices they may use, and data-parallel
+ * plans.
  */
 #ifndef MQ_STRATEGIES_LIB_PLANS_H
 #define MQ_STRATEGIES_LIB_PLANS_H
@@ -13,24 +13,24 @@ static inline const struct mq_software *mq_software_of(const struct mq_problem *
 	return mq_question_software(problem->q);
 }
 
-/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank
- * order, at most max_devices. */
+/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank order, at most
+ * max_devices. */
 struct mq_devices {
 	uint32_t n;
 	uint32_t *rank;
 };
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena);
 
-/* The same devices in another order: `block` of a machine, `block` of the next and so on, in turn until
- * all are taken. A mesh has its innermost dimensions inside of a machine up to degree `block`. */
+/* The same devices in another order: `block` of a machine, `block` of the next and so on, in turn until all are
+ * taken. A mesh has its innermost dimensions inside of a machine up to degree `block`. */
 struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const struct mq_devices *devices,
 				       uint32_t block, struct mq_arena *arena);
 /* Devices of the machine that has most of them. */
 uint32_t mq_devices_per_machine(const struct mq_cluster *cluster, const struct mq_devices *devices);
 
-/* What --fix and --max leave to engines that cut a pipeline into stages: a stage has exactly `dp`
- * replicas, or at most `most_dp`; a tensor degree `tp`, or at most `most_tp`; 0 = free. Where the number
- * of stages is fixed or bounded, every stage has exactly `width` devices, and `devices` are used of n. */
+/* What --fix and --max leave to engines that cut a pipeline into stages: a stage has exactly `dp` replicas, or at
+ * most `most_dp`; a tensor degree `tp`, or at most `most_tp`; 0 = free. Where the number of stages is fixed or
+ * bounded, every stage has exactly `width` devices, and `devices` are used of n. */
 struct mq_stage_limits {
 	uint32_t dp, most_dp, tp, most_tp, width, devices;
 };
@@ -39,13 +39,12 @@ static inline bool mq_degree_allowed(uint32_t fix, uint32_t most, uint32_t value
 {
 	return (!fix || value == fix) && (!most || value <= most);
 }
-/* Does a split keep the limits on dp (batch and expert) and tp (head, output, input features)? The fixed
- * degrees are asked of ops that can have them, 1 of the others. */
+/* Does a split keep the limits on dp (batch and expert) and tp (head, output, input features)? The fixed degrees are
+ * asked of ops that can have them, 1 of the others. */
 bool mq_split_allowed(const struct mq_limits *limits, const struct mq_op *op, double samples,
 		      const uint32_t split[MQ_N_DIMS]);
 
-/* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on
- * every one. */
+/* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on every one. */
 void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices, uint32_t n,
 			   struct mq_arena *arena, struct mq_plan *plan);
 
@@ -62,8 +61,8 @@ struct mq_spot {
 	                         */
 };
 
-/* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split
- * as asked runs whole on the ranks concerned. */
+/* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split as asked runs
+ * whole on the ranks concerned. */
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op, const struct mq_spot *spot,
 		 struct mq_arena *arena);
 

@@ -1,16 +1,16 @@
 /*
  * sfb.h - sufficient-factor broadcasting: which ops of a data-parallel group to duplicate, exactly.
  *
- * Under data parallelism over M replicas, a gradient that is all-reduced can instead be computed in
- * full on every replica, once the ops and tensors that it depends on are there in full:
+ * Under data parallelism over M replicas, a gradient that is all-reduced can instead be computed in full on every
+ * replica, once the ops and tensors that it depends on are there in full:
  *
  *   min  sum_i (M-1) T_i x_i + sum_(i,j) M(M-1) S_ij b_ij / B - sum_g 2 (M-1)/M S_g x_g / B + a
  * sum_i x_i s.t. b_ij >= x_j - x_i  (a duplicated op gathers what an op that is not duplicated
  * gives it)
  *
- * (TAG, IEEE TPDS 2023). All constraints are differences, so the optimum is a minimum s-t cut: op i
- * on the source's side is duplicated; profit is lost on s -> i, cost is paid on i -> t, gathering
- * on j -> i. Solved by igraph's push-relabel maximum flow.
+ * (TAG, IEEE TPDS 2023). All constraints are differences, so the optimum is a minimum s-t cut: op i on the source's
+ * side is duplicated; profit is lost on s -> i, cost is paid on i -> t, gathering on j -> i. Solved by igraph's
+ * push-relabel maximum flow.
  *
  * Not modelled: overlap of gathering and compute; groups whose ops have different replica counts.
  */
@@ -47,9 +47,9 @@ enum mq_status mq_sfb_solve(const struct mq_sfb_problem *problem, struct mq_aren
 /* Value of one assignment: oracle of the tests. */
 double mq_sfb_cost(const struct mq_sfb_problem *problem, const bool *duplicate);
 
-/* Explicit cases: [{"id", "n", "replicas", "bandwidth", "alpha", "time_us", "edges": [[i, j,
- * size]...], "gradients": [[op, size]...], "not_duplicable": [op...]}...], or {"cases": [...]};
- * sizes in the unit of bandwidth times microseconds. */
+/* Explicit cases: [{"id", "n", "replicas", "bandwidth", "alpha", "time_us", "edges": [[i, j, size]...], "gradients":
+ * [[op, size]...], "not_duplicable": [op...]}...], or {"cases": [...]}; sizes in the unit of bandwidth times
+ * microseconds. */
 struct mq_sfb_cases {
 	uint32_t n;
 	uint32_t *id;

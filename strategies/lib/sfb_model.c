@@ -91,10 +91,11 @@ enum mq_status mq_sfb_of_group(const struct mq_problem *problem, const struct mq
 
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		if (!add_op(&b, op))
-			return mq_fail(err, MQ_EINPUT,
-				       "sufficient factors: no route joins the %u devices of op '%s': name "
-				       "connected ones with --max devices=N",
-				       group->n, m->op[op].name);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"sufficient factors: no route joins the %u devices of op '%s': name connected ones "
+				"with --max devices=N",
+				group->n, m->op[op].name);
 	struct mq_sfb_problem problem_of_cut = { NODES * m->n_ops, b.n_edges, b.cost, b.forbidden, b.edge };
 
 	MQ_TRY(mq_sfb_solve(&problem_of_cut, arena, &cut, err));

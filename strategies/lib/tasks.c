@@ -82,8 +82,8 @@ static bool more_micro_batches(const struct mq_problem *problem, struct mq_tasks
 	return false;
 }
 
-/* The fewest micro-batches with which all tasks fit, were the devices one, with a tenth to spare, and
- * the largest fits one device. */
+/* The fewest micro-batches with which all tasks fit, were the devices one, with a tenth to spare, and the largest
+ * fits one device. */
 static enum mq_status fit_memory(const struct mq_problem *problem, const char *engine, struct mq_tasks *t,
 				 struct mq_err *err)
 {
@@ -108,12 +108,13 @@ static enum mq_status fit_memory(const struct mq_problem *problem, const char *e
 			continue;
 		if (need <= room && largest <= largest_room)
 			return MQ_OK;
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB "
-			       "(largest group %.4g GB), %u devices of '%s' have %.4g GB (largest %.4g "
-			       "GB); take an engine that splits states, such as hybrid",
-			       engine, t->space.micro_batches, problem->q->model->name, need / 1e9, largest / 1e9,
-			       t->n_devices, problem->q->cluster->name, room / 1e9, largest_room / 1e9);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB (largest group %.4g "
+			"GB), %u devices of '%s' have %.4g GB (largest %.4g GB); take an engine that splits states, "
+			"such as hybrid",
+			engine, t->space.micro_batches, problem->q->model->name, need / 1e9, largest / 1e9,
+			t->n_devices, problem->q->cluster->name, room / 1e9, largest_room / 1e9);
 	}
 }
 
@@ -195,8 +196,8 @@ static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source,
 		(*list)[at[by_source ? t->edge[e].src : t->edge[e].dst]++] = e;
 }
 
-/* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so
- * that every task has a place; they then wait for each other's estimate, not for each other. */
+/* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so that every task
+ * has a place; they then wait for each other's estimate, not for each other. */
 static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
 {
 	uint32_t *waits = mq_arena_array(arena, t->n, uint32_t), n = 0;
@@ -235,8 +236,7 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 			       problem->q->cluster->name, problem->q->model->name);
 	if (t->n_devices > 256)
 		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' places single ops on at most 256 devices, '%s' "
-			       "has %u: use --max devices=N",
+			       "engine '%s' places single ops on at most 256 devices, '%s' has %u: use --max devices=N",
 			       engine, problem->q->cluster->name, t->n_devices);
 	t->time = mq_arena_array(arena, (size_t)t->n * t->n_devices, double);
 	t->memory = mq_arena_array(arena, t->n, double);
@@ -281,8 +281,7 @@ double mq_tasks_mean_move(const struct mq_tasks *t, double bytes)
 	return t->n_devices > 1 ? sum / t->n_devices / (t->n_devices - 1.0) : 0;
 }
 
-/* ---- schedules --------------------------------------------------------------------------------
- */
+/* ---- schedules ---------------------------------------------------------------------------------- */
 
 void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *s)
 {

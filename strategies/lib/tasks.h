@@ -1,12 +1,11 @@
 /*
- * tasks.h - an operator graph as tasks for list scheduling: groups of ops that share a device,
- * their times per device, the tensors between them, memory. What heft, Baechi's three and metis
- * work on.
+ * tasks.h - an operator graph as tasks for list scheduling: groups of ops that share a device, their times per device,
+ * the tensors between them, memory. What heft, Baechi's three and metis work on.
  *
- * A task's time is that of its ops, forward and backward, in one step; its memory what they hold and
- * save for one micro-batch. The step has as few micro-batches as let all tasks together fit into all
- * devices together. A tensor costs latency + bytes x slope
- * between two devices, forward and backward. Links are taken two by two, without contention.
+ * A task's time is that of its ops, forward and backward, in one step; its memory what they hold and save for one
+ * micro-batch. The step has as few micro-batches as let all tasks together fit into all devices together. A tensor
+ * costs latency + bytes x slope between two devices, forward and backward. Links are taken two by two, without
+ * contention.
  */
 #ifndef MQ_STRATEGIES_LIB_TASKS_H
 #define MQ_STRATEGIES_LIB_TASKS_H
@@ -33,13 +32,13 @@ struct mq_tasks {
 	double messages;           /* of one tensor: 1 in inference, 2 in training */
 };
 
-/* MQ_EINPUT: more than 256 devices, devices without route, or a model that no placement of whole ops
- * fits into the devices. */
+/* MQ_EINPUT: more than 256 devices, devices without route, or a model that no placement of whole ops fits into the
+ * devices. */
 enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine, struct mq_tasks *tasks,
 			     struct mq_err *err) MQ_MUST_CHECK;
 
-/* The next larger number of micro-batches that divides the batch: less memory per task. False where
- * that saves nothing, or there is none. */
+/* The next larger number of micro-batches that divides the batch: less memory per task. False where that saves
+ * nothing, or there is none. */
 bool mq_tasks_finer(const struct mq_problem *problem, struct mq_tasks *tasks);
 
 static inline double mq_tasks_move(const struct mq_tasks *t, uint32_t a, uint32_t b, double bytes)

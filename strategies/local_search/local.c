@@ -23,8 +23,7 @@ static uint32_t *got(struct run *r, uint32_t signal, uint32_t device)
 	return &r->n_got[(size_t)signal * r->n_devices + device];
 }
 
-/* Does the signal cross the border of the device, given who sends and how many of its receivers
- * there? */
+/* Does the signal cross the border of the device, given who sends and how many of its receivers there? */
 static bool crosses(bool home_here, uint32_t here, uint32_t all)
 {
 	return home_here ? here < all : here > 0;
@@ -77,8 +76,8 @@ static void apply(struct run *r, uint32_t unit, uint32_t device)
 	r->at[unit] = device;
 }
 
-/* Max-load after a move; +inf where it may not be. The two loads that the others never exceed are
- * known: the largest, and the largest of the rest. */
+/* Max-load after a move; +inf where it may not be. The two loads that the others never exceed are known: the
+ * largest, and the largest of the rest. */
 static double after_move(struct run *r, uint32_t unit, uint32_t device, const double top[3], const uint32_t who[3])
 {
 	const struct mq_units *u = &r->u;
@@ -131,10 +130,8 @@ static enum mq_status random_start(struct run *r, struct mq_rng *rng, struct mq_
 			    r->device[d].size + u->size[v] <= r->p->type[r->device[d].type].memory)
 				may[n++] = d;
 		if (!n)
-			return mq_fail(err, MQ_ENOPLAN,
-				       "a random start leaves no room for op group %u (%.3g "
-				       "B)",
-				       v, u->size[v]);
+			return mq_fail(err, MQ_ENOPLAN, "a random start leaves no room for op group %u (%.3g B)", v,
+				       u->size[v]);
 		r->at[v] = may[mq_rng_below(rng, n)];
 		r->device[r->at[v]].size += u->size[v];
 		r->device[r->at[v]].time += u->time[v * u->n_types + r->device[r->at[v]].type];

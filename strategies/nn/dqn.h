@@ -1,6 +1,6 @@
 /*
- * dqn.h - deep Q-learning: double (van Hasselt et al. 2016), duelling (Wang et al. 2016), with prioritised
- * replay (Schaul et al. 2016); Rainbow without its noisy nets, distributions and n-step returns.
+ * dqn.h - deep Q-learning: double (van Hasselt et al. 2016), duelling (Wang et al. 2016), with prioritised replay
+ * (Schaul et al. 2016); Rainbow without its noisy nets, distributions and n-step returns.
  *
  * Episodes of discrete choices; a mask says which actions a state has. Nothing here knows what they mean.
  */
@@ -44,8 +44,8 @@ uint32_t nn_dqn_act(struct nn_dqn *dqn, const double *state, const bool *mask, d
 /* Remembers a step; `next` NULL where the episode ends. */
 void nn_dqn_remember(struct nn_dqn *dqn, const double *state, uint32_t action, double reward, const double *next,
 		     const bool *next_mask);
-/* One gradient step on a batch drawn by priority; its loss. NaN, and nothing done, while fewer steps are
- * known than a batch. */
+/* One gradient step on a batch drawn by priority; its loss. NaN, and nothing done, while fewer steps are known than
+ * a batch. */
 double nn_dqn_learn(struct nn_dqn *dqn, struct mq_rng *rng);
 void nn_dqn_fini(struct nn_dqn *dqn);
 

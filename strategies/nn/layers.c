@@ -143,8 +143,8 @@ void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint
 	}
 }
 
-/* One head: score_e = leaky(a_s Wx_src + a_d Wx_dst + a_e Ue), softmax over the edges into a node, sum of
- * (Wx_src + Ue). */
+/* One head: score_e = leaky(a_s Wx_src + a_d Wx_dst + a_e Ue), softmax over the edges into a node, sum of (Wx_src +
+ * Ue). */
 static struct nn_var gat_head(struct nn_tape *t, const struct nn_gat *gat, uint32_t h, const struct nn_graph *g,
 			      const struct nn_var x[3])
 {
@@ -285,10 +285,10 @@ static enum mq_status load_param(struct nn_param *p, FILE *f, const char *path, 
 	if (fscanf(f, "%127s %u %u", name, &rows, &cols) != 3)
 		return mq_fail(err, MQ_EINPUT, "%s: is cut short before '%s'", path, p->name);
 	if (strcmp(name, p->name) || rows != p->value.rows || cols != p->value.cols)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: has '%s' %u x %u where this network has '%s' %u x %u: the weights "
-			       "belong to other options",
-			       path, name, rows, cols, p->name, p->value.rows, p->value.cols);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: has '%s' %u x %u where this network has '%s' %u x %u: the weights belong to other options",
+			path, name, rows, cols, p->name, p->value.rows, p->value.cols);
 	for (uint32_t k = 0; k < nn_size(&p->value); k++)
 		if (fscanf(f, "%lf", &p->value.data[k]) != 1 || !isfinite(p->value.data[k]))
 			return mq_fail(err, MQ_EINPUT, "%s: '%s': value %u is not a number", path, name, k);
@@ -307,9 +307,8 @@ enum mq_status nn_params_load(struct nn_params *params, const char *path, struct
 		status = mq_fail(err, MQ_EINPUT, "%s: is not a weights file of this program", path);
 	else if (n != params->n)
 		status = mq_fail(err, MQ_EINPUT,
-				 "%s: has %u parameters, this network %u: the weights "
-				 "belong to other options",
-				 path, n, params->n);
+				 "%s: has %u parameters, this network %u: the weights belong to other options", path, n,
+				 params->n);
 	for (uint32_t i = 0; status == MQ_OK && i < n; i++)
 		status = load_param(params->param[i], f, path, err);
 	fclose(f);

@@ -103,8 +103,8 @@ struct nn_var nn_log_softmax(struct nn_tape *tape, struct nn_var a, const bool *
 struct nn_var nn_pick(struct nn_tape *tape, struct nn_var a, const uint32_t *column);
 /* Normalises each row to mean 0, variance 1 (layer norm without its gain). */
 struct nn_var nn_normalise_rows(struct nn_tape *tape, struct nn_var a);
-/* Normalises each column (batch norm without its gain). `running`: 2 x cols mean and variance, updated
- * when training, used otherwise. */
+/* Normalises each column (batch norm without its gain). `running`: 2 x cols mean and variance, updated when
+ * training, used otherwise. */
 struct nn_var nn_normalise_columns(struct nn_tape *tape, struct nn_var a, struct nn_mat *running);
 struct nn_var nn_dropout(struct nn_tape *tape, struct nn_var a, double share);
 
@@ -151,8 +151,7 @@ struct nn_graph {
 /* Graph convolution (Kipf and Welling 2017): D^-1/2 (A + I) D^-1/2 X W + b, A made symmetric. */
 struct nn_var nn_gcn(struct nn_tape *tape, const struct nn_dense *layer, const struct nn_graph *graph, struct nn_var x);
 
-/* Graph attention (Velickovic et al. 2018) with edge features joined to the source: several heads,
- * concatenated. */
+/* Graph attention (Velickovic et al. 2018) with edge features joined to the source: several heads, concatenated. */
 enum { NN_MAX_HEADS = 8 };
 struct nn_gat {
 	struct nn_param *w[NN_MAX_HEADS], *edge[NN_MAX_HEADS], *a_src[NN_MAX_HEADS], *a_dst[NN_MAX_HEADS],
@@ -187,9 +186,9 @@ uint32_t nn_params_size(const struct nn_params *params); /* numbers in all */
 /* Rounds every value to so many significant digits, for small files. */
 void nn_params_round(struct nn_params *params, int digits);
 
-/* Text file: one line per parameter with its name, shape and values (as few digits as give the same bits
- * again). Loading checks names and shapes. MQ_EINPUT says which differs. The optimizer's state is not in it:
- * a search that is resumed runs again from its evaluations and comes to the same state. */
+/* Text file: one line per parameter with its name, shape and values (as few digits as give the same bits again).
+ * Loading checks names and shapes. MQ_EINPUT says which differs. The optimizer's state is not in it: a search that
+ * is resumed runs again from its evaluations and comes to the same state. */
 enum mq_status nn_params_save(const struct nn_params *params, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status nn_params_load(struct nn_params *params, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -25,8 +25,7 @@ static uint32_t batch_dimension(const char *type, uint32_t n_dims)
 	return 0;
 }
 
-/* Among the configurations that split only the batch, the one that splits it most; MQ_NONE: none.
- */
+/* Among the configurations that split only the batch, the one that splits it most; MQ_NONE: none. */
 static uint32_t read_configs(struct mq_json_in *in, json_t *configs, const char *type, const char *where)
 {
 	uint32_t best = MQ_NONE;

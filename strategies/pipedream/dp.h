@@ -1,10 +1,9 @@
 /*
- * dp.h - PipeDream's optimizer: pipeline stages with replicas on one or several levels of
- * bandwidth (Narayanan et al., SOSP 2019).
+ * dp.h - PipeDream's optimizer: pipeline stages with replicas on one or several levels of bandwidth (Narayanan et al.,
+ * SOSP 2019).
  *
- * States are the ideals of the layer graph (for a chain: its prefixes). On m machines joined by
- * bandwidth B, the time per minibatch of the layers between ideals S and J as one replicated stage
- * is
+ * States are the ideals of the layer graph (for a chain: its prefixes). On m machines joined by bandwidth B, the time
+ * per minibatch of the layers between ideals S and J as one replicated stage is
  *
  *   T(S, J, m) = (C(S, J) + 4 (m - 1) W / (m B g)) / m
  *
@@ -13,9 +12,9 @@
  *   A(S, J, m) = min of T(S, J, m) and, over S < K < J and r < m, of
  *                max(A(S, K, m - r), T(K, J, r) [, 2 a_K / (B r), the transfer into the stage]).
  *
- * With two levels, C of the outer one is A of the inner one on all its machines. The released
- * optimizer counts transfers only when given a compression ratio; here it is a switch. All machines
- * must be used (as released), equal machines, no memory limit.
+ * With two levels, C of the outer one is A of the inner one on all its machines. The released optimizer counts
+ * transfers only when given a compression ratio; here it is a switch. All machines must be used (as released), equal
+ * machines, no memory limit.
  *
  * Complexity O(states^3 machines^2) where there are two levels, O(states^2 machines^2) on one.
  */

@@ -79,9 +79,7 @@ static enum mq_status read_node(struct reader *r, char *line)
 	struct node node = { 0 };
 
 	if (!numbers)
-		return mq_fail(r->err, MQ_EINPUT,
-			       "%s:%u: expected 'nodeN -- description -- "
-			       "forward_compute_time=...'",
+		return mq_fail(r->err, MQ_EINPUT, "%s:%u: expected 'nodeN -- description -- forward_compute_time=...'",
 			       r->path, r->line);
 	*about = *numbers = '\0';
 	node.id = mq_arena_strdup(r->arena, line);

@@ -43,8 +43,7 @@ struct run {
 	double a_fast, b_fast, time_fast;
 };
 
-/* ---- one stage --------------------------------------------------------------------------------
- */
+/* ---- one stage ---------------------------------------------------------------------------------- */
 
 /* Items for tensor degree index t; false where a node does not support it. */
 static bool load_items(struct run *r, uint32_t t)
@@ -187,16 +186,15 @@ static void price_stage(struct run *r, uint32_t t, uint32_t d)
 		r->time_of_y[y] = INFINITY;
 }
 
-/* ---- table ------------------------------------------------------------------------------------
- */
+/* ---- table -------------------------------------------------------------------------------------- */
 
 static double *values(const struct run *r, uint32_t downset, uint32_t k)
 {
 	return r->dp + ((size_t)downset * (r->p->devices + 1) + k) * (r->bound + 1);
 }
 
-/* dp[id][k][s] from dp[sub][k - t d][s - d] for all s: only where the latter falls, as long as the
- * stage is faster than it; the rest follows from monotony. */
+/* dp[id][k][s] from dp[sub][k - t d][s - d] for all s: only where the latter falls, as long as the stage is faster
+ * than it; the rest follows from monotony. */
 static void relax(struct run *r, uint32_t id, uint32_t sub, uint32_t used, uint32_t d)
 {
 	for (uint32_t k = used; k <= r->p->devices; k++) {
@@ -301,8 +299,7 @@ static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 	return false;
 }
 
-/* ---- answer -----------------------------------------------------------------------------------
- */
+/* ---- answer ------------------------------------------------------------------------------------- */
 
 struct trace {
 	uint32_t k, s;      /* of the value to explain */
@@ -436,10 +433,11 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena, 
 	rows = (size_t)r.downsets.n * (p->devices + 1);
 	cells = rows * (r.bound + 1);
 	if (cells > (size_t)1 << 28)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u downsets x %u devices x %u replicas need %.3g table "
-			       "entries (bound 2.7e+08): use fewer devices or coarser layers",
-			       r.downsets.n, p->devices, r.bound, (double)cells);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%u downsets x %u devices x %u replicas need %.3g table entries (bound 2.7e+08): use fewer "
+			"devices or coarser layers",
+			r.downsets.n, p->devices, r.bound, (double)cells);
 	r.dp = mq_arena_array(arena, cells, double);
 	r.row = mq_arena_array(arena, rows, struct row);
 	prepare(&r);

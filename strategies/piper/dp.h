@@ -1,20 +1,20 @@
 /*
- * dp.h - Piper: pipeline, data and tensor parallelism with recomputation, by dynamic
- * programming over downsets (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021).
+ * dp.h - Piper: pipeline, data and tensor parallelism with recomputation, by dynamic programming over downsets
+ * (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021).
  *
- * A stage is a set S of layers on d x t devices (d data-parallel, t tensor-parallel), each layer
- * run in one of its configurations for t. Time per micro-batch:
+ * A stage is a set S of layers on d x t devices (d data-parallel, t tensor-parallel), each layer run in one of its
+ * configurations for t. Time per micro-batch:
  *
  *   sum of times / d + [ sum over cut edges of 2 (c + sync) / d + sum of 4 (d - 1) w / (d N) ] / B
  *
- * and memory sum (a ceil(s / d) + b) <= M, where s is the sum of the data-parallel degrees of this
- * and all later stages: so many micro-batches are in flight. d divides the number N of
- * micro-batches. dp[D][k][s] = least slowest-stage time of the downset D (closed under successors)
- * on at most k devices with data-parallel degrees that sum to at most s.
+ * and memory sum (a ceil(s / d) + b) <= M, where s is the sum of the data-parallel degrees of this and all later
+ * stages: so many micro-batches are in flight. d divides the number N of micro-batches. dp[D][k][s] = least
+ * slowest-stage time of the downset D (closed under successors) on at most k devices with data-parallel degrees that
+ * sum to at most s.
  *
- * The choice of configurations inside a stage is a knapsack, solved as published: all fastest, then
- * the cheapest time per byte saved until it fits; so the result is not strictly optimal. Equal
- * devices, one bandwidth, no bubbles.
+ * The choice of configurations inside a stage is a knapsack, solved as published: all fastest, then the cheapest
+ * time per byte saved until it fits; so the result is not strictly optimal. Equal devices, one bandwidth, no
+ * bubbles.
  */
 #ifndef MQ_PIPER_DP_H
 #define MQ_PIPER_DP_H
@@ -79,8 +79,8 @@ struct mq_piper_result {
 enum mq_status mq_piper_solve(const struct mq_piper *problem, struct mq_arena *arena, struct mq_piper_result *result,
 			      struct mq_err *err) MQ_MUST_CHECK;
 
-/* The baseline: the same d, t and recomputation in all stages, repeated layers dealt out evenly,
- * the others with the first and last stage or in stages of their own. */
+/* The baseline: the same d, t and recomputation in all stages, repeated layers dealt out evenly, the others with the
+ * first and last stage or in stages of their own. */
 void mq_piper_equal_split(const struct mq_piper *problem, struct mq_arena *arena, struct mq_piper_result *result);
 
 /* Time of one stage, +inf where it does not fit: `s` as above. */

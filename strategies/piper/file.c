@@ -98,8 +98,7 @@ static void attach_edges(struct loader *l)
 	}
 }
 
-/* Extra bytes per edge: syncTimeFw by source of incoming edges, syncTimeBw by target of outgoing
- * ones. */
+/* Extra bytes per edge: syncTimeFw by source of incoming edges, syncTimeBw by target of outgoing ones. */
 static double *read_sync(struct loader *l, json_t *config, uint32_t v, const char *where)
 {
 	const struct mq_piper_node *node = &l->p->node[v];
@@ -176,8 +175,7 @@ static void read_all(struct loader *l)
 	if (in->status == MQ_OK && (p->devices < 1 || p->memory <= 0 || p->bandwidth <= 0 || p->micro_batches < 1 ||
 				    json_array_size(nodes) == 0))
 		mq_json_in_fail(in, "the top level",
-				"needs nodes, and devices, memory, bandwidth and "
-				"micro-batches above 0");
+				"needs nodes, and devices, memory, bandwidth and micro-batches above 0");
 	if (in->status != MQ_OK)
 		return;
 	p->n_nodes = (uint32_t)json_array_size(nodes);

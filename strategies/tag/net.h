@@ -1,14 +1,14 @@
 /*
- * net.h - TAG's graph network: log probabilities of the choices of the next op group, from a view of the
- * question and of what is decided; its records and its training.
+ * net.h - TAG's graph network: log probabilities of the choices of the next op group, from a view of the question and
+ * of what is decided; its records and its training.
  *
- * Nodes are op groups and device groups; edges prev, succ (tensors), link (between device groups) and place
- * (op to device and back). Layers of graph attention with edge features, residual; a choice is scored by an MLP
- * over (mean over device groups of MLP(embedding, in the set?), embedding of the op group, its own features).
+ * Nodes are op groups and device groups; edges prev, succ (tensors), link (between device groups) and place (op to
+ * device and back). Layers of graph attention with edge features, residual; a choice is scored by an MLP over (mean
+ * over device groups of MLP(embedding, in the set?), embedding of the op group, its own features).
  *
- * A record is a view with the distribution that the search ended at. Training minimises the cross-entropy
- * over shuffled records; a tenth of the questions (not of the records) is kept apart to see whether it
- * helps where it was not trained.
+ * A record is a view with the distribution that the search ended at. Training minimises the cross-entropy over
+ * shuffled records; a tenth of the questions (not of the records) is kept apart to see whether it helps where it was
+ * not trained.
  */
 #ifndef MQ_TAG_NET_H
 #define MQ_TAG_NET_H
@@ -32,8 +32,8 @@ struct mq_tag_view {
 	struct nn_mat op, device, edge, action;
 };
 
-/* The view of a question where the groups before `depth` in the order are decided. `feedback`
- * [MQ_TAG_FEEDBACK]: of a plan simulated with these choices, zeroes = none. */
+/* The view of a question where the groups before `depth` in the order are decided. `feedback` [MQ_TAG_FEEDBACK]: of
+ * a plan simulated with these choices, zeroes = none. */
 void mq_tag_view_make(const struct mq_tag_space *space, const uint32_t *action, uint32_t depth, const double *feedback,
 		      struct mq_arena *arena, struct mq_tag_view *view);
 
@@ -64,8 +64,8 @@ struct mq_tag_training {
 	uint32_t epochs, batch; /* batch: records per step of Adam */
 	double rate;            /* falls to a tenth over the epochs */
 };
-/* Keeps the weights of the epoch that was best on the questions kept apart. Says the loss of both parts
- * after every epoch. */
+/* Keeps the weights of the epoch that was best on the questions kept apart. Says the loss of both parts after every
+ * epoch. */
 enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_training *how,
 				const struct mq_problem *problem, const struct mq_tag_record *record, uint32_t n,
 				struct mq_err *err) MQ_MUST_CHECK;

@@ -59,10 +59,11 @@ static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_prob
 		       !mq_devices_alike(&c->device[s->device[g].rank[0]], d))
 			g++;
 		if (g == MQ_TAG_MAX_GROUPS)
-			return mq_fail(err, MQ_EINPUT,
-				       "engine 'tag': more than %d kinds of devices on '%s'; "
-				       "2^kinds x 3 actions would be too many",
-				       MQ_TAG_MAX_GROUPS, c->name);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"engine 'tag': more than %d kinds of devices on '%s'; 2^kinds x 3 actions would be "
+				"too many",
+				MQ_TAG_MAX_GROUPS, c->name);
 		add_device(s, p, g, rank[i]);
 	}
 	return MQ_OK;
@@ -343,9 +344,7 @@ static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem 
 	for (uint32_t v = 0; v < c->tasks.n; v++)
 		c->group_of[v] = v;
 	if (o->groups < c->tasks.n && !mq_partition_tasks(&c->tasks, &how, p->arena, c->group_of, NULL))
-		return mq_fail(err, MQ_EBUG,
-			       "engine 'tag': METIS refused a graph of %u vertices; use "
-			       "metis=false",
+		return mq_fail(err, MQ_EBUG, "engine 'tag': METIS refused a graph of %u vertices; use metis=false",
 			       c->tasks.n);
 	return mq_coarse_finish(p, "tag", c, err);
 }

@@ -1,11 +1,11 @@
 /*
- * space.h - what TAG decides: for each op group a set of device groups and how its gradients are kept
- * equal (all-reduce, parameter server), or model parallelism; and the features of ops, devices, links and
- * choices for its network.
+ * space.h - what TAG decides: for each op group a set of device groups and how its gradients are kept equal
+ * (all-reduce, parameter server), or model parallelism; and the features of ops, devices, links and choices for its
+ * network.
  *
- * Features are relative, so that a network trained on some models and topologies can be used on others:
- * times by the time of the whole model on all devices, bytes by what the slowest link moves in that time,
- * speeds and memory by the largest; spans of several powers of ten as logarithms.
+ * Features are relative, so that a network trained on some models and topologies can be used on others: times by the
+ * time of the whole model on all devices, bytes by what the slowest link moves in that time, speeds and memory by
+ * the largest; spans of several powers of ten as logarithms.
  */
 #ifndef MQ_TAG_SPACE_H
 #define MQ_TAG_SPACE_H
@@ -61,9 +61,9 @@ struct mq_tag_space {
 	struct mq_fit fit; /* micro-batches and recomputation of every plan */
 };
 
-/* The whole space for a problem. MQ_EINPUT: more than MQ_TAG_MAX_GROUPS kinds of devices, a batch smaller
- * than the devices. Where neither all devices with all-reduce nor with model parallelism can hold the whole
- * batch, `fit` says what every plan gets. */
+/* The whole space for a problem. MQ_EINPUT: more than MQ_TAG_MAX_GROUPS kinds of devices, a batch smaller than the
+ * devices. Where neither all devices with all-reduce nor with model parallelism can hold the whole batch, `fit` says
+ * what every plan gets. */
 enum mq_status mq_tag_space_make(const struct mq_problem *problem, const struct mq_tag_options *options,
 				 struct mq_tag_space *space, struct mq_err *err) MQ_MUST_CHECK;
 /* Writes the action's n_devices ranks. */

@@ -1,14 +1,13 @@
 /*
- * calls.c - NCCL's calls for the messages and collectives of a schedule, and the proof that they do
- * what their names say.
+ * calls.c - NCCL's calls for the messages and collectives of a schedule, and the proof that they do what their names
+ * say.
  *
- * The proof, before anything is timed, sends small whole numbers through every kind of call that
- * the schedules make, on every communicator, out of place and in place, and compares each element
- * with what it must be: sums of small whole numbers are exact in fp32 whatever their order. It is
- * the same code that enqueues what is timed. (nccl-tests checks its results that way.)
+ * The proof, before anything is timed, sends small whole numbers through every kind of call that the schedules make, on
+ * every communicator, out of place and in place, and compares each element with what it must be: sums of small whole
+ * numbers are exact in fp32 whatever their order. It is the same code that enqueues what is timed. (nccl-tests checks
+ * its results that way.)
  *
- * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL
- * adds.
+ * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,10 +52,11 @@ enum mq_status cuda_call_check(const struct mq_schedule *s, uint32_t task, struc
 
 	if (t->kind != MQ_TASK_COLLECTIVE || type_of(t, &type))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "%s (task %u): executor cuda has no NCCL type that %s %s; lower the plan "
-		       "with gradients in bf16 or fp32",
-		       mq_coll_name(t->coll), task, adds(t) ? "adds" : "moves", mq_dtype_name(t->dtype));
+	return mq_fail(
+		err, MQ_EINPUT,
+		"%s (task %u): executor cuda has no NCCL type that %s %s; lower the plan with gradients in bf16 or "
+		"fp32",
+		mq_coll_name(t->coll), task, adds(t) ? "adds" : "moves", mq_dtype_name(t->dtype));
 }
 
 /* Elements of the whole vector and of a member's part of it. */
@@ -247,12 +247,12 @@ static enum mq_status prove_call(struct proof *p, const struct mq_task *t, struc
 		float want = expected(p, t, i);
 
 		if (!isnan(want) && p->host[i] != want)
-			return mq_fail(err, MQ_ENODEV,
-				       "rank %u: %s%s of %u ranks (first: rank %u) gave %g as "
-				       "element %zu instead of %g: NCCL or a link returns wrong "
-				       "data, and its times mean nothing",
-				       c->ranks->rank, name, p->in_place ? " in place" : "", p->n, p->comm->rank[0],
-				       (double)p->host[i], i, (double)want);
+			return mq_fail(
+				err, MQ_ENODEV,
+				"rank %u: %s%s of %u ranks (first: rank %u) gave %g as element %zu instead of %g: "
+				"NCCL or a link returns wrong data, and its times mean nothing",
+				c->ranks->rank, name, p->in_place ? " in place" : "", p->n, p->comm->rank[0],
+				(double)p->host[i], i, (double)want);
 	}
 	return MQ_OK;
 }

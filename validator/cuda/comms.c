@@ -1,20 +1,18 @@
 /*
- * comms.c - NCCL communicators: one per distinct list of ranks and forced algorithm and protocol,
- * and one per directed pair and channel.
+ * comms.c - NCCL communicators: one per distinct list of ranks and forced algorithm and protocol, and one per directed
+ * pair and channel.
  *
- * Calls on one communicator run in the order of issue whatever their streams, so a pair's two
- * directions need communicators of their own: a send that waits would otherwise hold up the receive
- * behind it.
+ * Calls on one communicator run in the order of issue whatever their streams, so a pair's two directions need
+ * communicators of their own: a send that waits would otherwise hold up the receive behind it.
  *
- * Communicators are blocking: with non-blocking ones each call is handed to a thread of NCCL's (2.23
- * and on, at each end of a group) and has to be asked after, which would be in the times. So that
- * a deadline is kept all the same, what waits for other ranks by nature (making and finalising a
- * communicator) runs in a thread that is left behind, and a call that should only enqueue is
- * watched: one that does not return has its communicators aborted, which makes it return. A
- * communicator in trouble is aborted, never destroyed, since destroying waits for the others.
+ * Communicators are blocking: with non-blocking ones each call is handed to a thread of NCCL's (2.23 and on, at each
+ * end of a group) and has to be asked after, which would be in the times. So that a deadline is kept all the same, what
+ * waits for other ranks by nature (making and finalising a communicator) runs in a thread that is left behind, and a
+ * call that should only enqueue is watched: one that does not return has its communicators aborted, which makes it
+ * return. A communicator in trouble is aborted, never destroyed, since destroying waits for the others.
  *
- * NCCL takes NCCL_ALGO and NCCL_PROTO when a communicator is made: that is how a plan's algorithm
- * and protocol are forced, per communicator.
+ * NCCL takes NCCL_ALGO and NCCL_PROTO when a communicator is made: that is how a plan's algorithm and protocol are
+ * forced, per communicator.
  */
 #include <pthread.h>
 #include <stdio.h>

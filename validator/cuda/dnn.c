@@ -1,8 +1,10 @@
 /*
  * dnn.c - convolutions, by cuDNN: forward, gradient of the input, gradient of the weights, each by the first algorithm
- * that cuDNN's heuristics name and whose workspace is not above WORKSPACE_MOST_B (as PyTorch does without benchmarking).
+ * that cuDNN's heuristics name and whose workspace is not above WORKSPACE_MOST_B (as PyTorch does without
+ * benchmarking).
  *
- * A kernel of the schedule has the numbers of the implied product and the image (struct mq_conv_image); all else follows:
+ * A kernel of the schedule has the numbers of the implied product and the image (struct mq_conv_image); all else
+ * follows:
  *   forward          m = images x out_h x out_w,  n = filters,   k = channels x window
  *   input's gradient m = the same,                n = channels,  k = filters x window
  *   weights'         m = channels x window,       n = filters,   k = images x out_h x out_w

@@ -1,13 +1,14 @@
 /*
  * kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
  *
- * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping
- * A and B; in a forward pass the second operand lies transposed, as a layer's weights and the keys of attention do
- * (Hopper's tensor cores take tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where
- * their image is not known, or cuDNN is off, the product they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our own (kernels_own.c) where
- * NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory
- * speed), and copies. Packs: device-to-device copies. Attention: its two products per head (four in the backward
- * pass) without the softmax, so that a fused kernel's speed is not what is measured here, and calibrate fits none.
+ * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a
+ * forward pass the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's
+ * tensor cores take tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their
+ * image is not known, or cuDNN is off, the product they imply. Memory-bound kernels, norms, softmaxes, optimizers
+ * and embeddings: kernels of our own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two
+ * thirds read, one third written; cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies.
+ * Attention: its two products per head (four in the backward pass) without the softmax, so that a fused kernel's
+ * speed is not what is measured here, and calibrate fits none.
  */
 #include <math.h>
 #include <string.h>
@@ -70,18 +71,19 @@ enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 	struct types t;
 
 	if (is_product(k) && !types_of(k->dtype, &t) && !is_fp8(k))
-		return mq_fail(err, MQ_EINPUT,
-			       "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain products; "
-			       "the schedule asks for %s in %s kernels",
-			       mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
+		return mq_fail(
+			err, MQ_EINPUT,
+			"executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain products; the "
+			"schedule asks for %s in %s kernels",
+			mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
 	if (k->kind == MQ_KERNEL_HOST_UPDATE)
-		return mq_fail(err, MQ_EINPUT,
-			       "executor cuda runs no optimizer on the host's CPU: replay "
-			       "plans without offload_optimizer");
+		return mq_fail(
+			err, MQ_EINPUT,
+			"executor cuda runs no optimizer on the host's CPU: replay plans without offload_optimizer");
 	if (k->kind == MQ_KERNEL_TIMED)
-		return mq_fail(err, MQ_EINPUT,
-			       "the schedule's kernels are known by profiled times only: "
-			       "there is nothing to run on a GPU");
+		return mq_fail(
+			err, MQ_EINPUT,
+			"the schedule's kernels are known by profiled times only: there is nothing to run on a GPU");
 	return MQ_OK;
 }
 

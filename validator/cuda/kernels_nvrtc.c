@@ -7,8 +7,8 @@
  *   adam     parameters, two moments and a gradient read, all but the gradient written
  *   gather   rows of a table, at random, to where they lie in order
  *
- * in words of 16 bytes, as what they stand for is written: by the word of 4 bytes, Adam had 3.4 and lookups 2.2 of the
- * 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32.
+ * in words of 16 bytes, as what they stand for is written: by the word of 4 bytes, Adam had 3.4 and lookups 2.2 of
+ * the 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32.
  */
 #include "cuda/parts.h"
 
@@ -20,7 +20,8 @@
 static const char source[] =
 	"#define HELD (" QUADS " / 32) /* words of a row in each thread of a warp */\n"
 	"typedef unsigned long long count;\n"
-	"#define EACH(i, n) (count i = blockIdx.x * (count)blockDim.x + threadIdx.x, step_ = gridDim.x * (count)blockDim.x; "
+	"#define EACH(i, n) (count i = blockIdx.x * (count)blockDim.x + threadIdx.x, step_ = gridDim.x * "
+	"(count)blockDim.x; "
 	"i < n; i += step_)\n"
 	"extern \"C\" __global__ void sweep(const float4 *x, const float4 *y, float4 *z, count n)\n"
 	"{\n"
@@ -107,7 +108,8 @@ static const char source[] =
 	"		v[i] = c;\n"
 	"	}\n"
 	"}\n"
-	"extern \"C\" __global__ void gather(const unsigned *index, const float4 *__restrict__ table, float4 *out, count n, "
+	"extern \"C\" __global__ void gather(const unsigned *index, const float4 *__restrict__ table, float4 *out, "
+	"count n, "
 	"count width,\n"
 	"                                  count height)\n"
 	"{\n"

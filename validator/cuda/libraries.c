@@ -59,8 +59,8 @@ static void *open_one(const char *variable, const char *const *names)
 	return library;
 }
 
-/* A runtime that is newer than the driver opens and can do nothing: then an older one may. Where none can, the newest
- * says why. */
+/* A runtime that is newer than the driver opens and can do nothing: then an older one may. Where none can, the
+ * newest says why. */
 static void *open_fitting(const char *variable, const char *const *names)
 {
 	const char *given = getenv(variable);
@@ -111,8 +111,8 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
-			       "no CUDA runtime (libcudart.so.13, .12 or .11.0): install "
-			       "the CUDA toolkit, or set MAQUETTE_CUDART to the library's path");
+			       "no CUDA runtime (libcudart.so.13, .12 or .11.0): install the CUDA toolkit, or set "
+			       "MAQUETTE_CUDART to the library's path");
 	MQ_CUDART_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -139,10 +139,11 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 	void *library = open_one("MAQUETTE_CUBLAS", names + skip);
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV,
-			       "no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the "
-			       "library's path",
-			       text[skip], major);
+		return mq_fail(
+			err, MQ_ENODEV,
+			"no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the library's "
+			"path",
+			text[skip], major);
 	MQ_CUBLAS_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -157,11 +158,10 @@ enum mq_status cuda_open_lt(struct mq_toolkit *kit, struct mq_err *err)
 	void *library = open_one("MAQUETTE_CUBLASLT", names + skip);
 
 	if (!library)
-		return mq_fail(
-			err, MQ_ENODEV,
-			"the plan multiplies in fp8, and there is no cublasLt (%s): install it, set MAQUETTE_CUBLASLT to "
-			"the library's path, or replay plans in bf16",
-			text[skip]);
+		return mq_fail(err, MQ_ENODEV,
+			       "the plan multiplies in fp8, and there is no cublasLt (%s): install it, set "
+			       "MAQUETTE_CUBLASLT to the library's path, or replay plans in bf16",
+			       text[skip]);
 	MQ_CUBLASLT_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -176,7 +176,8 @@ enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err)
 		return mq_fail(
 			err, MQ_ENODEV,
 			"the plan has convolutions, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
-			"MAQUETTE_CUDNN to its path, or to off: then products stand for them, and nothing is fitted to these");
+			"MAQUETTE_CUDNN to its path, or to off: then products stand for them, and nothing is fitted "
+			"to these");
 	MQ_CUDNN_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -220,8 +221,7 @@ enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
-			       "no NCCL (libnccl.so.2): install it, or set MAQUETTE_NCCL to "
-			       "the library's path");
+			       "no NCCL (libnccl.so.2): install it, or set MAQUETTE_NCCL to the library's path");
 	MQ_TRY(take(library, what, "ncclGetVersion", &kit->ncclGetVersion, err));
 	if (kit->ncclGetVersion(&version) != ncclSuccess || version < NCCL_OLDEST)
 		return mq_fail(err, MQ_ENODEV, "NCCL %d.%d.%d is too old: 2.14 or newer is needed", version / 10000,
@@ -285,13 +285,12 @@ enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_er
 	case cudaSuccess:
 		break;
 	case cudaErrorStubLibrary:
-		return mq_fail(err, MQ_ENODEV,
-			       "no GPU: the driver found is the toolkit's stub (take its "
-			       "stubs folder out of the library path)");
+		return mq_fail(
+			err, MQ_ENODEV,
+			"no GPU: the driver found is the toolkit's stub (take its stubs folder out of the library "
+			"path)");
 	case cudaErrorInsufficientDriver:
-		return mq_fail(err, MQ_ENODEV,
-			       "no GPU: the NVIDIA driver is missing or older than the CUDA "
-			       "runtime");
+		return mq_fail(err, MQ_ENODEV, "no GPU: the NVIDIA driver is missing or older than the CUDA runtime");
 	case cudaErrorNoDevice:
 		return mq_fail(err, MQ_ENODEV, "no GPU: the driver sees none (is CUDA_VISIBLE_DEVICES set?)");
 	default:

@@ -36,8 +36,8 @@ enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_er
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* One NCCL communicator: of a schedule's communicator with the algorithm and protocol that its plan
- * asks for, or of a directed pair and channel. */
+/* One NCCL communicator: of a schedule's communicator with the algorithm and protocol that its plan asks for, or of
+ * a directed pair and channel. */
 struct cuda_comm {
 	uint32_t n;
 	const uint32_t *rank; /* [n] */
@@ -174,8 +174,8 @@ void cuda_comms_close(struct cuda *c, bool failed);
 enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err);
 enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
 				struct mq_err *err);
-/* Around NCCL calls that should only enqueue: one that does not return within the deadline is
- * aborted. `result` of the last call, `comm` that it belongs to; MQ_ETIME. */
+/* Around NCCL calls that should only enqueue: one that does not return within the deadline is aborted. `result` of
+ * the last call, `comm` that it belongs to; MQ_ETIME. */
 void cuda_watch_begin(struct cuda *c);
 enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result, const char *what,
 			      struct mq_err *err);
@@ -196,8 +196,7 @@ size_t cuda_call_B(const struct mq_task *task, const struct cuda_comm *comm); /*
 /* Enqueues a message or collective on its communicator; NCCL's result. */
 int cuda_call_enqueue(struct cuda *c, const struct mq_task *task, const struct cuda_comm *comm,
 		      const struct cuda_operands *data, cudaStream_t stream);
-/* Every kind of call on every communicator, with data whose result is known. MQ_ENODEV: a result is
- * wrong. */
+/* Every kind of call on every communicator, with data whose result is known. MQ_ENODEV: a result is wrong. */
 enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err);
 
 /* ---- kernels.c ------------------------------------------------------------------------------- */

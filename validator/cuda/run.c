@@ -1,11 +1,11 @@
 /*
- * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event
- * before and after each task and dependencies as event waits, then polled to the end. Only what
- * follows a task that goes over the wire (staged.c) is enqueued when that has ended.
+ * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event before and after each
+ * task and dependencies as event waits, then polled to the end. Only what follows a task that goes over the wire
+ * (staged.c) is enqueued when that has ended.
  *
- * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that
- * is not recorded yet would be no wait), lowest id first; a group goes into one ncclGroup. Nothing
- * here blocks: completion, NCCL's asynchronous errors and dead ranks are polled until the deadline.
+ * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that is not recorded yet
+ * would be no wait), lowest id first; a group goes into one ncclGroup. Nothing here blocks: completion, NCCL's
+ * asynchronous errors and dead ranks are polled until the deadline.
  *
  * Times come from events, relative to a base event recorded on an idle stream at a known host time.
  */
@@ -162,9 +162,9 @@ static void wait_at(void *opaque)
 	}
 }
 
-/* A call whose time is asked for without that of launching it: the stream goes on to the event that
- * begins it only when all of it is enqueued. Not in a schedule's first run, in which NCCL may
- * connect ranks, and for that wait for the device. */
+/* A call whose time is asked for without that of launching it: the stream goes on to the event that begins it only
+ * when all of it is enqueued. Not in a schedule's first run, in which NCCL may connect ranks, and for that wait for
+ * the device. */
 static bool is_held(const struct enqueue *e, uint32_t id)
 {
 	const struct cuda_comm *comm = e->script->comm[e->script->slot[id]];
@@ -214,8 +214,8 @@ static enum mq_status after(struct enqueue *e, uint32_t id, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Heads of the lanes that belong to the group, as many as are next on each lane; 0 if one of them
- * has to wait for something outside. */
+/* Heads of the lanes that belong to the group, as many as are next on each lane; 0 if one of them has to wait for
+ * something outside. */
 static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *member, uint32_t room)
 {
 	const struct mq_task *task = e->script->schedule->task;
@@ -392,8 +392,8 @@ static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 	return cuda_comms_check(c, err);
 }
 
-/* When what went over the wire before a task had ended: known by the host's clock, to which the
- * GPU's is aligned within some microseconds only. */
+/* When what went over the wire before a task had ended: known by the host's clock, to which the GPU's is aligned
+ * within some microseconds only. */
 static double after_staged(const struct cuda_script *script, uint32_t local)
 {
 	const struct mq_schedule *s = script->schedule;

@@ -1,15 +1,14 @@
 /*
- * staged.c - what passes between this GPU and ranks of other executors: through pinned host memory
- * and the wire.
+ * staged.c - what passes between this GPU and ranks of other executors: through pinned host memory and the wire.
  *
- * A message is copied part by part between the GPU and the wire's rings, which are pinned for it,
- * two parts at a time under way. A collective of a group that holds CPUs is copied to pinned
- * memory, run there as the wire's ring, and copied back. Copies have streams of their own, which
- * hold nothing else, so that no kernel or NCCL call stands before them.
+ * A message is copied part by part between the GPU and the wire's rings, which are pinned for it, two parts at a time
+ * under way. A collective of a group that holds CPUs is copied to pinned memory, run there as the wire's ring, and
+ * copied back. Copies have streams of their own, which hold nothing else, so that no kernel or NCCL call stands before
+ * them.
  *
- * The host drives this: a transfer begins when its stream has reached it, and what comes after it
- * in its stream, or depends on it, is enqueued when it has ended. That is how a program waits for
- * data from a CPU too; the time to enqueue is in the measured step.
+ * The host drives this: a transfer begins when its stream has reached it, and what comes after it in its stream, or
+ * depends on it, is enqueued when it has ended. That is how a program waits for data from a CPU too; the time to
+ * enqueue is in the measured step.
  */
 #include <math.h>
 #include <string.h>
@@ -31,16 +30,17 @@ static enum mq_status check_collective(const struct mq_schedule *s, uint32_t id,
 	bool sums = t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE;
 
 	if (t->algo != MQ_ALGO_AUTO || t->proto != MQ_PROTO_AUTO)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s (task %u): the plan asks for NCCL's %s %s in a group that holds "
-			       "CPUs, where NCCL does not run: leave algo and proto to auto, or keep "
-			       "CPUs out of the group",
-			       mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s (task %u): the plan asks for NCCL's %s %s in a group that holds CPUs, where NCCL does "
+			"not run: leave algo and proto to auto, or keep CPUs out of the group",
+			mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
 	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and "
-			       "fp64: it asks for %s; lower the plan with --dtype fp32",
-			       mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and fp64: it asks for %s; "
+			"lower the plan with --dtype fp32",
+			mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));
 	return MQ_OK;
 }
 

@@ -1,12 +1,11 @@
 /*
  * calibration.c - fits a device type and a link class to observed calls.
  *
- * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix
- * products, their other element types, convolutions, attention, memory-bound kernels, copies, then
- * each communication call at its sizes 8^k (collectives/measured.c). Peaks and bandwidths are what
- * the best observation reached, so that efficiencies are shares of something seen. Quality is
- * stated for shapes held out (every second one), then all shapes are fitted. Every group gets
- * bootstrap draws, kept together, because its parameters are correlated.
+ * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix products, their
+ * other element types, convolutions, attention, memory-bound kernels, copies, then each communication call at its sizes
+ * 8^k (collectives/measured.c). Peaks and bandwidths are what the best observation reached, so that efficiencies are
+ * shares of something seen. Quality is stated for shapes held out (every second one), then all shapes are fitted. Every
+ * group gets bootstrap draws, kept together, because its parameters are correlated.
  *
  * Not fitted: clocks under long load (`sustained`), the training software's overheads.
  */
@@ -142,8 +141,8 @@ static uint32_t shape_of(const struct mq_observed *o)
 	return t->kind == MQ_TASK_COMPUTE ? t->work : o->task;
 }
 
-/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose long tail is
- * above, add up to less. Calls between ranks wait for one another besides and are better told by the median. */
+/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose long
+ * tail is above, add up to less. Calls between ranks wait for one another besides and are better told by the median. */
 static double expected_time(const struct mq_observed *o)
 {
 	if (!kernel_of(o))
@@ -454,8 +453,7 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	choose(&g, is_sweep, 0);
 	if (g.n_obs < SWEEPS_MIN)
 		return mq_fail(err, MQ_EINPUT,
-			       "%u measurements of memory-bound kernels: at least 6 are "
-			       "needed to fix a bandwidth",
+			       "%u measurements of memory-bound kernels: at least 6 are needed to fix a bandwidth",
 			       g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
@@ -541,8 +539,8 @@ static enum mq_status fit_line(struct group *g, struct mq_err *err)
 	}
 	if (g->n_obs < LINE_SIZES || amount_of(g->obs[most]) < 2 * amount_of(g->obs[least]))
 		return MQ_OK;
-	/* A ring's all-reduce takes twice the steps of others; no call's latency is above that of twice the
-	 * shortest call of the same ranks, whatever waiting is in long ones. */
+	/* A ring's all-reduce takes twice the steps of others; no call's latency is above that of twice the shortest
+	 * call of the same ranks, whatever waiting is in long ones. */
 	double shortest = INFINITY;
 	for (uint32_t i = 0; i < g->request->n_observed; i++)
 		if (!kernel_of(&g->request->observed[i]) && task_of(&g->request->observed[i])->kind != MQ_TASK_COPY)
@@ -594,9 +592,8 @@ static enum mq_status fit_links(const struct mq_calibration_request *r, struct m
 	return MQ_OK;
 }
 
-/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few
- * launches of the same minute say little about the next hour (on shared machines 5 to 10 % were
- * seen). */
+/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of the same
+ * minute say little about the next hour (on shared machines 5 to 10 % were seen). */
 static void note_drift(const struct mq_calibration_request *r, struct mq_calibration *c)
 {
 	struct mq_fitted *f = &c->fitted[c->n_fitted++];

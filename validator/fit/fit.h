@@ -57,12 +57,11 @@ void mq_measured_beside(const struct mq_measured *measured, struct mq_observed *
 /* The clean sample whose step time is nearest the median: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
-/* Spread of what all tasks of a sample have in common: relative deviation between samples of the
- * median ratio to each task's median. Clocks, neighbours and memory layout differ from run to run.
- */
+/* Spread of what all tasks of a sample have in common: relative deviation between samples of the median ratio to
+ * each task's median. Clocks, neighbours and memory layout differ from run to run. */
 double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *scratch);
-/* Median time from the start of a task to that of the next on the same device, per kernel: of empty tasks it is
- * what the host, or the device if that is slower, takes to launch one. NaN where there are no samples. */
+/* Median time from the start of a task to that of the next on the same device, per kernel: of empty tasks it is what
+ * the host, or the device if that is slower, takes to launch one. NaN where there are no samples. */
 double mq_measured_interval(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* ---- solve.c --------------------------------------------------------------------------------- */
@@ -76,8 +75,7 @@ struct mq_fit_param {
 	double low, high; /* 95 % bootstrap interval; NaN until mq_fit_bootstrap */
 };
 
-/* Minimise the Huber loss of log(predicted) - log(measured) over the logarithms of the parameters.
- */
+/* Minimise the Huber loss of log(predicted) - log(measured) over the logarithms of the parameters. */
 struct mq_fit {
 	uint32_t n_obs, n_params;
 	const double *measured; /* [n_obs] > 0 */
@@ -90,8 +88,7 @@ struct mq_fit {
 };
 /* MQ_EINPUT: fewer observations than parameters. Not reaching the last digit is no error. */
 enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
-/* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params].
- */
+/* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params]. */
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
 				double *draws, struct mq_err *err) MQ_MUST_CHECK;
 
@@ -154,8 +151,8 @@ struct mq_calibration_request {
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
 				  struct mq_calibration *calibration, struct mq_err *err) MQ_MUST_CHECK;
-/* Writes {"entries": [device, link, ...]} of n calibrations, each value with interval, each group with
- * quality and range. */
+/* Writes {"entries": [device, link, ...]} of n calibrations, each value with interval, each group with quality and
+ * range. */
 enum mq_status mq_calibration_save(const struct mq_calibration *calibration, uint32_t n, const char *path,
 				   struct mq_err *err) MQ_MUST_CHECK;
 
@@ -173,9 +170,8 @@ struct mq_uncertainty {
 		double *draw; /* [n_draws * n_params] over the value fitted; NaN = none */
 	} * group;
 };
-/* Adds the "fit" records of a calibration file, in place of those of the same entry and group read
- * before, as the values of a later file replace those of an earlier one. Files without any add
- * nothing. */
+/* Adds the "fit" records of a calibration file, in place of those of the same entry and group read before, as the
+ * values of a later file replace those of an earlier one. Files without any add nothing. */
 enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path, struct mq_arena *arena,
 				   struct mq_err *err) MQ_MUST_CHECK;
 
@@ -195,8 +191,8 @@ struct mq_interval {
 	double *factor;          /* [n_draws]; the same draws for every plan, so that plans compare */
 	uint32_t n_extrapolated; /* kernels and calls outside the sizes that were measured */
 };
-/* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the
- * residuals of the fit; runs each draw. */
+/* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the residuals of the
+ * fit; runs each draw. */
 enum mq_status mq_interval_of(const struct mq_interval_request *request, const struct mq_schedule *schedule,
 			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
 /* Probability that a plan of step time a and factors fa beats b. */

@@ -14,8 +14,8 @@ struct mq_gemm_sample {
 	uint32_t device; /* index of the device that ran it */
 };
 
-/* What one turn of a loop of such products takes, in seconds: its kernel, or where that is shorter the
- * host's time to launch the next one (host_launch_s; kernel timings are far above it). */
+/* What one turn of a loop of such products takes, in seconds: its kernel, or where that is shorter the host's time
+ * to launch the next one (host_launch_s; kernel timings are far above it). */
 double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *sample);
 
 /* Estimates gemm_eff, gemm_bw_share and gemm_t0_s of each of `device` [n_devices] and what belongs to the libraries'

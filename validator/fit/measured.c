@@ -1,13 +1,12 @@
 /*
  * measured.c - the join of a schedule with its measured timelines.
  *
- * Left out, per call and per step, are samples during which a rank lost more than LOST_SHARE of the
- * time to others (involuntary context switches), the hypervisor took time, or the device throttled;
- * how many is reported. It is the time lost that counts and not the number of switches: even an
- * idle machine's own threads interrupt each core some twenty times a second, for microseconds. A
- * timeline without the column lost_s does not say how long, so any switch disturbs there. A call
- * with fewer than three clean samples takes the lower half of all of its samples instead and is
- * marked weak.
+ * Left out, per call and per step, are samples during which a rank lost more than LOST_SHARE of the time to others
+ * (involuntary context switches), the hypervisor took time, or the device throttled; how many is reported. It is the
+ * time lost that counts and not the number of switches: even an idle machine's own threads interrupt each core some
+ * twenty times a second, for microseconds. A timeline without the column lost_s does not say how long, so any switch
+ * disturbs there. A call with fewer than three clean samples takes the lower half of all of its samples instead and
+ * is marked weak.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -35,9 +34,7 @@ static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, 
 	c->throttled = mq_csv_column(csv, "throttled");
 	c->lost = mq_csv_column(csv, "lost_s");
 	if (c->task == UINT32_MAX || c->start == UINT32_MAX || c->finish == UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: not a timeline: the columns task, start_s and "
-			       "finish_s are needed",
+		return mq_fail(err, MQ_EINPUT, "%s: not a timeline: the columns task, start_s and finish_s are needed",
 			       csv->path);
 	return MQ_OK;
 }
@@ -77,21 +74,21 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled) || !mq_csv_f64(csv, row, c->lost, INFINITY, &lost))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
 	if (!(task >= 0 && task < m->schedule->n_tasks))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: task %g is not in the schedule of %u tasks: is "
-			       "this the timeline of another plan?",
-			       csv->path, csv->line[row], task, m->schedule->n_tasks);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s:%u: task %g is not in the schedule of %u tasks: is this the timeline of another plan?",
+			csv->path, csv->line[row], task, m->schedule->n_tasks);
 	uint32_t s = m->n_samples + (uint32_t)sample;
 	if (!(sample >= 0) || sample >= csv->n_rows / m->schedule->n_tasks)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: sample %g of a file whose rows make %u: are samples there twice, "
-			       "or parts of several files?",
-			       csv->path, csv->line[row], sample, csv->n_rows / m->schedule->n_tasks);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s:%u: sample %g of a file whose rows make %u: are samples there twice, or parts of several "
+			"files?",
+			csv->path, csv->line[row], sample, csv->n_rows / m->schedule->n_tasks);
 	bool *cell = &seen[(size_t)sample * m->schedule->n_tasks + (uint32_t)task];
 	if (*cell)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: task %g of sample %g is there twice: was the file put together "
-			       "from several?",
+			       "%s:%u: task %g of sample %g is there twice: was the file put together from several?",
 			       csv->path, csv->line[row], task, sample);
 	*cell = true;
 	/* "compute~conv+optimizer" */

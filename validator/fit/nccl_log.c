@@ -2,14 +2,14 @@
  * nccl_log.c - reads the tables that nccl-tests (and rccl-tests) print, as they lie about: with prefixes of launchers
  * and collectors of logs before each line, without the '#', of 2018 or of today, several tests in one file.
  *
- * A table begins with the line that names its columns: size count type [redop] [root] time algbw busbw [#wrong],
- * and the last three or four again, in place. A row is told by its type: two whole numbers stand before it. What looks
- * like a row and does not fit its table's columns, or whose bandwidths do not follow from its size and time, is an
- * error with its line: never skipped, never guessed. Lines of anything else are passed over.
+ * A table begins with the line that names its columns: size count type [redop] [root] time algbw busbw [#wrong], and
+ * the last three or four again, in place. A row is told by its type: two whole numbers stand before it. What looks like
+ * a row and does not fit its table's columns, or whose bandwidths do not follow from its size and time, is an error
+ * with its line: never skipped, never guessed. Lines of anything else are passed over.
  *
- * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
- * table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus bandwidth's
- * factor tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
+ * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a
+ * single table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus
+ * bandwidth's factor tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -168,26 +168,31 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 		c.root |= !strcmp(word[last], "root");
 	}
 	if (last + 3 > n || strcmp(word[last + 1], "algbw") || strcmp(word[last + 2], "busbw"))
-		return wrong(r, "columns of a table that this does not know: size count type [redop] "
-				"[root] time algbw busbw [#wrong] are read");
+		return wrong(
+			r,
+			"columns of a table that this does not know: size count type [redop] [root] time algbw busbw "
+			"[#wrong] are read");
 	c.wrong = last + 3 < n && strcmp(word[last + 3], "time") != 0;
 	c.after = n - last;
 	if (c.after != (c.wrong ? 8u : 6u) && c.after != (c.wrong ? 4u : 3u))
-		return wrong(r, "columns of a table that this does not know: time algbw busbw [#wrong] "
-				"out of place and in place are read, without further ones");
+		return wrong(
+			r, "columns of a table that this does not know: time algbw busbw [#wrong] out of place and in "
+			   "place are read, without further ones");
 	MQ_TRY(end_table(r));
 	r->columns = c;
 	r->in_table = true;
 	r->first_row = r->n;
 	if (r->tables++ && !r->fresh_kind)
-		return wrong(r, "another table, and nothing before it tells of which collective: keep the "
-				"commands' lines, or put it in a file of its own");
+		return wrong(
+			r, "another table, and nothing before it tells of which collective: keep the commands' lines, "
+			   "or put it in a file of its own");
 	if (!r->fresh_kind)
 		r->kind = r->named;
 	r->fresh_kind = false;
 	if (r->kind == UNKNOWN)
-		return wrong(r, "which collective is this table of? Name the file after it "
-				"(all_reduce_perf.log), or keep the line of the command");
+		return wrong(r,
+			     "which collective is this table of? Name the file after it (all_reduce_perf.log), or keep "
+			     "the line of the command");
 	return MQ_OK;
 }
 
@@ -205,8 +210,9 @@ static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n,
 	if (r->in_table)      /* of the next test */
 		MQ_TRY(end_table(r));
 	if (rank == 0 && r->ranks)
-		return wrong(r, "a second rank 0 of the same test: several runs of their own are mixed here "
-				"(nccl-tests built without MPI=1, or a part that was logged twice)");
+		return wrong(r,
+			     "a second rank 0 of the same test: several runs of their own are mixed here (nccl-tests "
+			     "built without MPI=1, or a part that was logged twice)");
 	if (rank != r->ranks)
 		return wrong(r, "the ranks before this one are not all there: were lines lost?");
 	r->ranks++;
@@ -333,8 +339,9 @@ static enum mq_status find_ranks(struct reader *r)
 			answers++;
 		}
 	if (answers != 1)
-		return wrong(r, "no 'Rank N ... on HOST' lines, and busbw over algbw does not tell how many ranks "
-				"there were: keep those lines");
+		return wrong(r,
+			     "no 'Rank N ... on HOST' lines, and busbw over algbw does not tell how many ranks there "
+			     "were: keep those lines");
 	r->ranks = found;
 	return MQ_OK;
 }
@@ -349,11 +356,11 @@ static enum mq_status check_factor(struct reader *r)
 	if (!isfinite(row->factor_off) || fabs(row->factor - want) <= off ||
 	    (row->kind != MQ_COLL_ALL_REDUCE && fabs(row->factor - 1) <= off))
 		return MQ_OK;
-	return mq_fail(r->err, MQ_EINPUT,
-		       "%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another "
-		       "collective, or of other ranks?",
-		       r->path, r->line, row->factor, row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks,
-		       want);
+	return mq_fail(
+		r->err, MQ_EINPUT,
+		"%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another collective, or of "
+		"other ranks?",
+		r->path, r->line, row->factor, row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks, want);
 }
 
 static enum mq_status end_table(struct reader *r)

@@ -1,8 +1,8 @@
 /*
  * node.c - this machine as a platform: CPU devices joined through the memory of their node (hwloc).
  *
- * Devices of one node exchange messages by copies through shared memory: each has a private port to
- * one backbone-free switch, of the bandwidth and latency that were measured for one message.
+ * Devices of one node exchange messages by copies through shared memory: each has a private port to one
+ * backbone-free switch, of the bandwidth and latency that were measured for one message.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -71,8 +71,7 @@ static void put_host(FILE *f, const struct mq_node_platform *p, uint32_t i)
 static void put_link(FILE *f, const struct mq_node_platform *p, uint32_t i)
 {
 	fprintf(f,
-		"    <link id=\"host%u\" bandwidth=\"%.9gBps\" latency=\"%.9gs\" "
-		"sharing_policy=\"SPLITDUPLEX\">\n"
+		"    <link id=\"host%u\" bandwidth=\"%.9gBps\" latency=\"%.9gs\" sharing_policy=\"SPLITDUPLEX\">\n"
 		"      <prop id=\"mq_class\" value=\"host\"/>\n    </link>\n",
 		i, p->bw_Bps, p->lat_s / 2);
 }
@@ -84,8 +83,7 @@ static void put_routes(FILE *f, uint32_t n)
 			fprintf(f,
 				"    <route src=\"cpu%u\" dst=\"cpu%u\">\n"
 				"      <link_ctn id=\"host%u\" direction=\"UP\"/>\n"
-				"      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    "
-				"</route>\n",
+				"      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    </route>\n",
 				i, j, i, j);
 }
 
@@ -98,8 +96,7 @@ enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, 
 	fprintf(f,
 		"<?xml version='1.0'?>\n"
 		"<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-		"<!-- %s: one node with %u CPU devices (%u cores, %u sockets). Bandwidth and "
-		"latency:\n"
+		"<!-- %s: one node with %u CPU devices (%u cores, %u sockets). Bandwidth and latency:\n"
 		"     one message through shared memory as measured by maquette calibrate. -->\n"
 		"<platform version=\"4.1\">\n  <zone id=\"node\" routing=\"Full\">\n"
 		"    <prop id=\"mq_name\" value=\"%s\"/>\n",

@@ -1,12 +1,12 @@
 /*
  * probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
  *
- * Each probe is one schedule of many tasks in shuffled order, one library call each (on GPUs a few times the same, as
- * kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at once, each walking the list from
- * another place: that is how plans use a machine whose devices share memory bandwidth and power.
- * Message sizes are log-uniform random, not powers of two, which would miss protocol switches
- * (Cornebize and Legrand). Every communication call follows a 4-byte all-reduce that lines the
- * ranks up; it is measured too.
+ * Each probe is one schedule of many tasks in shuffled order, one library call each (on GPUs a few times the same,
+ * as kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at
+ * once, each walking the list from another place: that is how plans use a machine whose devices share memory
+ * bandwidth and power. Message sizes are log-uniform random, not powers of two, which would miss protocol switches
+ * (Cornebize and Legrand). Every communication call follows a 4-byte all-reduce that lines the ranks up; it is
+ * measured too.
  */
 #include <math.h>
 
@@ -138,9 +138,9 @@ static double whole(double x, double unit)
 
 enum shapes { LAYERS, HEADS, ODD };
 
-/* A random shape. Layers are 128 wide and more, heads 64 and more, both in multiples of 64, and have rows by the eight:
- * such strides meet in the same cache sets, and whole blocks have no edges, so that the odd shapes, of
- * which there are some, say nothing of their speed. */
+/* A random shape. Layers are 128 wide and more, heads 64 and more, both in multiples of 64, and have rows by the
+ * eight: such strides meet in the same cache sets, and whole blocks have no edges, so that the odd shapes, of which
+ * there are some, say nothing of their speed. */
 static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum shapes shapes, double count)
 {
 	static const double narrowest[] = { [LAYERS] = 100, [HEADS] = 40, [ODD] = 16 };
@@ -370,8 +370,8 @@ static void depend_on(struct builder *b, uint32_t task, uint32_t on)
 	MQ_PUSH(b->arena, s->dep, s->n_deps, s->dep_room, on);
 }
 
-/* Rounds of: a product alone, a collective alone, both at once. Two calls of the same shape and
- * size that differ only in company. */
+/* Rounds of: a product alone, a collective alone, both at once. Two calls of the same shape and size that differ
+ * only in company. */
 static void build_overlap(struct builder *b)
 {
 	const struct mq_probe_request *r = b->request;

@@ -1,12 +1,11 @@
 /*
  * solve.c - robust nonlinear least squares in log space.
  *
- * Residuals are log(predicted) - log(measured), so a fit weighs relative errors alike from
- * microseconds to seconds; parameters are positive, so their logarithms are fitted. GSL's
- * trust-region solver has no robust loss: it is run in a loop with Huber weights from the last
- * residuals (Holland and Welsch, "Robust regression using iteratively reweighted least-squares",
- * 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw a fit of
- * its own that starts from the full one.
+ * Residuals are log(predicted) - log(measured), so a fit weighs relative errors alike from microseconds to seconds;
+ * parameters are positive, so their logarithms are fitted. GSL's trust-region solver has no robust loss: it is run
+ * in a loop with Huber weights from the last residuals (Holland and Welsch, "Robust regression using iteratively
+ * reweighted least-squares", 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw
+ * a fit of its own that starts from the full one.
  */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
@@ -96,9 +95,8 @@ static enum mq_status solver_init(struct solver *s, struct mq_fit *fit, struct m
 	*s = (struct solver){ .fit = fit };
 	if (fit->n_obs < fit->n_params || !fit->n_params)
 		return mq_fail(err, MQ_EINPUT,
-			       "%u measurements cannot fix %u parameters ('%s', ...): "
-			       "measure more shapes",
-			       fit->n_obs, fit->n_params, fit->n_params ? fit->param[0].name : "none");
+			       "%u measurements cannot fix %u parameters ('%s', ...): measure more shapes", fit->n_obs,
+			       fit->n_params, fit->n_params ? fit->param[0].name : "none");
 	s->predicted = mq_arena_array(arena, fit->n_obs, double);
 	s->residual = mq_arena_array(arena, fit->n_obs, double);
 	s->scratch = mq_arena_array(arena, fit->n_obs, double);

@@ -38,8 +38,8 @@ double mq_spearman(const double *a, const double *b, uint32_t n, struct mq_arena
 /* Measured time of what has the best prediction over the best measured time; NaN of none. */
 double mq_regret(const double *predicted, const double *measured, uint32_t n);
 
-/* How probable it is that thing `which` of `n` has the least median: the share of `draws` resamples (bootstrap) of all
- * their values in which it has; ties count as having it. value[i]: [count[i] > 0], borrowed. */
+/* How probable it is that thing `which` of `n` has the least median: the share of `draws` resamples (bootstrap) of
+ * all their values in which it has; ties count as having it. value[i]: [count[i] > 0], borrowed. */
 double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
 			    uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch);
 

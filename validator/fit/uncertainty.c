@@ -1,12 +1,12 @@
 /*
  * uncertainty.c - how sure a prediction is.
  *
- * Three sources, all from the calibration file: how much whole runs differ; the parameters (a joint
- * bootstrap draw per group); and what the model's form misses (residuals of the fit: one log-normal
- * error per distinct kernel shape and per kind of communication call and draw, since the same shape
- * errs the same way each time). A draw is the schedule with its work priced and perturbed, run like
- * any other. Draws are kept relative to the value fitted and scale the value in use: an interval lies
- * around the prediction that it belongs to, also after values were corrected or overridden.
+ * Three sources, all from the calibration file: how much whole runs differ; the parameters (a joint bootstrap draw per
+ * group); and what the model's form misses (residuals of the fit: one log-normal error per distinct kernel shape and
+ * per kind of communication call and draw, since the same shape errs the same way each time). A draw is the schedule
+ * with its work priced and perturbed, run like any other. Draws are kept relative to the value fitted and scale the
+ * value in use: an interval lies around the prediction that it belongs to, also after values were corrected or
+ * overridden.
  *
  * Not covered: effects that no probe shows, such as caches warm from the task before.
  */
@@ -56,8 +56,8 @@ static double median_draw(const struct mq_uncertain *u, uint32_t param, struct m
 	return mq_quantile(sorted, n, .5);
 }
 
-/* Files that do not say what was fitted have their draws' median instead. Draws of a parameter that
- * is fitted as 0 say nothing about its ratio: those stay at 1. */
+/* Files that do not say what was fitted have their draws' median instead. Draws of a parameter that is fitted as 0
+ * say nothing about its ratio: those stay at 1. */
 static void make_relative(struct mq_uncertain *u, const json_t *fitted, struct mq_arena *arena)
 {
 	for (uint32_t p = 0; p < u->n_params; p++) {

@@ -6,9 +6,9 @@
 
 #include "maquette/executor.h"
 
-/* Operands come from a pool that is larger than the caches and is walked round, so that no kernel
- * finds its operands hot by accident. Inputs are random and never overwritten: results cannot drift
- * to infinities or denormals, which would change the speed. */
+/* Operands come from a pool that is larger than the caches and is walked round, so that no kernel finds its operands
+ * hot by accident. Inputs are random and never overwritten: results cannot drift to infinities or denormals, which
+ * would change the speed. */
 struct host_pool {
 	char *in, *out; /* owned */
 	size_t size, in_at, out_at;

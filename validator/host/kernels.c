@@ -1,10 +1,10 @@
 /*
- * kernels.c - the kernels of a schedule on CPU cores: matrix products by OpenBLAS, the memory-bound
- * ones as streaming loops over the bytes that the schedule states.
+ * kernels.c - the kernels of a schedule on CPU cores: matrix products by OpenBLAS, the memory-bound ones as streaming
+ * loops over the bytes that the schedule states.
  *
- * Attention is run as its two products per head (five in the backward pass) with a softmax sweep
- * between them; convolutions as the matrix product they imply, without the unfolding. Timed kernels
- * (profiled models) spin for their time.
+ * Attention is run as its two products per head (five in the backward pass) with a softmax sweep between them;
+ * convolutions as the matrix product they imply, without the unfolding. Timed kernels (profiled models) spin for their
+ * time.
  *
  * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused).
  */
@@ -189,8 +189,7 @@ static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*p
 	}
 }
 
-/* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four
- * products. */
+/* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four products. */
 static void run_attention(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), heads = dim(k->count);
@@ -322,10 +321,10 @@ enum mq_status host_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 		    k->kind == MQ_KERNEL_RECURRENT;
 
 	if (math && k->dtype != MQ_FP32 && k->dtype != MQ_TF32 && k->dtype != MQ_FP64)
-		return mq_fail(err, MQ_EINPUT,
-			       "executor host computes in fp32 and fp64, the schedule "
-			       "asks for %s: lower it with --dtype fp32",
-			       mq_dtype_name(k->dtype));
+		return mq_fail(
+			err, MQ_EINPUT,
+			"executor host computes in fp32 and fp64, the schedule asks for %s: lower it with --dtype fp32",
+			mq_dtype_name(k->dtype));
 	if (k->kind == MQ_KERNEL_ATTENTION && k->dtype == MQ_FP64)
 		return mq_fail(err, MQ_EINPUT, "executor host has attention in fp32 only");
 	return MQ_OK;

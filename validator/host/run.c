@@ -1,15 +1,14 @@
 /*
  * run.c - one rank's progress engine: all streams of a device on one core.
  *
- * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if a
- * computation is ready, the lowest task id runs to its end while posted communication is polled
- * between kernels; with nothing to compute, the core polls. So no order of streams can block
- * another: the schedule's own freedom from deadlock carries over. A group of tasks on one stream is
- * posted at once. How data moves: talk.h.
+ * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if a computation is ready,
+ * the lowest task id runs to its end while posted communication is polled between kernels; with nothing to compute, the
+ * core polls. So no order of streams can block another: the schedule's own freedom from deadlock carries over. A group
+ * of tasks on one stream is posted at once. How data moves: talk.h.
  *
- * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which
- * the calibration of a CPU device says (serial_comm). Per task two readings each of the clock, of
- * the thread's own time and of its switches: 0.5 us.
+ * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which the calibration
+ * of a CPU device says (serial_comm). Per task two readings each of the clock, of the thread's own time and of its
+ * switches: 0.5 us.
  */
 #include <math.h>
 #include <sched.h>
@@ -152,8 +151,8 @@ static bool is_comm(const struct mq_task *t)
 	return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV || t->kind == MQ_TASK_COLLECTIVE;
 }
 
-/* Advances every lane past finished tasks, posts what may be posted; returns the computation to run
- * next, or MQ_NONE. */
+/* Advances every lane past finished tasks, posts what may be posted; returns the computation to run next, or
+ * MQ_NONE. */
 static uint32_t look_around(struct run *run)
 {
 	const struct mq_task *task = run->script->schedule->task;
@@ -205,9 +204,7 @@ static enum mq_status timed_out(const struct run *run, struct mq_err *err)
 		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s", rank, run->rank->deadline_s);
 	const struct mq_task *t = &s->task[id];
 	if (t->kind == MQ_TASK_COLLECTIVE)
-		return mq_fail(err, MQ_ETIME,
-			       "rank %u: %s (task %u) on communicator %u made no progress "
-			       "for %.3g s",
+		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) on communicator %u made no progress for %.3g s",
 			       rank, mq_coll_name(t->coll), id, t->comm, run->rank->deadline_s);
 	return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) %s rank %u made no progress for %.3g s", rank,
 		       mq_task_kind_name(t->kind), id, t->kind == MQ_TASK_SEND ? "to" : "from", t->peer,

@@ -14,8 +14,7 @@ static enum mq_status check_task(const struct mq_schedule *s, const struct mq_ta
 		    (t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE);
 	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
 		return mq_fail(err, MQ_EINPUT,
-			       "executor host adds fp32 and fp64, task %u asks for %s: "
-			       "lower it with --dtype fp32",
+			       "executor host adds fp32 and fp64, task %u asks for %s: lower it with --dtype fp32",
 			       (uint32_t)(t - s->task), mq_dtype_name(t->dtype));
 	return MQ_OK;
 }

@@ -1,7 +1,6 @@
 /*
- * talk.h - how ranks of the host executor move data: over MPI (parts/mpi.c, a library of its own,
- * opened only where mpirun joined the ranks), or over maquette-replay's wire (wire.c), which needs
- * no MPI.
+ * talk.h - how ranks of the host executor move data: over MPI (parts/mpi.c, a library of its own, opened only where
+ * mpirun joined the ranks), or over maquette-replay's wire (wire.c), which needs no MPI.
  */
 #ifndef MQ_VALIDATOR_HOST_TALK_H
 #define MQ_VALIDATOR_HOST_TALK_H
@@ -10,8 +9,7 @@
 
 struct host_script;
 
-/* One posted task: buffers hold what its bytes need on every member (whole parts of whole
- * elements). */
+/* One posted task: buffers hold what its bytes need on every member (whole parts of whole elements). */
 struct host_call {
 	const struct host_script *script;
 	uint32_t id;
@@ -25,8 +23,7 @@ struct host_talk {
 	/* Ranks find each other; `ranks` lives as long as the state. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
 			       struct mq_err *err);
-	/* How many ranks share this machine and which of them this is; are they bound to cores
-	 * apart? */
+	/* How many ranks share this machine and which of them this is; are they bound to cores apart? */
 	void (*place)(void *state, uint32_t *local, uint32_t *locals, bool *apart);
 	/* Communicators and the like of a schedule: all ranks, in the same order. */
 	enum mq_status (*prepare)(void *state, struct host_script *script, struct mq_err *err);

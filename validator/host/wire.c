@@ -1,6 +1,6 @@
 /*
- * wire.c - ranks of the host executor over maquette-replay's wire: beside ranks of other executors,
- * or where there is no MPI. See talk.h.
+ * wire.c - ranks of the host executor over maquette-replay's wire: beside ranks of other executors, or where there
+ * is no MPI. See talk.h.
  */
 #include <math.h>
 #include <sched.h>

@@ -1,11 +1,11 @@
 /*
  * launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
  *
- * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank,
- * told who they are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process
- * group of their own and die with this process. Rank 0 sends a "." line every second on its
- * standard output; silence for longer than the deadline ends the run. Launchers' own chatter
- * (mpirun explains a dead rank in ten lines) is kept back and reduced to the line that matters.
+ * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank, told who they are by
+ * MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of their own and die with this
+ * process. Rank 0 sends a "." line every second on its standard output; silence for longer than the deadline ends
+ * the run. Launchers' own chatter (mpirun explains a dead rank in ten lines) is kept back and reduced to the line
+ * that matters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -337,8 +337,7 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 			stop_all(l);
 			read_lines(l, &l->report, hear_report);
 			return mq_fail(err, MQ_ETIME,
-				       "no sign of life for %.3g s: stopped; a longer "
-				       "--deadline may be needed%s%s",
+				       "no sign of life for %.3g s: stopped; a longer --deadline may be needed%s%s",
 				       deadline, l->said[0] ? ": " : "", l->said);
 		}
 	}
@@ -354,10 +353,10 @@ enum mq_status replay_launch(const struct replay_job *job, char **argv, struct m
 	struct launch *l = mq_arena_alloc(job->session.arena, sizeof(*l));
 
 	if (job->spawn && job->session.n_devices > MAX_RANKS_HERE)
-		return mq_fail(err, MQ_ENODEV,
-			       "%u devices: more than %d ranks on one machine; start "
-			       "the ranks with mpirun, srun or torchrun",
-			       job->session.n_devices, MAX_RANKS_HERE);
+		return mq_fail(
+			err, MQ_ENODEV,
+			"%u devices: more than %d ranks on one machine; start the ranks with mpirun, srun or torchrun",
+			job->session.n_devices, MAX_RANKS_HERE);
 	l->job = job;
 	l->dead_rank = -1;
 	enum mq_status status = start(l, argv, err);

@@ -1,9 +1,8 @@
 /*
  * main.c - maquette-replay: runs schedule files on real devices and writes what was measured.
  *
- * Stands alone: no SimGrid, no GSL, so it can be copied to a node with its executors/ folder.
- * Started by hand it launches its own ranks (mpirun, or --local); started by mpirun, srun or
- * torchrun it is one.
+ * Stands alone: no SimGrid, no GSL, so it can be copied to a node with its executors/ folder. Started by hand it
+ * launches its own ranks (mpirun, or --local); started by mpirun, srun or torchrun it is one.
  */
 #include <argp.h>
 #include <math.h>
@@ -38,31 +37,24 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "executor", 'x', "NAME", 0,
-	  "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); "
-	  "default host",
-	  0 },
+	{ "executor", 'x', "NAME", 0, "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); default host", 0 },
 	{ "output", 'o', "FILE|DIR", 0, "timeline of one schedule, or a folder for several", 0 },
 	{ "warmup", OPT_WARMUP, "N", 0, "repetitions that are not written (default 3)", 0 },
 	{ "reps", OPT_REPS, "N", 0, "repetitions that are written (default 10)", 0 },
 	{ "dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing", 0 },
 	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0 },
 	{ "local", OPT_LOCAL, "N", 0,
-	  "start N ranks on this machine, without MPI (default: as many as "
-	  "devices; host: by mpirun)",
-	  0 },
+	  "start N ranks on this machine, without MPI (default: as many as devices; host: by mpirun)", 0 },
 	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)", 0 },
 	{ "oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0 },
 	{ "share-gpu", OPT_SHARE, NULL, 0,
-	  "cuda: several ranks on one GPU; for correctness, the times "
-	  "are marked and never fitted",
-	  0 },
+	  "cuda: several ranks on one GPU; for correctness, the times are marked and never fitted", 0 },
 	{ "memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0 },
 	{ "cpu-types", OPT_CPU, "TYPE,...", 0,
 	  "device types that are CPUs: they run on executor host, beside the others", 0 },
 	{ "hold", OPT_HOLD, NULL, 0,
-	  "cuda: a message or collective begins when all of it is enqueued, so that launching it is "
-	  "not in its time (what calibrate asks for); plans are replayed without",
+	  "cuda: a message or collective begins when all of it is enqueued, so that launching it is not in its time "
+	  "(what calibrate asks for); plans are replayed without",
 	  0 },
 	{ "in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0 },
 	{ "seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0 },
@@ -167,8 +159,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		if (set->list)
 			return 0;
-		argp_error(state, "a schedule file is needed (maquette validate --schedule-only "
-				  "writes some)");
+		argp_error(state, "a schedule file is needed (maquette validate --schedule-only writes some)");
 		return EINVAL;
 	default:
 		return parse_run(key, arg, state);
@@ -227,9 +218,8 @@ static void say_dry(const struct replay_job *job, const char *text)
 			else
 				largest = fmax(largest, s->task[t].bytes);
 		}
-		printf("%s: %u devices, %u compute, %u send, %u recv, %u collective, %u copy "
-		       "tasks, "
-		       "%.4g TFLOP, largest message %.0f B\n",
+		printf("%s: %u devices, %u compute, %u send, %u recv, %u collective, %u copy tasks, %.4g TFLOP, "
+		       "largest message %.0f B\n",
 		       job->set->path[i], s->n_devices, n[MQ_TASK_COMPUTE], n[MQ_TASK_SEND], n[MQ_TASK_RECV],
 		       n[MQ_TASK_COLLECTIVE], n[MQ_TASK_COPY], flop * 1e-12, largest);
 	}
@@ -330,9 +320,8 @@ int main(int argc, char **argv)
 		options,
 		parse,
 		"SCHEDULE...",
-		"Run schedules on real devices and write the measured timelines.\v"
-		"Exit status: 0 done, 2 bad input, 3 missing device or library or too few devices, "
-		"4 time-out or dead rank.",
+		"Run schedules on real devices and write the measured timelines.\vExit status: 0 done, 2 bad input, "
+		"3 missing device or library or too few devices, 4 time-out or dead rank.",
 		NULL,
 		NULL,
 		NULL
@@ -351,8 +340,7 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = MQ_EINPUT;
 	argp_program_version = "maquette-replay " MQ_VERSION_TEXT;
-	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true
-	 * count. */
+	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true count. */
 	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
 	setenv("OPENBLAS_NUM_THREADS", "1", 0);
 	argp_parse(&argp, argc, argv, 0, NULL, &set);

@@ -1,9 +1,9 @@
 /*
  * measure.c - warm-up and repetitions of all schedules of a run.
  *
- * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the
- * same on every rank), so that drift of clocks and temperature hits all alike instead of the last
- * one. Rank 0 writes; "." lines on its standard output tell a launcher that the run is alive.
+ * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the same on every
+ * rank), so that drift of clocks and temperature hits all alike instead of the last one. Rank 0 writes; "." lines on
+ * its standard output tell a launcher that the run is alive.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,8 +21,7 @@
 
 enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DEADLINES = 10 };
 #define ALIGN_S 10. /* crystals differ by some 10 us a second: 100 us after this, less than a late rank is allowed */
-/* How long before the common start its time is told: doubled while a rank comes late, up to the
- * most. */
+/* How long before the common start its time is told: doubled while a rank comes late, up to the most. */
 #define MARGIN_S      100e-6
 #define MARGIN_MOST_S 4e-3
 #define SPIN_S        150e-6
@@ -152,8 +151,8 @@ static double steal_now(void)
 	return n == 8 ? (double)v[7] / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
-/* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because
- * others had its core, has lost that time: noted with its first task. */
+/* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because others had its core,
+ * has lost that time: noted with its first task. */
 static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err *err)
 {
 	const struct mq_schedule *s = m->job->session.schedule[index];
@@ -183,8 +182,7 @@ static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err 
 	return MQ_OK;
 }
 
-/* Again, as long as a rank came late by more than a fit would notice; the last try counts, marked.
- */
+/* Again, as long as a rank came late by more than a fit would notice; the last try counts, marked. */
 static enum mq_status run_in_time(struct measure *m, uint32_t index, struct mq_err *err)
 {
 	const struct mq_ranks *r = &m->ranks;
@@ -356,8 +354,7 @@ static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 	return status;
 }
 
-/* Facts on the machine go beside the timelines, not into them: those stay comparable byte for byte.
- */
+/* Facts on the machine go beside the timelines, not into them: those stay comparable byte for byte. */
 static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
@@ -381,8 +378,8 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both.
- * Nobody else looks at the variable. */
+/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both. Nobody else
+ * looks at the variable. */
 static void ask_for_topology(const struct replay_job *job)
 {
 	const struct replay_settings *set = job->set;
@@ -393,8 +390,7 @@ static void ask_for_topology(const struct replay_job *job)
 	setenv("NCCL_TOPO_DUMP_FILE", mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
 }
 
-/* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform
- * of it. */
+/* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform of it. */
 static enum mq_status write_topology(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
@@ -451,8 +447,8 @@ static void make_room(struct measure *m)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Pools are filled and communicators made in calls that may take longer than any other wait: a thread tells the launcher
- * meanwhile that rank 0 is there, though not for ever. */
+/* Pools are filled and communicators made in calls that may take longer than any other wait: a thread tells the
+ * launcher meanwhile that rank 0 is there, though not for ever. */
 static void *say_opening(void *opaque)
 {
 	struct opening *o = opaque;
@@ -483,8 +479,7 @@ static void opening_end(struct measure *m)
 		pthread_join(m->opening.thread, NULL);
 }
 
-/* Ranks meet before their executors open, unless these have a launcher of their own that joins
- * them. */
+/* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
 {
 	struct replay_job *job = m->job;

@@ -1,7 +1,6 @@
 /*
- * record.c - the measured timeline: the columns of a simulated one, plus the sample, the
- * involuntary context switches during the task and the time they took, and marks that make a sample
- * unfit for fitting.
+ * record.c - the measured timeline: the columns of a simulated one, plus the sample, the involuntary context switches
+ * during the task and the time they took, and marks that make a sample unfit for fitting.
  *
  * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed.
  */
@@ -18,8 +17,7 @@ enum mq_status replay_record_open(struct replay_record *record, const char *path
 	record->file = fopen(path, "w");
 	if (!record->file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path, strerror(errno));
-	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,"
-	      "steal_s,throttled,lost_s\n",
+	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s\n",
 	      record->file);
 	return MQ_OK;
 }

@@ -1,12 +1,12 @@
 /*
  * rendezvous.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
  *
- * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by
- * rename, so that nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard
- * by nobody beyond the machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects
- * without the run's token (of a file; else made of the job's name, which keeps out strays alone) is
- * turned away. Used for barriers, NCCL's ids, gathering times and noticing dead ranks; never for
- * the traffic that is measured. All waits end at the deadline and name the rank that is missing.
+ * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by rename, so that
+ * nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard by nobody beyond the
+ * machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects without the
+ * run's token (of a file; else made of the job's name, which keeps out strays alone) is turned away. Used for
+ * barriers, NCCL's ids, gathering times and noticing dead ranks; never for the traffic that is measured. All waits
+ * end at the deadline and name the rank that is missing.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -194,11 +194,12 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 		}
 		usleep(5000);
 	}
-	return mq_fail(err, MQ_ETIME, "rank 0 did not appear at %s before the deadline%s", path,
-		       several_machines() ?
-			       ": it has to be where all machines see it (--rendezvous file:PATH), or give "
-			       "--rendezvous tcp:HOST:PORT of rank 0's machine" :
-			       "");
+	return mq_fail(
+		err, MQ_ETIME, "rank 0 did not appear at %s before the deadline%s", path,
+		several_machines() ?
+			": it has to be where all machines see it (--rendezvous file:PATH), or give --rendezvous "
+			"tcp:HOST:PORT of rank 0's machine" :
+			"");
 }
 
 /* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
@@ -301,8 +302,8 @@ static enum mq_status own_folder(char folder[64], struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. Ranks of several machines
- * meet at a file of the folder they were started in, which launchers have them share. */
+/* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. Ranks of several
+ * machines meet at a file of the folder they were started in, which launchers have them share. */
 static enum mq_status place_of(const struct mq_replay_options *o, char place[MEET_PATH], struct mq_err *err)
 {
 	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT"), *job = job_name();
@@ -328,9 +329,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[MEE
 			place[at++] = job[i] == '/' ? '_' : job[i];
 		place[at] = '\0';
 	} else {
-		return mq_fail(err, MQ_EINPUT,
-			       "where do the ranks meet? Give --rendezvous file:PATH or "
-			       "tcp:HOST:PORT");
+		return mq_fail(err, MQ_EINPUT, "where do the ranks meet? Give --rendezvous file:PATH or tcp:HOST:PORT");
 	}
 	return MQ_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the
- * record of what was measured.
+ * replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the record of what was
+ * measured.
  */
 #ifndef MQ_VALIDATOR_REPLAY_H
 #define MQ_VALIDATOR_REPLAY_H
@@ -31,10 +31,10 @@ struct replay_job {
 
 /* ---- assign.c: which executor runs which rank ------------------------------------------------ */
 
-/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices
- * of the option's CPU types run on "host" where the executor asked for is another one; then the
- * devices of all schedules are renumbered, so that a rank is a CPU in all of them or in none: first
- * the others, then the CPUs, each in the schedule's order. */
+/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices of the option's
+ * CPU types run on "host" where the executor asked for is another one; then the devices of all schedules are
+ * renumbered, so that a rank is a CPU in all of them or in none: first the others, then the CPUs, each in the
+ * schedule's order. */
 enum mq_status replay_assign(struct replay_job *job, struct mq_err *err);
 /* This process is `rank`: its executor, how many ranks that has, and its place among them. */
 void replay_take_rank(struct replay_job *job, uint32_t rank);
@@ -63,13 +63,13 @@ enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *a
 				struct mq_err *err);
 void replay_wire_close(struct mq_wire *wire); /* may be NULL */
 
-/* validator/replay/plugin.c: dlopen and checks; MQ_ENODEV where a library it needs is missing,
- * MQ_EINPUT (listing what exists) where there is no such executor. */
+/* validator/replay/plugin.c: dlopen and checks; MQ_ENODEV where a library it needs is missing, MQ_EINPUT (listing
+ * what exists) where there is no such executor. */
 enum mq_status replay_load_executor(const char *folder, const char *name, struct mq_arena *arena,
 				    const struct mq_replay_executor **executor, struct mq_err *err);
 
-/* validator/replay/launch.c: start the ranks of this command and wait for them under the deadline.
- * Returns the status that the ranks ended with; one clear line is in `err`. */
+/* validator/replay/launch.c: start the ranks of this command and wait for them under the deadline. Returns the
+ * status that the ranks ended with; one clear line is in `err`. */
 enum mq_status replay_launch(const struct replay_job *job, char **argv, struct mq_err *err);
 /* Who this process is, from Open MPI, Slurm, torchrun or our own variables; false = nobody said. */
 bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *local);
@@ -77,8 +77,7 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 /* validator/replay/measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 
-/* ---- memory.c: a plan's memory, held for real ---------------------------------------------------
- */
+/* ---- memory.c: a plan's memory, held for real --------------------------------------------------- */
 
 enum {
 	REPLAY_HELD_PROCESS, /* in use beside the executor's own buffers: context, libraries */

@@ -1,9 +1,9 @@
 /*
  * calls.c - the collectives of a trace, with their sizes.
  *
- * A kernel of NCCL's is told of by its own arguments; else by the note (record_param_comms, an annotation) that
- * its launch stands in, found through the launch's correlation and thread, or through the external id. Sizes come
- * from element counts, else from the shapes of the note's operands. Bytes are counted as nccl-tests does: what an
+ * A kernel of NCCL's is told of by its own arguments; else by the note (record_param_comms, an annotation) that its
+ * launch stands in, found through the launch's correlation and thread, or through the external id. Sizes come from
+ * element counts, else from the shapes of the note's operands. Bytes are counted as nccl-tests does: what an
  * all-gather gathers, what a reduce-scatter and an all-to-all are given.
  */
 #include <math.h>
@@ -194,9 +194,9 @@ static double of_counts(const struct mq_trace_note *n, const struct mq_trace_cal
 	return count;
 }
 
-/* Elements by the operands of a note, all of which belong to the call. NCCL's annotations and record_param_comms have
- * what goes in: of an all-gather a rank's part. The framework's operators (c10d::) have what comes out as well, the
- * whole beside the part, or, in lists of tensors, parts alone. NAN: not told how many ranks. */
+/* Elements by the operands of a note, all of which belong to the call. NCCL's annotations and record_param_comms
+ * have what goes in: of an all-gather a rank's part. The framework's operators (c10d::) have what comes out as well,
+ * the whole beside the part, or, in lists of tensors, parts alone. NAN: not told how many ranks. */
 static double of_shape(const struct mq_trace_shape *s, const struct mq_trace_call *c, bool both)
 {
 	bool gathers = c->kind == MQ_COLL_ALL_GATHER, scatters = c->kind == MQ_COLL_REDUCE_SCATTER;

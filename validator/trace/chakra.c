@@ -3,8 +3,8 @@
  * collectives and messages. The schema is chakra.proto; messages are read one by one.
  *
  * The rank is the number before the suffix (NAME.3.et). Where no node has a start the durations alone are told: nodes
- * are then put one after another, and trace.untimed says so. A trace that was made and not run has no durations
- * and is refused.
+ * are then put one after another, and trace.untimed says so. A trace that was made and not run has no durations and is
+ * refused.
  *
  * comm_size is taken as the bytes of the call.
  */
@@ -179,10 +179,11 @@ static enum mq_status read_nodes(struct reader *r)
 			return MQ_OK;
 		MqChakra__Node *node = mq_chakra__node__unpack(NULL, r->size, r->message);
 		if (!node)
-			return mq_fail(r->err, MQ_EINPUT,
-				       "%s: the message that ends at byte %.0f is no node of Chakra's: is it an "
-				       "execution trace?",
-				       r->trace->path, (double)r->at);
+			return mq_fail(
+				r->err, MQ_EINPUT,
+				"%s: the message that ends at byte %.0f is no node of Chakra's: is it an execution "
+				"trace?",
+				r->trace->path, (double)r->at);
 		add_node(r, node);
 		mq_chakra__node__free_unpacked(node, NULL);
 	}

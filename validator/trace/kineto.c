@@ -1,10 +1,10 @@
 /*
  * kineto.c - reads traces that PyTorch's profiler writes: Chrome's trace events, as JSON, plain or gzipped.
  *
- * What differs between the years is read alike: categories ("Kernel" and "kernel", "Operator" and "cpu_op"), the
- * letter case of argument names, streams and threads as numbers or "stream 7", collectives told by the kernel
- * itself (2.1 and on), by record_param_comms with element counts (2.1 and on) or with operands' shapes (before), by
- * "nccl:..." annotations, or not at all; a bare list of events (torch.autograd.profiler).
+ * What differs between the years is read alike: categories ("Kernel" and "kernel", "Operator" and "cpu_op"), the letter
+ * case of argument names, streams and threads as numbers or "stream 7", collectives told by the kernel itself (2.1 and
+ * on), by record_param_comms with element counts (2.1 and on) or with operands' shapes (before), by "nccl:..."
+ * annotations, or not at all; a bare list of events (torch.autograd.profiler).
  *
  * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept.
  */
@@ -485,21 +485,21 @@ static enum mq_status parse(struct reader *r, yajl_handle parser, gzFile file, s
 				       at + (double)yajl_get_bytes_consumed(parser));
 		at += n;
 		if (at > SMALL_B && at > MOST_PACKED * (double)gzoffset(file))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: unpacks to more than %d times its size: no trace does; "
-				       "unpack it (gunzip) and look at it",
-				       r->trace->path, MOST_PACKED);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: unpacks to more than %d times its size: no trace does; unpack it (gunzip) and "
+				"look at it",
+				r->trace->path, MOST_PACKED);
 	}
 	if (n < 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: cannot be unpacked after byte %.0f: is the "
-			       "file whole?",
+		return mq_fail(err, MQ_EINPUT, "%s: cannot be unpacked after byte %.0f: is the file whole?",
 			       r->trace->path, at);
 	if (yajl_complete_parse(parser) != yajl_status_ok || r->level)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: cut short after byte %.0f (unpacked): copy the whole file, or "
-			       "have the profiler end before the program does",
-			       r->trace->path, at);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: cut short after byte %.0f (unpacked): copy the whole file, or have the profiler end "
+			"before the program does",
+			r->trace->path, at);
 	return MQ_OK;
 }
 

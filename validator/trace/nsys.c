@@ -2,8 +2,8 @@
  * nsys.c - reads reports of Nsight Systems that were exported to SQLite (`nsys export --type sqlite`).
  *
  * Kernels, copies, the calls that launched them, and NVTX ranges: NCCL's and the framework's collectives, optimizers,
- * layers, steps. Columns are those of NVIDIA's schema reference, asked for one by one where versions differ.
- * A report may hold the ranks of a whole machine: NAME.sqlite@N is device N of it. Times are ns there.
+ * layers, steps. Columns are those of NVIDIA's schema reference, asked for one by one where versions differ. A report
+ * may hold the ranks of a whole machine: NAME.sqlite@N is device N of it. Times are ns there.
  *
  * SQLite is opened when a report is read (libsqlite3.so.0): nothing else here needs it.
  *
@@ -63,8 +63,8 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 	s->handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
 	if (!s->handle)
 		return mq_fail(err, MQ_ENODEV,
-			       "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): "
-			       "install libsqlite3-0",
+			       "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): install "
+			       "libsqlite3-0",
 			       dlerror());
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		void *call = dlsym(s->handle, calls[i].name);
@@ -82,10 +82,9 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 static bool is_table(struct reader *r, const char *name)
 {
 	void *statement = NULL;
-	const char *sql = mq_arena_printf(r->trace->arena,
-					  "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
-					  "rootpage > 0 AND name = '%s'",
-					  name);
+	const char *sql = mq_arena_printf(
+		r->trace->arena, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
+		name);
 	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_ &&
 		     r->sqlite.step(statement) == SQLITE_ROW_;
 
@@ -119,10 +118,11 @@ static enum mq_status ask(struct reader *r, const char *sql, row_taker *take)
 		status = s->step(statement);
 		if (status == SQLITE_ROW_ && (double)++r->trace->n_read > r->size_B) {
 			s->finalize(statement);
-			return mq_fail(r->err, MQ_EINPUT,
-				       "%s: says more rows than it has bytes (%.0f): identifiers of "
-				       "strings are not unique in it",
-				       r->file, r->size_B);
+			return mq_fail(
+				r->err, MQ_EINPUT,
+				"%s: says more rows than it has bytes (%.0f): identifiers of strings are not unique "
+				"in it",
+				r->file, r->size_B);
 		}
 		if (status == SQLITE_ROW_)
 			take(r, statement);
@@ -256,15 +256,16 @@ static enum mq_status choose_device(struct reader *r)
 
 	if (!has(r, "CUPTI_ACTIVITY_KIND_KERNEL", "start"))
 		return mq_fail(r->err, MQ_EINPUT,
-			       "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export "
-			       "with `nsys export --type sqlite`",
+			       "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export with "
+			       "`nsys export --type sqlite`",
 			       r->file);
-	MQ_TRY(ask(r,
-		   mq_arena_printf(r->trace->arena,
-				   "SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId "
-				   "ORDER BY deviceId",
-				   process),
-		   take_which));
+	MQ_TRY(ask(
+		r,
+		mq_arena_printf(
+			r->trace->arena,
+			"SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId ORDER BY deviceId",
+			process),
+		take_which));
 	if (r->device != MQ_NONE && r->trace->rank != r->device)
 		return mq_fail(r->err, MQ_EINPUT, "%s: no kernel ran on device %u", r->file, r->device);
 	if (r->device == MQ_NONE && r->trace->world > 1)
@@ -293,10 +294,11 @@ static enum mq_status read_device_side(struct reader *r)
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		if (has(r, copies[i], "bytes"))
 			MQ_TRY(ask(r,
-				   mq_arena_printf(arena,
-						   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, "
-						   "x.bytes FROM %s x%s",
-						   copies[i], where),
+				   mq_arena_printf(
+					   arena,
+					   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, x.bytes "
+					   "FROM %s x%s",
+					   copies[i], where),
 				   take_copy));
 	return MQ_OK;
 }
@@ -312,26 +314,28 @@ static enum mq_status read_host_side(struct reader *r)
 
 	if (has(r, "CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"))
 		MQ_TRY(ask(r,
-			   mq_arena_printf(arena,
-					   "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
-					   "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId "
-					   "WHERE 1%s",
-					   own),
+			   mq_arena_printf(
+				   arena,
+				   "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
+				   "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId WHERE 1%s",
+				   own),
 			   take_launch));
 	if (has(r, "NVTX_EVENTS", "text"))
-		MQ_TRY(ask(r,
-			   mq_arena_printf(arena,
-					   "SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS "
-					   "x%s WHERE x.end > x.start%s",
-					   id ? "s.value" : "''", id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "",
-					   own),
-			   take_range));
+		MQ_TRY(ask(
+			r,
+			mq_arena_printf(
+				arena,
+				"SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS x%s WHERE "
+				"x.end > x.start%s",
+				id ? "s.value" : "''", id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "", own),
+			take_range));
 	if (has(r, "TARGET_INFO_GPU", "smCount") && has(r, "TARGET_INFO_GPU", "computeMajor"))
 		MQ_TRY(ask(r,
-			   mq_arena_printf(arena,
-					   "SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM "
-					   "TARGET_INFO_GPU WHERE id = %u",
-					   r->device == MQ_NONE ? 0 : r->device),
+			   mq_arena_printf(
+				   arena,
+				   "SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM TARGET_INFO_GPU "
+				   "WHERE id = %u",
+				   r->device == MQ_NONE ? 0 : r->device),
 			   take_device));
 	return MQ_OK;
 }

@@ -1,13 +1,12 @@
 /*
- * wire.h - messages and collectives between ranks of different executors on one machine, through
- * shared memory: exported by maquette-replay to its executors.
+ * wire.h - messages and collectives between ranks of different executors on one machine, through shared memory:
+ * exported by maquette-replay to its executors.
  *
- * Nothing blocks: a transfer is posted, then moved on whenever its owner looks, part by part
- * through a ring in shared memory. A device copies straight into and out of the ring
- * (mq_wire_span); host memory is copied by mq_wire_move. A send meets a receive of the same tag
- * from the same peer, whatever else is posted before or after: messages between two ranks do not
- * hold each other up for longer than their bytes take. A send is done when the receiver has taken
- * all its bytes.
+ * Nothing blocks: a transfer is posted, then moved on whenever its owner looks, part by part through a ring in
+ * shared memory. A device copies straight into and out of the ring (mq_wire_span); host memory is copied by
+ * mq_wire_move. A send meets a receive of the same tag from the same peer, whatever else is posted before or after:
+ * messages between two ranks do not hold each other up for longer than their bytes take. A send is done when the
+ * receiver has taken all its bytes.
  */
 #ifndef MAQUETTE_WIRE_H
 #define MAQUETTE_WIRE_H
@@ -33,8 +32,8 @@ struct mq_transfer {
 MQ_API void mq_wire_post(struct mq_wire *wire, struct mq_transfer *transfer);
 /* Looks for announcements and ends of transfers; sets `done`. Cheap. */
 MQ_API void mq_wire_progress(struct mq_wire *wire);
-/* The next part of the ring that the transfer may fill or read, `ahead` bytes after those advanced
- * over; *bytes = 0 (and NULL) where there is none now. */
+/* The next part of the ring that the transfer may fill or read, `ahead` bytes after those advanced over; *bytes = 0
+ * (and NULL) where there is none now. */
 MQ_API void *mq_wire_span(struct mq_wire *wire, const struct mq_transfer *transfer, size_t ahead, size_t *bytes);
 MQ_API void mq_wire_advance(struct mq_wire *wire, struct mq_transfer *transfer, size_t bytes);
 /* Moves what can be moved between host memory and the ring, with progress before. */
@@ -42,14 +41,13 @@ MQ_API void mq_wire_move(struct mq_wire *wire, struct mq_transfer *transfer, voi
 /* The shared memory of the rings to and from `peer`, for a device that has to know it. */
 MQ_API void *mq_wire_memory(struct mq_wire *wire, uint32_t peer, bool to, size_t *bytes);
 
-/* For executors, while they open: bytes of an executor's first rank to its others, under the
- * deadline. Where there is no wire all ranks are the executor's and the session's own broadcast
- * serves. */
+/* For executors, while they open: bytes of an executor's first rank to its others, under the deadline. Where there
+ * is no wire all ranks are the executor's and the session's own broadcast serves. */
 MQ_API enum mq_status mq_wire_share(const struct mq_replay_session *session, void *data, size_t size,
 				    struct mq_err *err);
 
-/* A collective on host memory, by a ring of transfers. `bytes` as mq_task.bytes counts; `in` and
- * `out` hold n equal parts of mq_wire_coll_part_B each. Only fp32 and fp64 are added. */
+/* A collective on host memory, by a ring of transfers. `bytes` as mq_task.bytes counts; `in` and `out` hold n equal
+ * parts of mq_wire_coll_part_B each. Only fp32 and fp64 are added. */
 struct mq_wire_coll {
 	enum mq_coll_kind kind;
 	enum mq_dtype dtype;

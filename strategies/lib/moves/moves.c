@@ -168,8 +168,8 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 			add(l, DEGREES, f, order, 0);
 }
 
-/* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; and
- * of fewer, where some do. */
+/* Activations that wait on the host in place of those computed again: of all layers but one, or half of them; and of
+ * fewer, where some do. */
 static void list_offload(const struct mq_move_space *space, const struct mq_plan *plan, const struct view *v,
 			 struct list *l)
 {
@@ -306,8 +306,8 @@ static uint32_t intern(struct mq_plan *plan, const struct mq_config *c, struct m
 	return i;
 }
 
-/* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many
- * other devices, else the batch divided over the stage. */
+/* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many other
+ * devices, else the batch divided over the stage. */
 static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op, uint32_t peer,
 		      const struct mq_config *like, struct mq_arena *arena)
 {

@@ -1,11 +1,11 @@
 /*
  * moves.h - the plans next to a plan: what refinement tries.
  *
- * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the
- * schedule, gradient sync and recomputation (of all stages or of one), activations on the host instead, samples from a slow replica to a fast
- * one, the devices of two stages exchanged, two devices, all dealt out anew, a replica from one stage to another, degrees of a shape by
- * factors of two, and, in models without layers, the split of one heavy op. What a move makes is a sound
- * plan inside of --fix, --max and the software's space, or there is no such move.
+ * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the schedule,
+ * gradient sync and recomputation (of all stages or of one), activations on the host instead, samples from a slow
+ * replica to a fast one, the devices of two stages exchanged, two devices, all dealt out anew, a replica from one stage
+ * to another, degrees of a shape by factors of two, and, in models without layers, the split of one heavy op. What a
+ * move makes is a sound plan inside of --fix, --max and the software's space, or there is no such move.
  *
  * Not tried: two changes at once that are no gain alone.
  */
@@ -47,9 +47,9 @@ bool mq_move_places(const struct mq_move *move);
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
 		   struct mq_arena *arena, struct mq_plan *out);
 
-/* Hash of what a plan does: equal for plans that lower to the same schedule because they differ only in
- * what has no effect there (sync without replicas, schedule without stages, selective recomputation of
- * nothing, shares that are equal), and for those that differ by devices that may be exchanged (symmetry.h). */
+/* Hash of what a plan does: equal for plans that lower to the same schedule because they differ only in what has no
+ * effect there (sync without replicas, schedule without stages, selective recomputation of nothing, shares that are
+ * equal), and for those that differ by devices that may be exchanged (symmetry.h). */
 uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan, struct mq_arena *scratch);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "maquette/engine.h"
 
-/* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has.
- * slack (chosen): neighbours screened as more than that slower are forgotten. gain: what is
- * less is no progress, so that a way down ends. */
+/* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has. slack
+ * (chosen): neighbours screened as more than that slower are forgotten. gain: what is less is no progress, so that a
+ * way down ends. */
 enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
 static const double slack = 0.03, gain = 1e-3, PI = 3.14159265358979323846;
 
@@ -396,8 +396,8 @@ static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, ui
 	return now;
 }
 
-/* A few random moves from the best, then down: the first that could be better than the best, else the one that
- * comes nearest. */
+/* A few random moves from the best, then down: the first that could be better than the best, else the one that comes
+ * nearest. */
 static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_refine_point *best = NULL;

@@ -1,12 +1,12 @@
 /*
- * refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the
- * analytic executor gives them, each as far down as that executor sees a way, for the simulator to judge.
+ * refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the analytic
+ * executor gives them, each as far down as that executor sees a way, for the simulator to judge.
  *
- * Start from any plans: offer them with their results. Next comes what will improve most on the best in the mean: of
- * a neighbour its screened time is known, and what contention added to others of its point; of a plan whose neighbours
- * are not known, what the best neighbours of other plans brought. No simulation is below its screened time: neighbours above the best
- * are not proposed while there is more to look at, and when nothing below is left, random moves are made from the
- * best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
+ * Start from any plans: offer them with their results. Next comes what will improve most on the best in the mean: of a
+ * neighbour its screened time is known, and what contention added to others of its point; of a plan whose neighbours
+ * are not known, what the best neighbours of other plans brought. No simulation is below its screened time: neighbours
+ * above the best are not proposed while there is more to look at, and when nothing below is left, random moves are made
+ * from the best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
  * Not a proof of anything: what it ends at is a local optimum of these moves.
  */
@@ -68,8 +68,8 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 /* Was a plan of the same effect offered or proposed? */
 bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan);
 
-/* A plan worth judging, with its screened time as engine_objective. False: nothing was offered that fits,
- * or time is over, or nothing new is found. At most 64 may wait for their judgement. */
+/* A plan worth judging, with its screened time as engine_objective. False: nothing was offered that fits, or time is
+ * over, or nothing new is found. At most 64 may wait for their judgement. */
 bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan);
 /* The judgement of the oldest proposal that has none. */
 void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result);

@@ -45,8 +45,8 @@ static bool maps(struct search *s, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* Exchanges n devices for n others; since every exchange is its own inverse, links that are mapped are mapped
- * one to one. */
+/* Exchanges n devices for n others; since every exchange is its own inverse, links that are mapped are mapped one to
+ * one. */
 static bool exchanges(struct search *s, const uint32_t *x, const uint32_t *y, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)

@@ -39,15 +39,13 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
 	    strcmp(problem->objective, "step-time"))
 		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' cannot minimise '%s': use --objective "
-			       "max-load, latency or step-time",
-			       name, problem->objective);
+			       "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time", name,
+			       problem->objective);
 	e->n_rounds = 0;
 	if (e->micro_batches) {
 		if (e->micro_batches > batch)
 			return mq_fail(err, MQ_EINPUT,
-				       "engine '%s': %u micro-batches of a batch of %g: "
-				       "use at most one per sample",
+				       "engine '%s': %u micro-batches of a batch of %g: use at most one per sample",
 				       name, e->micro_batches, batch);
 		e->sizes[e->n_rounds++] = e->micro_batches;
 	} else if (own_devices(problem)) {

@@ -7,8 +7,8 @@
 #include "lib/place/ideal.h"
 #include "lib/place/model.h"
 
-/* Stages that skip others exchange tensors out of turn: some such pipelines deadlock under 1F1B, none
- * under GPipe. A plan that did is proposed again with it. */
+/* Stages that skip others exchange tensors out of turn: some such pipelines deadlock under 1F1B, none under GPipe. A
+ * plan that did is proposed again with it. */
 struct mq_place_again {
 	bool wanted;
 	struct mq_plan plan;
@@ -35,8 +35,8 @@ struct mq_place_engine {
 		MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,                             \
 		       "micro-batches per step; 0 = one per sample, or powers of two in turn")
 
-/* Fills the rounds: the micro-batch counts that will be tried. `linearize`: along one topological order
- * (dpl). MQ_EINPUT: an objective it has not. */
+/* Fills the rounds: the micro-batch counts that will be tried. `linearize`: along one topological order (dpl).
+ * MQ_EINPUT: an objective it has not. */
 enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name, bool linearize,
 				     const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -51,8 +51,7 @@ static void line_ideals(struct run *r)
 	s->link_first[n + 1] = n;
 }
 
-/* ---- the difference ---------------------------------------------------------------------------
- */
+/* ---- the difference ----------------------------------------------------------------------------- */
 
 /* Takes a unit into the difference; returns the communication of the larger one. */
 static double take(struct run *r, uint32_t unit, double comm)
@@ -128,8 +127,8 @@ static void relax(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_
 	}
 }
 
-/* Does this set on r devices of type t explain the value of the state looked for? Of those that do, the
- * one of least load is kept, so that stages before it are not emptier than they need be. */
+/* Does this set on r devices of type t explain the value of the state looked for? Of those that do, the one of least
+ * load is kept, so that stages before it are not emptier than they need be. */
 static void explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
 {
 	uint32_t count = r->place->type[t].count, s = r->find_state;
@@ -212,8 +211,7 @@ static void descend(struct run *r, uint32_t top)
 	}
 }
 
-/* ---- dynamic programme ------------------------------------------------------------------------
- */
+/* ---- dynamic programme -------------------------------------------------------------------------- */
 
 static bool fill(struct run *r, const struct mq_ideal_options *o)
 {
@@ -331,9 +329,10 @@ static enum mq_status count_states(struct run *r, struct mq_err *err)
 		r->stride[t] = (uint32_t)states;
 		states *= r->place->type[t].count + 1.0;
 		if (states > 1e6)
-			return mq_fail(err, MQ_EINPUT,
-				       "device counts make more than 1e6 states for "
-				       "each ideal: use fewer devices (--max devices=N)");
+			return mq_fail(
+				err, MQ_EINPUT,
+				"device counts make more than 1e6 states for each ideal: use fewer devices (--max "
+				"devices=N)");
 	}
 	r->n_states = (uint32_t)states;
 	return MQ_OK;

@@ -1,20 +1,19 @@
 /*
  * ideal.h - the best contiguous pipeline of an operator graph: dynamic programming over ideals.
  *
- * Tarnawski et al., "Efficient algorithms for device placement of DNN graph operators", NeurIPS
- * 2020. An ideal is a set of units closed under predecessors; a set is contiguous iff it is the
- * difference of two ideals. dp[I][a_1 .. a_T] = least max-load of the ideal I on at most a_t
- * devices of type t:
+ * Tarnawski et al., "Efficient algorithms for device placement of DNN graph operators", NeurIPS 2020. An ideal is a set
+ * of units closed under predecessors; a set is contiguous iff it is the difference of two ideals. dp[I][a_1 .. a_T] =
+ * least max-load of the ideal I on at most a_t devices of type t:
  *
  *   min over I' in I, type t, replicas r of max(dp[I'][.. a_t - r ..], load_t(I - I', r)).
  *
- * For each I all I' are visited by taking away maximal units, depth first, with the load of the
- * difference kept incrementally; times only grow on the way down, so a branch ends where the
- * difference is too slow on every type for the best value known (that of the linearised problem,
- * which is solved first). This is exact and needs memory for the ideals only, not for their pairs.
+ * For each I all I' are visited by taking away maximal units, depth first, with the load of the difference kept
+ * incrementally; times only grow on the way down, so a branch ends where the difference is too slow on every type for
+ * the best value known (that of the linearised problem, which is solved first). This is exact and needs memory for the
+ * ideals only, not for their pairs.
  *
- * Complexity: pairs of ideals x states, states = prod (count_t + 1). The number of ideals can be
- * exponential; beyond max_ideals the method refuses. Mixed device types and replication are ours.
+ * Complexity: pairs of ideals x states, states = prod (count_t + 1). The number of ideals can be exponential; beyond
+ * max_ideals the method refuses. Mixed device types and replication are ours.
  */
 #ifndef MQ_LIB_PLACE_IDEAL_H
 #define MQ_LIB_PLACE_IDEAL_H

@@ -81,11 +81,11 @@ static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s,
 				continue;
 			bits[v / 64] |= (uint64_t)1 << (v % 64);
 			if (!add_ideal(s, bits))
-				return mq_fail(err, MQ_EINPUT,
-					       "the graph's %u units have more than %u "
-					       "ideals, the bound of this method: raise it with "
-					       "ideals=N, or use engine dpl",
-					       g->n, s->room);
+				return mq_fail(
+					err, MQ_EINPUT,
+					"the graph's %u units have more than %u ideals, the bound of this method: "
+					"raise it with ideals=N, or use engine dpl",
+					g->n, s->room);
 			bits[v / 64] &= ~((uint64_t)1 << (v % 64));
 		}
 	}

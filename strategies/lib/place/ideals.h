@@ -17,8 +17,8 @@ struct mq_ideals_graph {
 	const uint32_t *pred_first, *pred, *succ_first, *succ; /* CSR */
 };
 
-/* Numbered by size, so every sub-ideal has a lower number: 0 is empty, n - 1 is everything. The
- * links of an ideal take away one maximal node each. */
+/* Numbered by size, so every sub-ideal has a lower number: 0 is empty, n - 1 is everything. The links of an ideal
+ * take away one maximal node each. */
 struct mq_ideals {
 	uint32_t n, room, words;
 	uint64_t *bits;       /* [n * words] */

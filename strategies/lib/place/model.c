@@ -5,8 +5,7 @@
 
 #include "lib/plans.h"
 
-/* ---- device types -----------------------------------------------------------------------------
- */
+/* ---- device types ------------------------------------------------------------------------------- */
 
 struct types {
 	uint32_t n;
@@ -54,8 +53,7 @@ static void collect_types(const struct mq_problem *problem, const struct mq_devi
 	}
 }
 
-/* ---- a graph with its own devices ---------------------------------------------------------------
- */
+/* ---- a graph with its own devices --------------------------------------------------------------- */
 
 static uint32_t *colors_of(const struct mq_model *model, struct mq_arena *arena)
 {
@@ -152,8 +150,7 @@ static enum mq_status from_own_devices(const struct mq_problem *problem, struct 
 	return MQ_OK;
 }
 
-/* ---- any other model --------------------------------------------------------------------------
- */
+/* ---- any other model ---------------------------------------------------------------------------- */
 
 /* Seconds to move `bytes` between the two neighbouring devices that are slowest at it. */
 static bool slowest_transfer(const struct mq_problem *problem, const struct mq_devices *devices, double bytes,
@@ -224,8 +221,7 @@ static enum mq_status from_costs(const struct mq_problem *problem, const struct 
 	collect_types(problem, &devices, arena, &types);
 	if (!slowest_transfer(problem, &devices, 0, &none_s) || !slowest_transfer(problem, &devices, 1e6, &much_s))
 		return mq_fail(err, MQ_EINPUT,
-			       "no route joins neighbouring devices of '%s': every "
-			       "device must reach the next",
+			       "no route joins neighbouring devices of '%s': every device must reach the next",
 			       problem->q->cluster->name);
 	m.latency_s = none_s;
 	m.per_byte_s = (much_s - none_s) / 1e6;
@@ -263,8 +259,7 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
 	return from_costs(problem, &m, arena, out, err);
 }
 
-/* ---- plans ------------------------------------------------------------------------------------
- */
+/* ---- plans -------------------------------------------------------------------------------------- */
 
 void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *placement,
 		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)

@@ -1,11 +1,10 @@
 /*
  * model.h - the placement problem (place.h) of a question, and plans from its answers.
  *
- * A graph that brings its own devices and times (-p model) is taken as it is, in the file's unit.
- * For any other model and cluster, times come from the cost queries: per device type the forward
- * and the backward time of one micro-batch, output costs from the slowest transfer between
- * neighbouring devices, memory as what an op holds plus the activations of the micro-batches in
- * flight.
+ * A graph that brings its own devices and times (-p model) is taken as it is, in the file's unit. For any other
+ * model and cluster, times come from the cost queries: per device type the forward and the backward time of one
+ * micro-batch, output costs from the slowest transfer between neighbouring devices, memory as what an op holds plus
+ * the activations of the micro-batches in flight.
  */
 #ifndef MQ_LIB_PLACE_MODEL_H
 #define MQ_LIB_PLACE_MODEL_H
@@ -35,10 +34,10 @@ void mq_place_plan(const struct mq_place_model *model, const struct mq_placement
 void mq_place_plan_free(const struct mq_place_model *model, const struct mq_placement *placement,
 			const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
 
-/* Time from the first input to the last output of one sample, when every set on a device of its own
- * memory starts once all its inputs are there and gives its outputs together (released latency
- * evaluation of Tarnawski et al.); sets that are not contiguous are cut into pieces that are. CPUs
- * count as one pool of enough cores. +inf where a set's type cannot run it or lacks memory. */
+/* Time from the first input to the last output of one sample, when every set on a device of its own memory starts
+ * once all its inputs are there and gives its outputs together (released latency evaluation of Tarnawski et al.);
+ * sets that are not contiguous are cut into pieces that are. CPUs count as one pool of enough cores. +inf where a
+ * set's type cannot run it or lacks memory. */
 double mq_place_latency(const struct mq_place *place, const struct mq_placement *placement, struct mq_arena *scratch);
 
 #endif

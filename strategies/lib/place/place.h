@@ -1,16 +1,15 @@
 /*
  * place.h - placing an operator graph on devices: the problem, its units, its loads.
  *
- * Model of Tarnawski et al. (NeurIPS 2020): a full pipeline's time per sample is the load of the
- * most loaded device. The load of a device that computes the set S is the sum of its ops' times,
- * and, where the device's memory is its own (an accelerator), the sum of the output costs c_u over
- * all ops u with an edge that crosses the border of S, counted once per u, whichever side u is on.
- * Generalised here to any number of device types, each with its own times, count and memory, and to
- * replicated sets: r devices that share the samples of S have load(S) / r + 2 (r - 1)/r * sum of
- * the sync costs of S.
+ * Model of Tarnawski et al. (NeurIPS 2020): a full pipeline's time per sample is the load of the most loaded device.
+ * The load of a device that computes the set S is the sum of its ops' times, and, where the device's memory is its own
+ * (an accelerator), the sum of the output costs c_u over all ops u with an edge that crosses the border of S, counted
+ * once per u, whichever side u is on. Generalised here to any number of device types, each with its own times, count
+ * and memory, and to replicated sets: r devices that share the samples of S have load(S) / r + 2 (r - 1)/r * sum of the
+ * sync costs of S.
  *
- * Values are in whatever unit the caller uses. Not modelled: fill and drain of the pipeline, memory
- * of several samples in flight, contention.
+ * Values are in whatever unit the caller uses. Not modelled: fill and drain of the pipeline, memory of several
+ * samples in flight, contention.
  */
 #ifndef MQ_LIB_PLACE_PLACE_H
 #define MQ_LIB_PLACE_PLACE_H
@@ -44,8 +43,8 @@ struct mq_place {
 	const struct mq_place_edge *edge; /* a directed acyclic graph */
 };
 
-/* Nodes that any contiguous placement keeps together: forward and backward nodes of a colour,
- * colours on a cycle of the forward graph, idle nodes with a single neighbour. */
+/* Nodes that any contiguous placement keeps together: forward and backward nodes of a colour, colours on a cycle of
+ * the forward graph, idle nodes with a single neighbour. */
 struct mq_units {
 	uint32_t n, n_types;
 	uint32_t *of_node;           /* [n_nodes] */
@@ -74,8 +73,8 @@ enum mq_units_kind {
 enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
 			     struct mq_units *units, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Load of the nodes with in[node] on `replicas` devices of one type, +inf where they do not fit.
- * The arena is scratch. */
+/* Load of the nodes with in[node] on `replicas` devices of one type, +inf where they do not fit. The arena is
+ * scratch. */
 double mq_place_load(const struct mq_place *place, const bool *in, uint32_t type, uint32_t replicas,
 		     struct mq_arena *scratch);
 
@@ -94,12 +93,12 @@ struct mq_placement {
 	struct mq_place_stage *stage;
 };
 
-/* The largest load of the forward ops and what they put out, plus the largest of the backward ones: the time
- * per sample of a pipeline that turns around between the passes, as GPipe does. +inf where a set does not fit. */
+/* The largest load of the forward ops and what they put out, plus the largest of the backward ones: the time per
+ * sample of a pipeline that turns around between the passes, as GPipe does. +inf where a set does not fit. */
 double mq_place_phases(const struct mq_place *place, const struct mq_placement *placement, struct mq_arena *scratch);
 
-/* Puts the sets in an order in which no set feeds an earlier one (backward nodes counted the other
- * way round); false where there is none, or where two sets share a device: no pipeline then. */
+/* Puts the sets in an order in which no set feeds an earlier one (backward nodes counted the other way round); false
+ * where there is none, or where two sets share a device: no pipeline then. */
 bool mq_placement_sort(const struct mq_place *place, struct mq_placement *placement, struct mq_arena *scratch);
 
 #endif

@@ -1,10 +1,9 @@
 /*
  * units.c - contraction of an operator graph to units, and the load rule; see place.h.
  *
- * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups
- * of backward nodes only get a place in the forward graph: mirrored edges; (3) strongly connected
- * groups of that graph become one (Tarjan, 1972); (4) an idle group with a single neighbour joins
- * it; (5) topological numbering.
+ * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of backward
+ * nodes only get a place in the forward graph: mirrored edges; (3) strongly connected groups of that graph become
+ * one (Tarjan, 1972); (4) an idle group with a single neighbour joins it; (5) topological numbering.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -72,8 +71,7 @@ double mq_place_phases(const struct mq_place *p, const struct mq_placement *plac
 	return forward + backward;
 }
 
-/* ---- groups -----------------------------------------------------------------------------------
- */
+/* ---- groups ------------------------------------------------------------------------------------- */
 
 struct arc {
 	uint32_t from, to;
@@ -158,10 +156,11 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 		uint32_t a = g->of_node[src], b = g->of_node[dst];
 
 		if (is_backward(p, src) && !is_backward(p, dst))
-			return mq_fail(err, MQ_EINPUT,
-				       "node %u of the backward pass feeds node %u of "
-				       "the forward pass: no pipeline can run that",
-				       src, dst);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"node %u of the backward pass feeds node %u of the forward pass: no pipeline can run "
+				"that",
+				src, dst);
 		if (!is_backward(p, src) && !is_backward(p, dst))
 			g->arc[g->n_arcs++] = (struct arc){ a, b, false };
 		else if (is_backward(p, src) && (!g->has_forward[a] || !g->has_forward[b]))
@@ -171,8 +170,7 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Joins groups of the same key (a group's number), keeps their order and the arcs between different
- * ones. */
+/* Joins groups of the same key (a group's number), keeps their order and the arcs between different ones. */
 static void regroup(struct groups *g, const uint32_t *key)
 {
 	uint32_t *name = mq_arena_array(g->arena, g->n, uint32_t), n = 0;
@@ -192,8 +190,7 @@ static void regroup(struct groups *g, const uint32_t *key)
 	sort_arcs(g);
 }
 
-/* ---- cycles -----------------------------------------------------------------------------------
- */
+/* ---- cycles ------------------------------------------------------------------------------------- */
 
 struct tarjan {
 	const struct groups *g;
@@ -267,8 +264,7 @@ static void fuse_cycles(struct groups *g)
 	regroup(g, t.component);
 }
 
-/* ---- idle groups ------------------------------------------------------------------------------
- */
+/* ---- idle groups -------------------------------------------------------------------------------- */
 
 static bool merge_one_idle(struct groups *g)
 {
@@ -305,8 +301,7 @@ static bool merge_one_idle(struct groups *g)
 	return false;
 }
 
-/* ---- units ------------------------------------------------------------------------------------
- */
+/* ---- units -------------------------------------------------------------------------------------- */
 
 /* Topological order of the groups; `deep` takes the newest ready group first, else the lowest. */
 static uint32_t *sort_groups(const struct groups *g, bool deep)
@@ -396,8 +391,7 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 	make_csr(g->arena, g->n, g->n_arcs, to, from, &u->pred_first, &u->pred);
 }
 
-/* ---- signals ----------------------------------------------------------------------------------
- */
+/* ---- signals ------------------------------------------------------------------------------------ */
 
 struct signal {
 	uint32_t home, n;

@@ -1,9 +1,9 @@
 /*
  * mpi.c - ranks of the host executor over Open MPI: see talk.h.
  *
- * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of
- * its speed above some 10 MB: large ones are posted in parts. Clocks of ranks on other machines are
- * aligned to rank 0's by the round trip with the least delay (Cristian, 1989).
+ * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of its speed above some
+ * 10 MB: large ones are posted in parts. Clocks of ranks on other machines are aligned to rank 0's by the round trip
+ * with the least delay (Cristian, 1989).
  *
  * link: ompi-c
  */
@@ -91,8 +91,8 @@ static enum mq_status mpi_alive(void *state, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Offset of this rank's clock: half way through the fastest of many round trips with rank 0. Ranks
- * on rank 0's machine share its clock. */
+/* Offset of this rank's clock: half way through the fastest of many round trips with rank 0. Ranks on rank 0's
+ * machine share its clock. */
 static void align_clock(struct mpi *m)
 {
 	double best = INFINITY, theirs, sent, back;
@@ -141,10 +141,11 @@ static enum mq_status open_mpi(void *state, const struct mq_replay_session *sess
 				      mpi_barrier,    mpi_broadcast,  mpi_gather, mpi_alive };
 	*ranks = &m->ranks;
 	if (m->ranks.rank != session->options->rank)
-		return mq_fail(err, MQ_EINPUT,
-			       "rank %d of MPI was told to be rank %u: is maquette-replay "
-			       "started by the mpirun of the MPI it was built with?",
-			       rank, session->options->rank);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"rank %d of MPI was told to be rank %u: is maquette-replay started by the mpirun of the MPI "
+			"it was built with?",
+			rank, session->options->rank);
 	for (uint32_t i = 0; i < session->n_schedules; i++)
 		if (session->schedule[i]->n_tasks > most)
 			most = session->schedule[i]->n_tasks;
