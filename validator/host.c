@@ -74,22 +74,6 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Binds the rank to `cores` of those usable, from place `local` on. */
-static enum mq_status bind_to(struct host *h, uint32_t local, struct mq_err *err)
-{
-	uint32_t have = usable_cores(), places = have / h->cores ? have / h->cores : 1, seen = 0;
-	cpu_set_t all, mine;
-
-	sched_getaffinity(0, sizeof(all), &all);
-	CPU_ZERO(&mine);
-	for (int c = 0; c < CPU_SETSIZE; c++)
-		if (CPU_ISSET(c, &all) && seen++ / h->cores == local % places)
-			CPU_SET(c, &mine);
-	if (sched_setaffinity(0, sizeof(mine), &mine))
-		return mq_fail(err, MQ_ENODEV, "cannot pin rank %u: %s", h->rank.ranks->rank, strerror(errno));
-	return MQ_OK;
-}
-
 /* Cores that whoever started the ranks gave to each are kept. */
 static enum mq_status pin(struct host *h, const struct mq_replay_session *session, struct mq_err *err)
 {
@@ -106,8 +90,18 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 		return mq_fail(err, MQ_ENODEV,
 			       "%u ranks of %u cores on a machine with %u cores: use fewer, or --oversubscribe", locals,
 			       h->cores, have);
-	if (!apart)
-		MQ_TRY(bind_to(h, local, err));
+	if (!apart) { /* `cores` of those usable, from place `local` on */
+		uint32_t all = usable_cores(), places = all / h->cores ? all / h->cores : 1, seen = 0;
+		cpu_set_t usable, mine;
+
+		sched_getaffinity(0, sizeof(usable), &usable);
+		CPU_ZERO(&mine);
+		for (int c = 0; c < CPU_SETSIZE; c++)
+			if (CPU_ISSET(c, &usable) && seen++ / h->cores == local % places)
+				CPU_SET(c, &mine);
+		if (sched_setaffinity(0, sizeof(mine), &mine))
+			return mq_fail(err, MQ_ENODEV, "cannot pin rank %u: %s", h->rank.ranks->rank, strerror(errno));
+	}
 	openblas_set_num_threads((int)h->cores);
 	return MQ_OK;
 }
@@ -128,25 +122,25 @@ static enum mq_status open_mpi(const struct host_talk **talk, struct mq_arena *a
 			       dlerror());
 }
 
-static enum mq_status reserve(struct host *h, double bytes, struct mq_err *err)
+static enum mq_status allocate(void *state, size_t bytes, void **block, struct mq_err *err)
 {
-	if (bytes <= 0)
-		return MQ_OK;
-	h->reserved_B = (size_t)bytes;
-	h->reserved = mmap(NULL, h->reserved_B, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (h->reserved == MAP_FAILED) {
-		h->reserved = NULL;
-		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory: %.0f B cannot be reserved (%s)",
-			       h->rank.ranks->rank, bytes, strerror(errno));
-	}
-	memset(h->reserved, 1, h->reserved_B);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return mq_fail(err, MQ_ENODEV, "%zu B cannot be had: %s", bytes, strerror(errno));
+	*block = memset(p, 1, bytes);
 	return MQ_OK;
 }
 
 static enum mq_status make_room(struct host *h, const struct mq_replay_session *session, struct mq_err *err)
 {
+	double bytes = session->options->memory_B;
+
 	h->script = mq_arena_array(session->arena, session->n_schedules, struct host_script);
-	MQ_TRY(reserve(h, session->options->memory_B, err));
+	h->reserved_B = bytes > 0 ? (size_t)bytes : 0;
+	if (h->reserved_B && allocate(h, h->reserved_B, &h->reserved, err))
+		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory: %.0f B cannot be reserved (%s)",
+			       h->rank.ranks->rank, bytes, strerror(errno));
 	return host_pool_init(&h->rank.pool, mq_replay_room(session, host_kernel_need, true, POOL_MIN_B),
 			      session->options->seed + h->rank.ranks->rank, err);
 }
@@ -199,17 +193,25 @@ static void close_host(void *state, bool failed)
 		h->rank.talk->close(h->rank.talk_state, failed);
 }
 
+/* The first line of a file that begins with `key`, or "". */
+static void find_line(const char *path, const char *key, char line[256])
+{
+	FILE *file = fopen(path, "r");
+
+	do
+		line[0] = '\0';
+	while (file && fgets(line, 256, file) && strncmp(line, key, strlen(key)));
+	if (file)
+		fclose(file);
+}
+
 static void describe(void *state, char *text, size_t size)
 {
 	const struct host *h = state;
 	char talk[512], line[256], cpu[128] = "unknown";
-	FILE *file = fopen("/proc/cpuinfo", "r");
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "model name : %127[^\n]", cpu) == 1)
-			break;
-	if (file)
-		fclose(file);
+	find_line("/proc/cpuinfo", "model name", line);
+	sscanf(line, "model name : %127[^\n]", cpu);
 	h->rank.talk->describe(talk, sizeof(talk));
 	double buffers_B = 2 * (double)h->rank.pool.size + (double)h->reserved_B;
 	snprintf(text, size,
@@ -225,39 +227,22 @@ static double memory(void *state)
 {
 	char line[256];
 	double kB = 0;
-	FILE *file = fopen("/proc/self/status", "r");
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmHWM: %lf kB", &kB) == 1)
-			break;
-	if (file)
-		fclose(file);
+	find_line("/proc/self/status", "VmHWM:", line);
+	sscanf(line, "VmHWM: %lf kB", &kB);
 	return 1024 * kB;
 }
 
 static double in_use(void *state, double *buffers_B)
 {
 	const struct host *h = state;
+	char line[256];
 	long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
 
-	if (file && fscanf(file, "%*d %ld", &pages) != 1)
-		pages = 0;
-	if (file)
-		fclose(file);
+	find_line("/proc/self/statm", "", line);
+	sscanf(line, "%*d %ld", &pages);
 	*buffers_B = 2 * (double)h->rank.pool.size + (double)h->reserved_B;
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
-static enum mq_status allocate(void *state, size_t bytes, void **block, struct mq_err *err)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return mq_fail(err, MQ_ENODEV, "%zu B cannot be had: %s", bytes, strerror(errno));
-	memset(p, 1, bytes);
-	*block = p;
-	return MQ_OK;
 }
 
 static void free_block(void *state, void *block, size_t bytes)

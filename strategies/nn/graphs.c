@@ -111,37 +111,31 @@ struct nn_var nn_group_softmax(struct nn_tape *t, struct nn_var a, const uint32_
 
 /* ---- normalisation ------------------------------------------------------------------------------------------ */
 
-enum { EPSILON_E6 = 10 }; /* 1e-5, as is usual */
-
-/* y = (x - mean) / s over n values with a stride: dx = (dy - mean(dy) - y mean(y dy)) / s. */
-static void back_normal(double *dx, const double *dy, const double *y, double s, uint32_t n, uint32_t stride)
+/* y = (x - mean) / s over n values: dx = (dy - mean(dy) - y mean(y dy)) / s. */
+static void back_normal(double *dx, const double *dy, const double *y, double s, uint32_t n)
 {
 	double mean = 0, dot = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		mean += dy[i * stride] / n;
-		dot += dy[i * stride] * y[i * stride] / n;
+		mean += dy[i] / n;
+		dot += dy[i] * y[i] / n;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		dx[i * stride] += (dy[i * stride] - mean - y[i * stride] * dot) / s;
+		dx[i] += (dy[i] - mean - y[i] * dot) / s;
 }
 
-/* Returns the standard deviation; mean and variance go to stat[0], stat[1] where given. */
-static double normal(double *y, const double *x, uint32_t n, uint32_t stride, double *stat)
+/* Returns the standard deviation. */
+static double normal(double *y, const double *x, uint32_t n)
 {
 	double mean = 0, variance = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		mean += x[i * stride] / n;
+		mean += x[i] / n;
 	for (uint32_t i = 0; i < n; i++)
-		variance += (x[i * stride] - mean) * (x[i * stride] - mean) / n;
-	double s = sqrt(variance + EPSILON_E6 * 1e-6);
+		variance += (x[i] - mean) * (x[i] - mean) / n;
+	double s = sqrt(variance + 1e-5);
 	for (uint32_t i = 0; i < n; i++)
-		y[i * stride] = (x[i * stride] - mean) / s;
-	if (stat) {
-		stat[0] = mean;
-		stat[1] = variance;
-	}
+		y[i] = (x[i] - mean) / s;
 	return s;
 }
 
@@ -152,7 +146,7 @@ static void back_normalise_rows(struct nn_tape *t, struct nn_node *n)
 
 	for (uint32_t i = 0; dx && i < n->value.rows; i++)
 		back_normal(dx + (size_t)i * cols, n->grad.data + (size_t)i * cols, n->value.data + (size_t)i * cols,
-			    n->extra.data[i], cols, 1);
+			    n->extra.data[i], cols);
 }
 
 struct nn_var nn_normalise_rows(struct nn_tape *t, struct nn_var a)
@@ -163,51 +157,7 @@ struct nn_var nn_normalise_rows(struct nn_tape *t, struct nn_var a)
 
 	for (uint32_t i = 0; i < rows; i++)
 		s.data[i] = normal(t->node[y.id].value.data + (size_t)i * cols, nn_value(t, a)->data + (size_t)i * cols,
-				   cols, 1, NULL);
+				   cols);
 	t->node[y.id].extra = s;
 	return y;
-}
-
-static void back_normalise_columns(struct nn_tape *t, struct nn_node *n)
-{
-	double *dx = nn_grad_of(t, n, 0);
-	uint32_t rows = n->value.rows, cols = n->value.cols;
-
-	for (uint32_t k = 0; dx && k < cols; k++) {
-		if (n->number > 0) { /* batch statistics */
-			back_normal(dx + k, n->grad.data + k, n->value.data + k, n->extra.data[k], rows, cols);
-			continue;
-		}
-		for (uint32_t i = 0; i < rows; i++)
-			dx[i * cols + k] += n->grad.data[i * cols + k] / n->extra.data[k];
-	}
-}
-
-struct nn_var nn_normalise_columns(struct nn_tape *t, struct nn_var a, struct nn_mat *running)
-{
-	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
-	struct nn_var v = nn_op(t, rows, cols, a, NN_NONE_VAR, back_normalise_columns);
-	struct nn_mat s = nn_mat_new(t->arena, cols, 1);
-	const double *x = nn_value(t, a)->data;
-	double *y = t->node[v.id].value.data;
-	bool batch = t->training && rows > 1;
-
-	for (uint32_t k = 0; k < cols; k++) {
-		double stat[2];
-
-		if (batch) {
-			s.data[k] = normal(y + k, x + k, rows, cols, stat);
-			for (int i = 0; i < 2; i++) {
-				double *r = &running->data[(uint32_t)i * cols + k];
-				*r = 0.9 * *r + 0.1 * stat[i];
-			}
-			continue;
-		}
-		s.data[k] = sqrt(running->data[cols + k] + EPSILON_E6 * 1e-6);
-		for (uint32_t i = 0; i < rows; i++)
-			y[i * cols + k] = (x[i * cols + k] - running->data[k]) / s.data[k];
-	}
-	t->node[v.id].extra = s;
-	t->node[v.id].number = batch;
-	return v;
 }

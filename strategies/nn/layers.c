@@ -82,27 +82,15 @@ void nn_norm_init(struct nn_norm *norm, struct nn_params *params, uint32_t width
 {
 	norm->gain = nn_param_new(params, "gain", 1, width, NULL);
 	norm->shift = nn_param_new(params, "shift", 1, width, NULL);
-	/* Saved with the rest; its gradient stays 0, so Adam leaves it alone. */
-	norm->running = nn_param_new(params, "running", 2, width, NULL)->value;
 	for (uint32_t i = 0; i < width; i++)
-		norm->gain->value.data[i] = norm->running.data[width + i] = 1;
-}
-
-static struct nn_var gain(struct nn_tape *t, const struct nn_norm *norm, struct nn_var x)
-{
-	return nn_add(t, nn_mul(t, x, nn_param_var(t, norm->gain)), nn_param_var(t, norm->shift));
+		norm->gain->value.data[i] = 1;
 }
 
 struct nn_var nn_layer_norm(struct nn_tape *t, const struct nn_norm *norm, struct nn_var x)
 {
-	return gain(t, norm, nn_normalise_rows(t, x));
+	x = nn_mul(t, nn_normalise_rows(t, x), nn_param_var(t, norm->gain));
+	return nn_add(t, x, nn_param_var(t, norm->shift));
 }
-
-struct nn_var nn_batch_norm(struct nn_tape *t, struct nn_norm *norm, struct nn_var x)
-{
-	return gain(t, norm, nn_normalise_columns(t, x, &norm->running));
-}
-
 /* Both directions of every edge and a loop at every node, each with 1 / sqrt(d_src d_dst). */
 struct nn_var nn_gcn(struct nn_tape *t, const struct nn_dense *layer, const struct nn_graph *g, struct nn_var x)
 {
@@ -170,16 +158,6 @@ struct nn_var nn_gat(struct nn_tape *t, const struct nn_gat *gat, const struct n
 		y = nn_concat(t, y, gat_head(t, gat, h, g, x));
 	return y;
 }
-
-struct nn_var nn_attention_pool(struct nn_tape *t, const struct nn_mlp *score, struct nn_var x)
-{
-	uint32_t n = nn_value(t, x)->rows;
-	const uint32_t *one = mq_arena_array(t->arena, n, uint32_t); /* all in group 0 */
-	struct nn_var weight = nn_group_softmax(t, nn_mlp(t, score, x), one, 1);
-
-	return nn_group_sum(t, nn_mul(t, x, weight), one, 1);
-}
-
 /* ---- Adam ------------------------------------------------------------------------------------------------------ */
 
 void nn_adam_init(struct nn_adam *adam, double rate, double clip)

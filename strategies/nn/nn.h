@@ -2,7 +2,7 @@
  * nn.h - a small neural network library for the learned engines: reverse-mode differentiation over a tape.
  *
  * A tape records operations on matrices of doubles as they are computed; nn_backward walks it in reverse.
- * Products run on CBLAS. Everything is seeded and single-threaded: same seed, same bits. Nothing here
+ * GEMMs run on CBLAS. Everything is seeded and single-threaded: same seed, same bits. Nothing here
  * knows about plans.
  *
  *	struct nn_params p; ...                     parameters live as long as the engine
@@ -41,7 +41,7 @@ struct nn_tape {
 	struct nn_node *node;
 	uint32_t n, room;
 	struct mq_rng *rng; /* of dropout; NULL = no dropout */
-	bool training;      /* batch norm uses and updates batch statistics; dropout acts */
+	bool training;      /* dropout acts */
 };
 
 /* A learnt matrix with its gradient and Adam's moments. */
@@ -65,7 +65,6 @@ void nn_forget(struct mq_arena *pass);
 struct nn_var nn_constant(struct nn_tape *tape, struct nn_mat data);
 struct nn_var nn_param_var(struct nn_tape *tape, struct nn_param *param);
 const struct nn_mat *nn_value(const struct nn_tape *tape, struct nn_var x);
-const struct nn_mat *nn_grad(const struct nn_tape *tape, struct nn_var x); /* after nn_backward */
 /* d loss / d everything; loss is 1 x 1. Adds to the parameters' gradients. */
 void nn_backward(struct nn_tape *tape, struct nn_var loss);
 
@@ -77,14 +76,11 @@ struct nn_var nn_add(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_sub(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_mul(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_scale(struct nn_tape *tape, struct nn_var a, double factor);
-struct nn_var nn_shift(struct nn_tape *tape, struct nn_var a, double term);
 struct nn_var nn_relu(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_leaky_relu(struct nn_tape *tape, struct nn_var a, double slope);
 struct nn_var nn_tanh(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_sigmoid(struct nn_tape *tape, struct nn_var a);
 struct nn_var nn_exp(struct nn_tape *tape, struct nn_var a);
-struct nn_var nn_log(struct nn_tape *tape, struct nn_var a);
-struct nn_var nn_min(struct nn_tape *tape, struct nn_var a, struct nn_var b);
 struct nn_var nn_clamp(struct nn_tape *tape, struct nn_var a, double low, double high);
 /* Rows of a by index (an embedding look-up); indices may repeat. */
 struct nn_var nn_rows(struct nn_tape *tape, struct nn_var a, const uint32_t *index, uint32_t n);
@@ -94,18 +90,14 @@ struct nn_var nn_group_mean(struct nn_tape *tape, struct nn_var a, const uint32_
 /* Softmax of a column over the members of each group (attention over incoming edges). */
 struct nn_var nn_group_softmax(struct nn_tape *tape, struct nn_var a, const uint32_t *group, uint32_t n);
 struct nn_var nn_concat(struct nn_tape *tape, struct nn_var a, struct nn_var b); /* columns */
-struct nn_var nn_columns(struct nn_tape *tape, struct nn_var a, uint32_t first, uint32_t n);
-struct nn_var nn_sum(struct nn_tape *tape, struct nn_var a);  /* 1 x 1 */
-struct nn_var nn_mean(struct nn_tape *tape, struct nn_var a); /* 1 x 1 */
+struct nn_var nn_sum(struct nn_tape *tape, struct nn_var a);                     /* 1 x 1 */
+struct nn_var nn_mean(struct nn_tape *tape, struct nn_var a);                    /* 1 x 1 */
 /* log softmax of each row; mask (rows x cols, 0 = impossible) may be NULL: masked entries become -1e30. */
 struct nn_var nn_log_softmax(struct nn_tape *tape, struct nn_var a, const bool *mask);
 /* One entry per row: out[i] = a[i][column[i]], a column. */
 struct nn_var nn_pick(struct nn_tape *tape, struct nn_var a, const uint32_t *column);
 /* Normalises each row to mean 0, variance 1 (layer norm without its gain). */
 struct nn_var nn_normalise_rows(struct nn_tape *tape, struct nn_var a);
-/* Normalises each column (batch norm without its gain). `running`: 2 x cols mean and variance, updated when
- * training, used otherwise. */
-struct nn_var nn_normalise_columns(struct nn_tape *tape, struct nn_var a, struct nn_mat *running);
 struct nn_var nn_dropout(struct nn_tape *tape, struct nn_var a, double share);
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
@@ -137,11 +129,9 @@ struct nn_var nn_mlp(struct nn_tape *tape, const struct nn_mlp *mlp, struct nn_v
 
 struct nn_norm {
 	struct nn_param *gain, *shift;
-	struct nn_mat running; /* batch norm only */
 };
 void nn_norm_init(struct nn_norm *norm, struct nn_params *params, uint32_t width);
 struct nn_var nn_layer_norm(struct nn_tape *tape, const struct nn_norm *norm, struct nn_var x);
-struct nn_var nn_batch_norm(struct nn_tape *tape, struct nn_norm *norm, struct nn_var x);
 
 /* A graph as a list of edges; src and dst are rows of the node features. */
 struct nn_graph {
@@ -162,9 +152,6 @@ void nn_gat_init(struct nn_gat *gat, struct nn_params *params, uint32_t in, uint
 		 struct mq_rng *rng);
 struct nn_var nn_gat(struct nn_tape *tape, const struct nn_gat *gat, const struct nn_graph *graph, struct nn_var x_src,
 		     struct nn_var x_dst, struct nn_var edge);
-
-/* One row out of many: sum_i softmax(score_i) x_i with score = MLP(x). */
-struct nn_var nn_attention_pool(struct nn_tape *tape, const struct nn_mlp *score, struct nn_var x);
 
 /* Draws an index with probability exp(log_p[i]) from a row of log probabilities. */
 uint32_t nn_sample(const double *log_p, uint32_t n, struct mq_rng *rng);

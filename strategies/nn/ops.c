@@ -1,10 +1,10 @@
-/* ops.c - element-wise operations, products and reductions with their derivatives. See nn.h. */
+/* ops.c - element-wise operations, GEMMs and reductions with their derivatives. See nn.h. */
 #include <cblas.h>
 #include <math.h>
 
 #include "nn/tape.h"
 
-/* ---- products ----------------------------------------------------------------------------------------- */
+/* ---- GEMMs ----------------------------------------------------------------------------------------- */
 
 /* c += op(a) op(b), row-major. */
 static void gemm(bool ta, bool tb, const struct nn_mat *a, const struct nn_mat *b, double *c, uint32_t rows,
@@ -69,7 +69,7 @@ static uint32_t at(const struct nn_mat *b, uint32_t i, uint32_t k)
 	return (b->rows == 1 ? 0 : i) * b->cols + (b->cols == 1 ? 0 : k);
 }
 
-enum pair { ADD, SUB, MUL, MIN };
+enum pair { ADD, SUB, MUL };
 
 /* Inlined once for each kind, so that the loops hold no choice. */
 static inline void back_kind(struct nn_tape *t, struct nn_node *n, enum pair kind)
@@ -81,34 +81,21 @@ static inline void back_kind(struct nn_tape *t, struct nn_node *n, enum pair kin
 		for (uint32_t k = 0; k < n->value.cols; k++) {
 			uint32_t p = i * n->value.cols + k, q = at(b, i, k);
 			double dy = n->grad.data[p];
-			bool first = a->data[p] <= b->data[q]; /* MIN: a tie goes to a */
 
 			if (da)
-				da[p] += kind == MUL ? dy * b->data[q] : kind == MIN ? (first ? dy : 0) : dy;
+				da[p] += kind == MUL ? dy * b->data[q] : dy;
 			if (db)
-				db[q] += kind == MUL ? dy * a->data[p] :
-					 kind == SUB ? -dy :
-					 kind == MIN ? (first ? 0 : dy) :
-						       dy;
+				db[q] += kind == MUL ? dy * a->data[p] : kind == SUB ? -dy : dy;
 		}
 }
-
 static void back_pair(struct nn_tape *t, struct nn_node *n)
 {
-	switch ((enum pair)n->number) {
-	case ADD:
+	if (n->number == ADD)
 		back_kind(t, n, ADD);
-		break;
-	case SUB:
+	else if (n->number == SUB)
 		back_kind(t, n, SUB);
-		break;
-	case MUL:
+	else
 		back_kind(t, n, MUL);
-		break;
-	case MIN:
-		back_kind(t, n, MIN);
-		break;
-	}
 }
 
 static struct nn_var pair(struct nn_tape *t, struct nn_var va, struct nn_var vb, enum pair kind)
@@ -124,45 +111,27 @@ static struct nn_var pair(struct nn_tape *t, struct nn_var va, struct nn_var vb,
 		for (uint32_t k = 0; k < cols; k++) {
 			double u = a->data[i * cols + k], v = b->data[at(b, i, k)];
 
-			out[i * cols + k] = kind == ADD ? u + v :
-					    kind == SUB ? u - v :
-					    kind == MUL ? u * v :
-							  fmin(u, v);
+			out[i * cols + k] = kind == ADD ? u + v : kind == SUB ? u - v : u * v;
 		}
 	return y;
 }
-
-struct nn_var nn_add(struct nn_tape *t, struct nn_var a, struct nn_var b)
-{
-	return pair(t, a, b, ADD);
-}
-
-struct nn_var nn_sub(struct nn_tape *t, struct nn_var a, struct nn_var b)
-{
-	return pair(t, a, b, SUB);
-}
-
-struct nn_var nn_mul(struct nn_tape *t, struct nn_var a, struct nn_var b)
-{
-	return pair(t, a, b, MUL);
-}
-
-struct nn_var nn_min(struct nn_tape *t, struct nn_var a, struct nn_var b)
-{
-	return pair(t, a, b, MIN);
-}
+#define PAIR(name, kind)                                                             \
+	struct nn_var nn_##name(struct nn_tape *t, struct nn_var a, struct nn_var b) \
+	{                                                                            \
+		return pair(t, a, b, kind);                                          \
+	}
+PAIR(add, ADD)
+PAIR(sub, SUB)
+PAIR(mul, MUL)
 
 /* ---- one input: y = f(x), with f' from x and y -------------------------------------------------------------- */
 
-enum unary { SCALE, SHIFT, RELU, TANH, SIGMOID, EXP, LOG, CLAMP };
-
+enum unary { SCALE, RELU, TANH, SIGMOID, EXP, CLAMP };
 static double unary_value(enum unary f, double x, double p, double q)
 {
 	switch (f) {
 	case SCALE:
 		return p * x;
-	case SHIFT:
-		return x + p;
 	case RELU:
 		return x > 0 ? x : p * x;
 	case TANH:
@@ -171,8 +140,6 @@ static double unary_value(enum unary f, double x, double p, double q)
 		return 1 / (1 + exp(-x));
 	case EXP:
 		return exp(x);
-	case LOG:
-		return log(x);
 	case CLAMP:
 		return fmin(fmax(x, p), q);
 	}
@@ -184,8 +151,6 @@ static double unary_slope(enum unary f, double x, double y, double p, double q)
 	switch (f) {
 	case SCALE:
 		return p;
-	case SHIFT:
-		return 1;
 	case RELU:
 		return x > 0 ? 1 : p;
 	case TANH:
@@ -194,8 +159,6 @@ static double unary_slope(enum unary f, double x, double y, double p, double q)
 		return y * (1 - y);
 	case EXP:
 		return y;
-	case LOG:
-		return 1 / x;
 	case CLAMP:
 		return x > p && x < q ? 1 : 0;
 	}
@@ -204,37 +167,30 @@ static double unary_slope(enum unary f, double x, double y, double p, double q)
 
 static void back_unary(struct nn_tape *t, struct nn_node *n)
 {
-	const struct nn_mat *x = nn_input(t, n, 0);
 	double *dx = nn_grad_of(t, n, 0);
-
 	enum unary f = (enum unary)(uintptr_t)n->mask;
-	const double *g = n->grad.data, *in = x->data, p = n->number;
+	const double *g = n->grad.data, *in = nn_input(t, n, 0)->data, slope[2] = { n->number, 1 };
 	uint32_t size = nn_size(&n->value);
-
-	const double slope[2] = { p, 1 };
 
 	if (dx && f == RELU) /* the most used one: no switch, and no branch that nobody can predict */
 		for (uint32_t i = 0; i < size; i++)
 			dx[i] += slope[in[i] > 0] * g[i];
 	else if (dx)
 		for (uint32_t i = 0; i < size; i++)
-			dx[i] += g[i] * unary_slope(f, in[i], n->value.data[i], p, n->number2);
+			dx[i] += g[i] * unary_slope(f, in[i], n->value.data[i], n->number, n->number2);
 }
 
 static struct nn_var unary(struct nn_tape *t, struct nn_var a, enum unary f, double p, double q)
 {
 	struct nn_var y = nn_op(t, nn_value(t, a)->rows, nn_value(t, a)->cols, a, NN_NONE_VAR, back_unary);
 	struct nn_node *n = &t->node[y.id];
-	const struct nn_mat *x = nn_value(t, a);
+	const double *in = nn_value(t, a)->data, slope[2] = { p, 1 };
+	double *out = n->value.data;
+	uint32_t size = nn_size(&n->value);
 
 	n->mask = (const void *)(uintptr_t)f;
 	n->number = p;
 	n->number2 = q;
-	double *out = n->value.data;
-	const double *in = x->data;
-	const double slope[2] = { p, 1 };
-	uint32_t size = nn_size(x);
-
 	if (f == RELU)
 		for (uint32_t i = 0; i < size; i++)
 			out[i] = slope[in[i] > 0] * in[i];
@@ -244,44 +200,24 @@ static struct nn_var unary(struct nn_tape *t, struct nn_var a, enum unary f, dou
 	return y;
 }
 
+#define UNARY(name, kind)                                           \
+	struct nn_var nn_##name(struct nn_tape *t, struct nn_var a) \
+	{                                                           \
+		return unary(t, a, kind, 0, 0);                     \
+	}
+UNARY(relu, RELU)
+UNARY(tanh, TANH)
+UNARY(sigmoid, SIGMOID)
+UNARY(exp, EXP)
+
 struct nn_var nn_scale(struct nn_tape *t, struct nn_var a, double factor)
 {
 	return unary(t, a, SCALE, factor, 0);
 }
 
-struct nn_var nn_shift(struct nn_tape *t, struct nn_var a, double term)
-{
-	return unary(t, a, SHIFT, term, 0);
-}
-
-struct nn_var nn_relu(struct nn_tape *t, struct nn_var a)
-{
-	return unary(t, a, RELU, 0, 0);
-}
-
 struct nn_var nn_leaky_relu(struct nn_tape *t, struct nn_var a, double slope)
 {
 	return unary(t, a, RELU, slope, 0);
-}
-
-struct nn_var nn_tanh(struct nn_tape *t, struct nn_var a)
-{
-	return unary(t, a, TANH, 0, 0);
-}
-
-struct nn_var nn_sigmoid(struct nn_tape *t, struct nn_var a)
-{
-	return unary(t, a, SIGMOID, 0, 0);
-}
-
-struct nn_var nn_exp(struct nn_tape *t, struct nn_var a)
-{
-	return unary(t, a, EXP, 0, 0);
-}
-
-struct nn_var nn_log(struct nn_tape *t, struct nn_var a)
-{
-	return unary(t, a, LOG, 0, 0);
 }
 
 struct nn_var nn_clamp(struct nn_tape *t, struct nn_var a, double low, double high)
@@ -369,30 +305,6 @@ struct nn_var nn_concat(struct nn_tape *t, struct nn_var a, struct nn_var b)
 	}
 	return y;
 }
-
-static void back_columns(struct nn_tape *t, struct nn_node *n)
-{
-	uint32_t cols = nn_input(t, n, 0)->cols, first = (uint32_t)n->number;
-	double *da = nn_grad_of(t, n, 0);
-
-	for (uint32_t i = 0; da && i < n->value.rows; i++)
-		for (uint32_t k = 0; k < n->value.cols; k++)
-			da[i * cols + first + k] += n->grad.data[i * n->value.cols + k];
-}
-
-struct nn_var nn_columns(struct nn_tape *t, struct nn_var a, uint32_t first, uint32_t n)
-{
-	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
-
-	mq_assert(first + n <= cols);
-	struct nn_var y = nn_op(t, rows, n, a, NN_NONE_VAR, back_columns);
-	t->node[y.id].number = first;
-	for (uint32_t i = 0; i < rows; i++)
-		memcpy(t->node[y.id].value.data + (size_t)i * n, nn_value(t, a)->data + (size_t)i * cols + first,
-		       n * sizeof(double));
-	return y;
-}
-
 /* ---- distributions --------------------------------------------------------------------------------------------- */
 
 /* y = x - log sum exp x: dx = dy - softmax(x) sum dy. Masked entries take no part. */

@@ -67,13 +67,6 @@ const struct nn_mat *nn_value(const struct nn_tape *tape, struct nn_var x)
 	mq_assert(x.id < tape->n);
 	return &tape->node[x.id].value;
 }
-
-const struct nn_mat *nn_grad(const struct nn_tape *tape, struct nn_var x)
-{
-	mq_assert(x.id < tape->n);
-	return &tape->node[x.id].grad;
-}
-
 void nn_backward(struct nn_tape *tape, struct nn_var loss)
 {
 	struct nn_node *last = &tape->node[loss.id];

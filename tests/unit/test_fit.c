@@ -466,7 +466,7 @@ static void corrected_apart(void **state)
 		task[i] = (struct mq_task){ .kind = MQ_TASK_COMPUTE, .work = i, .comm = MQ_NONE };
 		/* alone = T - .5 T .25 */
 		o[i] = (struct mq_observed){
-			.schedule = &s, .task = i, .beside = beside, .time.median = alone / (1 - .25 * beside)
+			.schedule = &s, .task = i, .overlapped = beside, .time.median = alone / (1 - .25 * beside)
 		};
 		o[i].imitated = i % 7 == 3; /* whatever these say */
 		if (o[i].imitated)
@@ -483,7 +483,7 @@ static void corrected_apart(void **state)
 	for (uint32_t i = 0; i < TASKS; i++) {
 		kernel[i].bytes = 1e6;
 		kernel[i].launches = 1;
-		o[i].beside = 0;
+		o[i].overlapped = 0;
 		o[i].time.median = 1;
 	}
 	assert_int_equal(mq_recalibrate(&r, calib, &cluster, o, TASKS, &a, &err), MQ_OK);

@@ -1,7 +1,7 @@
 /*
  * calibration.c - fits a device type and a link class to observed calls.
  *
- * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix products, their
+ * Parameters are fitted in groups that the data can tell apart, each given those before it: GEMMs, their
  * other element types, convolutions, attention, memory-bound kernels, copies, then each communication call at its sizes
  * 8^k (collectives/measured.c). Peaks and bandwidths are what the best observation reached, so that efficiencies are
  * shares of something seen. Quality is stated for shapes held out (every second one), then all shapes are fitted. Every
@@ -59,78 +59,47 @@ static const struct mq_task *task_of(const struct mq_observed *o)
 	return &o->schedule->task[o->task];
 }
 
-/* Shapes that fix a bandwidth; the speed of products; one factor. */
-enum { SWEEPS_MIN = 6, PRODUCTS_MIN = 8, SHARE_MIN = 4 };
+/* Shapes that fix a bandwidth; the speed of GEMMs; one factor. */
+enum { SWEEPS_MIN = 6, GEMMS_MIN = 8, SHARE_MIN = 4 };
 
 /* ---- choosing observations ------------------------------------------------------------------- */
 
-typedef bool chooser(const struct mq_observed *o, uint32_t what);
+enum choice { KERNEL, GEMM, ALIGNED_GEMM, MISALIGNED_GEMM, ODD_GEMM, SWEEP, COPY, CALL };
 
-/* One that ran as what it is: an imitation tells of something else. */
-static bool is_kernel(const struct mq_observed *o, uint32_t kind)
+static bool rows_at(const struct mq_kernel *k, double bytes)
 {
-	const struct mq_kernel *k = kernel_of(o);
-
-	return k && k->kind == kind && !o->imitated;
-}
-
-static bool is_product(const struct mq_observed *o, uint32_t dtype)
-{
-	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
-}
-
-static bool rows_at(const struct mq_observed *o, double bytes)
-{
-	const struct mq_kernel *k = kernel_of(o);
-
 	return mq_cost_rows_at((double[]){ k->m, k->n, k->k }, k->of_weights, mq_dtype_size(k->dtype), bytes);
 }
 
-static bool is_aligned_product(const struct mq_observed *o, uint32_t dtype)
-{
-	return is_product(o, dtype) && rows_at(o, 16);
-}
-
-static bool is_misaligned_product(const struct mq_observed *o, uint32_t dtype)
-{
-	return is_product(o, dtype) && rows_at(o, 4) && !rows_at(o, 16);
-}
-
-static bool is_odd_product(const struct mq_observed *o, uint32_t dtype)
-{
-	return is_product(o, dtype) && !rows_at(o, 4);
-}
-
-static bool is_memory(const struct mq_observed *o, uint32_t unused)
+/* `of`: the kind of kernel, the element type of a GEMM, or the call. Kernels that ran as another kind are left out. */
+static bool is(const struct mq_observed *o, enum choice choice, uint32_t of)
 {
 	const struct mq_kernel *k = kernel_of(o);
-
-	return k && k->bytes > 0 &&
-	       (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER || k->kind == MQ_KERNEL_EMBEDDING ||
-		k->kind == MQ_KERNEL_COPY);
-}
-
-/* A sweep over memory; the empty kernels of the bookkeeping probe are none. */
-static bool is_sweep(const struct mq_observed *o, uint32_t unused)
-{
-	return is_memory(o, 0) && kernel_of(o)->kind == MQ_KERNEL_MEMORY;
-}
-
-static bool is_copy(const struct mq_observed *o, uint32_t unused)
-{
-	return task_of(o)->kind == MQ_TASK_COPY;
-}
-
-static bool is_call(const struct mq_observed *o, uint32_t call)
-{
 	const struct mq_task *t = task_of(o);
+	bool gemm = k && k->kind == MQ_KERNEL_GEMM && !o->imitated && k->dtype == of && k->count <= 1;
 
-	if (call == MQ_CALL_P2P)
+	switch (choice) {
+	case KERNEL:
+		return k && k->kind == of && !o->imitated;
+	case GEMM:
+		return gemm;
+	case ALIGNED_GEMM:
+		return gemm && rows_at(k, 16);
+	case MISALIGNED_GEMM:
+		return gemm && rows_at(k, 4) && !rows_at(k, 16);
+	case ODD_GEMM:
+		return gemm && !rows_at(k, 4);
+	case SWEEP: /* over memory; the empty kernels of the bookkeeping probe are none */
+		return k && k->bytes > 0 && k->kind == MQ_KERNEL_MEMORY;
+	case COPY:
+		return t->kind == MQ_TASK_COPY;
+	case CALL:
+		break;
+	}
+	if (of == MQ_CALL_P2P)
 		return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV;
-	if (t->bytes <= 4) /* the calls that line the ranks up: hundreds of one size */
-		return false;
-	return t->kind == MQ_TASK_COLLECTIVE && t->coll == call &&
-	       o->schedule->comm[t->comm].n == o->schedule->n_devices;
+	return t->bytes > 4 && /* smaller calls line the ranks up: hundreds of one size */
+	       t->kind == MQ_TASK_COLLECTIVE && t->coll == of && o->schedule->comm[t->comm].n == o->schedule->n_devices;
 }
 
 /* Equal work is one shape wherever it ran; every message is its own. */
@@ -150,33 +119,41 @@ static double expected_time(const struct mq_observed *o)
 	return (o->time.mean > 0 ? o->time.mean : o->time.median) / work_of(o)->n_kernels;
 }
 
-static void choose(struct group *g, chooser *chosen, uint32_t what)
+static void take(struct group *g, const struct mq_observed *o, uint32_t shape)
 {
-	const struct mq_calibration_request *r = g->request;
-	uint32_t n = r->n_observed, next = 0;
-	uint32_t *name = mq_arena_array(g->arena, n, uint32_t);
+	g->obs[g->n_obs] = o;
+	g->measured[g->n_obs] = expected_time(o);
+	/* Of kernels, what is long weighs more in a step, though less than in proportion. */
+	g->weight[g->n_obs] = kernel_of(o) ? sqrt(g->measured[g->n_obs]) : 1;
+	g->shape[g->n_obs++] = shape;
+}
 
+static void make_room(struct group *g, uint32_t n)
+{
 	g->obs = mq_arena_array(g->arena, n, const struct mq_observed *);
 	g->measured = mq_arena_array(g->arena, n, double);
 	g->weight = mq_arena_array(g->arena, n, double);
 	g->shape = mq_arena_array(g->arena, n, uint32_t);
 	g->n_obs = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct mq_observed *o = &r->observed[i];
-		uint32_t at = g->n_obs, known = 0;
+}
 
-		if (!chosen(o, what) || !(o->time.median > 0))
+static void choose(struct group *g, enum choice choice, uint32_t of)
+{
+	uint32_t n = g->request->n_observed, next = 0;
+	uint32_t *name = mq_arena_array(g->arena, n, uint32_t);
+
+	make_room(g, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_observed *o = &g->request->observed[i];
+		uint32_t known = 0;
+
+		if (!is(o, choice, of) || !(o->time.median > 0))
 			continue;
 		while (known < next && name[known] != shape_of(o))
 			known++;
 		if (known == next)
 			name[next++] = shape_of(o);
-		g->obs[at] = o;
-		g->measured[at] = expected_time(o);
-		/* Of kernels, what is long weighs more in a step, though less than in proportion. */
-		g->weight[at] = kernel_of(o) ? sqrt(g->measured[at]) : 1;
-		g->shape[at] = known;
-		g->n_obs++;
+		take(g, o, known);
 	}
 }
 
@@ -222,18 +199,12 @@ static struct group half(const struct group *g, uint32_t parity)
 {
 	struct group part = *g;
 
-	part.obs = mq_arena_array(g->arena, g->n_obs, const struct mq_observed *);
-	part.measured = mq_arena_array(g->arena, g->n_obs, double);
-	part.weight = mq_arena_array(g->arena, g->n_obs, double);
-	part.shape = mq_arena_array(g->arena, g->n_obs, uint32_t);
-	part.n_obs = 0;
+	make_room(&part, g->n_obs);
 	for (uint32_t i = 0; i < g->n_obs; i++) {
 		if (g->shape[i] % 2 != parity)
 			continue;
-		part.obs[part.n_obs] = g->obs[i];
-		part.shape[part.n_obs] = g->shape[i];
-		part.weight[part.n_obs] = g->weight[i];
-		part.measured[part.n_obs++] = g->measured[i];
+		take(&part, g->obs[i], g->shape[i]);
+		part.weight[part.n_obs - 1] = g->weight[i];
 	}
 	return part;
 }
@@ -264,14 +235,15 @@ static struct mq_errors error_of(const struct group *g, double *sigma)
 	return mq_errors_against(predicted, g->measured, g->n_obs, g->arena);
 }
 
+/* Bytes or FLOP. */
 static double amount_of(const struct mq_observed *o)
 {
 	const struct mq_kernel *k = kernel_of(o);
+	bool memory = k && k->bytes > 0 &&
+		      (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
+		       k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_COPY);
 
-	if (!k)
-		return task_of(o)->bytes;
-	bool memory = is_memory(o, 0);
-	return memory ? k->bytes : k->flop;
+	return !k ? task_of(o)->bytes : memory ? k->bytes : k->flop;
 }
 
 static enum mq_status fit_group(struct group *g, struct mq_err *err)
@@ -338,27 +310,27 @@ static double two_digits_up(double x)
 
 /* One factor of its own name, where there are measurements enough. */
 static enum mq_status fit_share(const struct mq_calibration_request *r, struct mq_calibration *c,
-				struct mq_arena *arena, const char *name, chooser *chosen, uint32_t what, double *value,
-				struct mq_err *err)
+				struct mq_arena *arena, const char *name, enum choice choice, uint32_t of,
+				double *value, struct mq_err *err)
 {
 	struct group g = group_begin(r, c, arena, name);
 
-	choose(&g, chosen, what);
+	choose(&g, choice, of);
 	if (g.n_obs < SHARE_MIN)
 		return MQ_OK;
 	add_param(&g, name, value, *value, .05, 4);
 	return fit_group(&g, err);
 }
 
-static enum mq_status fit_products(const struct mq_calibration_request *r, struct mq_calibration *c,
-				   struct mq_arena *arena, struct mq_err *err)
+static enum mq_status fit_gemms(const struct mq_calibration_request *r, struct mq_calibration *c,
+				struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_device_calib *d = &c->device;
 	struct group g = group_begin(r, c, arena, "gemm");
 	uint32_t main = MQ_N_DTYPES, most = 0;
 
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
-		choose(&g, is_product, t);
+		choose(&g, GEMM, t);
 		if (g.n_obs)
 			d->peak_flops[t] = two_digits_up(best_rate(&g));
 		if (g.n_obs > most) {
@@ -368,10 +340,10 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	}
 	if (main == MQ_N_DTYPES)
 		return MQ_OK;
-	choose(&g, is_aligned_product, main);
-	bool whole = g.n_obs >= PRODUCTS_MIN;
+	choose(&g, ALIGNED_GEMM, main);
+	bool whole = g.n_obs >= GEMMS_MIN;
 	if (!whole)
-		choose(&g, is_product, main);
+		choose(&g, GEMM, main);
 	add_param(&g, "gemm_eff", &d->gemm_eff, .95, .05, 2);
 	add_param(&g, "gemm_kt", &d->gemm_kt, 20, .01, 1e4);
 	add_param(&g, "gemm_a0", &d->gemm_a0, 10, .01, 1e4);
@@ -385,9 +357,8 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	}
 	MQ_TRY(fit_group(&g, err));
 	if (whole) {
-		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", is_misaligned_product, main, &d->gemm_misaligned,
-				 err));
-		MQ_TRY(fit_share(r, c, arena, "gemm_odd", is_odd_product, main, &d->gemm_odd, err));
+		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", MISALIGNED_GEMM, main, &d->gemm_misaligned, err));
+		MQ_TRY(fit_share(r, c, arena, "gemm_odd", ODD_GEMM, main, &d->gemm_odd, err));
 	}
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
 		static const char *const names[MQ_N_DTYPES] = {
@@ -397,9 +368,9 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 		struct group other = group_begin(r, c, arena, names[t]);
 
 		/* What odd rows cost is known of the main type alone. */
-		choose(&other, is_aligned_product, t);
+		choose(&other, ALIGNED_GEMM, t);
 		if (other.n_obs < 4)
-			choose(&other, is_product, t);
+			choose(&other, GEMM, t);
 		if (t == main || other.n_obs < 4)
 			continue;
 		/* One speed for all shapes, of which small ones run by other kernels: right for what takes long. */
@@ -414,7 +385,7 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 }
 
 /* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
-static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
+static bool has_faster_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
 {
 	return d->kind == MQ_GPU && dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
 }
@@ -425,16 +396,16 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 	struct group conv = group_begin(r, c, arena, "conv");
 	struct group attention = group_begin(r, c, arena, "attention");
 
-	choose(&conv, is_kernel, MQ_KERNEL_CONV);
+	choose(&conv, KERNEL, MQ_KERNEL_CONV);
 	if (conv.n_obs >= 4) {
 		struct mq_device_calib *d = &c->device;
-		bool plain = beside_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
+		bool plain = has_faster_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
 
 		add_param(&conv, plain ? "conv_eff_simt" : "conv_eff", plain ? &d->conv_eff_simt : &d->conv_eff,
 			  d->gemm_eff, .01, 1.5);
 		MQ_TRY(fit_group(&conv, err));
 	}
-	choose(&attention, is_kernel, MQ_KERNEL_ATTENTION);
+	choose(&attention, KERNEL, MQ_KERNEL_ATTENTION);
 	if (attention.n_obs < 6)
 		return MQ_OK;
 	add_param(&attention, "attention_scale", &c->device.attention_scale, 1, .001, 10);
@@ -450,7 +421,7 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	struct mq_device_calib *d = &c->device;
 	struct group g = group_begin(r, c, arena, "memory"), copy = group_begin(r, c, arena, "copy");
 
-	choose(&g, is_sweep, 0);
+	choose(&g, SWEEP, 0);
 	if (g.n_obs < SWEEPS_MIN)
 		return mq_fail(err, MQ_EINPUT,
 			       "%u measurements of memory-bound kernels: at least 6 are needed to fix a bandwidth",
@@ -459,8 +430,8 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
-	MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER, &d->optimizer_share, err));
-	choose(&copy, is_copy, 0);
+	MQ_TRY(fit_share(r, c, arena, "optimizer_share", KERNEL, MQ_KERNEL_OPTIMIZER, &d->optimizer_share, err));
+	choose(&copy, COPY, 0);
 	if (copy.n_obs < 4)
 		return MQ_OK;
 	add_param(&copy, "copy_bw_Bps", &d->copy_bw_Bps, best_rate(&copy), 1e3, 1e15);
@@ -469,8 +440,8 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static const char *const call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
-						   "reduce",     "alltoall",   "sendrecv" };
+const char *const mq_call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+					       "reduce",     "alltoall",   "sendrecv" };
 
 /* Median of the observations nearest to a size, brought to it by proportion. */
 static double start_knot(const struct group *g, double size)
@@ -558,58 +529,32 @@ static enum mq_status fit_line(struct group *g, struct mq_err *err)
 static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c, uint32_t call,
 			       struct mq_arena *arena, struct mq_err *err)
 {
-	struct group g = group_begin(r, c, arena, call_name[call]);
+	struct group g = group_begin(r, c, arena, mq_call_name[call]);
 	double size = 8;
 
 	g.call = call;
-	choose(&g, is_call, call);
+	choose(&g, CALL, call);
 	if (!g.n_obs)
 		return MQ_OK;
 	if (r->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
 		return fit_line(&g, err);
 	if (g.n_obs < MQ_CALL_KNOTS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed", call_name[call],
+		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed", mq_call_name[call],
 			       g.n_obs, MQ_CALL_KNOTS);
 	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++, size *= 8)
-		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", call_name[call], k + 1), &c->link.call_s[call][k],
+		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", mq_call_name[call], k + 1), &c->link.call_s[call][k],
 			  start_knot(&g, size), 1e-9, 1e4);
 	MQ_TRY(fit_group(&g, err));
 	c->fitted[c->n_fitted - 1].link = true;
 	return MQ_OK;
 }
 
-static enum mq_status fit_links(const struct mq_calibration_request *r, struct mq_calibration *c,
-				struct mq_arena *arena, struct mq_err *err)
-{
-	c->link.measured_ranks = 0;
-	for (uint32_t i = 0; i < r->n_observed; i++)
-		if (task_of(&r->observed[i])->kind == MQ_TASK_COLLECTIVE ||
-		    task_of(&r->observed[i])->kind == MQ_TASK_SEND)
-			c->link.measured_ranks = r->observed[i].schedule->n_devices;
-	c->has_link = c->link.measured_ranks > 1;
-	for (uint32_t call = 0; call < MQ_N_CALLS && c->has_link; call++)
-		MQ_TRY(fit_call(r, c, call, arena, err));
-	return MQ_OK;
-}
-
-/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of the same
- * minute say little about the next hour (on shared machines 5 to 10 % were seen). */
-static void note_drift(const struct mq_calibration_request *r, struct mq_calibration *c)
-{
-	struct mq_fitted *f = &c->fitted[c->n_fitted++];
-
-	*f = (struct mq_fitted){ .name = "run",
-				 .sigma = r->run_sigma > .03 ? r->run_sigma : .03,
-				 .error = { .n = 0 },
-				 .n_obs = c->n_observed };
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Seconds that a product loses while a collective runs beside it, per second of the collective. */
+/* Seconds that a GEMM loses to a collective that overlaps it, per second of the collective. */
 static double overlap_loss(const struct mq_calibration_request *r)
 {
-	double alone = 0, beside = 0, call = 0;
+	double alone = 0, overlapped = 0, call = 0;
 	uint32_t n[3] = { 0 };
 
 	for (uint32_t i = 0; i < r->n_observed; i++) {
@@ -621,7 +566,7 @@ static double overlap_loss(const struct mq_calibration_request *r)
 			continue;
 		bool together = o->task / block % 2;
 		if (t->kind == MQ_TASK_COMPUTE && together) {
-			beside += o->time.median;
+			overlapped += o->time.median;
 			n[0]++;
 		} else if (t->kind == MQ_TASK_COMPUTE) {
 			alone += o->time.median;
@@ -633,7 +578,7 @@ static double overlap_loss(const struct mq_calibration_request *r)
 	}
 	if (!n[0] || !n[1] || !n[2])
 		return NAN;
-	return fmin(1, fmax(0, (beside / n[0] - alone / n[1]) / (call / n[2])));
+	return fmin(1, fmax(0, (overlapped / n[0] - alone / n[1]) / (call / n[2])));
 }
 
 static void defaults(const struct mq_calib_field *fields, void *entry)
@@ -669,19 +614,19 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->reserve_B = r->reserve_B;
 }
 
-/* A device needs its bandwidth and its products. */
+/* A device needs its bandwidth and its GEMMs. */
 static bool lacks_device(const struct mq_calibration_request *r)
 {
-	uint32_t sweeps = 0, products[MQ_N_DTYPES] = { 0 }, most = 0;
+	uint32_t sweeps = 0, gemms[MQ_N_DTYPES] = { 0 }, most = 0;
 
 	for (uint32_t i = 0; i < r->n_observed; i++) {
-		sweeps += is_sweep(&r->observed[i], 0);
+		sweeps += is(&r->observed[i], SWEEP, 0);
 		for (uint32_t t = 0; t < MQ_N_DTYPES; t++)
-			products[t] += is_product(&r->observed[i], t);
+			gemms[t] += is(&r->observed[i], GEMM, t);
 	}
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++)
-		most = products[t] > most ? products[t] : most;
-	return r->partial && (sweeps < SWEEPS_MIN || most < PRODUCTS_MIN);
+		most = gemms[t] > most ? gemms[t] : most;
+	return r->partial && (sweeps < SWEEPS_MIN || most < GEMMS_MIN);
 }
 
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
@@ -694,23 +639,36 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, 
 	c->link.name = request->link_class;
 	c->link.source = request->source;
 	c->link.bw_share = 1;
+	c->link.measured_ranks = 0;
 	c->n_observed = request->n_observed;
 	for (uint32_t i = 0; i < request->n_observed; i++) {
 		c->n_dropped += request->observed[i].n_dropped;
 		c->n_weak += request->observed[i].weak;
-	}
-	for (uint32_t i = 0; i < request->n_observed; i++)
 		c->has_device |= kernel_of(&request->observed[i]) != NULL;
-	if (lacks_device(request))
-		c->has_device = false;
+	}
+	c->has_device &= !lacks_device(request);
 	if (c->has_device) { /* logs of collectives have no kernels */
 		MQ_TRY(fit_memory(request, c, arena, err));
-		MQ_TRY(fit_products(request, c, arena, err));
+		MQ_TRY(fit_gemms(request, c, arena, err));
 		MQ_TRY(fit_shares(request, c, arena, err));
-		note_drift(request, c);
+		/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of the
+		 * same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
+		c->fitted[c->n_fitted++] =
+			(struct mq_fitted){ .name = "run",
+					    .sigma = request->run_sigma > .03 ? request->run_sigma : .03,
+					    .n_obs = c->n_observed };
 	}
 	double loss = overlap_loss(request);
 	if (!isnan(loss))
 		c->device.overlap_compute = loss;
-	return fit_links(request, c, arena, err);
+	for (uint32_t i = 0; i < request->n_observed; i++) {
+		uint8_t kind = task_of(&request->observed[i])->kind;
+
+		if (kind == MQ_TASK_COLLECTIVE || kind == MQ_TASK_SEND)
+			c->link.measured_ranks = request->observed[i].schedule->n_devices;
+	}
+	c->has_link = c->link.measured_ranks > 1;
+	for (uint32_t call = 0; call < MQ_N_CALLS && c->has_link; call++)
+		MQ_TRY(fit_call(request, c, call, arena, err));
+	return MQ_OK;
 }

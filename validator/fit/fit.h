@@ -33,7 +33,7 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, s
 
 /* One library call as measured: a compute or copy task, a message, or a collective. */
 enum {
-	MQ_IMITATES_PRODUCTS = 1 /* convolutions, attention */,
+	MQ_IMITATES_GEMMS = 1 /* convolutions, attention */,
 	MQ_IMITATES_SWEEPS = 2 /* optimizers, embeddings, scans */
 };
 struct mq_observed {
@@ -43,7 +43,7 @@ struct mq_observed {
 	uint32_t n_dropped;    /* samples left out because of time lost, steal or throttling */
 	bool weak;             /* fewer than three clean samples: least times of all were taken */
 	uint8_t imitated;      /* bits: what of it ran as something else and tells nothing of its own kind */
-	double beside; /* share of its time in which its device communicated: mq_measured_beside; 0 = not known */
+	double overlapped; /* share of its time in which its device communicated: mq_measured_overlap; 0 = not known */
 };
 /* One entry per call, in task order. */
 enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
@@ -51,9 +51,9 @@ enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_a
 /* Step time over clean samples (weak as above). */
 struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch, uint32_t *n_dropped,
 				  bool *weak);
-/* Fills in `beside` of computations, from the typical sample. */
-void mq_measured_beside(const struct mq_measured *measured, struct mq_observed *observed, uint32_t n,
-			struct mq_arena *scratch);
+/* Fills in `overlapped` of computations, from the typical sample. */
+void mq_measured_overlap(const struct mq_measured *measured, struct mq_observed *observed, uint32_t n,
+			 struct mq_arena *scratch);
 /* The clean sample whose step time is nearest the median: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
@@ -122,6 +122,8 @@ struct mq_fitted {        /* one group of parameters that was fitted together */
 	double least, most;               /* valid range: bytes, or FLOP for gemm and attention */
 	bool link;                        /* parameters of the link class, not of the device */
 };
+
+extern const char *const mq_call_name[MQ_N_CALLS]; /* by MQ_CALL_...: all_reduce ... sendrecv */
 
 struct mq_calibration {
 	struct mq_device_calib device;

@@ -18,61 +18,62 @@
 enum { CLEAN_MIN = 3 };
 #define LOST_SHARE .01 /* of the duration: well below the few per cent that a fit errs */
 
+enum { TASK, START, FINISH, SAMPLE, SWITCHES, STEAL, THROTTLED, LOST, N_NUMBERS };
+
 struct columns {
-	uint32_t task, kind, start, finish, sample, switches, steal, throttled, lost;
+	uint32_t number[N_NUMBERS], kind;
 };
 
 static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, struct mq_err *err)
 {
-	c->task = mq_csv_column(csv, "task");
+	static const char *const names[N_NUMBERS] = { "task",     "start_s", "finish_s",  "sample",
+						      "switches", "steal_s", "throttled", "lost_s" };
+
+	for (int i = 0; i < N_NUMBERS; i++)
+		c->number[i] = mq_csv_column(csv, names[i]);
 	c->kind = mq_csv_column(csv, "kind");
-	c->start = mq_csv_column(csv, "start_s");
-	c->finish = mq_csv_column(csv, "finish_s");
-	c->sample = mq_csv_column(csv, "sample");
-	c->switches = mq_csv_column(csv, "switches");
-	c->steal = mq_csv_column(csv, "steal_s");
-	c->throttled = mq_csv_column(csv, "throttled");
-	c->lost = mq_csv_column(csv, "lost_s");
-	if (c->task == UINT32_MAX || c->start == UINT32_MAX || c->finish == UINT32_MAX)
+	if (c->number[TASK] == UINT32_MAX || c->number[START] == UINT32_MAX || c->number[FINISH] == UINT32_MAX)
 		return mq_fail(err, MQ_EINPUT, "%s: not a timeline: the columns task, start_s and finish_s are needed",
 			       csv->path);
 	return MQ_OK;
 }
 
+static void *grown(struct mq_arena *arena, const void *old, size_t used_B, size_t bytes)
+{
+	void *room = mq_arena_alloc(arena, bytes);
+
+	return used_B ? memcpy(room, old, used_B) : room;
+}
+
 static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *arena)
 {
-	uint32_t n = m->n_samples + samples, tasks = m->schedule->n_tasks;
+	uint32_t used = m->n_samples, n = used + samples;
+	size_t row = m->schedule->n_tasks * sizeof(double);
 
 	if (n <= m->room)
 		return;
-	struct mq_measured old = *m;
-	m->room = n + old.room;
-	m->start_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
-	m->finish_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
-	m->lost_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
-	m->step_s = mq_arena_array(arena, m->room, double);
-	m->disturbed = mq_arena_array(arena, m->room, bool);
-	if (!old.n_samples)
-		return;
-	size_t cells = (size_t)old.n_samples * tasks * sizeof(double);
-	memcpy(m->start_s, old.start_s, cells);
-	memcpy(m->finish_s, old.finish_s, cells);
-	memcpy(m->lost_s, old.lost_s, cells);
-	memcpy(m->step_s, old.step_s, old.n_samples * sizeof(double));
-	memcpy(m->disturbed, old.disturbed, old.n_samples * sizeof(bool));
+	m->room += n;
+	m->start_s = grown(arena, m->start_s, used * row, m->room * row);
+	m->finish_s = grown(arena, m->finish_s, used * row, m->room * row);
+	m->lost_s = grown(arena, m->lost_s, used * row, m->room * row);
+	m->step_s = grown(arena, m->step_s, used * sizeof(double), m->room * sizeof(double));
+	m->disturbed = grown(arena, m->disturbed, used * sizeof(bool), m->room * sizeof(bool));
 }
 
 /* `seen`: [samples of the file * tasks]. As many rows as cells, and none twice: every cell is filled. */
 static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, const struct columns *c, uint32_t row,
 			       bool *seen, struct mq_err *err)
 {
-	double task, start, finish, sample, switches, steal, throttled, lost;
+	double v[N_NUMBERS];
 
-	if (!mq_csv_f64(csv, row, c->task, NAN, &task) || !mq_csv_f64(csv, row, c->start, NAN, &start) ||
-	    !mq_csv_f64(csv, row, c->finish, NAN, &finish) || !mq_csv_f64(csv, row, c->sample, 0, &sample) ||
-	    !mq_csv_f64(csv, row, c->switches, 0, &switches) || !mq_csv_f64(csv, row, c->steal, 0, &steal) ||
-	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled) || !mq_csv_f64(csv, row, c->lost, INFINITY, &lost))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
+	for (int i = 0; i < N_NUMBERS; i++)
+		if (!mq_csv_f64(csv, row, c->number[i],
+				i < SAMPLE ? (double)NAN :
+				i == LOST  ? (double)INFINITY :
+					     0,
+				&v[i]))
+			return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
+	double task = v[TASK], sample = v[SAMPLE], start = v[START], finish = v[FINISH];
 	if (!(task >= 0 && task < m->schedule->n_tasks))
 		return mq_fail(
 			err, MQ_EINPUT,
@@ -98,15 +99,14 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 		bool sweeps =
 			strstr(imitates, "optimizer") || strstr(imitates, "embedding") || strstr(imitates, "scan");
 
-		m->imitated[(uint32_t)task] |=
-			(products ? MQ_IMITATES_PRODUCTS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
+		m->imitated[(uint32_t)task] |= (products ? MQ_IMITATES_GEMMS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
 	}
 	if (!(finish >= start))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path, csv->line[row], task);
 	size_t at = (size_t)s * m->schedule->n_tasks + (uint32_t)task;
 	m->start_s[at] = start;
 	m->finish_s[at] = finish;
-	m->lost_s[at] = steal > 0 || throttled > 0 ? (double)INFINITY : switches > 0 ? lost : 0;
+	m->lost_s[at] = v[STEAL] > 0 || v[THROTTLED] > 0 ? (double)INFINITY : v[SWITCHES] > 0 ? v[LOST] : 0;
 	m->step_s[s] = fmax(m->step_s[s], finish);
 	return MQ_OK;
 }
@@ -309,7 +309,8 @@ static uint32_t talking(const struct mq_measured *m, uint32_t sample, uint32_t d
 	return kept;
 }
 
-void mq_measured_beside(const struct mq_measured *m, struct mq_observed *observed, uint32_t n, struct mq_arena *scratch)
+void mq_measured_overlap(const struct mq_measured *m, struct mq_observed *observed, uint32_t n,
+			 struct mq_arena *scratch)
 {
 	const struct mq_schedule *s = m->schedule;
 	uint32_t sample = mq_measured_typical(m, scratch);
@@ -327,7 +328,7 @@ void mq_measured_beside(const struct mq_measured *m, struct mq_observed *observe
 				continue;
 			for (uint32_t k = 0; k < count && interval[2 * k] < end; k++)
 				both += fmax(0, fmin(end, interval[2 * k + 1]) - fmax(begin, interval[2 * k]));
-			observed[i].beside = both / (end - begin);
+			observed[i].overlapped = both / (end - begin);
 		}
 	}
 }
@@ -360,13 +361,6 @@ double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
 	return m->n_samples < 3 ? (double)NAN : 1.4826 * mq_quantile(common, m->n_samples, .5);
 }
 
-static double kernels_of(const struct mq_schedule *s, uint32_t task)
-{
-	uint32_t work = s->task[task].work;
-
-	return work == MQ_NONE || !s->work[work].n_kernels ? 1 : s->work[work].n_kernels;
-}
-
 double mq_measured_interval(const struct mq_measured *m, struct mq_arena *scratch)
 {
 	const struct mq_schedule *s = m->schedule;
@@ -374,10 +368,12 @@ double mq_measured_interval(const struct mq_measured *m, struct mq_arena *scratc
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < m->n_samples; i++)
-		for (uint32_t t = 1; t < s->n_tasks; t++)
+		for (uint32_t t = 1; t < s->n_tasks; t++) {
+			const double *at = &m->start_s[(size_t)i * s->n_tasks + t];
+			uint32_t work = s->task[t - 1].work, kernels = work == MQ_NONE ? 0 : s->work[work].n_kernels;
+
 			if (s->task[t].device == s->task[t - 1].device)
-				value[n++] = (m->start_s[(size_t)i * s->n_tasks + t] -
-					      m->start_s[(size_t)i * s->n_tasks + t - 1]) /
-					     kernels_of(s, t - 1);
+				value[n++] = (at[0] - at[-1]) / (kernels ? kernels : 1);
+		}
 	return n ? mq_quantile(value, n, .5) : (double)NAN;
 }

@@ -55,38 +55,6 @@ enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err)
 	return MQ_OK;
 }
 
-static void put_host(FILE *f, const struct mq_node_platform *p, uint32_t i)
-{
-	fprintf(f,
-		"    <host id=\"cpu%u\" speed=\"%.9gf\">\n"
-		"      <prop id=\"mq_type\" value=\"%s\"/>\n"
-		"      <prop id=\"mq_kind\" value=\"cpu\"/>\n"
-		"      <prop id=\"mq_rank\" value=\"%u\"/>\n"
-		"      <prop id=\"mq_node\" value=\"0\"/>\n"
-		"      <prop id=\"mq_memory_B\" value=\"%.0f\"/>\n"
-		"    </host>\n",
-		i, p->speed_flops, p->type, i, p->memory_B);
-}
-
-static void put_link(FILE *f, const struct mq_node_platform *p, uint32_t i)
-{
-	fprintf(f,
-		"    <link id=\"host%u\" bandwidth=\"%.9gBps\" latency=\"%.9gs\" sharing_policy=\"SPLITDUPLEX\">\n"
-		"      <prop id=\"mq_class\" value=\"host\"/>\n    </link>\n",
-		i, p->bw_Bps, p->lat_s / 2);
-}
-
-static void put_routes(FILE *f, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t j = i + 1; j < n; j++)
-			fprintf(f,
-				"    <route src=\"cpu%u\" dst=\"cpu%u\">\n"
-				"      <link_ctn id=\"host%u\" direction=\"UP\"/>\n"
-				"      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    </route>\n",
-				i, j, i, j);
-}
-
 enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, struct mq_err *err)
 {
 	FILE *f = fopen(path, "w");
@@ -102,10 +70,27 @@ enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, 
 		"    <prop id=\"mq_name\" value=\"%s\"/>\n",
 		p->name, p->n_devices, p->node->cores, p->node->sockets, p->name);
 	for (uint32_t i = 0; i < p->n_devices; i++)
-		put_host(f, p, i);
+		fprintf(f,
+			"    <host id=\"cpu%u\" speed=\"%.9gf\">\n"
+			"      <prop id=\"mq_type\" value=\"%s\"/>\n"
+			"      <prop id=\"mq_kind\" value=\"cpu\"/>\n"
+			"      <prop id=\"mq_rank\" value=\"%u\"/>\n"
+			"      <prop id=\"mq_node\" value=\"0\"/>\n"
+			"      <prop id=\"mq_memory_B\" value=\"%.0f\"/>\n"
+			"    </host>\n",
+			i, p->speed_flops, p->type, i, p->memory_B);
 	for (uint32_t i = 0; i < p->n_devices; i++)
-		put_link(f, p, i);
-	put_routes(f, p->n_devices);
+		fprintf(f,
+			"    <link id=\"host%u\" bandwidth=\"%.9gBps\" latency=\"%.9gs\" sharing_policy=\"SPLITDUPLEX\">\n"
+			"      <prop id=\"mq_class\" value=\"host\"/>\n    </link>\n",
+			i, p->bw_Bps, p->lat_s / 2);
+	for (uint32_t i = 0; i < p->n_devices; i++)
+		for (uint32_t j = i + 1; j < p->n_devices; j++)
+			fprintf(f,
+				"    <route src=\"cpu%u\" dst=\"cpu%u\">\n"
+				"      <link_ctn id=\"host%u\" direction=\"UP\"/>\n"
+				"      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    </route>\n",
+				i, j, i, j);
 	fputs("  </zone>\n</platform>\n", f);
 	int bad = ferror(f);
 	bad |= fclose(f);

@@ -75,7 +75,7 @@ static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task
 	return &s->task[s->n_tasks - 1];
 }
 
-/* A kernel as often as the request says: what begins and ends a task is then small beside them. */
+/* A kernel as often as the request says: what begins and ends a task is then small in comparison. */
 static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 {
 	struct mq_schedule *s = b->schedule;
@@ -191,7 +191,7 @@ static void build_gemm(struct builder *b)
 {
 	const struct mq_probe_request *r = b->request;
 
-	/* Of a step's products a third is of the forward pass, whose operands lie otherwise. */
+	/* A third of a step's GEMMs belongs to the forward pass, whose operands have other layouts. */
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
 			struct mq_kernel g = random_gemm(b, r->dtype[t], i % 5 == 4 ? ODD : LAYERS, 1);
@@ -249,8 +249,7 @@ static void build_attention(struct builder *b)
 			a = gemm_kernel(MQ_KERNEL_ATTENTION, b->request->dtype[0], seq, seq, depth,
 					log_uniform(&b->rng, 1, 65));
 			a.phase = i % 2 ? MQ_BACKWARD : MQ_FORWARD;
-			a.flop *= i % 2 ? 4 : 2; /* two products forward, as models count them;
-			                            twice back */
+			a.flop *= i % 2 ? 4 : 2; /* two GEMMs forward, as models count them; twice back */
 			a.bytes = 4 * seq * depth * a.count * mq_dtype_size(b->request->dtype[0]);
 		} while (a.flop > most || a.flop < least);
 		add_work(b, &a);
@@ -270,16 +269,6 @@ static void build_empty(struct builder *b)
 }
 
 /* ---- communication --------------------------------------------------------------------------- */
-
-static uint32_t add_comm(struct builder *b, uint32_t n, const uint32_t *rank)
-{
-	struct mq_comm comm = { .n = n, .rank = mq_arena_array(b->arena, n, uint32_t), .purpose = "probe" };
-
-	for (uint32_t i = 0; i < n; i++)
-		comm.rank[i] = rank[i];
-	MQ_PUSH(b->arena, b->schedule->comm, b->schedule->n_comms, b->schedule->comm_room, comm);
-	return b->schedule->n_comms - 1;
-}
 
 static void add_call(struct builder *b, uint32_t comm, enum mq_coll_kind kind, double bytes, enum mq_stream stream)
 {
@@ -317,17 +306,20 @@ struct item {
 	double bytes;
 };
 
+/* All devices, the first half of them, the first quarter ... */
 static uint32_t make_comms(struct builder *b)
 {
-	uint32_t n = b->schedule->n_devices;
-	uint32_t *all = mq_arena_array(b->arena, n, uint32_t);
+	struct mq_schedule *s = b->schedule;
+	uint32_t *all = mq_arena_array(b->arena, s->n_devices, uint32_t);
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < s->n_devices; i++)
 		all[i] = i;
-	add_comm(b, n, all);
-	for (uint32_t part = n / 2; part >= 2; part /= 2)
-		add_comm(b, part, all);
-	return b->schedule->n_comms;
+	for (uint32_t n = s->n_devices; n >= 2; n /= 2) {
+		struct mq_comm comm = { .n = n, .rank = all, .purpose = "probe" };
+
+		MQ_PUSH(b->arena, s->comm, s->n_comms, s->comm_room, comm);
+	}
+	return s->n_comms;
 }
 
 static void build_comm(struct builder *b)
@@ -370,7 +362,7 @@ static void depend_on(struct builder *b, uint32_t task, uint32_t on)
 	MQ_PUSH(b->arena, s->dep, s->n_deps, s->dep_room, on);
 }
 
-/* Rounds of: a product alone, a collective alone, both at once. Two calls of the same shape and size that differ
+/* Rounds of: a GEMM alone, a collective alone, both at once. Two calls of the same shape and size that differ
  * only in company. */
 static void build_overlap(struct builder *b)
 {
@@ -394,10 +386,7 @@ static void build_overlap(struct builder *b)
 			}
 			add_call(b, 0, MQ_COLL_ALL_REDUCE, bytes, MQ_STREAM_GRAD);
 			for (uint32_t d = 0; d < n; d++) {
-				if (!together)
-					depend_on(b, first + n + d, first + d);
-				else
-					depend_on(b, first + n + d, last[d]);
+				depend_on(b, first + n + d, together ? last[d] : first + d);
 				last[d] = first + n + d;
 			}
 		}

@@ -4,7 +4,7 @@
  * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast the machine is in
  * each respect: scales for matrix products, convolutions, attention, memory-bound work and the launch of kernels,
  * fitted jointly to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls,
- * fitted jointly to them; and what compute loses beside communication, the median over tasks that had it beside them,
+ * fitted jointly to them; and what compute loses to communication, the median over tasks that it overlapped,
  * after the rest is corrected on tasks that had not. Tasks with convolutions or attention that the replay ran as
  * something else are left out. A scale that no observation depends on, or that moves them all as another does, is left
  * alone.
@@ -106,10 +106,10 @@ static void add_scale(struct context *c, const char *name, bool time, const stru
 	c->scale[c->n_scales++] = s;
 }
 
-/* Beside communication for less than this share of its time, a task tells of itself alone. */
+/* A task that communication overlaps for less than this share of its time counts as alone. */
 #define APART .1
 
-enum company { ALONE, BESIDE, ANY };
+enum company { ALONE, OVERLAPPED, ANY };
 
 /* Observations of the kind at hand on this device type or link; computations by the company they had. */
 static void choose(struct context *c, const struct mq_observed *observed, uint32_t n, enum company company,
@@ -125,8 +125,8 @@ static void choose(struct context *c, const struct mq_observed *observed, uint32
 
 		if (comm != c->comm || t->kind == MQ_TASK_COPY || !(observed[i].time.median > 0))
 			continue;
-		if (!comm && (strcmp(type, c->r->device->name) || observed[i].imitated & MQ_IMITATES_PRODUCTS ||
-			      (company != ANY && (observed[i].beside > APART) != (company == BESIDE))))
+		if (!comm && (strcmp(type, c->r->device->name) || observed[i].imitated & MQ_IMITATES_GEMMS ||
+			      (company != ANY && (observed[i].overlapped > APART) != (company == OVERLAPPED))))
 			continue;
 		c->obs[c->n_obs] = &observed[i];
 		c->measured[c->n_obs++] = observed[i].time.median;
@@ -184,7 +184,7 @@ static void report(struct mq_recalibration *r, const char *name, double *value)
 		(struct mq_fit_param){ .name = name, .value = value, .min = .02, .max = 50, .low = NAN, .high = NAN };
 }
 
-enum { SMALL_CALL_B = 4096, LARGE_CALL_B = 65536, CALLS_MIN = 8, BESIDE_MIN = 8 };
+enum { SMALL_CALL_B = 4096, LARGE_CALL_B = 65536, CALLS_MIN = 8, OVERLAPPED_MIN = 8 };
 
 /* Of calls between `least` and `most` bytes: what their speed is of the predicted, by those that waited least. */
 static bool quartile(const struct context *c, const double *predicted, double least, double most,
@@ -230,7 +230,7 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	uint32_t first = r->n_fitted;
 
 	choose(c, observed, n, ALONE, arena);
-	if (c->n_obs < 3) /* nearly all are beside communication: with what they lose there */
+	if (c->n_obs < 3) /* communication overlaps nearly all: with what they lose to it */
 		choose(c, observed, n, ANY, arena);
 	drop_idle(c, arena);
 	while (c->n_obs < 3 * c->n_scales) /* the first are the largest parts of a step */
@@ -250,7 +250,7 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	return MQ_OK;
 }
 
-/* A task of T seconds, a share s of them beside communication, does the work of T - s T loss: after its own speeds
+/* A task of T seconds, a share s of them overlapped by communication, does the work of T - s T loss: after its own speeds
  * are corrected, loss = (T - predicted) / (s T). */
 static void fit_overlap(struct context *c, const struct mq_observed *observed, uint32_t n, struct mq_arena *arena)
 {
@@ -259,14 +259,14 @@ static void fit_overlap(struct context *c, const struct mq_observed *observed, u
 
 	choose(c, observed, n, ALONE, arena);
 	alone = c->n_obs;
-	choose(c, observed, n, BESIDE, arena);
-	if (c->r->device->serial_comm || alone < BESIDE_MIN)
+	choose(c, observed, n, OVERLAPPED, arena);
+	if (c->r->device->serial_comm || alone < OVERLAPPED_MIN)
 		return;
 	predict(c, predicted);
 	for (uint32_t i = 0; i < c->n_obs; i++)
 		if (isfinite(predicted[i]))
-			loss[kept++] = (c->measured[i] - predicted[i]) / (c->measured[i] * c->obs[i]->beside);
-	if (kept < BESIDE_MIN)
+			loss[kept++] = (c->measured[i] - predicted[i]) / (c->measured[i] * c->obs[i]->overlapped);
+	if (kept < OVERLAPPED_MIN)
 		return;
 	c->r->device->overlap_compute = fmin(fmax(mq_quantile(loss, kept, .5), 0), 1);
 	report(c->r, "overlap, share of compute lost beside communication", &c->r->device->overlap_compute);

@@ -131,21 +131,6 @@ enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct m
 		fit->param[i].low = fit->param[i].high = NAN;
 	return MQ_OK;
 }
-
-/* ---- bootstrap ------------------------------------------------------------------------------- */
-
-static uint32_t count_groups(const struct mq_fit *fit)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < fit->n_obs; i++) {
-		uint32_t g = fit->group ? fit->group[i] : i;
-
-		n = g + 1 > n ? g + 1 : n;
-	}
-	return n;
-}
-
 static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws, struct mq_arena *arena)
 {
 	double *value = mq_arena_array(arena, n_draws, double);
@@ -161,7 +146,10 @@ static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws,
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng, struct mq_arena *arena,
 				double *draws, struct mq_err *err)
 {
-	uint32_t n_groups = count_groups(fit);
+	uint32_t n_groups = 0;
+
+	for (uint32_t i = 0; i < fit->n_obs; i++)
+		n_groups = fit->group && fit->group[i] < n_groups ? n_groups : (fit->group ? fit->group[i] : i) + 1;
 	double *times = mq_arena_array(arena, n_groups, double);
 	double *multiplicity = mq_arena_array(arena, fit->n_obs, double);
 	double *best = mq_arena_array(arena, fit->n_params, double);

@@ -29,19 +29,13 @@ struct mq_median mq_median_of(double *value, uint32_t n)
 	m.high = value[above > n - 1 ? n - 1 : (uint32_t)above];
 	return m;
 }
-
-static int sign(double x)
-{
-	return (x > 0) - (x < 0);
-}
-
 double mq_kendall(const double *a, const double *b, uint32_t n)
 {
 	double score = 0, pairs_a = 0, pairs_b = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = i + 1; j < n; j++) {
-			int sa = sign(a[i] - a[j]), sb = sign(b[i] - b[j]);
+			int sa = (a[i] > a[j]) - (a[i] < a[j]), sb = (b[i] > b[j]) - (b[i] < b[j]);
 
 			score += sa * sb;
 			pairs_a += sa != 0;

@@ -175,9 +175,6 @@ static double error_factor(uint64_t seed, const char *entry, const void *key, si
 	return exp(sigma * mq_rng_normal(&rng));
 }
 
-static const char *const call_names[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
-						    "reduce",     "alltoall",   "sendrecv" };
-
 static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint32_t draw, uint64_t seed,
 				      struct mq_arena *arena)
 {
@@ -202,21 +199,13 @@ static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint3
 	}
 	for (uint32_t l = 0; l < calib->n_links; l++)
 		for (uint32_t c = 0; c < MQ_N_CALLS; c++) {
-			const struct mq_uncertain *u = find_group(r->uncertainty, calib->link[l].name, call_names[c]);
+			const struct mq_uncertain *u = find_group(r->uncertainty, calib->link[l].name, mq_call_name[c]);
 			double f = error_factor(seed, calib->link[l].name, &c, sizeof(c), u ? u->sigma : 0);
 
 			for (int k = 0; k < MQ_CALL_KNOTS; k++)
 				calib->link[l].call_s[c][k] *= f;
 		}
 	return calib;
-}
-
-/* What a whole run has in common, on one device type. */
-static double run_factor(const struct mq_interval_request *r, const char *type, uint64_t seed)
-{
-	const struct mq_uncertain *u = find_group(r->uncertainty, type, "run");
-
-	return error_factor(seed, type, "run", 3, u ? u->sigma : 0);
 }
 
 /* Price of a work on a device type, each distinct shape with its own error. */
@@ -241,7 +230,10 @@ static double perturbed_cost(const struct mq_interval_request *r, const struct m
 	}
 	if (work->host > 0)
 		host *= work->host;
-	return mq_cost_issued(busy, host + calls, work->waits) * run_factor(r, device->name, seed);
+	/* What a whole run has in common, on one device type. */
+	const struct mq_uncertain *run = find_group(r->uncertainty, device->name, "run");
+	return mq_cost_issued(busy, host + calls, work->waits) *
+	       error_factor(seed, device->name, "run", 3, run ? run->sigma : 0);
 }
 
 /* A schedule whose works are priced: one per task, since a work may run on unlike devices. */

@@ -1,9 +1,9 @@
 /*
- * kernels.c - the kernels of a schedule on CPU cores: matrix products by OpenBLAS, the memory-bound ones as streaming
+ * kernels.c - the kernels of a schedule on CPU cores: GEMMs by OpenBLAS, the memory-bound ones as streaming
  * loops over the bytes that the schedule states.
  *
- * Attention is run as its two products per head (five in the backward pass) with a softmax sweep between them;
- * convolutions as the matrix product they imply, without the unfolding. Timed kernels (profiled models) spin for their
+ * Attention is run as its two GEMMs per head (five in the backward pass) with a softmax sweep between them;
+ * convolutions as the GEMM they imply, without the unfolding. Timed kernels (profiled models) spin for their
  * time.
  *
  * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused).
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "maquette/rng.h"
 #include "host/host.h"
@@ -26,25 +25,20 @@ enum { LINE = 64, SKEW = 320 /* keeps operands of equal size off the same cache 
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-static void *map_pages(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, size, MADV_HUGEPAGE);
-	return p;
-}
-
 enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed, struct mq_err *err)
 {
 	struct mq_rng rng;
 
 	pool->size = size;
-	pool->in = map_pages(size);
-	pool->out = map_pages(size);
-	if (!pool->in || !pool->out)
-		return mq_fail(err, MQ_ENODEV, "2 x %zu B for operands cannot be had: %s", size, strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (pages == MAP_FAILED)
+			return mq_fail(err, MQ_ENODEV, "2 x %zu B for operands cannot be had: %s", size,
+				       strerror(errno));
+		madvise(pages, size, MADV_HUGEPAGE);
+		*(i ? &pool->out : &pool->in) = pages;
+	}
 	mq_rng_seed(&rng, seed);
 	float *in = (float *)(void *)pool->in;
 	for (size_t i = 0; i < size / sizeof(float); i += 2) {
@@ -141,18 +135,6 @@ static void gather_rows(struct host_pool *pool, size_t bytes, size_t row)
 	}
 }
 
-static void spin(double seconds)
-{
-	struct timespec t;
-	double end;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	end = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + seconds;
-	do
-		clock_gettime(CLOCK_MONOTONIC, &t);
-	while ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec < end);
-}
-
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 static blasint dim(double x)
@@ -165,8 +147,7 @@ static size_t stored_size(const struct mq_kernel *k)
 	return k->dtype == MQ_FP64 ? 8 : 4;
 }
 
-static void product(const struct mq_kernel *k, blasint m, blasint n, blasint depth, const void *a, const void *b,
-		    void *c)
+static void gemm(const struct mq_kernel *k, blasint m, blasint n, blasint depth, const void *a, const void *b, void *c)
 {
 	if (k->dtype == MQ_FP64)
 		cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b, n, 0, c, n);
@@ -183,13 +164,13 @@ static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*p
 		const void *a = host_pool_in(pool, size * (size_t)m * (size_t)depth);
 		const void *b = host_pool_in(pool, size * (size_t)depth * (size_t)n);
 
-		product(k, m, n, depth, a, b, host_pool_out(pool, size * (size_t)m * (size_t)n));
+		gemm(k, m, n, depth, a, b, host_pool_out(pool, size * (size_t)m * (size_t)n));
 		if ((i & 15) == 15)
 			poll(context);
 	}
 }
 
-/* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four products. */
+/* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four GEMMs. */
 static void run_attention(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
 	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), heads = dim(k->count);
@@ -201,28 +182,16 @@ static void run_attention(struct host_pool *pool, const struct mq_kernel *k, voi
 		float *scores = host_pool_out(pool, size * (size_t)m * (size_t)n);
 		void *out = host_pool_out(pool, in * (size_t)(m > n ? m : n));
 
-		product(k, m, n, depth, q, kv, scores);
+		gemm(k, m, n, depth, q, kv, scores);
 		for (blasint r = 0; r < m; r++)
 			softmax_row(scores + (size_t)r * (size_t)n, (size_t)n);
 		for (int i = 0; i < pairs; i++) {
-			product(k, m, depth, n, scores, kv, out);
+			gemm(k, m, depth, n, scores, kv, out);
 			if (pairs == 2)
-				product(k, n, depth, m, scores, q, out);
+				gemm(k, n, depth, m, scores, q, out);
 		}
 		poll(context);
 	}
-}
-
-/* m serial steps of [rows x k][k x n], rows from the FLOPs. */
-static void run_recurrent(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
-{
-	blasint steps = dim(k->m);
-	struct mq_kernel step = *k;
-
-	step.m = k->flop / (2.0 * steps * dim(k->n) * dim(k->k));
-	step.count = 1;
-	for (blasint i = 0; i < steps; i++)
-		run_gemm(pool, &step, poll, context);
 }
 
 /* Bytes are walked in parts of a pool's half, at most. */
@@ -233,15 +202,12 @@ static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*p
 	while (left) {
 		size_t now = left < part ? left : part;
 
-		if (adam) { /* seven words moved per element, four of them read */
-			size_t n = now / 28;
+		size_t n = now / (adam ? 28 : 8);
 
+		if (adam) /* seven words moved per element, four of them read */
 			stream_adam(host_pool_out(pool, 12 * n), host_pool_in(pool, 16 * n), n);
-		} else {
-			size_t n = now / 8;
-
+		else
 			stream_scale(host_pool_out(pool, 4 * n), host_pool_in(pool, 4 * n), n);
-		}
 		left -= now;
 		if (left)
 			poll(context);
@@ -250,6 +216,8 @@ static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*p
 
 void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *), void *context)
 {
+	struct mq_kernel step = *k;
+
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_GEMM:
 	case MQ_KERNEL_CONV:
@@ -258,8 +226,11 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 	case MQ_KERNEL_ATTENTION:
 		run_attention(pool, k, poll, context);
 		break;
-	case MQ_KERNEL_RECURRENT:
-		run_recurrent(pool, k, poll, context);
+	case MQ_KERNEL_RECURRENT: /* m serial steps of [rows x k][k x n], rows from the FLOPs */
+		step.m = k->flop / (2.0 * dim(k->m) * dim(k->n) * dim(k->k));
+		step.count = 1;
+		for (blasint i = 0; i < dim(k->m); i++)
+			run_gemm(pool, &step, poll, context);
 		break;
 	case MQ_KERNEL_MEMORY:
 	case MQ_KERNEL_SCAN:
@@ -274,11 +245,11 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 			gather_rows(pool, (size_t)fmin(left, (double)pool->size / 2), 2048);
 		break;
 	case MQ_KERNEL_COPY:
-		for (double left = k->bytes / 2; left > 0; left -= (double)pool->size / 2)
-			host_copy_run(pool, fmin(left, (double)pool->size / 2));
+		host_copy_run(pool, k->bytes / 2);
 		break;
 	case MQ_KERNEL_TIMED:
-		spin(k->time_s);
+		for (double end = mq_seconds(CLOCK_MONOTONIC) + k->time_s; mq_seconds(CLOCK_MONOTONIC) < end;)
+			;
 		break;
 	case MQ_KERNEL_CALL: /* of other software: this one's host has calls of its own */
 	case MQ_KERNEL_WAIT:
@@ -297,30 +268,27 @@ void host_copy_run(struct host_pool *pool, double bytes)
 	}
 }
 
+static bool is_math(const struct mq_kernel *k)
+{
+	return k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION ||
+	       k->kind == MQ_KERNEL_RECURRENT;
+}
+
 size_t host_kernel_need(const struct mq_kernel *k)
 {
 	double m = dim(k->m), n = dim(k->n), depth = dim(k->k);
 
-	switch (k->kind) {
-	case MQ_KERNEL_GEMM:
-	case MQ_KERNEL_CONV:
-	case MQ_KERNEL_ATTENTION:
-	case MQ_KERNEL_RECURRENT:
-		if (k->kind == MQ_KERNEL_RECURRENT)
-			m = dim(k->flop / (2 * m * n * depth));
-		/* No machine has 1e18 bytes, so that they cannot be had is said where they are asked for. */
-		return (size_t)fmin(stored_size(k) * (m * depth + depth * n + m * n), 1e18) + 4096;
-	default:
+	if (!is_math(k))
 		return 4096; /* streamed in parts */
-	}
+	if (k->kind == MQ_KERNEL_RECURRENT)
+		m = dim(k->flop / (2 * m * n * depth));
+	/* No machine has 1e18 bytes: the allocation reports that they cannot be had. */
+	return (size_t)fmin(stored_size(k) * (m * depth + depth * n + m * n), 1e18) + 4096;
 }
 
 enum mq_status host_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 {
-	bool math = k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION ||
-		    k->kind == MQ_KERNEL_RECURRENT;
-
-	if (math && k->dtype != MQ_FP32 && k->dtype != MQ_TF32 && k->dtype != MQ_FP64)
+	if (is_math(k) && k->dtype != MQ_FP32 && k->dtype != MQ_TF32 && k->dtype != MQ_FP64)
 		return mq_fail(
 			err, MQ_EINPUT,
 			"executor host computes in fp32 and fp64, the schedule asks for %s: lower it with --dtype fp32",

@@ -13,7 +13,6 @@
 #include <math.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "host/script.h"
 
@@ -41,16 +40,6 @@ static double switches_now(void)
 	getrusage(RUSAGE_THREAD, &usage);
 	return (double)usage.ru_nivcsw;
 }
-
-/* Seconds that this thread has been on a core. */
-static double on_core_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double since_start(const struct run *run)
 {
 	return host_now(run->rank) - run->start_s;
@@ -59,13 +48,14 @@ static double since_start(const struct run *run)
 static void begin(struct run *run, uint32_t task)
 {
 	run->sample->switches[task] = switches_now();
-	run->sample->lost_s[task] = on_core_s();
+	run->sample->lost_s[task] = mq_seconds(CLOCK_THREAD_CPUTIME_ID); /* on a core until now */
 	run->sample->start_s[task] = since_start(run);
 }
 
-static void end(struct run *run, uint32_t task)
+static void end(void *context, uint32_t task)
 {
-	double finish_s = since_start(run), on_s = on_core_s() - run->sample->lost_s[task];
+	struct run *run = context;
+	double finish_s = since_start(run), on_s = mq_seconds(CLOCK_THREAD_CPUTIME_ID) - run->sample->lost_s[task];
 
 	run->sample->finish_s[task] = finish_s;
 	run->sample->lost_s[task] = fmax(0, finish_s - run->sample->start_s[task] - on_s);
@@ -84,19 +74,7 @@ static bool deps_done(const struct host_script *script, const struct mq_task *t)
 			return false;
 	return true;
 }
-
-/* ---- communication --------------------------------------------------------------------------- */
-
-static bool may_post(const struct run *run, uint32_t id)
-{
-	const struct mq_task *t = &run->script->schedule->task[id];
-
-	if (!deps_done(run->script, t) || !run->rank->talk->can_post(run->rank->talk_state, t))
-		return false;
-	/* MPI wants the calls of a communicator in one order on all members. */
-	return t->kind != MQ_TASK_COLLECTIVE || run->script->call[id] == run->script->next_call[t->comm];
-}
-
+/* Posts a task that may run. MPI wants the calls of a communicator in one order on all members. */
 static void post(struct run *run, uint32_t id)
 {
 	const struct host_talk *talk = run->rank->talk;
@@ -107,6 +85,9 @@ static void post(struct run *run, uint32_t id)
 	bool collective = t->kind == MQ_TASK_COLLECTIVE;
 	size_t bytes = collective ? talk->room(s, t) : (size_t)llround(t->bytes);
 
+	if (run->script->done[id] || !deps_done(run->script, t) || !talk->can_post(run->rank->talk_state, t) ||
+	    (collective && run->script->call[id] != run->script->next_call[t->comm]))
+		return;
 	begin(run, id);
 	if (collective)
 		run->script->next_call[t->comm]++;
@@ -127,30 +108,15 @@ static void post_lane(struct run *run, struct host_lane *lane)
 	while (group && last < lane->n && task[lane->task[last]].group == group)
 		last++;
 	for (uint32_t i = lane->next; i < last; i++)
-		if (!run->script->done[lane->task[i]] && may_post(run, lane->task[i]))
-			post(run, lane->task[i]);
+		post(run, lane->task[i]);
 }
-
-static void ended(void *context, uint32_t id)
-{
-	end(context, id);
-}
-
 static void poll_flights(void *context)
 {
 	struct run *run = context;
 
 	if (run->status == MQ_OK)
-		run->status = run->rank->talk->poll(run->rank->talk_state, ended, run, run->err);
+		run->status = run->rank->talk->poll(run->rank->talk_state, end, run, run->err);
 }
-
-/* ---- the loop -------------------------------------------------------------------------------- */
-
-static bool is_comm(const struct mq_task *t)
-{
-	return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV || t->kind == MQ_TASK_COLLECTIVE;
-}
-
 /* Advances every lane past finished tasks, posts what may be posted; returns the computation to run next, or
  * MQ_NONE. */
 static uint32_t look_around(struct run *run)
@@ -166,7 +132,7 @@ static uint32_t look_around(struct run *run)
 		if (lane->next == lane->n)
 			continue;
 		uint32_t head = lane->task[lane->next];
-		if (is_comm(&task[head]))
+		if (task[head].kind != MQ_TASK_COMPUTE && task[head].kind != MQ_TASK_COPY)
 			post_lane(run, lane);
 		else if (head < next && deps_done(run->script, &task[head]))
 			next = head;
@@ -178,18 +144,15 @@ static void compute(struct run *run, uint32_t id)
 {
 	const struct mq_schedule *s = run->script->schedule;
 	const struct mq_task *t = &s->task[id];
+	const struct mq_work *work = &s->work[t->work];
 
 	begin(run, id);
-	if (t->kind == MQ_TASK_COPY) {
+	if (t->kind == MQ_TASK_COPY)
 		host_copy_run(&run->rank->pool, t->bytes);
-	} else {
-		const struct mq_work *work = &s->work[t->work];
-
-		for (uint32_t i = 0; i < work->n_kernels; i++) {
-			host_kernel_run(&run->rank->pool, &work->kernel[i], poll_flights, run);
-			if (i + 1 < work->n_kernels)
-				poll_flights(run);
-		}
+	for (uint32_t i = 0; t->kind != MQ_TASK_COPY && i < work->n_kernels; i++) {
+		if (i)
+			poll_flights(run);
+		host_kernel_run(&run->rank->pool, &work->kernel[i], poll_flights, run);
 	}
 	end(run, id);
 }

@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "maquette/opt.h"
@@ -47,15 +46,6 @@ struct launch {
 	int dead_rank;     /* as mpirun names it, -1 = none */
 	double last_beat_s;
 };
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool env_u32(const char *name, uint32_t *value)
 {
 	const char *text = getenv(name);
@@ -122,17 +112,10 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 	while (argv[argc])
 		argc++;
 	char **line = mq_arena_array(arena, argc + 16, char *);
-	const char *const head[] = { "mpirun",
-				     "--bind-to",
-				     "none",
-				     "--mca",
-				     "btl_base_warn_component_unused",
-				     "0",
-				     "-x",
-				     "OPENBLAS_NUM_THREADS",
-				     "-x",
-				     "MAQUETTE_LAUNCHED",
-				     "-n" };
+	/* clang-format off */
+	const char *const head[] = { "mpirun", "--bind-to", "none", "--mca", "btl_base_warn_component_unused", "0",
+				     "-x", "OPENBLAS_NUM_THREADS", "-x", "MAQUETTE_LAUNCHED", "-n" };
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
 		line[n++] = mq_arena_strdup(arena, head[i]);
@@ -147,21 +130,6 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 	return line;
 }
 
-/* A file in this process's memory: the ranks find it as long as it lives, and nobody has to remove it. */
-static enum mq_status make_rendezvous(const struct launch *l, struct mq_err *err)
-{
-	char place[64];
-
-	if (!l->job->spawn || l->job->set->options.rendezvous[0])
-		return MQ_OK;
-	int fd = memfd_create("maquette-rendezvous", MFD_CLOEXEC);
-	if (fd < 0)
-		return mq_fail(err, MQ_EBUG, "no file in memory for the ranks to meet: %s", strerror(errno));
-	snprintf(place, sizeof(place), "memory:/proc/%d/fd/%d", (int)getpid(), fd);
-	setenv("MAQUETTE_RENDEZVOUS", place, 1);
-	return MQ_OK;
-}
-
 static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 {
 	bool mpi = !l->job->spawn;
@@ -173,7 +141,15 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 		return mq_fail(err, MQ_EBUG, "cannot start the ranks: %s", strerror(errno));
 	self[n] = '\0';
 	setenv("MAQUETTE_LAUNCHED", "1", 1); /* rank 0 then sends its signs of life */
-	MQ_TRY(make_rendezvous(l, err));
+	if (!mpi && !l->job->set->options.rendezvous[0]) {
+		/* A file in this process's memory: the ranks find it as long as it lives, and nobody has to remove it. */
+		int fd = memfd_create("maquette-rendezvous", MFD_CLOEXEC);
+
+		if (fd < 0)
+			return mq_fail(err, MQ_EBUG, "no file in memory for the ranks to meet: %s", strerror(errno));
+		setenv("MAQUETTE_RENDEZVOUS",
+		       mq_arena_printf(l->job->session.arena, "memory:/proc/%d/fd/%d", (int)getpid(), fd), 1);
+	}
 	char **line = mpi ? mpirun_arguments(l, self, argv) : argv;
 	argv[0] = mq_arena_strdup(l->job->session.arena, self);
 	l->n = mpi ? 1 : l->job->session.n_devices;
@@ -199,7 +175,7 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 
 static void hear_out(struct launch *l, const char *line)
 {
-	l->last_beat_s = now_s();
+	l->last_beat_s = mq_seconds(CLOCK_MONOTONIC);
 	if (strcmp(line, "."))
 		puts(line);
 }
@@ -277,12 +253,12 @@ static const struct child *first_failure(const struct launch *l)
 
 static void stop_all(struct launch *l)
 {
-	double until = now_s() + 1e-3 * GRACE_MS;
+	double until = mq_seconds(CLOCK_MONOTONIC) + 1e-3 * GRACE_MS;
 
 	for (uint32_t i = 0; i < l->n; i++)
 		if (!l->child[i].ended)
 			kill(l->child[i].pid, SIGTERM);
-	while (reap(l) && now_s() < until)
+	while (reap(l) && mq_seconds(CLOCK_MONOTONIC) < until)
 		usleep(20000);
 	for (uint32_t i = 0; i < l->n; i++)
 		if (!l->child[i].ended) {
@@ -320,7 +296,7 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 	const struct child *failed = NULL;
 	double failed_at = 0;
 
-	l->last_beat_s = now_s();
+	l->last_beat_s = mq_seconds(CLOCK_MONOTONIC);
 	while (reap(l)) {
 		struct pollfd fds[2] = { { l->out.fd, POLLIN, 0 }, { l->report.fd, POLLIN, 0 } };
 
@@ -330,10 +306,10 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 		read_lines(l, &l->out, hear_out);
 		read_lines(l, &l->report, hear_report);
 		if (!failed && (failed = first_failure(l)))
-			failed_at = now_s();
-		if (failed && now_s() > failed_at + 0.5)
+			failed_at = mq_seconds(CLOCK_MONOTONIC);
+		if (failed && mq_seconds(CLOCK_MONOTONIC) > failed_at + 0.5)
 			break;
-		if (!failed && now_s() > l->last_beat_s + deadline) {
+		if (!failed && mq_seconds(CLOCK_MONOTONIC) > l->last_beat_s + deadline) {
 			stop_all(l);
 			read_lines(l, &l->report, hear_report);
 			return mq_fail(err, MQ_ETIME,

@@ -20,20 +20,21 @@
 enum {
 	OPT_WARMUP = 256,
 	OPT_REPS,
-	OPT_DRY,
-	OPT_DEADLINE,
 	OPT_LOCAL,
 	OPT_CORES,
+	OPT_SEED,
+	OPT_DEADLINE,
+	OPT_MEMORY,
+	OPT_DRY,
 	OPT_OVER,
 	OPT_SHARE,
-	OPT_SEED,
-	OPT_PLUGINS,
-	OPT_RENDEZVOUS,
-	OPT_MEMORY,
-	OPT_CPU,
 	OPT_ORDER,
 	OPT_HOLD,
-	OPT_LIST
+	OPT_LIST,
+	OPT_PLUGINS,
+	OPT_RENDEZVOUS,
+	OPT_CPU,
+	OPT_END
 };
 
 static const struct argp_option options[] = {
@@ -64,65 +65,50 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static uint32_t count(struct argp_state *state, const char *name, const char *text, uint32_t min)
+/* Where each option goes: whole numbers first, then numbers above 0, flags, texts. */
+static const struct {
+	size_t offset;
+	uint32_t least;
+} field[OPT_END - OPT_WARMUP] = {
+#define FIELD(option, member, ...) [option - OPT_WARMUP] = { offsetof(struct replay_settings, member), __VA_ARGS__ }
+	FIELD(OPT_WARMUP, warmup, 0),
+	FIELD(OPT_REPS, reps, 1),
+	FIELD(OPT_LOCAL, local_ranks, 1),
+	FIELD(OPT_CORES, options.cores, 1),
+	FIELD(OPT_SEED, options.seed, 0),
+	FIELD(OPT_DEADLINE, options.deadline_s, 0),
+	FIELD(OPT_MEMORY, options.memory_B, 0),
+	FIELD(OPT_DRY, dry_run, 0),
+	FIELD(OPT_OVER, options.oversubscribe, 0),
+	FIELD(OPT_SHARE, options.share_gpu, 0),
+	FIELD(OPT_ORDER, in_order, 0),
+	FIELD(OPT_HOLD, options.hold, 0),
+	FIELD(OPT_LIST, list, 0),
+	FIELD(OPT_PLUGINS, plugins, 0),
+	FIELD(OPT_RENDEZVOUS, options.rendezvous, 0),
+	FIELD(OPT_CPU, options.cpu_types, 0),
+};
+
+static void set_field(struct argp_state *state, int key, const char *text)
 {
-	uint64_t value;
+	void *at = (char *)state->input + field[key - OPT_WARMUP].offset;
+	uint32_t least = field[key - OPT_WARMUP].least, i = 0;
+	uint64_t count;
 
-	if (!mq_parse_u64(text, &value) || value < min || value > 1000000)
-		argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", name, text, min);
-	return (uint32_t)value;
-}
-
-static double positive(struct argp_state *state, const char *name, const char *text)
-{
-	double value;
-
-	if (!mq_parse_f64(text, &value) || value <= 0)
-		argp_error(state, "--%s %s: a number above 0 is needed", name, text);
-	return value;
-}
-
-static error_t parse_run(int key, char *arg, struct argp_state *state)
-{
-	struct replay_settings *set = state->input;
-	struct mq_replay_options *o = &set->options;
-
-	switch (key) {
-	case OPT_DEADLINE:
-		o->deadline_s = positive(state, "deadline", arg);
-		return 0;
-	case OPT_LOCAL:
-		set->local_ranks = count(state, "local", arg, 1);
-		return 0;
-	case OPT_CORES:
-		o->cores = count(state, "cores", arg, 1);
-		return 0;
-	case OPT_OVER:
-		o->oversubscribe = true;
-		return 0;
-	case OPT_SHARE:
-		o->share_gpu = true;
-		return 0;
-	case OPT_HOLD:
-		o->hold = true;
-		return 0;
-	case OPT_MEMORY:
-		o->memory_B = positive(state, "memory", arg);
-		return 0;
-	case OPT_CPU:
-		o->cpu_types = arg;
-		return 0;
-	case OPT_SEED:
-		o->seed = count(state, "seed", arg, 0);
-		return 0;
-	case OPT_RENDEZVOUS:
-		o->rendezvous = arg;
-		return 0;
-	case OPT_PLUGINS:
-		set->plugins = arg;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	while (options[i].key != key)
+		i++;
+	if (key < OPT_DEADLINE) {
+		if (!mq_parse_u64(text, &count) || count < least || count > 1000000)
+			argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", options[i].name, text,
+				   least);
+		*(uint32_t *)at = (uint32_t)count;
+	} else if (key < OPT_DRY) {
+		if (!mq_parse_f64(text, at) || *(double *)at <= 0)
+			argp_error(state, "--%s %s: a number above 0 is needed", options[i].name, text);
+	} else if (key < OPT_PLUGINS) {
+		*(bool *)at = true;
+	} else {
+		*(const char **)at = text;
 	}
 }
 
@@ -137,32 +123,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		set->out = arg;
 		return 0;
-	case OPT_WARMUP:
-		set->warmup = count(state, "warmup", arg, 0);
-		return 0;
-	case OPT_REPS:
-		set->reps = count(state, "reps", arg, 1);
-		return 0;
-	case OPT_DRY:
-		set->dry_run = true;
-		return 0;
-	case OPT_ORDER:
-		set->in_order = true;
-		return 0;
-	case OPT_LIST:
-		set->list = true;
-		return 0;
 	case ARGP_KEY_ARGS:
 		set->path = state->argv + state->next;
 		set->n_paths = (uint32_t)(state->argc - state->next);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		if (set->list)
-			return 0;
-		argp_error(state, "a schedule file is needed (maquette validate --schedule-only writes some)");
-		return EINVAL;
+		if (!set->list)
+			argp_error(state, "a schedule file is needed (maquette validate --schedule-only writes some)");
+		return 0;
 	default:
-		return parse_run(key, arg, state);
+		if (key < OPT_WARMUP || key >= OPT_END)
+			return ARGP_ERR_UNKNOWN;
+		set_field(state, key, arg);
+		return 0;
 	}
 }
 
@@ -250,19 +223,6 @@ static enum mq_status check_all(const struct replay_job *job, char text[256], st
 	}
 	return MQ_OK;
 }
-
-static enum mq_status dry_run(const struct replay_job *job)
-{
-	struct mq_err why = MQ_ERR_INIT;
-	char text[256] = "";
-
-	/* Works without the devices: their absence is part of the answer. */
-	if (check_all(job, text, &why) != MQ_OK)
-		snprintf(text, sizeof(text), "cannot run here: %.230s", why.text);
-	say_dry(job, text);
-	return MQ_OK;
-}
-
 static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err *err)
 {
 	struct replay_settings *set = job->set;
@@ -278,8 +238,14 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 		printf("%u\t%s\n", n, text);
 		return MQ_OK;
 	}
-	if (set->dry_run)
-		return dry_run(job);
+	if (set->dry_run) { /* works without the devices: their absence is part of the answer */
+		struct mq_err why = MQ_ERR_INIT;
+
+		if (check_all(job, text, &why) != MQ_OK)
+			snprintf(text, sizeof(text), "cannot run here: %.230s", why.text);
+		say_dry(job, text);
+		return MQ_OK;
+	}
 	if (!set->out)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: where should the timeline go?");
 	MQ_TRY(keep_schedules(job, err));
@@ -351,8 +317,7 @@ int main(int argc, char **argv)
 	if (fflush(stdout) && status == MQ_OK)
 		status = MQ_EINPUT;
 	if (status == MQ_ETIME)
-		_exit((int)status); /* libraries' exit handlers would wait for work that never ends
-		                     */
+		_exit((int)status); /* exit handlers of libraries would wait for work that never ends */
 	mq_arena_fini(&arena);
 	return (int)status;
 }

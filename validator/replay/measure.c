@@ -39,12 +39,13 @@ struct opening {
 struct measure {
 	struct replay_job *job;
 	void *state;
-	struct replay_meet meet;
-	struct mq_ranks ranks; /* of the meeting, or of the executor's launcher */
+	struct replay_rendezvous rendezvous;
+	struct mq_ranks ranks; /* of the rendezvous, or of the executor's launcher */
 	struct mq_replay_sample sample;
 	struct replay_record *record; /* [n_schedules], rank 0 only */
 	uint32_t *order, *bytes;      /* bytes: [ranks] that each sends to rank 0 */
 	double *mine, *all;           /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
+	uint32_t most;                /* tasks of a schedule */
 	double margin_s, latest_s;    /* latest_s: of the ranks, at the last start; rank 0 */
 	struct mq_rng rng;
 	struct mq_arena arena;
@@ -55,11 +56,7 @@ struct measure {
 
 static void shuffle(struct measure *m)
 {
-	uint32_t n = m->job->session.n_schedules;
-
-	if (m->job->set->in_order)
-		return;
-	for (uint32_t i = n; i > 1; i--) {
+	for (uint32_t i = m->job->set->in_order ? 0 : m->job->session.n_schedules; i > 1; i--) {
 		uint32_t j = mq_rng_below(&m->rng, i), swap = m->order[i - 1];
 
 		m->order[i - 1] = m->order[j];
@@ -204,13 +201,13 @@ static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
 	double now_s = r->now(r->state);
 	bool due = now_s > m->aligned_s + ALIGN_S;
 
-	if (!m->meet.size || m->meet.size == 1)
+	if (!m->rendezvous.size || m->rendezvous.size == 1)
 		return MQ_OK;
 	MQ_TRY(r->broadcast(r->state, &due, sizeof(due), err));
 	if (!due)
 		return MQ_OK;
 	m->aligned_s = now_s;
-	return replay_meet_align(&m->meet, err);
+	return replay_rendezvous_align(&m->rendezvous, err);
 }
 
 static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err *err)
@@ -288,8 +285,8 @@ static enum mq_status gather_text(struct measure *m, char **text, struct mq_err 
 	return MQ_OK;
 }
 
-/* A file beside the timelines: DIR/NAME of several schedules, FILE.NAME of one. */
-static const char *beside(struct measure *m, const char *name)
+/* A file next to the timelines: DIR/NAME of several schedules, FILE.NAME of one. */
+static const char *sibling(struct measure *m, const char *name)
 {
 	const struct replay_settings *set = m->job->set;
 
@@ -321,7 +318,7 @@ static enum mq_status hold_one(struct measure *m, uint32_t index, FILE *file, st
 static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 {
 	const struct mq_replay_session *s = &m->job->session;
-	const char *path = beside(m, "memory.csv");
+	const char *path = sibling(m, "memory.csv");
 	enum mq_status status = MQ_OK;
 	FILE *file = NULL;
 	bool any = false;
@@ -354,11 +351,11 @@ static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 	return status;
 }
 
-/* Facts on the machine go beside the timelines, not into them: those stay comparable byte for byte. */
+/* Facts on the machine go next to the timelines, not into them: timelines stay comparable byte for byte. */
 static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
-	const char *path = beside(m, "environment.txt");
+	const char *path = sibling(m, "environment.txt");
 	char *text;
 	FILE *file;
 
@@ -377,36 +374,16 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "%s: writing failed", path);
 	return MQ_OK;
 }
-
-/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both. Nobody else
- * looks at the variable. */
-static void ask_for_topology(const struct replay_job *job)
-{
-	const struct replay_settings *set = job->set;
-
-	if (set->options.rank || set->options.share_gpu || set->n_paths < 2)
-		return;
-	mkdir(set->out, 0777); /* a failure is told when the timelines are opened */
-	setenv("NCCL_TOPO_DUMP_FILE", mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
-}
-
-/* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform of it. */
-static enum mq_status write_topology(struct measure *m, struct mq_err *err)
-{
-	const struct replay_settings *set = m->job->set;
-
-	if (set->options.rank || set->options.share_gpu || set->n_paths < 2 || !m->job->executor->topology)
-		return MQ_OK;
-	return m->job->executor->topology(m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out), err);
-}
-
 static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
 
 	if (!set->options.rank)
 		MQ_TRY(open_records(m, err));
-	MQ_TRY(write_topology(m, err));
+	/* How the devices of this machine are joined: calibrate makes a platform of it. */
+	if (!set->options.rank && !set->options.share_gpu && set->n_paths > 1 && m->job->executor->topology)
+		MQ_TRY(m->job->executor->topology(m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out),
+						  err));
 	for (uint32_t rep = 0; rep < set->warmup + set->reps; rep++)
 		MQ_TRY(repetition(m, rep, err));
 	MQ_TRY(write_environment(m, err));
@@ -430,11 +407,12 @@ static enum mq_status close_records(struct measure *m, enum mq_status status, st
 
 static void make_room(struct measure *m)
 {
-	uint32_t most = 1, n = m->job->session.n_schedules;
+	uint32_t n = m->job->session.n_schedules, most = 1;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (m->job->session.schedule[i]->n_tasks > most)
 			most = m->job->session.schedule[i]->n_tasks;
+	m->most = most;
 	m->sample.start_s = mq_arena_array(&m->arena, most, double);
 	m->sample.finish_s = mq_arena_array(&m->arena, most, double);
 	m->sample.switches = mq_arena_array(&m->arena, most, double);
@@ -454,31 +432,12 @@ static void *say_opening(void *opaque)
 	struct opening *o = opaque;
 
 	for (uint32_t ms = 0; !atomic_load(&o->done) && ms < o->most_ms; ms += OPENING_MS) {
-		if (ms % 1000 == 0) {
-			fputs(".\n", stdout);
-			fflush(stdout);
-		}
+		if (ms % 1000 == 0)
+			fputs(".\n", stdout), fflush(stdout);
 		usleep(1000 * OPENING_MS);
 	}
 	return NULL;
 }
-
-static void opening_begin(struct measure *m)
-{
-	struct opening *o = &m->opening;
-
-	o->most_ms = (uint32_t)fmin(1e9, OPENING_DEADLINES * 1e3 * m->job->session.options->deadline_s);
-	o->running = !m->job->session.options->rank && getenv("MAQUETTE_LAUNCHED") &&
-		     !pthread_create(&o->thread, NULL, say_opening, o);
-}
-
-static void opening_end(struct measure *m)
-{
-	atomic_store(&m->opening.done, true);
-	if (m->opening.running)
-		pthread_join(m->opening.thread, NULL);
-}
-
 /* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
 {
@@ -488,8 +447,8 @@ static enum mq_status join(struct measure *m, struct mq_err *err)
 
 	if (!job->spawn)
 		return MQ_OK;
-	MQ_TRY(replay_meet_open(&m->meet, s->options, err));
-	m->ranks = replay_meet_ranks(&m->meet);
+	MQ_TRY(replay_rendezvous_open(&m->rendezvous, s->options, err));
+	m->ranks = replay_rendezvous_ranks(&m->rendezvous);
 	s->ranks = &m->ranks;
 	for (uint32_t i = 0; i < s->n_devices; i++)
 		wire |= s->owner[i]->launcher == MQ_LAUNCH_MPIRUN;
@@ -499,17 +458,13 @@ static enum mq_status join(struct measure *m, struct mq_err *err)
 static enum mq_status open_executor(struct measure *m, struct mq_err *err)
 {
 	const struct replay_job *job = m->job;
-	uint32_t most = 1, n = job->session.n_schedules;
 
 	MQ_TRY(job->executor->open(m->state, &job->session, err));
 	if (!job->session.ranks)
 		m->ranks = *job->executor->ranks(m->state);
-	for (uint32_t i = 0; i < n; i++)
-		if (job->session.schedule[i]->n_tasks > most)
-			most = job->session.schedule[i]->n_tasks;
 	m->bytes = mq_arena_array(&m->arena, m->ranks.size, uint32_t);
 	m->all = mq_arena_array(&m->arena,
-				m->ranks.rank ? 1 : TASK_VALUES * (size_t)most + RANK_VALUES * (size_t)m->ranks.size,
+				m->ranks.rank ? 1 : TASK_VALUES * (size_t)m->most + RANK_VALUES * (size_t)m->ranks.size,
 				double);
 	m->aligned_s = m->ranks.now(m->ranks.state);
 	return m->ranks.barrier(m->ranks.state, err);
@@ -517,25 +472,38 @@ static enum mq_status open_executor(struct measure *m, struct mq_err *err)
 
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
 {
+	const struct replay_settings *set = job->set;
 	struct measure m = { .job = job, .arena = MQ_ARENA_INIT, .margin_s = MARGIN_S };
 
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);
 	m.state = mq_arena_alloc(&m.arena, job->executor->state_size);
-	ask_for_topology(job);
+	/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both. Nobody else
+	 * reads the variable. A folder that cannot be made is reported when the timelines are opened. */
+	if (!set->options.rank && !set->options.share_gpu && set->n_paths > 1) {
+		mkdir(set->out, 0777);
+		setenv("NCCL_TOPO_DUMP_FILE", mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
+	}
 	enum mq_status status = join(&m, err);
 	bool met = status == MQ_OK;
 	if (met) {
-		opening_begin(&m);
+		struct opening *o = &m.opening;
+		const struct mq_replay_options *options = job->session.options;
+
+		o->most_ms = (uint32_t)fmin(1e9, OPENING_DEADLINES * 1e3 * options->deadline_s);
+		o->running = !options->rank && getenv("MAQUETTE_LAUNCHED") &&
+			     !pthread_create(&o->thread, NULL, say_opening, o);
 		status = open_executor(&m, err);
-		opening_end(&m);
+		atomic_store(&o->done, true);
+		if (o->running)
+			pthread_join(o->thread, NULL);
 	}
 	if (status == MQ_OK)
 		status = repetitions(&m, err);
 	if (met)
 		job->executor->close(m.state, status != MQ_OK);
 	replay_wire_close(job->session.wire);
-	replay_meet_close(&m.meet);
+	replay_rendezvous_close(&m.rendezvous);
 	status = close_records(&m, status, err);
 	mq_arena_fini(&m.arena);
 	return status;

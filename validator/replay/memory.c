@@ -33,25 +33,17 @@ struct hold {
 	struct mq_err err;            /* of the first block that could not be had */
 	bool full;
 };
-
-static double in_use(const struct hold *h)
-{
-	double buffers_B;
-
-	return h->executor->in_use(h->state, &buffers_B);
-}
-
 static struct block take(struct hold *h, double bytes)
 {
 	struct block b = { .bytes = (size_t)fmax(0, ceil(bytes)) };
+	double buffers_B;
 
 	if (!b.bytes || h->full)
 		return (struct block){ 0 };
-	if (h->executor->allocate(h->state, b.bytes, &b.at, &h->err) != MQ_OK) {
-		h->full = true;
+	h->full = h->executor->allocate(h->state, b.bytes, &b.at, &h->err) != MQ_OK;
+	if (h->full)
 		return (struct block){ 0 };
-	}
-	h->now_B = in_use(h);
+	h->now_B = h->executor->in_use(h->state, &buffers_B);
 	h->value[REPLAY_HELD_PEAK] = fmax(h->value[REPLAY_HELD_PEAK], h->now_B - h->base_B);
 	return b;
 }
@@ -70,14 +62,6 @@ static const struct mq_held *held_of(const struct hold *h, uint32_t stage)
 			return &h->s->held[i];
 	return NULL;
 }
-
-/* ---- a pass: tasks of one stage, micro-batch and direction that follow one another -------------- */
-
-static bool same_pass(const struct mq_task *a, const struct mq_task *b)
-{
-	return a->stage == b->stage && a->micro_batch == b->micro_batch && a->phase == b->phase;
-}
-
 static bool computes(const struct hold *h, uint32_t id)
 {
 	return h->s->task[id].device == h->device && h->s->task[id].kind == MQ_TASK_COMPUTE;
@@ -111,25 +95,24 @@ static void pass(struct hold *h, uint32_t first, uint32_t last)
 {
 	const struct mq_task *t = &h->s->task[first];
 	const struct mq_held *held = held_of(h, t->stage);
-	struct block extra;
+	struct block extra = { 0 };
 
 	if (!held)
 		return;
 	struct block *kept = &h->kept[keeper(h, first)];
-	if (t->phase == MQ_UPDATE) {
+	bool needed = t->phase != MQ_UPDATE && needed_after(h, last);
+
+	if (t->phase == MQ_UPDATE)
 		extra = take(h, held->step_B);
-		give(h, &extra);
-	} else if (t->phase == MQ_FORWARD) {
+	else if (t->phase == MQ_FORWARD)
 		extra = take(h, held->forward_B);
-		give(h, &extra);
-		if (needed_after(h, last))
-			*kept = take(h, held->kept_B);
-	} else {
+	else
 		extra = take(h, held->backward_B - (kept->at ? held->kept_B : 0));
-		give(h, &extra);
-		if (!needed_after(h, last))
-			give(h, kept);
-	}
+	give(h, &extra);
+	if (t->phase == MQ_FORWARD && needed)
+		*kept = take(h, held->kept_B);
+	else if (t->phase == MQ_BACKWARD && !needed)
+		give(h, kept);
 }
 
 static void walk(struct hold *h)
@@ -137,19 +120,20 @@ static void walk(struct hold *h)
 	const struct mq_task *task = h->s->task;
 	uint32_t first = MQ_NONE, last = MQ_NONE;
 
-	for (uint32_t i = 0; i <= h->s->n_tasks; i++) {
-		bool end = i == h->s->n_tasks;
-
-		if (!end && !computes(h, i))
+	for (uint32_t i = 0; i < h->s->n_tasks; i++) {
+		if (!computes(h, i))
 			continue;
-		if (first != MQ_NONE && (end || !same_pass(&task[first], &task[i]))) {
+		bool same = first != MQ_NONE && task[first].stage == task[i].stage &&
+			    task[first].micro_batch == task[i].micro_batch && task[first].phase == task[i].phase;
+
+		if (!same && first != MQ_NONE)
 			pass(h, first, last);
-			first = MQ_NONE;
-		}
-		if (first == MQ_NONE)
+		if (!same)
 			first = i;
 		last = i;
 	}
+	if (first != MQ_NONE)
+		pass(h, first, last);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -21,16 +21,15 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "maquette/opt.h"
 #include "maquette/rng.h"
 #include "replay/replay.h"
 
-enum { MAX_RANKS = REPLAY_MEET_MAX, CLOCK_ROUNDS = 50 };
+enum { MAX_RANKS = REPLAY_RANKS_MAX, CLOCK_ROUNDS = 50 };
 
-enum { MEET_PATH = 4352 }; /* a path, and what it begins with */
+enum { PLACE_B = 4352 }; /* a path, and what it begins with */
 
 /* What a rank says first. */
 struct hello {
@@ -40,20 +39,11 @@ struct hello {
 
 /* How long a connection may take to say it: others wait behind it. */
 static const double hello_s = 2;
-
-static double now_s(void)
+static double rendezvous_now(void *state)
 {
-	struct timespec t;
+	const struct replay_rendezvous *m = state;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double meet_now(void *state)
-{
-	const struct replay_meet *meet = state;
-
-	return now_s() + meet->clock_offset_s;
+	return mq_seconds(CLOCK_MONOTONIC) + m->clock_offset_s;
 }
 
 /* ---- bytes under a deadline ------------------------------------------------------------------ */
@@ -66,51 +56,42 @@ static enum mq_status lost(uint32_t peer, const char *why, struct mq_err *err)
 static enum mq_status wait_for(int fd, short events, double until, uint32_t peer, struct mq_err *err)
 {
 	struct pollfd p = { fd, events, 0 };
-	double left = until - now_s();
+	double left = until - mq_seconds(CLOCK_MONOTONIC);
 
 	if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) == 0)
 		return lost(peer, "did not answer before the deadline", err);
 	return MQ_OK;
 }
 
-static enum mq_status put(const struct replay_meet *m, uint32_t peer, const void *data, size_t size, struct mq_err *err)
+/* Sends `out`, or receives into `in`. */
+static enum mq_status move_bytes(const struct replay_rendezvous *m, uint32_t peer, const char *out, char *in,
+				 size_t size, struct mq_err *err)
 {
-	const char *from = data;
-	double until = now_s() + m->deadline_s;
+	double until = mq_seconds(CLOCK_MONOTONIC) + m->deadline_s;
 
-	while (size) {
-		ssize_t n = send(m->fd[peer], from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	for (size_t at = 0; at < size;) {
+		ssize_t n = out ? send(m->fd[peer], out + at, size - at, MSG_NOSIGNAL | MSG_DONTWAIT) :
+				  recv(m->fd[peer], in + at, size - at, MSG_DONTWAIT);
 
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
+		if ((!n && in) || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return lost(peer, "died (its connection closed)", err);
-		if (n > 0) {
-			from += n;
-			size -= (size_t)n;
-		} else {
-			MQ_TRY(wait_for(m->fd[peer], POLLOUT, until, peer, err));
-		}
+		if (n > 0)
+			at += (size_t)n;
+		else
+			MQ_TRY(wait_for(m->fd[peer], out ? POLLOUT : POLLIN, until, peer, err));
 	}
 	return MQ_OK;
 }
 
-static enum mq_status get(const struct replay_meet *m, uint32_t peer, void *data, size_t size, struct mq_err *err)
+static enum mq_status put(const struct replay_rendezvous *m, uint32_t peer, const void *data, size_t size,
+			  struct mq_err *err)
 {
-	char *to = data;
-	double until = now_s() + m->deadline_s;
+	return move_bytes(m, peer, data, NULL, size, err);
+}
 
-	while (size) {
-		ssize_t n = recv(m->fd[peer], to, size, MSG_DONTWAIT);
-
-		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-			return lost(peer, "died (its connection closed)", err);
-		if (n > 0) {
-			to += n;
-			size -= (size_t)n;
-		} else {
-			MQ_TRY(wait_for(m->fd[peer], POLLIN, until, peer, err));
-		}
-	}
-	return MQ_OK;
+static enum mq_status get(const struct replay_rendezvous *m, uint32_t peer, void *data, size_t size, struct mq_err *err)
+{
+	return move_bytes(m, peer, NULL, data, size, err);
 }
 
 /* ---- finding each other ---------------------------------------------------------------------- */
@@ -137,7 +118,7 @@ static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t 
 /* For this user's eyes; a link that another one has left there is not followed. */
 static enum mq_status publish(const char *path, bool memory, uint16_t port, uint64_t token, struct mq_err *err)
 {
-	char draft[MEET_PATH + 16], host[256] = "127.0.0.1";
+	char draft[PLACE_B + 16], host[256] = "127.0.0.1";
 	FILE *file;
 	int fd;
 
@@ -174,7 +155,7 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 	struct stat st;
 
 	gethostname(here, sizeof(here) - 1);
-	while (now_s() < until) {
+	while (mq_seconds(CLOCK_MONOTONIC) < until) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | (memory ? 0 : O_NOFOLLOW));
 		bool own = fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid();
 		FILE *file = own ? fdopen(fd, "r") : NULL;
@@ -203,15 +184,15 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 }
 
 /* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
-static uint32_t hear_hello(const struct replay_meet *m, int fd)
+static uint32_t hear_hello(const struct replay_rendezvous *m, int fd)
 {
-	double until = now_s() + hello_s;
+	double until = mq_seconds(CLOCK_MONOTONIC) + hello_s;
 	struct hello hello = { 0 };
 	size_t got = 0;
 
 	while (got < sizeof(hello)) {
 		struct pollfd p = { fd, POLLIN, 0 };
-		double left = until - now_s();
+		double left = until - mq_seconds(CLOCK_MONOTONIC);
 
 		if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) != 1)
 			return 0;
@@ -223,9 +204,9 @@ static uint32_t hear_hello(const struct replay_meet *m, int fd)
 	return hello.token == m->token && hello.rank < m->size ? hello.rank : 0;
 }
 
-static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *err)
+static enum mq_status accept_all(struct replay_rendezvous *m, int fd, struct mq_err *err)
 {
-	double until = now_s() + m->deadline_s;
+	double until = mq_seconds(CLOCK_MONOTONIC) + m->deadline_s;
 
 	for (uint32_t n = 1; n < m->size;) {
 		struct pollfd p = { fd, POLLIN, 0 };
@@ -234,7 +215,7 @@ static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *e
 
 		while (missing < m->size && m->fd[missing] >= 0)
 			missing++;
-		if (poll(&p, 1, (int)fmax(0, ceil(1e3 * (until - now_s())))) != 1)
+		if (poll(&p, 1, (int)fmax(0, ceil(1e3 * (until - mq_seconds(CLOCK_MONOTONIC))))) != 1)
 			return lost(missing, "did not come before the deadline", err);
 		int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 		if (one < 0)
@@ -256,7 +237,7 @@ static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *e
 	return MQ_OK;
 }
 
-static enum mq_status connect_to(struct replay_meet *m, const char *host, const char *port, double until,
+static enum mq_status connect_to(struct replay_rendezvous *m, const char *host, const char *port, double until,
 				 struct mq_err *err)
 {
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found;
@@ -270,7 +251,7 @@ static enum mq_status connect_to(struct replay_meet *m, const char *host, const 
 			break;
 		close(m->fd[0]);
 		m->fd[0] = -1;
-		if (now_s() > until) {
+		if (mq_seconds(CLOCK_MONOTONIC) > until) {
 			freeaddrinfo(found);
 			return mq_fail(err, MQ_ETIME, "rank 0 did not answer at %s:%s before the deadline", host, port);
 		}
@@ -304,27 +285,27 @@ static enum mq_status own_folder(char folder[64], struct mq_err *err)
 
 /* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. Ranks of several
  * machines meet at a file of the folder they were started in, which launchers have them share. */
-static enum mq_status place_of(const struct mq_replay_options *o, char place[MEET_PATH], struct mq_err *err)
+static enum mq_status place_of(const struct mq_replay_options *o, char place[PLACE_B], struct mq_err *err)
 {
 	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT"), *job = job_name();
 	char folder[64];
 
-	if (o->rendezvous && strlen(o->rendezvous) >= MEET_PATH)
+	if (o->rendezvous && strlen(o->rendezvous) >= PLACE_B)
 		return mq_fail(err, MQ_EINPUT, "--rendezvous %.40s...: longer than %d bytes", o->rendezvous,
-			       MEET_PATH - 1);
+			       PLACE_B - 1);
 	if (o->rendezvous && o->rendezvous[0]) {
-		snprintf(place, MEET_PATH, "%s", o->rendezvous);
+		snprintf(place, PLACE_B, "%s", o->rendezvous);
 	} else if (host && port) {
 		/* Of torchrun the agent itself listens on that port: the next one is ours. */
 		bool taken = getenv("TORCHELASTIC_RUN_ID") != NULL;
 
-		snprintf(place, MEET_PATH, "tcp:%s:%ld", host, strtol(port, NULL, 10) + taken);
+		snprintf(place, PLACE_B, "tcp:%s:%ld", host, strtol(port, NULL, 10) + taken);
 	} else if (job) {
 		bool far = several_machines();
 
 		if (!far)
 			MQ_TRY(own_folder(folder, err));
-		int at = snprintf(place, MEET_PATH, far ? "file:.maquette-" : "file:%s/", folder);
+		int at = snprintf(place, PLACE_B, far ? "file:.maquette-" : "file:%s/", folder);
 		for (int i = 0; i < 200 && job[i]; i++) /* a name, not a path */
 			place[at++] = job[i] == '/' ? '_' : job[i];
 		place[at] = '\0';
@@ -335,8 +316,8 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[MEE
 }
 
 /* Rank 0: hears all others, at a port that is agreed on or that a file tells. */
-static enum mq_status host_meeting(struct replay_meet *m, const char *path, const char *port, bool local,
-				   struct mq_err *err)
+static enum mq_status host_ranks(struct replay_rendezvous *m, const char *path, const char *port, bool local,
+				 struct mq_err *err)
 {
 	uint16_t bound = 0;
 	int fd;
@@ -353,10 +334,10 @@ static enum mq_status host_meeting(struct replay_meet *m, const char *path, cons
 	return status;
 }
 
-static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err *err)
+static enum mq_status rendezvous_at(struct replay_rendezvous *m, char *place, struct mq_err *err)
 {
 	char host[256] = "", port[16] = "0", *colon;
-	double until = now_s() + m->deadline_s;
+	double until = mq_seconds(CLOCK_MONOTONIC) + m->deadline_s;
 	bool local = !strncmp(place, "memory:", 7);
 	const char *job = job_name();
 	char *path = local ? place + 7 : !strncmp(place, "file:", 5) ? place + 5 : NULL;
@@ -371,14 +352,14 @@ static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err 
 		m->token = mq_hash(MQ_HASH_INIT, job ? job : "", job ? strlen(job) : 0);
 	}
 	if (!m->rank)
-		return host_meeting(m, path, port, local, err);
+		return host_ranks(m, path, port, local, err);
 	if (path)
 		MQ_TRY(look_up(path, local, until, host, port, &m->token, err));
 	return connect_to(m, host, port, until, err);
 }
 
 /* Half way through the fastest of many round trips with rank 0 (Cristian, 1989). */
-enum mq_status replay_meet_align(struct replay_meet *m, struct mq_err *err)
+enum mq_status replay_rendezvous_align(struct replay_rendezvous *m, struct mq_err *err)
 {
 	double best = INFINITY, sent, theirs, back;
 
@@ -388,13 +369,13 @@ enum mq_status replay_meet_align(struct replay_meet *m, struct mq_err *err)
 		for (int i = 0; i < CLOCK_ROUNDS; i++) {
 			if (!m->rank) {
 				MQ_TRY(get(m, peer, &sent, sizeof(sent), err));
-				theirs = now_s();
+				theirs = mq_seconds(CLOCK_MONOTONIC);
 				MQ_TRY(put(m, peer, &theirs, sizeof(theirs), err));
 			} else if (m->rank == peer) {
-				sent = now_s();
+				sent = mq_seconds(CLOCK_MONOTONIC);
 				MQ_TRY(put(m, 0, &sent, sizeof(sent), err));
 				MQ_TRY(get(m, 0, &theirs, sizeof(theirs), err));
-				back = now_s();
+				back = mq_seconds(CLOCK_MONOTONIC);
 				if (back - sent < best) {
 					best = back - sent;
 					m->clock_offset_s = theirs - (sent + back) / 2;
@@ -407,11 +388,12 @@ enum mq_status replay_meet_align(struct replay_meet *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_options *o, struct mq_err *err)
+enum mq_status replay_rendezvous_open(struct replay_rendezvous *m, const struct mq_replay_options *o,
+				      struct mq_err *err)
 {
-	char place[MEET_PATH];
+	char place[PLACE_B];
 
-	*m = (struct replay_meet){ .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s };
+	*m = (struct replay_rendezvous){ .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s };
 	for (int i = 0; i < MAX_RANKS; i++)
 		m->fd[i] = -1;
 	if (m->size > MAX_RANKS)
@@ -419,11 +401,11 @@ enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_op
 	if (m->size == 1)
 		return MQ_OK;
 	MQ_TRY(place_of(o, place, err));
-	MQ_TRY(meet_at(m, place, err));
-	return replay_meet_align(m, err);
+	MQ_TRY(rendezvous_at(m, place, err));
+	return replay_rendezvous_align(m, err);
 }
 
-void replay_meet_close(struct replay_meet *m)
+void replay_rendezvous_close(struct replay_rendezvous *m)
 {
 	for (uint32_t i = 0; i < m->size && i < MAX_RANKS; i++)
 		if (m->fd[i] >= 0) /* size 0: never opened */
@@ -433,9 +415,9 @@ void replay_meet_close(struct replay_meet *m)
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
-static enum mq_status meet_barrier(void *state, struct mq_err *err)
+static enum mq_status rendezvous_barrier(void *state, struct mq_err *err)
 {
-	const struct replay_meet *m = state;
+	const struct replay_rendezvous *m = state;
 	char token = 1;
 
 	if (m->rank) {
@@ -449,9 +431,9 @@ static enum mq_status meet_barrier(void *state, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status meet_broadcast(void *state, void *data, size_t size, struct mq_err *err)
+static enum mq_status rendezvous_broadcast(void *state, void *data, size_t size, struct mq_err *err)
 {
-	const struct replay_meet *m = state;
+	const struct replay_rendezvous *m = state;
 
 	if (m->rank)
 		return get(m, 0, data, size, err);
@@ -460,9 +442,10 @@ static enum mq_status meet_broadcast(void *state, void *data, size_t size, struc
 	return MQ_OK;
 }
 
-static enum mq_status meet_gather(void *state, const void *mine, void *all, const uint32_t *bytes, struct mq_err *err)
+static enum mq_status rendezvous_gather(void *state, const void *mine, void *all, const uint32_t *bytes,
+					struct mq_err *err)
 {
-	const struct replay_meet *m = state;
+	const struct replay_rendezvous *m = state;
 	char *to = all;
 
 	if (m->rank)
@@ -475,9 +458,9 @@ static enum mq_status meet_gather(void *state, const void *mine, void *all, cons
 	return MQ_OK;
 }
 
-static enum mq_status meet_alive(void *state, struct mq_err *err)
+static enum mq_status rendezvous_alive(void *state, struct mq_err *err)
 {
-	const struct replay_meet *m = state;
+	const struct replay_rendezvous *m = state;
 	char byte;
 
 	for (uint32_t i = 0; i < m->size; i++)
@@ -486,14 +469,14 @@ static enum mq_status meet_alive(void *state, struct mq_err *err)
 	return MQ_OK;
 }
 
-struct mq_ranks replay_meet_ranks(struct replay_meet *meet)
+struct mq_ranks replay_rendezvous_ranks(struct replay_rendezvous *m)
 {
-	return (struct mq_ranks){ .rank = meet->rank,
-				  .size = meet->size,
-				  .state = meet,
-				  .now = meet_now,
-				  .barrier = meet_barrier,
-				  .broadcast = meet_broadcast,
-				  .gather = meet_gather,
-				  .alive = meet_alive };
+	return (struct mq_ranks){ .rank = m->rank,
+				  .size = m->size,
+				  .state = m,
+				  .now = rendezvous_now,
+				  .barrier = rendezvous_barrier,
+				  .broadcast = rendezvous_broadcast,
+				  .gather = rendezvous_gather,
+				  .alive = rendezvous_alive };
 }

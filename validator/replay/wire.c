@@ -194,20 +194,18 @@ static struct mq_transfer *find(const struct lane *lane, uint64_t tag)
 static void announce(struct lane *lane)
 {
 	struct control *c = lane->control;
+	const struct mq_transfer *t = lane->first;
 	uint32_t skip = 0;
 
 	if (!lane->n_silent)
 		return;
-	for (const struct mq_transfer *t = lane->first; t; t = t->next)
+	for (const struct mq_transfer *u = t; u; u = u->next)
 		skip++;
-	skip -= lane->n_silent;
-	for (const struct mq_transfer *t = lane->first; t; t = t->next) {
+	for (; skip > lane->n_silent; skip--)
+		t = t->next;
+	for (; t; t = t->next) {
 		uint64_t n = atomic_load_explicit(&c->asked, memory_order_relaxed);
 
-		if (skip) {
-			skip--;
-			continue;
-		}
 		if (n - atomic_load_explicit(&c->heard, memory_order_acquire) >= ASKS)
 			return;
 		c->ask[n % ASKS] = (struct announcement){ t->tag, t->bytes };

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "maquette/map.h"
 #include "fit/fit.h"
 #include "trace/trace.h"
 
@@ -23,17 +22,6 @@ const char *mq_trace_call_name(uint32_t kind)
 }
 
 /* ---- which collective ------------------------------------------------------------------------ */
-
-/* Letters alone, in lower case: "_allgather_base", "all_gather_into_tensor", "ncclKernel_AllGather_RING". */
-static void letters_of(const char *name, char *to, size_t size)
-{
-	size_t n = 0;
-
-	for (; *name && *name != '(' && n + 1 < size; name++)
-		if (*name != '_' && *name != ' ' && *name != '-')
-			to[n++] = (char)(*name >= 'A' && *name <= 'Z' ? *name + 32 : *name);
-	to[n] = '\0';
-}
 
 static uint32_t kind_in(const char *name)
 {
@@ -53,17 +41,17 @@ static uint32_t kind_in(const char *name)
 		{ "recv", MQ_TRACE_SENDRECV },
 	};
 	char letters[128];
+	size_t n = 0;
 
-	letters_of(name, letters, sizeof(letters));
+	/* Letters alone, in lower case: "_allgather_base", "all_gather_into_tensor", "ncclKernel_AllGather_RING". */
+	for (; *name && *name != '(' && n + 1 < sizeof(letters); name++)
+		if (*name != '_' && *name != ' ' && *name != '-')
+			letters[n++] = (char)(*name >= 'A' && *name <= 'Z' ? *name + 32 : *name);
+	letters[n] = '\0';
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strstr(letters, names[i].name))
 			return names[i].kind;
 	return MQ_TRACE_OTHER_CALL;
-}
-
-static bool is_nccl(const char *kernel)
-{
-	return strstr(kernel, "nccl") || strstr(kernel, "rccl") || strstr(kernel, "Nccl");
 }
 
 /* ncclKernel_AllReduce_RING_LL_Sum_float(...), ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...),
@@ -98,22 +86,20 @@ static double element_in(const char *kernel, uint32_t kind)
 
 struct finder {
 	const struct mq_trace *trace;
-	struct mq_map launch, external; /* by correlation; by external id */
-	uint32_t *launch_event, *external_event, *note, n_notes;
-	uint32_t n_launches, launch_room, n_external, external_room, note_room;
+	struct mq_trace_launches launches;
+	struct mq_map external; /* notes by external id */
+	uint32_t *external_event, *note, n_notes, n_external, external_room, note_room;
 };
 
 static void index_events(struct finder *f, struct mq_arena *arena)
 {
 	const struct mq_trace *t = f->trace;
 
-	mq_map_init(&f->launch, arena, 1024);
+	mq_trace_launches(t, arena, &f->launches);
 	mq_map_init(&f->external, arena, 1024);
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
 
-		if (e->kind == MQ_EVENT_LAUNCH && mq_map_add(&f->launch, e->correlation) == f->n_launches)
-			MQ_PUSH(arena, f->launch_event, f->n_launches, f->launch_room, i);
 		if (e->kind != MQ_EVENT_NOTE)
 			continue;
 		MQ_PUSH(arena, f->note, f->n_notes, f->note_room, i);
@@ -141,16 +127,8 @@ static const struct mq_event *note_around(const struct finder *f, const struct m
 {
 	const struct mq_trace *t = f->trace;
 	const struct mq_event *best = NULL;
-	uint32_t low = 0, high = f->n_notes;
+	uint32_t low = mq_trace_begun(t, f->note, f->n_notes, launch->start_us);
 
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-
-		if (t->event[f->note[mid]].start_us <= launch->start_us)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (uint32_t back = 0; low-- > 0 && back < LOOK_BACK; back++) {
 		const struct mq_event *e = &t->event[f->note[low]];
 
@@ -164,8 +142,8 @@ static const struct mq_event *note_around(const struct finder *f, const struct m
 
 static const struct mq_event *note_of(const struct finder *f, const struct mq_event *kernel)
 {
-	uint32_t at = kernel->correlation ? mq_map_find(&f->launch, kernel->correlation) : MQ_NONE;
-	const struct mq_event *around = at == MQ_NONE ? NULL : note_around(f, &f->trace->event[f->launch_event[at]]);
+	const struct mq_event *launch = mq_trace_launch_of(&f->launches, kernel);
+	const struct mq_event *around = launch ? note_around(f, launch) : NULL;
 	uint32_t ext = kernel->external ? mq_map_find(&f->external, kernel->external) : MQ_NONE;
 	const struct mq_event *named = ext == MQ_NONE ? NULL : &f->trace->event[f->external_event[ext]];
 
@@ -185,18 +163,9 @@ static double elements_of(const struct mq_tensor *t)
 	return n;
 }
 
-static double of_counts(const struct mq_trace_note *n, const struct mq_trace_call *c)
-{
-	double count = c->kind == MQ_COLL_ALL_GATHER ? fmax(n->in_n, n->out_n) : n->in_n;
-
-	if (c->kind == MQ_COLL_REDUCE_SCATTER || !(count > 0))
-		count = fmax(n->in_n, n->out_n);
-	return count;
-}
-
 /* Elements by the operands of a note, all of which belong to the call. NCCL's annotations and record_param_comms
  * have what goes in: of an all-gather a rank's part. The framework's operators (c10d::) have what comes out as well,
- * the whole beside the part, or, in lists of tensors, parts alone. NAN: not told how many ranks. */
+ * the whole as well as the part, or, in lists of tensors, parts alone. NAN: not told how many ranks. */
 static double of_shape(const struct mq_trace_shape *s, const struct mq_trace_call *c, bool both)
 {
 	bool gathers = c->kind == MQ_COLL_ALL_GATHER, scatters = c->kind == MQ_COLL_REDUCE_SCATTER;
@@ -237,7 +206,9 @@ static void add_note(const struct mq_trace *t, const struct mq_event *e, struct 
 	else if (!(c->element_B > 0) && s)
 		c->element_B = s->size_B[0];
 	if (n && !isnan(n->in_n))
-		count = of_counts(n, c);
+		count = c->kind == MQ_COLL_ALL_GATHER || c->kind == MQ_COLL_REDUCE_SCATTER || !(n->in_n > 0) ?
+				fmax(n->in_n, n->out_n) :
+				n->in_n;
 	else if (s)
 		count = of_shape(s, c, !strncmp(e->name, "c10d::", 6));
 	if (count > 0 && c->element_B > 0)
@@ -267,7 +238,8 @@ enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena, 
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
 
-		if (e->kind != MQ_EVENT_KERNEL || !is_nccl(e->name))
+		if (e->kind != MQ_EVENT_KERNEL ||
+		    !(strstr(e->name, "nccl") || strstr(e->name, "rccl") || strstr(e->name, "Nccl")))
 			continue;
 		struct mq_trace_call c = { .event = i,
 					   .kind = kind_in(e->name),
@@ -293,30 +265,31 @@ uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, ui
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_map map;
-	double *least = NULL;
-	uint32_t n_least = 0, room = 0, aligned = 0, *met = NULL, n_met = 0, met_room = 0, one = 1;
+	struct met {
+		double least_s;
+		uint32_t traces;
+	} *met = NULL;
+	uint32_t n_met = 0, room = 0, aligned = 0;
 
 	mq_map_init(&map, &arena, 4096);
 	for (uint32_t t = 0; t < n_traces; t++)
 		for (uint32_t i = 0; i < n[t]; i++) {
 			const struct mq_trace_call *c = &call[t][i];
 			uint32_t at = mq_map_add(&map, mq_map_mix(like(c), c->index + 1));
+			struct met first = { c->own_s, 0 };
 
-			if (at == n_least) {
-				MQ_PUSH(&arena, least, n_least, room, c->own_s);
-				MQ_PUSH(&arena, met, n_met, met_room, one);
-			} else {
-				least[at] = fmin(least[at], c->own_s);
-				met[at]++;
-			}
+			if (at == n_met)
+				MQ_PUSH(&arena, met, n_met, room, first);
+			met[at].least_s = fmin(met[at].least_s, c->own_s);
+			met[at].traces++;
 		}
 	for (uint32_t t = 0; t < n_traces; t++)
 		for (uint32_t i = 0; i < n[t]; i++) {
 			struct mq_trace_call *c = &call[t][i];
 			uint32_t at = mq_map_find(&map, mq_map_mix(like(c), c->index + 1));
 
-			c->least_s = least[at];
-			aligned += met[at] == n_traces;
+			c->least_s = met[at].least_s;
+			aligned += met[at].traces == n_traces;
 		}
 	mq_arena_fini(&arena);
 	return aligned;

@@ -79,14 +79,6 @@ static struct told read_attributes(const MqChakra__Node *node)
 	return told;
 }
 
-/* The kernel of a call is known by NCCL's word in its name. */
-static const char *call_name(struct mq_trace *t, const MqChakra__Node *node, const char *collective)
-{
-	const char *name = node->name ? node->name : "";
-
-	return strstr(name, "nccl") ? name : mq_arena_printf(t->arena, "nccl_%s %s", collective, name);
-}
-
 static void add_node(struct reader *r, const MqChakra__Node *node)
 {
 	struct mq_trace *t = r->trace;
@@ -117,7 +109,8 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 					      .group = told.group ? mq_trace_intern(t, told.group, strlen(told.group)) :
 								    NULL };
 
-		name = call_name(t, node, note.collective ? note.collective : "");
+		if (!strstr(name, "nccl")) /* the word by which the kernel of a call is known */
+			name = mq_arena_printf(t->arena, "nccl_%s %s", note.collective ? note.collective : "", name);
 		e.note = t->n_notes;
 		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, note);
 	}
@@ -128,8 +121,14 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* The length of the next message; false at the end of the file. */
-static enum mq_status next_length(struct reader *r, bool *more)
+static enum mq_status cut_short(struct reader *r)
+{
+	return mq_fail(r->err, MQ_EINPUT, "%s: cut short after byte %.0f: copy the whole file", r->trace->path,
+		       (double)r->at);
+}
+
+/* A message has its length before it; *more: false at the end of the file. */
+static enum mq_status next_message(struct reader *r, bool *more)
 {
 	int c = 0;
 
@@ -137,9 +136,7 @@ static enum mq_status next_length(struct reader *r, bool *more)
 	*more = false;
 	for (int shift = 0; shift < 35; shift += 7) {
 		if ((c = getc(r->file)) == EOF)
-			return shift ? mq_fail(r->err, MQ_EINPUT, "%s: cut short after byte %.0f: copy the whole file",
-					       r->trace->path, (double)r->at) :
-				       MQ_OK;
+			return shift ? cut_short(r) : MQ_OK;
 		r->at++;
 		r->size |= (size_t)(c & 0x7f) << shift;
 		if (!(c & 0x80))
@@ -149,21 +146,12 @@ static enum mq_status next_length(struct reader *r, bool *more)
 		return mq_fail(r->err, MQ_EINPUT, "%s: no message of Chakra's at byte %.0f: is it an execution trace?",
 			       r->trace->path, (double)r->at);
 	*more = true;
-	return MQ_OK;
-}
-
-static enum mq_status next_message(struct reader *r, bool *more)
-{
-	MQ_TRY(next_length(r, more));
-	if (!*more)
-		return MQ_OK;
 	if (r->size > r->room) {
 		r->room = 2 * r->size;
 		r->message = mq_arena_alloc(r->trace->arena, r->room);
 	}
 	if (fread(r->message, 1, r->size, r->file) != r->size)
-		return mq_fail(r->err, MQ_EINPUT, "%s: cut short after byte %.0f: copy the whole file", r->trace->path,
-			       (double)r->at);
+		return cut_short(r);
 	r->at += r->size;
 	return MQ_OK;
 }

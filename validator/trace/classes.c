@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "maquette/map.h"
 #include "fit/fit.h"
 #include "trace/trace.h"
 
@@ -51,13 +50,12 @@ enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 		return MQ_CLASS_CONV;
 	if (!has_any(kernel, gemm))
 		return MQ_CLASS_ELEMENTWISE;
-	/* Convolutions run as products too, under a product's name. */
+	/* Convolutions run as GEMMs too, under a GEMM's name. */
 	return op && strstr(op, "convolution") ? MQ_CLASS_CONV : MQ_CLASS_GEMM;
 }
 
 struct launches {
-	struct mq_map map;
-	uint32_t *event, n, room;
+	struct mq_trace_launches all;
 	uint32_t *range, n_ranges, range_room; /* of optimizers' steps */
 	struct mq_map ops;                     /* by external id */
 	uint32_t *op, n_ops, op_room;
@@ -67,11 +65,9 @@ static struct launches find_launches(const struct mq_trace *t, struct mq_arena *
 {
 	struct launches l = { 0 };
 
-	mq_map_init(&l.map, arena, 1024);
+	mq_trace_launches(t, arena, &l.all);
 	mq_map_init(&l.ops, arena, 1024);
 	for (uint32_t i = 0; i < t->n; i++) {
-		if (t->event[i].kind == MQ_EVENT_LAUNCH && mq_map_add(&l.map, t->event[i].correlation) == l.n)
-			MQ_PUSH(arena, l.event, l.n, l.room, i);
 		if (t->event[i].kind == MQ_EVENT_OP && t->event[i].external &&
 		    mq_map_add(&l.ops, t->event[i].external) == l.n_ops)
 			MQ_PUSH(arena, l.op, l.n_ops, l.op_room, i);
@@ -79,13 +75,6 @@ static struct launches find_launches(const struct mq_trace *t, struct mq_arena *
 			MQ_PUSH(arena, l.range, l.n_ranges, l.range_room, i);
 	}
 	return l;
-}
-
-static const struct mq_event *launch_of(const struct mq_trace *t, const struct launches *l, const struct mq_event *e)
-{
-	uint32_t at = e->correlation ? mq_map_find(&l->map, e->correlation) : MQ_NONE;
-
-	return at == MQ_NONE ? NULL : &t->event[l->event[at]];
 }
 
 static enum mq_trace_class class_of(const struct mq_trace *t, const struct launches *l, const struct mq_event *e,
@@ -111,8 +100,8 @@ struct sweep {
 	double *share;                       /* [MQ_N_CLASSES] us */
 };
 
-/* Events come by their start. Communication is exposed where nothing else runs; what starts beside it later takes
- * that time off again. */
+/* Events come by their start. Communication is exposed where nothing else runs; an event that starts later and overlaps it
+ * takes that time off again. */
 static void add_event(struct sweep *s, enum mq_trace_class class, double from, double to, const struct mq_event *launch)
 {
 	s->share[class] += to - from;
@@ -154,7 +143,7 @@ static bool sum_step(const struct mq_trace *t, const struct launches *l, double 
 			device = e->device;
 		if (e->device != device)
 			continue;
-		const struct mq_event *launch = launch_of(t, l, e);
+		const struct mq_event *launch = mq_trace_launch_of(&l->all, e);
 		add_event(&s, class_of(t, l, e, launch), begin, end, launch);
 	}
 	share[MQ_CLASS_IDLE_WAIT] += to - s.busy_us;
@@ -162,21 +151,16 @@ static bool sum_step(const struct mq_trace *t, const struct launches *l, double 
 	return s.busy_us > from;
 }
 
-static void put_step(double *value, uint32_t room, uint32_t step, const double *share)
-{
-	for (int c = 0; c < MQ_N_CLASSES; c++)
-		value[(size_t)c * room + step] = share[c];
-}
-
 void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq_trace_shares *out)
 {
 	struct launches l = find_launches(t, arena);
-	double first = INFINITY, last = -INFINITY, one[MQ_N_CLASSES];
+	double first = INFINITY, last = -INFINITY;
 	uint32_t n = 0, room = 1;
 
 	for (uint32_t i = 0; i < t->n; i++)
 		room += t->event[i].kind == MQ_EVENT_STEP;
 	double *value = mq_arena_array(arena, (size_t)room * MQ_N_CLASSES, double);
+	double *one = mq_arena_array(arena, room, double);
 	*out = (struct mq_trace_shares){ 0 };
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
@@ -185,13 +169,16 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 			first = fmin(first, e->start_us);
 			last = fmax(last, e->start_us + e->dur_us);
 		}
-		if (e->kind == MQ_EVENT_STEP && sum_step(t, &l, e->start_us, e->start_us + e->dur_us, one))
-			put_step(value, room, n++, one);
+		if (e->kind == MQ_EVENT_STEP)
+			n += sum_step(t, &l, e->start_us, e->start_us + e->dur_us, value + (size_t)n * MQ_N_CLASSES);
 	}
 	out->marked = n > 0;
-	if (!n && sum_step(t, &l, first, last, one))
-		put_step(value, room, n++, one);
+	if (!n)
+		n += sum_step(t, &l, first, last, value);
 	out->n_steps = n;
-	for (int c = 0; c < MQ_N_CLASSES && n; c++)
-		out->share_s[c] = 1e-6 * mq_quantile(value + (size_t)c * room, n, .5);
+	for (int c = 0; c < MQ_N_CLASSES && n; c++) {
+		for (uint32_t i = 0; i < n; i++)
+			one[i] = value[(size_t)i * MQ_N_CLASSES + c];
+		out->share_s[c] = 1e-6 * mq_quantile(one, n, .5);
+	}
 }

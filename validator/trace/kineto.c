@@ -18,7 +18,6 @@
 #include <yajl/yajl_parse.h>
 #include <zlib.h>
 
-#include "maquette/map.h"
 #include "maquette/rng.h"
 #include "trace/trace.h"
 
@@ -27,7 +26,7 @@ enum { BLOCK_B = 1 << 18, NAME_B = 512, KEY_B = 40 };
 enum { MOST_PACKED = 100, SMALL_B = 16 << 20 };
 
 /* Where a value stands. */
-enum place { NOWHERE, IN_ROOT, IN_EVENT, IN_ARGS, IN_DEVICE, IN_WORLD };
+enum place { NOWHERE, IN_EVENT, IN_ARGS, IN_DEVICE, IN_WORLD };
 
 struct text {
 	char at[NAME_B];
@@ -82,16 +81,14 @@ static bool starts(const char *text, const char *with)
 /* What kind of event this is, or -1. */
 static int kind_of(const struct reader *r)
 {
-	static const char *const kernels[] = { "kernel", NULL };
 	static const char *const copies[] = { "gpu_memcpy", "gpu_memset", "memcpy", "memset", NULL };
 	static const char *const launches[] = {
 		"cuda_runtime", "runtime", "cuda_driver", "driver", "hip_runtime", NULL
 	};
 	static const char *const ops[] = { "cpu_op", "operator", "user_annotation", "python_function", "", NULL };
-	static const char *const operators[] = { "cpu_op", "operator", NULL };
 	const char *name = r->name.at;
 
-	if (is_any(r->cat.at, kernels) || (!r->cat.n && starts(r->pid.at, "CUDA")))
+	if (!strcasecmp(r->cat.at, "kernel") || (!r->cat.n && starts(r->pid.at, "CUDA")))
 		return MQ_EVENT_KERNEL;
 	if (is_any(r->cat.at, copies))
 		return MQ_EVENT_COPY;
@@ -106,7 +103,9 @@ static int kind_of(const struct reader *r)
 	if (r->has_shape || strstr(name, "Optimizer.step") || strstr(name, "convolution"))
 		return MQ_EVENT_OP;
 	/* Operators are many, and none of them is a layer. */
-	return !is_any(r->cat.at, operators) && mq_trace_layer(name) != MQ_NONE ? MQ_EVENT_LAYER : -1;
+	return strcasecmp(r->cat.at, "cpu_op") && strcasecmp(r->cat.at, "operator") && mq_trace_layer(name) != MQ_NONE ?
+		       MQ_EVENT_LAYER :
+		       -1;
 }
 
 /* Everything beyond what is filled in is zero, so equal shapes have equal bytes. */
@@ -229,15 +228,6 @@ static void put_ranks(struct reader *r, const char *text, size_t n)
 	to->n += n;
 }
 
-static void end_ranks(struct reader *r)
-{
-	char all[NAME_B + 3];
-	int n = snprintf(all, sizeof(all), "[%.*s]", (int)r->ranks.n, r->ranks.at);
-
-	r->ranks_level = 0;
-	take_note(r, all, (size_t)n);
-}
-
 static void take_args(struct reader *r, const char *text, size_t n)
 {
 	if (!strcasecmp(r->key, "External id"))
@@ -280,7 +270,7 @@ static enum place place_of(const struct reader *r)
 		return r->n_devices == 1 ? IN_DEVICE : NOWHERE;
 	if (r->world_level && r->level == r->world_level)
 		return IN_WORLD;
-	return r->level == 1 ? IN_ROOT : NOWHERE;
+	return NOWHERE;
 }
 
 static void take(struct reader *r, const char *text, size_t n)
@@ -301,7 +291,6 @@ static void take(struct reader *r, const char *text, size_t n)
 		else if (!strcmp(r->key, "world_size"))
 			r->trace->world = small_in(text, n);
 		break;
-	case IN_ROOT:
 	case NOWHERE:
 		break;
 	}
@@ -314,12 +303,6 @@ static void push_tensor(struct reader *r)
 	if (r->shape.n < MQ_TRACE_TENSORS)
 		r->shape.tensor[r->shape.n++] = r->tensor;
 	r->tensor = (struct mq_tensor){ 0 };
-}
-
-static void put_dim(struct reader *r, double x)
-{
-	if (r->tensor.n_dims < MQ_TRACE_DIMS)
-		r->tensor.dim[r->tensor.n_dims++] = x;
 }
 
 static void begin_list(struct reader *r)
@@ -361,40 +344,34 @@ static void end_list(struct reader *r)
 	}
 }
 
-static void put_type(struct reader *r, const char *text, size_t n)
-{
-	if (r->level == r->list_level && r->type_at < MQ_TRACE_TENSORS) {
-		r->shape.size_B[r->type_at] = mq_trace_type(text, n, &r->shape.dtype[r->type_at]);
-		r->type_at++;
-	}
-}
-
 /* ---- what the parser calls ------------------------------------------------------------------- */
+
+static int on_value(struct reader *r, const char *text, size_t n, bool number)
+{
+	if (number && r->in_dims) {
+		if (r->tensor.n_dims < MQ_TRACE_DIMS)
+			r->tensor.dim[r->tensor.n_dims++] = number_in(text, n);
+	} else if (!number && r->in_types) {
+		if (r->level == r->list_level && r->type_at < MQ_TRACE_TENSORS) {
+			r->shape.size_B[r->type_at] = mq_trace_type(text, n, &r->shape.dtype[r->type_at]);
+			r->type_at++;
+		}
+	} else if (r->ranks_level) {
+		put_ranks(r, text, n);
+	} else if (!r->list_level) {
+		take(r, text, n);
+	}
+	return 1;
+}
 
 static int on_number(void *context, const char *text, size_t n)
 {
-	struct reader *r = context;
-
-	if (r->in_dims)
-		put_dim(r, number_in(text, n));
-	else if (r->ranks_level)
-		put_ranks(r, text, n);
-	else if (!r->list_level)
-		take(r, text, n);
-	return 1;
+	return on_value(context, text, n, true);
 }
 
 static int on_string(void *context, const unsigned char *text, size_t n)
 {
-	struct reader *r = context;
-
-	if (r->in_types)
-		put_type(r, (const char *)text, n);
-	else if (r->ranks_level)
-		put_ranks(r, (const char *)text, n);
-	else if (!r->list_level)
-		take(r, (const char *)text, n);
-	return 1;
+	return on_value(context, (const char *)text, n, false);
 }
 
 static int on_key(void *context, const unsigned char *text, size_t n)
@@ -461,8 +438,13 @@ static int on_array_end(void *context)
 
 	if (r->list_level)
 		end_list(r);
-	if (r->ranks_level && r->level == r->ranks_level)
-		end_ranks(r);
+	if (r->ranks_level && r->level == r->ranks_level) {
+		char all[NAME_B + 3];
+		int n = snprintf(all, sizeof(all), "[%.*s]", (int)r->ranks.n, r->ranks.at);
+
+		r->ranks_level = 0;
+		take_note(r, all, (size_t)n);
+	}
 	if (r->level == r->events_level)
 		r->events_level = 0;
 	if (r->level == r->device_level)

@@ -9,35 +9,27 @@
 #include <string.h>
 #include <strings.h>
 
-#include "maquette/map.h"
 #include "trace/trace.h"
 
 enum { LOOK_BACK = 256, MOST_LAYERS = 4096 };
 
 struct index {
 	const struct mq_trace *trace;
-	struct mq_map launch; /* by correlation */
-	uint32_t *launch_event, n_launches, launch_room;
+	struct mq_trace_launches launches;
 	uint32_t *range, n_ranges, range_room;
 	uint32_t *step, n_steps, step_room;
 };
-
-static bool is_backward(const char *name)
-{
-	return strcasestr(name, "backward") || strcasestr(name, "bwd");
-}
 
 static void fill(struct index *x, struct mq_arena *arena)
 {
 	const struct mq_trace *t = x->trace;
 
-	mq_map_init(&x->launch, arena, 1024);
+	mq_trace_launches(t, arena, &x->launches);
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
 
-		if (e->kind == MQ_EVENT_LAUNCH && mq_map_add(&x->launch, e->correlation) == x->n_launches)
-			MQ_PUSH(arena, x->launch_event, x->n_launches, x->launch_room, i);
-		if (e->kind == MQ_EVENT_LAYER && !is_backward(e->name) && mq_trace_layer(e->name) < MOST_LAYERS)
+		if (e->kind == MQ_EVENT_LAYER && !strcasestr(e->name, "backward") && !strcasestr(e->name, "bwd") &&
+		    mq_trace_layer(e->name) < MOST_LAYERS)
 			MQ_PUSH(arena, x->range, x->n_ranges, x->range_room, i);
 		if (e->kind == MQ_EVENT_STEP)
 			MQ_PUSH(arena, x->step, x->n_steps, x->step_room, i);
@@ -60,16 +52,8 @@ static bool in_step(const struct index *x, const struct mq_event *launch)
 /* The range around it that began last; events are by start. */
 static const struct mq_event *innermost(const struct index *x, const struct mq_event *launch)
 {
-	uint32_t low = 0, high = x->n_ranges;
+	uint32_t low = mq_trace_begun(x->trace, x->range, x->n_ranges, launch->start_us);
 
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-
-		if (x->trace->event[x->range[mid]].start_us <= launch->start_us)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (uint32_t back = 0; low-- > 0 && back < LOOK_BACK; back++) {
 		const struct mq_event *e = &x->trace->event[x->range[low]];
 
@@ -93,11 +77,10 @@ uint32_t mq_trace_layers(const struct mq_trace *t, struct mq_arena *arena, doubl
 	*forward_s = mq_arena_array(arena, n ? n : 1, double);
 	for (uint32_t i = 0; n && i < t->n; i++) {
 		const struct mq_event *e = &t->event[i];
-		uint32_t at =
-			e->kind == MQ_EVENT_KERNEL && e->correlation ? mq_map_find(&x.launch, e->correlation) : MQ_NONE;
-		if (at == MQ_NONE || mq_trace_class_of(e->name, NULL) == MQ_CLASS_COMM)
+		const struct mq_event *launch = e->kind == MQ_EVENT_KERNEL ? mq_trace_launch_of(&x.launches, e) : NULL;
+
+		if (!launch || mq_trace_class_of(e->name, NULL) == MQ_CLASS_COMM)
 			continue;
-		const struct mq_event *launch = &t->event[x.launch_event[at]];
 		const struct mq_event *range = in_step(&x, launch) ? innermost(&x, launch) : NULL;
 		if (range)
 			(*forward_s)[mq_trace_layer(range->name)] += 1e-6 * e->dur_us / fmax(x.n_steps, 1);

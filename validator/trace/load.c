@@ -6,7 +6,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "maquette/map.h"
 #include "trace/trace.h"
 
 enum format { NO_TRACE, JSON, SQLITE, CHAKRA };

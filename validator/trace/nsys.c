@@ -11,6 +11,7 @@
  */
 #include <dlfcn.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -46,19 +47,10 @@ struct reader {
 
 static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 {
-	const struct {
-		const char *name;
-		void *to;
-	} calls[] = {
-		{ "sqlite3_open_v2", &s->open_v2 },
-		{ "sqlite3_close", &s->close },
-		{ "sqlite3_errmsg", &s->errmsg },
-		{ "sqlite3_prepare_v2", &s->prepare_v2 },
-		{ "sqlite3_step", &s->step },
-		{ "sqlite3_finalize", &s->finalize },
-		{ "sqlite3_column_int64", &s->column_int64 },
-		{ "sqlite3_column_text", &s->column_text },
-	};
+	static const char *const names[] = { "open_v2", "close",    "errmsg",       "prepare_v2",
+					     "step",    "finalize", "column_int64", "column_text" };
+	void *const to[] = { &s->open_v2, &s->close,    &s->errmsg,       &s->prepare_v2,
+			     &s->step,    &s->finalize, &s->column_int64, &s->column_text };
 
 	s->handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
 	if (!s->handle)
@@ -66,44 +58,46 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 			       "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): install "
 			       "libsqlite3-0",
 			       dlerror());
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		void *call = dlsym(s->handle, calls[i].name);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char name[32];
 
+		snprintf(name, sizeof(name), "sqlite3_%s", names[i]);
+		void *call = dlsym(s->handle, name);
 		if (!call)
-			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one", calls[i].name);
-		memcpy(calls[i].to, &call, sizeof(call));
+			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one", name);
+		memcpy(to[i], &call, sizeof(call));
 	}
 	return MQ_OK;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* A view may say rows without end. */
-static bool is_table(struct reader *r, const char *name)
+/* Does the statement compile, and give a row? An unknown column makes it fail before it runs. */
+static bool answers(struct reader *r, const char *sql, bool row)
 {
 	void *statement = NULL;
-	const char *sql = mq_arena_printf(
-		r->trace->arena, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
-		name);
 	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_ &&
-		     r->sqlite.step(statement) == SQLITE_ROW_;
+		     (!row || r->sqlite.step(statement) == SQLITE_ROW_);
 
 	r->sqlite.finalize(statement);
 	return there;
 }
 
-/* Whether a column exists: an unknown one makes a statement fail before it runs. */
+/* A view may give rows without end. */
+static bool is_table(struct reader *r, const char *name)
+{
+	return answers(
+		r,
+		mq_arena_printf(r->trace->arena,
+				"SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
+				name),
+		true);
+}
+
 static bool has(struct reader *r, const char *table, const char *column)
 {
-	void *statement = NULL;
-
-	if (!is_table(r, table))
-		return false;
-	const char *sql = mq_arena_printf(r->trace->arena, "SELECT %s FROM %s LIMIT 0", column, table);
-	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_;
-
-	r->sqlite.finalize(statement);
-	return there;
+	return is_table(r, table) &&
+	       answers(r, mq_arena_printf(r->trace->arena, "SELECT %s FROM %s LIMIT 0", column, table), false);
 }
 
 typedef void row_taker(struct reader *r, void *statement);
@@ -171,27 +165,27 @@ static void keep(struct reader *r, const struct mq_event *event)
 	MQ_PUSH(t->arena, t->event, t->n, t->room, *event);
 }
 
-/* start, end, device, stream, correlation, name */
-static void take_kernel(struct reader *r, void *statement)
+/* start, end, device, stream, correlation, and the name of a kernel or the bytes of a copy */
+static void take_device_event(struct reader *r, void *statement, enum mq_event_kind kind)
 {
-	struct mq_event e = event_of(r, statement, MQ_EVENT_KERNEL, text(r, statement, 5));
+	struct mq_event e = event_of(r, statement, kind, kind == MQ_EVENT_KERNEL ? text(r, statement, 5) : "copy");
 
 	e.device = (uint32_t)number(r, statement, 2);
 	e.stream = (uint32_t)number(r, statement, 3);
 	e.correlation = (uint64_t)number(r, statement, 4);
+	if (kind == MQ_EVENT_COPY)
+		e.bytes = (double)number(r, statement, 5);
 	keep(r, &e);
 }
 
-/* start, end, device, stream, correlation, bytes */
+static void take_kernel(struct reader *r, void *statement)
+{
+	take_device_event(r, statement, MQ_EVENT_KERNEL);
+}
+
 static void take_copy(struct reader *r, void *statement)
 {
-	struct mq_event e = event_of(r, statement, MQ_EVENT_COPY, "copy");
-
-	e.device = (uint32_t)number(r, statement, 2);
-	e.stream = (uint32_t)number(r, statement, 3);
-	e.correlation = (uint64_t)number(r, statement, 4);
-	e.bytes = (double)number(r, statement, 5);
-	keep(r, &e);
+	take_device_event(r, statement, MQ_EVENT_COPY);
 }
 
 /* start, end, thread, correlation, name */

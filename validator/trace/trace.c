@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "maquette/map.h"
 #include "maquette/rng.h"
 
 const char *mq_trace_intern(struct mq_trace *t, const char *text, size_t size)
@@ -47,63 +46,72 @@ static const char *base_of(const char *name, size_t *size)
 double mq_trace_type(const char *name, size_t size, uint8_t *dtype)
 {
 	static const struct {
-		const char *name;
+		const char *names; /* a '/' stands for a space inside of one */
 		uint8_t dtype;
 		double size_B;
 	} types[] = {
-		{ "float", MQ_FP32, 4 },
-		{ "float32", MQ_FP32, 4 },
-		{ "f32", MQ_FP32, 4 },
-		{ "double", MQ_FP64, 8 },
-		{ "float64", MQ_FP64, 8 },
-		{ "f64", MQ_FP64, 8 },
-		{ "half", MQ_FP16, 2 },
-		{ "float16", MQ_FP16, 2 },
-		{ "f16", MQ_FP16, 2 },
-		{ "bfloat16", MQ_BF16, 2 },
-		{ "bf16", MQ_BF16, 2 },
-		{ "__nv_bfloat16", MQ_BF16, 2 },
-		{ "float8_e4m3fn", MQ_FP8, 1 },
-		{ "float8_e5m2", MQ_FP8, 1 },
-		{ "f8e4m3", MQ_FP8, 1 },
-		{ "f8e5m2", MQ_FP8, 1 },
-		{ "long", MQ_N_DTYPES, 8 },
-		{ "long int", MQ_N_DTYPES, 8 },
-		{ "int64", MQ_N_DTYPES, 8 },
-		{ "int", MQ_N_DTYPES, 4 },
-		{ "int32", MQ_N_DTYPES, 4 },
+		{ "float float32 f32", MQ_FP32, 4 },
+		{ "double float64 f64", MQ_FP64, 8 },
+		{ "half float16 f16", MQ_FP16, 2 },
+		{ "bfloat16 bf16 __nv_bfloat16", MQ_BF16, 2 },
+		{ "float8_e4m3fn float8_e5m2 f8e4m3 f8e5m2", MQ_FP8, 1 },
+		{ "byte char uint8 int8 int8_t bool i8 u8 uint8_t unsigned/char signed/char", MQ_N_DTYPES, 1 },
 		{ "short", MQ_N_DTYPES, 2 },
-		{ "byte", MQ_N_DTYPES, 1 },
-		{ "char", MQ_N_DTYPES, 1 },
-		{ "unsigned char", MQ_N_DTYPES, 1 },
-		{ "signed char", MQ_N_DTYPES, 1 },
-		{ "uint8", MQ_N_DTYPES, 1 },
-		{ "int8", MQ_N_DTYPES, 1 },
-		{ "int8_t", MQ_N_DTYPES, 1 },
-		{ "bool", MQ_N_DTYPES, 1 },
-		{ "i8", MQ_N_DTYPES, 1 },
-		{ "u8", MQ_N_DTYPES, 1 },
-		{ "i32", MQ_N_DTYPES, 4 },
-		{ "i64", MQ_N_DTYPES, 8 },
-		{ "u32", MQ_N_DTYPES, 4 },
-		{ "u64", MQ_N_DTYPES, 8 },
-		{ "uint8_t", MQ_N_DTYPES, 1 },
-		{ "int32_t", MQ_N_DTYPES, 4 },
-		{ "int64_t", MQ_N_DTYPES, 8 },
-		{ "uint32_t", MQ_N_DTYPES, 4 },
-		{ "uint64_t", MQ_N_DTYPES, 8 },
+		{ "int int32 i32 u32 int32_t uint32_t", MQ_N_DTYPES, 4 },
+		{ "long int64 i64 u64 int64_t uint64_t long/int", MQ_N_DTYPES, 8 },
 	};
 	const char *base = base_of(name, &size);
 
 	if (dtype)
 		*dtype = MQ_N_DTYPES;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strlen(types[i].name) == size && !strncasecmp(types[i].name, base, size)) {
-			if (dtype)
-				*dtype = types[i].dtype;
-			return types[i].size_B;
+		for (const char *p = types[i].names; size && *p; p += strspn(p, " ")) {
+			size_t n = strcspn(p, " "), same = 0;
+
+			while (n == size && same < n &&
+			       (tolower((unsigned char)base[same]) == p[same] || (base[same] == ' ' && p[same] == '/')))
+				same++;
+			if (same == size) {
+				if (dtype)
+					*dtype = types[i].dtype;
+				return types[i].size_B;
+			}
+			p += n;
 		}
 	return 0;
+}
+
+/* ---- events of a list ------------------------------------------------------------------------- */
+
+void mq_trace_launches(const struct mq_trace *t, struct mq_arena *arena, struct mq_trace_launches *l)
+{
+	*l = (struct mq_trace_launches){ .trace = t };
+	mq_map_init(&l->map, arena, 1024);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->event[i].kind == MQ_EVENT_LAUNCH && mq_map_add(&l->map, t->event[i].correlation) == l->n)
+			MQ_PUSH(arena, l->event, l->n, l->room, i);
+}
+
+const struct mq_event *mq_trace_launch_of(const struct mq_trace_launches *l, const struct mq_event *kernel)
+{
+	uint32_t at = kernel->correlation ? mq_map_find(&l->map, kernel->correlation) : MQ_NONE;
+
+	return at == MQ_NONE ? NULL : &l->trace->event[l->event[at]];
+}
+
+uint32_t mq_trace_begun(const struct mq_trace *t, const uint32_t *list, uint32_t n, double time_us)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (t->event[list[mid]].start_us <= time_us)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
 }
 
 /* ---- names of ranges ------------------------------------------------------------------------- */

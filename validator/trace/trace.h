@@ -8,6 +8,7 @@
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
+#include "maquette/map.h"
 #include "maquette/arena.h"
 #include "maquette/model.h"
 #include "maquette/types.h"
@@ -93,6 +94,20 @@ uint32_t mq_trace_layer(const char *name);
 /* float, c10::BFloat16, Half, Long, bf16, f32, ...: bytes of an element, 0 = unknown; dtype may be NULL. */
 double mq_trace_type(const char *name, size_t size, uint8_t *dtype);
 
+/* ---- events of a list ------------------------------------------------------------------------- */
+
+/* Launches by correlation. */
+struct mq_trace_launches {
+	const struct mq_trace *trace;
+	struct mq_map map;
+	uint32_t *event, n, room;
+};
+void mq_trace_launches(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_launches *launches);
+/* NULL = not told. */
+const struct mq_event *mq_trace_launch_of(const struct mq_trace_launches *launches, const struct mq_event *kernel);
+/* How many of the events list[n], which are by start, have begun at this time. */
+uint32_t mq_trace_begun(const struct mq_trace *trace, const uint32_t *list, uint32_t n, double time_us);
+
 /* ---- calls.c --------------------------------------------------------------------------------- */
 
 enum { MQ_TRACE_SENDRECV = MQ_N_COLL_KINDS, MQ_TRACE_OTHER_CALL };
@@ -124,7 +139,7 @@ struct mq_trace_row {
 uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces, struct mq_arena *arena,
 		       struct mq_trace_row **row);
 
-/* A product, convolution or sweep whose shape was recorded, with its kernel's time. */
+/* A GEMM, convolution or sweep whose shape was recorded, with its kernel's time. */
 struct mq_trace_work {
 	struct mq_kernel kernel;
 	uint32_t count;

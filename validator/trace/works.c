@@ -1,6 +1,6 @@
 /*
- * works.c - products and sweeps of a trace whose operands' shapes were recorded (record_shapes=True), each with the
- * time of all kernels that its operator launched: a product in parts has one that adds them up.
+ * works.c - GEMMs and sweeps of a trace whose operands' shapes were recorded (record_shapes=True), each with the
+ * time of all kernels that its operator launched: a GEMM in parts has one that adds them up.
  *
  * Not taken: convolutions, whose output a shape of the operands alone does not tell, and operators that launch
  * kernels of several kinds.
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "maquette/map.h"
 #include "fit/fit.h"
 #include "trace/trace.h"
 
@@ -32,7 +31,7 @@ static double elements_of(const struct mq_tensor *t)
 }
 
 /* [.., m x k] [.., k x n] at two places among the operands. */
-static bool product_of(const struct mq_trace_shape *s, uint32_t at, struct mq_kernel *k)
+static bool gemm_of(const struct mq_trace_shape *s, uint32_t at, struct mq_kernel *k)
 {
 	if (at + 2 > s->n || s->dtype[at] == MQ_N_DTYPES)
 		return false;
@@ -60,16 +59,16 @@ static bool sweep_of(const char *name, const struct mq_trace_shape *s, struct mq
 	static const char *const names[] = { "add",       "add_",       "sub",     "mul",  "mul_",  "div",
 					     "div_",      "relu",       "relu_",   "gelu", "silu",  "tanh",
 					     "clamp_min", "clamp_min_", "sigmoid", "neg",  "copy_", NULL };
-	bool in_place = name[strlen(name) - 1] == '_', known = false;
+	bool in_place = *name && name[strlen(name) - 1] == '_', known = false;
 	double bytes = 0, most = 0;
 
 	for (const char *const *n = names; *n; n++)
-		known |= !strcmp(name + 6, *n); /* after "aten::" */
+		known |= !strcmp(name, *n);
 	for (uint32_t i = 0; known && i < s->n; i++) {
 		double size_B = s->tensor[i].n_dims ? elements_of(&s->tensor[i]) * s->size_B[i] : 0;
 
 		/* A copy only writes its first operand. */
-		if (i || strcmp(name, "aten::copy_"))
+		if (i || strcmp(name, "copy_"))
 			bytes += size_B;
 		most = fmax(most, size_B);
 	}
@@ -83,25 +82,25 @@ static bool sweep_of(const char *name, const struct mq_trace_shape *s, struct mq
 static bool kernel_of(const struct mq_trace *t, const struct mq_event *op, struct mq_kernel *k)
 {
 	const struct mq_trace_shape *s = op->shape == MQ_NONE ? NULL : &t->shape[op->shape];
-	const char *name = op->name;
+	const char *name = strncmp(op->name, "aten::", 6) ? NULL : op->name + 6;
 
-	if (!s || strncmp(name, "aten::", 6))
+	if (!s || !name)
 		return false;
-	if (!strcmp(name, "aten::mm") || !strcmp(name, "aten::bmm"))
-		return product_of(s, 0, k);
-	if (!strcmp(name, "aten::addmm") || !strcmp(name, "aten::baddbmm"))
-		return product_of(s, 1, k);
+	if (!strcmp(name, "mm") || !strcmp(name, "bmm"))
+		return gemm_of(s, 0, k);
+	if (!strcmp(name, "addmm") || !strcmp(name, "baddbmm"))
+		return gemm_of(s, 1, k);
 	return sweep_of(name, s, k);
 }
 
-/* A product of fp32 operands that ran on tensor cores ran in tf32. */
+/* A GEMM of fp32 operands that ran on tensor cores ran in tf32. */
 static void see_kernel(struct sample *s, const struct mq_event *e)
 {
-	bool product = mq_trace_class_of(e->name, NULL) == MQ_CLASS_GEMM;
+	bool gemm = mq_trace_class_of(e->name, NULL) == MQ_CLASS_GEMM;
 
 	s->seconds += 1e-6 * e->dur_us;
 	s->n_kernels++;
-	s->mixed |= product != (s->kernel.kind == MQ_KERNEL_GEMM);
+	s->mixed |= gemm != (s->kernel.kind == MQ_KERNEL_GEMM);
 	if (s->kernel.kind == MQ_KERNEL_GEMM && s->kernel.dtype == MQ_FP32 &&
 	    (strcasestr(e->name, "tf32") || strstr(e->name, "s1688") || strstr(e->name, "s16816")))
 		s->kernel.dtype = MQ_TF32;

@@ -60,7 +60,7 @@ static enum mq_status gather(struct mq_validation *v, struct mq_observed **obser
 		if (i % 2)
 			continue;
 		MQ_TRY(mq_measured_calls(v->plan[i].measured, &v->arena, &part, &count, err));
-		mq_measured_beside(v->plan[i].measured, part, count, &v->arena);
+		mq_measured_overlap(v->plan[i].measured, part, count, &v->arena);
 		memcpy(*observed + *n, part, count * sizeof(*part));
 		*n += count;
 	}

@@ -20,6 +20,7 @@
 #ifndef MAQUETTE_EXECUTOR_H
 #define MAQUETTE_EXECUTOR_H
 
+#include <time.h>
 #include "maquette/abi.h"
 #include "maquette/arena.h"
 #include "maquette/schedule.h"
@@ -137,6 +138,14 @@ MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
 /* For executors: do these ranks all belong to the executor of `rank`, so that its own means of
  * communication reach them? */
 MQ_API bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n, const uint32_t *ranks);
+
+static inline double mq_seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
 #define MQ_REPLAY_HEAD(text)   .abi = MQ_ABI, .name = text

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/script.h"
@@ -39,22 +38,13 @@ struct mpi {
 	uint16_t *left; /* of the schedule at hand: requests of a posted task that are under way */
 	bool started;
 };
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 static double mpi_now(void *state)
 {
 	const struct mpi *m = state;
 
-	return now_s() + m->clock_offset_s;
+	return mq_seconds(CLOCK_MONOTONIC) + m->clock_offset_s;
 }
 
 static enum mq_status mpi_barrier(void *state, struct mq_err *err)
@@ -108,13 +98,13 @@ static void align_clock(struct mpi *m)
 		for (int i = 0; any && i < CLOCK_ROUNDS; i++) {
 			if (!m->ranks.rank) {
 				MPI_Recv(&sent, 1, MPI_DOUBLE, (int)peer, 1, m->world, MPI_STATUS_IGNORE);
-				theirs = now_s();
+				theirs = mq_seconds(CLOCK_MONOTONIC);
 				MPI_Send(&theirs, 1, MPI_DOUBLE, (int)peer, 2, m->world);
 			} else if (m->ranks.rank == peer) {
-				sent = now_s();
+				sent = mq_seconds(CLOCK_MONOTONIC);
 				MPI_Send(&sent, 1, MPI_DOUBLE, 0, 1, m->world);
 				MPI_Recv(&theirs, 1, MPI_DOUBLE, 0, 2, m->world, MPI_STATUS_IGNORE);
-				back = now_s();
+				back = mq_seconds(CLOCK_MONOTONIC);
 				if (back - sent < best) {
 					best = back - sent;
 					m->clock_offset_s = theirs - (sent + back) / 2;
@@ -178,24 +168,16 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 			*apart &= !CPU_COUNT(&both);
 		}
 }
-
-/* ---- communicators --------------------------------------------------------------------------- */
-
-static MPI_Comm find_group(const struct mpi *m, const struct mq_comm *wanted)
-{
-	for (uint32_t i = 0; i < m->n_groups; i++)
-		if (m->group[i].n == wanted->n && !memcmp(m->group[i].rank, wanted->rank, wanted->n * sizeof(uint32_t)))
-			return m->group[i].comm;
-	return MPI_COMM_NULL;
-}
-
 /* All members come here in the same order, since all ranks walk the same schedules. */
-static MPI_Comm make_group(struct mpi *m, const struct mq_comm *wanted, int tag)
+static MPI_Comm group_of(struct mpi *m, const struct mq_comm *wanted, int tag)
 {
 	struct group entry = { .n = wanted->n, .rank = wanted->rank, .comm = MPI_COMM_NULL };
 	int *members = mq_arena_array(m->arena, wanted->n, int);
 	MPI_Group world, group;
 
+	for (uint32_t i = 0; i < m->n_groups; i++)
+		if (m->group[i].n == wanted->n && !memcmp(m->group[i].rank, wanted->rank, wanted->n * sizeof(uint32_t)))
+			return m->group[i].comm;
 	for (uint32_t i = 0; i < wanted->n; i++)
 		members[i] = (int)wanted->rank[i];
 	MPI_Comm_group(m->world, &world);
@@ -218,12 +200,7 @@ static enum mq_status prepare(void *state, struct host_script *script, struct mq
 
 		for (uint32_t i = 0; i < s->comm[c].n; i++)
 			member |= s->comm[c].rank[i] == m->ranks.rank;
-		comm[c] = MPI_COMM_NULL;
-		if (!member)
-			continue;
-		comm[c] = find_group(m, &s->comm[c]);
-		if (comm[c] == MPI_COMM_NULL)
-			comm[c] = make_group(m, &s->comm[c], (int)(c & 0x7fff));
+		comm[c] = member ? group_of(m, &s->comm[c], (int)(c & 0x7fff)) : MPI_COMM_NULL;
 	}
 	script->talk = comm;
 	return MQ_OK;
@@ -251,7 +228,6 @@ static size_t request_B(const struct mq_schedule *s, const struct mq_task *t)
 
 	return (size_t)size_of(t) * (size_t)ceil(t->bytes / parts_of(t) / size_of(t) / n) * n;
 }
-
 static size_t room(const struct mq_schedule *s, const struct mq_task *t)
 {
 	return parts_of(t) * request_B(s, t);
@@ -263,20 +239,6 @@ static bool can_post(void *state, const struct mq_task *t)
 
 	return m->n_flights + parts_of(t) <= MAX_FLIGHTS;
 }
-
-static void post_message(struct mpi *m, const struct host_call *call, MPI_Request *request)
-{
-	const struct mq_task *t = &call->script->schedule->task[call->id];
-	int bytes = (int)llround(t->bytes);
-
-	/* The sender's task id is a tag that no other message of the step has. */
-	if (t->kind == MQ_TASK_SEND)
-		MPI_Isend(call->in, bytes, MPI_BYTE, (int)t->peer, (int)call->id, m->world, request);
-	else
-		MPI_Irecv(call->out, bytes, MPI_BYTE, (int)t->peer, (int)call->script->match[call->id], m->world,
-			  request);
-}
-
 static void post_collective(const struct host_call *call, uint32_t i, MPI_Request *request)
 {
 	const struct mq_schedule *s = call->script->schedule;
@@ -318,15 +280,20 @@ static void post(void *state, const struct host_call *call)
 	struct mpi *m = state;
 	const struct mq_task *t = &call->script->schedule->task[call->id];
 	uint32_t parts = parts_of(t);
+	int bytes = (int)llround(t->bytes);
 
 	m->left[call->id] = (uint16_t)parts;
 	for (uint32_t i = 0; i < parts; i++) {
 		MPI_Request *request = &m->request[m->n_flights];
 
+		/* The sender's task id is a tag that no other message of the step has. */
 		if (t->kind == MQ_TASK_COLLECTIVE)
 			post_collective(call, i, request);
+		else if (t->kind == MQ_TASK_SEND)
+			MPI_Isend(call->in, bytes, MPI_BYTE, (int)t->peer, (int)call->id, m->world, request);
 		else
-			post_message(m, call, request);
+			MPI_Irecv(call->out, bytes, MPI_BYTE, (int)t->peer, (int)call->script->match[call->id],
+				  m->world, request);
 		m->flight[m->n_flights++] = call->id;
 	}
 }
