@@ -68,18 +68,14 @@ static double shape_energy(struct anneal *s, uint32_t index)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
 	struct mq_plan plan;
-	struct mq_result result;
 	struct mq_err ignored = MQ_ERR_INIT;
-	double energy = 10;
+	bool made = shapes_plan(&s->space, &s->point[index], &s->scratch, &plan, &ignored) == MQ_OK;
+	double time_s = made ? mq_screen(s->problem, &plan) : (double)INFINITY;
 
-	if (shapes_plan(&s->space, &s->point[index], &s->scratch, &plan, &ignored) == MQ_OK &&
-	    s->problem->costs->screen(s->problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK) {
-		if (s->scale <= 0)
-			s->scale = result.step_time_s;
-		energy = result.step_time_s / s->scale;
-	}
 	mq_arena_rewind(&s->scratch, mark);
-	return energy;
+	if (isfinite(time_s) && s->scale <= 0)
+		s->scale = time_s;
+	return isfinite(time_s) ? time_s / s->scale : 10;
 }
 
 static double place_energy(struct anneal *s, const uint32_t *device)
@@ -132,7 +128,7 @@ static double energy_of(void *walk)
 	struct walk_state *w = walk;
 	struct anneal *s = w->owner;
 
-	if (!s->stopped && s->problem->tick && !s->problem->tick(s->problem->tick_context, (double)NAN, "annealing"))
+	if (!s->stopped && !mq_tick(s->problem, (double)NAN, "annealing"))
 		s->stopped = true;
 	if (s->stopped) /* GSL cannot be interrupted: the rest of the walk costs nothing */
 		return 10;

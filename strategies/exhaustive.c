@@ -52,13 +52,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->space == AUTO)
 		s->space = placements_natural(problem) ? PLACEMENT : SHAPE;
 	if (s->space == PLACEMENT) {
-		MQ_TRY(mq_space_refuse(problem->q, "exhaustive", MQ_LACKS_ALL, err));
-		placements_init(&s->placements, problem);
+		MQ_TRY(placements_open(&s->placements, problem, "exhaustive", err));
 		count = pow(s->placements.n_devices, s->placements.n_groups);
 		s->choice = mq_arena_array(problem->arena, s->placements.n_groups, uint32_t);
-		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'", problem->q->cluster->name,
-				       problem->q->model->name);
 	} else {
 		MQ_TRY(shapes_init(&s->shapes, problem, err));
 		s->shapes.zero = s->zero;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "maquette/engine.h"
+#include "lib/plans.h"
 #include "lib/shapes.h"
 
 struct ranked_point {
@@ -142,7 +143,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	while (s->next < s->n && s->proposed < s->variants) {
 		const struct shape_point *p = &s->list[s->next++].point;
-		if (!problem->tick(problem->tick_context, (double)s->next / s->n, "screening"))
+		if (!mq_tick(problem, (double)s->next / s->n, "screening"))
 			return MQ_DONE;
 		if (shapes_plan(&s->space, p, arena, plan, &why) != MQ_OK)
 			continue;

@@ -18,22 +18,10 @@ struct slot {
 	double begin, end;
 };
 
-struct heft {
-	struct mq_tasks tasks;
-	bool done;
-};
-
 struct lanes {
 	uint32_t *n, *room;
 	struct slot **slot; /* [devices], by time */
 };
-
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct heft *s = state;
-
-	return mq_tasks_make(problem, "heft", &s->tasks, err);
-}
 
 struct ranked {
 	double rank;
@@ -96,9 +84,10 @@ static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, dou
 }
 
 /* Places every task; MQ_ENOPLAN where the devices have no room left for one. */
-static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *now,
-			    struct mq_err *err)
+static enum mq_status place(struct mq_list_engine *e, const struct mq_problem *problem, struct mq_arena *arena,
+			    struct mq_schedule_state *now, struct mq_err *err)
 {
+	const struct mq_tasks *t = &e->tasks;
 	struct lanes lanes = { mq_arena_array(arena, t->n_devices, uint32_t),
 			       mq_arena_array(arena, t->n_devices, uint32_t),
 			       mq_arena_array(arena, t->n_devices, struct slot *) };
@@ -133,44 +122,22 @@ static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena, st
 	return MQ_OK;
 }
 
-static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
-	struct heft *s = state;
-	struct mq_schedule_state now;
-	enum mq_status status;
+	struct mq_list_engine *e = state;
 
-	if (s->done)
-		return MQ_DONE;
-	s->done = true;
-	do
-		status = place(&s->tasks, arena, &now, err);
-	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &s->tasks));
-	MQ_TRY(status);
-	placements_plan(&s->tasks.space, now.device_of, problem, arena, plan);
-	plan->engine_objective = now.makespan;
-	plan->engine_unit = "s";
-	return MQ_OK;
-}
-
-/* What the simulator finds too large is tried again in smaller micro-batches. */
-static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		    const struct mq_result *result)
-{
-	struct heft *s = state;
-
-	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &s->tasks))
-		s->done = false;
+	e->schedule = place;
+	return mq_tasks_make(problem, "heft", &e->tasks, err);
 }
 
 MQ_ENGINE(heft) = {
 	MQ_ENGINE_HEAD("heft"),
 	.summary = "list scheduling by upward rank, earliest finish with insertion",
 	.paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
-	.state_size = sizeof(struct heft),
+	.state_size = sizeof(struct mq_list_engine),
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.start = start,
-	.propose = propose,
-	.observe = observe,
+	.propose = mq_list_propose,
+	.observe = mq_list_observe,
 };

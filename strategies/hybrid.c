@@ -42,8 +42,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	const struct mq_problem *problem = s->cost.problem;
 
 	s->seen++;
-	if (++s->n_ticks % 4096 == 0 && problem->tick &&
-	    !problem->tick(problem->tick_context, (double)NAN, "estimates"))
+	if (++s->n_ticks % 4096 == 0 && !mq_tick(problem, (double)NAN, "estimates"))
 		s->stopped = true;
 	double bound = mq_hybrid_bound(&s->cost, &s->now);
 

@@ -105,13 +105,6 @@ static void keep_stages(const struct mq_problem *problem, struct mq_place *place
 	}
 }
 
-static bool tick(void *context, double done, const char *what)
-{
-	const struct mq_problem *const *problem = context;
-
-	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
-}
-
 static void report(const struct mq_problem *problem, const char *what, const struct mq_place_ip_result *r)
 {
 	double gap = r->value > 0 ? (r->value - r->bound) / r->value : 0;
@@ -170,7 +163,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		.pieces = s->pieces,
 		.gap = s->gap,
 		.seconds = fmin(ldexp(s->seconds, -(int)s->tries), problem->seconds),
-		.tick = tick,
+		.tick = mq_tick_hook,
 		.tick_context = &problem,
 	};
 

@@ -6,33 +6,28 @@
 #include "maquette/engine.h"
 #include "lib/baechi.h"
 
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct mq_baechi *b = state;
-
-	return mq_tasks_make(problem, "m-etf", &b->tasks, err);
-}
-
-static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
+static enum mq_status schedule(struct mq_list_engine *e, const struct mq_problem *problem, struct mq_arena *arena,
 			       struct mq_schedule_state *s, struct mq_err *err)
 {
-	return mq_baechi_etf(&b->tasks, NULL, arena, s, err);
+	return mq_baechi_etf(&e->tasks, NULL, arena, s, err);
 }
 
-static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
-	return mq_baechi_propose(state, schedule, problem, arena, plan, err);
+	struct mq_list_engine *e = state;
+
+	e->schedule = schedule;
+	return mq_tasks_make(problem, "m-etf", &e->tasks, err);
 }
 
 MQ_ENGINE(m_etf) = {
 	MQ_ENGINE_HEAD("m-etf"),
 	.summary = "earliest start first, memory kept (Baechi)",
 	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.state_size = sizeof(struct mq_baechi),
+	.state_size = sizeof(struct mq_list_engine),
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.start = start,
-	.propose = propose,
-	.observe = mq_baechi_observe,
+	.propose = mq_list_propose,
+	.observe = mq_list_observe,
 };

@@ -16,7 +16,7 @@
 #include "lib/mip.h"
 
 struct m_sct {
-	struct mq_baechi baechi;
+	struct mq_list_engine list;
 	double seconds;
 	const uint32_t *favourite; /* while proposing */
 };
@@ -25,12 +25,19 @@ static const struct mq_opt opts[] = {
 	MQ_F64(struct m_sct, seconds, 60, 0.1, 1e6, "time limit of the linear programme, s"), MQ_END
 };
 
+static enum mq_status schedule(struct mq_list_engine *e, const struct mq_problem *problem, struct mq_arena *arena,
+			       struct mq_schedule_state *s, struct mq_err *err)
+{
+	return mq_baechi_etf(&e->tasks, ((struct m_sct *)e)->favourite, arena, s, err);
+}
+
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct m_sct *s = state;
 
-	MQ_TRY(mq_tasks_make(problem, "m-sct", &s->baechi.tasks, err));
-	uint32_t columns = s->baechi.tasks.n + s->baechi.tasks.n_edges;
+	s->list.schedule = schedule;
+	MQ_TRY(mq_tasks_make(problem, "m-sct", &s->list.tasks, err));
+	uint32_t columns = s->list.tasks.n + s->list.tasks.n_edges;
 	if (columns > 200000)
 		return mq_fail(err, MQ_EINPUT, "engine 'm-sct': %u columns, the bound is 200000: use m-etf", columns);
 	return MQ_OK;
@@ -76,7 +83,7 @@ static void add_degree_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_
 static enum mq_status favourites(const struct m_sct *s, const struct mq_problem *problem, struct mq_arena *arena,
 				 uint32_t *favourite, struct mq_err *err)
 {
-	const struct mq_tasks *t = &s->baechi.tasks;
+	const struct mq_tasks *t = &s->list.tasks;
 	struct mq_mip lp = { .arena = arena };
 	struct mq_mip_options o = { .seconds = fmin(s->seconds, problem->seconds) };
 	struct mq_mip_result r;
@@ -102,22 +109,16 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 	return MQ_OK;
 }
 
-static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
-			       struct mq_schedule_state *s, struct mq_err *err)
-{
-	return mq_baechi_etf(&b->tasks, ((struct m_sct *)b)->favourite, arena, s, err);
-}
-
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct m_sct *s = state;
-	uint32_t *favourite = mq_arena_array(arena, s->baechi.tasks.n, uint32_t);
+	uint32_t *favourite = mq_arena_array(arena, s->list.tasks.n, uint32_t);
 
-	if (!s->baechi.done)
+	if (!s->list.done)
 		MQ_TRY(favourites(s, problem, arena, favourite, err));
 	s->favourite = favourite;
-	return mq_baechi_propose(&s->baechi, schedule, problem, arena, plan, err);
+	return mq_list_propose(state, problem, arena, plan, err);
 }
 
 MQ_ENGINE(m_sct) = {
@@ -130,5 +131,5 @@ MQ_ENGINE(m_sct) = {
 	.lacks = MQ_LACKS_ALL,
 	.start = start,
 	.propose = propose,
-	.observe = mq_baechi_observe,
+	.observe = mq_list_observe,
 };

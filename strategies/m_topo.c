@@ -6,33 +6,28 @@
 #include "maquette/engine.h"
 #include "lib/baechi.h"
 
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct mq_baechi *b = state;
-
-	return mq_tasks_make(problem, "m-topo", &b->tasks, err);
-}
-
-static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
+static enum mq_status schedule(struct mq_list_engine *e, const struct mq_problem *problem, struct mq_arena *arena,
 			       struct mq_schedule_state *s, struct mq_err *err)
 {
-	return mq_baechi_topo(&b->tasks, arena, s, err);
+	return mq_baechi_topo(&e->tasks, arena, s, err);
 }
 
-static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
-	return mq_baechi_propose(state, schedule, problem, arena, plan, err);
+	struct mq_list_engine *e = state;
+
+	e->schedule = schedule;
+	return mq_tasks_make(problem, "m-topo", &e->tasks, err);
 }
 
 MQ_ENGINE(m_topo) = {
 	MQ_ENGINE_HEAD("m-topo"),
 	.summary = "fills devices in topological order to a memory cap (Baechi)",
 	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.state_size = sizeof(struct mq_baechi),
+	.state_size = sizeof(struct mq_list_engine),
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.start = start,
-	.propose = propose,
-	.observe = mq_baechi_observe,
+	.propose = mq_list_propose,
+	.observe = mq_list_observe,
 };

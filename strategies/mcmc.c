@@ -123,8 +123,7 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 							 .recompute = i / 3 ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
 							 .micro_batches = (uint32_t)m };
 
-				if (problem->tick &&
-				    !problem->tick(problem->tick_context, (double)NAN, "a plan to start from"))
+				if (!mq_tick(problem, (double)NAN, "a plan to start from"))
 					break;
 				if (fmod(problem->q->train->batch, m) == 0 &&
 				    split_all(s, problem, &want, arena, plan) && fits(problem, plan))
@@ -339,7 +338,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			return MQ_OK;
 		mq_arena_rewind(arena, mark);
 		end_step(s);
-		if (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "refused steps"))
+		if (!mq_tick(problem, (double)NAN, "refused steps"))
 			return MQ_DONE;
 	}
 }

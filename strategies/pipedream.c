@@ -88,11 +88,6 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	return MQ_OK;
 }
 
-static bool accepts(const char *path)
-{
-	return mq_pipedream_probe(path);
-}
-
 /* ---- search ------------------------------------------------------------------------------------- */
 
 /* Machines of equal size: the least number of usable devices that a node has. */
@@ -135,22 +130,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->sizes[s->n_rounds++] = s->micro_batches;
 		return MQ_OK;
 	}
-	for (double m = 1; m <= batch && m <= 4096; m *= 2)
-		if (fmod(batch, m) == 0)
-			s->sizes[s->n_rounds++] = (uint32_t)m;
+	s->n_rounds = mq_powers_dividing(batch, 4096, s->sizes);
 	return MQ_OK;
-}
-
-/* Bytes per second of a large transfer. */
-static bool measure_bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out)
-{
-	double none_s, much_s;
-
-	if (!problem->costs->transfer(problem->costs->context, a, b, 0, &none_s) ||
-	    !problem->costs->transfer(problem->costs->context, a, b, 1e8, &much_s) || much_s <= none_s)
-		return false;
-	*out = 1e8 / (much_s - none_s);
-	return true;
 }
 
 static enum mq_status set_levels(const struct pipedream *s, const struct mq_problem *problem, struct mq_pipedream *p,
@@ -170,11 +151,11 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 						   1e9 };
 	p->level[1] = (struct mq_pipedream_level){ s->n_machines, 1e9 };
 	if (two)
-		fine = measure_bandwidth(problem, rank[0], rank[1], &p->level[0].bandwidth) &&
-		       measure_bandwidth(problem, rank[0], rank[s->per_machine], &p->level[1].bandwidth);
+		fine = mq_bandwidth(problem, rank[0], rank[1], &p->level[0].bandwidth) &&
+		       mq_bandwidth(problem, rank[0], rank[s->per_machine], &p->level[1].bandwidth);
 	else if (s->devices.n > 1)
-		fine = measure_bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
-					 &p->level[0].bandwidth);
+		fine = mq_bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
+				    &p->level[0].bandwidth);
 	if (!fine)
 		return mq_fail(err, MQ_EINPUT, "engine 'pipedream': no route joins the first devices of '%s'",
 			       problem->q->cluster->name);
@@ -292,5 +273,5 @@ MQ_ENGINE(pipedream) = {
 	.start = start,
 	.propose = propose,
 	.solve = solve,
-	.accepts = accepts,
+	.accepts = mq_pipedream_probe,
 };

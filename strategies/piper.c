@@ -4,7 +4,7 @@
  * NeurIPS 2021). Formulation and method: piper/dp.h.
  *
  * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem file (options
- * override its numbers) and prints the equal-split baseline beside.
+ * override its numbers) and prints the equal-split baseline.
  *
  * In a search the layers are the model's blocks; tensor degrees are the powers of two inside a machine; each layer may
  * keep its activations or recompute them; one plan per micro-batch size is proposed. Data-parallel replicas of Piper
@@ -55,13 +55,6 @@ static void say_result(const struct mq_problem *problem, const char *what, const
 		mq_say(problem, "%s %.9g", what, r->time);
 }
 
-static bool tick(void *context, double done, const char *what)
-{
-	const struct mq_problem *const *problem = context;
-
-	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
-}
-
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct piper *s = state;
@@ -75,7 +68,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	p.bandwidth = s->bandwidth > 0 ? s->bandwidth * GiB : p.bandwidth;
 	p.micro_batches = s->micro_batches ? s->micro_batches : p.micro_batches;
 	p.max_ideals = s->ideals;
-	p.tick = tick;
+	p.tick = mq_tick_hook;
 	p.tick_context = &problem;
 	MQ_TRY(mq_piper_solve(&p, problem->arena, &best, err));
 	if (best.stopped)
@@ -87,11 +80,6 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 		mq_say(problem, "stage %u: %u layers, d %u t %u, %.9g s", i, best.stage[i].n_nodes, best.stage[i].d,
 		       best.stage[i].t, best.stage[i].time);
 	return MQ_OK;
-}
-
-static bool accepts(const char *path)
-{
-	return mq_piper_probe(path);
 }
 
 /* ---- search ------------------------------------------------------------------------------------- */
@@ -181,9 +169,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return mq_fail(err, MQ_EINPUT,
 			       "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine of %u devices",
 			       problem->limits->fix_tp, s->per_machine);
-	for (double u = 1; u <= batch && s->n_rounds < 24; u *= 2)
-		if (fmod(batch, u) == 0)
-			s->size[s->n_rounds++] = (uint32_t)u;
+	s->n_rounds = mq_powers_dividing(batch, INFINITY, s->size);
 	return MQ_OK;
 }
 
@@ -295,7 +281,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 				      .bandwidth = s->bytes_per_s,
 				      .micro_batches = (uint32_t)(floor(problem->q->train->batch) / samples),
 				      .max_ideals = s->ideals,
-				      .tick = tick,
+				      .tick = mq_tick_hook,
 				      .tick_context = &problem };
 		struct mq_piper_result r;
 
@@ -322,5 +308,5 @@ MQ_ENGINE(piper) = {
 	.start = start,
 	.propose = propose,
 	.solve = solve,
-	.accepts = accepts,
+	.accepts = mq_piper_probe,
 };

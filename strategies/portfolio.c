@@ -83,7 +83,7 @@ static bool child_tick(void *context, double done, const char *what)
 	struct child *c = context;
 	const struct mq_problem *problem = c->owner->problem;
 
-	if (problem->tick && !problem->tick(problem->tick_context, done, what))
+	if (!mq_tick(problem, done, what))
 		return false;
 	return left_s(problem) > c->until_s;
 }
@@ -359,8 +359,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	while (!found) {
 		who = choose(s, refine);
-		if (who == MQ_NONE ||
-		    (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "portfolio")))
+		if (who == MQ_NONE || (!mq_tick(problem, (double)NAN, "portfolio")))
 			return MQ_DONE;
 		if (who == REFINE)
 			found = refine = mq_refine_next(&s->refine, arena, plan);

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "maquette/engine.h"
+#include "lib/plans.h"
 #include "lib/placements.h"
 #include "lib/shapes.h"
 
@@ -35,8 +36,7 @@ static bool collect(void *context, const struct shape_point *p)
 	const struct mq_problem *problem = s->shapes.problem;
 
 	MQ_PUSH(problem->arena, s->point, s->n, s->room, *p);
-	return s->n < MAX_POINTS &&
-	       (s->n % 4096 || !problem->tick || problem->tick(problem->tick_context, (double)NAN, "listing"));
+	return s->n < MAX_POINTS && (s->n % 4096 || mq_tick(problem, (double)NAN, "listing"));
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
@@ -45,14 +45,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	if (s->space == AUTO)
 		s->space = placements_natural(problem) ? PLACEMENT : SHAPE;
-	if (s->space == PLACEMENT) {
-		MQ_TRY(mq_space_refuse(problem->q, "random", MQ_LACKS_ALL, err));
-		placements_init(&s->placements, problem);
-		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'", problem->q->cluster->name,
-				       problem->q->model->name);
-		return MQ_OK;
-	}
+	if (s->space == PLACEMENT)
+		return placements_open(&s->placements, problem, "random", err);
 	MQ_TRY(shapes_init(&s->shapes, problem, err));
 	s->shapes.zero = s->shapes.all_schedules = true;
 	shapes_each(&s->shapes, collect, s);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "maquette/engine.h"
+#include "lib/plans.h"
 #include "lib/moves/refine.h"
 #include "lib/shapes.h"
 
@@ -74,7 +75,6 @@ static bool collect(void *context, const struct shape_point *p)
 	const struct mq_problem *problem = s->space.problem;
 	struct mq_arena_mark mark = mq_arena_mark(&s->moves.scratch);
 	struct mq_err none = MQ_ERR_INIT;
-	struct mq_result result;
 	struct mq_plan plan;
 
 	if (!counts(p))
@@ -83,12 +83,14 @@ static bool collect(void *context, const struct shape_point *p)
 
 	if (mq_rng_below(problem->rng, f->points) >= s->sample)
 		return true;
-	if (shapes_plan(&s->space, p, &s->moves.scratch, &plan, &none) == MQ_OK &&
-	    problem->costs->screen(problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK &&
-	    result.step_time_s < f->time_s)
-		f->point = *p, f->time_s = result.step_time_s;
+	double time_s = shapes_plan(&s->space, p, &s->moves.scratch, &plan, &none) == MQ_OK ?
+				mq_screen(problem, &plan) :
+				(double)INFINITY;
+
+	if (time_s < f->time_s)
+		f->point = *p, f->time_s = time_s;
 	mq_arena_rewind(&s->moves.scratch, mark);
-	return !problem->tick || problem->tick(problem->tick_context, (double)NAN, "screening");
+	return mq_tick(problem, (double)NAN, "screening");
 }
 
 static int faster(const void *left, const void *right)

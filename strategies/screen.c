@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "maquette/engine.h"
+#include "lib/plans.h"
 #include "lib/shapes.h"
 
 struct screened {
@@ -42,8 +43,7 @@ static bool collect(void *context, const struct shape_point *p)
 	struct screened e = { *p, (double)INFINITY, s->n };
 
 	MQ_PUSH(s->space.problem->arena, s->list, s->n, s->room, e);
-	return s->n < 10000000 && (s->n % 4096 || !s->space.problem->tick ||
-				   s->space.problem->tick(s->space.problem->tick_context, (double)NAN, "listing"));
+	return s->n < 10000000 && (s->n % 4096 || mq_tick(s->space.problem, (double)NAN, "listing"));
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
@@ -87,17 +87,14 @@ static void screen_block(struct screen *s, const struct mq_problem *problem, str
 		struct mq_arena_mark mark = mq_arena_mark(arena);
 		struct screened e = s->list[s->next++];
 		struct mq_plan plan;
-		struct mq_result result;
 		struct mq_err why;
 
-		if (!problem->tick(problem->tick_context, (double)s->next / limit, "screening"))
+		if (!mq_tick(problem, (double)s->next / limit, "screening"))
 			break;
-		if (shapes_plan(&s->space, &e.point, arena, &plan, &why) == MQ_OK &&
-		    problem->costs->screen(problem->costs->context, &plan, &result) &&
-		    result.verdict == MQ_VERDICT_OK) {
-			e.time_s = result.step_time_s;
+		if (shapes_plan(&s->space, &e.point, arena, &plan, &why) == MQ_OK)
+			e.time_s = mq_screen(problem, &plan);
+		if (isfinite(e.time_s))
 			s->list[s->known++] = e; /* known <= next: nothing new is overwritten */
-		}
 		mq_arena_rewind(arena, mark);
 	}
 	qsort(s->list + s->proposed, s->known - s->proposed, sizeof(*s->list), faster_first);

@@ -1,5 +1,6 @@
 /* list.c - what the hybrid planner keeps, and in which order: see hybrid.h. */
 #include "hybrid/hybrid.h"
+#include "lib/plans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,22 +80,22 @@ static void screen_item(struct screening *w, uint32_t i)
 	struct mq_arena_mark mark = mq_arena_mark(&w->arena);
 	struct mq_hybrid_item *item = &w->s->list[i];
 	struct mq_plan plan;
-	struct mq_result result;
 
 	w->known[i] = 2;
 	w->tries[w->family[i]]++;
-	if (w->s->make(w->s, item, &w->arena, &plan) &&
-	    w->problem->costs->screen(w->problem->costs->context, &plan, &result) && result.verdict == MQ_VERDICT_OK) {
+	double step_s = w->s->make(w->s, item, &w->arena, &plan) ? mq_screen(w->problem, &plan) : (double)INFINITY;
+
+	if (isfinite(step_s)) {
 		w->known[i] = 1;
 		w->fit++;
 		w->left--;
-		item->step_s = result.step_time_s;
+		item->step_s = step_s;
 		w->best[w->family[i]] = fmin(w->best[w->family[i]], item->step_s);
 	}
 	/* what does not fit says nothing of time: a list of such is walked through */
 	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
 		w->left--;
-	if (w->problem->tick && !w->problem->tick(w->problem->tick_context, (double)NAN, "screens"))
+	if (!mq_tick(w->problem, (double)NAN, "screens"))
 		w->left = 0;
 	mq_arena_rewind(&w->arena, mark);
 }

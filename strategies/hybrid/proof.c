@@ -113,7 +113,7 @@ double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem)
 
 	qsort(p->open, p->n, sizeof(*p->open), lower);
 	while (i < p->n && i < MOST && p->open[i].floor_s < least_s && problem->costs->screen &&
-	       problem->tick(problem->tick_context, (double)NAN, "proving")) {
+	       mq_tick(problem, (double)NAN, "proving")) {
 		least_s = fmin(least_s, fmax(p->open[i].floor_s, time_of(s, problem, &p->open[i], &scratch)));
 		i++;
 	}

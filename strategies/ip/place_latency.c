@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "lib/place/model.h"
+#include "lib/csr.h"
 
 struct walk {
 	const struct mq_place *p;
@@ -63,18 +64,11 @@ static void add_transfers(struct walk *w, struct mq_arena *arena)
 {
 	uint32_t *paid_by = mq_arena_array(arena, w->p->n_edges, uint32_t);
 	uint32_t n = w->p->n_nodes;
-	uint32_t *first = mq_arena_array(arena, n + 1, uint32_t), *list;
+	uint32_t *first, *list;
 
+	mq_csr_make(arena, n, w->p->n_edges, &w->p->edge->src, &w->p->edge->dst, sizeof(*w->p->edge), &first, &list);
 	for (uint32_t e = 0; e < w->p->n_edges; e++)
-		first[w->p->edge[e].src + 1]++;
-	for (uint32_t v = 0; v < n; v++)
-		first[v + 1] += first[v];
-	uint32_t *at = mq_arena_array(arena, n + 1, uint32_t);
-
-	list = mq_arena_array(arena, w->p->n_edges, uint32_t);
-	memcpy(at, first, (n + 1) * sizeof(*at));
-	for (uint32_t e = 0; e < w->p->n_edges; e++)
-		list[at[w->p->edge[e].src]++] = w->block[w->p->edge[e].dst];
+		list[e] = w->block[list[e]];
 	for (uint32_t u = 0; u < n; u++) {
 		bool leaves = false;
 

@@ -3,6 +3,7 @@
 
 #include "ip/place_latency.h"
 #include "lib/sfb.h"
+#include "lib/csr.h"
 
 enum { MOST_NODES = 4096, WORD = 64 }; /* sets of nodes are bits: n^2 / 4 bytes of them */
 
@@ -84,18 +85,10 @@ static void find_colors(struct bound *b, bool one_set)
 static void prepare(struct bound *b)
 {
 	const struct mq_place *p = b->p;
-	uint32_t *at = mq_arena_array(b->arena, p->n_nodes + 1, uint32_t);
 
 	b->words = (p->n_nodes + WORD - 1) / WORD;
-	b->out_first = mq_arena_array(b->arena, p->n_nodes + 1, uint32_t);
-	b->out = mq_arena_array(b->arena, p->n_edges, uint32_t);
-	for (uint32_t e = 0; e < p->n_edges; e++)
-		b->out_first[p->edge[e].src + 1]++;
-	for (uint32_t v = 0; v < p->n_nodes; v++)
-		b->out_first[v + 1] += b->out_first[v];
-	memcpy(at, b->out_first, (p->n_nodes + 1) * sizeof(*at));
-	for (uint32_t e = 0; e < p->n_edges; e++)
-		b->out[at[p->edge[e].src]++] = p->edge[e].dst;
+	mq_csr_make(b->arena, p->n_nodes, p->n_edges, &p->edge->src, &p->edge->dst, sizeof(*p->edge), &b->out_first,
+		    &b->out);
 	b->fast = mq_arena_array(b->arena, p->n_nodes, double);
 	b->slow = mq_arena_array(b->arena, p->n_nodes, double);
 	b->in = mq_arena_array(b->arena, b->words, uint64_t);

@@ -135,31 +135,3 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 	}
 	return MQ_OK;
 }
-
-enum mq_status mq_baechi_propose(struct mq_baechi *b, mq_baechi_schedule *schedule, const struct mq_problem *problem,
-				 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
-{
-	struct mq_schedule_state s;
-	enum mq_status status;
-
-	if (b->done)
-		return MQ_DONE;
-	b->done = true;
-	do
-		status = schedule(b, problem, arena, &s, err);
-	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &b->tasks));
-	MQ_TRY(status);
-	placements_plan(&b->tasks.space, s.device_of, problem, arena, plan);
-	plan->engine_objective = s.makespan;
-	plan->engine_unit = "s";
-	return MQ_OK;
-}
-
-void mq_baechi_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		       const struct mq_result *result)
-{
-	struct mq_baechi *b = state;
-
-	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &b->tasks))
-		b->done = false;
-}

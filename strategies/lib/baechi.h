@@ -21,19 +21,4 @@ enum mq_status mq_baechi_topo(const struct mq_tasks *tasks, struct mq_arena *are
 enum mq_status mq_baechi_etf(const struct mq_tasks *tasks, const uint32_t *favourite, struct mq_arena *arena,
 			     struct mq_schedule_state *state, struct mq_err *err) MQ_MUST_CHECK;
 
-/* The body of an engine that proposes the plan of one schedule: first in its state, its `tasks` made at the start. */
-struct mq_baechi {
-	struct mq_tasks tasks;
-	bool done;
-};
-typedef enum mq_status mq_baechi_schedule(struct mq_baechi *baechi, const struct mq_problem *problem,
-					  struct mq_arena *arena, struct mq_schedule_state *state, struct mq_err *err);
-/* MQ_DONE once it was proposed. Where memory is out, micro-batches are made smaller and it is scheduled again. */
-enum mq_status mq_baechi_propose(struct mq_baechi *baechi, mq_baechi_schedule *schedule,
-				 const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan,
-				 struct mq_err *err) MQ_MUST_CHECK;
-/* An engine's `observe`: what the simulator finds too large is tried again in smaller micro-batches. */
-void mq_baechi_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		       const struct mq_result *result);
-
 #endif

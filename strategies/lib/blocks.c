@@ -1,5 +1,6 @@
 /* blocks.c - see blocks.h. */
 #include "lib/blocks.h"
+#include "lib/csr.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,20 +39,11 @@ static uint32_t *number_blocks(const struct mq_model *model, struct mq_arena *ar
 
 void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct mq_blocks *b)
 {
-	uint32_t *at, kept = 0;
+	uint32_t kept = 0;
 
 	*b = (struct mq_blocks){ 0 };
 	b->of_op = number_blocks(model, arena, &b->n);
-	b->first = mq_arena_array(arena, b->n + 1, uint32_t);
-	b->op = mq_arena_array(arena, model->n_ops, uint32_t);
-	at = mq_arena_array(arena, b->n + 1, uint32_t);
-	for (uint32_t op = 0; op < model->n_ops; op++)
-		b->first[b->of_op[op] + 1]++;
-	for (uint32_t i = 0; i < b->n; i++)
-		b->first[i + 1] += b->first[i];
-	memcpy(at, b->first, (b->n + 1) * sizeof(*at));
-	for (uint32_t op = 0; op < model->n_ops; op++)
-		b->op[at[b->of_op[op]]++] = op;
+	mq_csr_make(arena, b->n, model->n_ops, b->of_op, NULL, sizeof(*b->of_op), &b->first, &b->op);
 	b->edge = mq_arena_array(arena, model->n_edges, struct mq_block_edge);
 	for (uint32_t e = 0; e < model->n_edges; e++) {
 		const struct mq_edge *edge = &model->edge[e];

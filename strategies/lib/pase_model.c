@@ -1,5 +1,6 @@
 /* pase_model.c - see pase_model.h. Equal ops and edges (repeated layers) share their tables. */
 #include "lib/pase_model.h"
+#include "lib/plans.h"
 
 #include <math.h>
 
@@ -266,7 +267,7 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const stru
 	MQ_TRY(fill_ops(&b, err));
 	b.edge_cost = mq_arena_array(arena, m->n_edges, const double *);
 	for (uint32_t e = 0; e < m->n_edges; e++) {
-		if (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "pricing splits"))
+		if (!mq_tick(problem, (double)NAN, "pricing splits"))
 			return MQ_DONE;
 		if (b.edge_twin[e] == e)
 			MQ_TRY(price_edge(&b, e, err));

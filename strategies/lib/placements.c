@@ -86,3 +86,14 @@ bool placements_natural(const struct mq_problem *problem)
 {
 	return problem->q->model->profile.n_types > 0 || problem->q->model->devices.n_accelerators > 0;
 }
+
+enum mq_status placements_open(struct placements *space, const struct mq_problem *problem, const char *engine,
+			       struct mq_err *err)
+{
+	MQ_TRY(mq_space_refuse(problem->q, engine, MQ_LACKS_ALL, err));
+	placements_init(space, problem);
+	if (!space->n_devices)
+		return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'", problem->q->cluster->name,
+			       problem->q->model->name);
+	return MQ_OK;
+}

@@ -223,3 +223,43 @@ void mq_note(const struct mq_problem *problem, const char *quantity, double valu
 	if (problem->note)
 		problem->note(problem->tick_context, quantity, value);
 }
+
+bool mq_tick(const struct mq_problem *problem, double done, const char *what)
+{
+	return !problem->tick || problem->tick(problem->tick_context, done, what);
+}
+
+bool mq_tick_hook(void *context, double done, const char *what)
+{
+	return mq_tick(*(const struct mq_problem *const *)context, done, what);
+}
+
+double mq_screen(const struct mq_problem *problem, const struct mq_plan *plan)
+{
+	struct mq_result result;
+
+	return problem->costs->screen(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK ?
+		       result.step_time_s :
+		       (double)INFINITY;
+}
+
+bool mq_bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out)
+{
+	double none_s, much_s;
+
+	if (!problem->costs->transfer(problem->costs->context, a, b, 0, &none_s) ||
+	    !problem->costs->transfer(problem->costs->context, a, b, 1e8, &much_s) || much_s <= none_s)
+		return false;
+	*out = 1e8 / (much_s - none_s);
+	return true;
+}
+
+uint32_t mq_powers_dividing(double n, double most, uint32_t power[24])
+{
+	uint32_t count = 0;
+
+	for (double p = 1; p <= n && p <= most && count < 24; p *= 2)
+		if (fmod(n, p) == 0)
+			power[count++] = (uint32_t)p;
+	return count;
+}

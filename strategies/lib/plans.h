@@ -78,6 +78,19 @@ void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *boun
 /* Prints through problem->say. */
 void mq_say(const struct mq_problem *problem, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* False: time is over. `done` in 0 .. 1, NaN = not known. */
+bool mq_tick(const struct mq_problem *problem, double done, const char *what);
+/* The same for solvers that know no problem; context: a pointer to a pointer to it. */
+bool mq_tick_hook(void *context, double done, const char *what);
+
+/* Bytes per second of a large transfer between two devices; false: no route. */
+bool mq_bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out);
+/* Powers of two up to `most` that divide n, rising; how many. */
+uint32_t mq_powers_dividing(double n, double most, uint32_t power[24]);
+
+/* Step time of a plan by the analytic executor; +inf: it does not fit, or cannot be judged. */
+double mq_screen(const struct mq_problem *problem, const struct mq_plan *plan);
+
 /* A point of the learning curve, where anyone keeps it. */
 void mq_note(const struct mq_problem *problem, const char *quantity, double value);
 

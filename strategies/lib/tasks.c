@@ -1,5 +1,6 @@
 /* tasks.c - see tasks.h. */
 #include "lib/tasks.h"
+#include "lib/csr.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -181,21 +182,6 @@ static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, boo
 	}
 }
 
-static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source, uint32_t **first, uint32_t **list)
-{
-	uint32_t *at = mq_arena_array(arena, t->n + 1, uint32_t);
-
-	*first = mq_arena_array(arena, t->n + 1, uint32_t);
-	*list = mq_arena_array(arena, t->n_edges, uint32_t);
-	for (uint32_t e = 0; e < t->n_edges; e++)
-		(*first)[(by_source ? t->edge[e].src : t->edge[e].dst) + 1]++;
-	for (uint32_t v = 0; v < t->n; v++)
-		(*first)[v + 1] += (*first)[v];
-	memcpy(at, *first, t->n * sizeof(*at));
-	for (uint32_t e = 0; e < t->n_edges; e++)
-		(*list)[at[by_source ? t->edge[e].src : t->edge[e].dst]++] = e;
-}
-
 /* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so that every task
  * has a place; they then wait for each other's estimate, not for each other. */
 static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
@@ -248,8 +234,8 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	MQ_TRY(fit_memory(problem, engine, t, err));
 	fill_times(problem, t, both);
 	fill_edges(problem, t, both);
-	make_csr(arena, t, false, &t->in_first, &t->in);
-	make_csr(arena, t, true, &t->out_first, &t->out);
+	mq_csr_make(arena, t->n, t->n_edges, &t->edge->dst, NULL, sizeof(*t->edge), &t->in_first, &t->in);
+	mq_csr_make(arena, t->n, t->n_edges, &t->edge->src, NULL, sizeof(*t->edge), &t->out_first, &t->out);
 	sort_tasks(arena, t);
 	if (!fill_links(problem, t))
 		return mq_fail(err, MQ_EINPUT, "engine '%s': not all devices of '%s' are joined by routes", engine,
@@ -353,4 +339,33 @@ void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, ui
 	s->free_at[device] = s->finish[task];
 	s->used[device] += t->memory[task];
 	s->makespan = fmax(s->makespan, s->finish[task]);
+}
+
+enum mq_status mq_list_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			       struct mq_plan *plan, struct mq_err *err)
+{
+	struct mq_list_engine *e = state;
+	struct mq_schedule_state s;
+	enum mq_status status;
+
+	if (e->done)
+		return MQ_DONE;
+	e->done = true;
+	do
+		status = e->schedule(e, problem, arena, &s, err);
+	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &e->tasks));
+	MQ_TRY(status);
+	placements_plan(&e->tasks.space, s.device_of, problem, arena, plan);
+	plan->engine_objective = s.makespan;
+	plan->engine_unit = "s";
+	return MQ_OK;
+}
+
+void mq_list_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		     const struct mq_result *result)
+{
+	struct mq_list_engine *e = state;
+
+	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &e->tasks))
+		e->done = false;
 }

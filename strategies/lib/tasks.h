@@ -70,4 +70,18 @@ double mq_schedule_ready(const struct mq_tasks *tasks, const struct mq_schedule_
 void mq_schedule_place(const struct mq_tasks *tasks, struct mq_schedule_state *state, uint32_t task, uint32_t device,
 		       bool channels);
 
+/* An engine that proposes the plan of one schedule: first in its state. `schedule` fills device_of and makespan;
+ * MQ_ENOPLAN where memory is out: then micro-batches are made smaller and it is asked again. */
+struct mq_list_engine {
+	struct mq_tasks tasks;
+	enum mq_status (*schedule)(struct mq_list_engine *engine, const struct mq_problem *problem,
+				   struct mq_arena *arena, struct mq_schedule_state *state, struct mq_err *err);
+	bool done;
+};
+/* The engine's hooks. What the simulator finds too large is scheduled again in smaller micro-batches. */
+enum mq_status mq_list_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+void mq_list_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		     const struct mq_result *result);
+
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "maquette/types.h"
+#include "lib/csr.h"
 
 /* How a value came about: the stage K..J on `replicas` machines after S..K on the others. */
 struct split {
@@ -24,19 +25,11 @@ struct run {
 	struct split *split;
 };
 
-static bool subset(const struct mq_ideals *s, uint32_t a, uint32_t b)
-{
-	for (uint32_t w = 0; w < s->words; w++)
-		if (s->bits[(size_t)a * s->words + w] & ~s->bits[(size_t)b * s->words + w])
-			return false;
-	return true;
-}
-
 /* Sums over an ideal; its output is that of layers with a consumer outside, or of none at all. */
 static void sum_ideals(struct run *r)
 {
 	const struct mq_pipedream *p = r->p;
-	uint32_t n = r->ideals.n;
+	uint32_t n = r->ideals.n, words = r->ideals.words;
 	bool *leaves = mq_arena_array(r->arena, p->n_layers, bool);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -51,8 +44,14 @@ static void sum_ideals(struct run *r)
 			r->parameters[i] += p->layer[v].parameters;
 			r->output[i] += leaves[v] ? p->layer[v].output : 0;
 		}
-		for (uint32_t j = i; j < n; j++)
-			r->inside[(size_t)i * n + j] = subset(&r->ideals, i, j);
+		for (uint32_t j = i; j < n; j++) {
+			bool *inside = &r->inside[(size_t)i * n + j];
+
+			*inside = true;
+			for (uint32_t w = 0; w < words && *inside; w++)
+				*inside = !(r->ideals.bits[(size_t)i * words + w] &
+					    ~r->ideals.bits[(size_t)j * words + w]);
+		}
 	}
 }
 
@@ -147,12 +146,11 @@ static void unfold(struct run *r, uint32_t level, uint32_t start, uint32_t end, 
 		m -= how.replicas;
 		end = from;
 	}
-	for (uint32_t i = 0; i < n_parts; i++) {
-		if (level == 0 && r->p->n_levels == 1)
-			add_stage(r, part[i].from, part[i].to, 1, part[i].replicas, out);
-		else if (level == 0)
-			add_stage(r, part[i].from, part[i].to, part[i].replicas, copies, out);
-	}
+	bool one = r->p->n_levels == 1;
+
+	for (uint32_t i = 0; i < n_parts && level == 0; i++)
+		add_stage(r, part[i].from, part[i].to, one ? 1 : part[i].replicas, one ? part[i].replicas : copies,
+			  out);
 	if (level == 0)
 		return;
 	double *outer_work = r->work;
@@ -166,22 +164,10 @@ static void unfold(struct run *r, uint32_t level, uint32_t start, uint32_t end, 
 static enum mq_status make_ideals(struct run *r, struct mq_err *err)
 {
 	const struct mq_pipedream *p = r->p;
-	uint32_t *first[2], *list[2];
+	uint32_t *first[2], *list[2]; /* predecessors, successors */
 
-	for (int side = 0; side < 2; side++) { /* 0: predecessors by target, 1: successors by source */
-		const uint32_t *key = side ? p->src : p->dst, *other = side ? p->dst : p->src;
-		uint32_t *at = mq_arena_array(r->arena, p->n_layers + 1, uint32_t);
-
-		first[side] = mq_arena_array(r->arena, p->n_layers + 1, uint32_t);
-		list[side] = mq_arena_array(r->arena, p->n_edges, uint32_t);
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			first[side][key[e] + 1]++;
-		for (uint32_t v = 0; v < p->n_layers; v++)
-			first[side][v + 1] += first[side][v];
-		memcpy(at, first[side], p->n_layers * sizeof(*at));
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			list[side][at[key[e]]++] = other[e];
-	}
+	mq_csr_make(r->arena, p->n_layers, p->n_edges, p->dst, p->src, sizeof(*p->src), &first[0], &list[0]);
+	mq_csr_make(r->arena, p->n_layers, p->n_edges, p->src, p->dst, sizeof(*p->src), &first[1], &list[1]);
 	struct mq_ideals_graph graph = { p->n_layers, first[0], list[0], first[1], list[1] };
 
 	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 3000, r->arena, &r->ideals, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "maquette/types.h"
+#include "lib/csr.h"
 #include "lib/place/ideals.h"
 
 /* One choice of one node of the stage at hand: what it adds to time and memory. */
@@ -112,43 +113,31 @@ static double memory_at(const struct item *item, double y)
 	return item->a * y + item->b;
 }
 
-/* Least memory of the set with y micro-batches in flight. */
-static double least_memory(struct run *r, double y)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < r->n; i++) {
-		double least = INFINITY;
-
-		for (uint32_t x = r->first[i]; x < r->first[i + 1]; x++)
-			least = fmin(least, memory_at(&r->item[x], y));
-		sum += least;
-	}
-	return sum;
-}
-
 /* The knapsack for y micro-batches in flight; fills `chosen`. +inf: nothing fits. */
 static double choose(struct run *r, double y)
 {
-	double excess = r->a_fast * y + r->b_fast - r->p->memory, time = 0;
+	double excess = r->a_fast * y + r->b_fast - r->p->memory, time = 0, least = 0;
 	uint32_t n_swaps = 0;
 
 	memcpy(r->chosen, r->fastest, r->n * sizeof(*r->chosen));
 	if (excess <= 0)
 		return r->time_fast;
-	if (least_memory(r, y) > r->p->memory)
-		return INFINITY;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct item *now = &r->item[r->first[i] + r->fastest[i]];
+		double here = INFINITY;
 
 		for (uint32_t x = r->first[i]; x < r->first[i + 1]; x++) {
 			double saved = memory_at(now, y) - memory_at(&r->item[x], y);
 
+			here = fmin(here, memory_at(&r->item[x], y));
 			if (saved > 1e-9)
 				r->swap[n_swaps++] =
 					(struct swap){ (r->item[x].time - now->time) / saved, i, x - r->first[i] };
 		}
+		least += here;
 	}
+	if (least > r->p->memory)
+		return INFINITY;
 	qsort(r->swap, n_swaps, sizeof(*r->swap), compare_swaps);
 	for (uint32_t s = 0; s < n_swaps && excess >= 1e-9; s++) {
 		uint32_t i = r->swap[s].node;
@@ -276,7 +265,8 @@ static bool each_below(struct run *r, uint32_t id,
 
 static bool allowed(const struct mq_piper *p, uint32_t d, uint32_t t)
 {
-	return (!p->only_d || d == p->only_d) && (!p->most_d || d <= p->most_d) && (!p->width || d * t == p->width);
+	return p->micro_batches % d == 0 && (!p->only_d || d == p->only_d) && (!p->most_d || d <= p->most_d) &&
+	       (!p->width || d * t == p->width);
 }
 
 static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
@@ -289,7 +279,7 @@ static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 		if (!load_items(r, t))
 			continue;
 		for (uint32_t d = 1; d * r->p->degree[t] <= r->p->devices && d <= r->bound; d++) {
-			if (r->p->micro_batches % d || !allowed(r->p, d, r->p->degree[t]))
+			if (!allowed(r->p, d, r->p->degree[t]))
 				continue;
 			price_stage(r, t, d);
 			if (isfinite(r->time_of_y[1]))
@@ -317,7 +307,7 @@ static bool explain(struct run *r, uint32_t id, uint32_t sub, void *context)
 		if (!load_items(r, t))
 			continue;
 		for (uint32_t d = 1; d * r->p->degree[t] <= trace->k && d <= trace->s; d++) {
-			if (r->p->micro_batches % d || !allowed(r->p, d, r->p->degree[t]))
+			if (!allowed(r->p, d, r->p->degree[t]))
 				continue;
 			price_items(r, t, d);
 			double time = choose(r, ceil_div(trace->s, d));
@@ -376,22 +366,12 @@ static void backtrack(struct run *r, struct mq_piper_result *out)
 static enum mq_status make_downsets(struct run *r, struct mq_err *err)
 {
 	const struct mq_piper *p = r->p;
-	uint32_t *first[2], *list[2];
+	uint32_t *first[2], *list[2]; /* successors, predecessors */
 
-	for (int side = 0; side < 2; side++) { /* 0: by source (successors), 1: by target */
-		first[side] = mq_arena_array(r->arena, p->n_nodes + 1, uint32_t);
-		list[side] = mq_arena_array(r->arena, p->n_edges, uint32_t);
-		uint32_t *at = mq_arena_array(r->arena, p->n_nodes + 1, uint32_t);
-
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			first[side][(side ? p->edge[e].dst : p->edge[e].src) + 1]++;
-		for (uint32_t v = 0; v < p->n_nodes; v++)
-			first[side][v + 1] += first[side][v];
-		memcpy(at, first[side], p->n_nodes * sizeof(*at));
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			list[side][at[side ? p->edge[e].dst : p->edge[e].src]++] =
-				side ? p->edge[e].src : p->edge[e].dst;
-	}
+	mq_csr_make(r->arena, p->n_nodes, p->n_edges, &p->edge->src, &p->edge->dst, sizeof(*p->edge), &first[0],
+		    &list[0]);
+	mq_csr_make(r->arena, p->n_nodes, p->n_edges, &p->edge->dst, &p->edge->src, sizeof(*p->edge), &first[1],
+		    &list[1]);
 	struct mq_ideals_graph graph = { p->n_nodes, first[0], list[0], first[1], list[1] };
 
 	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 40000, r->arena, &r->downsets, err);

@@ -82,22 +82,6 @@ static void read_edges(struct loader *l, json_t *edges)
 	}
 }
 
-static void attach_edges(struct loader *l)
-{
-	struct mq_piper *p = l->p;
-
-	for (uint32_t v = 0; v < p->n_nodes; v++) {
-		uint32_t n = 0, *list;
-
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			n += p->edge[e].src == v || p->edge[e].dst == v;
-		p->node[v].edge = list = mq_arena_array(l->arena, n, uint32_t);
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			if (p->edge[e].src == v || p->edge[e].dst == v)
-				list[p->node[v].n_edges++] = e;
-	}
-}
-
 /* Extra bytes per edge: syncTimeFw by source of incoming edges, syncTimeBw by target of outgoing ones. */
 static double *read_sync(struct loader *l, json_t *config, uint32_t v, const char *where)
 {
@@ -188,7 +172,14 @@ static void read_all(struct loader *l)
 		read_edges(l, edges);
 	if (in->status != MQ_OK)
 		return;
-	attach_edges(l);
+	for (uint32_t v = 0; v < p->n_nodes; v++) {
+		uint32_t *list = mq_arena_array(l->arena, p->n_edges, uint32_t);
+
+		p->node[v].edge = list;
+		for (uint32_t e = 0; e < p->n_edges; e++)
+			if (p->edge[e].src == v || p->edge[e].dst == v)
+				list[p->node[v].n_edges++] = e;
+	}
 	read_nodes(l, nodes);
 }
 

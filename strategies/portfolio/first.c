@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "lib/shapes.h"
+#include "lib/plans.h"
 
 static bool fits(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena,
 		 struct mq_plan *plan)
@@ -74,7 +75,7 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 					p.recompute = MQ_RECOMPUTE_NONE;
 				if (fits(&space, &p, arena, plan))
 					return true;
-				if (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "a first plan"))
+				if (!mq_tick(problem, (double)NAN, "a first plan"))
 					return false;
 			}
 	return false;

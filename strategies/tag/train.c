@@ -200,8 +200,7 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 		const struct mq_tag_record *r = &c->record[c->order[i]];
 		bool test = kept_apart(r);
 
-		if (!c->problem->tick(c->problem->tick_context, (epoch + (double)i / c->n) / c->how->epochs,
-				      "training")) {
+		if (!mq_tick(c->problem, (epoch + (double)i / c->n) / c->how->epochs, "training")) {
 			mq_arena_fini(&pass);
 			return false;
 		}

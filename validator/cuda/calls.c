@@ -18,11 +18,6 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static bool adds(const struct mq_task *t)
-{
-	return t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE;
-}
-
 static bool type_of(const struct mq_task *t, ncclDataType_t *type)
 {
 	switch ((enum mq_dtype)t->dtype) {
@@ -41,7 +36,7 @@ static bool type_of(const struct mq_task *t, ncclDataType_t *type)
 		return true;
 	default:
 		*type = ncclInt8;
-		return mq_dtype_size((enum mq_dtype)t->dtype) == 1 && !adds(t);
+		return mq_dtype_size((enum mq_dtype)t->dtype) == 1 && !mq_coll_adds(t->coll);
 	}
 }
 
@@ -56,7 +51,7 @@ enum mq_status cuda_call_check(const struct mq_schedule *s, uint32_t task, struc
 		err, MQ_EINPUT,
 		"%s (task %u): executor cuda has no NCCL type that %s %s; lower the plan with gradients in bf16 or "
 		"fp32",
-		mq_coll_name(t->coll), task, adds(t) ? "adds" : "moves", mq_dtype_name(t->dtype));
+		mq_coll_name(t->coll), task, mq_coll_adds(t->coll) ? "adds" : "moves", mq_dtype_name(t->dtype));
 }
 
 /* Elements of the whole vector and of a member's part of it. */
@@ -151,33 +146,29 @@ static float held(uint32_t place, size_t i)
 	return (float)(1 + (7 * place + 3 * i) % 13);
 }
 
-static float sum_of(const struct proof *p, size_t i)
-{
-	float sum = 0;
-
-	for (uint32_t place = 0; place < p->n; place++)
-		sum += held(place, i);
-	return sum;
-}
-
 /* Element i of the result of a call; NaN where this member gets none. */
 static float expected(const struct proof *p, const struct mq_task *t, size_t i)
 {
+	size_t at = t->coll == MQ_COLL_REDUCE_SCATTER ? p->me * PART + i : i;
+	float sum = 0;
+
 	if (t->kind == MQ_TASK_SEND)
 		return NAN;
 	if (t->kind == MQ_TASK_RECV)
 		return held(0, i);
+	for (uint32_t place = 0; place < p->n; place++)
+		sum += held(place, at);
 	switch ((enum mq_coll_kind)t->coll) {
 	case MQ_COLL_ALL_REDUCE:
-		return sum_of(p, i);
+		return sum;
 	case MQ_COLL_ALL_GATHER:
 		return held((uint32_t)(i / PART), i % PART);
 	case MQ_COLL_REDUCE_SCATTER:
-		return i < PART ? sum_of(p, p->me * PART + i) : NAN;
+		return i < PART ? sum : NAN;
 	case MQ_COLL_BROADCAST:
 		return held(t->root, i);
 	case MQ_COLL_REDUCE:
-		return p->me == t->root ? sum_of(p, i) : NAN;
+		return p->me == t->root ? sum : NAN;
 	case MQ_COLL_ALL_TO_ALL:
 		return held((uint32_t)(i / PART), p->me * PART + i % PART);
 	case MQ_N_COLL_KINDS:

@@ -3,7 +3,7 @@
  * that cuDNN's heuristics name and whose workspace is not above WORKSPACE_MOST_B (as PyTorch does without
  * benchmarking).
  *
- * A kernel of the schedule has the numbers of the implied product and the image (struct mq_conv_image); all else
+ * A kernel of the schedule has the numbers of the implied GEMM and the image (struct mq_conv_image); all else
  * follows:
  *   forward          m = images x out_h x out_w,  n = filters,   k = channels x window
  *   input's gradient m = the same,                n = channels,  k = filters x window
@@ -163,7 +163,7 @@ static enum mq_status choose(struct cuda *c, const struct mq_kernel *k, struct c
 	if (d->algorithm < 0)
 		return mq_fail(err, MQ_EINPUT,
 			       "cuDNN has no algorithm within %d MB for a convolution of %u x %u by %u x %u in %s: "
-			       "MAQUETTE_CUDNN=off runs convolutions as products",
+			       "MAQUETTE_CUDNN=off runs convolutions as GEMMs",
 			       WORKSPACE_MOST_B >> 20, k->image.h, k->image.w, k->image.kh, k->image.kw,
 			       mq_dtype_name(k->dtype));
 	DNN(cudnnSetConvolutionMathType(d->conv, math));

@@ -1,13 +1,13 @@
 /*
  * kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
  *
- * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a
+ * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a
  * forward pass the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's
  * tensor cores take tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their
- * image is not known, or cuDNN is off, the product they imply. Memory-bound kernels, norms, softmaxes, optimizers
+ * image is not known, or cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers
  * and embeddings: kernels of our own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two
  * thirds read, one third written; cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies.
- * Attention: its two products per head (four in the backward pass) without the softmax, so that a fused kernel's
+ * Attention: its two GEMMs per head (four in the backward pass) without the softmax, so that a fused kernel's
  * speed is not what is measured here, and calibrate fits none.
  */
 #include <math.h>
@@ -23,25 +23,14 @@ struct types {
 
 static bool types_of(enum mq_dtype dtype, struct types *t)
 {
-	switch (dtype) {
-	case MQ_FP32:
-		*t = (struct types){ CUDA_R_32F, CUBLAS_COMPUTE_32F, 4 };
-		return true;
-	case MQ_TF32:
-		*t = (struct types){ CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4 };
-		return true;
-	case MQ_FP16:
-		*t = (struct types){ CUDA_R_16F, CUBLAS_COMPUTE_32F, 2 };
-		return true;
-	case MQ_BF16:
-		*t = (struct types){ CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2 };
-		return true;
-	case MQ_FP64:
-		*t = (struct types){ CUDA_R_64F, CUBLAS_COMPUTE_64F, 8 };
-		return true;
-	default:
-		return false;
-	}
+	static const struct types types[MQ_N_DTYPES] = { [MQ_FP32] = { CUDA_R_32F, CUBLAS_COMPUTE_32F, 4 },
+							 [MQ_TF32] = { CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4 },
+							 [MQ_FP16] = { CUDA_R_16F, CUBLAS_COMPUTE_32F, 2 },
+							 [MQ_BF16] = { CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2 },
+							 [MQ_FP64] = { CUDA_R_64F, CUBLAS_COMPUTE_64F, 8 } };
+
+	*t = dtype < MQ_N_DTYPES ? types[dtype] : (struct types){ .size = 0 };
+	return t->size > 0;
 }
 
 static int dim(double x)
@@ -49,13 +38,13 @@ static int dim(double x)
 	return x < 1 ? 1 : x > 1e9 ? 1000000000 : (int)llround(x);
 }
 
-static bool is_product(const struct mq_kernel *k)
+static bool is_gemm(const struct mq_kernel *k)
 {
 	return k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV || k->kind == MQ_KERNEL_ATTENTION ||
 	       k->kind == MQ_KERNEL_RECURRENT;
 }
 
-/* Products that cublasLt runs. */
+/* GEMMs that cublasLt runs. */
 static bool is_fp8(const struct mq_kernel *k)
 {
 	return k->kind == MQ_KERNEL_GEMM && k->dtype == MQ_FP8;
@@ -70,12 +59,11 @@ enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 {
 	struct types t;
 
-	if (is_product(k) && !types_of(k->dtype, &t) && !is_fp8(k))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain products; the "
-			"schedule asks for %s in %s kernels",
-			mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
+	if (is_gemm(k) && !types_of(k->dtype, &t) && !is_fp8(k))
+		return mq_fail(err, MQ_EINPUT,
+			       "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain GEMMs; the "
+			       "schedule asks for %s in %s kernels",
+			       mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
 	if (k->kind == MQ_KERNEL_HOST_UPDATE)
 		return mq_fail(
 			err, MQ_EINPUT,
@@ -102,9 +90,9 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 
 	if (is_fp8(k))
 		t.size = 2; /* of the result */
-	else if (!is_product(k) || !types_of(k->dtype, &t))
+	else if (!is_gemm(k) || !types_of(k->dtype, &t))
 		return 65536; /* streamed in parts */
-	/* No device has 1e18 bytes, so that they cannot be had is said where they are asked for. */
+	/* No device has 1e18 bytes: the allocation reports that they cannot be had. */
 	return (size_t)fmin(fmax((double)t.size * (batched ? fmax(k->count, 1) : 1) * (m * depth + depth * n + m * n),
 				 (double)cuda_dnn_need(k)),
 			    1e18) +
@@ -121,8 +109,8 @@ static enum mq_status blas_failed(int status, struct mq_err *err)
 
 /* count x [m x k][k x n], row-major: column-major it is B^T A^T; in a forward pass B is stored as [n x k], in the
  * weights' gradient A as [k x m]. */
-static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows, double cols, double deep,
-			      struct mq_err *err)
+static enum mq_status gemm(struct cuda *c, const struct mq_kernel *kernel, double rows, double cols, double deep,
+			   struct mq_err *err)
 {
 	static const float one = 1, zero = 0;
 	static const double one_d = 1, zero_d = 0;
@@ -182,16 +170,6 @@ static enum mq_status pack(struct cuda *c, double bytes, double launches, cudaSt
 					    cudaMemcpyDeviceToDevice, stream));
 	}
 	return MQ_OK;
-}
-
-static enum mq_status attention(struct cuda *c, const struct mq_kernel *k, struct mq_err *err)
-{
-	MQ_TRY(product(c, k, k->m, k->n, k->k, err));
-	MQ_TRY(product(c, k, k->m, k->k, k->n, err));
-	if (k->phase != MQ_BACKWARD)
-		return MQ_OK;
-	MQ_TRY(product(c, k, k->n, k->k, k->m, err));
-	return product(c, k, k->n, k->k, k->m, err);
 }
 
 uint32_t cuda_found(void)
@@ -303,14 +281,6 @@ enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-static const struct cuda_prepared *prepared(const struct cuda *c, const struct mq_kernel *k)
-{
-	uint32_t at = is_fp8(k) || k->kind == MQ_KERNEL_CONV ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) :
-							       MQ_NONE;
-
-	return at == MQ_NONE ? NULL : &c->prepared[at];
-}
-
 /* ---- enqueuing ------------------------------------------------------------------------------- */
 
 static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaStream_t stream, struct mq_err *err)
@@ -318,12 +288,16 @@ static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaS
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_GEMM:
 	case MQ_KERNEL_CONV:
-		return product(c, k, k->m, k->n, k->k, err);
+		return gemm(c, k, k->m, k->n, k->k, err);
 	case MQ_KERNEL_ATTENTION:
-		return attention(c, k, err);
+		MQ_TRY(gemm(c, k, k->m, k->n, k->k, err));
+		MQ_TRY(gemm(c, k, k->m, k->k, k->n, err));
+		for (int i = 0; i < 2 && k->phase == MQ_BACKWARD; i++)
+			MQ_TRY(gemm(c, k, k->n, k->k, k->m, err));
+		return MQ_OK;
 	case MQ_KERNEL_RECURRENT:
 		for (double step = 0; step < fmax(k->m, 1); step++)
-			MQ_TRY(product(c, k, rows_of(k), k->n, k->k, err));
+			MQ_TRY(gemm(c, k, rows_of(k), k->n, k->k, err));
 		return MQ_OK;
 	case MQ_KERNEL_MEMORY:
 	case MQ_KERNEL_SCAN:
@@ -346,13 +320,15 @@ static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaS
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, enum mq_stream on, struct mq_err *err)
 {
 	cudaStream_t stream = c->stream[on];
-	const struct cuda_prepared *p = prepared(c, k);
+	uint32_t at = is_fp8(k) || k->kind == MQ_KERNEL_CONV ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) :
+							       MQ_NONE;
+	const struct cuda_prepared *p = at == MQ_NONE ? NULL : &c->prepared[at];
 	int bad = (int)c->kit.cublasSetStream_v2(c->blas, stream);
 
 	if (bad)
 		return blas_failed(bad, err);
-	/* What a product launches besides itself: bias and the like, of no size. */
-	if (is_product(k) && k->launches > 1)
+	/* What a GEMM launches besides itself: bias and the like, of no size. */
+	if (is_gemm(k) && k->launches > 1)
 		MQ_TRY(sweep(c, 0, k->launches - 1, err));
 	if (p && p->lt)
 		return cuda_lt_enqueue(c, p->lt, k, c->workspace[on], stream, err);

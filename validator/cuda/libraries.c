@@ -42,26 +42,22 @@ static void *open_named(const char *name)
 
 	if (!library)
 		library = open_below(getenv("CONDA_PREFIX"), name);
-	if (!library)
-		library = open_below(getenv("VIRTUAL_ENV"), name);
-	return library;
+	return library ? library : open_below(getenv("VIRTUAL_ENV"), name);
 }
 
-static void *open_one(const char *variable, const char *const *names)
+/* A CUDA runtime that is newer than the driver opens and can do nothing. */
+static bool is_too_new(void *library)
 {
-	const char *given = getenv(variable);
-	void *library = NULL;
+	cudaError_t (*count)(int *) = NULL;
+	void *found = dlsym(library, "cudaGetDeviceCount");
+	int n = 0;
 
-	if (given && *given)
-		return dlopen(given, RTLD_NOW | RTLD_LOCAL);
-	for (; *names && !library; names++)
-		library = open_named(*names);
-	return library;
+	memcpy(&count, &found, sizeof(found));
+	return count && count(&n) == cudaErrorInsufficientDriver;
 }
 
-/* A runtime that is newer than the driver opens and can do nothing: then an older one may. Where none can, the
- * newest says why. */
-static void *open_fitting(const char *variable, const char *const *names)
+/* The first that opens; of runtimes, the first that fits the driver: where none does, the newest reports why. */
+static void *open_one(const char *variable, const char *const *names)
 {
 	const char *given = getenv(variable);
 	void *first = NULL;
@@ -70,22 +66,13 @@ static void *open_fitting(const char *variable, const char *const *names)
 		return dlopen(given, RTLD_NOW | RTLD_LOCAL);
 	for (; *names; names++) {
 		void *library = open_named(*names);
-		cudaError_t (*count)(int *) = NULL;
-		int n = 0;
+		bool fits = library && !is_too_new(library);
 
-		if (!library)
-			continue;
-		void *found = dlsym(library, "cudaGetDeviceCount");
-		memcpy(&count, &found, sizeof(found));
-		if (!count || count(&n) != cudaErrorInsufficientDriver) {
-			if (first)
-				dlclose(first);
+		if (library && first)
+			dlclose(fits ? first : library);
+		if (fits)
 			return library;
-		}
-		if (first)
-			dlclose(library);
-		else
-			first = library;
+		first = first ? first : library;
 	}
 	return first;
 }
@@ -107,7 +94,7 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 	static const char *const names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so",
 					     NULL };
 	const char *what = "the CUDA runtime";
-	void *library = open_fitting("MAQUETTE_CUDART", names);
+	void *library = open_one("MAQUETTE_CUDART", names);
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
@@ -176,7 +163,7 @@ enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err)
 		return mq_fail(
 			err, MQ_ENODEV,
 			"the plan has convolutions, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
-			"MAQUETTE_CUDNN to its path, or to off: then products stand for them, and nothing is fitted "
+			"MAQUETTE_CUDNN to its path, or to off: then GEMMs stand for them, and nothing is fitted "
 			"to these");
 	MQ_CUDNN_FUNCTIONS(TAKE)
 	return MQ_OK;
@@ -230,43 +217,35 @@ enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)
 	return MQ_OK;
 }
 
-#define TRY_TAKE(name)                                     \
-	do {                                               \
-		void *found = dlsym(library, #name);       \
-		if (!found)                                \
-			return;                            \
-		memcpy(&kit->name, &found, sizeof(found)); \
-	} while (0)
-
-#define MAY_TAKE(name)                                             \
-	do {                                                       \
-		void *found = dlsym(library, #name);               \
-		if (found)                                         \
-			memcpy(&kit->name, &found, sizeof(found)); \
-	} while (0)
-
 void cuda_open_nvml(struct mq_toolkit *kit)
 {
 	static const char *const names[] = { "libnvidia-ml.so.1", NULL };
-	void *library = open_one("MAQUETTE_NVML", names);
+	void *library = open_one("MAQUETTE_NVML", names), *found;
 
 	if (!library)
 		return;
-	MAY_TAKE(nvmlDeviceGetHandleByPciBusId_v2);
-	MAY_TAKE(nvmlDeviceGetMaxPcieLinkGeneration);
-	MAY_TAKE(nvmlDeviceGetCurrPcieLinkWidth);
-	MAY_TAKE(nvmlDeviceGetTopologyCommonAncestor);
-	MAY_TAKE(nvmlDeviceGetNvLinkState);
-	MAY_TAKE(nvmlDeviceGetNvLinkRemotePciInfo_v2);
-	MAY_TAKE(nvmlDeviceGetNvLinkRemoteDeviceType);
-	MAY_TAKE(nvmlDeviceGetMigMode); /* not of old drivers */
-	TRY_TAKE(nvmlDeviceGetHandleByIndex_v2);
-	TRY_TAKE(nvmlDeviceGetName);
-	TRY_TAKE(nvmlDeviceGetClockInfo);
-	TRY_TAKE(nvmlDeviceGetTemperature);
-	TRY_TAKE(nvmlDeviceGetPowerUsage);
-	TRY_TAKE(nvmlDeviceGetCurrentClocksThrottleReasons);
-	TRY_TAKE(nvmlInit_v2); /* last: set only if all others are there */
+#define MAY_TAKE(name)                       \
+	if ((found = dlsym(library, #name))) \
+		memcpy(&kit->name, &found, sizeof(found));
+	MAY_TAKE(nvmlDeviceGetHandleByPciBusId_v2)
+	MAY_TAKE(nvmlDeviceGetMaxPcieLinkGeneration)
+	MAY_TAKE(nvmlDeviceGetCurrPcieLinkWidth)
+	MAY_TAKE(nvmlDeviceGetTopologyCommonAncestor)
+	MAY_TAKE(nvmlDeviceGetNvLinkState)
+	MAY_TAKE(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+	MAY_TAKE(nvmlDeviceGetNvLinkRemoteDeviceType)
+	MAY_TAKE(nvmlDeviceGetMigMode) /* not of old drivers */
+	MAY_TAKE(nvmlDeviceGetHandleByIndex_v2)
+	MAY_TAKE(nvmlDeviceGetName)
+	MAY_TAKE(nvmlDeviceGetClockInfo)
+	MAY_TAKE(nvmlDeviceGetTemperature)
+	MAY_TAKE(nvmlDeviceGetPowerUsage)
+	MAY_TAKE(nvmlDeviceGetCurrentClocksThrottleReasons)
+	/* Set only if all that every driver has are there. */
+	if (kit->nvmlDeviceGetHandleByIndex_v2 && kit->nvmlDeviceGetName && kit->nvmlDeviceGetClockInfo &&
+	    kit->nvmlDeviceGetTemperature && kit->nvmlDeviceGetPowerUsage &&
+	    kit->nvmlDeviceGetCurrentClocksThrottleReasons)
+		MAY_TAKE(nvmlInit_v2)
 }
 
 bool cuda_is_mig(const struct mq_toolkit *kit, void *nvml)

@@ -1,9 +1,9 @@
 /*
- * lt.c - products in fp8, by cublasLt: operands in e4m3, the gradient among a backward product's in e5m2, each with a
+ * lt.c - GEMMs in fp8, by cublasLt: operands in e4m3, the gradient of a backward GEMM in e5m2, each with a
  * scale in device memory; sums in fp32, results in bf16.
  *
  * cublasLt wants both operands' rows along the depth (A transposed, B not), and multiples of 16 along it: where the
- * framework keeps a transposed copy, so does this. Forward products add up fast, as Transformer Engine has them.
+ * framework keeps a transposed copy, so does this. Forward GEMMs add up fast, as Transformer Engine has them.
  */
 #include <math.h>
 
@@ -20,8 +20,8 @@ struct cuda_lt {
 
 static enum mq_status lt_failed(const struct mq_kernel *k, const char *call, int status, struct mq_err *err)
 {
-	return mq_fail(err, MQ_ENODEV, "%s failed for an fp8 product of %.0f x %.0f x %.0f (status %d)", call, k->m,
-		       k->n, k->k, status);
+	return mq_fail(err, MQ_ENODEV, "%s failed for an fp8 GEMM of %.0f x %.0f x %.0f (status %d)", call, k->m, k->n,
+		       k->k, status);
 }
 
 #define LT(call)                                               \

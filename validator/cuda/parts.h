@@ -206,7 +206,7 @@ size_t cuda_kernel_need(const struct mq_kernel *kernel);
 /* Bits: libraries that kernels can do without. */
 enum { CUDA_FOUND_DNN = 1, CUDA_FOUND_NVRTC = 2 };
 uint32_t cuda_found(void);
-/* What a kernel is that runs here as products, sweeps or copies; NULL: it is one of these. */
+/* The kind of a kernel that runs here as GEMMs, sweeps or copies; NULL: it is one of these. */
 const char *cuda_imitates(const struct mq_kernel *kernel, uint32_t found);
 /* Opens the libraries that this session's kernels ask for. MQ_ENODEV: names what is missing. */
 enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_session *session, struct mq_err *err);

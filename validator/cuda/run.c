@@ -12,7 +12,6 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cuda/parts.h"
@@ -28,33 +27,9 @@ struct enqueue {
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t, struct mq_err *err)
-{
-	if (t->kind == MQ_TASK_COMPUTE)
-		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
-			MQ_TRY(cuda_kernel_check(&s->work[t->work].kernel[i], err));
-	return cuda_call_check(s, (uint32_t)(t - s->task), err);
-}
-
 static bool is_call(const struct mq_task *t)
 {
 	return t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY;
-}
-
-static void find_comms(struct cuda *c, struct cuda_script *script)
-{
-	const struct mq_schedule *s = script->schedule;
-	uint32_t pair[2];
-
-	script->comm = mq_arena_array(c->session->arena, script->n_local, struct cuda_comm *);
-	for (uint32_t i = 0; i < script->n_local; i++) {
-		const struct mq_task *t = &s->task[script->local[i]];
-
-		if (!is_call(t))
-			continue;
-		struct cuda_comm wanted = cuda_comm_wanted(s, t, pair);
-		script->comm[i] = cuda_comm_find(c, &wanted);
-	}
 }
 
 enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, struct cuda_script *script,
@@ -70,8 +45,13 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, st
 					.local = mq_arena_array(arena, s->n_tasks, uint32_t),
 					.next_call = mq_arena_array(arena, s->n_comms, uint32_t) };
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		if (mq_replay_own(c->session, c->ranks->rank, 1, &s->task[i].device))
-			MQ_TRY(check_task(s, &s->task[i], err));
+		bool own = mq_replay_own(c->session, c->ranks->rank, 1, &s->task[i].device);
+		const struct mq_work *work = s->task[i].kind == MQ_TASK_COMPUTE ? &s->work[s->task[i].work] : NULL;
+
+		for (uint32_t k = 0; own && work && k < work->n_kernels; k++)
+			MQ_TRY(cuda_kernel_check(&work->kernel[k], err));
+		if (own)
+			MQ_TRY(cuda_call_check(s, i, err));
 		if (s->task[i].device != c->ranks->rank)
 			continue;
 		script->slot[i] = script->n_local;
@@ -86,7 +66,16 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, st
 
 		lane->task[lane->n++] = script->local[i];
 	}
-	find_comms(c, script);
+	script->comm = mq_arena_array(arena, script->n_local, struct cuda_comm *);
+	for (uint32_t i = 0; i < script->n_local; i++) {
+		uint32_t pair[2];
+		struct cuda_comm wanted;
+
+		if (!is_call(&s->task[script->local[i]]))
+			continue;
+		wanted = cuda_comm_wanted(s, &s->task[script->local[i]], pair);
+		script->comm[i] = cuda_comm_find(c, &wanted);
+	}
 	if (script->n_local > c->n_events)
 		c->n_events = script->n_local;
 	return cuda_staged_build(c, script, err);
@@ -147,19 +136,11 @@ static bool may_enqueue(const struct enqueue *e, uint32_t id)
 static void wait_at(void *opaque)
 {
 	const struct cuda_gate *gate = opaque;
-	struct timespec t;
-	double until_s = 0;
+	double until_s = mq_seconds(CLOCK_MONOTONIC_RAW) + gate->deadline_s;
 
-	while (!atomic_load(&gate->open)) {
-		clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-		double now_s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-
-		if (until_s <= 0)
-			until_s = now_s + gate->deadline_s;
-		if (now_s > until_s)
-			return; /* whoever waits for the stream says so */
+	/* After the deadline whoever waits for the stream reports it. */
+	while (!atomic_load(&gate->open) && mq_seconds(CLOCK_MONOTONIC_RAW) <= until_s)
 		sched_yield();
-	}
 }
 
 /* A call whose time is asked for without that of launching it: the stream goes on to the event that begins it only
@@ -235,26 +216,20 @@ static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *membe
 	return n;
 }
 
-/* The first NCCL call of a group, MQ_NONE = none. */
-static uint32_t first_call(const struct enqueue *e, const uint32_t *member, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct cuda_comm *comm = e->script->comm[e->script->slot[member[i]]];
-
-		if (comm && comm->comm && !e->script->staged[member[i]])
-			return member[i];
-	}
-	return MQ_NONE;
-}
-
 static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n, struct mq_err *err)
 {
 	const struct mq_toolkit *kit = &e->c->kit;
 	const struct mq_task *task = e->script->schedule->task;
-	uint32_t call = first_call(e, member, n);
-	bool grouped = n > 1 && call != MQ_NONE;
+	uint32_t call = MQ_NONE; /* the first NCCL call of the group */
 	int result = ncclSuccess;
 
+	for (uint32_t i = n; i-- > 0;) {
+		const struct cuda_comm *comm = e->script->comm[e->script->slot[member[i]]];
+
+		if (comm && comm->comm && !e->script->staged[member[i]])
+			call = member[i];
+	}
+	bool grouped = n > 1 && call != MQ_NONE;
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(before(e, member[i], err));
 	if (call != MQ_NONE)
@@ -304,20 +279,17 @@ static uint32_t find_next(const struct enqueue *e, uint32_t *member, uint32_t ro
 
 static enum mq_status stuck(struct enqueue *e, struct mq_err *err)
 {
-	const struct mq_schedule *s = e->script->schedule;
-
 	for (uint32_t i = 0; i < e->script->n_local; i++) {
-		const struct mq_task *t = &s->task[e->script->local[i]];
-
 		uint32_t id = e->script->local[i];
+		const struct mq_task *t = &e->script->schedule->task[id];
 		uint8_t done = e->script->done[id];
 
 		if (!done || (done == ENQUEUED && e->script->staged[id]) ||
 		    (done == ENQUEUED && e->c->kit.cudaEventQuery(e->c->end[i]) == cudaSuccess))
 			continue;
 		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) made no progress for %.3g s", e->c->ranks->rank,
-			       t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind),
-			       e->script->local[i], e->c->deadline_s);
+			       t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind), id,
+			       e->c->deadline_s);
 	}
 	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->ranks->rank, e->c->deadline_s);
 }

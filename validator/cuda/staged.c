@@ -15,7 +15,7 @@
 
 #include "cuda/parts.h"
 
-enum { WAITING, MOVING, COPYING_IN, MEETING, COPYING_OUT };
+enum { WAITING, MOVING, COPYING_IN, EXCHANGING, COPYING_OUT };
 
 /* ---- which tasks ----------------------------------------------------------------------------- */
 
@@ -27,7 +27,6 @@ static bool is_message(const struct mq_task *t)
 static enum mq_status check_collective(const struct mq_schedule *s, uint32_t id, struct mq_err *err)
 {
 	const struct mq_task *t = &s->task[id];
-	bool sums = t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE;
 
 	if (t->algo != MQ_ALGO_AUTO || t->proto != MQ_PROTO_AUTO)
 		return mq_fail(
@@ -35,7 +34,7 @@ static enum mq_status check_collective(const struct mq_schedule *s, uint32_t id,
 			"%s (task %u): the plan asks for NCCL's %s %s in a group that holds CPUs, where NCCL does "
 			"not run: leave algo and proto to auto, or keep CPUs out of the group",
 			mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
-	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
+	if (mq_coll_adds(t->coll) && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
 		return mq_fail(
 			err, MQ_EINPUT,
 			"%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and fp64: it asks for %s; "
@@ -49,7 +48,7 @@ static size_t part_of(const struct mq_schedule *s, const struct mq_task *t)
 	return mq_wire_coll_part_B((enum mq_dtype)t->dtype, t->bytes, s->comm[t->comm].n);
 }
 
-/* Collectives of one group on one stream run side by side and need buffers of their own each. */
+/* Collectives of one group on one stream run at the same time and need buffers of their own each. */
 static void place_collectives(struct cuda *c, struct cuda_script *script)
 {
 	const struct mq_schedule *s = script->schedule;
@@ -294,9 +293,9 @@ static enum mq_status move_collective(struct cuda *c, const struct cuda_script *
 	if (st->state == COPYING_IN) {
 		MQ_TRY(reached(c, st->copied[0], &yes, err));
 		if (yes)
-			st->state = MEETING;
+			st->state = EXCHANGING;
 	}
-	if (st->state == MEETING && mq_wire_coll_run(c->session->wire, &st->coll)) {
+	if (st->state == EXCHANGING && mq_wire_coll_run(c->session->wire, &st->coll)) {
 		st->state = COPYING_OUT;
 		MQ_TRY(copy(c, cuda_pool_out(&c->pool, st->out_B), st->coll.out, st->out_B, false, st->copied[1], err));
 	}

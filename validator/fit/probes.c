@@ -100,12 +100,7 @@ static void run_works_everywhere(struct builder *b)
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = i;
 	for (uint32_t d = 0; d < b->schedule->n_devices; d++) {
-		for (uint32_t i = n; i > 1; i--) {
-			uint32_t j = mq_rng_below(&b->rng, i), swap = order[i - 1];
-
-			order[i - 1] = order[j];
-			order[j] = swap;
-		}
+		MQ_SHUFFLE(&b->rng, order, n)
 		for (uint32_t i = 0; i < n; i++)
 			add_task(b, d, MQ_TASK_COMPUTE, MQ_STREAM_COMPUTE)->work = order[i];
 	}
@@ -337,13 +332,7 @@ static void build_comm(struct builder *b)
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (uint32_t i = 0; i < N_CALLS; i++)
 				item[count++] = (struct item){ k, c, 0, 0, call_size(b, b->schedule->comm[c].n) };
-	for (uint32_t i = count; i > 1; i--) {
-		uint32_t j = mq_rng_below(&b->rng, i);
-		struct item swap = item[i - 1];
-
-		item[i - 1] = item[j];
-		item[j] = swap;
-	}
+	MQ_SHUFFLE(&b->rng, item, count)
 	for (uint32_t i = 0; i < count; i++) {
 		add_call(b, 0, MQ_COLL_ALL_REDUCE, 4, MQ_STREAM_COMM);
 		if (item[i].kind == MQ_N_COLL_KINDS)

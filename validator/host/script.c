@@ -10,9 +10,8 @@ static enum mq_status check_task(const struct mq_schedule *s, const struct mq_ta
 	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
 			MQ_TRY(host_kernel_check(&s->work[t->work].kernel[i], err));
-	bool sums = t->kind == MQ_TASK_COLLECTIVE &&
-		    (t->coll == MQ_COLL_ALL_REDUCE || t->coll == MQ_COLL_REDUCE_SCATTER || t->coll == MQ_COLL_REDUCE);
-	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
+	if (t->kind == MQ_TASK_COLLECTIVE && mq_coll_adds(t->coll) && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 &&
+	    t->dtype != MQ_FP64)
 		return mq_fail(err, MQ_EINPUT,
 			       "executor host adds fp32 and fp64, task %u asks for %s: lower it with --dtype fp32",
 			       (uint32_t)(t - s->task), mq_dtype_name(t->dtype));

@@ -54,16 +54,6 @@ struct measure {
 	struct opening opening;
 };
 
-static void shuffle(struct measure *m)
-{
-	for (uint32_t i = m->job->set->in_order ? 0 : m->job->session.n_schedules; i > 1; i--) {
-		uint32_t j = mq_rng_below(&m->rng, i), swap = m->order[i - 1];
-
-		m->order[i - 1] = m->order[j];
-		m->order[j] = swap;
-	}
-}
-
 static void heartbeat(struct measure *m)
 {
 	struct timespec now;
@@ -216,7 +206,8 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 	uint32_t warmup = job->set->warmup;
 
 	MQ_TRY(align_clocks(m, err));
-	shuffle(m);
+	if (!job->set->in_order)
+		MQ_SHUFFLE(&m->rng, m->order, job->session.n_schedules)
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		uint32_t s = m->order[i];
 

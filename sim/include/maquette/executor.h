@@ -147,6 +147,11 @@ static inline double mq_seconds(clockid_t clock)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static inline bool mq_coll_adds(uint8_t coll)
+{
+	return coll == MQ_COLL_ALL_REDUCE || coll == MQ_COLL_REDUCE_SCATTER || coll == MQ_COLL_REDUCE;
+}
+
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
 #define MQ_REPLAY_HEAD(text)   .abi = MQ_ABI, .name = text
 

@@ -26,6 +26,15 @@ MQ_API double mq_rng_normal(struct mq_rng *rng);
 /* A generator of its own for part `index` of a run: independent of how much the parent was used. */
 MQ_API struct mq_rng mq_rng_split(const struct mq_rng *rng, uint64_t index);
 
+/* Puts the n items of a list in random order. */
+#define MQ_SHUFFLE(rng, list, n)                               \
+	for (uint32_t left_ = (n); left_ > 1; left_--) {       \
+		uint32_t pick_ = mq_rng_below((rng), left_);   \
+		__typeof__(*(list)) keep_ = (list)[left_ - 1]; \
+		(list)[left_ - 1] = (list)[pick_];             \
+		(list)[pick_] = keep_;                         \
+	}
+
 /* 64-bit FNV-1a over bytes; start with MQ_HASH_INIT. */
 #define MQ_HASH_INIT 0xcbf29ce484222325u
 MQ_API uint64_t mq_hash(uint64_t hash, const void *bytes, uint64_t size);

@@ -462,14 +462,6 @@ static bool swap(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_
 	return true;
 }
 
-static bool reverse(struct mq_plan *plan, const struct view *v)
-{
-	for (uint32_t a = 0; a < v->ranks / 2; a++)
-		if (!swap(plan, v, a, v->ranks - 1 - a))
-			return false;
-	return true;
-}
-
 static uint32_t *same_labels(const struct mq_move_space *space, struct mq_arena *arena)
 {
 	uint32_t n = space->problem->q->cluster->n_devices, *to = mq_arena_array(arena, n, uint32_t);
@@ -477,17 +469,6 @@ static uint32_t *same_labels(const struct mq_move_space *space, struct mq_arena 
 	for (uint32_t d = 0; d < n; d++)
 		to[d] = d;
 	return to;
-}
-
-static bool exchange(const struct mq_move_space *space, struct mq_plan *plan, uint32_t a, uint32_t b,
-		     struct mq_arena *arena)
-{
-	uint32_t *to = same_labels(space, arena);
-
-	to[a] = b;
-	to[b] = a;
-	mq_plan_rename(plan, to, arena);
-	return true;
 }
 
 static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint32_t every, struct mq_arena *arena)
@@ -591,33 +572,11 @@ static bool split(const struct mq_move_space *space, struct mq_plan *plan, const
 	return true;
 }
 
-static bool set_choice(struct mq_plan *plan, const struct mq_move *move, const struct view *v)
-{
-	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		struct mq_config *c = &plan->config[i];
-
-		if (move->a != MQ_NONE && rank_of(plan, v, c->stage) != move->a)
-			continue;
-		if (move->kind == SYNC)
-			c->sync = (uint8_t)move->b;
-		else
-			c->recompute = (uint8_t)move->b;
-	}
-	return true;
-}
-
-static bool offload(struct mq_plan *plan, uint32_t layers)
-{
-	plan->explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS;
-	plan->offload_layers = layers;
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		plan->config[i].recompute = MQ_RECOMPUTE_NONE;
-	return true;
-}
-
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		 const struct view *v, struct mq_arena *arena)
 {
+	uint32_t *to;
+
 	switch ((enum kind)move->kind) {
 	case BOUNDARY:
 		return boundary(space, plan, move, v, arena);
@@ -629,19 +588,34 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 		return true;
 	case SYNC:
 	case RECOMPUTE:
-		return set_choice(plan, move, v);
+		for (uint32_t i = 0; i < plan->n_configs; i++)
+			if (move->a == MQ_NONE || rank_of(plan, v, plan->config[i].stage) == move->a)
+				*(move->kind == SYNC ? &plan->config[i].sync : &plan->config[i].recompute) =
+					(uint8_t)move->b;
+		return true;
 	case OFFLOAD:
-		return offload(plan, move->a);
+		plan->explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS;
+		plan->offload_layers = move->a;
+		for (uint32_t i = 0; i < plan->n_configs; i++)
+			plan->config[i].recompute = MQ_RECOMPUTE_NONE;
+		return true;
 	case SHARE:
 		return share(space, plan, move, arena);
 	case SWAP:
 		return swap(plan, v, move->a, move->b);
 	case REVERSE:
-		return reverse(plan, v);
+		for (uint32_t a = 0; a < v->ranks / 2; a++)
+			if (!swap(plan, v, a, v->ranks - 1 - a))
+				return false;
+		return true;
 	case WIDTH:
 		return width(plan, v, move->a, move->b, arena);
 	case EXCHANGE:
-		return exchange(space, plan, move->a, move->b, arena);
+		to = same_labels(space, arena);
+		to[move->a] = move->b;
+		to[move->b] = move->a;
+		mq_plan_rename(plan, to, arena);
+		return true;
 	case STRIDE:
 		return stride(space, plan, move->a, arena);
 	case SPLIT:

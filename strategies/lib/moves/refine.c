@@ -1,5 +1,6 @@
 /* refine.c - see refine.h. */
 #include "lib/moves/refine.h"
+#include "lib/plans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,13 +67,12 @@ static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t e
 {
 	const struct mq_costs *costs = r->problem->costs;
 	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect);
-	struct mq_result result;
 	double value = INFINITY;
 
 	if (i < before)
 		return r->screened_s[i];
-	if (costs->screen && costs->screen(costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK)
-		value = value_of(r, plan, result.step_time_s);
+	if (costs->screen)
+		value = value_of(r, plan, mq_screen(r->problem, plan));
 	MQ_PUSH(r->problem->arena, r->screened_s, i, r->room, value);
 	return value;
 }
@@ -187,23 +187,7 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 	return best;
 }
 
-static bool more_time(const struct mq_refine *r)
-{
-	return !r->problem->tick || r->problem->tick(r->problem->tick_context, (double)NAN, "refining");
-}
-
 /* ---- neighbours --------------------------------------------------------------------------------- */
-
-static void shuffle(struct mq_refine *r, struct mq_move *move, uint32_t n)
-{
-	for (uint32_t i = n; i > 1; i--) {
-		uint32_t k = mq_rng_below(r->problem->rng, i);
-		struct mq_move m = move[i - 1];
-
-		move[i - 1] = move[k];
-		move[k] = m;
-	}
-}
 
 static int sooner(const void *left, const void *right)
 {
@@ -280,7 +264,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 
 	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
 	mq_map_add(&r->times, bits_of(p->screened_s));
-	shuffle(r, move, n);
+	MQ_SHUFFLE(r->problem->rng, move, n)
 	while (i < n && tried < r->width && time) {
 		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
 		struct slice s = { .n = 0 };
@@ -293,7 +277,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 			if (s.near[k].screened_s < p->screened_s * (1 + slack))
 				MQ_PUSH(r->problem->arena, p->near, p->n, room, s.near[k]);
 		mq_arena_rewind(&r->scratch, each);
-		time = more_time(r);
+		time = mq_tick(r->problem, (double)NAN, "refining");
 	}
 	qsort(p->near, p->n, sizeof(*p->near), sooner);
 	mq_arena_rewind(&r->scratch, mark);
@@ -312,8 +296,8 @@ static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screene
 	uint32_t most = slice_size(r) < SHORT_SLICE ? slice_size(r) : SHORT_SLICE;
 	bool found = false;
 
-	shuffle(r, move, n);
-	while (i < n && tried < r->width / 4 && !found && more_time(r)) {
+	MQ_SHUFFLE(r->problem->rng, move, n)
+	while (i < n && tried < r->width / 4 && !found && mq_tick(r->problem, (double)NAN, "refining")) {
 		struct slice s = { .n = 0 };
 
 		while (i < n && tried + s.n < r->width / 4 && s.n < most)
@@ -406,8 +390,8 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 	for (uint32_t i = 0; i < r->n; i++)
 		if (!best || r->point[i].value < best->value)
 			best = &r->point[i];
-	for (uint32_t round = 0;
-	     best && round < KICKS && least_s > r->best * (1 - gain) && (isinf(least_s) || may_look(r)) && more_time(r);
+	for (uint32_t round = 0; best && round < KICKS && least_s > r->best * (1 - gain) &&
+				 (isinf(least_s) || may_look(r)) && mq_tick(r->problem, (double)NAN, "refining");
 	     round++) {
 		struct mq_plan now = wander(r, best->plan, 2 + round / 8, arena);
 		double s;

@@ -3,30 +3,17 @@
 
 #include <math.h>
 
+#include "lib/csr.h"
 #include "lib/plans.h"
 
 enum { HEAVY = 16 };
 
 static void index_layers(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
 {
-	uint32_t n = 0;
-
-	space->layer_first = mq_arena_array(arena, m->n_layers + 2, uint32_t);
-	space->layer_op = mq_arena_array(arena, m->n_ops + 1, uint32_t);
-	for (uint32_t op = 0; op < m->n_ops; op++) {
+	mq_csr_make(arena, m->n_layers, m->n_ops, &m->op->layer, NULL, sizeof(*m->op), &space->layer_first,
+		    &space->layer_op);
+	for (uint32_t op = 0; op < m->n_ops; op++)
 		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
-		if (m->op[op].layer != MQ_NONE)
-			space->layer_first[m->op[op].layer + 1]++;
-	}
-	for (uint32_t l = 0; l < m->n_layers; l++)
-		space->layer_first[l + 1] += space->layer_first[l];
-	uint32_t *next = mq_arena_array(arena, m->n_layers + 1, uint32_t);
-	for (uint32_t op = 0; op < m->n_ops; op++, n++)
-		if (m->op[op].layer != MQ_NONE) {
-			uint32_t l = m->op[op].layer;
-
-			space->layer_op[space->layer_first[l] + next[l]++] = op;
-		}
 }
 
 /* The ops with most parameters, rising. */

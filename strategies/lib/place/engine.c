@@ -88,13 +88,6 @@ static void show_bound(const struct mq_problem *problem, const struct mq_place_m
 	mq_show_bound(problem, &(struct mq_bound){ "max-load", load, load, m->unit, scope });
 }
 
-static bool tick(void *context, double done, const char *what)
-{
-	const struct mq_problem *const *problem = context;
-
-	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
-}
-
 /* Micro-batches that a stage holds at worst in 1F1B: as many as there are stages. */
 static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_batches)
 {
@@ -137,7 +130,7 @@ enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *pro
 {
 	struct mq_place_engine *e = state;
 	struct mq_ideal_options o = {
-		.linearize = e->linearize, .max_ideals = e->ideals, .tick = tick, .tick_context = &problem
+		.linearize = e->linearize, .max_ideals = e->ideals, .tick = mq_tick_hook, .tick_context = &problem
 	};
 	bool train = !problem->q->train->infer;
 

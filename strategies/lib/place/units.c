@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "lib/place/place.h"
+#include "lib/csr.h"
 
 static bool is_backward(const struct mq_place *p, uint32_t node)
 {
@@ -333,29 +334,11 @@ static uint32_t *sort_groups(const struct groups *g, bool deep)
 	return order;
 }
 
-/* CSR of `value` by `key`: keys 0 .. n_keys-1. */
-static void make_csr(struct mq_arena *arena, uint32_t n_keys, uint32_t n, const uint32_t *key, const uint32_t *value,
-		     uint32_t **first, uint32_t **list)
-{
-	uint32_t *at = mq_arena_array(arena, n_keys + 1, uint32_t);
-
-	*first = mq_arena_array(arena, n_keys + 1, uint32_t);
-	*list = mq_arena_array(arena, n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		(*first)[key[i] + 1]++;
-	for (uint32_t k = 0; k < n_keys; k++)
-		(*first)[k + 1] += (*first)[k];
-	memcpy(at, *first, (n_keys + 1) * sizeof(*at));
-	for (uint32_t i = 0; i < n; i++)
-		(*list)[at[key[i]]++] = value[i];
-}
-
 static void fill_units(const struct groups *g, struct mq_units *u)
 {
 	const struct mq_place *p = g->place;
 	uint32_t *order = sort_groups(g, false), *deep = sort_groups(g, true);
 	uint32_t *rank = mq_arena_array(g->arena, g->n, uint32_t);
-	uint32_t *all = mq_arena_array(g->arena, p->n_nodes, uint32_t);
 	uint32_t *from = mq_arena_array(g->arena, g->n_arcs, uint32_t);
 	uint32_t *to = mq_arena_array(g->arena, g->n_arcs, uint32_t);
 
@@ -374,7 +357,6 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		uint32_t unit = u->of_node[v] = rank[g->of_node[v]];
 
-		all[v] = v;
 		u->size[unit] += p->size[v];
 		u->sync[unit] += p->sync ? p->sync[v] : 0;
 		for (uint32_t t = 0; t < p->n_types; t++) {
@@ -382,13 +364,13 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 			u->time_back[unit * p->n_types + t] += is_backward(p, v) ? p->time[v * p->n_types + t] : 0;
 		}
 	}
-	make_csr(g->arena, g->n, p->n_nodes, u->of_node, all, &u->node_first, &u->node);
+	mq_csr_make(g->arena, g->n, p->n_nodes, u->of_node, NULL, sizeof(uint32_t), &u->node_first, &u->node);
 	for (uint32_t i = 0; i < g->n_arcs; i++) {
 		from[i] = rank[g->arc[i].from];
 		to[i] = rank[g->arc[i].to];
 	}
-	make_csr(g->arena, g->n, g->n_arcs, from, to, &u->succ_first, &u->succ);
-	make_csr(g->arena, g->n, g->n_arcs, to, from, &u->pred_first, &u->pred);
+	mq_csr_make(g->arena, g->n, g->n_arcs, from, to, sizeof(uint32_t), &u->succ_first, &u->succ);
+	mq_csr_make(g->arena, g->n, g->n_arcs, to, from, sizeof(uint32_t), &u->pred_first, &u->pred);
 }
 
 /* ---- signals ------------------------------------------------------------------------------------ */
@@ -433,7 +415,7 @@ static uint32_t collect_signals(const struct groups *g, const struct mq_units *u
 		src[e] = p->edge[e].src;
 		dst[e] = u->of_node[p->edge[e].dst];
 	}
-	make_csr(g->arena, p->n_nodes, p->n_edges, src, dst, &first, &list);
+	mq_csr_make(g->arena, p->n_nodes, p->n_edges, src, dst, sizeof(uint32_t), &first, &list);
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		struct signal s = { u->of_node[v], 0, list + first[v], p->out_cost[v],
 				    is_backward(p, v) ? p->out_cost[v] : 0 };
@@ -462,7 +444,6 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 	u->dst_first = mq_arena_array(g->arena, n + 1, uint32_t);
 	u->dst = mq_arena_array(g->arena, total, uint32_t);
 	uint32_t *owner = mq_arena_array(g->arena, total, uint32_t);
-	uint32_t *self = mq_arena_array(g->arena, n, uint32_t);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct signal last = i ? signal[i - 1] : signal[i], now = signal[i];
@@ -478,15 +459,14 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 		u->home[s] = signal[i].home;
 		u->cost[s] = signal[i].cost;
 		u->cost_back[s] = signal[i].back;
-		self[s] = s;
 		for (uint32_t d = 0; d < signal[i].n; d++) {
 			u->dst[n_dst] = signal[i].dst[d];
 			owner[n_dst++] = s;
 		}
 		u->dst_first[s + 1] = n_dst;
 	}
-	make_csr(g->arena, u->n, u->n_signals, u->home, self, &u->sent_first, &u->sent);
-	make_csr(g->arena, u->n, n_dst, u->dst, owner, &u->got_first, &u->got);
+	mq_csr_make(g->arena, u->n, u->n_signals, u->home, NULL, sizeof(uint32_t), &u->sent_first, &u->sent);
+	mq_csr_make(g->arena, u->n, n_dst, u->dst, owner, sizeof(uint32_t), &u->got_first, &u->got);
 }
 
 enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind, struct mq_arena *arena,
