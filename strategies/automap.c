@@ -258,6 +258,8 @@ static struct decided read_episode(const struct automap *s, const struct episode
 			     .shift = mq_arena_array(arena, s->n_choices, int),
 			     .first = mq_arena_array(arena, s->n_choices + 2, uint32_t) };
 
+	uint32_t *const degree[] = { &d.stages, &d.tensor, &d.context, &d.micro, &d.recompute }; /* enum kind */
+
 	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
 		d.split[op] = MQ_NONE;
 	for (uint32_t i = 0; i < s->n_choices; i++) {
@@ -266,19 +268,11 @@ static struct decided read_episode(const struct automap *s, const struct episode
 
 		switch ((enum kind)c->kind) {
 		case STAGES:
-			d.stages = v;
-			break;
 		case TENSOR:
-			d.tensor = v;
-			break;
 		case CONTEXT:
-			d.context = v;
-			break;
 		case MICRO:
-			d.micro = v;
-			break;
 		case RECOMPUTE:
-			d.recompute = v;
+			*degree[c->kind] = v;
 			break;
 		case WEIGHT:
 			mq_assert(mq_linkage_decide(&s->linkage, c->var, v, d.split)); /* the rest is masked */

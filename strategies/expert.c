@@ -54,17 +54,6 @@ static void rule(struct expert *s, double parameters)
 	s->pp = rows[i].pp;
 }
 
-/* The least sharding of the optimizer that the software has, or what it does by itself; plain replicas next. */
-static double sync_cost(const struct expert *s, uint32_t sync)
-{
-	const struct mq_software *software = s->space.software;
-	uint32_t wanted = software->sync > MQ_SYNC_ZERO1 ? software->sync : MQ_SYNC_ZERO1;
-
-	if (sync == MQ_SYNC_ALLREDUCE)
-		return 0.25;
-	return 0.15 * fabs((double)sync - wanted);
-}
-
 /* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches launches
  * fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
 static double distance(const struct expert *s, const struct shape_point *p)
@@ -72,6 +61,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 	const struct shape_set *set = &s->space.set[p->set];
 	double mbs = s->space.problem->q->train->batch / p->micro_batches / p->dp;
 	double tp = log2(p->tp / s->tp), pp = log2(p->pp / s->pp);
+	double sharding = fmax(MQ_SYNC_ZERO1, s->space.software->sync);
 	/* Less model parallelism than the rule is welcome where memory allows it (see fits). */
 	double d = fmax(tp, -0.4 * tp) + fmax(pp, -0.4 * pp);
 
@@ -82,7 +72,9 @@ static double distance(const struct expert *s, const struct shape_point *p)
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
 	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;
-	d += p->dp > 1 ? sync_cost(s, p->sync) : 0;
+	/* The least sharding of the optimizer that the software has or does by itself; plain replicas next. */
+	if (p->dp > 1)
+		d += p->sync == MQ_SYNC_ALLREDUCE ? 0.25 : 0.15 * fabs((double)p->sync - sharding);
 	d += mq_pipeline_kind(p->pipeline)->keeps_all ? 2 : 0;
 	d += p->replica_major ? 0.5 : 0;
 	d += p->ep > 1 ? 0 : s->space.problem->q->model->experts > 0 && p->dp > 1;
@@ -102,9 +94,7 @@ static int nearer_first(const void *a, const void *b)
 {
 	const struct ranked_point *x = a, *y = b;
 
-	if (x->distance != y->distance)
-		return x->distance < y->distance ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return MQ_ORDER(x->distance, y->distance) ?: MQ_ORDER(x->order, y->order);
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)

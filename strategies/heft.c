@@ -32,9 +32,7 @@ static int by_rank(const void *left, const void *right)
 {
 	const struct ranked *a = left, *b = right;
 
-	if (a->rank != b->rank)
-		return a->rank > b->rank ? -1 : 1;
-	return a->place < b->place ? -1 : a->place > b->place;
+	return MQ_ORDER(b->rank, a->rank) ?: MQ_ORDER(a->place, b->place);
 }
 
 static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
@@ -72,17 +70,6 @@ static double earliest(const struct lanes *l, uint32_t device, double ready, dou
 	return begin;
 }
 
-static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, double begin, double end)
-{
-	struct slot slot = { begin, end };
-
-	MQ_PUSH(arena, l->slot[device], l->n[device], l->room[device], slot);
-	for (uint32_t i = l->n[device] - 1; i > 0 && l->slot[device][i - 1].begin > begin; i--) {
-		l->slot[device][i] = l->slot[device][i - 1];
-		l->slot[device][i - 1] = slot;
-	}
-}
-
 /* Places every task; MQ_ENOPLAN where the devices have no room left for one. */
 static enum mq_status place(struct mq_list_engine *e, const struct mq_problem *problem, struct mq_arena *arena,
 			    struct mq_schedule_state *now, struct mq_err *err)
@@ -113,7 +100,14 @@ static enum mq_status place(struct mq_list_engine *e, const struct mq_problem *p
 			return mq_fail(err, MQ_ENOPLAN,
 				       "engine 'heft': op group %u of %u (%.3g B) fits no device: %u groups are placed",
 				       v, t->n, t->memory[v], i);
-		occupy(&lanes, arena, best, begin, least);
+		struct slot slot = { begin, least }, *busy;
+
+		MQ_PUSH(arena, lanes.slot[best], lanes.n[best], lanes.room[best], slot);
+		busy = lanes.slot[best];
+		for (uint32_t k = lanes.n[best] - 1; k > 0 && busy[k - 1].begin > begin; k--) {
+			busy[k] = busy[k - 1];
+			busy[k - 1] = slot;
+		}
 		now->device_of[v] = best;
 		now->finish[v] = least;
 		now->used[best] += t->memory[v];

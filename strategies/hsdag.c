@@ -2,9 +2,9 @@
  * hsdag.c - placement by a graph network that learns its own clusters ("A structure-aware framework for learning device
  * placements on computation graphs", NeurIPS 2024, arXiv 2405.14185).
  *
- * 1. Chains of the task graph (a node and its only successor, whose only predecessor it is) are merged. 2. Features:
- * kinds of the merged ops (mean of one-hot vectors), degrees, size of the output, sinusoidal
- *    position, fractal dimension (slope of log |ball(v, r)| against log r), share of the compute time.
+ * 1. Chains of the task graph (a node and its only successor, whose only predecessor it is) are merged.
+ * 2. Features: kinds of the merged ops (mean of one-hot vectors), degrees, size of the output, sinusoidal position,
+ *    fractal dimension (slope of log |ball(v, r)| against log r), share of the compute time.
  * 3. MLP (2 x width), two GCN layers with residual and layer norm, edge scores s_uv = sigmoid(MLP(h_u h_v)).
  *    Parsing: every node keeps its best edge; edges are taken best first, and a cluster grows by all nodes
  *    whose kept edge points into it. The number of clusters is learnt.
@@ -107,25 +107,18 @@ static void add_distinct(struct level *g, uint32_t a, uint32_t b)
 	g->dst[g->n_edges++] = b;
 }
 
-/* The coarse groups and the edges between them. */
-static struct level group_edges(const struct mq_coarse *c, struct mq_arena *arena)
-{
-	struct level g = { .n = c->n,
-			   .src = mq_arena_array(arena, c->tasks.n_edges, uint32_t),
-			   .dst = mq_arena_array(arena, c->tasks.n_edges, uint32_t) };
-
-	for (uint32_t e = 0; e < c->tasks.n_edges; e++)
-		add_distinct(&g, c->group_of[c->tasks.edge[e].src], c->group_of[c->tasks.edge[e].dst]);
-	return g;
-}
-
 static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 {
 	uint32_t n = s->coarse.n;
 	uint32_t *out = mq_arena_array(arena, n, uint32_t), *in = mq_arena_array(arena, n, uint32_t);
 	uint32_t *parent = mq_arena_array(arena, n, uint32_t);
-	struct level g = group_edges(&s->coarse, arena);
+	const struct mq_tasks *t = &s->coarse.tasks;
+	struct level g = { .n = n, /* the coarse groups and the edges between them */
+			   .src = mq_arena_array(arena, t->n_edges, uint32_t),
+			   .dst = mq_arena_array(arena, t->n_edges, uint32_t) };
 
+	for (uint32_t e = 0; e < t->n_edges; e++)
+		add_distinct(&g, s->coarse.group_of[t->edge[e].src], s->coarse.group_of[t->edge[e].dst]);
 	for (uint32_t v = 0; v < n; v++)
 		parent[v] = v;
 	for (uint32_t e = 0; e < g.n_edges; e++) {
@@ -278,9 +271,7 @@ static int best_first(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 
-	if (x->score != y->score)
-		return x->score > y->score ? -1 : 1;
-	return x->edge < y->edge ? -1 : x->edge > y->edge;
+	return MQ_ORDER(y->score, x->score) ?: MQ_ORDER(x->edge, y->edge);
 }
 
 /* The kept edge of each node, best first; an edge below one half says that its ends are better apart. */
@@ -441,18 +432,6 @@ static double reward(const struct hsdag *s, uint32_t k)
 	return s->excess[k] > 0 ? 1 / (worst_s * (1 + s->excess[k])) : 1 / s->time_s[k];
 }
 
-/* The running mean over about two episodes. */
-static void update_baseline(struct hsdag *s, const struct mq_problem *problem)
-{
-	for (uint32_t k = 0; k < s->n_seen; k++) {
-		s->n_rewards++;
-		s->baseline += (reward(s, k) - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
-	}
-	mq_note(problem, "mean_reward_per_s", s->baseline);
-	mq_note(problem, "clusters", s->n_clusters);
-	mq_note(problem, "levels", s->n_levels);
-}
-
 /* loss = - mean_k A_k sum_c log p(choice_kc) - entropy bonus. */
 static void learn(struct hsdag *s)
 {
@@ -511,7 +490,13 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	/* An episode ends with the batch that fills it: only then are all of its scores known. */
 	if (s->n_drawn >= s->episode && s->n_seen == s->n_drawn) {
-		update_baseline(s, problem);
+		for (uint32_t k = 0; k < s->n_seen; k++) { /* the running mean over about two episodes */
+			s->n_rewards++;
+			s->baseline += (reward(s, k) - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
+		}
+		mq_note(problem, "mean_reward_per_s", s->baseline);
+		mq_note(problem, "clusters", s->n_clusters);
+		mq_note(problem, "levels", s->n_levels);
 		learn(s);
 	}
 	if (s->n_seen == s->n_drawn && (!s->n_drawn || s->n_drawn >= s->episode))

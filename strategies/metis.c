@@ -51,18 +51,6 @@ static void device_shares(const struct mq_tasks *t, double *speed, double *memor
 	}
 }
 
-/* Memory of all devices over that of all tasks. */
-static double spare(const struct mq_tasks *t)
-{
-	double held = 0, room = 0;
-
-	for (uint32_t v = 0; v < t->n; v++)
-		held += t->memory[v];
-	for (uint32_t d = 0; d < t->n_devices; d++)
-		room += t->limit[d];
-	return room / fmax(held, 1);
-}
-
 /* A part may hold an op that its device cannot run: that op goes to the fastest device for it. */
 static void repair(const struct mq_tasks *t, uint32_t *choice)
 {
@@ -89,8 +77,14 @@ static bool cut_graph(const struct metis *s, bool memory, double balance, struct
 				    .tolerance = balance,
 				    .share = by_speed,
 				    .memory_share = memory ? by_memory : NULL,
-				    .memory_tolerance = fmin(5, fmax(1.001, 0.95 * spare(t))) };
+				    .memory_tolerance = 5 };
+	double held = 0, room = 0;
 
+	for (uint32_t v = 0; v < t->n; v++)
+		held += t->memory[v];
+	for (uint32_t d = 0; d < t->n_devices; d++)
+		room += t->limit[d];
+	how.memory_tolerance = fmin(5, fmax(1.001, 0.95 * room / fmax(held, 1)));
 	device_shares(t, by_speed, by_memory);
 	if (!mq_partition_tasks(t, &how, arena, choice, cut))
 		return false;

@@ -47,14 +47,6 @@ static const struct mq_opt opts[] = {
 
 /* ---- solve -------------------------------------------------------------------------------------- */
 
-static void say_result(const struct mq_problem *problem, const char *what, const struct mq_piper_result *r)
-{
-	if (isinf(r->time))
-		mq_say(problem, "%s infeasible", what);
-	else
-		mq_say(problem, "%s %.9g", what, r->time);
-}
-
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct piper *s = state;
@@ -73,9 +65,12 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	MQ_TRY(mq_piper_solve(&p, problem->arena, &best, err));
 	if (best.stopped)
 		return mq_fail(err, MQ_ETIME, "%s: stopped before the answer was known", path);
-	say_result(problem, "optimum", &best);
 	mq_piper_equal_split(&p, problem->arena, &equal);
-	say_result(problem, "equal-split", &equal);
+	for (int i = 0; i < 2; i++)
+		if (isinf((i ? equal : best).time))
+			mq_say(problem, "%s infeasible", i ? "equal-split" : "optimum");
+		else
+			mq_say(problem, "%s %.9g", i ? "equal-split" : "optimum", (i ? equal : best).time);
 	for (uint32_t i = 0; i < best.n_stages; i++)
 		mq_say(problem, "stage %u: %u layers, d %u t %u, %.9g s", i, best.stage[i].n_nodes, best.stage[i].d,
 		       best.stage[i].t, best.stage[i].time);
@@ -83,16 +78,6 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 }
 
 /* ---- search ------------------------------------------------------------------------------------- */
-
-/* Samples per second of the whole model on one device. */
-static double speed_of(const struct piper *s, const struct mq_problem *problem, uint32_t rank)
-{
-	double sum = 0;
-
-	for (uint32_t b = 0; b < s->blocks.n; b++)
-		sum += mq_block_time(problem, &s->blocks, b, &rank, 1, 1);
-	return sum > 0 ? 1 / sum : 0;
-}
 
 /* The devices of the kind that does most in all. */
 static void choose_kind(struct piper *s, const struct mq_problem *problem)
@@ -110,7 +95,11 @@ static void choose_kind(struct piper *s, const struct mq_problem *problem)
 			first = same && k < first ? k : first;
 			n += same;
 		}
-		double speed = first == i ? n * speed_of(s, problem, all.rank[i]) : 0;
+		double sum = 0; /* seconds of the whole model on one device */
+
+		for (uint32_t b = 0; b < s->blocks.n && first == i; b++)
+			sum += mq_block_time(problem, &s->blocks, b, &all.rank[i], 1, 1);
+		double speed = sum > 0 ? n * (1 / sum) : 0;
 
 		if (speed > most)
 			most = speed, best = &device[all.rank[i]];

@@ -97,7 +97,7 @@ static int faster(const void *left, const void *right)
 {
 	const struct first *a = left, *b = right;
 
-	return a->time_s < b->time_s ? -1 : a->time_s > b->time_s;
+	return MQ_ORDER(a->time_s, b->time_s);
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)

@@ -73,9 +73,7 @@ static int faster_first(const void *a, const void *b)
 {
 	const struct screened *x = a, *y = b;
 
-	if (x->time_s != y->time_s)
-		return x->time_s < y->time_s ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return MQ_ORDER(x->time_s, y->time_s) ?: MQ_ORDER(x->order, y->order);
 }
 
 /* Times one more block and ranks it among those that are not proposed yet. */

@@ -5,7 +5,7 @@
 
 static const enum mq_dim weight_dims[MQ_LINKAGE_DIMS] = { MQ_DIM_OUT, MQ_DIM_IN };
 
-static bool is_product(enum mq_op_kind kind)
+static bool is_gemm(enum mq_op_kind kind)
 {
 	return kind == MQ_OP_GEMM || kind == MQ_OP_CONV || kind == MQ_OP_RECURRENT;
 }
@@ -17,14 +17,14 @@ static bool has_dim(const struct mq_op *op, enum mq_dim dim)
 
 static bool has_weight(const struct mq_op *op)
 {
-	return (is_product(op->kind) || op->kind == MQ_OP_EMBEDDING) && (op->param > 0 || op->tied != MQ_NONE) &&
+	return (is_gemm(op->kind) || op->kind == MQ_OP_EMBEDDING) && (op->param > 0 || op->tied != MQ_NONE) &&
 	       (has_dim(op, MQ_DIM_OUT) || has_dim(op, MQ_DIM_IN));
 }
 
 /* Are the features of the output split? Sums over split inputs are completed first. */
 static bool gives_features(const struct mq_op *op, uint32_t dim)
 {
-	return (dim == MQ_DIM_OUT && op->kind != MQ_OP_LOSS) || (dim == MQ_DIM_HEAD && !is_product(op->kind));
+	return (dim == MQ_DIM_OUT && op->kind != MQ_OP_LOSS) || (dim == MQ_DIM_HEAD && !is_gemm(op->kind));
 }
 
 /* Those of the input? A table is looked up by whole ids. */
@@ -32,7 +32,7 @@ static bool takes_features(const struct mq_op *op, uint32_t dim)
 {
 	if (op->kind == MQ_OP_EMBEDDING)
 		return false;
-	if (is_product(op->kind))
+	if (is_gemm(op->kind))
 		return dim == MQ_DIM_IN;
 	return dim == MQ_DIM_HEAD || dim == MQ_DIM_OUT;
 }
@@ -162,9 +162,7 @@ static int largest_first(const void *a, const void *b)
 {
 	const struct mq_linkage_var *x = a, *y = b;
 
-	if (size_of(x) != size_of(y))
-		return size_of(x) > size_of(y) ? -1 : 1;
-	return x->op[0] < y->op[0] ? -1 : x->op[0] > y->op[0];
+	return MQ_ORDER(size_of(y), size_of(x)) ?: MQ_ORDER(x->op[0], y->op[0]);
 }
 
 void mq_linkage_make(const struct mq_model *m, bool tie, struct mq_arena *arena, struct mq_linkage *l)

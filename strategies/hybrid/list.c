@@ -39,9 +39,7 @@ static int faster(const void *left, const void *right)
 {
 	const struct mq_hybrid_item *a = left, *b = right;
 
-	if (a->step_s != b->step_s)
-		return a->step_s < b->step_s ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return MQ_ORDER(a->step_s, b->step_s) ?: MQ_ORDER(a->order, b->order);
 }
 
 /* Do two candidates use the devices the same way? They then differ in schedule, sync and the like. */
@@ -126,17 +124,6 @@ static void screen_families(struct screening *w, uint32_t n)
 	}
 }
 
-/* Equal times are those of plans that differ in nothing that matters: the first of them alone. */
-static uint32_t drop_equals(struct mq_hybrid_item *item, uint32_t n)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (!i || item[i].step_s != item[kept - 1].step_s)
-			item[kept++] = item[i];
-	return kept;
-}
-
 /* Each plan that the list will be asked for is the best of a few: of four where the estimate ranks them, of sixteen
  * without layers, where it knows single ops alone. A screen takes time in proportion to the devices: beyond 64 of
  * them as many as take as long as with 64, and a quarter when time is short. */
@@ -182,7 +169,11 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 		if (w.known[i] == 1)
 			sorted[fit++] = s->list[i];
 	qsort(sorted, fit, sizeof(*sorted), faster);
-	kept = fit = drop_equals(sorted, fit);
+	/* Equal times are those of plans that differ in nothing that matters: the first of them alone. */
+	for (uint32_t i = 0; i < fit; i++)
+		if (!i || sorted[i].step_s != sorted[kept - 1].step_s)
+			sorted[kept++] = sorted[i];
+	fit = kept;
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!w.known[i])
 			sorted[kept++] = s->list[i];

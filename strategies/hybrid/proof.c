@@ -46,9 +46,7 @@ static int lower(const void *left, const void *right)
 {
 	const struct open *a = left, *b = right;
 
-	if (a->floor_s != b->floor_s)
-		return a->floor_s < b->floor_s ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return MQ_ORDER(a->floor_s, b->floor_s) ?: MQ_ORDER(a->order, b->order);
 }
 
 void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, double floor_s)

@@ -120,14 +120,6 @@ static bool unpack(const struct knapsack *k, uint32_t tp, struct mq_hybrid_item 
 	return add_part(item, tp, k->last, &at);
 }
 
-static void fill_times(struct mq_hybrid *s, uint32_t tp, struct knapsack *k)
-{
-	for (int role = 0; role < N_ROLES; role++)
-		for (uint32_t w = 1; w <= k->n; w++)
-			mq_hybrid_stage_times(&s->cost, &s->now, role == FIRST, role == LAST, w, tp, k->layers,
-					      times(k, role, w));
-}
-
 bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
 		      struct mq_hybrid_item *item)
 {
@@ -141,7 +133,10 @@ bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp, bool (*visit)(struct mq_
 	k.room = mq_arena_array(&s->cost.scratch, (size_t)N_ROLES * (k.n + 1), uint32_t);
 	k.best = mq_arena_array(&s->cost.scratch, k.n + 1, uint32_t);
 	k.take = mq_arena_array(&s->cost.scratch, k.n + 1, uint32_t);
-	fill_times(s, tp, &k);
+	for (int role = 0; role < N_ROLES; role++)
+		for (uint32_t w = 1; w <= k.n; w++)
+			mq_hybrid_stage_times(&s->cost, &s->now, role == FIRST, role == LAST, w, tp, k.layers,
+					      times(&k, role, w));
 	for (k.widest = 1; k.widest < 2 * k.n && go_on; k.widest *= 2)
 		if (solve(&k) && unpack(&k, tp, item))
 			go_on = visit(s, item);

@@ -264,14 +264,6 @@ static void add_pool_time(struct ip *ip, uint32_t slot, uint32_t u, uint32_t v)
 		mq_mip_add(&ip->mip, row, ip->latency[u], -1);
 }
 
-static void add_pool_times(struct ip *ip, uint32_t slot)
-{
-	for (uint32_t v = 0; v < ip->place->n_nodes; v++)
-		add_pool_time(ip, slot, MQ_NONE, v);
-	for (uint32_t e = 0; e < ip->place->n_edges; e++)
-		add_pool_time(ip, slot, ip->place->edge[e].src, ip->place->edge[e].dst);
-}
-
 /* No placement is below the longest path of the graph, every node on its fastest type. */
 static double longest_path(const struct mq_place *p, struct mq_arena *arena)
 {
@@ -319,8 +311,12 @@ static void formulate_latency(struct ip *ip, double least)
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
 		if (ip->slot[i].own_memory)
 			add_slot_times(ip, i);
-		else
-			add_pool_times(ip, i);
+		else {
+			for (uint32_t v = 0; v < ip->place->n_nodes; v++)
+				add_pool_time(ip, i, MQ_NONE, v);
+			for (uint32_t e = 0; e < ip->place->n_edges; e++)
+				add_pool_time(ip, i, ip->place->edge[e].src, ip->place->edge[e].dst);
+		}
 	}
 }
 

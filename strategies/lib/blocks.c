@@ -9,9 +9,7 @@ static int compare_edges(const void *left, const void *right)
 {
 	const struct mq_block_edge *a = left, *b = right;
 
-	if (a->src != b->src)
-		return a->src < b->src ? -1 : 1;
-	return a->dst < b->dst ? -1 : a->dst > b->dst;
+	return MQ_ORDER(a->src, b->src) ?: MQ_ORDER(a->dst, b->dst);
 }
 
 static uint32_t *number_blocks(const struct mq_model *model, struct mq_arena *arena, uint32_t *n)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/arena.h"
+#include "maquette/arena.h"
 
 /* Row k is list[first[k]] .. list[first[k + 1] - 1]: the values of the items with key k, in their order; without `value`
  * their indices. Items lie `stride` bytes apart; keys of n and more belong to no row. */

@@ -51,41 +51,6 @@ static void build(const struct mq_tasks *t, idx_t weights, struct mq_arena *aren
 	}
 }
 
-/* METIS tells of its inner tries on standard output ("Cannot bisect a graph with 0 vertices!"), which belongs to the
- * result: it is shut while METIS works. Returns what `opened` needs. */
-static int shut(void)
-{
-	int saved, nothing = open("/dev/null", O_WRONLY);
-
-	fflush(stdout);
-	saved = dup(STDOUT_FILENO);
-	if (nothing >= 0 && saved >= 0)
-		dup2(nothing, STDOUT_FILENO);
-	if (nothing >= 0)
-		close(nothing);
-	return saved;
-}
-
-static void opened(int saved)
-{
-	fflush(stdout);
-	if (saved >= 0) {
-		dup2(saved, STDOUT_FILENO);
-		close(saved);
-	}
-}
-
-static bool cut_graph(struct graph *g, idx_t n, idx_t weights, idx_t parts, real_t *share, real_t *most, idx_t *options,
-		      idx_t *cut, idx_t *part)
-{
-	int saved = shut();
-	bool good = METIS_PartGraphKway(&n, &weights, g->first, g->to, g->weight, NULL, g->edge_weight, &parts, share,
-					most, options, cut, part) == METIS_OK;
-
-	opened(saved);
-	return good;
-}
-
 bool mq_partition_tasks(const struct mq_tasks *t, const struct mq_partition *how, struct mq_arena *arena,
 			uint32_t *part_of, double *cut_share)
 {
@@ -104,7 +69,24 @@ bool mq_partition_tasks(const struct mq_tasks *t, const struct mq_partition *how
 	METIS_SetDefaultOptions(options);
 	options[METIS_OPTION_SEED] = (idx_t)how->seed;
 	options[METIS_OPTION_NUMBERING] = 0;
-	if (parts > 1 && !cut_graph(&g, n, weights, parts, share, most, options, &cut, part))
+	/* METIS reports its inner tries on standard output ("Cannot bisect a graph with 0 vertices!"), which belongs to
+	 * the result: it is closed while METIS works. */
+	fflush(stdout);
+	int nothing = open("/dev/null", O_WRONLY), saved = dup(STDOUT_FILENO), status = METIS_OK;
+
+	if (nothing >= 0 && saved >= 0)
+		dup2(nothing, STDOUT_FILENO);
+	if (nothing >= 0)
+		close(nothing);
+	if (parts > 1)
+		status = METIS_PartGraphKway(&n, &weights, g.first, g.to, g.weight, NULL, g.edge_weight, &parts, share,
+					     most, options, &cut, part);
+	fflush(stdout);
+	if (saved >= 0) {
+		dup2(saved, STDOUT_FILENO);
+		close(saved);
+	}
+	if (status != METIS_OK)
 		return false;
 	for (uint32_t v = 0; v < t->n; v++)
 		part_of[v] = (uint32_t)part[v];

@@ -189,7 +189,7 @@ static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
-	return x < y ? -1 : x > y;
+	return MQ_ORDER(x, y);
 }
 
 /* The maximum-likelihood f of the elite, mixed with the uniform distribution. */

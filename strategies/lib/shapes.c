@@ -18,9 +18,7 @@ static int faster_first(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 
-	if (x->speed != y->speed)
-		return x->speed > y->speed ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
+	return MQ_ORDER(y->speed, x->speed) ?: MQ_ORDER(x->rank, y->rank);
 }
 
 static void add_set(struct shape_space *space, const struct ranked *r, uint32_t n)
@@ -102,17 +100,6 @@ static void find_uneven(struct shape_space *space)
 	}
 }
 
-/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
-static void add_fixed_set(struct shape_space *space, const struct ranked *r, uint32_t n)
-{
-	const struct mq_limits *l = space->problem->limits;
-	uint64_t wanted = l->fix_dp ? l->fix_dp : l->max_dp;
-
-	wanted *= (uint64_t)(l->fix_tp ? l->fix_tp : 1) * (l->fix_pp ? l->fix_pp : 1) * (l->fix_cp ? l->fix_cp : 1);
-	if (wanted && wanted <= n)
-		add_set(space, r, (uint32_t)wanted);
-}
-
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem, struct mq_err *err)
 {
 	const struct mq_cluster *c = problem->q->cluster;
@@ -139,7 +126,13 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		node++;
 	add_set(space, r, node);
 	add_set(space, r, 1);
-	add_fixed_set(space, r, n);
+	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
+	const struct mq_limits *l = space->problem->limits;
+	uint64_t wanted = (uint64_t)(l->fix_dp ? l->fix_dp : l->max_dp) * mq_or_1(l->fix_tp) * mq_or_1(l->fix_pp) *
+			  mq_or_1(l->fix_cp);
+
+	if (wanted && wanted <= n)
+		add_set(space, r, (uint32_t)wanted);
 	mq_layers_measure(problem, r[0].rank, &space->layers);
 	find_uneven(space);
 	return MQ_OK;
@@ -410,12 +403,6 @@ struct visit {
 	bool go_on;
 };
 
-static void offer(struct visit *v, const struct shape_point *p)
-{
-	if (v->go_on && shapes_valid(v->space, p))
-		v->go_on = v->call(v->context, p);
-}
-
 /* Sync, recompute, sequence parallelism and order of a point whose degrees are set. */
 static void each_choice(struct visit *v, struct shape_point *p)
 {
@@ -432,7 +419,7 @@ static void each_choice(struct visit *v, struct shape_point *p)
 				p->sequence_parallel = flags & 1;
 				p->balanced = flags & 2;
 				p->replica_major = flags & 4;
-				offer(v, p);
+				v->go_on = v->go_on && (!shapes_valid(v->space, p) || v->call(v->context, p));
 			}
 }
 

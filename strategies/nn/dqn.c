@@ -5,24 +5,23 @@
 
 enum { NO_ACTION = -1 };
 
-static void init_net(struct nn_params *params, struct nn_mlp *body, struct nn_mlp *value, struct nn_mlp *gain,
-		     const struct nn_dqn *d, struct mq_rng *rng)
+static void init_net(struct nn_dqn_net *net, const struct nn_dqn *d, struct mq_rng *rng)
 {
 	uint32_t w = d->o.width;
 
-	nn_params_init(params, d->arena);
-	nn_mlp_init(body, params, (uint32_t[]){ d->n_state, w, w }, 2, NN_RELU, rng);
-	nn_mlp_init(value, params, (uint32_t[]){ w, w, 1 }, 2, NN_RELU, rng);
-	nn_mlp_init(gain, params, (uint32_t[]){ w, w, d->n_actions }, 2, NN_RELU, rng);
+	nn_params_init(&net->params, d->arena);
+	nn_mlp_init(&net->body, &net->params, (uint32_t[]){ d->n_state, w, w }, 2, NN_RELU, rng);
+	nn_mlp_init(&net->value, &net->params, (uint32_t[]){ w, w, 1 }, 2, NN_RELU, rng);
+	nn_mlp_init(&net->gain, &net->params, (uint32_t[]){ w, w, d->n_actions }, 2, NN_RELU, rng);
 }
 
 void nn_dqn_init(struct nn_dqn *d, struct mq_arena *arena, const struct nn_dqn_options *options, uint32_t n_state,
 		 uint32_t n_actions, struct mq_rng *rng)
 {
 	*d = (struct nn_dqn){ .o = *options, .arena = arena, .n_state = n_state, .n_actions = n_actions, .most = 1 };
-	init_net(&d->params, &d->body, &d->value, &d->gain, d, rng);
-	init_net(&d->target_params, &d->target_body, &d->target_value, &d->target_gain, d, rng);
-	nn_params_copy(&d->target_params, &d->params);
+	init_net(&d->net, d, rng);
+	init_net(&d->target, d, rng);
+	nn_params_copy(&d->target.params, &d->net.params);
 	nn_adam_init(&d->adam, options->rate, 10);
 	d->step = mq_arena_array(arena, options->replay, struct nn_step);
 }
@@ -33,18 +32,17 @@ void nn_dqn_fini(struct nn_dqn *d)
 }
 
 /* Q(s, a) = V(s) + A(s, a) - mean A(s, .), rows of states. */
-static struct nn_var q_values(struct nn_tape *t, const struct nn_mlp *body, const struct nn_mlp *value,
-			      const struct nn_mlp *gain, struct nn_mat states)
+static struct nn_var q_values(struct nn_tape *t, const struct nn_dqn_net *net, struct nn_mat states)
 {
-	struct nn_var h = nn_relu(t, nn_mlp(t, body, nn_constant(t, states)));
-	struct nn_var a = nn_mlp(t, gain, h);
+	struct nn_var h = nn_relu(t, nn_mlp(t, &net->body, nn_constant(t, states)));
+	struct nn_var a = nn_mlp(t, &net->gain, h);
 	uint32_t n = nn_value(t, a)->cols;
 	struct nn_mat share = nn_mat_new(t->arena, n, 1);
 
 	for (uint32_t i = 0; i < n; i++)
 		share.data[i] = 1.0 / n;
 	struct nn_var mean = nn_matmul(t, a, nn_constant(t, share));
-	return nn_add(t, nn_sub(t, a, mean), nn_mlp(t, value, h));
+	return nn_add(t, nn_sub(t, a, mean), nn_mlp(t, &net->value, h));
 }
 
 static uint32_t best(const double *q, const bool *mask, uint32_t n)
@@ -78,7 +76,7 @@ uint32_t nn_dqn_act(struct nn_dqn *d, const double *state, const bool *mask, dou
 	row.data = mq_arena_array(&d->pass, d->n_state, double);
 	memcpy(row.data, state, d->n_state * sizeof(double));
 	nn_tape_begin(&t, &d->pass);
-	struct nn_var q = q_values(&t, &d->body, &d->value, &d->gain, row);
+	struct nn_var q = q_values(&t, &d->net, row);
 	return best(nn_value(&t, q)->data, mask, d->n_actions);
 }
 
@@ -149,8 +147,8 @@ static double *targets(struct nn_dqn *d, const struct drawn *b)
 	for (uint32_t k = 0; k < d->o.batch; k++)
 		memcpy(next.data + (size_t)k * d->n_state, d->step[b->index[k]].next, d->n_state * sizeof(double));
 	nn_tape_begin(&t, &d->pass);
-	struct nn_var own = q_values(&t, &d->body, &d->value, &d->gain, next);
-	struct nn_var other = q_values(&t, &d->target_body, &d->target_value, &d->target_gain, next);
+	struct nn_var own = q_values(&t, &d->net, next);
+	struct nn_var other = q_values(&t, &d->target, next);
 	for (uint32_t k = 0; k < d->o.batch; k++) {
 		const struct nn_step *s = &d->step[b->index[k]];
 		size_t row = (size_t)k * d->n_actions;
@@ -180,7 +178,7 @@ double nn_dqn_learn(struct nn_dqn *d, struct mq_rng *rng)
 		action[k] = d->step[b.index[k]].action;
 	}
 	nn_tape_begin(&t, &d->pass);
-	struct nn_var q = nn_pick(&t, q_values(&t, &d->body, &d->value, &d->gain, states), action);
+	struct nn_var q = nn_pick(&t, q_values(&t, &d->net, states), action);
 	struct nn_var error = nn_sub(&t, q, nn_constant(&t, y));
 	struct nn_var loss = nn_mean(&t, nn_mul(&t, nn_mul(&t, error, error), nn_constant(&t, w)));
 	for (uint32_t k = 0; k < d->o.batch; k++) {
@@ -191,8 +189,8 @@ double nn_dqn_learn(struct nn_dqn *d, struct mq_rng *rng)
 	}
 	nn_backward(&t, loss);
 	double value = nn_value(&t, loss)->data[0];
-	nn_adam_step(&d->adam, &d->params);
+	nn_adam_step(&d->adam, &d->net.params);
 	if (++d->learnt % d->o.copy_every == 0)
-		nn_params_copy(&d->target_params, &d->params);
+		nn_params_copy(&d->target.params, &d->net.params);
 	return value;
 }

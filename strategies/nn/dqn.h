@@ -26,10 +26,10 @@ struct nn_dqn {
 	struct nn_dqn_options o;
 	struct mq_arena *arena, pass;
 	uint32_t n_state, n_actions;
-	struct nn_params params, target_params;
-	struct nn_mlp body, target_body;   /* state -> width */
-	struct nn_mlp value, target_value; /* width -> 1 */
-	struct nn_mlp gain, target_gain;   /* width -> actions */
+	struct nn_dqn_net {
+		struct nn_params params;
+		struct nn_mlp body, value, gain; /* state -> width; width -> 1; width -> actions */
+	} net, target;
 	struct nn_adam adam;
 	struct nn_step *step;
 	uint32_t n_steps, at;

@@ -101,11 +101,7 @@ static int compare_swaps(const void *left, const void *right)
 {
 	const struct swap *a = left, *b = right;
 
-	if (a->price != b->price)
-		return a->price < b->price ? -1 : 1;
-	if (a->node != b->node)
-		return a->node < b->node ? -1 : 1;
-	return a->choice < b->choice ? -1 : a->choice > b->choice;
+	return MQ_ORDER(a->price, b->price) ?: MQ_ORDER(a->node, b->node) ?: MQ_ORDER(a->choice, b->choice);
 }
 
 static double memory_at(const struct item *item, double y)

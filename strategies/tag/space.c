@@ -91,15 +91,6 @@ static void measure_speeds(struct mq_tag_space *s)
 	s->whole_s = fmax(least_s / speed, 1e-300);
 }
 
-static double bandwidth(const struct mq_problem *p, uint32_t a, uint32_t b)
-{
-	double seconds, bytes = 64e6;
-
-	if (a == b || !p->costs->transfer(p->costs->context, a, b, bytes, &seconds) || seconds <= 0)
-		return 0;
-	return bytes / seconds;
-}
-
 static void measure_links(struct mq_tag_space *s, const struct mq_problem *p)
 {
 	uint32_t n = s->n_devices;
@@ -110,7 +101,11 @@ static void measure_links(struct mq_tag_space *s, const struct mq_problem *p)
 			const struct mq_tag_devices *x = &s->device[a], *y = &s->device[b];
 			uint32_t to = a == b ? y->rank[y->n > 1] : y->rank[0];
 
-			s->bw[a * n + b] = bandwidth(p, x->rank[0], to);
+			double seconds;
+
+			if (x->rank[0] != to && p->costs->transfer(p->costs->context, x->rank[0], to, 64e6, &seconds) &&
+			    seconds > 0)
+				s->bw[a * n + b] = 64e6 / seconds;
 		}
 	double fastest = 1e-300;
 	s->slowest_Bps = INFINITY;
@@ -170,9 +165,7 @@ static int longest_first(const void *a, const void *b)
 {
 	const struct keyed *x = a, *y = b;
 
-	if (x->time_s != y->time_s)
-		return x->time_s > y->time_s ? -1 : 1;
-	return x->group < y->group ? -1 : x->group > y->group;
+	return MQ_ORDER(y->time_s, x->time_s) ?: MQ_ORDER(x->group, y->group);
 }
 
 /* A span of powers of ten as about -1 .. 1: 0 at x = 1. */

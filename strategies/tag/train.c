@@ -143,11 +143,6 @@ enum mq_status mq_tag_records_load(const char *path, struct mq_arena *arena, uin
 
 /* ---- training ------------------------------------------------------------------------------------------------ */
 
-static bool kept_apart(const struct mq_tag_record *r)
-{
-	return mq_hash(MQ_HASH_INIT, &r->question, sizeof(r->question)) % 10 == 0;
-}
-
 /* Cross-entropy above the target's own entropy (0 = reproduced); adds to the gradients when `learn`. */
 static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, struct mq_arena *pass, double learn)
 {
@@ -168,16 +163,6 @@ static double divergence(struct mq_tag_net *net, const struct mq_tag_record *r, 
 	return value;
 }
 
-static void shuffle(uint32_t *order, uint32_t n, struct mq_rng *rng)
-{
-	for (uint32_t i = n; i > 1; i--) {
-		uint32_t k = mq_rng_below(rng, i), keep = order[k];
-
-		order[k] = order[i - 1];
-		order[i - 1] = keep;
-	}
-}
-
 struct course {
 	struct mq_tag_net *net;
 	const struct mq_tag_training *how;
@@ -195,10 +180,10 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 	double sum[2] = { 0, 0 };
 
 	c->adam.rate = c->how->rate * pow(0.1, (double)epoch / c->how->epochs);
-	shuffle(c->order, c->n, c->problem->rng);
+	MQ_SHUFFLE(c->problem->rng, c->order, c->n)
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct mq_tag_record *r = &c->record[c->order[i]];
-		bool test = kept_apart(r);
+		bool test = mq_hash(MQ_HASH_INIT, &r->question, sizeof(r->question)) % 10 == 0; /* kept apart */
 
 		if (!mq_tick(c->problem, (epoch + (double)i / c->n) / c->how->epochs, "training")) {
 			mq_arena_fini(&pass);

@@ -18,17 +18,12 @@ struct cuda_lt {
 	size_t a_B, b_B, d_B, workspace_B;
 };
 
-static enum mq_status lt_failed(const struct mq_kernel *k, const char *call, int status, struct mq_err *err)
-{
-	return mq_fail(err, MQ_ENODEV, "%s failed for an fp8 GEMM of %.0f x %.0f x %.0f (status %d)", call, k->m, k->n,
-		       k->k, status);
-}
-
-#define LT(call)                                               \
-	do {                                                   \
-		int bad_ = (int)c->kit.call;                   \
-		if (bad_)                                      \
-			return lt_failed(k, #call, bad_, err); \
+#define LT(call)                                                                                                      \
+	do {                                                                                                          \
+		int bad_ = (int)c->kit.call;                                                                          \
+		if (bad_)                                                                                             \
+			return mq_fail(err, MQ_ENODEV, "%s failed for an fp8 GEMM of %.0f x %.0f x %.0f (status %d)", \
+				       #call, k->m, k->n, k->k, bad_);                                                \
 	} while (0)
 
 static enum mq_status layout(struct cuda *c, const struct mq_kernel *k, cublasLtMatrixLayout_t *at, cudaDataType type,

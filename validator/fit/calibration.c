@@ -110,19 +110,14 @@ static uint32_t shape_of(const struct mq_observed *o)
 	return t->kind == MQ_TASK_COMPUTE ? t->work : o->task;
 }
 
-/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose long
- * tail is above, add up to less. Calls between ranks wait for one another besides and are better told by the median. */
-static double expected_time(const struct mq_observed *o)
-{
-	if (!kernel_of(o))
-		return o->time.median;
-	return (o->time.mean > 0 ? o->time.mean : o->time.median) / work_of(o)->n_kernels;
-}
-
 static void take(struct group *g, const struct mq_observed *o, uint32_t shape)
 {
 	g->obs[g->n_obs] = o;
-	g->measured[g->n_obs] = expected_time(o);
+	/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose long
+	 * tail is above, add up to less. Calls between ranks wait for one another and are better told by the median. */
+	g->measured[g->n_obs] = kernel_of(o) ?
+					(o->time.mean > 0 ? o->time.mean : o->time.median) / work_of(o)->n_kernels :
+					o->time.median;
 	/* Of kernels, what is long weighs more in a step, though less than in proportion. */
 	g->weight[g->n_obs] = kernel_of(o) ? sqrt(g->measured[g->n_obs]) : 1;
 	g->shape[g->n_obs++] = shape;
@@ -384,12 +379,6 @@ static enum mq_status fit_gemms(const struct mq_calibration_request *r, struct m
 	return MQ_OK;
 }
 
-/* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
-static bool has_faster_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
-{
-	return d->kind == MQ_GPU && dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
-}
-
 static enum mq_status fit_shares(const struct mq_calibration_request *r, struct mq_calibration *c,
 				 struct mq_arena *arena, struct mq_err *err)
 {
@@ -399,7 +388,9 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 	choose(&conv, KERNEL, MQ_KERNEL_CONV);
 	if (conv.n_obs >= 4) {
 		struct mq_device_calib *d = &c->device;
-		bool plain = has_faster_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
+		/* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
+		bool plain = d->kind == MQ_GPU && kernel_of(conv.obs[0])->dtype == MQ_FP32 &&
+			     d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
 
 		add_param(&conv, plain ? "conv_eff_simt" : "conv_eff", plain ? &d->conv_eff_simt : &d->conv_eff,
 			  d->gemm_eff, .01, 1.5);

@@ -24,11 +24,6 @@ struct problem {
 	uint32_t moving; /* device whose own parameters are looked for; MQ_NONE = those that all share */
 };
 
-static size_t n_moving(const struct problem *p)
-{
-	return p->moving == MQ_NONE ? N_SHARED : N_OWN;
-}
-
 static double *own(struct mq_device_calib *d, size_t i)
 {
 	double *const p[N_OWN] = { &d->gemm_eff, &d->gemm_bw_share, &d->gemm_t0_s };
@@ -108,7 +103,7 @@ static double loss(const gsl_vector *x, void *context)
 /* One simplex over what moves, from where it stands. */
 static enum mq_status search(struct problem *p, double step, struct mq_err *err)
 {
-	gsl_multimin_function f = { loss, n_moving(p), p };
+	gsl_multimin_function f = { loss, p->moving == MQ_NONE ? N_SHARED : N_OWN, p };
 	gsl_multimin_fminimizer *simplex = gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, f.n);
 	double room[2][N_MOST];
 	gsl_vector_view x = gsl_vector_view_array(room[0], f.n), steps = gsl_vector_view_array(room[1], f.n);

@@ -280,7 +280,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 
-	return x[0] < y[0] ? -1 : x[0] > y[0];
+	return MQ_ORDER(x[0], y[0]);
 }
 
 /* Intervals [2 * n] in which a device communicates, one after another. */

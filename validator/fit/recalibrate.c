@@ -41,13 +41,6 @@ struct context {
 	bool comm;
 };
 
-static double within(const struct scale *s, int v)
-{
-	double value = s->time ? s->start[v] / s->factor : s->start[v] * s->factor;
-
-	return fmin(fmax(value, s->min[v]), s->max[v]);
-}
-
 static const char LATENCY[] = "latency of calls", BANDWIDTH[] = "bandwidth of calls";
 
 static double factor_of(const struct context *c, const char *name)
@@ -65,8 +58,12 @@ static void apply(struct context *c)
 
 	for (uint32_t i = 0; i < c->n_scales; i++)
 		for (int v = 0; v < 2; v++)
-			if (c->scale[i].value[v])
-				*c->scale[i].value[v] = within(&c->scale[i], v);
+			if (c->scale[i].value[v]) {
+				const struct scale *s = &c->scale[i];
+				double value = s->time ? s->start[v] / s->factor : s->start[v] * s->factor;
+
+				*s->value[v] = fmin(fmax(value, s->min[v]), s->max[v]);
+			}
 	if (!c->comm)
 		return;
 	/* What a call of the least size takes is latency, what larger ones take longer is bandwidth's. */

@@ -48,17 +48,13 @@ static int residuals(const gsl_vector *x, void *params, gsl_vector *f)
 	return GSL_SUCCESS;
 }
 
-static double robust_scale(struct solver *s)
-{
-	for (uint32_t i = 0; i < s->fit->n_obs; i++)
-		s->scratch[i] = fabs(s->residual[i]);
-	return fmax(1.4826 * mq_quantile(s->scratch, s->fit->n_obs, .5), 1e-6);
-}
-
 static void reweigh(struct solver *s, bool first)
 {
-	double scale = first ? 0 : robust_scale(s);
+	double scale;
 
+	for (uint32_t i = 0; i < s->fit->n_obs; i++)
+		s->scratch[i] = fabs(s->residual[i]);
+	scale = first ? 0 : fmax(1.4826 * mq_quantile(s->scratch, s->fit->n_obs, .5), 1e-6);
 	for (uint32_t i = 0; i < s->fit->n_obs; i++) {
 		double w = (s->multiplicity ? s->multiplicity[i] : 1) * (s->fit->weight ? s->fit->weight[i] : 1);
 

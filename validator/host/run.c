@@ -99,17 +99,6 @@ static void post(struct run *run, uint32_t id)
 	talk->post(run->rank->talk_state, &call);
 }
 
-/* Posts the head of a lane, and with it the tasks of its group that follow on this lane. */
-static void post_lane(struct run *run, struct host_lane *lane)
-{
-	const struct mq_task *task = run->script->schedule->task;
-	uint32_t head = lane->task[lane->next], group = task[head].group, last = lane->next + 1;
-
-	while (group && last < lane->n && task[lane->task[last]].group == group)
-		last++;
-	for (uint32_t i = lane->next; i < last; i++)
-		post(run, lane->task[i]);
-}
 static void poll_flights(void *context)
 {
 	struct run *run = context;
@@ -133,7 +122,11 @@ static uint32_t look_around(struct run *run)
 			continue;
 		uint32_t head = lane->task[lane->next];
 		if (task[head].kind != MQ_TASK_COMPUTE && task[head].kind != MQ_TASK_COPY)
-			post_lane(run, lane);
+			for (uint32_t i = lane->next, group = task[head].group;;) { /* what follows of its group too */
+				post(run, lane->task[i]);
+				if (!group || ++i == lane->n || task[lane->task[i]].group != group)
+					break;
+			}
 		else if (head < next && deps_done(run->script, &task[head]))
 			next = head;
 	}

@@ -116,14 +116,6 @@ static void post(void *state, const struct host_call *call)
 	mq_wire_post(t->wire, &f->transfer);
 }
 
-static bool move(struct talk *t, struct flight *f)
-{
-	if (f->collective)
-		return mq_wire_coll_run(t->wire, &f->coll);
-	mq_wire_move(t->wire, &f->transfer, f->data);
-	return f->transfer.done;
-}
-
 static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id), void *context, struct mq_err *err)
 {
 	struct talk *t = state;
@@ -131,7 +123,9 @@ static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id
 	for (struct flight **at = &t->under_way; *at;) {
 		struct flight *f = *at;
 
-		if (!move(t, f)) {
+		if (!f->collective)
+			mq_wire_move(t->wire, &f->transfer, f->data);
+		if (f->collective ? !mq_wire_coll_run(t->wire, &f->coll) : !f->transfer.done) {
 			at = &f->next;
 			continue;
 		}

@@ -6,11 +6,6 @@
 
 enum { SPARE_B = 65536 }; /* collectives round up to whole elements on all ranks */
 
-static bool moves_bytes(const struct mq_task *task, bool copies)
-{
-	return task->kind != MQ_TASK_COMPUTE && (copies || task->kind != MQ_TASK_COPY);
-}
-
 size_t mq_replay_room(const struct mq_replay_session *session, size_t (*kernel_need)(const struct mq_kernel *kernel),
 		      bool copies, size_t least)
 {
@@ -26,7 +21,8 @@ size_t mq_replay_room(const struct mq_replay_session *session, size_t (*kernel_n
 				need = n > need ? n : need;
 			}
 		for (uint32_t t = 0; t < s->n_tasks; t++)
-			if (moves_bytes(&s->task[t], copies) && s->task[t].bytes + SPARE_B > (double)need)
+			if (s->task[t].kind != MQ_TASK_COMPUTE && (copies || s->task[t].kind != MQ_TASK_COPY) &&
+			    s->task[t].bytes + SPARE_B > (double)need)
 				need = (size_t)s->task[t].bytes + SPARE_B;
 	}
 	return need;

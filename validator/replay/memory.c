@@ -55,13 +55,6 @@ static void give(struct hold *h, struct block *b)
 	*b = (struct block){ 0 };
 }
 
-static const struct mq_held *held_of(const struct hold *h, uint32_t stage)
-{
-	for (uint32_t i = 0; i < h->s->n_held; i++)
-		if (h->s->held[i].device == h->device && h->s->held[i].stage == stage)
-			return &h->s->held[i];
-	return NULL;
-}
 static bool computes(const struct hold *h, uint32_t id)
 {
 	return h->s->task[id].device == h->device && h->s->task[id].kind == MQ_TASK_COMPUTE;
@@ -94,9 +87,12 @@ static bool needed_after(const struct hold *h, uint32_t id)
 static void pass(struct hold *h, uint32_t first, uint32_t last)
 {
 	const struct mq_task *t = &h->s->task[first];
-	const struct mq_held *held = held_of(h, t->stage);
+	const struct mq_held *held = NULL;
 	struct block extra = { 0 };
 
+	for (uint32_t i = 0; i < h->s->n_held && !held; i++)
+		if (h->s->held[i].device == h->device && h->s->held[i].stage == t->stage)
+			held = &h->s->held[i];
 	if (!held)
 		return;
 	struct block *kept = &h->kept[keeper(h, first)];

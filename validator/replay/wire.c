@@ -65,16 +65,6 @@ struct place {
 	uint64_t bytes;
 };
 
-static enum mq_status make_memory(struct place *place, int *fd, struct mq_err *err)
-{
-	*fd = memfd_create("maquette-wire", MFD_CLOEXEC);
-	if (*fd < 0 || ftruncate(*fd, (off_t)place->bytes))
-		return mq_fail(err, MQ_ENODEV, "no shared memory for the ranks' messages: %s", strerror(errno));
-	snprintf(place->path, sizeof(place->path), "/proc/%d/fd/%d", (int)getpid(), *fd);
-	gethostname(place->host, sizeof(place->host) - 1);
-	return MQ_OK;
-}
-
 static enum mq_status open_memory(const struct place *place, int *fd, struct mq_err *err)
 {
 	char here[256] = "";
@@ -109,8 +99,13 @@ enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *a
 			       .map_B = place.bytes,
 			       .to = mq_arena_array(arena, ranks->size, struct lane),
 			       .from = mq_arena_array(arena, ranks->size, struct lane) };
-	if (!ranks->rank)
-		MQ_TRY(make_memory(&place, &fd, err));
+	if (!ranks->rank) {
+		fd = memfd_create("maquette-wire", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)place.bytes))
+			return mq_fail(err, MQ_ENODEV, "no shared memory for the ranks' messages: %s", strerror(errno));
+		snprintf(place.path, sizeof(place.path), "/proc/%d/fd/%d", (int)getpid(), fd);
+		gethostname(place.host, sizeof(place.host) - 1);
+	}
 	MQ_TRY(ranks->broadcast(ranks->state, &place, sizeof(place), err));
 	if (ranks->rank)
 		MQ_TRY(open_memory(&place, &fd, err));

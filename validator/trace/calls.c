@@ -302,11 +302,7 @@ static int by_row(const void *a, const void *b)
 	const struct mq_trace_call *x = *(struct mq_trace_call *const *)a, *y = *(struct mq_trace_call *const *)b;
 	double p = isnan(x->bytes) ? -1 : x->bytes, q = isnan(y->bytes) ? -1 : y->bytes;
 
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->ranks != y->ranks)
-		return x->ranks < y->ranks ? -1 : 1;
-	return p < q ? -1 : p > q;
+	return MQ_ORDER(x->kind, y->kind) ?: MQ_ORDER(x->ranks, y->ranks) ?: MQ_ORDER(p, q);
 }
 
 uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces, struct mq_arena *arena,

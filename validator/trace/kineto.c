@@ -108,17 +108,6 @@ static int kind_of(const struct reader *r)
 		       -1;
 }
 
-/* Everything beyond what is filled in is zero, so equal shapes have equal bytes. */
-static uint32_t intern_shape(struct reader *r)
-{
-	struct mq_trace *t = r->trace;
-	uint32_t at = mq_map_add(&r->shapes, mq_hash(MQ_HASH_INIT, &r->shape, sizeof(r->shape)));
-
-	if (at == t->n_shapes)
-		MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
-	return at;
-}
-
 static void end_event(struct reader *r)
 {
 	struct mq_trace *t = r->trace;
@@ -129,8 +118,12 @@ static void end_event(struct reader *r)
 		return;
 	r->event.kind = (uint8_t)kind;
 	r->event.name = mq_trace_intern(t, r->name.at, r->name.n);
-	if (r->has_shape && (kind == MQ_EVENT_OP || kind == MQ_EVENT_NOTE))
-		r->event.shape = intern_shape(r);
+	if (r->has_shape && (kind == MQ_EVENT_OP || kind == MQ_EVENT_NOTE)) {
+		/* Everything beyond what is filled in is zero, so equal shapes have equal bytes. */
+		r->event.shape = mq_map_add(&r->shapes, mq_hash(MQ_HASH_INIT, &r->shape, sizeof(r->shape)));
+		if (r->event.shape == t->n_shapes)
+			MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
+	}
 	if (kind == MQ_EVENT_NOTE || (kind == MQ_EVENT_KERNEL && r->has_note)) {
 		r->event.note = t->n_notes;
 		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, r->note);

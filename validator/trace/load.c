@@ -47,11 +47,9 @@ static int by_start(const void *a, const void *b)
 	/* What contains comes before what it contains; then any fixed order. */
 	if (x->dur_us < y->dur_us || x->dur_us > y->dur_us)
 		return x->dur_us > y->dur_us ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->external != y->external)
-		return x->external < y->external ? -1 : 1;
-	return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+	return MQ_ORDER(x->kind, y->kind)                 ?:
+		       MQ_ORDER(x->external, y->external) ?:
+							    MQ_ORDER(x->correlation, y->correlation);
 }
 
 enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *t, struct mq_err *err)

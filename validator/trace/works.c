@@ -110,9 +110,7 @@ static int by_key(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return MQ_ORDER(x->key, y->key) ?: MQ_ORDER(x->order, y->order);
 }
 
 struct list {

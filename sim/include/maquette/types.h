@@ -11,6 +11,9 @@
 
 #define MQ_NONE UINT32_MAX /* "no such index" */
 
+/* -1, 0 or 1, as qsort asks: rising. */
+#define MQ_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
 /* Named dimensions along which an op, and so a plan, may be split. */
 enum mq_dim {
 	MQ_DIM_BATCH,   /* samples: shares may be uneven */

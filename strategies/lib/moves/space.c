@@ -8,14 +8,6 @@
 
 enum { HEAVY = 16 };
 
-static void index_layers(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
-{
-	mq_csr_make(arena, m->n_layers, m->n_ops, &m->op->layer, NULL, sizeof(*m->op), &space->layer_first,
-		    &space->layer_op);
-	for (uint32_t op = 0; op < m->n_ops; op++)
-		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
-}
-
 /* The ops with most parameters, rising. */
 static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
 {
@@ -51,7 +43,10 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 		space->speed[c] = sum > 0 && isfinite(sum) ? 1 / sum : 1;
 	}
 	mq_layers_measure(problem, space->classes.first[0], &space->layers);
-	index_layers(m, problem->arena, space);
+	mq_csr_make(problem->arena, m->n_layers, m->n_ops, &m->op->layer, NULL, sizeof(*m->op), &space->layer_first,
+		    &space->layer_op);
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
 	space->selective = mq_selective_saves(problem);
 	if (!m->n_layers)
 		find_heavy(m, problem->arena, space);

@@ -175,9 +175,7 @@ static int by_hash(const void *left, const void *right)
 {
 	const struct child *a = left, *b = right;
 
-	if (a->hash != b->hash)
-		return a->hash < b->hash ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	return MQ_ORDER(a->hash, b->hash) ?: MQ_ORDER(a->index, b->index);
 }
 
 /* The children of a part, those that can be exchanged sorted by what they do. order[i] takes the place of i. */

@@ -50,18 +50,11 @@ static bool has(const uint64_t *bits, uint32_t unit)
 	return bits[unit / 64] >> (unit % 64) & 1;
 }
 
-static bool all_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
+/* Are all of these units in the set, or none? */
+static bool holds(const uint64_t *bits, const uint32_t *unit, uint32_t first, uint32_t end, bool all)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (!has(bits, unit[i]))
-			return false;
-	return true;
-}
-
-static bool none_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (has(bits, unit[i]))
+	for (uint32_t i = first; i < end; i++)
+		if (has(bits, unit[i]) != all)
 			return false;
 	return true;
 }
@@ -76,8 +69,7 @@ static enum mq_status grow(const struct mq_ideals_graph *g, struct mq_ideals *s,
 	for (uint32_t id = 0; id < s->n; id++) {
 		memcpy(bits, s->bits + (size_t)id * s->words, s->words * sizeof(*bits));
 		for (uint32_t v = 0; v < g->n; v++) {
-			if (has(bits, v) ||
-			    !all_in(bits, g->pred + g->pred_first[v], g->pred_first[v + 1] - g->pred_first[v]))
+			if (has(bits, v) || !holds(bits, g->pred, g->pred_first[v], g->pred_first[v + 1], true))
 				continue;
 			bits[v / 64] |= (uint64_t)1 << (v % 64);
 			if (!add_ideal(s, bits))
@@ -111,7 +103,7 @@ static void link_ideals(const struct mq_ideals_graph *g, struct mq_ideals *s, st
 				uint32_t slot;
 
 				if (!has(bits, v) ||
-				    !none_in(bits, g->succ + g->succ_first[v], g->succ_first[v + 1] - g->succ_first[v]))
+				    !holds(bits, g->succ, g->succ_first[v], g->succ_first[v + 1], false))
 					continue;
 				if (pass == 1) {
 					bits[v / 64] &= ~((uint64_t)1 << (v % 64));

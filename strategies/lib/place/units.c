@@ -108,9 +108,7 @@ static int compare_colors(const void *left, const void *right)
 {
 	const struct colored *a = left, *b = right;
 
-	if (a->color != b->color)
-		return a->color < b->color ? -1 : 1;
-	return a->node < b->node ? -1 : a->node > b->node;
+	return MQ_ORDER(a->color, b->color) ?: MQ_ORDER(a->node, b->node);
 }
 
 /* Groups are numbered by their colour, nodes without one after them. */
@@ -394,14 +392,14 @@ static int compare_signals(const void *left, const void *right)
 			return a->dst[i] < b->dst[i] ? -1 : 1;
 	if (a->cost != b->cost) /* sums do not depend on the sort */
 		return a->cost < b->cost ? -1 : 1;
-	return a->back < b->back ? -1 : a->back > b->back;
+	return MQ_ORDER(a->back, b->back);
 }
 
 static int compare_u32(const void *left, const void *right)
 {
 	const uint32_t *a = left, *b = right;
 
-	return *a < *b ? -1 : *a > *b;
+	return MQ_ORDER(*a, *b);
 }
 
 static uint32_t collect_signals(const struct groups *g, const struct mq_units *u, struct signal *signal)
