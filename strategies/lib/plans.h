@@ -39,6 +39,7 @@ static inline bool mq_degree_allowed(uint32_t fix, uint32_t most, uint32_t value
 {
 	return (!fix || value == fix) && (!most || value <= most);
 }
+
 /* Does a split keep the limits on dp (batch and expert) and tp (head, output, input features)? The fixed degrees are
  * asked of ops that can have them, 1 of the others. */
 bool mq_split_allowed(const struct mq_limits *limits, const struct mq_op *op, double samples,

@@ -91,6 +91,7 @@ struct nn_var nn_layer_norm(struct nn_tape *t, const struct nn_norm *norm, struc
 	x = nn_mul(t, nn_normalise_rows(t, x), nn_param_var(t, norm->gain));
 	return nn_add(t, x, nn_param_var(t, norm->shift));
 }
+
 /* Both directions of every edge and a loop at every node, each with 1 / sqrt(d_src d_dst). */
 struct nn_var nn_gcn(struct nn_tape *t, const struct nn_dense *layer, const struct nn_graph *g, struct nn_var x)
 {
@@ -158,6 +159,7 @@ struct nn_var nn_gat(struct nn_tape *t, const struct nn_gat *gat, const struct n
 		y = nn_concat(t, y, gat_head(t, gat, h, g, x));
 	return y;
 }
+
 /* ---- Adam ------------------------------------------------------------------------------------------------------ */
 
 void nn_adam_init(struct nn_adam *adam, double rate, double clip)

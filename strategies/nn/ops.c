@@ -88,6 +88,7 @@ static inline void back_kind(struct nn_tape *t, struct nn_node *n, enum pair kin
 				db[q] += kind == MUL ? dy * a->data[p] : kind == SUB ? -dy : dy;
 		}
 }
+
 static void back_pair(struct nn_tape *t, struct nn_node *n)
 {
 	if (n->number == ADD)
@@ -305,6 +306,7 @@ struct nn_var nn_concat(struct nn_tape *t, struct nn_var a, struct nn_var b)
 	}
 	return y;
 }
+
 /* ---- distributions --------------------------------------------------------------------------------------------- */
 
 /* y = x - log sum exp x: dx = dy - softmax(x) sum dy. Masked entries take no part. */

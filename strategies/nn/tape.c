@@ -67,6 +67,7 @@ const struct nn_mat *nn_value(const struct nn_tape *tape, struct nn_var x)
 	mq_assert(x.id < tape->n);
 	return &tape->node[x.id].value;
 }
+
 void nn_backward(struct nn_tape *tape, struct nn_var loss)
 {
 	struct nn_node *last = &tape->node[loss.id];

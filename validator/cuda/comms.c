@@ -43,6 +43,12 @@ enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int resul
 	return mq_fail(err, MQ_ETIME, "rank %u: %s: NCCL: %s%s%s", c->ranks->rank, what,
 		       c->kit.ncclGetErrorString((ncclResult_t)result), more && *more ? ": " : "", more ? more : "");
 }
+
+static int64_t clock_ns(void)
+{
+	return (int64_t)(1e9 * mq_seconds(CLOCK_MONOTONIC_RAW));
+}
+
 static void *watch(void *opaque)
 {
 	struct cuda *c = opaque;
@@ -50,7 +56,7 @@ static void *watch(void *opaque)
 	while (!atomic_load(&c->watch.stop)) {
 		int64_t until_ns = atomic_load(&c->watch.until_ns);
 
-		if (until_ns && (int64_t)(1e9 * mq_seconds(CLOCK_MONOTONIC_RAW)) > until_ns) {
+		if (until_ns && clock_ns() > until_ns) {
 			atomic_store(&c->watch.expired, true);
 			for (uint32_t i = 0; i < c->n_comms; i++)
 				if (c->comms[i].comm)
@@ -64,8 +70,7 @@ static void *watch(void *opaque)
 
 void cuda_watch_begin(struct cuda *c)
 {
-	atomic_store(&c->watch.until_ns,
-		     (int64_t)(1e9 * mq_seconds(CLOCK_MONOTONIC_RAW)) + (int64_t)(1e9 * c->deadline_s));
+	atomic_store(&c->watch.until_ns, clock_ns() + (int64_t)(1e9 * c->deadline_s));
 }
 
 enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result, const char *what,
@@ -112,13 +117,13 @@ static void *run_errand(void *opaque)
 static enum mq_status poll_errand(struct errand *e, const char *what, struct mq_err *err)
 {
 	struct cuda *c = e->c;
-	int64_t until_ns = (int64_t)(1e9 * mq_seconds(CLOCK_MONOTONIC_RAW)) + (int64_t)(1e9 * c->deadline_s);
+	int64_t until_ns = clock_ns() + (int64_t)(1e9 * c->deadline_s);
 
 	while (!atomic_load(&e->ended)) {
 		/* Ranks that have left are no news to one that leaves. */
 		if (!e->leaving)
 			MQ_TRY(c->ranks->alive(c->ranks->state, err));
-		if ((int64_t)(1e9 * mq_seconds(CLOCK_MONOTONIC_RAW)) > until_ns)
+		if (clock_ns() > until_ns)
 			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s", c->ranks->rank, what,
 				       c->deadline_s);
 		usleep(ERRAND_US);

@@ -127,6 +127,7 @@ enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena, struct m
 		fit->param[i].low = fit->param[i].high = NAN;
 	return MQ_OK;
 }
+
 static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws, struct mq_arena *arena)
 {
 	double *value = mq_arena_array(arena, n_draws, double);

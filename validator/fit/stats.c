@@ -29,6 +29,7 @@ struct mq_median mq_median_of(double *value, uint32_t n)
 	m.high = value[above > n - 1 ? n - 1 : (uint32_t)above];
 	return m;
 }
+
 double mq_kendall(const double *a, const double *b, uint32_t n)
 {
 	double score = 0, pairs_a = 0, pairs_b = 0;

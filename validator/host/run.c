@@ -40,6 +40,7 @@ static double switches_now(void)
 	getrusage(RUSAGE_THREAD, &usage);
 	return (double)usage.ru_nivcsw;
 }
+
 static double since_start(const struct run *run)
 {
 	return host_now(run->rank) - run->start_s;
@@ -74,6 +75,7 @@ static bool deps_done(const struct host_script *script, const struct mq_task *t)
 			return false;
 	return true;
 }
+
 /* Posts a task that may run. MPI wants the calls of a communicator in one order on all members. */
 static void post(struct run *run, uint32_t id)
 {
@@ -106,6 +108,7 @@ static void poll_flights(void *context)
 	if (run->status == MQ_OK)
 		run->status = run->rank->talk->poll(run->rank->talk_state, end, run, run->err);
 }
+
 /* Advances every lane past finished tasks, posts what may be posted; returns the computation to run next, or
  * MQ_NONE. */
 static uint32_t look_around(struct run *run)
@@ -137,12 +140,12 @@ static void compute(struct run *run, uint32_t id)
 {
 	const struct mq_schedule *s = run->script->schedule;
 	const struct mq_task *t = &s->task[id];
-	const struct mq_work *work = &s->work[t->work];
+	const struct mq_work *work = t->kind == MQ_TASK_COPY ? NULL : &s->work[t->work];
 
 	begin(run, id);
-	if (t->kind == MQ_TASK_COPY)
+	if (!work)
 		host_copy_run(&run->rank->pool, t->bytes);
-	for (uint32_t i = 0; t->kind != MQ_TASK_COPY && i < work->n_kernels; i++) {
+	for (uint32_t i = 0; work && i < work->n_kernels; i++) {
 		if (i)
 			poll_flights(run);
 		host_kernel_run(&run->rank->pool, &work->kernel[i], poll_flights, run);

@@ -223,6 +223,7 @@ static enum mq_status check_all(const struct replay_job *job, char text[256], st
 	}
 	return MQ_OK;
 }
+
 static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err *err)
 {
 	struct replay_settings *set = job->set;

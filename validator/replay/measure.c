@@ -365,6 +365,7 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "%s: writing failed", path);
 	return MQ_OK;
 }
+
 static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
@@ -429,6 +430,7 @@ static void *say_opening(void *opaque)
 	}
 	return NULL;
 }
+
 /* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
 {

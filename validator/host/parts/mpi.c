@@ -168,6 +168,7 @@ static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 			*apart &= !CPU_COUNT(&both);
 		}
 }
+
 /* All members come here in the same order, since all ranks walk the same schedules. */
 static MPI_Comm group_of(struct mpi *m, const struct mq_comm *wanted, int tag)
 {
@@ -228,6 +229,7 @@ static size_t request_B(const struct mq_schedule *s, const struct mq_task *t)
 
 	return (size_t)size_of(t) * (size_t)ceil(t->bytes / parts_of(t) / size_of(t) / n) * n;
 }
+
 static size_t room(const struct mq_schedule *s, const struct mq_task *t)
 {
 	return parts_of(t) * request_B(s, t);
@@ -239,6 +241,7 @@ static bool can_post(void *state, const struct mq_task *t)
 
 	return m->n_flights + parts_of(t) <= MAX_FLIGHTS;
 }
+
 static void post_collective(const struct host_call *call, uint32_t i, MPI_Request *request)
 {
 	const struct mq_schedule *s = call->script->schedule;
