@@ -9,7 +9,7 @@
 #include "schedule/timeline.h"
 #include "executors/execute.h"
 
-/* What a device held of a plan, bytes as measured, see validator/replay/hold.c. */
+/* What a device held of a plan, bytes as measured, see validator/replay/memory.c. */
 struct mq_held_bytes {
 	double process, buffers, parameters, gradients, optimizer, plan_buffers, activations, peak, full;
 };
