@@ -152,7 +152,7 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 	};
 }
 
-/* The answer's slot for a question's bytes; *known says whether it holds one. */
+/* The slot of the answer to a question, by its bytes; *known: it holds one. */
 static double *slot(struct asked *a, const void *key, size_t size, bool *known)
 {
 	uint32_t at = mq_index_put(a->index, key, size, a->n_answers, known);

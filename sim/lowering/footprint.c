@@ -29,11 +29,11 @@
  * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
  * run and, on their way, while the next one runs: compute waits where the copies take longer (offload.c).
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
- * Values that are a view of what one product made for queries, keys and values (`joint_qkv`) hold all of it, beside
- * the queries and keys that rotary positions made of it.
- * A tensor that a collective on a stream of its own reads (c10d's record_stream) is freed at once but not used anew
- * before the device has come so far (`record_stream`): of a forward pass, what row-parallel products made before it was
- * scattered. The allocator waits for it before it fails, so it counts as reserved and never makes a plan too large.
+ * Values that are a view of the joint QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to the rotated
+ * queries and keys.
+ * A tensor that a collective on another stream reads (`record_stream`, c10d's) is freed at once, but its memory is reused
+ * only after the device has run the collective: in a forward pass, outputs of row-parallel GEMMs before they are
+ * scattered. The allocator waits for them before it fails, so they count as reserved and never make a plan too large.
  * Gradients in 16 bits that wait for the end of their pass (`defer_grad_accumulation`) lie there for all layers whose backward
  * is done.
  * Gradients that are reduced without shards in buckets of their own (no `gradient_as_bucket_view`: PyTorch's DDP, unless they
@@ -65,7 +65,7 @@ struct unit {
 	double forward_B, backward_B; /* beyond what is kept, while the fullest op runs */
 	double gradient_B;            /* weight gradient of one op, formed before it is added */
 	double gradients_B;           /* of all its ops, where they wait for the end of the pass */
-	double loss_B;                /* beside all that the unit keeps, forward and backward */
+	double loss_B;                /* in addition to what the unit keeps, forward and backward */
 	double gathered_B, sent_B;    /* ZeRO-3: parameters; gradients as computed and as sent */
 	bool root;                    /* outside the layers */
 	bool away;                    /* its activations wait on the host */

@@ -5,11 +5,10 @@
  * the fullest moment of the pass that runs (footprint.c). A micro-batch's activations go with its backward,
  * or with its weight gradients where these are a pass of their own. Where a forward and a backward pass take
  * turns, layer by layer, one grows as the other shrinks: together they keep what the larger keeps whole, and a
- * layer more. Beside them lie two receive buffers
- * for the largest tensor from another stage, and what gradients are reduced in: two buckets, of which one
- * fills while the other is reduced, or a flat copy of as many as the software takes at once (DeepSpeed:
- * 500 million). The device's calibration adds the reserve of context, libraries and communicators, and
- * says by what part dynamic memory is stretched by fragmentation.
+ * layer more. In addition there are two receive buffers for the largest tensor from another stage, and buffers of the
+ * gradient reduction: two buckets, of which one fills while the other is reduced, or a flat copy of as many gradients as
+ * the software takes at once (DeepSpeed: 500 million). The device's calibration adds the reserve of context, libraries and
+ * communicators, and the factor of fragmentation on dynamic memory.
  * What is freed late (footprint.c) piles up from one forward pass to the next while the host runs ahead, to the next
  * backward pass, for which it waits.
  */
@@ -27,7 +26,7 @@ static void fuller(struct mq_moment *most, double activation_B, const struct mq_
 		*most = (struct mq_moment){ now, pass->buffer_B };
 }
 
-/* A forward and a backward pass that take turns; `others_B`: what micro-batches keep beside these two. */
+/* A forward and a backward pass that take turns; `others_B`: activations of the other micro-batches. */
 static void in_turns(struct mq_moment *most, double others_B, const struct mq_footprint *f,
 		     const struct mq_footprint *b)
 {

@@ -109,7 +109,7 @@ struct mq_message {
 
 /* Who is who. */
 struct mq_numbering {
-	uint32_t n_stages, n_ranks;       /* pipeline ranks = stages / virtual; mq_low_rank says whose a stage is */
+	uint32_t n_stages, n_ranks;       /* pipeline ranks = stages / virtual; mq_low_rank maps stages to them */
 	uint32_t *stage_of;               /* [n_ops] */
 	uint32_t *unit_of;                /* [n_ops] layer units inside the model, increasing */
 	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
@@ -176,7 +176,7 @@ struct mq_low {
 	struct mq_lower_request rq;
 	struct mq_question q; /* with the model as the software pads it; software is not NULL */
 	const struct mq_model *model;
-	const struct mq_plan *plan; /* as the software dresses it */
+	const struct mq_plan *plan; /* with the software's defaults */
 	struct mq_plan *resolved;   /* the same, while it is made */
 	const struct mq_train *train;
 	const struct mq_software *software;

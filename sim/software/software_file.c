@@ -345,7 +345,7 @@ static enum mq_status read_file(struct reader *r, const char *name)
 	return status;
 }
 
-/* What an option says, no file says. */
+/* A value that an option sets has no file as its source. */
 static void note_options(struct mq_software_record *record, const char *options)
 {
 	for (; *options; options += strcspn(options, ",;"), options += *options != '\0') {

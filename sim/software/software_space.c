@@ -4,7 +4,7 @@
  *
  * One table of rules serves the verdict of a plan, what engines propose, `runs_in` and `export`: a plan that
  * passes here is one that the software's settings can say. Rules are asked in the order of a launch: the
- * model, the kinds of devices, the shape, its degrees, pipeline, sync, what the plan decides beside, ranks.
+ * model, the kinds of devices, the shape, its degrees, pipeline, sync, the decisions of the plan, ranks.
  *
  * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels.
  */
@@ -205,7 +205,7 @@ static bool run_of_more(const struct ask *a, const struct mq_shape *p, uint32_t 
 	return false;
 }
 
-/* Layers of each stage as the software deals them out; a shape that says none: to stages that all have work. */
+/* Has each stage the layers that the software gives it? A shape without layers: has each stage work? */
 static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n)
 {
 	uint32_t layers = a->q->model->n_layers, want = 0;
@@ -311,7 +311,7 @@ static bool degrees_run(const struct ask *a, const struct mq_shape *p)
 	return splits_run(a, p) && pipeline_runs(a, p) && sync_runs(a, p) && samples_run(a, p);
 }
 
-/* ---- what a plan decides beside ----------------------------------------------------------------------- */
+/* ---- decisions of a plan ----------------------------------------------------------------------- */
 
 /* MQ_NEEDS_... that a plan of these degrees has. */
 static uint32_t properties(const struct mq_shape *p)
@@ -468,7 +468,7 @@ static bool stages_run(const struct ask *a, const struct mq_plan *plan, const st
 	return true;
 }
 
-/* Plans of ops one by one: what each config says. */
+/* Plans of single ops: the sync and recomputation of each config. */
 static bool configs_run(const struct ask *a, const struct mq_plan *plan)
 {
 	const struct mq_software_space *r = &a->s->runs;

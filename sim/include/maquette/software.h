@@ -2,7 +2,7 @@
  * software.h - training software: how it runs a plan. Which implementations of kernels it calls, what its
  * host does, what it overlaps, what it holds in memory, and which plans it can run at all.
  *
- * Software is an input of every question, beside model, cluster, calibration and plan. One file per software,
+ * Software is an input of every question, as are model, cluster, calibration and plan. One file per software,
  * platforms/software/NAME.json; a file's presence is its registration:
  *   {"maquette_software": 1, "inherits": "OTHER", "about": "...",
  *    "listed": true, "target": "megatron", "flags": "--bf16",
@@ -29,31 +29,30 @@
 #include "maquette/plan.h"
 #include "maquette/software_fields.h"
 
-/* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
- * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which kernels/kernel_table.c lists. */
+/* Kernels of norms, rotary positions, activations, dropout, biases: one fused kernel; eager PyTorch's, where GEMMs add
+ * their biases (EAGER) or kernels of their own do (APART); the fusions of XLA; TensorFlow's op by op. */
 enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
-/* Copies that bring the elements of a head together: none; of what attention makes, and back its gradients of queries,
- * keys and values joined (products with strides read the rest where it lies); of all four; beside fused attention of
- * queries, keys and values, and of keys and values twice more. */
+/* Transpose copies around attention: NONE; OUTPUT (output, and dQ, dK, dV packed); ALL (Q, K, V, output); PACKED (Q, K, V
+ * of fused attention, K and V twice more: flash-attention varlen). */
 enum mq_transpose_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };
-/* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
+/* Convolutions whose tensors are channels-first: none; 32-bit ones; 32-bit ones and all 3D ones; all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
-/* Element-wise ops of image networks that run inside the kernels of what made their input: none; those behind a batch
- * norm, in 16 bits with channels last (cuDNN's norms with addition and activation); whole chains (compilers). */
+/* Element-wise ops of image networks that are fused into the kernel before them: none; those after a batch norm in 16
+ * bits, channels-last (cuDNN's norm with addition and activation); whole chains (compilers). */
 enum mq_elementwise_fusion { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
-/* Pipeline stages whose next pass waits for what they sent: none, those of one chunk to a device, all. */
+/* Pipeline stages whose next pass waits until their send is done: none; stages with one chunk per device; all. */
 enum mq_blocking_sends { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
-/* What `recompute: selective` computes again: the attention core, everything but attention and every second
- * product, every second layer, or the ops that recompute_ops names. */
+/* Ops that `recompute: selective` recomputes: the attention core; all but attention and every second GEMM; every second
+ * layer; the ops that recompute_ops names. */
 enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
 /* Type of reduced gradients: that of training, or one of these. */
 enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16 };
-/* Allocator of device memory: one that loses what the device's calibration says, PyTorch's (allocator.h), the same
- * with segments that grow by pages and so lose nothing. */
+/* Allocator of device memory: one whose fragmentation is the calibration's; PyTorch's (allocator.h); PyTorch's with
+ * expandable segments, which has none. */
 enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE };
-/* Layers of stages. Where they do not divide by the stages, the first ones have one more, or all but the last have
- * ceil(layers / stages), or embedding and head count as a layer each. By cost, always: layers and head go to a stage
- * until their parameters in products pass its part of all, so that the last stages may have none. Head and loss are
+/* Partition of layers into stages. Where their numbers do not divide: EVEN, the first stages have one more; CEIL, all but
+ * the last have ceil(layers / stages); ENDS, embedding and head count as a layer each. COST, always: a stage takes layers
+ * until their GEMM parameters reach its share of all, so that the last stages may have none; the head and the loss are
  * then on the first stage without layers. */
 enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS, MQ_STAGES_COST };
 
@@ -236,7 +235,7 @@ MQ_API bool mq_software_runs_model(const struct mq_software *software, const str
 /* Names of the listed softwares that run the plan, spaces between; "-" = none of them. */
 MQ_API const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n, const struct mq_question *q,
 				       const struct mq_plan *plan, struct mq_arena *arena);
-/* Hash of all that it says. */
+/* Hash of all fields and rules. */
 MQ_API uint64_t mq_software_hash(const struct mq_software *software, uint64_t hash);
 
 /* Type of reduced gradients, for training in `dtype`. */
