@@ -51,7 +51,10 @@ static void test_generator(void **state)
 	assert_true(op_of(m, "item23.block.attention")->count == 2 * 16);
 	assert_true(op_of(m, "loss")->layer == MQ_NONE && m->n_layers == 27);
 	/* the variant that was run as a pipeline of 56 items */
-	assert_int_equal(load("transgan:bottom=9", 0, &TRAIN)->n_layers, 56);
+	assert_int_equal(
+		load("transgan:bottom=9,window=18,depth=12/0/0/0/0/12,heads=4,noise=true,qkv_bias=true", 0, &TRAIN)
+			->n_layers,
+		56);
 }
 
 /* Tensor parallelism as Megatron's: heads, columns and rows of the blocks; all else whole. */

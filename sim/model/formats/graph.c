@@ -123,26 +123,45 @@ const char *mq_graph_parameters(const json_t *head, struct mq_arena *arena)
 	return json_is_true(json_object_get(head, "any_seq")) ? mq_arena_printf(arena, "%s,seq=N", text) : text;
 }
 
+/* The first parameter in which a variant is unlike the main graph although nothing asked for it; a size stands for all. */
+static const char *unasked(const json_t *head, const json_t *main, const char *options, struct mq_arena *arena)
+{
+	const char *all = mq_arena_printf(arena, ",%s", options), *key;
+	const json_t *own = json_object_get(head, "parameters"), *usual = json_object_get(main, "parameters");
+	json_t *value;
+
+	json_object_foreach(
+		(json_t *)(uintptr_t)own, key,
+		value) if (!json_equal(value, json_object_get(usual, key)) && !strstr(all, ",size=") &&
+			   !strstr(all, mq_arena_printf(arena, ",%s=", key))) return mq_arena_printf(arena,
+												     "%s without %s",
+												     options, key);
+	return NULL;
+}
+
 enum mq_status mq_graph_find(const char *spec, uint32_t seq, struct mq_arena *arena, const char **path,
 			     struct mq_err *err)
 {
 	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(spec, ":"), spec), *all = "", *lack = NULL;
 	const char *options = strchr(spec, ':') ? strchr(spec, ':') + 1 : "";
 
+	const char **file = mq_graph_files(name, arena);
+	json_t *main = *file ? mq_graph_head(*file) : NULL;
+
 	*path = NULL;
-	for (const char **file = mq_graph_files(name, arena); *file; file++) {
+	for (; *file && !*path; file++) {
 		json_t *head = mq_graph_head(*file);
 		double own = json_number_value(json_object_get(head, "seq"));
 		bool other = seq && own > 0 && own != seq && !json_is_true(json_object_get(head, "any_seq"));
 
 		lack = other ? mq_arena_printf(arena, "seq=%u", seq) : lacks(head, options, arena);
+		if (!lack)
+			lack = unasked(head, main, options, arena);
 		all = mq_arena_printf(arena, "%s%s%s", all, *all ? " or " : "", mq_graph_parameters(head, arena));
 		json_decref(head);
-		if (!lack) {
-			*path = *file;
-			return MQ_OK;
-		}
+		*path = lack ? NULL : *file;
 	}
+	json_decref(main);
 	if (lack)
 		return mq_fail(err, MQ_EINPUT,
 			       "model '%s': there is no graph for %s; give %s, or another graph or ONNX file", name,

@@ -152,85 +152,73 @@ const char *mq_megatron_program(const struct mq_transformer *t)
 /* ---- reading ------------------------------------------------------------------------------------- */
 
 struct read {
-	struct mq_transformer *t;
+	struct mq_transformer t;
 	double attention_dropout, hidden_dropout, window_skip;
 	uint32_t ffn, expert_ffn, max_positions, groups;
-	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, other;
-	const char *position, *norm, *window, *layers, *pattern, *score, *backend, *ignored;
+	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm;
+	const char *position, *norm, *window, *layers, *pattern, *score, *backend;
 };
 
-/* One flag: exactly one of the places is set. */
-struct place {
+enum type { NUMBER, REAL, FLAG, TEXT };
+#define AT(field) offsetof(struct read, field)
+
+static const struct place {
 	const char *flag;
-	uint32_t *number;
-	double *real;
-	bool *set;
-	const char **text;
+	enum type type;
+	size_t offset;
+} places[] = {
+	{ "--num-layers", NUMBER, AT(t.layers) },
+	{ "--hidden-size", NUMBER, AT(t.hidden) },
+	{ "--num-attention-heads", NUMBER, AT(t.heads) },
+	{ "--ffn-hidden-size", NUMBER, AT(ffn) },
+	{ "--kv-channels", NUMBER, AT(t.head_dim) },
+	{ "--group-query-attention", FLAG, AT(group_query) },
+	{ "--num-query-groups", NUMBER, AT(groups) },
+	{ "--seq-length", NUMBER, AT(t.seq) },
+	{ "--max-position-embeddings", NUMBER, AT(max_positions) },
+	{ "--position-embedding-type", TEXT, AT(position) },
+	{ "--rotary-base", REAL, AT(t.rope_theta) },
+	{ "--rotary-percent", REAL, AT(t.rope_part) },
+	{ "--vocab-size", NUMBER, AT(t.vocab) },
+	{ "--padded-vocab-size", NUMBER, AT(t.vocab) },
+	{ "--untie-embeddings-and-output-weights", FLAG, AT(untied) },
+	{ "--normalization", TEXT, AT(norm) },
+	{ "--norm-epsilon", REAL, AT(t.norm_eps) },
+	{ "--swiglu", FLAG, AT(swiglu) },
+	{ "--squared-relu", FLAG, AT(squared) },
+	{ "--quick-geglu", FLAG, AT(geglu) },
+	{ "--disable-bias-linear", FLAG, AT(no_bias) },
+	{ "--no-bias-linear", FLAG, AT(no_bias) },
+	{ "--add-qkv-bias", FLAG, AT(t.qkv_bias) },
+	{ "--qk-layernorm", FLAG, AT(qk_norm) },
+	{ "--attention-dropout", REAL, AT(attention_dropout) },
+	{ "--hidden-dropout", REAL, AT(hidden_dropout) },
+	{ "--attention-backend", TEXT, AT(backend) },
+	{ "--num-experts", NUMBER, AT(t.experts) },
+	{ "--moe-router-topk", NUMBER, AT(t.top_k) },
+	{ "--moe-ffn-hidden-size", NUMBER, AT(expert_ffn) },
+	{ "--moe-router-num-groups", NUMBER, AT(t.expert_groups) },
+	{ "--moe-router-group-topk", NUMBER, AT(t.group_limit) },
+	{ "--moe-router-score-function", TEXT, AT(score) },
+	{ "--moe-shared-expert-intermediate-size", NUMBER, AT(t.shared_ffn) },
+	{ "--moe-layer-freq", TEXT, AT(layers) },
+	{ "--moe-latent-size", NUMBER, AT(t.latent) },
+	{ "--multi-latent-attention", FLAG, AT(latent) },
+	{ "--q-lora-rank", NUMBER, AT(t.q_rank) },
+	{ "--kv-lora-rank", NUMBER, AT(t.kv_rank) },
+	{ "--qk-head-dim", NUMBER, AT(t.nope_dim) },
+	{ "--qk-pos-emb-head-dim", NUMBER, AT(t.rope_dim) },
+	{ "--v-head-dim", NUMBER, AT(t.value_dim) },
+	{ "--window-size", TEXT, AT(window) },
+	{ "--window-attn-skip-freq", REAL, AT(window_skip) },
+	{ "--mtp-num-layers", NUMBER, AT(t.mtp) },
+	{ "--mtp-use-repeated-layer", FLAG, AT(t.mtp_shared) },
+	{ "--hybrid-layer-pattern", TEXT, AT(pattern) },
+	{ "--mamba-num-heads", NUMBER, AT(t.mamba.heads) },
+	{ "--mamba-head-dim", NUMBER, AT(t.mamba.head_dim) },
+	{ "--mamba-num-groups", NUMBER, AT(t.mamba.groups) },
+	{ "--mamba-state-dim", NUMBER, AT(t.mamba.state) },
 };
-
-enum { N_PLACES = 51 };
-
-static void fill_places(struct read *r, struct place p[N_PLACES + 1])
-{
-	struct mq_transformer *t = r->t;
-	const struct place all[] = {
-		{ .flag = "--num-layers", .number = &t->layers },
-		{ .flag = "--hidden-size", .number = &t->hidden },
-		{ .flag = "--num-attention-heads", .number = &t->heads },
-		{ .flag = "--ffn-hidden-size", .number = &r->ffn },
-		{ .flag = "--kv-channels", .number = &t->head_dim },
-		{ .flag = "--group-query-attention", .set = &r->group_query },
-		{ .flag = "--num-query-groups", .number = &r->groups },
-		{ .flag = "--seq-length", .number = &t->seq },
-		{ .flag = "--max-position-embeddings", .number = &r->max_positions },
-		{ .flag = "--position-embedding-type", .text = &r->position },
-		{ .flag = "--rotary-base", .real = &t->rope_theta },
-		{ .flag = "--rotary-percent", .real = &t->rope_part },
-		{ .flag = "--vocab-size", .number = &t->vocab },
-		{ .flag = "--padded-vocab-size", .number = &t->vocab },
-		{ .flag = "--untie-embeddings-and-output-weights", .set = &r->untied },
-		{ .flag = "--normalization", .text = &r->norm },
-		{ .flag = "--norm-epsilon", .real = &t->norm_eps },
-		{ .flag = "--swiglu", .set = &r->swiglu },
-		{ .flag = "--squared-relu", .set = &r->squared },
-		{ .flag = "--quick-geglu", .set = &r->geglu },
-		{ .flag = "--disable-bias-linear", .set = &r->no_bias },
-		{ .flag = "--no-bias-linear", .set = &r->no_bias },
-		{ .flag = "--add-qkv-bias", .set = &t->qkv_bias },
-		{ .flag = "--qk-layernorm", .set = &r->qk_norm },
-		{ .flag = "--attention-dropout", .real = &r->attention_dropout },
-		{ .flag = "--hidden-dropout", .real = &r->hidden_dropout },
-		{ .flag = "--attention-backend", .text = &r->backend },
-		{ .flag = "--num-experts", .number = &t->experts },
-		{ .flag = "--moe-router-topk", .number = &t->top_k },
-		{ .flag = "--moe-ffn-hidden-size", .number = &r->expert_ffn },
-		{ .flag = "--moe-router-num-groups", .number = &t->expert_groups },
-		{ .flag = "--moe-router-group-topk", .number = &t->group_limit },
-		{ .flag = "--moe-router-score-function", .text = &r->score },
-		{ .flag = "--moe-shared-expert-intermediate-size", .number = &t->shared_ffn },
-		{ .flag = "--moe-layer-freq", .text = &r->layers },
-		{ .flag = "--moe-latent-size", .number = &t->latent },
-		{ .flag = "--multi-latent-attention", .set = &r->latent },
-		{ .flag = "--q-lora-rank", .number = &t->q_rank },
-		{ .flag = "--kv-lora-rank", .number = &t->kv_rank },
-		{ .flag = "--qk-head-dim", .number = &t->nope_dim },
-		{ .flag = "--qk-pos-emb-head-dim", .number = &t->rope_dim },
-		{ .flag = "--v-head-dim", .number = &t->value_dim },
-		{ .flag = "--window-size", .text = &r->window },
-		{ .flag = "--window-attn-skip-freq", .real = &r->window_skip },
-		{ .flag = "--mtp-num-layers", .number = &t->mtp },
-		{ .flag = "--mtp-use-repeated-layer", .set = &t->mtp_shared },
-		{ .flag = "--hybrid-layer-pattern", .text = &r->pattern },
-		{ .flag = "--mamba-num-heads", .number = &t->mamba.heads },
-		{ .flag = "--mamba-head-dim", .number = &t->mamba.head_dim },
-		{ .flag = "--mamba-num-groups", .number = &t->mamba.groups },
-		{ .flag = "--mamba-state-dim", .number = &t->mamba.state },
-	};
-
-	_Static_assert(sizeof(all) / sizeof(*all) == N_PLACES, "N_PLACES counts the rows");
-	memcpy(p, all, sizeof(all));
-	p[N_PLACES] = (struct place){ .flag = NULL };
-}
 
 /* Flags that go with others of the above. */
 static const struct {
@@ -249,24 +237,19 @@ static const struct {
 	{ "--make-vocab-size-divisible-by", true },
 };
 
-static const struct place *find_place(const struct place *p, const char *word, size_t n)
+static const struct place *find_place(const char *word, size_t n)
 {
-	for (; p->flag; p++)
-		if (strlen(p->flag) == n && !strncmp(p->flag, word, n))
-			return p;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (strlen(places[i].flag) == n && !strncmp(places[i].flag, word, n))
+			return &places[i];
 	return NULL;
 }
 
 bool mq_megatron_describes(const char *flag, bool *has_value)
 {
-	struct mq_transformer t;
-	struct read r = { .t = &t };
-	struct place p[N_PLACES + 1];
-	const struct place *found;
+	const struct place *found = find_place(flag, strlen(flag));
 
-	fill_places(&r, p);
-	found = find_place(p, flag, strlen(flag));
-	*has_value = found && !found->set;
+	*has_value = found && found->type != FLAG;
 	for (size_t i = 0; i < sizeof(with) / sizeof(*with) && !found; i++)
 		if (!strcmp(with[i].flag, flag)) {
 			*has_value = with[i].has_value;
@@ -283,40 +266,38 @@ bool mq_megatron_has_model(const char *const *word)
 	return false;
 }
 
-static enum mq_status take(const struct place *p, const char *value, struct mq_err *err)
+static enum mq_status take(const struct place *p, const char *value, struct read *r, struct mq_err *err)
 {
+	void *to = (char *)r + p->offset;
 	uint64_t number = 0;
 	double real = 0;
 
-	if (p->text && value)
-		*p->text = value;
-	if (p->number && value && mq_parse_u64(value, &number) && number <= UINT32_MAX)
-		*p->number = (uint32_t)number;
-	else if (p->real && value && mq_parse_f64(value, &real) && real >= 0)
-		*p->real = real;
-	else if (!p->text || !value)
-		return mq_fail(err, MQ_EINPUT, "%s %s: give a %snumber", p->flag, value ? value : "",
-			       p->number ? "whole " : "");
+	if (p->type == TEXT)
+		*(const char **)to = value;
+	else if (p->type == NUMBER && mq_parse_u64(value, &number) && number <= UINT32_MAX)
+		*(uint32_t *)to = (uint32_t)number;
+	else if (p->type == REAL && mq_parse_f64(value, &real) && real >= 0)
+		*(double *)to = real;
+	else
+		return mq_fail(err, MQ_EINPUT, "%s %s: give a %snumber", p->flag, value,
+			       p->type == NUMBER ? "whole " : "");
 	return MQ_OK;
 }
 
 static enum mq_status take_words(const char *const *word, struct read *r, struct mq_err *err)
 {
-	struct place p[N_PLACES + 1];
-
-	fill_places(r, p);
 	for (; *word; word++) {
 		size_t n = strcspn(*word, "=");
-		const struct place *found = strncmp(*word, "--", 2) ? NULL : find_place(p, *word, n);
+		const struct place *found = strncmp(*word, "--", 2) ? NULL : find_place(*word, n);
 
 		if (!found)
 			continue;
-		if (found->set)
-			*found->set = true;
+		if (found->type == FLAG)
+			*(bool *)((char *)r + found->offset) = true;
 		else if ((*word)[n])
-			MQ_TRY(take(found, *word + n + 1, err));
+			MQ_TRY(take(found, *word + n + 1, r, err));
 		else if (word[1])
-			MQ_TRY(take(found, *++word, err));
+			MQ_TRY(take(found, *++word, r, err));
 		else
 			return mq_fail(err, MQ_EINPUT, "%s: its value is missing", found->flag);
 	}
@@ -365,7 +346,7 @@ static const char *evaluate(const char *c, char *out, uint32_t *n)
 /* First layers without experts, or experts in the last of every so many: what a description can say. */
 static enum mq_status read_layers(struct read *r, struct mq_err *err)
 {
-	struct mq_transformer *t = r->t;
+	struct mq_transformer *t = &r->t;
 	char layer[MAX_LAYERS + 1];
 	uint32_t n = 0, dense = 0;
 	uint64_t every;
@@ -400,7 +381,7 @@ static enum mq_status read_layers(struct read *r, struct mq_err *err)
 
 static enum mq_status read_pattern(struct read *r, struct mq_arena *arena, struct mq_err *err)
 {
-	struct mq_transformer *t = r->t;
+	struct mq_transformer *t = &r->t;
 	char *main, *to;
 
 	if (!r->pattern)
@@ -431,14 +412,14 @@ static enum mq_status read_window(struct read *r, struct mq_err *err)
 	if (keys < 1 || !strchr(c, ','))
 		return mq_fail(err, MQ_EINPUT, "--window-size %.40s: give the keys before and behind a query, as 127,0",
 			       r->window);
-	r->t->window = keys + 1;
-	r->t->full_every = (uint32_t)r->window_skip;
+	r->t.window = keys + 1;
+	r->t.full_every = (uint32_t)r->window_skip;
 	return MQ_OK;
 }
 
 static void settle(struct read *r)
 {
-	struct mq_transformer *t = r->t;
+	struct mq_transformer *t = &r->t;
 	const char *position = r->position ? r->position : "learned_absolute";
 
 	t->kv_heads = r->group_query ? (r->groups ? r->groups : 1) : t->heads;
@@ -468,18 +449,20 @@ static void settle(struct read *r)
 enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena, struct mq_transformer *t,
 				struct mq_err *err)
 {
-	struct read r = { .t = t, .attention_dropout = .1, .hidden_dropout = .1 };
+	struct read r = { .attention_dropout = .1, .hidden_dropout = .1 };
 
 	/* MLA's and Mamba's defaults; a convolution of 4 taps and chunks of 128 are no settings of Megatron's */
-	*t = (struct mq_transformer){ .top_k = 2,
-				      .kv_rank = 32,
-				      .nope_dim = 128,
-				      .rope_dim = 64,
-				      .value_dim = 128,
-				      .mamba = { 0, 64, 8, 128, 4, 128 } };
+	r.t = (struct mq_transformer){ .top_k = 2,
+				       .kv_rank = 32,
+				       .nope_dim = 128,
+				       .rope_dim = 64,
+				       .value_dim = 128,
+				       .mamba = { 0, 64, 8, 128, 4, 128 } };
 	MQ_TRY(take_words(word, &r, err));
 	MQ_TRY(read_pattern(&r, arena, err));
 	settle(&r);
 	MQ_TRY(read_layers(&r, err));
-	return read_window(&r, err);
+	MQ_TRY(read_window(&r, err));
+	*t = r.t;
+	return MQ_OK;
 }
