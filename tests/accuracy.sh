@@ -21,11 +21,13 @@ for kind in gemm collectives kernels; do
 	[ $kind = kernels ] && folder=$data/kernels
 	[ -d "$folder" ] || { echo "accuracy: SKIPPED: no $folder: no figures of $kind; set DATA=DIR"; continue; }
 	echo "== $kind"
-	$maquette score --$kind "$folder" -o $out/$kind | tee $out/$kind.txt
+	rm -rf $out/timings/$kind
+	tests/kernel-timings "$folder"/*.csv $out/timings/$kind
+	$maquette score --$kind $out/timings/$kind -o $out/$kind | tee $out/$kind.txt
 done
 
 if [ -d "$data/nccl" ]; then
-	$maquette score --collectives "$data/nccl" --left-out -o $out/systems | tee $out/systems.txt
+	$maquette score --collectives $out/timings/collectives --left-out -o $out/systems | tee $out/systems.txt
 fi
 
 # How many rows each fitted value rests on, the least first; the others rest on timings of kernels and collectives.

@@ -2,8 +2,7 @@
  * collectives.c - `score --collectives`: the communication model against published
  * timings of collectives and sends.
  *
- * Table columns: system, gpus, nodes, interconnect, collective, bytes, time_us, nccl_version, note;
- * bytes as nccl-tests counts them. The benchmark is part of the time: a process that drives several
+ * Columns are those of results/README.md; bytes as nccl-tests counts them. The benchmark is part of the time: a process that drives several
  * GPUs launches on one after another: a call costs its host G (launch + launch_channel x channels)
  * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x
  * launch_channel x channels.
@@ -11,7 +10,7 @@
  * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes
  * stand in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
  *
- * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
+ * Not scored (refused, with the reason): rows that the table itself refuses,
  * and a single small size that took much longer than both its neighbours (a connection's first
  * use).
  */
@@ -36,12 +35,11 @@ enum { CLASS_LARGE, CLASS_MEDIUM, CLASS_SMALL, N_CLASSES };
 static const char *const class_names[N_CLASSES] = { ">=4MB", "64kB-4MB", "<64kB" };
 
 struct coll_row {
-	const char *table, *platform;
-	uint32_t line;
-	const char *kind;
+	const struct mq_csv *csv; /* its row `i` */
+	uint32_t i, line, gpus;
+	const char *table, *platform, *kind, *system;
 	double bytes, measured_s, predicted_s;
 	const char *refusal; /* NULL = scored */
-	struct mq_fabric_text text;
 	/* What was predicted, for score.csv. */
 	enum mq_algo algo;
 	enum mq_proto proto;
@@ -53,76 +51,63 @@ struct coll_rows {
 	uint32_t n, room;
 };
 
-enum column {
-	COL_SYSTEM,
-	COL_GPUS,
-	COL_NODES,
-	COL_INTERCONNECT,
-	COL_KIND,
-	COL_BYTES,
-	COL_TIME,
-	COL_VERSION,
-	COL_NOTE,
-	N_COLUMNS
-};
-
-static enum mq_status read_row(const struct mq_csv *csv, const uint32_t *column, uint32_t i, struct coll_row *row,
-			       struct mq_err *err)
+static const char *cell(const struct coll_row *row, const char *column)
 {
-	static const enum column numbers[] = { COL_GPUS, COL_NODES, COL_BYTES, COL_TIME };
-	double value[4];
+	return mq_csv_text(row->csv, row->i, mq_csv_column(row->csv, column));
+}
 
-	for (int k = 0; k < 4; k++)
-		if (!mq_csv_f64(csv, i, column[numbers[k]], NAN, &value[k]) || !(value[k] > 0) || value[k] > 1e15)
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
-				       csv->line[i], csv->header[column[numbers[k]]],
-				       mq_csv_text(csv, i, column[numbers[k]]));
-	*row = (struct coll_row){
-		.table = csv->path, .line = csv->line[i], .kind = mq_csv_text(csv, i, column[COL_KIND]),
-		.bytes = value[2], .measured_s = value[3] * 1e-6,
-		.text = {
-			.system = mq_csv_text(csv, i, column[COL_SYSTEM]),
-			.interconnect = mq_csv_text(csv, i, column[COL_INTERCONNECT]),
-			.note = mq_csv_text(csv, i, column[COL_NOTE]),
-			.version = mq_csv_text(csv, i, column[COL_VERSION]),
-			.gpus = (uint32_t)fmin(value[0], 1e6), .nodes = (uint32_t)fmin(value[1], 1e6),
-		},
-	};
-	return MQ_OK;
+static enum mq_status positive(const struct coll_row *row, const char *column, double *value, struct mq_err *err)
+{
+	if (mq_csv_f64(row->csv, row->i, mq_csv_column(row->csv, column), NAN, value) && *value > 0 && *value <= 1e15)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", row->table, row->line, column,
+		       cell(row, column));
 }
 
 static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct coll_rows *rows,
 				 struct mq_err *err)
 {
-	static const char *const names[N_COLUMNS] = { "system", "gpus",    "nodes",        "interconnect", "collective",
-						      "bytes",  "time_us", "nccl_version", "note" };
-	struct mq_csv csv;
-	uint32_t column[N_COLUMNS];
+	static const char *const needed[] = { "gpu", "gpus", "collective", "bytes", "time_us", "refused", NULL };
+	struct mq_csv *csv = mq_arena_array(o->arena, 1, struct mq_csv);
 
-	MQ_TRY(mq_csv_load(path, o->arena, &csv, err));
-	for (int c = 0; c < N_COLUMNS; c++) {
-		column[c] = mq_csv_column(&csv, names[c]);
-		if (column[c] == UINT32_MAX && c < COL_VERSION)
+	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
+	for (int c = 0; strcmp(needed[c], "refused") != 0; c++)
+		if (mq_csv_column(csv, needed[c]) == UINT32_MAX)
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s'; a table of collectives has "
-				       "system, gpus, nodes, interconnect, collective, bytes, time_us "
-				       "and may have nccl_version, note",
-				       path, names[c]);
-	}
-	for (uint32_t i = 0; i < csv.n_rows; i++) {
-		struct coll_row row;
+				       "%s: no column '%s'; timings of collectives have gpu, gpus, collective, bytes, "
+				       "time_us and what results/README.md lists; tests/kernel-timings writes them",
+				       path, needed[c]);
+	mq_score_unused(csv, needed, mq_fabric_columns);
+	for (uint32_t i = 0; i < csv->n_rows; i++) {
+		struct coll_row row = { .csv = csv, .i = i, .table = path, .line = csv->line[i] };
+		double us, gpus;
 
-		MQ_TRY(read_row(&csv, column, i, &row, err));
+		MQ_TRY(positive(&row, "bytes", &row.bytes, err));
+		MQ_TRY(positive(&row, "time_us", &us, err));
+		MQ_TRY(positive(&row, "gpus", &gpus, err));
+		row.measured_s = us * 1e-6;
+		row.gpus = (uint32_t)fmin(gpus, 1e6);
+		row.kind = cell(&row, "collective");
+		row.system = cell(&row, "system");
 		MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
 	}
 	return MQ_OK;
 }
 
+/* Do two rows of one table name the same system, run alike? */
+static bool same_system(const struct coll_row *a, const struct coll_row *b)
+{
+	if (a->csv != b->csv)
+		return false;
+	for (const char *const *c = mq_fabric_columns; *c; c++)
+		if (strcmp(cell(a, *c), cell(b, *c)) != 0)
+			return false;
+	return !strcmp(cell(a, "note"), cell(b, "note"));
+}
+
 static bool same_run(const struct coll_row *a, const struct coll_row *b)
 {
-	return !strcmp(a->table, b->table) && !strcmp(a->kind, b->kind) && !strcmp(a->text.system, b->text.system) &&
-	       !strcmp(a->text.note, b->text.note) && !strcmp(a->text.interconnect, b->text.interconnect) &&
-	       a->text.gpus == b->text.gpus && a->text.nodes == b->text.nodes;
+	return same_system(a, b) && !strcmp(a->kind, b->kind);
 }
 
 static bool is_spike(const struct coll_rows *rows, uint32_t i)
@@ -212,32 +197,25 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster, const
 	return status;
 }
 
-/* The system of the row before, kept while the next row names the same. */
+/* The system of a row, kept while the next row names the same. */
 struct system {
-	struct mq_fabric_text text;
+	const struct coll_row *row;
 	struct mq_fabric_spec spec;
 	struct mq_cluster *cluster;
 };
 
-static bool same_text(const struct mq_fabric_text *a, const struct mq_fabric_text *b)
-{
-	return !strcmp(a->system, b->system) && !strcmp(a->interconnect, b->interconnect) &&
-	       !strcmp(a->note, b->note) && !strcmp(a->version, b->version) && a->gpus == b->gpus &&
-	       a->nodes == b->nodes;
-}
-
 static enum mq_status predict(const struct mq_score_options *o, struct system *system, struct coll_row *row,
 			      struct mq_err *err)
 {
-	struct mq_left_out what = { mq_score_stem(row->table, o->arena), row->text.system };
+	struct mq_left_out what = { mq_score_stem(row->table, o->arena), row->system };
 	struct mq_calib calib = o->left_out ? *mq_calib_leave_out(o->calib, &what, o->arena) : *o->calib;
 	double device_s = 0;
 
-	if (!system->cluster || !same_text(&row->text, &system->text)) {
+	if (!system->cluster || !same_system(row, system->row)) {
 		system->cluster = NULL;
-		MQ_TRY(mq_fabric_read(&row->text, &calib, &system->spec, err));
+		MQ_TRY(mq_fabric_read(row->csv, row->i, &calib, &system->spec, err));
 		MQ_TRY(mq_fabric_build(&system->spec, &calib, o->arena, &system->cluster, err));
-		system->text = row->text;
+		system->row = row;
 	}
 	row->platform = system->cluster->name;
 	calib.nccl_version = system->spec.nccl_version;
@@ -249,11 +227,6 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 	return MQ_OK;
 }
 
-static bool says(const struct coll_row *row, const char *word)
-{
-	return strcasestr(row->text.system, word) || strcasestr(row->text.note, word);
-}
-
 static void predict_all(const struct mq_score_options *o, struct coll_rows *rows)
 {
 	struct system system = { .cluster = NULL };
@@ -262,8 +235,8 @@ static void predict_all(const struct mq_score_options *o, struct coll_rows *rows
 		struct coll_row *row = &rows->row[i];
 		struct mq_err err = MQ_ERR_INIT;
 
-		if (says(row, "degraded") || says(row, "untuned"))
-			row->refusal = "the table calls this system degraded or untuned";
+		if (*cell(row, "refused"))
+			row->refusal = cell(row, "refused");
 		else if (is_spike(rows, i))
 			row->refusal = "one small size far above its neighbours: a connection's first use";
 		else if (predict(o, &system, row, &err) != MQ_OK)
@@ -288,7 +261,7 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 			   mq_verdict_name(why ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK),
 			   why ? (double)NAN : r->predicted_s, r->measured_s,
 			   why ? (double)NAN : r->predicted_s / r->measured_s - 1, why ? why : r->platform, r->kind,
-			   r->text.gpus, r->bytes, why ? "" : mq_algo_name(r->algo), why ? "" : mq_proto_name(r->proto),
+			   r->gpus, r->bytes, why ? "" : mq_algo_name(r->algo), why ? "" : mq_proto_name(r->proto),
 			   r->channels);
 	}
 	return mq_csv_close(&w, err);
@@ -317,7 +290,7 @@ static struct mq_score_line line_of(const struct mq_score_options *o, const stru
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
 
-		if ((table && strcmp(table, r->table)) || (system && strcmp(system, r->text.system)) ||
+		if ((table && strcmp(table, r->table)) || (system && strcmp(system, r->system)) ||
 		    (class < N_CLASSES && class_of(r) != class))
 			continue;
 		if (r->refusal)
@@ -355,9 +328,8 @@ static void put_systems(const struct mq_score_options *o, const struct coll_rows
 		bool first = true;
 
 		for (uint32_t k = 0; k < i && first; k++)
-			first = strcmp(rows->row[k].table, r->table) ||
-				strcmp(rows->row[k].text.system, r->text.system);
-		struct mq_score_line line = line_of(o, rows, r->table, r->text.system, CLASS_LARGE);
+			first = strcmp(rows->row[k].table, r->table) || strcmp(rows->row[k].system, r->system);
+		struct mq_score_line line = line_of(o, rows, r->table, r->system, CLASS_LARGE);
 		if (!first || !line.stats.n)
 			continue;
 		mq_score_print_line(&line);

@@ -1,286 +1,164 @@
 /*
- * fabrics.c - from the words of a collective timing's row to a cluster.
+ * fabrics.c - from the columns of a collective timing's row to a cluster.
  *
- * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type (a name
- * or alias of a calibration), links inside the node, network cards and how the benchmark was driven
- * are read from them, with what is usual beside that GPU where the words are silent. The cluster has
- * one link each way per GPU port, per pair of a mesh, and per NIC.
+ * What a row leaves open is what is usual beside its GPU. The cluster has one link each way per GPU port, per pair of a
+ * mesh, and per NIC.
  *
  * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
  */
 #include "score/fabrics.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "score/score.h"
 
-#define GB            1e9
-#define HOST_MEMORY   200e9 /* of a server with two sockets */
-#define NVLINK_DOMAIN 72    /* GPUs of an NVL72 rack */
+#define GB          1e9
+#define HOST_MEMORY 200e9 /* of a server with two sockets */
 
-/* The number that ends right before `at`, blanks apart; 0 if there is none. */
-static double number_ending(const char *text, const char *at)
+static const char *inside_name(int inside)
 {
-	const char *start;
+	static const char *const names[] = { "", "nvswitch", "cube-mesh", "quad-mesh", "nvlink-pairs", "pcie", "host" };
 
-	while (at > text && at[-1] == ' ')
-		at--;
-	start = at;
-	while (start > text && (isdigit((unsigned char)start[-1]) || start[-1] == '.'))
-		start--;
-	return start < at && isdigit((unsigned char)*start) ? strtod(start, NULL) : 0;
+	return names[inside];
 }
 
-/* The number right before `unit` ("200 Gb/s"); 0 if there is none. */
-static double number_before(const char *text, const char *unit)
+/* How the GPUs of a machine are usually joined. */
+static enum mq_inside usual_inside(const struct mq_device_calib *gpu, uint32_t per_node)
 {
-	double value = 0;
-
-	for (const char *at = text; !(value > 0) && (at = strstr(at, unit)); at++)
-		value = number_ending(text, at);
-	return value;
+	if (gpu->nvlink_Bps > 0)
+		return gpu->cube_mesh <= 0 ? MQ_INSIDE_SWITCH : per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
+	return gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST;
 }
 
-/* N of "Nx CARD" or "NxRATE". */
-static double count_of(const char *text)
-{
-	double value = 0;
+const char *const mq_fabric_columns[] = { "system", "gpu",   "gpus",        "nodes",        "inside",
+					  "nvls",   "nics",  "nic_Gbps",    "fabric",       "sharp",
+					  "algo",   "proto", "per_process", "nccl_version", NULL };
 
-	for (const char *at = text; !(value > 0) && (at = strchr(at, 'x')); at++)
-		if (at[1] == ' ' || isdigit((unsigned char)at[1]))
-			value = at > text && isdigit((unsigned char)at[-1]) ? number_ending(text, at) : 0;
-	return value;
+/* A row of a table, and where its errors go. */
+struct cells {
+	const struct mq_csv *csv;
+	uint32_t row;
+	struct mq_err *err;
+};
+
+static const char *text_of(const struct cells *c, const char *column)
+{
+	return mq_csv_text(c->csv, c->row, mq_csv_column(c->csv, column));
 }
 
-/* How NVLink joins the GPUs of a machine where it does. */
-static enum mq_inside usual_nvlink(const struct mq_device_calib *gpu, uint32_t per_node)
+static enum mq_status number(const struct cells *c, const char *column, double usual, double *value)
 {
-	return gpu->cube_mesh <= 0 ? MQ_INSIDE_SWITCH : per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
+	if (mq_csv_f64(c->csv, c->row, mq_csv_column(c->csv, column), usual, value) && *value >= 0 && *value <= 1e6)
+		return MQ_OK;
+	return mq_fail(c->err, MQ_EINPUT, "%s:%u: %s '%s' is not a number from 0 to 1e6", c->csv->path,
+		       c->csv->line[c->row], column, text_of(c, column));
 }
 
-/* Do the words say that `what` is not there ("no NVLink", "without P2P")? */
-static bool denied(const char *words, const char *what)
+static enum mq_status word(const struct cells *c, const char *column, const char *(*name)(int), int n, int usual,
+			   int *value)
 {
-	static const char *const no[] = { "no", "without" };
-	char text[64];
+	const char *text = text_of(c, column);
 
-	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
-		snprintf(text, sizeof(text), "%s %s", no[i], what);
-		if (mq_contains(words, text))
-			return true;
-	}
-	return false;
+	*value = *text ? mq_enum_find(name, n, text) : usual;
+	return *value < n ? MQ_OK :
+			    mq_fail(c->err, MQ_EINPUT, "%s:%u: %s '%s' is unknown; results/README.md has the words",
+				    c->csv->path, c->csv->line[c->row], column, text);
 }
 
-static bool named(const char *words, const char *what)
+static const char *fabric_name(int fabric)
 {
-	return mq_contains(words, what) && !denied(words, what);
+	return mq_fabric_name((enum mq_fabric)fabric);
 }
 
-static enum mq_inside read_joined(const char *words, const struct mq_device_calib *gpu, uint32_t per_node)
+/* The network, with what is usual beside the GPU where a row has none. */
+static enum mq_status read_network(const struct cells *c, const struct mq_device_calib *gpu,
+				   struct mq_fabric_spec *spec)
 {
-	if (per_node == 1)
-		return MQ_INSIDE_NONE;
-	if (mq_contains(words, "cube mesh"))
-		return MQ_INSIDE_CUBE;
-	if (mq_contains(words, "pairwise") || named(words, "bridge"))
-		return MQ_INSIDE_PAIRS;
-	if (named(words, "NVSwitch"))
-		return MQ_INSIDE_SWITCH;
-	if (named(words, "NVLink"))
-		return usual_nvlink(gpu, per_node);
-	if (named(words, "P2P") || (mq_contains(words, "Gen") && gpu->p2p > 0 && !denied(words, "P2P")))
-		return MQ_INSIDE_PCIE;
-	if (mq_contains(words, "PCI") || mq_contains(words, "P2P") || mq_contains(words, "NVLink"))
-		/* No word about direct access between GPUs: through the host's memory. */
-		return MQ_INSIDE_HOST;
-	/* Of the network alone, or of nothing. */
-	return gpu->nvlink_Bps > 0 ? usual_nvlink(gpu, per_node) : gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST;
-}
+	double usual = gpu->gpus_per_nic > 0 ? ceil(spec->per_node / gpu->gpus_per_nic) : 1, cards, rate;
+	int fabric;
 
-static void read_inside(const struct mq_fabric_text *text, const struct mq_device_calib *gpu,
-			struct mq_fabric_spec *spec)
-{
-	const char *words = text->interconnect;
-
-	spec->nvlink_Bps = gpu->nvlink_Bps > 0 ? gpu->nvlink_Bps : gpu->bridge_Bps;
-	spec->pcie_Bps = gpu->pcie_Bps;
-	spec->inside = read_joined(words, gpu, spec->per_node);
-	/* Across machines NVLS began with NCCL 2.18, the machines of an NVLink domain need multicast
-	 * between their hosts: on Hopper and in domains only where it is said. Blackwell came later. */
-	spec->nvls =
-		gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
-		(text->nodes == 1 || mq_contains(words, "NVLS") || (gpu->compute_capability >= 100 && spec->nodes > 1));
-}
-
-/* Do the words say that one NVLink domain joins the machines ("MNNVL", "NVL72")? */
-static bool one_domain(const struct mq_fabric_text *text)
-{
-	return mq_contains(text->interconnect, "MNNVL") || mq_contains(text->interconnect, "NVL72") ||
-	       mq_contains(text->interconnect, "NVLink domain") || mq_contains(text->system, "NVL72") ||
-	       mq_contains(text->system, "NVLink domain");
-}
-
-static double rate_Gbps(const char *words)
-{
-	static const struct {
-		const char *word;
-		double Gbps;
-	} grade[] = {
-		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 },
-		{ "HDR", 200 }, { "EDR", 100 },    { "FDR", 56 },
-	};
-	static const char *const unit[] = { "Gb", "Gigabit", "GE", "G " };
-	size_t n = strlen(words);
-	double rate = n && words[n - 1] == 'G' ? number_ending(words, words + n - 1) : 0;
-
-	for (size_t i = 0; i < sizeof(unit) / sizeof(*unit) && !(rate > 0); i++)
-		rate = number_before(words, unit[i]);
-	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade) && !(rate > 0); i++)
-		if (mq_contains(words, grade[i].word))
-			rate = grade[i].Gbps;
-	return rate;
-}
-
-static double usual_cards(const struct mq_device_calib *gpu, uint32_t per_node)
-{
-	return gpu->gpus_per_nic > 0 ? ceil(per_node / gpu->gpus_per_nic) : 1;
-}
-
-static void read_network(const struct mq_fabric_text *text, const struct mq_device_calib *gpu,
-			 struct mq_fabric_spec *spec)
-{
-	/* "NVSwitch intra; 8x 400G IB inter": what stands after "intra" is the network. */
-	const char *intra = strcasestr(text->interconnect, "intra");
-	const char *semicolon = strchr(text->interconnect, ';');
-	const char *words = intra ? intra : semicolon ? semicolon : text->interconnect;
-	double cards = count_of(words), rate = rate_Gbps(words), total = number_before(words, "GB/s");
-	bool said = rate > 0;
-
-	if (mq_contains(text->interconnect, "EFA"))
-		words = intra ? intra : text->interconnect;
-	spec->fabric = mq_contains(words, "EFA")                                   ? MQ_FABRIC_EFA :
-		       mq_contains(words, "TCPX") || mq_contains(words, "FasTrak") ? MQ_FABRIC_TCPXO :
-		       mq_contains(words, "gIB")                                   ? MQ_FABRIC_GIB :
-		       mq_contains(words, "RoCE")                                  ? MQ_FABRIC_ROCE :
-		       mq_contains(words, "Ethernet") || mq_contains(words, "TCP") ? MQ_FABRIC_ETHERNET :
-		       mq_contains(words, "Omni") || mq_contains(words, "OPA")     ? MQ_FABRIC_OMNIPATH :
-										     MQ_FABRIC_IB;
-	if (!(rate > 0))
-		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Bps * 8 / GB;
-	if (!(cards >= 1))
-		cards = number_before(text->interconnect, "NIC");
-	if (!(cards >= 1)) /* "100G EFA": such a rate is that of the whole machine */
-		cards = spec->fabric == MQ_FABRIC_ETHERNET    ? 1 :
-			said && spec->fabric == MQ_FABRIC_EFA ? 1 :
-								usual_cards(gpu, spec->per_node);
+	MQ_TRY(word(c, "fabric", fabric_name, MQ_N_FABRICS, MQ_FABRIC_IB, &fabric));
+	MQ_TRY(number(c, "nics", usual, &cards));
+	MQ_TRY(number(c, "nic_Gbps", gpu->nic_Bps * 8 / GB, &rate));
+	if (!(cards >= 1) || !(rate > 0))
+		return mq_fail(c->err, MQ_EINPUT, "%s:%u: %u nodes without a network; give nics and nic_Gbps",
+			       c->csv->path, c->csv->line[c->row], spec->nodes);
+	spec->fabric = (enum mq_fabric)fabric;
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
-	if (total > 0 && mq_contains(words, "not stated"))
-		spec->nic_Bps = total * GB / spec->rails;
+	return MQ_OK;
 }
 
-/* What a system or a note says of a variable of NCCL: "NCCL_ALGO=Ring", the rest of the name may be anything. */
-static const char *forced(const struct mq_fabric_text *text, const char *key)
+static enum mq_status read_inside(const struct cells *c, const struct mq_device_calib *gpu, struct mq_fabric_spec *spec)
 {
-	const char *at = strcasestr(text->note, key);
+	int inside;
+	double nvls;
 
-	if (!at)
-		at = strcasestr(text->system, key);
-	return at ? at + strlen(key) : "";
+	MQ_TRY(word(c, "inside", inside_name, MQ_INSIDE_HOST + 1, (int)usual_inside(gpu, spec->per_node), &inside));
+	spec->inside = spec->per_node == 1 ? MQ_INSIDE_NONE : (enum mq_inside)inside;
+	spec->nvlink_Bps = gpu->nvlink_Bps > 0 ? gpu->nvlink_Bps : gpu->bridge_Bps;
+	spec->pcie_Bps = gpu->pcie_Bps;
+	if (spec->inside >= MQ_INSIDE_SWITCH && spec->inside <= MQ_INSIDE_PAIRS && !(spec->nvlink_Bps > 0))
+		return mq_fail(c->err, MQ_EINPUT,
+			       "inside '%s' is NVLink, which %s has not; name the type that has (platforms/calib)",
+			       inside_name(inside), gpu->name);
+	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
+		return mq_fail(c->err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
+	/* Across machines NVLS began with NCCL 2.18; Blackwell came later. */
+	MQ_TRY(number(c, "nvls", spec->nodes == 1 || gpu->compute_capability >= 100, &nvls));
+	spec->nvls = nvls > 0 && gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH;
+	return MQ_OK;
 }
 
-/* The one of 1 .. n - 1 whose whole name begins the text, the longest (NVLSTree, not NVLS); 0: none. */
-static int longest(const char *text, const char *(*name)(int), int n)
-{
-	int best = 0;
-
-	for (int i = 1; i < n; i++)
-		if (!strncasecmp(text, name(i), strlen(name(i))) && (!best || strlen(name(i)) > strlen(name(best))))
-			best = i;
-	return best;
-}
-
-static const char *algo_name(int i)
-{
-	return mq_algo_nccl((enum mq_algo)i);
-}
-
-static const char *proto_name(int i)
-{
-	return mq_proto_nccl((enum mq_proto)i);
-}
-
-static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *spec)
+static enum mq_status read_run(const struct cells *c, struct mq_fabric_spec *spec)
 {
 	unsigned major = 0, minor = 0, patch = 0;
+	double sharp, processes;
+	int algo, proto;
 
-	spec->algo = (enum mq_algo)longest(forced(text, "NCCL_ALGO="), algo_name, MQ_N_ALGOS);
-	if (mq_contains(text->system, "ring only") || mq_contains(text->note, "ring only") ||
-	    mq_contains(text->interconnect, "not stated"))
-		/* A network that is not stated was estimated from the bus bandwidth, a ring's. */
-		spec->algo = MQ_ALGO_RING;
-	spec->proto = (enum mq_proto)longest(forced(text, "NCCL_PROTO="), proto_name, MQ_N_PROTOS);
-	if (sscanf(text->version, "%u.%u.%u", &major, &minor, &patch) >= 2)
+	MQ_TRY(word(c, "algo", (const char *(*)(int))mq_algo_name, MQ_N_ALGOS, MQ_ALGO_AUTO, &algo));
+	MQ_TRY(word(c, "proto", (const char *(*)(int))mq_proto_name, MQ_N_PROTOS, MQ_PROTO_AUTO, &proto));
+	MQ_TRY(number(c, "sharp", 0, &sharp));
+	/* nccl-tests: one process for all GPUs is usual on one machine, a process for each under mpirun. */
+	MQ_TRY(number(c, "per_process", spec->nodes > 1 ? 1 : spec->per_node, &processes));
+	if (sscanf(text_of(c, "nccl_version"), "%u.%u.%u", &major, &minor, &patch) >= 2)
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
-	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one
-	 * process per GPU under mpirun across machines. */
-	if (mq_contains(text->note, "kernel time"))
-		spec->per_process = 0;
-	else if (mq_contains(text->note, "host-timed") || text->nodes > 1)
-		spec->per_process = 1;
-	else
-		spec->per_process = text->gpus;
+	spec->algo = (enum mq_algo)algo;
+	spec->proto = (enum mq_proto)proto;
+	spec->sharp = sharp > 0;
+	spec->per_process = (uint32_t)processes;
+	return MQ_OK;
 }
 
-enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq_calib *calib,
+enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const struct mq_calib *calib,
 			      struct mq_fabric_spec *spec, struct mq_err *err)
 {
-	const struct mq_device_calib *gpu = mq_calib_type_in(calib, text->system, false);
+	const struct cells c = { csv, row, err };
+	const struct mq_device_calib *gpu = mq_calib_type(calib, text_of(&c, "gpu"));
+	double gpus, nodes;
 
-	*spec = (struct mq_fabric_spec){ .nodes = text->nodes };
+	MQ_TRY(number(&c, "gpus", 0, &gpus));
+	MQ_TRY(number(&c, "nodes", 1, &nodes));
+	*spec = (struct mq_fabric_spec){ .nodes = (uint32_t)nodes };
 	if (!gpu)
-		gpu = mq_calib_type_in(calib, text->interconnect, false);
-	if (!gpu)
-		return mq_fail(err, MQ_EINPUT,
-			       "system '%s' names no GPU that is known; name it as in "
-			       "platforms/calib",
-			       text->system);
-	if (!text->nodes || text->gpus % text->nodes || text->gpus < 2)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u GPUs in %u nodes: need at least 2, and as many in "
-			       "every node",
-			       text->gpus, text->nodes);
+		return mq_fail(err, MQ_EINPUT, "gpu '%s' is not known; name it as in platforms/calib",
+			       text_of(&c, "gpu"));
+	if (nodes < 1 || gpus < 2 || (uint32_t)gpus % (uint32_t)nodes)
+		return mq_fail(err, MQ_EINPUT, "%g GPUs in %g nodes: need at least 2, and as many in every node", gpus,
+			       nodes);
 	spec->type = gpu->name;
-	if (one_domain(text) && text->gpus <= NVLINK_DOMAIN)
-		spec->nodes = 1;
-	spec->per_node = text->gpus / spec->nodes;
-	read_inside(text, gpu, spec);
-	if (spec->inside >= MQ_INSIDE_SWITCH && spec->inside <= MQ_INSIDE_PAIRS && !(spec->nvlink_Bps > 0))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"interconnect '%s' says NVLink, which %s has not; name the type that has (platforms/calib)",
-			text->interconnect, gpu->name);
-	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
-		return mq_fail(err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
+	spec->per_node = (uint32_t)gpus / spec->nodes;
+	MQ_TRY(read_inside(&c, gpu, spec));
 	if (spec->nodes > 1)
-		read_network(text, gpu, spec);
-	spec->sharp = mq_contains(text->interconnect, "SHARP") || mq_contains(text->system, "SHARP") ||
-		      mq_contains(text->note, "SHARP") || mq_contains(text->note, "CollNet");
-	read_run(text, spec);
-	return MQ_OK;
+		MQ_TRY(read_network(&c, gpu, spec));
+	return read_run(&c, spec);
 }
 
 const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena)
 {
-	static const char *const inside[] = { "",      ":nvswitch", ":cube-mesh", ":quad-mesh", ":nvlink-pairs",
-					      ":pcie", ":host" };
-	const char *node =
-		mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes, spec->per_node, inside[spec->inside]);
+	const char *node = mq_arena_printf(arena, "%s:%ux%u%s%s", spec->type, spec->nodes, spec->per_node,
+					   spec->inside ? ":" : "", inside_name((int)spec->inside));
 
 	if (spec->nodes < 2)
 		return node;

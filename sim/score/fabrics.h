@@ -1,9 +1,10 @@
 /*
- * fabrics.h - the system that a row of a table of collective timings ran on, from its words.
+ * fabrics.h - the system that a row of a table of collective timings ran on.
  */
 #ifndef MQ_SCORE_FABRICS_H
 #define MQ_SCORE_FABRICS_H
 
+#include "base/csv.h"
 #include "maquette/calib.h"
 #include "maquette/cluster.h"
 
@@ -33,13 +34,10 @@ struct mq_fabric_spec {
 	uint32_t per_process;  /* GPUs that one process drives; 0 = kernel times, no host at all */
 };
 
-struct mq_fabric_text {
-	const char *system, *interconnect, *note, *version;
-	uint32_t gpus, nodes;
-};
-
-/* MQ_EINPUT: a GPU or a shape that is not known (says which). */
-enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq_calib *calib,
+/* The columns that name a system, NULL-terminated; results/README.md explains them. */
+extern const char *const mq_fabric_columns[];
+/* MQ_EINPUT: a GPU, word or shape that is not known (says which). */
+enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const struct mq_calib *calib,
 			      struct mq_fabric_spec *spec, struct mq_err *err) MQ_MUST_CHECK;
 /* Short name: "A100-SXM4-40GB:1x8:nvswitch". */
 const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena);

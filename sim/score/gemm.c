@@ -1,8 +1,8 @@
 /*
  * gemm.c - `score --gemm`: the cost model against published GEMM timings, and its fit.
  *
- * Table columns: gpu, dtype, m, n, k, time_us. Kernels under 20 us are not scored: the published
- * tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left
+ * Columns are those of results/README.md. Times with the cast of an operand in them lose it where the row says what it
+ * took, and are refused otherwise. Kernels under 20 us are not scored: the published tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left
  * out. Tables may be timed by a host that launches one product after the other: none
  * is predicted below its host_launch_s.
  */
@@ -19,6 +19,8 @@
 #define LEAST_TIME_S 20e-6
 enum { FOLDS = 3 };
 
+enum refusal { SCORED, UNKNOWN_TYPE, WITH_CAST, NOT_ON_GPU, N_REFUSALS };
+
 struct gemm_row {
 	const char *table, *gpu, *type;
 	uint32_t line;
@@ -28,24 +30,29 @@ struct gemm_row {
 
 struct gemm_rows {
 	struct gemm_row *row;
-	uint32_t n, room, skipped;
+	uint32_t n, room, skipped, refused[N_REFUSALS];
 };
 
 static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, const uint32_t column[6],
-			       uint32_t i, struct gemm_row *row, struct mq_err *err)
+			       uint32_t i, struct gemm_row *row, enum refusal *refusal, struct mq_err *err)
 {
-	double number[4];
+	double number[4], cast_us;
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_text(csv, i, column[1]));
+	bool scaled = *mq_csv_text(csv, i, mq_csv_column(csv, "scaling")) != '\0';
 
-	if (dtype >= MQ_N_DTYPES)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: dtype '%s'; give fp32 tf32 fp16 bf16 fp8 or "
-			       "fp64",
-			       csv->path, csv->line[i], mq_csv_text(csv, i, column[1]));
+	*refusal = dtype >= MQ_N_DTYPES || dtype == MQ_FP4 ? UNKNOWN_TYPE : SCORED;
+	if (*refusal)
+		return MQ_OK;
+	if (!mq_csv_f64(csv, i, mq_csv_column(csv, "cast_us"), 0, &cast_us) || !(cast_us >= 0))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: cast_us '%s' is not a number", csv->path, csv->line[i],
+			       mq_csv_text(csv, i, mq_csv_column(csv, "cast_us")));
 	for (int c = 0; c < 4; c++)
 		if (!mq_csv_f64(csv, i, column[c + 2], NAN, &number[c]) || !(number[c] > 0) || isinf(number[c]))
 			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
 				       csv->line[i], csv->header[column[c + 2]], mq_csv_text(csv, i, column[c + 2]));
+	number[3] -= cast_us;
+	if (scaled && !(cast_us > 0 && number[3] > 0))
+		*refusal = WITH_CAST;
 	*row = (struct gemm_row){
 		.table = csv->path,
 		.gpu = mq_csv_text(csv, i, column[0]),
@@ -60,13 +67,16 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 			       "%s:%u: no calibration of '%s'; add "
 			       "platforms/calib/%s.json",
 			       csv->path, csv->line[i], row->type, row->type);
+	if (*refusal == SCORED && !(mq_calib_device(o->calib, row->type)->peak_flops[dtype] > 0))
+		*refusal = NOT_ON_GPU;
 	return MQ_OK;
 }
 
 static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct gemm_rows *rows,
 				 struct mq_err *err)
 {
-	static const char *const names[6] = { "gpu", "dtype", "m", "n", "k", "time_us" };
+	static const char *const names[] = { "gpu", "dtype", "m", "n", "k", "time_us", NULL };
+	static const char *const more[] = { "scaling", "cast_us", NULL };
 	struct mq_csv csv;
 	uint32_t column[6];
 
@@ -79,11 +89,15 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 				       "dtype, m, n, k, time_us",
 				       path, names[c]);
 	}
+	mq_score_unused(&csv, names, more);
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct gemm_row row;
+		enum refusal refusal;
 
-		MQ_TRY(read_row(o, &csv, column, i, &row, err));
-		if (row.s.time_s < LEAST_TIME_S)
+		MQ_TRY(read_row(o, &csv, column, i, &row, &refusal, err));
+		if (refusal)
+			rows->refused[refusal]++;
+		else if (row.s.time_s < LEAST_TIME_S)
 			rows->skipped++;
 		else
 			MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
@@ -202,15 +216,23 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 static enum mq_status write_summary(const struct mq_score_options *o, const struct gemm_rows *rows, const char **types,
 				    uint32_t n_types, struct mq_err *err)
 {
+	static const char *const why[N_REFUSALS] = {
+		[UNKNOWN_TYPE] = "their dtype is not modelled (fp32 tf32 fp16 bf16 fp8 fp64 are)",
+		[WITH_CAST] = "the cast of an operand is in their time, and cast_us does not say how much",
+		[NOT_ON_GPU] = "their GPU has no peak for their dtype (platforms/calib)",
+	};
+	uint32_t refused = 0;
 	struct mq_csv_writer w;
 
+	for (int k = 1; k < N_REFUSALS; k++)
+		refused += rows->refused[k];
 	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/summary.csv", o->out), mq_score_summary_header, err));
 	mq_score_print_header();
 	for (uint32_t t = 0; t <= n_types; t++) {
 		struct mq_score_line line = {
 			.kind = "gemm",
 			.table = t < n_types ? types[t] : "all",
-			.refused = t < n_types ? 0 : rows->skipped,
+			.refused = t < n_types ? 0 : rows->skipped + refused,
 			.stats = stats_of(o, rows, t < n_types ? types[t] : NULL),
 			.spearman = NAN,
 			.regret = NAN,
@@ -219,6 +241,9 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 		mq_score_print_line(&line);
 		mq_score_put_line(&w, &line);
 	}
+	for (int k = 1; k < N_REFUSALS; k++)
+		if (rows->refused[k])
+			printf("%u rows refused: %s\n", rows->refused[k], why[k]);
 	printf("%u rows under %g us not scored: the tables' resolution is 1 us\n", rows->skipped, LEAST_TIME_S * 1e6);
 	return mq_csv_close(&w, err);
 }

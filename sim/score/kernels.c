@@ -1,7 +1,7 @@
 /*
  * kernels.c - `score --kernels`: single kernels and parts of layers against published timings.
  *
- * Each table's format is told by its columns. Benchmarks of one kernel run at full clocks: `sustained` is
+ * Columns are those of results/README.md. Benchmarks of one kernel run at full clocks: `sustained` is
  * left out. What takes less than 50 us is predicted, but not scored: it is launches, and the tables have
  * a resolution of 1 us.
  */
@@ -13,8 +13,7 @@
 
 #define LEAST_TIME_S 50e-6
 
-static const struct mq_kernel_format *const formats[] = { &mq_kernel_liger, &mq_kernel_elementwise,
-							  &mq_kernel_attention };
+static const struct mq_kernel_format *const formats[] = { &mq_kernel_parts, &mq_kernel_attention };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 struct rows {
@@ -33,12 +32,28 @@ enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char
 	return MQ_OK;
 }
 
+const char *mq_kernel_text(const struct mq_kernel_row *row, const char *column)
+{
+	return mq_csv_text(row->csv, row->i, mq_csv_column(row->csv, column));
+}
+
+enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *(*name)(int), int n,
+			      int *value, struct mq_err *err)
+{
+	const char *text = mq_kernel_text(row, column);
+
+	*value = *text ? mq_enum_find(name, n, text) : 0;
+	return *value < n ? MQ_OK :
+			    mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is unknown; results/README.md has the words",
+				    row->csv->path, row->line, column, text);
+}
+
 static const struct mq_kernel_format *format_of(const struct mq_csv *csv)
 {
 	for (int f = 0; f < N_FORMATS; f++) {
 		bool all = true;
 
-		for (const char *const *c = formats[f]->columns; *c; c++)
+		for (const char *const *c = formats[f]->needed; *c; c++)
 			all &= mq_csv_column(csv, *c) != UINT32_MAX;
 		if (all)
 			return formats[f];
@@ -75,12 +90,13 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
 	format = format_of(csv);
 	if (!format)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: no table of kernels that is known: one has gpu, kernel, "
-			       "implementation, mode, metric, x_name, x, median, config; or gpu, op, tokens, "
-			       "tp, hidden, time_us; or gpu, implementation, mode, batch, heads, seq_q, head_dim, "
-			       "time_us",
-			       path);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: no timings of kernels: parts of layers have gpu, kernel, implementation, mode, dtype, "
+			"part, make, elements, width; attention has gpu, implementation, mode, dtype, batch, heads, "
+			"kv_heads, seq_q, seq_kv, head_dim, causal, time_us; tests/kernel-timings writes both",
+			path);
+	mq_score_unused(csv, format->needed, format->known);
 	gpu = mq_csv_column(csv, "gpu");
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
 		struct mq_kernel_row row = { .format = format,
@@ -89,11 +105,16 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 					     .line = csv->line[i],
 					     .table = mq_score_stem(path, o->arena),
 					     .gpu = mq_csv_text(csv, i, gpu),
+					     .implementation =
+						     mq_csv_text(csv, i, mq_csv_column(csv, "implementation")),
+					     .mode = mq_csv_text(csv, i, mq_csv_column(csv, "mode")),
 					     .bound = "memory" };
 
 		struct mq_err unknown = { 0 };
 		bool known = device_of(o, row.gpu, &row.type, &d, &unknown) == MQ_OK;
 		MQ_TRY(format->row(&d, o->arena, &row, err));
+		if (*mq_kernel_text(&row, "refused"))
+			row.refused = mq_kernel_text(&row, "refused");
 		if (!known) {
 			row.type = row.gpu;
 			row.refused = mq_arena_printf(

@@ -23,18 +23,22 @@ struct mq_kernel_row {
 	const char *refused; /* why it cannot be predicted; NULL = it is */
 };
 
-/* `row` fills in kernel, implementation, mode, memory, measured and predicted or refused of a row. `d` is its
- * device. MQ_EINPUT: a number that is none, or is missing. */
+/* What a table must have and may have, NULL-terminated, and what fills in kernel, memory, measured and predicted or
+ * refused of a row. `d` is its device. MQ_EINPUT: a number or a word that is none, or is missing. */
 struct mq_kernel_format {
-	const char *name;
-	const char *const *columns; /* all of which tell the format; NULL-terminated */
+	const char *const *needed, *const *known;
 	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 			      struct mq_err *err);
 };
-extern const struct mq_kernel_format mq_kernel_liger, mq_kernel_elementwise, mq_kernel_attention;
+extern const struct mq_kernel_format mq_kernel_parts, mq_kernel_attention;
 
+/* The cell of a row; "" where there is none. */
+const char *mq_kernel_text(const struct mq_kernel_row *row, const char *column);
 /* A positive number of a column by its name. */
 enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
 				struct mq_err *err) MQ_MUST_CHECK;
+/* The position of a cell's word among n names; an empty cell is the first. */
+enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *(*name)(int), int n,
+			      int *value, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -10,8 +10,6 @@
 #include "score/kernels.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/attention.h"
@@ -22,42 +20,19 @@
 #define PCIE_SHARE   .6
 #define HOST_SHARE   .32
 
-static const struct {
-	const char *name;
-	enum mq_attention_library old, hopper;
-} libraries[] = {
-	{ "flash1", MQ_LIBRARY_FLASH1, MQ_LIBRARY_FLASH1 },
-	{ "xformers", MQ_LIBRARY_CUTLASS, MQ_LIBRARY_CUTLASS },
-	{ "flash2", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH2 },
-	{ "flash3", MQ_LIBRARY_FLASH3, MQ_LIBRARY_FLASH3 },
-	{ "flash", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH3 },
-	{ "cudnn", MQ_LIBRARY_CUDNN, MQ_LIBRARY_CUDNN },
-	{ "sdpa", MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH2 },
-	{ "triton", MQ_LIBRARY_TRITON, MQ_LIBRARY_TRITON },
-	{ "thunderkittens", MQ_LIBRARY_FLASH3, MQ_LIBRARY_FLASH3 },
-	{ "cutlass-colfax", MQ_LIBRARY_TRITON, MQ_LIBRARY_TRITON },
-};
+enum layout { BASIC, ZIGZAG, STRIPE, N_LAYOUTS };
 
-enum layout { BASIC, ZIGZAG, STRIPE };
+static const char *layout_name(int layout)
+{
+	static const char *const names[] = { "basic", "zigzag", "stripe" };
+
+	return names[layout];
+}
 
 struct spread {
 	enum layout layout;
 	double ring, ulysses;
 };
-
-/* "ring-flash", "zigzag-ring", "ulysses", "usp-zigzag-ring4-ulysses2", "double-ring-...": false = none. */
-static bool spread_of(const char *name, double gpus, struct spread *s)
-{
-	const char *ring = strstr(name, "ring"), *ulysses = strstr(name, "ulysses");
-	bool usp = !strncmp(name, "usp", 3);
-
-	if ((!ring && !ulysses) || strstr(name, "varlen") || strstr(name, "llama3"))
-		return false;
-	s->layout = strstr(name, "zigzag") ? ZIGZAG : strstr(name, "strip") ? STRIPE : BASIC;
-	s->ring = usp && ring ? strtod(ring + 4, NULL) : ring ? gpus : 1;
-	s->ulysses = usp && ulysses ? strtod(ulysses + 7, NULL) : ring ? 1 : gpus;
-	return s->ring * s->ulysses == gpus;
-}
 
 /* Time of one direction on one GPU. */
 static double kernel_s(const struct mq_device_calib *d, enum mq_attention_library lib, struct mq_attention_call c,
@@ -170,66 +145,72 @@ static double spread_s(const struct mq_device_calib *d, enum mq_attention_librar
 	return s->ulysses > 1 ? time + exchange_s(&r, s->ulysses) : time;
 }
 
-static bool library_of(const char *name, const struct mq_device_calib *d, enum mq_attention_library *lib)
-{
-	for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
-		if (!strcmp(libraries[i].name, name)) {
-			*lib = d->compute_capability >= 90 ? libraries[i].hopper : libraries[i].old;
-			return true;
-		}
-	return false;
-}
-
-static double direction_s(const struct mq_device_calib *d, const struct mq_kernel_row *row, double gpus,
+static double direction_s(const struct mq_device_calib *d, const char *library, const struct spread *s,
 			  struct mq_attention_call *c, bool backward, bool *known)
 {
-	enum mq_attention_library lib = MQ_LIBRARY_FLASH2;
-	struct spread s = { BASIC, 1, 1 };
+	int lib = MQ_ENUM_FIND(mq_attention_library_name, MQ_N_LIBRARIES, library);
 
 	c->backward = backward;
-	*known = true;
-	if (gpus > 1 && spread_of(row->implementation, gpus, &s))
-		return spread_s(d, lib, *c, &s);
-	if (gpus <= 1 && !strcmp(row->implementation, "unfused"))
+	if (s->ring * s->ulysses <= 1 && !strcmp(library, "unfused"))
 		return mq_attention_unfused(d, c);
-	*known = gpus <= 1 && library_of(row->implementation, d, &lib);
-	return *known ? mq_attention_time(d, lib, c) : (double)NAN;
+	*known = lib < MQ_N_LIBRARIES;
+	return *known ? spread_s(d, (enum mq_attention_library)lib, *c, s) : (double)NAN;
+}
+
+/* Numbers of GPUs in a row, 1 where the table has none. */
+static enum mq_status read_spread(const struct mq_kernel_row *row, double *gpus, struct spread *s, struct mq_err *err)
+{
+	static const char *const names[] = { "gpus", "ring", "ulysses" };
+	double *into[] = { gpus, &s->ring, &s->ulysses };
+	int layout;
+
+	for (int i = 0; i < 3; i++) {
+		*into[i] = 1;
+		if (*mq_kernel_text(row, names[i]))
+			MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
+	}
+	MQ_TRY(mq_kernel_word(row, "layout", layout_name, N_LAYOUTS, &layout, err));
+	s->layout = (enum layout)layout;
+	return MQ_OK;
 }
 
 static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				    struct mq_err *err)
 {
 	static const char *const names[] = { "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim" };
-	const struct mq_csv *csv = row->csv;
 	struct mq_attention_call c = { 0 };
 	double *into[] = { &c.batch, &c.heads, &c.kv_heads, &c.queries, &c.keys, &c.width }, gpus, us;
-	const char *dtype = mq_csv_text(csv, row->i, mq_csv_column(csv, "dtype"));
+	const char *library = mq_kernel_text(row, "library");
+	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
+	struct spread s;
 	bool known = true;
 
 	for (int i = 0; i < 6; i++)
-		MQ_TRY(mq_kernel_number(csv, row->i, names[i], into[i], err));
-	MQ_TRY(mq_kernel_number(csv, row->i, "gpus", &gpus, err));
-	MQ_TRY(mq_kernel_number(csv, row->i, "time_us", &us, err));
+		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
+	MQ_TRY(mq_kernel_number(row->csv, row->i, "time_us", &us, err));
+	MQ_TRY(read_spread(row, &gpus, &s, err));
+	if (!*library)
+		library = row->implementation;
 	row->measured = us * 1e-6;
 	row->kernel = gpus > 1 ? mq_arena_printf(arena, "attention over %g", gpus) : "attention";
-	row->implementation = mq_csv_text(csv, row->i, mq_csv_column(csv, "implementation"));
-	row->mode = mq_csv_text(csv, row->i, mq_csv_column(csv, "mode"));
 	row->bound = "compute";
-	c.causal = !strcmp(mq_csv_text(csv, row->i, mq_csv_column(csv, "causal")), "1");
-	c.dtype = !strcmp(dtype, "bfloat16") ? MQ_BF16 : MQ_FP16;
+	c.causal = !strcmp(mq_kernel_text(row, "causal"), "1");
+	c.dtype = (enum mq_dtype)dtype;
 	row->predicted = 0;
+	if (dtype >= MQ_N_DTYPES || !(d->peak_flops[dtype] > 0)) {
+		row->refused = mq_arena_printf(arena, "no attention in '%s' on its GPU", mq_kernel_text(row, "dtype"));
+		return MQ_OK;
+	}
 	if (strcmp(row->mode, "backward"))
-		row->predicted += direction_s(d, row, gpus, &c, false, &known);
+		row->predicted += direction_s(d, library, &s, &c, false, &known);
 	if (known && strcmp(row->mode, "forward"))
-		row->predicted += direction_s(d, row, gpus, &c, true, &known);
-	if (strstr(row->implementation, "varlen"))
-		row->refused = "the lengths of its documents are not in the table";
-	else if (!known)
+		row->predicted += direction_s(d, library, &s, &c, true, &known);
+	if (!known || s.ring * s.ulysses != gpus)
 		row->refused = mq_arena_printf(arena, "nobody has counted attention by '%s'", row->implementation);
 	return MQ_OK;
 }
 
-static const char *const attention_columns[] = { "gpu",      "implementation", "mode",   "batch",    "heads",
-						 "kv_heads", "seq_q",          "seq_kv", "head_dim", "causal",
-						 "time_us",  "gpus",           NULL };
-const struct mq_kernel_format mq_kernel_attention = { "attention", attention_columns, attention_row };
+static const char *const needed[] = { "gpu",   "implementation", "mode",     "dtype",  "batch",   "heads", "kv_heads",
+				      "seq_q", "seq_kv",         "head_dim", "causal", "time_us", NULL };
+static const char *const known_columns[] = { "gpus", "library", "layout", "ring", "ulysses", "refused", NULL };
+const struct mq_kernel_format mq_kernel_attention = { needed, known_columns, attention_row };

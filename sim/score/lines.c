@@ -94,3 +94,28 @@ void mq_score_print_line(const struct mq_score_line *line)
 	print_cell(line->regret, 1, 7, 3);
 	printf("\n");
 }
+
+static bool listed(const char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (!strcmp(*list, name))
+			return true;
+	return false;
+}
+
+void mq_score_unused(const struct mq_csv *csv, const char *const *needed, const char *const *known)
+{
+	static const char *const told[] = { "source", "note", NULL };
+	const char *before = "columns not used:";
+
+	for (uint32_t c = 0; c < csv->n_columns; c++)
+		if (!listed(needed, csv->header[c]) && !listed(known, csv->header[c]) &&
+		    !listed(told, csv->header[c])) {
+			if (*before == 'c')
+				printf("%s: ", csv->path);
+			printf("%s %s", before, csv->header[c]);
+			before = ",";
+		}
+	if (*before == ',')
+		putchar('\n');
+}

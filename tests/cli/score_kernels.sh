@@ -1,5 +1,6 @@
 . "$ROOT/tests/cli/lib.sh.inc"
-# Kernels against tables whose format is told by their columns, what is left out and why, and tables that are none.
+# Kernels against published layouts, made neutral, what is left out and why, and tables that are none.
+neutral() { "$ROOT/tests/kernel-timings" "$1" neutral; }
 cat >liger.csv <<'X'
 gpu,kernel,implementation,mode,metric,unit,x_name,x,median,p20,p80,config,source
 H100 80GB HBM3,relu_squared,torch,forward,speed,ms,N,16384,0.1855,0,0,"{""M"": 4096, ""dtype"": ""torch.bfloat16""}",x (2026-03-27)
@@ -9,28 +10,40 @@ H100 80GB HBM3,cross_entropy,huggingface,full,memory,MB,V,4096,1280.13,0,0,"{""B
 H100 80GB HBM3,cross_entropy,huggingface,full,memory,MB,V,4096,100,0,0,"{""B"": 8, ""T"": 2048}",x (2024-09-03)
 H100 80GB HBM3,cross_entropy,huggingface,full,memory,MB,V,4096,100,0,0,"{""B"": 8}",x (2024-09-03)
 X
-"$M" score --kernels liger.csv -o liger 2>&1
+neutral liger.csv; "$M" score --kernels neutral/liger.csv -o liger 2>&1
 cut -d, -f4- liger/score.csv
 cat >vidur.csv <<'X'
 gpu,op,tokens,tp,hidden,ffn,heads,kv_heads,vocab,gated,time_us,source
 A100-SXM4-80GB,add,4096,1,8192,28672,64,8,32768,True,112,x
 A100-SXM4-80GB,sneeze,4096,1,8192,28672,64,8,32768,True,112,x
 X
-"$M" score --kernels vidur.csv -o vidur 2>&1
+neutral vidur.csv; "$M" score --kernels neutral/vidur.csv -o vidur 2>&1
 cat >attention.csv <<'X'
-gpu,implementation,mode,dtype,batch,heads,kv_heads,seq_q,seq_kv,head_dim,causal,time_us,gpus,source
-H100,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,x
-H100,dreams,forward,float16,2,16,16,8192,8192,128,0,1700,1,x
-A100,zigzag-ring,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,x
-A100,ring-flash-varlen,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,x
-Z9000,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,x
+gpu,implementation,mode,dtype,batch,heads,kv_heads,seq_q,seq_kv,head_dim,causal,time_us,gpus,flop_convention,source
+H100,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,,x
+H100,dreams,forward,float16,2,16,16,8192,8192,128,0,1700,1,,x
+A100,zigzag-ring,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,,x
+A100,ring-flash-varlen,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,,x
+Z9000,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,,x
 X
-"$M" score --kernels attention.csv -o attention 2>&1
+neutral attention.csv; "$M" score --kernels neutral/attention.csv -o attention 2>&1
 echo "gpu,m" >none.csv
 echo "A100,1" >>none.csv
 "$M" score --kernels none.csv -o none 2>&1
-sed -i 's/,112,/,-1,/' vidur.csv
-"$M" score --kernels vidur.csv -o none 2>&1
+sed -i 's/,112,/,-1,/' neutral/vidur.csv
+"$M" score --kernels neutral/vidur.csv -o none 2>&1
 "$M" score --kernels --gemm vidur.csv -o none 2>&1
 "$M" score --collectives vidur.csv --set ib.bw_share=1 -o none 2>&1
+# GEMMs: types that are not modelled, casts in the time, columns that nobody reads.
+cat >gemm.csv <<'X'
+gpu,library,dtype,scaling,m,n,k,time_us,cast_us,loop
+H100,cublas,bf16,,4096,4096,4096,230,,1s
+H100,cutlass,fp8,token,4096,4096,4096,150,20,1s
+H100,cutlass,fp8,token,4096,4096,4096,150,,1s
+H100,cutlass,fp4,nvfp4,4096,4096,4096,150,,1s
+A100,cutlass,fp8,token,4096,4096,4096,150,20,1s
+X
+"$M" score --gemm gemm.csv -o gemm 2>&1; cut -d, -f4,8-10 gemm/score.csv
+sed -i '3s/,20,/,-20,/' gemm.csv; "$M" score --gemm gemm.csv -o none 2>&1
+printf 'gpu,gpus,collective,bytes\nH100,8,all_reduce,64\n' >coll.csv; "$M" score --collectives coll.csv -o none 2>&1
 finish
