@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "study/study.h"
-#include "base/csv.h"
+#include "base/text.h"
 #include "maquette/spawn.h"
 
 struct options {
@@ -264,17 +264,13 @@ static enum mq_status assemble(struct whatif *w, struct mq_err *err)
 /* The job file beside the tables: `plot` reads it. */
 static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 {
-	char *text = NULL;
-	size_t room = 0;
-	FILE *f = fopen(w->o->study, "r");
-	ssize_t n = f ? getdelim(&text, &room, '\0', f) : -1;
+	char *text;
+	size_t size;
 
-	if (f)
-		fclose(f);
-	enum mq_status status = n < 0 ? mq_fail(err, MQ_EINPUT, "%s: cannot read the study again", w->o->study) :
-					write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
-	free(text);
-	return status;
+	MQ_TRY(mq_text_read(w->o->study, 64, &w->arena, &text, &size, err));
+	if (!size)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read the study again", w->o->study);
+	return write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
 }
 
 /* Answers in words: printed, and kept beside the tables. */

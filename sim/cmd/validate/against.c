@@ -13,6 +13,7 @@
 
 #include "cmd/validate/against.h"
 #include "maquette/cost.h"
+#include "schedule/columns.h"
 
 static enum mq_trace_class class_of(const struct mq_kernel *k)
 {
@@ -96,19 +97,15 @@ static uint32_t lines_of(const double *predicted, const double *measured, struct
 	return n;
 }
 
-static enum mq_status write_lines(const struct line *line, uint32_t n, const char *path, struct mq_err *err)
+static enum mq_status write_lines(const struct line *line, uint32_t n, const char *dir, struct mq_arena *arena,
+				  struct mq_err *err)
 {
-	FILE *file = fopen(path, "w");
-	int bad;
+	struct mq_csv_writer w;
 
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
-	fputs("class,predicted_s,measured_s\n", file);
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_against, dir, arena, err));
 	for (uint32_t i = 0; i < n; i++)
-		fprintf(file, "%s,%.9g,%.9g\n", line[i].name, line[i].predicted_s, line[i].measured_s);
-	bad = ferror(file);
-	bad |= fclose(file);
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed; is the disk full?", path) : MQ_OK;
+		mq_csv_row(&w, "%s,%g,%g", line[i].name, line[i].predicted_s, line[i].measured_s);
+	return mq_csv_close(&w, err);
 }
 
 /* Collectives are in their exposed part and the step in all: neither is a cause. */
@@ -177,7 +174,7 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 	uint32_t n_lines = lines_of(predicted, measured, line);
 	printf("plan: %s\n", p->plan_text);
 	print_lines(line, n_lines, measured);
-	MQ_TRY(write_lines(line, n_lines, mq_arena_printf(&v->arena, "%s/against.csv", dir), err));
-	MQ_TRY(mq_against_calls(p, &traces, mq_arena_printf(&v->arena, "%s/against_calls.csv", dir), &v->arena, err));
-	return mq_against_layers(p, &traces, mq_arena_printf(&v->arena, "%s/against_layers.csv", dir), &v->arena, err);
+	MQ_TRY(write_lines(line, n_lines, dir, &v->arena, err));
+	MQ_TRY(mq_against_calls(p, &traces, dir, &v->arena, err));
+	return mq_against_layers(p, &traces, dir, &v->arena, err);
 }

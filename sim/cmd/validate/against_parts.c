@@ -9,18 +9,11 @@
 #include <string.h>
 
 #include "maquette/cost.h"
+#include "schedule/columns.h"
 
 uint32_t mq_against_device(const struct mq_trace *trace)
 {
 	return trace->rank == MQ_NONE ? 0 : trace->rank;
-}
-
-static enum mq_status close_file(FILE *file, const char *path, struct mq_err *err)
-{
-	int bad = ferror(file);
-
-	bad |= fclose(file);
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed; is the disk full?", path) : MQ_OK;
 }
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -174,21 +167,17 @@ static const char *name_of(const struct row *r, struct mq_arena *arena)
 					      "not told";
 }
 
-enum mq_status mq_against_calls(const struct mq_validated *p, const struct mq_traces *traces, const char *path,
+enum mq_status mq_against_calls(const struct mq_validated *p, const struct mq_traces *traces, const char *dir,
 				struct mq_arena *arena, struct mq_err *err)
 {
 	struct table table = { .arena = arena, .by_members = all_tell_members(traces, arena) };
-	FILE *file = fopen(path, "w");
+	struct mq_csv_writer w;
 
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_against_calls, dir, arena, err));
 	for (uint32_t i = 0; i < traces->n; i++) {
 		add_predicted(&table, p, mq_against_device(&traces->trace[i]), 1.0 / traces->n);
 		add_measured(&table, traces, i);
 	}
-	fputs("communicator,collective,predicted_calls,predicted_B,predicted_s,measured_calls,measured_B,measured_s,"
-	      "without_waiting_s\n",
-	      file);
 	if (table.n)
 		printf("%-14s %-15s %31s   %31s %13s\n", "communicator", "per step", "predicted calls, MB, ms",
 		       "measured calls, MB, ms", "no waiting");
@@ -199,13 +188,10 @@ enum mq_status mq_against_calls(const struct mq_validated *p, const struct mq_tr
 		printf("%-14s %-15s %8.1f %10.3f %11.3f   %8.1f %10.3f %11.3f %10.3f ms\n", name, kind, r->predicted_n,
 		       1e-6 * r->predicted_B, 1e3 * r->predicted_s, r->measured_n, 1e-6 * r->measured_B,
 		       1e3 * r->measured_s, 1e3 * r->alone_s);
-		fprintf(file, "%s,%s,%.9g,%.9g,%.9g,%.9g,", name, kind, r->predicted_n, r->predicted_B, r->predicted_s,
-			r->measured_n);
-		if (!isnan(r->measured_B))
-			fprintf(file, "%.9g", r->measured_B);
-		fprintf(file, ",%.9g,%.9g\n", r->measured_s, r->alone_s);
+		mq_csv_row(&w, "%s,%s,%g,%g,%g,%g,%g,%g,%g", name, kind, r->predicted_n, r->predicted_B, r->predicted_s,
+			   r->measured_n, r->measured_B, r->measured_s, r->alone_s);
 	}
-	return close_file(file, path, err);
+	return mq_csv_close(&w, err);
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */
@@ -237,7 +223,7 @@ static void add_forward(const struct mq_validated *p, uint32_t device, double sh
 	}
 }
 
-enum mq_status mq_against_layers(const struct mq_validated *p, const struct mq_traces *traces, const char *path,
+enum mq_status mq_against_layers(const struct mq_validated *p, const struct mq_traces *traces, const char *dir,
 				 struct mq_arena *arena, struct mq_err *err)
 {
 	uint32_t n = 0, both = 0, worst = 0;
@@ -256,14 +242,12 @@ enum mq_status mq_against_layers(const struct mq_validated *p, const struct mq_t
 		for (uint32_t l = 0; l < count[i]; l++)
 			seen[l] += measured[i][l] / traces->n;
 	}
-	FILE *file = fopen(path, "w");
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
-	fputs("layer,predicted_s,measured_s\n", file);
+	struct mq_csv_writer w;
+	MQ_TRY(mq_table_create(&w, MQ_TABLE_against_layers, dir, arena, err));
 	for (uint32_t l = 0; l < n; l++) {
 		if (!(seen[l] > 0 || said[l] > 0))
 			continue;
-		fprintf(file, "%u,%.9g,%.9g\n", l, said[l], seen[l]);
+		mq_csv_row(&w, "%u,%g,%g", l, said[l], seen[l]);
 		if (!(seen[l] > 0 && said[l] > 0))
 			continue;
 		sum[0] += said[l];
@@ -276,5 +260,5 @@ enum mq_status mq_against_layers(const struct mq_validated *p, const struct mq_t
 		       both, 1e3 * sum[0], 1e3 * sum[1], worst, 1e3 * said[worst], 1e3 * seen[worst]);
 	else
 		printf("the trace names layers, and the model has none of their numbers\n");
-	return close_file(file, path, err);
+	return mq_csv_close(&w, err);
 }
