@@ -189,7 +189,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
 	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libyajl-dev zlib1g-dev
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
-	graphviz libcmocka-dev valgrind python3 libsqlite3-0
+	graphviz libcmocka-dev valgrind python3 libsqlite3-0 procps
 deps: ## install what is missing (as root or through sudo), or print the line to run
 	@missing=$$(for p in $(DEB_BUILD) $(DEB_PARTS); do \
 		dpkg-query -W -f '$${db:Status-Abbrev}' $$p 2>/dev/null | grep -q '^.i' || printf '%s ' $$p; done); \

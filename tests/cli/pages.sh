@@ -32,7 +32,17 @@ for p in plans:
     assert p["step_time_s"] > 0 and p["devices"] == 8 or p["devices"] < 8, p
     row = next(r for r in rows if r["plan_hash"] == p["plan_hash"])
     assert math.isclose(float(row["step_time_s"]), p["step_time_s"]) and row["plan"] == p["plan"] and int(row["virtual"]) == p["virtual"]
+    assert 0 <= p["like"] < len(rows)
 assert [p["step_time_s"] for p in plans] == sorted(p["step_time_s"] for p in plans)
+# The best plan of each software is the fastest of those that name it.
+able = {}
+for r in rows:
+    for name in r["runs_in"].split() if r["verdict"] in ("ok", "tight") else []:
+        able[name] = min(float(r["step_time_s"]), able.get(name, math.inf))
+able.pop("-", None)
+best = {s["software"]: s for s in json.load(open("s.json"))["software"]}
+assert {n: s["step_time_s"] for n, s in best.items()} == able and able, (best, able)
+assert all(s["rank"] is None or plans[s["rank"] - 1]["plan_hash"] == s["plan_hash"] for s in best.values())
 P
 # What is asked of the best plan is said: devices left idle, the objective's own column.
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 1 -e data-parallel --evals 2 -j 1 -o idle | grep -A 1 '^$' | grep 'left idle' || bad=1
