@@ -16,7 +16,7 @@
  *
  * Models without repeated layers (convolutional networks, profiled graphs) are cut by the linearised dynamic programme
  * with replicated stages (lib/place/ideal.h) and split op by op by elimination (lib/pase_model.h), for every number of
- * micro-batches, beside the usual shapes without stages.
+ * micro-batches, next to the usual shapes without stages.
  *
  * Heuristic: the estimate has no contention.
  */

@@ -18,6 +18,7 @@
 #include "maquette/engine.h"
 #include "lib/placements.h"
 #include "lib/plans.h"
+#include "lib/shapes.h"
 
 /* Steps refused by their screened times before one is simulated all the same. */
 enum { SCREENS = 8 };
@@ -178,17 +179,6 @@ static bool random_split(const struct mq_problem *problem, const struct mq_op *o
 	return true;
 }
 
-/* A divisor of the number of devices: large ones as likely as small ones. */
-static uint32_t random_parts(const struct mq_problem *problem, uint32_t n_devices)
-{
-	uint32_t divisor[64], n = 0;
-
-	for (uint32_t d = 1; d <= n_devices && n < 64; d++)
-		if (n_devices % d == 0)
-			divisor[n++] = d;
-	return divisor[mq_rng_below(problem->rng, n)];
-}
-
 static const char *position(const char *name)
 {
 	const char *dot = strchr(name, '.');
@@ -240,9 +230,13 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 	uint32_t tries = 0;
 
 	do /* an op for which the limits leave nothing stays as it is */
-		parts = random_parts(problem, s->devices.n);
-	while (tries++ < 1000 && (!random_split(problem, &model->op[op], parts, samples, split) ||
-				  !mq_split_allowed(problem->limits, &model->op[op], samples, split)));
+	{
+		/* A divisor of the number of devices: large ones as likely as small ones. */
+		uint32_t divisor[64], n = shapes_divisors(s->devices.n, divisor, 64);
+
+		parts = divisor[mq_rng_below(problem->rng, n)];
+	} while (tries++ < 1000 && (!random_split(problem, &model->op[op], parts, samples, split) ||
+				    !mq_split_allowed(problem->limits, &model->op[op], samples, split)));
 	if (tries > 1000)
 		return;
 	/* The split's own devices, or all with the rest as replicas. */

@@ -13,7 +13,7 @@
  *
  * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
  *
- * Differs from running engines side by side (-e A,B): there each has its own budget. The engines are plug-ins beside
+ * Differs from running several engines (-e A,B): there each has its own budget. The engines are plug-ins next to
  * this one, named with '+' between, options in brackets with ';' between:
  * portfolio:engines=hybrid(keep=500;screens=9)+mcmc.
  */
@@ -374,15 +374,6 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return MQ_OK;
 }
 
-static void remember(struct portfolio *s, const struct mq_plan *plan, const struct mq_result *result)
-{
-	uint64_t effect = mq_plan_effect(&s->refine.space, plan, &s->refine.scratch);
-	uint32_t before = s->known.n, i = mq_map_add(&s->known, effect);
-
-	if (i == before)
-		MQ_PUSH(s->problem->arena, s->result, i, s->room, *result);
-}
-
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
 		    const struct mq_result *result)
 {
@@ -391,8 +382,11 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	struct child *c = who >= MAX_CHILDREN ? NULL : &s->child[who];
 	bool fits = result->verdict == MQ_VERDICT_OK, best = fits && result->step_time_s < s->best_s;
 	uint64_t *idle = c ? &c->idle : &s->refine_idle;
+	uint32_t before = s->known.n;
+	uint32_t at = mq_map_add(&s->known, mq_plan_effect(&s->refine.space, plan, &s->refine.scratch));
 
-	remember(s, plan, result);
+	if (at == before)
+		MQ_PUSH(s->problem->arena, s->result, at, s->room, *result);
 	if (c) {
 		c->waiting = false;
 		if (!c->done && c->engine->observe)

@@ -14,7 +14,7 @@
  * value is backed up as a running mean. Proposals of one batch see each other as visits.
  *
  * Prior: the graph network of tag/net.h. Its weights were trained over several models and random topologies
- * (tag.weights beside the engine; `tests/tag_prior/train.sh` makes them again) and go on learning: every `learn`
+ * (tag.weights next to the engine; `tests/tag_prior/train.sh` makes them again) and go on learning: every `learn`
  * playouts, cross-entropy towards the visit counts of the most visited nodes. `weights` starts from another file, or
  * `none`; `save` keeps them. `records` appends what a search ended at, and `maquette solve RECORDS -e tag:save=FILE`
  * trains on it.

@@ -3,7 +3,7 @@
  * On several machines it is the same command under mpirun. Beside ranks of other executors, and with --local, messages
  * go over maquette-replay's wire and no MPI is needed.
  *
- * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor beside them keeps a core
+ * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor on the same machine keeps a core
  * for the thread that drives its device. See host/run.c for the order in which one core runs the streams of a device.
  *
  * link: openblas
@@ -106,7 +106,7 @@ static enum mq_status pin(struct host *h, const struct mq_replay_session *sessio
 	return MQ_OK;
 }
 
-/* host/mpi.so beside this library. */
+/* host/mpi.so next to this library. */
 static enum mq_status open_mpi(const struct host_talk **talk, struct mq_arena *arena, struct mq_err *err)
 {
 	Dl_info self;

@@ -113,14 +113,6 @@ static double cost_s(const struct mq_post *p, uint32_t k)
 	return p->excess[k] > 0 ? (p->worst_s > 0 ? p->worst_s : 1) * (1 + p->excess[k]) : p->time_s[k];
 }
 
-/* Advantage of a sample: how much faster than the mean, relative to it. */
-static double advantage(const struct mq_post *p, uint32_t k)
-{
-	double mean_s = (p->sum_s + (p->worst_s > 0 ? p->worst_s : 1) * p->sum_excess) / (double)p->n_mean;
-
-	return (mean_s - cost_s(p, k)) / mean_s;
-}
-
 static double ratio(const struct mq_post *p, uint32_t k)
 {
 	double log_ratio = 0;
@@ -148,9 +140,11 @@ static double divergence(const struct mq_post *p)
 static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 {
 	uint32_t d_n = p->coarse.n_devices;
+	double mean_s = (p->sum_s + (p->worst_s > 0 ? p->worst_s : 1) * p->sum_excess) / (double)p->n_mean;
 
 	for (uint32_t k = from; k < to; k++) {
-		double w = advantage(p, k) * (p->reinforce ? 1 : ratio(p, k)) / (to - from);
+		/* The advantage of a sample: how much faster than the mean, relative to it. */
+		double w = (mean_s - cost_s(p, k)) / mean_s * (p->reinforce ? 1 : ratio(p, k)) / (to - from);
 
 		for (uint32_t g = 0; g < p->coarse.n; g++)
 			for (uint32_t d = 0; d < d_n; d++) {

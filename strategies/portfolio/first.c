@@ -17,17 +17,6 @@ static bool fits(const struct shape_space *space, const struct shape_point *p, s
 	       problem->costs->fits(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK;
 }
 
-/* The largest set of equal devices. */
-static uint32_t equal_set(const struct shape_space *space)
-{
-	uint32_t best = MQ_NONE;
-
-	for (uint32_t i = 0; i < space->n_sets; i++)
-		if (!space->set[i].mixed && (best == MQ_NONE || space->set[i].n > space->set[best].n))
-			best = i;
-	return best;
-}
-
 /* As many replicas as there are samples for, and few samples in each micro-batch: memory first. */
 static void divide(const struct shape_space *space, uint32_t parts, struct shape_point *p)
 {
@@ -52,7 +41,11 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 
 	if (!problem->costs->fits || shapes_init(&space, problem, &none) != MQ_OK)
 		return false;
-	uint32_t set = equal_set(&space);
+	uint32_t set = MQ_NONE; /* the largest of equal devices */
+
+	for (uint32_t i = 0; i < space.n_sets; i++)
+		if (!space.set[i].mixed && (set == MQ_NONE || space.set[i].n > space.set[set].n))
+			set = i;
 
 	for (uint32_t pp = 1; set != MQ_NONE && pp <= 64; pp *= 2)
 		for (uint32_t t = 0; t < 2; t++)

@@ -354,7 +354,7 @@ static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *
 			action[g] = k ? s->model : 0;
 		s->fit = plain;
 		MQ_TRY(mq_tag_plan(s, action, p, p->arena, &plan, err));
-		/* Every replica has a sample of each micro-batch, model parallelism beside it or not. */
+		/* Every replica has a sample of each micro-batch, with model parallelism or without. */
 		fit[k] = mq_fit_find(p, &plan, p->q->train->batch / s->action[0].n_devices);
 		if (fit[k].fits && fit[k].micro_batches == 1 && !fit[k].recompute)
 			return MQ_OK;

@@ -196,15 +196,6 @@ static void list_comms(struct cuda *c)
 	}
 }
 
-static uint32_t place_in(const struct cuda_comm *comm, uint32_t rank)
-{
-	uint32_t i = 0;
-
-	while (i < comm->n && comm->rank[i] != rank)
-		i++;
-	return i;
-}
-
 /* A user's own setting stands where the plan leaves the choice; it is in the record. */
 static void force(const char *variable, const char *name, const char *users)
 {
@@ -220,7 +211,15 @@ static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniq
 	struct errand *e = mq_arena_array(c->session->arena, 1, struct errand);
 	char what[128];
 
-	*e = (struct errand){ .c = c, .comm = comm, .id = id, .place = (int)place_in(comm, c->ranks->rank) };
+	*e = (struct errand){
+		.c = c,
+		.comm = comm,
+		.id = id,
+	};
+
+	while (e->place < (int)comm->n && comm->rank[e->place] != c->ranks->rank)
+		e->place++;
+
 	if ((uint32_t)e->place == comm->n)
 		return MQ_OK;
 	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u%s%s)", comm->n, comm->rank[0],

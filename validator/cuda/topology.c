@@ -158,28 +158,23 @@ static void put_nvlinks(const struct cuda *c, const struct gpu *g, FILE *file)
 			to_switch[i] ? "0x068000" : "0x030200");
 }
 
-static bool reaches_all(const struct cuda *c, int device, int n)
+static void put_gpu(const struct cuda *c, const struct gpu *g, int device, int n, FILE *file)
 {
+	static const char *const speed[] = { "", "2.5", "5.0", "8.0", "16.0", "32.0", "64.0" };
+	int major = 0, minor = 0, reaches_all = 1;
+
 	for (int other = 0; other < n; other++) {
 		int can = 1;
 
 		if (other != device && (c->kit.cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess || !can))
-			return false;
+			reaches_all = 0;
 	}
-	return true;
-}
-
-static void put_gpu(const struct cuda *c, const struct gpu *g, int device, int n, FILE *file)
-{
-	static const char *const speed[] = { "", "2.5", "5.0", "8.0", "16.0", "32.0", "64.0" };
-	int major = 0, minor = 0;
-
 	c->kit.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
 	c->kit.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
 	fprintf(file, "    <pci busid=\"%s\" class=\"0x030200\"", g->busid);
 	if (g->generation && g->generation < sizeof(speed) / sizeof(speed[0]))
 		fprintf(file, " link_speed=\"%s GT/s PCIe\" link_width=\"%u\"", speed[g->generation], g->width);
-	fprintf(file, "><gpu dev=\"%d\" sm=\"%d\" p2p=\"%d\">", device, 10 * major + minor, reaches_all(c, device, n));
+	fprintf(file, "><gpu dev=\"%d\" sm=\"%d\" p2p=\"%d\">", device, 10 * major + minor, reaches_all);
 	put_nvlinks(c, g, file);
 	fputs("</gpu></pci>\n", file);
 }

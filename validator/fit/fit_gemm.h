@@ -14,7 +14,7 @@ struct mq_gemm_sample {
 	uint32_t device; /* index of the device that ran it */
 };
 
-/* What one turn of a loop of such products takes, in seconds: its kernel, or where that is shorter the host's time
+/* What one turn of a loop of such GEMMs takes, in seconds: its kernel, or where that is shorter the host's time
  * to launch the next one (host_launch_s; kernel timings are far above it). */
 double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *sample);
 

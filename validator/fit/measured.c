@@ -95,11 +95,11 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 	/* "compute~conv+optimizer" */
 	const char *imitates = c->kind == UINT32_MAX ? NULL : strchr(mq_csv_text(csv, row, c->kind), '~');
 	if (imitates) {
-		bool products = strstr(imitates, "conv") || strstr(imitates, "attention");
+		bool gemms = strstr(imitates, "conv") || strstr(imitates, "attention");
 		bool sweeps =
 			strstr(imitates, "optimizer") || strstr(imitates, "embedding") || strstr(imitates, "scan");
 
-		m->imitated[(uint32_t)task] |= (products ? MQ_IMITATES_GEMMS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
+		m->imitated[(uint32_t)task] |= (gemms ? MQ_IMITATES_GEMMS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
 	}
 	if (!(finish >= start))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path, csv->line[row], task);

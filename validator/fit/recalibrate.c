@@ -2,7 +2,7 @@
  * recalibrate.c - corrects a calibration from plans that were run: one scale per kind of speed.
  *
  * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast the machine is in
- * each respect: scales for matrix products, convolutions, attention, memory-bound work and the launch of kernels,
+ * each respect: scales for GEMMs, convolutions, attention, memory-bound work and the launch of kernels,
  * fitted jointly to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls,
  * fitted jointly to them; and what compute loses to communication, the median over tasks that it overlapped,
  * after the rest is corrected on tasks that had not. Tasks with convolutions or attention that the replay ran as

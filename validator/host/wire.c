@@ -1,5 +1,5 @@
 /*
- * wire.c - ranks of the host executor over maquette-replay's wire: beside ranks of other executors, or where there
+ * wire.c - ranks of the host executor over maquette-replay's wire: next to ranks of other executors, or where there
  * is no MPI. See talk.h.
  */
 #include <math.h>

@@ -264,7 +264,7 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	return replay_launch(job, argv, err);
 }
 
-/* Where the executors are: the folder beside the program. */
+/* Where the executors are: the folder next to the program. */
 static const char *plugin_folder(struct mq_arena *arena)
 {
 	char self[4096];
@@ -276,9 +276,9 @@ static const char *plugin_folder(struct mq_arena *arena)
 	char *slash = strrchr(self, '/');
 	if (slash)
 		*slash = '\0';
-	const char *beside = mq_arena_printf(arena, "%s/executors", self);
+	const char *folder = mq_arena_printf(arena, "%s/executors", self);
 	/* Installed: PREFIX/bin and PREFIX/lib/maquette. */
-	return access(beside, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self) : beside;
+	return access(folder, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self) : folder;
 }
 
 int main(int argc, char **argv)

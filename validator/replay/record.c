@@ -37,13 +37,6 @@ static void put_quoted(FILE *file, const char *text)
 	fputc('"', file);
 }
 
-static const char *task_label(const struct mq_schedule *schedule, const struct mq_task *task)
-{
-	if (task->op < schedule->n_ops)
-		return schedule->op_name[task->op];
-	return task->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(task->coll) : "";
-}
-
 /* "compute", or "compute~conv+optimizer" where kernels run as something else. */
 static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct mq_task *task,
 		     const struct mq_replay_executor *executor, uint32_t found)
@@ -84,7 +77,9 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 		fprintf(f, ",%s,", mq_stream_name(t->stream));
 		put_kind(f, schedule, t, owner[t->device], record->found[t->device]);
 		fputc(',', f);
-		put_quoted(f, task_label(schedule, t));
+		put_quoted(f, t->op < schedule->n_ops       ? schedule->op_name[t->op] :
+			      t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
+							      "");
 		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i], values->finish_s[i],
 			bytes, flop, owner[t->device]->name, sample, values->switches[i], values->steal_s,
 			values->throttled, values->lost_s[i]);

@@ -81,14 +81,14 @@ enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 /* ---- memory.c: a plan's memory, held for real --------------------------------------------------- */
 
 enum {
-	REPLAY_HELD_PROCESS, /* in use beside the executor's own buffers: context, libraries */
+	REPLAY_HELD_PROCESS, /* in use apart from the executor's own buffers: context, libraries */
 	REPLAY_HELD_BUFFERS, /* the executor's own: pools of operands, which a training has none of
 	                      */
 	REPLAY_HELD_PARAMETERS,
 	REPLAY_HELD_GRADIENTS,
 	REPLAY_HELD_OPTIMIZER,
 	REPLAY_HELD_PLAN_BUFFERS,
-	REPLAY_HELD_DYNAMIC, /* most of activations and what passes need beside them */
+	REPLAY_HELD_DYNAMIC, /* most of activations and what passes need in addition */
 	REPLAY_HELD_PEAK,    /* most of all that the plan holds */
 	REPLAY_HELD_FULL,    /* 1: something could not be had, the others are without it */
 	REPLAY_HELD_VALUES,

@@ -177,15 +177,6 @@ static enum mq_status read_nodes(struct reader *r)
 	}
 }
 
-static uint32_t rank_in(const char *path)
-{
-	const char *end = strrchr(path, '.'), *from = end;
-
-	while (from && from > path && isdigit((unsigned char)from[-1]))
-		from--;
-	return from && from < end && from > path ? (uint32_t)strtoul(from, NULL, 10) : MQ_NONE;
-}
-
 /* One after another, in the file's order; which of them a step held is not told. */
 static void put_in_line(struct mq_trace *t)
 {
@@ -209,7 +200,10 @@ enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err)
 
 	if (!r.file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path, strerror(errno));
-	trace->rank = rank_in(trace->path);
+	const char *end = strrchr(trace->path, '.'), *from = end; /* NAME.3.et */
+	while (from && from > trace->path && isdigit((unsigned char)from[-1]))
+		from--;
+	trace->rank = from && from < end && from > trace->path ? (uint32_t)strtoul(from, NULL, 10) : MQ_NONE;
 	enum mq_status status = read_nodes(&r);
 	fclose(r.file);
 	if (status == MQ_OK && trace->n_read && !r.n_kernels)
