@@ -26,8 +26,8 @@ enum { MQ_OUTPUTS_WHOLE = 8 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);
 
-/* `result` of the plan as any other is judged, whose numbers stand, learns from `shown`, judged so, what is said
- * in words: causes by task, how many devices have tasks of their own, and a verdict of every rank by itself. */
+/* Copies the words of `shown` (judged for its files) to `result` (judged for its numbers): bottleneck, exposed time
+ * per class of link, number of simulated devices, and the verdict where the two differ. */
 void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result);
 /* `shown`: judged so. `result`: what summary.csv says; learns how many devices the timeline and the trace have. */
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *shown,

@@ -194,8 +194,8 @@ struct mq_cache_slot {
 	const struct mq_result *result; /* NULL = free */
 };
 
-/* Of everything that a row of evaluations.csv says, as text. A row that was changed does not match, so that
- * no edit by mistake and no damage becomes an answer; it is no lock against those who mean to. */
+/* Check sum of a row of evaluations.csv, over its cells as text. It finds damage and edits by mistake; it does not
+ * protect against forgery. */
 static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_result *r)
 {
 	struct mq_result copy = *r;
@@ -292,7 +292,7 @@ static const char *header_of(struct mq_arena *arena)
 	return mq_arena_printf(arena, "%s,memory_device,bottleneck,message,check\n", text);
 }
 
-/* A file of another version begins anew: none of its rows is of this program (`context` counts that in). */
+/* Starts the file anew where its header is of another version: `context` would reject all of its rows anyway. */
 static enum mq_status put_header(struct mq_cache *cache, const char *header, struct mq_err *err)
 {
 	if (ftruncate(fileno(cache->file), 0) && errno != EINVAL)
@@ -336,7 +336,7 @@ enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct 
 
 	*copy = *result;
 	cache_put(cache, hash, copy);
-	/* Of a simulator's death the machine may be the cause: another run asks again. */
+	/* A crash may be the machine's fault, so it is not kept: the next run judges the plan again. */
 	if (!cache->file || copy->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
 	mq_csv_put(&w, "%016lx,%016lx,%s", cache->context, hash, mq_verdict_name(copy->verdict));

@@ -46,10 +46,10 @@ struct mq_result {
 MQ_API bool mq_result_tight(const struct mq_result *result);
 /* Its verdict in words: "tight", or the verdict's name. */
 MQ_API const char *mq_result_verdict(const struct mq_result *result);
-/* Is that word of a plan that runs? */
+/* True for "ok" and "tight", the words of plans that run. */
 MQ_API bool mq_verdict_runs(const char *word);
 
-/* What a program ends with whose only plan has that verdict: no error at all where it is ok. */
+/* Exit status of a command whose only plan has this verdict; MQ_OK for ok. */
 MQ_API enum mq_status mq_verdict_status(enum mq_verdict verdict);
 
 /* A result of which nothing is known but its verdict: numbers are NaN, needed_memory_B is 0. */
