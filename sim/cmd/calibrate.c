@@ -26,138 +26,44 @@ struct calibrate {
 	double deadline_s, memory_B;
 	bool schedule_only, share_gpu;
 	bool beside; /* CPU devices of a node of GPUs */
-	struct mq_err *err;
 	struct mq_arena *arena;
 	struct mq_node node;
 	struct mq_cluster *cluster;
 };
 
-enum {
-	OPT_EXECUTOR = 'x',
-	OPT_FROM = 256,
-	OPT_DEVICES,
-	OPT_CPUS,
-	OPT_CPU_TYPE,
-	OPT_CORES,
-	OPT_LAUNCHES,
-	OPT_REPS,
-	OPT_DRAWS,
-	OPT_SEED,
-	OPT_SAMPLES,
-	OPT_TYPE,
-	OPT_LINK,
-	OPT_ONLY,
-	OPT_PLATFORM,
-	OPT_DEADLINE,
-	OPT_SHARE
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct calibrate, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "executor", executor, "NAME", "host (CPU cores) or cuda (GPUs)", .letter = 'x', .text = "host"),
+	ROW(TEXT, "output", out, "CALIB.json", "calibration to write; its platform file goes next to it",
+	    .letter = 'o'),
+	ROW(LIST, "from", from, "SAMPLES",
+	    "fit samples measured before or elsewhere: a folder, a nccl-tests log, or a trace, one per rank: of PyTorch's "
+	    "profiler (.json, .json.gz), Nsight Systems (.sqlite, .sqlite@GPU) or Chakra (.et); repeatable"),
+	ROW(TEXT, "samples", samples, "DIR", "where probes and samples go (default: CALIB.samples)"),
+	ROW(FLAG, "schedule-only", schedule_only, NULL,
+	    "write the probes and the command lines that measure them on another node"),
+	ROW(INT, "devices", devices, "N", "devices to measure (default: all of this node)", .min = 1, .max = 4096),
+	ROW(INT, "cpus", cpus, "N",
+	    "cuda: also measure N CPU devices, and transfers between these and the GPUs (default: none)", .min = 1,
+	    .max = 60),
+	ROW(TEXT, "cpu-type", cpu_type, "NAME", "with --cpus: name of their device type (default: from the hardware)"),
+	ROW(INT, "cores", cores, "N", "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)",
+	    .min = 1, .max = 4096),
+	ROW(TEXT, "type", type, "NAME", "name of the device type (default: from the hardware)"),
+	ROW(TEXT, "link-class", link_class, "NAME",
+	    "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN); "
+	    "of logs of one node and of several: WITHIN,BETWEEN"),
+	ROW(INT, "launches", launches, "N", "process launches", .initial = 3, .min = 1, .max = 100),
+	ROW(INT, "reps", reps, "N", "repetitions per launch", .initial = 7, .min = 1, .max = 1000),
+	ROW(INT, "draws", draws, "N", "bootstrap samples", .initial = 100, .min = 2, .max = 10000),
+	ROW(INT, "seed", seed, "N", "seed of shapes, order and bootstrap", .initial = 1, .max = 1000000),
+	ROW(TEXT, "platform-output", platform_out, "FILE.xml",
+	    "platform file of this node (with --from: write it, the samples are of this node)"),
+	ROW(F64, "deadline", deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
+	    .max = 86400),
+	ROW(FLAG, "share-gpu", share_gpu, NULL, "cuda: several ranks on one GPU; gives a loopback platform only"),
+	{ .type = MQ_ARG_END },
 };
-
-static const struct argp_option options[] = {
-	{ "executor", OPT_EXECUTOR, "NAME", 0, "host (CPU cores) or cuda (GPUs); default host", 0 },
-	{ "output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it", 0 },
-	{ "from", OPT_FROM, "SAMPLES", 0,
-	  "fit samples measured before or elsewhere: a folder, a "
-	  "nccl-tests log, or a trace, one per rank: of PyTorch's profiler (.json, .json.gz), Nsight Systems "
-	  "(.sqlite, .sqlite@GPU) or Chakra (.et); repeatable",
-	  0 },
-	{ "samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)", 0 },
-	{ "schedule-only", OPT_ONLY, NULL, 0,
-	  "write the probes and the command lines that measure "
-	  "them on another node",
-	  0 },
-	{ "devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0 },
-	{ "cpus", OPT_CPUS, "N", 0,
-	  "cuda: N CPU devices beside the GPUs, and what passes between the two (default: none)", 0 },
-	{ "cpu-type", OPT_CPU_TYPE, "NAME", 0, "with --cpus: name of their device type (default: from the hardware)",
-	  0 },
-	{ "cores", OPT_CORES, "N", 0, "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)",
-	  0 },
-	{ "type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0 },
-	{ "link-class", OPT_LINK, "NAME", 0,
-	  "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: "
-	  "nvlink-smNN or pcie-smNN); of logs of one node and of several: WITHIN,BETWEEN",
-	  0 },
-	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0 },
-	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0 },
-	{ "draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0 },
-	{ "seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0 },
-	{ "platform-output", OPT_PLATFORM, "FILE.xml", 0,
-	  "platform file of this node (with --from: write it, the "
-	  "samples are of this node)",
-	  0 },
-	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
-	{ "share-gpu", OPT_SHARE, NULL, 0,
-	  "cuda: several ranks on one GPU; gives a loopback platform "
-	  "only",
-	  0 },
-	{ 0 }
-};
-
-static error_t parse_text(int key, char *arg, struct calibrate *c)
-{
-	switch (key) {
-	case OPT_EXECUTOR:
-		c->executor = arg;
-		return 0;
-	case 'o':
-		c->out = arg;
-		return 0;
-	case OPT_FROM:
-		return mq_arg_push("--from", &c->from, arg, c->err);
-	case OPT_SAMPLES:
-		c->samples = arg;
-		return 0;
-	case OPT_TYPE:
-		c->type = arg;
-		return 0;
-	case OPT_LINK:
-		c->link_class = arg;
-		return 0;
-	case OPT_CPU_TYPE:
-		c->cpu_type = arg;
-		return 0;
-	case OPT_PLATFORM:
-		c->platform_out = arg;
-		return 0;
-	case OPT_ONLY:
-		c->schedule_only = true;
-		return 0;
-	case OPT_SHARE:
-		c->share_gpu = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct calibrate *c = state->input;
-
-	switch (key) {
-	case OPT_DEVICES:
-		return mq_arg_u64("--devices", arg, 1, 4096, &c->devices, c->err);
-	case OPT_CPUS:
-		return mq_arg_u64("--cpus", arg, 1, 60, &c->cpus, c->err);
-	case OPT_CORES:
-		return mq_arg_u64("--cores", arg, 1, 4096, &c->cores, c->err);
-	case OPT_LAUNCHES:
-		return mq_arg_u64("--launches", arg, 1, 100, &c->launches, c->err);
-	case OPT_REPS:
-		return mq_arg_u64("--reps", arg, 1, 1000, &c->reps, c->err);
-	case OPT_DRAWS:
-		return mq_arg_u64("--draws", arg, 2, 10000, &c->draws, c->err);
-	case OPT_SEED:
-		return mq_arg_u64("--seed", arg, 0, 1000000, &c->seed, c->err);
-	case OPT_DEADLINE:
-		return mq_arg_quantity("--deadline", arg, "s", .1, 86400, &c->deadline_s, c->err);
-	case ARGP_KEY_ARG:
-		mq_fail(c->err, MQ_EINPUT, "calibrate takes no argument '%s'; see --help", arg);
-		return EINVAL;
-	default:
-		return parse_text(key, arg, c);
-	}
-}
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
@@ -744,25 +650,14 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	static const struct argp argp = { options,
-					  parse,
-					  NULL,
-					  "Measure this node (or fit samples "
-					  "brought from another) and write its calibration and platform file.",
-					  NULL,
-					  NULL,
-					  NULL };
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct calibrate c = { .executor = "host",
-			       .launches = 3,
-			       .reps = 7,
-			       .draws = 100,
-			       .seed = 1,
-			       .deadline_s = 60,
-			       .err = err,
-			       .arena = &arena };
+	struct calibrate c = { .arena = &arena };
+	const struct mq_args args = { .table = { { rows, &c } },
+				      .doc = "Measure this node (or fit samples brought from another) and write its "
+					     "calibration and platform file." };
 
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &c, err));
+	mq_args_defaults(rows, &c);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	enum mq_status status = calibrate(&c, err);
 	mq_arena_fini(&arena);
 	return status;

@@ -11,45 +11,15 @@
 struct options {
 	struct mq_asked asked;
 	const char *path[2];
-	uint32_t n;
 	bool json;
 };
 
-enum { KEY_JSON = 2000 };
-
-static const struct argp_option option_rows[] = {
-	{ "json", KEY_JSON, NULL, 0, "print both plans' numbers as JSON", 4 },
-	{ 0 },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->asked;
-		return 0;
-	case KEY_JSON:
-		o->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->n == 2)
-			return ARGP_ERR_UNKNOWN;
-		o->path[o->n++] = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.args_doc = "PLAN_A PLAN_B",
-	.doc = "Simulates two plans and says where their times differ: compute, exposed communication "
-	       "per class of link, bubble, memory.",
-	.children = children,
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg options[] = {
+	ROW(TEXT, "PLAN_A", path[0], NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(TEXT, "PLAN_B", path[1], NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(FLAG, "json", json, NULL, "print both plans' numbers as JSON"),
+	{ .type = MQ_ARG_END },
 };
 
 static void put_json(const struct options *o, struct mq_session *session, const struct mq_plan *plan,
@@ -108,12 +78,18 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct options o = { .n = 0 };
+	struct options o = { .json = false };
 	struct mq_session session;
+	const struct mq_args args = {
+		.table = { { mq_question_args, &o.asked }, { options, &o } },
+		.args_doc = "PLAN_A PLAN_B",
+		.doc = "Simulates two plans and says where their times differ: compute, exposed communication per class "
+		       "of link, bubble, memory.",
+	};
 
-	mq_asked_init(&o.asked, err);
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
-	if (o.n != 2)
+	mq_asked_init(&o.asked);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	if (!o.path[1])
 		return mq_fail(err, MQ_EINPUT,
 			       "give two plan files: maquette diff PLAN_A PLAN_B -m ... "
 			       "-p ...");

@@ -16,69 +16,30 @@
 #include "base/text.h"
 #include "judge/pool.h"
 
-enum { KEY_TO = 2100, KEY_IMPORT };
-
 struct options {
 	struct mq_asked asked;
 	const char *plan, *to, *import, *out;
 };
 
-static const struct argp_option rows[] = {
-	{ NULL, 0, NULL, 0, "What and where to:", 4 },
-	{ "to", KEY_TO, "TARGET", 0, "megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra", 4 },
-	{ "import", KEY_IMPORT, "FILE", 0,
-	  "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan", 4 },
-	{ "output", 'o', "PATH", 0, "file (default: the screen); deepspeed, chakra: folder for all their files", 4 },
-	{ 0 },
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "PLAN.json", plan, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	{ .type = MQ_ARG_GROUP, .name = "What and where to:" },
+	ROW(CHOICE, "to", to, "TARGET", "what to write",
+	    .words = "megatron|megatron-fsdp|deepspeed|torchtitan|flagscale|chakra"),
+	ROW(TEXT, "import", import, "FILE",
+	    "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan"),
+	ROW(TEXT, "output", out, "PATH", "file (default: the screen); deepspeed, chakra: folder for all their files",
+	    .letter = 'o'),
+	{ .type = MQ_ARG_END },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	static const char *const targets[] = { "megatron",  "megatron-fsdp", "deepspeed", "torchtitan",
-					       "flagscale", "chakra",        NULL };
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->asked;
-		return 0;
-	case KEY_TO:
-		for (const char *const *t = targets; *t; t++)
-			if (!strcmp(*t, arg)) {
-				o->to = *t;
-				return 0;
-			}
-		mq_fail(o->asked.err, MQ_EINPUT,
-			"--to %s: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra", arg);
-		return EINVAL;
-	case KEY_IMPORT:
-		o->import = arg;
-		return 0;
-	case 'o':
-		o->out = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->plan)
-			return ARGP_ERR_UNKNOWN;
-		o->plan = strcmp(arg, "-") ? arg : "/dev/stdin";
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	.options = rows,
-	.parser = parse,
-	.args_doc = "PLAN.json",
-	.doc = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
-	       "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
-	       "(the plan is resolved as --software says, by default megatron-core, megatron-fsdp,\n"
-	       "deepspeed or torchtitan)\n"
-	       "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
-	       "(with --software, what that decides as the file has it is left to it)",
-	.children = children,
-};
+static const char doc[] = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
+			  "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
+			  "(the plan is resolved as --software says, by default megatron-core, megatron-fsdp,\n"
+			  "deepspeed or torchtitan)\n"
+			  "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
+			  "(with --software, what that decides as the file has it is left to it)";
 
 static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f, struct mq_err *err)
 {
@@ -263,9 +224,14 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .plan = NULL };
 	struct mq_session session;
+	const struct mq_args args = { .table = { { mq_question_args, &o.asked }, { rows, &o } },
+				      .args_doc = "PLAN.json",
+				      .doc = doc };
 
-	mq_asked_init(&o.asked, err);
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	mq_asked_init(&o.asked);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	if (o.plan && !strcmp(o.plan, "-"))
+		o.plan = "/dev/stdin";
 	MQ_TRY(check_options(&o, err));
 	const char *const read[] = { o.plan, o.import, o.asked.model, o.asked.platform };
 	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));

@@ -12,8 +12,6 @@
 #include "session/pages/tables.h"
 #include "score/fit/runs.h"
 
-enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED, KEY_JSON };
-
 struct options {
 	struct mq_score_options score;
 	struct mq_list tables, free;
@@ -29,69 +27,39 @@ static const struct mq_shown_table shown[] = {
 	{ NULL, NULL, NULL },
 };
 
-static const struct argp_option option_rows[] = {
-	{ "free", KEY_FREE, "NAME[,NAME]", 0,
-	  "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.sustained: the same value for all that "
-	  "the pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable",
-	  0 },
-	{ "rounds", KEY_ROUNDS, "N", 0, "steps of the search at most (default 3)", 0 },
-	{ "draws", KEY_DRAWS, "N", 0, "of the bootstrap for intervals (default 200)", 0 },
-	{ "json", KEY_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
-	{ "seed", KEY_SEED, "N", 0, "of the draws (default 1)", 0 },
-	{ 0 },
-};
-
 /* A comma list, as many times as wanted. */
-static int push_names(struct options *o, char *arg)
+static enum mq_status push_names(const struct mq_arg *row, void *target, const char *text, struct mq_err *err)
 {
-	for (char *name = strtok(arg, ","); name; name = strtok(NULL, ",")) {
-		int bad = mq_arg_push("--free", &o->free, name, o->score.err);
+	struct options *o = target;
+	char *names = mq_arena_strdup(o->score.arena, text);
 
-		if (bad)
-			return bad;
-	}
-	return 0;
+	for (char *name = strtok(names, ","); name; name = strtok(NULL, ","))
+		MQ_TRY(mq_arg_push("--free", &o->free, name, err));
+	return MQ_OK;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case KEY_FREE:
-		return push_names(o, arg);
-	case KEY_JSON:
-		o->json = true;
-		return 0;
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->score;
-		return 0;
-	case KEY_ROUNDS:
-		return mq_arg_u64("--rounds", arg, 1, 100, &o->rounds, o->score.err);
-	case KEY_DRAWS:
-		return mq_arg_u64("--draws", arg, 10, 100000, &o->draws, o->score.err);
-	case KEY_SEED:
-		return mq_arg_u64("--seed", arg, 0, UINT32_MAX, &o->seed, o->score.err);
-	case ARGP_KEY_ARG:
-		return mq_arg_push("TABLE", &o->tables, arg, o->score.err);
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = { { &mq_score_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.children = children,
-	.args_doc = "TABLE...",
-	.doc = "Fits parameters of calibrations and training software to the step times of measured runs, "
-	       "all tables at once and each with the same weight, and tells how each table is predicted "
-	       "when it is left out.\vA table is a CSV file as for `maquette score`. Shipped files are "
-	       "not changed: put the values found there, with their source. --set of a free parameter is "
-	       "its start. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
-	       "without.csv: the values where one table has no say.",
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(LIST, "TABLE", tables, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	{ .type = MQ_ARG_READ,
+	  .name = "free",
+	  .value = "NAME[,NAME]",
+	  .help = "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.sustained: the same value for all that the "
+		  "pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable",
+	  .read = push_names },
+	ROW(INT, "rounds", rounds, "N", "steps of the search at most", .initial = 3, .min = 1, .max = 100),
+	ROW(INT, "draws", draws, "N", "bootstrap samples for intervals", .initial = 200, .min = 10, .max = 100000),
+	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
+	ROW(INT, "seed", seed, "N", "seed of the bootstrap", .initial = 1, .max = UINT32_MAX),
+	{ .type = MQ_ARG_END },
 };
+
+static const char doc[] = "Fits parameters of calibrations and training software to the step times of measured runs, "
+			  "all tables at once and each with the same weight, and tells how each table is predicted "
+			  "when it is left out.\vA table is a CSV file as for `maquette score`. Shipped files are "
+			  "not changed: put the values found there, with their source. --set of a free parameter is "
+			  "its start. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
+			  "without.csv: the values where one table has no say.";
 
 static enum mq_status fit(struct options *o, struct mq_err *err)
 {
@@ -117,14 +85,14 @@ static enum mq_status fit(struct options *o, struct mq_err *err)
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct options o = {
-		.score = { MQ_SCORE_DEFAULTS, .jobs = cpus > 0 ? (uint32_t)cpus : 1, .arena = &arena, .err = err },
-		.rounds = 3,
-		.draws = 200,
-		.seed = 1,
-	};
-	enum mq_status status = mq_args_parse(&argp, argc, argv, &o, err);
+	struct options o = { .json = false };
+	const struct mq_args args = { .table = { { mq_score_args, &o.score }, { rows, &o } },
+				      .args_doc = "TABLE...",
+				      .doc = doc };
+
+	mq_score_options_init(&o.score, &arena);
+	mq_args_defaults(rows, &o);
+	enum mq_status status = mq_args_parse(&args, argc, argv, err);
 
 	int saved = mq_json_begin(o.json);
 	if (status == MQ_OK)

@@ -228,52 +228,32 @@ static const struct {
 	{ "executors", list_executors }, { "software", list_software },   { "parameters", list_parameters },
 };
 
-enum { KEY_JSON = 2000 };
-
 struct options {
 	const char *what, *only;
 	bool json;
 };
 
-static const struct argp_option option_rows[] = {
-	{ "json", KEY_JSON, NULL, 0, "print an array of objects", 0 },
-	{ 0 },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	if (key == KEY_JSON) {
-		o->json = true;
-		return 0;
-	}
-	if (key != ARGP_KEY_ARG)
-		return ARGP_ERR_UNKNOWN;
-	if (!o->what)
-		o->what = arg;
-	else if (!o->only)
-		o->only = arg;
-	else
-		return ARGP_ERR_UNKNOWN;
-	return 0;
-}
-
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.args_doc = "engines|platforms|models|executors|software|parameters [NAME]",
-	.doc = "Lists what there is, one line each; with NAME of an engine or a model its options, "
-	       "of a software its values and where each comes from. `parameters` prints the fields of "
-	       "calibrations and of software as Markdown.",
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "KIND", what, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(TEXT, "NAME", only, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(FLAG, "json", json, NULL, "print an array of objects"),
+	{ .type = MQ_ARG_END },
 };
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { NULL, NULL, false };
 	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_args args = {
+		.table = { { rows, &o } },
+		.args_doc = "engines|platforms|models|executors|software|parameters [NAME]",
+		.doc = "Lists what there is, one line each; with NAME of an engine or a model its options, of a software "
+		       "its values and where each comes from. `parameters` prints the fields of calibrations and of "
+		       "software as Markdown.",
+	};
 
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	for (size_t i = 0; o.what && i < sizeof(lists) / sizeof(*lists); i++)
 		if (!strcmp(lists[i].name, o.what)) {
 			struct listing l = { .json = o.json };

@@ -14,58 +14,19 @@
 #include "model/format.h"
 #include "schedule/columns.h"
 
-enum { KEY_CSV = 2000, KEY_JSON, KEY_GRAPH };
-
 struct options {
 	struct mq_asked asked;
 	const char *csv, *graph;
 	bool json;
 };
 
-static const struct argp_option option_rows[] = {
-	{ "csv", KEY_CSV, "FILE", 0, "one row per op", 0 },
-	{ "graph", KEY_GRAPH, "FILE", 0, "the graph in JSON lines, which -m takes", 0 },
-	{ "json", KEY_JSON, NULL, 0, "print the totals as JSON", 0 },
-	{ 0 },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->asked;
-		return 0;
-	case KEY_CSV:
-		o->csv = arg;
-		return 0;
-	case KEY_GRAPH:
-		o->graph = arg;
-		return 0;
-	case KEY_JSON:
-		o->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->asked.model) {
-			mq_fail(o->asked.err, MQ_EINPUT, "two models given, '%s' and '%s'; give one", o->asked.model,
-				arg);
-			return EINVAL;
-		}
-		o->asked.model = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.args_doc = "MODEL",
-	.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: "
-	       "ops, parameters, forward_flop, backward_flop, activation_B.",
-	.children = children,
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg options[] = {
+	ROW(TEXT, "MODEL", asked.model, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(TEXT, "csv", csv, "FILE", "one row per op"),
+	ROW(TEXT, "graph", graph, "FILE", "the graph in JSON lines, which -m takes"),
+	ROW(FLAG, "json", json, NULL, "print the totals as JSON"),
+	{ .type = MQ_ARG_END },
 };
 
 static const char *inputs_of(const struct mq_model *m, uint32_t op, struct mq_arena *arena)
@@ -184,9 +145,15 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_software_record software;
 	struct mq_model *model = NULL;
+	const struct mq_args args = {
+		.table = { { mq_question_args, &o.asked }, { options, &o } },
+		.args_doc = "MODEL",
+		.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: ops, "
+		       "parameters, forward_flop, backward_flop, activation_B.",
+	};
 
-	mq_asked_init(&o.asked, err);
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	mq_asked_init(&o.asked);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.asked.model)
 		return mq_fail(err, MQ_EINPUT, "no model given; use maquette model MODEL");
 	const struct mq_model_request request = {

@@ -15,7 +15,7 @@
 #include "hardware/platform/graph.h"
 #include "hardware/platform/import.h"
 
-enum { MAX_OPTIONS = 64, FIRST_KEY = 3000, KEY_JSON = 4000 };
+enum { MAX_OPTIONS = 64 };
 
 /* ---- generate ----------------------------------------------------------------------------------- */
 
@@ -24,47 +24,45 @@ struct generating {
 	struct mq_arena arena;
 	struct mq_list calib;
 	const char *output;
-	struct mq_err *err;
 };
 
-static error_t set(struct generating *g, const char *key, const char *value)
+static enum mq_status set(const struct mq_arg *row, void *target, const char *text, struct mq_err *err)
 {
-	return mq_opt_set(mq_platform_opts, &g->spec, "platform", key, value, &g->arena, g->err) == MQ_OK ? 0 : EINVAL;
+	struct generating *g = target;
+
+	return row->flags & MQ_ARG_POSITIONAL ?
+		       mq_platform_spec_parse(text, &g->spec, &g->arena, err) :
+		       mq_opt_set(mq_platform_opts, &g->spec, "platform", row->name, text, &g->arena, err);
 }
 
-static error_t parse_generate(int key, char *arg, struct argp_state *state)
+static const struct mq_arg generate_rows[] = {
+	{ .type = MQ_ARG_READ, .name = "KEY=VALUE", .read = set, .flags = MQ_ARG_POSITIONAL },
+	MQ_ARG(TEXT, "output", struct generating, output, "FILE", "platform file to write (default: standard output)",
+	       .letter = 'o'),
+	MQ_ARG(LIST, "calib", struct generating, calib, "FILE", "device types to add to the shipped ones; repeatable",
+	       .letter = 'c'),
+	{ .type = MQ_ARG_END },
+};
+
+/* A key of a platform as an option. */
+static struct mq_arg option_of(const struct mq_opt *o, struct mq_arena *arena)
 {
-	struct generating *g = state->input;
+	const char *help = o->help;
 
-	if (key >= FIRST_KEY && key < FIRST_KEY + MAX_OPTIONS)
-		return set(g, mq_platform_opts[key - FIRST_KEY].name, arg ? arg : "true");
-	if (key == 'o') {
-		g->output = arg;
-		return 0;
-	}
-	if (key == 'c')
-		return mq_arg_push("--calib", &g->calib, arg, g->err);
-	if (key != ARGP_KEY_ARG)
-		return ARGP_ERR_UNKNOWN;
-	return mq_platform_spec_parse(arg, &g->spec, &g->arena, g->err) == MQ_OK ? 0 : EINVAL;
-}
-
-/* One row of the option table as argp wants it. */
-static struct argp_option row_of(const struct mq_opt *o, int key, struct mq_arena *arena)
-{
-	const char *help = o->help, *argument = "N";
-
-	if (o->type == MQ_OPT_CHOICE) {
+	if (o->type == MQ_OPT_CHOICE)
 		help = mq_arena_printf(arena, "%s: %s", o->help, o->text);
-		argument = "NAME";
-	} else if (o->type == MQ_OPT_STR) {
-		help = o->text ? mq_arena_printf(arena, "%s (default %s)", o->help, o->text) : o->help;
-		argument = "TEXT";
-	} else if (o->type != MQ_OPT_BOOL && o->initial > 0) {
+	else if (o->text)
+		help = mq_arena_printf(arena, "%s (default %s)", o->help, o->text);
+	else if (o->type != MQ_OPT_BOOL && o->initial > 0)
 		help = mq_arena_printf(arena, "%s (default %g)", o->help, o->initial);
-	}
-	return (struct argp_option){
-		.name = o->name, .key = key, .arg = o->type == MQ_OPT_BOOL ? NULL : argument, .doc = help
+	return (struct mq_arg){
+		.type = o->type == MQ_OPT_BOOL ? MQ_ARG_SWITCH : MQ_ARG_READ,
+		.name = o->name,
+		.value = o->type == MQ_OPT_CHOICE ? "NAME" :
+			 o->type == MQ_OPT_STR    ? "TEXT" :
+						    "N",
+		.help = help,
+		.read = set,
 	};
 }
 
@@ -87,27 +85,22 @@ static enum mq_status generate(struct generating *g, struct mq_err *err)
 
 static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 {
-	struct generating g = { .arena = MQ_ARENA_INIT, .err = err };
-	struct argp_option rows[MAX_OPTIONS + 3] = {
-		{ "output", 'o', "FILE", 0, "platform file to write (default: standard output)", -1 },
-		{ "calib", 'c', "FILE", 0, "device types to add to the shipped ones; repeatable", -1 },
-	};
-	const struct argp argp = {
-		.options = rows,
-		.parser = parse_generate,
+	struct generating g = { .arena = MQ_ARENA_INIT };
+	struct mq_arg keys[MAX_OPTIONS + 1] = { { .type = MQ_ARG_END } };
+	const struct mq_args args = {
+		.table = { { generate_rows, &g }, { keys, &g } },
 		.args_doc = "[KEY=VALUE...]",
-		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. "
-		       "Every option can also be written KEY=VALUE (several in one word: "
-		       "KEY=VALUE,KEY=VALUE), is the key platform.KEY of a study, and all of them "
-		       "stand where -p takes a file.",
+		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. Every option can "
+		       "also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE), is the key platform.KEY of "
+		       "a study, and all of them stand where -p takes a file.",
 	};
 
 	for (int i = 0; mq_platform_opts[i].type != MQ_OPT_END; i++) {
 		mq_assert(i < MAX_OPTIONS);
-		rows[i + 2] = row_of(&mq_platform_opts[i], FIRST_KEY + i, &g.arena);
+		keys[i] = option_of(&mq_platform_opts[i], &g.arena);
 	}
 	mq_platform_spec_init(&g.spec);
-	enum mq_status status = mq_args_parse(&argp, argc, argv, &g, err);
+	enum mq_status status = mq_args_parse(&args, argc, argv, err);
 	if (status == MQ_OK)
 		status = generate(&g, err);
 	mq_arena_fini(&g.arena);
@@ -120,69 +113,40 @@ struct looking {
 	const char *file, *output;
 	struct mq_list calib;
 	bool json;
-	struct mq_err *err;
 };
 
-static error_t parse_look(int key, char *arg, struct argp_state *state)
-{
-	struct looking *l = state->input;
+#define LOOK(kind, name, field, ...) MQ_ARG(kind, name, struct looking, field, __VA_ARGS__)
+#define LOOK_ROWS                                                                                        \
+	LOOK(TEXT, "FILE", file, NULL, NULL, .flags = MQ_ARG_POSITIONAL),                                \
+		LOOK(LIST, "calib", calib, "FILE", "calibration to add to the shipped ones; repeatable", \
+		     .letter = 'c')
+static const struct mq_arg check_rows[] = { LOOK_ROWS, { .type = MQ_ARG_END } };
+static const struct mq_arg show_rows[] = {
+	LOOK_ROWS,
+	LOOK(TEXT, "output", output, "FILE",
+	     "draw it: FILE.svg and FILE.png, or what FILE ends in (.svg .png .pdf .dot)", .letter = 'o'),
+	LOOK(FLAG, "json", json, NULL, "print every device and link as JSON"),
+	{ .type = MQ_ARG_END },
+};
 
-	switch (key) {
-	case 'o':
-		l->output = arg;
-		return 0;
-	case 'c':
-		return mq_arg_push("--calib", &l->calib, arg, l->err);
-	case KEY_JSON:
-		l->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (l->file)
-			return ARGP_ERR_UNKNOWN;
-		l->file = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static enum mq_status parse_file(const struct argp *argp, int argc, char **argv, struct looking *l, struct mq_err *err)
+static enum mq_status parse_file(bool show, int argc, char **argv, struct looking *l, struct mq_err *err)
 {
-	l->err = err;
-	MQ_TRY(mq_args_parse(argp, argc, argv, l, err));
+	const struct mq_args args = {
+		.table = { { show ? show_rows : check_rows, l } },
+		.args_doc = "FILE",
+		.doc = show ? "Prints a platform's devices, links, the bandwidth between its kinds of devices and its "
+			      "bisection; with -o draws it through graphviz." :
+			      "Loads a platform, checks its values, asks the routes between its devices, and looks for "
+			      "each device type's calibration.",
+	};
+
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!l->file)
 		return mq_fail(err, MQ_EINPUT,
 			       "give a platform file, the name of a shipped platform, or keys "
 			       "as generate takes them (\"gpu=H100 nodes=2\")");
 	return MQ_OK;
 }
-
-static const struct argp_option check_rows[] = {
-	{ "calib", 'c', "FILE", 0, "calibration to add to the shipped ones; repeatable", 0 },
-	{ 0 },
-};
-static const struct argp check_argp = {
-	.options = check_rows,
-	.parser = parse_look,
-	.args_doc = "FILE",
-	.doc = "Loads a platform, checks its values, asks the routes between its devices, and looks for "
-	       "each device type's calibration.",
-};
-static const struct argp_option show_rows[] = {
-	{ "output", 'o', "FILE", 0,
-	  "draw it: FILE.svg and FILE.png, or what FILE ends in (.svg .png .pdf "
-	  ".dot)",
-	  0 },
-	{ "calib", 'c', "FILE", 0, "calibration to add to the shipped ones; repeatable", 0 },
-	{ "json", KEY_JSON, NULL, 0, "print every device and link as JSON", 0 },
-	{ 0 },
-};
-static const struct argp show_argp = {
-	.options = show_rows,
-	.parser = parse_look,
-	.args_doc = "FILE",
-	.doc = "Prints a platform's devices, links, the bandwidth between its kinds of devices and its "
-	       "bisection; with -o draws it through graphviz.",
-};
 
 /* A file, or keys of `generate`. */
 static enum mq_status explore(const struct looking *l, struct mq_arena *arena, struct mq_calib **calib,
@@ -231,7 +195,7 @@ static enum mq_status run_look(int argc, char **argv, bool show, bool inside, st
 	struct mq_arena arena = MQ_ARENA_INIT;
 	enum mq_status status;
 
-	status = parse_file(show ? &show_argp : &check_argp, argc, argv, &l, err);
+	status = parse_file(show, argc, argv, &l, err);
 	if (status == MQ_OK)
 		status = inside ? look(&l, show, &arena, err) :
 				  mq_platform_child(show ? "show-inside" : "check-inside", l.file, argc - 1, argv + 1,
@@ -246,63 +210,35 @@ struct importing {
 	struct mq_import_options options;
 	const char *file, *output;
 	struct mq_list calib;
-	struct mq_err *err;
 	bool here;
 };
 
-static error_t parse_import(int key, char *arg, struct argp_state *state)
-{
-	struct importing *i = state->input;
-
-	switch (key) {
-	case 'o':
-		i->output = arg;
-		return 0;
-	case 'g':
-		i->options.gpu = arg;
-		return 0;
-	case 'n':
-		i->options.name = arg;
-		return 0;
-	case 'H':
-		i->here = true;
-		return 0;
-	case 'c':
-		return mq_arg_push("--calib", &i->calib, arg, i->err);
-	case ARGP_KEY_ARG:
-		if (i->file)
-			return ARGP_ERR_UNKNOWN;
-		i->file = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_option import_rows[] = {
-	{ "output", 'o', "FILE", 0, "platform file to write", 0 },
-	{ "gpu", 'g', "TYPE", 0, "device type (hwloc's files mostly say it themselves)", 0 },
-	{ "name", 'n', "NAME", 0, "of the platform (default: the file's)", 0 },
-	{ "here", 'H', NULL, 0, "instead of a file: this machine, as hwloc finds it", 0 },
-	{ "calib", 'c', "FILE", 0, "device types to add to the shipped ones; repeatable", 0 },
-	{ 0 },
-};
-static const struct argp import_argp = {
-	.options = import_rows,
-	.parser = parse_import,
-	.args_doc = "FILE",
-	.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m`, NCCL's "
-	       "topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
+#define IMPORT(kind, name, field, ...) MQ_ARG(kind, name, struct importing, field, __VA_ARGS__)
+static const struct mq_arg import_rows[] = {
+	IMPORT(TEXT, "FILE", file, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	IMPORT(TEXT, "output", output, "FILE", "platform file to write", .letter = 'o'),
+	IMPORT(TEXT, "gpu", options.gpu, "TYPE", "device type (hwloc's files mostly say it themselves)", .letter = 'g'),
+	IMPORT(TEXT, "name", options.name, "NAME", "of the platform (default: the file's)", .letter = 'n'),
+	IMPORT(FLAG, "here", here, NULL, "instead of a file: this machine, as hwloc finds it", .letter = 'H'),
+	IMPORT(LIST, "calib", calib, "FILE", "device types to add to the shipped ones; repeatable", .letter = 'c'),
+	{ .type = MQ_ARG_END },
 };
 
 /* hwloc crashes on some broken files, so reading happens in a process of its own. */
 static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_err *err)
 {
-	struct importing i = { .err = err };
+	struct importing i = { .here = false };
+	const struct mq_args args = {
+		.table = { { import_rows, &i } },
+		.args_doc = "FILE",
+		.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m`, NCCL's topology "
+		       "dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
+	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_import_report r;
 	struct mq_calib *calib;
 
-	MQ_TRY(mq_args_parse(&import_argp, argc, argv, &i, err));
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!i.file == !i.here || !i.output)
 		return mq_fail(err, MQ_EINPUT, "import: give the file to read (or --here) and -o FILE to write");
 	MQ_TRY(mq_output_apart("-o", i.output, (const char *const *)&i.file, 1, err));

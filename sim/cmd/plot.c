@@ -21,42 +21,18 @@ struct plotting {
 	struct mq_arena arena;
 	const char *dir, *out, *scripts, *title;
 	uint32_t figures;
-	struct mq_err *err;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct plotting *p = state->input;
-
-	switch (key) {
-	case 'o':
-		p->out = arg;
-		return 0;
-	case 't':
-		p->title = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (p->dir)
-			return ARGP_ERR_UNKNOWN;
-		p->dir = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_option option_rows[] = {
-	{ "output", 'o', "DIR", 0, "folder for the figures (default: the results folder)", 0 },
-	{ "title", 't', "TEXT", 0, "title of the figures (default: the model and the platform)", 0 },
-	{ 0 },
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct plotting, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "DIR", dir, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(TEXT, "output", out, "DIR", "folder for the figures (default: the results folder)", .letter = 'o'),
+	ROW(TEXT, "title", title, "TEXT", "title of the figures (default: the model and the platform)", .letter = 't'),
+	{ .type = MQ_ARG_END },
 };
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.args_doc = "DIR",
-	.doc = "Draws the figures of a results folder: timeline and links of a simulation, convergence "
-	       "and step time against memory of a search, predictions against measurements of a "
-	       "validation or a score, tornado, scaling, cost, heat map or jobs of a study.",
-};
+static const char doc[] = "Draws the figures of a results folder: timeline and links of a simulation, convergence "
+			  "and step time against memory of a search, predictions against measurements of a "
+			  "validation or a score, tornado, scaling, cost, heat map or jobs of a study.";
 
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
 
@@ -578,9 +554,10 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct plotting p = { .arena = MQ_ARENA_INIT, .err = err };
+	struct plotting p = { .arena = MQ_ARENA_INIT };
+	const struct mq_args args = { .table = { { rows, &p } }, .args_doc = "DIR", .doc = doc };
 
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &p, err));
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!p.dir)
 		return mq_fail(err, MQ_EINPUT, "give a results folder: maquette plot DIR");
 	enum mq_status status = plot_all(&p, err);

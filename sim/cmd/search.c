@@ -16,42 +16,13 @@ struct options {
 	bool json;
 };
 
-enum { KEY_JSON = 2700 };
-
-static const struct argp_option option_rows[] = {
-	{ NULL, 0, NULL, 0, "Output:", 5 },
-	{ "output", 'o', "DIR", 0, "folder for candidates.csv, plan-1.json, ..., report.html, run.ini", 5 },
-	{ "json", KEY_JSON, NULL, 0, "print the result as JSON", 5 },
-	{ 0 },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->asked;
-		state->child_inputs[1] = &o->search;
-		return 0;
-	case 'o':
-		o->dir = arg;
-		return 0;
-	case KEY_JSON:
-		o->json = true;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { &mq_search_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. "
-	       "Stopped at any moment, the same command continues where it was. Under mpirun or "
-	       "Slurm the first rank searches and all of them simulate.",
-	.children = children,
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	{ .type = MQ_ARG_GROUP, .name = "Output:" },
+	ROW(TEXT, "output", dir, "DIR", "folder for candidates.csv, plan-1.json, ..., report.html, run.ini",
+	    .letter = 'o'),
+	ROW(FLAG, "json", json, NULL, "print the result as JSON"),
+	{ .type = MQ_ARG_END },
 };
 
 static enum mq_status write_job(const struct options *o, const struct mq_session *session, double wall_s,
@@ -61,7 +32,7 @@ static enum mq_status write_job(const struct options *o, const struct mq_session
 
 	MQ_TRY(mq_job_begin(o->dir, "search", &file, err));
 	mq_asked_print(session->asked, file);
-	mq_search_options_print(&o->search, file);
+	mq_args_print(mq_search_args, &o->search, 0, file);
 	return mq_job_end(file, o->dir, wall_s, err);
 }
 
@@ -86,7 +57,7 @@ static char *question_of(const struct options *o, const struct mq_session *sessi
 
 	mq_assert(file);
 	mq_asked_print(session->asked, file);
-	mq_search_question_print(&o->search, file);
+	mq_args_print(mq_search_args, &o->search, MQ_ARG_EFFORT, file);
 	fclose(file);
 	return text;
 }
@@ -143,10 +114,17 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .dir = NULL };
 	struct mq_session session;
+	const struct mq_args args = {
+		.table = { { mq_question_args, &o.asked }, { mq_search_args, &o.search }, { rows, &o } },
+		.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. Stopped at "
+		       "any moment, the same command continues where it was. Under mpirun or Slurm the first rank "
+		       "searches and all of them simulate.",
+	};
 
-	mq_asked_init(&o.asked, err);
-	mq_search_options_init(&o.search, err);
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	mq_asked_init(&o.asked);
+	mq_args_defaults(mq_search_args, &o.search);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	mq_search_options_settle(&o.search);
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));

@@ -17,19 +17,6 @@
 #include "base/ini.h"
 #include "judge/pool.h"
 
-enum {
-	KEY_TRACE = 1300,
-	KEY_EXECUTOR,
-	KEY_SCHEDULE,
-	KEY_INTERVALS,
-	KEY_AGAINST,
-	KEY_TIMELINE,
-	KEY_JSON,
-	KEY_JITTER,
-	KEY_FAILURES,
-	KEY_FILE_SIZE
-};
-
 struct options {
 	struct mq_asked asked;
 	const char *plan, *dir, *trace, *schedule;
@@ -40,99 +27,39 @@ struct options {
 	struct mq_spread_asked spread;
 };
 
-static const struct argp_option option_rows[] = {
-	{ NULL, 0, NULL, 0, "The plan and the output:", 4 },
-	{ "plan", 'P', "FILE", 0, "plan to simulate (JSON); - reads standard input", 4 },
-	{ "output", 'o', "DIR", 0,
-	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it the "
-	  "result is printed only",
-	  4 },
-	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace; compressed where FILE ends in .gz", 4 },
-	{ "file-size", KEY_FILE_SIZE, "SIZE", 0,
-	  "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
-	  "whole devices are left out",
-	  4 },
-	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
-	{ "timeline", KEY_TIMELINE, "WHICH", 0,
-	  "timeline.csv and tasks.csv: none, folded (default: one device for all like it), or all", 4 },
-	{ "json", KEY_JSON, NULL, 0, "print the result as JSON", 4 },
-	{ "intervals", KEY_INTERVALS, NULL, 0,
-	  "how far the step time may be off, from what the --calib files say about themselves", 4 },
-	{ "against", KEY_AGAINST, "PLAN", 0, "with --intervals: how likely the plan is to beat this one; repeatable",
-	  4 },
-	{ "jitter", KEY_JITTER, "KEY=VALUE,...", 0,
-	  "quantiles of the step over draws: device and kernel (deviations of the logarithm of their time), stragglers (share of the "
-	  "devices), slowdown (theirs), draws (100)",
-	  4 },
-	{ "failures", KEY_FAILURES, "KEY=VALUE,...", 0,
-	  "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s", 4 },
-	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 4 },
-	{ 0 },
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg options[] = {
+	{ .type = MQ_ARG_GROUP, .name = "The plan and the output:" },
+	ROW(TEXT, "plan", plan, "FILE", "plan to simulate (JSON); - reads standard input", .letter = 'P'),
+	ROW(TEXT, "output", dir, "DIR",
+	    "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it the "
+	    "result is printed only",
+	    .letter = 'o', .flags = MQ_ARG_QUIET),
+	ROW(WORD, "executor", analytic, "NAME", "what simulates", .words = "simgrid|analytic", .flags = MQ_ARG_ALWAYS),
+	ROW(TEXT, "jitter", spread.jitter, "KEY=VALUE,...",
+	    "quantiles of the step over samples: device and kernel (deviations of the logarithm of their time), stragglers "
+	    "(share of the devices), slowdown (theirs), draws (100 samples)"),
+	ROW(TEXT, "failures", spread.failures, "KEY=VALUE,...",
+	    "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s"),
+	ROW(TEXT, "trace", trace, "FILE", "Chrome / Perfetto trace; compressed where FILE ends in .gz"),
+	ROW(FLAG, "intervals", intervals, NULL,
+	    "how far the step time may be off, from what the --calib files say about themselves"),
+	ROW(LIST, "against", against, "PLAN", "with --intervals: how likely the plan is to beat this one; repeatable"),
+	ROW(TEXT, "schedule", schedule, "FILE", "the plan lowered, for maquette-replay"),
+	ROW(F64, "file-size", file_MB, "SIZE",
+	    "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
+	    "whole devices are left out",
+	    .unit = "MB", .initial = MQ_OUTPUTS_MAX_B / 1e6, .max = 1e9, .flags = MQ_ARG_OWN_DEFAULT),
+	ROW(WORD, "timeline", timeline, "WHICH",
+	    "devices in timeline.csv and tasks.csv; folded is one device for all like it", .words = "folded|none|all"),
+	ROW(FLAG, "json", json, NULL, "print the result as JSON", .flags = MQ_ARG_QUIET),
+	{ .type = MQ_ARG_END },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->asked;
-		return 0;
-	case 'P':
-		o->plan = strcmp(arg, "-") ? arg : "/dev/stdin";
-		return 0;
-	case 'o':
-		o->dir = arg;
-		return 0;
-	case KEY_TRACE:
-		o->trace = arg;
-		return 0;
-	case KEY_SCHEDULE:
-		o->schedule = arg;
-		return 0;
-	case KEY_JSON:
-		o->json = true;
-		return 0;
-	case KEY_TIMELINE:
-		o->timeline = !strcmp(arg, "none") ? MQ_TIMELINE_NONE :
-			      !strcmp(arg, "all")  ? MQ_TIMELINE_ALL :
-						     MQ_TIMELINE_FOLDED;
-		if (o->timeline || !strcmp(arg, "folded"))
-			return 0;
-		mq_fail(o->asked.err, MQ_EINPUT, "--timeline %s: give none, folded or all", arg);
-		return EINVAL;
-	case KEY_JITTER:
-		o->spread.jitter = arg;
-		return 0;
-	case KEY_FAILURES:
-		o->spread.failures = arg;
-		return 0;
-	case KEY_FILE_SIZE:
-		return mq_arg_quantity("--file-size", arg, "MB", 0, 1e9, &o->file_MB, o->asked.err);
-	case KEY_INTERVALS:
-		o->intervals = true;
-		return 0;
-	case KEY_AGAINST:
-		return mq_arg_push("--against", &o->against, arg, o->asked.err);
-	case KEY_EXECUTOR:
-		o->analytic = !strcmp(arg, "analytic");
-		if (o->analytic || !strcmp(arg, "simgrid"))
-			return 0;
-		mq_fail(o->asked.err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
-		return EINVAL;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.doc = "Simulates one plan and writes what happens in a step. Of plans on more than 8 devices the "
-	       "timeline, the tasks and the trace show one device for all that do the same at the same "
-	       "time; step time, memory and links are those of all, and --timeline all shows every device.",
-	.children = children,
-};
+static const char doc[] =
+	"Simulates one plan and writes what happens in a step. Of plans on more than 8 devices the timeline, the tasks "
+	"and the trace show one device for all that do the same at the same time; step time, memory and links are those "
+	"of all, and --timeline all shows every device.";
 
 struct simulation {
 	const struct options *options;
@@ -148,21 +75,7 @@ static enum mq_status write_job(const struct options *o, const struct mq_asked *
 
 	MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
 	mq_asked_print(asked, file);
-	mq_ini_put(file, "plan", o->plan);
-	fprintf(file, "executor = %s\n", o->analytic ? "analytic" : "simgrid");
-	mq_spread_print(&o->spread, file);
-	if (o->trace)
-		mq_ini_put(file, "trace", o->trace);
-	if (o->intervals)
-		fputs("intervals = true\n", file);
-	for (uint32_t i = 0; i < o->against.n; i++)
-		mq_ini_put(file, "against", o->against.item[i]);
-	if (o->schedule)
-		mq_ini_put(file, "schedule", o->schedule);
-	if (o->file_MB != MQ_OUTPUTS_MAX_B / 1e6)
-		fprintf(file, "file-size = %.12g\n", o->file_MB);
-	if (o->timeline)
-		fprintf(file, "timeline = %s\n", o->timeline == MQ_TIMELINE_ALL ? "all" : "none");
+	mq_args_print(options, o, 0, file);
 	return mq_job_end(file, o->dir, 0, err);
 }
 
@@ -384,13 +297,16 @@ static enum mq_status check_spread(const struct options *o, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct options o = { .file_MB = MQ_OUTPUTS_MAX_B / 1e6 };
+	struct options o = { .plan = NULL };
 	struct mq_session session;
+	const struct mq_args args = { .table = { { mq_question_args, &o.asked }, { options, &o } }, .doc = doc };
 
-	mq_asked_init(&o.asked, err);
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	mq_asked_init(&o.asked);
+	mq_args_defaults(options, &o);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.plan)
 		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
+	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(check_spread(&o, err));
 	MQ_TRY(mq_session_open(&session, &o.asked, err));

@@ -14,48 +14,20 @@
 #include "maquette/loader.h"
 #include "maquette/opt.h"
 
-enum { KEY_SEED = 2100, KEY_SECONDS };
-
 struct options {
 	const char *path, *engine, *engine_options;
 	uint64_t seed;
 	double seconds, begin_s;
-	struct mq_err *err;
 };
 
-static const struct argp_option option_rows[] = {
-	{ "engine", 'e', "NAME[:key=value,...]", 0, "the engine to ask (default: the one that knows)", 0 },
-	{ "seed", KEY_SEED, "N", 0, "of all randomness (default 1)", 0 },
-	{ "seconds", KEY_SECONDS, "S", 0, "time limit", 0 },
-	{ 0 },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case 'e':
-		o->engine = arg;
-		return 0;
-	case KEY_SEED:
-		return mq_arg_u64("--seed", arg, 0, UINT64_MAX, &o->seed, o->err);
-	case KEY_SECONDS:
-		return mq_arg_quantity("--seconds", arg, "s", 1e-3, 1e9, &o->seconds, o->err);
-	case ARGP_KEY_ARG:
-		if (o->path)
-			return ARGP_ERR_UNKNOWN;
-		o->path = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = option_rows,
-	.parser = parse,
-	.args_doc = "FILE",
-	.doc = "Solves an explicit optimisation problem and prints its optimum.",
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "FILE", path, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(TEXT, "engine", engine, "NAME[:key=value,...]", "the engine to ask (default: the one that knows)",
+	    .letter = 'e'),
+	ROW(INT, "seed", seed, "N", "seed of all randomness", .initial = 1, .max = 0x1p64),
+	ROW(F64, "seconds", seconds, "S", "time limit", .unit = "s", .initial = INFINITY, .min = 1e-3, .max = 1e9),
+	{ .type = MQ_ARG_END },
 };
 
 static bool tick(void *context, double done, const char *what)
@@ -127,10 +99,14 @@ static enum mq_status solve(struct options *o, struct mq_arena *arena, struct mq
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct options o = { .seed = 1, .seconds = (double)INFINITY, .begin_s = mq_now_s(), .err = err };
+	struct options o = { .begin_s = mq_now_s() };
 	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_args args = { .table = { { rows, &o } },
+				      .args_doc = "FILE",
+				      .doc = "Solves an explicit optimisation problem and prints its optimum." };
 
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	mq_args_defaults(rows, &o);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.path)
 		return mq_fail(err, MQ_EINPUT, "give a file to solve");
 	if (access(o.path, R_OK))

@@ -17,169 +17,66 @@
 
 struct validate {
 	const char *executor, *out, *from;
-	struct mq_list dirs, question, against;
+	const char *platform, *software;
+	struct mq_list dirs, against, calib;
 	uint64_t top, reps, warmup, launches, cores, draws, seed;
 	double deadline_s, threshold;
 	bool json;
 	bool recalibrate, schedule_only, dry_run, share_gpu, oversubscribe;
-	struct mq_err *err;
 };
 
-enum {
-	OPT_EXECUTOR = 'x',
-	OPT_TOP = 256,
-	OPT_REPS,
-	OPT_WARMUP,
-	OPT_LAUNCHES,
-	OPT_CORES,
-	OPT_DRAWS,
-	OPT_SEED,
-	OPT_DEADLINE,
-	OPT_THRESHOLD,
-	OPT_RECALIBRATE,
-	OPT_ONLY,
-	OPT_DRY,
-	OPT_FROM,
-	OPT_AGAINST,
-	OPT_JSON,
-	OPT_SHARE,
-	OPT_OVER,
-	OPT_CALIB,
-	OPT_SOFTWARE
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct validate, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(LIST, "DIR", dirs, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(INT, "top", top, "K", "plans of each folder", .initial = 5, .min = 1, .max = 1000),
+	ROW(TEXT, "executor", executor, "NAME", "host or cuda (default: by the devices of the plans)", .letter = 'x'),
+	ROW(TEXT, "output", out, "DIR", "where results go (default: FIRST-FOLDER/validate)", .letter = 'o'),
+	ROW(TEXT, "platform", platform, "FILE", "instead of the platform that was searched", .letter = 'p'),
+	ROW(LIST, "calib", calib, "FILE", "calibration to add to those of the search; repeatable"),
+	ROW(TEXT, "software", software, "NAME", "training software instead of that of the search"),
+	ROW(FLAG, "recalibrate", recalibrate, NULL,
+	    "fit the calibration to half of the plans, tell the error on the other half before and after, and write "
+	    "DIR/calib.json if it falls (else exit with 5)"),
+	ROW(F64, "threshold", threshold, "PERCENT", "exit with 5 if the median error is above this", .initial = NAN,
+	    .max = 1e6),
+	ROW(FLAG, "dry-run", dry_run, NULL, "say what would run and what it needs; run nothing"),
+	ROW(FLAG, "schedule-only", schedule_only, NULL, "write the schedules and the command line for another node"),
+	ROW(TEXT, "from", from, "DIR", "samples that were measured before or elsewhere"),
+	ROW(LIST, "against", against, "TRACE",
+	    "instead of a replay: compare the best plan's prediction with a trace of a real step (PyTorch, Nsight Systems, "
+	    "Chakra), class by class; one per rank, repeatable"),
+	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
+	ROW(INT, "launches", launches, "N", "process launches", .initial = 2, .min = 1, .max = 100),
+	ROW(INT, "reps", reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
+	ROW(INT, "warmup", warmup, "N", "warm-up repetitions per launch", .initial = 2, .max = 100000),
+	ROW(INT, "cores", cores, "N", "host: CPU cores per device", .min = 1, .max = 4096),
+	ROW(INT, "draws", draws, "N", "bootstrap samples for the intervals", .initial = 100, .min = 2, .max = 10000),
+	ROW(INT, "seed", seed, "N", "seed of order, data and bootstrap", .initial = 1, .max = 1000000),
+	ROW(F64, "deadline", deadline_s, "S", "longest wait for anything", .unit = "s", .initial = 60, .min = .1,
+	    .max = 86400),
+	ROW(FLAG, "oversubscribe", oversubscribe, NULL, "host: allow more devices than cores"),
+	ROW(FLAG, "share-gpu", share_gpu, NULL, "cuda: several ranks on one GPU, for correctness only"),
+	{ .type = MQ_ARG_END },
 };
-
-static const struct argp_option options[] = {
-	{ "top", OPT_TOP, "K", 0, "plans of each folder (default 5)", 0 },
-	{ "executor", OPT_EXECUTOR, "NAME", 0, "host or cuda (default: by the devices of the plans)", 0 },
-	{ "output", 'o', "DIR", 0, "where results go (default: FIRST-FOLDER/validate)", 0 },
-	{ "platform", 'p', "FILE", 0, "instead of the platform that was searched", 0 },
-	{ "calib", OPT_CALIB, "FILE", 0, "calibration to add to those of the search; repeatable", 0 },
-	{ "software", OPT_SOFTWARE, "NAME", 0, "training software instead of that of the search", 0 },
-	{ "recalibrate", OPT_RECALIBRATE, NULL, 0,
-	  "fit the calibration to half of the plans, tell the error on the other half before and after, "
-	  "and write DIR/calib.json if it falls (else exit with 5)",
-	  0 },
-	{ "threshold", OPT_THRESHOLD, "PERCENT", 0, "exit with 5 if the median error is above this", 0 },
-	{ "dry-run", OPT_DRY, NULL, 0, "say what would run and what it needs; run nothing", 0 },
-	{ "schedule-only", OPT_ONLY, NULL, 0,
-	  "write the schedules and the command line for another "
-	  "node",
-	  0 },
-	{ "from", OPT_FROM, "DIR", 0, "samples that were measured before or elsewhere", 0 },
-	{ "against", OPT_AGAINST, "TRACE", 0,
-	  "instead of a replay: the best plan's prediction beside a trace of a real step (PyTorch, Nsight Systems, Chakra), "
-	  "class by class; one per rank, repeatable",
-	  0 },
-	{ "json", OPT_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
-	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 2)", 0 },
-	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 10)", 0 },
-	{ "warmup", OPT_WARMUP, "N", 0, "warm-up repetitions per launch (default 2)", 0 },
-	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device", 0 },
-	{ "draws", OPT_DRAWS, "N", 0, "draws for the intervals (default 100)", 0 },
-	{ "seed", OPT_SEED, "N", 0, "of order, data and draws (default 1)", 0 },
-	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
-	{ "oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0 },
-	{ "share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU, for correctness only", 0 },
-	{ 0 }
-};
-
-/* -p, --calib and --software are passed on to the question of every folder. */
-static error_t pass_on(struct validate *v, const char *option, char *arg)
-{
-	int bad = mq_arg_push(option, &v->question, option, v->err);
-
-	return bad ? bad : mq_arg_push(option, &v->question, arg, v->err);
-}
-
-static error_t parse_flag(int key, char *arg, struct validate *v)
-{
-	switch (key) {
-	case OPT_EXECUTOR:
-		v->executor = arg;
-		return 0;
-	case 'o':
-		v->out = arg;
-		return 0;
-	case 'p':
-		return pass_on(v, "--platform", arg);
-	case OPT_CALIB:
-		return pass_on(v, "--calib", arg);
-	case OPT_SOFTWARE:
-		return pass_on(v, "--software", arg);
-	case OPT_RECALIBRATE:
-		v->recalibrate = true;
-		return 0;
-	case OPT_JSON:
-		v->json = true;
-		return 0;
-	case OPT_ONLY:
-		v->schedule_only = true;
-		return 0;
-	case OPT_DRY:
-		v->dry_run = true;
-		return 0;
-	case OPT_FROM:
-		v->from = arg;
-		return 0;
-	case OPT_SHARE:
-		v->share_gpu = true;
-		return 0;
-	case OPT_OVER:
-		v->oversubscribe = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct validate *v = state->input;
-
-	switch (key) {
-	case OPT_TOP:
-		return mq_arg_u64("--top", arg, 1, 1000, &v->top, v->err);
-	case OPT_REPS:
-		return mq_arg_u64("--reps", arg, 1, 100000, &v->reps, v->err);
-	case OPT_WARMUP:
-		return mq_arg_u64("--warmup", arg, 0, 100000, &v->warmup, v->err);
-	case OPT_LAUNCHES:
-		return mq_arg_u64("--launches", arg, 1, 100, &v->launches, v->err);
-	case OPT_CORES:
-		return mq_arg_u64("--cores", arg, 1, 4096, &v->cores, v->err);
-	case OPT_DRAWS:
-		return mq_arg_u64("--draws", arg, 2, 10000, &v->draws, v->err);
-	case OPT_SEED:
-		return mq_arg_u64("--seed", arg, 0, 1000000, &v->seed, v->err);
-	case OPT_AGAINST:
-		return mq_arg_push("--against", &v->against, arg, v->err);
-	case OPT_DEADLINE:
-		return mq_arg_quantity("--deadline", arg, "s", .1, 86400, &v->deadline_s, v->err);
-	case OPT_THRESHOLD:
-		return mq_arg_f64("--threshold", arg, 0, 1e6, &v->threshold, v->err);
-	case ARGP_KEY_ARG:
-		return mq_arg_push("DIR", &v->dirs, arg, v->err);
-	case ARGP_KEY_NO_ARGS:
-		mq_fail(v->err, MQ_EINPUT, "validate: give the folder of a search; see --help");
-		return EINVAL;
-	default:
-		return parse_flag(key, arg, v);
-	}
-}
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
 static enum mq_status open_all(const struct validate *o, struct mq_validation *v, struct mq_err *err)
 {
-	char **argv = mq_arena_array(&v->arena, o->question.n + 1, char *);
+	char **argv = mq_arena_array(&v->arena, o->calib.n + 2, char *);
+	int argc = 0;
 
-	for (uint32_t i = 0; i < o->question.n; i++)
-		argv[i] = mq_arena_strdup(&v->arena, o->question.item[i]);
+	if (o->platform)
+		argv[argc++] = mq_arena_printf(&v->arena, "--platform=%s", o->platform);
+	if (o->software)
+		argv[argc++] = mq_arena_printf(&v->arena, "--software=%s", o->software);
+	for (uint32_t i = 0; i < o->calib.n; i++)
+		argv[argc++] = mq_arena_printf(&v->arena, "--calib=%s", o->calib.item[i]);
 	v->n_dirs = o->dirs.n;
 	v->asked = mq_arena_array(&v->arena, v->n_dirs, struct mq_asked);
 	v->session = mq_arena_array(&v->arena, v->n_dirs, struct mq_session);
 	for (uint32_t i = 0; i < v->n_dirs; i++)
-		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, (int)o->question.n, argv, err));
+		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, argc, argv, err));
 	return MQ_OK;
 }
 
@@ -353,26 +250,16 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	static const struct argp argp = { options,
-					  parse,
-					  "DIR...",
-					  "Replay the best plans of searches on "
-					  "real hardware and compare.",
-					  NULL,
-					  NULL,
-					  NULL };
-	struct validate o = { .top = 5,
-			      .reps = 10,
-			      .warmup = 2,
-			      .launches = 2,
-			      .draws = 100,
-			      .seed = 1,
-			      .deadline_s = 60,
-			      .threshold = NAN,
-			      .err = err };
+	struct validate o = { .executor = NULL };
 	struct mq_validation v = { .arena = MQ_ARENA_INIT };
+	const struct mq_args args = { .table = { { rows, &o } },
+				      .args_doc = "DIR...",
+				      .doc = "Replay the best plans of searches on real hardware and compare." };
 
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	mq_args_defaults(rows, &o);
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	if (!o.dirs.n)
+		return mq_fail(err, MQ_EINPUT, "validate: give the folder of a search; see --help");
 	enum mq_status status = validate(&o, &v, err);
 	mq_validation_close(&v);
 	return status;

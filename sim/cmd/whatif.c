@@ -32,7 +32,6 @@ struct options {
 	const char *study, *dir;
 	uint32_t jobs;
 	bool json, dry_run, worker, allow_exec;
-	struct mq_err *err;
 };
 
 struct whatif {
@@ -45,67 +44,28 @@ struct whatif {
 	bool *done;                             /* [n_points] row seen on disk */
 };
 
-enum { KEY_DRY_RUN = 2000, KEY_ALLOW_EXEC, KEY_WORKER, KEY_JSON };
-
-static const struct argp_option rows[] = {
-	{ "output", 'o', "DIR", 0, "folder for whatif.csv and the rows of finished points", 1 },
-	{ "jobs", 'j', "N", 0, "points searched at a time (default: the processors)", 1 },
-	{ "json", KEY_JSON, NULL, 0, "print the rows as JSON, and words to standard error", 1 },
-	{ "dry-run", KEY_DRY_RUN, NULL, 0, "print the points and an estimate of the time", 1 },
-	{ "allow-exec", KEY_ALLOW_EXEC, NULL, 0, "follow a study that names programs to run (engine = exec:PROGRAM)",
-	  1 },
-	{ "worker", KEY_WORKER, NULL, OPTION_HIDDEN, "one of several processes of a study", 1 },
-	{ 0 },
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "STUDY.ini", study, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(TEXT, "output", dir, "DIR", "folder for whatif.csv and the rows of finished points", .letter = 'o'),
+	ROW(INT, "jobs", jobs, "N", "points searched at a time (default: the processors)", .letter = 'j', .min = 1,
+	    .max = 4096),
+	ROW(FLAG, "json", json, NULL, "print the rows as JSON, and words to standard error"),
+	ROW(FLAG, "dry-run", dry_run, NULL, "print the points and an estimate of the time"),
+	ROW(FLAG, "allow-exec", allow_exec, NULL, "follow a study that names programs to run (engine = exec:PROGRAM)"),
+	ROW(FLAG, "worker", worker, NULL, "one of several processes of a study", .flags = MQ_ARG_HIDDEN),
+	{ .type = MQ_ARG_END },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-	uint64_t n = 0;
-	int bad;
-
-	switch (key) {
-	case 'o':
-		o->dir = arg;
-		return 0;
-	case 'j':
-		bad = mq_arg_u64("--jobs", arg, 1, 4096, &n, o->err);
-		o->jobs = (uint32_t)n;
-		return bad;
-	case KEY_JSON:
-		o->json = true;
-		return 0;
-	case KEY_DRY_RUN:
-		o->dry_run = true;
-		return 0;
-	case KEY_ALLOW_EXEC:
-		o->allow_exec = true;
-		return 0;
-	case KEY_WORKER:
-		o->worker = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->study)
-			return ARGP_ERR_UNKNOWN;
-		o->study = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	.options = rows,
-	.parser = parse,
-	.args_doc = "STUDY.ini",
-	.doc = "Answers a what-if study: the cross product of its lists and ranges, one search and one row "
-	       "per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
-	       "file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
-	       "generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
-	       "FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES, failures.mtbf_h = HOURS of one device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, .stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
-	       "STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, job.NAME.devices = "
-	       "0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). Under "
-	       "mpirun or Slurm the ranks share the points through the output folder.",
-};
+static const char doc[] =
+	"Answers a what-if study: the cross product of its lists and ranges, one search and one row "
+	"per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
+	"file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
+	"generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
+	"FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, epoch = SAMPLES, failures.mtbf_h = HOURS of one device with failures.restart_s, .checkpoint_GBps, .blocking, .interval_s (goodput), jitter.device, .kernel, .stragglers, .slowdown, .draws (quantiles of the step), sensitivity = "
+	"STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, job.NAME.devices = "
+	"0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). Under "
+	"mpirun or Slurm the ranks share the points through the output folder.";
 
 /* ---- rows on disk ------------------------------------------------------------------------------------------ */
 
@@ -499,10 +459,11 @@ static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct options o = { .jobs = cpus > 0 ? (uint32_t)cpus : 1, .err = err };
+	struct options o = { .jobs = cpus > 0 ? (uint32_t)cpus : 1 };
 	struct whatif w = { .o = &o, .claims = -1 };
+	const struct mq_args args = { .table = { { rows, &o } }, .args_doc = "STUDY.ini", .doc = doc };
 
-	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.study)
 		return mq_fail(err, MQ_EINPUT, "give a study: maquette whatif STUDY.ini -o DIR");
 	if (!o.dir)

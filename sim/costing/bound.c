@@ -43,8 +43,8 @@ static double least_flop(const struct mq_model *m, const struct mq_train *train)
 
 		if (!train->infer)
 			flop += o->phase == MQ_FORWARD ? o->flop_bwd : o->flop;
-		if (o->kind == MQ_OP_ATTENTION && train->documents.work > 0)
-			flop *= fmin(1, train->documents.work);
+		if (o->kind == MQ_OP_ATTENTION && train->sequence_packing.work > 0)
+			flop *= fmin(1, train->sequence_packing.work);
 		if (mq_op_of_experts(o)) /* dropped tokens */
 			flop *= fmin(1, mq_expert_load(&train->experts, 1));
 		if (train->dtype == MQ_FP32 && o->winograd > 0)

@@ -53,9 +53,10 @@ static void put_types(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --accumulate-allreduce-grads-in-fp32", f);
 	else if (t->grad_dtype == MQ_BF16)
 		fputs(" \\\n  --grad-reduce-in-bf16", f);
-	if (mq_train_products(t) == MQ_FP8)
-		fprintf(f, " \\\n  --fp8-format hybrid --fp8-recipe %s", t->mx ? "mxfp8" : "tensorwise");
-	else if (mq_train_products(t) == MQ_FP4)
+	if (mq_train_gemm_dtype(t) == MQ_FP8)
+		fprintf(f, " \\\n  --fp8-format hybrid --fp8-recipe %s",
+			t->gemm_dtype == MQ_GEMM_MXFP8 ? "mxfp8" : "tensorwise");
+	else if (mq_train_gemm_dtype(t) == MQ_FP4)
 		fputs(" \\\n  --fp4-format e2m1 --fp4-recipe nvfp4", f);
 }
 

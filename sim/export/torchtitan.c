@@ -97,9 +97,9 @@ static void put_imports(const struct mq_export *e, FILE *f)
 		family == MQ_TITAN_LLAMA3 ? "llama" :
 		family == MQ_TITAN_QWEN3  ? "qwen3" :
 					    "deepseekv3");
-	if (mq_train_products(e->train) == MQ_FP8)
+	if (mq_train_gemm_dtype(e->train) == MQ_FP8)
 		fprintf(f, "from torchtitan.components.quantization import %s\n",
-			e->train->mx ? "MXFP8LinearConverter" : "Float8LinearConverter");
+			e->train->gemm_dtype == MQ_GEMM_MXFP8 ? "MXFP8LinearConverter" : "Float8LinearConverter");
 	fputs("from torchtitan.protocols.model_spec import ModelSpec\nfrom torchtitan.trainer import Trainer\n\n", f);
 }
 
@@ -139,9 +139,9 @@ static void put_dims(const struct mq_transformer *t, FILE *f)
 
 static const char *converter(const struct mq_train *train)
 {
-	if (mq_train_products(train) != MQ_FP8)
+	if (mq_train_gemm_dtype(train) != MQ_FP8)
 		return "";
-	return train->mx ?
+	return train->gemm_dtype == MQ_GEMM_MXFP8 ?
 		       "    model = MXFP8LinearConverter.Config(model_compile_enabled=True).build().convert(model)\n" :
 		       "    model = Float8LinearConverter.Config(model_compile_enabled=True).build().convert(model)\n";
 }

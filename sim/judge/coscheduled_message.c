@@ -100,7 +100,7 @@ static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, st
 	j->start_s = head->start_s;
 	MQ_TRY(mq_job_decode((int)head->n_args, arg, b->arena, &j->job, err));
 	MQ_TRY(mq_job_question(&j->job, b->arena, &j->q, err));
-	MQ_TRY(mq_cluster_ranks(judge->q->cluster, j->job.devices, b->arena, &rank, &n, err));
+	MQ_TRY(mq_cluster_ranks(judge->q->cluster, j->job.asked.devices, b->arena, &rank, &n, err));
 	struct mq_cluster *part;
 	MQ_TRY(mq_cluster_part(judge->q->cluster, rank, n, b->arena, &part, err));
 	j->q.cluster = part;

@@ -8,30 +8,24 @@
 #include "maquette/calib.h"
 #include "schedule/jitter.h"
 #include "maquette/question.h"
+#include "software/asked.h"
 
 struct mq_job {
-	const char *model; /* as mq_model_load takes it; NULL = none: only routes are asked */
-	uint32_t seq;      /* 0 = the model's own */
-	struct mq_train train;
-	const char *software;     /* as mq_software_load takes it; NULL = mq_software_plain() */
-	const char *software_dir; /* folder of the files */
-	const char *platform;     /* path of the XML file */
-	const char *devices;      /* ranks to use (mq_cluster_ranks), NULL = all */
+	/* The question; no model: only routes are asked. Its platform is the path of a file; calib and change are not
+	 * looked at. */
+	struct mq_asked asked;
+	const char *software_dir; /* folder of the software's files; without software it is mq_software_plain() */
 	const char *const *calib; /* [n_calib] files, or folders of files, each on top of those before */
 	uint32_t n_calib;
 	const char *const *change; /* [n_change] what-if changes of the hardware (hardware/change.h) */
 	uint32_t n_change;
-	uint64_t seed; /* of random changes */
-	bool fold, interference;
-	bool time_oom;           /* see mq_judge */
 	double max_tasks;        /* of one plan's simulation; 0 = what memory allows */
 	bool analytic;           /* one pass without contention in place of the simulation */
 	struct mq_jitter jitter; /* draws 0: nothing varies */
-	double timeout_s;        /* simulated seconds per plan; +inf = none */
 	double wall_s;           /* clock seconds per plan before its worker is replaced; +inf = none */
 };
 
-/* fold and interference on, no time-outs but 600 s of clock time per plan. */
+/* A batch of 1, no software, no time-outs but 600 s of clock time per plan. */
 void mq_job_init(struct mq_job *job);
 
 /* "key=value" arguments, NULL-terminated, without a program name; *argc of them. */
@@ -39,7 +33,7 @@ char **mq_job_encode(const struct mq_job *job, struct mq_arena *arena, int *argc
 /* The part of a job that may differ from plan to plan in one pool (model, software, training options and how
  * it is judged), as bytes for a pipe; the arguments of mq_job_encode, each ended by a zero. */
 char *mq_job_pack(const struct mq_job *job, struct mq_arena *arena, uint32_t *size);
-/* Reads such bytes over what `job` says already. MQ_EINPUT: as mq_job_decode. */
+/* Reads such bytes; what else `job` has stays. */
 enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *arena, struct mq_job *job,
 			     struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: an unknown key or a bad value. */

@@ -130,7 +130,7 @@ static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 	first_words(p, line, sizeof(line));
 	bool loading = !p->cluster && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	if (*line && loading)
-		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s", p->job->platform, line);
+		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s", p->job->asked.platform, line);
 	if (WIFSIGNALED(status))
 		return mq_fail(err, MQ_ETIME, "the simulation server was killed by signal %d (%s)", WTERMSIG(status),
 			       strsignal(WTERMSIG(status)));
@@ -267,7 +267,7 @@ static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t
 	uint64_t hash = mq_hash(MQ_HASH_INIT, bytes, size);
 
 	if (p->cluster && hash != p->platform_hash)
-		return mq_fail(err, MQ_EINPUT, "%s: changed while it was in use; run again", p->job->platform);
+		return mq_fail(err, MQ_EINPUT, "%s: changed while it was in use; run again", p->job->asked.platform);
 	if (p->cluster)
 		return MQ_OK;
 	p->platform_hash = hash;

@@ -74,12 +74,12 @@ static enum mq_status take_question(struct server *s, const char *bytes, size_t 
 	s->q.calib = s->calib;
 	s->judge = (struct mq_judge){
 		.q = &s->q,
-		.fold = s->asked_job.fold,
-		.interference = s->asked_job.interference,
+		.fold = !s->asked_job.asked.no_fold,
+		.interference = !s->asked_job.asked.no_interference,
 		.execute = s->asked_job.analytic ? mq_execute_analytic : mq_execute_simgrid,
-		.time_oom = s->asked_job.time_oom,
+		.time_oom = s->asked_job.asked.time_oom,
 		.max_tasks = s->asked_job.max_tasks,
-		.timeout_s = s->asked_job.timeout_s,
+		.timeout_s = s->asked_job.asked.timeout_s,
 		.jitter = s->asked_job.jitter,
 	};
 	s->asked = mq_arena_alloc(&s->asking, n);
@@ -153,8 +153,8 @@ static bool together(struct server *s, int fd, const void *bytes, size_t size)
 	const struct mq_question all = { .cluster = s->cluster, .calib = s->calib };
 	const struct mq_judge whole = { .q = &all,
 					.execute = mq_execute_simgrid,
-					.interference = s->job.interference,
-					.timeout_s = s->job.timeout_s };
+					.interference = !s->job.asked.no_interference,
+					.timeout_s = s->job.asked.timeout_s };
 	size_t answer_size;
 	void *answer;
 
@@ -360,7 +360,7 @@ static void serve(void *data)
 static enum mq_status change(struct server *s, struct mq_calib *calib, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < s->job.n_change; i++)
-		MQ_TRY(mq_change_apply(s->job.change[i], s->job.seed, s->cluster, calib, err));
+		MQ_TRY(mq_change_apply(s->job.change[i], s->job.asked.seed, s->cluster, calib, err));
 	if (s->job.n_change)
 		mq_conduct_bind(s->cluster);
 	return MQ_OK;
@@ -372,9 +372,9 @@ static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster
 	uint32_t *rank, n;
 
 	*cluster = s->cluster;
-	if (!s->job.devices)
+	if (!s->job.asked.devices)
 		return MQ_OK;
-	MQ_TRY(mq_cluster_ranks(s->cluster, s->job.devices, &s->arena, &rank, &n, err));
+	MQ_TRY(mq_cluster_ranks(s->cluster, s->job.asked.devices, &s->arena, &rank, &n, err));
 	return mq_cluster_part(s->cluster, rank, n, &s->arena, cluster, err);
 }
 
@@ -382,7 +382,7 @@ static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster
  * that the keys themselves brought. */
 static enum mq_status load_platform(struct server *s, struct mq_err *err)
 {
-	const char *path = s->job.platform, *beside = mq_platform_calib_path(path, &s->arena);
+	const char *path = s->job.asked.platform, *beside = mq_platform_calib_path(path, &s->arena);
 	const char **given = mq_arena_array(&s->arena, s->job.n_calib + 1, const char *);
 	struct mq_job job = s->job;
 	struct mq_calib *calib;
@@ -404,12 +404,12 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	mq_platform_start("maquette");
 	MQ_TRY(load_platform(s, err));
 	MQ_TRY(mq_job_calib(&s->job, &s->arena, &s->calib, err));
-	if (s->job.model) {
+	if (s->job.asked.model) {
 		MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 		mq_conduct_bind(s->cluster);
 	}
 	s->dump = mq_platform_dump(s->cluster, &s->arena, &s->dump_size);
-	if (s->job.model)
+	if (s->job.asked.model)
 		MQ_TRY(change(s, s->calib, err));
 	return take_devices(s, &s->part, err);
 }

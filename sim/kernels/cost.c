@@ -513,7 +513,7 @@ double mq_cost_issued(double busy_s, double host_s, bool waits)
 
 double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train)
 {
-	return fmax(device->peak_flops[train->dtype], device->peak_flops[mq_train_products(train)]);
+	return fmax(device->peak_flops[train->dtype], device->peak_flops[mq_train_gemm_dtype(train)]);
 }
 
 double mq_cost_copy(const struct mq_device_calib *device, double bytes)

@@ -528,10 +528,10 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.model = q->model,
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),
-		.mx = train->mx,
+		.mx = train->gemm_dtype == MQ_GEMM_MXFP8,
 		.strips = mq_degree(share->split, MQ_DIM_SPATIAL),
 		.load = load,
-		.documents = train->documents.work > 0 ? train->documents.work : 1,
+		.documents = train->sequence_packing.work > 0 ? train->sequence_packing.work : 1,
 		.gathered = gathered,
 		.ring = share->remote ? mq_degree(share->split, MQ_DIM_SEQ) : 0,
 		.kernel = kernel,
@@ -543,9 +543,9 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	}
 	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
 		w.cast_B = mq_software_cast_B(software, train);
-		w.blank.dtype = (uint8_t)train->products;
+		w.blank.dtype = (uint8_t)mq_train_gemm_dtype(train);
 	} else if (mq_train_casts(train) && op->kind == MQ_OP_ATTENTION && software->fp8_attention) {
-		w.cast_B = train->mx ? software->mxfp8_cast_B : software->fp8_cast_B;
+		w.cast_B = train->gemm_dtype == MQ_GEMM_MXFP8 ? software->mxfp8_cast_B : software->fp8_cast_B;
 	}
 	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))
 		return 0;

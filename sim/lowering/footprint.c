@@ -97,12 +97,14 @@ static bool infers(const struct here *at)
 	return at->low->train->infer;
 }
 
-/* Of an element of a copy for products in fp8 or fp4, with the scales of blocks of 32 or 16 elements. */
+/* Bytes of an element of a copy for GEMMs in fp8 or fp4, with the scales of blocks of 32 or 16 elements. */
 static double cast_B(const struct mq_train *train)
 {
-	double size = mq_dtype_size(train->products);
+	double size = mq_dtype_size(mq_train_gemm_dtype(train));
 
-	return train->products == MQ_FP4 ? size + 1 / 16.0 : train->mx ? size + 1 / 32.0 : size;
+	return train->gemm_dtype == MQ_GEMM_FP4   ? size + 1 / 16.0 :
+	       train->gemm_dtype == MQ_GEMM_MXFP8 ? size + 1 / 32.0 :
+						    size;
 }
 
 /* `elems` weights of the op as they are held where they are not sharded. */
@@ -117,11 +119,11 @@ static double weights_B(const struct here *at, double elems)
 	    at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
 		return whole_B;
 	capability = at->calib->compute_capability;
-	bool one = train->products == MQ_FP8 && !train->mx && capability >= 100;
+	bool one = train->gemm_dtype == MQ_GEMM_FP8 && capability >= 100;
 	if (matrices < at->op->param) /* the rest are biases */
 		elems *= matrices / at->op->param;
 	double copies_B = (one ? 1 : 2) * elems * cast_B(train);
-	if (s->fp8_params && train->products == MQ_FP8)
+	if (s->fp8_params && mq_train_gemm_dtype(train) == MQ_FP8)
 		whole_B -= elems * mq_dtype_size(train->dtype);
 	return whole_B + copies_B;
 }
@@ -342,8 +344,8 @@ static double kept_B(const struct here *at, bool selective)
 		return 0;
 	if (feeds_cast(at)) {
 		double whole_B = spread_B(at, at->op->output);
-		double copy_B =
-			whole_B * mq_dtype_size(at->low->train->products) / mq_dtype_size(at->low->train->dtype);
+		double copy_B = whole_B * mq_dtype_size(mq_train_gemm_dtype(at->low->train)) /
+				mq_dtype_size(at->low->train->dtype);
 		bool needs_own = at->op->kind == MQ_OP_ATTENTION;
 
 		if (needs_own || (at->op->saved >= at->op->output && kept >= whole_B))

@@ -1,80 +1,34 @@
-/*
- * args.c - options that `score` and `fit` share, see score.h.
- */
-#include <errno.h>
-#include <math.h>
-#include <string.h>
-
+/* args.c - options that `score` and `fit` share, see score.h. */
 #include "score/score.h"
 
-enum { KEY_PLATFORMS = 3100, KEY_EXECUTOR, KEY_ONLY, KEY_ROW_TASKS, KEY_SET, KEY_SOFTWARE };
+#include <math.h>
+#include <unistd.h>
 
-static const struct argp_option option_rows[] = {
-	{ "output", 'o', "DIR", 0, "folder for the tables", 0 },
-	{ "set", KEY_SET, "NAME=VALUE", 0,
-	  "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
-	  "software:NAME.FIELD=VALUE of the software, words too; repeatable",
-	  0 },
-	{ "software", KEY_SOFTWARE, "NAME[,KEY=VALUE...]", 0,
-	  "training software of rows that name none, in place of generic", 0 },
-	{ "platforms", KEY_PLATFORMS, "DIR", 0,
-	  "models.csv, fitted.csv, software/ and calib/ (default: the shipped ones)", 0 },
-	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 0 },
-	{ "only", KEY_ONLY, "TEXT", 0, "rows whose id or model contains it", 0 },
-	{ "row-tasks", KEY_ROW_TASKS, "N", 0,
-	  "tasks that the simulation of one row may have (default 4 million); a row above it is refused", 0 },
-	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
-	{ 0 },
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct mq_score_options, field, __VA_ARGS__)
+const struct mq_arg mq_score_args[] = {
+	ROW(TEXT, "output", out, "DIR", "folder for the tables", .letter = 'o'),
+	ROW(LIST, "set", set, "NAME=VALUE",
+	    "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
+	    "software:NAME.FIELD=VALUE of the software, words too; repeatable"),
+	ROW(TEXT, "software", software, "NAME[,KEY=VALUE...]",
+	    "training software of rows that name none, in place of generic"),
+	ROW(TEXT, "platforms", platforms, "DIR",
+	    "models.csv, fitted.csv, software/ and calib/ (default: the shipped ones)"),
+	ROW(CHOICE, "executor", executor, "NAME", "what simulates", .words = "simgrid|analytic", .text = "simgrid"),
+	ROW(TEXT, "only", only, "TEXT", "rows whose id or model contains it"),
+	ROW(F64, "row-tasks", row_tasks, "N",
+	    "tasks that the simulation of one row may have; a row above it is refused", .initial = 4e6, .min = 1,
+	    .max = 16e6),
+	ROW(INT, "jobs", jobs, "N", "worker processes (default: the processors)", .letter = 'j', .min = 1, .max = 1024,
+	    .flags = MQ_ARG_OWN_DEFAULT),
+	{ .type = MQ_ARG_END },
 };
 
-static int parse_jobs(struct mq_score_options *o, const char *arg)
+void mq_score_options_init(struct mq_score_options *options, struct mq_arena *arena)
 {
-	uint64_t jobs;
-	int bad = mq_arg_u64("-j", arg, 1, 1024, &jobs, o->err);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (!bad)
-		o->jobs = (uint32_t)jobs;
-	return bad;
+	*options = (struct mq_score_options){ .threshold = INFINITY, .arena = arena };
+	mq_args_defaults(mq_score_args, options);
+	options->jobs = cpus > 0 ? (uint32_t)cpus : 1;
 }
-
-static int parse_executor(struct mq_score_options *o, const char *arg)
-{
-	if (strcmp(arg, "simgrid") && strcmp(arg, "analytic")) {
-		mq_fail(o->err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
-		return EINVAL;
-	}
-	o->executor = arg;
-	return 0;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct mq_score_options *o = state->input;
-
-	switch (key) {
-	case 'o':
-		o->out = arg;
-		return 0;
-	case KEY_SET:
-		return mq_arg_push("--set", &o->set, arg, o->err);
-	case KEY_SOFTWARE:
-		o->software = arg;
-		return 0;
-	case KEY_PLATFORMS:
-		o->platforms = arg;
-		return 0;
-	case KEY_EXECUTOR:
-		return parse_executor(o, arg);
-	case KEY_ONLY:
-		o->only = arg;
-		return 0;
-	case KEY_ROW_TASKS:
-		return mq_arg_f64("--row-tasks", arg, 1, 16e6, &o->row_tasks, o->err);
-	case 'j':
-		return parse_jobs(o, arg);
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp mq_score_argp = { option_rows, parse, NULL, NULL, NULL, NULL, NULL };

@@ -115,10 +115,9 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 	const char *p = c->run->precision;
 
 	if (mq_contains(p, "fp4")) {
-		c->train.products = MQ_FP4;
+		c->train.gemm_dtype = MQ_GEMM_FP4;
 	} else if (mq_contains(p, "fp8") || mq_contains(p, "float8")) {
-		c->train.products = MQ_FP8;
-		c->train.mx = mq_contains(p, "mx");
+		c->train.gemm_dtype = mq_contains(p, "mx") ? MQ_GEMM_MXFP8 : MQ_GEMM_FP8;
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (mq_contains(p, known[i].word)) {
@@ -147,9 +146,9 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	if (c->train.dtype == MQ_FP32 && software->tf32 && tf32)
 		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++)
-		if (device[i] && !(device[i]->peak_flops[mq_train_products(&c->train)] > 0))
+		if (device[i] && !(device[i]->peak_flops[mq_train_gemm_dtype(&c->train)] > 0))
 			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,
-				       mq_dtype_name(mq_train_products(&c->train)));
+				       mq_dtype_name(mq_train_gemm_dtype(&c->train)));
 	c->train.grad_dtype = mq_software_grad_dtype(software, c->train.dtype);
 	return MQ_OK;
 }
@@ -214,19 +213,19 @@ static enum mq_status make_job(const struct mq_score_options *o, const struct mq
 	MQ_TRY(own_changes(c, change, &n, o->arena, err));
 	MQ_TRY(mq_score_changes(o, c, change, &n, &software, err));
 	mq_job_init(&c->job);
-	c->job.model = c->spec;
-	c->job.seq = c->seq;
-	c->job.train = c->train;
-	c->job.software = software;
+	c->job.asked.model = c->spec;
+	c->job.asked.seq = c->seq;
+	c->job.asked.train = c->train;
+	c->job.asked.grad_given = true;
+	c->job.asked.software = software;
 	c->job.software_dir = tables->software_dir;
-	c->job.platform = c->platform;
+	c->job.asked.platform = c->platform;
 	c->job.change = change;
 	c->job.n_change = n;
-	c->job.seed = 1;
-	c->job.timeout_s = 1e7;
+	c->job.asked.timeout_s = 1e7;
 	c->job.analytic = !strcmp(o->executor, "analytic");
 	c->job.max_tasks = o->row_tasks;
-	c->job.time_oom = c->run->step_time_s > 0; /* it did fit, whatever the memory model says */
+	c->job.asked.time_oom = c->run->step_time_s > 0; /* it did fit, whatever the memory model says */
 	return MQ_OK;
 }
 

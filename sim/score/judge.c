@@ -80,7 +80,7 @@ struct group {
 /* Do two jobs run on the same machines? */
 static bool same_machines(const struct mq_job *a, const struct mq_job *b)
 {
-	if (strcmp(a->platform, b->platform) || a->n_change != b->n_change)
+	if (strcmp(a->asked.platform, b->asked.platform) || a->n_change != b->n_change)
 		return false;
 	for (uint32_t i = 0; i < a->n_change; i++)
 		if (strcmp(a->change[i], b->change[i]))
@@ -130,8 +130,8 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	}
 	first.calib = &calib;
 	first.n_calib = 1;
-	enum mq_status status = mq_platform_open(first.platform, o->calib, &scratch, &file, &why);
-	first.platform = file.path;
+	enum mq_status status = mq_platform_open(first.asked.platform, o->calib, &scratch, &file, &why);
+	first.asked.platform = file.path;
 	if (status == MQ_OK)
 		status = mq_pool_open(&first, o->jobs < g->n ? o->jobs : g->n, &scratch, &pool, &why);
 	if (status != MQ_OK) /* machines that cannot be had refuse their rows, not the table */
@@ -173,32 +173,15 @@ enum mq_status mq_table_judge(const struct mq_score_options *o, struct mq_judged
 
 /* ---- job files ------------------------------------------------------------------------------------------ */
 
-static const char *product_word(const struct mq_train *train)
-{
-	return train->products == MQ_FP4 ? "fp4" : train->mx ? "mxfp8" : "fp8";
-}
-
 static void print_job(const struct mq_score_options *o, const struct mq_case *c, const char *plan, FILE *file)
 {
-	static const char *const optimizers[MQ_N_OPTIMIZERS] = { "adam", "sgd", "momentum" };
 	const struct mq_job *j = &c->job;
 
-	fprintf(file, "command = simulate\nmodel = %s\nplatform = %s\nsoftware = %s\nplan = %s\n", j->model,
-		j->platform, j->software, plan);
-	fprintf(file, "batch = %.17g\ndtype = %s\ngrad-dtype = %s\noptimizer = %s\n", j->train.batch,
-		mq_dtype_name(j->train.dtype), mq_dtype_name(j->train.grad_dtype), optimizers[j->train.optimizer]);
-	if (j->train.infer)
-		fputs("mode = infer\n", file);
-	if (mq_train_casts(&j->train))
-		fprintf(file, "products = %s\n", product_word(&j->train));
-	if (j->seq)
-		fprintf(file, "seq = %u\n", j->seq);
+	fputs("command = simulate\n", file);
+	mq_args_print(mq_question_args, &j->asked, 0, file);
 	for (uint32_t i = 0; i < j->n_change; i++)
 		fprintf(file, "change = %s\n", j->change[i]);
-	fprintf(file, "timeout = %.12g\nexecutor = %s\n", j->timeout_s, o->executor);
-	if (j->time_oom)
-		fputs("time-oom = true\n", file);
-	fputs("output = build/runs\n", file);
+	fprintf(file, "plan = %s\nexecutor = %s\noutput = build/runs\n", plan, o->executor);
 }
 
 static enum mq_status write_job(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,

@@ -40,7 +40,7 @@ static void write_rows(const struct mq_judged_table *t, struct mq_csv_writer *w)
 			   t->step_s[i] > 0 ? t->step_s[i] : (double)NAN, r->step_time_s,
 			   mq_table_scored(t, i) ? error_of(t, i) : (double)NAN,
 			   t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN, r->max_mem_GB, c->platform,
-			   c->job.software, c->network, c->vocab > 0 ? c->vocab : (double)NAN);
+			   c->job.asked.software, c->network, c->vocab > 0 ? c->vocab : (double)NAN);
 	}
 }
 

@@ -38,15 +38,12 @@ struct mq_score_options {
 	const char *write_jobs;  /* --write-jobs DIR, or NULL */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
-	struct mq_err *err;     /* set before parsing: where a bad value is reported */
 	struct mq_calib *calib; /* of `platforms` */
 };
 
-/* Options of `score` and `fit`, as an argp child whose input is a struct mq_score_options with `arena` and
- * `err` set. */
-extern const struct argp mq_score_argp;
-/* What they are where nothing is said. */
-#define MQ_SCORE_DEFAULTS .executor = "simgrid", .threshold = INFINITY, .row_tasks = 4e6
+/* Options of `score` and `fit`. */
+extern const struct mq_arg mq_score_args[];
+void mq_score_options_init(struct mq_score_options *options, struct mq_arena *arena);
 
 /* The tables of `input`: the file itself, or every *.csv of the folder in name order. NULL-terminated. */
 enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,

@@ -2,7 +2,7 @@
  * job_file.c - the job file of a results folder (run.ini): it says what made the results and makes them
  * again; and it is what a command locks, so that no other writes there at the same time.
  */
-#include "session/session.h"
+#include "session/search_run.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -57,15 +57,12 @@ struct old_job {
 	FILE *lines; /* what decides results, as mq_job_question has it */
 };
 
-/* Keys that say how long and how to show, not what is asked. */
+/* Not how long and how to show. */
 static bool is_question(const char *key)
 {
-	static const char *const others[] = { "command", "evals", "seconds", "top", "proof" };
+	const struct mq_arg *row = mq_arg_find(mq_search_args, key);
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-		if (!strcmp(others[i], key))
-			return false;
-	return true;
+	return !(row && row->flags & MQ_ARG_EFFORT);
 }
 
 static enum mq_status take_old(void *context, const struct mq_ini_item *item, struct mq_err *err)

@@ -19,99 +19,41 @@
 #include "judge/judge.h"
 #include "judge/pool.h"
 
-enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, KEY_PROOF, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
+enum { DEFAULT_EVALS = 200 };
 
-static const struct argp_option options[] = {
-	{ NULL, 0, NULL, 0, "The search:", 4 },
-	{ "engine", 'e', "NAME[:key=value,...][,NAME...]", 0,
-	  "engines (see `maquette list engines`), 'exec:PROGRAM', or 'all' but exhaustive; repeatable "
-	  "(default portfolio)",
-	  4 },
-	{ "evals", KEY_EVALS, "N", 0, "proposals of each engine (default 200)", 4 },
-	{ "seconds", KEY_SECONDS, "S", 0, "time limit, divided equally among the engines", 4 },
-	{ "top", KEY_TOP, "K", 0, "plans to keep and print (default 5)", 4 },
-	{ "objective", KEY_OBJECTIVE, "NAME", 0, "step-time, max-load, latency, cost or energy (default step-time)",
-	  4 },
-	{ "proof", KEY_PROOF, NULL, 0,
-	  "print the best lower bounds shown and the gap to them; with -o, also into proof.csv", 4 },
-	{ 0 },
+static const char *objective(int i)
+{
+	return mq_objectives[i];
+}
+
+enum { N_OBJECTIVES = 5 };
+
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct mq_search_options, field, __VA_ARGS__)
+const struct mq_arg mq_search_args[] = {
+	{ .type = MQ_ARG_GROUP, .name = "The search:" },
+	ROW(LIST, "engine", engines, "NAME[:key=value,...][,NAME...]",
+	    "engines (see `maquette list engines`), 'exec:PROGRAM', or 'all' but exhaustive; repeatable (default portfolio)",
+	    .letter = 'e', .flags = MQ_ARG_JOB_KEY | MQ_ARG_ONE_VALUE),
+	ROW(CHOICE, "objective", objective, "NAME", "what the best plan has least of",
+	    MQ_ARG_NAMES(objective, N_OBJECTIVES), .text = "step-time", .flags = MQ_ARG_ALWAYS | MQ_ARG_JOB_KEY),
+	ROW(INT, "evals", evals, "N", "proposals of each engine (default 200)", .min = 1, .max = 0x1p64,
+	    .flags = MQ_ARG_EFFORT | MQ_ARG_JOB_KEY),
+	ROW(F64, "seconds", seconds, "S", "time limit, divided equally among the engines", .unit = "s",
+	    .initial = INFINITY, .min = 1e-3, .max = 1e9, .flags = MQ_ARG_EFFORT | MQ_ARG_JOB_KEY),
+	ROW(INT, "top", top, "K", "plans to keep and print", .initial = 5, .min = 1, .max = 10000,
+	    .flags = MQ_ARG_EFFORT | MQ_ARG_ALWAYS),
+	ROW(FLAG, "proof", proof, NULL,
+	    "print the best lower bounds shown and the gap to them; with -o, also into proof.csv",
+	    .flags = MQ_ARG_EFFORT),
+	{ .type = MQ_ARG_END },
 };
 
-void mq_search_options_init(struct mq_search_options *o, struct mq_err *err)
+void mq_search_options_settle(struct mq_search_options *o)
 {
-	*o = (struct mq_search_options){ .evals = DEFAULT_EVALS,
-					 .seconds = (double)INFINITY,
-					 .top = DEFAULT_TOP,
-					 .objective = mq_objectives[0],
-					 .err = err };
-}
-
-static int parse_objective(const char *arg, struct mq_search_options *o)
-{
-	const char *near = mq_nearest(arg, mq_objectives);
-
-	for (const char *const *name = mq_objectives; *name; name++)
-		if (!strcmp(*name, arg)) {
-			o->objective = *name;
-			return 0;
-		}
-	mq_fail(o->err, MQ_EINPUT, "--objective %s: give step-time, max-load, latency, cost or energy%s%s%s", arg,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return EINVAL;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct mq_search_options *o = state->input;
-	uint64_t number = 0;
-	int bad;
-
-	switch (key) {
-	case 'e':
-		return mq_arg_push("--engine", &o->engines, arg, o->err);
-	case KEY_EVALS:
-		o->evals_given = true;
-		return mq_arg_u64("--evals", arg, 1, UINT64_MAX - 1, &o->evals, o->err);
-	case KEY_SECONDS:
-		return mq_arg_quantity("--seconds", arg, "s", 1e-3, 1e9, &o->seconds, o->err);
-	case KEY_TOP:
-		bad = mq_arg_u64("--top", arg, 1, 10000, &number, o->err);
-		o->top = (uint32_t)number;
-		return bad;
-	case KEY_OBJECTIVE:
-		return parse_objective(arg, o);
-	case KEY_PROOF:
-		o->proof = true;
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->engines.n)
-			return mq_arg_push("--engine", &o->engines, "portfolio", o->err);
-		if (isfinite(o->seconds) && !o->evals_given)
-			o->evals = UINT64_MAX;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-const struct argp mq_search_argp = { .options = options, .parser = parse };
-
-void mq_search_question_print(const struct mq_search_options *o, FILE *file)
-{
-	for (uint32_t i = 0; i < o->engines.n; i++)
-		mq_ini_put(file, "engine", o->engines.item[i]);
-	fprintf(file, "objective = %s\n", o->objective);
-}
-
-void mq_search_options_print(const struct mq_search_options *o, FILE *file)
-{
-	mq_search_question_print(o, file);
-	if (o->evals != UINT64_MAX)
-		fprintf(file, "evals = %llu\n", (unsigned long long)o->evals);
-	if (isfinite(o->seconds))
-		fprintf(file, "seconds = %.12g\n", o->seconds);
-	fprintf(file, "top = %u\n", o->top);
-	if (o->proof)
-		fputs("proof = true\n", file);
+	if (!o->engines.n)
+		o->engines.item[o->engines.n++] = "portfolio";
+	if (!o->evals)
+		o->evals = isfinite(o->seconds) ? UINT64_MAX : DEFAULT_EVALS;
 }
 
 /* ---- engines ------------------------------------------------------------------------------------ */
@@ -348,42 +290,44 @@ uint64_t mq_hash_file(uint64_t hash, const char *path)
 	return hash;
 }
 
+/* The options that decide what a plan's result is, and the files that they name. */
+static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
+{
+	struct mq_asked plain = *asked;
+	const char *value;
+	char *lines, text[32];
+	size_t size;
+	FILE *stream = open_memstream(&lines, &size);
+
+	mq_assert(stream);
+	if (!plain.change.n && !plain.sequence_packing) /* they draw from it */
+		plain.seed = 0;
+	mq_args_print(mq_question_args, &plain, MQ_ARG_CONSTRAINT, stream);
+	fclose(stream);
+	hash = hash_text(hash, lines);
+	free(lines);
+	for (const struct mq_arg *row = mq_question_args; row->type != MQ_ARG_END; row++)
+		for (uint32_t i = 0; row->flags & MQ_ARG_FILE && !(row->flags & MQ_ARG_CONSTRAINT) &&
+				     (value = mq_arg_text(row, &plain, i, 17, text));
+		     i++)
+			hash = mq_hash_file(hash, value);
+	return hash;
+}
+
 uint64_t mq_session_context(const struct mq_session *s)
 {
-	const struct mq_asked *q = s->asked;
-	struct mq_asked plain = *q;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
 	const char *dir, **names;
-	char *text;
-	size_t size;
-	uint64_t hash = MQ_HASH_INIT;
-	FILE *stream = open_memstream(&text, &size);
+	uint64_t hash = hash_question(MQ_HASH_INIT, s->asked);
 
-	mq_assert(stream);
-	/* Constraints, seed and workers decide which plans are tried, not what a plan's score is. */
-	plain.fix.n = plain.max.n = 0;
-	plain.start = NULL;
-	if (!plain.change.n) /* a random change draws from it */
-		plain.seed = 0;
-	mq_asked_print(&plain, stream);
-	fclose(stream);
-	hash = hash_text(hash, text);
-	free(text);
-	hash = hash_text(hash, mq_expert_load_text(&s->train.experts, &scratch));
-	hash = hash_text(hash, mq_sequence_packing_text(&s->train.documents, &scratch));
-	if (mq_sequence_packing_said(&s->train.documents))
-		hash = mq_hash(hash, &s->train.documents.seed, sizeof(s->train.documents.seed));
-	char *file = mq_arena_strdup(&scratch, q->model);
-	hash = mq_hash_file(hash, file);
+	char *file = mq_arena_strdup(&scratch, s->asked->model);
 	file[strcspn(file, ":")] = '\0';
 	hash = mq_hash_file(hash, file);
 	if (!s->own_platform) {
 		hash = mq_hash_file(hash, s->platform_path);
 		hash = mq_hash_file(hash, s->platform_calib);
 	}
-	for (uint32_t i = 0; i < q->calib.n; i++)
-		hash = mq_hash_file(hash, q->calib.item[i]);
 	if (mq_find_dir("platforms/calib", &scratch, &dir, &lost) == MQ_OK &&
 	    mq_plugin_names(dir, ".json", &scratch, &names, &lost) == MQ_OK)
 		for (; *names; names++)
@@ -441,7 +385,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.fits = fits,
 		.screen_all = screen_all,
 		.screen_context = session,
-		.limits = &q->limits,
+		.limits = &session->limits,
 		.software = software,
 		.n_software = n_software,
 		.start = session->start,

@@ -8,23 +8,19 @@
 #include "session/session.h"
 #include "search/search.h"
 
-/* -e, --evals, --seconds, --top, --objective, as given. */
+/* The options of a search, as given. */
 struct mq_search_options {
 	struct mq_list engines; /* raw -e texts */
-	uint64_t evals;         /* per engine; UINT64_MAX where only --seconds is given */
-	double seconds;         /* +inf where not given */
-	uint32_t top;
 	const char *objective;
-	bool evals_given;
+	uint64_t evals; /* per engine; UINT64_MAX where only --seconds is given, 0 before mq_search_options_settle */
+	double seconds; /* +inf where not given */
+	uint32_t top;
 	bool proof;
-	struct mq_err *err;
 };
 
-extern const struct argp mq_search_argp;
-void mq_search_options_init(struct mq_search_options *options, struct mq_err *err);
-/* Lines of the job file: those that decide which plans are tried, and all. */
-void mq_search_question_print(const struct mq_search_options *options, FILE *file);
-void mq_search_options_print(const struct mq_search_options *options, FILE *file);
+extern const struct mq_arg mq_search_args[];
+/* After parsing: the engine and the number of proposals where none were given. */
+void mq_search_options_settle(struct mq_search_options *options);
 
 /* The engines of all -e options, loaded: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */
 enum mq_status mq_search_engines(const struct mq_search_options *options, struct mq_arena *arena,

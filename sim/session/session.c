@@ -167,12 +167,12 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 
 static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
 {
-	struct mq_sequence_packing *d = &s->train.documents;
+	struct mq_sequence_packing *d = &s->train.sequence_packing;
 
 	if (!mq_sequence_packing_said(d))
 		return MQ_OK;
 	if (!s->model->seq)
-		return mq_fail(err, MQ_EINPUT, "--documents: '%s' has no sequences of tokens; leave it out",
+		return mq_fail(err, MQ_EINPUT, "--sequence-packing: '%s' has no sequences of tokens; leave it out",
 			       s->model->name);
 	return mq_sequence_packing_bind(d, s->model->seq, s->train.batch, &s->arena, err);
 }
@@ -244,22 +244,18 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	struct mq_job *job = &files->job;
 
 	mq_job_init(job);
-	job->model = q->model;
-	job->seq = q->seq;
-	job->train = s->train;
-	job->software = q->software;
+	job->asked = *q;
+	job->asked.platform = s->platform_path;
+	/* as text: a worker reads no file that may have changed */
+	if (q->expert_load)
+		job->asked.expert_load = mq_expert_load_text(&s->train.experts, &s->arena);
+	if (q->sequence_packing)
+		job->asked.sequence_packing = mq_sequence_packing_text(&s->train.sequence_packing, &s->arena);
 	MQ_TRY(mq_find_dir("platforms/software", &s->arena, &job->software_dir, err));
-	job->time_oom = q->time_oom;
-	job->platform = s->platform_path;
-	job->devices = q->devices;
 	job->calib = files->calib;
 	job->n_calib = files->n_calib;
-	job->fold = !q->no_fold;
-	job->interference = !q->no_interference;
-	job->timeout_s = q->timeout_s;
 	job->change = q->change.item;
 	job->n_change = q->change.n;
-	job->seed = q->seed;
 	MQ_TRY(mq_job_calib(job, &s->arena, &s->calib, err));
 	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
 	s->cluster = mq_pool_cluster(s->pool);
@@ -285,6 +281,9 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	*own = *asked;
 	s->files = files;
 	MQ_TRY(check_given(q, err));
+	MQ_TRY(mq_asked_limits(q, &s->limits, err));
+	if (mq_platform_spec_is(q->platform))
+		own->platform = mq_platform_spec_plain(mq_arena_strdup(&s->arena, q->platform));
 	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
 	bool of_model = !strcmp(q->platform, "model");
 	if (!of_model && mq_platform_spec_is(q->platform))
@@ -361,7 +360,7 @@ enum mq_status mq_session_screen(struct mq_session *s, const struct mq_plan *con
 
 	*analytic = s->files->job;
 	analytic->analytic = true;
-	analytic->time_oom = false;
+	analytic->asked.time_oom = false;
 	analytic->max_tasks = 0;
 	analytic->jitter.draws = 0;
 	for (uint32_t i = 0; i < n; i++)

@@ -1,22 +1,21 @@
 /*
- * session.h - what the commands share: option tables (argp), the question they ask (model, platform,
- * training options, constraints), its loading, and where installed files are.
+ * session.h - what the commands share: the question they ask (software/asked.h), its loading, where installed files
+ * are, and output folders.
  *
- * A command includes mq_asked_argp as an argp child, gives it a struct mq_asked as child input,
- * parses with mq_args_parse and loads with mq_session_open:
- *
- *	static struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
- *	case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
+ *	mq_asked_init(&o.asked);
+ *	const struct mq_args args = { { { mq_question_args, &o.asked }, { rows, &o } }, .doc = "..." };
+ *	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+ *	MQ_TRY(mq_session_open(&session, &o.asked, err));
  */
 #ifndef MQ_SESSION_SESSION_H
 #define MQ_SESSION_SESSION_H
 
-#include <argp.h>
 #include <stdio.h>
 
 #include "base/paths.h"
 #include "maquette/engine.h"
 #include "maquette/question.h"
+#include "software/asked.h"
 
 #define MQ_STRING_OF(text) #text
 #define MQ_STRING(macro)   MQ_STRING_OF(macro)
@@ -25,62 +24,14 @@
 /* Makes do with a limit on memory, see limits.c: may start the program anew. MQ_ENODEV: it is too low. */
 enum mq_status mq_limits_meet(char **argv, struct mq_err *err) MQ_MUST_CHECK;
 
-enum { MQ_MAX_LIST = 64 };
-
-/* A repeatable option, in the order given. */
-struct mq_list {
-	const char *item[MQ_MAX_LIST];
-	uint32_t n;
-};
-
-/* The options as given; strings are borrowed from argv. */
-struct mq_asked {
-	const char *model;       /* -m */
-	const char *software;    /* --software NAME[,key=value...], default generic */
-	const char *platform;    /* -p: a file, the name of a shipped platform, keys of
-				 * `platform generate` ("gpu=H100 nodes=8"), or "model" */
-	const char *start;       /* --start: plan file, or NULL */
-	const char *expert_load; /* --expert-load, as mq_expert_load_read takes it; NULL = even */
-	const char *documents;   /* --documents, as mq_sequence_packing_read takes it; NULL = sequences are whole */
-	const char *devices;     /* --devices: ranks of the platform to use, "0-31"; NULL = all */
-	struct mq_list calib;    /* --calib, on top of the shipped calibrations */
-	struct mq_list change;   /* --change: what-if changes of the hardware (hardware/change.h) */
-	struct mq_list fix, max; /* --fix / --max KEY=VALUE, as text */
-	struct mq_limits limits; /* the same, read */
-	struct mq_train train;
-	uint32_t seq;         /* 0 = the model's own */
-	uint64_t seed;        /* default 1 */
-	uint32_t jobs;        /* -j: worker processes, default: the machine's processors */
-	double timeout_s;     /* simulated seconds after which a plan is given up */
-	bool no_interference; /* compute and communication do not slow each other */
-	bool no_fold;         /* simulate every rank */
-	bool debug_check;     /* walk all invariants after each load */
-	bool time_oom;        /* plans that do not fit are timed too */
-	bool seed_given, batch_given, grad_given, dtype_given; /* dtype: else mq_session_open fills it in */
-	struct mq_err *err;                                    /* set before parsing: where a bad value is reported */
-};
-
-extern const struct argp mq_asked_argp;
-void mq_asked_init(struct mq_asked *asked, struct mq_err *err);
-/* "key = value" lines of a job file for every option that differs from its default. */
-void mq_asked_print(const struct mq_asked *asked, FILE *file);
-
-/* The training options, read: lists and files into the arena. What was left open is the software's: the type of
- * reduced gradients. */
-enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_arena *arena,
-			      struct mq_train *train, struct mq_err *err) MQ_MUST_CHECK;
-
-/* argp_parse with errors as one line: an unknown long option (with the nearest known one), and what
- * option parsers left in `err` when they returned EINVAL. --help prints and exits with 0. */
-enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
-			     struct mq_err *err) MQ_MUST_CHECK;
-/* Helpers for option parsers: store a bad value's message and return EINVAL (0 when fine). */
-int mq_arg_f64(const char *option, const char *text, double min, double max, double *value, struct mq_err *err);
-/* The same with a unit, as in base/quantity.h: --seconds 5min. */
-int mq_arg_quantity(const char *option, const char *text, const char *unit, double min, double max, double *value,
-		    struct mq_err *err);
-int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value, struct mq_err *err);
-int mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err);
+/* Reads --fix and --max. */
+enum mq_status mq_asked_limits(const struct mq_asked *asked, struct mq_limits *limits,
+			       struct mq_err *err) MQ_MUST_CHECK;
+/* Writes the job file's lines of the question. */
+static inline void mq_asked_print(const struct mq_asked *asked, FILE *file)
+{
+	mq_args_print(mq_question_args, asked, 0, file);
+}
 
 /* A loaded question. Everything lives in `arena`. */
 struct mq_session {
@@ -92,6 +43,7 @@ struct mq_session {
 	struct mq_cluster *cluster; /* bound to calib; a part where --devices says so */
 	struct mq_calib *calib;
 	struct mq_software_record software;
+	struct mq_limits limits;   /* --fix and --max */
 	struct mq_train train;     /* what was left to the software is its */
 	const char *platform_path; /* the XML file that SimGrid loads */
 	struct mq_plan *start;     /* --start, or NULL */

@@ -26,8 +26,8 @@ static bool meets(const struct mq_plan *plan)
 
 /* The training options with the work of attention that all ranks of this plan wait for. Replicas of uneven shares
  * count as if these were even. */
-static const struct mq_train *with_documents(const struct mq_question *q, const struct mq_plan *plan,
-					     struct mq_arena *arena)
+static const struct mq_train *with_sequence_packing(const struct mq_question *q, const struct mq_plan *plan,
+						    struct mq_arena *arena)
 {
 	struct mq_train *own = mq_arena_array(arena, 1, struct mq_train);
 	uint32_t op = 0, stages = 1;
@@ -50,7 +50,7 @@ static const struct mq_train *with_documents(const struct mq_question *q, const 
 		.causal = q->model->op[op].causal,
 	};
 	*own = *q->train;
-	own->documents.work = mq_sequence_packing_work(&q->train->documents, &who);
+	own->sequence_packing.work = mq_sequence_packing_work(&q->train->sequence_packing, &who);
 	return own;
 }
 
@@ -60,8 +60,8 @@ struct mq_question mq_question_for(const struct mq_question *q, const struct mq_
 	uint32_t op = mq_model_vocab_op(q->model);
 
 	own.software = mq_question_software(q);
-	if (q->train->documents.seq > 0)
-		own.train = with_documents(q, plan, arena);
+	if (q->train->sequence_packing.seq > 0)
+		own.train = with_sequence_packing(q, plan, arena);
 	if (op != MQ_NONE && plan->n_ops == q->model->n_ops && plan->config_of[op] < plan->n_configs) {
 		uint32_t parts = plan->config[plan->config_of[op]].split[MQ_DIM_OUT];
 

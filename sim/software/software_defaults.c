@@ -158,14 +158,9 @@ enum mq_dtype mq_software_grad_dtype(const struct mq_software *s, enum mq_dtype 
 
 double mq_software_cast_B(const struct mq_software *s, const struct mq_train *train)
 {
-	switch (train->products) {
-	case MQ_FP4:
-		return s->fp4_cast_B;
-	case MQ_FP8:
-		return train->mx ? s->mxfp8_cast_B : s->fp8_cast_B;
-	default:
-		return 0;
-	}
+	const double cast_B[] = { 0, s->fp8_cast_B, s->mxfp8_cast_B, s->fp4_cast_B };
+
+	return cast_B[train->gemm_dtype];
 }
 
 bool mq_model_fuses(const struct mq_model_request *request, bool asked)

@@ -111,9 +111,9 @@ static bool model_runs(const struct ask *a)
 		return no(a, "trains in %s, not %s; ask with another --dtype",
 			  EITHER(r->dtypes & TRAINING_DTYPES, mq_dtype_name, MQ_N_DTYPES, text),
 			  mq_dtype_name(t->dtype));
-	if (!has(r->dtypes, mq_train_products(t)))
-		return no(a, "multiplies in %s, not %s; ask with other --products",
-			  EITHER(r->dtypes, mq_dtype_name, MQ_N_DTYPES, text), mq_dtype_name(mq_train_products(t)));
+	if (!has(r->dtypes, mq_train_gemm_dtype(t)))
+		return no(a, "multiplies in %s, not %s; ask with another --gemm-dtype",
+			  EITHER(r->dtypes, mq_dtype_name, MQ_N_DTYPES, text), mq_dtype_name(mq_train_gemm_dtype(t)));
 	return true;
 }
 

@@ -38,14 +38,22 @@ static const char *job_key(const char *key, const char **name, size_t *length)
 	return *length ? dot + 1 : key;
 }
 
-/* Keys with commas inside a value. */
-static bool has_commas(const char *key)
+/* The option of that name: of the question or of the search; NULL where the key is none. */
+static const struct mq_arg *option_of(const char *key)
+{
+	const struct mq_arg *row = mq_arg_find(mq_question_args, key);
+
+	return row ? row : mq_arg_find(mq_search_args, key);
+}
+
+/* Has the option that a key sets one of these flags? */
+static bool has_flag(const char *key, uint32_t flags)
 {
 	const char *name;
 	size_t length;
+	const struct mq_arg *row = option_of(job_key(key, &name, &length));
 
-	key = job_key(key, &name, &length);
-	return !strcmp(key, "model") || !strcmp(key, "devices");
+	return row && row->flags & flags;
 }
 
 /* "NAME, NAME,key=value;key=value": does what follows a separator belong to the software before it? */
@@ -62,7 +70,7 @@ static bool is_option_of_software(const char *full, const char *rest)
 static size_t item_length(const char *key, const char *list, const char **next)
 {
 	for (const char *c = list; *c; c++)
-		if ((*c == ';' || (*c == ',' && (!has_commas(key) || isspace((unsigned char)c[1])))) &&
+		if ((*c == ';' || (*c == ',' && (!has_flag(key, MQ_ARG_COMMAS) || isspace((unsigned char)c[1])))) &&
 		    !is_option_of_software(key, c + 1)) {
 			*next = c + 1;
 			return (size_t)(c - list);
@@ -190,47 +198,44 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 	return true;
 }
 
-/* Notes the job that a key is of; refuses keys that are not a job's own. */
-static bool take_job(struct reading *r, const char *full)
+static enum mq_status refuse_job_key(const struct reading *r, const char *full, const char *key)
 {
-	static const char *const keys[] = { "model",           "software",   "batch",     "seq",    "dtype",
-					    "grad-dtype",      "products",   "optimizer", "mode",   "expert-load",
-					    "expert-capacity", "expert-pad", "documents", "engine", "evals",
-					    "seconds",         "objective",  "fix",       "max",    "plan",
-					    "devices",         "begin" };
+	const struct mq_arg *const table[] = { mq_question_args, mq_search_args };
+	const char *names = "";
+
+	for (int t = 0; t < 2; t++)
+		for (const struct mq_arg *row = table[t]; row->type != MQ_ARG_END; row++) {
+			if (row->was && !strcmp(row->was, key))
+				return mq_fail(r->err, MQ_EINPUT, "%s: %s: %s is now %s", r->path, full, key,
+					       row->name);
+			if (row->flags & MQ_ARG_JOB_KEY)
+				names = mq_arena_printf(r->study->arena, "%s%s ", names, row->name);
+		}
+	return mq_fail(
+		r->err, MQ_EINPUT,
+		"%s: %s is no key of a job; write job.NAME.KEY with KEY one of %splan begin; the rest is the same "
+		"for all jobs",
+		r->path, full, names);
+}
+
+/* Notes the job that a key is of; refuses keys that are not a job's own. */
+static enum mq_status take_job(struct reading *r, const char *full)
+{
 	struct mq_study *s = r->study;
 	const char *name, *key;
 	size_t length;
-	bool known = false;
 
 	if (strncmp(full, "job.", 4))
-		return true;
+		return MQ_OK;
 	key = job_key(full, &name, &length);
-	for (size_t i = 0; length && i < sizeof(keys) / sizeof(*keys); i++)
-		known |= !strcmp(key, keys[i]);
-	if (!known) {
-		mq_fail(r->err, MQ_EINPUT,
-			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model software batch seq dtype "
-			"grad-dtype products optimizer mode expert-load expert-capacity expert-pad documents engine evals seconds objective fix max plan devices begin; "
-			"the rest is the same for all jobs",
-			r->path, full);
-		return false;
-	}
+	if (!length || (strcmp(key, "plan") && strcmp(key, "begin") && !has_flag(key, MQ_ARG_JOB_KEY)))
+		return refuse_job_key(r, full, key);
 	const char *job = mq_arena_printf(s->arena, "%.*s", (int)length, name);
 	for (uint32_t i = 0; i < s->n_jobs; i++)
 		if (!strcmp(s->job[i], job))
-			return true;
+			return MQ_OK;
 	MQ_PUSH(s->arena, s->job, s->n_jobs, s->job_room, job);
-	return true;
-}
-
-static bool is_one_value(const char *key)
-{
-	const char *name;
-	size_t length;
-
-	key = job_key(key, &name, &length);
-	return !strcmp(key, "engine") || !strcmp(key, "output");
+	return MQ_OK;
 }
 
 static bool is_failures(const char *key)
@@ -248,7 +253,7 @@ static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const 
 {
 	uint32_t room = 0;
 
-	if (is_one_value(axis->key))
+	if (has_flag(axis->key, MQ_ARG_ONE_VALUE))
 		return add_value(axis, &room, r, mq_arena_strdup(r->study->arena, value)) ? MQ_OK : MQ_EINPUT;
 	for (const char *rest = value, *next; rest; rest = next) {
 		size_t n = item_length(axis->key, rest, &next);
@@ -277,8 +282,7 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	MQ_TRY(mq_job_allows(item, r->allow_exec, err));
 	if (own_key(r, item->key, item->value))
 		return r->failed ? MQ_EINPUT : MQ_OK;
-	if (!take_job(r, item->key))
-		return MQ_EINPUT;
+	MQ_TRY(take_job(r, item->key));
 	for (uint32_t i = 0; i < s->n_axes; i++)
 		if (!strcmp(s->axis[i].key, item->key))
 			return mq_fail(err, MQ_EINPUT, "%s: %s is given twice; write its values in one list", r->path,
@@ -468,43 +472,20 @@ static void push(struct mq_arena *arena, struct argv *v, char *arg)
 	MQ_PUSH(arena, v->arg, v->n, v->room, arg);
 }
 
-static error_t parse_both(int key, char *arg, struct argp_state *state)
-{
-	struct mq_point *p = state->input;
-
-	(void)arg;
-	if (key != ARGP_KEY_INIT)
-		return ARGP_ERR_UNKNOWN;
-	state->child_inputs[0] = &p->asked;
-	state->child_inputs[1] = &p->search;
-	return 0;
-}
-
 static enum mq_status parse_point(struct mq_point *p, struct argv *v, struct mq_err *err)
 {
-	static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 },
-						      { &mq_search_argp, 0, NULL, 0 },
-						      { 0 } };
-	static const struct argp argp = { .parser = parse_both, .children = children };
+	const struct mq_args args = { .table = { { mq_question_args, &p->asked }, { mq_search_args, &p->search } } };
+	struct mq_limits limits;
 
-	mq_asked_init(&p->asked, err);
-	mq_search_options_init(&p->search, err);
-	MQ_TRY(mq_args_parse(&argp, (int)v->n - 1, v->arg, p, err));
+	mq_asked_init(&p->asked);
+	mq_args_defaults(mq_search_args, &p->search);
+	MQ_TRY(mq_args_parse(&args, (int)v->n - 1, v->arg, err));
+	mq_search_options_settle(&p->search);
+	MQ_TRY(mq_asked_limits(&p->asked, &limits, err));
 	/* Points run side by side, so each judges alone; plans to print are not needed. */
 	p->asked.jobs = 1;
 	p->search.top = 1;
 	return MQ_OK;
-}
-
-/* Keys that name files: what is in them counts, too. */
-static bool is_file_key(const char *key)
-{
-	static const char *const keys[] = { "model", "platform", "calib", "start", "expert-load", "documents" };
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (!strcmp(keys[i], key))
-			return true;
-	return false;
 }
 
 /* The study's own keys change what is asked of a point's plans. */
@@ -594,8 +575,8 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
 		return MQ_OK;
 	}
-	if (!strcmp(key, "calib") && mq_arg_push("calib", &a->calib, value, a->err))
-		return MQ_EINPUT;
+	if (!strcmp(key, "calib"))
+		MQ_TRY(mq_arg_push("calib", &a->calib, value, a->err));
 	if (!strcmp(key, "plan")) {
 		point->plan = value;
 		point->hash = mq_hash_file(point->hash, value);
@@ -609,7 +590,7 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 	}
 	if (a->study->weak && !strcmp(key, "batch"))
 		MQ_TRY(grow_batch(a->study, point->value, a->arena, &value, a->err));
-	if (is_file_key(key))
+	if (has_flag(key, MQ_ARG_FILE))
 		point->hash = mq_hash_file(point->hash, value);
 	if (!strcmp(key, "software")) { /* the shipped ones are in the study's context */
 		const char *file = mq_arena_printf(a->arena, "%.*s", (int)strcspn(value, ",;"), value);

@@ -112,9 +112,9 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	n = usable(space, r);
 	if (!n)
 		return mq_fail(err, MQ_EINPUT,
-			       "no device of '%s' can run every op of '%s' in %s; choose another platform, --dtype or "
-			       "--products",
-			       c->name, problem->q->model->name, mq_dtype_name(mq_train_products(problem->q->train)));
+			       "no device of '%s' can run every op of '%s' in %s; choose another "
+			       "platform, --dtype or --gemm-dtype",
+			       c->name, problem->q->model->name, mq_dtype_name(mq_train_gemm_dtype(problem->q->train)));
 	qsort(r, n, sizeof(*r), faster_first);
 	if (problem->limits->max_devices && n > problem->limits->max_devices)
 		n = problem->limits->max_devices;

@@ -31,7 +31,7 @@ static double rate(const struct mq_job *job, const struct mq_shape *shape, uint3
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_model_request ask = { .spec = job->model, .train = &job->train, .seq = job->seq };
+	struct mq_model_request ask = { .spec = job->asked.model, .train = &job->asked.train, .seq = job->asked.seq };
 	struct mq_model *model;
 	struct mq_calib *calib;
 	struct mq_pool *pool;
@@ -76,10 +76,11 @@ int main(int argc, char **argv)
 		return mq_pool_serve(argc - 2, argv + 2, &err);
 	}
 	mq_job_init(&job);
-	job.model = "gpt:layers=24,hidden=2048,heads=16";
-	job.seq = 1024;
-	job.train = (struct mq_train){ .batch = 64, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
-	job.platform = "platforms/dgx_a100.xml";
+	job.asked.model = "gpt:layers=24,hidden=2048,heads=16";
+	job.asked.seq = 1024;
+	job.asked.train = (struct mq_train){ .batch = 64, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+	job.asked.grad_given = true;
+	job.asked.platform = "platforms/dgx_a100.xml";
 	job.calib = calibs;
 	job.n_calib = 1;
 	printf("GPT 1.3B on 8 A100                           ms/plan   plans/s 1         2   scale  step s\n");

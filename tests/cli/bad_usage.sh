@@ -13,9 +13,11 @@ try 2 '\-\-batch -3: give a whole number' search --batch -3 -m $tiny -p $good -o
 try 2 '\-\-batch nan: give a whole number' search --batch nan -m $tiny -p $good -o o
 try 2 '\-\-dtype fp12: give one of fp32' search --dtype fp12 -m $tiny -p $good -o o
 try 2 '\-\-dtype fp4: give one of fp32' search --dtype fp4 -m $tiny -p $good -o o
-try 2 '\-\-products bf16: give one of fp8 mxfp8 fp4' search --products bf16 -m $tiny -p $good -o o
-try 2 'can run every op of .* in fp8; choose another platform, --dtype or --products' \
-	search --products fp8 --batch 4 -m $tiny -p $good -e data-parallel -o o
+try 2 'option --products is now --gemm-dtype' search --products fp8 -m $tiny -p $good -o o
+printf 'command = search\ndocuments = 100\n' >old.ini; try 2 'option --documents is now --sequence-packing' run old.ini
+try 2 '\-\-gemm-dtype bf16: give one of dtype fp8 mxfp8 fp4' search --gemm-dtype bf16 -m $tiny -p $good -o o
+try 2 'can run every op of .* in fp8; choose another platform, --dtype or --gemm-dtype' \
+	search --gemm-dtype fp8 --batch 4 -m $tiny -p $good -e data-parallel -o o
 try 2 '\-\-fix tp: give KEY=VALUE' search --fix tp -m $tiny -p $good -o o
 try 2 '\-\-fix tp -1: give a whole number' search --fix tp=-1 -m $tiny -p $good -o o
 try 2 '\-\-fix schedule gipe: give one of gpipe' search --fix schedule=gipe -m $tiny -p $good -o o

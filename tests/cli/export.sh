@@ -131,6 +131,6 @@ gan=$ROOT/tests/corpus/graph/transgan_export.jsonl
 "$M" search -m $gan -p dgx1_v100 --batch 16 -e data-parallel --evals 2 -j 1 -o gan >/dev/null
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to megatron
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to flagscale
-try 2 'give megatron, megatron-fsdp' export tp.json "${ask[@]}" --to horovod
+try 2 'give one of megatron megatron-fsdp' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
 finish

@@ -11,7 +11,7 @@ printf '%s\n' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --
 "$M" simulate "${ask[@]}" -P plan.json --timeline all -o all >all.txt || bad=1
 "$M" simulate "${ask[@]}" -P plan.json --timeline none -o none >/dev/null || bad=1
 [ ! -e none/timeline.csv ] && [ -e none/links.csv ] || bad=1
-try 2 'give none, folded or all' simulate "${ask[@]}" -P plan.json --timeline some
+try 2 'give one of folded none all' simulate "${ask[@]}" -P plan.json --timeline some
 "$M" simulate "${ask[@]}" -P plan.json --json | python3 -c 'import json,sys; json.load(sys.stdin)["step_time_s"]' || bad=1
 "$M" simulate "${ask[@]}" -P plan.json --schedule all.sched -o sched >/dev/null || bad=1
 grep -h "devices, each" few.txt all.txt

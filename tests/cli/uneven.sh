@@ -18,19 +18,19 @@ awk -F, 'NR > 2 && !($4 > last) { print "no slower with more" } { last = $4 }' s
 llama="-m llama:layers=2,hidden=256,heads=4,kv_heads=4,vocab=512 --seq 2048 $on"
 "$M" search $llama -e data-parallel --evals 1 -o l >/dev/null || echo "search fails"
 for d in 2048 lognormal:300:1 512; do # 2048, 300 e, 512
-	"$M" simulate $llama --documents $d -P l/plan-1.json -o l-$d >l-$d.txt || echo "$d fails"
+	"$M" simulate $llama --sequence-packing $d -P l/plan-1.json -o l-$d >l-$d.txt || echo "$d fails"
 	awk -F, 'NR > 1 { print $1 }' l-$d/summary.csv
 done | awk 'NR > 1 && !($1 < last) { print "no faster with shorter documents" } { last = $1 }'
 "$M" simulate $llama -P l/plan-1.json >whole.txt; cmp whole.txt l-2048.txt
 "$M" run l-lognormal:300:1/run.ini >again.txt || echo "run.ini fails"
 diff again.txt l-lognormal:300:1.txt
-"$M" simulate $llama --documents lognormal:300:1 --seed 2 -P l/plan-1.json | cmp -s - again.txt && echo "another seed draws the same"
+"$M" simulate $llama --sequence-packing lognormal:300:1 --seed 2 -P l/plan-1.json | cmp -s - again.txt && echo "another seed draws the same"
 # A head as heavy as several layers has the last stage to itself.
 head="-m gpt:layers=6,hidden=512,heads=8,vocab=200000,seq=1024 -p dgx1_v100 --batch 32"
 "$M" search $head --software megatron-core --fix pp=4 --fix tp=1 --fix dp=2 -e refine --evals 20 -o h >/dev/null || echo "search fails"
 "$M" export h/plan-1.json $head --to megatron | grep -q 'layout "E.*|L"' || echo "the last stage has layers"
-try 2 'lognormal:MEAN:SIGMA' simulate $llama --documents lognormal:1 -P l/plan-1.json
-try 2 'has no sequences' search -m resnet50 $on --documents 100 -o e
+try 2 'lognormal:MEAN:SIGMA' simulate $llama --sequence-packing lognormal:1 -P l/plan-1.json
+try 2 'has no sequences' search -m resnet50 $on --sequence-packing 100 -o e
 try 2 'has 4 in a layer' simulate -m $moe $on --expert-load 1,2,3 -P s/plan-1.json -o e
 try 2 "has no experts" search -m $tiny $on --expert-load 1.5 -o e
 try 2 'give --expert-capacity too' search -m $moe $on --expert-pad -o e

@@ -39,7 +39,7 @@ awk -F, '{ gsub(/"[^"]*"/, "x") } $2 == "right" { print $5 }' whole/jobs.csv | s
 grep -c 'id="jobs"' whole/report.html
 "$M" plot whole -o figures >/dev/null && ls figures | grep -c 'jobs\.[ps]'
 sed 's/4-7,12-13/3-7/' s.ini >bad.ini; "$M" whatif bad.ini -o x >/dev/null; tail -n 1 x/whatif.csv
-for line in 'job.left.colour = red' 'job.left.calib = x' 'job.none.batch = 4' 'sensitivity = 0.1' 'job.steps = 0'; do
+for line in 'job.left.products = fp8' 'job.left.colour = red' 'job.left.calib = x' 'job.none.batch = 4' 'sensitivity = 0.1' 'job.steps = 0'; do
 	cp s.ini bad.ini; sed -i '/^job.steps/d' bad.ini; echo "$line" >>bad.ini; "$M" whatif bad.ini -o x; echo "exit $?"
 done
 sed 's/4-7,12-13/4-7,99/' s.ini >bad.ini; "$M" whatif bad.ini -o y >/dev/null; tail -n 1 y/whatif.csv

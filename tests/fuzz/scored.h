@@ -12,11 +12,12 @@
 static inline const struct mq_score_options *scored_platforms(void)
 {
 	static struct mq_arena lasting = MQ_ARENA_INIT;
-	static struct mq_score_options known = { .platforms = "platforms", MQ_SCORE_DEFAULTS };
+	static struct mq_score_options known;
 	struct mq_err err = MQ_ERR_INIT;
 
 	if (!known.arena) {
-		known.arena = &lasting;
+		mq_score_options_init(&known, &lasting);
+		known.platforms = "platforms";
 		mq_assert(mq_score_open(&known, &err) == MQ_OK);
 	}
 	return &known;

@@ -58,7 +58,8 @@ static inline int load_tables(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
 
-	options = (struct mq_score_options){ .platforms = "platforms", .arena = &arena, MQ_SCORE_DEFAULTS };
+	mq_score_options_init(&options, &arena);
+	options.platforms = "platforms";
 	if (mq_score_open(&options, &err) != MQ_OK || mq_score_tables_load(&options, &tables, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	return 0;

@@ -396,12 +396,12 @@ static void test_cpu(void **state)
 static void test_train_peak(void **state)
 {
 	struct mq_device_calib *d = ideal();
-	struct mq_train train = { .dtype = MQ_BF16, .products = MQ_BF16 };
+	struct mq_train train = { .dtype = MQ_BF16, .gemm_dtype = MQ_GEMM_AS_DTYPE };
 
 	(void)state;
 	d->peak_flops[MQ_FP8] = 2e12;
 	near(mq_cost_train_peak(d, &train), 1e12);
-	train.products = MQ_FP8;
+	train.gemm_dtype = MQ_GEMM_FP8;
 	near(mq_cost_train_peak(d, &train), 2e12);
 	d->peak_flops[MQ_FP8] = 0;
 	near(mq_cost_train_peak(d, &train), 1e12);

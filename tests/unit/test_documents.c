@@ -13,7 +13,7 @@ static struct mq_sequence_packing bound(const char *text, double seq, double bat
 	struct mq_sequence_packing d = { .seed = 3 };
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(mq_sequence_packing_read("--documents", text, &arena, &d, &err), MQ_OK);
+	assert_int_equal(mq_sequence_packing_read("--sequence-packing", text, &arena, &d, &err), MQ_OK);
 	assert_int_equal(mq_sequence_packing_bind(&d, seq, batch, &arena, &err), MQ_OK);
 	return d;
 }
@@ -100,8 +100,8 @@ static void texts_come_back(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct mq_sequence_packing d = { 0 };
 
-		assert_int_equal(mq_sequence_packing_read("--documents", bad[i], &arena, &d, &err), MQ_EINPUT);
-		assert_non_null(strstr(err.text, "--documents"));
+		assert_int_equal(mq_sequence_packing_read("--sequence-packing", bad[i], &arena, &d, &err), MQ_EINPUT);
+		assert_non_null(strstr(err.text, "--sequence-packing"));
 	}
 }
 
@@ -117,10 +117,10 @@ static void attention_alone_has_less(void **state)
 	       backward = lowered_flop(&w, "attention", MQ_BACKWARD);
 	double other = lowered_flop(&w, "down", MQ_FORWARD), peak = w.low.memory[0].peak_B;
 
-	w.train.documents = bound("24", 32, 8);
+	w.train.sequence_packing = bound("24", 32, 8);
 	const struct mq_sequence_packing_plan p = { 2, 2, 2, 1, 2, 2, false, true };
-	double work = mq_sequence_packing_work(&w.train.documents, &p);
-	assert_true(work > w.train.documents.work && work < 1);
+	double work = mq_sequence_packing_work(&w.train.sequence_packing, &p);
+	assert_true(work > w.train.sequence_packing.work && work < 1);
 	assert_non_null(lowered_plan(&w));
 	assert_near(lowered_flop(&w, "attention", MQ_FORWARD), work * forward);
 	assert_near(lowered_flop(&w, "attention", MQ_BACKWARD), work * backward);

@@ -519,7 +519,7 @@ static void test_steps_of_experts(void **state)
 	assert_near(moved(&q, "layer0.experts.bias", MQ_FORWARD, &n), 14 * copy);
 	assert_near(n, 2 * EXPERTS);
 	assert_near(moved(&q, "layer0.experts.bias", MQ_BACKWARD, &n), 20 * copy);
-	train.products = MQ_FP8; /* padded to blocks and cut again */
+	train.gemm_dtype = MQ_GEMM_FP8; /* padded to blocks and cut again */
 	assert_near(moved(&q, "layer0.dispatch", MQ_FORWARD, &n), token + 5 * copy);
 	software.fused_experts = true;
 	assert_near(moved(&q, "layer0.dispatch", MQ_FORWARD, &n), token + copy);

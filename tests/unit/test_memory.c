@@ -147,13 +147,13 @@ static void products_keep_8_bit_inputs(void **state)
 	w->software.save_quantized_operands = 1;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].activation_B, plain);
-	w->train.products = MQ_FP8;
+	w->train.gemm_dtype = MQ_GEMM_FP8;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, plain - LAYERS * 5 * SH);
 	w->software.save_quantized_operands = 0;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, plain);
-	w->train.products = MQ_FP16;
+	w->train.gemm_dtype = MQ_GEMM_AS_DTYPE;
 }
 
 /* Of 12 h h weights a layer in products there are two copies in 8 bits, beside them or in their place; one where
@@ -164,7 +164,7 @@ static void weights_in_8_bits(void **state)
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM, products = LAYERS * 12.0 * HIDDEN * HIDDEN;
 
 	w->software.save_quantized_operands = true;
-	w->train.products = MQ_FP8;
+	w->train.gemm_dtype = MQ_GEMM_FP8;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params + 2 * products);
 	w->software.fp8_params = true;
@@ -173,11 +173,10 @@ static void weights_in_8_bits(void **state)
 	w->calib->device[0].compute_capability = 100;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params - products);
-	w->train.mx = true;
+	w->train.gemm_dtype = MQ_GEMM_MXFP8;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params + products / 16);
-	w->train.mx = false;
-	w->train.products = MQ_FP16; /* nothing is cast */
+	w->train.gemm_dtype = MQ_GEMM_AS_DTYPE; /* nothing is cast */
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
 	w->calib->device[0].compute_capability = 80;

@@ -281,7 +281,7 @@ static void test_gemm_in_fp8(void **state)
 {
 	struct fixture *f = *state;
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .products = MQ_FP8 };
+	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .gemm_dtype = MQ_GEMM_FP8 };
 	struct mq_software software = *mq_software_plain();
 	const struct mq_share whole = { .samples = 1 };
 
@@ -296,13 +296,11 @@ static void test_gemm_in_fp8(void **state)
 	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_BACKWARD, &whole, k), 3);
 	assert_true(k[0].dtype == MQ_FP8 && k[1].dtype == MQ_FP8);
 	assert_true(k[2].kind == MQ_KERNEL_COPY && k[2].bytes == 3 * 48 && k[2].launches == 1);
-	const struct mq_train mx = {
-		.batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .products = MQ_FP8, .mx = true
-	};
+	const struct mq_train mx = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .gemm_dtype = MQ_GEMM_MXFP8 };
 	software.mxfp8_cast_B = 5;
 	assert_int_equal(kernels_of(f, &mx, &software, 0, MQ_FORWARD, &whole, k), 2);
 	assert_true(k[1].bytes == 5 * (24 + 40));
-	const struct mq_train fp4 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .products = MQ_FP4 };
+	const struct mq_train fp4 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16, .gemm_dtype = MQ_GEMM_FP4 };
 	assert_int_equal(kernels_of(f, &fp4, &software, 0, MQ_FORWARD, &whole, k), 2);
 	assert_true(k[0].dtype == MQ_FP4 && k[0].bytes == (24 + 48 + 40) / 2.);
 	assert_true(k[1].bytes == (2 + 2 + 2 * .5625) * (24 + 40)); /* 2 read, packed and unpacked copies */

@@ -53,13 +53,16 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	mq_job_init(&f->job);
-	f->job.model = "gpt:layers=4,hidden=256,heads=4";
-	f->job.seq = 128;
-	f->job.train = (struct mq_train){ .batch = 64, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
-	f->job.platform = "platforms/dgx_a100.xml";
+	f->job.asked.model = "gpt:layers=4,hidden=256,heads=4";
+	f->job.asked.seq = 128;
+	f->job.asked.train = (struct mq_train){ .batch = 64, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+	f->job.asked.grad_given = true;
+	f->job.asked.platform = "platforms/dgx_a100.xml";
 	f->job.calib = calibs;
 	f->job.n_calib = 1;
-	struct mq_model_request ask = { .spec = f->job.model, .train = &f->job.train, .seq = f->job.seq };
+	struct mq_model_request ask = { .spec = f->job.asked.model,
+					.train = &f->job.asked.train,
+					.seq = f->job.asked.seq };
 	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) || mq_job_calib(&f->job, &f->arena, &f->calib, &f->err))
 		fail_msg("%s", f->err.text);
 	*state = f;
@@ -154,7 +157,7 @@ static void routes_told_along_are_right(void **state)
 	struct mq_pool *pool[2];
 	const struct mq_cluster *c[2];
 
-	f->job.platform = "platforms/amp_mixed.xml"; /* four machines of four */
+	f->job.asked.platform = "platforms/amp_mixed.xml"; /* four machines of four */
 	for (int k = 0; k < 2; k++) {
 		pool[k] = open_pool(f, 1);
 		c[k] = mq_pool_cluster(pool[k]);
@@ -192,7 +195,7 @@ static void screen_is_below(void **state)
 	struct mq_pool *pool = open_pool(f, 1);
 	struct mq_result result[N_PLANS];
 	const struct mq_question q = {
-		.model = f->model, .cluster = mq_pool_cluster(pool), .calib = f->calib, .train = &f->job.train
+		.model = f->model, .cluster = mq_pool_cluster(pool), .calib = f->calib, .train = &f->job.asked.train
 	};
 	struct mq_judge judge = { .q = &q, .execute = mq_execute_analytic, .timeout_s = INFINITY };
 
@@ -222,7 +225,7 @@ static void screens_are_the_same_anywhere(void **state)
 	const struct mq_job *job[N_PLANS];
 	struct mq_result away[N_PLANS], here, room;
 	const struct mq_question q = {
-		.model = f->model, .cluster = mq_pool_cluster(pool), .calib = f->calib, .train = &f->job.train
+		.model = f->model, .cluster = mq_pool_cluster(pool), .calib = f->calib, .train = &f->job.asked.train
 	};
 	const struct mq_judge screen = {
 		.q = &q, .execute = mq_execute_analytic, .fold = true, .interference = true, .timeout_s = INFINITY
@@ -293,7 +296,7 @@ static void folding_changes_nothing(void **state)
 	struct mq_result result[2][N_PLANS];
 
 	for (int fold = 0; fold < 2; fold++) {
-		f->job.fold = fold;
+		f->job.asked.no_fold = !fold;
 		struct mq_pool *pool = open_pool(f, 1);
 		make_plans(f, mq_pool_cluster(pool));
 		assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result[fold], &f->err), MQ_OK);
@@ -375,9 +378,11 @@ static void one_kill_changes_nothing(void **state)
 		print_message("skipped: this kernel does not list children\n");
 		skip();
 	}
-	f->job.fold = false; /* slow plans, so that they are hit at work */
-	f->job.model = "gpt:layers=240,hidden=256,heads=4";
-	struct mq_model_request ask = { .spec = f->job.model, .train = &f->job.train, .seq = f->job.seq };
+	f->job.asked.no_fold = true; /* slow plans, so that they are hit at work */
+	f->job.asked.model = "gpt:layers=240,hidden=256,heads=4";
+	struct mq_model_request ask = { .spec = f->job.asked.model,
+					.train = &f->job.asked.train,
+					.seq = f->job.asked.seq };
 	assert_int_equal(mq_model_load(&ask, &f->arena, &f->model, &f->err), MQ_OK);
 	memset(result, 0, sizeof(result));
 	for (int round = 0; round < 3; round++) {
@@ -532,7 +537,7 @@ static void refuses(struct fixture *f, const char *xml, const char *words)
 
 	assert_int_equal(write(fd, xml, strlen(xml)), (ssize_t)strlen(xml));
 	close(fd);
-	f->job.platform = path;
+	f->job.asked.platform = path;
 	assert_int_equal(mq_pool_open(&f->job, 1, &f->arena, &pool, &f->err), MQ_EINPUT);
 	unlink(path);
 	if (!strstr(f->err.text, words) || !strstr(f->err.text, "mq-pool-"))
@@ -553,7 +558,7 @@ static void bad_platforms_are_one_line(void **state)
 		HEAD "<zone id=\"a\" routing=\"Full\"><host id=\"x\" speed=\"1Tg\"/></zone>"
 		     "</platform>",
 		"unknown unit");
-	f->job.platform = "/nowhere/at-all.xml";
+	f->job.asked.platform = "/nowhere/at-all.xml";
 	assert_int_equal(mq_pool_open(&f->job, 1, &f->arena, &pool, &f->err), MQ_EINPUT);
 	assert_non_null(strstr(f->err.text, "/nowhere/at-all.xml"));
 }

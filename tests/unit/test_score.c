@@ -128,15 +128,15 @@ static void test_case(void **state)
 	r.precision = "MXFP8";
 	r.gpu = "H100";
 	build(&r, &c);
-	assert_true(c.train.products == MQ_FP8 && c.train.mx && c.train.dtype == MQ_BF16);
+	assert_true(c.train.gemm_dtype == MQ_GEMM_MXFP8 && c.train.dtype == MQ_BF16);
 
 	r.precision = "float8 (rowwise)";
 	build(&r, &c);
-	assert_true(c.train.products == MQ_FP8 && !c.train.mx && c.train.dtype == MQ_BF16);
+	assert_true(c.train.gemm_dtype == MQ_GEMM_FP8 && c.train.dtype == MQ_BF16);
 
 	r.mode = "infer";
 	build(&r, &c);
-	assert_true(c.job.train.infer);
+	assert_true(c.job.asked.train.infer);
 }
 
 /* What `simulate` is asked: the same model, machines, software and training, past memory where the run fitted. */
@@ -148,12 +148,12 @@ static void test_job(void **state)
 	(void)state;
 	r.software = "megatron-core";
 	build(&r, &c);
-	assert_string_equal(c.job.model, c.spec);
-	assert_string_equal(c.job.platform, c.platform);
-	assert_string_equal(c.job.software, "megatron-core");
-	assert_true(c.job.train.batch == 64 && c.job.train.dtype == MQ_FP16 && !c.job.analytic);
-	assert_true(c.job.train.grad_dtype == MQ_FP32); /* of the software */
-	assert_true(c.job.time_oom && c.job.max_tasks == 4e6);
+	assert_string_equal(c.job.asked.model, c.spec);
+	assert_string_equal(c.job.asked.platform, c.platform);
+	assert_string_equal(c.job.asked.software, "megatron-core");
+	assert_true(c.job.asked.train.batch == 64 && c.job.asked.train.dtype == MQ_FP16 && !c.job.analytic);
+	assert_true(c.job.asked.train.grad_dtype == MQ_FP32); /* of the software */
+	assert_true(c.job.asked.time_oom && c.job.max_tasks == 4e6);
 	assert_int_equal(c.job.n_change, 0);
 	assert_int_equal(c.plan.explicit, 0); /* overlaps and buckets are the software's */
 	assert_int_equal(c.plan.micro_batches, 8);
@@ -161,7 +161,7 @@ static void test_job(void **state)
 	r.status = "oom";
 	options.executor = "analytic";
 	build(&r, &c);
-	assert_true(!c.job.time_oom && c.job.analytic);
+	assert_true(!c.job.asked.time_oom && c.job.analytic);
 	/* changes of the hardware are the row's own */
 	r.change = "calib.A100-SXM4-80GB.host_launch_s=7e-06;scale.nic.bw=0.5";
 	build(&r, &c);
@@ -213,7 +213,7 @@ static void test_columns(void **state)
 	assert_string_equal(c.part[0].device, "H100-SXM-80GB");
 	r.platform = "dgx_a100_ib";
 	build(&r, &c);
-	assert_string_equal(c.job.platform, "dgx_a100_ib");
+	assert_string_equal(c.job.asked.platform, "dgx_a100_ib");
 	assert_int_equal(c.n_parts, 0);
 }
 

@@ -375,7 +375,7 @@ static void shipped_files_load(void **state)
 	assert_int_equal(mq_software_names("/no/such/folder", &arena, &names, &err), MQ_EINPUT);
 }
 
-static const struct mq_train FP8 = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32, .products = MQ_FP8 };
+static const struct mq_train FP8 = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32, .gemm_dtype = MQ_GEMM_FP8 };
 
 static struct mq_plan shape_plan(const struct mq_model *model, const struct mq_shape *shape)
 {
@@ -598,11 +598,11 @@ static void types_and_casts(void **state)
 	s.mxfp8_cast_B = 5;
 	s.fp4_cast_B = 7;
 	assert_true(mq_software_cast_B(&s, &t) == 3);
-	t.mx = true;
+	t.gemm_dtype = MQ_GEMM_MXFP8;
 	assert_true(mq_software_cast_B(&s, &t) == 5);
-	t.products = MQ_FP4;
+	t.gemm_dtype = MQ_GEMM_FP4;
 	assert_true(mq_software_cast_B(&s, &t) == 7);
-	t.products = MQ_FP16;
+	t.gemm_dtype = MQ_GEMM_AS_DTYPE;
 	assert_true(mq_software_cast_B(&s, &t) == 0);
 	t = (struct mq_train){ .batch = 1, .dtype = MQ_BF16 };
 	assert_true(mq_software_cast_B(&s, &t) == 0);

@@ -163,10 +163,10 @@ static void rules_of_the_model(void **state)
 	train.dtype = MQ_FP16;
 	expect("torchtitan", SHAPE(.dp = 8), "trains in bf16 or fp32, not fp16; ask with another --dtype");
 	train.dtype = MQ_BF16;
-	train.products = MQ_FP8;
-	expect("deepspeed", SHAPE(.dp = 8), "not fp8; ask with other --products");
+	train.gemm_dtype = MQ_GEMM_FP8;
+	expect("deepspeed", SHAPE(.dp = 8), "not fp8; ask with another --gemm-dtype");
 	expect("megatron-core", SHAPE(.dp = 8), NULL);
-	train.products = MQ_FP4;
+	train.gemm_dtype = MQ_GEMM_FP4;
 	expect("torchtitan", SHAPE(.dp = 8), "not fp4");
 	ask("resnet50");
 	expect("megatron-core", SHAPE(.dp = 8), "runs no 'resnet50");

@@ -26,14 +26,6 @@ enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_are
 	return MQ_OK;
 }
 
-void mq_spread_print(const struct mq_spread_asked *asked, FILE *file)
-{
-	if (asked->jitter)
-		mq_ini_put(file, "jitter", asked->jitter);
-	if (asked->failures)
-		mq_ini_put(file, "failures", asked->failures);
-}
-
 static enum mq_status write_draws(const struct mq_spread *s, const struct mq_jitter_samples *d, struct mq_err *err)
 {
 	struct mq_csv_writer w;

@@ -10,8 +10,6 @@ struct mq_spread_asked {
 /* Reads both. MQ_EINPUT: an unknown key, a value out of range, failures without mtbf_h. */
 enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
 			      struct mq_failures *failures, struct mq_err *err) MQ_MUST_CHECK;
-/* Lines of run.ini. */
-void mq_spread_print(const struct mq_spread_asked *asked, FILE *file);
 
 /* What was asked of a plan whose step time is there. `dir` (may be NULL) gets draws.csv; `words` the lines,
  * or, as JSON, members that begin with a comma each. */

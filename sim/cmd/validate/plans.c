@@ -24,10 +24,8 @@ struct job {
 /* Keys of the search itself (engine, evals, ...) are not part of the question. */
 static bool is_question_key(const char *name)
 {
-	for (const struct argp_option *o = mq_asked_argp.options; o->name || o->doc; o++)
-		if (o->name && !strcmp(o->name, name))
-			return strcmp(name, "start") && strcmp(name, "fix") && strcmp(name, "max");
-	return false;
+	return mq_arg_find(mq_question_args, name) && strcmp(name, "start") && strcmp(name, "fix") &&
+	       strcmp(name, "max");
 }
 
 static enum mq_status take(void *context, const struct mq_ini_item *item, struct mq_err *err)
@@ -43,19 +41,10 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	return MQ_OK;
 }
 
-static error_t parse_init(int key, char *arg, struct argp_state *state)
-{
-	if (key != ARGP_KEY_INIT)
-		return ARGP_ERR_UNKNOWN;
-	state->child_inputs[0] = state->input;
-	return 0;
-}
-
 static enum mq_status read_question(struct mq_validation *v, const char *dir, int argc, char **argv,
 				    struct mq_asked *asked, struct mq_err *err)
 {
-	static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { NULL, parse_init, NULL, NULL, children, NULL, NULL };
+	const struct mq_args args = { .table = { { mq_question_args, asked } } };
 	const char *path = mq_arena_printf(&v->arena, "%s/run.ini", dir);
 	struct job job = { .arena = &v->arena };
 	char *name = mq_arena_strdup(&v->arena, "validate");
@@ -69,9 +58,9 @@ static enum mq_status read_question(struct mq_validation *v, const char *dir, in
 		MQ_PUSH(job.arena, job.arg, job.n, job.room, argv[i]);
 	char *end = NULL;
 	MQ_PUSH(job.arena, job.arg, job.n, job.room, end);
-	mq_asked_init(asked, err);
+	mq_asked_init(asked);
 	asked->no_fold = true;
-	return mq_args_parse(&argp, (int)job.n - 1, job.arg, asked, err);
+	return mq_args_parse(&args, (int)job.n - 1, job.arg, err);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */

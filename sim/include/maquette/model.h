@@ -141,6 +141,9 @@ struct mq_model {
 
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };
 
+/* Operands of the layers' GEMMs (not of the head, the router, attention). MXFP8: a scale for each 32 elements. */
+enum mq_gemm_dtype { MQ_GEMM_AS_DTYPE, MQ_GEMM_FP8, MQ_GEMM_MXFP8, MQ_GEMM_FP4 };
+
 /* Training options: part of every question, never of the model. */
 struct mq_train {
 	double batch;             /* global batch in samples, >= 1 */
@@ -148,23 +151,22 @@ struct mq_train {
 	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
 	enum mq_optimizer optimizer;
 	bool infer; /* forward only, no gradients, no optimizer state */
-	/* The products of layers (not the head, the router, attention) take operands in fp8 or fp4; any other
-	 * type: in `dtype`. With `mx` fp8 operands have a scale for each block of 32 elements (MXFP8). */
-	enum mq_dtype products;
-	bool mx;
-	struct mq_expert_load experts;        /* of mixtures: zeroes = tokens visit all alike */
-	struct mq_sequence_packing documents; /* packed into sequences: zeroes = each is one */
+	enum mq_gemm_dtype gemm_dtype;
+	struct mq_expert_load experts;               /* zeroes = tokens visit all experts alike */
+	struct mq_sequence_packing sequence_packing; /* zeroes = each sequence is one document */
 };
 
-/* Are operands of layers' products cast to a type of their own? */
+/* Are operands of the layers' GEMMs cast to a type of their own? */
 static inline bool mq_train_casts(const struct mq_train *train)
 {
-	return train->products == MQ_FP8 || train->products == MQ_FP4;
+	return train->gemm_dtype != MQ_GEMM_AS_DTYPE;
 }
-/* The type in which layers multiply. */
-static inline enum mq_dtype mq_train_products(const struct mq_train *train)
+/* Data type of the layers' GEMMs. */
+static inline enum mq_dtype mq_train_gemm_dtype(const struct mq_train *train)
 {
-	return mq_train_casts(train) ? train->products : train->dtype;
+	return train->gemm_dtype == MQ_GEMM_AS_DTYPE ? train->dtype :
+	       train->gemm_dtype == MQ_GEMM_FP4      ? MQ_FP4 :
+						       MQ_FP8;
 }
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */

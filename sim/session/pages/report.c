@@ -146,8 +146,8 @@ static const char *objective_text(const struct mq_candidate *c, const char *obje
  * a price makes the cost of plans on it unknown, so it is named. */
 static void print_prices(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
 {
-	bool cost = (out->objective && !strcmp(out->objective, "cost")) || s->asked->limits.max_usd > 0;
-	bool energy = (out->objective && !strcmp(out->objective, "energy")) || s->asked->limits.max_kWh > 0;
+	bool cost = (out->objective && !strcmp(out->objective, "cost")) || s->limits.max_usd > 0;
+	bool energy = (out->objective && !strcmp(out->objective, "energy")) || s->limits.max_kWh > 0;
 	const struct mq_cluster *c = s->cluster;
 
 	for (uint32_t i = 0; (cost || energy) && i < c->n_devices; i++) {

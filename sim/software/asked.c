@@ -1,0 +1,104 @@
+/* asked.c - see asked.h. */
+#include "software/asked.h"
+
+#include <unistd.h>
+
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct mq_asked, field, __VA_ARGS__)
+#define GIVEN(field)                .given = offsetof(struct mq_asked, field)
+#define OF_TRAINING                 (MQ_ARG_PLAN | MQ_ARG_JOB_KEY)
+
+const struct mq_arg mq_question_args[] = {
+	{ .type = MQ_ARG_GROUP, .name = "The question:" },
+	ROW(TEXT, "model", model, "MODEL", "NAME[:key=value,...] of a built-in model, or a file", .letter = 'm',
+	    .flags = OF_TRAINING | MQ_ARG_FILE | MQ_ARG_COMMAS),
+	ROW(TEXT, "platform", platform, "FILE",
+	    "platform XML file, a shipped platform's name, keys of `platform generate` (\"gpu=H100 nodes=8\"), or 'model'",
+	    .letter = 'p', .flags = MQ_ARG_FILE | MQ_ARG_MACHINE),
+	ROW(TEXT, "devices", devices, "RANKS",
+	    "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0",
+	    .flags = MQ_ARG_MACHINE | MQ_ARG_JOB_KEY | MQ_ARG_COMMAS),
+	ROW(WHOLE, "batch", train.batch, "N", "samples per step over all devices; must be given in training",
+	    .initial = 1, .min = 1, .max = 1u << 30, GIVEN(batch_given),
+	    .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
+	ROW(INT, "seq", seq, "N", "tokens per sample (default: the model's)", .min = 1, .max = 1u << 30,
+	    .flags = OF_TRAINING),
+	ROW(TEXT, "software", software, "NAME[,key=value...]",
+	    "training software that runs the plans, see `maquette list software`", .text = "generic",
+	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
+	ROW(WORD, "dtype", train.dtype, "TYPE",
+	    "data type of training, by default bf16 where every GPU has it, else fp16 (fp32 on CPUs alone)",
+	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), .initial = MQ_FP16, GIVEN(dtype_given),
+	    .flags = OF_TRAINING | MQ_ARG_ALWAYS | MQ_ARG_OWN_DEFAULT),
+	ROW(WORD, "grad-dtype", train.grad_dtype, "TYPE", "data type of reduced gradients, by default the software's",
+	    MQ_ARG_NAMES(mq_dtype_name, MQ_N_TENSOR_DTYPES), GIVEN(grad_given),
+	    .flags = OF_TRAINING | MQ_ARG_OWN_DEFAULT),
+	ROW(WORD, "optimizer", train.optimizer, "NAME", "optimizer", .words = "adam|sgd|momentum",
+	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
+	ROW(WORD, "mode", train.infer, "MODE", "training steps or forward passes", .words = "train|infer",
+	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
+	ROW(WORD, "gemm-dtype", train.gemm_dtype, "TYPE",
+	    "data type of the operands of the layers' GEMMs, dtype = as --dtype; all else stays in --dtype",
+	    .words = "dtype|fp8|mxfp8|fp4", .was = "products", .flags = OF_TRAINING),
+	ROW(TEXT, "sequence-packing", sequence_packing, "LENGTHS",
+	    "lengths of documents that are packed into sequences, whose tokens attend to their own document: 1000 (all "
+	    "alike), lognormal:MEAN:SIGMA, or lengths to draw from: 300,2000,120 or a file",
+	    .was = "documents", .flags = OF_TRAINING | MQ_ARG_FILE),
+	ROW(TEXT, "expert-load", expert_load, "LOAD",
+	    "mixture of experts: tokens of the fullest expert-parallel rank divided by the mean, or tokens of each expert: "
+	    "5,3,1,1 or a file (default: all experts alike)",
+	    .flags = OF_TRAINING | MQ_ARG_FILE),
+	ROW(F64, "expert-capacity", train.experts.capacity, "C",
+	    "an expert takes at most C times the mean of all and drops the rest", .min = 1e-3, .max = 1e6,
+	    .flags = OF_TRAINING),
+	ROW(FLAG, "expert-pad", train.experts.pad, NULL, "experts are padded to their capacity", .flags = OF_TRAINING),
+	ROW(LIST, "calib", calib, "FILE", "calibration to add to the shipped ones; repeatable", .flags = MQ_ARG_FILE),
+	ROW(LIST, "change", change, "TARGET=NUMBER",
+	    "what if: link.CLASS.bw, device.TYPE.flops, rank.N.clock=FACTOR, ...; repeatable"),
+	{ .type = MQ_ARG_GROUP, .name = "Constraints on plans:" },
+	ROW(LIST, "fix", fix, "KEY=VALUE", "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync; repeatable",
+	    .flags = MQ_ARG_CONSTRAINT | MQ_ARG_JOB_KEY),
+	ROW(LIST, "max", max, "KEY=VALUE",
+	    "dp tp pp devices; of a step: cost ($), energy (kWh), step-time (s), memory (GB of a device); repeatable",
+	    .flags = MQ_ARG_CONSTRAINT | MQ_ARG_JOB_KEY),
+	ROW(TEXT, "start", start, "PLAN", "plan file from which engines start",
+	    .flags = MQ_ARG_CONSTRAINT | MQ_ARG_FILE),
+	{ .type = MQ_ARG_GROUP, .name = "Simulation:" },
+	ROW(INT, "seed", seed, "N", "seed of all randomness", .initial = 1, .max = 0x1p64,
+	    .flags = MQ_ARG_MACHINE | MQ_ARG_ALWAYS),
+	ROW(F64, "timeout", timeout_s, "S", "simulated seconds after which a plan is given up", .unit = "s",
+	    .initial = 1e6, .min = 1e-9, .max = 1e12, .flags = MQ_ARG_PLAN | MQ_ARG_ALWAYS),
+	ROW(FLAG, "no-interference", no_interference, NULL, "compute and communication do not slow each other",
+	    .flags = MQ_ARG_PLAN),
+	ROW(FLAG, "no-fold", no_fold, NULL, "simulate every rank, even identical ones", .flags = MQ_ARG_PLAN),
+	ROW(FLAG, "time-oom", time_oom, NULL, "time plans that do not fit too; their verdict stands",
+	    .flags = MQ_ARG_PLAN),
+	ROW(FLAG, "debug-check", debug_check, NULL, "check all invariants after each load"),
+	ROW(INT, "jobs", jobs, "N", "worker processes (default: the processors); never changes a result", .letter = 'j',
+	    .min = 1, .max = 4096, .flags = MQ_ARG_QUIET | MQ_ARG_OWN_DEFAULT),
+	{ .type = MQ_ARG_END },
+};
+
+void mq_asked_init(struct mq_asked *asked)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	*asked = (struct mq_asked){ .train.grad_dtype = MQ_FP32 };
+	mq_args_defaults(mq_question_args, asked);
+	asked->jobs = cpus > 0 ? (uint32_t)cpus : 1;
+}
+
+enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_arena *arena,
+			      struct mq_train *train, struct mq_err *err)
+{
+	*train = asked->train;
+	if (!asked->grad_given)
+		train->grad_dtype = mq_software_grad_dtype(software, train->dtype);
+	if (train->experts.pad && !(train->experts.capacity > 0))
+		return mq_fail(err, MQ_EINPUT, "--expert-pad: give --expert-capacity too, to which experts are padded");
+	if (asked->expert_load)
+		MQ_TRY(mq_expert_load_read("--expert-load", asked->expert_load, arena, &train->experts, err));
+	train->sequence_packing.seed = asked->seed;
+	return asked->sequence_packing ? mq_sequence_packing_read("--sequence-packing", asked->sequence_packing, arena,
+								  &train->sequence_packing, err) :
+					 MQ_OK;
+}
