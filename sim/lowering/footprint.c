@@ -634,7 +634,8 @@ static void send_away(const struct mq_low *low, struct unit *unit, uint32_t n, b
 	}
 }
 
-static struct mq_op_use use_of(const struct here *at)
+/* What stays from before the op to behind it. */
+static struct mq_op_use held_of(const struct here *at)
 {
 	struct mq_op_use use = { 0 };
 
@@ -644,9 +645,6 @@ static struct mq_op_use use_of(const struct here *at)
 		use.parameter_B += at->low->model->profile.memory_B[at->id];
 	add_kept(at, &use);
 	add_entry(at, &use);
-	add_passing(at, &use);
-	add_borders(at, &use);
-	use.late_B = late_B(at);
 	return use;
 }
 
@@ -667,7 +665,10 @@ struct mq_footprint mq_footprint_of(struct mq_low *low, uint32_t stage, uint32_t
 		if (!seat->taken)
 			continue;
 		const struct here at = here_of(low, op, device, seat);
-		struct mq_op_use own = use_of(&at);
+		struct mq_op_use own = held_of(&at);
+		add_passing(&at, &own);
+		add_borders(&at, &own);
+		own.late_B = late_B(&at);
 		if (low->num.unit_of[op] != last) {
 			last = low->num.unit_of[op];
 			unit[n++].root = at.op->layer == MQ_NONE;
@@ -695,5 +696,5 @@ struct mq_op_use mq_footprint_of_op(const struct mq_low *low, uint32_t op, uint3
 	const struct seat seat = seat_of(low, op, samples);
 	const struct here at = here_of(low, op, device, &seat);
 
-	return use_of(&at);
+	return held_of(&at);
 }
