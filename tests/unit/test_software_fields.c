@@ -23,10 +23,9 @@ struct scenario {
 	const char *model, *options; /* options: of the software, before the field is flipped */
 	const char *device;          /* NULL: H100 */
 	struct mq_shape shape;
-	uint32_t seq;           /* 0: 256 */
-	bool fp16, fp32;        /* else bf16 */
-	enum mq_dtype operands; /* FP8 or FP4; else layers multiply in the type above */
-	bool mx;
+	uint32_t seq;                  /* 0: 256 */
+	bool fp16, fp32;               /* else bf16 */
+	enum mq_gemm_dtype gemm_dtype; /* of the layers' GEMMs */
 };
 
 #define LLAMA "llama:layers=4,hidden=512,heads=8,kv_heads=2,ffn=1024,vocab=1000"
@@ -52,10 +51,10 @@ static const struct scenario scenarios[] = {
 	{ .model = LLAMA, .options = "", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_FULL } },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_SELECTIVE } },
 	{ .model = LLAMA, .options = "selective=named", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_SELECTIVE } },
-	{ .model = LLAMA, .options = "save_quantized_operands=1", .shape = { .dp = 2 }, .operands = MQ_FP8 },
-	{ .model = LLAMA, .options = "allocator=pytorch", .shape = { .dp = 2 }, .operands = MQ_FP8 },
-	{ .model = LLAMA, .options = "attention=te", .shape = { .dp = 2 }, .operands = MQ_FP8, .mx = true },
-	{ .model = LLAMA, .options = "", .shape = { .dp = 2 }, .operands = MQ_FP4, .device = "B200" },
+	{ .model = LLAMA, .options = "save_quantized_operands=1", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP8 },
+	{ .model = LLAMA, .options = "allocator=pytorch", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP8 },
+	{ .model = LLAMA, .options = "attention=te", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_MXFP8 },
+	{ .model = LLAMA, .options = "", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP4, .device = "B200" },
 	{ .model = MOE, .options = "", .shape = { .dp = 8, .ep = 8 } },
 	{ .model = MOE, .options = "", .shape = { .dp = 2, .ep = 2 } },
 	{ .model = MOE,
@@ -114,9 +113,7 @@ static void ask(const struct scenario *s, struct asked *a)
 {
 	enum mq_dtype dtype = s->fp32 ? MQ_FP32 : s->fp16 ? MQ_FP16 : MQ_BF16;
 
-	a->train = (struct mq_train){
-		.batch = 64, .dtype = dtype, .grad_dtype = dtype, .products = s->operands, .mx = s->mx
-	};
+	a->train = (struct mq_train){ .batch = 64, .dtype = dtype, .grad_dtype = dtype, .gemm_dtype = s->gemm_dtype };
 	a->q = (struct mq_question){ .cluster = devices(s->device ? s->device : "H100-SXM-80GB"),
 				     .calib = calib,
 				     .train = &a->train };
