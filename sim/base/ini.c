@@ -109,8 +109,7 @@ static enum mq_status read_line(struct mq_ini_item *item, char *line, mq_ini_tak
 	item->quoted = *value == '"';
 	if (item->quoted && !unquote(value))
 		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: the value of %s begins with a quotation mark and does not "
-			       "end with one",
+			       "%s:%u: the value of %s begins with a quotation mark and does not end with one",
 			       item->path, item->line, trim(text));
 	if (!item->quoted) {
 		cut_comment(value);

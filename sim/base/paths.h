@@ -1,7 +1,5 @@
-/*
- * paths.h - where the shipped files are, in the source tree and when installed: found from the executable's own place,
- * without configuration.
- */
+/* paths.h - where the shipped files are, in the source tree and when installed: found from the executable's own place,
+ * without configuration. */
 #ifndef MQ_BASE_PATHS_H
 #define MQ_BASE_PATHS_H
 

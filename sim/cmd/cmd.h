@@ -1,6 +1,4 @@
-/*
- * cmd.h - a sub-command: one file sim/cmd/NAME.c exports mq_command_NAME and is found by it.
- */
+/* cmd.h - a sub-command: one file sim/cmd/NAME.c exports mq_command_NAME and is found by it. */
 #ifndef MQ_CMD_CMD_H
 #define MQ_CMD_CMD_H
 

@@ -1,6 +1,4 @@
-/*
- * list.c - `maquette list engines|platforms|models|executors|software|parameters`: what there is, one line each.
- */
+/* list.c - `maquette list engines|platforms|models|executors|software|parameters`: what there is, one line each. */
 #include "cmd/cmd.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
-/*
- * main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code.
- * The table of commands is in lib/commands.c.
- */
+/* main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code. The table of
+ * commands is in lib/commands.c. */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>

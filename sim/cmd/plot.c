@@ -1,7 +1,5 @@
-/*
- * plot.c - `maquette plot DIR`: figures (PNG and SVG) from the CSV files of a results folder, drawn by
- * gnuplot with the scripts in plots/. What the folder holds decides which figures there are.
- */
+/* plot.c - `maquette plot DIR`: figures (PNG and SVG) from the CSV files of a results folder, drawn by gnuplot with the
+ * scripts in plots/. What the folder holds decides which figures there are. */
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -455,9 +453,7 @@ static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv,
 		names = mq_arena_printf(&p->arena, "%s\"%s: %u rows, %.1f %%\" ", names, s.name[i], s.count[i],
 					100 * s.error[i] / s.count[i]);
 	return figure_as(p, name, "score",
-			 mq_arena_printf(&p->arena,
-					 "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; "
-					 "unit='%s'",
+			 mq_arena_printf(&p->arena, "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; unit='%s'",
 					 mq_gnuplot_path(&p->arena, file), s.n, mq_gnuplot_quoted(&p->arena, names),
 					 s.low, s.high, unit),
 			 err);

@@ -30,8 +30,7 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 		return MQ_OK;
 	if (*item->section)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: section [%s] means nothing here; only [about] may "
-			       "follow the options",
+			       "%s:%u: section [%s] means nothing here; only [about] may follow the options",
 			       item->path, item->line, item->section);
 	if (!strcmp(item->key, "command")) {
 		job->command = item->value;

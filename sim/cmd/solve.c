@@ -1,7 +1,5 @@
-/*
- * solve.c - `maquette solve FILE`: an engine's own optimisation problem from explicit tables. Every
- * engine is asked whether the file is of its kind; the first, in order of names, solves it.
- */
+/* solve.c - `maquette solve FILE`: an engine's own optimisation problem from explicit tables. Every engine is asked
+ * whether the file is of its kind; the first, in order of names, solves it. */
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -69,8 +67,7 @@ static enum mq_status find_engine(struct options *o, struct mq_arena *arena, con
 			return MQ_OK;
 	}
 	return mq_fail(err, MQ_EINPUT,
-		       "%s: no engine knows this kind of file; see strategies/README.md for those that "
-		       "solve tables",
+		       "%s: no engine knows this kind of file; see strategies/README.md for those that solve tables",
 		       o->path);
 }
 

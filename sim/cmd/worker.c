@@ -1,7 +1,5 @@
-/*
- * worker.c - the hidden command behind every simulation: `maquette worker key=value...` is started by
- * the others (see judge/pool.h) and serves them over a socket.
- */
+/* worker.c - the hidden command behind every simulation: `maquette worker key=value...` is started by the others (see
+ * judge/pool.h) and serves them over a socket. */
 #include "cmd/cmd.h"
 #include "judge/pool.h"
 

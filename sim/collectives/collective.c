@@ -36,8 +36,7 @@ static enum mq_status check(const struct mq_coll_request *request, struct mq_err
 {
 	if (!request->n || !isfinite(request->bytes) || request->bytes < 0)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s of %g bytes over %u ranks: need finite bytes >= 0 and "
-			       "at least one rank",
+			       "%s of %g bytes over %u ranks: need finite bytes >= 0 and at least one rank",
 			       mq_coll_name(request->kind), request->bytes, request->n);
 	if (rooted(request->kind) && request->root >= request->n)
 		return mq_fail(err, MQ_EINPUT, "%s from root %u of %u ranks: the root must be below %u",

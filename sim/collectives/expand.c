@@ -1,10 +1,9 @@
 /*
  * expand.c - which bytes cross which pair of ranks under an algorithm.
  *
- * One flow per edge carries the bytes of all steps and channels, so a communicator of n ranks gives
- * O(n) flows. Inside a node the orders found by the search are followed; between nodes every rail
- * carries its share and stays on its rail (odd nodes run their orders backwards, as NCCL's crossNic
- * swap does).
+ * One flow per edge carries the bytes of all steps and channels, so a communicator of n ranks gives O(n) flows. Inside
+ * a node the orders found by the search are followed; between nodes every rail carries its share and stays on its rail
+ * (odd nodes run their orders backwards, as NCCL's crossNic swap does).
  *
  *   ring      per edge 2S(n-1)/n (all-reduce), S(n-1)/n (all-gather, reduce-scatter), S (broadcast,
  *             reduce: a chain from or to the root)

@@ -1,7 +1,5 @@
-/*
- * fluid.c - how long a set of flows takes that start together on an idle cluster: the rates of
- * fluid.h, found anew after each completion.
- */
+/* fluid.c - how long a set of flows takes that start together on an idle cluster: the rates of fluid.h, found anew
+ * after each completion. */
 #include <math.h>
 
 #include "maquette/collective.h"
@@ -60,9 +58,8 @@ static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32
 
 		if (!(flow[i].bytes >= 0) || !(flow[i].rate_Bps > 0))
 			return mq_fail(err, MQ_EINPUT,
-				       "flow %u: %g bytes at %g B/s: need bytes >= 0 "
-				       "and a rate above 0",
-				       i, flow[i].bytes, flow[i].rate_Bps);
+				       "flow %u: %g bytes at %g B/s: need bytes >= 0 and a rate above 0", i,
+				       flow[i].bytes, flow[i].rate_Bps);
 		route[i] = &nowhere;
 		if (src != dst)
 			MQ_TRY(mq_cluster_route(cluster, src, dst, &route[i], err));

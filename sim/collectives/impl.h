@@ -137,8 +137,7 @@ uint32_t mq_node_rank(const struct mq_group *group, uint32_t node, uint32_t inde
 /* A ring's order of the ranks that a node has, as indices into it: out[MQ_MAX_LOCAL]; returns their number. */
 uint32_t mq_ring_order(const struct mq_group *group, const struct mq_topo *topo, uint32_t ring, uint32_t node,
 		       bool backwards, uint8_t *out);
-/* Parent of `node` in NCCL's double binary tree number `tree` (0, 1) over n nodes; MQ_NONE: root.
- */
+/* Parent of `node` in NCCL's double binary tree number `tree` (0, 1) over n nodes; MQ_NONE: root. */
 uint32_t mq_tree_parent(uint32_t tree, uint32_t n, uint32_t node);
 
 /* Where a communicator's steps go. */

@@ -1,6 +1,4 @@
-/*
- * measured.h - measured cost of whole communication calls: see measured.c.
- */
+/* measured.h - measured cost of whole communication calls: see measured.c. */
 #ifndef MQ_COLLECTIVES_MEASURED_H
 #define MQ_COLLECTIVES_MEASURED_H
 

@@ -122,8 +122,7 @@ static uint32_t p2p_channels(const struct mq_topo *topo)
 	return channels;
 }
 
-/* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs.
- */
+/* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs. */
 static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
 	const struct mq_topo *topo = t->topo;

@@ -1,12 +1,11 @@
 /*
- * search.c - how many channels a communicator gets, how fast each is, and in which order
- * they visit the ranks of a node.
+ * search.c - how many channels a communicator gets, how fast each is, and in which order they visit the ranks of a
+ * node.
  *
- * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the
- * largest channels x speed that fits every link; fast channels are then split in two. On a switch
- * that is arithmetic on the port's bandwidth; on an NVLink mesh it is a packing of Hamiltonian
- * cycles into the links, found here by depth-first search with a budget; on PCIe one ring whose
- * most loaded link decides.
+ * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the largest channels x speed
+ * that fits every link; fast channels are then split in two. On a switch that is arithmetic on the port's bandwidth; on
+ * an NVLink mesh it is a packing of Hamiltonian cycles into the links, found here by depth-first search with a budget;
+ * on PCIe one ring whose most loaded link decides.
  *
  * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance.
  */
@@ -52,8 +51,7 @@ static void split(const struct mq_topo *topo, struct mq_graph *graph)
 	graph->inter_Bps /= 2;
 }
 
-/* Rings over a switch or a pair, and out of `rails` NICs where there are more nodes (nic_Bps > 0).
- */
+/* Rings over a switch or a pair, and out of `rails` NICs where there are more nodes (nic_Bps > 0). */
 static struct mq_graph pack(const struct mq_topo *topo, double port_Bps, double nic_Bps)
 {
 	const double *speeds = speeds_of(topo, nic_Bps > 0);

@@ -1,13 +1,12 @@
 /*
  * topo.c - which links join the ranks of a communicator.
  *
- * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each
- * of its ranks one route to the next node, whose first network port is the rank's NIC. So the cost
- * does not grow with the communicator. What NCCL reads from the system, we read from the link
- * classes of the platform file.
+ * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each of its ranks one
+ * route to the next node, whose first network port is the rank's NIC. So the cost does not grow with the communicator.
+ * What NCCL reads from the system, we read from the link classes of the platform file.
  *
- * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands
- * for all), PCIe path types below "shares a switch or not".
+ * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands for all), PCIe path
+ * types below "shares a switch or not".
  */
 #include <math.h>
 #include <string.h>
@@ -167,8 +166,7 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
 		return MQ_OK;
 	}
-	/* A mesh may leave some pairs to PCIe; whether its NVLinks form a ring is the search's
-	 * answer. */
+	/* A mesh may leave some pairs to PCIe; whether its NVLinks form a ring is the search's answer. */
 	if (seen.direct)
 		topo->intra = MQ_INTRA_MESH;
 	else if (seen.path[PATH_NVLINK] && !seen.path[PATH_PCIE] && !seen.path[PATH_HOST])
@@ -252,8 +250,7 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 				  .nccl_table = &calib->libraries->nccl };
 	if (topo->n_local > MQ_MAX_LOCAL)
 		return mq_fail(err, MQ_EINPUT,
-			       "communicator: %u ranks in one node, more than %d: "
-			       "split the node with mq_node",
+			       "communicator: %u ranks in one node, more than %d: split the node with mq_node",
 			       topo->n_local, MQ_MAX_LOCAL);
 	for (uint32_t i = 0; i < topo->n_local; i++)
 		topo->local[i] = group->rank[group->order[first + i]];

@@ -1,6 +1,5 @@
 /*
- * tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we
- * correct in the estimate.
+ * tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we correct in the estimate.
  *
  * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at
  * 2.28.9; constants in platforms/calib/nccl.json). Latency = a base plus a step latency
@@ -59,8 +58,7 @@ static const char *nvls_refusal(const struct mq_tune *t, enum mq_algo algo)
 	const struct mq_topo *topo = t->topo;
 
 	if (!topo->nvls || topo->intra != MQ_INTRA_SWITCH || topo->arch < MQ_ARCH_HOPPER)
-		return "needs GPUs of compute capability 9.0 or later on an NVSwitch with "
-		       "mq_nvls=1";
+		return "needs GPUs of compute capability 9.0 or later on an NVSwitch with mq_nvls=1";
 	if (version_of(topo) < 21700)
 		return "came with NCCL 2.17";
 	if (topo->nvls_graph.channels < 2)
@@ -414,8 +412,7 @@ static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq
 	else
 		why = mq_tune_refusal(t, MQ_ALGO_RING, proto);
 	return mq_fail(err, MQ_EINPUT,
-		       "%s over %u ranks in %u nodes cannot use algorithm %s with protocol "
-		       "%s: %s %s; use auto or ring",
+		       "%s over %u ranks in %u nodes cannot use algorithm %s with protocol %s: %s %s; use auto or ring",
 		       mq_coll_name(t->kind), t->n, t->n_nodes, mq_algo_name(algo), mq_proto_name(proto),
 		       mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo), why ? why : "does not run");
 }

@@ -1,7 +1,5 @@
-/*
- * execute.h - something that runs a view of a schedule and fills a timeline (the simulating ones; those on real
- * hardware are plug-ins of maquette-replay, see validator/).
- */
+/* execute.h - something that runs a view of a schedule and fills a timeline (the simulating ones; those on real
+ * hardware are plug-ins of maquette-replay, see validator/). */
 #ifndef MQ_EXECUTORS_EXECUTE_H
 #define MQ_EXECUTORS_EXECUTE_H
 
@@ -24,9 +22,8 @@ struct mq_exec_request {
 	const struct mq_jitter *jitter; /* draws > 0: tasks vary, nothing is folded; NULL = they do not */
 };
 
-/* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which,
- * the status is MQ_OK all the same); the timeline lives in the arena and is whole only where OK.
- * Errors: no route, ... */
+/* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which, the status is
+ * MQ_OK all the same); the timeline lives in the arena and is whole only where OK. Errors: no route, ... */
 typedef enum mq_status mq_execute_fn(const struct mq_exec_request *request, struct mq_arena *arena,
 				     struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err);
 

@@ -1,7 +1,5 @@
-/*
- * flagscale.c - a plan as FlagScale's YAML, which alone has degrees per device type. Not said: data,
- * tokenizer, learning rate.
- */
+/* flagscale.c - a plan as FlagScale's YAML, which alone has degrees per device type. Not said: data, tokenizer,
+ * learning rate. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +33,13 @@ static enum mq_status refuse_stage(const struct mq_export *e, uint32_t i, uint32
 	for (uint32_t d = 0; d < s->n_devices; d++)
 		if (s->device[d] != next + d)
 			return mq_fail(err, MQ_EINPUT,
-				       "flagscale: ranks follow the stages; stage %u has device %u "
-				       "where rank %u is",
-				       i, s->device[d], next + d);
+				       "flagscale: ranks follow the stages; stage %u has device %u where rank %u is", i,
+				       s->device[d], next + d);
 	for (uint32_t d = 1; d < s->n_devices; d++)
 		if (strcmp(e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type))
 			return mq_fail(err, MQ_EINPUT,
-				       "flagscale: wants one device type per stage; stage %u mixes "
-				       "%s and %s",
-				       i, e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type);
+				       "flagscale: wants one device type per stage; stage %u mixes %s and %s", i,
+				       e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type);
 	if (s->uneven)
 		return mq_fail(err, MQ_EINPUT,
 			       "flagscale: replicas of stage %u get uneven shares of the batch; it "
@@ -51,9 +47,7 @@ static enum mq_status refuse_stage(const struct mq_export *e, uint32_t i, uint32
 			       i);
 	if (s->sync != first->sync || s->recompute != first->recompute || s->cp != first->cp)
 		return mq_fail(err, MQ_EINPUT,
-			       "flagscale: stage %u differs from stage 0 in gradient sync, "
-			       "recomputation or cp",
-			       i);
+			       "flagscale: stage %u differs from stage 0 in gradient sync, recomputation or cp", i);
 	if (s->sync != MQ_SYNC_ALLREDUCE && s->sync != MQ_SYNC_ZERO1)
 		return mq_fail(err, MQ_EINPUT, "flagscale: has allreduce and zero1, not %s", mq_sync_name(s->sync));
 	return MQ_OK;

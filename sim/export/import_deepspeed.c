@@ -1,5 +1,4 @@
 /* import_deepspeed.c - a plan from a ds_config.json; see export.h. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

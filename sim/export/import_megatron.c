@@ -183,14 +183,12 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			(*c)++;
 			if (depth == MAX_DEPTH)
 				return mq_fail(x->err, MQ_EINPUT,
-					       "--pipeline-model-parallel-layout: more than %d "
-					       "'(' in each other",
+					       "--pipeline-model-parallel-layout: more than %d '(' in each other",
 					       MAX_DEPTH);
 			MQ_TRY(expand(x, c, depth + 1, out + n, room - n));
 			if (**c != ')')
 				return mq_fail(x->err, MQ_EINPUT,
-					       "--pipeline-model-parallel-layout: a '(' "
-					       "without ')'");
+					       "--pipeline-model-parallel-layout: a '(' without ')'");
 			n += strlen(out + n);
 		} else if (strchr("EtmL|", **c)) {
 			item = n;
@@ -217,8 +215,7 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	end = strlen(all);
 	if (*c || end < 2 || all[0] != 'E' || all[end - 1] != 'L')
 		return mq_fail(x->err, MQ_EINPUT,
-			       "--pipeline-model-parallel-layout %s: begin with E (embedding), end with L "
-			       "(loss)",
+			       "--pipeline-model-parallel-layout %s: begin with E (embedding), end with L (loss)",
 			       x->layout);
 	*layers = mq_arena_array(x->e->arena, end, uint32_t);
 	*n = 1;
@@ -229,9 +226,7 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 			(*layers)[*n - 1]++;
 		else if (i && i != end - 1 && all[i] != 'm') /* m: a layer that predicts further tokens */
 			return mq_fail(x->err, MQ_EINPUT,
-				       "--pipeline-model-parallel-layout %s: E is first and "
-				       "L is last",
-				       x->layout);
+				       "--pipeline-model-parallel-layout %s: E is first and L is last", x->layout);
 	}
 	return MQ_OK;
 }
@@ -289,15 +284,13 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 
 		if (total % each)
 			return mq_fail(x->err, MQ_EINPUT,
-				       "--num-layers-per-virtual-pipeline-stage %u: %u layers "
-				       "are no multiple of %llu",
+				       "--num-layers-per-virtual-pipeline-stage %u: %u layers are no multiple of %llu",
 				       x->layers_per_chunk, total, (unsigned long long)each);
 		s->virtual = (uint32_t)(total / each);
 	}
 	if (x->layout && (x->count_embedding || x->count_loss))
 		return mq_fail(x->err, MQ_EINPUT,
-			       "--pipeline-model-parallel-layout excludes "
-			       "--account-for-...-in-pipeline-split");
+			       "--pipeline-model-parallel-layout excludes --account-for-...-in-pipeline-split");
 	if (s->pp > 1 && (x->count_embedding || x->count_loss))
 		MQ_TRY(count_ends(x, s));
 	if (x->first_layers || x->last_layers)
@@ -394,9 +387,8 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 	field = mq_transformer_differs(is, &said, text);
 	if (field)
 		return mq_fail(x->err, MQ_EINPUT,
-			       "its flags describe another model than -m: %s is %s (of -m, and of the "
-			       "flags)",
-			       field, text);
+			       "its flags describe another model than -m: %s is %s (of -m, and of the flags)", field,
+			       text);
 	return MQ_OK;
 }
 
@@ -428,8 +420,7 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	if (x.instances) {
 		if (shape.dp * shape.cp % x.instances)
 			return mq_fail(err, MQ_EINPUT,
-				       "--num-distributed-optimizer-instances %u does not divide "
-				       "dp x cp = %u",
+				       "--num-distributed-optimizer-instances %u does not divide dp x cp = %u",
 				       x.instances, shape.dp * shape.cp);
 		like.zero_group = shape.dp * shape.cp / x.instances;
 	}

@@ -159,8 +159,7 @@ static enum mq_status check_said(const struct mq_export *e, const char *flags, s
 	if (!field)
 		return MQ_OK;
 	return mq_fail(err, MQ_EINPUT,
-		       "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the "
-		       "flags: %s)",
+		       "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the flags: %s)",
 		       e->model->name, field, text);
 }
 

@@ -158,8 +158,7 @@ static void put_model(const struct mq_export *e, FILE *f)
 	if (t->experts)
 		fputs(MOE, f);
 	fprintf(f,
-		"\n\ndef block(layer_id: int):\n%s"
-		"    return %sTransformerBlock.Config(\n"
+		"\n\ndef block(layer_id: int):\n%s    return %sTransformerBlock.Config(\n"
 		"        attention_norm=norm(dim), ffn_norm=norm(dim), attention=attention(layer_id),\n%s    )\n",
 		t->experts ? "    sparse = layer_id >= n_dense_layers and (layer_id + 1) % moe_every == 0\n" : "",
 		prefix,
@@ -325,8 +324,7 @@ static enum mq_status check_said(const struct mq_export *e, const char *text, st
 	if (!field)
 		return MQ_OK;
 	return mq_fail(err, MQ_EINPUT,
-		       "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: "
-		       "%s)",
+		       "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: %s)",
 		       e->model->name, field, values);
 }
 

@@ -1,6 +1,4 @@
-/*
- * fuse.h - runs of a folded schedule's tasks that last a fixed time become one task each.
- */
+/* fuse.h - runs of a folded schedule's tasks that last a fixed time become one task each. */
 #ifndef MQ_FOLDING_FUSE_H
 #define MQ_FOLDING_FUSE_H
 

@@ -37,9 +37,8 @@ void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
 /* Seconds of a compute or copy task; +inf where the device cannot run it. */
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
-/* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others
- * could slow: all is in host_s (folding/fuse.h: its collectives end when they end, and none is fused where communication
- * interferes). */
+/* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others could slow: all is
+ * in host_s (folding/fuse.h: its collectives end when they end, and none is fused where communication interferes). */
 struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const struct mq_task *task);
 
 /* Can every device run its compute tasks? Else the message of `err` says which cannot. */

@@ -1,6 +1,4 @@
-/*
- * calib_names.c - device types by what people, tables and drivers call them: see calib.h.
- */
+/* calib_names.c - device types by what people, tables and drivers call them: see calib.h. */
 #include "maquette/calib.h"
 
 #include <ctype.h>
@@ -53,9 +51,8 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 	near = mq_nearest(word, names);
 	enum mq_status status =
 		near ? mq_fail(err, MQ_EINPUT,
-			       "%s=%s: no such device type; did you mean '%s'? (any other: give "
-			       "tflops=)",
-			       option, word, near) :
+			       "%s=%s: no such device type; did you mean '%s'? (any other: give tflops=)", option, word,
+			       near) :
 		       mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
 	mq_arena_fini(&arena);
 	return status;

@@ -102,17 +102,14 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 
 		if (!f)
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: unknown parameter '%s'; see "
-				       "platforms/calib/README.md for the list",
-				       path, key);
+				       "%s: unknown parameter '%s'; see platforms/calib/README.md for the list", path,
+				       key);
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)
 		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: '%s' (%s) is missing; add it to "
-				       "\"values\"",
-				       path, f->name, f->help);
+			return mq_fail(err, MQ_EINPUT, "%s: '%s' (%s) is missing; add it to \"values\"", path, f->name,
+				       f->help);
 	return MQ_OK;
 }
 

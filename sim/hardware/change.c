@@ -24,9 +24,7 @@ static enum mq_status split(const char *change, struct target *t, struct mq_err 
 			last = c;
 	if (!equals || !first || !last || first > equals)
 		return mq_fail(err, MQ_EINPUT,
-			       "change '%s': write TARGET=NUMBER, as link.nvlink.bw=1.5 or "
-			       "rank.3.clock=0.8",
-			       change);
+			       "change '%s': write TARGET=NUMBER, as link.nvlink.bw=1.5 or rank.3.clock=0.8", change);
 	size_t kind = (size_t)(first - change), what = (size_t)(equals - last - 1);
 	size_t name = last > first ? (size_t)(last - first - 1) : 0;
 	if (kind >= sizeof(t->kind) || what >= sizeof(t->what) || name >= sizeof(t->name))
@@ -50,8 +48,7 @@ static enum mq_status need_factor(const struct target *t, const char *change, st
 	if (t->value > 0 && t->value < 1e9)
 		return MQ_OK;
 	return mq_fail(err, MQ_EINPUT,
-		       "change '%s': the factor must be positive (a dead link or device is a platform "
-		       "without it)",
+		       "change '%s': the factor must be positive (a dead link or device is a platform without it)",
 		       change);
 }
 
@@ -146,8 +143,7 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 static enum mq_status bad_device_field(const char *change, struct mq_err *err)
 {
 	return mq_fail(err, MQ_EINPUT,
-		       "change '%s': a device has flops, mem_bw, clock and memory, each a factor, "
-		       "and price_per_h ($)",
+		       "change '%s': a device has flops, mem_bw, clock and memory, each a factor, and price_per_h ($)",
 		       change);
 }
 
@@ -295,8 +291,7 @@ enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_clus
 		MQ_TRY(change_links(&t, change, !strcmp(t.kind, "linkname"), cluster, err));
 	else
 		return mq_fail(err, MQ_EINPUT,
-			       "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, "
-			       "linkcalib",
+			       "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, linkcalib",
 			       change, t.kind);
 	mq_calib_bind_links(calib, cluster);
 	return MQ_OK;

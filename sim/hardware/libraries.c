@@ -1,6 +1,4 @@
-/*
- * libraries.c - see libraries.h: the tables of platforms/kernels.
- */
+/* libraries.c - see libraries.h: the tables of platforms/kernels. */
 #include "hardware/libraries.h"
 
 #include <math.h>

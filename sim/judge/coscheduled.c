@@ -1,7 +1,5 @@
-/*
- * coscheduled.c - the steps of several jobs as one schedule, and what each job's steps take in it. See
- * coscheduled.h for what is measured; coscheduled_message.c brings the jobs to a worker.
- */
+/* coscheduled.c - the steps of several jobs as one schedule, and what each job's steps take in it. See coscheduled.h
+ * for what is measured; coscheduled_message.c brings the jobs to a worker. */
 #include "judge/coscheduled.h"
 
 #include <math.h>

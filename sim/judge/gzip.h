@@ -1,6 +1,4 @@
-/*
- * gzip.h - files that are written compressed where their names end in ".gz".
- */
+/* gzip.h - files that are written compressed where their names end in ".gz". */
 #ifndef MQ_JUDGE_GZIP_H
 #define MQ_JUDGE_GZIP_H
 

@@ -1,7 +1,4 @@
-/*
- * judge.h - a judgement with all that led to it, for reports; judge.c makes it, causes.c puts it in
- * words.
- */
+/* judge.h - a judgement with all that led to it, for reports; judge.c makes it, causes.c puts it in words. */
 #ifndef MQ_JUDGE_JUDGE_H
 #define MQ_JUDGE_JUDGE_H
 

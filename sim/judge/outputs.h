@@ -1,6 +1,4 @@
-/*
- * outputs.h - the files of one judged plan: what `maquette simulate` leaves.
- */
+/* outputs.h - the files of one judged plan: what `maquette simulate` leaves. */
 #ifndef MQ_JUDGE_OUTPUTS_H
 #define MQ_JUDGE_OUTPUTS_H
 

@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -385,8 +384,7 @@ static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err 
 	enum mq_status status = ask(p, MQ_WIRE_FORK, NULL, 0, &head, &bytes, &fd, err);
 	if (status == MQ_OK && (fd < 0 || head.size != sizeof(w->pid)))
 		status = mq_fail(err, MQ_ENODEV,
-				 "no file can be opened for a simulator: raise the limit on open files "
-				 "(ulimit -n)");
+				 "no file can be opened for a simulator: raise the limit on open files (ulimit -n)");
 	if (status == MQ_OK) {
 		memcpy(&w->pid, bytes, sizeof(w->pid));
 		w->fd = fd;

@@ -1,15 +1,14 @@
 /*
  * pool.h - worker processes that judge plans by simulation.
  *
- * SimGrid takes one platform per process and aborts on bad input, so it never runs in the main process,
- * which also never forks (it may hold threads, MPI or CUDA). mq_pool_open spawns this program again as a
- * single-threaded server that loads model, calibrations and platform once and forks the workers. Both
- * are replaced when they die. A plan whose worker died is tried again alone, once: a second death is its
- * verdict (crash); one that takes too long has the verdict timeout. Results do not depend on the number of
- * workers.
+ * SimGrid takes one platform per process and aborts on bad input, so it never runs in the main process, which also
+ * never forks (it may hold threads, MPI or CUDA). mq_pool_open spawns this program again as a single-threaded server
+ * that loads model, calibrations and platform once and forks the workers. Both are replaced when they die. A plan whose
+ * worker died is tried again alone, once: a second death is its verdict (crash); one that takes too long has the
+ * verdict timeout. Results do not depend on the number of workers.
  *
- * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a
- * program that opens a pool must hand such arguments to mq_pool_serve.
+ * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a program that opens
+ * a pool must hand such arguments to mq_pool_serve.
  */
 #ifndef MQ_JUDGE_POOL_H
 #define MQ_JUDGE_POOL_H

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -424,8 +423,7 @@ enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)
 	}
 	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, s.dump, s.dump_size))
 		return mq_fail(err, MQ_EINPUT,
-			       "nobody listens; this command is started by the "
-			       "others and not meant to be typed");
+			       "nobody listens; this command is started by the others and not meant to be typed");
 	mq_conduct(s.cluster, serve, &s);
 	return mq_fail(err, MQ_EBUG, "the simulation ended by itself");
 }

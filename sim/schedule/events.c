@@ -7,7 +7,6 @@
  */
 #include "schedule/events.h"
 
-#include <stdlib.h>
 
 #include "maquette/map.h"
 
@@ -167,8 +166,7 @@ static enum mq_status match_calls(struct builder *b, uint32_t *chain)
 		for (uint32_t m = b->member_first[d]; m < b->member_first[d + 1]; m++)
 			if (b->member_calls[m] != most[b->member_comm[m]])
 				return mq_fail(b->err, MQ_EINPUT,
-					       "schedule: %s calls communicator %u %u times, "
-					       "another member %u times",
+					       "schedule: %s calls communicator %u %u times, another member %u times",
 					       s->device_name[d], b->member_comm[m], b->member_calls[m],
 					       most[b->member_comm[m]]);
 	for (uint32_t c = 0; c < s->n_comms; c++)

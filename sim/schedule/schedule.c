@@ -1,6 +1,4 @@
-/*
- * schedule.c - see schedule.h: names.
- */
+/* schedule.c - see schedule.h: names. */
 #include "maquette/schedule.h"
 
 static const char *const kind_names[MQ_N_TASK_KINDS] = {

@@ -1,13 +1,11 @@
 /*
  * schedule_check.c - is a schedule sound? See schedule.h.
  *
- * Freedom from deadlock is proved by ordering the events of the schedule (Kahn, 1962) with stream
- * order, dependencies, groups and communications as edges: an order exists exactly if no executor that
- * keeps the rules can block.
+ * Freedom from deadlock is proved by ordering the events of the schedule (Kahn, 1962) with stream order, dependencies,
+ * groups and communications as edges: an order exists exactly if no executor that keeps the rules can block.
  */
 #include "maquette/schedule.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "schedule/events.h"
@@ -78,13 +76,10 @@ static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *er
 			uint32_t d = s->comm[c].rank[i];
 			if (d >= s->n_devices)
 				status = mq_fail(err, MQ_EINPUT,
-						 "schedule: communicator %u: rank %u: "
-						 "no such device in the header",
-						 c, d);
+						 "schedule: communicator %u: rank %u: no such device in the header", c,
+						 d);
 			else if (seen[d] == c + 1)
-				status = mq_fail(err, MQ_EINPUT,
-						 "schedule: communicator %u: rank %u "
-						 "is listed twice",
+				status = mq_fail(err, MQ_EINPUT, "schedule: communicator %u: rank %u is listed twice",
 						 c, d);
 			else
 				seen[d] = c + 1;

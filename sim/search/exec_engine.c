@@ -1,7 +1,5 @@
-/*
- * exec_engine.c - see exec_engine.h. The child is started with posix_spawn (the main program may hold
- * threads, so it never forks) and reads requests on standard input; its standard error is the user's.
- */
+/* exec_engine.c - see exec_engine.h. The child is started with posix_spawn (the main program may hold threads, so it
+ * never forks) and reads requests on standard input; its standard error is the user's. */
 #include "search/exec_engine.h"
 
 #include <errno.h>

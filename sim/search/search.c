@@ -1,6 +1,4 @@
-/*
- * search.c - the loop around the engines; see search.h.
- */
+/* search.c - the loop around the engines; see search.h. */
 #include "search/search.h"
 
 #include <inttypes.h>

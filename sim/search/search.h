@@ -1,20 +1,18 @@
 /*
  * search.h - the search loop: engines propose, an evaluator judges, rows are written, the best are kept.
  *
- * Rounds: every engine that is not done fills its batch; duplicates (same plan hash) are answered from
- * a cache that all engines share; the rest is judged in chunks; then, in order of engine and index, each
- * row is appended and its engine observes it. The order never depends on how many workers judge, so
- * candidates.csv is the same for every -j.
+ * Rounds: every engine that is not done fills its batch; duplicates (same plan hash) are answered from a cache that all
+ * engines share; the rest is judged in chunks; then, in order of engine and index, each row is appended and its engine
+ * observes it. The order never depends on how many workers judge, so candidates.csv is the same for every -j.
  *
- * Resuming: DIR/evaluations.csv keeps every judgement. The loop simply starts again: the engines are
- * deterministic, known plans are answered from that file, rows already in candidates.csv are compared
- * and not written twice. A file that some other question wrote is never mixed in: `context` differs.
- * The verdict crash is no judgement of the plan (memory may have been short) and is not kept: the plan is
- * judged anew, and rows from there on are replaced.
+ * Resuming: DIR/evaluations.csv keeps every judgement. The loop simply starts again: the engines are deterministic,
+ * known plans are answered from that file, rows already in candidates.csv are compared and not written twice. A file
+ * that some other question wrote is never mixed in: `context` differs. The verdict crash is no judgement of the plan
+ * (memory may have been short) and is not kept: the plan is judged anew, and rows from there on are replaced.
  *
- * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops
- * when its own proposing plus its part of the judging has used its share; what finished engines did not
- * use goes to the others. Plans at judgement when time is over have no row.
+ * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops when its own
+ * proposing plus its part of the judging has used its share; what finished engines did not use goes to the others.
+ * Plans at judgement when time is over have no row.
  */
 #ifndef MQ_SEARCH_SEARCH_H
 #define MQ_SEARCH_SEARCH_H

@@ -1,6 +1,4 @@
-/*
- * search_limits.c - --fix and --max: does a plan keep them; cost queries that count their screens.
- */
+/* search_limits.c - --fix and --max: does a plan keep them; cost queries that count their screens. */
 #include <math.h>
 #include <stdio.h>
 

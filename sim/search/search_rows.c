@@ -1,7 +1,5 @@
-/*
- * search_rows.c - candidates.csv and evaluations.csv: appended row by row, flushed after each, so that
- * a killed run loses nothing that was judged; see search.h for how a run resumes.
- */
+/* search_rows.c - candidates.csv and evaluations.csv: appended row by row, flushed after each, so that a killed run
+ * loses nothing that was judged; see search.h for how a run resumes. */
 #include "search/search.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * commands.c - the table of commands: one per file of this folder, generated from their names.
- */
+/* commands.c - the table of commands: one per file of this folder, generated from their names. */
 #include <stddef.h>
 
 #include "cmd/cmd.h"

@@ -1,6 +1,4 @@
-/*
- * software.c - see list.h.
- */
+/* software.c - see list.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

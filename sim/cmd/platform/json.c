@@ -1,6 +1,4 @@
-/*
- * json.c - a platform for other programs: what `platform show --json` prints.
- */
+/* json.c - a platform for other programs: what `platform show --json` prints. */
 #include "session/pages/page.h"
 #include "cmd/platform/words.h"
 

@@ -1,6 +1,4 @@
-/*
- * sample.c - which pairs of devices stand for all of a platform.
- */
+/* sample.c - which pairs of devices stand for all of a platform. */
 #include "cmd/platform/words.h"
 
 enum { ALL_PAIRS = 128 }; /* devices of which every pair is looked at */

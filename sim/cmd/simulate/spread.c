@@ -45,8 +45,7 @@ static enum mq_status say_draws(const struct mq_spread *s, const struct mq_jitte
 	MQ_TRY(mq_session_jitter_sample(s->session, s->plan, jitter, s->analytic, &d, err));
 	if (d.none)
 		return mq_fail(err, mq_verdict_status(d.refused.verdict),
-			       "--jitter: every rank is simulated, and that is "
-			       "%s: %s",
+			       "--jitter: every rank is simulated, and that is %s: %s",
 			       mq_verdict_name(d.refused.verdict), d.refused.message);
 	if (s->json)
 		fprintf(words,

@@ -1,6 +1,4 @@
-/*
- * against.h - the parts of `validate --against`: communicators and layers of a real step beside the predicted ones.
- */
+/* against.h - the parts of `validate --against`: communicators and layers of a real step beside the predicted ones. */
 #ifndef MQ_CMD_VALIDATE_AGAINST_H
 #define MQ_CMD_VALIDATE_AGAINST_H
 

@@ -1,6 +1,4 @@
-/*
- * against_parts.c - see against.h.
- */
+/* against_parts.c - see against.h. */
 #include "cmd/validate/against.h"
 
 #include <math.h>

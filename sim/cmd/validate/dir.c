@@ -1,6 +1,4 @@
-/*
- * dir.c - see dir.h.
- */
+/* dir.c - see dir.h. */
 #include "cmd/validate/dir.h"
 
 #include <dirent.h>

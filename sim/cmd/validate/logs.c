@@ -1,6 +1,4 @@
-/*
- * logs.c - logs of nccl-tests as observations: see traces.h.
- */
+/* logs.c - logs of nccl-tests as observations: see traces.h. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,4 @@
-/*
- * plans.c - opens the plans of search folders and predicts them.
- */
+/* plans.c - opens the plans of search folders and predicts them. */
 #include "cmd/validate/plans.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * plans.h - plans of finished searches, lowered and predicted, beside what replay measured.
- */
+/* plans.h - plans of finished searches, lowered and predicted, beside what replay measured. */
 #ifndef MQ_CMD_VALIDATE_PLANS_H
 #define MQ_CMD_VALIDATE_PLANS_H
 
@@ -44,8 +42,7 @@ struct mq_validation {
 	const char *refused; /* why the corrected calibration was not written; NULL = it was, or none was asked for */
 };
 
-/* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top`
- * plans. */
+/* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top` plans. */
 enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc, char **argv,
 				 struct mq_err *err) MQ_MUST_CHECK;
 void mq_validation_close(struct mq_validation *v);

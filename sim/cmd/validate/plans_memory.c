@@ -1,12 +1,11 @@
 /*
  * plans_memory.c - memory predicted against memory held by the replay, by purpose.
  *
- * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as
- * predicted: their ratio tells what the allocator adds. Activations were allocated and freed along
- * the schedule's own order: their ratio also tells whether as many micro-batches are in flight as
- * the model says. The reserve (context, libraries, communicators) stands beside what the replay's
- * process takes without its pools of operands; a framework takes more, so it is no part of the peak
- * that is compared. Fragmentation is a framework's allocator's: a replay has none.
+ * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as predicted: their
+ * ratio tells what the allocator adds. Activations were allocated and freed along the schedule's own order: their ratio
+ * also tells whether as many micro-batches are in flight as the model says. The reserve (context, libraries,
+ * communicators) stands beside what the replay's process takes without its pools of operands; a framework takes more,
+ * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none.
  */
 #include <dirent.h>
 #include <math.h>
@@ -186,16 +185,12 @@ static void print_memory(struct mq_validation *v)
 		}
 	}
 	if (full)
-		printf("memory: on %u devices a plan's tensors could not be had beside the "
-		       "replay's own "
-		       "pools\n",
-		       full);
+		printf("memory: on %u devices a plan's tensors could not be had beside the replay's own pools\n", full);
 	if (!n)
 		return;
 	struct mq_errors e = mq_errors_against(predicted, measured, n, &v->arena);
-	printf("peak memory of a plan's tensors on its fullest device: %u plans, median error %.1f "
-	       "%%, p90 "
-	       "%.1f %%\n  predicted / measured, all devices:",
+	printf("peak memory of a plan's tensors on its fullest device: %u plans, median error %.1f %%, p90 %.1f %%\n  "
+	       "predicted / measured, all devices:",
 	       n, 100 * e.median, 100 * e.p90);
 	for (int k = 0; k < PURPOSES; k++)
 		if (sum[k].measured_B > 0)

@@ -1,7 +1,4 @@
-/*
- * plans_recalibrate.c - corrects the calibration from every second plan and tells how the
- * others are predicted then.
- */
+/* plans_recalibrate.c - corrects the calibration from every second plan and tells how the others are predicted then. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

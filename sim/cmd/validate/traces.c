@@ -1,6 +1,4 @@
-/*
- * traces.c - see traces.h.
- */
+/* traces.c - see traces.h. */
 #include "cmd/validate/traces.h"
 
 #include <errno.h>
@@ -225,8 +223,7 @@ enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *are
 	b.schedule = new_schedule(&b, ranks ? ranks : 1);
 	add_works(&b, work, n_works);
 	add_calls(&b, t, ranks);
-	printf("%u shapes of products and sweeps; %.0f kernels belong to no operator whose shapes were "
-	       "recorded%s\n",
+	printf("%u shapes of products and sweeps; %.0f kernels belong to no operator whose shapes were recorded%s\n",
 	       n_works, (double)without, n_works ? "" : " (record_shapes=True has them recorded)");
 	if (!b.n)
 		return mq_fail(err, MQ_EINPUT,

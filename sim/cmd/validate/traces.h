@@ -1,6 +1,4 @@
-/*
- * traces.h - what others measured as samples of a calibration: traces of real steps, logs of nccl-tests.
- */
+/* traces.h - what others measured as samples of a calibration: traces of real steps, logs of nccl-tests. */
 #ifndef MQ_CMD_VALIDATE_TRACES_H
 #define MQ_CMD_VALIDATE_TRACES_H
 

@@ -1,6 +1,4 @@
-/*
- * flow.h - what SimGrid's C interface lacks: rate-capped flows, a cheap block and wake.
- */
+/* flow.h - what SimGrid's C interface lacks: rate-capped flows, a cheap block and wake. */
 #ifndef MQ_EXECUTORS_SIMGRID_FLOW_H
 #define MQ_EXECUTORS_SIMGRID_FLOW_H
 

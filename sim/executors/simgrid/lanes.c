@@ -1,21 +1,19 @@
 /*
  * lanes.c - the actors of the simgrid executor, one per stream that needs the simulator's time.
  *
- * Time flows through the event graph (walk.h). An event of fixed length is finished as soon as its start
- * is known, whatever the simulator's clock; the others are handed to their leader, an actor that sleeps
- * until the start, pays the latency and lets every member start its flows; the last flow to arrive
- * finishes the event. An actor's clock never passes an event that it finishes, so all starts that follow
- * lie in its future.
+ * Time flows through the event graph (walk.h). An event of fixed length is finished as soon as its start is known,
+ * whatever the simulator's clock; the others are handed to their leader, an actor that sleeps until the start, pays the
+ * latency and lets every member start its flows; the last flow to arrive finishes the event. An actor's clock never
+ * passes an event that it finishes, so all starts that follow lie in its future.
  *
- * Interference: a compute task and a communication that may slow each other run as amounts of work whose
- * speed is set anew whenever one of them begins or ends on the device. While a gradient collective runs,
- * compute has the multiprocessors that its channels leave (each is a thread block, which holds one as long as
- * it runs, moving or waiting) and the memory that its bytes leave (cost.h, view_costing.h); it stands still on a
- * device whose cores carry its communication. So a slow network costs compute the few multiprocessors of
- * its few channels for longer, but no memory. A collective that meets others takes longer than alone, and its
- * bytes are charged as if it did not. A collective of fixed length runs at 1 - overlap_comm (of its slowest member) while
- * compute runs. A collective that is simulated as flows gets that factor on its rates when it starts; which
- * of the two it is, its links say (slow.c).
+ * Interference: a compute task and a communication that may slow each other run as amounts of work whose speed is set
+ * anew whenever one of them begins or ends on the device. While a gradient collective runs, compute has the
+ * multiprocessors that its channels leave (each is a thread block, which holds one as long as it runs, moving or
+ * waiting) and the memory that its bytes leave (cost.h, view_costing.h); it stands still on a device whose cores carry
+ * its communication. So a slow network costs compute the few multiprocessors of its few channels for longer, but no
+ * memory. A collective that meets others takes longer than alone, and its bytes are charged as if it did not. A
+ * collective of fixed length runs at 1 - overlap_comm (of its slowest member) while compute runs. A collective that is
+ * simulated as flows gets that factor on its rates when it starts; which of the two it is, its links say (slow.c).
  */
 #include <math.h>
 

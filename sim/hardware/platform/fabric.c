@@ -209,8 +209,7 @@ static void put_dragonfly(struct mq_gen *gen)
 		for (uint32_t j = i + 1; j < groups; j++)
 			fprintf(f,
 				"<zoneRoute src=\"group%u\" dst=\"group%u\" gw_src=\"leaf%ugw\" "
-				"gw_dst=\"leaf%ugw\"><link_ctn id=\"global%u_%u\" "
-				"direction=\"UP\"/></zoneRoute>\n",
+				"gw_dst=\"leaf%ugw\"><link_ctn id=\"global%u_%u\" direction=\"UP\"/></zoneRoute>\n",
 				i, j, fly_router(gen, i, j), fly_router(gen, j, i), i, j);
 }
 

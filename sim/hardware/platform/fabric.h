@@ -1,6 +1,4 @@
-/*
- * fabric.h - what joins the leaves of a generated platform. Private to the generator.
- */
+/* fabric.h - what joins the leaves of a generated platform. Private to the generator. */
 #ifndef MQ_HARDWARE_PLATFORM_FABRIC_H
 #define MQ_HARDWARE_PLATFORM_FABRIC_H
 

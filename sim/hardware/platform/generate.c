@@ -1,7 +1,5 @@
-/*
- * generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The
- * machines are node.c's, what joins them fabric.c's.
- */
+/* generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The machines are node.c's,
+ * what joins them fabric.c's. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,8 +38,7 @@ static void put_head(struct mq_gen *gen)
 /* Text that ends up in XML: keep to letters that need no quoting. */
 static bool plain_text(const char *text)
 {
-	return !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-				  "-_.+*@:, /")] &&
+	return !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.+*@:, /")] &&
 	       !strstr(text, "--");
 }
 

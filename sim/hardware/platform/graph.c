@@ -272,9 +272,8 @@ static void put_junctions(struct drawing *d)
 			continue;
 		done[root] = true;
 		fprintf(d->file,
-			"j%u [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", fontsize=9, "
-			"label=\"%s\"];\n",
-			root, junction_label(d, root));
+			"j%u [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", fontsize=9, label=\"%s\"];\n", root,
+			junction_label(d, root));
 	}
 }
 

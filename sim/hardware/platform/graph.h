@@ -1,6 +1,4 @@
-/*
- * graph.h - a platform as a drawing: devices, the junctions that their routes imply, links.
- */
+/* graph.h - a platform as a drawing: devices, the junctions that their routes imply, links. */
 #ifndef MQ_HARDWARE_PLATFORM_GRAPH_H
 #define MQ_HARDWARE_PLATFORM_GRAPH_H
 

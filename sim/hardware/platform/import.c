@@ -1,6 +1,4 @@
-/*
- * import.c - see import.h: which format a file is in, and the platform file.
- */
+/* import.c - see import.h: which format a file is in, and the platform file. */
 #include "hardware/platform/import.h"
 
 #include "base/text.h"

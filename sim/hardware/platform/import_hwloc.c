@@ -1,8 +1,6 @@
-/*
- * import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by their PCI class and maker, their
- * model where the CUDA or NVML back-end was there, PCIe speed and bridges, NVLink bandwidths where they
- * were measured into the file. A machine without GPUs gives its cores as devices.
- */
+/* import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by their PCI class and maker, their model where the CUDA or
+ * NVML back-end was there, PCIe speed and bridges, NVLink bandwidths where they were measured into the file. A machine
+ * without GPUs gives its cores as devices. */
 #include <hwloc.h>
 
 #include "maquette/cluster.h"
@@ -192,8 +190,7 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
 		mq_memory_limit_restore(&limit);
 	if (bad)
 		status = mq_fail(err, MQ_EINPUT,
-				 "%s: hwloc cannot read it; is it cut, or has it numbers that no "
-				 "machine has?",
+				 "%s: hwloc cannot read it; is it cut, or has it numbers that no machine has?",
 				 path ? path : "this machine");
 	else
 		status = read_topology(topology, path ? path : "this machine", type, machine, err);

@@ -1,6 +1,4 @@
-/*
- * keys.c - the keys of a generated platform as one text, and what they leave to assume.
- */
+/* keys.c - the keys of a generated platform as one text, and what they leave to assume. */
 #include "hardware/platform/spec.h"
 
 #include <ctype.h>
@@ -56,8 +54,7 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 		}
 		if (!equals && !is_switch(word))
 			return mq_fail(err, MQ_EINPUT,
-				       "platform: '%s': write KEY=VALUE; the keys: `maquette "
-				       "platform generate --help`",
+				       "platform: '%s': write KEY=VALUE; the keys: `maquette platform generate --help`",
 				       word);
 		if (equals)
 			*equals++ = '\0';

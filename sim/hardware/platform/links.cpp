@@ -1,7 +1,5 @@
-/*
- * links.cpp - properties of links, which SimGrid's C interface lacks. A SPLITDUPLEX link NAME
- * is seen as NAME_UP and NAME_DOWN, while its properties stay with NAME.
- */
+/* links.cpp - properties of links, which SimGrid's C interface lacks. A SPLITDUPLEX link NAME is seen as NAME_UP and
+ * NAME_DOWN, while its properties stay with NAME. */
 #include <stdexcept>
 #include <string>
 

@@ -1,6 +1,4 @@
-/*
- * machine.h - one machine as the importers find it, and as XML. Private to the importers.
- */
+/* machine.h - one machine as the importers find it, and as XML. Private to the importers. */
 #ifndef MQ_HARDWARE_PLATFORM_MACHINE_H
 #define MQ_HARDWARE_PLATFORM_MACHINE_H
 

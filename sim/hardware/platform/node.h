@@ -1,6 +1,4 @@
-/*
- * node.h - machines and leaves of a generated platform. Private to the generator.
- */
+/* node.h - machines and leaves of a generated platform. Private to the generator. */
 #ifndef MQ_HARDWARE_PLATFORM_NODE_H
 #define MQ_HARDWARE_PLATFORM_NODE_H
 

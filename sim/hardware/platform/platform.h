@@ -21,9 +21,8 @@
 #include "maquette/cluster.h"
 #include "hardware/platform/generate.h"
 
-/* simgrid_init with the configuration that the executor counts on: CM02 without TCP window, cross
- * traffic or rounding of events, small stacks for many actors. SimGrid's own messages go to stderr
- * as bare text. */
+/* simgrid_init with the configuration that the executor counts on: CM02 without TCP window, cross traffic or rounding
+ * of events, small stacks for many actors. SimGrid's own messages go to stderr as bare text. */
 void mq_platform_start(const char *program);
 
 /* Load a platform, read its properties (see cluster.h), check it. The links' latencies are kept in the
@@ -54,8 +53,7 @@ sg_link_t mq_platform_link(const struct mq_cluster *cluster, uint32_t link);
 
 /* A cluster as one block of bytes in the arena (same machine, same program only), without routes. */
 void *mq_platform_dump(const struct mq_cluster *cluster, struct mq_arena *arena, size_t *size);
-/* The cluster back from those bytes; `resolve` is NULL and must be set by the caller.
- * MQ_EINPUT: not such bytes. */
+/* The cluster back from those bytes; `resolve` is NULL and must be set by the caller. MQ_EINPUT: not such bytes. */
 enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena, struct mq_cluster **cluster,
 				   struct mq_err *err) MQ_MUST_CHECK;
 

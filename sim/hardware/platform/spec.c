@@ -1,6 +1,4 @@
-/*
- * spec.c - the options of generated platforms: table, mixes of node types, derived values.
- */
+/* spec.c - the options of generated platforms: table, mixes of node types, derived values. */
 #include "hardware/platform/spec.h"
 
 #include <math.h>
@@ -123,9 +121,8 @@ static double first_positive(double a, double b, double c)
 	return a > 0 ? a : b > 0 ? b : c;
 }
 
-/* What the platform itself must say of a device type without calibration: bandwidth as A100 and H100
- * have it for their speed (153 and 295 flop per byte), memory that is read in the time of theirs (42 and
- * 26 ms). */
+/* What the platform itself must say of a device type without calibration: bandwidth as A100 and H100 have it for their
+ * speed (153 and 295 flop per byte), memory that is read in the time of theirs (42 and 26 ms). */
 static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g)
 {
 	if (g->known)

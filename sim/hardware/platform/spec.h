@@ -1,6 +1,4 @@
-/*
- * spec.h - what the options of a generated platform amount to: private to the generator.
- */
+/* spec.h - what the options of a generated platform amount to: private to the generator. */
 #ifndef MQ_HARDWARE_PLATFORM_SPEC_H
 #define MQ_HARDWARE_PLATFORM_SPEC_H
 

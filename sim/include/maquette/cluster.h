@@ -139,10 +139,9 @@ MQ_API enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const c
 /* Two devices are at equivalent places if swapping them changes no answer: same type, same node. */
 MQ_API uint32_t mq_cluster_find(const struct mq_cluster *cluster, const char *device_name);
 
-/* A cluster without SimGrid, for tests and for models that bring their own devices: `n` devices in
- * one node, joined through private full-duplex links of bandwidth bw and latency lat to one ideal
- * switch (a route has two links, 2i = up of device i and 2j + 1 = down of device j: its latency is
- * 2 lat). */
+/* A cluster without SimGrid, for tests and for models that bring their own devices: `n` devices in one node, joined
+ * through private full-duplex links of bandwidth bw and latency lat to one ideal switch (a route has two links, 2i = up
+ * of device i and 2j + 1 = down of device j: its latency is 2 lat). */
 MQ_API struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const char *type, double speed_flops,
 					  double memory_B, double bw_Bps, double lat_s);
 

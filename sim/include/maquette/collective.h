@@ -1,24 +1,22 @@
 /*
  * collective.h - how a collective or a send becomes latency and rate-capped flows on the platform.
  *
- * The one place that knows NCCL's algorithms: used by the simgrid and analytic executors and by the
- * cost queries alike. Flows of concurrent collectives then contend on shared links in the
- * simulator; the latency is paid once, as a delay.
+ * The one place that knows NCCL's algorithms: used by the simgrid and analytic executors and by the cost queries alike.
+ * Flows of concurrent collectives then contend on shared links in the simulator; the latency is paid once, as a delay.
  *
- * Which library runs is read from the links: GPUs (compute_capability in their calibration) on
- * links of class nvlink, pcie, host, nic, ... run NCCL: its choice by its own tuning constants (of
- * version mq_calib.nccl_version), its channels, its algorithms; step latencies are the library's,
- * which contain usual links: what a route takes beyond route_s of its class is added at every step.
- * All else (CPU nodes, links of class "other") runs the textbook ring or tree: a step costs the
- * slowest route's latency plus its class's p2p_latency_s, flows are not capped. So on links of class
- * "other" and no calibration for that class, a forced ring all-reduce of S bytes on n ranks takes
- * 2(n-1)(S/n/bw + lat), lat = the latency of a route.
+ * Which library runs is read from the links: GPUs (compute_capability in their calibration) on links of class nvlink,
+ * pcie, host, nic, ... run NCCL: its choice by its own tuning constants (of version mq_calib.nccl_version), its
+ * channels, its algorithms; step latencies are the library's, which contain usual links: what a route takes beyond
+ * route_s of its class is added at every step. All else (CPU nodes, links of class "other") runs the textbook ring or
+ * tree: a step costs the slowest route's latency plus its class's p2p_latency_s, flows are not capped. So on links of
+ * class "other" and no calibration for that class, a forced ring all-reduce of S bytes on n ranks takes 2(n-1)(S/n/bw +
+ * lat), lat = the latency of a route.
  *
- * Bandwidths: a flow's cap is in true link terms (calibrated share of the nominal bandwidth), and
- * flows share mq_link_usable_Bps of each link.
+ * Bandwidths: a flow's cap is in true link terms (calibrated share of the nominal bandwidth), and flows share
+ * mq_link_usable_Bps of each link.
  *
- * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128
- * ranks for all-to-all) and asks O(n) routes; callers keep what they will need again.
+ * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128 ranks for
+ * all-to-all) and asks O(n) routes; callers keep what they will need again.
  */
 #ifndef MAQUETTE_COLLECTIVE_H
 #define MAQUETTE_COLLECTIVE_H

@@ -1,9 +1,8 @@
 /*
  * cost.h - how long one kernel takes on one device type (roofline with shape effects).
  *
- * Cost of a kernel: launch + max(flop / (peak * efficiency(shape)), bytes / (bandwidth * share)), with
- * the formulas of calib.h. Each formula is derived next to its code. No contention, no queueing: those
- * belong to the executors.
+ * Cost of a kernel: launch + max(flop / (peak * efficiency(shape)), bytes / (bandwidth * share)), with the formulas of
+ * calib.h. Each formula is derived next to its code. No contention, no queueing: those belong to the executors.
  */
 #ifndef MAQUETTE_COST_H
 #define MAQUETTE_COST_H

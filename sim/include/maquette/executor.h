@@ -1,21 +1,20 @@
 /*
  * executor.h - something that runs a schedule on real hardware: a plug-in of maquette-replay.
  *
- * One file validator/NAME.c (with parts in validator/NAME/) becomes build/executors/NAME.so and
- * exports one const struct through MQ_REPLAY_EXECUTOR(NAME). One process runs one device of the
- * schedule, and that process is a *rank*; device i of a schedule belongs to rank i. maquette-replay
- * owns options, files, warm-up, repetitions and their order, the common start and the gathering of
- * times; the executor owns devices, buffers and communication among its own ranks.
+ * One file validator/NAME.c (with parts in validator/NAME/) becomes build/executors/NAME.so and exports one const
+ * struct through MQ_REPLAY_EXECUTOR(NAME). One process runs one device of the schedule, and that process is a *rank*;
+ * device i of a schedule belongs to rank i. maquette-replay owns options, files, warm-up, repetitions and their order,
+ * the common start and the gathering of times; the executor owns devices, buffers and communication among its own
+ * ranks.
  *
- * A run may have ranks of several executors (a table says which runs whom): CPUs of a plan run on
- * "host" beside GPUs on "cuda". Ranks of one executor talk by its own means, except that one which
- * needs a launcher of its own (MPI) has none there; whatever passes between ranks of different
- * executors, or inside a group that holds both, goes over the wire (maquette/wire.h).
+ * A run may have ranks of several executors (a table says which runs whom): CPUs of a plan run on "host" beside GPUs on
+ * "cuda". Ranks of one executor talk by its own means, except that one which needs a launcher of its own (MPI) has none
+ * there; whatever passes between ranks of different executors, or inside a group that holds both, goes over the wire
+ * (maquette/wire.h).
  *
- * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has
- * the deadline of the options. Statuses: MQ_ENODEV (3) no or too few devices or no library,
- * MQ_ETIME (4) deadline or dead rank, MQ_EINPUT (2) a schedule that this executor cannot run (says
- * why).
+ * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has the deadline of the
+ * options. Statuses: MQ_ENODEV (3) no or too few devices or no library, MQ_ETIME (4) deadline or dead rank, MQ_EINPUT
+ * (2) a schedule that this executor cannot run (says why).
  */
 #ifndef MAQUETTE_EXECUTOR_H
 #define MAQUETTE_EXECUTOR_H
@@ -63,8 +62,7 @@ struct mq_ranks {
 struct mq_wire;
 struct mq_replay_executor;
 
-/* What will be run: all schedules of this invocation, so that buffers and communicators are made
- * once. */
+/* What will be run: all schedules of this invocation, so that buffers and communicators are made once. */
 struct mq_replay_session {
 	const struct mq_replay_options *options;
 	uint32_t n_schedules;
@@ -94,15 +92,13 @@ struct mq_replay_executor {
 	const char *name, *summary;
 	enum mq_launcher launcher;
 	size_t state_size;
-	/* Required: are there devices and libraries for the session? Cheap, leaves nothing behind.
-	 * `devices` (may be NULL) receives how many there are on this machine, `text` a line on
-	 * them. */
+	/* Required: are there devices and libraries for the session? Cheap, leaves nothing behind. `devices` (may be
+	 * NULL) receives how many there are on this machine, `text` a line on them. */
 	enum mq_status (*check)(const struct mq_replay_session *session, uint32_t *devices, char text[256],
 				struct mq_err *err);
 	/* Required: join the other ranks, make buffers and communicators. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session, struct mq_err *err);
-	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after
-	 * open. */
+	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after open. */
 	const struct mq_ranks *(*ranks)(void *state);
 	/* Required: run schedule `index` once from `start_s` of the common clock (shortly to come);
 	 * fills this rank's own tasks, and `throttled`. Called by every rank in the same order. */
@@ -110,11 +106,9 @@ struct mq_replay_executor {
 			      struct mq_err *err);
 	/* Required: release everything; after an error it must not wait for other ranks. */
 	void (*close)(void *state, bool failed);
-	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record.
-	 */
+	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record. */
 	void (*describe)(void *state, char *text, size_t size);
-	/* May be NULL: writes how this machine's devices are joined, for `maquette platform
-	 * import`. */
+	/* May be NULL: writes how this machine's devices are joined, for `maquette platform import`. */
 	enum mq_status (*topology)(void *state, const char *path, struct mq_err *err);
 	/* Required: largest memory in use by this rank so far, bytes, as the device counts it. */
 	double (*memory)(void *state);
@@ -129,9 +123,8 @@ struct mq_replay_executor {
 	const char *(*imitates)(const struct mq_kernel *kernel, uint32_t found);
 };
 
-/* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the
- * most that `kernel_need` says of a kernel, or a message (with `copies`, also a copy) with 64 KiB
- * to spare. */
+/* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the most that
+ * `kernel_need` says of a kernel, or a message (with `copies`, also a copy) with 64 KiB to spare. */
 MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
 			     size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies, size_t least);
 

@@ -1,7 +1,5 @@
-/*
- * kernel.h - kernels, and the work of a compute task as a list of them: what lowering writes, cost models time and
- * executors run. An amount is what one device does; units are in the names (elements where none is).
- */
+/* kernel.h - kernels, and the work of a compute task as a list of them: what lowering writes, cost models time and
+ * executors run. An amount is what one device does; units are in the names (elements where none is). */
 #ifndef MAQUETTE_KERNEL_H
 #define MAQUETTE_KERNEL_H
 

@@ -232,10 +232,9 @@ static inline double mq_degree(const double split[MQ_N_DIMS], enum mq_dim dim)
 #define MQ_HOST_FLOPS 2e9
 
 enum { MQ_MAX_KERNELS_PER_OP = 20 };
-/* The kernels of one op and phase under a share: writes up to MQ_MAX_KERNELS_PER_OP, returns how
- * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
- * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and
- * `cpu` its class, for profiled ops. */
+/* The kernels of one op and phase under a share: writes up to MQ_MAX_KERNELS_PER_OP, returns how many. Forward GEMM:
+ * one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD). MQ_UPDATE: the optimizer step over the
+ * op's parameter shard. `type` names the device type and `cpu` its class, for profiled ops. */
 struct mq_question; /* maquette/question.h: of it model, software and train are asked */
 MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_phase phase,
 			      const struct mq_share *share, const char *type, struct mq_kernel *kernel);

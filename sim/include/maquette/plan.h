@@ -119,10 +119,9 @@ MQ_API void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct 
 /* Appends a config with room for n devices (all degrees 1, ranks to be filled); returns its index. */
 MQ_API uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_devices);
 
-/* The invariants of a plan for this model on this cluster: indices, ranks that exist, degrees that
- * divide, splits the op allows (and extents at least the degree), stages in topological order,
- * schedule and virtual stages consistent, samples that every micro-batch and share can have.
- * MQ_EINPUT with place, value and remedy. */
+/* The invariants of a plan for this model on this cluster: indices, ranks that exist, degrees that divide, splits the
+ * op allows (and extents at least the degree), stages in topological order, schedule and virtual stages consistent,
+ * samples that every micro-batch and share can have. MQ_EINPUT with place, value and remedy. */
 MQ_API enum mq_status mq_plan_check(const struct mq_plan *plan, const struct mq_model *model,
 				    const struct mq_cluster *cluster, const struct mq_train *train,
 				    struct mq_err *err) MQ_MUST_CHECK;
@@ -203,9 +202,8 @@ struct mq_plan_stage {
 	uint8_t sync, recompute;
 	bool uneven; /* replicas get unequal shares of the batch */
 };
-/* The stages of a sound plan, in order. MQ_EINPUT: what no launcher calls a stage (ops of one stage on
- * different devices, or of different data-parallel degree, sync or recomputation; a layer cut between two;
- * a spatial split). */
+/* The stages of a sound plan, in order. MQ_EINPUT: what no launcher calls a stage (ops of one stage on different
+ * devices, or of different data-parallel degree, sync or recomputation; a layer cut between two; a spatial split). */
 MQ_API enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model, struct mq_arena *arena,
 				     struct mq_plan_stage **stage, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 /* The shape whose plan has these very configs, shares of the batch apart; its arrays live in `arena`.

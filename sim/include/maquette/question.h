@@ -1,7 +1,5 @@
-/*
- * question.h - what every question is about: a model, on a cluster, as fast as its calibration says, run
- * by a training software, under training options. Judges, lowering, searches and engines all carry this one.
- */
+/* question.h - what every question is about: a model, on a cluster, as fast as its calibration says, run by a training
+ * software, under training options. Judges, lowering, searches and engines all carry this one. */
 #ifndef MAQUETTE_QUESTION_H
 #define MAQUETTE_QUESTION_H
 

@@ -56,8 +56,7 @@ enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_
  * then on the first stage without layers. */
 enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS, MQ_STAGES_COST };
 
-/* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one
- * width. */
+/* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one width. */
 enum mq_models {
 	MQ_MODELS_ANY,
 	MQ_MODELS_LAYERS,
@@ -181,8 +180,7 @@ struct mq_software_record {
  * unknown key, a value out of range, a value without its evidence; the message names file or option. */
 MQ_API enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
 				       struct mq_software_record *record, struct mq_err *err) MQ_MUST_CHECK;
-/* Options on top: "key=value" between ',' or ';'. `what` names their owner in messages. The name grows by
- * them. */
+/* Options on top: "key=value" between ',' or ';'. `what` names their owner in messages. The name grows by them. */
 MQ_API enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
 				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* Names of all files of a folder in order, NULL-terminated. */

@@ -1,7 +1,5 @@
-/*
- * spawn.h - programs that end when the one that started them does, however that ends: a killed search leaves no
- * simulator, solver or replay behind.
- */
+/* spawn.h - programs that end when the one that started them does, however that ends: a killed search leaves no
+ * simulator, solver or replay behind. */
 #ifndef MAQUETTE_SPAWN_H
 #define MAQUETTE_SPAWN_H
 

@@ -1,6 +1,4 @@
-/*
- * types.h - the small enumerations that every part shares, and their names.
- */
+/* types.h - the small enumerations that every part shares, and their names. */
 #ifndef MAQUETTE_TYPES_H
 #define MAQUETTE_TYPES_H
 
