@@ -1,6 +1,8 @@
 /* paths.c - see paths.h. */
 #include "base/paths.h"
+#include "base/text.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,4 +60,31 @@ enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char 
 const char *mq_find_program(const char *name, struct mq_arena *arena)
 {
 	return mq_arena_printf(arena, "%s/%s", own_dir(arena), name);
+}
+
+const char **mq_folder_names(const char *dir, const char *prefix, const char *suffix, struct mq_arena *arena,
+			     uint32_t *n)
+{
+	size_t head = strlen(prefix), tail = strlen(suffix);
+	const char **list = NULL;
+	uint32_t room = 0;
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	*n = 0;
+	while (d && (entry = readdir(d))) {
+		size_t length = strlen(entry->d_name);
+
+		if (length > head + tail && !strncmp(entry->d_name, prefix, head) &&
+		    !strcmp(entry->d_name + length - tail, suffix))
+			MQ_PUSH(arena, list, *n, room, mq_arena_strdup(arena, entry->d_name));
+	}
+	if (!d)
+		return NULL;
+	closedir(d);
+	if (*n)
+		qsort(list, *n, sizeof(*list), mq_by_text);
+	MQ_PUSH(arena, list, *n, room, NULL);
+	--*n;
+	return list;
 }

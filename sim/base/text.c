@@ -41,3 +41,23 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 		return mq_fail(err, MQ_EINPUT, "%s: more than %zu MB", path, most_MB);
 	return MQ_OK;
 }
+
+int mq_by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err)
+{
+	*file = fopen(path, "w");
+	return *file ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+}
+
+enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err)
+{
+	bool broken = ferror(file) != 0;
+
+	if (fclose(file) || broken)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
+	return MQ_OK;
+}

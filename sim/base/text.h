@@ -1,8 +1,9 @@
-/* text.h - a text file in memory, of a size that is bounded: files come from others, /dev/zero has no end. */
+/* text.h - text files: read into memory up to a bound (files come from others, /dev/zero has no end), and written. */
 #ifndef MQ_BASE_TEXT_H
 #define MQ_BASE_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "maquette/arena.h"
 #include "maquette/err.h"
@@ -11,5 +12,13 @@
  * `most_MB` megabytes, or zero bytes in it. */
 enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text, size_t *size,
 			    struct mq_err *err) MQ_MUST_CHECK;
+
+/* For qsort: texts by their bytes, whatever the locale. */
+MQ_API int mq_by_text(const void *a, const void *b);
+
+/* A new file to write to. MQ_EINPUT: it cannot be written. */
+MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
+/* MQ_EINPUT: not all that was written arrived (a full disk). */
+MQ_API enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

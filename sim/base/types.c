@@ -3,27 +3,12 @@
 
 #include <string.h>
 
-const char *mq_dim_name(enum mq_dim dim)
-{
-	static const char *const names[] = { "batch", "seq", "spatial", "expert", "head", "out", "in" };
+MQ_NAMES(mq_dim_name, enum mq_dim, MQ_N_DIMS, "batch", "seq", "spatial", "expert", "head", "out", "in")
 
-	return (unsigned)dim < MQ_N_DIMS ? names[dim] : "?";
-}
+MQ_NAMES(mq_dtype_name, enum mq_dtype, MQ_N_DTYPES, "fp32", "tf32", "fp16", "bf16", "fp8", "fp64", "fp4")
 
-const char *mq_dtype_name(enum mq_dtype dtype)
-{
-	static const char *const names[] = { "fp32", "tf32", "fp16", "bf16", "fp8", "fp64", "fp4" };
-
-	return (unsigned)dtype < MQ_N_DTYPES ? names[dtype] : "?";
-}
-
-const char *mq_coll_name(enum mq_coll_kind kind)
-{
-	static const char *const names[] = { "all_reduce", "all_gather", "reduce_scatter",
-					     "broadcast",  "reduce",     "alltoall" };
-
-	return (unsigned)kind < MQ_N_COLL_KINDS ? names[kind] : "?";
-}
+MQ_NAMES(mq_coll_name, enum mq_coll_kind, MQ_N_COLL_KINDS, "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+	 "reduce", "alltoall")
 
 struct spelled {
 	const char *name, *nccl;
@@ -67,12 +52,7 @@ const char *mq_proto_nccl(enum mq_proto proto)
 	return (unsigned)proto < MQ_N_PROTOS ? protos[proto].nccl : NULL;
 }
 
-const char *mq_phase_name(enum mq_phase phase)
-{
-	static const char *const names[] = { "forward", "backward", "update" };
-
-	return (unsigned)phase < MQ_N_PHASES ? names[phase] : "?";
-}
+MQ_NAMES(mq_phase_name, enum mq_phase, MQ_N_PHASES, "forward", "backward", "update")
 
 double mq_dtype_size(enum mq_dtype dtype)
 {

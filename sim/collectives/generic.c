@@ -1,6 +1,5 @@
 /*
- * generic.c - collectives where NCCL does not run: CPU nodes, ideal links of class
- * "other".
+ * generic.c - collectives where NCCL does not run: CPU nodes, ideal links of class "other".
  *
  * The textbook model (Thakur, Rabenseifner, Gropp, 2005): every step costs the latency of the slowest route plus the
  * software latency of that link class (p2p_latency_s); a ring moves 2S(n-1)/n bytes in 2(n-1) steps, a double binary

@@ -6,9 +6,9 @@
  * order of a stream control dependencies; what crosses devices is in the sends, receives and collectives.
  * Written by hand, because the messages need five kinds of field.
  */
-#include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "export/export.h"
 #include "maquette/schedule.h"
 
@@ -143,10 +143,11 @@ static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, 
 
 static enum mq_status write_device(const struct mq_schedule *s, uint32_t device, const char *dir, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct bytes out = { .arena = &arena }, head = { .arena = &arena };
 	uint32_t before[MQ_N_STREAMS];
 	char path[4096];
+	FILE *f;
 
 	put_text(&head, 1, "0.0.4");
 	put_varint(&out, head.n);
@@ -161,12 +162,9 @@ static enum mq_status write_device(const struct mq_schedule *s, uint32_t device,
 		before[s->task[id].stream] = id;
 	}
 	snprintf(path, sizeof(path), "%s/chakra.%u.et", dir, device);
-	FILE *f = fopen(path, "wb");
-	bool bad = !f || fwrite(out.data, 1, out.n, f) != out.n;
-	if ((f && fclose(f)) || bad)
-		mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	mq_arena_fini(&arena);
-	return bad ? MQ_EINPUT : MQ_OK;
+	MQ_TRY(mq_file_open(path, &f, err));
+	fwrite(out.data, 1, out.n, f);
+	return mq_file_close(f, path, err);
 }
 
 enum mq_status mq_export_chakra(const struct mq_schedule *s, const char *dir, struct mq_err *err)

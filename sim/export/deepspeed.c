@@ -5,28 +5,18 @@
  * Without a folder only ds_config.json is written, to the screen. Layers of a pipeline are the user's
  * PipelineModule: DeepSpeed builds none from a model.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "export/export.h"
 #include "model/formats/lib/huggingface.h"
-
-static enum mq_status close_file(FILE *f, const char *path, struct mq_err *err)
-{
-	bool bad = ferror(f) != 0;
-
-	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	return MQ_OK;
-}
 
 static enum mq_status open_file(const struct mq_export *e, const char *name, FILE **f, const char **path,
 				struct mq_err *err)
 {
 	*path = mq_arena_printf(e->arena, "%s/%s", e->dir, name);
-	*f = fopen(*path, "w");
-	return *f ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
+	return mq_file_open(*path, f, err);
 }
 
 /* "NODE slots=N" of the nodes that the plan uses, in rank order. */
@@ -41,7 +31,7 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 	mq_export_put_nodes(e, "# ", f);
 	for (uint32_t i = 0; i < n; i++)
 		fprintf(f, "node%u slots=%u\n", node[i].node, node[i].n);
-	return close_file(f, path, err);
+	return mq_file_close(f, path, err);
 }
 
 static enum mq_status put_model(const struct mq_export *e, const char *text, struct mq_err *err)
@@ -51,7 +41,7 @@ static enum mq_status put_model(const struct mq_export *e, const char *text, str
 
 	MQ_TRY(open_file(e, "config.json", &f, &path, err));
 	fputs(text, f);
-	return close_file(f, path, err);
+	return mq_file_close(f, path, err);
 }
 
 static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
@@ -78,7 +68,7 @@ static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
 	      "    engine.backward(loss)\n"
 	      "    engine.step()\n",
 	      f);
-	return close_file(f, path, err);
+	return mq_file_close(f, path, err);
 }
 
 /* ZeRO++: weights in 8 bits, gradients in 4, a second copy within a group. */

@@ -116,14 +116,13 @@ static enum mq_status add_communication(struct partition *p, uint32_t communicat
 
 static uint32_t count_colours(const struct partition *p)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_map map;
 
 	mq_map_init(&map, &scratch, 64);
 	for (uint32_t i = 0; i < p->n; i++)
 		mq_map_add(&map, p->flow[i].colour);
 	uint32_t n = map.n;
-	mq_arena_fini(&scratch);
 	return n;
 }
 
@@ -275,25 +274,21 @@ static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_equi
 enum mq_status mq_equivalence_build(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
 				    struct mq_arena *arena, struct mq_equivalence *q, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct partition p = { .im = im, .arena = &scratch };
-	enum mq_status status = MQ_OK;
 
 	*q = (struct mq_equivalence){ .n_communications = n };
 	p.dense = mq_arena_array(&scratch, im->cluster->n_links, uint32_t);
-	for (uint32_t m = 0; m < n && status == MQ_OK; m++)
-		status = add_communication(&p, m, task[m], err);
-	if (status == MQ_OK) {
-		uint32_t *colour_of = mq_arena_array(&scratch, p.n, uint32_t);
+	for (uint32_t m = 0; m < n; m++)
+		MQ_TRY(add_communication(&p, m, task[m], err));
+	uint32_t *colour_of = mq_arena_array(&scratch, p.n, uint32_t);
 
-		refine(&p);
-		add_colours(&p, arena, q, colour_of);
-		add_links(&p, arena, q, colour_of);
-		add_sets(&p, arena, q, colour_of);
-		mq_fluid_begin(&q->net, arena);
-	}
-	mq_arena_fini(&scratch);
-	return status;
+	refine(&p);
+	add_colours(&p, arena, q, colour_of);
+	add_links(&p, arena, q, colour_of);
+	add_sets(&p, arena, q, colour_of);
+	mq_fluid_begin(&q->net, arena);
+	return MQ_OK;
 }
 
 bool mq_equivalence_together(const struct mq_equivalence *q, uint32_t communication, double start_s,
@@ -371,29 +366,24 @@ static double run_alone(struct mq_equivalence *q, struct mq_arena *scratch, bool
 static enum mq_status find_times(struct mq_replica_flows *im, const struct mq_task *t,
 				 struct mq_replica_flow_times *times, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_equivalence q;
 	uint32_t count = mq_replica_flows_count(im, t);
-	enum mq_status status = MQ_OK;
 	bool equal = count > 0, together = true;
 
-	for (uint32_t i = 0; i < count && status == MQ_OK; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct mq_replica_flow replica;
 
-		status = mq_replica_flows_get(im, t, i, &replica, err);
+		MQ_TRY(mq_replica_flows_get(im, t, i, &replica, err));
 		if (i == 0)
 			times->latency_s = replica.latency_s;
 		equal = equal && fabs(replica.latency_s - times->latency_s) <= 1e-12 * times->latency_s;
 	}
-	if (status == MQ_OK)
-		status = mq_equivalence_build(im, &t, 1, &scratch, &q, err);
-	if (status == MQ_OK) {
-		times->alone_s = times->latency_s + run_alone(&q, &scratch, &together);
-		times->bound_s = fmin(times->latency_s + bound_of(&q, &scratch), times->alone_s);
-		times->same = equal && together;
-	}
-	mq_arena_fini(&scratch);
-	return status;
+	MQ_TRY(mq_equivalence_build(im, &t, 1, &scratch, &q, err));
+	times->alone_s = times->latency_s + run_alone(&q, &scratch, &together);
+	times->bound_s = fmin(times->latency_s + bound_of(&q, &scratch), times->alone_s);
+	times->same = equal && together;
+	return MQ_OK;
 }
 
 enum mq_status mq_replica_flows_times(struct mq_replica_flows *im, const struct mq_task *t,

@@ -331,22 +331,19 @@ static enum mq_status fuse_all(struct fuser *f)
 
 enum mq_status mq_fold_fuse(struct mq_low *low, struct mq_fold *fold, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct fuser f = { .low = low, .fold = fold, .err = err, .arena = &arena };
-	enum mq_status status;
 
 	if (!lasts_fixed_times(low))
 		return MQ_OK;
 	f.users = mq_arena_array(&arena, low->q.cluster->n_links, struct users);
 	f.fixed = mq_index_new(&arena);
 	f.ends = mq_arena_array(&arena, low->prog.schedule->n_devices, struct mq_line_ends);
-	status = count_users(&f);
-	if (status == MQ_OK)
-		status = fuse_all(&f);
+	MQ_TRY(count_users(&f));
+	MQ_TRY(fuse_all(&f));
 	if (f.n_fused)
 		fold->fused = mq_arena_array(low->arena, low->prog.schedule->n_works, struct mq_fused);
 	for (uint32_t i = 0; i < f.n_fused; i++)
 		fold->fused[f.fused[i].work] = f.fused[i].is;
-	mq_arena_fini(&arena);
-	return status;
+	return MQ_OK;
 }

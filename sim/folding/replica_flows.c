@@ -57,7 +57,7 @@ static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, 
 static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
 {
 	const struct mq_fold *fold = im->fold;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
 	uint32_t first = fold->position[rank[0]], room = 0;
 	bool good = true;
@@ -77,7 +77,6 @@ static void find_bases(struct mq_replica_flows *im, const uint32_t *rank, uint32
 	}
 	if (!good)
 		bases->n = 0;
-	mq_arena_fini(&scratch);
 }
 
 uint32_t mq_replica_flows_count(struct mq_replica_flows *im, const struct mq_task *t)

@@ -140,24 +140,20 @@ static bool is_trunk(const struct mq_link *link)
 enum mq_status mq_replica_flows_uncontended(struct mq_replica_flows *im, const struct mq_task *const *task, uint32_t n,
 					    struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	uint32_t n_links = im->cluster->n_links;
 	struct uncontended s = { .im = im, .arena = &arena };
-	enum mq_status status = MQ_OK;
 
 	mq_map_init(&s.pairs, &arena, 1024);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
-		status = add_ways(&s, task[i], err);
-	if (status == MQ_OK) {
-		list_ways(&s);
-		s.driven_Bps = mq_arena_array(&arena, n_links, double);
-		s.bottleneck = mq_arena_array(&arena, n_links, uint32_t);
-		s.needed = mq_arena_array(&arena, n_links, bool);
-		for (int trunks = 1; trunks >= 0; trunks--)
-			for (uint32_t l = 0; l < n_links; l++)
-				if (is_trunk(&im->cluster->link[l]) == (trunks == 1))
-					look_at_link(&s, l);
-	}
-	mq_arena_fini(&arena);
-	return status;
+	for (uint32_t i = 0; i < n; i++)
+		MQ_TRY(add_ways(&s, task[i], err));
+	list_ways(&s);
+	s.driven_Bps = mq_arena_array(&arena, n_links, double);
+	s.bottleneck = mq_arena_array(&arena, n_links, uint32_t);
+	s.needed = mq_arena_array(&arena, n_links, bool);
+	for (int trunks = 1; trunks >= 0; trunks--)
+		for (uint32_t l = 0; l < n_links; l++)
+			if (is_trunk(&im->cluster->link[l]) == (trunks == 1))
+				look_at_link(&s, l);
+	return MQ_OK;
 }

@@ -29,7 +29,7 @@ const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const 
 enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option, const char *word,
 				 const struct mq_device_calib **type, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	const char **names = NULL, *near;
 	char list[420] = "";
 	uint32_t n = 0, room = 0;
@@ -54,7 +54,6 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 			       "%s=%s: no such device type; did you mean '%s'? (any other: give tflops=)", option, word,
 			       near) :
 		       mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
-	mq_arena_fini(&arena);
 	return status;
 }
 

@@ -6,14 +6,13 @@
  */
 #include "maquette/calib.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "maquette/json_file.h"
 #include "maquette/opt.h"
 #include "hardware/libraries.h"
@@ -413,39 +412,24 @@ enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq
 	return status;
 }
 
-static int is_json(const struct dirent *d)
-{
-	size_t n = strlen(d->d_name);
-
-	return n > 5 && !strcmp(d->d_name + n - 5, ".json") && strcmp(d->d_name, "nccl.json") != 0;
-}
-
-/* strcmp, not alphasort: the order must not depend on the locale. */
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err)
 {
-	struct dirent **found;
-	int n = scandir(dir, &found, is_json, by_name);
+	static const char nccl[] = "nccl.json"; /* constants of a library, no device or link */
+	uint32_t n;
+	const char **file = mq_folder_names(dir, "", ".json", calib->arena, &n);
 	struct reading r = { .calib = calib };
 	enum mq_status status = MQ_OK;
 
-	if (n < 0)
+	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of calibrations: %m", dir);
 	r.roots = json_array();
-	for (int i = 0; i < n; i++) {
-		if (status == MQ_OK)
-			status = read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, found[i]->d_name), err);
-		free(found[i]);
-	}
-	free(found);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
+		if (strcmp(file[i], nccl))
+			status = read_file(&r, mq_arena_printf(calib->arena, "%s/%s", dir, file[i]), err);
 	if (status == MQ_OK)
 		status = finish(&r, err);
 	json_decref(r.roots);
-	if (status == MQ_OK && !access(mq_arena_printf(calib->arena, "%s/nccl.json", dir), F_OK))
+	if (status == MQ_OK && !access(mq_arena_printf(calib->arena, "%s/%s", dir, nccl), F_OK))
 		status = mq_libraries_load(calib->libraries, dir, calib->arena, err);
 	return status;
 }

@@ -99,13 +99,12 @@ static enum mq_status change_links(const struct target *t, const char *change, b
 	if (found)
 		return MQ_OK;
 	const char *list = "";
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	for (int c = 0; c < MQ_N_LINK_CLASSES; c++)
 		list = mq_arena_printf(&scratch, "%s %s", list, mq_link_class_name(c));
 	mq_fail(err, MQ_EINPUT, "change '%s': the platform has no link %s '%s'%s%s", change,
 		by_name ? "named" : "of class", t->name,
 		by_name ? "; 'maquette platform show' lists them" : "; classes:", by_name ? "" : list);
-	mq_arena_fini(&scratch);
 	return MQ_EINPUT;
 }
 
@@ -178,29 +177,27 @@ static enum mq_status change_type(const struct target *t, const char *change, st
 {
 	bool *done;
 	uint32_t found = 0;
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = MQ_OK;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
 	if (!strcmp(t->what, "price_per_h"))
 		return set_price(t, change, cluster, calib, err);
 	MQ_TRY(need_factor(t, change, err));
 	done = mq_arena_array(&scratch, calib->n_devices, bool);
-	for (uint32_t i = 0; i < cluster->n_devices && status == MQ_OK; i++) {
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		struct mq_device *d = &cluster->device[i];
 
 		if (d->calib == MQ_NONE || (strcmp(t->name, "all") && strcmp(t->name, d->type)))
 			continue;
 		found++;
 		if (!done[d->calib] && !scale_calib(&calib->device[d->calib], t->what, t->value))
-			status = bad_device_field(change, err);
+			return bad_device_field(change, err);
 		done[d->calib] = true;
 		if (!strcmp(t->what, "memory"))
 			d->memory_B *= t->value;
 	}
-	mq_arena_fini(&scratch);
-	if (status == MQ_OK && !found)
+	if (!found)
 		return mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'", change, t->name);
-	return status;
+	return MQ_OK;
 }
 
 static enum mq_status change_rank(const struct target *t, const char *change, struct mq_cluster *cluster,

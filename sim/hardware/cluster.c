@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/text.h"
+
 /* The key stands here, not with the route: a look-up past others touches none of theirs. */
 struct route_slot {
 	uint64_t key; /* src * 2^32 + dst; 0 = free, since src != dst means not both are 0 */
@@ -23,29 +25,14 @@ struct mq_route_cache {
 	uint32_t *name;
 };
 
-static const char *const class_names[MQ_N_LINK_CLASSES] = {
-	[MQ_LINK_NVLINK] = "nvlink",     [MQ_LINK_NVSWITCH] = "nvswitch",
-	[MQ_LINK_PCIE] = "pcie",         [MQ_LINK_PCIE_SWITCH] = "pcie-switch",
-	[MQ_LINK_SOCKET] = "socket",     [MQ_LINK_NIC] = "nic",
-	[MQ_LINK_FABRIC] = "fabric",     [MQ_LINK_HOST] = "host",
-	[MQ_LINK_LOOPBACK] = "loopback", [MQ_LINK_OTHER] = "other",
-};
+MQ_NAMES(mq_link_class_name, enum mq_link_class, MQ_N_LINK_CLASSES, [MQ_LINK_NVLINK] = "nvlink",
+	 [MQ_LINK_NVSWITCH] = "nvswitch", [MQ_LINK_PCIE] = "pcie", [MQ_LINK_PCIE_SWITCH] = "pcie-switch",
+	 [MQ_LINK_SOCKET] = "socket", [MQ_LINK_NIC] = "nic", [MQ_LINK_FABRIC] = "fabric", [MQ_LINK_HOST] = "host",
+	 [MQ_LINK_LOOPBACK] = "loopback", [MQ_LINK_OTHER] = "other")
 
-const char *mq_link_class_name(enum mq_link_class c)
-{
-	return (unsigned)c < MQ_N_LINK_CLASSES ? class_names[c] : "unknown";
-}
-
-static const char *const fabric_names[MQ_N_FABRICS] = {
-	[MQ_FABRIC_NONE] = "none",    [MQ_FABRIC_IB] = "ib",   [MQ_FABRIC_ROCE] = "roce",
-	[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
-	[MQ_FABRIC_TCPXO] = "tcpxo",  [MQ_FABRIC_GIB] = "gib",
-};
-
-const char *mq_fabric_name(enum mq_fabric f)
-{
-	return (unsigned)f < MQ_N_FABRICS ? fabric_names[f] : "unknown";
-}
+MQ_NAMES(mq_fabric_name, enum mq_fabric, MQ_N_FABRICS, [MQ_FABRIC_NONE] = "none", [MQ_FABRIC_IB] = "ib",
+	 [MQ_FABRIC_ROCE] = "roce", [MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa",
+	 [MQ_FABRIC_OMNIPATH] = "omnipath", [MQ_FABRIC_TCPXO] = "tcpxo", [MQ_FABRIC_GIB] = "gib")
 
 struct mq_cluster *mq_cluster_new(struct mq_arena *arena)
 {
@@ -256,14 +243,9 @@ static enum mq_status check_link(const struct mq_cluster *cluster, uint32_t i, s
 	return MQ_OK;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static enum mq_status check_unique(const struct mq_cluster *cluster, const char **names, uint32_t n, struct mq_err *err)
 {
-	qsort(names, n, sizeof(*names), by_text);
+	qsort(names, n, sizeof(*names), mq_by_text);
 	for (uint32_t i = 1; i < n; i++)
 		if (!strcmp(names[i - 1], names[i]))
 			return mq_fail(err, MQ_EINPUT, "platform '%s': the name '%s' is used twice; rename one",
@@ -282,17 +264,14 @@ enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err 
 	for (uint32_t i = 0; i < cluster->n_links; i++)
 		MQ_TRY(check_link(cluster, i, err));
 
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const char **names = mq_arena_array(&scratch, cluster->n_devices + cluster->n_links, const char *);
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
 		names[i] = cluster->device[i].name;
-	enum mq_status status = check_unique(cluster, names, cluster->n_devices, err);
+	MQ_TRY(check_unique(cluster, names, cluster->n_devices, err));
 	for (uint32_t i = 0; i < cluster->n_links; i++)
 		names[i] = cluster->link[i].name;
-	if (status == MQ_OK)
-		status = check_unique(cluster, names, cluster->n_links, err);
-	mq_arena_fini(&scratch);
-	return status;
+	return check_unique(cluster, names, cluster->n_links, err);
 }
 
 static enum mq_status resolve_flat(void *context, uint32_t src, uint32_t dst, struct mq_route *route,

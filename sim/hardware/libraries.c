@@ -7,35 +7,15 @@
 
 #include "base/csv.h"
 
-const char *mq_attention_library_name(enum mq_attention_library library)
-{
-	static const char *const names[] = { "flash1", "cutlass", "triton1", "flash2", "flash3", "cudnn", "triton" };
+MQ_NAMES(mq_attention_library_name, enum mq_attention_library, MQ_N_LIBRARIES, "flash1", "cutlass", "triton1", "flash2",
+	 "flash3", "cudnn", "triton")
 
-	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_LIBRARIES, "one name per library");
-	return (unsigned)library < MQ_N_LIBRARIES ? names[library] : "?";
-}
+MQ_NAMES(mq_part_name, enum mq_part, MQ_N_PARTS, "rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",
+	 "rope-complex", "gate", "gate-joined", "gelu", "relu-squared", "softmax", "loss", "embedding", "add", "bias",
+	 "dropout", "dropout-add", "copy", "scores", "mask", "cast", "batch-norm", "pool", "pool-tap")
 
-const char *mq_part_name(enum mq_part part)
-{
-	static const char *const names[] = {
-		"rms-norm",  "rms-norm-wide", "add-rms-norm", "layer-norm",   "rope",        "rope-complex",
-		"gate",      "gate-joined",   "gelu",         "relu-squared", "softmax",     "loss",
-		"embedding", "add",           "bias",         "dropout",      "dropout-add", "copy",
-		"scores",    "mask",          "cast",         "batch-norm",   "pool",        "pool-tap",
-	};
-
-	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
-	return (unsigned)part < MQ_N_PARTS ? names[part] : "?";
-}
-
-const char *mq_make_name(enum mq_make make)
-{
-	static const char *const names[] = { "eager", "native", "compiled",   "fused",    "fused-old", "megatron",
-					     "apart", "xla",    "tensorflow", "autocast", "composite" };
-
-	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
-	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";
-}
+MQ_NAMES(mq_make_name, enum mq_make, MQ_N_MAKES, "eager", "native", "compiled", "fused", "fused-old", "megatron",
+	 "apart", "xla", "tensorflow", "autocast", "composite")
 
 static const char *type_name(int type)
 {

@@ -2,7 +2,6 @@
 #include "judge/gzip.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -20,21 +19,9 @@ enum mq_status mq_file_create(const char *path, FILE **file, struct mq_err *err)
 {
 	size_t n = strlen(path);
 
-	if (n < 4 || strcmp(path + n - 3, ".gz")) {
-		*file = fopen(path, "w");
-	} else {
-		gzFile gz = gzopen(path, "wb");
-
-		*file = gz ? fopencookie(gz, "w", (cookie_io_functions_t){ .write = put, .close = finish }) : NULL;
-	}
+	if (n < 4 || strcmp(path + n - 3, ".gz"))
+		return mq_file_open(path, file, err);
+	gzFile gz = gzopen(path, "wb");
+	*file = gz ? fopencookie(gz, "w", (cookie_io_functions_t){ .write = put, .close = finish }) : NULL;
 	return *file ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-}
-
-enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err)
-{
-	bool broken = ferror(file) != 0;
-
-	if (fclose(file) || broken)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
-	return MQ_OK;
 }

@@ -12,16 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *mq_op_kind_name(enum mq_op_kind kind)
-{
-	static const char *const names[] = {
-		"input", "embedding", "gemm", "conv",      "attention", "bmm",      "norm",    "softmax", "elementwise",
-		"pool",  "reshape",   "scan", "recurrent", "router",    "dispatch", "combine", "loss",    "profiled",
-	};
-
-	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_OP_KINDS, "one name per kind");
-	return (unsigned)kind < MQ_N_OP_KINDS ? names[kind] : "?";
-}
+MQ_NAMES(mq_op_kind_name, enum mq_op_kind, MQ_N_OP_KINDS, "input", "embedding", "gemm", "conv", "attention", "bmm",
+	 "norm", "softmax", "elementwise", "pool", "reshape", "scan", "recurrent", "router", "dispatch", "combine",
+	 "loss", "profiled")
 
 void mq_model_begin(struct mq_model_builder *b, struct mq_arena *arena, const char *name)
 {

@@ -7,7 +7,6 @@
  */
 #include "schedule/events.h"
 
-
 #include "maquette/map.h"
 
 struct builder {
@@ -40,11 +39,10 @@ const char *mq_task_describe(const struct mq_schedule *s, uint32_t task, struct 
 
 static enum mq_status fail_task(struct builder *b, uint32_t task, const char *what)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status =
 		mq_fail(b->err, MQ_EINPUT, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
 
-	mq_arena_fini(&scratch);
 	return status;
 }
 

@@ -67,25 +67,22 @@ static enum mq_status check_task(const struct mq_schedule *s, uint32_t id, struc
 
 static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *seen = mq_arena_array(&scratch, s->n_devices, uint32_t);
-	enum mq_status status = MQ_OK;
 
-	for (uint32_t c = 0; c < s->n_comms && !status; c++)
-		for (uint32_t i = 0; i < s->comm[c].n && !status; i++) {
+	for (uint32_t c = 0; c < s->n_comms; c++)
+		for (uint32_t i = 0; i < s->comm[c].n; i++) {
 			uint32_t d = s->comm[c].rank[i];
 			if (d >= s->n_devices)
-				status = mq_fail(err, MQ_EINPUT,
-						 "schedule: communicator %u: rank %u: no such device in the header", c,
-						 d);
-			else if (seen[d] == c + 1)
-				status = mq_fail(err, MQ_EINPUT, "schedule: communicator %u: rank %u is listed twice",
-						 c, d);
-			else
-				seen[d] = c + 1;
+				return mq_fail(err, MQ_EINPUT,
+					       "schedule: communicator %u: rank %u: no such device in the header", c,
+					       d);
+			if (seen[d] == c + 1)
+				return mq_fail(err, MQ_EINPUT, "schedule: communicator %u: rank %u is listed twice", c,
+					       d);
+			seen[d] = c + 1;
 		}
-	mq_arena_fini(&scratch);
-	return status;
+	return MQ_OK;
 }
 
 /* Follows, from an event that could not be placed, one that it waits for, until one comes twice. */
@@ -116,7 +113,7 @@ static enum mq_status name_cycle(const struct mq_schedule *s, const struct mq_ev
 
 enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_events ev;
 
 	if (deadlock)
@@ -126,21 +123,17 @@ enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, st
 	MQ_TRY(check_comms(s, err));
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		MQ_TRY(check_task(s, i, err));
-	enum mq_status status = mq_events_build(s, NULL, &scratch, &ev, err);
-	if (!status) {
-		uint32_t *order = mq_arena_array(&scratch, ev.n, uint32_t);
-		uint32_t n = mq_events_order(&ev, &scratch, order);
-		if (n < ev.n) {
-			bool *placed = mq_arena_array(&scratch, ev.n, bool);
-			for (uint32_t i = 0; i < n; i++)
-				placed[order[i]] = true;
-			status = name_cycle(s, &ev, placed, &scratch, err);
-			if (deadlock)
-				*deadlock = true;
-		}
-	}
-	mq_arena_fini(&scratch);
-	return status;
+	MQ_TRY(mq_events_build(s, NULL, &scratch, &ev, err));
+	uint32_t *order = mq_arena_array(&scratch, ev.n, uint32_t);
+	uint32_t n = mq_events_order(&ev, &scratch, order);
+	if (n == ev.n)
+		return MQ_OK;
+	if (deadlock)
+		*deadlock = true;
+	bool *placed = mq_arena_array(&scratch, ev.n, bool);
+	for (uint32_t i = 0; i < n; i++)
+		placed[order[i]] = true;
+	return name_cycle(s, &ev, placed, &scratch, err);
 }
 
 enum mq_status mq_schedule_match(const struct mq_schedule *s, struct mq_arena *arena, uint32_t **match, uint32_t **call,

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "maquette/schedule.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -200,18 +201,15 @@ static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
 
 enum mq_status mq_schedule_save(const struct mq_schedule *s, const char *path, struct mq_err *err)
 {
+	FILE *f;
+
 	if (s->partial)
 		return mq_fail(err, MQ_EBUG, "%s: a schedule of some devices alone is never saved", path);
-	FILE *f = fopen(path, "w");
-	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, &f, err));
 	put_header(f, s);
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		put_task(f, s, i);
-	bool broken = ferror(f);
-	if (fclose(f) || broken)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
-	return MQ_OK;
+	return mq_file_close(f, path, err);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

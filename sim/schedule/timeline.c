@@ -143,7 +143,7 @@ static void expose(struct account *c, uint32_t device, uint32_t n_busy)
 struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struct mq_timeline *t,
 					struct mq_arena *arena, double **exposed)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct account c = { .s = s, .t = t };
 	struct mq_breakdown sum = { 0 };
 	double weight = 0;
@@ -166,7 +166,6 @@ struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struc
 		sum.compute_s += w * compute_s;
 		sum.exposed_comm_s += w * comm_s;
 	}
-	mq_arena_fini(&scratch);
 	if (weight > 0) {
 		sum.compute_s /= weight;
 		sum.exposed_comm_s /= weight;
@@ -265,17 +264,15 @@ static uint32_t late_member(struct back *b, uint32_t event, uint32_t before)
 uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_timeline *t, struct mq_arena *arena,
 				   uint32_t **path)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct back b = { .s = s, .t = t };
 	uint32_t n = 0, event = MQ_NONE;
 
 	*path = mq_arena_array(arena, s->n_tasks, uint32_t);
 	if (t->events) {
 		b.ev = *t->events;
-	} else if (mq_events_build(s, NULL, &scratch, &b.ev, NULL)) {
-		mq_arena_fini(&scratch);
+	} else if (mq_events_build(s, NULL, &scratch, &b.ev, NULL))
 		return 0;
-	}
 	reverse_edges(&b, &scratch);
 	finish_events(&b, &scratch);
 	b.mark = mq_arena_array(&scratch, s->n_devices, uint32_t);
@@ -293,6 +290,5 @@ uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_
 		(*path)[i] = (*path)[n - 1 - i];
 		(*path)[n - 1 - i] = swap;
 	}
-	mq_arena_fini(&scratch);
 	return n;
 }

@@ -114,7 +114,7 @@ static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result
 static enum mq_status judge_group(const struct mq_score_options *o, struct mq_judged_table *t, const struct group *g,
 				  struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_job **job = mq_arena_array(&scratch, g->n, const struct mq_job *);
 	const struct mq_plan **plan = mq_arena_array(&scratch, g->n, const struct mq_plan *);
 	struct mq_result *result = mq_arena_array(&scratch, g->n, struct mq_result);
@@ -143,19 +143,17 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 		take(t, g->row[i], &result[i], o->arena);
 	mq_pool_close(pool);
 	mq_platform_file_close(&file);
-	mq_arena_fini(&scratch);
 	return pool ? status : MQ_OK;
 }
 
 enum mq_status mq_table_judge(const struct mq_score_options *o, struct mq_judged_table *t, const bool *wanted,
 			      struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *done = mq_arena_array(&scratch, t->n, bool);
 	struct group g = { .row = mq_arena_array(&scratch, t->n, uint32_t) };
-	enum mq_status status = MQ_OK;
 
-	for (uint32_t i = 0; i < t->n && status == MQ_OK; i++) {
+	for (uint32_t i = 0; i < t->n; i++) {
 		if (done[i] || !t->ready[i] || (wanted && !wanted[i]))
 			continue;
 		g.n = 0;
@@ -165,10 +163,9 @@ enum mq_status mq_table_judge(const struct mq_score_options *o, struct mq_judged
 				done[k] = true;
 				g.row[g.n++] = k;
 			}
-		status = judge_group(o, t, &g, err);
+		MQ_TRY(judge_group(o, t, &g, err));
 	}
-	mq_arena_fini(&scratch);
-	return status;
+	return MQ_OK;
 }
 
 /* ---- job files ------------------------------------------------------------------------------------------ */

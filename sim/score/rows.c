@@ -71,7 +71,7 @@ static bool is_column(const char *name)
 /* The column of the table that has nearly this name, and none that is read; NULL = there is none. */
 static const char *near_column(const struct mq_csv *csv, const char *name)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const char **names = mq_arena_array(&scratch, csv->n_columns + 1, const char *), *near;
 	uint32_t n = 0;
 
@@ -79,7 +79,6 @@ static const char *near_column(const struct mq_csv *csv, const char *name)
 		if (!is_column(csv->header[c]))
 			names[n++] = csv->header[c];
 	near = mq_nearest(name, names);
-	mq_arena_fini(&scratch);
 	return near;
 }
 

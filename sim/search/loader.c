@@ -1,19 +1,15 @@
 /* loader.c - see loader.h. Loaded objects stay loaded: their code may be on a stack at exit. */
 #include "maquette/loader.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/paths.h"
+#include "base/text.h"
 #include "maquette/opt.h"
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 static void swap_char(char *text, char from, char to)
 {
@@ -25,29 +21,19 @@ static void swap_char(char *text, char from, char to)
 enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena, const char ***names,
 			       struct mq_err *err)
 {
-	const char **list = NULL;
-	uint32_t n = 0, room = 0;
-	size_t tail = strlen(suffix);
-	struct dirent *entry;
-	DIR *d = opendir(dir);
+	uint32_t n;
 
-	if (!d)
+	*names = mq_folder_names(dir, "", suffix, arena, &n);
+	if (!*names)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the folder: %s", dir, strerror(errno));
-	while ((entry = readdir(d))) {
-		size_t length = strlen(entry->d_name);
+	for (uint32_t i = 0; i < n; i++) {
+		char *name = mq_arena_printf(arena, "%.*s", (int)(strlen((*names)[i]) - strlen(suffix)), (*names)[i]);
 
-		if (length <= tail || strcmp(entry->d_name + length - tail, suffix))
-			continue;
-		char *name = mq_arena_strdup(arena, entry->d_name);
-		name[length - tail] = '\0';
 		swap_char(name, '_', '-');
-		MQ_PUSH(arena, list, n, room, name);
+		(*names)[i] = name;
 	}
-	closedir(d);
 	if (n)
-		qsort(list, n, sizeof(*list), by_name);
-	MQ_PUSH(arena, list, n, room, NULL);
-	*names = list;
+		qsort(*names, n, sizeof(**names), mq_by_text);
 	return MQ_OK;
 }
 

@@ -39,7 +39,7 @@ static struct spread spread_of(const struct mq_plan *plan)
 {
 	struct mq_degrees d = mq_plan_degrees(plan);
 	struct spread s = { d.dp, d.dp, d.tp, d.tp, d.pp, d.cp, d.ep };
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t stages = 0;
 
 	if (d.dp)
@@ -65,7 +65,6 @@ static struct spread spread_of(const struct mq_plan *plan)
 		s.least_tp = tp[i] < s.least_tp ? tp[i] : s.least_tp;
 		s.most_tp = tp[i] > s.most_tp ? tp[i] : s.most_tp;
 	}
-	mq_arena_fini(&scratch);
 	return s;
 }
 
@@ -210,7 +209,7 @@ enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, 
 /* Sums a price per hour or a power over the devices that ops run on. */
 static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan *plan, bool price)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *seen = mq_arena_array(&scratch, cluster->n_devices, bool);
 	double sum = 0;
 
@@ -226,7 +225,6 @@ static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan
 			sum += price ? d->price_per_h : d->power_W;
 		}
 	}
-	mq_arena_fini(&scratch);
 	return sum;
 }
 
@@ -325,13 +323,12 @@ typedef bool screen_fn(void *context, const struct mq_plan *plan, struct mq_resu
 static bool ask(const struct mq_search *s, screen_fn *screen, void *context, const struct mq_plan *plan,
 		struct mq_result *result)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_plan fixed;
 
 	mq_plan_copy(&fixed, plan, &scratch);
 	mq_limits_apply(s->limits, &fixed, s->q->train);
 	bool known = screen(context, &fixed, result);
-	mq_arena_fini(&scratch);
 	return known;
 }
 
@@ -349,7 +346,7 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 {
 	struct mq_counted_costs *counted = context;
 	const struct mq_search *s = counted->search;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_plan **asked = mq_arena_array(&scratch, n, const struct mq_plan *);
 
 	for (uint32_t i = 0; i < n && s->screen_all; i++) {
@@ -360,7 +357,6 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 		asked[i] = fixed;
 	}
 	bool all = s->screen_all && s->screen_all(s->screen_context, asked, n, result);
-	mq_arena_fini(&scratch);
 	if (all)
 		counted->screens += n;
 	for (uint32_t i = 0; i < n && !all; i++)

@@ -62,15 +62,13 @@ static enum mq_status spawn_self(char **argv, int messages, int *status, struct 
 
 enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	char **child = mq_arena_array(&arena, argc + 4, char *);
 	FILE *messages = tmpfile();
 	int status;
 
-	if (!messages) {
-		mq_arena_fini(&arena);
+	if (!messages)
 		return mq_fail(err, MQ_EINPUT, "cannot make a temporary file: %m");
-	}
 	child[0] = mq_arena_strdup(&arena, "maquette");
 	child[1] = mq_arena_strdup(&arena, "platform");
 	child[2] = mq_arena_strdup(&arena, word);
@@ -88,7 +86,6 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 		err->status = done;
 	}
 	fclose(messages);
-	mq_arena_fini(&arena);
 	return done;
 }
 

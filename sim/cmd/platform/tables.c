@@ -41,7 +41,7 @@ static void range(char text[48], double low, double high)
 static void put_devices(const struct tables *t)
 {
 	const struct mq_cluster *c = t->cluster;
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	bool *done = mq_arena_array(&arena, c->n_devices, bool);
 
 	fprintf(t->file, "%-18s %8s %8s %12s %10s\n", "devices", "count", "machines", "peak_TFLOPs", "memory_GB");
@@ -60,7 +60,6 @@ static void put_devices(const struct tables *t)
 		fprintf(t->file, "%-18s %8u %8u %12.4g %10.4g\n", c->device[i].type, count, machines,
 			c->device[i].speed_flops / 1e12, c->device[i].memory_B / 1e9);
 	}
-	mq_arena_fini(&arena);
 }
 
 static void put_links(const struct tables *t)
@@ -205,9 +204,8 @@ static enum mq_status put_bisection(const struct tables *t, struct mq_arena *are
 
 enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct tables *t = mq_arena_array(&arena, 1, struct tables);
-	enum mq_status status = MQ_OK;
 
 	t->cluster = cluster;
 	t->file = file;
@@ -217,11 +215,8 @@ enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file, 
 	put_devices(t);
 	put_links(t);
 	if (cluster->n_devices > 1)
-		status = put_pairs(t, &arena, err);
-	if (status == MQ_OK)
-		status = put_bisection(t, &arena, err);
-	mq_arena_fini(&arena);
-	return status;
+		MQ_TRY(put_pairs(t, &arena, err));
+	return put_bisection(t, &arena, err);
 }
 
 static uint32_t doubt_links(const struct mq_cluster *c, FILE *file)

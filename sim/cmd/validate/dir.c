@@ -1,7 +1,6 @@
 /* dir.c - see dir.h. */
 #include "cmd/validate/dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,7 +72,7 @@ static struct words replay_words(const struct mq_replay_call *c, uint32_t launch
 
 void mq_replay_print(const struct mq_replay_call *call)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 
 	for (uint32_t l = 0; l < call->launches; l++) {
 		struct words w = replay_words(call, call->first_launch + l, &arena);
@@ -83,7 +82,6 @@ void mq_replay_print(const struct mq_replay_call *call)
 			printf(" %s", w.word[i]);
 		putchar('\n');
 	}
-	mq_arena_fini(&arena);
 }
 
 /* Runs a program; its standard output and error come back as text. */
@@ -130,23 +128,20 @@ static enum mq_status replay_failed(int code, const char *text, struct mq_err *e
 
 enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	char text[4096];
-	enum mq_status status = MQ_OK;
 	int code = 0;
 
-	for (uint32_t l = 0; l < call->launches && status == MQ_OK; l++) {
+	for (uint32_t l = 0; l < call->launches; l++) {
 		uint32_t launch = call->first_launch + l;
 		struct words w = replay_words(call, launch, &arena);
 
-		status = mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err);
-		if (status == MQ_OK)
-			status = run_program(w.word, text, sizeof(text), &code, err);
-		if (status == MQ_OK && code)
-			status = replay_failed(code, text, err);
+		MQ_TRY(mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err));
+		MQ_TRY(run_program(w.word, text, sizeof(text), &code, err));
+		if (code)
+			return replay_failed(code, text, err);
 	}
-	mq_arena_fini(&arena);
-	return status;
+	return MQ_OK;
 }
 
 enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n, const char **text,
@@ -172,39 +167,6 @@ enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, u
 }
 
 /* ---- reading samples back -------------------------------------------------------------------- */
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int is_schedule(const struct dirent *d)
-{
-	size_t n = strlen(d->d_name);
-
-	return n > 6 && !strcmp(d->d_name + n - 6, ".jsonl");
-}
-
-static int is_launch(const struct dirent *d)
-{
-	return !strncmp(d->d_name, "launch-", 7);
-}
-
-static const char **names_of(const char *dir, int (*wanted)(const struct dirent *), struct mq_arena *arena, uint32_t *n)
-{
-	struct dirent **found;
-	int count = scandir(dir, &found, wanted, by_name);
-
-	*n = count > 0 ? (uint32_t)count : 0;
-	const char **name = mq_arena_array(arena, *n + 1, const char *);
-	for (uint32_t i = 0; i < *n; i++) {
-		name[i] = mq_arena_strdup(arena, found[i]->d_name);
-		free(found[i]);
-	}
-	if (count >= 0)
-		free(found);
-	return name;
-}
 
 static const char *read_text(const char *path, struct mq_arena *arena)
 {
@@ -237,10 +199,10 @@ static enum mq_status load_one(const char *dir, const char *name, const char *co
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples, struct mq_err *err)
 {
 	uint32_t n_launches;
-	const char **launch = names_of(dir, is_launch, arena, &n_launches);
+	const char **launch = mq_folder_names(dir, "launch-", "", arena, &n_launches);
 
 	memset(samples, 0, sizeof(*samples));
-	samples->name = names_of(dir, is_schedule, arena, &samples->n);
+	samples->name = mq_folder_names(dir, "", ".jsonl", arena, &samples->n);
 	samples->environment = "";
 	if (!samples->n || !n_launches)
 		return mq_fail(err, MQ_EINPUT,

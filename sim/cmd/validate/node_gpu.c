@@ -1,10 +1,9 @@
 /*
- * node_gpu.c - the platform file of a node of GPUs that was calibrated, see
- * validate/dir.h.
+ * node_gpu.c - the platform file of a node of GPUs that was calibrated, see validate/dir.h.
  *
- * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it
- * also comes back from a node that has nothing else. Samples without it (or with NCCL's own dump of
- * an older replay) are read too: without, the machine is one as is usual for the type.
+ * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it also comes back from
+ * a node that has nothing else. Samples without it (or with NCCL's own dump of an older replay) are read too: without,
+ * the machine is one as is usual for the type.
  */
 #include <stdio.h>
 #include <string.h>
@@ -88,31 +87,26 @@ static enum mq_status import(const struct mq_node_gpus *node, const char *topolo
 enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,
 				struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	const char *folder = mq_arena_printf(&arena, "%s/launch-1", node->samples);
 	const char *topology = mq_arena_printf(&arena, "%s/topology.xml", folder);
 	const struct mq_device_calib *type = &node->fit->device;
 	const struct mq_list none = { .n = 0 };
 	struct mq_calib *calib;
-	enum mq_status status = mq_calib_open(&none, &arena, &calib, err);
 
-	if (status != MQ_OK) {
-		mq_arena_fini(&arena);
-		return status;
-	}
+	MQ_TRY(mq_calib_open(&none, &arena, &calib, err));
 	join(calib, node->fit);
 	*link = type->nvlink_Bps > 0 ? "nvlink" : type->p2p > 0 ? "pcie" : "host";
 	if (access(topology, R_OK))
 		topology = mq_arena_printf(&arena, "%s/nccl-topology.xml", folder);
 	if (!access(topology, R_OK))
-		status = import(node, topology, type, path, link, err);
+		MQ_TRY(import(node, topology, type, path, link, err));
 	else if (node->n_cpus)
-		status = mq_fail(err, MQ_ENODEV,
-				 "%s: no topology was recorded, so that CPU devices have no place "
-				 "in it: measure again with this version of maquette-replay",
-				 topology);
+		return mq_fail(err, MQ_ENODEV,
+			       "%s: no topology was recorded, so that CPU devices have no place "
+			       "in it: measure again with this version of maquette-replay",
+			       topology);
 	else
-		status = usual_machine(type, calib, node->n_devices, path, err);
-	mq_arena_fini(&arena);
-	return status;
+		MQ_TRY(usual_machine(type, calib, node->n_devices, path, err));
+	return MQ_OK;
 }

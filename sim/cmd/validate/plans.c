@@ -173,10 +173,9 @@ double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
 
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = MQ_OK;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
-	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++) {
+	for (uint32_t i = 0; i < v->n_plans; i++) {
 		struct mq_validated *p = &v->plan[i];
 		struct mq_uncertainty uncertainty = { 0 };
 		struct mq_interval_request request = { .cluster = p->session->cluster,
@@ -187,14 +186,12 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 						       .run = mq_validation_run_draw,
 						       .context = &scratch };
 
-		status = mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena,
-					       &p->predicted, err);
+		MQ_TRY(mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena,
+					     &p->predicted, err));
 		const struct mq_list *files = &p->session->asked->calib;
-		for (uint32_t f = 0; f < files->n && status == MQ_OK; f++)
-			status = mq_uncertainty_load(&uncertainty, files->item[f], &v->arena, err);
-		if (status == MQ_OK)
-			status = mq_interval_of(&request, p->schedule, &v->arena, &p->interval, err);
+		for (uint32_t f = 0; f < files->n; f++)
+			MQ_TRY(mq_uncertainty_load(&uncertainty, files->item[f], &v->arena, err));
+		MQ_TRY(mq_interval_of(&request, p->schedule, &v->arena, &p->interval, err));
 	}
-	mq_arena_fini(&scratch);
-	return status;
+	return MQ_OK;
 }

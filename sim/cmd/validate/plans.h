@@ -80,6 +80,9 @@ enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *sa
 enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 /* Tensors of the plan at the worst moment on its device nearest its limit; NaN = not measured. */
 void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B);
+/* Step times of the plans, or of those held out alone, with the corrected calibration or without; how many. */
+uint32_t mq_validation_steps(struct mq_validation *v, bool recalibrated, bool held_only, double **predicted,
+			     double **measured);
 /* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
 double mq_validation_print(struct mq_validation *v);
 /* Fits the calibration to every second plan; fills held_out, recalibrated_s. DIR/calib.json is written if the

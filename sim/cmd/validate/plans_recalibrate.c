@@ -145,18 +145,9 @@ static enum mq_status check_load(const struct mq_validation *v, struct mq_err *e
 /* Median error of the plans that were held out. */
 static double held_error(struct mq_validation *v, bool recalibrated)
 {
-	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
-	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
-	uint32_t n = 0;
+	double *predicted, *measured;
+	uint32_t n = mq_validation_steps(v, recalibrated, true, &predicted, &measured);
 
-	for (uint32_t i = 0; i < v->n_plans; i++) {
-		const struct mq_validated *p = &v->plan[i];
-
-		if (!p->held_out)
-			continue;
-		predicted[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
-		measured[n++] = p->step.median;
-	}
 	return mq_errors_against(predicted, measured, n, &v->arena).median;
 }
 

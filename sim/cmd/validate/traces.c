@@ -1,22 +1,20 @@
 /* traces.c - see traces.h. */
 #include "cmd/validate/traces.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "session/session.h"
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
 static enum mq_status write_calls(const struct mq_traces *t, const char *path, struct mq_err *err)
 {
-	FILE *file = fopen(path, "w");
-	int bad;
+	FILE *file;
 
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, &file, err));
 	fputs("collective,ranks,bytes,count,median_s,without_waiting_s,ci_low_s,ci_high_s\n", file);
 	for (uint32_t i = 0; i < t->n_rows; i++) {
 		const struct mq_trace_row *r = &t->row[i];
@@ -27,9 +25,7 @@ static enum mq_status write_calls(const struct mq_traces *t, const char *path, s
 		fprintf(file, ",%u,%.9g,%.9g,%.9g,%.9g\n", r->count, r->median_s, r->least_median_s, r->low_s,
 			r->high_s);
 	}
-	bad = ferror(file);
-	bad |= fclose(file);
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed; is the disk full?", path) : MQ_OK;
+	return mq_file_close(file, path, err);
 }
 
 static void print_calls(const struct mq_traces *t)

@@ -234,7 +234,7 @@ void mq_sharing_all(struct mq_sharing *f)
 
 void mq_sharing_each_set(struct mq_sharing *f, mq_sharing_look *look, void *data)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *on_link = mq_arena_array(&scratch, f->n_users, bool);
 	struct mq_map done; /* many links have the same users */
 
@@ -254,7 +254,6 @@ void mq_sharing_each_set(struct mq_sharing *f, mq_sharing_look *look, void *data
 		for (uint32_t k = from; k < to; k++)
 			on_link[f->link_user[k]] = false;
 	}
-	mq_arena_fini(&scratch);
 }
 
 /* ---- who met ------------------------------------------------------------------------------------ */
@@ -333,7 +332,7 @@ static void look_who_met(struct mq_sharing *f, uint32_t link, const bool *on_lin
 
 uint32_t mq_sharing_contended(struct mq_sharing *f, const double *start_s, const double *finish_s)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct contention m = { .start_s = start_s, .finish_s = finish_s };
 	uint32_t before = f->n_flows;
 
@@ -342,6 +341,5 @@ uint32_t mq_sharing_contended(struct mq_sharing *f, const double *start_s, const
 		m.spare = mq_arena_array(&scratch, f->event_first[f->n_users], struct span);
 		mq_sharing_each_set(f, look_who_met, &m);
 	}
-	mq_arena_fini(&scratch);
 	return f->n_flows - before;
 }

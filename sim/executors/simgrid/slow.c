@@ -136,25 +136,22 @@ static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *
 
 enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t n_links = f->c->cluster->n_links;
 	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_communications, uint32_t);
 	struct owners o = { .f = f,
 			    .of_link = mq_arena_array(&scratch, n_links, uint32_t),
 			    .shared = mq_arena_array(&scratch, n_links, bool) };
 	bool *paced = mq_arena_array(&scratch, f->ev->n, bool), any = false;
-	enum mq_status status = MQ_OK;
 
 	memset(n_shared, 0xff, f->c->n_communications * sizeof(*n_shared));
 	for (uint32_t e = 0; e < f->ev->n; e++)
 		any |= paced[e] = has_pace(f, e);
 	if (any) {
 		number_replicas(&o, &scratch);
-		for (uint32_t m = 0; m < f->c->n_communications && status == MQ_OK; m++)
-			status = cross_all(&o, m, NULL, err);
-		if (status == MQ_OK)
-			status = mark_paced(&o, paced, n_shared, err);
+		for (uint32_t m = 0; m < f->c->n_communications; m++)
+			MQ_TRY(cross_all(&o, m, NULL, err));
+		MQ_TRY(mark_paced(&o, paced, n_shared, err));
 	}
-	mq_arena_fini(&scratch);
-	return status;
+	return MQ_OK;
 }

@@ -206,7 +206,7 @@ static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link
 
 void mq_sharing_may_contend(struct mq_sharing *f)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_schedule *s = f->c->view.schedule;
 	struct all_sets all = { .room = mq_arena_array(&scratch, s->n_tasks, struct window),
 				.lost = mq_arena_array(&scratch, f->n_users, bool),
@@ -215,7 +215,6 @@ void mq_sharing_may_contend(struct mq_sharing *f)
 	mq_sharing_each_set(f, look_at_set, &all);
 	if (all.any_lost)
 		share_all(f, all.lost);
-	mq_arena_fini(&scratch);
 }
 
 /* ---- interference ------------------------------------------------------------------------------ */

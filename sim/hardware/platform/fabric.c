@@ -58,19 +58,16 @@ uint32_t mq_gen_n_pods(const struct mq_gen *gen)
 void mq_gen_star_links(struct mq_gen *gen)
 {
 	uint32_t pod = gen->spec->pod;
-	char name[64];
 
-	for (uint32_t l = 0; l < gen->n_leaves; l++) {
-		snprintf(name, sizeof(name), "leaf%utrunk", l);
-		mq_gen_link(gen, name, leaf_GBps(gen, l) / gen->spec->oversub, gen->switch_us, "fabric");
-	}
+	for (uint32_t l = 0; l < gen->n_leaves; l++)
+		mq_gen_link(gen, leaf_GBps(gen, l) / gen->spec->oversub, gen->switch_us, "fabric", "leaf%utrunk", l);
 	for (uint32_t p = 0; mq_gen_n_pods(gen) > 1 && p < mq_gen_n_pods(gen); p++) {
 		double sum = 0;
 
 		for (uint32_t l = p * pod; l < (p + 1) * pod && l < gen->n_leaves; l++)
 			sum += leaf_GBps(gen, l);
-		snprintf(name, sizeof(name), "pod%utrunk", p);
-		mq_gen_link(gen, name, sum / gen->spec->oversub / gen->spec->pod_oversub, gen->switch_us, "fabric");
+		mq_gen_link(gen, sum / gen->spec->oversub / gen->spec->pod_oversub, gen->switch_us, "fabric",
+			    "pod%utrunk", p);
 	}
 }
 
@@ -169,20 +166,17 @@ static enum mq_status check_dragonfly(struct mq_gen *gen, struct mq_err *err)
 static void fly_links(struct mq_gen *gen)
 {
 	uint32_t a = gen->spec->routers, groups = n_fly_groups(gen);
-	char name[64];
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t i = 0; i < a; i++)
-			for (uint32_t j = i + 1; j < a; j++) {
-				snprintf(name, sizeof(name), "local%u_%u", g * a + i, g * a + j);
-				mq_gen_link(gen, name, link_GBps(gen), gen->switch_us, "fabric");
-			}
+			for (uint32_t j = i + 1; j < a; j++)
+				mq_gen_link(gen, link_GBps(gen), gen->switch_us, "fabric", "local%u_%u", g * a + i,
+					    g * a + j);
 	for (uint32_t i = 0; i < groups; i++)
 		for (uint32_t j = i + 1; j < groups; j++) {
 			uint32_t cables = a * globals(gen) / (groups - 1);
 
-			snprintf(name, sizeof(name), "global%u_%u", i, j);
-			mq_gen_link(gen, name, cables * link_GBps(gen), gen->switch_us, "fabric");
+			mq_gen_link(gen, cables * link_GBps(gen), gen->switch_us, "fabric", "global%u_%u", i, j);
 		}
 }
 
@@ -266,7 +260,6 @@ static enum mq_status check_torus(struct mq_gen *gen, struct mq_err *err)
 static void put_torus(struct mq_gen *gen)
 {
 	struct torus t;
-	char name[64];
 
 	if (gen->n_leaves == 1) {
 		mq_gen_leaf_inside(gen, 0);
@@ -285,15 +278,13 @@ static void put_torus(struct mq_gen *gen)
 				/* a ring of two has one link, a ring of one none */
 				if (t.size[d] == 1 || (t.size[d] == 2 && at == 1))
 					continue;
-				snprintf(name, sizeof(name), "torus%u_%u", n, d);
 				if (pass == 0)
-					mq_gen_link(gen, name, link_GBps(gen), gen->switch_us, "fabric");
+					mq_gen_link(gen, link_GBps(gen), gen->switch_us, "fabric", "torus%u_%u", n, d);
 				else
 					fprintf(gen->file,
-						"<zoneRoute src=\"leaf%u\" dst=\"leaf%u\" gw_src=\"leaf%ugw\""
-						" gw_dst=\"leaf%ugw\"><link_ctn id=\"%s\" "
-						"direction=\"UP\"/></zoneRoute>\n",
-						n, to, n, to, name);
+						"<zoneRoute src=\"leaf%u\" dst=\"leaf%u\" gw_src=\"leaf%ugw\" gw_dst=\"leaf%ugw\">"
+						"<link_ctn id=\"torus%u_%u\" direction=\"UP\"/></zoneRoute>\n",
+						n, to, n, to, n, d);
 			}
 	}
 }

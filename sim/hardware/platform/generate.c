@@ -127,19 +127,16 @@ enum mq_status mq_gen_open(const struct mq_platform_spec *spec, const struct mq_
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib, FILE *file,
 				       struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_gen gen;
-	enum mq_status status = mq_gen_open(spec, calib, &arena, &gen, err);
 
-	if (status == MQ_OK) {
-		gen.sink = &xml;
-		gen.file = file;
-		put_all(&gen);
-		if (fflush(file) != 0 || ferror(file))
-			status = mq_fail(err, MQ_EINPUT, "cannot write the platform: %m; is the disk full?");
-	}
-	mq_arena_fini(&arena);
-	return status;
+	MQ_TRY(mq_gen_open(spec, calib, &arena, &gen, err));
+	gen.sink = &xml;
+	gen.file = file;
+	put_all(&gen);
+	if (fflush(file) != 0 || ferror(file))
+		return mq_fail(err, MQ_EINPUT, "cannot write the platform: %m; is the disk full?");
+	return MQ_OK;
 }
 
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena)
@@ -186,15 +183,15 @@ static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_
 static enum mq_status put_calib(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
 				struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_gen gen;
 	struct mq_device_calib *own = mq_arena_array(&arena, MQ_GEN_MAX_GROUPS, struct mq_device_calib);
 	const struct mq_device_calib *list[MQ_GEN_MAX_GROUPS];
 	bool given = spec->tflops > 0 || spec->memory_GB > 0 || spec->bw_TBps > 0 || spec->mem_GBps > 0;
 	uint32_t n = 0;
-	enum mq_status status = mq_gen_prepare(spec, calib, &arena, &gen, err);
 
-	for (uint32_t i = 0; status == MQ_OK && i < gen.n_groups; i++) {
+	MQ_TRY(mq_gen_prepare(spec, calib, &arena, &gen, err));
+	for (uint32_t i = 0; i < gen.n_groups; i++) {
 		bool done = false;
 
 		for (uint32_t k = 0; k < n; k++)
@@ -205,10 +202,9 @@ static enum mq_status put_calib(const struct mq_platform_spec *spec, const struc
 		list[n] = &own[n];
 		n++;
 	}
-	if (status == MQ_OK && n)
-		status = mq_calib_save_devices(list, n, mq_platform_calib_path(path, &arena), err);
-	mq_arena_fini(&arena);
-	return status;
+	if (n)
+		MQ_TRY(mq_calib_save_devices(list, n, mq_platform_calib_path(path, &arena), err));
+	return MQ_OK;
 }
 
 void mq_platform_discard(const char *path)
@@ -222,14 +218,12 @@ void mq_platform_discard(const char *path)
 static enum mq_status put_keys(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *keys,
 			       FILE *file, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_gen gen;
-	enum mq_status status = mq_gen_open(spec, calib, &arena, &gen, err);
 
-	if (status == MQ_OK)
-		fprintf(file, "%s\n", keys);
-	mq_arena_fini(&arena);
-	return status;
+	MQ_TRY(mq_gen_open(spec, calib, &arena, &gen, err));
+	fprintf(file, "%s\n", keys);
+	return MQ_OK;
 }
 
 /* `keys` NULL: as XML. */

@@ -63,7 +63,7 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
 				  struct mq_import_report *report, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
 	const struct mq_device_calib *type = options->type;
 	char *text = NULL;
@@ -103,6 +103,5 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 			.nvlink = has_nvlink(m),
 			.nic_GBps = m->nic_GBps,
 		};
-	mq_arena_fini(&arena);
 	return status;
 }

@@ -1,11 +1,10 @@
 /*
- * import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay
- * writes from NVML (which then says so in <system from=...>): <system> of <cpu>
- * (a NUMA node) of nested <pci> (bridges, GPUs, network cards), <gpu> with <nvlink target= count=>, and
- * <net speed=> in Mb/s.
+ * import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay writes from NVML
+ * (which then says so in <system from=...>): <system> of <cpu> (a NUMA node) of nested <pci> (bridges, GPUs, network
+ * cards), <gpu> with <nvlink target= count=>, and <net speed=> in Mb/s.
  *
- * NVLinks whose target class is 0x068000 end in an NVSwitch. The XML that NCCL writes has neither text
- * nor entities that matter here, so a small reader of tags does; it nests at most MAX_DEPTH deep.
+ * NVLinks whose target class is 0x068000 end in an NVSwitch. The XML that NCCL writes has neither text nor entities
+ * that matter here, so a small reader of tags does; it nests at most MAX_DEPTH deep.
  */
 #include <stdlib.h>
 
@@ -249,24 +248,19 @@ static void find_nvlinks(struct reader *r)
 enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_calib *type,
 				    struct mq_machine *machine, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct reader *r = mq_arena_array(&arena, 1, struct reader);
-	enum mq_status status;
 
 	r->path = path;
 	r->type = type;
 	r->machine = machine;
-	status = read_tags(text, r, err);
-	if (status == MQ_OK && !machine->n_devices)
-		status = mq_fail(err, MQ_EINPUT, "%s: the NCCL topology has no <gpu>", path);
-	if (status == MQ_OK && !type)
-		status = mq_fail(err, MQ_EINPUT, "%s: the dump does not say which GPUs these are; give --gpu TYPE",
-				 path);
-	if (status == MQ_OK) {
-		machine->format = *r->from ? "NVML and CUDA topology" : "NCCL topology";
-		find_switches(r);
-		find_nvlinks(r);
-	}
-	mq_arena_fini(&arena);
-	return status;
+	MQ_TRY(read_tags(text, r, err));
+	if (!machine->n_devices)
+		return mq_fail(err, MQ_EINPUT, "%s: the NCCL topology has no <gpu>", path);
+	if (!type)
+		return mq_fail(err, MQ_EINPUT, "%s: the dump does not say which GPUs these are; give --gpu TYPE", path);
+	machine->format = *r->from ? "NVML and CUDA topology" : "NCCL topology";
+	find_switches(r);
+	find_nvlinks(r);
+	return MQ_OK;
 }

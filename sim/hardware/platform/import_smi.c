@@ -202,31 +202,26 @@ static enum mq_status read_matrix(char *text, const char *path, struct matrix *m
 enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
 				   struct mq_machine *machine, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct matrix *m = mq_arena_array(&arena, 1, struct matrix);
-	enum mq_status status;
 
 	plain(text);
-	status = read_matrix(text, path, m, err);
-	if (status == MQ_OK)
-		status = check(m, path, err);
-	for (uint32_t i = 0; status == MQ_OK && i < m->n; i++)
+	MQ_TRY(read_matrix(text, path, m, err));
+	MQ_TRY(check(m, path, err));
+	for (uint32_t i = 0; i < m->n; i++)
 		if (m->is_gpu[i])
 			machine->n_devices++;
 		else
 			machine->n_nics++;
-	if (status == MQ_OK && machine->n_devices > MQ_MACHINE_MAX)
-		status = mq_fail(err, MQ_EINPUT, "%s: %u GPUs, at most %d", path, machine->n_devices, MQ_MACHINE_MAX);
-	if (status == MQ_OK && !type)
-		status = mq_fail(err, MQ_EINPUT, "%s: the matrix does not say which GPUs these are; give --gpu TYPE",
-				 path);
-	if (status == MQ_OK) {
-		machine->format = "nvidia-smi topo -m";
-		for (uint32_t i = 0; i < machine->n_devices; i++)
-			machine->device[i].type = type;
-		find_groups(m, machine);
-		find_nvlinks(m, machine);
-	}
-	mq_arena_fini(&arena);
-	return status;
+	if (machine->n_devices > MQ_MACHINE_MAX)
+		return mq_fail(err, MQ_EINPUT, "%s: %u GPUs, at most %d", path, machine->n_devices, MQ_MACHINE_MAX);
+	if (!type)
+		return mq_fail(err, MQ_EINPUT, "%s: the matrix does not say which GPUs these are; give --gpu TYPE",
+			       path);
+	machine->format = "nvidia-smi topo -m";
+	for (uint32_t i = 0; i < machine->n_devices; i++)
+		machine->device[i].type = type;
+	find_groups(m, machine);
+	find_nvlinks(m, machine);
+	return MQ_OK;
 }

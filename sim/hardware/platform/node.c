@@ -66,9 +66,15 @@ const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t no
 	return &gen->group[i];
 }
 
-void mq_gen_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class)
+void mq_gen_link(struct mq_gen *gen, double GBps, double us, const char *class, const char *name, ...)
 {
-	gen->sink->link(gen, name, GBps, us, class, true);
+	char text[64];
+	va_list ap;
+
+	va_start(ap, name);
+	vsnprintf(text, sizeof(text), name, ap);
+	va_end(ap);
+	gen->sink->link(gen, text, GBps, us, class, true);
 }
 
 /* A link whose two directions share it: memory that a message is written to and read from. */
@@ -82,24 +88,17 @@ static void put_host_memory(struct mq_gen *gen, uint32_t node, double GBps)
 
 static void put_pcie_links(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
 {
-	char name[64];
-
 	if (g->cpu) { /* processes of one machine meet in its memory */
 		put_host_memory(gen, node, g->pcie_GBps * g->sockets);
 		return;
 	}
-	for (uint32_t i = 0; i < g->gpus; i++) {
-		snprintf(name, sizeof(name), "n%upcie%u", node, i);
-		mq_gen_link(gen, name, g->pcie_GBps, 0.5, "pcie");
-	}
-	for (uint32_t i = 0; i < g->switches && g->gpus > 1; i++) {
-		snprintf(name, sizeof(name), "n%upcie_switch%u", node, i);
-		mq_gen_link(gen, name, g->pcie_GBps, 0.2, "pcie-switch");
-	}
+	for (uint32_t i = 0; i < g->gpus; i++)
+		mq_gen_link(gen, g->pcie_GBps, 0.5, "pcie", "n%upcie%u", node, i);
+	for (uint32_t i = 0; i < g->switches && g->gpus > 1; i++)
+		mq_gen_link(gen, g->pcie_GBps, 0.2, "pcie-switch", "n%upcie_switch%u", node, i);
 	for (uint32_t i = 0; i + 1 < g->sockets; i++) {
 		/* Sockets in a row; three links of 20.8 GB/s, as UPI 2.0 or xGMI-2 have. */
-		snprintf(name, sizeof(name), "n%usocket%u", node, i);
-		mq_gen_link(gen, name, 62.4, 0.2, "socket");
+		mq_gen_link(gen, 62.4, 0.2, "socket", "n%usocket%u", node, i);
 	}
 	if (!g->p2p) /* eight channels of DDR4-3200, a write and a read */
 		put_host_memory(gen, node, 102.4);
@@ -107,40 +106,32 @@ static void put_pcie_links(struct mq_gen *gen, uint32_t node, const struct mq_ge
 
 static void put_nvlinks(struct mq_gen *gen, uint32_t node, const struct mq_gen_group *g)
 {
-	char name[64];
-
 	if (g->intra == MQ_INTRA_NVSWITCH && g->gpus > 1)
-		for (uint32_t i = 0; i < g->gpus; i++) {
-			snprintf(name, sizeof(name), "n%unvswitch%u", node, i);
-			mq_gen_link(gen, name, g->nvlink_GBps, 0.35, "nvswitch");
-		}
+		for (uint32_t i = 0; i < g->gpus; i++)
+			mq_gen_link(gen, g->nvlink_GBps, 0.35, "nvswitch", "n%unvswitch%u", node, i);
 	if (g->intra == MQ_INTRA_MESH)
 		for (uint32_t a = 0; a < g->gpus; a++)
 			for (uint32_t b = a + 1; b < g->gpus; b++) {
-				snprintf(name, sizeof(name), "n%unvlink%u_%u", node, a, b);
 				if (pair_GBps(g, a, b) > 0)
-					mq_gen_link(gen, name, pair_GBps(g, a, b), 0.7, "nvlink");
+					mq_gen_link(gen, pair_GBps(g, a, b), 0.7, "nvlink", "n%unvlink%u_%u", node, a,
+						    b);
 			}
 }
 
 void mq_gen_node_links(struct mq_gen *gen, uint32_t node)
 {
 	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
-	char name[64];
 
 	put_nvlinks(gen, node, g);
 	if (uses_pcie(gen, g))
 		put_pcie_links(gen, node, g);
 	if (gen->n_nodes == 1)
 		return;
-	for (uint32_t i = 0; i < n_ports(g); i++) {
-		snprintf(name, sizeof(name), "n%unic%u", node, i);
-		mq_gen_link(gen, name, port_GBps(g), gen->nic_us, "nic");
-	}
+	for (uint32_t i = 0; i < n_ports(g); i++)
+		mq_gen_link(gen, port_GBps(g), gen->nic_us, "nic", "n%unic%u", node, i);
 	if (!gen->flat) {
 		/* As wide as all ports: a zone route must have a link, this one never limits. */
-		snprintf(name, sizeof(name), "n%uports", node);
-		mq_gen_link(gen, name, mq_gen_node_GBps(g), 0, "fabric");
+		mq_gen_link(gen, mq_gen_node_GBps(g), 0, "fabric", "n%uports", node);
 	}
 }
 

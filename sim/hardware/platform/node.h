@@ -6,7 +6,9 @@
 
 const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t node);
 double mq_gen_node_GBps(const struct mq_gen_group *group); /* all ports of a machine, one direction */
-void mq_gen_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class);
+/* A duplex link; its name is written as printf does. */
+void mq_gen_link(struct mq_gen *gen, double GBps, double us, const char *class, const char *name, ...)
+	__attribute__((format(printf, 5, 6)));
 void mq_gen_node_links(struct mq_gen *gen, uint32_t node);
 void mq_gen_node_hosts(struct mq_gen *gen, uint32_t node);
 /* The links between two devices of a machine; from a device to the network, its port last; the way back. The widest

@@ -212,7 +212,7 @@ static int by_node(const void *a, const void *b)
 /* Machines are numbered by their first device; a host without mq_node is a machine of its own. */
 static void number_nodes(struct mq_cluster *cluster, const sg_host_t *host)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t n = cluster->n_devices;
 	struct member *m = mq_arena_array(&scratch, n, struct member);
 	uint32_t *first = mq_arena_array(&scratch, n, uint32_t);
@@ -236,7 +236,6 @@ static void number_nodes(struct mq_cluster *cluster, const sg_host_t *host)
 			node_of[i] = cluster->n_nodes++;
 		cluster->device[i].node = node_of[first[i]];
 	}
-	mq_arena_fini(&scratch);
 }
 
 struct class_word {
@@ -417,16 +416,13 @@ static enum mq_status check_clusters(const char *path, const char *text, struct 
 
 static enum mq_status check_file(const char *path, size_t *size, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	char *text;
-	enum mq_status status = mq_text_read(path, 512, &arena, &text, size, err);
 
-	if (status == MQ_OK && !*size)
-		status = mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
-	if (status == MQ_OK)
-		status = check_clusters(path, text, err);
-	mq_arena_fini(&arena);
-	return status;
+	MQ_TRY(mq_text_read(path, 512, &arena, &text, size, err));
+	if (!*size)
+		return mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
+	return check_clusters(path, text, err);
 }
 
 enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **result,

@@ -30,6 +30,9 @@ struct mq_arena_mark {
 		NULL, 0 \
 	}
 
+/* Of a local arena: it is freed where its block ends. */
+#define MQ_SCOPED __attribute__((cleanup(mq_arena_fini)))
+
 /* Zeroed, aligned to 16 bytes; size 0 gives a valid pointer. Never NULL. */
 MQ_API void *mq_arena_alloc(struct mq_arena *arena, size_t size);
 /* Frees everything; the arena can be used again. */

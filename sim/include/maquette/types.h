@@ -89,6 +89,15 @@ MQ_API const char *mq_phase_name(enum mq_phase phase); /* "forward", ... */
 MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */
 
 /* Index of `name` in an enumeration whose names `name_of` gives; `n` if there is none. */
+/* The function that names an enum's values, and "?" for any other. */
+#define MQ_NAMES(function, type, count, ...)                                                          \
+	const char *function(type value)                                                              \
+	{                                                                                             \
+		static const char *const names[] = { __VA_ARGS__ };                                   \
+                                                                                                      \
+		_Static_assert(sizeof(names) / sizeof(*names) == (count), "one name for each value"); \
+		return (unsigned)value < (count) ? names[value] : "?";                                \
+	}
 #define MQ_ENUM_FIND(name_of, n, text) mq_enum_find((const char *(*)(int))(name_of), (n), (text))
 MQ_API int mq_enum_find(const char *(*name_of)(int), int n, const char *text);
 

@@ -150,7 +150,7 @@ static bool concerned(const struct mq_runs_fit *f, const struct mq_runs_row *row
 enum mq_status mq_runs_fit_predict(struct mq_runs_fit *f, const double *x, uint32_t table, uint32_t param,
 				   double *seconds, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_score_options o = *f->options;
 	enum mq_status status;
 
@@ -177,7 +177,6 @@ enum mq_status mq_runs_fit_predict(struct mq_runs_fit *f, const double *x, uint3
 					     f->table[row->table].step_s[row->row] :
 					     (double)NAN;
 	}
-	mq_arena_fini(&scratch);
 	return status;
 }
 
@@ -207,14 +206,12 @@ static enum mq_status slopes_of(struct mq_runs_fit *f, double *x, uint32_t p, do
 
 enum mq_status mq_runs_fit_slopes(struct mq_runs_fit *f, const double *x, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double *moved = mq_arena_array(&scratch, f->n_rows, double);
 	double *copy = mq_arena_array(&scratch, f->n_params, double);
-	enum mq_status status = MQ_OK;
 
 	memcpy(copy, x, f->n_params * sizeof(*x));
-	for (uint32_t p = 0; p < f->n_params && status == MQ_OK; p++)
-		status = slopes_of(f, copy, p, moved, err);
-	mq_arena_fini(&scratch);
-	return status;
+	for (uint32_t p = 0; p < f->n_params; p++)
+		MQ_TRY(slopes_of(f, copy, p, moved, err));
+	return MQ_OK;
 }

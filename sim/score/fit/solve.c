@@ -152,7 +152,7 @@ static double loss(const struct mq_runs_fit *f, const double *seconds, const dou
 /* One Gauss-Newton step from `x`; it is taken where it lessens the error, if need be halved. */
 static enum mq_status step(struct mq_runs_fit *f, double *x, bool *taken, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double *to = mq_arena_array(&scratch, f->n_params, double);
 	double *before = mq_arena_array(&scratch, f->n_rows, double);
 	double *after = mq_arena_array(&scratch, f->n_rows, double);
@@ -176,13 +176,12 @@ static enum mq_status step(struct mq_runs_fit *f, double *x, bool *taken, struct
 		f->row[i].fitted_s = after[i];
 	if (*taken)
 		memcpy(x, to, f->n_params * sizeof(*x));
-	mq_arena_fini(&scratch);
 	return status;
 }
 
 static enum mq_status intervals(struct mq_runs_fit *f, const double *x, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double *to = mq_arena_array(&scratch, f->n_params, double);
 	double *draws = mq_arena_array(&scratch, (size_t)f->n_draws * f->n_params, double);
 	struct near_by s = { .fit = f, .from = x, .x = to };
@@ -191,19 +190,18 @@ static enum mq_status intervals(struct mq_runs_fit *f, const double *x, struct m
 	memcpy(to, x, f->n_params * sizeof(*x));
 	mq_rng_seed(&rng, f->seed);
 	struct mq_fit fit = problem(&s, MQ_NONE, &scratch);
-	enum mq_status status = mq_fit_bootstrap(&fit, f->n_draws, &rng, &scratch, draws, err);
-	for (uint32_t p = 0; p < f->n_params && status == MQ_OK; p++) {
+	MQ_TRY(mq_fit_bootstrap(&fit, f->n_draws, &rng, &scratch, draws, err));
+	for (uint32_t p = 0; p < f->n_params; p++) {
 		f->param[p].low = s.free[p].low;
 		f->param[p].high = s.free[p].high;
 		for (uint32_t d = 0; d < f->n_draws; d++)
 			draws[(size_t)d * f->n_params + p] = log(draws[(size_t)d * f->n_params + p]);
 	}
-	for (uint32_t a = 0; a < f->n_params && status == MQ_OK; a++)
+	for (uint32_t a = 0; a < f->n_params; a++)
 		for (uint32_t b = 0; b < f->n_params; b++)
 			f->correlation[a * f->n_params + b] =
 				gsl_stats_correlation(draws + a, f->n_params, draws + b, f->n_params, f->n_draws);
-	mq_arena_fini(&scratch);
-	return status;
+	return MQ_OK;
 }
 
 enum mq_status mq_runs_fit_solve(struct mq_runs_fit *f, struct mq_err *err)
@@ -231,13 +229,12 @@ enum mq_status mq_runs_fit_solve(struct mq_runs_fit *f, struct mq_err *err)
 enum mq_status mq_runs_fit_leave_out(struct mq_runs_fit *f, bool *own, struct mq_err *err)
 {
 	double x[MQ_RUNS_FIT_MAX], to[MQ_RUNS_FIT_MAX];
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double *seconds = mq_arena_array(&scratch, f->n_rows, double);
-	enum mq_status status = MQ_OK;
 
 	for (uint32_t p = 0; p < f->n_params; p++)
 		x[p] = f->param[p].value;
-	for (uint32_t t = 0; t < f->n_tables && f->n_tables > 1 && status == MQ_OK; t++) {
+	for (uint32_t t = 0; t < f->n_tables && f->n_tables > 1; t++) {
 		struct near_by s = { .fit = f, .from = x, .x = to };
 		struct mq_fit fit = problem(&s, t, &scratch);
 
@@ -245,14 +242,12 @@ enum mq_status mq_runs_fit_leave_out(struct mq_runs_fit *f, bool *own, struct mq
 		for (uint32_t p = 0; p < f->n_params; p++)
 			own[t * f->n_params + p] = !informed(f, p, t);
 		if (fit.n_params)
-			status = mq_fit_solve(&fit, &scratch, err);
+			MQ_TRY(mq_fit_solve(&fit, &scratch, err));
 		memcpy(f->without + (size_t)t * f->n_params, to, f->n_params * sizeof(*to));
-		if (status == MQ_OK)
-			status = mq_runs_fit_predict(f, to, t, MQ_NONE, seconds, err);
-		for (uint32_t i = 0; i < f->n_rows && status == MQ_OK; i++)
+		MQ_TRY(mq_runs_fit_predict(f, to, t, MQ_NONE, seconds, err));
+		for (uint32_t i = 0; i < f->n_rows; i++)
 			if (f->row[i].table == t)
 				f->row[i].left_out_s = seconds[i];
 	}
-	mq_arena_fini(&scratch);
-	return status;
+	return MQ_OK;
 }
