@@ -1,7 +1,5 @@
-/*
- * args.c - see args.h. argp finds the options and prints --help; its "Try `... --help'" text is kept for what only
- * getopt can see (a missing value).
- */
+/* args.c - see args.h. argp finds the options and prints --help; its "Try `... --help'" text is kept for what only
+ * getopt can see (a missing value). */
 #include "base/args.h"
 
 #include <argp.h>

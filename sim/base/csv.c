@@ -75,7 +75,7 @@ static enum mq_status read_all(struct csv_parser *parser, const char *text, size
 enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv, struct mq_err *err)
 {
 	struct csv_parser parser;
-	struct mq_arena own = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena own = MQ_ARENA_INIT;
 	struct reader r = { .arena = arena, .csv = csv, .in_header = true };
 	char *text;
 	size_t size;
@@ -89,7 +89,6 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 		status = read_all(&parser, text, size, &r, err);
 		csv_free(&parser);
 	}
-	mq_arena_fini(&own);
 	MQ_TRY(status);
 	if (csv->n_columns > MOST_COLUMNS)
 		return mq_fail(err, MQ_EINPUT, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);

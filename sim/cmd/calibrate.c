@@ -1,9 +1,8 @@
 /*
  * calibrate.c - `maquette calibrate`: from a bare node to its calibration and platform file.
  *
- * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the
- * fit is done here. Then the probes are predicted with the fitted parameters: what the model does
- * not reproduce shows in that table.
+ * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the fit is done here. Then
+ * the probes are predicted with the fitted parameters: what the model does not reproduce shows in that table.
  */
 #include "cmd/cmd.h"
 
@@ -285,9 +284,8 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 	MQ_TRY(mq_samples_calls(&samples, c->arena, &part, &n, err));
 	if (strstr(samples.environment, "shared_device=1") && (!c->link_class || strcmp(c->link_class, "loopback")))
 		return mq_fail(err, MQ_EINPUT,
-			       "%s was measured with several ranks on one GPU: its times "
-			       "describe no link and no GPU (--link-class loopback to fit a loopback "
-			       "platform)",
+			       "%s was measured with several ranks on one GPU: its times describe no link and no GPU "
+			       "(--link-class loopback to fit a loopback platform)",
 			       dir);
 	for (uint32_t i = 0; i < n; i++)
 		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
@@ -378,9 +376,7 @@ static void print_fit(const struct mq_calibration *fit)
 	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n", fit->n_observed,
 	       fit->n_dropped);
 	if (fit->n_weak)
-		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all "
-		       "theirs "
-		       "was used\n",
+		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all theirs was used\n",
 		       fit->n_weak);
 }
 
@@ -424,8 +420,7 @@ static enum mq_link_class class_of(const char *link_class)
 	return strncmp(link_class, "pcie", 4) ? MQ_LINK_HOST : MQ_LINK_PCIE;
 }
 
-/* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong.
- */
+/* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong. */
 static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
 {
 	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices,
@@ -550,9 +545,8 @@ static enum mq_status fit_between(struct calibrate *c, const struct mq_log_group
 	return fit_part(&between, &calls, fit, err);
 }
 
-/* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
- * compute capability, since what was measured here comes before what is known of the class at
- * large. */
+/* The platform file of this node. Its links name the class of a GPU's: a class of its own for the compute capability,
+ * since what was measured here comes before what is known of the class at large. */
 static enum mq_status save_platform(struct calibrate *c, const struct input *in, struct mq_calibration *fit,
 				    struct mq_err *err)
 {
@@ -650,7 +644,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct calibrate c = { .arena = &arena };
 	const struct mq_args args = { .table = { { rows, &c } },
 				      .doc = "Measure this node (or fit samples brought from another) and write its "
@@ -658,9 +652,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 
 	mq_args_defaults(rows, &c);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
-	enum mq_status status = calibrate(&c, err);
-	mq_arena_fini(&arena);
-	return status;
+	return calibrate(&c, err);
 }
 
 const struct mq_command mq_command_calibrate = { "calibrate", "measure hardware and fit its parameters", run };

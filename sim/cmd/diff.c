@@ -1,9 +1,5 @@
-/*
- * diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term.
- */
+/* diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term. */
 #include "cmd/cmd.h"
-
-#include <stdlib.h>
 
 #include "session/pages/page.h"
 #include "session/search_run.h"
@@ -90,9 +86,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_asked_init(&o.asked);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.path[1])
-		return mq_fail(err, MQ_EINPUT,
-			       "give two plan files: maquette diff PLAN_A PLAN_B -m ... "
-			       "-p ...");
+		return mq_fail(err, MQ_EINPUT, "give two plan files: maquette diff PLAN_A PLAN_B -m ... -p ...");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = compare(&o, &session, err);
 	mq_session_close(&session);

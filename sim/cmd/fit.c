@@ -1,11 +1,8 @@
-/*
- * fit.c - `maquette fit TABLE... --free NAME -o DIR`: parameters of calibrations and of training
- * software from the step times of measured runs, all tables at once, and how well each table is
- * predicted when it has no say. See fit/runs.h for how.
- */
+/* fit.c - `maquette fit TABLE... --free NAME -o DIR`: parameters of calibrations and of training software from the step
+ * times of measured runs, all tables at once, and how well each table is predicted when it has no say. See fit/runs.h
+ * for how. */
 #include "cmd/cmd.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,7 +81,7 @@ static enum mq_status fit(struct options *o, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .json = false };
 	const struct mq_args args = { .table = { { mq_score_args, &o.score }, { rows, &o } },
 				      .args_doc = "TABLE...",
@@ -100,7 +97,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_json_done(saved);
 	if (status == MQ_OK && o.json)
 		mq_tables_json(o.score.out, shown, stdout);
-	mq_arena_fini(&arena);
 	return status;
 }
 

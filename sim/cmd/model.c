@@ -5,7 +5,6 @@
  */
 #include "cmd/cmd.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -44,7 +43,7 @@ static void put_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t i
 	double samples = train->batch, elem_B = samples * mq_dtype_size(train->dtype);
 	/* Edges of placement graphs are times, not sizes: see model.h. */
 	bool times = m->devices.time_unit_s > 0 && m->devices.bw_Bps == 0;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
 	mq_csv_put(w, "%u,%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", id, op->name, mq_op_kind_name(op->kind),
 		   mq_phase_name(op->phase), op->layer == MQ_NONE ? (double)NAN : op->layer, op->m, op->n, op->k,
@@ -58,7 +57,6 @@ static void put_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t i
 			   m->profile.backward_s ? m->profile.backward_s[at] * samples : 0);
 	}
 	mq_csv_row(w, "%s", inputs_of(m, id, &scratch));
-	mq_arena_fini(&scratch);
 }
 
 static enum mq_status write_csv(const char *path, const struct mq_model *m, const struct mq_train *train,
@@ -142,7 +140,7 @@ static void print_json(const struct mq_model *m, const struct mq_train *train)
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .csv = NULL };
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_software_record software;
 	struct mq_model *model = NULL;
 	const struct mq_args args = {
@@ -159,23 +157,21 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const struct mq_model_request request = {
 		.spec = o.asked.model, .train = &o.asked.train, .seq = o.asked.seq, .software = &software.software
 	};
-	enum mq_status status = mq_software_open(o.asked.software, &arena, &software, err);
-	if (status == MQ_OK)
-		status = mq_model_load(&request, &arena, &model, err);
-	if (status == MQ_OK && o.csv)
-		status = write_csv(o.csv, model, &o.asked.train, &arena, err);
-	if (status == MQ_OK && o.graph)
-		status = mq_graph_write(&request, o.graph, err);
-	if (status == MQ_OK && model->note)
+	MQ_TRY(mq_software_open(o.asked.software, &arena, &software, err));
+	MQ_TRY(mq_model_load(&request, &arena, &model, err));
+	if (o.csv)
+		MQ_TRY(write_csv(o.csv, model, &o.asked.train, &arena, err));
+	if (o.graph)
+		MQ_TRY(mq_graph_write(&request, o.graph, err));
+	if (model->note)
 		fprintf(stderr, "note: %s\n", model->note);
-	if (status == MQ_OK && o.json)
+	if (o.json)
 		print_json(model, &o.asked.train);
-	if (status == MQ_OK && !o.json) {
+	if (!o.json) {
 		print_totals(model, &o.asked.train);
 		print_words(model, &o.asked.train);
 	}
-	mq_arena_fini(&arena);
-	return status;
+	return MQ_OK;
 }
 
 const struct mq_command mq_command_model = {

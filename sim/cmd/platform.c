@@ -1,11 +1,7 @@
-/*
- * platform.c - `maquette platform generate|check|show|import`: clusters that nobody has yet, a look at one,
- * and one's own machine.
- */
+/* platform.c - `maquette platform generate|check|show|import`: clusters that nobody has yet, a look at one, and one's
+ * own machine. */
 #include "cmd/cmd.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -192,16 +188,11 @@ static enum mq_status look(const struct looking *l, bool show, struct mq_arena *
 static enum mq_status run_look(int argc, char **argv, bool show, bool inside, struct mq_err *err)
 {
 	struct looking l = { 0 };
-	struct mq_arena arena = MQ_ARENA_INIT;
-	enum mq_status status;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 
-	status = parse_file(show, argc, argv, &l, err);
-	if (status == MQ_OK)
-		status = inside ? look(&l, show, &arena, err) :
-				  mq_platform_child(show ? "show-inside" : "check-inside", l.file, argc - 1, argv + 1,
-						    err);
-	mq_arena_fini(&arena);
-	return status;
+	MQ_TRY(parse_file(show, argc, argv, &l, err));
+	return inside ? look(&l, show, &arena, err) :
+			mq_platform_child(show ? "show-inside" : "check-inside", l.file, argc - 1, argv + 1, err);
 }
 
 /* ---- import ------------------------------------------------------------------------------------- */
@@ -234,7 +225,7 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 		.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m`, NCCL's topology "
 		       "dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
 	};
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_import_report r;
 	struct mq_calib *calib;
 
@@ -249,16 +240,13 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	i.options.calib = status == MQ_OK ? calib : NULL;
 	if (status == MQ_OK)
 		status = mq_platform_import(i.file, &i.options, i.output, &r, err);
-	if (status != MQ_OK) {
-		mq_arena_fini(&arena);
+	if (status != MQ_OK)
 		return status;
-	}
 	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
 	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
 	if (r.nic_GBps > 0)
 		printf(" of %.4g GB/s", r.nic_GBps);
 	printf(" (%s)\n", r.format);
-	mq_arena_fini(&arena);
 	return MQ_OK;
 }
 
@@ -266,7 +254,7 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 
 static enum mq_status usage(FILE *file, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_list none = { .n = 0 };
 	struct mq_calib *calib;
 
@@ -290,7 +278,6 @@ static enum mq_status usage(FILE *file, struct mq_err *err)
 	for (uint32_t i = 0; status == MQ_OK && i < calib->n_devices; i++)
 		fprintf(file, "%s %s", i ? "" : "\nDevice types:", calib->device[i].name);
 	fprintf(file, "\n");
-	mq_arena_fini(&arena);
 	return status;
 }
 

@@ -113,18 +113,15 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .json = false };
 	const struct mq_args args = { .table = { { mq_score_args, &o.score }, { rows, &o } },
 				      .args_doc = "TABLE",
 				      .doc = doc };
 
 	mq_score_options_init(&o.score, &arena);
-	enum mq_status status = mq_args_parse(&args, argc, argv, err);
-	if (status == MQ_OK)
-		status = score(&o, err);
-	mq_arena_fini(&arena);
-	return status;
+	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	return score(&o, err);
 }
 
 const struct mq_command mq_command_score = {

@@ -1,7 +1,5 @@
-/*
- * search.c - `maquette search`: the main job. Engines propose plans, SimGrid judges them; the ranking is
- * printed and left in the output folder.
- */
+/* search.c - `maquette search`: the main job. Engines propose plans, SimGrid judges them; the ranking is printed and
+ * left in the output folder. */
 #include "cmd/cmd.h"
 
 #include <stdlib.h>
@@ -81,9 +79,8 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	MQ_TRY(mq_search_page(session, &outcome, o->dir, err));
 	if (outcome.crashed)
 		return mq_fail(err, MQ_ETIME,
-			       "%llu of %llu plans have no result: their simulator died twice "
-			       "(verdict crash in %s/candidates.csv); run again with fewer -j, they are tried "
-			       "anew",
+			       "%llu of %llu plans have no result: their simulator died twice (verdict crash in "
+			       "%s/candidates.csv); run again with fewer -j, they are tried anew",
 			       (unsigned long long)outcome.crashed, (unsigned long long)outcome.proposals, o->dir);
 	if (!outcome.n_best)
 		return mq_fail(err, MQ_ENOPLAN, "no feasible plan among %llu tried",

@@ -1,11 +1,8 @@
-/*
- * simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the
- * memory go, what every device and link does, and the bottleneck in words.
- */
+/* simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the memory go, what
+ * every device and link does, and the bottleneck in words. */
 #include "judge/judge.h"
 #include "cmd/cmd.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,13 +283,10 @@ static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
 /* Bad values are said before anything is simulated. */
 static enum mq_status check_spread(const struct options *o, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_jitter jitter;
 	struct mq_failures failures;
-	enum mq_status status = mq_spread_read(&o->spread, &scratch, &jitter, &failures, err);
-
-	mq_arena_fini(&scratch);
-	return status;
+	return mq_spread_read(&o->spread, &scratch, &jitter, &failures, err);
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

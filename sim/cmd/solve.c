@@ -97,7 +97,7 @@ static enum mq_status solve(struct options *o, struct mq_arena *arena, struct mq
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .begin_s = mq_now_s() };
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_args args = { .table = { { rows, &o } },
 				      .args_doc = "FILE",
 				      .doc = "Solves an explicit optimisation problem and prints its optimum." };
@@ -108,9 +108,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "give a file to solve");
 	if (access(o.path, R_OK))
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the file: %s", o.path, strerror(errno));
-	enum mq_status status = solve(&o, &arena, err);
-	mq_arena_fini(&arena);
-	return status;
+	return solve(&o, &arena, err);
 }
 
 const struct mq_command mq_command_solve = { .name = "solve",

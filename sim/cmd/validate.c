@@ -8,7 +8,6 @@
 #include "session/pages/tables.h"
 #include "cmd/cmd.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

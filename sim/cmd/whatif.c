@@ -1,14 +1,13 @@
 /*
  * whatif.c - `maquette whatif`: a study's points, searched side by side, one row each.
  *
- * DIR/points/HASH holds the finished row of a point, written whole or not at all; HASH is that of the
- * question, so a changed study reuses what still holds and never mixes in what does not. A process claims
- * a point by locking one byte of DIR/claims: locks vanish with the process that held them, so a lost
- * worker's point is done again by another, and none is done twice. Worker processes are this program
- * again; under mpirun or Slurm every rank is one (nobody coordinates, nobody calls MPI: a waiting MPI call
- * spins a core). whatif.csv is written in the order of points by whoever finds all rows finished, so it
- * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan. Over
- * a point whose row says so a simulator has died: it is done again by the next run.
+ * DIR/points/HASH holds the finished row of a point, written whole or not at all; HASH is that of the question, so a
+ * changed study reuses what still holds and never mixes in what does not. A process claims a point by locking one byte
+ * of DIR/claims: locks vanish with the process that held them, so a lost worker's point is done again by another, and
+ * none is done twice. Worker processes are this program again; under mpirun or Slurm every rank is one (nobody
+ * coordinates, nobody calls MPI: a waiting MPI call spins a core). whatif.csv is written in the order of points by
+ * whoever finds all rows finished, so it has the same bytes however the work was spread or interrupted. HASH.json is
+ * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run.
  */
 #include "session/pages/tables.h"
 #include "cmd/cmd.h"
@@ -324,7 +323,7 @@ static enum mq_status list_points(struct whatif *w, struct mq_err *err)
 
 static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_point point;
 	const char *row = NULL;
 	enum mq_status status = mq_study_point(&w->study, index, w->platforms, &scratch, &point, err);
@@ -334,7 +333,6 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 				      &scratch, &row, err);
 	if (status == MQ_OK) /* without the first cell, which is the point's place in the study */
 		status = write_file(w->row_path[index], strchr(row, ','), err);
-	mq_arena_fini(&scratch);
 	return status;
 }
 

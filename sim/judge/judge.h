@@ -31,8 +31,6 @@ struct mq_judged {
 enum mq_status mq_judge_full(const struct mq_judge *judge, const struct mq_plan *plan, struct mq_arena *arena,
 			     struct mq_judged *judged, struct mq_err *err) MQ_MUST_CHECK;
 
-/* A verdict and no numbers. */
-void mq_judge_nothing(struct mq_result *result, enum mq_verdict verdict);
 /* Fills result.link_s and result.bottleneck from schedule and timeline. */
 enum mq_status mq_judge_causes(const struct mq_judge *judge, struct mq_judged *judged, struct mq_arena *arena,
 			       struct mq_err *err) MQ_MUST_CHECK;

@@ -639,7 +639,7 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 				  uint32_t n, struct mq_result *result, struct mq_err *err)
 {
 	struct batch b = { .plan = plan, .job = job, .n = n };
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
 	if (!n)
 		return MQ_OK;
@@ -652,7 +652,6 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 	for (uint32_t i = 0; i < p->n_workers && status != MQ_OK; i++)
 		drop_worker(p, &p->worker[i]); /* their answers belong to no later call */
 	p->batch = NULL;
-	mq_arena_fini(&scratch);
 	return status;
 }
 
@@ -723,7 +722,7 @@ static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, st
 enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, const struct mq_outputs *outputs,
 			      struct mq_result *result, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_wire_detail d = { .dir = "", .timeline = outputs->timeline, .max_B = outputs->max_B };
 	struct mq_wire_head head;
 	size_t size;
@@ -741,7 +740,6 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, con
 	if (p->worker[0].fd >= 0) /* a new one: it judges twice, and no clock has come far */
 		MQ_TRY(let_go(p, &p->worker[0], &how, err));
 	enum mq_status status = ask_worker(p, &question, result, &head, &answer, err);
-	mq_arena_fini(&scratch);
 	if (status == MQ_OK && answer)
 		memcpy(result, answer, sizeof(*result));
 	forget_message(p);
@@ -751,7 +749,7 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan, con
 enum mq_status mq_pool_coscheduled(struct mq_pool *p, const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps,
 				   struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_wire_head head;
 	struct mq_result lost;
 	size_t size;
@@ -760,7 +758,6 @@ enum mq_status mq_pool_coscheduled(struct mq_pool *p, const struct mq_coschedule
 	const struct question question = { MQ_WIRE_TOGETHER, bytes, size };
 	enum mq_status status = ask_worker(p, &question, &lost, &head, &answer, err);
 
-	mq_arena_fini(&scratch);
 	if (status == MQ_OK)
 		status = answer ? mq_coscheduled_unpack(answer, head.size, arena, out, err) :
 				  mq_fail(err, MQ_ETIME, "jobs together: %s", lost.message);

@@ -1,6 +1,4 @@
-/*
- * columns.h - the columns of the output tables, as maquette/result.def lists them.
- */
+/* columns.h - the columns of the output tables, as maquette/result.def lists them. */
 #ifndef MQ_SCHEDULE_COLUMNS_H
 #define MQ_SCHEDULE_COLUMNS_H
 

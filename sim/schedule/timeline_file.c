@@ -45,7 +45,7 @@ static int by_start(const void *a, const void *b)
 static void choose_first(const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t device, uint64_t most,
 			 bool *show)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct begun *begun = mq_arena_array(&scratch, s->n_tasks, struct begun);
 	uint32_t n = 0;
 
@@ -55,12 +55,11 @@ static void choose_first(const struct mq_schedule *s, const struct mq_timeline *
 	qsort(begun, n, sizeof(*begun), by_start);
 	for (uint32_t i = 0; i < n && i < most; i++)
 		show[begun[i].task] = true;
-	mq_arena_fini(&scratch);
 }
 
 uint32_t mq_timeline_choose(const struct mq_schedule *s, const struct mq_timeline *tl, uint64_t most, bool *show)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint64_t *count = mq_arena_array(&scratch, s->n_devices + 1, uint64_t), left = most;
 	bool *whole = mq_arena_array(&scratch, s->n_devices + 1, bool);
 	uint32_t n = 0;
@@ -84,7 +83,6 @@ uint32_t mq_timeline_choose(const struct mq_schedule *s, const struct mq_timelin
 		choose_first(s, tl, 0, most, show);
 		n = 1;
 	}
-	mq_arena_fini(&scratch);
 	return n;
 }
 
@@ -194,7 +192,7 @@ static void put_arrow(FILE *f, const struct mq_schedule *s, const struct mq_time
 void mq_timeline_trace(const struct mq_schedule *s, const struct mq_timeline *const *timelines, uint32_t n,
 		       const bool *show, FILE *f)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_events ev;
 	bool any = false, arrows = mq_events_build(s, NULL, &scratch, &ev, NULL) == MQ_OK;
 
@@ -212,5 +210,4 @@ void mq_timeline_trace(const struct mq_schedule *s, const struct mq_timeline *co
 		}
 	}
 	fputs("\n]}\n", f);
-	mq_arena_fini(&scratch);
 }

@@ -1,12 +1,9 @@
-/*
- * case.c - one row of measurements as a job: may it be scored, training options, and all parts together.
- * What cannot be had is a refusal with its reason.
- */
+/* case.c - one row of measurements as a job: may it be scored, training options, and all parts together. What cannot be
+ * had is a refusal with its reason. */
 #include "score/row.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "maquette/opt.h"

@@ -253,9 +253,7 @@ enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_cali
 	const struct mq_device_calib *known = mq_calib_device(calib, spec->type);
 
 	if (!known)
-		return mq_fail(err, MQ_EINPUT,
-			       "device type '%s' has no calibration; add "
-			       "platforms/calib/%s.json",
+		return mq_fail(err, MQ_EINPUT, "device type '%s' has no calibration; add platforms/calib/%s.json",
 			       spec->type, spec->type);
 	*w = (struct wiring){ .spec = spec,
 			      .cluster = cluster,

@@ -1,6 +1,4 @@
-/*
- * fitted.c - see fitted.h.
- */
+/* fitted.c - see fitted.h. */
 #include "score/fitted.h"
 
 #include <math.h>
@@ -27,9 +25,8 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const char
 		if (f->stand_in >= f->knob.min && f->stand_in <= f->knob.max)
 			return MQ_OK;
 		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: without '%s': give a number from %g to %g, or the name of "
-			       "another value",
-			       path, f->line, f->without, f->knob.min, f->knob.max);
+			       "%s:%u: without '%s': give a number from %g to %g, or the name of another value", path,
+			       f->line, f->without, f->knob.min, f->knob.max);
 	}
 	if (mq_score_knob_find(o, software_dir, f->without, &other, err))
 		return mq_wrap(err, "%s:%u: ", path, f->line);

@@ -1,6 +1,4 @@
-/*
- * groups.c - see groups.h.
- */
+/* groups.c - see groups.h. */
 #include "score/groups.h"
 
 #include <math.h>

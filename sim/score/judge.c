@@ -1,6 +1,4 @@
-/*
- * judge.c - see judge.h.
- */
+/* judge.c - see judge.h. */
 #include "score/judge.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/*
- * judge.h - a table of runs, and its rows judged as any plan is: by the pool of worker processes that
- * `search` uses, one pool per platform, each row with its own question.
- */
+/* judge.h - a table of runs, and its rows judged as any plan is: by the pool of worker processes that `search` uses,
+ * one pool per platform, each row with its own question. */
 #ifndef MQ_SCORE_JUDGE_H
 #define MQ_SCORE_JUDGE_H
 

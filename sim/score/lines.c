@@ -1,53 +1,31 @@
-/*
- * lines.c - tables to read and lines of summaries to write, see score.h.
- */
+/* lines.c - tables to read and lines of summaries to write, see score.h. */
+#include "base/paths.h"
 #include "score/score.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 const char mq_score_summary_header[] = "kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
 
-static int is_csv(const struct dirent *d)
-{
-	size_t n = strlen(d->d_name);
-
-	return n > 4 && !strcmp(d->d_name + n - 4, ".csv");
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files, struct mq_err *err)
 {
 	struct stat st;
-	struct dirent **found;
 
 	if (stat(input, &st))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: cannot open: %m; give a CSV table or a folder "
-			       "of them",
-			       input);
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m; give a CSV table or a folder of them", input);
 	if (!S_ISDIR(st.st_mode)) {
 		*files = mq_arena_array(arena, 2, const char *);
 		(*files)[0] = input;
 		return MQ_OK;
 	}
-	int n = scandir(input, &found, is_csv, by_name);
-	if (n < 0)
+	uint32_t n;
+	*files = mq_folder_names(input, "", ".csv", arena, &n);
+	if (!*files)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder: %m", input);
-	*files = mq_arena_array(arena, n + 1, const char *);
-	for (int i = 0; i < n; i++) {
-		(*files)[i] = mq_arena_printf(arena, "%s/%s", input, found[i]->d_name);
-		free(found[i]);
-	}
-	free(found);
+	for (uint32_t i = 0; i < n; i++)
+		(*files)[i] = mq_arena_printf(arena, "%s/%s", input, (*files)[i]);
 	return n ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: no *.csv file in this folder", input);
 }
 

@@ -5,7 +5,6 @@
  */
 #include "score/row.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

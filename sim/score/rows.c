@@ -1,12 +1,9 @@
-/*
- * rows.c - reading a table of measured runs, see row.h.
- */
+/* rows.c - reading a table of measured runs, see row.h. */
 #include "score/row.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,4 @@
-/*
- * set.c - see set.h.
- */
+/* set.c - see set.h. */
 #include "score/set.h"
 
 #include <fnmatch.h>
@@ -133,8 +131,7 @@ static enum mq_status find_in_software(const char *dir, const struct parts *p, s
 
 	if (field == UINT32_MAX)
 		return mq_fail(err, MQ_EINPUT,
-			       "'%s%s.%s': software has no such field; `maquette list software "
-			       "NAME` prints all",
+			       "'%s%s.%s': software has no such field; `maquette list software NAME` prints all",
 			       software_prefix, p->entry, p->field);
 	MQ_TRY(mq_software_names(dir, arena, &names, err));
 	for (; *names; names++) {

@@ -187,10 +187,8 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u", r->gpus, s->tp,
 			       s->pp, s->cp);
 	if (!isnan(r->dp) && r->dp != s->dp)
-		return mq_fail(err, MQ_EINPUT,
-			       "dp %g does not follow from %g GPUs, tp %u, pp %u, "
-			       "cp %u",
-			       r->dp, r->gpus, s->tp, s->pp, s->cp);
+		return mq_fail(err, MQ_EINPUT, "dp %g does not follow from %g GPUs, tp %u, pp %u, cp %u", r->dp,
+			       r->gpus, s->tp, s->pp, s->cp);
 	return MQ_OK;
 }
 
@@ -216,9 +214,7 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 && fmod(per_replica, c->shape.pp) == 0)
 		n = c->shape.pp;
 	if (n < 1 || fabs(n - round(n)) > 1e-6)
-		return mq_fail(err, MQ_EINPUT,
-			       "batch %g does not divide into micro-batches of %g on "
-			       "%u replicas",
+		return mq_fail(err, MQ_EINPUT, "batch %g does not divide into micro-batches of %g on %u replicas",
 			       r->gbs, r->mbs, c->shape.dp);
 	if (n > MOST_MICRO_BATCHES)
 		return mq_fail(err, MQ_EINPUT, "%g micro-batches; at most %d are simulated", n, MOST_MICRO_BATCHES);

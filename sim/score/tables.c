@@ -1,6 +1,4 @@
-/*
- * tables.c - what stands behind the rows of a table: models.csv, calibrations, software; patterns in tables.
- */
+/* tables.c - what stands behind the rows of a table: models.csv, calibrations, software; patterns in tables. */
 #include "score/tables.h"
 
 #include <fnmatch.h>

@@ -1,6 +1,4 @@
-/*
- * tables.h - look-ups in tables.
- */
+/* tables.h - look-ups in tables. */
 #ifndef MQ_SCORE_TABLES_H
 #define MQ_SCORE_TABLES_H
 

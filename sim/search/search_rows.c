@@ -120,7 +120,7 @@ static const char *sync_text(const struct mq_plan *plan)
 enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, double best,
 			   const struct mq_cluster *cluster, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_degrees degrees = mq_plan_degrees(c->plan);
 	char *text = NULL;
 	size_t size = 0;
@@ -141,7 +141,6 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 	if (status == MQ_OK)
 		status = emit(rows, text, size, (size_t)head, err);
 	free(text);
-	mq_arena_fini(&scratch);
 	return status;
 }
 

@@ -17,7 +17,7 @@ static enum mq_status spread_of(const struct mq_session *session, const struct m
 {
 	struct mq_lower_request lower = { .q = &session->q, .plan = plan };
 	struct mq_lowered lowered;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_interval_request request = { .cluster = session->cluster,
 					       .calib = session->calib,
 					       .uncertainty = uncertainty,
@@ -30,9 +30,7 @@ static enum mq_status spread_of(const struct mq_session *session, const struct m
 	if (lowered.verdict != MQ_VERDICT_OK)
 		return mq_fail(err, MQ_ENOPLAN, "no interval: the plan is '%s': %s", mq_verdict_name(lowered.verdict),
 			       lowered.message);
-	enum mq_status status = mq_interval_of(&request, lowered.schedule, arena, interval, err);
-	mq_arena_fini(&scratch);
-	return status;
+	return mq_interval_of(&request, lowered.schedule, arena, interval, err);
 }
 
 static enum mq_status write_table(const char *dir, const struct mq_ranked *plan, uint32_t n,
@@ -56,21 +54,20 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 				  const char *dir, struct mq_err *err)
 {
 	const struct mq_list *files = &session->asked->calib;
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_uncertainty uncertainty = { 0 };
 	struct mq_interval *interval = mq_arena_array(&arena, n, struct mq_interval);
-	enum mq_status status = MQ_OK;
 	char low[32], high[32];
 
-	for (uint32_t f = 0; f < files->n && status == MQ_OK; f++)
-		status = mq_uncertainty_load(&uncertainty, files->item[f], &arena, err);
-	if (status == MQ_OK && !uncertainty.n)
-		status = mq_fail(err, MQ_EINPUT,
-				 "--intervals: no calibration says how sure it is: give one "
-				 "that maquette calibrate wrote (--calib FILE)");
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
-		status = spread_of(session, plan[i].plan, &uncertainty, &arena, &interval[i], err);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
+	for (uint32_t f = 0; f < files->n; f++)
+		MQ_TRY(mq_uncertainty_load(&uncertainty, files->item[f], &arena, err));
+	if (!uncertainty.n)
+		return mq_fail(err, MQ_EINPUT,
+			       "--intervals: no calibration says how sure it is: give one "
+			       "that maquette calibrate wrote (--calib FILE)");
+	for (uint32_t i = 0; i < n; i++)
+		MQ_TRY(spread_of(session, plan[i].plan, &uncertainty, &arena, &interval[i], err));
+	for (uint32_t i = 0; i < n; i++) {
 		printf("%s: step time between %s and %s (95 %%)\n", plan[i].path,
 		       mq_text_s(plan[i].step_time_s * interval[i].low, low),
 		       mq_text_s(plan[i].step_time_s * interval[i].high, high));
@@ -81,8 +78,7 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 			       mq_probability_less(plan[0].step_time_s, interval[0].factor, plan[i].step_time_s,
 						   interval[i].factor, MQ_INTERVAL_DRAWS));
 	}
-	if (status == MQ_OK && dir)
-		status = write_table(dir, plan, n, interval, &arena, err);
-	mq_arena_fini(&arena);
-	return status;
+	if (dir)
+		MQ_TRY(write_table(dir, plan, n, interval, &arena, err));
+	return MQ_OK;
 }

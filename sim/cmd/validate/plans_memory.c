@@ -7,12 +7,9 @@
  * communicators) stands beside what the replay's process takes without its pools of operands; a framework takes more,
  * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none.
  */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmd/validate/plans.h"
 #include "schedule/columns.h"
@@ -59,7 +56,7 @@ static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t
 
 static enum mq_status read_file(struct mq_validation *v, const char *path, struct mq_err *err)
 {
-	struct mq_arena own = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena own = MQ_ARENA_INIT;
 	struct mq_csv csv;
 	enum mq_status status = mq_csv_load(path, &own, &csv, err);
 
@@ -70,44 +67,22 @@ static enum mq_status read_file(struct mq_validation *v, const char *path, struc
 			mq_fail(err, MQ_EINPUT, "%s: the columns schedule, device, purpose and bytes are needed", path);
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		take_row(v, &csv, row);
-	mq_arena_fini(&own);
 	return status;
-}
-
-static int is_memory(const struct dirent *d)
-{
-	size_t n = strlen(d->d_name);
-
-	return n >= 10 && !strcmp(d->d_name + n - 10, "memory.csv");
-}
-
-static int is_launch(const struct dirent *d)
-{
-	return !strncmp(d->d_name, "launch-", 7);
 }
 
 enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples, struct mq_err *err)
 {
-	struct dirent **launch, **file;
-	int n = scandir(samples, &launch, is_launch, alphasort);
-	enum mq_status status = MQ_OK;
+	uint32_t n = 0, m = 0;
+	const char **launch = mq_folder_names(samples, "launch-", "", &v->arena, &n);
 
-	for (int l = 0; l < n; l++) {
-		const char *dir = mq_arena_printf(&v->arena, "%s/%s", samples, launch[l]->d_name);
-		int m = scandir(dir, &file, is_memory, alphasort);
+	for (uint32_t l = 0; l < n; l++) {
+		const char *dir = mq_arena_printf(&v->arena, "%s/%s", samples, launch[l]);
+		const char **file = mq_folder_names(dir, "", "memory.csv", &v->arena, &m);
 
-		for (int f = 0; f < m; f++) {
-			if (status == MQ_OK)
-				status = read_file(v, mq_arena_printf(&v->arena, "%s/%s", dir, file[f]->d_name), err);
-			free(file[f]);
-		}
-		if (m >= 0)
-			free(file);
-		free(launch[l]);
+		for (uint32_t f = 0; f < m; f++)
+			MQ_TRY(read_file(v, mq_arena_printf(&v->arena, "%s/%s", dir, file[f]), err));
 	}
-	if (n >= 0)
-		free(launch);
-	return status;
+	return MQ_OK;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */

@@ -1,10 +1,7 @@
-/*
- * plans_report.c - predicted against measured: tables, traces, and what they amount to.
- */
+/* plans_report.c - predicted against measured: tables, traces, and what they amount to. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/validate/plans.h"
@@ -47,8 +44,7 @@ static bool same_row(const struct mq_schedule *s, const struct mq_task *a, const
 	return a->bytes <= b->bytes && a->bytes >= b->bytes && a->coll == b->coll && a->comm == b->comm;
 }
 
-/* Predicted time of a call: as measured ones are taken, from the last arrival to the last finish.
- */
+/* Predicted time of a call: as measured ones are taken, from the last arrival to the last finish. */
 static double predicted_call(const struct mq_validated *p, const uint32_t *match, const uint32_t *call, uint32_t task)
 {
 	const struct mq_schedule *s = p->schedule;
@@ -218,26 +214,35 @@ enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, str
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-static void print_errors(const char *what, struct mq_validation *v, bool recalibrated, bool held_only,
-			 struct mq_errors *summary)
+uint32_t mq_validation_steps(struct mq_validation *v, bool recalibrated, bool held_only, double **predicted,
+			     double **measured)
 {
-	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
-	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
 	uint32_t n = 0;
 
+	*predicted = mq_arena_array(&v->arena, v->n_plans, double);
+	*measured = mq_arena_array(&v->arena, v->n_plans, double);
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		const struct mq_validated *p = &v->plan[i];
 
 		if (held_only && !p->held_out)
 			continue;
-		predicted[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
-		measured[n++] = p->step.median;
+		(*predicted)[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
+		(*measured)[n++] = p->step.median;
 	}
-	*summary = mq_errors_against(predicted, measured, n, &v->arena);
+	return n;
+}
+
+static double print_errors(const char *what, struct mq_validation *v, bool recalibrated, bool held_only)
+{
+	double *predicted, *measured;
+	uint32_t n = mq_validation_steps(v, recalibrated, held_only, &predicted, &measured);
+	struct mq_errors e = mq_errors_against(predicted, measured, n, &v->arena);
+
 	printf("%s: %u plans, median error %.1f %%, p90 %.1f %%, mean %.1f %%, bias %+.1f %%, "
 	       "Kendall's tau %.2f, regret %.3f\n",
-	       what, n, 100 * summary->median, 100 * summary->p90, 100 * summary->mean, 100 * summary->bias,
-	       mq_kendall(predicted, measured, n), mq_regret(predicted, measured, n));
+	       what, n, 100 * e.median, 100 * e.p90, 100 * e.mean, 100 * e.bias, mq_kendall(predicted, measured, n),
+	       mq_regret(predicted, measured, n));
+	return e.median;
 }
 
 /* Rank correlation within each search, which is what a choice rests on. */
@@ -340,20 +345,14 @@ static void print_samples(const struct mq_validation *v)
 		dropped += v->plan[i].n_dropped;
 		weak += v->plan[i].weak;
 	}
-	printf("%u of %u samples dropped (over 1 %% of the step lost to other threads, steal time, "
-	       "throttling)\n",
+	printf("%u of %u samples dropped (over 1 %% of the step lost to other threads, steal time, throttling)\n",
 	       dropped, samples);
 	if (weak)
-		printf("%u plans had fewer than 3 undisturbed samples: the lower half of all "
-		       "theirs was "
-		       "used\n",
-		       weak);
+		printf("%u plans had fewer than 3 undisturbed samples: the lower half of all theirs was used\n", weak);
 }
 
 double mq_validation_print(struct mq_validation *v)
 {
-	struct mq_errors before, after;
-
 	printf("%-26s %10s %21s %10s %7s  %s\n", "plan", "predicted", "95 % interval", "measured", "ratio", "is");
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		const struct mq_validated *p = &v->plan[i];
@@ -363,16 +362,15 @@ double mq_validation_print(struct mq_validation *v)
 		       1e3 * s * p->interval.low, 1e3 * s * p->interval.high, 1e3 * p->step.median, s / p->step.median,
 		       p->plan_text);
 	}
-	print_errors("step time", v, false, false, &before);
+	double median = print_errors("step time", v, false, false);
 	print_ranks(v);
 	print_best(v);
 	print_coverage("95 % intervals", v, false);
 	print_samples(v);
 	if (v->n_plans && !isnan(v->plan[0].recalibrated_s)) {
-		print_errors("held out, before recalibration", v, false, true, &before);
-		print_errors("held out, after recalibration", v, true, true, &after);
+		print_errors("held out, before recalibration", v, false, true);
+		median = print_errors("held out, after recalibration", v, true, true);
 		print_coverage("held out, after recalibration: 95 % intervals", v, true);
-		return after.median;
 	}
-	return before.median;
+	return median;
 }

@@ -1,20 +1,19 @@
 /*
  * calib.h - how fast hardware really is: parameters per device type and per link class.
  *
- * Read from platforms/calib/NAME.json (one file per device type, one per link class), each value with
- * its unit, source and, where fitted, confidence interval. Every parameter has a physical meaning; none
- * belongs to a data file or to a model.
+ * Read from platforms/calib/NAME.json (one file per device type, one per link class), each value with its unit, source
+ * and, where fitted, confidence interval. Every parameter has a physical meaning; none belongs to a data file or to a
+ * model.
  *
- * Files: {"kind": "device"|"link", "name": ..., "source": ..., "values": {"gemm_eff": {"value": .9,
- * "unit": "1", "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value,
- * null stands for the default. An entry may have "inherits": NAME: what it leaves out is as NAME's, of its
- * kind, which may stand in the same file or folder, in any order, or in one loaded before; an entry that
- * inherits its own name changes the one loaded before. A device may have "aliases": [...] and "reported":
- * [...] (other names). A price is not inherited from another device; it may have a "date". "asks": aliases
- * that stand for several variants. "described": true says that efficiencies are defaults.
- * A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...], the
- * tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out.
- * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
+ * Files: {"kind": "device"|"link", "name": ..., "source": ..., "values": {"gemm_eff": {"value": .9, "unit": "1",
+ * "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value, null stands for the default.
+ * An entry may have "inherits": NAME: what it leaves out is as NAME's, of its kind, which may stand in the same file or
+ * folder, in any order, or in one loaded before; an entry that inherits its own name changes the one loaded before. A
+ * device may have "aliases": [...] and "reported": [...] (other names). A price is not inherited from another device;
+ * it may have a "date". "asks": aliases that stand for several variants. "described": true says that efficiencies are
+ * defaults. A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...],
+ * the tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out. The
+ * table in calib.c (one row per field) gives reader, writer, defaults and documentation.
  */
 #ifndef MAQUETTE_CALIB_H
 #define MAQUETTE_CALIB_H

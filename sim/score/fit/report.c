@@ -1,6 +1,4 @@
-/*
- * report.c - what a fit found, in words and files, see runs.h.
- */
+/* report.c - what a fit found, in words and files, see runs.h. */
 #include "score/fit/runs.h"
 
 #include <math.h>
@@ -154,7 +152,6 @@ enum mq_status mq_runs_fit_report(struct mq_runs_fit *f, const bool *own, struct
 	MQ_TRY(write_file(f, "without.csv", "table,parameter,value", put_without, err));
 	MQ_TRY(write_file(f, "rows.csv", "table,row_id,measured_s,start_s,fitted_s,left_out_s", put_rows, err));
 	return write_file(f, "tables.csv",
-			  "table,rows,start_mean,start_median,fitted_mean,fitted_median,left_out_mean,"
-			  "left_out_median",
+			  "table,rows,start_mean,start_median,fitted_mean,fitted_median,left_out_mean,left_out_median",
 			  put_tables, err);
 }

@@ -1,6 +1,4 @@
-/*
- * runs.c - the rows of a fit, their predictions, and how those move with the parameters.
- */
+/* runs.c - the rows of a fit, their predictions, and how those move with the parameters. */
 #include "score/fit/runs.h"
 
 #include <math.h>
@@ -32,9 +30,8 @@ static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *n
 		p->low = p->high = NAN;
 		if (isnan(p->start))
 			return mq_fail(err, MQ_EINPUT,
-				       "--free %s: the %u entries that it fits have "
-				       "different values; name fewer, or give all one start with --set "
-				       "%s=VALUE",
+				       "--free %s: the %u entries that it fits have different values; name fewer, or "
+				       "give all one start with --set %s=VALUE",
 				       p->knob.name, p->knob.n_entries, p->knob.name);
 		if (!(p->start > 0))
 			return mq_fail(err, MQ_EINPUT,

@@ -6,13 +6,12 @@
  *   solve.c     the solution, its intervals, and systems left out
  *   report.c    tables and text
  *
- * A prediction costs a simulation, so the search is Gauss-Newton in the logarithms: slopes by finite
- * differences, then a robust fit (Huber, fit/solve.c) to predictions that are power laws of the
- * parameters around the present point, then real predictions there; a step that is no better is halved.
- * Every table has the same weight, however many rows it has, and the slopes serve again for the
- * intervals (bootstrap over groups of rows that differ only in plan) and for leaving one table out after
- * the other; what is told of a table left out is simulated with the parameters found without it. An
- * interval that ends at the parameter's range, or at half or twice the value, is open on that side.
+ * A prediction costs a simulation, so the search is Gauss-Newton in the logarithms: slopes by finite differences, then
+ * a robust fit (Huber, fit/solve.c) to predictions that are power laws of the parameters around the present point, then
+ * real predictions there; a step that is no better is halved. Every table has the same weight, however many rows it
+ * has, and the slopes serve again for the intervals (bootstrap over groups of rows that differ only in plan) and for
+ * leaving one table out after the other; what is told of a table left out is simulated with the parameters found
+ * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side.
  */
 #ifndef MQ_SCORE_FIT_RUNS_H
 #define MQ_SCORE_FIT_RUNS_H

@@ -1,6 +1,4 @@
-/*
- * solve.c - see runs.h: steps, intervals, and one system after the other left out.
- */
+/* solve.c - see runs.h: steps, intervals, and one system after the other left out. */
 #include "score/fit/runs.h"
 
 #include <math.h>
