@@ -75,7 +75,7 @@ const char **mq_folder_names(const char *dir, const char *prefix, const char *su
 	while (d && (entry = readdir(d))) {
 		size_t length = strlen(entry->d_name);
 
-		if (length > head + tail && !strncmp(entry->d_name, prefix, head) &&
+		if (entry->d_name[0] != '.' && length >= head + tail && !strncmp(entry->d_name, prefix, head) &&
 		    !strcmp(entry->d_name + length - tail, suffix))
 			MQ_PUSH(arena, list, *n, room, mq_arena_strdup(arena, entry->d_name));
 	}

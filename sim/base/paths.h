@@ -12,7 +12,8 @@ MQ_API enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, cons
 /* The path of this executable, or of one beside it ("maquette-replay"). */
 MQ_API const char *mq_find_program(const char *name, struct mq_arena *arena);
 
-/* Names in a folder that begin and end so, in the order of their bytes, NULL-terminated; NULL: it cannot be read (errno). */
+/* Names in a folder that begin and end so, hidden ones apart, in the order of their bytes, NULL-terminated; NULL: it
+ * cannot be read (errno). */
 MQ_API const char **mq_folder_names(const char *dir, const char *prefix, const char *suffix, struct mq_arena *arena,
 				    uint32_t *n);
 
