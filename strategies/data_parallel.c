@@ -1,11 +1,9 @@
-/*
- * data_parallel.c - every device holds the whole model and takes a part of the batch: the baseline.
+/* data_parallel.c - every device holds the whole model and takes a part of the batch: the baseline.
  *
- * Proposes, in this order: plain all-reduce, then sharded optimizer states (ZeRO-1), then full recompute, then,
- * under a training software without ZeRO-1, sharded gradients and parameters (ZeRO-2 and 3); within each, all
- * devices before fewer, equal shares before shares by speed, large micro-batches first. Nothing is learned from
- * scores: plans that do not fit are for the simulator to refuse.
- */
+ * Proposes, in this order: plain all-reduce, then sharded optimizer states (ZeRO-1), then full recompute, then, under a
+ * training software without ZeRO-1, sharded gradients and parameters (ZeRO-2 and 3); within each, all devices before
+ * fewer, equal shares before shares by speed, large micro-batches first. Nothing is learned from scores: plans that do
+ * not fit are for the simulator to refuse. */
 #include "maquette/engine.h"
 #include "lib/shapes.h"
 

@@ -1,5 +1,4 @@
-/*
- * expert.c - what an experienced engineer would try, in the order of trying.
+/* expert.c - what an experienced engineer would try, in the order of trying.
  *
  * Rules of the public Megatron guides for dense models: tensor parallelism inside a node first, then pipeline stages,
  * the rest data parallel; starting degrees by model size (< 1 B parameters: data parallel only; 1-10 B: tp 2-4; 10-70
@@ -11,8 +10,7 @@
  * `variants` are out: the first is the hand rule itself.
  *
  * Not modelled: context parallelism unless asked for with --fix cp; interleaved schedules unless
- * --fix schedule or virtual asks.
- */
+ * --fix schedule or virtual asks. */
 #include <math.h>
 #include <stdlib.h>
 

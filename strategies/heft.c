@@ -1,13 +1,11 @@
-/*
- * heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for placement.
+/* heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for placement.
  *
  * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in falling rank; each goes
  * where it finishes first, in a gap between earlier tasks where one is wide enough, on devices with memory left. Tasks
  * are ops, or ops that must share a device. O(tasks x (degree + gaps) x devices). One plan is proposed; its makespan is
  * the engine's objective.
  *
- * Not modelled: contention on links, memory that is freed during the step.
- */
+ * Not modelled: contention on links, memory that is freed during the step. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/*
- * hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers on groups of
+/* hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers on groups of
  * devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches, schedule, recomputation and ZeRO
  * stage, with memory counted.
  *
@@ -18,8 +17,7 @@
  * with replicated stages (lib/place/ideal.h) and split op by op by elimination (lib/pase_model.h), for every number of
  * micro-batches, next to the usual shapes without stages.
  *
- * Heuristic: the estimate has no contention.
- */
+ * Heuristic: the estimate has no contention. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/*
- * ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski, Phanishayee, Devanur,
+/* ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski, Phanishayee, Devanur,
  * Mahajan, Nina Paravecino, "Efficient algorithms for device placement of DNN graph operators", NeurIPS 2020).
  *
  * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a full pipeline;
@@ -12,8 +11,7 @@
  * flight; the simulator ranks them.
  *
  * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with more ideals than the
- * option allows.
- */
+ * option allows. */
 #include "maquette/engine.h"
 #include "lib/place/engine.h"
 

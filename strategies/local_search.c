@@ -1,11 +1,9 @@
-/*
- * local_search.c - local search for the least max-load from random starts: the best move of one op group until no move
+/* local_search.c - local search for the least max-load from random starts: the best move of one op group until no move
  * gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
  *
  * Objective: load of the most loaded device, sets contiguous or not (lib/place/place.h). Each proposal is one start;
  * the seed decides them. Memory is respected: where no start fits, or the simulator finds every plan too large, the
- * starts are made again with twice as many micro-batches. O(groups x devices x signals of a group) a move.
- */
+ * starts are made again with twice as many micro-batches. O(groups x devices x signals of a group) a move. */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -1,8 +1,6 @@
-/*
- * m_etf.c - Baechi's m-etf: the task and device that can start first. (Jeon, Cai, Srivastava, Jiang, Ke, Meng,
- * Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020). Method and differences:
- * lib/baechi.h. One plan is proposed; the makespan of its schedule is the engine's objective.
- */
+/* m_etf.c - Baechi's m-etf: the task and device that can start first. (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta,
+ * "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020). Method and differences:
+ * lib/baechi.h. One plan is proposed; the makespan of its schedule is the engine's objective. */
 #include "maquette/engine.h"
 #include "lib/baechi.h"
 

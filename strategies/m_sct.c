@@ -1,14 +1,12 @@
-/*
- * m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear programme (Jeon, Cai,
+/* m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear programme (Jeon, Cai,
  * Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, after
  * Hanen and Munier's small-communication-time schedules). Method: lib/baechi.h.
  *
  *   min w;  s_i + p_i + c_ij x_ij <= s_j;  sum_children x >= |children| - 1;
  *   sum_parents x >= |parents| - 1;  s_i + p_i <= w;  0 <= x <= 1
  *
- * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over the
- * devices. One plan is proposed. Programmes of more than 200,000 columns are refused.
- */
+ * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over the devices.
+ * One plan is proposed. Programmes of more than 200,000 columns are refused. */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -1,5 +1,4 @@
-/*
- * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia, Aiken, "Beyond Data
+/* mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia, Aiken, "Beyond Data
  * and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
  *
  * Starts from data parallelism (or --start), with the micro-batches, sharded states, recomputation or tensor
@@ -9,10 +8,9 @@
  * exp(-alpha dT), dT in ms; every clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do
  * not fit count as longer than any. Graphs with backward ops of their own move whole colours between devices.
  *
- * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step whose time without
- * contention is refused already is refused without a simulation, the chain being the same; alpha may be made
- * relative (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound.
- */
+ * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step whose time without contention
+ * is refused already is refused without a simulation, the chain being the same; alpha may be made relative
+ * (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound. */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -1,5 +1,4 @@
-/*
- * pipedream.c - PipeDream's optimizer: stages with replicas along the layers of a model, on one or two levels of
+/* pipedream.c - PipeDream's optimizer: stages with replicas along the layers of a model, on one or two levels of
  * bandwidth (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019). Formulation
  * and complexity: pipedream/dp.h.
  *
@@ -11,8 +10,7 @@
  * Assumes equal machines: on mixed clusters the slowest device's times are used. Not modelled by it: memory, fill and
  * drain (its own runtime is asynchronous), tensor splits. All devices are used.
  *
- * A graph of layers with more ideals than the option allows is refused.
- */
+ * A graph of layers with more ideals than the option allows is refused. */
 #include <math.h>
 #include <stdio.h>
 

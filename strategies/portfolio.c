@@ -1,5 +1,4 @@
-/*
- * portfolio.c - several engines and refinement within one budget, with one incumbent.
+/* portfolio.c - several engines and refinement within one budget, with one incumbent.
  *
  * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is a place
  * where refinement (lib/moves/refine.h) goes on. A turn goes to where it is worth most: the best so far counts, and
@@ -13,10 +12,9 @@
  *
  * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
  *
- * Differs from running several engines (-e A,B): there each has its own budget. The engines are plug-ins next to
- * this one, named with '+' between, options in brackets with ';' between:
- * portfolio:engines=hybrid(keep=500;screens=9)+mcmc.
- */
+ * Differs from running several engines (-e A,B): there each has its own budget. The engines are plug-ins next to this
+ * one, named with '+' between, options in brackets with ';' between:
+ * portfolio:engines=hybrid(keep=500;screens=9)+mcmc. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,10 +25,9 @@
 #include "lib/plans.h"
 #include "lib/moves/refine.h"
 
-/* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is
- * done: a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an
- * engine's own first plan takes more than a few tenths of a second; with a budget of FEW_EVALS none is spent on a
- * plan before it. */
+/* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
+ * a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an engine's own
+ * first plan takes more than a few tenths of a second; with a budget of FEW_EVALS none is spent on a plan before it. */
 enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, FIRST, MANY = 16, FEW_EVALS = 16 };
 
 struct child {

@@ -1,10 +1,8 @@
-/*
- * random.c - uniform random plans: the baseline that every search must beat.
+/* random.c - uniform random plans: the baseline that every search must beat.
  *
  * Draws without replacement from the space of usual plans (lib/shapes.h), or, for profiled graphs and with
- * space=placement, a device for every op at random: with probability `keep` an op stays where its first predecessor
- * is, so that neighbours are not always torn apart.
- */
+ * space=placement, a device for every op at random: with probability `keep` an op stays where its first predecessor is,
+ * so that neighbours are not always torn apart. */
 #include <math.h>
 
 #include "maquette/engine.h"

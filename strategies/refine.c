@@ -1,10 +1,8 @@
-/*
- * refine.c - local search around good plans with the simulator's answer: see lib/moves/refine.h and lib/moves/moves.h.
+/* refine.c - local search around good plans with the simulator's answer: see lib/moves/refine.h and lib/moves/moves.h.
  *
  * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the fastest by
  * the analytic executor first. Every judged plan is a place to go on from. As the second half of `hybrid` and
- * `portfolio` the same moves start from what those found.
- */
+ * `portfolio` the same moves start from what those found. */
 #include <math.h>
 #include <stdlib.h>
 

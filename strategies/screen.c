@@ -1,12 +1,10 @@
-/*
- * screen.c - every usual plan timed by the analytic executor; the best are proposed first.
+/* screen.c - every usual plan timed by the analytic executor; the best are proposed first.
  *
  * The analytic executor runs the whole schedule in one pass without contention, so its times are lower bounds of the
  * simulation: cheap enough for thousands of plans, and right about all that is not shared. Plans are screened in a
- * seeded random order, a block at a time; the best seen so far are proposed between blocks, so that a run cut short
- * by time has tried the best of a fair part of the space. Plans that do not fit are dropped. What contention changes
- * is for the simulator to say.
- */
+ * seeded random order, a block at a time; the best seen so far are proposed between blocks, so that a run cut short by
+ * time has tried the best of a fair part of the space. Plans that do not fit are dropped. What contention changes is
+ * for the simulator to say. */
 #include <math.h>
 #include <stdlib.h>
 

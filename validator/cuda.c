@@ -1,14 +1,12 @@
-/*
- * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS, cublasLt, cuDNN and kernels of our own compute, NCCL
+/* cuda.c - executor "cuda": real GPUs, one process each; cuBLAS, cublasLt, cuDNN and kernels of our own compute, NCCL
  * communicates.
  *
  * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun, srun or torchrun, or
  * are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an NCCL_HOSTID each and talk over loopback
  * sockets: that shows that a plan runs, never how fast.
  *
- * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go through
- * pinned host memory: cuda/staged.c.
- */
+ * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go through pinned
+ * host memory: cuda/staged.c. */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>

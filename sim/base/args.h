@@ -1,14 +1,12 @@
-/*
- * args.h - options that stand once: a table row is an option of a command, a line of a job file, a key of a study
- * and an argument of a worker process.
+/* args.h - options that stand once: a table row is an option of a command, a line of a job file, a key of a study and
+ * an argument of a worker process.
  *
  *	static const struct mq_arg rows[] = {
  *		MQ_ARG(INT, "reps", struct options, reps, "N", "repetitions", .initial = 7, .min = 1, .max = 1000),
  *		{ .type = MQ_ARG_END },
  *	};
  *
- * The help text is the one description of an option; --help adds its words and its default.
- */
+ * The help text is the one description of an option; --help adds its words and its default. */
 #ifndef MQ_BASE_ARGS_H
 #define MQ_BASE_ARGS_H
 

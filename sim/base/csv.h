@@ -19,8 +19,8 @@ struct mq_csv {
 	const char *path;
 };
 
-/* Read a whole file. MQ_EINPUT: cannot be opened, more than 1 GB or no text, broken quoting, no header, a row with more cells
- * than the header. Everything lives in the arena. */
+/* Read a whole file. MQ_EINPUT: cannot be opened, more than 1 GB or no text, broken quoting, no header, a row with more
+ * cells than the header. Everything lives in the arena. */
 MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
 				  struct mq_err *err) MQ_MUST_CHECK;
 /* Index of a column, or UINT32_MAX. */

@@ -1,11 +1,9 @@
-/*
- * shell.h - the words of a launch script, as a shell would hand them to the program.
+/* shell.h - the words of a launch script, as a shell would hand them to the program.
  *
  * Read are quotes, backslashes, comments, assignments (NAME=value, NAME=( words ), NAME+=...) and $NAME, ${NAME},
  * ${NAME:-otherwise}, ${NAME[@]} of names that the script itself assigns. Nothing is run and nothing is taken from
  * the environment: $(command), $((arithmetic)) and names that are not assigned stay as they are written, so that who
- * needs their value can name them.
- */
+ * needs their value can name them. */
 #ifndef MQ_BASE_SHELL_H
 #define MQ_BASE_SHELL_H
 

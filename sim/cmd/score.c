@@ -1,10 +1,8 @@
-/*
- * score.c - `maquette score TABLE -o DIR`: predictions against tables of published measurements.
+/* score.c - `maquette score TABLE -o DIR`: predictions against tables of published measurements.
  *
- * Step times of training runs (default), --collectives, --kernels, or --gemm. Output: DIR/score.csv with a row
- * per measurement, DIR/summary.csv with a line per table, DIR/groups.csv with one per set of runs that differ
- * only in plan, a printed summary.
- */
+ * Step times of training runs (default), --collectives, --kernels, or --gemm. Output: DIR/score.csv with a row per
+ * measurement, DIR/summary.csv with a line per table, DIR/groups.csv with one per set of runs that differ only in plan,
+ * a printed summary. */
 #include "cmd/cmd.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
-/*
- * validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and
- * tells how far the predictions were off, and whether they would have chosen the right plan.
+/* validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and tells how far the
+ * predictions were off, and whether they would have chosen the right plan.
  *
- * The very schedules that were simulated are written to files, run by maquette-replay (here, or on
- * another node with --schedule-only and --from), and joined with the prediction task by task.
- */
+ * The very schedules that were simulated are written to files, run by maquette-replay (here, or on another node with
+ * --schedule-only and --from), and joined with the prediction task by task. */
 #include "session/pages/tables.h"
 #include "cmd/cmd.h"
 

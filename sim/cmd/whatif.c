@@ -1,5 +1,4 @@
-/*
- * whatif.c - `maquette whatif`: a study's points, searched side by side, one row each.
+/* whatif.c - `maquette whatif`: a study's points, searched side by side, one row each.
  *
  * DIR/points/HASH holds the finished row of a point, written whole or not at all; HASH is that of the question, so a
  * changed study reuses what still holds and never mixes in what does not. A process claims a point by locking one byte
@@ -7,8 +6,7 @@
  * none is done twice. Worker processes are this program again; under mpirun or Slurm every rank is one (nobody
  * coordinates, nobody calls MPI: a waiting MPI call spins a core). whatif.csv is written in the order of points by
  * whoever finds all rows finished, so it has the same bytes however the work was spread or interrupted. HASH.json is
- * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run.
- */
+ * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run. */
 #include "session/pages/tables.h"
 #include "cmd/cmd.h"
 #include "session/ranks.h"

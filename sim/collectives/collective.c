@@ -1,12 +1,10 @@
-/*
- * collective.c - a collective or a send as a latency and rate-capped flows: the entry points.
+/* collective.c - a collective or a send as a latency and rate-capped flows: the entry points.
  *
- * Find what joins the ranks, choose algorithm and protocol as NCCL does (or take the forced ones),
- * lay out the flows, and cap each at the rate that makes it take bytes / bandwidth of that choice,
- * so that flows alone take the estimated time and flows that share links take longer.
+ * Find what joins the ranks, choose algorithm and protocol as NCCL does (or take the forced ones), lay out the flows,
+ * and cap each at the rate that makes it take bytes / bandwidth of that choice, so that flows alone take the estimated
+ * time and flows that share links take longer.
  *
- * Not modelled: a choice that knows of contention (NCCL's does not either).
- */
+ * Not modelled: a choice that knows of contention (NCCL's does not either). */
 #include <math.h>
 
 #include "collectives/impl.h"

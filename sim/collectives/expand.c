@@ -1,5 +1,4 @@
-/*
- * expand.c - which bytes cross which pair of ranks under an algorithm.
+/* expand.c - which bytes cross which pair of ranks under an algorithm.
  *
  * One flow per edge carries the bytes of all steps and channels, so a communicator of n ranks gives O(n) flows. Inside
  * a node the orders found by the search are followed; between nodes every rail carries its share and stays on its rail
@@ -16,8 +15,7 @@
  *   all-to-all  n-1 flows per rank; beyond 128 ranks the traffic to other nodes is drawn as flows
  * to a few evenly spaced nodes, which load every port and uplink as the full exchange does
  *
- * Not modelled: PXN (a detour over a neighbour's NIC), the balanced tree's second NIC.
- */
+ * Not modelled: PXN (a detour over a neighbour's NIC), the balanced tree's second NIC. */
 #include <math.h>
 
 #include "collectives/impl.h"

@@ -1,25 +1,21 @@
-/*
- * fill.c - what NCCL's estimate leaves out at small and medium sizes.
+/* fill.c - what NCCL's estimate leaves out at small and medium sizes.
  *
  * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the
- * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of
- * all together.
+ * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of all together.
  * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and
- * then only receives: that last receive overlaps with the next round but for `fill` of a step. So
- * the bandwidth is that of steps / (steps + fill). Between nodes each piece of a rank's part (at
- * most a step of 512 kB) is stored and forwarded on its way between GPU, host and NIC: `fill` of
- * its time on the wire is added at each crossing.
+ * then only receives: that last receive overlaps with the next round but for `fill` of a step. So the bandwidth is that
+ * of steps / (steps + fill). Between nodes each piece of a rank's part (at most a step of 512 kB) is stored and
+ * forwarded on its way between GPU, host and NIC: `fill` of its time on the wire is added at each crossing.
  * 3. Trees (Simple). A chunk of a channel, a step of its buffer, is stored at each of the 2(ppn-1) +
  * 2 log2(N) hops before it goes on: the first one reaches the end after that many times its own.
  * 4. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to
  * go through before anything arrives: 1 - 1/k round more, for a tree of nodes that for each of its
  *    2 log2(N) levels.
  * 5. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation).
- * NVLS takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB;
- * NCCL's figures hold for the largest chunk.
+ * NVLS takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB; NCCL's figures hold
+ * for the largest chunk.
  *
- * Not modelled: the fill of LL and LL128, whose pieces are small.
- */
+ * Not modelled: the fill of LL and LL128, whose pieces are small. */
 #include <math.h>
 
 #include "collectives/impl.h"

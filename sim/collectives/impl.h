@@ -1,5 +1,4 @@
-/*
- * impl.h - what the files of the collective model share; nobody else includes it.
+/* impl.h - what the files of the collective model share; nobody else includes it.
  *
  *   collective.c         the entry points: expand a collective, a send
  *   group.c   a communicator's ranks by node
@@ -11,8 +10,7 @@
  *   p2p.c     sends, receives, all-to-all
  *   generic.c the same question for clusters without NCCL (CPU nodes, ideal links)
  *   expand.c  algorithms to flows
- *   fluid.c   time of flows
- */
+ *   fluid.c   time of flows */
 #ifndef MQ_COLLECTIVES_IMPL_H
 #define MQ_COLLECTIVES_IMPL_H
 

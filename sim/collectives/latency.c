@@ -1,10 +1,9 @@
-/*
- * latency.c - what long links add to a collective's latency.
+/* latency.c - what long links add to a collective's latency.
  *
- * NCCL's step latencies contain the wires of the systems on which they were measured: route_s of a class
- * of links, two ports and two levels of switches unless its entry says otherwise. What a route takes
- * beyond that is paid at every step that goes over it, one step after another. Every way that carries
- * bytes counts: a collective is over when the last of its rings, trees or heads is.
+ * NCCL's step latencies contain the wires of the systems on which they were measured: route_s of a class of links, two
+ * ports and two levels of switches unless its entry says otherwise. What a route takes beyond that is paid at every
+ * step that goes over it, one step after another. Every way that carries bytes counts: a collective is over when the
+ * last of its rings, trees or heads is.
  *   ring, chain  the steps go round: each edge of the cycle is crossed by steps / n of them; the slowest ring
  *   tree         the slowest node's chain and its way up to the root, and back; of all rings and both trees
  *   NVLSTree     the same from each head, with the slowest pair of a node in place of the chain
@@ -13,8 +12,7 @@
  *   all-to-all   all transfers start together: the longest way
  *
  * Not modelled: windows (8 steps of a channel's buffer under way) that bound the bandwidth of ways of many
- * milliseconds.
- */
+ * milliseconds. */
 #include <math.h>
 
 #include "collectives/impl.h"

@@ -1,14 +1,12 @@
-/*
- * p2p.c - sends, receives and the all-to-all that NCCL builds from them.
+/* p2p.c - sends, receives and the all-to-all that NCCL builds from them.
  *
- * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has
- * two protocols: LL, which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to
- * start and moves what the links give; the faster one is taken. An all-to-all starts all its
- * transfers at once: its latency grows with the number of peers in the node and, far more, with the
- * number of transfers that share a NIC, because one proxy thread serves them in turn.
+ * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has two protocols: LL,
+ * which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to start and moves what the links give;
+ * the faster one is taken. An all-to-all starts all its transfers at once: its latency grows with the number of peers
+ * in the node and, far more, with the number of transfers that share a NIC, because one proxy thread serves them in
+ * turn.
  *
- * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel.
- */
+ * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel. */
 #include <math.h>
 
 #include "collectives/impl.h"

@@ -1,5 +1,4 @@
-/*
- * search.c - how many channels a communicator gets, how fast each is, and in which order they visit the ranks of a
+/* search.c - how many channels a communicator gets, how fast each is, and in which order they visit the ranks of a
  * node.
  *
  * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the largest channels x speed
@@ -7,8 +6,7 @@
  * an NVLink mesh it is a packing of Hamiltonian cycles into the links, found here by depth-first search with a budget;
  * on PCIe one ring whose most loaded link decides.
  *
- * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance.
- */
+ * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance. */
 #include <math.h>
 #include <string.h>
 

@@ -1,13 +1,11 @@
-/*
- * topo.c - which links join the ranks of a communicator.
+/* topo.c - which links join the ranks of a communicator.
  *
  * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each of its ranks one
  * route to the next node, whose first network port is the rank's NIC. So the cost does not grow with the communicator.
  * What NCCL reads from the system, we read from the link classes of the platform file.
  *
  * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands for all), PCIe path
- * types below "shares a switch or not".
- */
+ * types below "shares a switch or not". */
 #include <math.h>
 #include <string.h>
 

@@ -1,15 +1,12 @@
-/*
- * tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we correct in the estimate.
+/* tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we correct in the estimate.
  *
- * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at
- * 2.28.9; constants in platforms/calib/nccl.json). Latency = a base plus a step latency
- * per hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
- * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do
- * not know: the bandwidth that the links of this class deliver (bw_share), the step latency of
- * fabrics other than InfiniBand (latency_scale, hop_s), and the fill of the pipeline (fill).
+ * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at 2.28.9; constants
+ * in platforms/calib/nccl.json). Latency = a base plus a step latency per hop, bandwidth = channels x speed x protocol
+ * efficiency under caps that depend on the GPU generation. The choice is made with NCCL's constants; the time
+ * (`actual`) replaces what they do not know: the bandwidth that the links of this class deliver (bw_share), the step
+ * latency of fabrics other than InfiniBand (latency_scale, hop_s), and the fill of the pipeline (fill).
  *
- * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
- */
+ * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement. */
 #include <math.h>
 
 #include "collectives/impl.h"

@@ -1,9 +1,7 @@
-/*
- * bound.c - see bound.h.
+/* bound.c - see bound.h.
  *
- * Every FLOP of the model has to be done once (a quarter of them where Winograd's algorithm applies, see
- * cost.c), and no device does them faster than its peak.
- */
+ * Every FLOP of the model has to be done once (a quarter of them where Winograd's algorithm applies, see cost.c), and
+ * no device does them faster than its peak. */
 #include "costing/bound.h"
 
 #include <math.h>
@@ -124,9 +122,8 @@ static bool alike(const struct mq_op *a, const struct mq_op *b)
 	return !memcmp(&x, &y, sizeof(x));
 }
 
-/* Weighted by w_d >= 0 with sum 1 over the devices, T >= sum of w_d x (busy time of d), and each op costs at
- * least its least w_d x time: the dual of dealing ops to devices. Weights as their speeds are best where all
- * are equal. */
+/* Weighted by w_d >= 0 with sum 1 over the devices, T >= sum of w_d x (busy time of d), and each op costs at least its
+ * least w_d x time: the dual of dealing ops to devices. Weights as their speeds are best where all are equal. */
 double mq_busy_bound(const struct mq_question *q,
 		     double (*ask)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
 				   const uint32_t split[MQ_N_DIMS], double samples),

@@ -1,7 +1,5 @@
-/*
- * engine_costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without
- * contention and one question at a time. Answers about communication are remembered by content.
- */
+/* engine_costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without contention and
+ * one question at a time. Answers about communication are remembered by content. */
 #include "costing/engine_costs.h"
 
 #include <math.h>

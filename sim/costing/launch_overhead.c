@@ -1,5 +1,4 @@
-/*
- * launch_overhead.c - the time of hosts that launch a pass. See launch_overhead.h.
+/* launch_overhead.c - the time of hosts that launch a pass. See launch_overhead.h.
  *
  * A host launches the kernels, collectives and messages of its device in order and does not wait for them, so it runs
  * ahead: a pass takes the longer of what the host needs for all of it and what the device needs for its kernels and
@@ -9,8 +8,7 @@
  * stretch, or several.
  *
  * Not modelled: hosts that are a whole pass ahead or behind, what a device waits for that others do first, and waits
- * where the backward pass sends tokens to experts once more (recomputation).
- */
+ * where the backward pass sends tokens to experts once more (recomputation). */
 #include "costing/launch_overhead.h"
 
 #include <math.h>
@@ -37,8 +35,8 @@ struct pace {
 	struct paced *paced; /* [n] */
 };
 
-/* When something is done, from the beginning of a stretch, and how much later for each unit of `stretch`: the kernels on
- * the way to it. */
+/* When something is done, from the beginning of a stretch, and how much later for each unit of `stretch`: the kernels
+ * on the way to it. */
 struct moment {
 	double s, kernels_s;
 };
@@ -218,11 +216,9 @@ static struct moment device_done(struct hosts *h, const struct pace *p, uint32_t
 	return last;
 }
 
-/*
- * What kernels are stretched by so that the device takes as long as its host. The device's time is the longest of ways
+/* What kernels are stretched by so that the device takes as long as its host. The device's time is the longest of ways
  * that each grow evenly, so steps along the longest one (Newton's) come from beyond after the first, over fewer ways
- * each time.
- */
+ * each time. */
 static double stretch_to(struct hosts *h, const struct pace *p, uint32_t first, uint32_t end, double host_s)
 {
 	double stretch = 1;

@@ -1,10 +1,8 @@
-/*
- * predict.h - what one task takes, alone on an idle machine: the one predictor that simulations, fits and validation
+/* predict.h - what one task takes, alone on an idle machine: the one predictor that simulations, fits and validation
  * share.
  *
- * It remembers nothing, so the calibration may change from question to question, as fits change it; folding/view_costing.h asks
- * each distinct question of a view once.
- */
+ * It remembers nothing, so the calibration may change from question to question, as fits change it;
+ * folding/view_costing.h asks each distinct question of a view once. */
 #ifndef MQ_COSTING_PREDICT_H
 #define MQ_COSTING_PREDICT_H
 

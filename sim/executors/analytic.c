@@ -1,11 +1,9 @@
-/*
- * analytic.c - the same schedule in one pass over its tasks: a screen for search loops and a lower
- * bound of the simulation.
+/* analytic.c - the same schedule in one pass over its tasks: a screen for search loops and a lower bound of the
+ * simulation.
  *
- * Longest path through the event graph (see schedule/events.h). A collective lasts its latency plus the
- * bound of its own flows (slowest flow, most loaded link). Not modelled: flows of different communications
- * sharing a link, compute and communication slowing each other, the order in which a host issues work.
- */
+ * Longest path through the event graph (see schedule/events.h). A collective lasts its latency plus the bound of its
+ * own flows (slowest flow, most loaded link). Not modelled: flows of different communications sharing a link, compute
+ * and communication slowing each other, the order in which a host issues work. */
 #include <math.h>
 
 #include "folding/view_costing.h"

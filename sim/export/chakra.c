@@ -1,11 +1,9 @@
-/*
- * chakra.c - a schedule as Chakra execution traces, one file per device.
+/* chakra.c - a schedule as Chakra execution traces, one file per device.
  *
- * The schema is MLCommons Chakra's et_def.proto: a stream of length-delimited messages, GlobalMetadata
- * first, then one Node per task. Dependencies on tasks of the same device become data dependencies, the
- * order of a stream control dependencies; what crosses devices is in the sends, receives and collectives.
- * Written by hand, because the messages need five kinds of field.
- */
+ * The schema is MLCommons Chakra's et_def.proto: a stream of length-delimited messages, GlobalMetadata first, then one
+ * Node per task. Dependencies on tasks of the same device become data dependencies, the order of a stream control
+ * dependencies; what crosses devices is in the sends, receives and collectives. Written by hand, because the messages
+ * need five kinds of field. */
 #include <string.h>
 
 #include "base/text.h"

@@ -1,10 +1,8 @@
-/*
- * deepspeed.c - a plan as a folder for DeepSpeed: ds_config.json, hostfile, the model as Hugging Face's
- * config.json, and train.py, which switches on what the JSON file cannot (recomputation; without pipelines).
+/* deepspeed.c - a plan as a folder for DeepSpeed: ds_config.json, hostfile, the model as Hugging Face's config.json,
+ * and train.py, which switches on what the JSON file cannot (recomputation; without pipelines).
  *
- * Without a folder only ds_config.json is written, to the screen. Layers of a pipeline are the user's
- * PipelineModule: DeepSpeed builds none from a model.
- */
+ * Without a folder only ds_config.json is written, to the screen. Layers of a pipeline are the user's PipelineModule:
+ * DeepSpeed builds none from a model. */
 #include <stdlib.h>
 #include <string.h>
 

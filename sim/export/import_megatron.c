@@ -1,9 +1,7 @@
-/*
- * import_megatron.c - a plan from the flags of a Megatron-LM launch script.
+/* import_megatron.c - a plan from the flags of a Megatron-LM launch script.
  *
- * Where the script says the model too, it must be the one of -m. --no-scatter-gather-tensors-in-pipeline is of
- * older versions.
- */
+ * Where the script says the model too, it must be the one of -m. --no-scatter-gather-tensors-in-pipeline is of older
+ * versions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

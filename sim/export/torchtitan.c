@@ -1,10 +1,8 @@
-/*
- * torchtitan.c - a plan as a recipe of torchtitan: a Python module with a function that returns the whole
+/* torchtitan.c - a plan as a recipe of torchtitan: a Python module with a function that returns the whole
  * configuration, as torchtitan/config/README.md asks for (TOML files and flags are gone or going).
  *
- * The model is built of torchtitan's own parts (models/llama3, qwen3, deepseek_v3); data, tokenizer and learning
- * rate are those of its debug configuration, for the user to replace. Its reductions are in float32 alone.
- */
+ * The model is built of torchtitan's own parts (models/llama3, qwen3, deepseek_v3); data, tokenizer and learning rate
+ * are those of its debug configuration, for the user to replace. Its reductions are in float32 alone. */
 #include <stdlib.h>
 #include <string.h>
 

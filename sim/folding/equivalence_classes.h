@@ -1,13 +1,11 @@
-/*
- * equivalence_classes.h - all flows of all replicas of some communications, as a network of few with the same rates.
+/* equivalence_classes.h - all flows of all replicas of some communications, as a network of few with the same rates.
  *
  * Flows and links are coloured, and the colours refined until all flows of a colour cross equally many links of each
  * colour and all links of a colour are crossed by equally many flows of each colour (an equitable partition; the
  * refinement of Weisfeiler and Leman, 1968). Max-min fair rates are then equal inside a colour, whichever
  * communications are under way: one flow per colour, one link per colour, and the number of times that flows of a
  * colour cross such a link as its weight (fluid.h), give the rates of all. The representative's time is everybody's as
- * long as all replicas of a communication end together; who runs the network must look at that.
- */
+ * long as all replicas of a communication end together; who runs the network must look at that. */
 #ifndef MQ_FOLDING_EQUIVALENCE_CLASSES_H
 #define MQ_FOLDING_EQUIVALENCE_CLASSES_H
 

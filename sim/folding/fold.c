@@ -1,19 +1,17 @@
-/*
- * fold.c - representatives for each pipeline rank, where that changes no answer. See fold.h.
+/* fold.c - representatives for each pipeline rank, where that changes no answer. See fold.h.
  *
  * The first position of a block stands for all positions of it. That is exact if
  *   1. all devices of a block are of one type and do the same work (equal shares, one device list per
  *      stage, stages of equal size that exchange tensors position by position);
  *   2. the communications of the representatives have replicas under translation of all members inside their
  *      blocks that cover these blocks, and all replicas take the same time.
- * Then by induction every position sees what its representative sees, as long as replicas that meet others on
- * their links go on ending together. That is the executor's business (it knows who meets): where they do
- * not, it reports that the folded time may differ. Anything else is refused.
+ * Then by induction every position sees what its representative sees, as long as replicas that meet others on their
+ * links go on ending together. That is the executor's business (it knows who meets): where they do not, it reports that
+ * the folded time may differ. Anything else is refused.
  *
- * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions
- * differ (half of it in one NVLink domain), or where replicas have shares or devices of their own, smaller
- * blocks still are alike: those of tensor parallelism, which lies innermost.
- */
+ * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions differ (half
+ * of it in one NVLink domain), or where replicas have shares or devices of their own, smaller blocks still are alike:
+ * those of tensor parallelism, which lies innermost. */
 #include "folding/fold.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
-/*
- * fuse.c - see fuse.h; the runs are those of runs.h.
+/* fuse.c - see fuse.h; the runs are those of runs.h.
  *
  * A collective whose links serve nobody else lasts a fixed time, as a compute task does, and so does a run of them.
- * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment
- * in which a message is under way too is booked on the collective.
- */
+ * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment in
+ * which a message is under way too is booked on the collective. */
 #include "folding/fuse.h"
 
 #include <math.h>

@@ -1,12 +1,10 @@
-/*
- * replica_flows.h - the communications of ranks that a folded schedule leaves out.
+/* replica_flows.h - the communications of ranks that a folded schedule leaves out.
  *
  * A representative's communication (a collective, or a send and its recv) has replicas: the same call among other
- * positions of its blocks, by translation of the device lists. All replicas happen at the same time. What
- * they ask of the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
+ * positions of its blocks, by translation of the device lists. All replicas happen at the same time. What they ask of
+ * the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
- * Links that cannot fill up, whatever happens, are left out.
- */
+ * Links that cannot fill up, whatever happens, are left out. */
 #ifndef MQ_FOLDING_REPLICA_FLOWS_H
 #define MQ_FOLDING_REPLICA_FLOWS_H
 

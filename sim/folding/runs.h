@@ -1,15 +1,13 @@
-/*
- * runs.h - runs of a template's tasks that last a time of their own: what fuse.c makes one task of.
+/* runs.h - runs of a template's tasks that last a time of their own: what fuse.c makes one task of.
  *
- * A line is what a device does on its COMPUTE and COMM streams, in that order; each place on it is a task. A run
- * begins and ends with compute tasks of a line, and nothing outside has a say in it:
+ * A line is what a device does on its COMPUTE and COMM streams, in that order; each place on it is a task. A run begins
+ * and ends with compute tasks of a line, and nothing outside has a say in it:
  *   - what its tasks wait for lies inside, but for what the first waits for;
  *   - nobody outside waits for any of them but the last;
  *   - the COMM stream is idle when it begins, and all its collectives have ended when the last task starts;
  *   - no collective behind it could have begun before its end, had the run's not been in its way.
- * It lasts the longest path through the two streams: chains of a gather, a product and a scatter are runs, and so
- * are the forks where a product's two gradients are made beside what is gathered and scattered.
- */
+ * It lasts the longest path through the two streams: chains of a gather, a product and a scatter are runs, and so are
+ * the forks where a product's two gradients are made beside what is gathered and scattered. */
 #ifndef MQ_FOLDING_RUNS_H
 #define MQ_FOLDING_RUNS_H
 

@@ -1,9 +1,7 @@
-/*
- * view_costing.h - durations of a view's events, each distinct one asked once.
+/* view_costing.h - durations of a view's events, each distinct one asked once.
  *
- * Shared by the executors that simulate: compute time per (work, device type), the flows of a communication
- * (collective or send/recv) per distinct request.
- */
+ * Shared by the executors that simulate: compute time per (work, device type), the flows of a communication (collective
+ * or send/recv) per distinct request. */
 #ifndef MQ_FOLDING_VIEW_COSTING_H
 #define MQ_FOLDING_VIEW_COSTING_H
 

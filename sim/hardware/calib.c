@@ -1,10 +1,8 @@
-/*
- * calib.c - see calib.h. One table row per parameter: reader, writer, defaults, ranges and the
- * documentation of platforms/calib all come from it.
+/* calib.c - see calib.h. One table row per parameter: reader, writer, defaults, ranges and the documentation of
+ * platforms/calib all come from it.
  *
- * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that
- * differs gets a file of its own.
- */
+ * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that differs gets a file
+ * of its own. */
 #include "maquette/calib.h"
 #include "hardware/libraries.h"
 

@@ -1,9 +1,7 @@
-/*
- * calib_read.c - calibration files into a set of entries: see calib.h.
+/* calib_read.c - calibration files into a set of entries: see calib.h.
  *
- * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one
- * of its kind that stands further on; the set changes only where all of them are sound.
- */
+ * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one of its kind
+ * that stands further on; the set changes only where all of them are sound. */
 #include "maquette/calib.h"
 
 #include <jansson.h>

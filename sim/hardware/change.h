@@ -1,6 +1,5 @@
-/*
- * change.h - "what if": changes to the hardware of a question, applied after platform and calibration are
- * loaded and before anything is asked of them.
+/* change.h - "what if": changes to the hardware of a question, applied after platform and calibration are loaded and
+ * before anything is asked of them.
  *
  * One change is TARGET=NUMBER:
  *   link.CLASS.bw, link.CLASS.latency    factor on every link of a class (nvlink nvswitch pcie pcie-switch
@@ -14,8 +13,7 @@
  *   rank.N.clock, rank.N.flops, ...      the same for one device (a straggler)
  *   spread.clock                         standard deviation of a random factor per device: exp(N(0, s))
  *   calib.TYPE.FIELD                     new value of a calibration field of a device type
- *   linkcalib.CLASS.FIELD                new value of a field of a link calibration
- */
+ *   linkcalib.CLASS.FIELD                new value of a field of a link calibration */
 #ifndef MQ_HARDWARE_CHANGE_H
 #define MQ_HARDWARE_CHANGE_H
 

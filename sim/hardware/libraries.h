@@ -1,9 +1,7 @@
-/*
- * libraries.h - what libraries do on every GPU: kernels of parts of layers, attention, NCCL's tuning.
+/* libraries.h - what libraries do on every GPU: kernels of parts of layers, attention, NCCL's tuning.
  *
  * Files: platforms/kernels/generations.csv, attention.csv and parts.csv (their README.md explains the columns), and
- * platforms/calib/nccl.json. They are read and checked once, and a calibration owns them; names become indices then.
- */
+ * platforms/calib/nccl.json. They are read and checked once, and a calibration owns them; names become indices then. */
 #ifndef MQ_HARDWARE_LIBRARIES_H
 #define MQ_HARDWARE_LIBRARIES_H
 

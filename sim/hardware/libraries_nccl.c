@@ -1,10 +1,8 @@
-/*
- * libraries_nccl.c - see libraries.h: the constants of NCCL's tuning, platforms/calib/nccl.json.
+/* libraries_nccl.c - see libraries.h: the constants of NCCL's tuning, platforms/calib/nccl.json.
  *
- * Values are objects of objects by names (algorithm, protocol, kind of link, generation), or arrays by position;
- * null stands for no limit. "older" lists, newest first, what versions before one had in the place of a value: each
- * entry holds for those before it too.
- */
+ * Values are objects of objects by names (algorithm, protocol, kind of link, generation), or arrays by position; null
+ * stands for no limit. "older" lists, newest first, what versions before one had in the place of a value: each entry
+ * holds for those before it too. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

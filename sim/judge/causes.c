@@ -1,11 +1,9 @@
-/*
- * causes.c - why a step takes as long as it does: exposed communication by class of link, and the
- * critical path in words.
+/* causes.c - why a step takes as long as it does: exposed communication by class of link, and the critical path in
+ * words.
  *
- * A communication belongs to the class of the slowest link (least usable bandwidth) on the routes that
- * its members use. The sentence names the largest of compute, exposed communication and idle time (means
- * over the devices), then what the critical path consists of, largest first.
- */
+ * A communication belongs to the class of the slowest link (least usable bandwidth) on the routes that its members use.
+ * The sentence names the largest of compute, exposed communication and idle time (means over the devices), then what
+ * the critical path consists of, largest first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/*
- * coscheduled.h - several jobs at once on one cluster: how much each slows the others.
+/* coscheduled.h - several jobs at once on one cluster: how much each slows the others.
  *
  * Every job repeats its step; a step starts on all devices of the job when the one before has ended on all of them, as
  * in a step that is simulated alone. The steps of all jobs become one schedule that is simulated once. The window that
@@ -8,8 +7,7 @@
  * `steps` that count. A job's time together is the mean of those.
  *
  * Devices belong to one job each; what jobs share is links. Every rank is simulated: symmetry of one job is not that of
- * all.
- */
+ * all. */
 #ifndef MQ_JUDGE_COSCHEDULED_H
 #define MQ_JUDGE_COSCHEDULED_H
 

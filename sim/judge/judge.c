@@ -1,9 +1,7 @@
-/*
- * judge.c - the whole judgement of one plan: lower, memory verdict, run, and what the run means.
+/* judge.c - the whole judgement of one plan: lower, memory verdict, run, and what the run means.
  *
- * MFU = model FLOPs (no recomputation) / (step time x sum of the peaks of the devices used). Exposed
- * communication is booked on the class of the slowest link that its flows cross.
- */
+ * MFU = model FLOPs (no recomputation) / (step time x sum of the peaks of the devices used). Exposed communication is
+ * booked on the class of the slowest link that its flows cross. */
 #include <math.h>
 #include <stdio.h>
 

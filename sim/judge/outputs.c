@@ -1,12 +1,10 @@
-/*
- * outputs.c - see outputs.h.
+/* outputs.c - see outputs.h.
  *
  *   summary.csv  one row: step time, throughput, where the time went, the bottleneck in words
  *   timeline.csv one row per task (schedule/timeline.h)
  *   tasks.csv    what else is known of each task: stage, phase, micro-batch
  *   memory.csv   one row per device: bytes at the peak by purpose
- *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
- */
+ *   links.csv    one row per link: bytes carried, share of what it could have carried in the step */
 #include "judge/judge.h"
 #include "judge/outputs.h"
 

@@ -18,8 +18,8 @@ struct mq_outputs {
 #define MQ_TRACED_B      340. /* bytes of a task in a trace, arrows and all */
 
 /* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
- * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of the ranks
- * that are alike, where `judge` folds. No task is fused, so that links.csv counts all bytes. */
+ * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of
+ * the ranks that are alike, where `judge` folds. No task is fused, so that links.csv counts all bytes. */
 enum { MQ_OUTPUTS_WHOLE = 8 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);

@@ -1,12 +1,10 @@
-/*
- * pool.c - the main process's side of the pool: spawns the server, hands out plans, replaces workers.
+/* pool.c - the main process's side of the pool: spawns the server, hands out plans, replaces workers.
  *
- * One plan at a time per worker; results are stored by index, so their order does not depend on who was
- * faster. A worker's death shows as the end of its socket; the server then says how it died. The kernel
- * kills processes when memory runs out, whatever they are doing, so a death says little of the plan: it is
- * tried again after the others, alone, and only a second death is its verdict. A dead server is started
- * again: its questions have the same answers whenever they are asked.
- */
+ * One plan at a time per worker; results are stored by index, so their order does not depend on who was faster. A
+ * worker's death shows as the end of its socket; the server then says how it died. The kernel kills processes when
+ * memory runs out, whatever they are doing, so a death says little of the plan: it is tried again after the others,
+ * alone, and only a second death is its verdict. A dead server is started again: its questions have the same answers
+ * whenever they are asked. */
 #include "judge/pool.h"
 
 #include <errno.h>

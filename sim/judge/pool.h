@@ -1,5 +1,4 @@
-/*
- * pool.h - worker processes that judge plans by simulation.
+/* pool.h - worker processes that judge plans by simulation.
  *
  * SimGrid takes one platform per process and aborts on bad input, so it never runs in the main process, which also
  * never forks (it may hold threads, MPI or CUDA). mq_pool_open spawns this program again as a single-threaded server
@@ -8,8 +7,7 @@
  * verdict timeout. Results do not depend on the number of workers.
  *
  * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a program that opens
- * a pool must hand such arguments to mq_pool_serve.
- */
+ * a pool must hand such arguments to mq_pool_serve. */
 #ifndef MQ_JUDGE_POOL_H
 #define MQ_JUDGE_POOL_H
 
@@ -28,8 +26,8 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
  * changes it as the job says, and takes the job's devices: workers did the same. */
 struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
 
-/* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is
- * gone and none could be started (MQ_ETIME) or that a plan cannot even be posed. Fits mq_evaluator (search/search.h). */
+/* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is gone and none
+ * could be started (MQ_ETIME) or that a plan cannot even be posed. Fits mq_evaluator (search/search.h). */
 enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 /* The same, each plan under the model, software and training options of its own job; the pool's own platform,

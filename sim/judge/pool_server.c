@@ -1,10 +1,8 @@
-/*
- * pool_server.c - the process that may die: loads the platform, answers routes, forks workers.
+/* pool_server.c - the process that may die: loads the platform, answers routes, forks workers.
  *
- * Everything happens inside SimGrid's conductor actor, also the forking: a worker is a copy that goes on
- * in the same actor with another loop. Single-threaded throughout (the main process sees to it that BLAS
- * starts no threads), so a fork copies everything that runs.
- */
+ * Everything happens inside SimGrid's conductor actor, also the forking: a worker is a copy that goes on in the same
+ * actor with another loop. Single-threaded throughout (the main process sees to it that BLAS starts no threads), so a
+ * fork copies everything that runs. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>

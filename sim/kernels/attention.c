@@ -1,16 +1,14 @@
-/*
- * attention.c - see attention.h. The tile model of fused attention.
+/* attention.c - see attention.h. The tile model of fused attention.
  *
- * A thread block takes a tile of 128 queries of a head through the keys that they see, 128 at a time. A tile
- * costs the keys it sees, rounded up to whole blocks, and `start` more: prologue, epilogue, the pipeline that
- * fills. Causal: tile i sees the keys up to its last query. What a pair of a query and a key costs follows
- * from the share of the peak that long sequences reach at that width of a head: products grow with the
- * width, exponentials do not, so narrow heads reach less; wide ones may run out of registers. Backward tiles
- * are of keys and go through the queries.
+ * A thread block takes a tile of 128 queries of a head through the keys that they see, 128 at a time. A tile costs the
+ * keys it sees, rounded up to whole blocks, and `start` more: prologue, epilogue, the pipeline that fills. Causal: tile
+ * i sees the keys up to its last query. What a pair of a query and a key costs follows from the share of the peak that
+ * long sequences reach at that width of a head: products grow with the width, exponentials do not, so narrow heads
+ * reach less; wide ones may run out of registers. Backward tiles are of keys and go through the queries.
  *
- * The tiles run in waves over the SMs. Where all cost the same the last wave is as long as the others; causal
- * tiles differ, and the SMs are idle for a part `tail` of the longest at the end: most of it in FlashAttention
- * 2, which begins with the shortest.
+ * The tiles run in waves over the SMs. Where all cost the same the last wave is as long as the others; causal tiles
+ * differ, and the SMs are idle for a part `tail` of the longest at the end: most of it in FlashAttention 2, which
+ * begins with the shortest.
  *
  * Beside the tiles a backward pass reads O and dO for their row sums, clears and converts the fp32 sum of dQ:
  * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
@@ -19,12 +17,11 @@
  * timings of Blackwell cover 2k to 73k tokens, heads of 128, 192 beside 128, 256 (forward only) and 64 (behind windows
  * only).
  *
- * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8
- * cuDNN's backward pass goes through what a window hides: in those timings it grows with the square of the
- * tokens. In 32 bits only xFormers' kernels run, each product three in TF32 (Ampere on; timed in PyTorch 2.11 on a
- * H100, with TF32 and without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys), backward as fast as
- * forward. Not modelled: head widths between the tabled ones that are padded, dropout, split keys (decoding).
- */
+ * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8 cuDNN's
+ * backward pass goes through what a window hides: in those timings it grows with the square of the tokens. In 32 bits
+ * only xFormers' kernels run, each product three in TF32 (Ampere on; timed in PyTorch 2.11 on a H100, with TF32 and
+ * without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys), backward as fast as forward. Not modelled: head
+ * widths between the tabled ones that are padded, dropout, split keys (decoding). */
 #include "kernels/attention.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
-/*
- * attention.h - how long attention kernels take: tiles of queries that go through the keys they see.
+/* attention.h - how long attention kernels take: tiles of queries that go through the keys they see.
  *
- * The one model of it: operators of training and rows of `score --kernels` ask the same functions. The shares
- * of the peak, and what starts and ends a kernel, are read off published timings of single kernels, those
- * that `score --kernels` holds it against among them; of runs of training one share alone (attention.c).
- */
+ * The one model of it: operators of training and rows of `score --kernels` ask the same functions. The shares of the
+ * peak, and what starts and ends a kernel, are read off published timings of single kernels, those that `score
+ * --kernels` holds it against among them; of runs of training one share alone (attention.c). */
 #ifndef MQ_KERNELS_ATTENTION_H
 #define MQ_KERNELS_ATTENTION_H
 

@@ -1,7 +1,5 @@
-/*
- * attention_unfused.c - attention as batched products with kernels between them, see attention.h: made of what the
- * cost model says of each.
- */
+/* attention_unfused.c - attention as batched products with kernels between them, see attention.h: made of what the cost
+ * model says of each. */
 #include "kernels/attention.h"
 #include "maquette/cost.h"
 #include "kernels/kernel_table.h"

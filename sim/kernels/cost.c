@@ -1,24 +1,21 @@
-/*
- * cost.c - see cost.h. How long one kernel takes: roofline with shape effects.
+/* cost.c - see cost.h. How long one kernel takes: roofline with shape effects.
  *
- * GEMM: a grid of tiles tm x tn runs in waves over the SMs; the library is assumed to choose the best
- * of a few tiles and splits of k (as cuBLAS heuristics try to). One tile of a full wave takes
+ * GEMM: a grid of tiles tm x tn runs in waves over the SMs; the library is assumed to choose the best of a few tiles
+ * and splits of k (as cuBLAS heuristics try to). One tile of a full wave takes
  *     2 tm tn (k/sk + kt) SM / (peak eff) * (1 + a0/ai) / (1 + a0/ai_max),   ai = tm tn / (tm + tn)
- * where kt is its prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small
- * tiles fetch more; eff is what the largest tile reaches. A last wave that is only a fraction f full
- * costs q + (1 - q) f of a full one (fewer tiles share caches and memory, so they run faster, but not
- * for free). Splitting k in sk parts writes sk partial results of 4 bytes per element, read back from
- * cache. Memory traffic hides behind the arithmetic, but not near the corner of the roofline, where
- * neither has slack: t = (math^p + memory^p)^(1/p). Kernels of the plain cores (fp32; batched products whose
- * rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows) are slower per step
- * of k, but not in what their tiles do beside, and there are smaller tiles. Form and values: a fit to published GEMM timings,
- * held out by shape, see platforms/calib/README.md.
+ * where kt is its prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small tiles fetch more;
+ * eff is what the largest tile reaches. A last wave that is only a fraction f full costs q + (1 - q) f of a full one
+ * (fewer tiles share caches and memory, so they run faster, but not for free). Splitting k in sk parts writes sk
+ * partial results of 4 bytes per element, read back from cache. Memory traffic hides behind the arithmetic, but not
+ * near the corner of the roofline, where neither has slack: t = (math^p + memory^p)^(1/p). Kernels of the plain cores
+ * (fp32; batched products whose rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows)
+ * are slower per step of k, but not in what their tiles do beside, and there are smaller tiles. Form and values: a fit
+ * to published GEMM timings, held out by shape, see platforms/calib/README.md.
  *
  * Everything here is closed form and allocates nothing: search loops call it for every operator.
  *
- * Not modelled: which library version picks which kernel; power capping beyond one factor
- * (`sustained`); caches, apart from what the fitted shares absorb.
- */
+ * Not modelled: which library version picks which kernel; power capping beyond one factor (`sustained`); caches, apart
+ * from what the fitted shares absorb. */
 #include "maquette/cost.h"
 
 #include <math.h>
@@ -32,8 +29,8 @@ struct tile {
 	double m, n;
 };
 
-/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first; the last two are of plain cores
- * alone (cuBLAS's sgemm_128x32, sgemm_32x32_sliced). */
+/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first; the last two are of plain
+ * cores alone (cuBLAS's sgemm_128x32, sgemm_32x32_sliced). */
 static const struct tile tiles[] = {
 	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 }, { 128, 64 }, { 64, 128 },
 	{ 64, 64 },   { 32, 128 },  { 32, 64 },   { 16, 128 }, { 128, 32 }, { 32, 32 },
@@ -61,8 +58,8 @@ static bool has_tiles(const struct mq_device_calib *d)
  * "Anatomy of high-performance matrix multiplication", 2008), so its time is linear in mnk (arithmetic),
  * mn (writing C) and mk, nk (packing), as Cornebize and Legrand found for HPL:
  *     2 (mnk + kt mn + a0 mk + b0 nk) / (peak eff)
- * with kt, a0 and b0 the cost of an element of C and of the operands in multiply-adds. The rows of the second, a layer's
- * weights, are the longer ones: they are read from more pages at once, and take about twice as long. */
+ * with kt, a0 and b0 the cost of an element of C and of the operands in multiply-adds. The rows of the second, a
+ * layer's weights, are the longer ones: they are read from more pages at once, and take about twice as long. */
 static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
 {
 	double b0 = d->gemm_b0 > 0 ? d->gemm_b0 : g->a0;
@@ -250,14 +247,12 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 	return g;
 }
 
-/*
- * Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) as
- * three kernels: 36 multiplications make 16 outputs that take 144 directly, so a quarter of the work,
- * on tensors that the transforms blow up by 36/16. Each of the two large tensors is read or written once
- * as it is and twice transformed: 1 + 2 * 2.25 times its bytes. The products are 36 of [tiles x channels]
- * [channels x filters], in the weights' gradient [channels x tiles][tiles x filters]; products and
- * transforms follow one another. Not modelled: F(2x2, 3x3), 5x5 windows, and the weights' own transform.
- */
+/* Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) as three kernels:
+ * 36 multiplications make 16 outputs that take 144 directly, so a quarter of the work, on tensors that the transforms
+ * blow up by 36/16. Each of the two large tensors is read or written once as it is and twice transformed: 1 + 2 * 2.25
+ * times its bytes. The products are 36 of [tiles x channels] [channels x filters], in the weights' gradient [channels x
+ * tiles][tiles x filters]; products and transforms follow one another. Not modelled: F(2x2, 3x3), 5x5 windows, and the
+ * weights' own transform. */
 static double winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = conv_gemm(d, k);

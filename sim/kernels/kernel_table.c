@@ -1,12 +1,10 @@
-/*
- * kernel_table.c - see kernel_table.h. What a list of kernels takes; the lists are in platforms/kernels/parts.csv.
+/* kernel_table.c - see kernel_table.h. What a list of kernels takes; the lists are in platforms/kernels/parts.csv.
  *
- * A kernel takes the longer of its memory traffic at the device's share of bandwidth and its instructions
- * at the device's rate of integer instructions, and a launch. Most are limited by memory; those that are not compute
- * an address for every element.
+ * A kernel takes the longer of its memory traffic at the device's share of bandwidth and its instructions at the
+ * device's rate of integer instructions, and a launch. Most are limited by memory; those that are not compute an
+ * address for every element.
  *
- * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
- */
+ * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes. */
 #include "kernels/kernel_table.h"
 
 #include <math.h>

@@ -1,12 +1,10 @@
-/*
- * kernel_table.h - the memory-bound parts of a layer, implementation by implementation, kernel by kernel.
+/* kernel_table.h - the memory-bound parts of a layer, implementation by implementation, kernel by kernel.
  *
  * A part (a norm, rotary positions, a gate, a loss ...) has implementations: eager (a kernel for each operation of the
  * source), apart (where eager is less than that), composite (a formula that a model has in place of the library's),
  * native (a kernel of the framework's library), fused (one written for it, as in Triton), compiled, megatron, xla,
  * tensorflow (op by op). Each is the list of its kernels in both passes (platforms/kernels/parts.csv): time, launches,
- * what is kept for the backward pass and the peak of temporaries follow from that one list.
- */
+ * what is kept for the backward pass and the peak of temporaries follow from that one list. */
 #ifndef MQ_KERNELS_KERNEL_TABLE_H
 #define MQ_KERNELS_KERNEL_TABLE_H
 

@@ -1,9 +1,7 @@
-/*
- * model_attention.c - the kernels of an attention core.
+/* model_attention.c - the kernels of an attention core.
  *
- * Fused (flash attention) it is one kernel, with rotary positions, copies about it, casts, and the sums between a ring's
- * steps; unfused it is batched products and what is done to the scores between them.
- */
+ * Fused (flash attention) it is one kernel, with rotary positions, copies about it, casts, and the sums between a
+ * ring's steps; unfused it is batched products and what is done to the scores between them. */
 #include <math.h>
 
 #include "kernels/model_work.h"
@@ -24,10 +22,9 @@ static void add_heads(struct mq_op_work *w, bool backward)
 		mq_work_made(w, MQ_PART_COPY, MQ_MAKE_EAGER, output + keys, backward);
 }
 
-/* Each later step of a ring adds to what the steps before it made. Forward: a partial output is read and
- * a sum in fp32 rescaled; backward: so are the gradients of Q, K and V. Where causal work is
- * balanced, one rank's first half of the queries needs nothing of the other's second half of the
- * keys: on average 3/4 of the queries take part. */
+/* Each later step of a ring adds to what the steps before it made. Forward: a partial output is read and a sum in fp32
+ * rescaled; backward: so are the gradients of Q, K and V. Where causal work is balanced, one rank's first half of the
+ * queries needs nothing of the other's second half of the keys: on average 3/4 of the queries take part. */
 static void merge_steps(struct mq_op_work *w, double elems, double keys, double steps)
 {
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);

@@ -1,13 +1,11 @@
-/*
- * model_chains.h - element-wise ops of image networks that run inside the kernels before them.
+/* model_chains.h - element-wise ops of image networks that run inside the kernels before them.
  *
- * The graph of an image network has every kernel that an eager framework runs. A library's batch norm (cuDNN's, in
- * 16 bits and with channels last) takes the activation behind it, and the addition between, into its own kernels;
- * a compiler does so with whole chains. How much less such an op moves is counted here, from what the kernels
- * read and write (XLA's loop and reduction fusions; CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION).
+ * The graph of an image network has every kernel that an eager framework runs. A library's batch norm (cuDNN's, in 16
+ * bits and with channels last) takes the activation behind it, and the addition between, into its own kernels; a
+ * compiler does so with whole chains. How much less such an op moves is counted here, from what the kernels read and
+ * write (XLA's loop and reduction fusions; CUDNN_BATCHNORM_OPS_BN_ADD_ACTIVATION).
  *
- * Not modelled: chains behind anything but a norm, and what a chain keeps or frees: memory is as without.
- */
+ * Not modelled: chains behind anything but a norm, and what a chain keeps or frees: memory is as without. */
 #ifndef MQ_KERNELS_MODEL_CHAINS_H
 #define MQ_KERNELS_MODEL_CHAINS_H
 

@@ -1,8 +1,7 @@
-/*
- * model_kernels.c - what one device does for a split op: its kernels, parameters, kept activations.
+/* model_kernels.c - what one device does for a split op: its kernels, parameters, kept activations.
  *
- * With S samples and degrees q (seq), p (spatial), e (expert), h (head), o (out), i (in), the rows
- * of an op's GEMM view are m S / (q p). What else a split divides:
+ * With S samples and degrees q (seq), p (spatial), e (expert), h (head), o (out), i (in), the rows of an op's GEMM view
+ * are m S / (q p). What else a split divides:
  *   GEMM, CONV, ROUTER  o, h: columns n, parameters, write. i: depth k, weights (not the bias),
  *                       read. e: the number of expert matrices `count`, and with it everything.
  *                       In a grouped convolution o divides the groups, and so the read too.
@@ -11,29 +10,26 @@
  *                       first step (this rank's keys) or, `remote`, for all later ones together.
  *   EMBEDDING           i: the rows found here (the output is a partial sum); o: the width.
  *   all others          o, h, e: everything.
- * A split along the experts says into how many parts the experts of a group are divided; `samples`
- * are then all samples of that group, so each device works on 1/e of the group's tokens: as many
- * as it had before the all-to-all; where tokens do not visit all experts alike, on those of the fullest
- * rank (experts.h).
+ * A split along the experts says into how many parts the experts of a group are divided; `samples` are then all samples
+ * of that group, so each device works on 1/e of the group's tokens: as many as it had before the all-to-all; where
+ * tokens do not visit all experts alike, on those of the fullest rank (experts.h).
  *
- * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX
- * is one too: its window gathers dY, [m x n window][n window x k / window]. An op whose
- * backward FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone; one
- * without backward FLOPs (frozen weights) has neither.
- * Unfused attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards
- * two batched products for each of the two. Fused attention counts 2x forward FLOPs backwards: the
- * recomputation of the scores inside the kernel is part of its efficiency, not of the model.
+ * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX is one too: its
+ * window gathers dY, [m x n window][n window x k / window]. An op whose backward FLOPs are not above 1.5 of the forward
+ * ones (its input needs no gradient) has dW alone; one without backward FLOPs (frozen weights) has neither. Unfused
+ * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched products for
+ * each of the two. Fused attention counts 2x forward FLOPs backwards: the recomputation of the scores inside the kernel
+ * is part of its efficiency, not of the model.
  *
- * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward input and
- * weights, backward the output's gradient (the copies of the forward pass are kept for it).
+ * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward input and weights,
+ * backward the output's gradient (the copies of the forward pass are kept for it).
  *
  * What a framework moves beyond the one fused kernel that an op counts (norms, dropout, activations, biases, stored
  * scores, copies of heads) is listed in kernel_table.c, by the words of the software.
  *
  * RECURRENT: m steps of a product [samples x k][k x n]; see recurrent_kernels.
  *
- * Not modelled: padding of uneven shares (they are fractions).
- */
+ * Not modelled: padding of uneven shares (they are fractions). */
 #include "maquette/model.h"
 
 #include <math.h>
@@ -311,10 +307,9 @@ static void add_steps(struct mq_op_work *w, const double mnk[3], double flop, do
 	k->launches = w->op->kernels;
 }
 
-/* Libraries (cuDNN) multiply the inputs of all steps by their weights at once; only the product
- * with the state of the step before is serial: m steps of [samples x hidden][hidden x n]. Backwards
- * the gradients of inputs and of all weights are single products too. Weights count once per pass,
- * as if they stayed on chip between the steps. */
+/* Libraries (cuDNN) multiply the inputs of all steps by their weights at once; only the product with the state of the
+ * step before is serial: m steps of [samples x hidden][hidden x n]. Backwards the gradients of inputs and of all
+ * weights are single products too. Weights count once per pass, as if they stayed on chip between the steps. */
 static void recurrent_kernels(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -420,8 +415,7 @@ static void forward_or_backward(struct mq_op_work *w, bool backward)
 	}
 }
 
-/* What is done with weights and gradients in every micro-batch, whatever its size: comes last, see
- * mq_work_cast. */
+/* What is done with weights and gradients in every micro-batch, whatever its size: comes last, see mq_work_cast. */
 static void param_kernel(struct mq_op_work *w, double bytes)
 {
 	if (!(bytes > 0))
@@ -482,8 +476,7 @@ static double quantised_B(const struct mq_op_work *w)
 	       (s->zero_quantized_gradients_B > 0 ? w->size_B + 2 * s->zero_quantized_gradients_B : 0);
 }
 
-/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the
- * product. */
+/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the product. */
 static double param_B(const struct mq_op_work *w, const struct mq_share *share)
 {
 	return (share->gathered ? quantised_B(w) : 0) + (mq_dtype_size(w->dtype) < 4 ? w->software->cast_B : 0) +

@@ -1,56 +1,50 @@
-/*
- * footprint.c - see footprint.h.
+/* footprint.c - see footprint.h.
  *
- * Parameters, gradients, optimizer state: mixed precision Adam holds an fp32 master and two moments, so 16
- * bytes a parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each over the
- * ZeRO shards that hold it. Software that has gradients in both precisions (`grads_twice`) copies 16-bit
- * gradients to fp32 for the step, 4 bytes a parameter sharded as the optimizer (so Megatron-LM's table of
- * its distributed optimizer: 20 bytes, or 4 + 16/d), and keeps 16-bit ones beside accumulated fp32 ones,
- * 2 bytes more (DeepSpeed's bf16 optimizer).
+ * Parameters, gradients, optimizer state: mixed precision Adam holds an fp32 master and two moments, so 16 bytes a
+ * parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each over the ZeRO shards that hold
+ * it. Software that has gradients in both precisions (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4
+ * bytes a parameter sharded as the optimizer (so Megatron-LM's table of its distributed optimizer: 20 bytes, or 4 +
+ * 16/d), and keeps 16-bit ones beside accumulated fp32 ones, 2 bytes more (DeepSpeed's bf16 optimizer).
  *
  * Activations are walked unit by unit (a unit is a layer, or what stands before or behind the layers):
  *   forward   what the units up to here keep, and input and output of the op that runs;
  *   backward  what the units up to here still keep, what this one computes again, and the gradients of
  *             output and input of the op that runs. A weight gradient is formed apart before it is added
  *             to what earlier micro-batches left.
- * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees
- * its data once it is sent (`deallocate_pipeline_outputs`: Megatron core's deallocate_pipeline_outputs).
- * What a product in fp8 or fp4 reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
- * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the
- * weights too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one
- * scale serves a whole tensor and the device multiplies transposed fp8 operands (compute capability 10.0
- * on). The weights themselves stay in 16 bits beside them, or in those copies alone (`fp8_params`).
- * What tensor-parallel ranks gather along the sequence is gathered again in backward (Korthikanti et al. 2022),
- * or stays whole (`regather_in_backward` = 0). Routing weights that multiply the experts' outputs need these for their
- * gradient; multiplied into the activations before (`probs_on_activation`) they need what is kept anyway.
- * Norms and gated activations that are written out op by op (`norm`, `activation` = eager) keep more than their
- * input and output: the norm its input in fp32 and what it is before its weight, the activation what the gate
- * became. Where ranks gather their parts of the logits (`gather_logits`), each holds them whole.
- * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
- * run and, on their way, while the next one runs: compute waits where the copies take longer (offload.c).
- * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
- * Values that are a view of the joint QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to the rotated
- * queries and keys.
- * A tensor that a collective on another stream reads (`record_stream`, c10d's) is freed at once, but its memory is reused
- * only after the device has run the collective: in a forward pass, outputs of row-parallel GEMMs before they are
- * scattered. The allocator waits for them before it fails, so they count as reserved and never make a plan too large.
- * Gradients in 16 bits that wait for the end of their pass (`defer_grad_accumulation`) lie there for all layers whose backward
- * is done.
- * Gradients that are reduced without shards in buckets of their own (no `gradient_as_bucket_view`: PyTorch's DDP, unless they
- * are views of these) are there twice, in the type of the parameters.
- * Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
- * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
- * and the exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
+ * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees its data once
+ * it is sent (`deallocate_pipeline_outputs`: Megatron core's deallocate_pipeline_outputs). What a product in fp8 or fp4
+ * reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
+ * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the weights
+ * too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one scale serves a
+ * whole tensor and the device multiplies transposed fp8 operands (compute capability 10.0 on). The weights themselves
+ * stay in 16 bits beside them, or in those copies alone (`fp8_params`). What tensor-parallel ranks gather along the
+ * sequence is gathered again in backward (Korthikanti et al. 2022), or stays whole (`regather_in_backward` = 0).
+ * Routing weights that multiply the experts' outputs need these for their gradient; multiplied into the activations
+ * before (`probs_on_activation`) they need what is kept anyway. Norms and gated activations that are written out op by
+ * op (`norm`, `activation` = eager) keep more than their input and output: the norm its input in fp32 and what it is
+ * before its weight, the activation what the gate became. Where ranks gather their parts of the logits
+ * (`gather_logits`), each holds them whole. Layers whose activations wait on the host (`offload_layers`, the first ones
+ * of a stage) hold them while they run and, on their way, while the next one runs: compute waits where the copies take
+ * longer (offload.c). Attention that stores its scores holds them raw in forward, and two gradients of them in
+ * backward. Values that are a view of the joint QKV GEMM's output (`joint_qkv`) keep all of it alive, in addition to
+ * the rotated queries and keys. A tensor that a collective on another stream reads (`record_stream`, c10d's) is freed
+ * at once, but its memory is reused only after the device has run the collective: in a forward pass, outputs of
+ * row-parallel GEMMs before they are scattered. The allocator waits for them before it fails, so they count as reserved
+ * and never make a plan too large. Gradients in 16 bits that wait for the end of their pass (`defer_grad_accumulation`)
+ * lie there for all layers whose backward is done. Gradients that are reduced without shards in buckets of their own
+ * (no `gradient_as_bucket_view`: PyTorch's DDP, unless they are views of these) are there twice, in the type of the
+ * parameters. Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
+ * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy and the
+ * exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
  *
- * Where ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the gradients
- * of one unit lie twice while they are sent.
+ * Where ZeRO gathers and reduces once a step (`zero_once_per_step`), parameters and gradients are whole, and the
+ * gradients of one unit lie twice while they are sent.
  *
- * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit
- * lie whole twice, as computed and as sent. What stands outside the layers is gathered once and stays, as
- * FSDP does with its root.
+ * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit lie whole
+ * twice, as computed and as sent. What stands outside the layers is gathered once and stays, as FSDP does with its
+ * root.
  *
- * Not modelled: workspaces of single kernels, fp32 temporaries inside norms.
- */
+ * Not modelled: workspaces of single kernels, fp32 temporaries inside norms. */
 #include "lowering/footprint.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/*
- * footprint.h - what one device holds of one stage: what stays for the whole step, and what comes and goes
- * while one micro-batch passes forward and backward. memory.c adds these up over a pipeline's schedule.
- */
+/* footprint.h - what one device holds of one stage: what stays for the whole step, and what comes and goes while one
+ * micro-batch passes forward and backward. memory.c adds these up over a pipeline's schedule. */
 #ifndef MQ_LOWERING_FOOTPRINT_H
 #define MQ_LOWERING_FOOTPRINT_H
 
@@ -56,9 +54,9 @@ struct mq_op_use {
 	uint32_t shards;      /* ranks that fresh_B is gathered from */
 };
 
-/* What a device holds of an op before it runs and behind it: the summands of mq_footprint_of but for `boundary_B`, `late_B`
- * and what lies there only meanwhile. For engines, which have no plan yet: under the degrees of the op's config, of these
- * samples. Only the question, `plan`, and `num` (stages, units) of the lowering are read. */
+/* What a device holds of an op before it runs and behind it: the summands of mq_footprint_of but for `boundary_B`,
+ * `late_B` and what lies there only meanwhile. For engines, which have no plan yet: under the degrees of the op's
+ * config, of these samples. Only the question, `plan`, and `num` (stages, units) of the lowering are read. */
 struct mq_op_use mq_footprint_of_op(const struct mq_low *low, uint32_t op, uint32_t device, double samples);
 /* The footprint of cluster rank `device` in a stage, nothing where it takes no part in it. `use`: NULL, or room for all
  * ops of the stage, of which *n are filled, in the stage's order. Uses the lowering's scratch arena. */

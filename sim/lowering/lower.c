@@ -1,6 +1,4 @@
-/*
- * lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h.
- */
+/* lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h. */
 #include "lowering/lower.h"
 
 #include <math.h>
@@ -22,8 +20,7 @@ static void verdict(struct mq_lowered *out, enum mq_verdict v, const char *forma
 	out->verdict = v;
 }
 
-/* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when
- * simulated. */
+/* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when simulated. */
 enum { MAX_TASKS = 16 * 1000 * 1000 };
 
 static double most_tasks(const struct mq_low *low)
@@ -33,8 +30,7 @@ static double most_tasks(const struct mq_low *low)
 	return asked > 0 && asked < MAX_TASKS ? asked : MAX_TASKS;
 }
 
-/* Every pass of a micro-batch over a stage is a task at least: so much is known before there is a list of
- * them. */
+/* Every pass of a micro-batch over a stage is a task at least: so much is known before there is a list of them. */
 static bool few_passes(struct mq_low *low)
 {
 	double passes = (double)low->plan->micro_batches * low->num.n_stages * (low->train->infer ? 1 : 2);

@@ -1,12 +1,10 @@
-/*
- * lower.h - plan + model + cluster -> schedule, and the memory that it needs.
+/* lower.h - plan + model + cluster -> schedule, and the memory that it needs.
  *
- * Lowering decides everything that is not hardware: which kernels run where, in which order, with which
- * communication between them. It asks no cost and no clock, so the same schedule is simulated and
- * replayed. Of the calibrations it reads what memory needs (reserves, what a GPU's library can do).
+ * Lowering decides everything that is not hardware: which kernels run where, in which order, with which communication
+ * between them. It asks no cost and no clock, so the same schedule is simulated and replayed. Of the calibrations it
+ * reads what memory needs (reserves, what a GPU's library can do).
  *
- * What one asks of a plan, and the verdict; the steps are those of program.h, which folding/fold.h calls in order.
- */
+ * What one asks of a plan, and the verdict; the steps are those of program.h, which folding/fold.h calls in order. */
 #ifndef MQ_LOWERING_LOWER_H
 #define MQ_LOWERING_LOWER_H
 

@@ -1,17 +1,14 @@
-/*
- * memory.c - what each device must hold at the worst moment of a step, over its pipeline's schedule.
+/* memory.c - what each device must hold at the worst moment of a step, over its pipeline's schedule.
  *
- * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and
- * the fullest moment of the pass that runs (footprint.c). A micro-batch's activations go with its backward,
- * or with its weight gradients where these are a pass of their own. Where a forward and a backward pass take
- * turns, layer by layer, one grows as the other shrinks: together they keep what the larger keeps whole, and a
- * layer more. In addition there are two receive buffers for the largest tensor from another stage, and buffers of the
- * gradient reduction: two buckets, of which one fills while the other is reduced, or a flat copy of as many gradients as
- * the software takes at once (DeepSpeed: 500 million). The device's calibration adds the reserve of context, libraries and
- * communicators, and the factor of fragmentation on dynamic memory.
- * What is freed late (footprint.c) piles up from one forward pass to the next while the host runs ahead, to the next
- * backward pass, for which it waits.
- */
+ * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and the fullest
+ * moment of the pass that runs (footprint.c). A micro-batch's activations go with its backward, or with its weight
+ * gradients where these are a pass of their own. Where a forward and a backward pass take turns, layer by layer, one
+ * grows as the other shrinks: together they keep what the larger keeps whole, and a layer more. In addition there are
+ * two receive buffers for the largest tensor from another stage, and buffers of the gradient reduction: two buckets, of
+ * which one fills while the other is reduced, or a flat copy of as many gradients as the software takes at once
+ * (DeepSpeed: 500 million). The device's calibration adds the reserve of context, libraries and communicators, and the
+ * factor of fragmentation on dynamic memory. What is freed late (footprint.c) piles up from one forward pass to the
+ * next while the host runs ahead, to the next backward pass, for which it waits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -130,11 +127,9 @@ static void lose(struct mq_memory *m, double lost_B, double spare_B)
 	m->peak_B += lost_B;
 }
 
-/*
- * What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
+/* What PyTorch's allocator reserves beyond what is live: all that it would on a device without end, or as much as there
  * is where it still gets through the step. What more than that it has, it gives back before it fails: it is spare as
- * far as the step also runs on a device that is smaller by what the memory model may be off.
- */
+ * far as the step also runs on a device that is smaller by what the memory model may be off. */
 static void run_replay(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,
 		       struct mq_memory *m)
 {

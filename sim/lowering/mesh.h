@@ -1,19 +1,16 @@
-/*
- * mesh.h - layouts: which part of a tensor each device of a config holds, and how to get from one layout
- * to another.
+/* mesh.h - layouts: which part of a tensor each device of a config holds, and how to get from one layout to another.
  *
- * A config's devices form a mesh (plan.h). Each factor of the mesh plays a role for a given tensor: it
- * divides the batch, the sequence, the features or the experts, or it holds partial sums, or copies. Two
- * layouts on the same devices are brought to a common refinement, factor by factor; where the roles of a
- * factor differ, the ranks along it exchange data:
+ * A config's devices form a mesh (plan.h). Each factor of the mesh plays a role for a given tensor: it divides the
+ * batch, the sequence, the features or the experts, or it holds partial sums, or copies. Two layouts on the same
+ * devices are brought to a common refinement, factor by factor; where the roles of a factor differ, the ranks along it
+ * exchange data:
  *
  *     partial -> replica      all-reduce          split a -> replica   all-gather
  *     partial -> split        reduce-scatter      split a -> split b   all-to-all
  *     replica -> anything     nothing (each rank keeps its part)
  *
- * The same table serves the gradients, with the layouts of dX and dY, which gives Megatron's f and g
- * operators (Shoeybi et al. 2019) without a rule for them.
- */
+ * The same table serves the gradients, with the layouts of dX and dY, which gives Megatron's f and g operators (Shoeybi
+ * et al. 2019) without a rule for them. */
 #ifndef MQ_LOWERING_MESH_H
 #define MQ_LOWERING_MESH_H
 

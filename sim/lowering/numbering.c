@@ -1,7 +1,5 @@
-/*
- * numbering.c - who is who in a plan: stages and pipeline ranks, layer units, device lists, and what all of lowering
- * asks of them.
- */
+/* numbering.c - who is who in a plan: stages and pipeline ranks, layer units, device lists, and what all of lowering
+ * asks of them. */
 #include <stdio.h>
 
 #include "lowering/program.h"

@@ -1,12 +1,10 @@
-/*
- * offload.c - activations that wait in the host's memory from forward to backward (plan: offload_layers).
+/* offload.c - activations that wait in the host's memory from forward to backward (plan: offload_layers).
  *
  * As Transformer Engine's CPU offloading does it (its double buffer): what a layer keeps is copied to the host while
- * the next layer is computed, and comes back while the layer behind it goes backward. Copies take turns on
- * the device's copy stream. When links are slower than compute, compute waits.
+ * the next layer is computed, and comes back while the layer behind it goes backward. Copies take turns on the device's
+ * copy stream. When links are slower than compute, compute waits.
  *
- * Not modelled: how much the host's memory holds, and that its own bandwidth is shared by the GPUs of a node.
- */
+ * Not modelled: how much the host's memory holds, and that its own bandwidth is shared by the GPUs of a node. */
 #include "lowering/footprint.h"
 
 static uint32_t first_unit(const struct mq_low *low, uint32_t stage)

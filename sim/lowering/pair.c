@@ -1,16 +1,14 @@
-/*
- * pair.c - a forward and a backward pass of different micro-batches as one: segments take turns.
+/* pair.c - a forward and a backward pass of different micro-batches as one: segments take turns.
  *
- * A template falls into segments: what a device does up to an all-to-all of experts, and what waits for it.
- * While the tokens of one pass travel, the other pass computes. So Megatron core overlaps expert parallelism
- * within 1F1B, and DeepSeek-V3's DualPipe does (DeepSeek-AI 2024, section 3.2.1). The all-to-alls have
- * a stream of their own (transfer.c), so that other collectives of a segment do not queue behind them.
+ * A template falls into segments: what a device does up to an all-to-all of experts, and what waits for it. While the
+ * tokens of one pass travel, the other pass computes. So Megatron core overlaps expert parallelism within 1F1B, and
+ * DeepSeek-V3's DualPipe does (DeepSeek-AI 2024, section 3.2.1). The all-to-alls have a stream of their own
+ * (transfer.c), so that other collectives of a segment do not queue behind them.
  *
- * Segments take turns by count, those of the pass that has more of them oftener; the forward pass begins, so
- * that equal counts make F0 B0 F1 B1 ... On every rank activations are received before gradients, and sent
- * before gradients: else two ranks could wait for each other's other message. Not modelled: turns chosen by duration, and weight gradients put
- * off into a gap.
- */
+ * Segments take turns by count, those of the pass that has more of them oftener; the forward pass begins, so that equal
+ * counts make F0 B0 F1 B1 ... On every rank activations are received before gradients, and sent before gradients: else
+ * two ranks could wait for each other's other message. Not modelled: turns chosen by duration, and weight gradients put
+ * off into a gap. */
 #include "lowering/program.h"
 
 struct segments {

@@ -1,13 +1,11 @@
-/*
- * passes.c - forward and backward of one stage, op by op. See program.h.
+/* passes.c - forward and backward of one stage, op by op. See program.h.
  *
- * Recomputation follows Megatron-LM: `full` runs a whole layer again (its collectives too) before the
- * layer's backward; `selective` runs the attention core again (Korthikanti et al. 2022).
+ * Recomputation follows Megatron-LM: `full` runs a whole layer again (its collectives too) before the layer's backward;
+ * `selective` runs the attention core again (Korthikanti et al. 2022).
  *
- * Context parallelism gathers keys and values while the local block is computed, as ring attention and
- * Megatron's all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Its backward
- * gathers again and scatters the gradients of keys and values.
- */
+ * Context parallelism gathers keys and values while the local block is computed, as ring attention and Megatron's
+ * all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Its backward gathers again and
+ * scatters the gradients of keys and values. */
 #include <math.h>
 
 #include "lowering/program.h"

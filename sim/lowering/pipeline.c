@@ -1,5 +1,4 @@
-/*
- * pipeline.c - in which order a pipeline rank runs the passes of its micro-batches.
+/* pipeline.c - in which order a pipeline rank runs the passes of its micro-batches.
  *
  *   gpipe        all forwards, then all backwards (Huang et al. 2019)
  *   1f1b         PipeDream-flush (Narayanan et al. 2021): P-1-r forwards, then one of each
@@ -13,8 +12,7 @@
  *                its weight gradients behind it, until those of the drain are left (Qi et al. 2024, section 6)
  *   dualpipe-v   the same two chunks in the order of DeepSeek's DualPipe cut in half: in the steady state a
  *                forward of one chunk stands beside a backward of the other, and takes turns with it where the
- *                plan wants that (overlap_experts); weight gradients are apart only where they fill a bubble
- */
+ *                plan wants that (overlap_experts); weight gradients are apart only where they fill a bubble */
 #include <stdio.h>
 
 #include "lowering/program.h"

@@ -1,18 +1,16 @@
-/*
- * program.h - inside lowering: templates of one micro-batch, and how they become a schedule.
+/* program.h - inside lowering: templates of one micro-batch, and how they become a schedule.
  *
- * For each stage and pass there is a template: the tasks of all its devices for ONE micro-batch. The
- * pipeline order of each rank then strings instances of templates together (pipeline.c), so lowering
- * costs one graph walk per stage and a copy per micro-batch.
+ * For each stage and pass there is a template: the tasks of all its devices for ONE micro-batch. The pipeline order of
+ * each rank then strings instances of templates together (pipeline.c), so lowering costs one graph walk per stage and a
+ * copy per micro-batch.
  *
  *   F       forward                       B        backward (with weight gradients unless these are apart)
  *   B_LAST  backward of the last micro-batch, with the gradient reduction that overlaps it
  *   W       weight gradients (zero bubble) W_LAST   the same for the last micro-batch
  *   POST    what follows the last micro-batch: reductions, optimizer, parameter gathering
  *
- * Dependencies inside a template are local; between instances the order of the streams is enough,
- * because a stage boundary is always a send/recv pair.
- */
+ * Dependencies inside a template are local; between instances the order of the streams is enough, because a stage
+ * boundary is always a send/recv pair. */
 #ifndef MQ_LOWERING_PROGRAM_H
 #define MQ_LOWERING_PROGRAM_H
 

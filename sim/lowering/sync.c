@@ -1,9 +1,8 @@
-/*
- * sync.c - gradients, optimizer state and parameters: who reduces what with whom, and when.
+/* sync.c - gradients, optimizer state and parameters: who reduces what with whom, and when.
  *
- * Ranks that hold the same parameters but see different samples (batch split) or tokens (sequence,
- * spatial split) must agree on gradients. Parameters with the same group are reduced in buckets, in the
- * order in which the backward pass completes them:
+ * Ranks that hold the same parameters but see different samples (batch split) or tokens (sequence, spatial split) must
+ * agree on gradients. Parameters with the same group are reduced in buckets, in the order in which the backward pass
+ * completes them:
  *
  *   allreduce  one all-reduce per bucket in the last micro-batch
  *   zero1      reduce-scatter there, every rank updates its shard, all-gather of the new parameters
@@ -15,18 +14,19 @@
  *   duplicate  sufficient factors: activations and output gradients are gathered instead, each rank forms
  *              the whole gradient itself (Xie et al. 2016); only for GEMMs, others all-reduce
  *
- * With a ZeRO group smaller than the data-parallel group, shards live inside a subgroup of neighbours and
- * the subgroups all-reduce their shards (hybrid sharding).
+ * With a ZeRO group smaller than the data-parallel group, shards live inside a subgroup of neighbours and the subgroups
+ * all-reduce their shards (hybrid sharding).
  *
- * Software may gather and reduce once a step under pipeline stages (`zero_once_per_step`, PyTorch's pipelining over FSDP2):
+ * Software may gather and reduce once a step under pipeline stages (`zero_once_per_step`, PyTorch's pipelining over
+ * FSDP2):
  * parameters stay whole from the step's end, where they are gathered, and gradients until the last micro-batch.
  *
- * ZeRO++ (Wang et al. 2023): fewer bits on the wire (`zero_quantized_weights_B`, `zero_quantized_gradients_B`), with the kernels that make them and undo
- * it, and a second copy of the parameters among neighbours from which backward gathers (`zero_hpz_partition_size`). Its
- * all-to-alls in place of a reduce-scatter move the same bytes, and count as one.
+ * ZeRO++ (Wang et al. 2023): fewer bits on the wire (`zero_quantized_weights_B`, `zero_quantized_gradients_B`), with
+ * the kernels that make them and undo it, and a second copy of the parameters among neighbours from which backward
+ * gathers (`zero_hpz_partition_size`). Its all-to-alls in place of a reduce-scatter move the same bytes, and count as
+ * one.
  *
- * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
- */
+ * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward. */
 #include <math.h>
 
 #include "lowering/program.h"

@@ -1,25 +1,22 @@
-/*
- * transfer.c - which tensors move between the layouts of producers and consumers, and how. See program.h;
+/* transfer.c - which tensors move between the layouts of producers and consumers, and how. See program.h;
  * transfer_emit.c has the tasks of those on their way.
  *
- * Consumers that need the same layout on the same devices share one transfer. Forward, a tensor leaves as
- * soon as it is made. Backward, the gradients of all consumers with the same layout are summed first, so
- * that one reduction serves them all (qkv, gate and up, residual branches).
+ * Consumers that need the same layout on the same devices share one transfer. Forward, a tensor leaves as soon as it is
+ * made. Backward, the gradients of all consumers with the same layout are summed first, so that one reduction serves
+ * them all (qkv, gate and up, residual branches).
  *
- * A boundary between devices that split alike is a set of pairs; where both sides hold copies along one
- * factor, each copy sends its part and the receivers gather them (Megatron's scatter/gather, Narayanan et
- * al. 2021, section 4.1). So it is where the sides differ in that partial sums or copies on one become parts
- * of the sequence or the features on the other (an embedding alone on its stage under sequence
- * parallelism): parts travel, the senders reduce to them or the receivers gather them. Anything else goes by
- * intersection of what each side holds, from the copy with the receiver's own index.
+ * A boundary between devices that split alike is a set of pairs; where both sides hold copies along one factor, each
+ * copy sends its part and the receivers gather them (Megatron's scatter/gather, Narayanan et al. 2021, section 4.1). So
+ * it is where the sides differ in that partial sums or copies on one become parts of the sequence or the features on
+ * the other (an embedding alone on its stage under sequence parallelism): parts travel, the senders reduce to them or
+ * the receivers gather them. Anything else goes by intersection of what each side holds, from the copy with the
+ * receiver's own index.
  *
- * In a graph with backward ops of its own, a forward tensor that a backward op needs on other devices
- * leaves as soon as it is made, if its consumer's stage does not come before its own: then the consumer's
- * forward pass receives it. Stages that come before have run their forward pass by then: their backward
- * pass receives it from the producer's.
+ * In a graph with backward ops of its own, a forward tensor that a backward op needs on other devices leaves as soon as
+ * it is made, if its consumer's stage does not come before its own: then the consumer's forward pass receives it.
+ * Stages that come before have run their forward pass by then: their backward pass receives it from the producer's.
  *
- * Not modelled: combining small messages of different tensors.
- */
+ * Not modelled: combining small messages of different tensors. */
 #include <math.h>
 
 #include "lowering/program.h"
@@ -173,12 +170,10 @@ static double choose(double n, double k)
 	return k < 0 || k > n ? 0 : exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1));
 }
 
-/*
- * How many of `places`, among which the experts are divided evenly in order, a token visits: with balanced
- * routing of k experts p (1 - (1 - 1/p)^k). Where the k lie in g of G groups (DeepSeek-V2, -V3: node-limited
- * routing), a place that holds q = G/p groups has j of those chosen with hypergeometric probability, and is
- * visited with 1 - (1 - j/g)^k then; one that holds a part of a group likewise.
- */
+/* How many of `places`, among which the experts are divided evenly in order, a token visits: with balanced routing of k
+ * experts p (1 - (1 - 1/p)^k). Where the k lie in g of G groups (DeepSeek-V2, -V3: node-limited routing), a place that
+ * holds q = G/p groups has j of those chosen with hypergeometric probability, and is visited with 1 - (1 - j/g)^k then;
+ * one that holds a part of a group likewise. */
 static double visited(const struct mq_model *m, double places)
 {
 	double k = m->top_k, groups = m->expert_groups, limit = m->group_limit;

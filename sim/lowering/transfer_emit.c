@@ -1,6 +1,4 @@
-/*
- * transfer_emit.c - tensors on their way: the messages and collectives of the transfers that transfer.c plans.
- */
+/* transfer_emit.c - tensors on their way: the messages and collectives of the transfers that transfer.c plans. */
 #include <math.h>
 
 #include "lowering/program.h"

@@ -1,10 +1,8 @@
-/*
- * model.c - building, checking and summing up models: see model.h.
+/* model.c - building, checking and summing up models: see model.h.
  *
- * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id
- * that is ready, so that a graph that is in order already keeps its ids. Edges that join the same
- * two ops are one tensor used twice: they become one edge.
- */
+ * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id that is ready, so
+ * that a graph that is in order already keeps its ids. Edges that join the same two ops are one tensor used twice: they
+ * become one edge. */
 #include "model/format.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/*
- * shares.c - what one device holds of a split op: parameters, kept activations, optimizer state.
- * What each split divides: model_kernels.c.
- */
+/* shares.c - what one device holds of a split op: parameters, kept activations, optimizer state. What each split
+ * divides: model_kernels.c. */
 #include <math.h>
 
 #include "maquette/model.h"

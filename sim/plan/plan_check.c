@@ -1,6 +1,4 @@
-/*
- * plan_check.c - the rules that every plan of a model on a cluster must keep. See plan.h.
- */
+/* plan_check.c - the rules that every plan of a model on a cluster must keep. See plan.h. */
 #include <math.h>
 
 #include "maquette/plan.h"

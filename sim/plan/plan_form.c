@@ -1,10 +1,8 @@
-/*
- * plan_form.c - a plan read back into stages and a shape: what a launcher with one degree of each kind can
- * be told of it. See plan.h.
+/* plan_form.c - a plan read back into stages and a shape: what a launcher with one degree of each kind can be told of
+ * it. See plan.h.
  *
- * A launcher can say exactly the plans that mq_plan_from_shape builds. So the degrees are read off, the
- * shape is built again, and the two are compared op by op: nothing passes that would run as another plan.
- */
+ * A launcher can say exactly the plans that mq_plan_from_shape builds. So the degrees are read off, the shape is built
+ * again, and the two are compared op by op: nothing passes that would run as another plan. */
 #include <string.h>
 
 #include "maquette/plan.h"

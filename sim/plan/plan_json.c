@@ -1,5 +1,4 @@
-/*
- * plan_json.c - plans as JSON files. See plan.h; the format is documented in README.md:
+/* plan_json.c - plans as JSON files. See plan.h; the format is documented in README.md:
  *
  *   {"maquette_plan": 1, "model": "gpt", "micro_batches": 8, "schedule": "1f1b", "virtual": 1,
  *    "overlap_grads": true, ... (decisions.h),
@@ -7,10 +6,9 @@
  *                 "sync": "allreduce", "recompute": "none"}],
  *    "ops": [{"from": "embedding", "to": "loss", "config": 0}]}
  *
- * A device is a rank or a name. "ops" runs from one op to another in model order ("to" may be left out
- * for one op); later entries override earlier ones, and every op must be named. Everything but
- * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost.
- */
+ * A device is a rank or a name. "ops" runs from one op to another in model order ("to" may be left out for one op);
+ * later entries override earlier ones, and every op must be named. Everything but
+ * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>

@@ -1,12 +1,9 @@
-/*
- * plan_shape.c - plans of the usual shapes: data x tensor x pipeline x context x expert parallelism,
- * and one device per op. See plan.h.
+/* plan_shape.c - plans of the usual shapes: data x tensor x pipeline x context x expert parallelism, and one device per
+ * op. See plan.h.
  *
- * Tensor parallelism follows Megatron-LM (Shoeybi et al. 2019, Korthikanti et al. 2022): a GEMM whose
- * input is whole is split by columns (OUT), one whose input is split by features is split by rows (IN)
- * and leaves partial sums; attention follows the heads; the rest works on whole features, or on a part
- * of the sequence under sequence parallelism.
- */
+ * Tensor parallelism follows Megatron-LM (Shoeybi et al. 2019, Korthikanti et al. 2022): a GEMM whose input is whole is
+ * split by columns (OUT), one whose input is split by features is split by rows (IN) and leaves partial sums; attention
+ * follows the heads; the rest works on whole features, or on a part of the sequence under sequence parallelism. */
 #include <math.h>
 #include <string.h>
 

@@ -1,22 +1,20 @@
-/*
- * allocator.h - PyTorch's caching allocator of device memory, rule by rule (c10's
- * CUDACachingAllocator, its settings as they are by default).
+/* allocator.h - PyTorch's caching allocator of device memory, rule by rule (c10's CUDACachingAllocator, its settings as
+ * they are by default).
  *
- * A request is rounded up to 512 B. Those of up to 1 MiB live in one pool, larger ones in another, and each stream
- * has pools of its own. The smallest free block of the pool that is large enough serves, lowest address first. Where none is, a segment is asked of the
- * device: 2 MiB for small requests, 20 MiB for those below 10 MiB, else the request rounded up to 2 MiB. What
- * is left of a block behind the request is a free block of its own: from 512 B on in the small pool, above 1 MiB in
- * the large one. A block that is freed joins its free neighbours in the segment. A segment goes back to the device only
- * when the device has none to give, and only whole: one live block keeps all of it. So what was split can
- * be lost though it is free.
+ * A request is rounded up to 512 B. Those of up to 1 MiB live in one pool, larger ones in another, and each stream has
+ * pools of its own. The smallest free block of the pool that is large enough serves, lowest address first. Where none
+ * is, a segment is asked of the device: 2 MiB for small requests, 20 MiB for those below 10 MiB, else the request
+ * rounded up to 2 MiB. What is left of a block behind the request is a free block of its own: from 512 B on in the
+ * small pool, above 1 MiB in the large one. A block that is freed joins its free neighbours in the segment. A segment
+ * goes back to the device only when the device has none to give, and only whole: one live block keeps all of it. So
+ * what was split can be lost though it is free.
  *
  * A block that another stream still reads (record_stream) is freed late: it is of no use until the device has passed
  * that reading. The host notices when it asks anew after the device has come so far (here: mq_allocator_pass), and
  * waits for it before it gives segments back.
  *
- * Not modelled: pools of CUDA graphs, `max_split_size_mb`, `garbage_collection_threshold`,
- * `expandable_segments` (whose segments grow by pages and are never lost), the device's own pages beyond 2 MiB.
- */
+ * Not modelled: pools of CUDA graphs, `max_split_size_mb`, `garbage_collection_threshold`, `expandable_segments` (whose
+ * segments grow by pages and are never lost), the device's own pages beyond 2 MiB. */
 #ifndef MQ_SCHEDULE_ALLOCATOR_H
 #define MQ_SCHEDULE_ALLOCATOR_H
 
@@ -41,8 +39,8 @@ struct mq_allocator_use {
 /* Of a device that gives at most `limit` bytes; UINT64_MAX = any. Everything lies in the arena, which the allocator
  * goes on using. */
 MQ_API struct mq_allocator *mq_allocator_new(struct mq_arena *arena, uint64_t limit);
-/* A block of at least `bytes` (0: of 512) for a stream, or MQ_NONE: out of memory, and nothing has changed but what was given back.
- * O(log free blocks), and moving their list. */
+/* A block of at least `bytes` (0: of 512) for a stream, or MQ_NONE: out of memory, and nothing has changed but what was
+ * given back. O(log free blocks), and moving their list. */
 MQ_API uint32_t mq_allocator_take(struct mq_allocator *a, enum mq_pool_stream stream, uint64_t bytes);
 /* Frees a block that was taken; `late`: of no use before the next mq_allocator_pass, or a failure. */
 MQ_API void mq_allocator_give(struct mq_allocator *a, uint32_t block, bool late);

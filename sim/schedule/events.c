@@ -1,10 +1,8 @@
-/*
- * events.c - see events.h.
+/* events.c - see events.h.
  *
- * Edges are emitted as pairs in one pass over the tasks, then sorted by source with counting sort
- * (CSR). Sends and recvs are paired by their ordinal on the (source, destination, channel) triple,
- * collectives by their ordinal on (communicator, member).
- */
+ * Edges are emitted as pairs in one pass over the tasks, then sorted by source with counting sort (CSR). Sends and
+ * recvs are paired by their ordinal on the (source, destination, channel) triple, collectives by their ordinal on
+ * (communicator, member). */
 #include "schedule/events.h"
 
 #include "maquette/map.h"

@@ -1,11 +1,9 @@
-/*
- * events.h - a schedule as a graph of events: tasks that start and end together are one event.
+/* events.h - a schedule as a graph of events: tasks that start and end together are one event.
  *
  * A compute or copy task is an event of its own, a send and its recv are one event (rendezvous), all members' calls of
  * one collective are one event. Tasks of a group get one more event without tasks (a barrier) that comes before theirs,
  * and so does a round that waits for another. An event starts when the last event before it has ended. Every executor
- * that simulates, the check and the critical path walk this graph; it is built in O(tasks + deps).
- */
+ * that simulates, the check and the critical path walk this graph; it is built in O(tasks + deps). */
 #ifndef MQ_SCHEDULE_EVENTS_H
 #define MQ_SCHEDULE_EVENTS_H
 
@@ -32,10 +30,9 @@ struct mq_rounds {
 	const uint32_t *before; /* [n] the round that it waits for, MQ_NONE = none */
 };
 
-/* `rounds`: NULL = the schedule is one step.
- * Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT: a send without recv, a
- * communicator that some member does not call as often, a group cut in two by another task of its
- * stream, ... Does not look for cycles. */
+/* `rounds`: NULL = the schedule is one step. Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT:
+ * a send without recv, a communicator that some member does not call as often, a group cut in two by another task of
+ * its stream, ... Does not look for cycles. */
 MQ_API enum mq_status mq_events_build(const struct mq_schedule *schedule, const struct mq_rounds *rounds,
 				      struct mq_arena *arena, struct mq_events *events,
 				      struct mq_err *err) MQ_MUST_CHECK;

@@ -1,11 +1,10 @@
-/*
- * failures.h - what is left of a machine that fails: goodput under checkpoints, and how often to take them.
+/* failures.h - what is left of a machine that fails: goodput under checkpoints, and how often to take them.
  *
- * Failures of single devices come at random, one in `mtbf_h` hours each (Poisson), so those of a job of n devices
- * every M = mtbf / n, and any one of them stops the job. State is saved every tau seconds of training, which
- * holds training up for delta seconds. After a failure the job restarts for R seconds, which may fail too, and
- * does again what was not saved. Training of T seconds then takes (Daly, "A higher order estimate of the optimum
- * checkpoint interval for restart dumps", Future Generation Computer Systems 22, 2006)
+ * Failures of single devices come at random, one in `mtbf_h` hours each (Poisson), so those of a job of n devices every
+ * M = mtbf / n, and any one of them stops the job. State is saved every tau seconds of training, which holds training
+ * up for delta seconds. After a failure the job restarts for R seconds, which may fail too, and does again what was not
+ * saved. Training of T seconds then takes (Daly, "A higher order estimate of the optimum checkpoint interval for
+ * restart dumps", Future Generation Computer Systems 22, 2006)
  *
  *     T_wall = M exp(R/M) (exp((tau + delta)/M) - 1) T/tau              goodput = T / T_wall
  *
@@ -13,13 +12,12 @@
  * between steps: the whole number of steps beside that estimate that leaves most is taken.
  *
  * A checkpoint is the weights in the type of training and the optimizer's state, once, however often replicas hold
- * them. Saving takes its bytes over `checkpoint_GBps` of the storage, of which training waits for the part
- * `blocking`; the rest goes on beside it, so that saves are at least as far apart as one takes, and a failure
- * meanwhile loses so much more. R is `restart_s` and reading the checkpoint at the same speed.
+ * them. Saving takes its bytes over `checkpoint_GBps` of the storage, of which training waits for the part `blocking`;
+ * the rest goes on beside it, so that saves are at least as far apart as one takes, and a failure meanwhile loses so
+ * much more. R is `restart_s` and reading the checkpoint at the same speed.
  *
- * Not modelled: failures that repeat on one device, spares and elastic jobs, slow devices (hardware/change.h, jitter), and
- * storage that others use.
- */
+ * Not modelled: failures that repeat on one device, spares and elastic jobs, slow devices (hardware/change.h, jitter),
+ * and storage that others use. */
 #ifndef MQ_SCHEDULE_FAILURES_H
 #define MQ_SCHEDULE_FAILURES_H
 
@@ -43,7 +41,8 @@ struct mq_goodput {
 	double checkpoint_B, checkpoint_s; /* of one save, whether training waits for it or not */
 };
 
-/* Of a job on `devices` devices with steps of `step_s` seconds whose checkpoint has so many bytes; mtbf_h > 0. Goodput 0:
+/* Of a job on `devices` devices with steps of `step_s` seconds whose checkpoint has so many bytes; mtbf_h > 0. Goodput
+ * 0:
  * it comes to nothing (restarts as long as the time between failures). */
 MQ_API struct mq_goodput mq_goodput(const struct mq_failures *failures, uint32_t devices, double step_s,
 				    double checkpoint_B);

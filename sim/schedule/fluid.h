@@ -1,13 +1,11 @@
-/*
- * fluid.h - max-min fair rates of flows on links, where a flow may count several times on a link.
+/* fluid.h - max-min fair rates of flows on links, where a flow may count several times on a link.
  *
- * Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): all rates grow together
- * until a link is full or a flow reaches its own cap; those flows stop growing, the rest goes on. With
- * all weights 1 this is what SimGrid's CM02 model does with equal weights, that is, with link latencies
- * of zero. A weight of w is what w flows do that cross the link and have the same rate.
+ * Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): all rates grow together until a link is
+ * full or a flow reaches its own cap; those flows stop growing, the rest goes on. With all weights 1 this is what
+ * SimGrid's CM02 model does with equal weights, that is, with link latencies of zero. A weight of w is what w flows do
+ * that cross the link and have the same rate.
  *
- * Not modelled: latency (paid apart), protocol windows, cross traffic of acknowledgements.
- */
+ * Not modelled: latency (paid apart), protocol windows, cross traffic of acknowledgements. */
 #ifndef MQ_SCHEDULE_FLUID_H
 #define MQ_SCHEDULE_FLUID_H
 

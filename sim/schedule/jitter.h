@@ -1,8 +1,7 @@
-/*
- * jitter.h - devices and kernels that are not all alike: step times as a distribution.
+/* jitter.h - devices and kernels that are not all alike: step times as a distribution.
  *
- * A draw is one step on a machine drawn anew. Each device gets a factor of its own on the time of all its
- * kernels, and each kernel of each task one on top:
+ * A draw is one step on a machine drawn anew. Each device gets a factor of its own on the time of all its kernels, and
+ * each kernel of each task one on top:
  *
  *   device      standard deviation of the logarithm of a device's factor (clocks, cooling, binning)
  *   kernel      of that of a kernel, independent from one to the next; a task of n equal kernels varies by
@@ -10,12 +9,11 @@
  *   stragglers  share of the devices that are `slowdown` times as slow beside
  *
  * The first two are lognormal with mean 1: what is calibrated is a mean. Ranks that are alike without it wait for
- * different ones of them in every draw, so that the mean of the draws is more than the step without jitter. Nothing
- * is folded: every rank is simulated. The n-th draw of a seed is the same whatever other draws are asked for.
+ * different ones of them in every draw, so that the mean of the draws is more than the step without jitter. Nothing is
+ * folded: every rank is simulated. The n-th draw of a seed is the same whatever other draws are asked for.
  *
- * Not modelled: jitter of networks and hosts, devices whose speed changes during a step, devices near each other
- * that are slow together.
- */
+ * Not modelled: jitter of networks and hosts, devices whose speed changes during a step, devices near each other that
+ * are slow together. */
 #ifndef MQ_SCHEDULE_JITTER_H
 #define MQ_SCHEDULE_JITTER_H
 

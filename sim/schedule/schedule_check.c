@@ -1,9 +1,7 @@
-/*
- * schedule_check.c - is a schedule sound? See schedule.h.
+/* schedule_check.c - is a schedule sound? See schedule.h.
  *
  * Freedom from deadlock is proved by ordering the events of the schedule (Kahn, 1962) with stream order, dependencies,
- * groups and communications as edges: an order exists exactly if no executor that keeps the rules can block.
- */
+ * groups and communications as edges: an order exists exactly if no executor that keeps the rules can block. */
 #include "maquette/schedule.h"
 
 #include <stdio.h>

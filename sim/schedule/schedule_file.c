@@ -1,13 +1,11 @@
-/*
- * schedule_file.c - schedules as JSON lines: what maquette-replay runs on another machine.
+/* schedule_file.c - schedules as JSON lines: what maquette-replay runs on another machine.
  *
  * Line 1 is the header:
  *   {"maquette_schedule":1,"model":NAME,"plan_hash":HEX,"model_hash":HEX,
  *    "devices":[{"rank":R,"name":N,"type":T}],"comms":[{"id":0,"purpose":P,"ranks":[...]}],
  *    "ops":[NAMES],"works":[{"flop":F,"bytes":B,"model_flop":M,"kernels":[{...}]}],"tasks":N}
- * and each further line one task. Compute tasks point at a work of the header, so that a kernel list is
- * written once for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit.
- */
+ * and each further line one task. Compute tasks point at a work of the header, so that a kernel list is written once
+ * for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,10 +1,8 @@
-/*
- * timeline.c - where a step's time went, and the chain of tasks that made it that long.
+/* timeline.c - where a step's time went, and the chain of tasks that made it that long.
  *
- * Exposed communication is the measure of (union of a device's communication and copies) minus (union
- * of its compute), attributed to the task that started first. The critical path walks back over the
- * events of the schedule from the last to finish to the one whose finish it waited for.
- */
+ * Exposed communication is the measure of (union of a device's communication and copies) minus (union of its compute),
+ * attributed to the task that started first. The critical path walks back over the events of the schedule from the last
+ * to finish to the one whose finish it waited for. */
 #include "schedule/timeline.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
-/*
- * timeline.h - start and finish of every task, from whichever executor ran the schedule, and what
- * follows from it: step time, where it goes, the critical path.
+/* timeline.h - start and finish of every task, from whichever executor ran the schedule, and what follows from it: step
+ * time, where it goes, the critical path.
  *
- * A task starts when its stream, its dependencies and (simulated executors) all tasks that it meets are
- * ready: a wait for a peer is a bubble, not communication.
- */
+ * A task starts when its stream, its dependencies and (simulated executors) all tasks that it meets are ready: a wait
+ * for a peer is a bubble, not communication. */
 #ifndef MQ_SCHEDULE_TIMELINE_H
 #define MQ_SCHEDULE_TIMELINE_H
 

@@ -1,9 +1,7 @@
-/*
- * timeline_file.c - timelines as a table (CSV) and as a Chrome / Perfetto trace (JSON).
+/* timeline_file.c - timelines as a table (CSV) and as a Chrome / Perfetto trace (JSON).
  *
- * Trace: one process per device and executor, one thread per stream, complete events ("X") in
- * microseconds, arrows ("s", "f") from sends to recvs. Opens in ui.perfetto.dev and chrome://tracing.
- */
+ * Trace: one process per device and executor, one thread per stream, complete events ("X") in microseconds, arrows
+ * ("s", "f") from sends to recvs. Opens in ui.perfetto.dev and chrome://tracing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,19 +1,15 @@
-/*
- * collectives.c - `score --collectives`: the communication model against published
- * timings of collectives and sends.
+/* collectives.c - `score --collectives`: the communication model against published timings of collectives and sends.
  *
- * Columns are those of results/README.md; bytes as nccl-tests counts them. The benchmark is part of the time: a process that drives several
- * GPUs launches on one after another: a call costs its host G (launch + launch_channel x channels)
- * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x
- * launch_channel x channels.
+ * Columns are those of results/README.md; bytes as nccl-tests counts them. The benchmark is part of the time: a process
+ * that drives several GPUs launches on one after another: a call costs its host G (launch + launch_channel x channels)
+ * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x launch_channel x
+ * channels.
  *
- * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes
- * stand in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
+ * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes stand
+ * in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
  *
- * Not scored (refused, with the reason): rows that the table itself refuses,
- * and a single small size that took much longer than both its neighbours (a connection's first
- * use).
- */
+ * Not scored (refused, with the reason): rows that the table itself refuses, and a single small size that took much
+ * longer than both its neighbours (a connection's first use). */
 #include "score/score.h"
 
 #include <math.h>

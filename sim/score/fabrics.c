@@ -1,11 +1,9 @@
-/*
- * fabrics.c - from the columns of a collective timing's row to a cluster.
+/* fabrics.c - from the columns of a collective timing's row to a cluster.
  *
  * What a row leaves open is what is usual beside its GPU. The cluster has one link each way per GPU port, per pair of a
  * mesh, and per NIC.
  *
- * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
- */
+ * Not modelled: switches between nodes (the tables' systems are small), PCIe trees. */
 #include "score/fabrics.h"
 
 #include <math.h>

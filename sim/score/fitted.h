@@ -1,6 +1,5 @@
-/*
- * fitted.h - the ledger of fitted values, platforms/fitted.csv: on which tables each rests, and what stands
- * in for it where one of them is to have no say.
+/* fitted.h - the ledger of fitted values, platforms/fitted.csv: on which tables each rests, and what stands in for it
+ * where one of them is to have no say.
  *
  *   value    as --set names it: A100*.sustained, ib.bw_share, software:NAME.FIELD (of every row whose software
  *            takes the field from that file), or constant:NAME=VALUE of a constant in the source, which cannot
@@ -15,8 +14,7 @@
  * fitted-models.csv, where there is one, has lines for parts of a table, with a further column
  *
  *   models   patterns of the models of a part's rows: `without` is what the table's other rows give. A part that
- *            has no line for a value leaves it as it is
- */
+ *            has no line for a value leaves it as it is */
 #ifndef MQ_SCORE_FITTED_H
 #define MQ_SCORE_FITTED_H
 

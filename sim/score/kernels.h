@@ -1,6 +1,4 @@
-/*
- * kernels.h - what the parts of `score --kernels` share.
- */
+/* kernels.h - what the parts of `score --kernels` share. */
 #ifndef MQ_SCORE_KERNELS_H
 #define MQ_SCORE_KERNELS_H
 

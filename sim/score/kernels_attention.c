@@ -1,12 +1,10 @@
-/*
- * kernels_attention.c - rows of attention kernels, on one GPU or a sequence over several.
+/* kernels_attention.c - rows of attention kernels, on one GPU or a sequence over several.
  *
- * Over several GPUs a row is one iteration over the whole sequence. Rings pass keys and values on while the
- * kernels work on those at hand; what the slowest rank does in a step depends on how the sequence is laid
- * out: in order (basic: the last rank works in each step, the first in one), in two pieces from both ends
- * (zigzag: half of a block's pairs in each), in stripes (each step causal). Each later step merges its output
- * into an fp32 sum. Ulysses exchanges heads for sequence with all-to-alls before and after.
- */
+ * Over several GPUs a row is one iteration over the whole sequence. Rings pass keys and values on while the kernels
+ * work on those at hand; what the slowest rank does in a step depends on how the sequence is laid out: in order (basic:
+ * the last rank works in each step, the first in one), in two pieces from both ends (zigzag: half of a block's pairs in
+ * each), in stripes (each step causal). Each later step merges its output into an fp32 sum. Ulysses exchanges heads for
+ * sequence with all-to-alls before and after. */
 #include "score/kernels.h"
 
 #include <math.h>

@@ -1,13 +1,12 @@
-/*
- * kernels_parts.c - rows of parts of layers: norms, rotary positions, gates, losses, embeddings, and layers around them.
+/* kernels_parts.c - rows of parts of layers: norms, rotary positions, gates, losses, embeddings, and layers around
+ * them.
  *
  * A row says which kernels of platforms/kernels/parts.csv ran (part, make), on how many elements, and what else its
- * benchmark did: which tensors existed, whether gradients were added to those of the step before, whether "backward" had
- * the forward pass in it. results/README.md has the columns; tests/kernel-timings writes them.
+ * benchmark did: which tensors existed, whether gradients were added to those of the step before, whether "backward"
+ * had the forward pass in it. results/README.md has the columns; tests/kernel-timings writes them.
  *
- * triton's do_bench clears 256 MB between its events, during which the host runs ahead; where the host
- * needs longer than that and the kernels, it is what was measured.
- */
+ * triton's do_bench clears 256 MB between its events, during which the host runs ahead; where the host needs longer
+ * than that and the kernels, it is what was measured. */
 #include "score/kernels.h"
 
 #include <math.h>
@@ -273,9 +272,8 @@ static double head_memory(const struct setting *s)
 	return 4 * weights + 3 * rows * h * s->size_B + 4 * logits / chunks_of(s) + 2 * library_B(s);
 }
 
-/* The script's weights are .02 times a leaf, which stays, and so do the gradients of both. In the loop all
- * that an expert makes is kept, and the mask of one-hot int64; each look-up of weights ends in a whole
- * gradient of zeros. */
+/* The script's weights are .02 times a leaf, which stays, and so do the gradients of both. In the loop all that an
+ * expert makes is kept, and the mask of one-hot int64; each look-up of weights ends in a whole gradient of zeros. */
 static double experts_memory(const struct setting *s, bool forward_only)
 {
 	double e = s->of[EXPERTS_OF], h = s->of[HIDDEN], k = s->of[TOP_K];

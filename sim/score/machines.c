@@ -1,8 +1,6 @@
-/*
- * machines.c - the machines of a row of measurements, and what runs where on several kinds: see row.h.
+/* machines.c - the machines of a row of measurements, and what runs where on several kinds: see row.h.
  *
- * Not modelled: replicas of one stage that differ in tensor-parallel degree.
- */
+ * Not modelled: replicas of one stage that differ in tensor-parallel degree. */
 #include "score/row.h"
 
 #include <math.h>

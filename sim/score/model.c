@@ -1,10 +1,8 @@
-/*
- * model.c - the model and the training software of a row: a specification as -m takes it, a software as
+/* model.c - the model and the training software of a row: a specification as -m takes it, a software as
  * --software takes it.
  *
  * A specification is that of model_spec, of the model cell, of models.csv, or of a family that has such dimensions;
- * columns of the row then say what it leaves open.
- */
+ * columns of the row then say what it leaves open. */
 #include "score/row.h"
 
 #include <math.h>

@@ -1,13 +1,11 @@
-/*
- * row.h - from a row of a table of measured training runs to a job that the simulator runs: the same
- * question that `simulate` would be asked, and a plan.
+/* row.h - from a row of a table of measured training runs to a job that the simulator runs: the same question that
+ * `simulate` would be asked, and a plan.
  *
  * A row says all of it in columns of its own; results/published/README.md lists them. What a table leaves open is
  * assumed in two places only, and told (columns `software` and `network` of score.csv, a line on the terminal): a row
  * without `software` runs `generic`, one without `platform` has the machines that gpu, gpus, gpus_per_node and nodes
  * count, with the network that is usual for that device.
- *   platforms/models.csv      names of models that have a public model card, and their specifications
- */
+ *   platforms/models.csv      names of models that have a public model card, and their specifications */
 #ifndef MQ_SCORE_ROW_H
 #define MQ_SCORE_ROW_H
 

@@ -1,5 +1,4 @@
-/*
- * score.h - predictions against tables of published measurements: what the parts of `score` share.
+/* score.h - predictions against tables of published measurements: what the parts of `score` share.
  *
  *   ../cmd/score.c       the command: options, which table it is
  *   lines.c              which tables there are, lines of summaries
@@ -7,8 +6,7 @@
  *   collectives.c        --collectives
  *   kernels.c            --kernels
  *   rows.c case.c        step times: a row, its job (row.h); machines.c model.c shape.c its parts
- *   judge.c runs.c       rows judged, and what is told of them
- */
+ *   judge.c runs.c       rows judged, and what is told of them */
 #ifndef MQ_SCORE_SCORE_H
 #define MQ_SCORE_SCORE_H
 

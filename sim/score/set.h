@@ -1,10 +1,8 @@
-/*
- * set.h - values in place of those of the calibrations and of the training software, by name.
+/* set.h - values in place of those of the calibrations and of the training software, by name.
  *
- * A name is ENTRY.FIELD: ENTRY a device type or a class of links ("A100*": a pattern, all that it fits
- * have the value), FIELD a field of its calibration file; or software:NAME.FIELD with a field of the
- * software's files, whose value may be a word.
- */
+ * A name is ENTRY.FIELD: ENTRY a device type or a class of links ("A100*": a pattern, all that it fits have the value),
+ * FIELD a field of its calibration file; or software:NAME.FIELD with a field of the software's files, whose value may
+ * be a word. */
 #ifndef MQ_SCORE_SET_H
 #define MQ_SCORE_SET_H
 

@@ -1,10 +1,8 @@
-/*
- * shape.c - the plan of a row: degrees, micro-batches, stages, schedule, sync and recomputation.
+/* shape.c - the plan of a row: degrees, micro-batches, stages, schedule, sync and recomputation.
  *
- * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs,
- * micro-batches from batch and accumulation. A cell that is a word may have a remark in brackets behind it, which
- * nobody reads. An empty one is as the software does.
- */
+ * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs, micro-batches
+ * from batch and accumulation. A cell that is a word may have a remark in brackets behind it, which nobody reads. An
+ * empty one is as the software does. */
 #include "score/row.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
-/*
- * search.h - the search loop: engines propose, an evaluator judges, rows are written, the best are kept.
+/* search.h - the search loop: engines propose, an evaluator judges, rows are written, the best are kept.
  *
  * Rounds: every engine that is not done fills its batch; duplicates (same plan hash) are answered from a cache that all
  * engines share; the rest is judged in chunks; then, in order of engine and index, each row is appended and its engine
@@ -12,8 +11,7 @@
  *
  * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops when its own
  * proposing plus its part of the judging has used its share; what finished engines did not use goes to the others.
- * Plans at judgement when time is over have no row.
- */
+ * Plans at judgement when time is over have no row. */
 #ifndef MQ_SEARCH_SEARCH_H
 #define MQ_SEARCH_SEARCH_H
 

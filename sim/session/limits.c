@@ -1,10 +1,8 @@
-/*
- * limits.c - address space that is limited (`ulimit -v`, `ulimit -d`, some batch systems).
+/* limits.c - address space that is limited (`ulimit -v`, `ulimit -d`, some batch systems).
  *
- * OpenBLAS asks for 128 MB for each thread, and where it does not get them asks again for ever. It starts a thread
- * per core as soon as it is loaded, before main. So where there is a limit, this program starts anew with one
- * thread, which is all it uses, and has OpenBLAS take its memory first.
- */
+ * OpenBLAS asks for 128 MB for each thread, and where it does not get them asks again for ever. It starts a thread per
+ * core as soon as it is loaded, before main. So where there is a limit, this program starts anew with one thread, which
+ * is all it uses, and has OpenBLAS take its memory first. */
 #include "session/session.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
-/*
- * platform_option.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of
- * `platform generate`, of which a file is made in a folder that nobody can guess. What a killed command leaves of
- * such folders goes with the next one.
- */
+/* platform_option.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of `platform
+ * generate`, of which a file is made in a folder that nobody can guess. What a killed command leaves of such folders
+ * goes with the next one. */
 #include "session/session.h"
 
 #include <dirent.h>

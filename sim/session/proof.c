@@ -1,6 +1,4 @@
-/*
- * proof.c - what a search has shown: lower bounds of engines beside its best; see search_run.h.
- */
+/* proof.c - what a search has shown: lower bounds of engines beside its best; see search_run.h. */
 #include "session/search_run.h"
 
 #include <math.h>

@@ -1,12 +1,10 @@
-/*
- * ranks.h - simulations of one search on several machines: under mpirun or Slurm the first rank searches, the
- * others judge plans for it.
+/* ranks.h - simulations of one search on several machines: under mpirun or Slurm the first rank searches, the others
+ * judge plans for it.
  *
- * They meet in DIR/ranks, a folder that all of them see: N.ask holds plan number N, N.got its result, written whole
- * or not at all. Whoever judges a plan has locked byte N of DIR/ranks/claims, and the first rank the byte before all
- * of them for as long as it lives; locks vanish with their process, so a lost rank's plan is judged by another.
- * Nobody calls MPI (a waiting call spins a core). Results do not depend on who found them.
- */
+ * They meet in DIR/ranks, a folder that all of them see: N.ask holds plan number N, N.got its result, written whole or
+ * not at all. Whoever judges a plan has locked byte N of DIR/ranks/claims, and the first rank the byte before all of
+ * them for as long as it lives; locks vanish with their process, so a lost rank's plan is judged by another. Nobody
+ * calls MPI (a waiting call spins a core). Results do not depend on who found them. */
 #ifndef MQ_SESSION_RANKS_H
 #define MQ_SESSION_RANKS_H
 

@@ -1,6 +1,4 @@
-/*
- * search_run.c - options of a search, its engines, and the call of the loop; see search_run.h.
- */
+/* search_run.c - options of a search, its engines, and the call of the loop; see search_run.h. */
 #include "session/search_run.h"
 
 #include <errno.h>

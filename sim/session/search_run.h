@@ -1,7 +1,5 @@
-/*
- * search_run.h - the search that `search` and `whatif` run: engine options, the call of the loop,
- * and the report in words.
- */
+/* search_run.h - the search that `search` and `whatif` run: engine options, the call of the loop, and the report in
+ * words. */
 #ifndef MQ_SESSION_SEARCH_RUN_H
 #define MQ_SESSION_SEARCH_RUN_H
 
@@ -33,8 +31,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 /* Hash of all that a judgement depends on: the question, the files it names, this program. */
 uint64_t mq_session_context(const struct mq_session *session);
 
-/* Adds a file's path and contents to a hash; what cannot be read (a built-in model's name) counts as its
- * name alone. */
+/* Adds a file's path and contents to a hash; what cannot be read (a built-in model's name) counts as its name alone. */
 uint64_t mq_hash_file(uint64_t hash, const char *path);
 
 /* A plan of the ranking in words, with how many near-equal ones it stands for. */

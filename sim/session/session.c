@@ -1,12 +1,10 @@
-/*
- * session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
+/* session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
  *
- * The worker server reads the platform first, because SimGrid dies of broken XML; what it could not load
- * comes back as one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes
- * the devices that a placement graph brings itself as a platform of its own: every device at one ideal
- * switch, a link as fast as the graph's costs say (a cost of one unit takes one unit; SimGrid counts whole
- * bytes, so costs are rounded to 1 / bytes of an element).
- */
+ * The worker server reads the platform first, because SimGrid dies of broken XML; what it could not load comes back as
+ * one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes the devices that a
+ * placement graph brings itself as a platform of its own: every device at one ideal switch, a link as fast as the
+ * graph's costs say (a cost of one unit takes one unit; SimGrid counts whole bytes, so costs are rounded to 1 / bytes
+ * of an element). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

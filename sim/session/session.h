@@ -1,12 +1,10 @@
-/*
- * session.h - what the commands share: the question they ask (software/asked.h), its loading, where installed files
+/* session.h - what the commands share: the question they ask (software/asked.h), its loading, where installed files
  * are, and output folders.
  *
  *	mq_asked_init(&o.asked);
  *	const struct mq_args args = { { { mq_question_args, &o.asked }, { rows, &o } }, .doc = "..." };
  *	MQ_TRY(mq_args_parse(&args, argc, argv, err));
- *	MQ_TRY(mq_session_open(&session, &o.asked, err));
- */
+ *	MQ_TRY(mq_session_open(&session, &o.asked, err)); */
 #ifndef MQ_SESSION_SESSION_H
 #define MQ_SESSION_SESSION_H
 

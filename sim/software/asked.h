@@ -1,9 +1,7 @@
-/*
- * asked.h - the options of a question, as they are given. One table (asked.c) is the options of the commands that
+/* asked.h - the options of a question, as they are given. One table (asked.c) is the options of the commands that
  * simulate, the lines of job files, the keys of studies, and what worker processes are told.
  *
- * To add a training option: a field here or in struct mq_train, a row in asked.c, and the code that uses it.
- */
+ * To add a training option: a field here or in struct mq_train, a row in asked.c, and the code that uses it. */
 #ifndef MQ_SOFTWARE_ASKED_H
 #define MQ_SOFTWARE_ASKED_H
 

@@ -1,7 +1,5 @@
-/*
- * software.c - see software.h. One table row per field: reader, options, columns of tables of runs and the
- * documentation all come from it.
- */
+/* software.c - see software.h. One table row per field: reader, options, columns of tables of runs and the
+ * documentation all come from it. */
 #include "software/software_impl.h"
 
 #include <math.h>

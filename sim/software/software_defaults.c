@@ -1,6 +1,4 @@
-/*
- * software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h.
- */
+/* software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h. */
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * software_file.c - files of training software: reading, inheritance, what there is. See software.h.
- */
+/* software_file.c - files of training software: reading, inheritance, what there is. See software.h. */
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>

@@ -1,13 +1,11 @@
-/*
- * software_space.c - which plans a training software runs: the rules behind "runs" of its file, one reason
- * in words per rule. See software.h.
+/* software_space.c - which plans a training software runs: the rules behind "runs" of its file, one reason in words per
+ * rule. See software.h.
  *
- * One table of rules serves the verdict of a plan, what engines propose, `runs_in` and `export`: a plan that
- * passes here is one that the software's settings can say. Rules are asked in the order of a launch: the
- * model, the kinds of devices, the shape, its degrees, pipeline, sync, the decisions of the plan, ranks.
+ * One table of rules serves the verdict of a plan, what engines propose, `runs_in` and `export`: a plan that passes
+ * here is one that the software's settings can say. Rules are asked in the order of a launch: the model, the kinds of
+ * devices, the shape, its degrees, pipeline, sync, the decisions of the plan, ranks.
  *
- * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels.
- */
+ * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

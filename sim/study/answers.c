@@ -1,13 +1,11 @@
-/*
- * answers.c - what a plan's time depends on: the best plan of a point judged again with one
- * thing changed. The plan stays the same, so an elasticity is that of the hardware, not of the search.
+/* answers.c - what a plan's time depends on: the best plan of a point judged again with one thing changed. The plan
+ * stays the same, so an elasticity is that of the hardware, not of the search.
  *
- * Sensitivity: every link class and device type of the platform, at the factors 1 - s and 1 + s;
- * elasticity = relative change of the step time / relative change of the target (-1: twice the bandwidth
- * halves the time, to first order). The batch changes by whole micro-batches, so its factors differ.
- * Break-even: where two plans take the same time, by bisection of log(factor) between 1/32 and 32 after a
- * scan for a change of sign; with several crossings the first above the lowest factor is found.
- */
+ * Sensitivity: every link class and device type of the platform, at the factors 1 - s and 1 + s; elasticity = relative
+ * change of the step time / relative change of the target (-1: twice the bandwidth halves the time, to first order).
+ * The batch changes by whole micro-batches, so its factors differ. Break-even: where two plans take the same time, by
+ * bisection of log(factor) between 1/32 and 32 after a scan for a change of sign; with several crossings the first
+ * above the lowest factor is found. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

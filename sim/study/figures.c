@@ -1,7 +1,5 @@
-/*
- * figures.c - figures of a study: tornado, scaling, cost front, heat map; gnuplot draws them
- * with the scripts in plots/.
- */
+/* figures.c - figures of a study: tornado, scaling, cost front, heat map; gnuplot draws them with the scripts in
+ * plots/. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,9 @@
-/*
- * jobs.c - a point of a study with several jobs: each job's plan is searched (or given) on its
- * own devices as if it were alone, then all run at once (judge/coscheduled.h).
+/* jobs.c - a point of a study with several jobs: each job's plan is searched (or given) on its own devices as if it
+ * were alone, then all run at once (judge/coscheduled.h).
  *
- * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and
- * job_links.csv one per link that jobs share and job that uses it: its bytes per step, and the share of
- * what the link carries in a step of that job. Links with most bytes first, at most MOST_LINKS of them.
- */
+ * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and job_links.csv one
+ * per link that jobs share and job that uses it: its bytes per step, and the share of what the link carries in a step
+ * of that job. Links with most bytes first, at most MOST_LINKS of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,6 @@
-/*
- * report.c - report.html of a study: one file, nothing fetched: the question, the answers,
- * tables, figures as inline SVG, the timeline of the fastest point's plan on a canvas to zoom into,
- * assumptions, where every parameter comes from, and the command that makes it again.
- */
+/* report.c - report.html of a study: one file, nothing fetched: the question, the answers, tables, figures as inline
+ * SVG, the timeline of the fastest point's plan on a canvas to zoom into, assumptions, where every parameter comes
+ * from, and the command that makes it again. */
 #include <stdlib.h>
 #include <string.h>
 

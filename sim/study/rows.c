@@ -1,6 +1,4 @@
-/*
- * rows.c - the row of a study's point: search (or judge) it, and say what came of it.
- */
+/* rows.c - the row of a study's point: search (or judge) it, and say what came of it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * search.c - the plan of a point of a study: searched for or given; or why there is none.
- */
+/* search.c - the plan of a point of a study: searched for or given; or why there is none. */
 #include <string.h>
 
 #include "study/study.h"

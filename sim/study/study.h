@@ -1,25 +1,22 @@
-/*
- * study.h - a what-if study: a job file whose keys may have several values, and the points of their
- * cross product.
+/* study.h - a what-if study: a job file whose keys may have several values, and the points of their cross product.
  *
- * Keys are the long options of `search` (model, batch, engine, ...), platform.KEY (options of `platform
- * generate`), changes of the hardware (link.CLASS.bw, device.TYPE.flops, rank.N.clock, spread.clock,
- * calib.TYPE.FIELD: hardware/change.h) and the study's own (below). Values in a list (separated by commas; in
- * `model`, where commas are part of a name, by comma and blank or by semicolons) and ranges become axes:
+ * Keys are the long options of `search` (model, batch, engine, ...), platform.KEY (options of `platform generate`),
+ * changes of the hardware (link.CLASS.bw, device.TYPE.flops, rank.N.clock, spread.clock, calib.TYPE.FIELD:
+ * hardware/change.h) and the study's own (below). Values in a list (separated by commas; in `model`, where commas are
+ * part of a name, by comma and blank or by semicolons) and ranges become axes:
  *
  *	platform.nodes = 1, 2, 4        batch = 32..512*2       link.network.bw = 0.5..2+0.5
  *
- * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2.
- * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
- * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
- * strong|weak, epoch = SAMPLES, failures.KEY (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: schedule/failures.h;
- * lists are axes), jitter.KEY (device, kernel, stragglers, slowdown, draws: schedule/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
+ * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2. `engine` is
+ * never an axis: its list is one search with several engines. The first key varies slowest. `plan = FILE` judges that
+ * plan on every point and searches nothing. The study's own keys: scaling = strong|weak, epoch = SAMPLES, failures.KEY
+ * (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: schedule/failures.h; lists are axes), jitter.KEY (device,
+ * kernel, stragglers, slowdown, draws: schedule/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP,
+ * breakeven.target, .plan_a, .plan_b.
  *
- * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks),
- * `plan`, `start` (seconds), or an option of the question or the search; an option that a job does not give
- * is that of the study. job.steps is the number of steps to measure. Rows and tables are those of
- * jobs.c.
- */
+ * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks), `plan`, `start`
+ * (seconds), or an option of the question or the search; an option that a job does not give is that of the study.
+ * job.steps is the number of steps to measure. Rows and tables are those of jobs.c. */
 #ifndef MQ_STUDY_STUDY_H
 #define MQ_STUDY_STUDY_H
 
@@ -85,11 +82,11 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 /* The header of whatif.csv: point, the axes with more than one value, the columns of a row. */
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena);
 
-/* Searches one point and writes its row to `row`, without newline. Further lines, each after a newline,
- * are what was asked of the best plan (a letter tells the table, the point comes later). A point that has
- * no feasible plan, or that cannot be asked (its platform cannot be built, say), is a row too. The line
- * MQ_STUDY_CRASHED says that a simulator died over it: the row is no answer to keep, and its verdict is
- * crash where there is no other. `plan_path` (may be NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
+/* Searches one point and writes its row to `row`, without newline. Further lines, each after a newline, are what was
+ * asked of the best plan (a letter tells the table, the point comes later). A point that has no feasible plan, or that
+ * cannot be asked (its platform cannot be built, say), is a row too. The line MQ_STUDY_CRASHED says that a simulator
+ * died over it: the row is no answer to keep, and its verdict is crash where there is no other. `plan_path` (may be
+ * NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
 #define MQ_STUDY_CRASHED "C"
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point, const char *plan_path,
 			    struct mq_arena *arena, const char **row, struct mq_err *err) MQ_MUST_CHECK;

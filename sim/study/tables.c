@@ -1,12 +1,9 @@
-/*
- * tables.c - answers from a study's rows: scaling, losses, the front of time against cost,
- * and what all tables say in words.
+/* tables.c - answers from a study's rows: scaling, losses, the front of time against cost, and what all tables say in
+ * words.
  *
  * Points are compared inside a *series*: points that agree on every axis but the one in question. Scaling:
- * efficiency = samples/s per device of the cluster, against the smallest cluster of its series. Loss: step
- * time against the point of the series where nothing is changed (a factor of 1, a spread of 0; else the
- * first value).
- */
+ * efficiency = samples/s per device of the cluster, against the smallest cluster of its series. Loss: step time against
+ * the point of the series where nothing is changed (a factor of 1, a spread of 0; else the first value). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,12 @@
-/*
- * linkage.h - what one decision to split a weight implies: sharding propagated through the graph (Wang et al.,
+/* linkage.h - what one decision to split a weight implies: sharding propagated through the graph (Wang et al.,
  * Auto-MAP, 2020, after the propagation over XLA's instructions).
  *
- * A weight may be split along its outputs (columns) or its inputs (rows). The features of a tensor between two ops
- * are split on both sides or on none: an op whose output features are split asks its consumers for a split that
- * takes them so (a GEMM: along its inputs; heads and element-wise ops: the same features), an op that takes split
- * features asks its producers likewise (a GEMM: along its outputs). Tied weights are split along the same
- * dimension. It ends at ops that cannot be split so (norms, inputs): there the features are gathered. Two different
- * splits of one op are a conflict: such a decision is not possible.
- */
+ * A weight may be split along its outputs (columns) or its inputs (rows). The features of a tensor between two ops are
+ * split on both sides or on none: an op whose output features are split asks its consumers for a split that takes them
+ * so (a GEMM: along its inputs; heads and element-wise ops: the same features), an op that takes split features asks
+ * its producers likewise (a GEMM: along its outputs). Tied weights are split along the same dimension. It ends at ops
+ * that cannot be split so (norms, inputs): there the features are gathered. Two different splits of one op are a
+ * conflict: such a decision is not possible. */
 #ifndef MQ_AUTOMAP_LINKAGE_H
 #define MQ_AUTOMAP_LINKAGE_H
 

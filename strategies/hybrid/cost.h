@@ -1,5 +1,4 @@
-/*
- * cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by which the hybrid planner
+/* cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by which the hybrid planner
  * ranks hundreds of thousands of candidates.
  *
  * A candidate is a list of stages; stage s runs n_s layers on d_s x t_s devices of one class, or of several that share
@@ -11,8 +10,7 @@
  * activations x min(M, stages after s, itself included). Layer times are means over all layers, asked once per (type,
  * t, samples) from the cost queries; collectives are a latency and a slope, measured once per (first device, t, d).
  *
- * Not modelled: contention. The simulator has the last word.
- */
+ * Not modelled: contention. The simulator has the last word. */
 #ifndef MQ_HYBRID_COST_H
 #define MQ_HYBRID_COST_H
 

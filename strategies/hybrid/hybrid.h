@@ -1,7 +1,5 @@
-/*
- * hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate, screening of
- * its best, bounds, and candidates of models without layers.
- */
+/* hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate, screening of
+ * its best, bounds, and candidates of models without layers. */
 #ifndef MQ_HYBRID_HYBRID_H
 #define MQ_HYBRID_HYBRID_H
 

@@ -1,12 +1,10 @@
-/*
- * proof.c - what no candidate of the hybrid planner is below: see hybrid.h.
+/* proof.c - what no candidate of the hybrid planner is below: see hybrid.h.
  *
- * Branch and bound over all candidates that were seen, those with the lowest floors first. A floor (compute and
- * bubble of the closed form) gives way to the time of the analytic executor, which runs the candidate's whole
- * schedule without contention and so bounds its simulation, and that to the simulator's where it judged the
- * candidate. What does not fit bounds nothing. It ends where the lowest floor left is above the lowest time found,
- * or after MOST candidates: then that floor is the bound.
- */
+ * Branch and bound over all candidates that were seen, those with the lowest floors first. A floor (compute and bubble
+ * of the closed form) gives way to the time of the analytic executor, which runs the candidate's whole schedule without
+ * contention and so bounds its simulation, and that to the simulator's where it judged the candidate. What does not fit
+ * bounds nothing. It ends where the lowest floor left is above the lowest time found, or after MOST candidates: then
+ * that floor is the bound. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,12 +1,10 @@
-/*
- * width.c - stages of unequal width on devices of one type: see hybrid.h.
+/* width.c - stages of unequal width on devices of one type: see hybrid.h.
  *
  * Layers are alike, so a stage of w replicas has room for so many of them in a time T: the most l with M f(w, l) +
  * exchange(w, l) <= T. How many layers there is room for on all devices is a knapsack over the widths, the first and
- * the last stage apart, which also have what lies outside of the layers; the least T with room for all layers is
- * found by bisection. Bubbles, transfers and memory are left to the estimate, which is why each limit on the width
- * is tried: few wide stages or many narrow ones.
- */
+ * the last stage apart, which also have what lies outside of the layers; the least T with room for all layers is found
+ * by bisection. Bubbles, transfers and memory are left to the estimate, which is why each limit on the width is tried:
+ * few wide stages or many narrow ones. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/*
- * place_ip.h - placement as an integer program (Tarnawski et al., NeurIPS 2020, sections 4 and 5).
+/* place_ip.h - placement as an integer program (Tarnawski et al., NeurIPS 2020, sections 4 and 5).
  *
  * Binary x_vi: unit v runs on device i. For devices with a memory of their own, y_si >= |x_home,i - x_receiver,i| for
  * each signal s (place.h) says that it crosses the border of device i.
@@ -11,8 +10,7 @@
  * after its loads and transfers (big-M); precedence between nodes, not units.
  *
  * Equal devices are told apart by the lowest unit that they hold. Differs from the published program: variables are
- * units instead of nodes, signals instead of nodes with in and out communication.
- */
+ * units instead of nodes, signals instead of nodes with in and out communication. */
 #ifndef MQ_IP_PLACE_IP_H
 #define MQ_IP_PLACE_IP_H
 

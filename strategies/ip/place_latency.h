@@ -1,16 +1,14 @@
-/*
- * place_latency.h - short latencies of one sample (model.h: mq_place_latency), from above and from below.
+/* place_latency.h - short latencies of one sample (model.h: mq_place_latency), from above and from below.
  *
  * Above: sets that follow each other along one topological order. For a given order the best intervals on accelerators,
  * the rest on the pool of CPUs, are a dynamic programme over prefixes and devices in turn; the order itself is searched
  * by moving single units in it, judged by the latency, which sees sets that overlap.
  *
- * Below: along any path of the graph the sets that it visits wait for each other, and a set without a hole meets a
- * path in one interval [i, j]. Such a set holds all that lies between its nodes (and shares a colour with them),
- * none of what comes before node i - 1 or after node j + 1, and so pays at least the least cut between the two
- * (lib/sfb.h). The least sum over all ways to cut the path into intervals, of at most as many sets as there are,
- * within the memory, and nodes on CPUs is a bound.
- */
+ * Below: along any path of the graph the sets that it visits wait for each other, and a set without a hole meets a path
+ * in one interval [i, j]. Such a set holds all that lies between its nodes (and shares a colour with them), none of
+ * what comes before node i - 1 or after node j + 1, and so pays at least the least cut between the two (lib/sfb.h). The
+ * least sum over all ways to cut the path into intervals, of at most as many sets as there are, within the memory, and
+ * nodes on CPUs is a bound. */
 #ifndef MQ_IP_PLACE_LATENCY_H
 #define MQ_IP_PLACE_LATENCY_H
 

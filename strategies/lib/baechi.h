@@ -1,5 +1,4 @@
-/*
- * baechi.h - Baechi's memory-constrained list schedules (Jeon et al., SoCC 2020): m-TOPO, m-ETF, m-SCT.
+/* baechi.h - Baechi's memory-constrained list schedules (Jeon et al., SoCC 2020): m-TOPO, m-ETF, m-SCT.
  *
  * m-TOPO fills the devices one after another, in topological order, to total / n + largest op. m-ETF repeats: of all
  * ready tasks and devices with room, the pair that can start first. m-SCT is m-ETF with favourite children: x_ij of a
@@ -7,8 +6,7 @@
  * task unless another task is urgent (its inputs are on every device before the device is free). Transfers occupy the
  * one channel of both devices; a tensor that arrived once stays.
  *
- * Differs: ops that must share a device are one task, memory is not freed during the step.
- */
+ * Differs: ops that must share a device are one task, memory is not freed during the step. */
 #ifndef MQ_STRATEGIES_LIB_BAECHI_H
 #define MQ_STRATEGIES_LIB_BAECHI_H
 

@@ -1,12 +1,10 @@
-/*
- * coarse.h - few groups out of many: placement tasks merged until at most `limit` are left.
+/* coarse.h - few groups out of many: placement tasks merged until at most `limit` are left.
  *
  * Tasks are taken in topological order and cut where their compute time reaches an equal share, so a group is a run of
  * the graph. With limit 0, or at least as many as there are tasks, each task is a group.
  *
  * Where the groups, spread over the devices in proportion to their memory, do not fit with the micro-batches of the
- * tasks, all plans get the accumulation and recomputation of lib/fit.h.
- */
+ * tasks, all plans get the accumulation and recomputation of lib/fit.h. */
 #ifndef MQ_STRATEGIES_LIB_COARSE_H
 #define MQ_STRATEGIES_LIB_COARSE_H
 

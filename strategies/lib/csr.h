@@ -1,6 +1,4 @@
-/*
- * csr.h - items by a key, as compressed rows: the edges of a node, the ops of a layer.
- */
+/* csr.h - items by a key, as compressed rows: the edges of a node, the ops of a layer. */
 #ifndef MQ_STRATEGIES_LIB_CSR_H
 #define MQ_STRATEGIES_LIB_CSR_H
 
@@ -8,8 +6,8 @@
 
 #include "maquette/arena.h"
 
-/* Row k is list[first[k]] .. list[first[k + 1] - 1]: the values of the items with key k, in their order; without `value`
- * their indices. Items lie `stride` bytes apart; keys of n and more belong to no row. */
+/* Row k is list[first[k]] .. list[first[k + 1] - 1]: the values of the items with key k, in their order; without
+ * `value` their indices. Items lie `stride` bytes apart; keys of n and more belong to no row. */
 static inline void mq_csr_make(struct mq_arena *arena, uint32_t n, uint32_t n_items, const uint32_t *key,
 			       const uint32_t *value, size_t stride, uint32_t **first, uint32_t **list)
 {

@@ -1,12 +1,10 @@
-/*
- * elim.c - see elim.h.
+/* elim.c - see elim.h.
  *
  * A table ("factor") knows its variables and their strides. Every table that elimination makes is laid out with the
  * variable eliminated *next* slowest and the one eliminated last fastest, so that the inner loop of later steps runs
- * over consecutive numbers; input pairs are transposed once where their own order differs. For each step the inner
- * loop adds one row of each table that varies along the innermost variable to a scalar from those that do not, and
- * keeps the minimum.
- */
+ * over consecutive numbers; input pairs are transposed once where their own order differs. For each step the inner loop
+ * adds one row of each table that varies along the innermost variable to a scalar from those that do not, and keeps the
+ * minimum. */
 #include "lib/elim.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/*
- * elim.h - exact minimum of a sum of unary and pairwise cost tables by variable elimination.
+/* elim.h - exact minimum of a sum of unary and pairwise cost tables by variable elimination.
  *
  *   minimise  sum_v cost_v(c_v) + sum_(u,v) cost_uv(c_u, c_v)   over one choice c_v per variable
  *
@@ -8,8 +7,7 @@
  * new(D) = min over c_v. Work and memory are governed by prod_{w in D u {v}} K_w, K the number of choices: K^(M+1) for
  * M = max |D|. The tables are kept, so the choices follow by back-substitution without a table of arguments.
  *
- * Not modelled: terms over three and more variables; search for a better order than the two offered.
- */
+ * Not modelled: terms over three and more variables; search for a better order than the two offered. */
 #ifndef MQ_STRATEGIES_LIB_ELIM_H
 #define MQ_STRATEGIES_LIB_ELIM_H
 

@@ -1,11 +1,9 @@
-/*
- * fit.h - memory for engines whose plans are one stage: how far a plan exceeds it, and the gradient accumulation and
+/* fit.h - memory for engines whose plans are one stage: how far a plan exceeds it, and the gradient accumulation and
  * recomputation with which a plan of theirs fits at all.
  *
  * A placement holds the activations of the whole batch. Where that does not fit, micro-batches (whose gradients
  * accumulate) divide what must be held, and recomputation drops it; both cost time. Neither is a decision of the
- * placement papers, so it is settled once, before their search begins.
- */
+ * placement papers, so it is settled once, before their search begins. */
 #ifndef MQ_STRATEGIES_LIB_FIT_H
 #define MQ_STRATEGIES_LIB_FIT_H
 

@@ -1,6 +1,4 @@
-/*
- * layers.h - how long the model and each of its layers take on a device, and a cut of the layers by that.
- */
+/* layers.h - how long the model and each of its layers take on a device, and a cut of the layers by that. */
 #ifndef MQ_STRATEGIES_LIB_LAYERS_H
 #define MQ_STRATEGIES_LIB_LAYERS_H
 

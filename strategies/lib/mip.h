@@ -1,10 +1,8 @@
-/*
- * mip.h - mixed integer programs, solved by the `cbc` program (COIN-OR branch and cut).
+/* mip.h - mixed integer programs, solved by the `cbc` program (COIN-OR branch and cut).
  *
- * The program is written as an MPS file, `cbc` runs as a process of its own with a start solution and a time limit,
- * and its answer is read back: its licence does not combine with GPL libraries in one process, and a crash of it
- * costs one answer, not the run.
- */
+ * The program is written as an MPS file, `cbc` runs as a process of its own with a start solution and a time limit, and
+ * its answer is read back: its licence does not combine with GPL libraries in one process, and a crash of it costs one
+ * answer, not the run. */
 #ifndef MQ_STRATEGIES_LIB_MIP_H
 #define MQ_STRATEGIES_LIB_MIP_H
 

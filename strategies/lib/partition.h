@@ -1,7 +1,5 @@
-/*
- * partition.h - k-way partitioning of placement tasks with the METIS library (Karypis and Kumar, SIAM J. Sci.
- * Comput. 1998). Whoever uses it links -lmetis.
- */
+/* partition.h - k-way partitioning of placement tasks with the METIS library (Karypis and Kumar, SIAM J. Sci. Comput.
+ * 1998). Whoever uses it links -lmetis. */
 #ifndef MQ_STRATEGIES_LIB_PARTITION_H
 #define MQ_STRATEGIES_LIB_PARTITION_H
 

@@ -1,8 +1,6 @@
-/*
- * placements.h - one device per op: which ops move together and which devices they may use.
+/* placements.h - one device per op: which ops move together and which devices they may use.
  *
- * Ops of one colour share a device, and so do a forward op and its explicit backward mate.
- */
+ * Ops of one colour share a device, and so do a forward op and its explicit backward mate. */
 #ifndef STRATEGIES_LIB_PLACEMENTS_H
 #define STRATEGIES_LIB_PLACEMENTS_H
 

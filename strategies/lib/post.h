@@ -1,5 +1,4 @@
-/*
- * post.h - device placement by cross-entropy and proximal policy optimisation (Gao, Chen, Li, "Post: Device Placement
+/* post.h - device placement by cross-entropy and proximal policy optimisation (Gao, Chen, Li, "Post: Device Placement
  * with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018), and its parts taken alone: what the
  * engines post, cem, ppo and reinforce share.
  *
@@ -10,14 +9,13 @@
  * them in closed form, mixed with the uniform distribution: f <- (1 - eps) f + eps / D. REINFORCE ascends mean_k log
  * f(d_k) (b - T(d_k)) / b instead.
  *
- * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are options; eps
- * is at most 1 / groups, or a placement of hundreds of groups would never be drawn whole; ratios are cut at 10 and a
- * policy step moves the distribution of whole placements by at most `kl`, because both are products over all groups;
- * a placement that does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less
+ * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are options; eps is
+ * at most 1 / groups, or a placement of hundreds of groups would never be drawn whole; ratios are cut at 10 and a
+ * policy step moves the distribution of whole placements by at most `kl`, because both are products over all groups; a
+ * placement that does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less
  * excess is better; the first proposals are everything on one device, for each device, so that the result is never
  * worse than those, and runs of the graph with memory shared evenly; where the latter does not fit, all plans
- * accumulate micro-batches or recompute (fit.h); groups are runs of the graph (coarse.h).
- */
+ * accumulate micro-batches or recompute (fit.h); groups are runs of the graph (coarse.h). */
 #ifndef MQ_STRATEGIES_LIB_POST_H
 #define MQ_STRATEGIES_LIB_POST_H
 

@@ -1,5 +1,4 @@
-/*
- * sfb.h - sufficient-factor broadcasting: which ops of a data-parallel group to duplicate, exactly.
+/* sfb.h - sufficient-factor broadcasting: which ops of a data-parallel group to duplicate, exactly.
  *
  * Under data parallelism over M replicas, a gradient that is all-reduced can instead be computed in full on every
  * replica, once the ops and tensors that it depends on are there in full:
@@ -12,8 +11,7 @@
  * side is duplicated; profit is lost on s -> i, cost is paid on i -> t, gathering on j -> i. Solved by igraph's
  * push-relabel maximum flow.
  *
- * Not modelled: overlap of gathering and compute; groups whose ops have different replica counts.
- */
+ * Not modelled: overlap of gathering and compute; groups whose ops have different replica counts. */
 #ifndef MQ_STRATEGIES_LIB_SFB_H
 #define MQ_STRATEGIES_LIB_SFB_H
 

@@ -1,15 +1,13 @@
-/*
- * shapes.h - the space of usual plans: data x tensor x pipeline (x context x expert) parallelism on a set of devices,
+/* shapes.h - the space of usual plans: data x tensor x pipeline (x context x expert) parallelism on a set of devices,
  * with micro-batches, schedule, gradient sync and recompute.
  *
  * The space ends where the training software's does (mq_software_runs_shape); sequence and vocabulary parallelism are
  * the software's.
  *
- * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the fastest
- * type, one device. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A
- * point may be `balanced`: layers per stage follow the work outside of the layers and, on mixed devices, they and
- * the samples per replica follow the devices' measured speed on this model.
- */
+ * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the fastest type,
+ * one device. Speeds are of device classes (classes.h), so that a slow device of a type has sets without it. A point
+ * may be `balanced`: layers per stage follow the work outside of the layers and, on mixed devices, they and the samples
+ * per replica follow the devices' measured speed on this model. */
 #ifndef STRATEGIES_LIB_SHAPES_H
 #define STRATEGIES_LIB_SHAPES_H
 

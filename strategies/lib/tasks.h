@@ -1,12 +1,10 @@
-/*
- * tasks.h - an operator graph as tasks for list scheduling: groups of ops that share a device, their times per device,
+/* tasks.h - an operator graph as tasks for list scheduling: groups of ops that share a device, their times per device,
  * the tensors between them, memory. What heft, Baechi's three and metis work on.
  *
  * A task's time is that of its ops, forward and backward, in one step; its memory what they hold and save for one
  * micro-batch. The step has as few micro-batches as let all tasks together fit into all devices together. A tensor
  * costs latency + bytes x slope between two devices, forward and backward. Links are taken two by two, without
- * contention.
- */
+ * contention. */
 #ifndef MQ_STRATEGIES_LIB_TASKS_H
 #define MQ_STRATEGIES_LIB_TASKS_H
 

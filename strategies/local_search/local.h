@@ -1,10 +1,8 @@
-/*
- * local.h - local search for the placement of least max-load: the best move of one unit to another device until no move
+/* local.h - local search for the placement of least max-load: the best move of one unit to another device until no move
  * gains (a baseline of Tarnawski et al., NeurIPS 2020).
  *
- * Loads are kept incrementally: a move touches only the signals of the unit. Any sets are allowed, contiguous or
- * not; memory is respected as far as the start allows: a move never makes it worse.
- */
+ * Loads are kept incrementally: a move touches only the signals of the unit. Any sets are allowed, contiguous or not;
+ * memory is respected as far as the start allows: a move never makes it worse. */
 #ifndef MQ_LOCAL_SEARCH_LOCAL_H
 #define MQ_LOCAL_SEARCH_LOCAL_H
 

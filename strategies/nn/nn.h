@@ -1,9 +1,7 @@
-/*
- * nn.h - a small neural network library for the learned engines: reverse-mode differentiation over a tape.
+/* nn.h - a small neural network library for the learned engines: reverse-mode differentiation over a tape.
  *
- * A tape records operations on matrices of doubles as they are computed; nn_backward walks it in reverse.
- * GEMMs run on CBLAS. Everything is seeded and single-threaded: same seed, same bits. Nothing here
- * knows about plans.
+ * A tape records operations on matrices of doubles as they are computed; nn_backward walks it in reverse. GEMMs run on
+ * CBLAS. Everything is seeded and single-threaded: same seed, same bits. Nothing here knows about plans.
  *
  *	struct nn_params p; ...                     parameters live as long as the engine
  *	struct nn_tape t; nn_tape_begin(&t, &arena) one forward pass; arena memory, freed by rewinding
@@ -11,11 +9,10 @@
  *	nn_backward(&t, loss);                      adds to the gradients of the parameters
  *	nn_adam_step(&adam, &p);                    and clears them
  *
- * Matrices are row-major, rows x cols; a vector is one row or one column. Shapes that do not fit are bugs of
- * the caller (mq_assert), never of the input.
+ * Matrices are row-major, rows x cols; a vector is one row or one column. Shapes that do not fit are bugs of the caller
+ * (mq_assert), never of the input.
  *
- * Not here: convolutions, recurrent cells, mixed precision, more than one thread.
- */
+ * Not here: convolutions, recurrent cells, mixed precision, more than one thread. */
 #ifndef STRATEGIES_NN_NN_H
 #define STRATEGIES_NN_NN_H
 

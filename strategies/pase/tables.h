@@ -1,10 +1,8 @@
-/*
- * tables.h - explicit cost tables of a PaSE problem (*.tables.json).
+/* tables.h - explicit cost tables of a PaSE problem (*.tables.json).
  *
  * {"vertices": [{"id", "type", "configs": [[degrees]...], "cost": [FLOP...]}...],
  *  "edges": [{"src", "dst", "cost": [[FLOP...]...]}...], ...}: one cost per configuration of a
- * layer and one matrix per edge (rows: configurations of src). Other members are not read.
- */
+ * layer and one matrix per edge (rows: configurations of src). Other members are not read. */
 #ifndef MQ_PASE_TABLES_H
 #define MQ_PASE_TABLES_H
 

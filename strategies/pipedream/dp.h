@@ -1,5 +1,4 @@
-/*
- * dp.h - PipeDream's optimizer: pipeline stages with replicas on one or several levels of bandwidth (Narayanan et al.,
+/* dp.h - PipeDream's optimizer: pipeline stages with replicas on one or several levels of bandwidth (Narayanan et al.,
  * SOSP 2019).
  *
  * States are the ideals of the layer graph (for a chain: its prefixes). On m machines joined by bandwidth B, the time
@@ -16,8 +15,7 @@
  * transfers only when given a compression ratio; here it is a switch. All machines must be used (as released), equal
  * machines, no memory limit.
  *
- * Complexity O(states^3 machines^2) where there are two levels, O(states^2 machines^2) on one.
- */
+ * Complexity O(states^3 machines^2) where there are two levels, O(states^2 machines^2) on one. */
 #ifndef MQ_PIPEDREAM_DP_H
 #define MQ_PIPEDREAM_DP_H
 

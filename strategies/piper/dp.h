@@ -1,5 +1,4 @@
-/*
- * dp.h - Piper: pipeline, data and tensor parallelism with recomputation, by dynamic programming over downsets
+/* dp.h - Piper: pipeline, data and tensor parallelism with recomputation, by dynamic programming over downsets
  * (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021).
  *
  * A stage is a set S of layers on d x t devices (d data-parallel, t tensor-parallel), each layer run in one of its
@@ -12,10 +11,8 @@
  * slowest-stage time of the downset D (closed under successors) on at most k devices with data-parallel degrees that
  * sum to at most s.
  *
- * The choice of configurations inside a stage is a knapsack, solved as published: all fastest, then the cheapest
- * time per byte saved until it fits; so the result is not strictly optimal. Equal devices, one bandwidth, no
- * bubbles.
- */
+ * The choice of configurations inside a stage is a knapsack, solved as published: all fastest, then the cheapest time
+ * per byte saved until it fits; so the result is not strictly optimal. Equal devices, one bandwidth, no bubbles. */
 #ifndef MQ_PIPER_DP_H
 #define MQ_PIPER_DP_H
 

@@ -1,6 +1,4 @@
-/*
- * first.h - a plan that fits, found at once: for engines whose own first plan takes long on large clusters.
- */
+/* first.h - a plan that fits, found at once: for engines whose own first plan takes long on large clusters. */
 #ifndef MQ_PORTFOLIO_FIRST_H
 #define MQ_PORTFOLIO_FIRST_H
 

@@ -1,15 +1,13 @@
-/*
- * net.h - TAG's graph network: log probabilities of the choices of the next op group, from a view of the question and
+/* net.h - TAG's graph network: log probabilities of the choices of the next op group, from a view of the question and
  * of what is decided; its records and its training.
  *
  * Nodes are op groups and device groups; edges prev, succ (tensors), link (between device groups) and place (op to
  * device and back). Layers of graph attention with edge features, residual; a choice is scored by an MLP over (mean
  * over device groups of MLP(embedding, in the set?), embedding of the op group, its own features).
  *
- * A record is a view with the distribution that the search ended at. Training minimises the cross-entropy over
- * shuffled records; a tenth of the questions (not of the records) is kept apart to see whether it helps where it was
- * not trained.
- */
+ * A record is a view with the distribution that the search ended at. Training minimises the cross-entropy over shuffled
+ * records; a tenth of the questions (not of the records) is kept apart to see whether it helps where it was not
+ * trained. */
 #ifndef MQ_TAG_NET_H
 #define MQ_TAG_NET_H
 

@@ -1,7 +1,5 @@
-/*
- * plugin_file.h - data files that ship with an engine lie next to its plug-in: strategies/NAME.weights becomes
- * build/engines/NAME.weights, and is installed likewise.
- */
+/* plugin_file.h - data files that ship with an engine lie next to its plug-in: strategies/NAME.weights becomes
+ * build/engines/NAME.weights, and is installed likewise. */
 #ifndef MQ_TAG_PLUGIN_FILE_H
 #define MQ_TAG_PLUGIN_FILE_H
 

@@ -1,12 +1,10 @@
-/*
- * space.h - what TAG decides: for each op group a set of device groups and how its gradients are kept equal
+/* space.h - what TAG decides: for each op group a set of device groups and how its gradients are kept equal
  * (all-reduce, parameter server), or model parallelism; and the features of ops, devices, links and choices for its
  * network.
  *
  * Features are relative, so that a network trained on some models and topologies can be used on others: times by the
- * time of the whole model on all devices, bytes by what the slowest link moves in that time, speeds and memory by
- * the largest; spans of several powers of ten as logarithms.
- */
+ * time of the whole model on all devices, bytes by what the slowest link moves in that time, speeds and memory by the
+ * largest; spans of several powers of ten as logarithms. */
 #ifndef MQ_TAG_SPACE_H
 #define MQ_TAG_SPACE_H
 

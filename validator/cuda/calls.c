@@ -1,5 +1,4 @@
-/*
- * calls.c - NCCL's calls for the messages and collectives of a schedule, and the proof that they do what their names
+/* calls.c - NCCL's calls for the messages and collectives of a schedule, and the proof that they do what their names
  * say.
  *
  * The proof, before anything is timed, sends small whole numbers through every kind of call that the schedules make, on
@@ -7,8 +6,7 @@
  * numbers are exact in fp32 whatever their order. It is the same code that enqueues what is timed. (nccl-tests checks
  * its results that way.)
  *
- * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds.
- */
+ * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

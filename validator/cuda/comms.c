@@ -1,5 +1,4 @@
-/*
- * comms.c - NCCL communicators: one per distinct list of ranks and forced algorithm and protocol, and one per directed
+/* comms.c - NCCL communicators: one per distinct list of ranks and forced algorithm and protocol, and one per directed
  * pair and channel.
  *
  * Calls on one communicator run in the order of issue whatever their streams, so a pair's two directions need
@@ -12,8 +11,7 @@
  * return. A communicator in trouble is aborted, never destroyed, since destroying waits for the others.
  *
  * NCCL takes NCCL_ALGO and NCCL_PROTO when a communicator is made: that is how a plan's algorithm and protocol are
- * forced, per communicator.
- */
+ * forced, per communicator. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/*
- * dnn.c - convolutions, by cuDNN: forward, gradient of the input, gradient of the weights, each by the first algorithm
+/* dnn.c - convolutions, by cuDNN: forward, gradient of the input, gradient of the weights, each by the first algorithm
  * that cuDNN's heuristics name and whose workspace is not above WORKSPACE_MOST_B (as PyTorch does without
  * benchmarking).
  *
@@ -8,8 +7,7 @@
  *   forward          m = images x out_h x out_w,  n = filters,   k = channels x window
  *   input's gradient m = the same,                n = channels,  k = filters x window
  *   weights'         m = channels x window,       n = filters,   k = images x out_h x out_w
- * each of a group, `count` of which there are.
- */
+ * each of a group, `count` of which there are. */
 #include <math.h>
 
 #include "cuda/parts.h"

@@ -1,15 +1,13 @@
-/*
- * kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
+/* kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
  *
- * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a
- * forward pass the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's
- * tensor cores take tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their
- * image is not known, or cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers
- * and embeddings: kernels of our own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two
- * thirds read, one third written; cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies.
- * Attention: its two GEMMs per head (four in the backward pass) without the softmax, so that a fused kernel's
- * speed is not what is measured here, and calibrate fits none.
- */
+ * GEMMs: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and B; in a forward pass
+ * the second operand lies transposed, as a layer's weights and the keys of attention do (Hopper's tensor cores take
+ * tf32 in that layout alone); in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their image is not known, or
+ * cuDNN is off, the GEMM they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our
+ * own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written;
+ * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: its two GEMMs per head
+ * (four in the backward pass) without the softmax, so that a fused kernel's speed is not what is measured here, and
+ * calibrate fits none. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/*
- * kernels_nvrtc.c - what frameworks compile for themselves, in CUDA C, for NVRTC:
+/* kernels_nvrtc.c - what frameworks compile for themselves, in CUDA C, for NVRTC:
  *
  *   sweep    element-wise: two operands read, one written
  *   rows     norms and softmaxes: a block reduces a row of its own and goes over it again (from the cache)
@@ -7,9 +6,8 @@
  *   adam     parameters, two moments and a gradient read, all but the gradient written
  *   gather   rows of a table, at random, to where they lie in order
  *
- * in words of 16 bytes, as what they stand for is written: by the word of 4 bytes, Adam had 3.4 and lookups 2.2 of
- * the 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32.
- */
+ * in words of 16 bytes, as what they stand for is written: by the word of 4 bytes, Adam had 3.4 and lookups 2.2 of the
+ * 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32. */
 #include "cuda/parts.h"
 
 #define TEXT_(x) #x

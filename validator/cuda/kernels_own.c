@@ -1,7 +1,5 @@
-/*
- * kernels_own.c - kernels of our own (kernels_nvrtc.c), compiled at run time by NVRTC where it is there, loaded and
- * launched through the driver. They move what the schedule says.
- */
+/* kernels_own.c - kernels of our own (kernels_nvrtc.c), compiled at run time by NVRTC where it is there, loaded and
+ * launched through the driver. They move what the schedule says. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

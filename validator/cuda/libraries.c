@@ -1,13 +1,11 @@
-/*
- * libraries.c - opens NVIDIA's libraries by name at run time, and says in one line what is missing.
+/* libraries.c - opens NVIDIA's libraries by name at run time, and says in one line what is missing.
  *
  * Where the loader does not find them, they are looked for where conda and Python's wheels (nvidia-*-cu12, -cu13) put
  * them: below CONDA_PREFIX and VIRTUAL_ENV.
  *
  * MAQUETTE_CUDART, _CUBLAS, _CUBLASLT, _CUDNN, _NVRTC, _CUDA (the driver), _NCCL and _NVML name other files: another
  * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only when needed, and
- * cublasLt, cuDNN and NVRTC only by schedules that have kernels for them.
- */
+ * cublasLt, cuDNN and NVRTC only by schedules that have kernels for them. */
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>

@@ -1,10 +1,8 @@
-/*
- * lt.c - GEMMs in fp8, by cublasLt: operands in e4m3, the gradient of a backward GEMM in e5m2, each with a
- * scale in device memory; sums in fp32, results in bf16.
+/* lt.c - GEMMs in fp8, by cublasLt: operands in e4m3, the gradient of a backward GEMM in e5m2, each with a scale in
+ * device memory; sums in fp32, results in bf16.
  *
  * cublasLt wants both operands' rows along the depth (A transposed, B not), and multiples of 16 along it: where the
- * framework keeps a transposed copy, so does this. Forward GEMMs add up fast, as Transformer Engine has them.
- */
+ * framework keeps a transposed copy, so does this. Forward GEMMs add up fast, as Transformer Engine has them. */
 #include <math.h>
 
 #include "cuda/parts.h"

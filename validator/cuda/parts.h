@@ -1,6 +1,4 @@
-/*
- * parts.h - the parts of the cuda executor.
- */
+/* parts.h - the parts of the cuda executor. */
 #ifndef MQ_VALIDATOR_CUDA_PARTS_H
 #define MQ_VALIDATOR_CUDA_PARTS_H
 

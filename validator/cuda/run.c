@@ -1,5 +1,4 @@
-/*
- * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event before and after each
+/* run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event before and after each
  * task and dependencies as event waits, then polled to the end. Only what follows a task that goes over the wire
  * (staged.c) is enqueued when that has ended.
  *
@@ -7,8 +6,7 @@
  * would be no wait), lowest id first; a group goes into one ncclGroup. Nothing here blocks: completion, NCCL's
  * asynchronous errors and dead ranks are polled until the deadline.
  *
- * Times come from events, relative to a base event recorded on an idle stream at a known host time.
- */
+ * Times come from events, relative to a base event recorded on an idle stream at a known host time. */
 #include <math.h>
 #include <sched.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*
- * staged.c - what passes between this GPU and ranks of other executors: through pinned host memory and the wire.
+/* staged.c - what passes between this GPU and ranks of other executors: through pinned host memory and the wire.
  *
  * A message is copied part by part between the GPU and the wire's rings, which are pinned for it, two parts at a time
  * under way. A collective of a group that holds CPUs is copied to pinned memory, run there as the wire's ring, and
@@ -8,8 +7,7 @@
  *
  * The host drives this: a transfer begins when its stream has reached it, and what comes after it in its stream, or
  * depends on it, is enqueued when it has ended. That is how a program waits for data from a CPU too; the time to
- * enqueue is in the measured step.
- */
+ * enqueue is in the measured step. */
 #include <math.h>
 #include <string.h>
 

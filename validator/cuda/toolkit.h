@@ -1,10 +1,8 @@
-/*
- * toolkit.h - what we use of the CUDA runtime and driver, cuBLAS and cublasLt, cuDNN, NVRTC, NCCL and NVML.
+/* toolkit.h - what we use of the CUDA runtime and driver, cuBLAS and cublasLt, cuDNN, NVRTC, NCCL and NVML.
  *
- * With the toolkit's headers (MQ_CUDA_HEADERS) the declarations are theirs and every use is type-checked against
- * them; without, the few that are needed are declared here with the same names, so the executor builds anywhere and
- * opens the libraries at run time all the same. The values are part of NVIDIA's ABI.
- */
+ * With the toolkit's headers (MQ_CUDA_HEADERS) the declarations are theirs and every use is type-checked against them;
+ * without, the few that are needed are declared here with the same names, so the executor builds anywhere and opens the
+ * libraries at run time all the same. The values are part of NVIDIA's ABI. */
 #ifndef MQ_VALIDATOR_TOOLKIT_H
 #define MQ_VALIDATOR_TOOLKIT_H
 

@@ -1,11 +1,9 @@
-/*
- * topology.c - how the GPUs of this machine are joined, as a file that `maquette platform import` reads: in the form of
+/* topology.c - how the GPUs of this machine are joined, as a file that `maquette platform import` reads: in the form of
  * NCCL's own dump, so that one reader serves both, but with one GPU too and without NCCL.
  *
  * From NVML: PCIe generation and width, NVLinks and what is at their far ends, GPUs below a common PCIe switch. From
- * the CUDA runtime: which GPUs reach each other directly. From the kernel (/sys, where hwloc looks too): the NUMA
- * node. Where NVML lacks a function, what it would have told is left out.
- */
+ * the CUDA runtime: which GPUs reach each other directly. From the kernel (/sys, where hwloc looks too): the NUMA node.
+ * Where NVML lacks a function, what it would have told is left out. */
 #include <ctype.h>
 #include <sched.h>
 #include <errno.h>

@@ -1,14 +1,12 @@
-/*
- * calibration.c - fits a device type and a link class to observed calls.
+/* calibration.c - fits a device type and a link class to observed calls.
  *
- * Parameters are fitted in groups that the data can tell apart, each given those before it: GEMMs, their
- * other element types, convolutions, attention, memory-bound kernels, copies, then each communication call at its sizes
- * 8^k (collectives/measured.c). Peaks and bandwidths are what the best observation reached, so that efficiencies are
- * shares of something seen. Quality is stated for shapes held out (every second one), then all shapes are fitted. Every
- * group gets bootstrap draws, kept together, because its parameters are correlated.
+ * Parameters are fitted in groups that the data can tell apart, each given those before it: GEMMs, their other element
+ * types, convolutions, attention, memory-bound kernels, copies, then each communication call at its sizes 8^k
+ * (collectives/measured.c). Peaks and bandwidths are what the best observation reached, so that efficiencies are shares
+ * of something seen. Quality is stated for shapes held out (every second one), then all shapes are fitted. Every group
+ * gets bootstrap draws, kept together, because its parameters are correlated.
  *
- * Not fitted: clocks under long load (`sustained`), the training software's overheads.
- */
+ * Not fitted: clocks under long load (`sustained`), the training software's overheads. */
 #include <math.h>
 #include <string.h>
 
@@ -113,8 +111,9 @@ static uint32_t shape_of(const struct mq_observed *o)
 static void take(struct group *g, const struct mq_observed *o, uint32_t shape)
 {
 	g->obs[g->n_obs] = o;
-	/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose long
-	 * tail is above, add up to less. Calls between ranks wait for one another and are better told by the median. */
+	/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose
+	 * long tail is above, add up to less. Calls between ranks wait for one another and are better told by the
+	 * median. */
 	g->measured[g->n_obs] = kernel_of(o) ?
 					(o->time.mean > 0 ? o->time.mean : o->time.median) / work_of(o)->n_kernels :
 					o->time.median;
@@ -642,8 +641,8 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, 
 		MQ_TRY(fit_memory(request, c, arena, err));
 		MQ_TRY(fit_gemms(request, c, arena, err));
 		MQ_TRY(fit_shares(request, c, arena, err));
-		/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of the
-		 * same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
+		/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of
+		 * the same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
 		c->fitted[c->n_fitted++] =
 			(struct mq_fitted){ .name = "run",
 					    .sigma = request->run_sigma > .03 ? request->run_sigma : .03,

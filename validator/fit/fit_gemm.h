@@ -1,6 +1,4 @@
-/*
- * fit_gemm.h - the GEMM parameters of device types from measured kernel times.
- */
+/* fit_gemm.h - the GEMM parameters of device types from measured kernel times. */
 #ifndef MQ_FIT_GEMM_H
 #define MQ_FIT_GEMM_H
 

@@ -1,13 +1,11 @@
-/*
- * measured.c - the join of a schedule with its measured timelines.
+/* measured.c - the join of a schedule with its measured timelines.
  *
  * Left out, per call and per step, are samples during which a rank lost more than LOST_SHARE of the time to others
  * (involuntary context switches), the hypervisor took time, or the device throttled; how many is reported. It is the
  * time lost that counts and not the number of switches: even an idle machine's own threads interrupt each core some
  * twenty times a second, for microseconds. A timeline without the column lost_s does not say how long, so any switch
- * disturbs there. A call with fewer than three clean samples takes the lower half of all of its samples instead and
- * is marked weak.
- */
+ * disturbs there. A call with fewer than three clean samples takes the lower half of all of its samples instead and is
+ * marked weak. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*
- * nccl_log.c - reads the tables that nccl-tests (and rccl-tests) print, as they lie about: with prefixes of launchers
+/* nccl_log.c - reads the tables that nccl-tests (and rccl-tests) print, as they lie about: with prefixes of launchers
  * and collectors of logs before each line, without the '#', of 2018 or of today, several tests in one file.
  *
  * A table begins with the line that names its columns: size count type [redop] [root] time algbw busbw [#wrong], and
@@ -7,10 +6,9 @@
  * a row and does not fit its table's columns, or whose bandwidths do not follow from its size and time, is an error
  * with its line: never skipped, never guessed. Lines of anything else are passed over.
  *
- * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a
- * single table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus
- * bandwidth's factor tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
- */
+ * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
+ * table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus bandwidth's factor
+ * tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

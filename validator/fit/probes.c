@@ -1,13 +1,10 @@
-/*
- * probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
+/* probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
  *
- * Each probe is one schedule of many tasks in shuffled order, one library call each (on GPUs a few times the same,
- * as kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at
- * once, each walking the list from another place: that is how plans use a machine whose devices share memory
- * bandwidth and power. Message sizes are log-uniform random, not powers of two, which would miss protocol switches
- * (Cornebize and Legrand). Every communication call follows a 4-byte all-reduce that lines the ranks up; it is
- * measured too.
- */
+ * Each probe is one schedule of many tasks in shuffled order, one library call each (on GPUs a few times the same, as
+ * kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at once,
+ * each walking the list from another place: that is how plans use a machine whose devices share memory bandwidth and
+ * power. Message sizes are log-uniform random, not powers of two, which would miss protocol switches (Cornebize and
+ * Legrand). Every communication call follows a 4-byte all-reduce that lines the ranks up; it is measured too. */
 #include <math.h>
 
 #include "fit/fit.h"

@@ -1,18 +1,15 @@
-/*
- * recalibrate.c - corrects a calibration from plans that were run: one scale per kind of speed.
+/* recalibrate.c - corrects a calibration from plans that were run: one scale per kind of speed.
  *
  * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast the machine is in
- * each respect: scales for GEMMs, convolutions, attention, memory-bound work and the launch of kernels,
- * fitted jointly to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls,
- * fitted jointly to them; and what compute loses to communication, the median over tasks that it overlapped,
- * after the rest is corrected on tasks that had not. Tasks with convolutions or attention that the replay ran as
- * something else are left out. A scale that no observation depends on, or that moves them all as another does, is left
- * alone.
+ * each respect: scales for GEMMs, convolutions, attention, memory-bound work and the launch of kernels, fitted jointly
+ * to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls, fitted jointly to
+ * them; and what compute loses to communication, the median over tasks that it overlapped, after the rest is corrected
+ * on tasks that had not. Tasks with convolutions or attention that the replay ran as something else are left out. A
+ * scale that no observation depends on, or that moves them all as another does, is left alone.
  *
- * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a partner's computation,
- * so most are longer than the call alone: there bandwidth is the lower quartile of the ratios of large calls, and
- * latency of small ones.
- */
+ * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a partner's computation, so
+ * most are longer than the call alone: there bandwidth is the lower quartile of the ratios of large calls, and latency
+ * of small ones. */
 #include <math.h>
 #include <string.h>
 
@@ -247,8 +244,8 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	return MQ_OK;
 }
 
-/* A task of T seconds, a share s of them overlapped by communication, does the work of T - s T loss: after its own speeds
- * are corrected, loss = (T - predicted) / (s T). */
+/* A task of T seconds, a share s of them overlapped by communication, does the work of T - s T loss: after its own
+ * speeds are corrected, loss = (T - predicted) / (s T). */
 static void fit_overlap(struct context *c, const struct mq_observed *observed, uint32_t n, struct mq_arena *arena)
 {
 	double *predicted = mq_arena_array(arena, n, double), *loss = mq_arena_array(arena, n, double);

@@ -1,12 +1,10 @@
-/*
- * solve.c - robust nonlinear least squares in log space.
+/* solve.c - robust nonlinear least squares in log space.
  *
  * Residuals are log(predicted) - log(measured), so a fit weighs relative errors alike from microseconds to seconds;
- * parameters are positive, so their logarithms are fitted. GSL's trust-region solver has no robust loss: it is run
- * in a loop with Huber weights from the last residuals (Holland and Welsch, "Robust regression using iteratively
- * reweighted least-squares", 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw
- * a fit of its own that starts from the full one.
- */
+ * parameters are positive, so their logarithms are fitted. GSL's trust-region solver has no robust loss: it is run in a
+ * loop with Huber weights from the last residuals (Holland and Welsch, "Robust regression using iteratively reweighted
+ * least-squares", 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw a fit of its
+ * own that starts from the full one. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>

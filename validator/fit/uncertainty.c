@@ -1,5 +1,4 @@
-/*
- * uncertainty.c - how sure a prediction is.
+/* uncertainty.c - how sure a prediction is.
  *
  * Three sources, all from the calibration file: how much whole runs differ; the parameters (a joint bootstrap draw per
  * group); and what the model's form misses (residuals of the fit: one log-normal error per distinct kernel shape and
@@ -8,8 +7,7 @@
  * value in use: an interval lies around the prediction that it belongs to, also after values were corrected or
  * overridden.
  *
- * Not covered: effects that no probe shows, such as caches warm from the task before.
- */
+ * Not covered: effects that no probe shows, such as caches warm from the task before. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * host.h - the parts of the host executor: kernels on CPU cores, and one rank's progress engine.
- */
+/* host.h - the parts of the host executor: kernels on CPU cores, and one rank's progress engine. */
 #ifndef MQ_VALIDATOR_HOST_H
 #define MQ_VALIDATOR_HOST_H
 

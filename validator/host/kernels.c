@@ -1,13 +1,10 @@
-/*
- * kernels.c - the kernels of a schedule on CPU cores: GEMMs by OpenBLAS, the memory-bound ones as streaming
- * loops over the bytes that the schedule states.
+/* kernels.c - the kernels of a schedule on CPU cores: GEMMs by OpenBLAS, the memory-bound ones as streaming loops over
+ * the bytes that the schedule states.
  *
  * Attention is run as its two GEMMs per head (five in the backward pass) with a softmax sweep between them;
- * convolutions as the GEMM they imply, without the unfolding. Timed kernels (profiled models) spin for their
- * time.
+ * convolutions as the GEMM they imply, without the unfolding. Timed kernels (profiled models) spin for their time.
  *
- * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused).
- */
+ * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused). */
 #include <cblas.h>
 #include <errno.h>
 #include <math.h>

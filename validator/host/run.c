@@ -1,15 +1,13 @@
-/*
- * run.c - one rank's progress engine: all streams of a device on one core.
+/* run.c - one rank's progress engine: all streams of a device on one core.
  *
  * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if a computation is ready,
  * the lowest task id runs to its end while posted communication is polled between kernels; with nothing to compute, the
  * core polls. So no order of streams can block another: the schedule's own freedom from deadlock carries over. A group
  * of tasks on one stream is posted at once. How data moves: talk.h.
  *
- * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which the calibration
- * of a CPU device says (serial_comm). Per task two readings each of the clock, of the thread's own time and of its
- * switches: 0.5 us.
- */
+ * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which the calibration of a
+ * CPU device says (serial_comm). Per task two readings each of the clock, of the thread's own time and of its switches:
+ * 0.5 us. */
 #include <math.h>
 #include <sched.h>
 #include <sys/resource.h>

@@ -1,6 +1,4 @@
-/*
- * script.c - a schedule as one rank sees it.
- */
+/* script.c - a schedule as one rank sees it. */
 #include <string.h>
 
 #include "host/script.h"

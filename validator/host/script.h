@@ -1,6 +1,4 @@
-/*
- * script.h - what one rank does for one schedule: its streams, matched messages and communicators.
- */
+/* script.h - what one rank does for one schedule: its streams, matched messages and communicators. */
 #ifndef MQ_VALIDATOR_HOST_SCRIPT_H
 #define MQ_VALIDATOR_HOST_SCRIPT_H
 

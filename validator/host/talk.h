@@ -1,7 +1,5 @@
-/*
- * talk.h - how ranks of the host executor move data: over MPI (parts/mpi.c, a library of its own, opened only where
- * mpirun joined the ranks), or over maquette-replay's wire (wire.c), which needs no MPI.
- */
+/* talk.h - how ranks of the host executor move data: over MPI (parts/mpi.c, a library of its own, opened only where
+ * mpirun joined the ranks), or over maquette-replay's wire (wire.c), which needs no MPI. */
 #ifndef MQ_VALIDATOR_HOST_TALK_H
 #define MQ_VALIDATOR_HOST_TALK_H
 

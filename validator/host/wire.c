@@ -1,7 +1,5 @@
-/*
- * wire.c - ranks of the host executor over maquette-replay's wire: next to ranks of other executors, or where there
- * is no MPI. See talk.h.
- */
+/* wire.c - ranks of the host executor over maquette-replay's wire: next to ranks of other executors, or where there is
+ * no MPI. See talk.h. */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>

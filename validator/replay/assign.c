@@ -1,10 +1,8 @@
-/*
- * assign.c - which executor runs which rank of a run, and schedules brought to that numbering.
+/* assign.c - which executor runs which rank of a run, and schedules brought to that numbering.
  *
- * A rank is a process with one device for all schedules of the run, so its kind must be the same in all of them.
- * Where a run has both kinds, the devices of every schedule are renumbered: first those of the executor that was
- * asked for, then the CPUs. A schedule with fewer devices than the run leaves the ranks idle that it does not need.
- */
+ * A rank is a process with one device for all schedules of the run, so its kind must be the same in all of them. Where
+ * a run has both kinds, the devices of every schedule are renumbered: first those of the executor that was asked for,
+ * then the CPUs. A schedule with fewer devices than the run leaves the ranks idle that it does not need. */
 #include <stdlib.h>
 #include <string.h>
 

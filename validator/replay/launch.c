@@ -1,12 +1,10 @@
-/*
- * launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
+/* launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
  *
  * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank, told who they are by
  * MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of their own and die with this
- * process. Rank 0 sends a "." line every second on its standard output; silence for longer than the deadline ends
- * the run. Launchers' own chatter (mpirun explains a dead rank in ten lines) is kept back and reduced to the line
- * that matters.
- */
+ * process. Rank 0 sends a "." line every second on its standard output; silence for longer than the deadline ends the
+ * run. Launchers' own chatter (mpirun explains a dead rank in ten lines) is kept back and reduced to the line that
+ * matters. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

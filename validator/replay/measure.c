@@ -1,10 +1,8 @@
-/*
- * measure.c - warm-up and repetitions of all schedules of a run.
+/* measure.c - warm-up and repetitions of all schedules of a run.
  *
- * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the same on every
- * rank), so that drift of clocks and temperature hits all alike instead of the last one. Rank 0 writes; "." lines on
- * its standard output tell a launcher that the run is alive.
- */
+ * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the same on every rank),
+ * so that drift of clocks and temperature hits all alike instead of the last one. Rank 0 writes; "." lines on its
+ * standard output tell a launcher that the run is alive. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>

@@ -1,14 +1,11 @@
-/*
- * memory.c - the memory that a plan says its devices hold, held for real: what is in use, as the device or the kernel
+/* memory.c - the memory that a plan says its devices hold, held for real: what is in use, as the device or the kernel
  * counts it, before and at the worst moment.
  *
  * After the repetitions, untimed, each rank walks the computations of its device in the schedule's order:
- * parameters, gradients, optimizer state and buffers are allocated and touched first; a micro-batch's activations
- * from its forward to the end of its backward, what a pass needs in addition while it lasts. So how many
- * micro-batches are in flight is the schedule's doing, not the memory model's. Sizes are the model's: what is
- * measured is their sum over time, what the allocator makes of it, and what the process takes in addition (context,
- * libraries, communicators).
- */
+ * parameters, gradients, optimizer state and buffers are allocated and touched first; a micro-batch's activations from
+ * its forward to the end of its backward, what a pass needs in addition while it lasts. So how many micro-batches are
+ * in flight is the schedule's doing, not the memory model's. Sizes are the model's: what is measured is their sum over
+ * time, what the allocator makes of it, and what the process takes in addition (context, libraries, communicators). */
 #include <math.h>
 #include <string.h>
 

@@ -1,13 +1,11 @@
-/*
- * rendezvous.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
+/* rendezvous.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
  *
  * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by rename, so that
  * nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard by nobody beyond the
- * machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects without the
- * run's token (of a file; else made of the job's name, which keeps out strays alone) is turned away. Used for
- * barriers, NCCL's ids, gathering times and noticing dead ranks; never for the traffic that is measured. All waits
- * end at the deadline and name the rank that is missing.
- */
+ * machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects without the run's
+ * token (of a file; else made of the job's name, which keeps out strays alone) is turned away. Used for barriers,
+ * NCCL's ids, gathering times and noticing dead ranks; never for the traffic that is measured. All waits end at the
+ * deadline and name the rank that is missing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,5 @@
-/*
- * replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the record of what was
- * measured.
- */
+/* replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the record of what was
+ * measured. */
 #ifndef MQ_VALIDATOR_REPLAY_H
 #define MQ_VALIDATOR_REPLAY_H
 
@@ -31,10 +29,9 @@ struct replay_job {
 
 /* ---- assign.c: which executor runs which rank ------------------------------------------------ */
 
-/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices of the option's
- * CPU types run on "host" where the executor asked for is another one; then the devices of all schedules are
- * renumbered, so that a rank is a CPU in all of them or in none: first the others, then the CPUs, each in the
- * schedule's order. */
+/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices of the option's CPU
+ * types run on "host" where the executor asked for is another one; then the devices of all schedules are renumbered, so
+ * that a rank is a CPU in all of them or in none: first the others, then the CPUs, each in the schedule's order. */
 enum mq_status replay_assign(struct replay_job *job, struct mq_err *err);
 /* This process is `rank`: its executor, how many ranks that has, and its place among them. */
 void replay_take_rank(struct replay_job *job, uint32_t rank);

@@ -1,14 +1,12 @@
-/*
- * wire.c - rings in shared memory between the ranks of one machine: see maquette/wire.h.
+/* wire.c - rings in shared memory between the ranks of one machine: see maquette/wire.h.
  *
  * Rank 0 makes an anonymous file in memory (memfd), which the others open through /proc, so that no name is left behind
  * however a run ends. There is a ring for each ordered pair of ranks. The receiver announces what it waits for (tag and
  * bytes); the sender takes announcements in any order, as its sends are posted, and streams one message after another:
  * a header, then the bytes. So a message whose receive is not posted never stands in the way of another.
  *
- * Positions count bytes since the beginning and never wrap; the ring's offset is position modulo size. Each is
- * written by one side only. A frame starts at a multiple of LINE.
- */
+ * Positions count bytes since the beginning and never wrap; the ring's offset is position modulo size. Each is written
+ * by one side only. A frame starts at a multiple of LINE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,11 +1,9 @@
-/*
- * wire_coll.c - collectives on host memory as rings of transfers (Thakur, Rabenseifner and Gropp, 2005): reduce-scatter
+/* wire_coll.c - collectives on host memory as rings of transfers (Thakur, Rabenseifner and Gropp, 2005): reduce-scatter
  * and all-gather of n-1 steps each, all-reduce as both, rooted ones as a chain, all-to-all as n-1 exchanges. What the
  * cost model calls the textbook ring.
  *
  * Each step is at most one send and one receive; the next begins when both are done. Sums are made straight from the
- * ring's memory.
- */
+ * ring's memory. */
 #include <math.h>
 #include <string.h>
 

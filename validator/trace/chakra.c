@@ -1,13 +1,11 @@
-/*
- * chakra.c - reads MLCommons Chakra's execution traces (.et), one file per rank: nodes with durations, kind and size of
+/* chakra.c - reads MLCommons Chakra's execution traces (.et), one file per rank: nodes with durations, kind and size of
  * collectives and messages. The schema is chakra.proto; messages are read one by one.
  *
  * The rank is the number before the suffix (NAME.3.et). Where no node has a start the durations alone are told: nodes
  * are then put one after another, and trace.untimed says so. A trace that was made and not run has no durations and is
  * refused.
  *
- * comm_size is taken as the bytes of the call.
- */
+ * comm_size is taken as the bytes of the call. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

@@ -1,10 +1,8 @@
-/*
- * classes.c - where a step of a trace goes: kernels by class, communication that nothing covers, and time in which the
+/* classes.c - where a step of a trace goes: kernels by class, communication that nothing covers, and time in which the
  * device does nothing, because the host was late with its launch or because it waits for something else.
  *
- * A kernel's class comes from its name, an optimizer's from the range it was launched in. A step is what lies
- * between the marks of the program; the device runs behind the host by a lag that the marks of several steps share.
- */
+ * A kernel's class comes from its name, an optimizer's from the range it was launched in. A step is what lies between
+ * the marks of the program; the device runs behind the host by a lag that the marks of several steps share. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -100,8 +98,8 @@ struct sweep {
 	double *share;                       /* [MQ_N_CLASSES] us */
 };
 
-/* Events come by their start. Communication is exposed where nothing else runs; an event that starts later and overlaps it
- * takes that time off again. */
+/* Events come by their start. Communication is exposed where nothing else runs; an event that starts later and overlaps
+ * it takes that time off again. */
 static void add_event(struct sweep *s, enum mq_trace_class class, double from, double to, const struct mq_event *launch)
 {
 	s->share[class] += to - from;

@@ -1,13 +1,11 @@
-/*
- * kineto.c - reads traces that PyTorch's profiler writes: Chrome's trace events, as JSON, plain or gzipped.
+/* kineto.c - reads traces that PyTorch's profiler writes: Chrome's trace events, as JSON, plain or gzipped.
  *
  * What differs between the years is read alike: categories ("Kernel" and "kernel", "Operator" and "cpu_op"), the letter
  * case of argument names, streams and threads as numbers or "stream 7", collectives told by the kernel itself (2.1 and
  * on), by record_param_comms with element counts (2.1 and on) or with operands' shapes (before), by "nccl:..."
  * annotations, or not at all; a bare list of events (torch.autograd.profiler).
  *
- * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept.
- */
+ * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

@@ -1,10 +1,8 @@
-/*
- * layers.c - what a step's layers take forward, where the program named ranges after them.
+/* layers.c - what a step's layers take forward, where the program named ranges after them.
  *
  * A kernel belongs to the innermost range around its launch, on the launching thread. The backward pass runs on a
  * thread of its own, outside these ranges, and is not told apart. Collectives are not counted: they are a
- * communicator's.
- */
+ * communicator's. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>

@@ -1,6 +1,4 @@
-/*
- * load.c - a trace by what its file begins with, see trace.h: the reader of that format, then the events in order.
- */
+/* load.c - a trace by what its file begins with, see trace.h: the reader of that format, then the events in order. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*
- * nsys.c - reads reports of Nsight Systems that were exported to SQLite (`nsys export --type sqlite`).
+/* nsys.c - reads reports of Nsight Systems that were exported to SQLite (`nsys export --type sqlite`).
  *
  * Kernels, copies, the calls that launched them, and NVTX ranges: NCCL's and the framework's collectives, optimizers,
  * layers, steps. Columns are those of NVIDIA's schema reference, asked for one by one where versions differ. A report
@@ -7,8 +6,7 @@
  *
  * SQLite is opened when a report is read (libsqlite3.so.0): nothing else here needs it.
  *
- * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own.
- */
+ * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * trace.c - the table of events: see trace.h.
- */
+/* trace.c - the table of events: see trace.h. */
 #include "trace/trace.h"
 
 #include <ctype.h>

@@ -1,10 +1,8 @@
-/*
- * trace.h - traces of real training steps, read into one table of events.
+/* trace.h - traces of real training steps, read into one table of events.
  *
  * A reader (kineto.c: PyTorch's profiler; nsys.c: Nsight Systems; chakra.c: MLCommons Chakra) fills the table from a
- * stream, so memory follows the events that are kept and not the file. calls.c makes collectives of it, works.c
- * shapes, classes.c the shares of a step, layers.c those of its layers.
- */
+ * stream, so memory follows the events that are kept and not the file. calls.c makes collectives of it, works.c shapes,
+ * classes.c the shares of a step, layers.c those of its layers. */
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 

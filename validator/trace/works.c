@@ -1,10 +1,8 @@
-/*
- * works.c - GEMMs and sweeps of a trace whose operands' shapes were recorded (record_shapes=True), each with the
- * time of all kernels that its operator launched: a GEMM in parts has one that adds them up.
+/* works.c - GEMMs and sweeps of a trace whose operands' shapes were recorded (record_shapes=True), each with the time
+ * of all kernels that its operator launched: a GEMM in parts has one that adds them up.
  *
- * Not taken: convolutions, whose output a shape of the operands alone does not tell, and operators that launch
- * kernels of several kinds.
- */
+ * Not taken: convolutions, whose output a shape of the operands alone does not tell, and operators that launch kernels
+ * of several kinds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,9 @@
-/*
- * tables.c - a platform in numbers: its devices, its links by class, what a pair of
- * devices gets, its bisection; and what looks unlikely about it.
+/* tables.c - a platform in numbers: its devices, its links by class, what a pair of devices gets, its bisection; and
+ * what looks unlikely about it.
  *
- * The bisection figure is a permutation: each device of the first half (in rank order) sends to its
- * partner in the second and back, all at once, limited by the link that has most to carry for its
- * width. It is a lower bound of the true bisection where ranks are placed badly.
- */
+ * The bisection figure is a permutation: each device of the first half (in rank order) sends to its partner in the
+ * second and back, all at once, limited by the link that has most to carry for its width. It is a lower bound of the
+ * true bisection where ranks are placed badly. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv,
 				 struct mq_err *err) MQ_MUST_CHECK;
 
-/* In the child: load the platform, or build it of its keys with `calib`, and ask the routes of the sampled pairs (all pairs where there are few
- * devices), so that they are in the cache when this returns. */
+/* In the child: load the platform, or build it of its keys with `calib`, and ask the routes of the sampled pairs (all
+ * pairs where there are few devices), so that they are in the cache when this returns. */
 enum mq_status mq_platform_explore(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
 				   struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -1,9 +1,7 @@
-/*
- * dir.h - what calibrate and validate share: driving maquette-replay, and reading back what it measured.
+/* dir.h - what calibrate and validate share: driving maquette-replay, and reading back what it measured.
  *
  * A folder of samples holds schedules NAME.jsonl and, per launch of the replay, launch-K/NAME.timeline.csv and
- * launch-K/environment.txt: the same whether it was filled here or brought from another node.
- */
+ * launch-K/environment.txt: the same whether it was filled here or brought from another node. */
 #ifndef MQ_CMD_VALIDATE_DIR_H
 #define MQ_CMD_VALIDATE_DIR_H
 

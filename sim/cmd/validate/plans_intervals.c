@@ -1,9 +1,7 @@
-/*
- * plans_intervals.c - `simulate --intervals`: the spread of a step time from what the
- * calibration says about its own values, and how likely one plan is to beat another.
+/* plans_intervals.c - `simulate --intervals`: the spread of a step time from what the calibration says about its own
+ * values, and how likely one plan is to beat another.
  *
- * The draws are run by the analytic executor and give factors around the simulated step time.
- */
+ * The draws are run by the analytic executor and give factors around the simulated step time. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,12 +1,10 @@
-/*
- * plans_memory.c - memory predicted against memory held by the replay, by purpose.
+/* plans_memory.c - memory predicted against memory held by the replay, by purpose.
  *
  * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as predicted: their
  * ratio tells what the allocator adds. Activations were allocated and freed along the schedule's own order: their ratio
  * also tells whether as many micro-batches are in flight as the model says. The reserve (context, libraries,
  * communicators) stands beside what the replay's process takes without its pools of operands; a framework takes more,
- * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none.
- */
+ * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

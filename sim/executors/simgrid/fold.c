@@ -1,13 +1,11 @@
-/*
- * fold.c - flows of a folded schedule: those of every rank, one per colour (folding/equivalence_classes.h).
+/* fold.c - flows of a folded schedule: those of every rank, one per colour (folding/equivalence_classes.h).
  *
- * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which
- * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what
- * a lane has under way runs at a speed that is set anew whenever a flow begins or ends.
+ * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which gives those
+ * of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what a lane has under way runs at a
+ * speed that is set anew whenever a flow begins or ends.
  *
- * A communication whose replicas do not end together makes the run inexact: the representative is not like the
- * others then, and the schedule must be run whole.
- */
+ * A communication whose replicas do not end together makes the run inexact: the representative is not like the others
+ * then, and the schedule must be run whole. */
 #include <math.h>
 
 #include "executors/simgrid/impl.h"

@@ -1,13 +1,11 @@
-/*
- * impl.h - what the files of the simgrid executor share; nobody else includes it.
+/* impl.h - what the files of the simgrid executor share; nobody else includes it.
  *
  *   simgrid.c        set-up, conductor, verdict
  *   lanes.c  the actors
  *   share.c  which events need the simulator, by what happened
  *   window.c the same, by what may happen
  *   fold.c   flows of a folded schedule
- *   flow.cpp what SimGrid's C interface lacks
- */
+ *   flow.cpp what SimGrid's C interface lacks */
 #ifndef MQ_EXECUTORS_SIMGRID_IMPL_H
 #define MQ_EXECUTORS_SIMGRID_IMPL_H
 

@@ -1,5 +1,4 @@
-/*
- * lanes.c - the actors of the simgrid executor, one per stream that needs the simulator's time.
+/* lanes.c - the actors of the simgrid executor, one per stream that needs the simulator's time.
  *
  * Time flows through the event graph (walk.h). An event of fixed length is finished as soon as its start is known,
  * whatever the simulator's clock; the others are handed to their leader, an actor that sleeps until the start, pays the
@@ -13,8 +12,7 @@
  * its communication. So a slow network costs compute the few multiprocessors of its few channels for longer, but no
  * memory. A collective that meets others takes longer than alone, and its bytes are charged as if it did not. A
  * collective of fixed length runs at 1 - overlap_comm (of its slowest member) while compute runs. A collective that is
- * simulated as flows gets that factor on its rates when it starts; which of the two it is, its links say (slow.c).
- */
+ * simulated as flows gets that factor on its rates when it starts; which of the two it is, its links say (slow.c). */
 #include <math.h>
 
 #include "executors/simgrid/flow.h"

@@ -1,9 +1,7 @@
-/*
- * share.c - see share.h: who uses which links, and who met there.
+/* share.c - see share.h: who uses which links, and who met there.
  *
- * A communication is on its links from the end of its latency to its finish. With the users' events in order of
- * that time, merged per set of users that share a link, one pass finds all that overlap.
- */
+ * A communication is on its links from the end of its latency to its finish. With the users' events in order of that
+ * time, merged per set of users that share a link, one pass finds all that overlap. */
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"

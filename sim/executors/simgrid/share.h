@@ -1,14 +1,12 @@
-/*
- * share.h - which events need the simulator's time: those whose flows meet others on a link, and
- * those that may slow each other on a device. All others last a time that is known beforehand.
+/* share.h - which events need the simulator's time: those whose flows meet others on a link, and those that may slow
+ * each other on a device. All others last a time that is known beforehand.
  *
  * share.c knows who uses which links; window.c and slow.c ask it, simgrid.c calls all three in their order.
  *
- * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_contended): if no communication that
- * was taken as alone had another one's flows on its links, that run is what the simulation of every flow
- * would have given; else those who met are marked and the schedule is run again. Beforehand, from the
- * order that the schedule imposes (mq_sharing_may_contend): safe without looking again, but too many.
- */
+ * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_contended): if no communication that was
+ * taken as alone had another one's flows on its links, that run is what the simulation of every flow would have given;
+ * else those who met are marked and the schedule is run again. Beforehand, from the order that the schedule imposes
+ * (mq_sharing_may_contend): safe without looking again, but too many. */
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
 

@@ -1,18 +1,15 @@
-/*
- * simgrid.c - the judge: a schedule run by SimGrid (Casanova et al., "Versatile, scalable, and accurate
- * simulation of distributed applications and platforms", 2014), with its fluid, max-min fair network.
+/* simgrid.c - the judge: a schedule run by SimGrid (Casanova et al., "Versatile, scalable, and accurate simulation of
+ * distributed applications and platforms", 2014), with its fluid, max-min fair network.
  *
- * Only what depends on other activities is simulated: flows that meet others on a link, and compute and
- * communication that slow each other. All other events last a time that is known beforehand and cost
- * no activity (share.c decides, lanes.c runs). Many schedules run
- * one after another in one process; the clock only grows, so times are taken relative to the start.
- * A clock between two powers of two has one spacing of doubles: schedules that start there at multiples of
- * a coarser spacing see the same rounding, and take the same time to the last bit. It matters: where many
- * flows share links, 1e-13 s can become 1e-7 s.
+ * Only what depends on other activities is simulated: flows that meet others on a link, and compute and communication
+ * that slow each other. All other events last a time that is known beforehand and cost no activity (share.c decides,
+ * lanes.c runs). Many schedules run one after another in one process; the clock only grows, so times are taken relative
+ * to the start. A clock between two powers of two has one spacing of doubles: schedules that start there at multiples
+ * of a coarser spacing see the same rounding, and take the same time to the last bit. It matters: where many flows
+ * share links, 1e-13 s can become 1e-7 s.
  *
- * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats
- * up; a host that is late in issuing work (but see mq_cost_work).
- */
+ * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats up; a host that
+ * is late in issuing work (but see mq_cost_work). */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,13 +1,11 @@
-/*
- * window.c - see share.h: who may meet, or slow whom, whatever the times.
+/* window.c - see share.h: who may meet, or slow whom, whatever the times.
  *
- * Tasks of one stream never overlap; and with lo(t) = the last task of the device's compute stream that
- * is before t, hi(t) = the first that is after it (along stream order and dependencies), two tasks of a
- * device cannot overlap if hi of one <= lo of the other. Links whose users have no device in common are
- * taken as shared. The same windows tell which compute tasks a communication may slow.
+ * Tasks of one stream never overlap; and with lo(t) = the last task of the device's compute stream that is before t,
+ * hi(t) = the first that is after it (along stream order and dependencies), two tasks of a device cannot overlap if hi
+ * of one <= lo of the other. Links whose users have no device in common are taken as shared. The same windows tell
+ * which compute tasks a communication may slow.
  *
- * Not seen: order imposed through other devices. It only costs time: such events are simulated.
- */
+ * Not seen: order imposed through other devices. It only costs time: such events are simulated. */
 #include <stdlib.h>
 
 #include "executors/simgrid/share.h"

@@ -1,10 +1,8 @@
-/*
- * build.c - the cluster that the keys of a generated platform stand for, without a file: what mq_platform_load
- * makes of mq_platform_generate's XML, to the last digit (numbers go through the text that would stand there).
+/* build.c - the cluster that the keys of a generated platform stand for, without a file: what mq_platform_load makes of
+ * mq_platform_generate's XML, to the last digit (numbers go through the text that would stand there).
  *
- * For fabrics whose leaves hang around a core: a route is the way out of a machine, up and down the trunks, and the
- * way in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file.
- */
+ * For fabrics whose leaves hang around a core: a route is the way out of a machine, up and down the trunks, and the way
+ * in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

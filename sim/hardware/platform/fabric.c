@@ -1,5 +1,4 @@
-/*
- * fabric.c - what joins the leaves of a generated platform.
+/* fabric.c - what joins the leaves of a generated platform.
  *
  * - switch, rail, fat-tree, ethernet, nvl72: leaves around a core; a leaf's uplinks are one trunk of
  *   (ports below) / oversub; with pods, leaves around a pod switch and pods around the core.
@@ -9,8 +8,7 @@
  *   links for each pair of groups; minimal routes, at most local, global, local. Global ports are dealt
  *   to the other groups in turn (consecutive arrangement).
  * - torus: machines at the vertices, shortest routes in dimension order of Floyd's tables.
- * Not modelled: adaptive and non-minimal routes.
- */
+ * Not modelled: adaptive and non-minimal routes. */
 #include "hardware/platform/fabric.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/*
- * generate.h - clusters that nobody has yet: node template x fabric x mix, as SimGrid XML.
+/* generate.h - clusters that nobody has yet: node template x fabric x mix, as SimGrid XML.
  *
  * The XML is made so that SimGrid loads and routes it fast at 16,384 devices:
  * - A *flat* node (NVSwitch or NVLink mesh, up to 16 GPUs, one network port per GPU at most as fast as
@@ -8,9 +7,8 @@
  * - Any other node (PCIe tree, NVLink domain of 72) is a Cluster zone of its own with a bypassRoute from
  *   each GPU to the node's gateway, over all the links on the way to its port.
  * - Leaves hang on a star (Floyd zone of few vertices); a leaf's uplinks are one trunk of summed bandwidth.
- * Not modelled: single spine switches, adaptive routing, and in a rail-optimised fabric the choice of
- * rail: a unit's rails share one trunk, so traffic between the rails of one unit sees no spine.
- */
+ * Not modelled: single spine switches, adaptive routing, and in a rail-optimised fabric the choice of rail: a unit's
+ * rails share one trunk, so traffic between the rails of one unit sees no spine. */
 #ifndef MQ_HARDWARE_PLATFORM_GENERATE_H
 #define MQ_HARDWARE_PLATFORM_GENERATE_H
 

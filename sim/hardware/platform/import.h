@@ -1,11 +1,9 @@
-/*
- * import.h - a user's own machine, as its tools describe it, into a platform file: the output of
- * `nvidia-smi topo -m`, the XML that NCCL writes with NCCL_TOPO_DUMP_FILE, or hwloc's XML (`lstopo x.xml`).
+/* import.h - a user's own machine, as its tools describe it, into a platform file: the output of `nvidia-smi topo -m`,
+ * the XML that NCCL writes with NCCL_TOPO_DUMP_FILE, or hwloc's XML (`lstopo x.xml`).
  *
  * Read is who is joined to whom and by what; bandwidths come from the file where it has them (NCCL and hwloc:
- * PCIe, NCCL: network ports), otherwise from the device type's nominal figures. Not read: latencies (usual
- * values are written), anything beyond one machine (generate a cluster for that).
- */
+ * PCIe, NCCL: network ports), otherwise from the device type's nominal figures. Not read: latencies (usual values are
+ * written), anything beyond one machine (generate a cluster for that). */
 #ifndef MQ_HARDWARE_PLATFORM_IMPORT_H
 #define MQ_HARDWARE_PLATFORM_IMPORT_H
 

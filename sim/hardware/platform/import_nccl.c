@@ -1,11 +1,9 @@
-/*
- * import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay writes from NVML
+/* import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay writes from NVML
  * (which then says so in <system from=...>): <system> of <cpu> (a NUMA node) of nested <pci> (bridges, GPUs, network
  * cards), <gpu> with <nvlink target= count=>, and <net speed=> in Mb/s.
  *
  * NVLinks whose target class is 0x068000 end in an NVSwitch. The XML that NCCL writes has neither text nor entities
- * that matter here, so a small reader of tags does; it nests at most MAX_DEPTH deep.
- */
+ * that matter here, so a small reader of tags does; it nests at most MAX_DEPTH deep. */
 #include <stdlib.h>
 
 #include "maquette/cluster.h"

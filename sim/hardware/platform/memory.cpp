@@ -1,10 +1,8 @@
-/*
- * memory.cpp - a bound on what SimGrid and hwloc take while they read a file. A few bytes of XML can ask for
- * any number of hosts, ports or routes, and both libraries make them all before they look at the next line.
+/* memory.cpp - a bound on what SimGrid and hwloc take while they read a file. A few bytes of XML can ask for any number
+ * of hosts, ports or routes, and both libraries make them all before they look at the next line.
  *
- * The bound is on address space (RLIMIT_AS), counted from what the process has; where SimGrid meets it, one line
- * says so and the process ends, as it does of any other fault that SimGrid finds in a file.
- */
+ * The bound is on address space (RLIMIT_AS), counted from what the process has; where SimGrid meets it, one line says
+ * so and the process ends, as it does of any other fault that SimGrid finds in a file. */
 #include <cmath>
 #include <cstdio>
 #include <new>

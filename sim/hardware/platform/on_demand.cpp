@@ -1,10 +1,8 @@
-/*
- * on_demand.cpp - see on_demand.h. SimGrid looks each new name up among all that it has, and takes some 3 kB for a host
+/* on_demand.cpp - see on_demand.h. SimGrid looks each new name up among all that it has, and takes some 3 kB for a host
  * and 1 kB for a link. So only those are made that actors run on and that flows take: of a folded simulation a handful,
  * whatever the cluster's size.
  *
- * The zone stands beside SimGrid's outermost one and is never sealed, because it grows while the simulation runs.
- */
+ * The zone stands beside SimGrid's outermost one and is never sealed, because it grows while the simulation runs. */
 #include <string>
 #include <vector>
 

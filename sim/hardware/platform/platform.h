@@ -1,16 +1,14 @@
-/*
- * platform.h - a SimGrid platform file as a cluster.
+/* platform.h - a SimGrid platform file as a cluster.
  *
- * SimGrid allows one engine per process, aborts the process on bad XML and answers routes only from
- * inside an actor. So a process that may die (the worker server) does
+ * SimGrid allows one engine per process, aborts the process on bad XML and answers routes only from inside an actor. So
+ * a process that may die (the worker server) does
  *
  *     mq_platform_start("maquette");                 once, before anything else of SimGrid
  *     mq_platform_load(path, arena, &cluster, err);  once; an abort leaves a line on stderr
  *     ... simgrid_run(), and mq_cluster_route() inside an actor
  *
- * and the main process holds a copy that it got as bytes over a pipe (mq_platform_dump and
- * mq_platform_restore), whose `resolve` it sets to a question to the server.
- */
+ * and the main process holds a copy that it got as bytes over a pipe (mq_platform_dump and mq_platform_restore), whose
+ * `resolve` it sets to a question to the server. */
 #ifndef MQ_HARDWARE_PLATFORM_PLATFORM_H
 #define MQ_HARDWARE_PLATFORM_PLATFORM_H
 

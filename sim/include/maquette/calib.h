@@ -1,5 +1,4 @@
-/*
- * calib.h - how fast hardware really is: parameters per device type and per link class.
+/* calib.h - how fast hardware really is: parameters per device type and per link class.
  *
  * Read from platforms/calib/NAME.json (one file per device type, one per link class), each value with its unit, source
  * and, where fitted, confidence interval. Every parameter has a physical meaning; none belongs to a data file or to a
@@ -13,8 +12,7 @@
  * it may have a "date". "asks": aliases that stand for several variants. "described": true says that efficiencies are
  * defaults. A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...],
  * the tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out. The
- * table in calib.c (one row per field) gives reader, writer, defaults and documentation.
- */
+ * table in calib.c (one row per field) gives reader, writer, defaults and documentation. */
 #ifndef MAQUETTE_CALIB_H
 #define MAQUETTE_CALIB_H
 

@@ -1,9 +1,8 @@
-/*
- * cluster.h - the machines: ranked devices, links, and the routes between them.
+/* cluster.h - the machines: ranked devices, links, and the routes between them.
  *
  * Our own view, independent of SimGrid: it is filled from a platform XML file by the SimGrid side
- * (hardware/platform/platform.h) or by a test. Routes are resolved on demand and cached, because a cluster
- * of 16,384 devices has too many pairs to list.
+ * (hardware/platform/platform.h) or by a test. Routes are resolved on demand and cached, because a cluster of 16,384
+ * devices has too many pairs to list.
  *
  * Properties that a platform file gives (all optional but mq_type):
  *   on a host: mq_type (device type = name of a calibration file, "V100-SXM2-16GB"), mq_kind (gpu |
@@ -13,8 +12,7 @@
  *     mq_kind=switch are not devices.
  *   on a link: mq_class: nvlink | nvswitch | pcie | pcie-switch | socket | nic | ib | roce | eth |
  *     loopback | host | other (default: guessed from the name's prefix).
- *   on the platform (zone <prop>): mq_nvls (1: NVSwitch reduces), mq_sharp (1), mq_name.
- */
+ *   on the platform (zone <prop>): mq_nvls (1: NVSwitch reduces), mq_sharp (1), mq_name. */
 #ifndef MAQUETTE_CLUSTER_H
 #define MAQUETTE_CLUSTER_H
 

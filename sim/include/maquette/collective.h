@@ -1,5 +1,4 @@
-/*
- * collective.h - how a collective or a send becomes latency and rate-capped flows on the platform.
+/* collective.h - how a collective or a send becomes latency and rate-capped flows on the platform.
  *
  * The one place that knows NCCL's algorithms: used by the simgrid and analytic executors and by the cost queries alike.
  * Flows of concurrent collectives then contend on shared links in the simulator; the latency is paid once, as a delay.
@@ -16,8 +15,7 @@
  * mq_link_usable_Bps of each link.
  *
  * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128 ranks for
- * all-to-all) and asks O(n) routes; callers keep what they will need again.
- */
+ * all-to-all) and asks O(n) routes; callers keep what they will need again. */
 #ifndef MAQUETTE_COLLECTIVE_H
 #define MAQUETTE_COLLECTIVE_H
 

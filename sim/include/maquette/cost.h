@@ -1,9 +1,7 @@
-/*
- * cost.h - how long one kernel takes on one device type (roofline with shape effects).
+/* cost.h - how long one kernel takes on one device type (roofline with shape effects).
  *
  * Cost of a kernel: launch + max(flop / (peak * efficiency(shape)), bytes / (bandwidth * share)), with the formulas of
- * calib.h. Each formula is derived next to its code. No contention, no queueing: those belong to the executors.
- */
+ * calib.h. Each formula is derived next to its code. No contention, no queueing: those belong to the executors. */
 #ifndef MAQUETTE_COST_H
 #define MAQUETTE_COST_H
 
@@ -18,8 +16,8 @@ MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct 
 MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
 			   double count);
 
-/* Are the rows that a product of [m x k][k x n] reads and writes, of elements of `size_B`, whole multiples of `bytes`? Rows
- * are of k and n elements; of m and n in a weights' gradient, whose first operand lies transposed. */
+/* Are the rows that a product of [m x k][k x n] reads and writes, of elements of `size_B`, whole multiples of `bytes`?
+ * Rows are of k and n elements; of m and n in a weights' gradient, whose first operand lies transposed. */
 MQ_API bool mq_cost_rows_at(const double mnk[3], bool of_weights, double size_B, double bytes);
 
 /* Kernels queued back to back that keep the device for busy_s and the host for host_s, seconds: the host

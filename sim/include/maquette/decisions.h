@@ -1,14 +1,12 @@
-/*
- * decisions.h - what a plan decides besides its configs and schedule: one row for each decision.
+/* decisions.h - what a plan decides besides its configs and schedule: one row for each decision.
  *
- * Plan files, canonical form and hash, packing, checks, the description, the defaults of software, the `switches` of its
- * space, imports and refusals of exports read these rows. A new decision is a row here, a field of the software
+ * Plan files, canonical form and hash, packing, checks, the description, the defaults of software, the `switches` of
+ * its space, imports and refusals of exports read these rows. A new decision is a row here, a field of the software
  * (software.h, software.c), and what it does where it is used.
  *
- * X(ID, BIT, TYPE, FIELD, DEFAULT, ...): BIT is the bit of mq_plan.explicit and of `switches`, FIELD the member of mq_plan
- * and the key of a plan file, DEFAULT what the software `s` does where a plan leaves the decision open. The others are
- * members of struct mq_decision. Rows are in the order of a plan file.
- */
+ * X(ID, BIT, TYPE, FIELD, DEFAULT, ...): BIT is the bit of mq_plan.explicit and of `switches`, FIELD the member of
+ * mq_plan and the key of a plan file, DEFAULT what the software `s` does where a plan leaves the decision open. The
+ * others are members of struct mq_decision. Rows are in the order of a plan file. */
 #ifndef MAQUETTE_DECISIONS_H
 #define MAQUETTE_DECISIONS_H
 

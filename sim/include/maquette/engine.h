@@ -1,14 +1,12 @@
-/*
- * engine.h - what a search engine is: a plug-in that proposes plans and is told their scores.
+/* engine.h - what a search engine is: a plug-in that proposes plans and is told their scores.
  *
- * An engine is one file, strategies/NAME.c, that exports one const struct through MQ_ENGINE(NAME). The
- * core owns the loop, the budget, the seeded RNG, the pool of simulations, the cache of duplicate
- * plans, the CSV and the best-so-far; the engine owns only its state, which the core allocates, zeroes
- * and fills from the option table. See strategies/README.md.
+ * An engine is one file, strategies/NAME.c, that exports one const struct through MQ_ENGINE(NAME). The core owns the
+ * loop, the budget, the seeded RNG, the pool of simulations, the cache of duplicate plans, the CSV and the best-so-far;
+ * the engine owns only its state, which the core allocates, zeroes and fills from the option table. See
+ * strategies/README.md.
  *
- * Order of calls: start, then rounds of { propose x up to `batch`, observe for each in index order },
- * stop. Nothing an engine sees depends on -j or on the clock.
- */
+ * Order of calls: start, then rounds of { propose x up to `batch`, observe for each in index order }, stop. Nothing an
+ * engine sees depends on -j or on the clock. */
 #ifndef MAQUETTE_ENGINE_H
 #define MAQUETTE_ENGINE_H
 
@@ -85,8 +83,8 @@ struct mq_costs {
 	bool (*transfer)(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds);
 	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
-	/* The same of n plans, shared out among the worker processes where there are several; what has no answer has the
-	 * verdict MQ_N_VERDICTS. There where screen is. */
+	/* The same of n plans, shared out among the worker processes where there are several; what has no answer has
+	 * the verdict MQ_N_VERDICTS. There where screen is. */
 	void (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
 	/* Verdict and memory of a whole plan without its time, much cheaper; not counted. There where screen is. */
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);

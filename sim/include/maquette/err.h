@@ -1,10 +1,8 @@
-/*
- * err.h - how a function says that it could not answer.
+/* err.h - how a function says that it could not answer.
  *
- * Three things are kept apart: an *error* (could not answer: a status and a message), a *verdict*
- * (this plan does not fit: data, see result.h, never an error) and a *bug* (mq_assert, kept in
- * release builds). Nothing below sim/cmd prints or exits; commands turn a status into the exit code.
- */
+ * Three things are kept apart: an *error* (could not answer: a status and a message), a *verdict* (this plan does not
+ * fit: data, see result.h, never an error) and a *bug* (mq_assert, kept in release builds). Nothing below sim/cmd
+ * prints or exits; commands turn a status into the exit code. */
 #ifndef MAQUETTE_ERR_H
 #define MAQUETTE_ERR_H
 

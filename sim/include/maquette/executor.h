@@ -1,5 +1,4 @@
-/*
- * executor.h - something that runs a schedule on real hardware: a plug-in of maquette-replay.
+/* executor.h - something that runs a schedule on real hardware: a plug-in of maquette-replay.
  *
  * One file validator/NAME.c (with parts in validator/NAME/) becomes build/executors/NAME.so and exports one const
  * struct through MQ_REPLAY_EXECUTOR(NAME). One process runs one device of the schedule, and that process is a *rank*;
@@ -14,8 +13,7 @@
  *
  * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has the deadline of the
  * options. Statuses: MQ_ENODEV (3) no or too few devices or no library, MQ_ETIME (4) deadline or dead rank, MQ_EINPUT
- * (2) a schedule that this executor cannot run (says why).
- */
+ * (2) a schedule that this executor cannot run (says why). */
 #ifndef MAQUETTE_EXECUTOR_H
 #define MAQUETTE_EXECUTOR_H
 

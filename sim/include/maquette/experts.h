@@ -1,22 +1,20 @@
-/*
- * experts.h - how unevenly tokens visit the experts of a mixture, and what that asks of a device.
+/* experts.h - how unevenly tokens visit the experts of a mixture, and what that asks of a device.
  *
- * A router sends more tokens to some experts than to others. The ranks of an expert-parallel group meet in
- * every all-to-all, so all of them wait for the one whose experts have most tokens: its load stands for that of
- * every rank. Its products, its activations, the copies it permutes and what it receives are `load` times the
- * mean, in time and in memory; ranks stay alike, and folding stays exact.
+ * A router sends more tokens to some experts than to others. The ranks of an expert-parallel group meet in every
+ * all-to-all, so all of them wait for the one whose experts have most tokens: its load stands for that of every rank.
+ * Its products, its activations, the copies it permutes and what it receives are `load` times the mean, in time and in
+ * memory; ranks stay alike, and folding stays exact.
  *
  *   stated    the fullest rank's tokens over the mean, at any degree; no more than the degree, which is all of them
  *   counted   tokens of each expert (a histogram, in any unit). Rank r of ep has experts r E/ep .. (r + 1) E/ep - 1,
  *             as the frameworks deal them out
  *
- * With a capacity c an expert takes c times the mean of all and drops the rest; padded, each multiplies so many
- * rows, whether it has them or not (Lepikhin et al., GShard, 2020; Megatron core's --moe-expert-capacity-factor
- * and --moe-pad-expert-input-to-capacity).
+ * With a capacity c an expert takes c times the mean of all and drops the rest; padded, each multiplies so many rows,
+ * whether it has them or not (Lepikhin et al., GShard, 2020; Megatron core's --moe-expert-capacity-factor and
+ * --moe-pad-expert-input-to-capacity).
  *
- * Not modelled: loads that differ from layer to layer or change from step to step, ranks with less (they wait),
- * and copies of busy experts. Model FLOPs and MFU count every token that a router chose, dropped ones too.
- */
+ * Not modelled: loads that differ from layer to layer or change from step to step, ranks with less (they wait), and
+ * copies of busy experts. Model FLOPs and MFU count every token that a router chose, dropped ones too. */
 #ifndef MAQUETTE_EXPERTS_H
 #define MAQUETTE_EXPERTS_H
 

@@ -1,9 +1,7 @@
-/*
- * loader.h - engines as plug-ins: finds DIR/NAME.so, checks it, and gives its hooks.
+/* loader.h - engines as plug-ins: finds DIR/NAME.so, checks it, and gives its hooks.
  *
- * Symbol law: the file my_engine.so exports mq_engine_my_engine, whose name is "my-engine". What is
- * not found, cannot be loaded or was built for another ABI is an error that says so; nothing is skipped.
- */
+ * Symbol law: the file my_engine.so exports mq_engine_my_engine, whose name is "my-engine". What is not found, cannot
+ * be loaded or was built for another ABI is an error that says so; nothing is skipped. */
 #ifndef MAQUETTE_LOADER_H
 #define MAQUETTE_LOADER_H
 

@@ -1,10 +1,8 @@
-/*
- * map.h - 64-bit keys to dense indices 0, 1, 2 ... in the order of first sight.
+/* map.h - 64-bit keys to dense indices 0, 1, 2 ... in the order of first sight.
  *
- * Open addressing with linear probing, at most half full, in an arena. The table's own order is never
- * visible, so hashing cannot change a decision. For 128-bit keys mix them into one with mq_map_mix and
- * compare the entry that the index leads to.
- */
+ * Open addressing with linear probing, at most half full, in an arena. The table's own order is never visible, so
+ * hashing cannot change a decision. For 128-bit keys mix them into one with mq_map_mix and compare the entry that the
+ * index leads to. */
 #ifndef MAQUETTE_MAP_H
 #define MAQUETTE_MAP_H
 

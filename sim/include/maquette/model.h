@@ -1,10 +1,9 @@
-/*
- * model.h - what is trained: a graph of forward operators with shapes, FLOPs, bytes and parameters.
+/* model.h - what is trained: a graph of forward operators with shapes, FLOPs, bytes and parameters.
  *
- * All amounts are for ONE sample (a sequence or an image) and count elements, not bytes; the training
- * options say the element type and how many samples. The backward pass is derived from the forward
- * op (mq_op_kernels), except in graphs that bring their own backward nodes (`phase`, `mate`),
- * such as the public placement data. A model is frozen after load and lives in the caller's arena.
+ * All amounts are for ONE sample (a sequence or an image) and count elements, not bytes; the training options say the
+ * element type and how many samples. The backward pass is derived from the forward op (mq_op_kernels), except in graphs
+ * that bring their own backward nodes (`phase`, `mate`), such as the public placement data. A model is frozen after
+ * load and lives in the caller's arena.
  *
  * Conventions that all builders and readers keep:
  * - ops are in topological order (edges go from a lower to a higher id); mq_model_check verifies it;
@@ -15,8 +14,7 @@
  *   gate and up together when gated), activation, down (GEMM), residual add; `layer` numbers the
  *   blocks from 0 and is MQ_NONE outside them (embedding, final norm, head, loss);
  * - a tensor on an edge has the dimensions {batch, seq or spatial, features}: the features are what
- *   the producer splits by OUT or HEAD and the consumer by IN, HEAD or (element-wise ops) OUT.
- */
+ *   the producer splits by OUT or HEAD and the consumer by IN, HEAD or (element-wise ops) OUT. */
 #ifndef MAQUETTE_MODEL_H
 #define MAQUETTE_MODEL_H
 

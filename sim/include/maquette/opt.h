@@ -1,9 +1,7 @@
-/*
- * opt.h - options that describe themselves: one row gives parser, default, range, help, man page.
+/* opt.h - options that describe themselves: one row gives parser, default, range, help, man page.
  *
- * A table of rows maps `key=value` text to fields of a plain struct. Used for engine options
- * (-e NAME:key=value,...), model dimensions (gpt:layers=24,...), job files and the command line.
- */
+ * A table of rows maps `key=value` text to fields of a plain struct. Used for engine options (-e NAME:key=value,...),
+ * model dimensions (gpt:layers=24,...), job files and the command line. */
 #ifndef MAQUETTE_OPT_H
 #define MAQUETTE_OPT_H
 

@@ -1,22 +1,19 @@
-/*
- * plan.h - the decision: which devices run each op, how tensors are split, stages, micro-batches,
- * pipeline schedule, gradient sync, recompute.
+/* plan.h - the decision: which devices run each op, how tensors are split, stages, micro-batches, pipeline schedule,
+ * gradient sync, recompute.
  *
- * Canonical form: every op has an index into `config[]`; a config is a device list with a degree per
- * named dimension. Usual shapes (data, tensor, pipeline parallelism, placement) have builders below;
- * dp, tp and pp are derived, never stored.
+ * Canonical form: every op has an index into `config[]`; a config is a device list with a degree per named dimension.
+ * Usual shapes (data, tensor, pipeline parallelism, placement) have builders below; dp, tp and pp are derived, never
+ * stored.
  *
  * The devices of a config form a mesh in row-major order, outermost first:
  *     batch, expert, seq, spatial, head, out, in, (replica)
- * so the product of the degrees divides n_devices and what is left over is plain replication. In
- * Megatron's terms that is order tp-cp-ep-dp: tensor-parallel ranks are neighbours. mq_mesh_dims lists
- * the order.
+ * so the product of the degrees divides n_devices and what is left over is plain replication. In Megatron's terms that
+ * is order tp-cp-ep-dp: tensor-parallel ranks are neighbours. mq_mesh_dims lists the order.
  *
- * Pipeline: ops of one stage are consecutive; `stage` counts model chunks from 0. With `virtual` = v
- * chunks per device (interleaved schedule) stage s runs on the devices of pipeline rank s mod (n/v).
- * V schedules (zbv, dualpipe-v) have two chunks per device, dealt out there and back: the first and the
- * last stage share rank 0. mq_pipeline_rank and mq_pipeline_stage are the only ones that know.
- */
+ * Pipeline: ops of one stage are consecutive; `stage` counts model chunks from 0. With `virtual` = v chunks per device
+ * (interleaved schedule) stage s runs on the devices of pipeline rank s mod (n/v). V schedules (zbv, dualpipe-v) have
+ * two chunks per device, dealt out there and back: the first and the last stage share rank 0. mq_pipeline_rank and
+ * mq_pipeline_stage are the only ones that know. */
 #ifndef MAQUETTE_PLAN_H
 #define MAQUETTE_PLAN_H
 

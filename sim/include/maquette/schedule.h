@@ -1,8 +1,7 @@
-/*
- * schedule.h - the plan lowered: for each device and stream an ordered list of tasks.
+/* schedule.h - the plan lowered: for each device and stream an ordered list of tasks.
  *
- * The same schedule is simulated and replayed. One task per library call and rank: a collective is one
- * task per member, never its flows. Rules that mq_schedule_check proves:
+ * The same schedule is simulated and replayed. One task per library call and rank: a collective is one task per member,
+ * never its flows. Rules that mq_schedule_check proves:
  * - tasks of one (device, stream) run in the order of their ids, one at a time;
  * - `deps` name earlier-or-later tasks of the SAME device; devices meet only in send/recv pairs
  *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a on it) and in
@@ -12,8 +11,7 @@
  * - no cycle among order, deps and communications: free of deadlock.
  *
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
- * schedule, not part of it (folding/view.h).
- */
+ * schedule, not part of it (folding/view.h). */
 #ifndef MAQUETTE_SCHEDULE_H
 #define MAQUETTE_SCHEDULE_H
 
@@ -114,10 +112,9 @@ MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool
 
 /* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
  * comms:[{id,purpose,ranks}], ops:[names], works:[{flop,bytes,model_flop,kernels:[{op,phase,kind,dtype,
- * m,n,k,count,flop,bytes,launches}]}], held:[{device,stage,parameter_B,...}] where it is known, tasks:N}, then one line per task {id, device, stream, kind, deps,
- * group, op, work, flop, dtype, bytes, peer, channel | to_host |
- * comm, coll, algo, proto, root, micro_batch, stage,
- * phase}. Load checks the schedule and gives back exactly what was saved. */
+ * m,n,k,count,flop,bytes,launches}]}], held:[{device,stage,parameter_B,...}] where it is known, tasks:N}, then one line
+ * per task {id, device, stream, kind, deps, group, op, work, flop, dtype, bytes, peer, channel | to_host | comm, coll,
+ * algo, proto, root, micro_batch, stage, phase}. Load checks the schedule and gives back exactly what was saved. */
 MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,
 				       struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct mq_schedule **schedule,

@@ -1,11 +1,10 @@
-/*
- * sequence_packing.h - documents packed into sequences: what is left of attention's work, and who has most of it.
+/* sequence_packing.h - documents packed into sequences: what is left of attention's work, and who has most of it.
  *
- * Documents follow one another and are cut where a sequence ends; what is left begins the next. Tokens attend to
- * their own document alone, so that a sequence of S tokens with documents of l tokens takes sum l^2 / S^2 of the
- * work of a whole one, causal or not. The documents of a batch are drawn once, from a seed; its sequence
- * (m R + r) b + i is the i-th of micro-batch m on replica r of R. Replicas, micro-batches and, under context
- * parallelism, ranks have more or less of it, and others wait:
+ * Documents follow one another and are cut where a sequence ends; what is left begins the next. Tokens attend to their
+ * own document alone, so that a sequence of S tokens with documents of l tokens takes sum l^2 / S^2 of the work of a
+ * whole one, causal or not. The documents of a batch are drawn once, from a seed; its sequence (m R + r) b + i is the
+ * i-th of micro-batch m on replica r of R. Replicas, micro-batches and, under context parallelism, ranks have more or
+ * less of it, and others wait:
  *
  *   ranks        a sequence is cut into 2c parts, of which rank r has the r-th and the r-th from the end; the
  *                micro-batch takes what the fullest rank has. Attention that is not causal: likewise
@@ -18,9 +17,8 @@
  * All ranks are given that much: they stay alike, and folding stays exact.
  *
  * Not modelled: kernels that are less efficient on short documents, software that cuts every document into parts for
- * context parallelism, sorting or balancing of documents, and attention that stores its scores, which a
- * mask spares nothing. Model FLOPs and MFU count whole sequences.
- */
+ * context parallelism, sorting or balancing of documents, and attention that stores its scores, which a mask spares
+ * nothing. Model FLOPs and MFU count whole sequences. */
 #ifndef MAQUETTE_SEQUENCE_PACKING_H
 #define MAQUETTE_SEQUENCE_PACKING_H
 

@@ -1,6 +1,5 @@
-/*
- * software.h - training software: how it runs a plan. Which implementations of kernels it calls, what its
- * host does, what it overlaps, what it holds in memory, and which plans it can run at all.
+/* software.h - training software: how it runs a plan. Which implementations of kernels it calls, what its host does,
+ * what it overlaps, what it holds in memory, and which plans it can run at all.
  *
  * Software is an input of every question, as are model, cluster, calibration and plan. One file per software,
  * platforms/software/NAME.json; a file's presence is its registration:
@@ -10,16 +9,15 @@
  *    "runs": {"schedules": ["1f1b", ...], "sync": [...], "recompute": [...], "devices": ["gpu"],
  *             "uneven_stages": true, ...}}
  * "listed" (not inherited) marks those that `runs_in` names; "target" is the one of `export --to` whose
- * settings are this software's, "flags" what export adds to them.
- * A value with "from": "fitted" also has "rows" (what it rests on) and "interval" ([low, high]). What a file
- * does not say is its parent's, in the end the default of the field table (mq_software_fields).
+ * settings are this software's, "flags" what export adds to them. A value with "from": "fitted" also has "rows" (what
+ * it rests on) and "interval" ([low, high]). What a file does not say is its parent's, in the end the default of the
+ * field table (mq_software_fields).
  *
- * A plan leaves to the software what it does not decide itself (mq_plan.explicit); mq_software_apply_defaults fills that
- * in, and lowering sees resolved plans alone.
+ * A plan leaves to the software what it does not decide itself (mq_plan.explicit); mq_software_apply_defaults fills
+ * that in, and lowering sees resolved plans alone.
  *
- * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics
- * and convergence.
- */
+ * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics and
+ * convergence. */
 #ifndef MAQUETTE_SOFTWARE_H
 #define MAQUETTE_SOFTWARE_H
 
@@ -32,8 +30,8 @@
 /* Kernels of norms, rotary positions, activations, dropout, biases: one fused kernel; eager PyTorch's, where GEMMs add
  * their biases (EAGER) or kernels of their own do (APART); the fusions of XLA; TensorFlow's op by op. */
 enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
-/* Transpose copies around attention: NONE; OUTPUT (output, and dQ, dK, dV packed); ALL (Q, K, V, output); PACKED (Q, K, V
- * of fused attention, K and V twice more: flash-attention varlen). */
+/* Transpose copies around attention: NONE; OUTPUT (output, and dQ, dK, dV packed); ALL (Q, K, V, output); PACKED (Q, K,
+ * V of fused attention, K and V twice more: flash-attention varlen). */
 enum mq_transpose_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEADS_PACKED };
 /* Convolutions whose tensors are channels-first: none; 32-bit ones; 32-bit ones and all 3D ones; all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
@@ -50,10 +48,10 @@ enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16
 /* Allocator of device memory: one whose fragmentation is the calibration's; PyTorch's (allocator.h); PyTorch's with
  * expandable segments, which has none. */
 enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE };
-/* Partition of layers into stages. Where their numbers do not divide: EVEN, the first stages have one more; CEIL, all but
- * the last have ceil(layers / stages); ENDS, embedding and head count as a layer each. COST, always: a stage takes layers
- * until their GEMM parameters reach its share of all, so that the last stages may have none; the head and the loss are
- * then on the first stage without layers. */
+/* Partition of layers into stages. Where their numbers do not divide: EVEN, the first stages have one more; CEIL, all
+ * but the last have ceil(layers / stages); ENDS, embedding and head count as a layer each. COST, always: a stage takes
+ * layers until their GEMM parameters reach its share of all, so that the last stages may have none; the head and the
+ * loss are then on the first stage without layers. */
 enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS, MQ_STAGES_COST };
 
 /* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one width. */
@@ -244,8 +242,8 @@ MQ_API bool mq_software_graphs(const struct mq_software *software, const struct 
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
-/* Products that a GEMM op is in the software's source: three of queries, keys and values that are apart, two of gate and
- * up; else one. */
+/* Products that a GEMM op is in the software's source: three of queries, keys and values that are apart, two of gate
+ * and up; else one. */
 MQ_API uint32_t mq_software_modules(const struct mq_software *software, const struct mq_model *model, uint32_t op);
 /* The type of the residual stream, of what is added to it and of what norms it, in this type of training. */
 MQ_API enum mq_dtype mq_software_stream(const struct mq_software *software, enum mq_dtype dtype);

@@ -1,20 +1,18 @@
-/*
- * software_fields.h - the fields of training software, one row each: struct mq_software, its defaults, the reader of files,
- * options, the documentation and tables of runs use them. A field bears the name of the framework's own knob where there is
- * one; its help text is its description. A WORD is a value of the enumeration whose order its words have (software.h,
- * plan.h, types.h).
+/* software_fields.h - the fields of training software, one row each: struct mq_software, its defaults, the reader of
+ * files, options, the documentation and tables of runs use them. A field bears the name of the framework's own knob
+ * where there is one; its help text is its description. A WORD is a value of the enumeration whose order its words have
+ * (software.h, plan.h, types.h).
  *
- * NUM, INT(GROUP, FIELD, UNIT, DEFAULT, LEAST, MOST, HELP), YES, TEXT(GROUP, FIELD, DEFAULT, HELP),
- * WORD(GROUP, FIELD, DEFAULT, WORDS, HELP)
- */
+ * NUM, INT(GROUP, FIELD, UNIT, DEFAULT, LEAST, MOST, HELP), YES, TEXT(GROUP, FIELD, DEFAULT, HELP), WORD(GROUP, FIELD,
+ * DEFAULT, WORDS, HELP) */
 #ifndef MAQUETTE_SOFTWARE_FIELDS_H
 #define MAQUETTE_SOFTWARE_FIELDS_H
 
 #define MQ_WORDS_FUSION "fused|eager|apart|xla|tensorflow"
 
-/* launches_per_collective: in a published trace of eager PyTorch (facebookresearch/HolisticTraceAnalysis, ResNet under DDP
- * on two A100) the thread of the backward pass takes 278 us in the median for an all-reduce, and 141 us in the mean from
- * one kernel's launch to the next. zero_quantized_weights_B, _gradients_B: ZeRO++ has 1 and .5. */
+/* launches_per_collective: in a published trace of eager PyTorch (facebookresearch/HolisticTraceAnalysis, ResNet under
+ * DDP on two A100) the thread of the backward pass takes 278 us in the median for an all-reduce, and 141 us in the mean
+ * from one kernel's launch to the next. zero_quantized_weights_B, _gradients_B: ZeRO++ has 1 and .5. */
 #define MQ_SOFTWARE_FIELDS(NUM, INT, YES, WORD, TEXT)                                                                  \
 	WORD(KERNELS, attention, MQ_ATTENTION_FLASH2,                                                                  \
 	     "stored|eager|masked-softmax|xla|tensorflow|fused-softmax|flash1|triton1|flash2|flash3|te",               \

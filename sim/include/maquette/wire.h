@@ -1,13 +1,11 @@
-/*
- * wire.h - messages and collectives between ranks of different executors on one machine, through shared memory:
+/* wire.h - messages and collectives between ranks of different executors on one machine, through shared memory:
  * exported by maquette-replay to its executors.
  *
- * Nothing blocks: a transfer is posted, then moved on whenever its owner looks, part by part through a ring in
- * shared memory. A device copies straight into and out of the ring (mq_wire_span); host memory is copied by
- * mq_wire_move. A send meets a receive of the same tag from the same peer, whatever else is posted before or after:
+ * Nothing blocks: a transfer is posted, then moved on whenever its owner looks, part by part through a ring in shared
+ * memory. A device copies straight into and out of the ring (mq_wire_span); host memory is copied by mq_wire_move. A
+ * send meets a receive of the same tag from the same peer, whatever else is posted before or after:
  * messages between two ranks do not hold each other up for longer than their bytes take. A send is done when the
- * receiver has taken all its bytes.
- */
+ * receiver has taken all its bytes. */
 #ifndef MAQUETTE_WIRE_H
 #define MAQUETTE_WIRE_H
 

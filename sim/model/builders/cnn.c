@@ -1,9 +1,6 @@
-/*
- * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution,
- * as in torchvision), ResNeXt 32x4d (Xie et al. 2016) and the same with
- * squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and Zisserman 2014). A block (a VGG
- * convolution, a bottleneck) is a `layer`, for pipelines.
- */
+/* cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution, as in torchvision),
+ * ResNeXt 32x4d (Xie et al. 2016) and the same with squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and
+ * Zisserman 2014). A block (a VGG convolution, a bottleneck) is a `layer`, for pipelines. */
 #include <math.h>
 #include <string.h>
 

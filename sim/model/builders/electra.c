@@ -1,17 +1,14 @@
-/*
- * electra.c - the built-in ELECTRA (Clark et al., "ELECTRA: pre-training text encoders as
- * discriminators rather than generators", ICLR 2020): a narrow BERT, the generator, fills in
- * masked tokens; a wide one, the discriminator, tells for every token whether it was replaced.
- * Both share one embedding. Fine-tuning (task=span) trains the discriminator alone.
+/* electra.c - the built-in ELECTRA (Clark et al., "ELECTRA: pre-training text encoders as discriminators rather than
+ * generators", ICLR 2020): a narrow BERT, the generator, fills in masked tokens; a wide one, the discriminator, tells
+ * for every token whether it was replaced. Both share one embedding. Fine-tuning (task=span) trains the discriminator
+ * alone.
  *
- * Sizes are the released ones (table 6 there): the generator has the discriminator's layers, a
- * third or a quarter of its width, heads of 64. The vocabulary's logits are wanted for masked
- * tokens only; the implementations of Hugging Face and NVIDIA make them for all and then choose
- * (logits=all).
+ * Sizes are the released ones (table 6 there): the generator has the discriminator's layers, a third or a quarter of
+ * its width, heads of 64. The vocabulary's logits are wanted for masked tokens only; the implementations of Hugging
+ * Face and NVIDIA make them for all and then choose (logits=all).
  *
- * Blocks are numbered through: the generator's first. Not modelled: which tokens are masked is
- * drawn on the device in a few small kernels.
- */
+ * Blocks are numbered through: the generator's first. Not modelled: which tokens are masked is drawn on the device in a
+ * few small kernels. */
 #include <math.h>
 #include <string.h>
 
@@ -134,8 +131,7 @@ static uint32_t tie(struct electra *e, uint32_t op, uint32_t owner)
 	return op;
 }
 
-/* Both stacks look up the same table; the second names the first as the owner. Positions come
- * next to the embedding. */
+/* Both stacks look up the same table; the second names the first as the owner. Positions come next to the embedding. */
 static uint32_t embed(struct electra *e, uint32_t tokens, uint32_t width)
 {
 	uint32_t embedding, norm = mq_transformer_embed(&e->net, &e->table, tokens, &embedding);

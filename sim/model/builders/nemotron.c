@@ -1,11 +1,9 @@
-/*
- * nemotron.c - the built-in stacks with state-space layers: mamba2 (Dao and Gu 2024, published sizes) and
- * nemotron-h, which mixes them with attention, feed-forward and expert layers.
+/* nemotron.c - the built-in stacks with state-space layers: mamba2 (Dao and Gu 2024, published sizes) and nemotron-h,
+ * which mixes them with attention, feed-forward and expert layers.
  *
- * Sizes: Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3 Nano (2512.20848)
- * and the published configurations of Nemotron 3 Super. Experts and feed-forward layers have squared ReLU
- * (one matrix up); attention has no position encoding. Any dimension may be changed by an option.
- */
+ * Sizes: Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3 Nano (2512.20848) and the
+ * published configurations of Nemotron 3 Super. Experts and feed-forward layers have squared ReLU (one matrix up);
+ * attention has no position encoding. Any dimension may be changed by an option. */
 #include <string.h>
 
 #include "model/builders/lib/transformer.h"

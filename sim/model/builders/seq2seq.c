@@ -1,14 +1,11 @@
-/*
- * seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019), transformer
- * (Vaswani et al. 2017, base and big) and bart (Lewis et al. 2019).
+/* seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019), transformer (Vaswani et al. 2017,
+ * base and big) and bart (Lewis et al. 2019).
  *
- * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's
- * output. T5: RMS norms before each part, no biases, a table of relative positions in the first
- * attention of each stack, one embedding for both sides and the head. Vaswani's: layer norms behind
- * each part, biases in the feed-forward part (and, as in most code, in attention), fixed sine
- * positions, one shared embedding. BART: as Vaswani's, with GELU, learned positions on each side and a
- * norm behind the embedding.
- */
+ * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's output. T5: RMS norms
+ * before each part, no biases, a table of relative positions in the first attention of each stack, one embedding for
+ * both sides and the head. Vaswani's: layer norms behind each part, biases in the feed-forward part (and, as in most
+ * code, in attention), fixed sine positions, one shared embedding. BART: as Vaswani's, with GELU, learned positions on
+ * each side and a norm behind the embedding. */
 #include <math.h>
 #include <string.h>
 

@@ -1,13 +1,11 @@
-/*
- * vision.c - the built-in transformers of images: vit (Dosovitskiy et al. 2020, sizes of its table 1) and dit
- * (Peebles and Xie, "Scalable diffusion models with transformers", 2022: XL/2 and its smaller sizes, adaLN-Zero).
+/* vision.c - the built-in transformers of images: vit (Dosovitskiy et al. 2020, sizes of its table 1) and dit (Peebles
+ * and Xie, "Scalable diffusion models with transformers", 2022: XL/2 and its smaller sizes, adaLN-Zero).
  *
- * Both cut an image into patches, each a token. ViT adds a token for the class and a learned position; its
- * classifier looks at that token alone. DiT works on latent images: a sample's noise level and class become one
- * vector (two layers for the level, a table for the class), from which each block makes six vectors of the
- * stream's width that shift, scale and gate; the last layer makes two, and a product back to patches of twice the
- * channels (noise and its variance). Not modelled: the autoencoder before it, the sampling of noise levels.
- */
+ * Both cut an image into patches, each a token. ViT adds a token for the class and a learned position; its classifier
+ * looks at that token alone. DiT works on latent images: a sample's noise level and class become one vector (two layers
+ * for the level, a table for the class), from which each block makes six vectors of the stream's width that shift,
+ * scale and gate; the last layer makes two, and a product back to patches of twice the channels (noise and its
+ * variance). Not modelled: the autoencoder before it, the sampling of noise levels. */
 #include <string.h>
 
 #include "model/builders/lib/preset.h"

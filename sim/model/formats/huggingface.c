@@ -1,12 +1,10 @@
-/*
- * huggingface.c - models described by a Hugging Face config.json: the families of huggingface.c, T5, ViT,
- * DiT (diffusers), and the text parts of models that also see or hear.
+/* huggingface.c - models described by a Hugging Face config.json: the families of huggingface.c, T5, ViT, DiT
+ * (diffusers), and the text parts of models that also see or hear.
  *
- * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a
- * sequence has 4096 tokens, or max_position_embeddings where that is less.
+ * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a sequence has 4096
+ * tokens, or max_position_embeddings where that is less.
  *
- * Not modelled: towers for images and sounds beside the text (a note says that they are left out).
- */
+ * Not modelled: towers for images and sounds beside the text (a note says that they are left out). */
 #include <string.h>
 
 #include "maquette/opt.h"

@@ -1,13 +1,10 @@
-/*
- * onnx.c - models in ONNX files, read with protobuf-c and the schema that libonnx-dev installs.
+/* onnx.c - models in ONNX files, read with protobuf-c and the schema that libonnx-dev installs.
  *
- * Shapes are inferred here (onnx_shape.c), so files need no value_info; weights may be
- * absent, external or replaced by ConstantOfShape. A symbolic first axis of an input is the batch
- * and counts as 1; another symbolic axis takes --seq. Amounts are per sample of the batch in the
- * file. Constant parts of the graph are folded away.
+ * Shapes are inferred here (onnx_shape.c), so files need no value_info; weights may be absent, external or replaced by
+ * ConstantOfShape. A symbolic first axis of an input is the batch and counts as 1; another symbolic axis takes --seq.
+ * Amounts are per sample of the batch in the file. Constant parts of the graph are folded away.
  *
- * Not read: control flow (If, Loop), quantised operators, functions, sparse initializers.
- */
+ * Not read: control flow (If, Loop), quantised operators, functions, sparse initializers. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,19 +1,16 @@
-/*
- * pipedream.c - PipeDream's profiles, graph.txt (Narayanan et al., SOSP 2019): measured layers.
+/* pipedream.c - PipeDream's profiles, graph.txt (Narayanan et al., SOSP 2019): measured layers.
  *
- * A node line is "nodeN -- description -- forward_compute_time=MS, backward_compute_time=MS,
- * activation_size=B, parameter_size=B", all of one minibatch in fp32 on one GPU that the file does
- * not name; an edge line is a tab and "nodeA -- nodeB". Nodes called Input hold the time of loading
- * data: they are dropped, as PipeDream's own optimizer does.
+ * A node line is "nodeN -- description -- forward_compute_time=MS, backward_compute_time=MS, activation_size=B,
+ * parameter_size=B", all of one minibatch in fp32 on one GPU that the file does not name; an edge line is a tab and
+ * "nodeA -- nodeB". Nodes called Input hold the time of loading data: they are dropped, as PipeDream's own optimizer
+ * does.
  *
- * Our amounts are per sample, so the minibatch must be known. It follows from a fully connected
- * layer (activation_size = 4 bytes x minibatch x out_features) or from an LSTM's second output, its
- * state (4 bytes x minibatch x width); else the option batch=N must say it. device=TYPE says on
- * which device type the times hold; without it they hold on any.
+ * Our amounts are per sample, so the minibatch must be known. It follows from a fully connected layer (activation_size
+ * = 4 bytes x minibatch x out_features) or from an LSTM's second output, its state (4 bytes x minibatch x width); else
+ * the option batch=N must say it. device=TYPE says on which device type the times hold; without it they hold on any.
  *
- * Sizes are kept as elements of 4 bytes: evaluate these models with --dtype fp32. Kept for the
- * backward pass: every output but those that are views of, or overwrite, their input.
- */
+ * Sizes are kept as elements of 4 bytes: evaluate these models with --dtype fp32. Kept for the backward pass: every
+ * output but those that are views of, or overwrite, their input. */
 #include <stdlib.h>
 #include <string.h>
 

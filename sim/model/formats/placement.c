@@ -1,6 +1,5 @@
-/*
- * placement.c - the device placement data set's graphs (Tarnawski et al., NeurIPS 2020,
- * msr-fiddle/dnn-partitioning): measured ops, explicit backward nodes and abstract devices.
+/* placement.c - the device placement data set's graphs (Tarnawski et al., NeurIPS 2020, msr-fiddle/dnn-partitioning):
+ * measured ops, explicit backward nodes and abstract devices.
  *
  * Where each value of the file is kept (time_unit_s is 1: all times are in the file's own unit):
  *   node  fpgaLatency     profile.forward_s[2 op], type "accelerator"; +inf if not supportedOnFpga
@@ -11,9 +10,8 @@
  *   edge  cost            edge.elems, a time; op.output is the largest cost that leaves the op:
  *                         what moving its output between two memories takes (c_v)
  *   file  maxFPGAs, maxCPUs, maxSizePerFPGA: devices.n_accelerators, n_cpus, memory_B; bw_Bps is 0
- * Ops are renumbered topologically, lowest place in the file first. Edge sizes and layer ids are
- * not used. backward_s is absent: backward nodes are ops of their own.
- */
+ * Ops are renumbered topologically, lowest place in the file first. Edge sizes and layer ids are not used. backward_s
+ * is absent: backward nodes are ops of their own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/*
- * runs.h - parameters fitted to step times of measured runs: what the parts of `fit` share.
+/* runs.h - parameters fitted to step times of measured runs: what the parts of `fit` share.
  *
  *   fit.c                  the command: options, output
  *   runs.c      rows, predictions and their slopes
@@ -11,8 +10,7 @@
  * real predictions there; a step that is no better is halved. Every table has the same weight, however many rows it
  * has, and the slopes serve again for the intervals (bootstrap over groups of rows that differ only in plan) and for
  * leaving one table out after the other; what is told of a table left out is simulated with the parameters found
- * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side.
- */
+ * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side. */
 #ifndef MQ_SCORE_FIT_RUNS_H
 #define MQ_SCORE_FIT_RUNS_H
 

@@ -1,7 +1,5 @@
-/*
- * page.h - report.html, the page that commands leave in their folder: one file that fetches nothing. Its frame,
- * style and scripts are plots/report.html, report.css and report.js, read when the page is written.
- */
+/* page.h - report.html, the page that commands leave in their folder: one file that fetches nothing. Its frame, style
+ * and scripts are plots/report.html, report.css and report.js, read when the page is written. */
 #ifndef MQ_SESSION_PAGES_PAGE_H
 #define MQ_SESSION_PAGES_PAGE_H
 

@@ -1,7 +1,5 @@
-/*
- * plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a
- * timeline of a device per class, memory by purpose, the busiest links, the words and the command.
- */
+/* plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a timeline of a
+ * device per class, memory by purpose, the busiest links, the words and the command. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

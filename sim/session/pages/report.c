@@ -1,6 +1,4 @@
-/*
- * report.c - what a search found, in words and tables for people.
- */
+/* report.c - what a search found, in words and tables for people. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

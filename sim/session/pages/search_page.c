@@ -1,6 +1,4 @@
-/*
- * search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
- */
+/* search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

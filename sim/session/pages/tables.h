@@ -1,7 +1,5 @@
-/*
- * tables.h - the tables that a command left in its folder, once more for people (report.html) and for other
- * programs (--json).
- */
+/* tables.h - the tables that a command left in its folder, once more for people (report.html) and for other programs
+ * (--json). */
 #ifndef MQ_SESSION_PAGES_TABLES_H
 #define MQ_SESSION_PAGES_TABLES_H
 

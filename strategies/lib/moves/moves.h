@@ -1,5 +1,4 @@
-/*
- * moves.h - the plans next to a plan: what refinement tries.
+/* moves.h - the plans next to a plan: what refinement tries.
  *
  * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the schedule,
  * gradient sync and recomputation (of all stages or of one), activations on the host instead, samples from a slow
@@ -7,8 +6,7 @@
  * to another, degrees of a shape by factors of two, and, in models without layers, the split of one heavy op. What a
  * move makes is a sound plan inside of --fix, --max and the software's space, or there is no such move.
  *
- * Not tried: two changes at once that are no gain alone.
- */
+ * Not tried: two changes at once that are no gain alone. */
 #ifndef MQ_LIB_MOVES_MOVES_H
 #define MQ_LIB_MOVES_MOVES_H
 

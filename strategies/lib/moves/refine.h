@@ -1,5 +1,4 @@
-/*
- * refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the analytic
+/* refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the analytic
  * executor gives them, each as far down as that executor sees a way, for the simulator to judge.
  *
  * Start from any plans: offer them with their results. Next comes what will improve most on the best in the mean: of a
@@ -8,8 +7,7 @@
  * above the best are not proposed while there is more to look at, and when nothing below is left, random moves are made
  * from the best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
- * Not a proof of anything: what it ends at is a local optimum of these moves.
- */
+ * Not a proof of anything: what it ends at is a local optimum of these moves. */
 #ifndef MQ_LIB_MOVES_REFINE_H
 #define MQ_LIB_MOVES_REFINE_H
 

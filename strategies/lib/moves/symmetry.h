@@ -1,11 +1,9 @@
-/*
- * symmetry.h - devices that may be exchanged without any answer changing: the two behind one PCIe switch, two whole
+/* symmetry.h - devices that may be exchanged without any answer changing: the two behind one PCIe switch, two whole
  * machines behind one network switch.
  *
  * Found are exchanges of two devices of a machine, of two such groups of devices, and of two machines, each in the
- * order of ranks; an exchange counts where it maps the routes between all devices onto routes over links alike, one
- * to one. Not found: turns of a ring or torus, exchanges that need another order.
- */
+ * order of ranks; an exchange counts where it maps the routes between all devices onto routes over links alike, one to
+ * one. Not found: turns of a ring or torus, exchanges that need another order. */
 #ifndef MQ_LIB_MOVES_SYMMETRY_H
 #define MQ_LIB_MOVES_SYMMETRY_H
 

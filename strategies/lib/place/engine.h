@@ -1,6 +1,4 @@
-/*
- * engine.h - what the placement engines ideal-dp and dpl share: options, the question, plans.
- */
+/* engine.h - what the placement engines ideal-dp and dpl share: options, the question, plans. */
 #ifndef MQ_LIB_PLACE_ENGINE_H
 #define MQ_LIB_PLACE_ENGINE_H
 

@@ -1,5 +1,4 @@
-/*
- * ideal.h - the best contiguous pipeline of an operator graph: dynamic programming over ideals.
+/* ideal.h - the best contiguous pipeline of an operator graph: dynamic programming over ideals.
  *
  * Tarnawski et al., "Efficient algorithms for device placement of DNN graph operators", NeurIPS 2020. An ideal is a set
  * of units closed under predecessors; a set is contiguous iff it is the difference of two ideals. dp[I][a_1 .. a_T] =
@@ -13,8 +12,7 @@
  * ideals only, not for their pairs.
  *
  * Complexity: pairs of ideals x states, states = prod (count_t + 1). The number of ideals can be exponential; beyond
- * max_ideals the method refuses. Mixed device types and replication are ours.
- */
+ * max_ideals the method refuses. Mixed device types and replication are ours. */
 #ifndef MQ_LIB_PLACE_IDEAL_H
 #define MQ_LIB_PLACE_IDEAL_H
 

@@ -1,11 +1,9 @@
-/*
- * model.h - the placement problem (place.h) of a question, and plans from its answers.
+/* model.h - the placement problem (place.h) of a question, and plans from its answers.
  *
- * A graph that brings its own devices and times (-p model) is taken as it is, in the file's unit. For any other
- * model and cluster, times come from the cost queries: per device type the forward and the backward time of one
- * micro-batch, output costs from the slowest transfer between neighbouring devices, memory as what an op holds plus
- * the activations of the micro-batches in flight.
- */
+ * A graph that brings its own devices and times (-p model) is taken as it is, in the file's unit. For any other model
+ * and cluster, times come from the cost queries: per device type the forward and the backward time of one micro-batch,
+ * output costs from the slowest transfer between neighbouring devices, memory as what an op holds plus the activations
+ * of the micro-batches in flight. */
 #ifndef MQ_LIB_PLACE_MODEL_H
 #define MQ_LIB_PLACE_MODEL_H
 

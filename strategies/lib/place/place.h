@@ -1,5 +1,4 @@
-/*
- * place.h - placing an operator graph on devices: the problem, its units, its loads.
+/* place.h - placing an operator graph on devices: the problem, its units, its loads.
  *
  * Model of Tarnawski et al. (NeurIPS 2020): a full pipeline's time per sample is the load of the most loaded device.
  * The load of a device that computes the set S is the sum of its ops' times, and, where the device's memory is its own
@@ -8,9 +7,8 @@
  * and memory, and to replicated sets: r devices that share the samples of S have load(S) / r + 2 (r - 1)/r * sum of the
  * sync costs of S.
  *
- * Values are in whatever unit the caller uses. Not modelled: fill and drain of the pipeline, memory of several
- * samples in flight, contention.
- */
+ * Values are in whatever unit the caller uses. Not modelled: fill and drain of the pipeline, memory of several samples
+ * in flight, contention. */
 #ifndef MQ_LIB_PLACE_PLACE_H
 #define MQ_LIB_PLACE_PLACE_H
 

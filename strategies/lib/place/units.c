@@ -1,10 +1,8 @@
-/*
- * units.c - contraction of an operator graph to units, and the load rule; see place.h.
+/* units.c - contraction of an operator graph to units, and the load rule; see place.h.
  *
- * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of backward
- * nodes only get a place in the forward graph: mirrored edges; (3) strongly connected groups of that graph become
- * one (Tarjan, 1972); (4) an idle group with a single neighbour joins it; (5) topological numbering.
- */
+ * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of backward nodes
+ * only get a place in the forward graph: mirrored edges; (3) strongly connected groups of that graph become one
+ * (Tarjan, 1972); (4) an idle group with a single neighbour joins it; (5) topological numbering. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,15 +1,12 @@
-/*
- * image.h - amounts of the ops that image networks are made of, for builders and ONNX.
+/* image.h - amounts of the ops that image networks are made of, for builders and ONNX.
  *
- * Each function fills the numbers of one op (name, kind and edges are the caller's). FLOPs per
- * output element: convolution and GEMM 2 k (+1 with bias), batch norm 4, ReLU and additions 1,
- * pooling the area of the window, softmax 5, copies 0.
+ * Each function fills the numbers of one op (name, kind and edges are the caller's). FLOPs per output element:
+ * convolution and GEMM 2 k (+1 with bias), batch norm 4, ReLU and additions 1, pooling the area of the window, softmax
+ * 5, copies 0.
  *
- * What the backward pass needs is found at the end, over the graph: a tensor is kept, once and with
- * the op that made it, if a consumer needs its input (GEMM, convolution, norm, products) or its
- * producer needs its output (ReLU, softmax); views pass the need on. Masks of dropout and
- * max-pooling come on top.
- */
+ * What the backward pass needs is found at the end, over the graph: a tensor is kept, once and with the op that made
+ * it, if a consumer needs its input (GEMM, convolution, norm, products) or its producer needs its output (ReLU,
+ * softmax); views pass the need on. Masks of dropout and max-pooling come on top. */
 #ifndef MQ_MODEL_BUILDERS_LIB_IMAGE_H
 #define MQ_MODEL_BUILDERS_LIB_IMAGE_H
 

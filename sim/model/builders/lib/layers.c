@@ -340,13 +340,11 @@ static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *
 	return id;
 }
 
-/*
- * The bias of each expert's output, weighted by the routing in fp32, is added expert by expert, and the
- * results are joined and rounded (Megatron core's experts.py). In 16-bit elements forward: the product is
- * written (2), it and the output are read (3) and their sum written (2), the joining reads and writes (4), the
- * rounding too (3). Backward: widening (3), the output's gradient (3), joined (2); that of the product
- * with the weight (4) and its sum (2), with the bias (4) and its sum (2).
- */
+/* The bias of each expert's output, weighted by the routing in fp32, is added expert by expert, and the results are
+ * joined and rounded (Megatron core's experts.py). In 16-bit elements forward: the product is written (2), it and the
+ * output are read (3) and their sum written (2), the joining reads and writes (4), the rounding too (3). Backward:
+ * widening (3), the output's gradient (3), joined (2); that of the product with the weight (4) and its sum (2), with
+ * the bias (4) and its sum (2). */
 static uint32_t add_bias(struct mq_net *net, uint32_t down, const struct mq_experts *e, double width)
 {
 	uint32_t id = expert_step(net, "experts.bias", down, e, width, (double[]){ 7, 7, 20 });

@@ -1,17 +1,14 @@
-/*
- * layers.h - the ops that transformers are made of, with their exact shapes and amounts.
+/* layers.h - the ops that transformers are made of, with their exact shapes and amounts.
  *
- * What is kept for the backward pass (`saved`) is booked with the op on whose device it lies: a
- * norm keeps its input and its output (which the next GEMM needs), an activation likewise,
- * attention its Q, K, V and output, a residual its dropout mask. So a split divides exactly what
- * Megatron divides: Korthikanti et al., "Reducing activation recomputation in large transformer
- * models" (2022), s b h (10 + 24/t + 5 a s/(h t)) bytes a layer, and all of it over t with sequence
- * parallelism.
+ * What is kept for the backward pass (`saved`) is booked with the op on whose device it lies: a norm keeps its input
+ * and its output (which the next GEMM needs), an activation likewise, attention its Q, K, V and output, a residual its
+ * dropout mask. So a split divides exactly what Megatron divides: Korthikanti et al., "Reducing activation
+ * recomputation in large transformer models" (2022), s b h (10 + 24/t + 5 a s/(h t)) bytes a layer, and all of it over
+ * t with sequence parallelism.
  *
- * FLOPs of what is not a product are counted as in the ONNX reader: 1 an element for additions, 4
- * to 8 for norms and activations, 5 for softmax. The position encoding of rotary models is part of
- * attention and moves nothing of its own.
- */
+ * FLOPs of what is not a product are counted as in the ONNX reader: 1 an element for additions, 4 to 8 for norms and
+ * activations, 5 for softmax. The position encoding of rotary models is part of attention and moves nothing of its
+ * own. */
 #ifndef MQ_MODEL_BUILDERS_LIB_LAYERS_H
 #define MQ_MODEL_BUILDERS_LIB_LAYERS_H
 

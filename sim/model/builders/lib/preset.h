@@ -1,6 +1,4 @@
-/*
- * preset.h - published sizes of the built-in models: how a builder's rows are searched.
- */
+/* preset.h - published sizes of the built-in models: how a builder's rows are searched. */
 #ifndef MQ_MODEL_BUILDERS_LIB_PRESET_H
 #define MQ_MODEL_BUILDERS_LIB_PRESET_H
 

@@ -1,8 +1,5 @@
-/*
- * transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts)
- * and BERT's encoder are one: they differ in norms, biases, masks and what stands before and
- * behind.
- */
+/* transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts) and BERT's encoder are one: they
+ * differ in norms, biases, masks and what stands before and behind. */
 #include "model/builders/lib/transformer.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
-/*
- * transformer.h - one description of transformers, for the built-in builders and for files.
- */
+/* transformer.h - one description of transformers, for the built-in builders and for files. */
 #ifndef MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 #define MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 

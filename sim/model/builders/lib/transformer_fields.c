@@ -1,7 +1,5 @@
-/*
- * transformer_fields.c - where two descriptions of a stack differ: what writers of settings check
- * themselves with, by reading back what they wrote.
- */
+/* transformer_fields.c - where two descriptions of a stack differ: what writers of settings check themselves with, by
+ * reading back what they wrote. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * file.h - what the readers share: a whole file in memory, and options after its name.
- */
+/* file.h - what the readers share: a whole file in memory, and options after its name. */
 #ifndef MQ_MODEL_FORMATS_LIB_FILE_H
 #define MQ_MODEL_FORMATS_LIB_FILE_H
 

@@ -1,5 +1,4 @@
-/*
- * graph.h - Maquette's own format of models: JSON lines, the first of which describes the model, each other an op.
+/* graph.h - Maquette's own format of models: JSON lines, the first of which describes the model, each other an op.
  *
  * {"format":"maquette-graph","summary":"...","unit":"image","parameters":{"image":300},"layers":16}
  * {"name":"stem","kind":"conv","inputs":["images"],"m":22500,"n":64,"k":147,...}
@@ -9,8 +8,7 @@
  * number, or [a,b,c] for a + b seq + c seq^2. An op with "mode":"train" or "infer" is part of that mode alone.
  * "like" names an op before it that has the same fields, but for name, inputs, layer, color, tied and mate.
  * "extent" has the sizes along which an op may be split; those in "whole" may not.
- * Shipped graphs are platforms/models/NAME.jsonl; what other "parameters" make stands in NAME.VARIANT.jsonl.
- */
+ * Shipped graphs are platforms/models/NAME.jsonl; what other "parameters" make stands in NAME.VARIANT.jsonl. */
 #ifndef MQ_MODEL_FORMATS_LIB_GRAPH_H
 #define MQ_MODEL_FORMATS_LIB_GRAPH_H
 

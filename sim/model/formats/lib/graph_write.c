@@ -1,10 +1,8 @@
-/*
- * graph_write.c - writes a model as a graph, see graph.h.
+/* graph_write.c - writes a model as a graph, see graph.h.
  *
  * The model is built for both modes; ops that are alike in both are written once. Where it has sequences it is built at
  * once, twice, three and five times their length: the first three give an amount's polynomial, the last has to lie on
- * it in all amounts, or else the graph is for the one length alone.
- */
+ * it in all amounts, or else the graph is for the one length alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,9 @@
-/*
- * huggingface.c - see huggingface.h. A family is a row: the groups of keys that its configurations have, what it starts
+/* huggingface.c - see huggingface.h. A family is a row: the groups of keys that its configurations have, what it starts
  * from (defaults of absent keys are those of the transformers library), and what is settled behind the keys.
  *
- * Not modelled: chunked attention of Llama 4 (all keys are seen), the one-column gate of Qwen-MoE's shared
- * expert, multi-token prediction of DeepSeek and GLM (not part of their configurations' training), norms of
- * OLMo 2 over whole queries and keys (they are counted by head).
- */
+ * Not modelled: chunked attention of Llama 4 (all keys are seen), the one-column gate of Qwen-MoE's shared expert,
+ * multi-token prediction of DeepSeek and GLM (not part of their configurations' training), norms of OLMo 2 over whole
+ * queries and keys (they are counted by head). */
 #include "model/formats/lib/huggingface.h"
 
 #include <string.h>

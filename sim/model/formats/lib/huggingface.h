@@ -1,6 +1,4 @@
-/*
- * huggingface.h - the families of Hugging Face models whose config.json describes one stack of blocks.
- */
+/* huggingface.h - the families of Hugging Face models whose config.json describes one stack of blocks. */
 #ifndef MQ_MODEL_FORMATS_LIB_HUGGINGFACE_H
 #define MQ_MODEL_FORMATS_LIB_HUGGINGFACE_H
 

@@ -1,7 +1,5 @@
-/*
- * huggingface_write.c - a stack of blocks as a config.json. What was written is read back: a part of the
- * model for which its family has no key is named.
- */
+/* huggingface_write.c - a stack of blocks as a config.json. What was written is read back: a part of the model for
+ * which its family has no key is named. */
 #include <string.h>
 
 #include "model/formats/lib/huggingface.h"

@@ -1,8 +1,6 @@
-/*
- * json.h - JSON with errors that name file, place, value and remedy.
+/* json.h - JSON with errors that name file, place, value and remedy.
  *
- * A place is text like "nodes[3]"; values of the wrong type or out of range are MQ_EINPUT.
- */
+ * A place is text like "nodes[3]"; values of the wrong type or out of range are MQ_EINPUT. */
 #ifndef MQ_MODEL_FORMATS_LIB_JSON_H
 #define MQ_MODEL_FORMATS_LIB_JSON_H
 

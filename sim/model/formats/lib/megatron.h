@@ -1,9 +1,7 @@
-/*
- * megatron.h - a stack of blocks as flags of Megatron-LM, and back.
+/* megatron.h - a stack of blocks as flags of Megatron-LM, and back.
  *
- * Flags and their defaults as `megatron/training/arguments.py` and the dataclasses that it makes flags of define
- * them; tests/flags/megatron-lm.txt has their names and the version that was read.
- */
+ * Flags and their defaults as `megatron/training/arguments.py` and the dataclasses that it makes flags of define them;
+ * tests/flags/megatron-lm.txt has their names and the version that was read. */
 #ifndef MQ_MODEL_FORMATS_LIB_MEGATRON_H
 #define MQ_MODEL_FORMATS_LIB_MEGATRON_H
 

@@ -1,11 +1,8 @@
-/*
- * onnx_ops.c - the ONNX operators that are understood, and the model op that each becomes.
+/* onnx_ops.c - the ONNX operators that are understood, and the model op that each becomes.
  *
- * A node all of whose inputs are constant is folded away: its outputs are constants, and where
- * floating-point initializers go in, weights. Weights count as parameters of the first op that
- * uses them (batch norm's running statistics included). Amounts are divided by the batch of the
- * file's shapes.
- */
+ * A node all of whose inputs are constant is folded away: its outputs are constants, and where floating-point
+ * initializers go in, weights. Weights count as parameters of the first op that uses them (batch norm's running
+ * statistics included). Amounts are divided by the batch of the file's shapes. */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>

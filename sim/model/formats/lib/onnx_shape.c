@@ -1,9 +1,7 @@
-/*
- * onnx_shape.c - output shapes of ONNX operators, after their specification (opsets 1-21).
+/* onnx_shape.c - output shapes of ONNX operators, after their specification (opsets 1-21).
  *
- * Every function gets a node whose inputs are known and fills its outputs. Attributes that later
- * opsets turned into inputs (axes, split, pads, ...) are looked for in both places.
- */
+ * Every function gets a node whose inputs are known and fills its outputs. Attributes that later opsets turned into
+ * inputs (axes, split, pads, ...) are looked for in both places. */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>
@@ -544,8 +542,7 @@ enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *no
 	return MQ_OK;
 }
 
-/* ConstantOfShape. A floating-point one stands for a weight whose numbers were taken out of the
- * file. */
+/* ConstantOfShape. A floating-point one stands for a weight whose numbers were taken out of the file. */
 enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 0);

@@ -1,7 +1,5 @@
-/*
- * onnx_window.c - output shapes of the ONNX operators that slide windows (convolution,
- * pooling), resample, multiply matrices or run over sequences; see onnx_shape.c for others.
- */
+/* onnx_window.c - output shapes of the ONNX operators that slide windows (convolution, pooling), resample, multiply
+ * matrices or run over sequences; see onnx_shape.c for others. */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>
