@@ -56,14 +56,10 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 /* `known` begins with "", the empty cell. */
 static enum mq_status one_of(const char *column, const char *text, const char *const *known, struct mq_err *err)
 {
-	const char *near = mq_nearest(text, known + 1);
-
 	for (const char *const *k = known; *k; k++)
 		if (!strcmp(*k, text))
 			return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, text,
-		       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
-		       near ? "'?" : "");
+	return mq_run_unknown(column, text, known + 1, err);
 }
 
 static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)

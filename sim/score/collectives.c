@@ -49,7 +49,7 @@ struct coll_rows {
 
 static const char *cell(const struct coll_row *row, const char *column)
 {
-	return mq_csv_text(row->csv, row->i, mq_csv_column(row->csv, column));
+	return mq_csv_word(row->csv, row->i, column);
 }
 
 static enum mq_status positive(const struct coll_row *row, const char *column, double *value, struct mq_err *err)
@@ -328,8 +328,7 @@ static void put_systems(const struct mq_score_options *o, const struct coll_rows
 		struct mq_score_line line = line_of(o, rows, r->table, r->system, CLASS_LARGE);
 		if (!first || !line.stats.n)
 			continue;
-		mq_score_print_line(&line);
-		mq_score_put_line(w, &line);
+		mq_score_put_line(w, &line, NULL);
 	}
 }
 
@@ -348,8 +347,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 
 			if (!line.stats.n && !line.refused)
 				continue;
-			mq_score_print_line(&line);
-			mq_score_put_line(&w, &line);
+			mq_score_put_line(&w, &line, NULL);
 		}
 	}
 	if (o->left_out)

@@ -42,7 +42,7 @@ struct cells {
 
 static const char *text_of(const struct cells *c, const char *column)
 {
-	return mq_csv_text(c->csv, c->row, mq_csv_column(c->csv, column));
+	return mq_csv_word(c->csv, c->row, column);
 }
 
 static enum mq_status number(const struct cells *c, const char *column, double usual, double *value)

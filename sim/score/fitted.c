@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "score/tables.h"
 #include "maquette/opt.h"
 #include "base/quantity.h"
 
@@ -42,11 +41,11 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const char
 static enum mq_status read_line(const struct mq_score_options *o, const char *software_dir, const struct mq_csv *csv,
 				uint32_t row, struct mq_fitted *f, struct mq_err *err)
 {
-	*f = (struct mq_fitted){ .value = mq_table_text(csv, row, "value"),
-				 .tables = mq_table_text(csv, row, "tables"),
-				 .without = mq_table_text(csv, row, "without"),
-				 .about = mq_table_text(csv, row, "about"),
-				 .models = mq_table_text(csv, row, "models"),
+	*f = (struct mq_fitted){ .value = mq_csv_word(csv, row, "value"),
+				 .tables = mq_csv_word(csv, row, "tables"),
+				 .without = mq_csv_word(csv, row, "without"),
+				 .about = mq_csv_word(csv, row, "about"),
+				 .models = mq_csv_word(csv, row, "models"),
 				 .line = csv->line[row] };
 	f->constant = !strncmp(f->value, constant_prefix, strlen(constant_prefix));
 	if (!*f->tables)

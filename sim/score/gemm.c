@@ -36,14 +36,14 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 {
 	double number[4], cast_us;
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_text(csv, i, column[1]));
-	bool scaled = *mq_csv_text(csv, i, mq_csv_column(csv, "scaling")) != '\0';
+	bool scaled = *mq_csv_word(csv, i, "scaling") != '\0';
 
 	*refusal = dtype >= MQ_N_DTYPES || dtype == MQ_FP4 ? UNKNOWN_TYPE : SCORED;
 	if (*refusal)
 		return MQ_OK;
 	if (!mq_csv_f64(csv, i, mq_csv_column(csv, "cast_us"), 0, &cast_us) || !(cast_us >= 0))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: cast_us '%s' is not a number", csv->path, csv->line[i],
-			       mq_csv_text(csv, i, mq_csv_column(csv, "cast_us")));
+			       mq_csv_word(csv, i, "cast_us"));
 	for (int c = 0; c < 4; c++)
 		if (!mq_csv_f64(csv, i, column[c + 2], NAN, &number[c]) || !(number[c] > 0) || isinf(number[c]))
 			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
@@ -58,13 +58,8 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 		.s = { (enum mq_dtype)dtype, number[0], number[1], number[2], number[3] * 1e-6,
 		       mq_gemm_fold(number[1], number[2], FOLDS), 0 },
 	};
-	if (mq_score_device(o, row->gpu, &row->type, err) != MQ_OK)
+	if (mq_score_device(o->calib, row->gpu, &row->type, err) != MQ_OK)
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
-	if (!mq_calib_device(o->calib, row->type))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: no calibration of '%s'; add "
-			       "platforms/calib/%s.json",
-			       csv->path, csv->line[i], row->type, row->type);
 	if (*refusal == SCORED && !(mq_calib_device(o->calib, row->type)->peak_flops[dtype] > 0))
 		*refusal = NOT_ON_GPU;
 	return MQ_OK;
@@ -111,11 +106,6 @@ static struct mq_device_calib short_run(const struct mq_score_options *o, const 
 	return d;
 }
 
-static void predict(const struct mq_device_calib *d, struct gemm_row *row)
-{
-	row->predicted_s = mq_gemm_loop_s(d, &row->s);
-}
-
 /* Error summary of the rows of one device type, as they stand. */
 static struct mq_errors stats_of(const struct mq_score_options *o, const struct gemm_rows *rows, const char *type)
 {
@@ -154,7 +144,8 @@ static enum mq_status fit_types(struct fitting *f, struct mq_err *err)
 		MQ_TRY(fit_without(f, fold, err));
 		for (uint32_t i = 0; i < f->rows->n; i++)
 			if (f->sample[i].fold == fold)
-				predict(&f->device[f->sample[i].device], &f->rows->row[i]);
+				f->rows->row[i].predicted_s =
+					mq_gemm_loop_s(&f->device[f->sample[i].device], &f->rows->row[i].s);
 	}
 	MQ_TRY(fit_without(f, MQ_NONE, err));
 	printf("of all types: kt %.4g a0 %.4g q %.4g corner %.4g\n", first->gemm_kt, first->gemm_a0, first->gemm_q,
@@ -236,8 +227,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 			.regret = NAN,
 		};
 
-		mq_score_print_line(&line);
-		mq_score_put_line(&w, &line);
+		mq_score_put_line(&w, &line, NULL);
 	}
 	for (int k = 1; k < N_REFUSALS; k++)
 		if (rows->refused[k])
@@ -257,21 +247,19 @@ enum mq_status mq_score_gemm(const struct mq_score_options *o, double *mean, str
 		MQ_TRY(read_table(o, *files, &rows, err));
 	if (!rows.n)
 		return mq_fail(err, MQ_EINPUT, "%s: no GEMM of %g us or more to score", o->input, LEAST_TIME_S * 1e6);
-	for (uint32_t i = 0; i < rows.n; i++) {
-		bool seen = false;
-
-		for (uint32_t t = 0; t < n_types; t++)
-			seen |= !strcmp(types[t], rows.row[i].type);
-		if (!seen)
-			MQ_PUSH(o->arena, types, n_types, type_room, rows.row[i].type);
-	}
+	const char **type = mq_arena_array(o->arena, rows.n, const char *);
+	for (uint32_t i = 0; i < rows.n; i++)
+		type[i] = rows.row[i].type;
+	for (uint32_t i = 0; i < rows.n; i++)
+		if (mq_score_same(type, rows.n, i))
+			MQ_PUSH(o->arena, types, n_types, type_room, type[i]);
 	if (o->fit)
 		MQ_TRY(fit(o, &rows, types, n_types, err));
 	for (uint32_t t = 0; t < n_types; t++) {
 		struct mq_device_calib d = short_run(o, types[t]);
 		for (uint32_t i = 0; i < rows.n; i++)
 			if (!strcmp(rows.row[i].type, types[t]))
-				predict(&d, &rows.row[i]);
+				rows.row[i].predicted_s = mq_gemm_loop_s(&d, &rows.row[i].s);
 	}
 	MQ_TRY(write_rows(o, &rows, err));
 	MQ_TRY(write_summary(o, &rows, types, n_types, err));

@@ -29,11 +29,6 @@ enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char
 	return MQ_OK;
 }
 
-const char *mq_kernel_text(const struct mq_kernel_row *row, const char *column)
-{
-	return mq_csv_text(row->csv, row->i, mq_csv_column(row->csv, column));
-}
-
 enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *(*name)(int), int n,
 			      int *value, struct mq_err *err)
 {
@@ -61,17 +56,12 @@ static const struct mq_kernel_format *format_of(const struct mq_csv *csv)
 static enum mq_status device_of(const struct mq_score_options *o, const char *gpu, const char **type,
 				struct mq_device_calib *d, struct mq_err *err)
 {
-	const struct mq_device_calib *found;
+	const struct mq_device_calib *found = mq_calib_type(o->calib, gpu);
 
-	found = mq_calib_type(o->calib, gpu);
-	if (!found) {
-		MQ_TRY(mq_score_device(o, gpu, type, err));
-		found = mq_calib_device(o->calib, *type);
-	}
+	*type = found ? found->name : NULL;
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", *type);
-	*type = found->name;
-	*d = *found;
+		MQ_TRY(mq_score_device(o->calib, gpu, type, err));
+	*d = *mq_calib_device(o->calib, *type);
 	d->sustained = 1;
 	return MQ_OK;
 }
@@ -82,7 +72,6 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	const struct mq_kernel_format *format;
 	struct mq_device_calib d = { 0 };
 	struct mq_csv *csv = mq_arena_array(o->arena, 1, struct mq_csv);
-	uint32_t gpu;
 
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
 	format = format_of(csv);
@@ -94,17 +83,15 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 			"kv_heads, seq_q, seq_kv, head_dim, causal, time_us; tests/kernel-timings writes both",
 			path);
 	mq_score_unused(csv, format->needed, format->known);
-	gpu = mq_csv_column(csv, "gpu");
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
 		struct mq_kernel_row row = { .format = format,
 					     .csv = csv,
 					     .i = i,
 					     .line = csv->line[i],
 					     .table = mq_score_stem(path, o->arena),
-					     .gpu = mq_csv_text(csv, i, gpu),
-					     .implementation =
-						     mq_csv_text(csv, i, mq_csv_column(csv, "implementation")),
-					     .mode = mq_csv_text(csv, i, mq_csv_column(csv, "mode")),
+					     .gpu = mq_csv_word(csv, i, "gpu"),
+					     .implementation = mq_csv_word(csv, i, "implementation"),
+					     .mode = mq_csv_word(csv, i, "mode"),
 					     .bound = "memory" };
 
 		struct mq_err unknown = { 0 };
@@ -163,8 +150,7 @@ static void put_line(struct mq_csv_writer *w, const char *kind, const char *name
 		.kind = kind, .table = name, .refused = left_out, .stats = stats, .spearman = NAN, .regret = NAN
 	};
 
-	mq_score_print_line(&line);
-	mq_score_put_line(w, &line);
+	mq_score_put_line(w, &line, NULL);
 }
 
 static enum mq_status write_summary(const struct mq_score_options *o, const struct rows *rows, double *mean,
@@ -221,20 +207,16 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 }
 
 /* Reasons with the number of rows that they leave out. */
-static void print_refused(const struct rows *rows)
+static void print_refused(const struct rows *rows, struct mq_arena *arena)
 {
-	for (uint32_t i = 0; i < rows->n; i++) {
-		const char *why = rows->row[i].refused;
-		uint32_t n = 0, before = 0;
+	const char **why = mq_arena_array(arena, rows->n, const char *);
+	uint32_t n;
 
-		for (uint32_t j = 0; why && j < rows->n; j++)
-			if (rows->row[j].refused && !strcmp(rows->row[j].refused, why)) {
-				n++;
-				before += j < i;
-			}
-		if (why && !before)
-			printf("%u rows refused: %s\n", n, why);
-	}
+	for (uint32_t i = 0; i < rows->n; i++)
+		why[i] = rows->row[i].refused;
+	for (uint32_t i = 0; i < rows->n; i++)
+		if ((n = mq_score_same(why, rows->n, i)))
+			printf("%u rows refused: %s\n", n, why[i]);
 }
 
 /* ---- the fit ----------------------------------------------------------------------------------------- */
@@ -290,14 +272,13 @@ static enum mq_status fit_type(const struct mq_score_options *o, struct rows *ro
 
 static enum mq_status fit(const struct mq_score_options *o, struct rows *rows, struct mq_err *err)
 {
-	for (uint32_t i = 0; i < rows->n; i++) {
-		bool first = true;
+	const char **type = mq_arena_array(o->arena, rows->n, const char *);
 
-		for (uint32_t j = 0; j < i && first; j++)
-			first = strcmp(rows->row[j].type, rows->row[i].type) != 0;
-		if (first)
-			MQ_TRY(fit_type(o, rows, rows->row[i].type, rows->row[i].gpu, err));
-	}
+	for (uint32_t i = 0; i < rows->n; i++)
+		type[i] = rows->row[i].type;
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (mq_score_same(type, rows->n, i))
+			MQ_TRY(fit_type(o, rows, type[i], rows->row[i].gpu, err));
 	return MQ_OK;
 }
 
@@ -316,6 +297,6 @@ enum mq_status mq_score_kernels(const struct mq_score_options *o, double *mean, 
 	*mean = NAN;
 	MQ_TRY(write_rows(o, &rows, err));
 	MQ_TRY(write_summary(o, &rows, mean, err));
-	print_refused(&rows);
+	print_refused(&rows, o->arena);
 	return MQ_OK;
 }

@@ -31,7 +31,10 @@ struct mq_kernel_format {
 extern const struct mq_kernel_format mq_kernel_parts, mq_kernel_attention;
 
 /* The cell of a row; "" where there is none. */
-const char *mq_kernel_text(const struct mq_kernel_row *row, const char *column);
+static inline const char *mq_kernel_text(const struct mq_kernel_row *row, const char *column)
+{
+	return mq_csv_word(row->csv, row->i, column);
+}
 /* A positive number of a column by its name. */
 enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
 				struct mq_err *err) MQ_MUST_CHECK;

@@ -1,11 +1,12 @@
-/* lines.c - tables to read and lines of summaries to write, see score.h. */
-#include "base/paths.h"
-#include "score/score.h"
-
+/* lines.c - tables to read, patterns and devices that they name, and lines of summaries to write: see score.h, row.h. */
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/paths.h"
+#include "score/set.h"
 
 const char mq_score_summary_header[] = "kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
 
@@ -40,13 +41,6 @@ const char *mq_score_stem(const char *path, struct mq_arena *arena)
 	return name;
 }
 
-void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line)
-{
-	mq_csv_row(w, "%s,%s,%u,%u,%g,%g,%g,%g,%g,%g", line->kind, line->table, line->stats.n, line->refused,
-		   line->stats.mean, line->stats.median, line->stats.p90, line->stats.bias, line->spearman,
-		   line->regret);
-}
-
 void mq_score_print_header(void)
 {
 	printf("%-40s %6s %8s %7s %7s %7s %7s %6s %7s\n", "table", "rows", "refused", "mean%", "median%", "p90%",
@@ -61,16 +55,32 @@ static void print_cell(double value, double scale, int width, int digits)
 		printf(" %*.*f", width, digits, value * scale);
 }
 
-void mq_score_print_line(const struct mq_score_line *line)
+void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line, const char *shown)
 {
-	printf("%-40s %6u %8u", line->table, line->stats.n, line->refused);
-	print_cell(line->stats.mean, 100, 7, 2);
-	print_cell(line->stats.median, 100, 7, 2);
-	print_cell(line->stats.p90, 100, 7, 2);
-	print_cell(line->stats.bias, 100, 7, 2);
+	const struct mq_errors *e = &line->stats;
+
+	mq_csv_row(w, "%s,%s,%u,%u,%g,%g,%g,%g,%g,%g", line->kind, line->table, e->n, line->refused, e->mean, e->median,
+		   e->p90, e->bias, line->spearman, line->regret);
+	printf("%-40s %6u %8u", shown ? shown : line->table, e->n, line->refused);
+	print_cell(e->mean, 100, 7, 2);
+	print_cell(e->median, 100, 7, 2);
+	print_cell(e->p90, 100, 7, 2);
+	print_cell(e->bias, 100, 7, 2);
 	print_cell(line->spearman, 1, 6, 2);
 	print_cell(line->regret, 1, 7, 3);
 	printf("\n");
+}
+
+uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i)
+{
+	uint32_t same = 0;
+
+	for (uint32_t k = 0; text[i] && k < n; k++) {
+		same += text[k] && !strcmp(text[k], text[i]);
+		if (same && k < i)
+			return 0;
+	}
+	return same;
 }
 
 static bool listed(const char *const *list, const char *name)
@@ -96,4 +106,55 @@ void mq_score_unused(const struct mq_csv *csv, const char *const *needed, const 
 		}
 	if (*before == ',')
 		putchar('\n');
+}
+
+bool mq_pattern_fits(const char *patterns, const char *text)
+{
+	char one[256];
+
+	if (!*patterns)
+		return true;
+	while (*patterns) {
+		size_t n = strcspn(patterns, ";");
+
+		if (n < sizeof(one)) {
+			memcpy(one, patterns, n);
+			one[n] = '\0';
+			if (!fnmatch(one, text, FNM_CASEFOLD))
+				return true;
+		}
+		patterns += n + (patterns[n] == ';');
+	}
+	return false;
+}
+
+enum mq_status mq_score_open(struct mq_score_options *o, struct mq_err *err)
+{
+	if (!o->platforms)
+		MQ_TRY(mq_find_dir("platforms", o->arena, &o->platforms, err));
+	o->calib = mq_calib_new(o->arena);
+	return mq_calib_load_dir(o->calib, mq_arena_printf(o->arena, "%s/calib", o->platforms), err);
+}
+
+enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_score_tables *t, struct mq_err *err)
+{
+	MQ_TRY(mq_csv_load(mq_arena_printf(o->arena, "%s/models.csv", o->platforms), o->arena, &t->models, err));
+	t->calib = o->calib;
+	t->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
+	if (o->software) {
+		struct mq_software_record known;
+
+		MQ_TRY(mq_software_load(t->software_dir, o->software, o->arena, &known, err));
+	}
+	return mq_score_set_check(o, t->software_dir, err);
+}
+
+enum mq_status mq_score_device(const struct mq_calib *calib, const char *gpu, const char **type, struct mq_err *err)
+{
+	const struct mq_device_calib *known = mq_calib_type_in(calib, gpu, false);
+
+	if (!known)
+		MQ_TRY(mq_calib_type_get(calib, "gpu", gpu, &known, err));
+	*type = known->name;
+	return MQ_OK;
 }

@@ -26,16 +26,6 @@ static const char *next_piece(const char **text, const char *separators, struct 
 	return mq_arena_printf(arena, "%.*s", (int)length, start);
 }
 
-static enum mq_status device_of(const struct mq_calib *calib, const char *gpu, const char **device, struct mq_err *err)
-{
-	const struct mq_device_calib *type = mq_calib_type_in(calib, gpu, false);
-
-	if (!type)
-		MQ_TRY(mq_calib_type_get(calib, "gpu", gpu, &type, err));
-	*device = type->name;
-	return MQ_OK;
-}
-
 /* ---- placement: what runs where ------------------------------------------------------------------ */
 
 /* "TYPE" or "TYPExTPn": the device, and n, or `tp` where it does not say. */
@@ -49,7 +39,7 @@ static enum mq_status read_replica(const struct mq_score_tables *t, const struct
 	*tp = mark ? (uint32_t)strtoul(mark + 3, NULL, 10) : mq_run_degree(c->run->tp);
 	if (mark)
 		item = mq_arena_printf(arena, "%.*s", (int)(mark - item), item);
-	return device_of(t->calib, item, device, err);
+	return mq_score_device(t->calib, item, device, err);
 }
 
 /* The text of one stage; a single stage stands for all. NULL where the list is too short. */
@@ -136,7 +126,7 @@ static enum mq_status kinds_of(const struct mq_score_tables *t, const struct mq_
 		if (*n == MQ_CASE_MAX_PARTS)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);
 		item = read_count(item, &kind[*n].nodes, arena);
-		MQ_TRY(device_of(t->calib, item, &kind[*n].device, err));
+		MQ_TRY(mq_score_device(t->calib, item, &kind[*n].device, err));
 		if (!kind[*n].nodes || kind[*n].nodes > c->n_devices)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write \"12x V100 + 4x T4\"",
 				       c->run->gpu);
@@ -165,7 +155,7 @@ static enum mq_status platform_of_columns(const struct mq_score_tables *t, struc
 		return mq_fail(err, MQ_EINPUT, "gpu '%s' and placement have %u devices, the column gpus %u", r->gpu,
 			       sum, c->n_devices);
 	if (!n) {
-		MQ_TRY(device_of(t->calib, r->gpu, &device, err));
+		MQ_TRY(mq_score_device(t->calib, r->gpu, &device, err));
 		mix = mq_arena_printf(arena, "%s nodes=%u gpus=%u", device, (c->n_devices + per_node - 1) / per_node,
 				      per_node);
 	}

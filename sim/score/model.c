@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "model/format.h"
-#include "score/tables.h"
 
 /* A specification in the making: "key=value,..." of a built-in model. */
 struct spec {
@@ -169,11 +168,11 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 		return mq_fail(err, MQ_EINPUT,
 			       "model_spec '%s' is no file and no builder; `maquette list models` has them", text);
 	for (uint32_t row = 0; !spec.is.name && row < t->models.n_rows; row++)
-		if (mq_pattern_fits(mq_table_text(&t->models, row, "model"), text)) {
+		if (mq_pattern_fits(mq_csv_word(&t->models, row, "model"), text)) {
 			spec.card = true;
-			if (!take_spec(mq_table_text(&t->models, row, "spec"), &spec, arena))
+			if (!take_spec(mq_csv_word(&t->models, row, "spec"), &spec, arena))
 				return mq_fail(err, MQ_EINPUT, "%s:%u: spec '%s' names no builder", t->models.path,
-					       t->models.line[row], mq_table_text(&t->models, row, "spec"));
+					       t->models.line[row], mq_csv_word(&t->models, row, "spec"));
 		}
 	if (!spec.is.name)
 		MQ_TRY(by_dimensions(c, &spec, arena, err));

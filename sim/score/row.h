@@ -89,6 +89,9 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 /* A column that a row needs has no value: MQ_EINPUT, with the column of the table that has nearly that name. */
 enum mq_status mq_run_lacks(const struct mq_run *run, const char *column, const char *remedy,
 			    struct mq_err *err) MQ_MUST_CHECK;
+/* MQ_EINPUT: the cell is none of the words; names the nearest. */
+enum mq_status mq_run_unknown(const char *column, const char *cell, const char *const *words,
+			      struct mq_err *err) MQ_MUST_CHECK;
 /* Columns of a table that are read by nobody but have nearly the name of one that is; NULL = none. */
 const char *mq_runs_unread(const struct mq_csv *table, struct mq_arena *arena);
 

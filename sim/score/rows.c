@@ -13,23 +13,11 @@ struct column {
 	bool number;
 };
 
-#define TEXT(name)                                          \
-	{                                                   \
-#name, offsetof(struct mq_run, name), false \
-	}
-#define TEXT_AS(name, field)                                \
-	{                                                   \
-		name, offsetof(struct mq_run, field), false \
-	}
-#define NUMBER(name)                                       \
-	{                                                  \
-#name, offsetof(struct mq_run, name), true \
-	}
-#define NUMBER_AS(name, field)                             \
-	{                                                  \
-		name, offsetof(struct mq_run, field), true \
-	}
 /* clang-format off */
+#define TEXT(name)            { #name, offsetof(struct mq_run, name), false }
+#define TEXT_AS(name, field)   { name, offsetof(struct mq_run, field), false }
+#define NUMBER(name)          { #name, offsetof(struct mq_run, name), true }
+#define NUMBER_AS(name, field) { name, offsetof(struct mq_run, field), true }
 static const struct column columns[] = {
 	TEXT_AS("row_id", id), TEXT(model), TEXT(model_spec), TEXT(mode), TEXT(gpu), TEXT(platform), TEXT(change),
 	TEXT(software), TEXT_AS("software_options", options), TEXT(precision), TEXT(zero), TEXT(stage_layers),
@@ -43,10 +31,6 @@ static const struct column columns[] = {
 /* Columns for people, that nobody reads. */
 static const char *const told[] = { "metric", "step_time_basis", "source", "locator", "notes" };
 /* clang-format on */
-#undef TEXT
-#undef TEXT_AS
-#undef NUMBER
-#undef NUMBER_AS
 
 enum {
 	N_COLUMNS = sizeof(columns) / sizeof(columns[0]),
@@ -98,6 +82,15 @@ enum mq_status mq_run_lacks(const struct mq_run *r, const char *column, const ch
 		return mq_fail(err, MQ_EINPUT, "no %s: the cell is empty; %s", column, remedy);
 	return mq_fail(err, MQ_EINPUT, "no column '%s'%s%s%s; %s", column, near ? " (is it '" : "", near ? near : "",
 		       near ? "'?)" : "", remedy);
+}
+
+enum mq_status mq_run_unknown(const char *column, const char *cell, const char *const *names, struct mq_err *err)
+{
+	const char *near = mq_nearest(cell, names);
+
+	return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, cell,
+		       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
+		       near ? "'?" : "");
 }
 
 /* "250k" is a number of tokens too. */

@@ -12,7 +12,6 @@
 #include "score/groups.h"
 #include "score/judge.h"
 #include "score/set.h"
-#include "score/tables.h"
 
 static bool is_oom_row(const struct mq_run *r)
 {
@@ -89,36 +88,21 @@ static void print_refused(const struct mq_judged_table *t, bool *told)
 	}
 }
 
-/* One of the things that rows were given, each once with its rows: "software megatron-core (3)". */
-static void print_given(const struct mq_judged_table *t, const char *label,
-			const char *(*of)(const struct mq_judged_table *, uint32_t), struct mq_arena *arena)
+/* Each software once with its rows: "megatron-core (3)". */
+static void print_software(const struct mq_judged_table *t, struct mq_arena *arena)
 {
-	bool *told = mq_arena_array(arena, t->n, bool), any = false;
+	const char **file = mq_arena_array(arena, t->n, const char *), *before = "  software: ";
+	uint32_t n;
 
-	for (uint32_t i = 0; i < t->n; i++) {
-		const char *text = t->ready[i] ? of(t, i) : NULL;
-		uint32_t n = 0;
-
-		if (!text || told[i])
-			continue;
-		for (uint32_t k = i; k < t->n; k++) {
-			const char *other = t->ready[k] ? of(t, k) : NULL;
-
-			if (other && !strcmp(other, text)) {
-				told[k] = true;
-				n++;
-			}
+	for (uint32_t i = 0; i < t->n; i++)
+		file[i] = t->ready[i] ? t->c[i].software.software.file : NULL;
+	for (uint32_t i = 0; i < t->n; i++)
+		if ((n = mq_score_same(file, t->n, i))) {
+			printf("%s%s (%u)", before, file[i], n);
+			before = "; ";
 		}
-		printf("%s%s (%u)", any ? "; " : label, text, n);
-		any = true;
-	}
-	if (any)
+	if (*before == ';')
 		printf("\n");
-}
-
-static const char *software_of(const struct mq_judged_table *t, uint32_t i)
-{
-	return t->c[i].software.software.file;
 }
 
 /* Each thing that was assumed once, with its rows: a row's are separated by "; ". */
@@ -150,7 +134,7 @@ static void print_assumed(const struct mq_judged_table *t, struct mq_arena *aren
 {
 	const char *unread = t->n ? mq_runs_unread(t->run[0].table, arena) : NULL;
 
-	print_given(t, "  software: ", software_of, arena);
+	print_software(t, arena);
 	print_assumptions(t, arena);
 	if (unread)
 		printf("  columns not read: %s\n", unread);
@@ -202,12 +186,6 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 	return line;
 }
 
-static void put_line(struct mq_csv_writer *w, const struct mq_score_line *line)
-{
-	mq_score_print_line(line);
-	mq_score_put_line(w, line);
-}
-
 struct outputs {
 	struct mq_csv_writer rows, memory, refused, summary, groups;
 	struct mq_csv_writer fitted; /* with --left-out */
@@ -246,10 +224,10 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 	write_refused(t, &f->refused);
 	mq_score_put_groups(&groups, &f->groups);
 	*line = summarise(o, t, "step-time", &groups);
-	put_line(&f->summary, line);
+	mq_score_put_line(&f->summary, line, NULL);
 	memory = memory_line(o, t);
 	if (memory.stats.n)
-		put_line(&f->summary, &memory);
+		mq_score_put_line(&f->summary, &memory, NULL);
 	mq_score_print_groups(&groups);
 	print_assumed(t, o->arena);
 	print_refused(t, mq_arena_array(o->arena, t->n, bool));
@@ -304,10 +282,7 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 		return MQ_OK;
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line line = summarise(o, t, "model-left-out", &groups);
-	line.table = mq_arena_printf(o->arena, "%s models left out", t->stem);
-	mq_score_print_line(&line);
-	line.table = t->stem;
-	mq_score_put_line(&f->summary, &line);
+	mq_score_put_line(&f->summary, &line, mq_arena_printf(o->arena, "%s models left out", t->stem));
 	return MQ_OK;
 }
 
@@ -330,10 +305,7 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	MQ_TRY(mq_table_judge(&without, t, NULL, err));
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	line = summarise(o, t, "left-out", &groups);
-	line.table = mq_arena_printf(o->arena, "%s left out", t->stem);
-	mq_score_print_line(&line);
-	line.table = t->stem;
-	mq_score_put_line(&f->summary, &line);
+	mq_score_put_line(&f->summary, &line, mq_arena_printf(o->arena, "%s left out", t->stem));
 	printf("  left out:");
 	for (uint32_t i = 0; i < without.stand_in.n; i++)
 		printf(" %s", without.stand_in.item[i]);

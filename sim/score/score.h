@@ -61,9 +61,11 @@ struct mq_score_line {
 	double spearman, regret;
 };
 extern const char mq_score_summary_header[];
-void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line);
+/* Writes it, and prints it under the name `shown` (NULL = its table's). */
+void mq_score_put_line(struct mq_csv_writer *w, const struct mq_score_line *line, const char *shown);
 void mq_score_print_header(void);
-void mq_score_print_line(const struct mq_score_line *line);
+/* How many of text[n] are the same as text[i]; 0 where that is NULL or an earlier one is the same. */
+uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i);
 
 /* Each scores `input`, writes files to `out` and prints a summary. *mean gets the error that the
  * threshold is held against. */
@@ -79,9 +81,11 @@ static inline bool mq_contains(const char *text, const char *word)
 	return strcasestr(text, word) != NULL;
 }
 
+/* Does `text` fit one of the ';'-separated patterns? An empty list fits all. */
+bool mq_pattern_fits(const char *patterns, const char *text);
 /* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"); MQ_EINPUT lists
  * what is known. */
-enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu, const char **type,
+enum mq_status mq_score_device(const struct mq_calib *calib, const char *gpu, const char **type,
 			       struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -65,17 +65,14 @@ static const int *find_word(const char *cell, const struct word *words, const ch
 static enum mq_status word_of(struct mq_case *c, const char *column, const char *cell, const struct word *words,
 			      int *value, struct mq_arena *arena, struct mq_err *err)
 {
-	const char *name[MOST_NAMES], *near;
+	const char *name[MOST_NAMES];
 	const int *found = find_word(cell, words, name, arena);
 	const char *first = mq_arena_printf(arena, "%.*s", (int)strcspn(cell, " ,"), cell);
 
 	if (!found && (found = find_word(first, words, name, arena)))
 		mq_case_assume(c, arena, "%s '%s' read as %s", column, cell, first);
-	near = mq_nearest(cell, name);
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, cell,
-			       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
-			       near ? "'?" : "");
+		return mq_run_unknown(column, cell, name, err);
 	*value = *found;
 	return MQ_OK;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "score/row.h"
-#include "score/tables.h"
 #include "hardware/platform/generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
