@@ -15,6 +15,7 @@
 
 #include "session/session.h"
 #include "hardware/change.h"
+#include "base/text.h"
 #include "maquette/opt.h"
 #include "judge/pool.h"
 #include "model/format.h"
