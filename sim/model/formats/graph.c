@@ -9,29 +9,18 @@
 #include "base/index.h"
 #include "base/paths.h"
 
-#define OP(field)                                     \
-	{                                             \
-#field, offsetof(struct mq_op, field) \
-	}
-#define MODEL(field)                                     \
-	{                                                \
-#field, offsetof(struct mq_model, field) \
-	}
-const struct mq_graph_field mq_graph_flags[] = { OP(volume),  OP(causal), OP(fused), OP(scaled), OP(rms),
-						 OP(dropout), OP(gelu),   OP(gated), { NULL, 0 } };
-const struct mq_graph_field mq_graph_sizes[] = { { "layers", offsetof(struct mq_model, n_layers) },
-						 MODEL(hidden),
-						 MODEL(heads),
-						 MODEL(kv_heads),
-						 MODEL(head_dim),
-						 MODEL(ffn),
-						 MODEL(vocab),
-						 MODEL(seq),
-						 MODEL(experts),
-						 MODEL(top_k),
-						 MODEL(expert_groups),
-						 MODEL(group_limit),
-						 { NULL, 0 } };
+/* clang-format off */
+#define OP(field)    { #field, offsetof(struct mq_op, field) }
+#define MODEL(field) { #field, offsetof(struct mq_model, field) }
+const struct mq_graph_field mq_graph_flags[] = {
+	OP(volume), OP(causal), OP(fused), OP(scaled), OP(rms), OP(dropout), OP(gelu), OP(gated), { NULL, 0 }
+};
+const struct mq_graph_field mq_graph_sizes[] = {
+	{ "layers", offsetof(struct mq_model, n_layers) }, MODEL(hidden), MODEL(heads), MODEL(kv_heads), MODEL(head_dim),
+	MODEL(ffn), MODEL(vocab), MODEL(seq), MODEL(experts), MODEL(top_k), MODEL(expert_groups), MODEL(group_limit),
+	{ NULL, 0 }
+};
+/* clang-format on */
 
 struct reader {
 	const char *path;

@@ -83,7 +83,7 @@ static const struct key {
 	{ "use_qk_norm", GLM, FLAG, AT(t.qk_norm), 0, 0 },
 	{ "use_parallel_residual", NEOX, FLAG, AT(t.parallel), 0, 0 },
 	{ "sliding_window", WINDOW, NUMBER, AT(t.window), 1, MAX },
-	{ "sliding_window_pattern", GEMMA3, NUMBER, AT(step), 1, MAX },
+	{ "sliding_window_pattern", GEMMA3, NUMBER, AT(t.full_every), 1, MAX },
 	{ "type_vocab_size", BERT, NUMBER, AT(t.token_types), 0, MAX },
 	{ "word_embed_proj_dim", OPT, NUMBER, AT(narrow), 1, MAX },
 	{ "q_lora_rank", LATENT, NUMBER, AT(t.q_rank), 1, MAX }, /* null in the Lite model */
@@ -172,12 +172,6 @@ static enum mq_status finish_positions(const struct mq_json_at *at, struct confi
 	return MQ_OK;
 }
 
-static enum mq_status finish_gemma3(const struct mq_json_at *at, struct config *c, struct mq_err *err)
-{
-	c->t.full_every = c->step;
-	return MQ_OK;
-}
-
 static enum mq_status finish_opt(const struct mq_json_at *at, struct config *c, struct mq_err *err)
 {
 	bool before = true;
@@ -233,13 +227,6 @@ static enum mq_status finish_routed(const struct mq_json_at *at, struct config *
 	return MQ_OK;
 }
 
-/* GPT-OSS: biases and clamped gates, whatever attention_bias says. */
-static enum mq_status finish_gpt_oss(const struct mq_json_at *at, struct config *c, struct mq_err *err)
-{
-	c->t.biases = c->t.clamp = true;
-	return MQ_OK;
-}
-
 /* Llama 4: one expert that every token visits beside the routed ones; Maverick's every second layer has any. */
 static enum mq_status finish_llama4(const struct mq_json_at *at, struct config *c, struct mq_err *err)
 {
@@ -282,7 +269,6 @@ struct mq_hf_family {
 	struct mq_transformer start;
 	enum mq_status (*finish)(const struct mq_json_at *at, struct config *c, struct mq_err *err);
 	double rate;
-	uint32_t step;
 };
 
 #define FAMILY(type, class, keys, longest, ...)                                                              \
@@ -318,12 +304,13 @@ static const struct mq_hf_family families[] = {
 	FAMILY("gemma2", "Gemma2", STACK | WINDOW, 8192,
 	       .start = { GEMMA2_LIKE, .softcap = true, .vocab = 256000, .full_every = 2 }),
 	FAMILY("gemma3_text", "Gemma3For", STACK | WINDOW | GEMMA3, 8192,
-	       .start = { GEMMA2_LIKE, .qk_norm = true, .vocab = 262208 }, .finish = finish_gemma3, .step = 6),
+	       .start = { GEMMA2_LIKE, .qk_norm = true, .vocab = 262208, .full_every = 6 }),
 	LLAMAS("phi3", "Phi3", WINDOW, ),
 	LLAMAS("phi4", "Phi4", WINDOW, ),
-	LLAMAS_BUT("gpt_oss", "GptOss", WINDOW | LOCAL, finish_gpt_oss, .layers = 36, .hidden = 2880, .ffn = 2880,
-		   .heads = 64, .kv_heads = 8, .head_dim = 64, .vocab = 201088, .experts = 128, .top_k = 4,
-		   .window = 128, .full_every = 2, .yarn = true),
+	/* biases and clamped gates, whatever attention_bias says */
+	LLAMAS("gpt_oss", "GptOss", WINDOW | LOCAL, .biases = true, .clamp = true, .layers = 36, .hidden = 2880,
+	       .ffn = 2880, .heads = 64, .kv_heads = 8, .head_dim = 64, .vocab = 201088, .experts = 128, .top_k = 4,
+	       .window = 128, .full_every = 2, .yarn = true),
 	LLAMAS_BUT("llama4_text", "Llama4", LLAMA4, finish_llama4, .layers = 48, .hidden = 5120, .heads = 40,
 		   .kv_heads = 8, .head_dim = 128, .ffn = 8192, .vocab = 202048, .experts = 16, .top_k = 1,
 		   .dense_ffn = 16384, .sigmoid_router = true),
@@ -352,7 +339,7 @@ const char *mq_hf_types(struct mq_arena *arena)
 enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_transformer *t,
 			  uint32_t *positions, struct mq_err *err)
 {
-	struct config c = { .t = f->start, .positions = f->positions, .rate = f->rate, .step = f->step };
+	struct config c = { .t = f->start, .positions = f->positions, .rate = f->rate };
 	const struct mq_json_at inner = { at->path, "rope_parameters", json_object_get(at->object, "rope_parameters") };
 
 	c.t.name = t->name;

@@ -155,8 +155,8 @@ struct read {
 	struct mq_transformer t;
 	double attention_dropout, hidden_dropout, window_skip;
 	uint32_t ffn, expert_ffn, max_positions, groups;
-	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm;
-	const char *position, *norm, *window, *layers, *pattern, *score, *backend;
+	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, unread;
+	const char *unread_text, *position, *norm, *window, *layers, *pattern, *score, *backend;
 };
 
 enum type { NUMBER, REAL, FLAG, TEXT };
@@ -218,23 +218,17 @@ static const struct place {
 	{ "--mamba-head-dim", NUMBER, AT(t.mamba.head_dim) },
 	{ "--mamba-num-groups", NUMBER, AT(t.mamba.groups) },
 	{ "--mamba-state-dim", NUMBER, AT(t.mamba.state) },
-};
-
-/* Flags that go with others of the above. */
-static const struct {
-	const char *flag;
-	bool has_value;
-} with[] = {
-	{ "--moe-grouped-gemm", false },
-	{ "--moe-token-dispatcher-type", true },
-	{ "--moe-router-enable-expert-bias", false },
-	{ "--glu-linear-offset", true },
-	{ "--activation-func-clamp-value", true },
-	{ "--softmax-type", true },
-	{ "--yarn-original-max-position-embeddings", true },
-	{ "--yarn-beta-fast", true },
-	{ "--yarn-beta-slow", true },
-	{ "--make-vocab-size-divisible-by", true },
+	/* These go with others of the above. */
+	{ "--moe-grouped-gemm", FLAG, AT(unread) },
+	{ "--moe-token-dispatcher-type", TEXT, AT(unread_text) },
+	{ "--moe-router-enable-expert-bias", FLAG, AT(unread) },
+	{ "--glu-linear-offset", TEXT, AT(unread_text) },
+	{ "--activation-func-clamp-value", TEXT, AT(unread_text) },
+	{ "--softmax-type", TEXT, AT(unread_text) },
+	{ "--yarn-original-max-position-embeddings", TEXT, AT(unread_text) },
+	{ "--yarn-beta-fast", TEXT, AT(unread_text) },
+	{ "--yarn-beta-slow", TEXT, AT(unread_text) },
+	{ "--make-vocab-size-divisible-by", TEXT, AT(unread_text) },
 };
 
 static const struct place *find_place(const char *word, size_t n)
@@ -250,11 +244,6 @@ bool mq_megatron_describes(const char *flag, bool *has_value)
 	const struct place *found = find_place(flag, strlen(flag));
 
 	*has_value = found && found->type != FLAG;
-	for (size_t i = 0; i < sizeof(with) / sizeof(*with) && !found; i++)
-		if (!strcmp(with[i].flag, flag)) {
-			*has_value = with[i].has_value;
-			return true;
-		}
 	return found;
 }
 

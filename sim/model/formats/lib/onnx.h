@@ -53,7 +53,7 @@ struct mq_onnx {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Inputs that the operator needs are there, with as many axes as it says. */
+/* Inputs that the operator needs are there, with as many axes as it says, and so is the first output. */
 typedef enum mq_status mq_onnx_infer(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err);
 mq_onnx_infer mq_onnx_same, mq_onnx_broadcast, mq_onnx_conv, mq_onnx_pool, mq_onnx_global_pool, mq_onnx_gemm,
 	mq_onnx_matmul, mq_onnx_concat, mq_onnx_reshape, mq_onnx_flatten, mq_onnx_transpose, mq_onnx_squeeze,

@@ -211,8 +211,7 @@ enum mq_status mq_onnx_broadcast(struct mq_onnx *g, const struct mq_onnx_node *n
 		shape.dim[d] = size;
 	}
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
-	if (node->n_out && node->out[0])
-		broadcast_values(g, node);
+	broadcast_values(g, node);
 	return MQ_OK;
 }
 
@@ -238,8 +237,7 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 		shape.dim[axis] += node->in[i]->dim[axis];
 	}
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
-	if (!valued_inputs(node) || shape.rank != 1 || !node->n_out || !node->out[0] ||
-	    !(v = make_value(g, node->out[0])))
+	if (!valued_inputs(node) || shape.rank != 1 || !(v = make_value(g, node->out[0])))
 		return MQ_OK;
 	for (uint32_t i = 0; i < node->n_in; i++) {
 		size_t n = (size_t)mq_onnx_elems(node->in[i]);
@@ -466,7 +464,7 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 		first = from;
 	}
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
-	if (x->valued && x->rank == 1 && node->n_out && node->out[0] && (v = make_value(g, node->out[0])))
+	if (x->valued && x->rank == 1 && (v = make_value(g, node->out[0])))
 		for (size_t i = 0; i < (size_t)shape.dim[0]; i++)
 			v[i] = x->value[(size_t)(first + (double)i * step)];
 	return MQ_OK;
@@ -513,7 +511,7 @@ enum mq_status mq_onnx_shape(struct mq_onnx *g, const struct mq_onnx_node *node,
 	double *v;
 
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
-	if (node->n_out && node->out[0] && (v = make_value(g, node->out[0])))
+	if ((v = make_value(g, node->out[0])))
 		memcpy(v, x->dim, x->rank * sizeof(*v));
 	return MQ_OK;
 }
@@ -522,8 +520,6 @@ enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *no
 {
 	const struct mq_onnx_attribute *a = mq_onnx_attribute(node, "value");
 
-	if (!node->n_out || !node->out[0])
-		return mq_onnx_fail(g, node, err, "it has no output");
 	struct mq_onnx_tensor *out = node->out[0];
 	if (a && a->tensor) {
 		MQ_TRY(mq_onnx_set(g, node, out, a->tensor, err));
@@ -555,8 +551,6 @@ enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	if (wanted.n)
 		memcpy(shape.dim, wanted.v, wanted.n * sizeof(double));
 	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
-	if (!node->n_out || !node->out[0])
-		return MQ_OK;
 	if (!a || !a->tensor || !a->tensor->integer) {
 		node->out[0]->weight = true;
 		return MQ_OK;
