@@ -89,7 +89,13 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 			      .note = MQ_NONE,
 			      .kind = MQ_EVENT_KERNEL };
 	const char *name = node->name ? node->name : "";
-	bool coll = node->type == NODE_COLL;
+	bool coll = node->type == NODE_COLL, message = node->type == NODE_SEND || node->type == NODE_RECV;
+	struct mq_trace_note note = { .in_n = told.bytes,
+				      .out_n = NAN,
+				      .element_B = isnan(told.bytes) ? 0 : 1,
+				      .collective = !coll          ? "sendrecv" :
+						    told.coll >= 0 ? coll_name[told.coll] :
+								     NULL };
 
 	t->n_read++;
 	r->has_start |= node->start_us > 0;
@@ -97,24 +103,13 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 		e.kind = MQ_EVENT_STEP;
 	else if (told.host || !node->duration_us || node->type < NODE_COMP || node->type > NODE_COLL)
 		return;
-	if (coll || node->type == NODE_SEND || node->type == NODE_RECV) {
-		struct mq_trace_note note = { .in_n = told.bytes,
-					      .out_n = NAN,
-					      .element_B = isnan(told.bytes) ? 0 : 1,
-					      .collective = !coll          ? "sendrecv" :
-							    told.coll >= 0 ? coll_name[told.coll] :
-									     NULL,
-					      .group = told.group ? mq_trace_intern(t, told.group, strlen(told.group)) :
-								    NULL };
-
-		if (!strstr(name, "nccl")) /* the word by which the kernel of a call is known */
-			name = mq_arena_printf(t->arena, "nccl_%s %s", note.collective ? note.collective : "", name);
-		e.note = t->n_notes;
-		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, note);
-	}
+	if (told.group && (coll || message))
+		note.group = mq_trace_intern(t, told.group, strlen(told.group));
+	if ((coll || message) && !strstr(name, "nccl")) /* the word by which the kernel of a call is known */
+		name = mq_arena_printf(t->arena, "nccl_%s %s", note.collective ? note.collective : "", name);
 	e.name = mq_trace_intern(t, name, strlen(name));
 	r->n_kernels += e.kind == MQ_EVENT_KERNEL;
-	MQ_PUSH(t->arena, t->event, t->n, t->room, e);
+	mq_trace_add(t, e, coll || message ? &note : NULL);
 }
 
 /* ---- the stream ------------------------------------------------------------------------------ */

@@ -122,11 +122,7 @@ static void end_event(struct reader *r)
 		if (r->event.shape == t->n_shapes)
 			MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
 	}
-	if (kind == MQ_EVENT_NOTE || (kind == MQ_EVENT_KERNEL && r->has_note)) {
-		r->event.note = t->n_notes;
-		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, r->note);
-	}
-	MQ_PUSH(t->arena, t->event, t->n, t->room, r->event);
+	mq_trace_add(t, r->event, kind == MQ_EVENT_NOTE || (kind == MQ_EVENT_KERNEL && r->has_note) ? &r->note : NULL);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

@@ -40,6 +40,7 @@ struct reader {
 	uint32_t device;  /* MQ_NONE = not asked for */
 	int64_t process;  /* of the device's kernels: globalPid, 0 = not told */
 	double zero_ns;
+	enum mq_event_kind kind; /* of the device's events at hand */
 	struct mq_err *err;
 };
 
@@ -156,34 +157,18 @@ static struct mq_event event_of(struct reader *r, void *statement, enum mq_event
 				  .kind = (uint8_t)kind };
 }
 
-static void keep(struct reader *r, const struct mq_event *event)
-{
-	struct mq_trace *t = r->trace;
-
-	MQ_PUSH(t->arena, t->event, t->n, t->room, *event);
-}
-
 /* start, end, device, stream, correlation, and the name of a kernel or the bytes of a copy */
-static void take_device_event(struct reader *r, void *statement, enum mq_event_kind kind)
+static void take_device_event(struct reader *r, void *statement)
 {
-	struct mq_event e = event_of(r, statement, kind, kind == MQ_EVENT_KERNEL ? text(r, statement, 5) : "copy");
+	struct mq_event e =
+		event_of(r, statement, r->kind, r->kind == MQ_EVENT_KERNEL ? text(r, statement, 5) : "copy");
 
 	e.device = (uint32_t)number(r, statement, 2);
 	e.stream = (uint32_t)number(r, statement, 3);
 	e.correlation = (uint64_t)number(r, statement, 4);
-	if (kind == MQ_EVENT_COPY)
+	if (r->kind == MQ_EVENT_COPY)
 		e.bytes = (double)number(r, statement, 5);
-	keep(r, &e);
-}
-
-static void take_kernel(struct reader *r, void *statement)
-{
-	take_device_event(r, statement, MQ_EVENT_KERNEL);
-}
-
-static void take_copy(struct reader *r, void *statement)
-{
-	take_device_event(r, statement, MQ_EVENT_COPY);
+	mq_trace_add(r->trace, e, NULL);
 }
 
 /* start, end, thread, correlation, name */
@@ -194,7 +179,7 @@ static void take_launch(struct reader *r, void *statement)
 	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
 	e.correlation = (uint64_t)number(r, statement, 3);
 	if (e.correlation && strcasestr(e.name, "launch"))
-		keep(r, &e);
+		mq_trace_add(r->trace, e, NULL);
 }
 
 /* start, end, thread, text */
@@ -208,13 +193,8 @@ static void take_range(struct reader *r, void *statement)
 	struct mq_event e = event_of(r, statement, (enum mq_event_kind)kind, name);
 
 	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
-	if (kind == MQ_EVENT_NOTE) {
-		struct mq_trace_note note = { .in_n = NAN, .out_n = NAN, .collective = e.name };
-
-		e.note = r->trace->n_notes;
-		MQ_PUSH(r->trace->arena, r->trace->note, r->trace->n_notes, r->trace->note_room, note);
-	}
-	keep(r, &e);
+	const struct mq_trace_note note = { .in_n = NAN, .out_n = NAN, .collective = e.name };
+	mq_trace_add(r->trace, e, kind == MQ_EVENT_NOTE ? &note : NULL);
 }
 
 static void take_device(struct reader *r, void *statement)
@@ -277,12 +257,14 @@ static enum mq_status read_device_side(struct reader *r)
 	const char *where = r->device == MQ_NONE ? "" : mq_arena_printf(arena, " WHERE x.deviceId = %u", r->device);
 	static const char *const copies[] = { "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET" };
 
+	r->kind = MQ_EVENT_KERNEL;
 	MQ_TRY(ask(r,
 		   mq_arena_printf(arena,
 				   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
 				   "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
 				   where),
-		   take_kernel));
+		   take_device_event));
+	r->kind = MQ_EVENT_COPY;
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		if (has(r, copies[i], "bytes"))
 			MQ_TRY(ask(r,
@@ -291,7 +273,7 @@ static enum mq_status read_device_side(struct reader *r)
 					   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, x.bytes "
 					   "FROM %s x%s",
 					   copies[i], where),
-				   take_copy));
+				   take_device_event));
 	return MQ_OK;
 }
 

@@ -27,6 +27,15 @@ const char *mq_trace_intern(struct mq_trace *t, const char *text, size_t size)
 	}
 }
 
+void mq_trace_add(struct mq_trace *t, struct mq_event event, const struct mq_trace_note *note)
+{
+	if (note) {
+		event.note = t->n_notes;
+		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, *note);
+	}
+	MQ_PUSH(t->arena, t->event, t->n, t->room, event);
+}
+
 /* c10::, torch. and the like say nothing of the type. */
 static const char *base_of(const char *name, size_t *size)
 {

@@ -81,6 +81,8 @@ enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq
 			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* For readers. */
+/* Keeps an event, and its note unless that is NULL. */
+void mq_trace_add(struct mq_trace *trace, struct mq_event event, const struct mq_trace_note *note);
 const char *mq_trace_intern(struct mq_trace *trace, const char *text, size_t size);
 enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK; /* MQ_ENODEV: no SQLite */
