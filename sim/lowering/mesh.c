@@ -62,14 +62,6 @@ struct mq_layout mq_layout_of(const struct mq_op *op, const struct mq_config *co
 	return l;
 }
 
-bool mq_layout_is_partial(const struct mq_layout *layout)
-{
-	for (uint32_t i = 0; i < layout->n_factors; i++)
-		if (layout->role[i] == MQ_ROLE_PARTIAL)
-			return true;
-	return false;
-}
-
 struct mq_layout mq_layout_reduced(const struct mq_layout *layout)
 {
 	struct mq_layout l = *layout;

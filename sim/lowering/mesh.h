@@ -50,9 +50,7 @@ struct mq_conversion {
 };
 struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struct mq_layout *to);
 
-/* Does the layout hold partial sums somewhere? */
-bool mq_layout_is_partial(const struct mq_layout *layout);
-/* The same with partial sums completed: what an all-reduce leaves. */
+/* The layout with partial sums completed: what an all-reduce leaves. */
 struct mq_layout mq_layout_reduced(const struct mq_layout *layout);
 /* Ranks that hold the same data: product of the replica factors. */
 uint32_t mq_layout_replicas(const struct mq_layout *layout);
