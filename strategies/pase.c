@@ -143,7 +143,7 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 static enum mq_status choose(struct pase *s, const struct mq_pase_model *model, struct mq_arena *arena,
 			     uint32_t *choice, bool *found, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double low = 0, high = 0, price = 0;
 	enum mq_status status = MQ_OK;
 
@@ -176,7 +176,6 @@ static enum mq_status choose(struct pase *s, const struct mq_pase_model *model, 
 			price = (low + high) / 2;
 		mq_arena_rewind(&scratch, mark);
 	}
-	mq_arena_fini(&scratch);
 	return status;
 }
 

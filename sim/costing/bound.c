@@ -132,7 +132,7 @@ double mq_busy_bound(const struct mq_question *q,
 	const struct mq_model *m = q->model;
 	const struct mq_cluster *cluster = q->cluster;
 	struct busy b = { q, ask, context };
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *kind = mq_arena_array(&scratch, cluster->n_devices, uint32_t), n = 0; /* a device of each */
 	double *count = mq_arena_array(&scratch, cluster->n_devices, double), speeds = 0, bound = 0;
 
@@ -171,6 +171,5 @@ double mq_busy_bound(const struct mq_question *q,
 				least = fmin(least, speed[k] / speeds * time[(size_t)k * m->n_ops + op]);
 		bound += isfinite(least) ? least : 0;
 	}
-	mq_arena_fini(&scratch);
 	return bound * q->train->batch * (1 - 1e-8); /* step times are rounded to nine digits */
 }

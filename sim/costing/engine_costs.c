@@ -163,7 +163,7 @@ static double *slot(struct asked *a, const void *key, size_t size, bool *known)
 static bool collective(void *context, const struct mq_coll_request *rq, double *seconds)
 {
 	struct asked *a = context;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	size_t head = 6 * sizeof(double), size = head + rq->n * sizeof(uint32_t);
 	unsigned char *key = mq_arena_alloc(&scratch, size);
 	double fields[6] = { rq->kind, rq->bytes, rq->dtype, rq->algo, rq->proto, rq->root };
@@ -179,7 +179,6 @@ static bool collective(void *context, const struct mq_coll_request *rq, double *
 		if (mq_collective_expand(a->q.cluster, a->q.calib, rq, &scratch, &flows, &err) == MQ_OK)
 			*answer = flows.alone_s;
 	}
-	mq_arena_fini(&scratch);
 	*seconds = *answer;
 	return !isnan(*answer);
 }

@@ -12,7 +12,7 @@
 double mq_predict_memory_Bps(const struct mq_task *t, const struct mq_flow *flow, uint32_t n_flows, uint32_t n,
 			     double seconds)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double *in = mq_arena_array(&scratch, n, double), most = 0;
 
 	if (t->kind == MQ_TASK_COLLECTIVE)
@@ -20,7 +20,6 @@ double mq_predict_memory_Bps(const struct mq_task *t, const struct mq_flow *flow
 			in[flow[i].dst] += flow[i].bytes;
 	for (uint32_t i = 0; i < n; i++)
 		most = fmax(most, in[i]);
-	mq_arena_fini(&scratch);
 	return seconds > 0 ? most * (t->coll == MQ_COLL_ALL_TO_ALL ? 4 : 3) / seconds : 0;
 }
 

@@ -157,15 +157,14 @@ struct mq_calib *mq_calib_new(struct mq_arena *arena)
 
 void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
 {
+	const struct mq_device_calib *old = mq_calib_device(calib, entry->name);
 	struct mq_device_calib own = *entry;
 
 	own.libraries = calib->libraries;
-	for (uint32_t i = 0; i < calib->n_devices; i++)
-		if (!strcmp(calib->device[i].name, entry->name)) {
-			calib->device[i] = own;
-			return;
-		}
-	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, own);
+	if (old)
+		calib->device[old - calib->device] = own;
+	else
+		MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, own);
 }
 
 static void put_words(json_t *root, const char *key, const char *const *list)
@@ -352,11 +351,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 	for (int i = 0; i < MQ_N_DTYPES; i++)
 		d.peak_flops[i] = peak_flops;
 	mq_calib_put_device(calib, &d);
-	for (uint32_t i = 0; i < calib->n_devices; i++)
-		if (!strcmp(calib->device[i].name, type))
-			return &calib->device[i];
-	mq_assert(!"an entry that was just added is there");
-	return NULL;
+	return &calib->device[mq_calib_device(calib, type) - calib->device];
 }
 
 static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq_device *device, struct mq_err *err)

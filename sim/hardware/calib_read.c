@@ -349,12 +349,12 @@ static enum mq_status read_file(struct reading *r, const char *path, struct mq_e
 
 static void put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
 {
-	for (uint32_t i = 0; i < calib->n_links; i++)
-		if (!strcmp(calib->link[i].name, entry->name)) {
-			calib->link[i] = *entry;
-			return;
-		}
-	MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
+	const struct mq_link_calib *old = mq_calib_link(calib, entry->name);
+
+	if (old)
+		calib->link[old - calib->link] = *entry;
+	else
+		MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
 }
 
 /* Another device of the set, not `but`, that has the alias too. */

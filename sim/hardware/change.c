@@ -253,19 +253,19 @@ static enum mq_status set_field(const struct mq_calib_field *fields, void *targe
 
 static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib, struct mq_err *err)
 {
-	for (uint32_t i = 0; i < calib->n_devices; i++)
-		if (!strcmp(calib->device[i].name, t->name))
-			return set_field(mq_calib_device_fields(), &calib->device[i], t, change, err);
-	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of device type '%s'", change, t->name);
+	const struct mq_device_calib *d = mq_calib_device(calib, t->name);
+
+	return d ? set_field(mq_calib_device_fields(), &calib->device[d - calib->device], t, change, err) :
+		   mq_fail(err, MQ_EINPUT, "change '%s': no calibration of device type '%s'", change, t->name);
 }
 
 static enum mq_status set_link_calib(const struct target *t, const char *change, struct mq_calib *calib,
 				     struct mq_err *err)
 {
-	for (uint32_t i = 0; i < calib->n_links; i++)
-		if (!strcmp(calib->link[i].name, t->name))
-			return set_field(mq_calib_link_fields(), &calib->link[i], t, change, err);
-	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration of link class '%s'", change, t->name);
+	const struct mq_link_calib *l = mq_calib_link(calib, t->name);
+
+	return l ? set_field(mq_calib_link_fields(), &calib->link[l - calib->link], t, change, err) :
+		   mq_fail(err, MQ_EINPUT, "change '%s': no calibration of link class '%s'", change, t->name);
 }
 
 enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_cluster *cluster, struct mq_calib *calib,

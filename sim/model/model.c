@@ -311,7 +311,7 @@ static int by_name(const void *a, const void *b)
 
 static enum mq_status check_names(const struct mq_model *m, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const char **name = mq_arena_array(&scratch, m->n_ops, const char *);
 	const char *twice = NULL;
 
@@ -322,7 +322,6 @@ static enum mq_status check_names(const struct mq_model *m, struct mq_err *err)
 		if (!strcmp(name[i - 1], name[i]))
 			twice = name[i];
 	bool empty = !*name[0];
-	mq_arena_fini(&scratch);
 	if (empty)
 		return mq_fail(err, MQ_EINPUT, "model '%s': an op has no name", m->name);
 	if (twice)

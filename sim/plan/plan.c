@@ -301,7 +301,7 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 
 uint64_t mq_plan_hash(const struct mq_plan *plan)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *canonical = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
 	uint32_t *first = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
 	uint32_t n = canonical_order(plan, canonical, first);
@@ -312,7 +312,6 @@ uint64_t mq_plan_hash(const struct mq_plan *plan)
 		h = mq_hash(h, &canonical[plan->config_of[op]], sizeof(uint32_t));
 	for (uint32_t k = 0; k < n; k++)
 		h = hash_config(h, &plan->config[first[k]]);
-	mq_arena_fini(&scratch);
 	return h;
 }
 
@@ -436,7 +435,7 @@ cut:
 
 static uint32_t count_devices(const struct mq_plan *plan)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t max = 0, n = 0;
 
 	for (uint32_t i = 0; i < plan->n_configs; i++)
@@ -452,7 +451,6 @@ static uint32_t count_devices(const struct mq_plan *plan)
 			seen[c->device[d]] = true;
 		}
 	}
-	mq_arena_fini(&scratch);
 	return n;
 }
 

@@ -203,9 +203,6 @@ static enum mq_status check_all(const struct mq_plan *plan, const struct mq_mode
 enum mq_status mq_plan_check(const struct mq_plan *plan, const struct mq_model *model, const struct mq_cluster *cluster,
 			     const struct mq_train *train, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = check_all(plan, model, cluster, train, &scratch, err);
-
-	mq_arena_fini(&scratch);
-	return status;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	return check_all(plan, model, cluster, train, &scratch, err);
 }

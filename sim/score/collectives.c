@@ -160,7 +160,7 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster, const
 					 const struct mq_fabric_spec *spec, struct coll_row *row, double *device_s,
 					 struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	int kind = MQ_ENUM_FIND(mq_coll_name, MQ_N_COLL_KINDS, row->kind);
 	struct mq_coll_flows flows = { .n_flows = 0 };
 	struct mq_coll_request request = {
@@ -189,7 +189,6 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster, const
 	row->algo = flows.algo;
 	row->proto = flows.proto;
 	row->channels = flows.channels;
-	mq_arena_fini(&scratch);
 	return status;
 }
 

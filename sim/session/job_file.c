@@ -97,7 +97,7 @@ static enum mq_status differs(const char *path, const char *old, const char *ask
 /* A command that failed before it had results claims nothing: is there a row in what it writes? */
 static bool has_results(const char *dir, const char *command)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	FILE *f = fopen(
 		mq_arena_printf(&arena, "%s/%s", dir, !strcmp(command, "search") ? "candidates.csv" : "summary.csv"),
 		"r");
@@ -107,14 +107,13 @@ static bool has_results(const char *dir, const char *command)
 		lines += c == '\n';
 	if (f)
 		fclose(f);
-	mq_arena_fini(&arena);
 	return lines == 2;
 }
 
 static enum mq_status check_old(const char *dir, const char *path, const char *command, const char *asked,
 				bool *resumes, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct old_job old = { .command = "" };
 	enum mq_status status = MQ_OK;
 	struct mq_err lost;
@@ -136,7 +135,6 @@ static enum mq_status check_old(const char *dir, const char *path, const char *c
 	else if (*resumes && asked && strcmp(text, asked))
 		status = differs(path, text, asked, err);
 	free(text);
-	mq_arena_fini(&arena);
 	return status;
 }
 
@@ -145,7 +143,7 @@ static enum mq_status check_old(const char *dir, const char *path, const char *c
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	const char *path = mq_arena_printf(&arena, "%s/run.ini", dir);
 	enum mq_status status;
@@ -161,7 +159,6 @@ enum mq_status mq_job_claim(const char *dir, const char *command, const char *as
 				 dir);
 	else
 		status = check_old(dir, path, command, asked, &claim->resumes, err);
-	mq_arena_fini(&arena);
 	if (status != MQ_OK)
 		mq_job_release(claim);
 	return status;
@@ -180,7 +177,7 @@ void mq_job_release(struct mq_claim *claim)
  * because lists of a study lose theirs. */
 static bool names_program(const char *value)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	char *bare = mq_arena_strdup(&arena, value), *to = bare;
 	bool found = false;
 
@@ -190,7 +187,6 @@ static bool names_program(const char *value)
 	*to = '\0';
 	for (const char *c = bare; !found && (c = strstr(c, "exec:")); c++)
 		found = c == bare || strchr(",;", c[-1]);
-	mq_arena_fini(&arena);
 	return found;
 }
 

@@ -68,7 +68,7 @@ static bool is_dir(const char *path)
 
 enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	char *copy = mq_arena_strdup(&arena, path);
 	int failed = 0;
 
@@ -85,7 +85,6 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 		failed = 1;
 		reason = ENOTDIR;
 	}
-	mq_arena_fini(&arena);
 	if (failed)
 		return mq_fail(err, MQ_EINPUT, "-o %s: cannot make the folder: %s", path, strerror(reason));
 	return MQ_OK;

@@ -21,12 +21,11 @@ static const char prefix[PREFIX_B + 1] = ".maquette-platform-";
 
 static void remove_folder(const char *dir)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 
 	for (int i = 0; i < N_NAMES; i++)
 		unlink(mq_arena_printf(&scratch, "%s/%s", dir, names[i]));
 	rmdir(dir);
-	mq_arena_fini(&scratch);
 }
 
 /* Opens a folder and locks it; the lock goes with the process, however that ends. -1: it is another's. */
@@ -47,7 +46,7 @@ static int hold(const char *dir)
 /* Folders that killed commands have left behind. */
 static void sweep(const char *tmp)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	DIR *dir = opendir(tmp);
 	struct dirent *entry;
 
@@ -64,7 +63,6 @@ static void sweep(const char *tmp)
 	}
 	if (dir)
 		closedir(dir);
-	mq_arena_fini(&scratch);
 }
 
 enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_file *file, struct mq_err *err)

@@ -109,7 +109,7 @@ static void put(void *context, const char *engine, const struct mq_bound *b)
 
 enum mq_status mq_proof_write(const struct mq_search_outcome *out, const char *dir, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_csv_writer w;
 	enum mq_status status = mq_table_create(&w, MQ_TABLE_proof, dir, &scratch, err);
 
@@ -117,6 +117,5 @@ enum mq_status mq_proof_write(const struct mq_search_outcome *out, const char *d
 		walk(out, put, &w);
 		status = mq_csv_close(&w, err);
 	}
-	mq_arena_fini(&scratch);
 	return status;
 }

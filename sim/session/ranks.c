@@ -245,7 +245,7 @@ static void give_up(struct mq_ranks *r, struct batch *b)
 enum mq_status mq_ranks_judge(struct mq_ranks *r, const struct mq_plan *const *plan, uint32_t n,
 			      struct mq_result *result, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct batch b = { .plan = plan, .result = result, .n = n, .left = n, .first = r->next };
 	enum mq_status status = MQ_OK;
 
@@ -270,7 +270,6 @@ enum mq_status mq_ranks_judge(struct mq_ranks *r, const struct mq_plan *const *p
 			usleep(PAUSE_US);
 		mq_arena_rewind(&scratch, mark);
 	}
-	mq_arena_fini(&scratch);
 	return status;
 }
 
@@ -278,7 +277,7 @@ enum mq_status mq_ranks_judge(struct mq_ranks *r, const struct mq_plan *const *p
 
 static enum mq_status judge_one(struct mq_ranks *r, uint64_t number, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 	struct mq_result result;
 	struct mq_plan plan;
@@ -294,7 +293,6 @@ static enum mq_status judge_one(struct mq_ranks *r, uint64_t number, struct mq_e
 		if (status == MQ_OK)
 			status = put(r, number, "got", &result, sizeof(result), err);
 	}
-	mq_arena_fini(&scratch);
 	return status;
 }
 
@@ -321,7 +319,7 @@ static uint64_t claim_one(struct mq_ranks *r)
 
 enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	double begin_s = mq_now_s();
 	struct mq_ranks *r = NULL;
 	enum mq_status status;
@@ -347,6 +345,5 @@ enum mq_status mq_ranks_serve(struct mq_session *session, const char *dir, struc
 		status = mq_fail(err, MQ_ETIME, "%s: the first rank did not come within %g s", r->dir, PATIENCE_S);
 	if (r)
 		close(r->claims);
-	mq_arena_fini(&arena);
 	return status;
 }

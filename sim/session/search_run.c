@@ -314,7 +314,7 @@ static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 
 uint64_t mq_session_context(const struct mq_session *s)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
 	const char *dir, **names;
 	uint64_t hash = hash_question(MQ_HASH_INIT, s->asked);
@@ -340,7 +340,6 @@ uint64_t mq_session_context(const struct mq_session *s)
 			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
 	hash = mq_software_hash(s->q.software, hash);
 	hash = mq_hash_file(hash, "/proc/self/exe");
-	mq_arena_fini(&scratch);
 	return hash;
 }
 

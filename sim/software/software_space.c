@@ -207,7 +207,7 @@ static bool run_of_more(const struct ask *a, const struct mq_shape *p, uint32_t 
 static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n)
 {
 	uint32_t layers = a->q->model->n_layers, want = 0;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_shape own = *p;
 	bool fits = true;
 
@@ -222,7 +222,6 @@ static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n
 	else if (other < n)
 		fits = no(a, "divides layers itself: stage %u has %u of %u, it would have %u", other,
 			  p->stage_layers[other], layers, want);
-	mq_arena_fini(&scratch);
 	return fits;
 }
 
@@ -517,14 +516,13 @@ static bool runs_everything(const struct mq_software_space *r)
 bool mq_software_runs(const struct mq_software *s, const struct mq_question *q, const struct mq_plan *plan,
 		      char *message, size_t size)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_plan_form form;
 
 	if (!s || runs_everything(&s->runs))
 		return true;
 	mq_plan_form(q, plan, &scratch, &form);
 	bool runs = mq_software_runs_form(s, q, plan, &form, message, size);
-	mq_arena_fini(&scratch);
 	return runs;
 }
 
@@ -555,7 +553,7 @@ bool mq_software_runs_model(const struct mq_software *s, const struct mq_questio
 const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n, const struct mq_question *q,
 				const struct mq_plan *plan, struct mq_arena *arena)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_plan_form form;
 	const char *list = "";
 
@@ -563,6 +561,5 @@ const char *mq_software_runs_in(const struct mq_software_record *record, uint32_
 	for (uint32_t i = 0; i < n; i++)
 		if (record[i].listed && mq_software_runs_form(&record[i].software, q, plan, &form, NULL, 0))
 			list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", record[i].software.name);
-	mq_arena_fini(&scratch);
 	return *list ? list : "-";
 }

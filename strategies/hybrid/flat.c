@@ -16,7 +16,7 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 {
 	const struct shape_set *set = &s->space.set[p->set];
 	const struct mq_problem *problem = s->space.problem;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *rank = mq_arena_array(&scratch, p->dp, uint32_t);
 	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE,
 				      .n = p->dp,
@@ -31,7 +31,6 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 	if (p->dp > 1 && !problem->q->train->infer &&
 	    !problem->costs->collective(problem->costs->context, &rq, &seconds))
 		seconds = INFINITY;
-	mq_arena_fini(&scratch);
 	return seconds;
 }
 
@@ -175,7 +174,7 @@ static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, str
 enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem, struct mq_err *err)
 {
 	double batch = floor(problem->q->train->batch);
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 	bool backward = false;
 
@@ -196,7 +195,6 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 			status = split_ops(s, (uint32_t)m, &scratch, err);
 		mq_arena_rewind(&scratch, (struct mq_arena_mark){ NULL, 0 });
 	}
-	mq_arena_fini(&scratch);
 	s->stopped |= status == MQ_DONE;
 	return status == MQ_DONE ? MQ_OK : status;
 }

@@ -103,7 +103,7 @@ static double time_of(struct mq_hybrid *s, const struct mq_problem *problem, con
 double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem)
 {
 	struct mq_hybrid_proof *p = s->proof;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	double least_s = INFINITY;
 	uint32_t i = 0;
 
@@ -113,7 +113,6 @@ double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem)
 		least_s = fmin(least_s, fmax(p->open[i].floor_s, time_of(s, problem, &p->open[i], &scratch)));
 		i++;
 	}
-	mq_arena_fini(&scratch);
 	mq_say(problem, "hybrid: %u of %u candidates timed for the proof", i, p->n);
 	double any_s = problem->costs->least_s ? problem->costs->least_s(problem->costs->context) : 0;
 

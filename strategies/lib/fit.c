@@ -27,7 +27,7 @@ static bool judge(const struct mq_problem *p, const struct mq_plan *plan, const 
 		  struct mq_result *r)
 {
 	bool (*ask)(void *, const struct mq_plan *, struct mq_result *) = timed ? p->costs->screen : p->costs->fits;
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
 	struct mq_plan copy;
 	char why[256];
@@ -37,7 +37,6 @@ static bool judge(const struct mq_problem *p, const struct mq_plan *plan, const 
 	bool known = mq_plan_check(&copy, p->q->model, p->q->cluster, p->q->train, &lost) == MQ_OK &&
 		     (!p->limits || mq_limits_hold(p->limits, &copy, p->q->train, why, sizeof(why))) &&
 		     ask(p->costs->context, &copy, r);
-	mq_arena_fini(&scratch);
 	return known;
 }
 

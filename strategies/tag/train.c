@@ -175,7 +175,7 @@ struct course {
 /* One pass over the records; the mean divergence of those learnt and of those kept apart. */
 static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *apart)
 {
-	struct mq_arena pass = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena pass = MQ_ARENA_INIT;
 	uint32_t n[2] = { 0, 0 }, since = 0;
 	double sum[2] = { 0, 0 };
 
@@ -185,10 +185,8 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 		const struct mq_tag_record *r = &c->record[c->order[i]];
 		bool test = mq_hash(MQ_HASH_INIT, &r->question, sizeof(r->question)) % 10 == 0; /* kept apart */
 
-		if (!mq_tick(c->problem, (epoch + (double)i / c->n) / c->how->epochs, "training")) {
-			mq_arena_fini(&pass);
+		if (!mq_tick(c->problem, (epoch + (double)i / c->n) / c->how->epochs, "training"))
 			return false;
-		}
 		sum[test] += divergence(c->net, r, &pass, test ? 0 : 1.0 / c->how->batch);
 		n[test]++;
 		if (!test && ++since == c->how->batch) {
@@ -196,7 +194,6 @@ static bool pass_over(struct course *c, uint32_t epoch, double *learnt, double *
 			since = 0;
 		}
 	}
-	mq_arena_fini(&pass);
 	nn_clear_grads(&c->net->params);
 	*learnt = sum[0] / fmax(n[0], 1);
 	*apart = n[1] ? sum[1] / n[1] : *learnt;

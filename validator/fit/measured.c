@@ -130,7 +130,7 @@ static void judge_sample(struct mq_measured *m, uint32_t sample, double *lost_s)
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, struct mq_arena *arena,
 			       struct mq_err *err)
 {
-	struct mq_arena own = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena own = MQ_ARENA_INIT;
 	struct mq_csv csv;
 	struct columns c;
 	uint32_t tasks = measured->schedule->n_tasks;
@@ -151,7 +151,6 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, s
 	double *lost_s = mq_arena_array(&own, measured->schedule->n_devices, double);
 	for (uint32_t i = 0; status == MQ_OK && i < csv.n_rows / tasks; i++)
 		judge_sample(measured, measured->n_samples++, lost_s);
-	mq_arena_fini(&own);
 	return status;
 }
 

@@ -291,7 +291,7 @@ int main(int argc, char **argv)
 		NULL,
 		NULL
 	};
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	const char *meet = getenv("MAQUETTE_RENDEZVOUS");
 	struct replay_settings set = {
@@ -317,6 +317,5 @@ int main(int argc, char **argv)
 		status = MQ_EINPUT;
 	if (status == MQ_ETIME)
 		_exit((int)status); /* exit handlers of libraries would wait for work that never ends */
-	mq_arena_fini(&arena);
 	return (int)status;
 }

@@ -261,7 +261,7 @@ enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena, 
 
 uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_map map;
 	struct met {
 		double least_s;
@@ -289,7 +289,6 @@ uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, ui
 			c->least_s = met[at].least_s;
 			aligned += met[at].traces == n_traces;
 		}
-	mq_arena_fini(&arena);
 	return aligned;
 }
 

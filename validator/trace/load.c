@@ -10,14 +10,13 @@ enum format { NO_TRACE, JSON, SQLITE, CHAKRA };
 
 static enum format format_of(const char *path)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	uint32_t device;
 	size_t length = strlen(path);
 	gzFile file = gzopen(mq_trace_file(path, &arena, &device), "rb");
 	char head[64] = "";
 	int n = file ? gzread(file, head, sizeof(head) - 1) : 0;
 
-	mq_arena_fini(&arena);
 	if (!file)
 		return NO_TRACE;
 	gzclose(file);

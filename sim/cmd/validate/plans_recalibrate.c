@@ -35,19 +35,16 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 
 static struct mq_device_calib *device_entry(const struct mq_calib *calib, const char *type)
 {
-	for (uint32_t d = 0; d < calib->n_devices; d++)
-		if (!strcmp(calib->device[d].name, type))
-			return &calib->device[d];
-	return NULL;
+	const struct mq_device_calib *d = mq_calib_device(calib, type);
+
+	return d ? &calib->device[d - calib->device] : NULL;
 }
 
 static enum mq_status gather(struct mq_validation *v, struct mq_observed **observed, uint32_t *n, struct mq_err *err)
 {
-	uint32_t total = 0;
+	uint32_t room = 0;
 
-	for (uint32_t i = 0; i < v->n_plans; i++)
-		total += v->plan[i].schedule->n_tasks;
-	*observed = mq_arena_array(&v->arena, total, struct mq_observed);
+	*observed = NULL;
 	*n = 0;
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		struct mq_observed *part;
@@ -58,8 +55,8 @@ static enum mq_status gather(struct mq_validation *v, struct mq_observed **obser
 			continue;
 		MQ_TRY(mq_measured_calls(v->plan[i].measured, &v->arena, &part, &count, err));
 		mq_measured_overlap(v->plan[i].measured, part, count, &v->arena);
-		memcpy(*observed + *n, part, count * sizeof(*part));
-		*n += count;
+		for (uint32_t k = 0; k < count; k++)
+			MQ_PUSH(&v->arena, *observed, *n, room, part[k]);
 	}
 	return MQ_OK;
 }

@@ -398,7 +398,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	bool shipped = strncmp(request->spec, path, strlen(path)) != 0;
 	const char *colon = strchr(request->spec, ':');
 	struct reader r = { .path = path, .infer = request->train && request->train->infer };
-	struct mq_arena file = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena file = MQ_ARENA_INIT;
 	json_t *lines = json_array();
 	enum mq_status status = parse(path, &file, lines, err);
 
@@ -412,7 +412,6 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 				    err);
 	}
 	json_decref(lines);
-	mq_arena_fini(&file);
 	if (status != MQ_OK)
 		return status;
 	if (mq_model_finish(&r.b, model, err) != MQ_OK)

@@ -338,7 +338,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		.g = { .path = path, .arena = arena, .batch = 1, .train = !request->train || !request->train->infer },
 		.seq = request->seq
 	};
-	struct mq_arena file = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena file = MQ_ARENA_INIT;
 	struct mq_bytes bytes;
 	Onnx__ModelProto *proto = NULL;
 
@@ -351,7 +351,6 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		status = mq_fail(err, MQ_EINPUT, "%s: nested deeper than %d levels; no ONNX model is", path, MAX_DEPTH);
 	if (status == MQ_OK)
 		proto = onnx__model_proto__unpack(NULL, bytes.size, data);
-	mq_arena_fini(&file);
 	if (status == MQ_OK && (!proto || !proto->graph || !proto->graph->n_node))
 		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again", path);
 	if (status == MQ_OK) {

@@ -197,7 +197,7 @@ uint32_t mq_rank_of(const struct mq_search_outcome *out, uint64_t hash)
 /* The best plan of each software, judged like all others: as the software of the question runs it. */
 static void print_software(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool first = true;
 
 	for (uint32_t i = 0; i < out->n_software; i++) {
@@ -214,12 +214,11 @@ static void print_software(const struct mq_session *session, const struct mq_sea
 		fprintf(file, "%-18s %11s %5s  %s\n", out->software[i].software, mq_text_s(c->result.step_time_s, time),
 			rank, mq_plan_describe(c->plan, session->cluster, &scratch));
 	}
-	mq_arena_fini(&scratch);
 }
 
 static void print_table(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool tokens = session->model->tokens_per_sample > 0;
 	char goal[32];
 	bool other = objective_text(&out->best[0], out->objective, goal);
@@ -253,7 +252,6 @@ static void print_table(const struct mq_session *session, const struct mq_search
 			mq_row_text(c, session->cluster, &scratch), c->runs_in);
 	}
 	print_tight(out, file);
-	mq_arena_fini(&scratch);
 }
 
 static int by_best(const void *a, const void *b)
@@ -268,7 +266,7 @@ static int by_best(const void *a, const void *b)
 
 static void print_engines(const struct mq_search_outcome *out, FILE *file)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_engine_report **order =
 		mq_arena_array(&scratch, out->n_reports, const struct mq_engine_report *);
 
@@ -288,16 +286,14 @@ static void print_engines(const struct mq_search_outcome *out, FILE *file)
 			r->finished   ? "finished" :
 					"budget spent");
 	}
-	mq_arena_fini(&scratch);
 }
 
 /* Two plans that read alike: a comparison of them would look like one of a plan with itself. */
 static bool same_words(const struct mq_plan *a, const struct mq_plan *b, const struct mq_cluster *cluster)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	bool same = !strcmp(mq_plan_describe(a, cluster, &scratch), mq_plan_describe(b, cluster, &scratch));
 
-	mq_arena_fini(&scratch);
 	return same;
 }
 
@@ -330,7 +326,7 @@ static const struct mq_candidate *rival(const struct mq_search_outcome *out, con
 
 static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session, FILE *file)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	char need[32], have[32];
 
 	if (out->have_nearest) {
@@ -348,7 +344,6 @@ static void print_nothing(const struct mq_search_outcome *out, const struct mq_s
 	if (out->have_refused)
 		fprintf(file, "%s: %s: %s\n", mq_plan_describe(out->refused.plan, session->cluster, &scratch),
 			mq_verdict_name(out->refused.result.verdict), out->refused.result.message);
-	mq_arena_fini(&scratch);
 }
 
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)

@@ -11,7 +11,7 @@
 
 static void put_plan(const struct mq_session *s, const struct mq_candidate *c, uint32_t rank, FILE *f)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const struct mq_degrees d = mq_plan_degrees(c->plan);
 	const struct mq_result *r = &c->result;
 
@@ -30,13 +30,12 @@ static void put_plan(const struct mq_session *s, const struct mq_candidate *c, u
 		", \"devices\": %u, \"dp\": %u, \"tp\": %u, \"pp\": %u, \"cp\": %u, \"ep\": %u, \"virtual\": %u, "
 		"\"micro_batches\": %u, \"like\": %u}",
 		d.n_devices, d.dp, d.tp, d.pp, d.cp, d.ep, c->plan->virtual, c->plan->micro_batches, c->like);
-	mq_arena_fini(&scratch);
 }
 
 /* The best plan of each software that runs one; rank: null where it is not among the plans above. */
 static void put_software(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	const char *comma = "";
 
 	for (uint32_t i = 0; i < out->n_software; i++) {
@@ -54,7 +53,6 @@ static void put_software(const struct mq_session *s, const struct mq_search_outc
 		fputc('}', f);
 		comma = ",";
 	}
-	mq_arena_fini(&scratch);
 }
 
 void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)

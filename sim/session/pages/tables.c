@@ -121,7 +121,7 @@ static void put_cell(const struct mq_csv *csv, uint32_t r, uint32_t c, FILE *f)
 
 void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_csv csv;
 	bool any = false;
 
@@ -142,7 +142,6 @@ void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f
 		fputc(']', f);
 	}
 	fputs("}\n", f);
-	mq_arena_fini(&arena);
 }
 
 int mq_json_begin(bool json)

@@ -278,7 +278,7 @@ static enum mq_status write_lines(const json_t *lines, const char *path, struct 
 
 enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path, struct mq_err *err)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct family train, infer;
 	json_t *lines = NULL;
 	enum mq_status status = load(&train, request, false, &arena, err);
@@ -298,6 +298,5 @@ enum mq_status mq_graph_write(const struct mq_model_request *request, const char
 	if (status == MQ_OK)
 		status = write_lines(lines, path, err);
 	json_decref(lines);
-	mq_arena_fini(&arena);
 	return status;
 }
