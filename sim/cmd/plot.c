@@ -84,9 +84,7 @@ static int by_best(const void *a, const void *b)
 {
 	const struct contender *x = a, *y = b;
 
-	if (x->best_s != y->best_s)
-		return x->best_s < y->best_s ? -1 : 1;
-	return strcmp(x->engine, y->engine);
+	return MQ_ORDER(x->best_s, y->best_s) ?: strcmp(x->engine, y->engine);
 }
 
 /* Those with a feasible plan, the best first: the others have no points. */
@@ -117,9 +115,7 @@ static int by_memory(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 
-	if (x[0] != y[0])
-		return x[0] < y[0] ? -1 : 1;
-	return (x[1] > y[1]) - (x[1] < y[1]);
+	return MQ_ORDER(x[0], y[0]) ?: (x[1] > y[1]) - (x[1] < y[1]);
 }
 
 /* The plans that no other beats in both memory and time. */
@@ -192,9 +188,7 @@ static int by_use(const void *a, const void *b)
 {
 	const double *x = a, *y = b; /* utilisation, row */
 
-	if (x[0] != y[0])
-		return x[0] > y[0] ? -1 : 1;
-	return (x[1] > y[1]) - (x[1] < y[1]);
+	return MQ_ORDER(y[0], x[0]) ?: (x[1] > y[1]) - (x[1] < y[1]);
 }
 
 static enum mq_status plot_links(struct plotting *p, struct mq_err *err)

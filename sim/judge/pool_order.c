@@ -25,9 +25,7 @@ static int heavier_first(const void *a, const void *b)
 {
 	const struct weighed *x = a, *y = b;
 
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return x->plan < y->plan ? -1 : x->plan > y->plan;
+	return MQ_ORDER(y->weight, x->weight) ?: MQ_ORDER(x->plan, y->plan);
 }
 
 uint32_t *mq_pool_order(const struct mq_plan *const *plan, uint32_t n, struct mq_arena *arena)

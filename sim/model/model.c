@@ -56,9 +56,7 @@ static int by_src_dst(const void *a, const void *b)
 {
 	const struct mq_edge *x = a, *y = b;
 
-	if (x->src != y->src)
-		return x->src < y->src ? -1 : 1;
-	return x->dst < y->dst ? -1 : x->dst > y->dst;
+	return MQ_ORDER(x->src, y->src) ?: MQ_ORDER(x->dst, y->dst);
 }
 
 /* Sorts the edges, merges parallel ones and fills out_first, in_first and in_edge. */

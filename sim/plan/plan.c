@@ -195,9 +195,7 @@ static int by_remainder(const void *a, const void *b)
 {
 	const struct remainder *x = a, *y = b;
 
-	if (x->rest != y->rest)
-		return x->rest > y->rest ? -1 : 1;
-	return x->coordinate < y->coordinate ? -1 : 1;
+	return MQ_ORDER(y->rest, x->rest) ?: MQ_ORDER(x->coordinate, y->coordinate);
 }
 
 void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,

@@ -38,10 +38,8 @@ const char *mq_task_describe(const struct mq_schedule *s, uint32_t task, struct 
 static enum mq_status fail_task(struct builder *b, uint32_t task, const char *what)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status =
+	return
 		mq_fail(b->err, MQ_EINPUT, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
-
-	return status;
 }
 
 /* ---- communications -------------------------------------------------------------------------------- */

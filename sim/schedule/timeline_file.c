@@ -34,9 +34,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct begun *x = a, *y = b;
 
-	if (x->start_s != y->start_s)
-		return x->start_s < y->start_s ? -1 : 1;
-	return x->task < y->task ? -1 : 1;
+	return MQ_ORDER(x->start_s, y->start_s) ?: MQ_ORDER(x->task, y->task);
 }
 
 /* The first `most` tasks of a device, as they start. */

@@ -98,9 +98,7 @@ static int by_lo(const void *a, const void *b)
 {
 	const struct window *x = a, *y = b;
 
-	if (x->lo != y->lo)
-		return x->lo < y->lo ? -1 : 1;
-	return x->event < y->event ? -1 : x->event > y->event;
+	return MQ_ORDER(x->lo, y->lo) ?: MQ_ORDER(x->event, y->event);
 }
 
 /* Marks every window that overlaps one of another colour. In the order of lo, a window overlaps an

@@ -167,9 +167,7 @@ static int by_color(const void *a, const void *b)
 {
 	const struct mq_op *const *x = a, *const *y = b;
 
-	if ((*x)->color != (*y)->color)
-		return (*x)->color < (*y)->color ? -1 : 1;
-	return *x < *y ? -1 : *x > *y;
+	return MQ_ORDER((*x)->color, (*y)->color) ?: MQ_ORDER(*x, *y);
 }
 
 /* A colour that holds one forward and one backward op, and nothing else, makes them mates. */

@@ -92,9 +92,7 @@ static int by_use(const void *a, const void *b)
 {
 	const struct busy *x = a, *y = b;
 
-	if (x->utilisation != y->utilisation)
-		return x->utilisation > y->utilisation ? -1 : 1;
-	return x->row < y->row ? -1 : 1;
+	return MQ_ORDER(y->utilisation, x->utilisation) ?: MQ_ORDER(x->row, y->row);
 }
 
 static void put_links(struct mq_page *p)

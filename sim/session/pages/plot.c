@@ -104,9 +104,7 @@ static int by_x(const void *a, const void *b)
 {
 	const struct mq_page_point *p = a, *q = b;
 
-	if (p->x != q->x)
-		return p->x < q->x ? -1 : 1;
-	return p->y < q->y ? -1 : p->y > q->y;
+	return MQ_ORDER(p->x, q->x) ?: MQ_ORDER(p->y, q->y);
 }
 
 static void put_front(FILE *f, const struct axes *a, struct mq_page_point *sorted, uint32_t n)

@@ -193,9 +193,7 @@ static int sooner(const void *left, const void *right)
 {
 	const struct mq_refine_near *a = left, *b = right;
 
-	if (a->screened_s != b->screened_s)
-		return a->screened_s < b->screened_s ? -1 : 1;
-	return memcmp(&a->move, &b->move, sizeof(a->move));
+	return MQ_ORDER(a->screened_s, b->screened_s) ?: memcmp(&a->move, &b->move, sizeof(a->move));
 }
 
 enum { SLICE = 32, SHORT_SLICE = 4 };

@@ -91,11 +91,7 @@ static int compare_arcs(const void *left, const void *right)
 {
 	const struct arc *a = left, *b = right;
 
-	if (a->from != b->from)
-		return a->from < b->from ? -1 : 1;
-	if (a->to != b->to)
-		return a->to < b->to ? -1 : 1;
-	return (int)a->mirrored - (int)b->mirrored;
+	return MQ_ORDER(a->from, b->from) ?: MQ_ORDER(a->to, b->to) ?: (int)a->mirrored - (int)b->mirrored;
 }
 
 struct colored {
