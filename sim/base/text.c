@@ -47,6 +47,24 @@ int mq_by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+void mq_json_put_but(FILE *file, const char *text, const char *also)
+{
+	fputc('"', file);
+	for (text = text ? text : ""; *text; text++)
+		if (*text == '"' || *text == '\\')
+			fprintf(file, "\\%c", *text);
+		else if ((unsigned char)*text < 0x20 || strchr(also, *text))
+			fprintf(file, "\\u%04x", (unsigned)*text);
+		else
+			fputc(*text, file);
+	fputc('"', file);
+}
+
+void mq_json_put_text(FILE *file, const char *text)
+{
+	mq_json_put_but(file, text, "");
+}
+
 enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err)
 {
 	*file = fopen(path, "w");

@@ -16,6 +16,11 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 /* For qsort: texts by their bytes, whatever the locale. */
 MQ_API int mq_by_text(const void *a, const void *b);
 
+/* Text as a JSON string. */
+MQ_API void mq_json_put_text(FILE *file, const char *text);
+/* The same where no character of `also` may stand as it is: it is written by its number. */
+MQ_API void mq_json_put_but(FILE *file, const char *text, const char *also);
+
 /* A new file to write to. MQ_EINPUT: it cannot be written. */
 MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: not all that was written arrived (a full disk). */

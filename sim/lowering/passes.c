@@ -62,8 +62,7 @@ static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inne
 			if (device == MQ_NONE)
 				continue;
 			mq_ids_add(low, &after[i], mq_emit_seal(low, device));
-			for (uint32_t k = 0; k < low->emit.pending[device].n; k++)
-				mq_ids_add(low, &after[i], low->emit.pending[device].id[k]);
+			mq_ids_join(low, &after[i], &low->emit.pending[device]);
 		}
 		struct mq_coll_call call = { .kind = inner->kind,
 					     .stream = MQ_STREAM_COMM,
@@ -101,10 +100,11 @@ static uint32_t context_degree(const struct mq_low *low, uint32_t op)
 	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] : 1;
 }
 
-static void gather_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
+/* Keys and values, or their gradients, among the ranks of a sequence. */
+static void move_kv(struct mq_low *low, uint32_t op, enum mq_coll_kind kind, enum mq_phase phase)
 {
 	emit_inner(low, op,
-		   &(struct inner){ .kind = MQ_COLL_ALL_GATHER,
+		   &(struct inner){ .kind = kind,
 				    .mask = 1u << MQ_DIM_SEQ,
 				    .elems = kv_elems(low, op),
 				    .dtype = low->train->dtype,
@@ -185,7 +185,7 @@ static void issue_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
 		low->emit.kv[d].n = 0;
 	if (context_degree(low, op) == 1)
 		return;
-	gather_kv(low, op, phase);
+	move_kv(low, op, MQ_COLL_ALL_GATHER, phase);
 	/* Move the wait from the next compute task to the one after the local block. */
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		struct mq_ids t = low->emit.kv[d];
@@ -402,14 +402,7 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 		compute(low, op, &(struct visit){ MQ_BACKWARD, only, false }, waits, n_waits);
 	}
 	if (context_degree(low, op) > 1)
-		emit_inner(low, op,
-			   &(struct inner){ .kind = MQ_COLL_REDUCE_SCATTER,
-					    .mask = 1u << MQ_DIM_SEQ,
-					    .elems = kv_elems(low, op),
-					    .dtype = low->train->dtype,
-					    .purpose = "cp",
-					    .phase = MQ_BACKWARD,
-					    .awaited = true });
+		move_kv(low, op, MQ_COLL_REDUCE_SCATTER, MQ_BACKWARD);
 	emit_gradients(low, op);
 }
 

@@ -233,6 +233,7 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call, con
 			uint32_t *done);
 uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
 void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
+void mq_ids_join(struct mq_low *low, struct mq_ids *ids, const struct mq_ids *more);
 
 /* ---- transfer.c, transfer_emit.c: tensors on the move -------------------------------------------------------------- */
 enum mq_status mq_transfers_plan(struct mq_low *low);

@@ -31,6 +31,16 @@
 
 #include "lowering/program.h"
 
+/* Elements of an op's parameters on a device of a config. */
+static double params_on(const struct mq_low *low, uint32_t op, const struct mq_config *c)
+{
+	double split[MQ_N_DIMS];
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = c->split[d];
+	return mq_op_param_shard(&low->model->op[op], split);
+}
+
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
 /* The group of position 0 tells groups apart: they are all alike under one mesh. */
@@ -67,19 +77,16 @@ void mq_buckets_plan(struct mq_low *low)
 		for (uint32_t i = low->num.stage_first[stage + 1]; i-- > low->num.stage_first[stage];) {
 			uint32_t op = low->num.stage_op[i], config = low->plan->config_of[op];
 			const struct mq_config *c = &low->plan->config[config];
-			double split[MQ_N_DIMS];
 
 			if (low->model->op[op].param <= 0 || mq_duplicates(low, op) > 1)
 				continue;
-			for (int d = 0; d < MQ_N_DIMS; d++)
-				split[d] = c->split[d];
 			struct mq_bucket b = {
 				.stage = stage,
 				.unit = low->num.unit_of[op],
 				.config = config,
 				.n = mq_mesh_group_size(c, mq_grad_mask),
 				.last_op = op,
-				.elems = mq_op_param_shard(&low->model->op[op], split),
+				.elems = params_on(low, op, c),
 				.sync = c->sync,
 			};
 			if (b.n == 1)
@@ -284,8 +291,7 @@ void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit)
 void mq_sync_gathered(struct mq_low *low)
 {
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
-		for (uint32_t i = 0; i < low->emit.gathered[d].n; i++)
-			mq_ids_add(low, &low->emit.pending[d], low->emit.gathered[d].id[i]);
+		mq_ids_join(low, &low->emit.pending[d], &low->emit.gathered[d]);
 		low->emit.gathered[d].n = 0;
 	}
 }
@@ -298,7 +304,6 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 {
 	uint32_t owner = low->model->op[op].tied;
 	const struct mq_config *a, *b;
-	double split[MQ_N_DIMS];
 
 	if (owner == MQ_NONE || low->num.stage_of[owner] == low->num.stage_of[op])
 		return;
@@ -306,8 +311,6 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 	b = mq_low_config(low, op);
 	if (a->n_devices != b->n_devices)
 		return;
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = a->split[d];
 	for (uint32_t p = 0; p < a->n_devices; p++) {
 		uint32_t member[2] = { a->device[p], b->device[p] };
 		uint32_t mine = mq_low_device(low, low->num.stage_of[op] == stage ? b : a, p);
@@ -327,7 +330,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 			.op = op,
 			.micro_batch = MQ_NONE,
 			.phase = MQ_BACKWARD,
-			.bytes = mq_op_param_shard(&low->model->op[owner], split) *
+			.bytes = params_on(low, owner, a) *
 				 mq_dtype_size(low->train->grad_dtype),
 		};
 		struct mq_ids after = { 0 };
@@ -372,11 +375,7 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
 		uint32_t op = low->num.stage_op[i];
 		const struct mq_config *c = mq_low_config(low, op);
-		double split[MQ_N_DIMS];
-
-		for (int d = 0; d < MQ_N_DIMS; d++)
-			split[d] = c->split[d];
-		double own = mq_op_param_shard(&low->model->op[op], split) / mq_shard_of(low, op);
+		double own = params_on(low, op, c) / mq_shard_of(low, op);
 		for (uint32_t p = 0; p < c->n_devices; p++)
 			if (mq_low_device(low, c, p) != MQ_NONE)
 				bytes[mq_low_device(low, c, p)] += own * mq_dtype_size(dtype);

@@ -12,6 +12,12 @@ void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
 	MQ_PUSH(&low->scratch, ids->id, ids->n, ids->room, id);
 }
 
+void mq_ids_join(struct mq_low *low, struct mq_ids *ids, const struct mq_ids *more)
+{
+	for (uint32_t i = 0; i < more->n; i++)
+		mq_ids_add(low, ids, more->id[i]);
+}
+
 /* Does a pass begin once what its device sent before has gone? */
 static bool blocking_sends(const struct mq_low *low)
 {

@@ -115,8 +115,7 @@ static void emit_part(struct mq_low *low, struct mq_transfer *t, const struct mq
 	step.fraction /= n;
 	emit_step(low, t, &step, c, done);
 	for (uint32_t p = 0; p < c->n_devices; p++)
-		for (uint32_t i = 0; i < done[p].n; i++)
-			mq_ids_add(low, &arrival[p], done[p].id[i]);
+		mq_ids_join(low, &arrival[p], &done[p]);
 }
 
 /* What each position has computed so far; later pieces start new tasks. */
@@ -389,8 +388,5 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, stru
 			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_EXPERT));
 		return;
 	}
-	const struct mq_ids *a = &arrivals(low, t)[p];
-
-	for (uint32_t i = 0; i < a->n; i++)
-		mq_ids_add(low, ids, a->id[i]);
+	mq_ids_join(low, ids, &arrivals(low, t)[p]);
 }

@@ -15,22 +15,44 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "base/text.h"
 #include "maquette/schedule.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void put_text(FILE *f, const char *text)
+/* Amounts that executors make sizes of: libraries count rows in 32 bits, memory in 64. */
+static const double most_amount = 1e18, most_seconds = 1e9;
+
+/* A number of a kernel. `missing`: what it is where the file does not have it. */
+static const struct {
+	const char *name;
+	size_t offset;
+	double most, missing;
+	bool always; /* written even where it is 0 */
+} kernel_number[] = {
+	{ "steps", offsetof(struct mq_kernel, steps), 1e9, 0, false },
+	{ "layout", offsetof(struct mq_kernel, layout), 1e3, 0, false },
+	{ "work", offsetof(struct mq_kernel, work), 1e18, 0, false },
+	{ "blocks", offsetof(struct mq_kernel, blocks), 1e9, 0, false },
+	{ "winograd", offsetof(struct mq_kernel, winograd), 1e3, 0, false },
+	{ "m", offsetof(struct mq_kernel, m), 1e9, 0, true },
+	{ "n", offsetof(struct mq_kernel, n), 1e9, 0, true },
+	{ "k", offsetof(struct mq_kernel, k), 1e9, 0, true },
+	{ "count", offsetof(struct mq_kernel, count), 1e9, 1, true },
+	{ "flop", offsetof(struct mq_kernel, flop), 1e21, 0, true },
+	{ "bytes", offsetof(struct mq_kernel, bytes), 1e18, 0, true },
+	{ "launches", offsetof(struct mq_kernel, launches), 1e9, 1, true },
+};
+enum { N_KERNEL_NUMBERS = sizeof(kernel_number) / sizeof(kernel_number[0]) };
+
+static void put_numbers(FILE *f, const struct mq_kernel *k, bool always)
 {
-	fputc('"', f);
-	for (const unsigned char *c = (const unsigned char *)(text ? text : ""); *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(f, "\\%c", *c);
-		else if (*c < ' ')
-			fprintf(f, "\\u%04x", *c);
-		else
-			fputc(*c, f);
+	for (int i = 0; i < N_KERNEL_NUMBERS; i++) {
+		double x = *(const double *)(const void *)((const char *)k + kernel_number[i].offset);
+
+		if (kernel_number[i].always == always && (always || x > 0))
+			fprintf(f, ",\"%s\":%.17g", kernel_number[i].name, x);
 	}
-	fputc('"', f);
 }
 
 static const struct {
@@ -55,26 +77,14 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"op\":%" PRIu32, k->op);
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		fprintf(f, ",\"attention\":\"%s\"", mq_attention_name(k->attention));
-	if (k->steps > 0)
-		fprintf(f, ",\"steps\":%.17g", k->steps);
-	if (k->layout > 0)
-		fprintf(f, ",\"layout\":%.17g", k->layout);
-	if (k->work > 0)
-		fprintf(f, ",\"work\":%.17g", k->work);
-	if (k->blocks > 0)
-		fprintf(f, ",\"blocks\":%.17g", k->blocks);
-	if (k->winograd > 0)
-		fprintf(f, ",\"winograd\":%.17g", k->winograd);
+	put_numbers(f, k, false);
 	for (int i = 0; i < N_KERNEL_FLAGS; i++)
 		if (*(const bool *)((const char *)k + kernel_flag[i].offset))
 			fprintf(f, ",\"%s\":true", kernel_flag[i].name);
 	if (k->image.h)
 		fprintf(f, ",\"image\":[%u,%u,%u,%u,%u,%u,%u,%u]", k->image.h, k->image.w, k->image.out_h,
 			k->image.out_w, k->image.kh, k->image.kw, k->image.stride_h, k->image.stride_w);
-	fprintf(f,
-		",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
-		"\"bytes\":%.17g,\"launches\":%.17g",
-		k->m, k->n, k->k, k->count, k->flop, k->bytes, k->launches);
+	put_numbers(f, k, true);
 	if (k->time_s != 0) /* an op that the device cannot run lasts for ever: not a JSON number */
 		fprintf(f, isfinite(k->time_s) ? ",\"time_s\":%.17g" : ",\"time_s\":\"never\"", k->time_s);
 	fputc('}', f);
@@ -119,20 +129,20 @@ static void put_held(FILE *f, const struct mq_schedule *s)
 static void put_header(FILE *f, const struct mq_schedule *s)
 {
 	fputs("{\"maquette_schedule\":1,\"model\":", f);
-	put_text(f, s->model);
+	mq_json_put_text(f, s->model);
 	fprintf(f, ",\"plan_hash\":\"%016" PRIx64 "\",\"model_hash\":\"%016" PRIx64 "\",\"devices\":[", s->plan_hash,
 		s->model_hash);
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		fprintf(f, "%s{\"rank\":%" PRIu32 ",\"name\":", d ? "," : "", s->device[d]);
-		put_text(f, s->device_name[d]);
+		mq_json_put_text(f, s->device_name[d]);
 		fputs(",\"type\":", f);
-		put_text(f, s->device_type[d]);
+		mq_json_put_text(f, s->device_type[d]);
 		fputc('}', f);
 	}
 	fputs("],\"comms\":[", f);
 	for (uint32_t c = 0; c < s->n_comms; c++) {
 		fprintf(f, "%s{\"id\":%" PRIu32 ",\"purpose\":", c ? "," : "", c);
-		put_text(f, s->comm[c].purpose);
+		mq_json_put_text(f, s->comm[c].purpose);
 		fputs(",\"ranks\":[", f);
 		for (uint32_t i = 0; i < s->comm[c].n; i++)
 			fprintf(f, "%s%" PRIu32, i ? "," : "", s->comm[c].rank[i]);
@@ -142,7 +152,7 @@ static void put_header(FILE *f, const struct mq_schedule *s)
 	for (uint32_t o = 0; o < s->n_ops; o++) {
 		if (o)
 			fputc(',', f);
-		put_text(f, s->op_name[o]);
+		mq_json_put_text(f, s->op_name[o]);
 	}
 	fputs("],\"works\":[", f);
 	for (uint32_t w = 0; w < s->n_works; w++) {
@@ -239,9 +249,6 @@ static double get_number(struct reader *r, json_t *object, const char *key, doub
 	}
 	return json_number_value(v);
 }
-
-/* Amounts that executors make sizes of: libraries count rows in 32 bits, memory in 64. */
-static const double most_rows = 1e9, most_amount = 1e18, most_seconds = 1e9;
 
 static double get_between(struct reader *r, json_t *object, const char *key, double missing, const double range[2])
 {
@@ -376,19 +383,10 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 		*(bool *)((char *)k + kernel_flag[i].offset) = json_is_true(json_object_get(v, kernel_flag[i].name));
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
-	k->steps = get_size(r, v, "steps", 0, most_rows);
-	k->winograd = get_size(r, v, "winograd", 0, 1e3);
-	k->work = get_size(r, v, "work", 0, 1e18);
-	k->blocks = get_size(r, v, "blocks", 0, 1e9);
-	k->layout = get_size(r, v, "layout", 0, 1e3);
 	k->image = get_image(r, v);
-	k->m = get_size(r, v, "m", 0, most_rows);
-	k->n = get_size(r, v, "n", 0, most_rows);
-	k->k = get_size(r, v, "k", 0, most_rows);
-	k->count = get_size(r, v, "count", 1, most_rows);
-	k->flop = get_size(r, v, "flop", 0, 1e3 * most_amount);
-	k->bytes = get_size(r, v, "bytes", 0, most_amount);
-	k->launches = get_size(r, v, "launches", 1, most_rows);
+	for (int i = 0; i < N_KERNEL_NUMBERS; i++)
+		*(double *)(void *)((char *)k + kernel_number[i].offset) =
+			get_size(r, v, kernel_number[i].name, kernel_number[i].missing, kernel_number[i].most);
 	k->time_s = get_time(r, v, k->kind);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "schedule/columns.h"
 #include "schedule/events.h"
 #include "schedule/timeline.h"
@@ -102,20 +103,6 @@ enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_tim
 
 /* ---- trace ----------------------------------------------------------------------------------- */
 
-static void put_text(FILE *f, const char *text)
-{
-	fputc('"', f);
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(f, "\\%c", *c);
-		else if (*c < ' ')
-			fprintf(f, "\\u%04x", *c);
-		else
-			fputc(*c, f);
-	}
-	fputc('"', f);
-}
-
 static void put_name(FILE *f, const struct mq_schedule *s, const struct mq_task *t)
 {
 	char text[200];
@@ -128,7 +115,7 @@ static void put_name(FILE *f, const struct mq_schedule *s, const struct mq_task 
 			 op_of(s, t));
 	else
 		snprintf(text, sizeof(text), "%s%s%s", what, t->op == MQ_NONE ? "" : ": ", op_of(s, t));
-	put_text(f, text);
+	mq_json_put_text(f, text);
 }
 
 static void put_heads(FILE *f, const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t pid_first, bool *any)
@@ -139,7 +126,7 @@ static void put_heads(FILE *f, const struct mq_schedule *s, const struct mq_time
 		fprintf(f,
 			"%s\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":", *any ? "," : "",
 			pid_first + d);
-		put_text(f, name);
+		mq_json_put_text(f, name);
 		fprintf(f,
 			"}},\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_sort_index\","
 			"\"args\":{\"sort_index\":%u}}",

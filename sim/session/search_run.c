@@ -10,6 +10,7 @@
 #include "session/ranks.h"
 #include "search/exec_engine.h"
 #include "base/ini.h"
+#include "base/paths.h"
 #include "maquette/loader.h"
 #include "maquette/opt.h"
 #include "costing/engine_costs.h"
@@ -288,6 +289,19 @@ uint64_t mq_hash_file(uint64_t hash, const char *path)
 	return hash;
 }
 
+enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suffix, struct mq_arena *arena,
+			      struct mq_err *err)
+{
+	const char *dir, **name;
+	uint32_t n;
+
+	MQ_TRY(mq_find_dir(kind, arena, &dir, err));
+	name = mq_folder_names(dir, "", suffix, arena, &n);
+	for (uint32_t i = 0; name && i < n; i++)
+		*hash = mq_hash_file(*hash, mq_arena_printf(arena, "%s/%s", dir, name[i]));
+	return MQ_OK;
+}
+
 /* The options that decide what a plan's result is, and the files that they name. */
 static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 {
@@ -315,8 +329,10 @@ static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 uint64_t mq_session_context(const struct mq_session *s)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	static const char *const folder[][2] = { { "platforms/calib", ".json" },
+						 { "platforms/kernels", ".csv" },
+						 { "platforms/software", ".json" } };
 	struct mq_err lost;
-	const char *dir, **names;
 	uint64_t hash = hash_question(MQ_HASH_INIT, s->asked);
 
 	char *file = mq_arena_strdup(&scratch, s->asked->model);
@@ -326,18 +342,8 @@ uint64_t mq_session_context(const struct mq_session *s)
 		hash = mq_hash_file(hash, s->platform_path);
 		hash = mq_hash_file(hash, s->platform_calib);
 	}
-	if (mq_find_dir("platforms/calib", &scratch, &dir, &lost) == MQ_OK &&
-	    mq_plugin_names(dir, ".json", &scratch, &names, &lost) == MQ_OK)
-		for (; *names; names++)
-			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
-	if (mq_find_dir("platforms/kernels", &scratch, &dir, &lost) == MQ_OK &&
-	    mq_plugin_names(dir, ".csv", &scratch, &names, &lost) == MQ_OK)
-		for (; *names; names++)
-			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.csv", dir, *names));
-	if (mq_find_dir("platforms/software", &scratch, &dir, &lost) == MQ_OK &&
-	    mq_software_names(dir, &scratch, &names, &lost) == MQ_OK)
-		for (; *names; names++)
-			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
+	for (size_t i = 0; i < sizeof(folder) / sizeof(*folder); i++)
+		(void)!mq_hash_folder(&hash, folder[i][0], folder[i][1], &scratch, &lost);
 	hash = mq_software_hash(s->q.software, hash);
 	hash = mq_hash_file(hash, "/proc/self/exe");
 	return hash;

@@ -33,6 +33,9 @@ uint64_t mq_session_context(const struct mq_session *session);
 
 /* Adds a file's path and contents to a hash; what cannot be read (a built-in model's name) counts as its name alone. */
 uint64_t mq_hash_file(uint64_t hash, const char *path);
+/* Folds the files of a folder of the installation in. */
+enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suffix, struct mq_arena *arena,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* A plan of the ranking in words, with how many near-equal ones it stands for. */
 const char *mq_row_text(const struct mq_candidate *candidate, const struct mq_cluster *cluster, struct mq_arena *arena);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "session/session.h"
 #include "hardware/change.h"
 #include "base/text.h"
@@ -56,10 +57,9 @@ static enum mq_status write_own_platform(const struct mq_model *m, const char *p
 {
 	const struct mq_model_devices *d = &m->devices;
 	double memory_B = d->memory_B > 0 ? d->memory_B : 1e15;
-	FILE *f = fopen(path, "w");
+	FILE *f;
 
-	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, &f, err));
 	fputs("<?xml version=\"1.0\"?>\n"
 	      "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
 	      "<platform version=\"4.1\">\n  <zone id=\"model\" routing=\"Cluster\">\n",
@@ -69,10 +69,7 @@ static enum mq_status write_own_platform(const struct mq_model *m, const char *p
 	write_routes(f, "accelerator", d->n_accelerators);
 	write_routes(f, "cpu", d->n_cpus);
 	fputs("    <router id=\"switch\"/>\n  </zone>\n</platform>\n", f);
-	bool bad = ferror(f) != 0;
-	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	return MQ_OK;
+	return mq_file_close(f, path, err);
 }
 
 static enum mq_status write_own_calib(const char *dir, const char *type, enum mq_device_kind kind,

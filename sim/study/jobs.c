@@ -87,25 +87,6 @@ static double slowdown(const struct mq_coscheduled_score *s)
 	return s->together_s / s->alone_s;
 }
 
-/* As files hold it, so that what is equal in a table is equal. */
-static double rounded(double x)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.9g", x);
-	return strtod(text, NULL);
-}
-
-static void round_scores(struct mq_coscheduled *t)
-{
-	for (uint32_t j = 0; j < t->n_jobs; j++) {
-		struct mq_coscheduled_score *s = &t->job[j];
-
-		s->alone_s = rounded(s->alone_s);
-		s->together_s = rounded(s->together_s);
-	}
-}
-
 static void put_row(struct mq_csv_writer *w, const struct jobs *g)
 {
 	const struct mq_coscheduled *t = &g->together;
@@ -184,7 +165,12 @@ static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
 		mq_study_jobs_nothing(w, g->study, verdict, why);
 		return MQ_OK;
 	}
-	round_scores(&g->together);
+	for (uint32_t j = 0; j < g->together.n_jobs; j++) { /* as files hold them: what is equal in a table is equal */
+		struct mq_coscheduled_score *s = &g->together.job[j];
+
+		s->alone_s = mq_round9(s->alone_s);
+		s->together_s = mq_round9(s->together_s);
+	}
 	put_row(w, g);
 	for (uint32_t j = 0; j < g->study->n_jobs; j++)
 		put_job(w, g, j);

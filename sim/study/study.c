@@ -108,20 +108,18 @@ struct reading {
 	struct mq_study *study;
 	struct mq_err *err;
 	const char *path;
-	bool allow_exec, failed;
+	bool allow_exec;
 };
 
-static bool add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
+static enum mq_status add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
 {
-	if (axis->n == MQ_MAX_AXIS) {
-		mq_fail(r->err, MQ_EINPUT, "%s: %s has more than %d values", r->path, axis->key, MQ_MAX_AXIS);
-		return false;
-	}
+	if (axis->n == MQ_MAX_AXIS)
+		return mq_fail(r->err, MQ_EINPUT, "%s: %s has more than %d values", r->path, axis->key, MQ_MAX_AXIS);
 	MQ_PUSH(r->study->arena, axis->value, axis->n, *room, value);
-	return true;
+	return MQ_OK;
 }
 
-static bool add_range(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *item)
+static enum mq_status add_range(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *item)
 {
 	double from, to, step;
 	bool multiply;
@@ -143,59 +141,54 @@ static bool add_range(struct mq_axis *axis, uint32_t *room, struct reading *r, c
 		double v = multiply ? from * pow(step, i) : from + i * step;
 
 		if (v > to * (1 + 1e-12) + 1e-300)
-			return true;
-		if (!add_value(axis, room, r, mq_arena_printf(r->study->arena, "%.12g", v)))
-			return false;
+			return MQ_OK;
+		MQ_TRY(add_value(axis, room, r, mq_arena_printf(r->study->arena, "%.12g", v)));
 	}
 }
 
-/* The study's own keys: true if `key` is one. */
-static bool own_key(struct reading *r, const char *key, const char *value)
+/* Takes a key of the study's own; *own is false where it is none. */
+static enum mq_status own_key(struct reading *r, const char *key, const char *value, bool *own)
 {
 	struct mq_study *s = r->study;
-
-	if (!strcmp(key, "scaling")) {
-		s->weak = !strcmp(value, "weak");
-		if (!s->weak && strcmp(value, "strong"))
-			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: scaling = %s: give strong or weak", r->path,
-					    value) != MQ_OK;
-		if (!(s->efficiency > 0))
-			s->efficiency = 0.8;
-		return true;
-	}
-	if (!strcmp(key, "breakeven.target") || !strcmp(key, "breakeven.plan_a") || !strcmp(key, "breakeven.plan_b")) {
-		const char **text = !strcmp(key, "breakeven.target") ? &s->breakeven_target :
-				    !strcmp(key, "breakeven.plan_a") ? &s->breakeven_plan[0] :
-								       &s->breakeven_plan[1];
-
-		*text = mq_arena_strdup(s->arena, value);
-		return true;
-	}
-	if (!strcmp(key, "job.steps")) {
-		uint64_t n = 0;
-
-		if (!mq_parse_u64(value, &n) || n < 1 || n > 10000)
-			r->failed =
-				mq_fail(r->err, MQ_EINPUT, "%s: job.steps = %s: give a whole number from 1 to 10000",
-					r->path, value) != MQ_OK;
-		s->job_steps = (uint32_t)n;
-		return true;
-	}
-	if (!strcmp(key, "epoch")) {
-		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
-			r->failed =
-				mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path, value) != MQ_OK;
-		return true;
-	}
-	double *field = !strcmp(key, "efficiency")  ? &s->efficiency :
+	const struct {
+		const char *key;
+		const char **text;
+	} texts[] = { { "breakeven.target", &s->breakeven_target },
+		      { "breakeven.plan_a", &s->breakeven_plan[0] },
+		      { "breakeven.plan_b", &s->breakeven_plan[1] } };
+	double *share = !strcmp(key, "efficiency")  ? &s->efficiency :
 			!strcmp(key, "sensitivity") ? &s->sensitivity :
 						      NULL;
-	if (!field)
-		return false;
-	if (!mq_parse_f64(value, field) || *field <= 0 || *field >= 1)
-		r->failed = mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1", r->path, key,
-				    value) != MQ_OK;
-	return true;
+	uint64_t n = 0;
+
+	*own = true;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (!strcmp(key, texts[i].key)) {
+			*texts[i].text = mq_arena_strdup(s->arena, value);
+			return MQ_OK;
+		}
+	if (!strcmp(key, "scaling")) {
+		s->weak = !strcmp(value, "weak");
+		if (!(s->efficiency > 0))
+			s->efficiency = 0.8;
+		if (!s->weak && strcmp(value, "strong"))
+			return mq_fail(r->err, MQ_EINPUT, "%s: scaling = %s: give strong or weak", r->path, value);
+	} else if (!strcmp(key, "job.steps")) {
+		if (!mq_parse_u64(value, &n) || n < 1 || n > 10000)
+			return mq_fail(r->err, MQ_EINPUT, "%s: job.steps = %s: give a whole number from 1 to 10000",
+				       r->path, value);
+		s->job_steps = (uint32_t)n;
+	} else if (!strcmp(key, "epoch")) {
+		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
+			return mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path, value);
+	} else if (share) {
+		if (!mq_parse_f64(value, share) || *share <= 0 || *share >= 1)
+			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1", r->path, key,
+				       value);
+	} else {
+		*own = false;
+	}
+	return MQ_OK;
 }
 
 static enum mq_status refuse_job_key(const struct reading *r, const char *full, const char *key)
@@ -254,7 +247,7 @@ static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const 
 	uint32_t room = 0;
 
 	if (has_flag(axis->key, MQ_ARG_ONE_VALUE))
-		return add_value(axis, &room, r, mq_arena_strdup(r->study->arena, value)) ? MQ_OK : MQ_EINPUT;
+		return add_value(axis, &room, r, mq_arena_strdup(r->study->arena, value));
 	for (const char *rest = value, *next; rest; rest = next) {
 		size_t n = item_length(axis->key, rest, &next);
 		char *item = trimmed(r->study->arena, rest, n);
@@ -262,8 +255,7 @@ static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const 
 		if (!*item)
 			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %.200s has an empty value", r->path, axis->key,
 				       value);
-		if (!add_range(axis, &room, r, item))
-			return MQ_EINPUT;
+		MQ_TRY(add_range(axis, &room, r, item));
 	}
 	return MQ_OK;
 }
@@ -273,6 +265,7 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	struct reading *r = context;
 	struct mq_study *s = r->study;
 	struct mq_axis axis = { .key = item->key };
+	bool own;
 
 	if (!strcmp(item->section, "about") || !strcmp(item->key, "command"))
 		return MQ_OK;
@@ -280,8 +273,9 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 		return mq_fail(err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow", r->path,
 			       item->section);
 	MQ_TRY(mq_job_allows(item, r->allow_exec, err));
-	if (own_key(r, item->key, item->value))
-		return r->failed ? MQ_EINPUT : MQ_OK;
+	MQ_TRY(own_key(r, item->key, item->value, &own));
+	if (own)
+		return MQ_OK;
 	MQ_TRY(take_job(r, item->key));
 	for (uint32_t i = 0; i < s->n_axes; i++)
 		if (!strcmp(s->axis[i].key, item->key))
@@ -384,18 +378,10 @@ enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
 	static const struct {
 		const char *kind, *suffix;
 	} parts[] = { { "platforms/calib", ".json" }, { "platforms/software", ".json" }, { "engines", ".so" } };
-	uint64_t hash = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		const char *dir, **name;
-
-		MQ_TRY(mq_find_dir(parts[i].kind, study->arena, &dir, err));
-		MQ_TRY(mq_plugin_names(dir, parts[i].suffix, study->arena, &name, err));
-		for (; *name; name++)
-			hash = mq_hash_file(hash,
-					    mq_arena_printf(study->arena, "%s/%s%s", dir, *name, parts[i].suffix));
-	}
-	study->context = hash;
+	study->context = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		MQ_TRY(mq_hash_folder(&study->context, parts[i].kind, parts[i].suffix, study->arena, err));
 	return MQ_OK;
 }
 

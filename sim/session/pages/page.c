@@ -27,28 +27,9 @@ const char *mq_html(struct mq_page *p, const char *text)
 	return to;
 }
 
-/* `also`: characters to be written by their number. */
-static void put_string(FILE *f, const char *text, const char *also)
-{
-	fputc('"', f);
-	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			fprintf(f, "\\%c", *text);
-		else if ((unsigned char)*text < 0x20 || strchr(also, *text))
-			fprintf(f, "\\u%04x", (unsigned)*text);
-		else
-			fputc(*text, f);
-	fputc('"', f);
-}
-
-void mq_json_put_text(FILE *f, const char *text)
-{
-	put_string(f, text, "");
-}
-
 void mq_page_put_string(struct mq_page *p, const char *text)
 {
-	put_string(p->f, text, "<>&");
+	mq_json_put_but(p->f, text, "<>&");
 }
 
 void mq_json_put_f64(FILE *f, double value)
@@ -126,17 +107,13 @@ static enum mq_status put_skeleton(struct mq_page *p, const char *from, struct m
 	return put_frame(p, dir, text, err);
 }
 
-static enum mq_status cannot_write(const char *path, struct mq_err *err)
-{
-	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
-}
-
 enum mq_status mq_page_open(struct mq_page *p, const char *dir, const char *title, struct mq_err *err)
 {
 	*p = (struct mq_page){ .arena = MQ_ARENA_INIT, .dir = dir, .title = title };
 	p->path = mq_arena_printf(&p->arena, "%s/report.html", dir);
-	p->f = fopen(p->path, "w");
-	enum mq_status status = p->f ? put_skeleton(p, NULL, err) : cannot_write(p->path, err);
+	enum mq_status status = mq_file_open(p->path, &p->f, err);
+	if (status == MQ_OK)
+		status = put_skeleton(p, NULL, err);
 	if (status == MQ_OK)
 		return MQ_OK;
 	if (p->f)
@@ -149,11 +126,19 @@ enum mq_status mq_page_close(struct mq_page *p, enum mq_status status, struct mq
 {
 	if (status == MQ_OK)
 		status = put_skeleton(p, p->rest, err);
-	bool bad = ferror(p->f) != 0;
-	if ((fclose(p->f) || bad) && status == MQ_OK)
-		status = cannot_write(p->path, err);
+	struct mq_err later = MQ_ERR_INIT;
+	enum mq_status closed = mq_file_close(p->f, p->path, status == MQ_OK ? err : &later);
+	status = status == MQ_OK ? closed : status;
 	mq_arena_fini(&p->arena);
 	return status;
+}
+
+bool mq_page_load(struct mq_page *p, const char *name, struct mq_csv *csv)
+{
+	struct mq_err none = MQ_ERR_INIT;
+
+	return mq_csv_load(mq_arena_printf(&p->arena, "%s/%s", p->dir, name), &p->arena, csv, &none) == MQ_OK &&
+	       csv->n_rows;
 }
 
 /* ---- text and tables --------------------------------------------------------------------------------- */

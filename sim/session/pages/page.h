@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "maquette/arena.h"
 #include "schedule/columns.h"
 
@@ -23,8 +24,7 @@ enum mq_status mq_page_close(struct mq_page *page, enum mq_status status, struct
 
 /* Text with HTML's own characters escaped; in the page's arena. */
 const char *mq_html(struct mq_page *page, const char *text);
-/* Text as a JSON string; a number that is not finite is null. */
-void mq_json_put_text(FILE *file, const char *text);
+/* A number that is not finite is null. */
 void mq_json_put_f64(FILE *file, double value);
 /* Further members of an object: a text, a number, and the numbers of a result from `first` on (schedule/columns.h). */
 void mq_json_add_text(FILE *file, const char *key, const char *text);
@@ -33,6 +33,8 @@ void mq_json_add_numbers(FILE *file, enum mq_table_id table, const char *first, 
 /* Text as a JSON string inside a <script>, which no text can end. */
 void mq_page_put_string(struct mq_page *page, const char *text);
 
+/* A table of the folder; false where it is not there, or empty. */
+bool mq_page_load(struct mq_page *page, const char *name, struct mq_csv *csv);
 /* Text in a frame, as the terminal showed it; a text file likewise, empty where it cannot be read. */
 void mq_page_words(struct mq_page *page, const char *words);
 void mq_page_file(struct mq_page *page, const char *path);

@@ -8,15 +8,6 @@
 
 enum { LEFT = 150, WIDTH = 1100, MOST_DEVICES = 32, MOST_ROWS = 64 };
 
-/* A table of the folder; false where it is not there. */
-static bool load(struct mq_page *p, const char *name, struct mq_csv *csv)
-{
-	struct mq_err none = MQ_ERR_INIT;
-
-	return mq_csv_load(mq_arena_printf(&p->arena, "%s/%s", p->dir, name), &p->arena, csv, &none) == MQ_OK &&
-	       csv->n_rows;
-}
-
 static double cell(const struct mq_csv *csv, uint32_t row, const char *column)
 {
 	double v = 0;
@@ -28,7 +19,7 @@ static void put_step(struct mq_page *p)
 {
 	struct mq_csv csv;
 
-	if (!load(p, "timeline.csv", &csv))
+	if (!mq_page_load(p, "timeline.csv", &csv))
 		return;
 	fputs("<h2>The step</h2>\n", p->f);
 	mq_page_put_timeline(p, &csv);
@@ -50,7 +41,7 @@ static void put_memory(struct mq_page *p)
 	struct mq_csv csv;
 	double most = 0;
 
-	if (!load(p, "memory.csv", &csv))
+	if (!mq_page_load(p, "memory.csv", &csv))
 		return;
 	for (uint32_t i = 0; i < csv.n_rows; i++)
 		most = fmax(most, fmax(cell(&csv, i, "limit_B"), cell(&csv, i, "peak_B")));
@@ -100,7 +91,7 @@ static void put_links(struct mq_page *p)
 	static const char *const heads[] = { "link", "class", "GB/s", "GB carried", "used %", NULL };
 	struct mq_csv csv;
 
-	if (!load(p, "links.csv", &csv))
+	if (!mq_page_load(p, "links.csv", &csv))
 		return;
 	struct busy *busy = mq_arena_array(&p->arena, csv.n_rows, struct busy);
 	for (uint32_t i = 0; i < csv.n_rows; i++)

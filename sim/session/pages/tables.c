@@ -9,13 +9,6 @@
 
 enum { MOST_ROWS = 2000 };
 
-static bool load(const char *dir, const char *file, struct mq_arena *arena, struct mq_csv *csv)
-{
-	struct mq_err none = MQ_ERR_INIT;
-
-	return mq_csv_load(mq_arena_printf(arena, "%s/%s", dir, file), arena, csv, &none) == MQ_OK && csv->n_rows;
-}
-
 /* Hashes may look like numbers. */
 static bool is_number(const struct mq_csv *csv, uint32_t r, uint32_t c, double *v)
 {
@@ -76,10 +69,10 @@ void mq_page_tables(struct mq_page *p, const struct mq_shown_table *table)
 	struct mq_csv csv;
 
 	for (const struct mq_shown_table *t = table; t->title; t++)
-		if (t->label && load(p->dir, t->file, &p->arena, &csv))
+		if (t->label && mq_page_load(p, t->file, &csv))
 			put_plot(p, &csv, t->label);
 	for (const struct mq_shown_table *t = table; t->title; t++) {
-		if (!load(p->dir, t->file, &p->arena, &csv))
+		if (!mq_page_load(p, t->file, &csv))
 			continue;
 		fprintf(p->f, "<h2>%s</h2>\n", t->title);
 		put_table(p, &csv, id_of(&p->arena, t->file));
@@ -121,15 +114,15 @@ static void put_cell(const struct mq_csv *csv, uint32_t r, uint32_t c, FILE *f)
 
 void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f)
 {
-	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_page p = { .arena = MQ_ARENA_INIT, .dir = dir };
 	struct mq_csv csv;
 	bool any = false;
 
 	fputc('{', f);
 	for (const struct mq_shown_table *t = table; t->title; t++) {
-		if (!load(dir, t->file, &arena, &csv))
+		if (!mq_page_load(&p, t->file, &csv))
 			continue;
-		fprintf(f, "%s\"%s\": [", any ? ",\n" : "", id_of(&arena, t->file));
+		fprintf(f, "%s\"%s\": [", any ? ",\n" : "", id_of(&p.arena, t->file));
 		any = true;
 		for (uint32_t r = 0; r < csv.n_rows; r++) {
 			fputs(r ? ",\n {" : "\n {", f);
@@ -142,6 +135,7 @@ void mq_tables_json(const char *dir, const struct mq_shown_table *table, FILE *f
 		fputc(']', f);
 	}
 	fputs("}\n", f);
+	mq_arena_fini(&p.arena);
 }
 
 int mq_json_begin(bool json)
