@@ -259,9 +259,8 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 
 		if (!isfinite(value) || value < 0)
 			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' has %s = %g; it must be finite and not "
-				       "negative",
-				       m->name, op->name, a->name, value);
+				       "model '%s': op '%s' has %s = %g; it must be finite and not negative", m->name,
+				       op->name, a->name, value);
 	}
 	if (op->saved_selective > op->saved)
 		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' can free %g saved elements but keeps only %g",
@@ -335,8 +334,7 @@ static enum mq_status check_edges(const struct mq_model *m, struct mq_err *err)
 
 		if (e->src >= e->dst || e->dst >= m->n_ops)
 			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': edge %u joins op %u to op %u of %u; "
-				       "edges must lead to later ops",
+				       "model '%s': edge %u joins op %u to op %u of %u; edges must lead to later ops",
 				       m->name, i, e->src, e->dst, m->n_ops);
 		if (!isfinite(e->elems) || e->elems < 0)
 			return mq_fail(err, MQ_EINPUT,
@@ -367,8 +365,7 @@ static enum mq_status check_profile(const struct mq_model *m, struct mq_err *err
 	for (uint32_t i = 0; p->memory_B && i < m->n_ops; i++)
 		if (!isfinite(p->memory_B[i]) || p->memory_B[i] < 0)
 			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' holds %g bytes; "
-				       "the size must be finite and not negative",
+				       "model '%s': op '%s' holds %g bytes; the size must be finite and not negative",
 				       m->name, m->op[i].name, p->memory_B[i]);
 	return MQ_OK;
 }

@@ -93,8 +93,7 @@ enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq
 		return MQ_OK;
 	if (mq_pipeline_is_v(p))
 		return mq_fail(err, MQ_EINPUT,
-			       "the %s schedule has two chunks per device, not virtual=%u; give "
-			       "virtual=2",
+			       "the %s schedule has two chunks per device, not virtual=%u; give virtual=2",
 			       mq_pipeline_name(p), chunks);
 	return mq_fail(err, MQ_EINPUT, "virtual=%u needs the interleaved schedule, not %s", chunks,
 		       mq_pipeline_name(p));

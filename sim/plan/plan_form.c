@@ -59,9 +59,8 @@ static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_mo
 			continue;
 		if (in[layer] && in[layer] != s + 1)
 			return mq_fail(err, MQ_EINPUT,
-				       "layer %u is cut between stages %u and %u; launchers "
-				       "cut between layers",
-				       layer, in[layer] - 1, s);
+				       "layer %u is cut between stages %u and %u; launchers cut between layers", layer,
+				       in[layer] - 1, s);
 		stage[s].layers += !in[layer];
 		in[layer] = s + 1;
 	}
@@ -163,9 +162,7 @@ static enum mq_status one_degree(const struct mq_plan_stage *s, uint32_t n, stru
 				       s[i].dp, s[i].tp, s[i].cp, s[0].dp, s[0].tp, s[0].cp);
 		if (s[i].sync != s[0].sync || s[i].recompute != s[0].recompute)
 			return mq_fail(err, MQ_EINPUT,
-				       "stage %u differs from stage 0 in gradient sync or "
-				       "recomputation",
-				       i);
+				       "stage %u differs from stage 0 in gradient sync or recomputation", i);
 	}
 	return MQ_OK;
 }

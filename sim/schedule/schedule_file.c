@@ -198,9 +198,7 @@ static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
 	if (t->kind == MQ_TASK_COPY)
 		fprintf(f, ",\"to_host\":%s", t->to_host ? "true" : "false");
 	if (t->kind == MQ_TASK_COLLECTIVE)
-		fprintf(f,
-			",\"comm\":%" PRIu32 ",\"coll\":\"%s\",\"algo\":\"%s\",\"proto\":\"%s\","
-			"\"root\":%" PRIu32,
+		fprintf(f, ",\"comm\":%" PRIu32 ",\"coll\":\"%s\",\"algo\":\"%s\",\"proto\":\"%s\",\"root\":%" PRIu32,
 			t->comm, mq_coll_name(t->coll), mq_algo_name(t->algo), mq_proto_name(t->proto), t->root);
 	if (t->micro_batch != MQ_NONE)
 		fprintf(f, ",\"micro_batch\":%" PRIu32, t->micro_batch);

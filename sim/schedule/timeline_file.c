@@ -128,8 +128,7 @@ static void put_heads(FILE *f, const struct mq_schedule *s, const struct mq_time
 			pid_first + d);
 		mq_json_put_text(f, name);
 		fprintf(f,
-			"}},\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_sort_index\","
-			"\"args\":{\"sort_index\":%u}}",
+			"}},\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%u}}",
 			pid_first + d, pid_first + d);
 		for (int q = 0; q < MQ_N_STREAMS; q++)
 			fprintf(f,

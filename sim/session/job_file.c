@@ -129,9 +129,8 @@ static enum mq_status check_old(const char *dir, const char *path, const char *c
 	fclose(old.lines);
 	if (*resumes && strcmp(old.command, command))
 		status = mq_fail(err, MQ_EINPUT,
-				 "%s: the folder has the results of `%s`; choose another -o, or "
-				 "remove it",
-				 path, old.command);
+				 "%s: the folder has the results of `%s`; choose another -o, or remove it", path,
+				 old.command);
 	else if (*resumes && asked && strcmp(text, asked))
 		status = differs(path, text, asked, err);
 	free(text);
@@ -154,8 +153,7 @@ enum mq_status mq_job_claim(const char *dir, const char *command, const char *as
 		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	else if (fcntl(claim->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES))
 		status = mq_fail(err, MQ_EINPUT,
-				 "%s: another command is writing its results there; wait for it, "
-				 "or choose another -o",
+				 "%s: another command is writing its results there; wait for it, or choose another -o",
 				 dir);
 	else
 		status = check_old(dir, path, command, asked, &claim->resumes, err);
@@ -195,8 +193,7 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 	if (allow_exec || !names_program(item->value))
 		return MQ_OK;
 	return mq_fail(err, MQ_EINPUT,
-		       "%s:%u: %s = %.100s runs a program of your machine; if you trust this "
-		       "file, add --allow-exec",
+		       "%s:%u: %s = %.100s runs a program of your machine; if you trust this file, add --allow-exec",
 		       item->path, item->line, item->key, item->value);
 }
 

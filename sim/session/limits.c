@@ -63,8 +63,7 @@ enum mq_status mq_limits_meet(char **argv, struct mq_err *err)
 		return MQ_OK;
 	if (most_B < LEAST_B)
 		return mq_fail(err, MQ_ENODEV,
-			       "memory is limited to %.0f MB (ulimit -v or -d); at least %.0f MB are "
-			       "needed",
+			       "memory is limited to %.0f MB (ulimit -v or -d); at least %.0f MB are needed",
 			       most_B / MB, LEAST_B / MB);
 	if (!threads || strcmp(threads, "1"))
 		return start_anew(argv, err);

@@ -38,9 +38,8 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 		}
 	near = mq_nearest(name, names);
 	return mq_fail(err, MQ_EINPUT,
-		       "no platform '%s'%s%s%s; give an XML file or a name of `maquette list "
-		       "platforms`",
-		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+		       "no platform '%s'%s%s%s; give an XML file or a name of `maquette list platforms`", name,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,
@@ -52,9 +51,7 @@ enum mq_status mq_output_apart(const char *option, const char *output, const cha
 		return MQ_OK;
 	for (uint32_t i = 0; i < n; i++)
 		if (input[i] && !stat(input[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s %s would overwrite %s, which is read; choose another "
-				       "file",
+			return mq_fail(err, MQ_EINPUT, "%s %s would overwrite %s, which is read; choose another file",
 				       option, output, input[i]);
 	return MQ_OK;
 }

@@ -84,8 +84,7 @@ enum mq_status mq_proof_check(const struct mq_search_outcome *out, struct mq_err
 	if (!first.found)
 		return MQ_OK;
 	return mq_fail(err, MQ_EBUG,
-		       "--proof: %s says that no %s has %s below %.9g %s, and one has %.9g: its bound "
-		       "is wrong",
+		       "--proof: %s says that no %s has %s below %.9g %s, and one has %.9g: its bound is wrong",
 		       first.engine, first.bound.scope, first.bound.quantity, first.bound.bound, first.bound.unit,
 		       first.bound.best);
 }

@@ -57,9 +57,8 @@ static enum mq_status unknown(const struct reader *r, const char *name)
 	const char *near = mq_nearest(name, names);
 	if (near)
 		return mq_fail(r->err, MQ_EINPUT,
-			       "no training software '%s'; did you mean '%s'? "
-			       "`maquette list software` has all",
-			       name, near);
+			       "no training software '%s'; did you mean '%s'? `maquette list software` has all", name,
+			       near);
 	for (; *names && used + strlen(*names) + 2 < sizeof(list); names++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
 	return mq_fail(r->err, MQ_EINPUT, "no training software '%s'; there are:%s%s", name, list,
@@ -301,9 +300,7 @@ static enum mq_status read_root(struct reader *r, json_t *root)
 	const char *about = copied(r, root, "about");
 
 	if (json_integer_value(json_object_get(root, "maquette_software")) != 1)
-		return mq_fail(r->err, MQ_EINPUT,
-			       "%s: no training software; it begins with "
-			       "\"maquette_software\": 1",
+		return mq_fail(r->err, MQ_EINPUT, "%s: no training software; it begins with \"maquette_software\": 1",
 			       r->path);
 	if (!about)
 		return bad(r, "about", "is missing: a line that says what it is");

@@ -165,8 +165,7 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 		return no(a, p->sequence_parallel ?
 				     "keeps norms whole under tensor parallelism; this plan splits them along "
 				     "the sequence" :
-				     "splits norms along the sequence under tensor parallelism; this plan does "
-				     "not");
+				     "splits norms along the sequence under tensor parallelism; this plan does not");
 	if (!has(r->vocab, p->vocab_parallel))
 		return no(a, p->vocab_parallel ?
 				     "keeps the vocabulary whole under tensor parallelism; this plan splits it" :
@@ -298,8 +297,7 @@ static bool samples_run(const struct ask *a, const struct mq_shape *p)
 	if (a->s->runs.shares || (each >= 1 && each == floor(each)))
 		return true;
 	return no(a,
-		  "gives each replica the same number of samples; %g in %u micro-batches over %u replicas are "
-		  "%g each",
+		  "gives each replica the same number of samples; %g in %u micro-batches over %u replicas are %g each",
 		  a->q->train->batch, mq_or_1(p->micro_batches), mq_or_1(p->dp), each);
 }
 

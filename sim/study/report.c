@@ -105,16 +105,14 @@ static void put_provenance(struct report *r, const struct mq_session *s)
 
 static void put_assumptions(struct report *r)
 {
-	fputs("<h2 id=\"assumptions\">Assumptions</h2>\n<ul>"
-	      "<li>One training step in steady state; input, checkpoints and failures in time are not in it.</li>"
-	      "<li>Each row is the best plan that its engines found within their budget, not a proof.</li>"
-	      "<li>Prices and powers are those of the devices used, at full load, for the length of the step; "
-	      "hosts, network and cooling are not in them.</li>"
-	      "<li>Sensitivities and break-even points judge the same plan again; a new search may do "
-	      "better.</li>"
-	      "<li>Of several jobs at once, each repeats its step, which starts when the one before has ended on "
-	      "all its devices; the mean counts steps during which all jobs run.</li>"
-	      "<li>A factor on a link or device acts on the nominal value; software overheads stay.</li></ul>\n",
+	fputs("<h2 id=\"assumptions\">Assumptions</h2>\n<ul><li>One training step in steady state; input, checkpoints "
+	      "and failures in time are not in it.</li><li>Each row is the best plan that its engines found within "
+	      "their budget, not a proof.</li><li>Prices and powers are those of the devices used, at full load, for "
+	      "the length of the step; hosts, network and cooling are not in them.</li><li>Sensitivities and "
+	      "break-even points judge the same plan again; a new search may do better.</li><li>Of several jobs at "
+	      "once, each repeats its step, which starts when the one before has ended on all its devices; the mean "
+	      "counts steps during which all jobs run.</li><li>A factor on a link or device acts on the nominal "
+	      "value; software overheads stay.</li></ul>\n",
 	      r->p.f);
 }
 

@@ -81,8 +81,7 @@ static const struct preset presets[] = {
 	{ NEMOTRON("8b", H8B, 4096, 32, 8, 21504, 131072), .mamba = { 128, 64, 8, 128, 4, 128 } },
 	{ NEMOTRON("4b", H8B, 3072, 32, 8, 12288, 131072), .mamba = { 112, 64, 8, 128, 4, 128 } },
 	{ NEMOTRON("47b",
-		   "M-M-M-M-M-M-M-M-M*-M-M-M-M-M-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-M-M---MM"
-		   "---M-M*-M-M-M-M-M-",
+		   "M-M-M-M-M-M-M-M-M*-M-M-M-M-M-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-M-M---MM---M-M*-M-M-M-M-M-",
 		   8192, 64, 8, 30720, 131072),
 	  .mamba = { 256, 64, 8, 256, 4, 128 } },
 	{ NEMOTRON("56b",
@@ -99,9 +98,8 @@ static const struct preset presets[] = {
 	{ NEMOTRON("3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 32, 2, 1856, 131072),
 	  .mamba = { 64, 64, 8, 128, 4, 128 }, .experts = 128, .top_k = 6, .shared_ffn = 3712 },
 	{ NEMOTRON("3-super",
-		   "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*"
-		   "EMEMEMEME",
-		   4096, 32, 2, 2688, 131072),
+		   "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME", 4096, 32,
+		   2, 2688, 131072),
 	  .mamba = { 128, 64, 8, 128, 4, 128 }, .experts = 512, .top_k = 22, .shared_ffn = 5376, .latent = 1024 },
 };
 

@@ -26,8 +26,7 @@ enum task { TASK_PRETRAIN, TASK_SPAN };
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL,
-	       "published size: gpt 1.3b 125m..1t, llama 8b 70b 405b 7b.., moe 8x7b deepseek-v3.., "
-	       "bert base large"),
+	       "published size: gpt 1.3b 125m..1t, llama 8b 70b 405b 7b.., moe 8x7b deepseek-v3.., bert base large"),
 	DIM(layers, 1, 10000, "blocks"),
 	DIM(hidden, 1, 1e7, "width of the residual stream"),
 	DIM(heads, 1, 1e6, "attention heads"),

@@ -226,8 +226,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	struct mq_transformer t = stack_of(&o, request, vit);
 	if (request->seq)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: its tokens are the patches of an image; give image= and patch= instead of "
-			       "--seq",
+			       "%s: its tokens are the patches of an image; give image= and patch= instead of --seq",
 			       what);
 	MQ_TRY(mq_transformer_check(&t, what, err));
 	mq_net_begin(&net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);

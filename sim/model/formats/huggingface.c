@@ -28,8 +28,7 @@ static enum mq_status unknown_family(const struct mq_json_at *at, const char *ty
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 
 	return mq_fail(err, MQ_EINPUT,
-		       "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with "
-		       "Llama's keys",
+		       "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with Llama's keys",
 		       at->path,
 		       type         ? type :
 		       architecture ? architecture :

@@ -29,8 +29,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		return mq_wrap(err, "%s", path);
 	if (!mq_megatron_has_model(word))
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: has no --hidden-size; give a launch script of Megatron-LM with the "
-			       "model's flags",
+			       "%s: has no --hidden-size; give a launch script of Megatron-LM with the model's flags",
 			       path);
 	if (mq_megatron_read(word, arena, &t, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);

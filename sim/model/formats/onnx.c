@@ -178,9 +178,8 @@ static enum mq_status read_tensor(struct reader *r, const Onnx__TensorProto *p, 
 		elems *= t->dim[d];
 		if (p->dims[d] < 0 || elems > 1e13)
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: %s '%.80s': axis %u has the size %lld; give 0 to 1e13 "
-				       "elements",
-				       r->g.path, what, t->name, d, (long long)p->dims[d]);
+				       "%s: %s '%.80s': axis %u has the size %lld; give 0 to 1e13 elements", r->g.path,
+				       what, t->name, d, (long long)p->dims[d]);
 	}
 	t->known = t->constant = true;
 	t->integer = !is_float(p->data_type);
@@ -235,9 +234,8 @@ static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoPr
 		return MQ_OK;
 	if (!type || !type->shape || type->shape->n_dim > MQ_ONNX_RANK)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: input '%.80s' has no tensor shape of up to %d axes; export it "
-			       "with one",
-			       r->g.path, name, MQ_ONNX_RANK);
+			       "%s: input '%.80s' has no tensor shape of up to %d axes; export it with one", r->g.path,
+			       name, MQ_ONNX_RANK);
 	t->rank = (uint32_t)type->shape->n_dim;
 	for (uint32_t d = 0; d < t->rank; d++)
 		MQ_TRY(read_axis(r, type->shape->dim[d], t, d, err));
@@ -309,8 +307,7 @@ static enum mq_status read_node(struct reader *r, size_t index, const Onnx__Node
 		n.out[i] = add(r, p->output[i]);
 		if (!n.out[i])
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: node %zu (%.40s) makes '%.80s' a second time; names must be "
-				       "unique",
+				       "%s: node %zu (%.40s) makes '%.80s' a second time; names must be unique",
 				       r->g.path, index, n.type, p->output[i]);
 	}
 	for (uint32_t i = 0; i < n.n_attributes; i++)

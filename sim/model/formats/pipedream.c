@@ -56,8 +56,7 @@ static enum mq_status bad_line(const struct reader *r, uint32_t line, const char
 {
 	return mq_fail(err, MQ_EINPUT,
 		       "%s:%u: %s; a line is 'nodeN -- description -- forward_compute_time=MS, "
-		       "backward_compute_time=MS, activation_size=B, parameter_size=B' or "
-		       "'<tab>nodeA -- nodeB'",
+		       "backward_compute_time=MS, activation_size=B, parameter_size=B' or '<tab>nodeA -- nodeB'",
 		       r->path, line, what);
 }
 
@@ -151,8 +150,7 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 
 		if (batch && found && batch != found)
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: line %u implies a minibatch of %.9g, line %u one of %.9g; "
-				       "say %s:batch=N",
+				       "%s: line %u implies a minibatch of %.9g, line %u one of %.9g; say %s:batch=N",
 				       r->path, by->line, found, r->node[i].line, batch, r->path);
 		if (batch && !found) {
 			found = batch;

@@ -333,9 +333,7 @@ static void print_nothing(const struct mq_search_outcome *out, const struct mq_s
 		const struct mq_plan *plan = out->nearest.plan;
 		bool full = plan->n_configs && plan->config[0].recompute == MQ_RECOMPUTE_FULL;
 
-		fprintf(file,
-			"nearest: %s needs %s on %s, which has %s; try %smore devices or a smaller "
-			"--batch\n",
+		fprintf(file, "nearest: %s needs %s on %s, which has %s; try %smore devices or a smaller --batch\n",
 			mq_plan_describe(plan, session->cluster, &scratch),
 			mq_text_B(out->nearest.result.peak_memory_B, need),
 			session->cluster->device[out->nearest.result.memory_device].name,

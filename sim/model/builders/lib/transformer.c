@@ -10,15 +10,11 @@ static enum mq_status check_pattern(const struct mq_transformer *t, const char *
 	const struct mq_mamba *m = &t->mamba;
 
 	if (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: pattern '%.200s' is not a letter of M * - E for each "
-			       "of %u layers",
+		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' is not a letter of M * - E for each of %u layers",
 			       what, t->pattern, t->layers);
 	if (strchr(t->pattern, 'E') && !t->experts)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: pattern '%.200s' has experts; give experts= and "
-			       "top_k=",
-			       what, t->pattern);
+		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' has experts; give experts= and top_k=", what,
+			       t->pattern);
 	if (strchr(t->pattern, 'M') && (!m->groups || m->heads % m->groups))
 		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what, m->heads,
 			       m->groups);
@@ -64,9 +60,8 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 			       t->experts);
 	if (t->positions && t->seq > t->positions)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: a sequence of %u exceeds the %u learned positions; give a "
-			       "shorter --seq",
-			       what, t->seq, t->positions);
+			       "%s: a sequence of %u exceeds the %u learned positions; give a shorter --seq", what,
+			       t->seq, t->positions);
 	return MQ_OK;
 }
 

@@ -345,9 +345,8 @@ static enum mq_status read_layers(struct read *r, struct mq_err *err)
 	const char *end = mq_parse_u64(r->layers, &every) ? NULL : evaluate(r->layers, layer, &n);
 	if (!end || *end || n != t->layers)
 		return mq_fail(err, MQ_EINPUT,
-			       "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u "
-			       "layers",
-			       r->layers, t->layers);
+			       "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u layers", r->layers,
+			       t->layers);
 	while (dense < n && layer[dense] == '0')
 		dense++;
 	uint32_t period = dense + 1;

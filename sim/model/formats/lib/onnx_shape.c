@@ -230,9 +230,7 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 		MQ_TRY(mq_onnx_input(g, node, i, 1, err));
 		for (uint32_t d = 0; d < shape.rank; d++)
 			if (node->in[i]->rank != shape.rank || (d != axis && node->in[i]->dim[d] != shape.dim[d]))
-				return mq_onnx_fail(g, node, err,
-						    "'%.60s' differs from the other inputs "
-						    "along axis %u",
+				return mq_onnx_fail(g, node, err, "'%.60s' differs from the other inputs along axis %u",
 						    node->in[i]->name, d);
 		shape.dim[axis] += node->in[i]->dim[axis];
 	}

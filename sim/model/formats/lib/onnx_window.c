@@ -99,9 +99,7 @@ enum mq_status mq_onnx_pool(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	struct mq_onnx_tensor shape = { .rank = x->rank, .dim = { x->dim[0], x->dim[1] } };
 
 	if (kernel.n != x->rank - 2)
-		return mq_onnx_fail(g, node, err,
-				    "kernel_shape has %u sizes; give one for each of the "
-				    "%u spatial axes",
+		return mq_onnx_fail(g, node, err, "kernel_shape has %u sizes; give one for each of the %u spatial axes",
 				    kernel.n, x->rank - 2);
 	for (uint32_t d = 2; d < x->rank; d++) {
 		shape.dim[d] = window_out(node, x->dim[d], kernel.v[d - 2], d - 2, x->rank - 2);
