@@ -15,15 +15,13 @@
 /* Do tensors of convolutions lie channels first, in that type? */
 MQ_API bool mq_channels_first(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype);
 
-/*
- * Elements per sample that op `id` moves less, in one pass, than it counts on its own; negative: more. 0 for ops
- * that are in no chain. In a chain its first input and its result stay in registers (the norm's result was
- * counted). Backward:
+/* Elements per sample that op `id` moves less, in one pass, than it counts on its own; negative: more. 0 for ops that
+ * are in no chain. In a chain its first input and its result stay in registers (the norm's result was counted).
+ * Backward:
  *   an activation   a library's norm keeps a bit an element; a compiler reads what it made again, in each of the
  *                   norm's two kernels, or once behind an addition
  *   an addition     counts three for the two gradients that meet in it: a library's norm writes that of the other
- *                   operand too; where the last product adds its own (`fused_grad_add`), that reads the other alone
- */
+ *                   operand too; where the last product adds its own (`fused_grad_add`), that reads the other alone */
 MQ_API double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
 			      enum mq_dtype dtype, bool backward);
 

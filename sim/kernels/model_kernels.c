@@ -269,14 +269,12 @@ static bool op_of_experts(const struct mq_op *op)
 	return op->kind == MQ_OP_ELEMENTWISE && mq_op_of_experts(op);
 }
 
-/*
- * Tokens to experts and back. At least each token is read or written once and each copy once, and backwards
- * the same. Where experts are not one fused kernel with their exchange, copies are also
+/* Tokens to experts and back. At least each token is read or written once and each copy once, and backwards the same.
+ * Where experts are not one fused kernel with their exchange, copies are also
  *   sorted by expert behind the wire, and back before it           a read and a write each, either pass
  *   kept beside the gradient of the routing weights, on the way back   a read, backward
  *   padded to whole blocks of an fp8 product, and cut again           a read and a write each, either pass
- * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding).
- */
+ * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding). */
 static void exchange_kernels(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;

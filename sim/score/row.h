@@ -103,17 +103,15 @@ enum mq_status mq_case_build(const struct mq_score_options *options, const struc
 enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
 			     struct mq_err *err) MQ_MUST_CHECK;
 
-/*
- * The machines of a row: fills part[], n_parts, platform, network and links of `c`, whose run and n_devices are set.
+/* The machines of a row: fills part[], n_parts, platform, network and links of `c`, whose run and n_devices are set.
  *   platform   keys of `platform generate`, a shipped platform's name or a file
  *   gpu        without `platform`: one type, or several as "12x V100 + 4x T4" or "V100:12;T4:4" (ranks in that
  *              order); numbers that it does not give are those of `placement`
  *   placement  on several kinds: stages separated by ';', their replicas by '|', each TYPE or TYPExTPn: what runs
  *              where; a single stage stands for all
  * mq_case_degrees: what a placement says of degrees: replicas, tp of each stage. mq_case_place: devices of the shape
- * where they are not simply 0, 1, 2 ...
- * MQ_EINPUT: a type that is not known, numbers that do not add up, replicas of one stage of unequal tp.
- */
+ * where they are not simply 0, 1, 2 ... MQ_EINPUT: a type that is not known, numbers that do not add up, replicas of
+ * one stage of unequal tp. */
 enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
 				struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,

@@ -13,15 +13,13 @@ struct mq_memory {
 	double peak_B;          /* the sum */
 };
 
-/*
- * How far the memory model may be off, as a share of the device's memory: of the 65 published runs with a measured
- * peak on systems and software that it knows (BLOOM, Sailor, torchtitan) it is off by up to 7.4 % in nine of ten.
+/* How far the memory model may be off, as a share of the device's memory: of the 65 published runs with a measured peak
+ * on systems and software that it knows (BLOOM, Sailor, torchtitan) it is off by up to 7.4 % in nine of ten.
  *
- * A plan that fits by less is *tight*. It is feasible and keeps the verdict ok wherever verdicts are compared; what
- * is written for people and tables (candidates.csv, score.csv, the ranked table, simulate) says "tight", and of plans
- * that are equal in what they are ranked by one that is tight comes behind one that is not. A plan that misses
- * by however little is oom. Models of measured memory are exact, and nothing of theirs is tight.
- */
+ * A plan that fits by less is *tight*. It is feasible and keeps the verdict ok wherever verdicts are compared; what is
+ * written for people and tables (candidates.csv, score.csv, the ranked table, simulate) says "tight", and of plans that
+ * are equal in what they are ranked by one that is tight comes behind one that is not. A plan that misses by however
+ * little is oom. Models of measured memory are exact, and nothing of theirs is tight. */
 #define MQ_MEMORY_ERROR .08
 
 struct mq_result {
