@@ -57,11 +57,6 @@ static void *field(const struct mq_opt *o, void *target)
 	return (char *)target + o->offset;
 }
 
-static const void *const_field(const struct mq_opt *o, const void *target)
-{
-	return (const char *)target + o->offset;
-}
-
 void mq_opt_defaults(const struct mq_opt *opts, void *target)
 {
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++)
@@ -239,7 +234,7 @@ const char *mq_opt_print(const struct mq_opt *opts, const void *target, struct m
 	const char *list = "";
 
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++) {
-		const void *f = const_field(o, target);
+		const void *f = (const char *)target + o->offset;
 		const char *v = NULL;
 
 		if (o->type == MQ_OPT_F64 && *(const double *)f != o->initial)

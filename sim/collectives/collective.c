@@ -13,11 +13,6 @@
 
 #define ELEMENT_COPIES 1.5e9 /* elements per second of a channel: all-gather of 12 V100, 72 GB/s of fp32 */
 
-static bool rooted(enum mq_coll_kind kind)
-{
-	return kind == MQ_COLL_BROADCAST || kind == MQ_COLL_REDUCE;
-}
-
 struct mq_coll_request mq_coll_request_of(const struct mq_task *t, uint32_t n, const uint32_t *rank)
 {
 	return (struct mq_coll_request){ .kind = t->coll,
@@ -36,7 +31,7 @@ static enum mq_status check(const struct mq_coll_request *request, struct mq_err
 		return mq_fail(err, MQ_EINPUT,
 			       "%s of %g bytes over %u ranks: need finite bytes >= 0 and at least one rank",
 			       mq_coll_name(request->kind), request->bytes, request->n);
-	if (rooted(request->kind) && request->root >= request->n)
+	if ((request->kind == MQ_COLL_BROADCAST || request->kind == MQ_COLL_REDUCE) && request->root >= request->n)
 		return mq_fail(err, MQ_EINPUT, "%s from root %u of %u ranks: the root must be below %u",
 			       mq_coll_name(request->kind), request->root, request->n, request->n);
 	return MQ_OK;

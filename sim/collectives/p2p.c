@@ -19,11 +19,6 @@
 #define NET_STEP     14e-6    /* NCCL's Simple step over the network */
 #define NET_TRANSFER 4e-6     /* each transfer that a NIC's proxy serves */
 
-static bool network_class(enum mq_link_class class)
-{
-	return class == MQ_LINK_NIC || class == MQ_LINK_FABRIC;
-}
-
 /* The calibration that rules a route: of its network, else of its slowest kind of link. */
 static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster, const struct mq_calib *calib,
 					       const struct mq_route *route, double capability, bool *network)
@@ -34,7 +29,7 @@ static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
 	for (uint32_t i = 0; i < route->n_links; i++) {
 		const struct mq_link *link = &cluster->link[route->link[i]];
 
-		if (network_class(link->class)) {
+		if (link->class == MQ_LINK_NIC || link->class == MQ_LINK_FABRIC) {
 			*network = true;
 			name = link->fabric == MQ_FABRIC_NONE ? "ib" : mq_fabric_name(link->fabric);
 		} else if (!*network) {

@@ -172,11 +172,6 @@ static bool misaligned(const struct gemm *g)
 	return !rows_at(g, 16);
 }
 
-static double misaligned_share(const struct mq_device_calib *d, const struct gemm *g)
-{
-	return d->gemm_misaligned * (rows_at(g, 4) ? 1 : d->gemm_odd);
-}
-
 /* Misaligned batched products: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
 static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype, struct gemm *g)
 {
@@ -216,7 +211,7 @@ static double product_time(const struct mq_device_calib *device, enum mq_dtype d
 	} else if (misaligned(&g) && count > 1) {
 		without_tensor_cores(device, dtype, &g);
 	} else if (misaligned(&g)) {
-		g.eff *= misaligned_share(device, &g);
+		g.eff *= device->gemm_misaligned * (rows_at(&g, 4) ? 1 : device->gemm_odd);
 	}
 	return gemm_time(device, &g);
 }

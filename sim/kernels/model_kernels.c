@@ -147,12 +147,6 @@ static bool adds_to_stream(const struct mq_op *op)
 	       op->read == 2 * op->output;
 }
 
-/* Is it a batch norm by PyTorch's own kernels? */
-static bool own_batch_norm(const struct mq_op_work *w)
-{
-	return w->model->image && w->op->kind == MQ_OP_NORM && w->software->aten_image_kernels && w->dtype == MQ_BF16;
-}
-
 static void batch_norm(struct mq_op_work *w, bool backward)
 {
 	bool first = mq_channels_first(w->model, w->software, w->dtype);
@@ -235,7 +229,7 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	if ((elems <= 0 && flop <= 0) || (less > 0 && less >= elems))
 		return;
 	elems -= less;
-	if (own_batch_norm(w)) {
+	if (w->model->image && w->op->kind == MQ_OP_NORM && w->software->aten_image_kernels && w->dtype == MQ_BF16) {
 		batch_norm(w, backward);
 		return;
 	}
@@ -261,12 +255,6 @@ static void join_logits(struct mq_op_work *w)
 
 	k->bytes = 2 * 2 * w->op->read * w->scale.read * w->size_B;
 	k->launches = 2;
-}
-
-/* Is it an element-wise op between the products of experts? */
-static bool op_of_experts(const struct mq_op *op)
-{
-	return op->kind == MQ_OP_ELEMENTWISE && mq_op_of_experts(op);
 }
 
 /* Tokens to experts and back. At least each token is read or written once and each copy once, and backwards the same.
@@ -406,7 +394,7 @@ static void forward_or_backward(struct mq_op_work *w, bool backward)
 		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
 	default:
-		if (w->software->fused_experts && op_of_experts(w->op))
+		if (w->software->fused_experts && w->op->kind == MQ_OP_ELEMENTWISE && mq_op_of_experts(w->op))
 			break;
 		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
@@ -423,13 +411,6 @@ static void param_kernel(struct mq_op_work *w, double bytes)
 	k->dtype = (uint8_t)w->dtype;
 	k->bytes = bytes;
 	k->launches = casts ? 2 * modules_of(w) * (biased ? 2 : 1) : 1; /* there and back, of weights and biases */
-}
-
-/* Bytes that the software moves in element-wise kernels / their least. Of an image network the graph has every
- * kernel that runs, unless they are joined (model_chains.h). */
-static double traffic_of(const struct mq_question *q, const struct mq_software *software)
-{
-	return q->model->image ? 1 : software->traffic;
 }
 
 static void update_kernel(struct mq_op_work *w, const struct mq_train *train, const struct mq_share *share)
@@ -517,7 +498,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.software = software,
 		.libraries = q->calib->libraries,
 		.model = q->model,
-		.traffic = traffic_of(q, software),
+		.traffic = q->model->image ? 1 : software->traffic, /* its graph has every kernel that runs */
 		.fp8 = mq_train_casts(train),
 		.mx = train->gemm_dtype == MQ_GEMM_MXFP8,
 		.strips = mq_degree(share->split, MQ_DIM_SPATIAL),

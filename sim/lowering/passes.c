@@ -270,11 +270,6 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 			mq_transfer_emit(low, t);
 }
 
-static bool again_selective(const struct mq_low *low, uint32_t op)
-{
-	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE && low->model->op[op].saved_selective > 0;
-}
-
 /* Sufficient factors: inputs and output gradients of all replicas are gathered, and each forms the weight
  * gradient of the whole batch. */
 static void whole_gradient(struct mq_low *low, uint32_t op)
@@ -393,7 +388,7 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 		return;
 	}
 	issue_kv(low, op, MQ_BACKWARD);
-	if (again_selective(low, op))
+	if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE && low->model->op[op].saved_selective > 0)
 		compute(low, op, &(struct visit){ MQ_FORWARD, 0, true }, waits, n_waits);
 	if (only == 0 && mq_duplicates(low, op) > 1) {
 		compute(low, op, &(struct visit){ MQ_BACKWARD, 1, false }, waits, n_waits);

@@ -512,11 +512,6 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 	return g;
 }
 
-static const struct mq_config *first_config(const struct mq_plan *plan)
-{
-	return plan->n_ops ? &plan->config[plan->config_of[0]] : NULL;
-}
-
 /* "5 stages of 4+4+4+2+2 devices", or "placement on 3 devices" where there is one stage. */
 static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_devices, struct mq_arena *arena)
 {
@@ -556,7 +551,7 @@ static const char *describe_decisions(const struct mq_plan *plan, const char *te
 const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster, struct mq_arena *arena)
 {
 	struct mq_degrees g = mq_plan_degrees(plan);
-	const struct mq_config *c = first_config(plan);
+	const struct mq_config *c = plan->n_ops ? &plan->config[plan->config_of[0]] : NULL;
 	const char *text;
 
 	(void)cluster;

@@ -38,8 +38,7 @@ const char *mq_task_describe(const struct mq_schedule *s, uint32_t task, struct 
 static enum mq_status fail_task(struct builder *b, uint32_t task, const char *what)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	return
-		mq_fail(b->err, MQ_EINPUT, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
+	return mq_fail(b->err, MQ_EINPUT, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
 }
 
 /* ---- communications -------------------------------------------------------------------------------- */
@@ -207,12 +206,6 @@ static void edge(struct builder *b, uint32_t from, uint32_t to)
 	b->dst[b->n_edges++] = to;
 }
 
-/* The barrier of a task's group, made at its first task. */
-static uint32_t barrier_of(struct builder *b, struct mq_map *groups, const struct mq_task *t)
-{
-	return b->ev->n + mq_map_add(groups, (uint64_t)t->device << 32 | t->group);
-}
-
 static enum mq_status emit(struct builder *b)
 {
 	const struct mq_schedule *s = b->s;
@@ -232,7 +225,7 @@ static enum mq_status emit(struct builder *b)
 
 		together[i] = MQ_NONE;
 		if (t->group) {
-			target = barrier_of(b, &groups, t);
+			target = b->ev->n + mq_map_add(&groups, (uint64_t)t->device << 32 | t->group);
 			edge(b, target, ev->of[i]);
 		}
 		if (t->group && before != MQ_NONE && s->task[before].group == t->group) {

@@ -18,16 +18,6 @@ struct op_row {
 	double bytes, flop, *predicted, *measured, *low, *high;
 };
 
-static double task_flop(const struct mq_schedule *s, const struct mq_task *t)
-{
-	return t->kind == MQ_TASK_COMPUTE ? s->work[t->work].flop : 0;
-}
-
-static double task_bytes(const struct mq_schedule *s, const struct mq_task *t)
-{
-	return t->kind == MQ_TASK_COMPUTE ? s->work[t->work].bytes : t->bytes;
-}
-
 static const char *task_kind(const struct mq_task *t, struct mq_arena *arena)
 {
 	if (t->kind == MQ_TASK_COMPUTE)
@@ -73,8 +63,8 @@ static struct op_row *find_row(struct op_row *row, uint32_t *n, const struct mq_
 			return &row[i];
 	row[*n] = (struct op_row){ .task = task,
 				   .kind = task_kind(t, arena),
-				   .bytes = task_bytes(s, t),
-				   .flop = task_flop(s, t),
+				   .bytes = t->kind == MQ_TASK_COMPUTE ? s->work[t->work].bytes : t->bytes,
+				   .flop = t->kind == MQ_TASK_COMPUTE ? s->work[t->work].flop : 0,
 				   .predicted = mq_arena_array(arena, room, double),
 				   .measured = mq_arena_array(arena, room, double),
 				   .low = mq_arena_array(arena, room, double),

@@ -17,11 +17,6 @@ static double pair_GBps(const struct mq_gen_group *g, uint32_t a, uint32_t b)
 	return g->nvlink_GBps / (g->gpus - 1);
 }
 
-static bool uses_pcie(const struct mq_gen *gen, const struct mq_gen_group *g)
-{
-	return g->intra == MQ_INTRA_PCIE || g->cube_mesh || (!gen->flat && gen->n_nodes > 1);
-}
-
 static uint32_t switch_of(const struct mq_gen_group *g, uint32_t gpu)
 {
 	return (uint32_t)((uint64_t)gpu * g->switches / g->gpus);
@@ -121,7 +116,7 @@ void mq_gen_node_links(struct mq_gen *gen, uint32_t node)
 	const struct mq_gen_group *g = mq_gen_group_of(gen, node);
 
 	put_nvlinks(gen, node, g);
-	if (uses_pcie(gen, g))
+	if (g->intra == MQ_INTRA_PCIE || g->cube_mesh || (!gen->flat && gen->n_nodes > 1))
 		put_pcie_links(gen, node, g);
 	if (gen->n_nodes == 1)
 		return;
