@@ -8,8 +8,6 @@
 
 static const char plain[] = "ntr\"\\", meant[] = "\n\t\r\"\\";
 
-/* ---- writing ---------------------------------------------------------------------------------- */
-
 /* Would the reader take something else for it? */
 static bool needs_quotes(const char *value)
 {
@@ -49,8 +47,6 @@ void mq_ini_put(FILE *file, const char *key, const char *value)
 	mq_ini_put_value(file, value);
 	fputc('\n', file);
 }
-
-/* ---- reading ---------------------------------------------------------------------------------- */
 
 /* Cuts blanks off both ends, in place. */
 static char *trim(char *text)

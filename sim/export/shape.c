@@ -61,8 +61,6 @@ enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uin
 	return MQ_OK;
 }
 
-/* ---- machines -------------------------------------------------------------------------------------- */
-
 uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node)
 {
 	uint32_t n = 0;

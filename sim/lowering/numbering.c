@@ -44,8 +44,6 @@ double mq_low_samples(const struct mq_low *low, const struct mq_config *config, 
 	return mq_low_part(low, config, mq_mesh_coordinate(config, position, MQ_DIM_BATCH));
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------- */
-
 static void number_units(struct mq_low *low)
 {
 	uint32_t unit = 0;

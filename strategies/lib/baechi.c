@@ -38,8 +38,6 @@ enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena, 
 	return MQ_OK;
 }
 
-/* ---- earliest start ----------------------------------------------------------------------------- */
-
 struct etf {
 	const struct mq_tasks *t;
 	struct mq_schedule_state *s;

@@ -3,8 +3,6 @@
 
 #include "nn/tape.h"
 
-/* ---- rows and groups ------------------------------------------------------------------------------------ */
-
 static void back_rows(struct nn_tape *t, struct nn_node *n)
 {
 	double *dx = nn_grad_of(t, n, 0);
@@ -108,8 +106,6 @@ struct nn_var nn_group_softmax(struct nn_tape *t, struct nn_var a, const uint32_
 	t->node[v.id].extra = sum; /* reused as scratch of the reverse pass */
 	return v;
 }
-
-/* ---- normalisation ------------------------------------------------------------------------------------------ */
 
 /* y = (x - mean) / s over n values: dx = (dy - mean(dy) - y mean(y dy)) / s. */
 static void back_normal(double *dx, const double *dy, const double *y, double s, uint32_t n)

@@ -5,8 +5,6 @@
 
 enum { PREV, SUCC, LINK, PLACE, EDGE_KINDS, EDGE_WIDTH = 16, HEADS = 4 };
 
-/* ---- views ------------------------------------------------------------------------------------------------- */
-
 static void add_edge(struct mq_tag_view *v, uint32_t src, uint32_t dst, uint32_t kind, const double value[2])
 {
 	double *f = v->edge.data + (size_t)v->n_edges * MQ_TAG_EDGE_INPUTS;
@@ -69,8 +67,6 @@ void mq_tag_view_make(const struct mq_tag_space *s, const uint32_t *action, uint
 		v->mask[a] = s->action[a].mask;
 	add_edges(s, action, arena, v);
 }
-
-/* ---- the network --------------------------------------------------------------------------------------------- */
 
 void mq_tag_net_init(struct mq_tag_net *net, uint32_t w, struct mq_arena *arena, struct mq_rng *rng)
 {

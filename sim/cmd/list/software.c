@@ -118,8 +118,6 @@ enum mq_status mq_list_software(const char *dir, const char *text, struct mq_are
 	return MQ_OK;
 }
 
-/* ---- as Markdown -------------------------------------------------------------------------------------- */
-
 static void print_calib(const char *title, const struct mq_calib_field *f)
 {
 	printf("### %s\n\n| parameter | unit | default | range | meaning |\n"

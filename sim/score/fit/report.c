@@ -27,8 +27,6 @@ static struct mq_errors stats_of(const struct mq_runs_fit *f, uint32_t table, en
 	return mq_errors_of(error, n, f->options->arena);
 }
 
-/* ---- in words ------------------------------------------------------------------------------------- */
-
 static void print_params(const struct mq_runs_fit *f)
 {
 	printf("%-32s %11s %-7s %25s %11s %6s\n", "parameter", "value", "unit", "95 % interval", "start", "rows");
@@ -81,8 +79,6 @@ static void print_tables(const struct mq_runs_fit *f, const bool *own)
 		       "other table informs\nare a table's own and were left as fitted\n");
 	printf("%u rows, %u simulations\n", f->n_rows, f->n_simulated);
 }
-
-/* ---- in files ------------------------------------------------------------------------------------- */
 
 /* Opens DIR/name and hands it to `fill`. */
 static enum mq_status write_file(struct mq_runs_fit *f, const char *name, const char *header,

@@ -25,8 +25,6 @@ static void put_step(struct mq_page *p)
 	mq_page_put_timeline(p, &csv);
 }
 
-/* ---- memory and links ------------------------------------------------------------------------------- */
-
 static void put_memory(struct mq_page *p)
 {
 	static const struct {

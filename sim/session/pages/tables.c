@@ -20,8 +20,6 @@ static const char *id_of(struct mq_arena *arena, const char *file)
 	return mq_arena_printf(arena, "%.*s", (int)strcspn(file, "."), file);
 }
 
-/* ---- the page --------------------------------------------------------------------------------------- */
-
 static void put_table(struct mq_page *p, const struct mq_csv *csv, const char *id)
 {
 	const char **heads = mq_arena_array(&p->arena, csv->n_columns + 1, const char *);
@@ -94,8 +92,6 @@ enum mq_status mq_tables_page(const char *dir, const char *title, const struct m
 	mq_page_command(&p);
 	return mq_page_close(&p, MQ_OK, err);
 }
-
-/* ---- JSON ------------------------------------------------------------------------------------------- */
 
 static void put_cell(const struct mq_csv *csv, uint32_t r, uint32_t c, FILE *f)
 {
