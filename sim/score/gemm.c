@@ -78,9 +78,8 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 		column[c] = mq_csv_column(&csv, names[c]);
 		if (column[c] == UINT32_MAX)
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s'; a GEMM table has gpu, "
-				       "dtype, m, n, k, time_us",
-				       path, names[c]);
+				       "%s: no column '%s'; a GEMM table has gpu, dtype, m, n, k, time_us", path,
+				       names[c]);
 	}
 	mq_score_unused(&csv, names, more);
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
