@@ -330,8 +330,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 			.op = op,
 			.micro_batch = MQ_NONE,
 			.phase = MQ_BACKWARD,
-			.bytes = params_on(low, owner, a) *
-				 mq_dtype_size(low->train->grad_dtype),
+			.bytes = params_on(low, owner, a) * mq_dtype_size(low->train->grad_dtype),
 		};
 		struct mq_ids after = { 0 };
 		mq_ids_add(low, &after, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));

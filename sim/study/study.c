@@ -126,16 +126,12 @@ static enum mq_status add_range(struct mq_axis *axis, uint32_t *room, struct rea
 
 	if (!read_range(item, &from, &to, &step, &multiply))
 		return add_value(axis, room, r, item);
-	if (multiply ? !(step > 1 && from > 0) : !(step > 0)) {
-		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s never ends; write from..to+step or from..to*factor", r->path,
-			axis->key, item);
-		return false;
-	}
-	if (from > to) {
-		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has no value; write the lesser number first", r->path,
-			axis->key, item);
-		return false;
-	}
+	if (multiply ? !(step > 1 && from > 0) : !(step > 0))
+		return mq_fail(r->err, MQ_EINPUT, "%s: %s = %s never ends; write from..to+step or from..to*factor",
+			       r->path, axis->key, item);
+	if (from > to)
+		return mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has no value; write the lesser number first", r->path,
+			       axis->key, item);
 	/* By counting, so that rounding errors do not add up. */
 	for (int i = 0;; i++) {
 		double v = multiply ? from * pow(step, i) : from + i * step;
