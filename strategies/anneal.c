@@ -311,9 +311,6 @@ MQ_ENGINE(anneal) = {
 	MQ_ENGINE_HEAD("anneal"),
 	.summary = "simulated annealing (GSL) over usual plans or placements, screened analytically",
 	.paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
-	.opts = opts,
-	.state_size = sizeof(struct anneal),
+	MQ_ENGINE_OWN(struct anneal),
 	.heuristic = true,
-	.start = start,
-	.propose = propose,
 };

@@ -122,11 +122,8 @@ static void stop(void *state, const struct mq_problem *problem)
 MQ_ENGINE(exhaustive) = {
 	MQ_ENGINE_HEAD("exhaustive"),
 	.summary = "every plan of the space (ground truth of small cases)",
-	.opts = opts,
-	.state_size = sizeof(struct exhaustive),
+	MQ_ENGINE_OWN(struct exhaustive),
 	.batch = 64,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 	.proves = true,

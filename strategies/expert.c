@@ -88,12 +88,7 @@ static bool collect(void *context, const struct shape_point *p)
 	return true;
 }
 
-static int nearer_first(const void *a, const void *b)
-{
-	const struct ranked_point *x = a, *y = b;
-
-	return MQ_ORDER(x->distance, y->distance) ?: MQ_ORDER(x->order, y->order);
-}
+MQ_COMPARE(nearer_first, struct ranked_point, MQ_ORDER(a->distance, b->distance) ?: MQ_ORDER(a->order, b->order))
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -150,10 +145,7 @@ MQ_ENGINE(expert) = {
 	MQ_ENGINE_HEAD("expert"),
 	.summary = "Megatron-style rules of thumb, memory included",
 	.paper = "Shoeybi et al. 2019, arXiv:1909.08053; Narayanan et al. 2021, arXiv:2104.04473",
-	.opts = opts,
-	.state_size = sizeof(struct expert),
+	MQ_ENGINE_OWN(struct expert),
 	.batch = 8,
 	.heuristic = true,
-	.start = start,
-	.propose = propose,
 };

@@ -26,12 +26,7 @@ struct ranked {
 	uint32_t place, task; /* place: in topological order, for ties */
 };
 
-static int by_rank(const void *left, const void *right)
-{
-	const struct ranked *a = left, *b = right;
-
-	return MQ_ORDER(b->rank, a->rank) ?: MQ_ORDER(a->place, b->place);
-}
+MQ_COMPARE(by_rank, struct ranked, MQ_ORDER(b->rank, a->rank) ?: MQ_ORDER(a->place, b->place))
 
 static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
 {

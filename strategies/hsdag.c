@@ -89,13 +89,6 @@ static const struct mq_opt opts[] = {
 
 /* ---- the merged graph ------------------------------------------------------------------------------------ */
 
-static uint32_t root_of(uint32_t *parent, uint32_t v)
-{
-	while (parent[v] != v)
-		v = parent[v] = parent[parent[v]];
-	return v;
-}
-
 static void add_distinct(struct level *g, uint32_t a, uint32_t b)
 {
 	for (uint32_t k = 0; k < g->n_edges; k++)
@@ -111,7 +104,7 @@ static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 {
 	uint32_t n = s->coarse.n;
 	uint32_t *out = mq_arena_array(arena, n, uint32_t), *in = mq_arena_array(arena, n, uint32_t);
-	uint32_t *parent = mq_arena_array(arena, n, uint32_t);
+	uint32_t *parent = mq_arena_count(arena, n);
 	const struct mq_tasks *t = &s->coarse.tasks;
 	struct level g = { .n = n, /* the coarse groups and the edges between them */
 			   .src = mq_arena_array(arena, t->n_edges, uint32_t),
@@ -119,20 +112,16 @@ static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 
 	for (uint32_t e = 0; e < t->n_edges; e++)
 		add_distinct(&g, s->coarse.group_of[t->edge[e].src], s->coarse.group_of[t->edge[e].dst]);
-	for (uint32_t v = 0; v < n; v++)
-		parent[v] = v;
 	for (uint32_t e = 0; e < g.n_edges; e++) {
 		out[g.src[e]]++;
 		in[g.dst[e]]++;
 	}
 	for (uint32_t e = 0; e < g.n_edges; e++)
 		if (out[g.src[e]] == 1 && in[g.dst[e]] == 1)
-			parent[root_of(parent, g.dst[e])] = root_of(parent, g.src[e]);
-	s->node_of = mq_arena_array(arena, n, uint32_t);
-	for (uint32_t v = 0; v < n; v++)
-		s->node_of[v] = MQ_NONE;
+			parent[mq_root(parent, g.dst[e])] = mq_root(parent, g.src[e]);
+	s->node_of = mq_arena_none(arena, n);
 	for (uint32_t v = 0; v < n; v++) {
-		uint32_t *root = &s->node_of[root_of(parent, v)];
+		uint32_t *root = &s->node_of[mq_root(parent, v)];
 
 		if (*root == MQ_NONE)
 			*root = s->base.n++;
@@ -267,20 +256,13 @@ struct ranked {
 	uint32_t edge;
 };
 
-static int best_first(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	return MQ_ORDER(y->score, x->score) ?: MQ_ORDER(x->edge, y->edge);
-}
+MQ_COMPARE(best_first, struct ranked, MQ_ORDER(b->score, a->score) ?: MQ_ORDER(a->edge, b->edge))
 
 /* The kept edge of each node, best first; an edge below one half says that its ends are better apart. */
 static uint32_t list_kept(const struct level *g, const double *score, struct mq_arena *arena, struct ranked *list)
 {
-	uint32_t *best = mq_arena_array(arena, g->n, uint32_t), n = 0;
+	uint32_t *best = mq_arena_none(arena, g->n), n = 0;
 
-	for (uint32_t v = 0; v < g->n; v++)
-		best[v] = MQ_NONE;
 	for (uint32_t e = 0; e < g->n_edges; e++) {
 		uint32_t end[2] = { g->src[e], g->dst[e] };
 
@@ -300,17 +282,15 @@ static uint32_t list_kept(const struct level *g, const double *score, struct mq_
 static struct level parse(const struct level *g, uint32_t d_n, const double *score, struct mq_arena *arena, bool *kept,
 			  uint32_t *of)
 {
-	uint32_t *parent = mq_arena_array(arena, g->n, uint32_t), *number = mq_arena_array(arena, g->n, uint32_t);
+	uint32_t *parent = mq_arena_count(arena, g->n), *number = mq_arena_array(arena, g->n, uint32_t);
 	struct ranked *list = mq_arena_array(arena, g->n, struct ranked);
 	struct level out = { .possible = mq_arena_array(arena, (size_t)g->n * d_n, bool) };
 	bool *may = mq_arena_array(arena, (size_t)g->n * d_n, bool);
 	uint32_t n = list_kept(g, score, arena, list);
 
 	memcpy(may, g->possible, (size_t)g->n * d_n);
-	for (uint32_t v = 0; v < g->n; v++)
-		parent[v] = v;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t e = list[i].edge, a = root_of(parent, g->src[e]), b = root_of(parent, g->dst[e]);
+		uint32_t e = list[i].edge, a = mq_root(parent, g->src[e]), b = mq_root(parent, g->dst[e]);
 		bool common = false;
 
 		for (uint32_t d = 0; d < d_n; d++)
@@ -323,7 +303,7 @@ static struct level parse(const struct level *g, uint32_t d_n, const double *sco
 			may[a * d_n + d] &= may[b * d_n + d];
 	}
 	for (uint32_t v = 0; v < g->n; v++) {
-		uint32_t root = root_of(parent, v);
+		uint32_t root = mq_root(parent, v);
 
 		if (!number[root]) {
 			memcpy(out.possible + (size_t)out.n * d_n, may + (size_t)root * d_n, d_n);
@@ -555,13 +535,10 @@ MQ_ENGINE(hsdag) = {
 	MQ_ENGINE_HEAD("hsdag"),
 	.summary = "placement by a graph network that learns its clusters, REINFORCE",
 	.paper = "arXiv 2405.14185, NeurIPS 2024",
-	.opts = opts,
-	.state_size = sizeof(struct hsdag),
+	MQ_ENGINE_OWN(struct hsdag),
 	.batch = BATCH,
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 };

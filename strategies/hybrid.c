@@ -535,17 +535,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	bool listed = !s->moves || s->turn < MQ_HYBRID_HEAD || s->turn % 3 == 0;
 
 	s->moved &= ~bit;
-	if (listed && from_list(s, arena, plan)) {
-		s->turn++;
-		return MQ_OK;
+	if (!listed || !from_list(s, arena, plan)) {
+		if (s->moves && s->heard && problem->costs->screen && mq_refine_next(&s->refine, arena, plan))
+			s->moved |= bit;
+		else if (!from_list(s, arena, plan))
+			return MQ_DONE;
 	}
-	if (s->moves && s->heard && problem->costs->screen && mq_refine_next(&s->refine, arena, plan)) {
-		s->moved |= bit;
-		s->turn++;
-		return MQ_OK;
-	}
-	if (!from_list(s, arena, plan))
-		return MQ_DONE;
 	s->turn++;
 	return MQ_OK;
 }
@@ -555,15 +550,13 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 {
 	struct mq_hybrid *s = state;
 
-	bool moved = s->moved & 1ull << s->heard++ % 64;
-
-	if (moved)
+	if (s->moved & 1ull << s->heard++ % 64) {
 		mq_refine_hear(&s->refine, plan, result);
-	else
-		mq_refine_offer(&s->refine, plan, result);
-	if (!moved)
-		mq_hybrid_judged(s, plan, result);
-	if (!moved && result->verdict == MQ_VERDICT_OK)
+		return;
+	}
+	mq_refine_offer(&s->refine, plan, result);
+	mq_hybrid_judged(s, plan, result);
+	if (result->verdict == MQ_VERDICT_OK)
 		s->listed_s = fmin(s->listed_s, result->step_time_s);
 }
 
@@ -589,12 +582,9 @@ static void stop(void *state, const struct mq_problem *problem)
 MQ_ENGINE(hybrid) = {
 	MQ_ENGINE_HEAD("hybrid"),
 	.summary = "our planner: stages on mixed devices, all usual choices, then moves on the best",
-	.opts = opts,
-	.state_size = sizeof(struct mq_hybrid),
+	MQ_ENGINE_OWN(struct mq_hybrid),
 	.heuristic = true,
 	.proves = true,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 };

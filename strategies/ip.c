@@ -214,12 +214,9 @@ MQ_ENGINE(ip) = {
 	MQ_ENGINE_HEAD("ip"),
 	.summary = "placement by integer programming with the program cbc: max-load or latency",
 	.paper = "Tarnawski et al., NeurIPS 2020",
-	.opts = opts,
-	.state_size = sizeof(struct ip_engine),
+	MQ_ENGINE_OWN(struct ip_engine),
 	.heuristic = true, /* optimal in its own objective */
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_DP | MQ_LACKS_SHAPES,
 	.proves = true,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 };

@@ -89,11 +89,8 @@ MQ_ENGINE(local_search) = {
 	MQ_ENGINE_HEAD("local-search"),
 	.summary = "best single move of an op group until none gains, from random starts",
 	.paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
-	.opts = opts,
-	.state_size = sizeof(struct local_search),
+	MQ_ENGINE_OWN(struct local_search),
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 };

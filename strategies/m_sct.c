@@ -123,11 +123,8 @@ MQ_ENGINE(m_sct) = {
 	MQ_ENGINE_HEAD("m-sct"),
 	.summary = "earliest start first with favourite children from a linear programme (Baechi)",
 	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.opts = opts,
-	.state_size = sizeof(struct m_sct),
+	MQ_ENGINE_OWN(struct m_sct),
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
-	.start = start,
-	.propose = propose,
 	.observe = mq_list_observe,
 };

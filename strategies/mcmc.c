@@ -196,27 +196,6 @@ static void set_config(struct mq_plan *plan, const struct mq_model *model, uint3
 			plan->config_of[v] = config;
 }
 
-static void drop_unused(struct mq_plan *plan, struct mq_arena *arena)
-{
-	uint32_t *name = mq_arena_array(arena, plan->n_configs, uint32_t), n = 0;
-
-	for (uint32_t c = 0; c < plan->n_configs; c++)
-		name[c] = MQ_NONE;
-	struct mq_config *used = mq_arena_array(arena, plan->n_configs + 1, struct mq_config);
-
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		uint32_t *to = &name[plan->config_of[op]];
-
-		if (*to == MQ_NONE) {
-			used[n] = plan->config[plan->config_of[op]];
-			*to = n++;
-		}
-		plan->config_of[op] = *to;
-	}
-	memcpy(plan->config, used, n * sizeof(*used));
-	plan->n_configs = n;
-}
-
 static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->q->model;
@@ -322,7 +301,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			mutate_place(s, problem, arena, plan);
 		else
 			mutate_split(s, problem, arena, plan);
-		drop_unused(plan, arena);
+		mq_plan_compact(plan, arena);
 		plan->engine_objective = NAN;
 		/* one number per step, whatever happens, so that the chain repeats */
 		s->chance = mq_rng_unit(problem->rng);
@@ -365,12 +344,9 @@ MQ_ENGINE(mcmc) = {
 	MQ_ENGINE_HEAD("mcmc"),
 	.summary = "Markov chain over the configurations of single ops (FlexFlow)",
 	.paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
-	.opts = opts,
-	.state_size = sizeof(struct mcmc),
+	MQ_ENGINE_OWN(struct mcmc),
 	.heuristic = true,
 	.lacks = MQ_LACKS_SHAPES,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 };

@@ -141,11 +141,8 @@ MQ_ENGINE(metis) = {
 	MQ_ENGINE_HEAD("metis"),
 	.summary = "k-way graph partitioning of the ops (METIS): least cut, balanced compute",
 	.paper = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
-	.opts = opts,
-	.state_size = sizeof(struct metis),
+	MQ_ENGINE_OWN(struct metis),
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 };

@@ -264,12 +264,9 @@ MQ_ENGINE(pipedream) = {
 	MQ_ENGINE_HEAD("pipedream"),
 	.summary = "pipeline stages with replicas on one or two levels of bandwidth (PipeDream)",
 	.paper = "Narayanan et al., PipeDream, SOSP 2019",
-	.opts = opts,
-	.state_size = sizeof(struct pipedream),
+	MQ_ENGINE_OWN(struct pipedream),
 	.heuristic = true, /* optimal in its own objective */
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_SHAPES,
-	.start = start,
-	.propose = propose,
 	.solve = solve,
 	.accepts = mq_pipedream_probe,
 };

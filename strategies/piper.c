@@ -113,23 +113,6 @@ static void choose_kind(struct piper *s, const struct mq_problem *problem)
 		       best->type, all.n - s->use.n);
 }
 
-/* Devices in a row that share a machine, everywhere. */
-static void measure_machines(struct piper *s, const struct mq_problem *problem)
-{
-	const struct mq_device *device = problem->q->cluster->device;
-	uint32_t run = 1;
-
-	s->per_machine = s->use.n;
-	for (uint32_t i = 1; i <= s->use.n; i++) {
-		if (i < s->use.n && device[s->use.rank[i]].node == device[s->use.rank[i - 1]].node) {
-			run++;
-			continue;
-		}
-		s->per_machine = run < s->per_machine ? run : s->per_machine;
-		run = 1;
-	}
-}
-
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct piper *s = state;
@@ -138,7 +121,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	mq_blocks_make(problem->q->model, problem->arena, &s->blocks);
 	choose_kind(s, problem);
-	measure_machines(s, problem);
+	s->per_machine = mq_devices_least_per_machine(problem->q->cluster, s->use.rank, s->use.n);
 	device = &problem->q->cluster->device[s->use.rank[0]];
 	s->memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
 	if (device->calib < problem->q->calib->n_devices)
@@ -290,12 +273,9 @@ MQ_ENGINE(piper) = {
 	MQ_ENGINE_HEAD("piper"),
 	.summary = "stages with data and tensor degrees and recomputation, over downsets (Piper)",
 	.paper = "Tarnawski et al., Piper, NeurIPS 2021",
-	.opts = opts,
-	.state_size = sizeof(struct piper),
+	MQ_ENGINE_OWN(struct piper),
 	.heuristic = true,
 	.lacks = MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL | MQ_LACKS_SHAPES,
-	.start = start,
-	.propose = propose,
 	.solve = solve,
 	.accepts = mq_piper_probe,
 };

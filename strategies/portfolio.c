@@ -15,7 +15,6 @@
  * Differs from running several engines (-e A,B): there each has its own budget. The engines are plug-ins next to this
  * one, named with '+' between, options in brackets with ';' between:
  * portfolio:engines=hybrid(keep=500;screens=9)+mcmc. */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -23,6 +22,7 @@
 #include "maquette/loader.h"
 #include "portfolio/first.h"
 #include "lib/plans.h"
+#include "lib/plugin_file.h"
 #include "lib/moves/refine.h"
 
 /* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
@@ -37,10 +37,10 @@ struct child {
 	struct portfolio *owner;
 	struct mq_problem problem;
 	struct mq_rng rng;
-	bool started, done, waiting;     /* waiting: for the result of its proposal */
-	double best_s, slice_s, until_s; /* until_s: seconds left at which its slice is over */
-	uint64_t turns, idle;            /* proposals; those since its last new best of all */
-	uint32_t dry;                    /* times in a row that it was asked and all that it proposed was known */
+	bool started, done, waiting; /* waiting: for the result of its proposal */
+	double best_s, until_s;      /* until_s: seconds left at which its slice is over */
+	uint64_t turns, idle;        /* proposals; those since its last new best of all */
+	uint32_t dry;                /* times in a row that it was asked and all that it proposed was known */
 };
 
 struct portfolio {
@@ -59,6 +59,8 @@ struct portfolio {
 	uint32_t asked[RING]; /* who made each proposal that is not judged yet */
 	uint32_t n_asked, heard;
 };
+
+extern const struct mq_engine mq_engine_portfolio;
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct portfolio, engines, "hybrid(moves=0)+expert+screen(block=64)+data-parallel+piper+dpl+mcmc",
@@ -122,23 +124,6 @@ static void give_slice(struct child *c, double part)
 }
 
 /* ---- start ------------------------------------------------------------------------------------------ */
-
-/* The folder that this plug-in was loaded from. */
-static enum mq_status engine_dir(struct mq_arena *arena, const char **dir, struct mq_err *err)
-{
-	Dl_info info;
-	char *slash;
-
-	if (!dladdr(opts, &info) || !info.dli_fname)
-		return mq_fail(err, MQ_EBUG, "engine 'portfolio' cannot find its own folder");
-	char *path = mq_arena_strdup(arena, info.dli_fname);
-
-	slash = strrchr(path, '/');
-	if (slash)
-		*slash = '\0';
-	*dir = slash ? path : ".";
-	return MQ_OK;
-}
 
 /* Cuts "name(key=value;key=value)" into name and "key=value,key=value". */
 static enum mq_status read_options(char *item, const char **options, struct mq_err *err)
@@ -205,7 +190,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	s->problem = problem;
 	s->best_s = INFINITY;
-	MQ_TRY(engine_dir(problem->arena, &dir, err));
+	MQ_TRY(mq_plugin_folder(&mq_engine_portfolio, problem->arena, &dir, err));
 	while ((item = strsep(&rest, "+")))
 		if (*item)
 			MQ_TRY(open_child(s, problem, dir, item, err));
@@ -418,12 +403,9 @@ static void stop(void *state, const struct mq_problem *problem)
 MQ_ENGINE(portfolio) = {
 	MQ_ENGINE_HEAD("portfolio"),
 	.summary = "several engines in turn within one budget, and moves on the best of them",
-	.opts = opts,
-	.state_size = sizeof(struct portfolio),
+	MQ_ENGINE_OWN(struct portfolio),
 	.heuristic = true,
 	.proves = true, /* as far as its engines do */
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 };

@@ -99,10 +99,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 MQ_ENGINE(random) = {
 	MQ_ENGINE_HEAD("random"),
 	.summary = "uniform random plans (baseline)",
-	.opts = opts,
-	.state_size = sizeof(struct random),
+	MQ_ENGINE_OWN(struct random),
 	.batch = 64,
 	.heuristic = true,
-	.start = start,
-	.propose = propose,
 };

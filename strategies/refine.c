@@ -91,12 +91,7 @@ static bool collect(void *context, const struct shape_point *p)
 	return mq_tick(problem, (double)NAN, "screening");
 }
 
-static int faster(const void *left, const void *right)
-{
-	const struct first *a = left, *b = right;
-
-	return MQ_ORDER(a->time_s, b->time_s);
-}
+MQ_COMPARE(faster, struct first, MQ_ORDER(a->time_s, b->time_s))
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -165,11 +160,8 @@ static void stop(void *state, const struct mq_problem *problem)
 MQ_ENGINE(refine) = {
 	MQ_ENGINE_HEAD("refine"),
 	.summary = "moves on the best plans so far: boundaries, shares, micro-batches, devices",
-	.opts = opts,
-	.state_size = sizeof(struct refine),
+	MQ_ENGINE_OWN(struct refine),
 	.heuristic = true,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 };

@@ -67,12 +67,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-static int faster_first(const void *a, const void *b)
-{
-	const struct screened *x = a, *y = b;
-
-	return MQ_ORDER(x->time_s, y->time_s) ?: MQ_ORDER(x->order, y->order);
-}
+MQ_COMPARE(faster_first, struct screened, MQ_ORDER(a->time_s, b->time_s) ?: MQ_ORDER(a->order, b->order))
 
 /* Times one more block and ranks it among those that are not proposed yet. */
 static void screen_block(struct screen *s, const struct mq_problem *problem, struct mq_arena *arena)
@@ -120,10 +115,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 MQ_ENGINE(screen) = {
 	MQ_ENGINE_HEAD("screen"),
 	.summary = "usual plans in the order of the analytic executor's times",
-	.opts = opts,
-	.state_size = sizeof(struct screen),
+	MQ_ENGINE_OWN(struct screen),
 	.batch = BATCH,
 	.heuristic = true,
-	.start = start,
-	.propose = propose,
 };

@@ -100,12 +100,9 @@ MQ_ENGINE(sfb) = {
 	MQ_ENGINE_HEAD("sfb"),
 	.summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
 	.paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
-	.opts = opts,
-	.state_size = sizeof(struct sfb),
+	MQ_ENGINE_OWN(struct sfb),
 	.heuristic = true,
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
-	.start = start,
-	.propose = propose,
 	.solve = solve,
 	.accepts = accepts,
 };

@@ -39,7 +39,7 @@
 #include <math.h>
 
 #include "maquette/engine.h"
-#include "tag/plugin_file.h"
+#include "lib/plugin_file.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"
 #include "tag/net.h"
@@ -440,13 +440,10 @@ MQ_ENGINE(tag) = {
 	MQ_ENGINE_HEAD("tag"),
 	.summary = "replication over device sets by tree search with a graph network as prior (TAG)",
 	.paper = "TAG, IEEE TPDS 2023, arXiv 2302.06126",
-	.opts = opts,
-	.state_size = sizeof(struct tag),
+	MQ_ENGINE_OWN(struct tag),
 	.batch = BATCH,
 	.heuristic = true,
 	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP | MQ_LACKS_SHAPES,
-	.start = start,
-	.propose = propose,
 	.observe = observe,
 	.stop = stop,
 	.solve = solve,

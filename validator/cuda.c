@@ -216,35 +216,22 @@ static void release(struct cuda *c)
 {
 	cuda_staged_close(c);
 	for (uint32_t i = 0; c->begin && i < c->n_events; i++) {
-		if (c->begin[i])
-			c->kit.cudaEventDestroy(c->begin[i]);
-		if (c->end[i])
-			c->kit.cudaEventDestroy(c->end[i]);
+		CUDA_DROP(c, cudaEventDestroy, c->begin[i]);
+		CUDA_DROP(c, cudaEventDestroy, c->end[i]);
 	}
-	if (c->base)
-		c->kit.cudaEventDestroy(c->base);
+	CUDA_DROP(c, cudaEventDestroy, c->base);
 	for (int l = 0; l < MQ_N_STREAMS; l++)
-		if (c->stream[l])
-			c->kit.cudaStreamDestroy(c->stream[l]);
-	if (c->blas)
-		c->kit.cublasDestroy_v2(c->blas);
-	if (c->lt_handle)
-		c->kit.cublasLtDestroy(c->lt_handle);
-	if (c->dnn)
-		c->kit.cudnnDestroy(c->dnn);
+		CUDA_DROP(c, cudaStreamDestroy, c->stream[l]);
+	CUDA_DROP(c, cublasDestroy_v2, c->blas);
+	CUDA_DROP(c, cublasLtDestroy, c->lt_handle);
+	CUDA_DROP(c, cudnnDestroy, c->dnn);
 	for (int l = 0; l < MQ_N_STREAMS; l++)
-		if (c->workspace[l])
-			c->kit.cudaFree(c->workspace[l]);
-	if (c->scales)
-		c->kit.cudaFree(c->scales);
-	if (c->pool.in)
-		c->kit.cudaFree(c->pool.in);
-	if (c->pool.out)
-		c->kit.cudaFree(c->pool.out);
-	if (c->reserved)
-		c->kit.cudaFree(c->reserved);
-	if (c->pinned)
-		c->kit.cudaFreeHost(c->pinned);
+		CUDA_DROP(c, cudaFree, c->workspace[l]);
+	CUDA_DROP(c, cudaFree, c->scales);
+	CUDA_DROP(c, cudaFree, c->pool.in);
+	CUDA_DROP(c, cudaFree, c->pool.out);
+	CUDA_DROP(c, cudaFree, c->reserved);
+	CUDA_DROP(c, cudaFreeHost, c->pinned);
 }
 
 /* After a failure nothing is released: that would wait for work that never ends; the process exits. */

@@ -5,8 +5,7 @@ static void table(struct mq_map *map, uint32_t room)
 {
 	map->room = room;
 	map->key = mq_arena_array(map->arena, room, uint64_t);
-	map->index = mq_arena_array(map->arena, room, uint32_t);
-	memset(map->index, 0xff, (size_t)room * sizeof(*map->index));
+	map->index = mq_arena_none(map->arena, room);
 }
 
 void mq_map_init(struct mq_map *map, struct mq_arena *arena, uint32_t expected)

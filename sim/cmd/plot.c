@@ -80,12 +80,7 @@ struct contender {
 	double best_s;
 };
 
-static int by_best(const void *a, const void *b)
-{
-	const struct contender *x = a, *y = b;
-
-	return MQ_ORDER(x->best_s, y->best_s) ?: strcmp(x->engine, y->engine);
-}
+MQ_COMPARE(by_best, struct contender, MQ_ORDER(a->best_s, b->best_s) ?: strcmp(a->engine, b->engine))
 
 /* Those with a feasible plan, the best first: the others have no points. */
 static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
@@ -111,12 +106,7 @@ static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 	return list;
 }
 
-static int by_memory(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return MQ_ORDER(x[0], y[0]) ?: (x[1] > y[1]) - (x[1] < y[1]);
-}
+MQ_COMPARE(by_memory, double, MQ_ORDER(a[0], b[0]) ?: MQ_ORDER(a[1], b[1]))
 
 /* The plans that no other beats in both memory and time. */
 static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, const char *path, uint32_t *n,

@@ -93,9 +93,7 @@ enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *r
 
 	MQ_TRY(fluid_build(cluster, rank, flow, n_flows, scratch, &f, err));
 	mq_fluid_begin(&f.net, scratch);
-	uint32_t *running = mq_arena_array(scratch, f.net.n_flows, uint32_t), n = f.net.n_flows;
-	for (uint32_t i = 0; i < n; i++)
-		running[i] = i;
+	uint32_t *running = mq_arena_count(scratch, f.net.n_flows), n = f.net.n_flows;
 	*seconds = 0;
 	while (n) {
 		double step = INFINITY;

@@ -77,10 +77,8 @@ struct busy {
 static double pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uint32_t device, int dim, uint32_t parts,
 		     double samples)
 {
-	uint32_t split[MQ_N_DIMS];
+	uint32_t split[MQ_N_DIMS] = MQ_UNSPLIT;
 
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = 1;
 	split[dim] = parts;
 	return b->ask(b->context, op, phase, device, split, samples) * parts / samples;
 }

@@ -164,10 +164,9 @@ static void index_names(const struct mq_cluster *cluster, struct mq_route_cache 
 
 	while (size < 2 * (uint64_t)cluster->n_devices)
 		size *= 2;
-	cache->name = mq_arena_array(cluster->arena, size, uint32_t);
+	cache->name = mq_arena_none(cluster->arena, size);
 	cache->name_mask = size - 1;
 	cache->n_named = cluster->n_devices;
-	memset(cache->name, 0xff, size * sizeof(uint32_t));
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		uint32_t at = (uint32_t)text_hash(cluster->device[i].name) & cache->name_mask;
 

@@ -17,10 +17,9 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 /* Machines by their first device, as in the whole; a device's place in its machine. */
 static void number_nodes(struct mq_cluster *part, struct mq_arena *arena)
 {
-	uint32_t *node = mq_arena_array(arena, part->whole->n_nodes, uint32_t);
+	uint32_t *node = mq_arena_none(arena, part->whole->n_nodes);
 	uint32_t *used = mq_arena_array(arena, part->whole->n_nodes, uint32_t);
 
-	memset(node, 0xff, part->whole->n_nodes * sizeof(*node));
 	for (uint32_t i = 0; i < part->n_devices; i++) {
 		struct mq_device *d = &part->device[i];
 

@@ -117,16 +117,10 @@ static struct part *find_part(struct part *part, uint32_t *n, const struct part 
 	return &part[(*n)++];
 }
 
-static int by_order(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	if (x->order != y->order)
-		return x->order > y->order ? -1 : 1;
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	return x->kind * 256 + x->coll < y->kind * 256 + y->coll ? -1 : 1;
-}
+MQ_COMPARE(by_order, struct part,
+	   MQ_ORDER(b->order, a->order)           ?:
+		   MQ_ORDER(a->device, b->device) ?:
+						    MQ_ORDER(a->kind * 256 + a->coll, b->kind * 256 + b->coll))
 
 /* The collectives of a fused task that are on the path; *compute_s loses what they take. */
 static enum mq_status add_fused(const struct classer *c, const struct mq_fused *fused, struct part *part, uint32_t *n,

@@ -347,9 +347,8 @@ static void list_shared(struct together *g, const double *link_B)
 static enum mq_status check_devices(const struct together *g)
 {
 	uint32_t n = g->request->cluster->n_devices;
-	uint32_t *owner = mq_arena_array(g->arena, n, uint32_t);
+	uint32_t *owner = mq_arena_none(g->arena, n);
 
-	memset(owner, 0xff, n * sizeof(*owner));
 	for (uint32_t j = 0; j < g->n_jobs; j++)
 		for (uint32_t d = 0; d < g->step[j].schedule->n_devices; d++) {
 			uint32_t rank = g->step[j].schedule->device[d];

@@ -21,12 +21,7 @@ struct weighed {
 	uint32_t plan;
 };
 
-static int heavier_first(const void *a, const void *b)
-{
-	const struct weighed *x = a, *y = b;
-
-	return MQ_ORDER(y->weight, x->weight) ?: MQ_ORDER(x->plan, y->plan);
-}
+MQ_COMPARE(heavier_first, struct weighed, MQ_ORDER(b->weight, a->weight) ?: MQ_ORDER(a->plan, b->plan))
 
 uint32_t *mq_pool_order(const struct mq_plan *const *plan, uint32_t n, struct mq_arena *arena)
 {

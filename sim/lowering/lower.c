@@ -58,9 +58,7 @@ static void begin_schedule(struct mq_low *low)
 	s->device = mq_arena_array(low->arena, n, uint32_t);
 	s->device_name = mq_arena_array(low->arena, n, const char *);
 	s->device_type = mq_arena_array(low->arena, n, const char *);
-	low->prog.index_of = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
-	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		low->prog.index_of[d] = MQ_NONE;
+	low->prog.index_of = mq_arena_none(&low->scratch, cluster->n_devices);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t d = low->out->device[i];
 
@@ -282,9 +280,7 @@ struct mq_schedule *mq_low_string(struct mq_low *low, const char *otherwise)
 	struct mq_slot **slot = mq_arena_array(&low->scratch, low->num.n_ranks, struct mq_slot *);
 	double tasks = 0;
 
-	in.newest = mq_arena_array(&low->scratch, n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		in.newest[i] = MQ_NONE;
+	in.newest = mq_arena_none(&low->scratch, n);
 	for (uint32_t r = 0; r < low->num.n_ranks; r++) {
 		slot[r] = mq_pipeline_order(low->plan, low->num.n_ranks, r, low->train->infer, &low->scratch, &count[r],
 					    low->out->message);

@@ -114,9 +114,7 @@ static void number_devices(struct mq_low *low)
 	const struct mq_cluster *cluster = low->q.cluster;
 	struct mq_lowered *out = low->out;
 
-	low->num.rank_of_device = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
-	for (uint32_t d = 0; d < cluster->n_devices; d++)
-		low->num.rank_of_device[d] = MQ_NONE;
+	low->num.rank_of_device = mq_arena_none(low->arena, cluster->n_devices);
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t r = mq_low_rank(low, low->num.stage_of[op]);

@@ -52,12 +52,7 @@ void mq_model_connect(struct mq_model_builder *b, uint32_t src, uint32_t dst, do
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static int by_src_dst(const void *a, const void *b)
-{
-	const struct mq_edge *x = a, *y = b;
-
-	return MQ_ORDER(x->src, y->src) ?: MQ_ORDER(x->dst, y->dst);
-}
+MQ_COMPARE(by_src_dst, struct mq_edge, MQ_ORDER(a->src, b->src) ?: MQ_ORDER(a->dst, b->dst))
 
 /* Sorts the edges, merges parallel ones and fills out_first, in_first and in_edge. */
 static void index_edges(struct mq_model *m, struct mq_arena *arena)

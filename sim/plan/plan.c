@@ -190,12 +190,7 @@ struct remainder {
 };
 
 /* Who comes first for a left-over sample. */
-static int by_remainder(const void *a, const void *b)
-{
-	const struct remainder *x = a, *y = b;
-
-	return MQ_ORDER(y->rest, x->rest) ?: MQ_ORDER(x->coordinate, y->coordinate);
-}
+MQ_COMPARE(by_remainder, struct remainder, MQ_ORDER(b->rest, a->rest) ?: MQ_ORDER(a->coordinate, b->coordinate))
 
 void mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config, const struct mq_train *train,
 		     struct mq_arena *scratch, double *samples)

@@ -118,11 +118,12 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 	} else if (sequence_parallel && may(o, MQ_DIM_SEQ, t) && o->kind != MQ_OP_ATTENTION && o->kind != MQ_OP_BMM) {
 		dim = MQ_DIM_SEQ;
 	}
-	if (dim == MQ_N_DIMS)
-		return true; /* whole on every rank: always sound */
-	split[dim] = t;
 	/* Heads are units; the vocabulary and feature dimensions are padded to a multiple of t. */
-	return dim != MQ_DIM_HEAD || divides(o, MQ_DIM_HEAD, t);
+	if (dim == MQ_DIM_HEAD && !divides(o, MQ_DIM_HEAD, t))
+		return false;
+	if (dim != MQ_N_DIMS) /* else whole on every rank: always sound */
+		split[dim] = t;
+	return true;
 }
 
 /* ---- stages -------------------------------------------------------------------------------------- */

@@ -78,11 +78,10 @@ static enum mq_status odd_channel(struct builder *b, const uint32_t *pair_of, ui
 static enum mq_status match_messages(struct builder *b)
 {
 	const struct mq_schedule *s = b->s;
-	uint32_t *pair_of = mq_arena_array(b->arena, s->n_tasks, uint32_t);
+	uint32_t *pair_of = mq_arena_none(b->arena, s->n_tasks);
 	uint32_t n_sent, n_received;
 	struct mq_map map;
 
-	memset(pair_of, 0xff, (size_t)s->n_tasks * sizeof(*pair_of));
 	mq_map_init(&map, b->arena, 64);
 	uint32_t *sent = ordinals(b, &map, MQ_TASK_SEND, pair_of, &n_sent);
 	uint32_t *received = ordinals(b, &map, MQ_TASK_RECV, pair_of, &n_received);
@@ -164,8 +163,7 @@ static enum mq_status match_calls(struct builder *b, uint32_t *chain)
 					       most[b->member_comm[m]]);
 	for (uint32_t c = 0; c < s->n_comms; c++)
 		place[c + 1] = place[c] + most[c];
-	uint32_t *head = mq_arena_array(b->arena, place[s->n_comms], uint32_t);
-	memset(head, 0xff, (size_t)place[s->n_comms] * sizeof(*head));
+	uint32_t *head = mq_arena_none(b->arena, place[s->n_comms]);
 	for (uint32_t i = s->n_tasks; i-- > 0;) {
 		const struct mq_task *t = &s->task[i];
 		if (t->kind != MQ_TASK_COLLECTIVE)
@@ -211,13 +209,12 @@ static enum mq_status emit(struct builder *b)
 	const struct mq_schedule *s = b->s;
 	struct mq_events *ev = b->ev;
 	uint32_t n_queues = s->n_devices * MQ_N_STREAMS;
-	uint32_t *last = mq_arena_array(b->arena, n_queues, uint32_t);
+	uint32_t *last = mq_arena_none(b->arena, n_queues);
 	uint32_t *together = mq_arena_array(b->arena, s->n_tasks, uint32_t);
 	uint8_t *seen = mq_arena_array(b->arena, s->n_tasks, uint8_t); /* streams of a barrier */
 	struct mq_map groups;
 
 	mq_map_init(&groups, b->arena, 16);
-	memset(last, 0xff, (size_t)n_queues * sizeof(*last));
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
 		uint32_t *queue = &last[t->device * MQ_N_STREAMS + t->stream];
@@ -265,12 +262,11 @@ static void emit_rounds(struct builder *b)
 {
 	const struct mq_rounds *r = b->rounds;
 	uint32_t n = b->ev->n + b->ev->n_barriers, inside = b->n_edges;
-	uint32_t *round = rounds_of_events(b), *next = mq_arena_array(b->arena, r->n, uint32_t);
+	uint32_t *round = rounds_of_events(b), *next = mq_arena_none(b->arena, r->n);
 	bool *is_first = mq_arena_array(b->arena, n, bool), *is_last = mq_arena_array(b->arena, n, bool);
 
 	memset(is_first, 1, n);
 	memset(is_last, 1, n);
-	memset(next, 0xff, r->n * sizeof(*next));
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->before[i] != MQ_NONE)
 			next[r->before[i]] = i;
@@ -311,13 +307,11 @@ enum mq_status mq_events_build(const struct mq_schedule *s, const struct mq_roun
 
 	memset(ev, 0, sizeof(*ev));
 	ev->of = mq_arena_array(arena, n, uint32_t);
-	ev->next = mq_arena_array(arena, n, uint32_t);
-	ev->match = mq_arena_array(arena, n, uint32_t);
+	ev->next = mq_arena_none(arena, n);
+	ev->match = mq_arena_none(arena, n);
 	ev->call = mq_arena_array(arena, n, uint32_t);
 	uint32_t n_rounds = rounds ? rounds->n : 0;
 	ev->first = mq_arena_array(arena, 2 * (size_t)n + n_rounds, uint32_t); /* with the barriers */
-	memset(ev->next, 0xff, (size_t)n * sizeof(*ev->next));
-	memset(ev->match, 0xff, (size_t)n * sizeof(*ev->match));
 	list_members(&b);
 	MQ_TRY(match_messages(&b));
 	MQ_TRY(match_calls(&b, ev->next));

@@ -273,8 +273,7 @@ uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_
 		return 0;
 	reverse_edges(&b, &scratch);
 	finish_events(&b, &scratch);
-	b.mark = mq_arena_array(&scratch, s->n_devices, uint32_t);
-	memset(b.mark, 0xff, (size_t)s->n_devices * sizeof(*b.mark));
+	b.mark = mq_arena_none(&scratch, s->n_devices);
 	for (uint32_t e = 0; e < b.ev.n - b.ev.n_barriers; e++)
 		if (event == MQ_NONE || b.finish_s[e] > b.finish_s[event])
 			event = e;

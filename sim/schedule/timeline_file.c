@@ -31,12 +31,7 @@ struct begun {
 	uint32_t task;
 };
 
-static int by_start(const void *a, const void *b)
-{
-	const struct begun *x = a, *y = b;
-
-	return MQ_ORDER(x->start_s, y->start_s) ?: MQ_ORDER(x->task, y->task);
-}
+MQ_COMPARE(by_start, struct begun, MQ_ORDER(a->start_s, b->start_s) ?: MQ_ORDER(a->task, b->task))
 
 /* The first `most` tasks of a device, as they start. */
 static void choose_first(const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t device, uint64_t most,

@@ -179,9 +179,7 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster, const
 			       "collective '%s' is not one of all_reduce all_gather "
 			       "reduce_scatter broadcast reduce alltoall sendrecv",
 			       row->kind);
-	rank = mq_arena_array(&scratch, cluster->n_devices, uint32_t);
-	for (uint32_t i = 0; i < cluster->n_devices; i++)
-		rank[i] = i;
+	rank = mq_arena_count(&scratch, cluster->n_devices);
 	request.kind = (enum mq_coll_kind)kind;
 	request.rank = rank;
 	status = mq_collective_expand(cluster, calib, &request, &scratch, &flows, err);

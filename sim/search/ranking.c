@@ -198,12 +198,7 @@ void mq_ranking_add(struct mq_ranking *r, struct mq_candidate *c)
 	memmove(&r->candidate[at], &r->candidate[at + 1], (--r->n - at) * sizeof(*r->candidate));
 }
 
-static int by_hash(const void *a, const void *b)
-{
-	const struct mq_seen *x = a, *y = b;
-
-	return (x->hash > y->hash) - (x->hash < y->hash);
-}
+MQ_COMPARE(by_hash, struct mq_seen, MQ_ORDER(a->hash, b->hash))
 
 /* Each plan that was seen counts once, for the first row that stands for it. */
 static void count_alike(struct mq_ranking *r, struct mq_search_outcome *out)

@@ -158,12 +158,7 @@ static uint32_t size_of(const struct mq_linkage_var *v)
 	return most;
 }
 
-static int largest_first(const void *a, const void *b)
-{
-	const struct mq_linkage_var *x = a, *y = b;
-
-	return MQ_ORDER(size_of(y), size_of(x)) ?: MQ_ORDER(x->op[0], y->op[0]);
-}
+MQ_COMPARE(largest_first, struct mq_linkage_var, MQ_ORDER(size_of(b), size_of(a)) ?: MQ_ORDER(a->op[0], b->op[0]))
 
 void mq_linkage_make(const struct mq_model *m, bool tie, struct mq_arena *arena, struct mq_linkage *l)
 {

@@ -69,13 +69,9 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 	for (uint32_t i = c->blocks.first[block]; i < c->blocks.first[block + 1]; i++) {
 		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
 
-		for (int d = 0; d < MQ_N_DIMS; d++)
-			split[d] = 1;
 		if (c->problem->q->train->infer || c->problem->q->model->op[op].param <= 0)
 			continue;
-		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
-			for (int d = 0; d < MQ_N_DIMS; d++)
-				split[d] = 1;
+		mq_tensor_split(c->problem->q->model, op, tp, true, true, split);
 		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank, split, 1);
 	}
 	return sum;
@@ -90,11 +86,7 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 	for (uint32_t i = c->blocks.first[block]; costs->op_busy && i < c->blocks.first[block + 1]; i++) {
 		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
 
-		for (int d = 0; d < MQ_N_DIMS; d++)
-			split[d] = 1;
-		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
-			for (int d = 0; d < MQ_N_DIMS; d++)
-				split[d] = 1;
+		mq_tensor_split(c->problem->q->model, op, tp, true, true, split);
 		sum += costs->op_busy(costs->context, op, MQ_FORWARD, rank, split, samples);
 		if (!c->problem->q->train->infer)
 			sum += costs->op_busy(costs->context, op, MQ_BACKWARD, rank, split, samples);
@@ -180,11 +172,7 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 			struct mq_op_memory memory;
 			double share[MQ_N_DIMS];
 
-			for (int d = 0; d < MQ_N_DIMS; d++)
-				split[d] = 1;
-			if (stage->t > 1 && !mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split))
-				for (int d = 0; d < MQ_N_DIMS; d++)
-					split[d] = 1;
+			mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split);
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				share[d] = split[d];
 			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
@@ -585,20 +573,6 @@ static uint32_t type_for(struct mq_hybrid_cost *c, uint32_t rank, uint32_t room)
 	return c->n_types++;
 }
 
-/* Devices of a type that one machine has, at least. */
-static uint32_t least_per_node(const struct mq_cluster *cluster, const struct mq_hybrid_type *type)
-{
-	uint32_t least = type->n, run = 1;
-
-	for (uint32_t i = 1; i <= type->n; i++, run++) {
-		if (i < type->n && cluster->device[type->rank[i]].node == cluster->device[type->rank[i - 1]].node)
-			continue;
-		least = run < least ? run : least;
-		run = 0;
-	}
-	return least;
-}
-
 static void collect_types(struct mq_hybrid_cost *c)
 {
 	const struct mq_cluster *cluster = c->problem->q->cluster;
@@ -606,12 +580,10 @@ static void collect_types(struct mq_hybrid_cost *c)
 	struct mq_classes classes;
 
 	mq_classes_make(cluster, c->arena, &classes);
-	uint32_t *type_of_class = mq_arena_array(c->arena, classes.n, uint32_t);
+	uint32_t *type_of_class = mq_arena_none(c->arena, classes.n);
 
-	memset(type_of_class, 0xff, classes.n * sizeof(*type_of_class));
 	c->type = mq_arena_array(c->arena, classes.n, struct mq_hybrid_type);
-	c->type_of = mq_arena_array(c->arena, cluster->n_devices, uint32_t);
-	memset(c->type_of, 0xff, cluster->n_devices * sizeof(*c->type_of));
+	c->type_of = mq_arena_none(c->arena, cluster->n_devices);
 	for (uint32_t i = 0; i < devices.n; i++) {
 		uint32_t rank = devices.rank[i], *t = &type_of_class[classes.of[rank]];
 
@@ -621,7 +593,7 @@ static void collect_types(struct mq_hybrid_cost *c)
 		c->type[*t].rank[c->type[*t].n++] = rank;
 	}
 	for (uint32_t t = 0; t < c->n_types; t++)
-		c->type[t].per_node = least_per_node(cluster, &c->type[t]);
+		c->type[t].per_node = mq_devices_least_per_machine(cluster, c->type[t].rank, c->type[t].n);
 }
 
 enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem, struct mq_err *err)

@@ -37,7 +37,7 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 /* Seconds of both passes of the whole model over so many samples on the fastest device. */
 static double passes_s(struct mq_hybrid *s, double samples)
 {
-	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 	const struct mq_problem *problem = s->space.problem;
 	uint32_t device = s->space.set[0].device[0], before = s->flat.n;
 	uint32_t i = mq_map_add(&s->flat, (uint64_t)samples);

@@ -35,12 +35,7 @@ bool mq_hybrid_shapes_only(const struct mq_limits *l)
 
 /* ---- screening ----------------------------------------------------------------------------- */
 
-static int faster(const void *left, const void *right)
-{
-	const struct mq_hybrid_item *a = left, *b = right;
-
-	return MQ_ORDER(a->step_s, b->step_s) ?: MQ_ORDER(a->order, b->order);
-}
+MQ_COMPARE(faster, struct mq_hybrid_item, MQ_ORDER(a->step_s, b->step_s) ?: MQ_ORDER(a->order, b->order))
 
 /* Do two candidates use the devices the same way? They then differ in schedule, sync and the like. */
 static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *a, const struct mq_hybrid_item *b)

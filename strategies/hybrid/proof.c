@@ -40,12 +40,7 @@ void mq_hybrid_proof_init(struct mq_hybrid *s, const struct mq_problem *problem)
 	mq_map_init(&s->proof->judged, problem->arena, 512);
 }
 
-static int lower(const void *left, const void *right)
-{
-	const struct open *a = left, *b = right;
-
-	return MQ_ORDER(a->floor_s, b->floor_s) ?: MQ_ORDER(a->order, b->order);
-}
+MQ_COMPARE(lower, struct open, MQ_ORDER(a->floor_s, b->floor_s) ?: MQ_ORDER(a->order, b->order))
 
 void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, double floor_s)
 {

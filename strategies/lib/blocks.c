@@ -5,20 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int compare_edges(const void *left, const void *right)
-{
-	const struct mq_block_edge *a = left, *b = right;
-
-	return MQ_ORDER(a->src, b->src) ?: MQ_ORDER(a->dst, b->dst);
-}
+MQ_COMPARE(compare_edges, struct mq_block_edge, MQ_ORDER(a->src, b->src) ?: MQ_ORDER(a->dst, b->dst))
 
 static uint32_t *number_blocks(const struct mq_model *model, struct mq_arena *arena, uint32_t *n)
 {
 	uint32_t *of_op = mq_arena_array(arena, model->n_ops, uint32_t);
-	uint32_t *of_layer = mq_arena_array(arena, model->n_layers, uint32_t);
+	uint32_t *of_layer = mq_arena_none(arena, model->n_layers);
 
-	for (uint32_t l = 0; l < model->n_layers; l++)
-		of_layer[l] = MQ_NONE;
 	for (uint32_t op = 0; op < model->n_ops; op++) {
 		const struct mq_op *o = &model->op[op];
 
@@ -65,17 +58,6 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 	b->n_edges = kept;
 }
 
-static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t tp, uint32_t split[MQ_N_DIMS])
-{
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = 1;
-	if (tp == 1 || mq_tensor_split(problem->q->model, op, tp, false, true, split))
-		return true;
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = 1;
-	return false;
-}
-
 /* A row-parallel op leaves partial sums: all-reduced forward; its mirror image, the column-parallel op, needs the
  * same backward, counted here with it. */
 static double reduce_time(const struct mq_problem *problem, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
@@ -108,7 +90,7 @@ void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b,
 		const struct mq_op *o = &problem->q->model->op[op];
 		bool explicit = o->phase == MQ_BACKWARD;
 
-		tensor_split(problem, op, tp, split);
+		mq_tensor_split(problem->q->model, op, tp, false, true, split);
 		double reduce_s = reduce_time(problem, o, split, group, tp, samples);
 		double s = costs->op_time(costs->context, op, explicit ? MQ_BACKWARD : MQ_FORWARD, group[0], split,
 					  samples);
@@ -139,7 +121,7 @@ void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b
 		uint32_t split[MQ_N_DIMS];
 		struct mq_op_memory memory;
 
-		tensor_split(problem, b->op[i], tp, split);
+		mq_tensor_split(problem->q->model, b->op[i], tp, false, true, split);
 		problem->costs->op_memory(problem->costs->context, b->op[i], split, samples, MQ_SYNC_ALLREDUCE, 1,
 					  recompute, &memory);
 		*static_B += mq_op_static_B(&memory);
@@ -155,7 +137,7 @@ double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blo
 		uint32_t split[MQ_N_DIMS];
 		double share[MQ_N_DIMS];
 
-		tensor_split(problem, b->op[i], tp, split);
+		mq_tensor_split(problem->q->model, b->op[i], tp, false, true, split);
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share[d] = split[d];
 		sum += mq_op_param_shard(&problem->q->model->op[b->op[i]], share);

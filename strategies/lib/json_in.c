@@ -2,6 +2,7 @@
 #include "lib/json_in.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,23 +21,24 @@ void mq_json_in_close(struct mq_json_in *in)
 	in->root = NULL;
 }
 
-enum mq_status mq_json_in_fail(struct mq_json_in *in, const char *where, const char *what)
+void mq_json_in_fail(struct mq_json_in *in, const char *where, const char *format, ...)
 {
+	char what[160];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(what, sizeof(what), format, list);
+	va_end(list);
 	if (in->status == MQ_OK)
 		in->status = mq_fail(in->err, MQ_EINPUT, "%s: %s: %s", in->path, where, what);
-	return in->status;
 }
 
 static json_t *member(struct mq_json_in *in, json_t *object, const char *where, const char *key)
 {
 	json_t *value = json_object_get(object, key);
 
-	if (!value) {
-		char what[96];
-
-		snprintf(what, sizeof(what), "needs a member '%s'", key);
-		mq_json_in_fail(in, where, what);
-	}
+	if (!value)
+		mq_json_in_fail(in, where, "needs a member '%s'", key);
 	return value;
 }
 
@@ -69,10 +71,7 @@ uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *whe
 	if (in->status != MQ_OK)
 		return MQ_NONE;
 	if (number < 0 || number >= (double)UINT32_MAX || number != floor(number)) {
-		char what[96];
-
-		snprintf(what, sizeof(what), "'%s' is %g: expected a whole number from 0", key, number);
-		mq_json_in_fail(in, where, what);
+		mq_json_in_fail(in, where, "'%s' is %g: expected a whole number from 0", key, number);
 		return MQ_NONE;
 	}
 	return (uint32_t)number;
@@ -83,10 +82,7 @@ json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *wher
 	json_t *value = member(in, object, where, key);
 
 	if (value && !json_is_array(value)) {
-		char what[96];
-
-		snprintf(what, sizeof(what), "'%s' must be an array", key);
-		mq_json_in_fail(in, where, what);
+		mq_json_in_fail(in, where, "'%s' must be an array", key);
 		return NULL;
 	}
 	return value;

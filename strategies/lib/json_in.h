@@ -21,8 +21,9 @@ struct mq_json_in {
 enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 void mq_json_in_close(struct mq_json_in *in);
 
-/* Notes a failure at `where` ("edges[3].cost"); returns the status. */
-enum mq_status mq_json_in_fail(struct mq_json_in *in, const char *where, const char *what);
+/* Notes a failure at `where` ("edges[3].cost"). */
+void mq_json_in_fail(struct mq_json_in *in, const char *where, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Members of an object. `where` names the object in messages. Absent or of another type: a failure and 0, NULL or an
  * empty array. */

@@ -3,7 +3,7 @@
 
 static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
 {
-	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
 
 	if (!p->q->train->infer)

@@ -73,12 +73,10 @@ static void remove_job(const struct job *job)
 
 static void write_columns(const struct mq_mip *m, FILE *f, struct mq_arena *arena)
 {
-	uint32_t *first = mq_arena_array(arena, m->n_columns, uint32_t);
+	uint32_t *first = mq_arena_none(arena, m->n_columns);
 	uint32_t *next = mq_arena_array(arena, m->n_entries, uint32_t);
 	bool marked = false;
 
-	for (uint32_t c = 0; c < m->n_columns; c++)
-		first[c] = MQ_NONE;
 	for (uint32_t e = m->n_entries; e-- > 0;) {
 		next[e] = first[m->entry[e].column];
 		first[m->entry[e].column] = e;

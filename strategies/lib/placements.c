@@ -3,16 +3,9 @@
 
 #include <math.h>
 
-static uint32_t root_of(uint32_t *parent, uint32_t i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
-
 static void join(uint32_t *parent, uint32_t a, uint32_t b)
 {
-	uint32_t x = root_of(parent, a), y = root_of(parent, b);
+	uint32_t x = mq_root(parent, a), y = mq_root(parent, b);
 
 	parent[x > y ? x : y] = x > y ? y : x;
 }
@@ -20,12 +13,10 @@ static void join(uint32_t *parent, uint32_t a, uint32_t b)
 /* Ops that must share a device, by union and find. */
 static void group_ops(struct placements *space, const struct mq_model *m, struct mq_arena *arena)
 {
-	uint32_t *parent = mq_arena_array(arena, m->n_ops, uint32_t);
+	uint32_t *parent = mq_arena_count(arena, m->n_ops);
 	uint32_t *first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
 	uint32_t *color = mq_arena_array(arena, m->n_ops + 1, uint32_t), n_colors = 0;
 
-	for (uint32_t op = 0; op < m->n_ops; op++)
-		parent[op] = op;
 	for (uint32_t op = 0; op < m->n_ops; op++) {
 		uint32_t c = 0;
 
@@ -43,7 +34,7 @@ static void group_ops(struct placements *space, const struct mq_model *m, struct
 	}
 	space->group_of = mq_arena_array(arena, m->n_ops, uint32_t);
 	for (uint32_t op = 0; op < m->n_ops; op++) {
-		uint32_t root = root_of(parent, op);
+		uint32_t root = mq_root(parent, op);
 
 		space->group_of[op] = root == op ? space->n_groups++ : space->group_of[root];
 	}
@@ -52,7 +43,7 @@ static void group_ops(struct placements *space, const struct mq_model *m, struct
 void placements_init(struct placements *space, const struct mq_problem *problem)
 {
 	const struct mq_cluster *c = problem->q->cluster;
-	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 
 	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
 

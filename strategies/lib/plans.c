@@ -69,6 +69,19 @@ uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct 
 	return n < 1 ? 1 : (uint32_t)n;
 }
 
+uint32_t mq_devices_least_per_machine(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
+{
+	uint32_t least = n, run = 1;
+
+	for (uint32_t i = 1; i <= n; i++, run++) {
+		if (i < n && cluster->device[rank[i]].node == cluster->device[rank[i - 1]].node)
+			continue;
+		least = run < least ? run : least;
+		run = 0;
+	}
+	return least;
+}
+
 struct mq_stage_limits mq_stage_limits(const struct mq_limits *l, uint32_t n)
 {
 	struct mq_stage_limits out = { .devices = n };
@@ -154,12 +167,8 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 {
 	uint32_t split[MQ_N_DIMS], replicas = spot->n_devices / spot->tp;
 
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = 1;
-	if (spot->tp > 1 && !mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel,
-					     mq_software_of(problem)->vocab_parallel, split))
-		for (int d = 0; d < MQ_N_DIMS; d++)
-			split[d] = 1;
+	mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel,
+			mq_software_of(problem)->vocab_parallel, split);
 	split[MQ_DIM_BATCH] = problem->q->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;
 	for (uint32_t c = plan->n_configs; c-- > 0;) {
 		if (same_spot(&plan->config[c], spot, split)) {
@@ -175,6 +184,22 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 	plan->config[c].sync = spot->sync;
 	plan->config[c].recompute = spot->recompute;
 	plan->config_of[op] = c;
+}
+
+void mq_plan_compact(struct mq_plan *plan, struct mq_arena *arena)
+{
+	uint32_t *to = mq_arena_none(arena, plan->n_configs), n = 0;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		to[plan->config_of[op]] = 0;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (to[i] != MQ_NONE) {
+			plan->config[n] = plan->config[i];
+			to[i] = n++;
+		}
+	plan->n_configs = n;
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		plan->config_of[op] = to[plan->config_of[op]];
 }
 
 void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena)

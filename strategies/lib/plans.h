@@ -25,6 +25,8 @@ struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const s
 				       uint32_t block, struct mq_arena *arena);
 /* Devices of the machine that has most of them. */
 uint32_t mq_devices_per_machine(const struct mq_cluster *cluster, const struct mq_devices *devices);
+/* Devices in a row that one machine has, at least. */
+uint32_t mq_devices_least_per_machine(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n);
 
 /* What --fix and --max leave to engines that cut a pipeline into stages: a stage has exactly `dp` replicas, or at
  * most `most_dp`; a tensor degree `tp`, or at most `most_tp`; 0 = free. Where the number of stages is fixed or
@@ -64,6 +66,9 @@ struct mq_spot {
  * whole on the ranks concerned. */
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op, const struct mq_spot *spot,
 		 struct mq_arena *arena);
+
+/* Drops configs that no op has. */
+void mq_plan_compact(struct mq_plan *plan, struct mq_arena *arena);
 
 /* Every device d of the plan becomes to[d]. */
 void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena);

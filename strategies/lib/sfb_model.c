@@ -41,11 +41,9 @@ static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double ele
 static double slowest_share(const struct builder *b, uint32_t op)
 {
 	const struct mq_costs *costs = b->problem->costs;
-	uint32_t split[MQ_N_DIMS];
+	uint32_t split[MQ_N_DIMS] = MQ_UNSPLIT;
 	double slowest = 0;
 
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = 1;
 	split[MQ_DIM_BATCH] = b->group->n;
 	for (uint32_t i = 0; i < b->group->n; i++)
 		slowest = fmax(slowest, costs->op_time(costs->context, op, MQ_BACKWARD, b->group->rank[i], split,

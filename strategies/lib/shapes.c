@@ -14,12 +14,7 @@ struct ranked {
 	double speed;
 };
 
-static int faster_first(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	return MQ_ORDER(y->speed, x->speed) ?: MQ_ORDER(x->rank, y->rank);
-}
+MQ_COMPARE(faster_first, struct ranked, MQ_ORDER(b->speed, a->speed) ?: MQ_ORDER(a->rank, b->rank))
 
 static void add_set(struct shape_space *space, const struct ranked *r, uint32_t n)
 {

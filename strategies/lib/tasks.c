@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 
 static bool trains(const struct mq_problem *problem)
 {

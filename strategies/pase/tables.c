@@ -57,11 +57,8 @@ static uint32_t read_configs(struct mq_json_in *in, json_t *configs, const char 
 static double *read_row(struct mq_json_in *in, json_t *row, size_t n, double *out, const char *where)
 {
 	if (json_array_size(row) != n) {
-		char what[96];
-
-		snprintf(what, sizeof(what), "has %zu numbers, expected %zu (one per configuration)",
-			 json_array_size(row), n);
-		mq_json_in_fail(in, where, what);
+		mq_json_in_fail(in, where, "has %zu numbers, expected %zu (one per configuration)",
+				json_array_size(row), n);
 		return out;
 	}
 	for (size_t i = 0; i < n; i++)

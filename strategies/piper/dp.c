@@ -97,12 +97,10 @@ static void price_items(struct run *r, uint32_t t, uint32_t d)
 	}
 }
 
-static int compare_swaps(const void *left, const void *right)
-{
-	const struct swap *a = left, *b = right;
-
-	return MQ_ORDER(a->price, b->price) ?: MQ_ORDER(a->node, b->node) ?: MQ_ORDER(a->choice, b->choice);
-}
+MQ_COMPARE(compare_swaps, struct swap,
+	   MQ_ORDER(a->price, b->price)       ?:
+		   MQ_ORDER(a->node, b->node) ?:
+						MQ_ORDER(a->choice, b->choice))
 
 static double memory_at(const struct item *item, double y)
 {

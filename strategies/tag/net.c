@@ -86,10 +86,8 @@ void mq_tag_net_init(struct mq_tag_net *net, uint32_t w, struct mq_arena *arena,
 static struct nn_var stack(struct nn_tape *t, struct nn_var a, struct nn_var b)
 {
 	uint32_t n = nn_value(t, a)->rows, m = nn_value(t, b)->rows;
-	uint32_t *first = mq_arena_array(t->arena, n, uint32_t), *last = mq_arena_array(t->arena, m, uint32_t);
+	uint32_t *first = mq_arena_count(t->arena, n), *last = mq_arena_array(t->arena, m, uint32_t);
 
-	for (uint32_t i = 0; i < n; i++)
-		first[i] = i;
 	for (uint32_t i = 0; i < m; i++)
 		last[i] = n + i;
 	return nn_add(t, nn_group_sum(t, a, first, n + m), nn_group_sum(t, b, last, n + m));

@@ -161,12 +161,7 @@ struct keyed {
 	uint32_t group;
 };
 
-static int longest_first(const void *a, const void *b)
-{
-	const struct keyed *x = a, *y = b;
-
-	return MQ_ORDER(y->time_s, x->time_s) ?: MQ_ORDER(x->group, y->group);
-}
+MQ_COMPARE(longest_first, struct keyed, MQ_ORDER(b->time_s, a->time_s) ?: MQ_ORDER(a->group, b->group))
 
 /* A span of powers of ten as about -1 .. 1: 0 at x = 1. */
 static double scaled(double x)
@@ -333,9 +328,7 @@ static enum mq_status group_ops(struct mq_tag_space *s, const struct mq_problem 
 	if (!o->metis)
 		return mq_coarse_make(p, "tag", o->groups, c, err);
 	MQ_TRY(mq_tasks_make(p, "tag", &c->tasks, err));
-	c->group_of = mq_arena_array(p->arena, c->tasks.n, uint32_t);
-	for (uint32_t v = 0; v < c->tasks.n; v++)
-		c->group_of[v] = v;
+	c->group_of = mq_arena_count(p->arena, c->tasks.n);
 	if (o->groups < c->tasks.n && !mq_partition_tasks(&c->tasks, &how, p->arena, c->group_of, NULL))
 		return mq_fail(err, MQ_EBUG, "engine 'tag': METIS refused a graph of %u vertices; use metis=false",
 			       c->tasks.n);

@@ -211,9 +211,7 @@ enum mq_status mq_tag_net_train(struct mq_tag_net *net, const struct mq_tag_trai
 	if (!n)
 		return mq_fail(err, MQ_EINPUT, "engine 'tag': no records to train on");
 	nn_adam_init(&c.adam, how->rate, 0.6);
-	c.order = mq_arena_array(p->arena, n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		c.order[i] = i;
+	c.order = mq_arena_count(p->arena, n);
 	for (uint32_t i = 0; i < params->n; i++)
 		best[i] = mq_arena_array(p->arena, params->param[i]->value.rows * params->param[i]->value.cols, double);
 	for (uint32_t epoch = 0; epoch < how->epochs; epoch++) {

@@ -102,6 +102,8 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 	return MQ_OK;
 }
 
+static const char *const versions[] = { ".13, .12 or .11", ".12 or .11", ".11" };
+
 /* Of names by falling CUDA versions 13, 12, 11, how many are newer than the runtime: they want a newer driver too. */
 static int too_new(const struct mq_toolkit *kit, int *major)
 {
@@ -117,8 +119,6 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 {
 	/* Never plain libcublas.so, which may be of any version. */
 	static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", NULL };
-	static const char *const text[] = { "libcublas.so.13, .12 or .11", "libcublas.so.12 or .11",
-					    "libcublas.so.11" };
 	const char *what = "cuBLAS";
 	int major, skip = too_new(kit, &major);
 	void *library = open_one("MAQUETTE_CUBLAS", names + skip);
@@ -126,9 +126,9 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 	if (!library)
 		return mq_fail(
 			err, MQ_ENODEV,
-			"no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the library's "
+			"no cuBLAS (libcublas.so%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the library's "
 			"path",
-			text[skip], major);
+			versions[skip], major);
 	MQ_CUBLAS_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
@@ -136,17 +136,16 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 enum mq_status cuda_open_lt(struct mq_toolkit *kit, struct mq_err *err)
 {
 	static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL };
-	static const char *const text[] = { "libcublasLt.so.13, .12 or .11", "libcublasLt.so.12 or .11",
-					    "libcublasLt.so.11" };
 	const char *what = "cublasLt";
 	int major, skip = too_new(kit, &major);
 	void *library = open_one("MAQUETTE_CUBLASLT", names + skip);
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV,
-			       "the plan multiplies in fp8, and there is no cublasLt (%s): install it, set "
-			       "MAQUETTE_CUBLASLT to the library's path, or replay plans in bf16",
-			       text[skip]);
+		return mq_fail(
+			err, MQ_ENODEV,
+			"the plan multiplies in fp8, and there is no cublasLt (libcublasLt.so%s): install it, set "
+			"MAQUETTE_CUBLASLT to the library's path, or replay plans in bf16",
+			versions[skip]);
 	MQ_CUBLASLT_FUNCTIONS(TAKE)
 	return MQ_OK;
 }

@@ -163,6 +163,12 @@ void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
 		if (try_error_ != cudaSuccess)                                \
 			return cuda_failed((c), #call, (int)try_error_, err); \
 	} while (0)
+/* Gives back what was made; handles and memory are NULL until they are. */
+#define CUDA_DROP(c, call, what)             \
+	do {                                 \
+		if (what)                    \
+			(c)->kit.call(what); \
+	} while (0)
 
 /* ---- comms.c --------------------------------------------------------------------------------- */
 

@@ -145,16 +145,11 @@ void cuda_staged_close(struct cuda *c)
 
 	for (uint32_t i = 0; g->task && i < g->room; i++)
 		for (int k = 0; k < CUDA_PARTS; k++)
-			if (g->task[i].copied[k])
-				c->kit.cudaEventDestroy(g->task[i].copied[k]);
-	if (g->down)
-		c->kit.cudaStreamDestroy(g->down);
-	if (g->up)
-		c->kit.cudaStreamDestroy(g->up);
-	if (g->in)
-		c->kit.cudaFreeHost(g->in);
-	if (g->out)
-		c->kit.cudaFreeHost(g->out);
+			CUDA_DROP(c, cudaEventDestroy, g->task[i].copied[k]);
+	CUDA_DROP(c, cudaStreamDestroy, g->down);
+	CUDA_DROP(c, cudaStreamDestroy, g->up);
+	CUDA_DROP(c, cudaFreeHost, g->in);
+	CUDA_DROP(c, cudaFreeHost, g->out);
 	for (uint32_t peer = 0; g->room && peer < c->ranks->size; peer++)
 		for (int to = 0; to < 2 && peer != c->ranks->rank; to++) {
 			size_t bytes;

@@ -544,8 +544,9 @@ static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq
 /* Seconds that a GEMM loses to a collective that overlaps it, per second of the collective. */
 static double overlap_loss(const struct mq_calibration_request *r)
 {
-	double alone = 0, overlapped = 0, call = 0;
-	uint32_t n[3] = { 0 };
+	enum { OVERLAPPED, ALONE, CALL_ALONE, N };
+	double sum[N] = { 0 };
+	uint32_t n[N] = { 0 };
 
 	for (uint32_t i = 0; i < r->n_observed; i++) {
 		const struct mq_observed *o = &r->observed[i];
@@ -555,20 +556,17 @@ static double overlap_loss(const struct mq_calibration_request *r)
 		if (!o->schedule->model || strcmp(o->schedule->model, "probe-overlap"))
 			continue;
 		bool together = o->task / block % 2;
-		if (t->kind == MQ_TASK_COMPUTE && together) {
-			overlapped += o->time.median;
-			n[0]++;
-		} else if (t->kind == MQ_TASK_COMPUTE) {
-			alone += o->time.median;
-			n[1]++;
-		} else if (!together) {
-			call += o->time.median;
-			n[2]++;
-		}
+		int which = t->kind != MQ_TASK_COMPUTE ? CALL_ALONE : together ? OVERLAPPED : ALONE;
+
+		if (which == CALL_ALONE && together)
+			continue;
+		sum[which] += o->time.median;
+		n[which]++;
 	}
-	if (!n[0] || !n[1] || !n[2])
+	if (!n[OVERLAPPED] || !n[ALONE] || !n[CALL_ALONE])
 		return NAN;
-	return fmin(1, fmax(0, (overlapped / n[0] - alone / n[1]) / (call / n[2])));
+	return fmin(1, fmax(0, (sum[OVERLAPPED] / n[OVERLAPPED] - sum[ALONE] / n[ALONE]) /
+				       (sum[CALL_ALONE] / n[CALL_ALONE])));
 }
 
 static void defaults(const struct mq_calib_field *fields, void *entry)

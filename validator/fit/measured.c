@@ -273,12 +273,7 @@ uint32_t mq_measured_typical(const struct mq_measured *m, struct mq_arena *scrat
 	return best;
 }
 
-static int by_begin(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return MQ_ORDER(x[0], y[0]);
-}
+MQ_COMPARE(by_begin, double, MQ_ORDER(a[0], b[0]))
 
 /* Intervals [2 * n] in which a device communicates, one after another. */
 static uint32_t talking(const struct mq_measured *m, uint32_t sample, uint32_t device, double *interval)

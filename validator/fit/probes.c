@@ -92,10 +92,8 @@ static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 static void run_works_everywhere(struct builder *b)
 {
 	uint32_t n = b->schedule->n_works;
-	uint32_t *order = mq_arena_array(b->arena, n, uint32_t);
+	uint32_t *order = mq_arena_count(b->arena, n);
 
-	for (uint32_t i = 0; i < n; i++)
-		order[i] = i;
 	for (uint32_t d = 0; d < b->schedule->n_devices; d++) {
 		MQ_SHUFFLE(&b->rng, order, n)
 		for (uint32_t i = 0; i < n; i++)
@@ -302,10 +300,8 @@ struct item {
 static uint32_t make_comms(struct builder *b)
 {
 	struct mq_schedule *s = b->schedule;
-	uint32_t *all = mq_arena_array(b->arena, s->n_devices, uint32_t);
+	uint32_t *all = mq_arena_count(b->arena, s->n_devices);
 
-	for (uint32_t i = 0; i < s->n_devices; i++)
-		all[i] = i;
 	for (uint32_t n = s->n_devices; n >= 2; n /= 2) {
 		struct mq_comm comm = { .n = n, .rank = all, .purpose = "probe" };
 

@@ -408,9 +408,7 @@ static void make_room(struct measure *m)
 	m->sample.switches = mq_arena_array(&m->arena, most, double);
 	m->sample.lost_s = mq_arena_array(&m->arena, most, double);
 	m->mine = mq_arena_array(&m->arena, TASK_VALUES * (size_t)most + RANK_VALUES, double);
-	m->order = mq_arena_array(&m->arena, n, uint32_t);
-	for (uint32_t i = 0; i < n; i++)
-		m->order[i] = i;
+	m->order = mq_arena_count(&m->arena, n);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -104,12 +104,7 @@ static void see_kernel(struct sample *s, const struct mq_event *e)
 		s->kernel.dtype = MQ_TF32;
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-
-	return MQ_ORDER(x->key, y->key) ?: MQ_ORDER(x->order, y->order);
-}
+MQ_COMPARE(by_key, struct sample, MQ_ORDER(a->key, b->key) ?: MQ_ORDER(a->order, b->order))
 
 struct list {
 	struct sample *sample;

@@ -56,8 +56,7 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 	uint32_t n_communications = sim->costing.n_communications;
 
 	sim->folded = f;
-	f->slot_of = mq_arena_array(sim->arena, n_communications, uint32_t);
-	memset(f->slot_of, 0xff, n_communications * sizeof(*f->slot_of));
+	f->slot_of = mq_arena_none(sim->arena, n_communications);
 	f->copies = mq_arena_array(sim->arena, n_communications, uint32_t);
 	MQ_TRY(add_communications(sim, f, err));
 	uint32_t n = f->q.net.n_flows;

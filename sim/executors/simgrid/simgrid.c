@@ -43,12 +43,11 @@ static uint32_t *lanes_of_tasks(struct sim *sim)
 {
 	const struct mq_schedule *s = sim->s;
 	uint32_t *lane_of = mq_arena_array(sim->arena, s->n_tasks, uint32_t);
-	uint32_t *last = mq_arena_array(sim->arena, s->n_devices * MQ_N_STREAMS, uint32_t);
+	uint32_t *last = mq_arena_none(sim->arena, s->n_devices * MQ_N_STREAMS);
 	uint32_t *nth = mq_arena_array(sim->arena, s->n_tasks, uint32_t);
 	struct mq_map map;
 
 	mq_map_init(&map, sim->arena, 64);
-	memset(last, 0xff, (size_t)s->n_devices * MQ_N_STREAMS * sizeof(*last));
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
 		uint32_t queue = t->device * MQ_N_STREAMS + t->stream, before = last[queue];
@@ -206,8 +205,7 @@ static void prepare(struct sim *sim)
 	const struct mq_exec_request *r = sim->request;
 	uint32_t n = sim->ev.n;
 
-	sim->leader = mq_arena_array(sim->arena, n, uint32_t);
-	memset(sim->leader, 0xff, (size_t)n * sizeof(*sim->leader));
+	sim->leader = mq_arena_none(sim->arena, n);
 	if (!sim->sharing.n_flows && !sim->sharing.n_slowed)
 		return;
 	sim->roles = mq_arena_array(sim->arena, sim->costing.n_communications, struct roles *);

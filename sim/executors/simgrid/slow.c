@@ -136,13 +136,12 @@ enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t n_links = f->c->cluster->n_links;
-	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_communications, uint32_t);
+	uint32_t *n_shared = mq_arena_none(&scratch, f->c->n_communications);
 	struct owners o = { .f = f,
 			    .of_link = mq_arena_array(&scratch, n_links, uint32_t),
 			    .shared = mq_arena_array(&scratch, n_links, bool) };
 	bool *paced = mq_arena_array(&scratch, f->ev->n, bool), any = false;
 
-	memset(n_shared, 0xff, f->c->n_communications * sizeof(*n_shared));
 	for (uint32_t e = 0; e < f->ev->n; e++)
 		any |= paced[e] = has_pace(f, e);
 	if (any) {

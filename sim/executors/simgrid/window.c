@@ -29,14 +29,13 @@ static void find_windows(struct mq_sharing *f)
 	uint32_t n = s->n_tasks, n_queues = s->n_devices * MQ_N_STREAMS;
 	uint32_t *order = mq_arena_array(f->arena, ev->n, uint32_t);
 	uint32_t *before = mq_arena_array(f->arena, n, uint32_t);
-	uint32_t *last = mq_arena_array(f->arena, n_queues, uint32_t);
+	uint32_t *last = mq_arena_none(f->arena, n_queues);
 	int64_t *count = mq_arena_array(f->arena, s->n_devices, int64_t);
 	uint32_t n_order = mq_events_order(ev, f->arena, order);
 
 	f->lo = mq_arena_array(f->arena, n, int64_t);
 	f->hi = mq_arena_array(f->arena, n, int64_t);
 	f->position = mq_arena_array(f->arena, n, int64_t);
-	memset(last, 0xff, (size_t)n_queues * sizeof(*last));
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_task *t = &s->task[i];
 		uint32_t *queue = &last[t->device * MQ_N_STREAMS + t->stream];
@@ -94,12 +93,7 @@ static void need_windows(struct mq_sharing *f)
 
 /* ---- sharing ----------------------------------------------------------------------------------- */
 
-static int by_lo(const void *a, const void *b)
-{
-	const struct window *x = a, *y = b;
-
-	return MQ_ORDER(x->lo, y->lo) ?: MQ_ORDER(x->event, y->event);
-}
+MQ_COMPARE(by_lo, struct window, MQ_ORDER(a->lo, b->lo) ?: MQ_ORDER(a->event, b->event))
 
 /* Marks every window that overlaps one of another colour. In the order of lo, a window overlaps an
  * earlier one if that one's hi is beyond its lo: the two largest hi of different colours suffice. */

@@ -35,16 +35,9 @@ static const char *const colours[MQ_N_LINK_CLASSES] = {
 	[MQ_LINK_OTHER] = "#666666",
 };
 
-static uint32_t root_of(uint32_t *parent, uint32_t i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
-
 static void join(struct drawing *d, uint32_t a, uint32_t b)
 {
-	uint32_t x = root_of(d->parent, a), y = root_of(d->parent, b);
+	uint32_t x = mq_root(d->parent, a), y = mq_root(d->parent, b);
 
 	/* the smaller number stays, so that the drawing depends on nothing but the platform */
 	d->parent[x > y ? x : y] = x > y ? y : x;
@@ -151,7 +144,7 @@ static enum mq_status find_ends(struct drawing *d, struct mq_err *err)
 
 static void touch(struct drawing *d, uint32_t end, uint32_t device)
 {
-	uint32_t *at = &d->device_at[root_of(d->parent, end)];
+	uint32_t *at = &d->device_at[mq_root(d->parent, end)];
 
 	if (*at == MQ_NONE)
 		*at = device;
@@ -179,7 +172,7 @@ static enum mq_status find_devices(struct drawing *d, struct mq_err *err)
 /* Name of what is at an end: a device or a junction. */
 static void end_name(struct drawing *d, uint32_t end, char text[32])
 {
-	uint32_t root = root_of(d->parent, end), device = d->device_at[root];
+	uint32_t root = mq_root(d->parent, end), device = d->device_at[root];
 
 	if (device == MQ_NONE || device == SHARED)
 		snprintf(text, 32, "j%u", root);
@@ -241,7 +234,7 @@ static const char *junction_label(struct drawing *d, uint32_t root)
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; i < c->n_links; i++)
-		if (d->used[i] && (root_of(d->parent, start_of(i)) == root || root_of(d->parent, end_of(i)) == root))
+		if (d->used[i] && (mq_root(d->parent, start_of(i)) == root || mq_root(d->parent, end_of(i)) == root))
 			seen |= 1U << c->link[i].class;
 	if (seen >> MQ_LINK_FABRIC & 1 || seen == 1U << MQ_LINK_NIC)
 		return "switch";
@@ -264,7 +257,7 @@ static void put_junctions(struct drawing *d)
 	bool *done = mq_arena_array(&d->arena, 2 * (size_t)c->n_links, bool);
 
 	for (uint32_t i = 0; i < 2 * c->n_links; i++) {
-		uint32_t root = root_of(d->parent, i), at = d->device_at[root];
+		uint32_t root = mq_root(d->parent, i), at = d->device_at[root];
 
 		if (!d->used[i / 2] || done[root] || (at != MQ_NONE && at != SHARED))
 			continue;
@@ -309,7 +302,7 @@ static enum mq_status put_shared(struct drawing *d, struct mq_err *err)
 			if (i == j)
 				continue;
 			MQ_TRY(mq_cluster_route(d->cluster, d->shown[i], d->shown[j], &r, err));
-			uint32_t root = root_of(d->parent, start_of(r->link[0]));
+			uint32_t root = mq_root(d->parent, start_of(r->link[0]));
 
 			if (d->device_at[root] == SHARED && root != last)
 				fprintf(d->file, "d%u -- j%u [style=dotted];\n", d->shown[i], root);

@@ -96,13 +96,6 @@ static enum mq_status read_row(char *line, uint32_t number, const char *path, st
 	return MQ_OK;
 }
 
-static uint32_t root_of(uint32_t *parent, uint32_t i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
-
 static uint32_t links(const char *cell)
 {
 	return strncmp(cell, "NV", 2) ? 0 : (uint32_t)strtoul(cell + 2, NULL, 10);
@@ -124,14 +117,14 @@ static void find_groups(const struct matrix *m, struct mq_machine *machine)
 	for (uint32_t i = 0; i < m->n; i++)
 		for (uint32_t j = 0; j < m->n; j++) {
 			if (!strcmp(m->cell[i][j], "PIX"))
-				below[root_of(below, i)] = root_of(below, j);
+				below[mq_root(below, i)] = mq_root(below, j);
 			if (m->is_gpu[i] && m->is_gpu[j] && same_socket(m, i, j))
-				socket[root_of(socket, i)] = root_of(socket, j);
+				socket[mq_root(socket, i)] = mq_root(socket, j);
 		}
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->is_gpu[i]) {
-			machine->device[m->gpu[i]].pcie_switch = root_of(below, i);
-			machine->device[m->gpu[i]].socket = root_of(socket, i);
+			machine->device[m->gpu[i]].pcie_switch = mq_root(below, i);
+			machine->device[m->gpu[i]].socket = mq_root(socket, i);
 		}
 }
 

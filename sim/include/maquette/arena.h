@@ -45,6 +45,30 @@ MQ_API char *mq_arena_printf(struct mq_arena *arena, const char *format, ...) __
 /* n zeroed elements of a type. */
 #define mq_arena_array(arena, n, type) ((type *)mq_arena_alloc((arena), (size_t)(n) * sizeof(type)))
 
+/* n times MQ_NONE. */
+static inline uint32_t *mq_arena_none(struct mq_arena *arena, size_t n)
+{
+	return memset(mq_arena_array(arena, n, uint32_t), 0xff, n * sizeof(uint32_t));
+}
+
+/* 0 to n - 1. */
+static inline uint32_t *mq_arena_count(struct mq_arena *arena, uint32_t n)
+{
+	uint32_t *list = mq_arena_array(arena, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = i;
+	return list;
+}
+
+/* Union and find: the root of an element, paths halved on the way. Every element is its own parent at first. */
+static inline uint32_t mq_root(uint32_t *parent, uint32_t i)
+{
+	while (parent[i] != i)
+		i = parent[i] = parent[parent[i]];
+	return i;
+}
+
 /* Grow an array that lives in an arena: room for `need` elements, old ones copied, doubled in size.
  * `capacity` is updated. The old storage stays in the arena until it is freed. */
 MQ_API void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count, size_t need,

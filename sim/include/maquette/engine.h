@@ -177,5 +177,7 @@ MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan
 /* Symbol law: strategies/my_engine.c exports mq_engine_my_engine, named "my-engine". */
 #define MQ_ENGINE(id)        MQ_API const struct mq_engine mq_engine_##id
 #define MQ_ENGINE_HEAD(text) .abi = MQ_ABI, .name = text
+/* The options of this file, its state, and its hooks of these names. */
+#define MQ_ENGINE_OWN(type) .opts = opts, .state_size = sizeof(type), .start = start, .propose = propose
 
 #endif

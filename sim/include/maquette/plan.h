@@ -218,7 +218,7 @@ MQ_API void mq_plan_from_placement(const uint32_t *device_of, const struct mq_mo
 
 /* Split of one op under tensor parallelism of degree t, Megatron's rules: column- and row-parallel
  * GEMMs, heads, vocabulary; norms and element-wise ops whole, or along the sequence when
- * sequence_parallel. Fills `split` (batch excepted, set to 1). False where the op cannot be. */
+ * sequence_parallel. Fills `split` (batch excepted, set to 1). False, and whole, where the op cannot be. */
 MQ_API bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel,
 			    bool vocab_parallel, uint32_t split[MQ_N_DIMS]);
 

@@ -12,6 +12,15 @@
 /* -1, 0 or 1, as qsort asks: rising. */
 #define MQ_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
+/* A function for qsort that orders two elements `a` and `b` by an expression, of MQ_ORDERs joined with ?: or alike. */
+#define MQ_COMPARE(name, type, order)                        \
+	static int name(const void *left, const void *right) \
+	{                                                    \
+		const type *a = left, *b = right;            \
+                                                             \
+		return order;                                \
+	}
+
 /* Named dimensions along which an op, and so a plan, may be split. */
 enum mq_dim {
 	MQ_DIM_BATCH,   /* samples: shares may be uneven */
@@ -23,6 +32,11 @@ enum mq_dim {
 	MQ_DIM_IN,      /* input features (rows of the weight): the outputs are partial sums */
 	MQ_N_DIMS
 };
+/* The degrees of an op that is not split. */
+#define MQ_UNSPLIT                  \
+	{                           \
+		1, 1, 1, 1, 1, 1, 1 \
+	}
 
 /* Tensors are kept in one of the first; FP4 (with a scale for every 16 elements) is for operands of products. */
 enum mq_dtype {

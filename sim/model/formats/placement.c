@@ -36,12 +36,7 @@ struct reader {
 	uint32_t n_nodes;
 };
 
-static int by_id(const void *a, const void *b)
-{
-	const struct node *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
+MQ_COMPARE(by_id, struct node, MQ_ORDER(a->id, b->id))
 
 static enum mq_status read_array(const json_t *json, const char *key, const char *path, json_t **array,
 				 struct mq_err *err)

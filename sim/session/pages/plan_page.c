@@ -77,12 +77,7 @@ struct busy {
 	double utilisation;
 };
 
-static int by_use(const void *a, const void *b)
-{
-	const struct busy *x = a, *y = b;
-
-	return MQ_ORDER(y->utilisation, x->utilisation) ?: MQ_ORDER(x->row, y->row);
-}
+MQ_COMPARE(by_use, struct busy, MQ_ORDER(b->utilisation, a->utilisation) ?: MQ_ORDER(a->row, b->row))
 
 static void put_links(struct mq_page *p)
 {

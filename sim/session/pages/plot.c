@@ -100,12 +100,7 @@ static void put_axes(struct mq_page *p, const struct mq_page_plot *plot, const s
 		(LEFT + WIDTH) / 2, HEIGHT - 10, mq_html(p, plot->x), HEIGHT / 2, HEIGHT / 2, mq_html(p, plot->y));
 }
 
-static int by_x(const void *a, const void *b)
-{
-	const struct mq_page_point *p = a, *q = b;
-
-	return MQ_ORDER(p->x, q->x) ?: MQ_ORDER(p->y, q->y);
-}
+MQ_COMPARE(by_x, struct mq_page_point, MQ_ORDER(a->x, b->x) ?: MQ_ORDER(a->y, b->y))
 
 static void put_front(FILE *f, const struct axes *a, struct mq_page_point *sorted, uint32_t n)
 {

@@ -56,9 +56,8 @@ static void look(const struct mq_move_space *space, const struct mq_plan *plan, 
 		if (stage_of(plan, op) >= v->stages)
 			v->stages = stage_of(plan, op) + 1;
 	v->ranks = v->stages / plan->virtual;
-	v->some = mq_arena_array(arena, v->stages, uint32_t);
+	v->some = mq_arena_none(arena, v->stages);
 	v->layers = mq_arena_array(arena, v->stages, uint32_t);
-	memset(v->some, 0xff, v->stages * sizeof(*v->some));
 	for (uint32_t op = 0; op < plan->n_ops; op++) {
 		uint32_t s = stage_of(plan, op), c = plan->config_of[op];
 
@@ -462,19 +461,10 @@ static bool swap(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_
 	return true;
 }
 
-static uint32_t *same_labels(const struct mq_move_space *space, struct mq_arena *arena)
-{
-	uint32_t n = space->problem->q->cluster->n_devices, *to = mq_arena_array(arena, n, uint32_t);
-
-	for (uint32_t d = 0; d < n; d++)
-		to[d] = d;
-	return to;
-}
-
 static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint32_t every, struct mq_arena *arena)
 {
 	uint32_t n = space->problem->q->cluster->n_devices, used = 0;
-	uint32_t *to = same_labels(space, arena), *rank = mq_arena_array(arena, n, uint32_t);
+	uint32_t *to = mq_arena_count(arena, n), *rank = mq_arena_array(arena, n, uint32_t);
 	bool *seen = mq_arena_array(arena, n, bool);
 
 	for (uint32_t i = 0; i < plan->n_configs; i++)
@@ -611,7 +601,7 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 	case WIDTH:
 		return width(plan, v, move->a, move->b, arena);
 	case EXCHANGE:
-		to = same_labels(space, arena);
+		to = mq_arena_count(arena, space->problem->q->cluster->n_devices);
 		to[move->a] = move->b;
 		to[move->b] = move->a;
 		mq_plan_rename(plan, to, arena);
@@ -624,24 +614,6 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 		break;
 	}
 	return false;
-}
-
-/* Drops configs that no op has. */
-static void compact(struct mq_plan *plan, struct mq_arena *arena)
-{
-	uint32_t *to = mq_arena_array(arena, plan->n_configs, uint32_t), n = 0;
-
-	memset(to, 0xff, plan->n_configs * sizeof(*to));
-	for (uint32_t op = 0; op < plan->n_ops; op++)
-		to[plan->config_of[op]] = 0;
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		if (to[i] != MQ_NONE) {
-			plan->config[n] = plan->config[i];
-			to[i] = n++;
-		}
-	plan->n_configs = n;
-	for (uint32_t op = 0; op < plan->n_ops; op++)
-		plan->config_of[op] = to[plan->config_of[op]];
 }
 
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan, const struct mq_move *move,
@@ -661,7 +633,7 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 		look(space, out, arena, &v);
 		if (!edit(space, out, move, &v, arena))
 			return false;
-		compact(out, arena);
+		mq_plan_compact(out, arena);
 	}
 	out->engine_objective = NAN;
 	mq_limits_apply(limits, out, q->train);

@@ -189,12 +189,8 @@ static struct mq_refine_point *choose(struct mq_refine *r)
 
 /* ---- neighbours --------------------------------------------------------------------------------- */
 
-static int sooner(const void *left, const void *right)
-{
-	const struct mq_refine_near *a = left, *b = right;
-
-	return MQ_ORDER(a->screened_s, b->screened_s) ?: memcmp(&a->move, &b->move, sizeof(a->move));
-}
+MQ_COMPARE(sooner, struct mq_refine_near,
+	   MQ_ORDER(a->screened_s, b->screened_s) ?: memcmp(&a->move, &b->move, sizeof(a->move)))
 
 enum { SLICE = 32, SHORT_SLICE = 4 };
 

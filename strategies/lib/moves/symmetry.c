@@ -171,12 +171,7 @@ struct child {
 	uint32_t index;
 };
 
-static int by_hash(const void *left, const void *right)
-{
-	const struct child *a = left, *b = right;
-
-	return MQ_ORDER(a->hash, b->hash) ?: MQ_ORDER(a->index, b->index);
-}
+MQ_COMPARE(by_hash, struct child, MQ_ORDER(a->hash, b->hash) ?: MQ_ORDER(a->index, b->index))
 
 /* The children of a part, those that can be exchanged sorted by what they do. order[i] takes the place of i. */
 static void sort_children(const struct renaming *r, const struct mq_symmetry_part *p, struct child *order);

@@ -185,13 +185,11 @@ static void measure_op(const struct measure *m, const struct types *types, uint3
 {
 	const struct mq_problem *problem = m->problem;
 	const struct mq_costs *costs = problem->costs;
-	uint32_t split[MQ_N_DIMS];
+	uint32_t split[MQ_N_DIMS] = MQ_UNSPLIT;
 	struct mq_op_memory memory;
 	double width = mq_dtype_size(problem->q->train->dtype);
 	bool train = !problem->q->train->infer, explicit = place->backward[op];
 
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		split[d] = 1;
 	for (uint32_t t = 0; t < types->n; t++) {
 		enum mq_phase phase = explicit ? MQ_BACKWARD : MQ_FORWARD;
 		double s = costs->op_time(costs->context, op, phase, types->rank[t][0], split, m->samples);

@@ -87,23 +87,16 @@ struct groups {
 	bool *has_forward;
 };
 
-static int compare_arcs(const void *left, const void *right)
-{
-	const struct arc *a = left, *b = right;
-
-	return MQ_ORDER(a->from, b->from) ?: MQ_ORDER(a->to, b->to) ?: (int)a->mirrored - (int)b->mirrored;
-}
+MQ_COMPARE(compare_arcs, struct arc,
+	   MQ_ORDER(a->from, b->from)     ?:
+		   MQ_ORDER(a->to, b->to) ?:
+					    (int)a->mirrored - (int)b->mirrored)
 
 struct colored {
 	uint32_t color, node;
 };
 
-static int compare_colors(const void *left, const void *right)
-{
-	const struct colored *a = left, *b = right;
-
-	return MQ_ORDER(a->color, b->color) ?: MQ_ORDER(a->node, b->node);
-}
+MQ_COMPARE(compare_colors, struct colored, MQ_ORDER(a->color, b->color) ?: MQ_ORDER(a->node, b->node))
 
 /* Groups are numbered by their colour, nodes without one after them. */
 static void group_colors(struct groups *g)
@@ -166,10 +159,8 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 /* Joins groups of the same key (a group's number), keeps their order and the arcs between different ones. */
 static void regroup(struct groups *g, const uint32_t *key)
 {
-	uint32_t *name = mq_arena_array(g->arena, g->n, uint32_t), n = 0;
+	uint32_t *name = mq_arena_none(g->arena, g->n), n = 0;
 
-	for (uint32_t i = 0; i < g->n; i++)
-		name[i] = MQ_NONE;
 	for (uint32_t i = 0; i < g->n; i++)
 		if (name[key[i]] == MQ_NONE)
 			name[key[i]] = n++;
@@ -267,7 +258,7 @@ static bool merge_one_idle(struct groups *g)
 	bool *tied = mq_arena_array(g->arena, g->n, bool); /* has edges to backward nodes */
 	uint32_t *n_near = mq_arena_array(g->arena, g->n, uint32_t);
 	uint32_t *near = mq_arena_array(g->arena, g->n, uint32_t);
-	uint32_t *key = mq_arena_array(g->arena, g->n, uint32_t);
+	uint32_t *key = mq_arena_count(g->arena, g->n);
 
 	for (uint32_t v = 0; v < p->n_nodes; v++)
 		for (uint32_t t = 0; t < p->n_types; t++)
@@ -281,8 +272,6 @@ static bool merge_one_idle(struct groups *g)
 		n_near[g->arc[i].from]++;
 		n_near[g->arc[i].to]++;
 	}
-	for (uint32_t v = 0; v < g->n; v++)
-		key[v] = v;
 	for (uint32_t v = 0; v < g->n; v++) {
 		if (work[v] < 2e-6 && !tied[v] && n_near[v] == 1) {
 			key[v] = near[v];
@@ -389,12 +378,7 @@ static int compare_signals(const void *left, const void *right)
 	return MQ_ORDER(a->back, b->back);
 }
 
-static int compare_u32(const void *left, const void *right)
-{
-	const uint32_t *a = left, *b = right;
-
-	return MQ_ORDER(*a, *b);
-}
+MQ_COMPARE(compare_u32, uint32_t, MQ_ORDER(*a, *b))
 
 static uint32_t collect_signals(const struct groups *g, const struct mq_units *u, struct signal *signal)
 {
