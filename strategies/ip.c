@@ -186,10 +186,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		return mq_fail(err, MQ_ENOPLAN, "engine 'ip': %s",
 			       r.infeasible ? "no placement fits the devices' memory" :
 					      "no placement found within the time limit: raise seconds=S");
-	if (mq_placement_sort(&model.place, &r.placement, arena))
-		mq_place_plan(&model, &r.placement, problem, arena, plan);
-	else
-		mq_place_plan_free(&model, &r.placement, problem, arena, plan);
+	mq_place_plan(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.value;
 	const char *what = latency ? "latency" : s->phases ? "forward + backward max-load" : "max-load";
 

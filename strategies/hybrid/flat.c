@@ -139,10 +139,7 @@ static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, 
 		return MQ_OK;
 	for (uint32_t i = 0; i < r.placement.n_stages; i++)
 		sum += r.placement.stage[i].load;
-	if (mq_placement_sort(&model.place, &r.placement, scratch))
-		mq_place_plan(&model, &r.placement, problem, scratch, &plan);
-	else
-		mq_place_plan_free(&model, &r.placement, problem, scratch, &plan);
+	mq_place_plan(&model, &r.placement, problem, scratch, &plan);
 	keep_plan(s, &plan, (micro_batches - 1.0) * r.placement.max_load + sum);
 	return MQ_OK;
 }

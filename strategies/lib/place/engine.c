@@ -155,11 +155,7 @@ enum mq_status mq_place_engine_propose(void *state, const struct mq_problem *pro
 		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
 		if (isinf(r.placement.max_load))
 			continue;
-		if (mq_placement_sort(&model.place, &r.placement, arena))
-			mq_place_plan(&model, &r.placement, problem, arena, plan);
-		else /* backward ops that do not mirror the forward graph: no pipeline, a placement
-		      */
-			mq_place_plan_free(&model, &r.placement, problem, arena, plan);
+		mq_place_plan(&model, &r.placement, problem, arena, plan);
 		say_value(problem, &model, &r, arena, plan);
 		show_bound(problem, &model, &r, e->linearize, flight);
 		return MQ_OK;

@@ -259,12 +259,14 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
 
 /* ---- plans -------------------------------------------------------------------------------------- */
 
-void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *placement,
-		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+void mq_place_plan(const struct mq_place_model *m, struct mq_placement *placement, const struct mq_problem *problem,
+		   struct mq_arena *arena, struct mq_plan *plan)
 {
-	const struct mq_model *model = problem->q->model;
-
-	mq_plan_init(plan, arena, model->n_ops);
+	if (!mq_placement_sort(&m->place, placement, arena)) {
+		mq_place_plan_free(m, placement, problem, arena, plan);
+		return;
+	}
+	mq_plan_init(plan, arena, problem->q->model->n_ops);
 	plan->micro_batches = m->micro_batches;
 	plan->pipeline = placement->n_stages > 1 && !problem->q->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < placement->n_stages; i++) {

@@ -24,9 +24,10 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
 				     struct mq_arena *arena, struct mq_place_model *out,
 				     struct mq_err *err) MQ_MUST_CHECK;
 
-/* A pipeline of the placement's stages, replicas as data parallelism inside a stage. */
-void mq_place_plan(const struct mq_place_model *model, const struct mq_placement *placement,
-		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+/* A pipeline of the placement's stages, which are sorted; replicas are data parallelism inside a stage. Where backward
+ * ops do not mirror the forward graph it is no pipeline: as mq_place_plan_free. */
+void mq_place_plan(const struct mq_place_model *model, struct mq_placement *placement, const struct mq_problem *problem,
+		   struct mq_arena *arena, struct mq_plan *plan);
 
 /* One device per op, no stages: for sets that form no pipeline. */
 void mq_place_plan_free(const struct mq_place_model *model, const struct mq_placement *placement,
