@@ -9,7 +9,7 @@
  * first that does.
  *
  * link: gsl
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <gsl/gsl_siman.h>
 #include <math.h>
 #include <stdlib.h>

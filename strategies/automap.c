@@ -32,7 +32,7 @@
  * decisions. Promises no optimum.
  *
  * link: openblas
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * The same objective as ideal-dp, over at most n + 1 ideals, so any graph can be solved: O(n^2) sets times the states
  * of the devices. A heuristic: the order is fixed before the search. Device types and replicated stages as in
- * ideal-dp. */
+ * ideal-dp. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/place/engine.h"
 

@@ -1,7 +1,8 @@
 /* exhaustive.c - every plan of the space, in a fixed order: the ground truth of small cases.
  *
  * The space is that of usual plans (lib/shapes.h), or with space=placement every assignment of ops to devices. Where it
- * holds more than `limit` plans the engine refuses and says how many there are: half a ground truth is none. */
+ * holds more than `limit` plans the engine refuses and says how many there are: half a ground truth is none.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -10,7 +10,7 @@
  * `variants` are out: the first is the hand rule itself.
  *
  * Not modelled: context parallelism unless asked for with --fix cp; interleaved schedules unless
- * --fix schedule or virtual asks. */
+ * --fix schedule or virtual asks. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * are ops, or ops that must share a device. O(tasks x (degree + gaps) x devices). One plan is proposed; its makespan is
  * the engine's objective.
  *
- * Not modelled: contention on links, memory that is freed during the step. */
+ * Not modelled: contention on links, memory that is freed during the step. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

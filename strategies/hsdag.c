@@ -23,7 +23,7 @@
  * costs O((nodes + edges) width^2). It cannot split tensors or cut pipelines and promises no optimum.
  *
  * link: openblas
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -17,7 +17,7 @@
  * with replicated stages (lib/place/ideal.h) and split op by op by elimination (lib/pase_model.h), for every number of
  * micro-batches, next to the usual shapes without stages.
  *
- * Heuristic: the estimate has no contention. */
+ * Heuristic: the estimate has no contention. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
  * flight; the simulator ranks them.
  *
  * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with more ideals than the
- * option allows. */
+ * option allows. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/place/engine.h"
 

@@ -15,7 +15,7 @@
  * drain of the pipeline.
  *
  * link: igraph
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

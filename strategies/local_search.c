@@ -3,7 +3,8 @@
  *
  * Objective: load of the most loaded device, sets contiguous or not (lib/place/place.h). Each proposal is one start;
  * the seed decides them. Memory is respected: where no start fits, or the simulator finds every plan too large, the
- * starts are made again with twice as many micro-batches. O(groups x devices x signals of a group) a move. */
+ * starts are made again with twice as many micro-batches. O(groups x devices x signals of a group) a move.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -6,7 +6,7 @@
  *   sum_parents x >= |parents| - 1;  s_i + p_i <= w;  0 <= x <= 1
  *
  * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over the devices.
- * One plan is proposed. Programmes of more than 200,000 columns are refused. */
+ * One plan is proposed. Programmes of more than 200,000 columns are refused. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

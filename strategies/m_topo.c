@@ -1,6 +1,7 @@
 /* m_topo.c - Baechi's m-topo: devices filled in topological order to a cap. (Jeon, Cai, Srivastava, Jiang, Ke, Meng,
  * Gupta, "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020). Method and differences:
- * lib/baechi.h. One plan is proposed; the makespan of its schedule is the engine's objective. */
+ * lib/baechi.h. One plan is proposed; the makespan of its schedule is the engine's objective.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/baechi.h"
 

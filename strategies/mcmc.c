@@ -10,7 +10,8 @@
  *
  * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step whose time without contention
  * is refused already is refused without a simulation, the chain being the same; alpha may be made relative
- * (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound. */
+ * (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

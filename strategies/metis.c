@@ -8,7 +8,7 @@
  * simulator finds every plan too large, smaller micro-batches are tried. One plan per imbalance tolerance is proposed.
  *
  * link: -lmetis
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -19,7 +19,7 @@
  * Not modelled by it: pipelines, overlap, contention. All ops run on all devices.
  *
  * link: jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

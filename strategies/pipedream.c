@@ -10,7 +10,7 @@
  * Assumes equal machines: on mixed clusters the slowest device's times are used. Not modelled by it: memory, fill and
  * drain (its own runtime is asynchronous), tensor splits. All devices are used.
  *
- * A graph of layers with more ideals than the option allows is refused. */
+ * A graph of layers with more ideals than the option allows is refused. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

@@ -15,7 +15,7 @@
  * is a heuristic. Refuses graphs with more downsets, or tables with more entries, than its bounds.
  *
  * link: jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

@@ -14,7 +14,7 @@
  *
  * Differs from running several engines (-e A,B): there each has its own budget. The engines are plug-ins next to this
  * one, named with '+' between, options in brackets with ';' between:
- * portfolio:engines=hybrid(keep=500;screens=9)+mcmc. */
+ * portfolio:engines=hybrid(keep=500;screens=9)+mcmc. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  *
  * Draws without replacement from the space of usual plans (lib/shapes.h), or, for profiled graphs and with
  * space=placement, a device for every op at random: with probability `keep` an op stays where its first predecessor is,
- * so that neighbours are not always torn apart. */
+ * so that neighbours are not always torn apart. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/engine.h"

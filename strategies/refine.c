@@ -2,7 +2,7 @@
  *
  * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the fastest by
  * the analytic executor first. Every judged plan is a place to go on from. As the second half of `hybrid` and
- * `portfolio` the same moves start from what those found. */
+ * `portfolio` the same moves start from what those found. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

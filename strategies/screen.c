@@ -4,7 +4,7 @@
  * simulation: cheap enough for thousands of plans, and right about all that is not shared. Plans are screened in a
  * seeded random order, a block at a time; the best seen so far are proposed between blocks, so that a run cut short by
  * time has tried the best of a fair part of the space. Plans that do not fit are dropped. What contention changes is
- * for the simulator to say. */
+ * for the simulator to say. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
  * compute.
  *
  * link: igraph jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/engine.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"

@@ -34,7 +34,7 @@
  * parallelism; promises no optimum.
  *
  * link: igraph openblas -lmetis
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 

@@ -102,8 +102,8 @@ How the fitted values came about:
   at a time). What belongs to the libraries' tiles has one value for all GPUs (`gemm_kt`, `gemm_a0`, `gemm_q`, `gemm_corner`: the defaults below, so a GPU
   that nobody timed has them too); a share of the peak and one of the bandwidth are a device's own where they differ from the defaults (the A100's timings give .788, .812 and
   5.7 us, the A40's .80, .77 and 3 us: .78, .8 and 5 us stand for both, .2 to .5 points worse in the median). Held-out error, median / 90th
-  percentile: A100 4.5 / 12.4 %, H100 4.8 / 14.3 %, A40 4.3 / 13.3 %, V100 5 / 24 % (with all seven its own: 4.3 / 11.9, 4.5 / 14.3, 4.0 / 14.6, 4.8 / 24). Its table was timed by a host that launches a product every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
-  of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
+  percentile: A100 4.5 / 12.4 %, H100 4.8 / 14.3 %, A40 4.3 / 13.3 %, V100 5 / 24 % (with all seven its own: 4.3 / 11.9, 4.5 / 14.3, 4.0 / 14.6, 4.8 / 24). Its table was timed by a host that launches a GEMM every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
+  of the V100's tail is the library's choice of kernels, which no parameter describes: GEMMs of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
 - **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in [../kernels/attention.csv](../kernels/README.md): from
@@ -111,7 +111,7 @@ How the fitted values came about:
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
 - **Training terms of the A100** (`sustained`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
-  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of products on Hopper twice as many (`overlap_gemms`, timed).
+  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of GEMMs on Hopper twice as many (`overlap_gemms`, timed).
   **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100; its clock, that of other boards with less power a Tflop/s than their
   sibling (PCIe boards, A10, A30, L4) and of the H20, which has more, by the power law of boards
   (`sustained`). **GH200**: the values of the H100, its clock too.
@@ -122,7 +122,7 @@ How the fitted values came about:
   *Written out op by op* (`norm`, `rope`, `activation` = eager; `attention` = stored): bytes are counted in PyTorch's kernels
   (sim/kernels/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
   are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table train in
-  fp32 with TF32 products, as its configuration has it, and are counted in its modules; one value of theirs is a fit, `host`.
+  fp32 with TF32 GEMMs, as its configuration has it, and are counted in its modules; one value of theirs is a fit, `host`.
   *Casts*: of fp8 operands, tensor-wise without fusion 7 (read for the maximum 2, read again 2, write 1, transpose 2), Transformer Engine 1.5 (fit: NeMo's
   dense runs); MXFP8 takes two copies, by rows and by columns: read 2, write 1 + 1. `cast_B` and `accum_B`: weights cast down and gradients cast up and
   unscaled 4 + 2 + 2 + 4, a gradient added to the sum of those before it 8 + 4. `update_B` in TensorFlow: clipping 12, weight decay of its own 20,
@@ -139,15 +139,15 @@ How the fitted values came about:
   though its PCIe and NUMA settings were repaired on 25 February 2022: before, its ports deliver two thirds by 33 of BLOOM's rows (12.5 GB/s for them costs .5 points).
   Rows of different machines are not ranked together. Where `change` sets `host_launch_s`, the machine's CPUs are slower than those behind the software's
   values, by clocks and work per clock, not by runs.
-- **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tensorflow-xla` (BERT alone 1.23, ELECTRA alone 1.31).
-  **In tf32** (`gemm_tf32`): Hopper's tensor cores take operands of 32 bits along k alone, and of a layer's three products two lie otherwise. On a H200 the
+- **GEMMs in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tensorflow-xla` (BERT alone 1.23, ELECTRA alone 1.31).
+  **In tf32** (`gemm_tf32`): Hopper's tensor cores take operands of 32 bits along k alone, and of a layer's three GEMMs two lie otherwise. On a H200 the
   forward one reaches .52 of bf16's speed (median of six layers), the input's gradient .44, the weights' .33: .83 of half bf16's for the three together.
 - **Convolutions** (A100, V100: NVIDIA's image examples, ten networks in two frameworks, each left out once below). A convolution is an implicit
   GEMM in the tiles above, at `conv_eff` of the peak; in fp32 beside tensor cores at `conv_eff_simt`, with narrower tiles and a prologue that is
   shorter in steps, or Winograd's. Its input gradient gathers with the same window. `conv_volume`: windows with three axes (3D U-Net alone
   says so). One filter per channel is a kernel of its own kind: `conv_depthwise` of the fp32 peak, twice that in 16 bits with channels last.
   Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
-  `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. What follows a norm inside
+  `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its GEMMs. What follows a norm inside
   its kernels is counted (`elementwise_fusion`), not fitted: XLA's chains, MXNet's and Paddle's fused batch norms. `step_ms` (TensorFlow: the loss
   fetched each step) is fitted to its image examples. Hosts that wait for each other at the end of a step (PyTorch's ConvNets for the mean of all losses,
   Horovod for what is ready) lose 7 to 48 ms on eight GPUs by these runs; it is left out, and costs them .2 points in the mean. Suppression of overlapping boxes runs on the host in
@@ -163,7 +163,7 @@ How the fitted values came about:
   (`port_Bps`: on ports of 100 Gb/s nccl-tests are published at 4 to 6 GB/s, with more threads at less). AMP's runs reduce gradients in
   fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half of what their ports of 50 Gb/s give. Their `reduce_B` 28 is counted: flat copy 4,
   to fp32 6, division 8, back to 16 bit 6, out of the flat copy 4.
-- `bmm_misaligned` (batched products of odd heads) is what ordinary cores do: peak_fp32 / peak.
+- `bmm_misaligned` (batched GEMMs of odd heads) is what ordinary cores do: peak_fp32 / peak.
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them). The large errors
   are those of two systems: V100 on 10 GbE sockets (458 of 1,320 rows; 90th percentile 31 / 48 / 45 % from large to small; its own repeats of one

@@ -6,7 +6,7 @@
  * sockets: that shows that a plan runs, never how fast.
  *
  * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go through pinned
- * host memory: cuda/staged.c. */
+ * host memory: cuda/staged.c. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * for the thread that drives its device. See host/run.c for the order in which one core runs the streams of a device.
  *
  * link: openblas
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* arena.c - see arena.h. The only caller of malloc and free in the core. */
+/* arena.c - see arena.h. The only caller of malloc and free in the core. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/arena.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* args.c - see args.h. argp finds the options and prints --help; its "Try `... --help'" text is kept for what only
- * getopt can see (a missing value). */
+ * getopt can see (a missing value). SPDX-License-Identifier: Apache-2.0 */
 #include "base/args.h"
 
 #include <argp.h>

@@ -6,7 +6,8 @@
  *		{ .type = MQ_ARG_END },
  *	};
  *
- * The help text is the one description of an option; --help adds its words and its default. */
+ * The help text is the one description of an option; --help adds its words and its default.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_ARGS_H
 #define MQ_BASE_ARGS_H
 

@@ -1,4 +1,4 @@
-/* csv.c - see csv.h. */
+/* csv.c - see csv.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/csv.h"
 
 #include <csv.h>

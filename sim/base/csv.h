@@ -1,5 +1,5 @@
 /* csv.h - tables: read with libcsv, written with numbers and headers unquoted and text quoted where CSV needs it.
- * Columns are found by name, so files may have more columns than a reader uses. */
+ * Columns are found by name, so files may have more columns than a reader uses. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_CSV_H
 #define MQ_BASE_CSV_H
 

@@ -1,4 +1,4 @@
-/* err.c - see err.h. */
+/* err.c - see err.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/err.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* index.c - see index.h. */
+/* index.c - see index.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/index.h"
 
 #include "maquette/rng.h"

@@ -1,4 +1,4 @@
-/* ini.c - see ini.h. */
+/* ini.c - see ini.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/ini.h"
 
 #include <ctype.h>

@@ -1,7 +1,8 @@
 /* ini.h - job files: a line `key = value` each, sections in brackets, comments after ';' or '#'.
  *
  * Lines may be of any length (lists of a study, paths). A value in double quotes is taken as it is, with \n, \r, \t, \"
- * and \\ for what a line cannot hold: so a name with a line break in it stays one value. No continuation lines. */
+ * and \\ for what a line cannot hold: so a name with a line break in it stays one value. No continuation lines.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_INI_H
 #define MQ_BASE_INI_H
 

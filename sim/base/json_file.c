@@ -1,4 +1,4 @@
-/* json_file.c - see json_file.h. */
+/* json_file.c - see json_file.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/json_file.h"
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-/* map.c - see map.h. */
+/* map.c - see map.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/map.h"
 
 static void table(struct mq_map *map, uint32_t room)

@@ -1,4 +1,4 @@
-/* numbers.c - see numbers.h. */
+/* numbers.c - see numbers.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/numbers.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
-/* numbers.h - a list of numbers >= 0, typed on the command line or counted into a file. */
+/* numbers.h - a list of numbers >= 0, typed on the command line or counted into a file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_NUMBERS_H
 #define MQ_BASE_NUMBERS_H
 

@@ -1,4 +1,4 @@
-/* opt.c - see opt.h. */
+/* opt.c - see opt.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/opt.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* paths.c - see paths.h. */
+/* paths.c - see paths.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/paths.h"
 #include "base/text.h"
 

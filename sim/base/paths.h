@@ -1,5 +1,5 @@
 /* paths.h - where the shipped files are, in the source tree and when installed: found from the executable's own place,
- * without configuration. */
+ * without configuration. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_PATHS_H
 #define MQ_BASE_PATHS_H
 

@@ -1,4 +1,4 @@
-/* quantity.c - see quantity.h. */
+/* quantity.c - see quantity.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/quantity.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* quantity.h - numbers, and quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us", "989 TFLOPS",
- * "$2.50". */
+ * "$2.50". SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_QUANTITY_H
 #define MQ_BASE_QUANTITY_H
 

@@ -1,4 +1,4 @@
-/* rng.c - see rng.h. */
+/* rng.c - see rng.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/rng.h"
 
 #include <math.h>

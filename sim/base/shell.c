@@ -1,4 +1,4 @@
-/* shell.c - see shell.h. */
+/* shell.c - see shell.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/shell.h"
 
 #include <ctype.h>

@@ -3,7 +3,7 @@
  * Read are quotes, backslashes, comments, assignments (NAME=value, NAME=( words ), NAME+=...) and $NAME, ${NAME},
  * ${NAME:-otherwise}, ${NAME[@]} of names that the script itself assigns. Nothing is run and nothing is taken from
  * the environment: $(command), $((arithmetic)) and names that are not assigned stay as they are written, so that who
- * needs their value can name them. */
+ * needs their value can name them. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_SHELL_H
 #define MQ_BASE_SHELL_H
 

@@ -1,4 +1,5 @@
-/* spawn.c - see spawn.h. posix_spawn cannot ask for a signal on the parent's death; vfork is what it is made of. */
+/* spawn.c - see spawn.h. posix_spawn cannot ask for a signal on the parent's death; vfork is what it is made of.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/spawn.h"
 
 #include <errno.h>

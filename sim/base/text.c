@@ -1,4 +1,4 @@
-/* text.c - see text.h. */
+/* text.c - see text.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* text.h - text files: read into memory up to a bound (files come from others, /dev/zero has no end), and written. */
+/* text.h - text files: read into memory up to a bound (files come from others, /dev/zero has no end), and written.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_TEXT_H
 #define MQ_BASE_TEXT_H
 

@@ -1,4 +1,4 @@
-/* types.c - see types.h. */
+/* types.c - see types.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/types.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* calibrate.c - `maquette calibrate`: from a bare node to its calibration and platform file.
  *
  * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the fit is done here. Then
- * the probes are predicted with the fitted parameters: what the model does not reproduce shows in that table. */
+ * the probes are predicted with the fitted parameters: what the model does not reproduce shows in that table.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* cmd.h - a sub-command: one file sim/cmd/NAME.c exports mq_command_NAME and is found by it. */
+/* cmd.h - a sub-command: one file sim/cmd/NAME.c exports mq_command_NAME and is found by it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_CMD_H
 #define MQ_CMD_CMD_H
 

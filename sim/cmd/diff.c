@@ -1,4 +1,4 @@
-/* diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term. */
+/* diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include "session/pages/page.h"

@@ -1,6 +1,6 @@
 /* export.c - `maquette export`: a plan as the settings of a launcher or a trace for other simulators, and the way back
  * from flags of Megatron-LM, a ds_config.json or a recipe for torchtitan. A plan that the target cannot say is refused
- * with the reason. */
+ * with the reason. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* fit.c - `maquette fit TABLE... --free NAME -o DIR`: parameters of calibrations and of training software from the step
  * times of measured runs, all tables at once, and how well each table is predicted when it has no say. See fit/runs.h
- * for how. */
+ * for how. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* list.c - `maquette list engines|platforms|models|executors|software|parameters`: what there is, one line each. */
+/* list.c - `maquette list engines|platforms|models|executors|software|parameters`: what there is, one line each.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>

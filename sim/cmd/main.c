@@ -1,5 +1,5 @@
 /* main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code. The table of
- * commands is in lib/commands.c. */
+ * commands is in lib/commands.c. SPDX-License-Identifier: Apache-2.0 */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* model.c - `maquette model MODEL [--csv F] [--graph F]`: what was read, in total and per op.
  *
- * FLOPs and activations are those of --batch samples (default 1) in elements of --dtype. */
+ * FLOPs and activations are those of --batch samples (default 1) in elements of --dtype.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <math.h>

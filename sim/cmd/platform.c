@@ -1,5 +1,5 @@
 /* platform.c - `maquette platform generate|check|show|import`: clusters that nobody has yet, a look at one, and one's
- * own machine. */
+ * own machine. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <string.h>

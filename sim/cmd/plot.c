@@ -1,5 +1,5 @@
 /* plot.c - `maquette plot DIR`: figures (PNG and SVG) from the CSV files of a results folder, drawn by gnuplot with the
- * scripts in plots/. What the folder holds decides which figures there are. */
+ * scripts in plots/. What the folder holds decides which figures there are. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <errno.h>

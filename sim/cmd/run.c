@@ -1,7 +1,7 @@
 /* run.c - `maquette run FILE.ini`: a job file says what the command line would: `command = NAME`, then a line `option =
  * value` per option (long names; flags are `true`). Keys that repeat are repeatable options. The section [about] is for
  * people. Options after the file override those in it. A file that names a program to run is followed only where
- * --allow-exec says that it is trusted: files come from others. */
+ * --allow-exec says that it is trusted: files come from others. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * Step times of training runs (default), --collectives, --kernels, or --gemm. Output: DIR/score.csv with a row per
  * measurement, DIR/summary.csv with a line per table, DIR/groups.csv with one per set of runs that differ only in plan,
- * a printed summary. */
+ * a printed summary. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <math.h>

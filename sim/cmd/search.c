@@ -1,5 +1,5 @@
 /* search.c - `maquette search`: the main job. Engines propose plans, SimGrid judges them; the ranking is printed and
- * left in the output folder. */
+ * left in the output folder. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the memory go, what
- * every device and link does, and the bottleneck in words. */
+ * every device and link does, and the bottleneck in words. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/judge.h"
 #include "cmd/cmd.h"
 

@@ -2,7 +2,7 @@
  * predictions were off, and whether they would have chosen the right plan.
  *
  * The very schedules that were simulated are written to files, run by maquette-replay (here, or on another node with
- * --schedule-only and --from), and joined with the prediction task by task. */
+ * --schedule-only and --from), and joined with the prediction task by task. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/tables.h"
 #include "cmd/cmd.h"
 

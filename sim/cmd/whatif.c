@@ -6,7 +6,8 @@
  * none is done twice. Worker processes are this program again; under mpirun or Slurm every rank is one (nobody
  * coordinates, nobody calls MPI: a waiting MPI call spins a core). whatif.csv is written in the order of points by
  * whoever finds all rows finished, so it has the same bytes however the work was spread or interrupted. HASH.json is
- * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run. */
+ * the point's best plan. Over a point whose row says so a simulator has died: it is done again by the next run.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/tables.h"
 #include "cmd/cmd.h"
 #include "session/ranks.h"

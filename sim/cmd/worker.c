@@ -1,5 +1,5 @@
 /* worker.c - the hidden command behind every simulation: `maquette worker key=value...` is started by the others (see
- * judge/pool.h) and serves them over a socket. */
+ * judge/pool.h) and serves them over a socket. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 #include "judge/pool.h"
 

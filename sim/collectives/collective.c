@@ -4,7 +4,7 @@
  * and cap each at the rate that makes it take bytes / bandwidth of that choice, so that flows alone take the estimated
  * time and flows that share links take longer.
  *
- * Not modelled: a choice that knows of contention (NCCL's does not either). */
+ * Not modelled: a choice that knows of contention (NCCL's does not either). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

@@ -15,7 +15,8 @@
  *   all-to-all  n-1 flows per rank; beyond 128 ranks the traffic to other nodes is drawn as flows
  * to a few evenly spaced nodes, which load every port and uplink as the full exchange does
  *
- * Not modelled: PXN (a detour over a neighbour's NIC), the balanced tree's second NIC. */
+ * Not modelled: PXN (a detour over a neighbour's NIC), the balanced tree's second NIC.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

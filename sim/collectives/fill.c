@@ -15,7 +15,7 @@
  * NVLS takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB; NCCL's figures hold
  * for the largest chunk.
  *
- * Not modelled: the fill of LL and LL128, whose pieces are small. */
+ * Not modelled: the fill of LL and LL128, whose pieces are small. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

@@ -1,5 +1,5 @@
 /* fluid.c - how long a set of flows takes that start together on an idle cluster: the rates of fluid.h, found anew
- * after each completion. */
+ * after each completion. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/collective.h"

@@ -5,7 +5,7 @@
  * tree 2S bytes in 2 log2(n) steps. Bandwidth is what the links give: flows are not capped. With links of class "other"
  * and no calibration for it, a ring all-reduce of S bytes takes 2(n-1)(S/n/bw + lat), lat = the route's latency.
  *
- * Not modelled: the many special algorithms of MPI libraries. */
+ * Not modelled: the many special algorithms of MPI libraries. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

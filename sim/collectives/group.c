@@ -1,4 +1,4 @@
-/* group.c - a communicator's ranks grouped by node, in O(n). */
+/* group.c - a communicator's ranks grouped by node, in O(n). SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/impl.h"
 
 enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n,

@@ -10,7 +10,7 @@
  *   p2p.c     sends, receives, all-to-all
  *   generic.c the same question for clusters without NCCL (CPU nodes, ideal links)
  *   expand.c  algorithms to flows
- *   fluid.c   time of flows */
+ *   fluid.c   time of flows SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COLLECTIVES_IMPL_H
 #define MQ_COLLECTIVES_IMPL_H
 

@@ -12,7 +12,7 @@
  *   all-to-all   all transfers start together: the longest way
  *
  * Not modelled: windows (8 steps of a channel's buffer under way) that bound the bandwidth of ways of many
- * milliseconds. */
+ * milliseconds. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

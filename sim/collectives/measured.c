@@ -4,7 +4,7 @@
  * these, constant below and with the last slope above. So each octal step has a latency and a bandwidth of its own,
  * which follows a library through its algorithms and protocols. Measured with m ranks; for n others the steps go as n-1
  * and the bytes per edge as (n-1)/n (rings, all-to-all): the time of the smallest call is scaled by (n-1)/(m-1), the
- * rest by [(n-1)/n] / [(m-1)/m]; a message has neither. */
+ * rest by [(n-1)/n] / [(m-1)/m]; a message has neither. SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/measured.h"
 
 #include <math.h>

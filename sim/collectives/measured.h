@@ -1,4 +1,4 @@
-/* measured.h - measured cost of whole communication calls: see measured.c. */
+/* measured.h - measured cost of whole communication calls: see measured.c. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COLLECTIVES_MEASURED_H
 #define MQ_COLLECTIVES_MEASURED_H
 

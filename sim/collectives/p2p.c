@@ -6,7 +6,8 @@
  * in the node and, far more, with the number of transfers that share a NIC, because one proxy thread serves them in
  * turn.
  *
- * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel. */
+ * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

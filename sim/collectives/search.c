@@ -6,7 +6,7 @@
  * an NVLink mesh it is a packing of Hamiltonian cycles into the links, found here by depth-first search with a budget;
  * on PCIe one ring whose most loaded link decides.
  *
- * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance. */
+ * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * What NCCL reads from the system, we read from the link classes of the platform file.
  *
  * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands for all), PCIe path
- * types below "shares a switch or not". */
+ * types below "shares a switch or not". SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -6,7 +6,8 @@
  * (`actual`) replaces what they do not know: the bandwidth that the links of this class deliver (bw_share), the step
  * latency of fabrics other than InfiniBand (latency_scale, hop_s), and the fill of the pipeline (fill).
  *
- * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement. */
+ * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "collectives/impl.h"

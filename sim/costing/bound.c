@@ -1,7 +1,7 @@
 /* bound.c - see bound.h.
  *
  * Every FLOP of the model has to be done once (a quarter of them where Winograd's algorithm applies, see cost.c), and
- * no device does them faster than its peak. */
+ * no device does them faster than its peak. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/bound.h"
 
 #include <math.h>

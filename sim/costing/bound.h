@@ -1,6 +1,6 @@
 /* bound.h - step times that no plan of a model on a cluster can beat: with them a search knows when to stop, and a
  * report how far a plan is from the best there can be. Seconds per step; communication, launches and bubbles are left
- * out. */
+ * out. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COSTING_BOUND_H
 #define MQ_COSTING_BOUND_H
 

@@ -1,5 +1,5 @@
 /* engine_costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without contention and
- * one question at a time. Answers about communication are remembered by content. */
+ * one question at a time. Answers about communication are remembered by content. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/engine_costs.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* engine_costs.h - what search engines may ask about costs (engine.h), answered by the models that the simulation uses. */
+/* engine_costs.h - what search engines may ask about costs (engine.h), answered by the models that the simulation uses.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COSTING_ENGINE_COSTS_H
 #define MQ_COSTING_ENGINE_COSTS_H
 

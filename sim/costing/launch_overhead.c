@@ -8,7 +8,7 @@
  * stretch, or several.
  *
  * Not modelled: hosts that are a whole pass ahead or behind, what a device waits for that others do first, and waits
- * where the backward pass sends tokens to experts once more (recomputation). */
+ * where the backward pass sends tokens to experts once more (recomputation). SPDX-License-Identifier: Apache-2.0 */
 #include "costing/launch_overhead.h"
 
 #include <math.h>
@@ -138,7 +138,7 @@ static bool waits_for_tokens(const struct mq_low *low, const struct mq_task *t)
 	       low->model->op[t->op].kind != MQ_OP_COMBINE && !low->train->experts.pad;
 }
 
-/* Launches of kernels that a call takes its host; none in whole steps of graphs. Where products run in parts beside
+/* Launches of kernels that a call takes its host; none in whole steps of graphs. Where GEMMs run in parts beside
  * tensor-parallel communication the library that makes the parts sends them too, without a way through the framework
  * (Transformer Engine: CommOverlapP2PBase::split_overlap_ag, split_overlap_rs). */
 static double launches_of_call(const struct mq_low *low, const struct mq_task *t)

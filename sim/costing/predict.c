@@ -1,4 +1,4 @@
-/* predict.c - see predict.h. */
+/* predict.c - see predict.h. SPDX-License-Identifier: Apache-2.0 */
 #include "costing/predict.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * share.
  *
  * It remembers nothing, so the calibration may change from question to question, as fits change it;
- * folding/view_costing.h asks each distinct question of a view once. */
+ * folding/view_costing.h asks each distinct question of a view once. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_COSTING_PREDICT_H
 #define MQ_COSTING_PREDICT_H
 

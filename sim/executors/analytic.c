@@ -3,7 +3,7 @@
  *
  * Longest path through the event graph (see schedule/events.h). A collective lasts its latency plus the bound of its
  * own flows (slowest flow, most loaded link). Not modelled: flows of different communications sharing a link, compute
- * and communication slowing each other, the order in which a host issues work. */
+ * and communication slowing each other, the order in which a host issues work. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "folding/view_costing.h"

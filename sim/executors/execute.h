@@ -1,5 +1,5 @@
 /* execute.h - something that runs a view of a schedule and fills a timeline (the simulating ones; those on real
- * hardware are plug-ins of maquette-replay, see validator/). */
+ * hardware are plug-ins of maquette-replay, see validator/). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_EXECUTE_H
 #define MQ_EXECUTORS_EXECUTE_H
 

@@ -1,4 +1,4 @@
-/* walk.c - see walk.h. */
+/* walk.c - see walk.h. SPDX-License-Identifier: Apache-2.0 */
 #include "executors/walk.h"
 
 void mq_walk_init(struct mq_walk *w, const struct mq_events *ev, struct mq_arena *arena)

@@ -1,7 +1,8 @@
 /* walk.h - time flowing through the event graph: an event may start when the last one before it ended.
  *
  * A caller takes events that are free to start (mq_walk_next), finds their finish time, and reports it
- * (mq_walk_finish), in any order that it likes. All state belongs to the caller's arena. */
+ * (mq_walk_finish), in any order that it likes. All state belongs to the caller's arena.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_WALK_H
 #define MQ_EXECUTORS_WALK_H
 

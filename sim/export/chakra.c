@@ -3,7 +3,7 @@
  * The schema is MLCommons Chakra's et_def.proto: a stream of length-delimited messages, GlobalMetadata first, then one
  * Node per task. Dependencies on tasks of the same device become data dependencies, the order of a stream control
  * dependencies; what crosses devices is in the sends, receives and collectives. Written by hand, because the messages
- * need five kinds of field. */
+ * need five kinds of field. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/text.h"

@@ -2,7 +2,7 @@
  * and train.py, which switches on what the JSON file cannot (recomputation; without pipelines).
  *
  * Without a folder only ds_config.json is written, to the screen. Layers of a pipeline are the user's PipelineModule:
- * DeepSpeed builds none from a model. */
+ * DeepSpeed builds none from a model. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,8 @@
  * A target's settings are those of one training software (its file says "target"), and what they can say is that
  * software's space: mq_software_runs decides, for verdicts and `runs_in` as for exports. So a writer is handed plans
  * that it can say: the shape that builds the plan, and the plan resolved with what it leaves to the software.
- * FlagScale, which alone has degrees per device type, reads stages and says itself what it refuses. */
+ * FlagScale, which alone has degrees per device type, reads stages and says itself what it refuses.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXPORT_EXPORT_H
 #define MQ_EXPORT_EXPORT_H
 

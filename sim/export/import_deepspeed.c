@@ -1,4 +1,4 @@
-/* import_deepspeed.c - a plan from a ds_config.json; see export.h. */
+/* import_deepspeed.c - a plan from a ds_config.json; see export.h. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* import_megatron.c - a plan from the flags of a Megatron-LM launch script.
  *
  * Where the script says the model too, it must be the one of -m. --no-scatter-gather-tensors-in-pipeline is of older
- * versions. */
+ * versions. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

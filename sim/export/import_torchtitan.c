@@ -1,7 +1,8 @@
 /* import_torchtitan.c - a plan from a recipe as `export --to torchtitan` writes them.
  *
  * A recipe is a program; read are its settings "name = value" and "name=value" with a number, a text, True, False or
- * None, so that what a user changes there by hand is understood. Anything computed is not. */
+ * None, so that what a user changes there by hand is understood. Anything computed is not.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

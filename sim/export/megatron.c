@@ -3,7 +3,7 @@
  * The order of ranks is Megatron's tp-cp-ep-dp-pp. Uneven layers become --pipeline-model-parallel-layout
  * ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between stages, chunks of the interleaved schedule in
  * model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Not said: data, tokenizer,
- * learning rate. */
+ * learning rate. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

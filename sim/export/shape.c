@@ -1,4 +1,5 @@
-/* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h. */
+/* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 
 #include <math.h>

@@ -2,7 +2,8 @@
  * configuration, as torchtitan/config/README.md asks for (TOML files and flags are gone or going).
  *
  * The model is built of torchtitan's own parts (models/llama3, qwen3, deepseek_v3); data, tokenizer and learning rate
- * are those of its debug configuration, for the user to replace. Its reductions are in float32 alone. */
+ * are those of its debug configuration, for the user to replace. Its reductions are in float32 alone.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

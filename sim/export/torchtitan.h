@@ -1,4 +1,4 @@
-/* torchtitan.h - what the writer and the reader of torchtitan's recipes share. */
+/* torchtitan.h - what the writer and the reader of torchtitan's recipes share. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXPORT_TORCHTITAN_H
 #define MQ_EXPORT_TORCHTITAN_H
 

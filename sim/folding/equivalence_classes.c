@@ -1,7 +1,7 @@
 /* equivalence_classes.c - see equivalence_classes.h.
  *
  * Colours are 64-bit hashes of what is known of a flow or link; a round mixes in what it meets. A flow's colour begins
- * with its communication, so that those of a communication are a range. */
+ * with its communication, so that those of a communication are a range. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/equivalence_classes.h"
 
 #include <math.h>

@@ -5,7 +5,8 @@
  * refinement of Weisfeiler and Leman, 1968). Max-min fair rates are then equal inside a colour, whichever
  * communications are under way: one flow per colour, one link per colour, and the number of times that flows of a
  * colour cross such a link as its weight (fluid.h), give the rates of all. The representative's time is everybody's as
- * long as all replicas of a communication end together; who runs the network must look at that. */
+ * long as all replicas of a communication end together; who runs the network must look at that.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_EQUIVALENCE_CLASSES_H
 #define MQ_FOLDING_EQUIVALENCE_CLASSES_H
 

@@ -11,7 +11,7 @@
  *
  * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions differ (half
  * of it in one NVLink domain), or where replicas have shares or devices of their own, smaller blocks still are alike:
- * those of tensor parallelism, which lies innermost. */
+ * those of tensor parallelism, which lies innermost. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/fold.h"
 
 #include <math.h>

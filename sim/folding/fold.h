@@ -11,7 +11,7 @@
  *   who runs a view looks whether the run kept the promise (mq_timeline.fold_inexact: who meets whom on a link is
  *            known only then) and asks for the next view if not.
  * Only this last loop goes round. The last view, the whole schedule, needs no proof and keeps every promise.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_FOLD_H
 #define MQ_FOLDING_FOLD_H
 

@@ -2,7 +2,7 @@
  *
  * A collective whose links serve nobody else lasts a fixed time, as a compute task does, and so does a run of them.
  * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment in
- * which a message is under way too is booked on the collective. */
+ * which a message is under way too is booked on the collective. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/fuse.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* fuse.h - runs of a folded schedule's tasks that last a fixed time become one task each. */
+/* fuse.h - runs of a folded schedule's tasks that last a fixed time become one task each.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_FUSE_H
 #define MQ_FOLDING_FUSE_H
 

@@ -1,4 +1,5 @@
-/* replica_flows.c - see replica_flows.h: which replicas there are, what they ask for. */
+/* replica_flows.c - see replica_flows.h: which replicas there are, what they ask for.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "folding/replica_flows.h"
 
 #include "maquette/map.h"

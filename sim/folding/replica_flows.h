@@ -4,7 +4,7 @@
  * positions of its blocks, by translation of the device lists. All replicas happen at the same time. What they ask of
  * the links of the whole cluster is told here; what time they take, equivalence_classes.h tells.
  *
- * Links that cannot fill up, whatever happens, are left out. */
+ * Links that cannot fill up, whatever happens, are left out. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_REPLICA_FLOWS_H
 #define MQ_FOLDING_REPLICA_FLOWS_H
 

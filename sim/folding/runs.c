@@ -1,4 +1,4 @@
-/* runs.c - see runs.h. */
+/* runs.c - see runs.h. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/runs.h"
 
 #include <math.h>

@@ -6,8 +6,9 @@
  *   - nobody outside waits for any of them but the last;
  *   - the COMM stream is idle when it begins, and all its collectives have ended when the last task starts;
  *   - no collective behind it could have begun before its end, had the run's not been in its way.
- * It lasts the longest path through the two streams: chains of a gather, a product and a scatter are runs, and so are
- * the forks where a product's two gradients are made beside what is gathered and scattered. */
+ * It lasts the longest path through the two streams: chains of a gather, a GEMM and a scatter are runs, and so are
+ * the forks where a GEMM's two gradients are made beside what is gathered and scattered.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_RUNS_H
 #define MQ_FOLDING_RUNS_H
 

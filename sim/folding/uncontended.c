@@ -1,7 +1,7 @@
 /* uncontended.c - links that cannot fill up, whatever happens; see replica_flows.h.
  *
  * All that crosses a link has come through others, and goes on through others. Where what can come through the
- * narrowest of them, or go on, is no more than the link carries, it never fills. */
+ * narrowest of them, or go on, is no more than the link carries, it never fills. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/map.h"

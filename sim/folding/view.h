@@ -8,7 +8,7 @@
  *            and its flows go to the real neighbours; flows of the ranks left out count on every link (replica_flows.h);
  *   rounds   the tasks are several steps, of one job or of several, one after another (schedule/events.h).
  * Neither is part of a schedule: what is saved or replayed has none.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_VIEW_H
 #define MQ_FOLDING_VIEW_H
 

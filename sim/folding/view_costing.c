@@ -1,4 +1,4 @@
-/* view_costing.c - see view_costing.h. */
+/* view_costing.c - see view_costing.h. SPDX-License-Identifier: Apache-2.0 */
 #include "folding/view_costing.h"
 
 #include <math.h>

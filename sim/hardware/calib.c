@@ -2,7 +2,7 @@
  * platforms/calib all come from it.
  *
  * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that differs gets a file
- * of its own. */
+ * of its own. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/calib.h"
 #include "hardware/libraries.h"
 
@@ -62,9 +62,9 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(nvls, "1", 0, 0, 1, "1 = its NVSwitch can reduce (NVLS)"),
 	DEV(p2p, "1", 1, 0, 1, "1 = GPUs transfer to each other over PCIe; 0 = through the host"),
 	DEV(gemm_eff, "1", .78, .001, 2, "share of peak that the inner loop of the largest tile reaches"),
-	DEV(gemm_fp32, "1", 1, .1, 4, "the same for fp32 products, which run on plain cores, / gemm_eff"),
+	DEV(gemm_fp32, "1", 1, .1, 4, "the same for fp32 GEMMs, which run on plain cores, / gemm_eff"),
 	DEV(gemm_tf32, "1", 1, .1, 4,
-	    "the same for tf32 products / gemm_eff: Hopper's tensor cores take them along k alone, which two of a layer's three are not"),
+	    "the same for tf32 GEMMs / gemm_eff: Hopper's tensor cores take them along k alone, which two of a layer's three are not"),
 	DEV(gemm_kt, "1", 76.4, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
 	DEV(gemm_a0, "1", 81.4, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
 	DEV(gemm_b0, "1", 0, 0, 1e4, "the same of a CPU's second operand; 0 = gemm_a0"),
@@ -81,9 +81,9 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(conv_volume, "1", .82, .001, 1.5, "efficiency factor of three-dimensional convolutions"),
 	DEV(conv_depthwise, "1", .02, 1e-4, 1, "depthwise convolutions: share of the fp32 peak"),
 	DEV(attention_scale, "1", 1, .001, 10,
-	    "speed of fused attention / that of its counted tiles, of a CPU that of its products"),
+	    "speed of fused attention / that of its counted tiles, of a CPU that of its GEMMs"),
 	DEV(attention_bwd, "1", 1, .01, 10, "the same of backward passes / that of forward ones"),
-	DEV(attention_score, "flop", 0, 0, 1e4, "CPU: what a score takes besides its products: the softmax"),
+	DEV(attention_score, "flop", 0, 0, 1e4, "CPU: what a score takes besides its GEMMs: the softmax"),
 	DEV(attention_fp8, "1", .8, .01, 1, "the same in fp8 relative to 16 bit, where no kernels in fp8 were timed"),
 	DEV(scan_share, "1", .175, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
@@ -92,8 +92,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
 	DEV(overlap_compute, "1", -1, -1, 1,
 	    "share of compute lost beside a collective; -1 = the multiprocessors its channels hold"),
-	DEV(overlap_gemms, "1", 1, 0, 8,
-	    "multiprocessors that products lose for each that a collective's channels hold"),
+	DEV(overlap_gemms, "1", 1, 0, 8, "multiprocessors that GEMMs lose for each that a collective's channels hold"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context and libraries on a CPU (of a GPU: the software's)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),

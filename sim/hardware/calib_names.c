@@ -1,4 +1,5 @@
-/* calib_names.c - device types by what people, tables and drivers call them: see calib.h. */
+/* calib_names.c - device types by what people, tables and drivers call them: see calib.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/calib.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* calib_read.c - calibration files into a set of entries: see calib.h.
  *
  * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one of its kind
- * that stands further on; the set changes only where all of them are sound. */
+ * that stands further on; the set changes only where all of them are sound. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/calib.h"
 
 #include <jansson.h>

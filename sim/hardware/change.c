@@ -1,4 +1,4 @@
-/* change.c - see change.h. */
+/* change.c - see change.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/change.h"
 
 #include <math.h>

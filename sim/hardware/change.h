@@ -13,7 +13,8 @@
  *   rank.N.clock, rank.N.flops, ...      the same for one device (a straggler)
  *   spread.clock                         standard deviation of a random factor per device: exp(N(0, s))
  *   calib.TYPE.FIELD                     new value of a calibration field of a device type
- *   linkcalib.CLASS.FIELD                new value of a field of a link calibration */
+ *   linkcalib.CLASS.FIELD                new value of a field of a link calibration
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_CHANGE_H
 #define MQ_HARDWARE_CHANGE_H
 

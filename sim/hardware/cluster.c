@@ -2,7 +2,7 @@
  *
  * Routes are kept in an open-addressing hash table keyed by the pair of ranks: at most 2 in 3 slots are used, so a
  * look-up costs a few nanoseconds and memory follows the pairs that are asked for, never the square of the cluster. The
- * table's order is never visible. */
+ * table's order is never visible. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/cluster.h"
 
 #include <math.h>

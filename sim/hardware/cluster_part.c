@@ -1,4 +1,4 @@
-/* cluster_part.c - some devices of a cluster as a cluster of their own. */
+/* cluster_part.c - some devices of a cluster as a cluster of their own. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* libraries.c - see libraries.h: the tables of platforms/kernels. */
+/* libraries.c - see libraries.h: the tables of platforms/kernels. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/libraries.h"
 
 #include <math.h>

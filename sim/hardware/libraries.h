@@ -1,7 +1,8 @@
 /* libraries.h - what libraries do on every GPU: kernels of parts of layers, attention, NCCL's tuning.
  *
  * Files: platforms/kernels/generations.csv, attention.csv and parts.csv (their README.md explains the columns), and
- * platforms/calib/nccl.json. They are read and checked once, and a calibration owns them; names become indices then. */
+ * platforms/calib/nccl.json. They are read and checked once, and a calibration owns them; names become indices then.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_LIBRARIES_H
 #define MQ_HARDWARE_LIBRARIES_H
 
@@ -58,13 +59,13 @@ enum mq_part {
 	MQ_PART_LOSS,        /* logit */
 	MQ_PART_EMBEDDING,   /* element of the output; its weights are the table */
 	MQ_PART_ADD,         /* residual */
-	MQ_PART_BIAS,        /* of a product: element of its output */
+	MQ_PART_BIAS,        /* of a GEMM: element of its output */
 	MQ_PART_DROPOUT,     /* of scores */
 	MQ_PART_DROPOUT_ADD, /* dropout and residual addition */
 	MQ_PART_COPY,
 	MQ_PART_SCORES, /* softmax of stored attention scores with scale, casts, and mask where MASK is not apart */
 	MQ_PART_MASK,   /* of those scores */
-	MQ_PART_CAST,   /* element of a product's operand */
+	MQ_PART_CAST,   /* element of a GEMM's operand */
 	MQ_PART_BATCH_NORM,
 	MQ_PART_POOL,     /* element of its input */
 	MQ_PART_POOL_TAP, /* element of each window */

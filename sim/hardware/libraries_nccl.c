@@ -2,7 +2,7 @@
  *
  * Values are objects of objects by names (algorithm, protocol, kind of link, generation), or arrays by position; null
  * stands for no limit. "older" lists, newest first, what versions before one had in the place of a value: each entry
- * holds for those before it too. */
+ * holds for those before it too. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

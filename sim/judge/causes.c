@@ -3,7 +3,7 @@
  *
  * A communication belongs to the class of the slowest link (least usable bandwidth) on the routes that its members use.
  * The sentence names the largest of compute, exposed communication and idle time (means over the devices), then what
- * the critical path consists of, largest first. */
+ * the critical path consists of, largest first. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

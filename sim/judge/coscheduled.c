@@ -1,5 +1,5 @@
 /* coscheduled.c - the steps of several jobs as one schedule, and what each job's steps take in it. See coscheduled.h
- * for what is measured; coscheduled_message.c brings the jobs to a worker. */
+ * for what is measured; coscheduled_message.c brings the jobs to a worker. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/coscheduled.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
  * `steps` that count. A job's time together is the mean of those.
  *
  * Devices belong to one job each; what jobs share is links. Every rank is simulated: symmetry of one job is not that of
- * all. */
+ * all. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_COSCHEDULED_H
 #define MQ_JUDGE_COSCHEDULED_H
 

@@ -1,4 +1,5 @@
-/* gzip.c - see gzip.h. zlib compresses behind an ordinary stream, so that who writes need not know. */
+/* gzip.c - see gzip.h. zlib compresses behind an ordinary stream, so that who writes need not know.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "judge/gzip.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* gzip.h - files that are written compressed where their names end in ".gz". */
+/* gzip.h - files that are written compressed where their names end in ".gz". SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_GZIP_H
 #define MQ_JUDGE_GZIP_H
 

@@ -1,4 +1,4 @@
-/* job.c - see job.h. */
+/* job.c - see job.h. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/job.h"
 
 #include <math.h>

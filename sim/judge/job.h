@@ -1,5 +1,5 @@
 /* job.h - the question that worker processes answer again and again: which model, platform, calibrations and training
- * options. It travels as the arguments of the hidden command `worker`. */
+ * options. It travels as the arguments of the hidden command `worker`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_JOB_H
 #define MQ_JUDGE_JOB_H
 

@@ -1,7 +1,7 @@
 /* judge.c - the whole judgement of one plan: lower, memory verdict, run, and what the run means.
  *
  * MFU = model FLOPs (no recomputation) / (step time x sum of the peaks of the devices used). Exposed communication is
- * booked on the class of the slowest link that its flows cross. */
+ * booked on the class of the slowest link that its flows cross. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* judge.h - a judgement with all that led to it, for reports; judge.c makes it, causes.c puts it in words. */
+/* judge.h - a judgement with all that led to it, for reports; judge.c makes it, causes.c puts it in words.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_JUDGE_H
 #define MQ_JUDGE_JUDGE_H
 

@@ -4,7 +4,8 @@
  *   timeline.csv one row per task (schedule/timeline.h)
  *   tasks.csv    what else is known of each task: stage, phase, micro-batch
  *   memory.csv   one row per device: bytes at the peak by purpose
- *   links.csv    one row per link: bytes carried, share of what it could have carried in the step */
+ *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "judge/judge.h"
 #include "judge/outputs.h"
 

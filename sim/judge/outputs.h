@@ -1,4 +1,4 @@
-/* outputs.h - the files of one judged plan: what `maquette simulate` leaves. */
+/* outputs.h - the files of one judged plan: what `maquette simulate` leaves. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_OUTPUTS_H
 #define MQ_JUDGE_OUTPUTS_H
 

@@ -4,7 +4,7 @@
  * worker's death shows as the end of its socket; the server then says how it died. The kernel kills processes when
  * memory runs out, whatever they are doing, so a death says little of the plan: it is tried again after the others,
  * alone, and only a second death is its verdict. A dead server is started again: its questions have the same answers
- * whenever they are asked. */
+ * whenever they are asked. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/pool.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * verdict timeout. Results do not depend on the number of workers.
  *
  * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a program that opens
- * a pool must hand such arguments to mq_pool_serve. */
+ * a pool must hand such arguments to mq_pool_serve. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_POOL_H
 #define MQ_JUDGE_POOL_H
 

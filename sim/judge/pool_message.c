@@ -1,4 +1,4 @@
-/* pool_message.c - see pool_message.h. */
+/* pool_message.c - see pool_message.h. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/pool_message.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* pool_message.h - messages between the main process, the server and its workers; nobody else includes it.
  *
  * A message is a head and `size` bytes; both sides are the same program on the same machine, so structs travel as they
- * are. File descriptors travel beside the head of a FORK answer. */
+ * are. File descriptors travel beside the head of a FORK answer. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_POOL_MESSAGE_H
 #define MQ_JUDGE_POOL_MESSAGE_H
 

@@ -1,4 +1,4 @@
-/* pool_order.c - see pool_order.h. */
+/* pool_order.c - see pool_order.h. SPDX-License-Identifier: Apache-2.0 */
 #include "judge/pool_order.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* pool_order.h - in which order plans are handed out to workers. */
+/* pool_order.h - in which order plans are handed out to workers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_JUDGE_POOL_ORDER_H
 #define MQ_JUDGE_POOL_ORDER_H
 

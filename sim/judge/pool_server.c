@@ -2,7 +2,7 @@
  *
  * Everything happens inside SimGrid's conductor actor, also the forking: a worker is a copy that goes on in the same
  * actor with another loop. Single-threaded throughout (the main process sees to it that BLAS starts no threads), so a
- * fork copies everything that runs. */
+ * fork copies everything that runs. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>

@@ -3,7 +3,7 @@
  * A thread block takes a tile of 128 queries of a head through the keys that they see, 128 at a time. A tile costs the
  * keys it sees, rounded up to whole blocks, and `start` more: prologue, epilogue, the pipeline that fills. Causal: tile
  * i sees the keys up to its last query. What a pair of a query and a key costs follows from the share of the peak that
- * long sequences reach at that width of a head: products grow with the width, exponentials do not, so narrow heads
+ * long sequences reach at that width of a head: GEMMs grow with the width, exponentials do not, so narrow heads
  * reach less; wide ones may run out of registers. Backward tiles are of keys and go through the queries.
  *
  * The tiles run in waves over the SMs. Where all cost the same the last wave is as long as the others; causal tiles
@@ -19,9 +19,10 @@
  *
  * Windows and packed documents: a tile sees its part of the keys, and a window ends inside a block. In fp8 cuDNN's
  * backward pass goes through what a window hides: in those timings it grows with the square of the tokens. In 32 bits
- * only xFormers' kernels run, each product three in TF32 (Ampere on; timed in PyTorch 2.11 on a H100, with TF32 and
+ * only xFormers' kernels run, each GEMM three in TF32 (Ampere on; timed in PyTorch 2.11 on a H100, with TF32 and
  * without: 18 to 21 TFLOP/s either way, heads of 64, 128 and 197 keys), backward as fast as forward. Not modelled: head
- * widths between the tabled ones that are padded, dropout, split keys (decoding). */
+ * widths between the tabled ones that are padded, dropout, split keys (decoding).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention.h"
 
 #include <math.h>
@@ -97,7 +98,7 @@ static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *
 }
 
 /* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
- * ones, and the first one's below them but for its products. */
+ * ones, and the first one's below them but for its GEMMs. */
 static double pair_work(const double share[MQ_ATTENTION_WIDTHS], double width)
 {
 	double w64 = 64 / share[0], w128 = 128 / share[1], w256 = 256 / share[2];
@@ -139,7 +140,7 @@ static double tensors_B(const struct mq_attention_call *c, double size_B)
 	return c->backward ? (4 * q + 2 * kv) * size_B : (2 * q + kv) * size_B;
 }
 
-/* In 32 bits, where tensor cores take three products for one. */
+/* In 32 bits, where tensor cores take three GEMMs for one. */
 static bool in_32_bits(const struct mq_device_calib *d, const struct mq_attention_call *c)
 {
 	return mq_dtype_size(c->dtype) == 4 && d->peak_flops[MQ_TF32] > d->peak_flops[MQ_FP32];

@@ -2,7 +2,8 @@
  *
  * The one model of it: operators of training and rows of `score --kernels` ask the same functions. The shares of the
  * peak, and what starts and ends a kernel, are read off published timings of single kernels, those that `score
- * --kernels` holds it against among them; of runs of training one share alone (attention.c). */
+ * --kernels` holds it against among them; of runs of training one share alone (attention.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_KERNELS_ATTENTION_H
 #define MQ_KERNELS_ATTENTION_H
 
@@ -30,7 +31,7 @@ MQ_API double mq_attention_time(const struct mq_device_calib *device, enum mq_at
 				const struct mq_attention_call *call);
 /* Kernels that one call launches. */
 MQ_API double mq_attention_launches(bool backward);
-/* The same with scores that are written out: batched products, mask, softmax. */
+/* The same with scores that are written out: batched GEMMs, mask, softmax. */
 MQ_API double mq_attention_unfused(const struct mq_device_calib *device, const struct mq_attention_call *call);
 
 #endif

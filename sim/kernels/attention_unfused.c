@@ -1,13 +1,13 @@
-/* attention_unfused.c - attention as batched products with kernels between them, see attention.h: made of what the cost
- * model says of each. */
+/* attention_unfused.c - attention as batched GEMMs with kernels between them, see attention.h: made of what the cost
+ * model says of each. SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention.h"
 #include "maquette/cost.h"
 #include "kernels/kernel_table.h"
 
-/* Scores are batched products' output; a mask copies them where a bit says so, softmax reads them twice and
- * writes them, and backwards reads its output and their gradient twice. Each product wants the elements of a
+/* Scores are batched GEMMs' output; a mask copies them where a bit says so, softmax reads them twice and
+ * writes them, and backwards reads its output and their gradient twice. Each GEMM wants the elements of a
  * head together: copies of Q, K and V; backwards of dO, dQ, dK and dV, of which the last three are then joined.
- * (attention_pytorch in FlashAttention's benchmarks: the scale is a factor of the product.) */
+ * (attention_pytorch in FlashAttention's benchmarks: the scale is a factor of the GEMM.) */
 double mq_attention_unfused(const struct mq_device_calib *d, const struct mq_attention_call *c)
 {
 	double m = c->queries, n = c->keys, k = c->width, count = c->batch * c->heads, bytes;

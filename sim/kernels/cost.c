@@ -8,14 +8,14 @@
  * (fewer tiles share caches and memory, so they run faster, but not for free). Splitting k in sk parts writes sk
  * partial results of 4 bytes per element, read back from cache. Memory traffic hides behind the arithmetic, but not
  * near the corner of the roofline, where neither has slack: t = (math^p + memory^p)^(1/p). Kernels of the plain cores
- * (fp32; batched products whose rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows)
+ * (fp32; batched GEMMs whose rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows)
  * are slower per step of k, but not in what their tiles do beside, and there are smaller tiles. Form and values: a fit
  * to published GEMM timings, held out by shape, see platforms/calib/README.md.
  *
  * Everything here is closed form and allocates nothing: search loops call it for every operator.
  *
  * Not modelled: which library version picks which kernel; power capping beyond one factor (`sustained`); caches, apart
- * from what the fitted shares absorb. */
+ * from what the fitted shares absorb. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/cost.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static bool has_tiles(const struct mq_device_calib *d)
 	return d->kind != MQ_CPU && (d->gemm_kt > 0 || d->gemm_a0 > 0);
 }
 
-/* A CPU's product packs blocks of its operands and then runs one inner loop (Goto and van de Geijn,
+/* A CPU's GEMM packs blocks of its operands and then runs one inner loop (Goto and van de Geijn,
  * "Anatomy of high-performance matrix multiplication", 2008), so its time is linear in mnk (arithmetic),
  * mn (writing C) and mk, nk (packing), as Cornebize and Legrand found for HPL:
  *     2 (mnk + kt mn + a0 mk + b0 nk) / (peak eff)
@@ -140,7 +140,7 @@ static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype d
 	return d->kind != MQ_CPU && dtype == MQ_FP32 && d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
 }
 
-/* fp32 products run on the plain cores, far below the tensor cores' peak: a tile's prologue and epilogue,
+/* fp32 GEMMs run on the plain cores, far below the tensor cores' peak: a tile's prologue and epilogue,
  * the same time, are fewer of their steps of k, and operands twice the size are wanted that much later. */
 static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 {
@@ -172,7 +172,7 @@ static bool misaligned(const struct gemm *g)
 	return !rows_at(g, 16);
 }
 
-/* Misaligned batched products: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
+/* Misaligned batched GEMMs: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
 static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype, struct gemm *g)
 {
 	double share = d->bmm_misaligned;
@@ -203,7 +203,7 @@ static double product_time(const struct mq_device_calib *device, enum mq_dtype d
 	g.count = count;
 	g.of_weights = of_weights;
 	g.eff *= dtype == MQ_TF32 ? device->gemm_tf32 : 1;
-	/* fp8 operands make a 16-bit product */
+	/* fp8 operands make a 16-bit GEMM */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
 	if (device->kind != MQ_CPU && dtype == MQ_FP32) {
 		g.eff *= device->gemm_fp32;
@@ -245,8 +245,8 @@ static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_ke
 /* Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) as three kernels:
  * 36 multiplications make 16 outputs that take 144 directly, so a quarter of the work, on tensors that the transforms
  * blow up by 36/16. Each of the two large tensors is read or written once as it is and twice transformed: 1 + 2 * 2.25
- * times its bytes. The products are 36 of [tiles x channels] [channels x filters], in the weights' gradient [channels x
- * tiles][tiles x filters]; products and transforms follow one another. Not modelled: F(2x2, 3x3), 5x5 windows, and the
+ * times its bytes. The GEMMs are 36 of [tiles x channels] [channels x filters], in the weights' gradient [channels x
+ * tiles][tiles x filters]; GEMMs and transforms follow one another. Not modelled: F(2x2, 3x3), 5x5 windows, and the
  * weights' own transform. */
 static double winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
@@ -265,7 +265,7 @@ static double winograd_time(const struct mq_device_calib *d, const struct mq_ker
 	return gemm_time(d, &g) + moved / (d->mem_bw_Bps * d->gemm_bw_share) + 2 * d->gemm_t0_s;
 }
 
-/* One filter per channel: no products of matrices, and so no tensor cores. Direct kernels reach a small
+/* One filter per channel: no GEMM, and so no tensor cores. Direct kernels reach a small
  * part of the peak for single floats, twice that with two 16-bit channels beside one another in a
  * word, which is how they lie where channels come last. */
 static double depthwise_time(const struct mq_device_calib *d, const struct mq_kernel *k)
@@ -289,7 +289,7 @@ static double layout_time(const struct mq_device_calib *d, const struct mq_kerne
 
 /* An implicit GEMM, its traffic that of the tensors, not of the unfolded matrix; or Winograd's algorithm
  * where that is faster, as libraries choose when they try both. Only in fp32: with tensor cores they
- * keep to products, for speed and for accuracy. */
+ * keep to GEMMs, for speed and for accuracy. */
 static double conv_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	struct gemm g = conv_gemm(d, k);
@@ -320,7 +320,7 @@ static double worked_time(const struct mq_device_calib *d, const struct mq_kerne
 	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
 }
 
-/* Attention of a CPU, or of an abstract device without tiles: its products, of which a CPU, which multiplies
+/* Attention of a CPU, or of an abstract device without tiles: its GEMMs, of which a CPU, which multiplies
  * head by head, skips none that a causal mask leaves out. A score is exponentiated and summed besides,
  * which weighs the more the narrower the heads. */
 static double plain_attention(const struct mq_device_calib *d, const struct mq_kernel *k)

@@ -4,7 +4,8 @@
  * device's rate of integer instructions, and a launch. Most are limited by memory; those that are not compute an
  * address for every element.
  *
- * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes. */
+ * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernel_table.h"
 
 #include <math.h>

@@ -4,7 +4,8 @@
  * source), apart (where eager is less than that), composite (a formula that a model has in place of the library's),
  * native (a kernel of the framework's library), fused (one written for it, as in Triton), compiled, megatron, xla,
  * tensorflow (op by op). Each is the list of its kernels in both passes (platforms/kernels/parts.csv): time, launches,
- * what is kept for the backward pass and the peak of temporaries follow from that one list. */
+ * what is kept for the backward pass and the peak of temporaries follow from that one list.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_KERNELS_KERNEL_TABLE_H
 #define MQ_KERNELS_KERNEL_TABLE_H
 

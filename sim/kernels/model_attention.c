@@ -1,7 +1,8 @@
 /* model_attention.c - the kernels of an attention core.
  *
  * Fused (flash attention) it is one kernel, with rotary positions, copies about it, casts, and the sums between a
- * ring's steps; unfused it is batched products and what is done to the scores between them. */
+ * ring's steps; unfused it is batched GEMMs and what is done to the scores between them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "kernels/model_work.h"
@@ -132,7 +133,7 @@ static double score_traffic(const struct mq_op_work *w)
 	return w->model->image ? w->traffic : w->software->score_traffic;
 }
 
-/* Scores are written and read: what the batched products move follows from their shapes, the rest
+/* Scores are written and read: what the batched GEMMs move follows from their shapes, the rest
  * of the op's traffic is the softmax's. */
 static void unfused_attention(struct mq_op_work *w, bool backward)
 {

@@ -1,4 +1,4 @@
-/* model_chains.c - see model_chains.h. */
+/* model_chains.c - see model_chains.h. SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/model_chains.h"
 
 bool mq_channels_first(const struct mq_model *model, const struct mq_software *software, enum mq_dtype dtype)

@@ -17,7 +17,7 @@
  * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX is one too: its
  * window gathers dY, [m x n window][n window x k / window]. An op whose backward FLOPs are not above 1.5 of the forward
  * ones (its input needs no gradient) has dW alone; one without backward FLOPs (frozen weights) has neither. Unfused
- * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched products for
+ * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched GEMMs for
  * each of the two. Fused attention counts 2x forward FLOPs backwards: the recomputation of the scores inside the kernel
  * is part of its efficiency, not of the model.
  *
@@ -27,9 +27,9 @@
  * What a framework moves beyond the one fused kernel that an op counts (norms, dropout, activations, biases, stored
  * scores, copies of heads) is listed in kernel_table.c, by the words of the software.
  *
- * RECURRENT: m steps of a product [samples x k][k x n]; see recurrent_kernels.
+ * RECURRENT: m steps of a GEMM [samples x k][k x n]; see recurrent_kernels.
  *
- * Not modelled: padding of uneven shares (they are fractions). */
+ * Not modelled: padding of uneven shares (they are fractions). SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/model.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ static uint32_t modules_of(const struct mq_op_work *w)
 	return mq_software_modules(w->software, w->model, w->blank.op);
 }
 
-/* Does a product read the residual stream, by a norm? Or an activation of its type? */
+/* Does a GEMM read the residual stream, by a norm? Or an activation of its type? */
 static bool reads_stream(const struct mq_op_work *w)
 {
 	const struct mq_op *from = w->model->image || w->op->kind != MQ_OP_GEMM ? NULL : source_of(w);
@@ -261,7 +261,7 @@ static void join_logits(struct mq_op_work *w)
  * Where experts are not one fused kernel with their exchange, copies are also
  *   sorted by expert behind the wire, and back before it           a read and a write each, either pass
  *   kept beside the gradient of the routing weights, on the way back   a read, backward
- *   padded to whole blocks of an fp8 product, and cut again           a read and a write each, either pass
+ *   padded to whole blocks of an fp8 GEMM, and cut again           a read and a write each, either pass
  * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding). */
 static void exchange_kernels(struct mq_op_work *w, bool backward)
 {
@@ -293,9 +293,9 @@ static void add_steps(struct mq_op_work *w, const double mnk[3], double flop, do
 	k->launches = w->op->kernels;
 }
 
-/* Libraries (cuDNN) multiply the inputs of all steps by their weights at once; only the product with the state of the
+/* Libraries (cuDNN) multiply the inputs of all steps by their weights at once; only the GEMM with the state of the
  * step before is serial: m steps of [samples x hidden][hidden x n]. Backwards the gradients of inputs and of all
- * weights are single products too. Weights count once per pass, as if they stayed on chip between the steps. */
+ * weights are single GEMMs too. Weights count once per pass, as if they stayed on chip between the steps. */
 static void recurrent_kernels(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -455,7 +455,7 @@ static double quantised_B(const struct mq_op_work *w)
 	       (s->zero_quantized_gradients_B > 0 ? w->size_B + 2 * s->zero_quantized_gradients_B : 0);
 }
 
-/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the product. */
+/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the GEMM. */
 static double param_B(const struct mq_op_work *w, const struct mq_share *share)
 {
 	return (share->gathered ? quantised_B(w) : 0) + (mq_dtype_size(w->dtype) < 4 ? w->software->cast_B : 0) +

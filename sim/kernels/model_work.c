@@ -1,4 +1,5 @@
-/* model_work.c - see model_work.h; what is left of an op's amounts stands in model_kernels.c. */
+/* model_work.c - see model_work.h; what is left of an op's amounts stands in model_kernels.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/model_work.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* allocator_replay.c - see allocator_replay.h. */
+/* allocator_replay.c - see allocator_replay.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/allocator_replay.h"
 
 #include <math.h>

@@ -17,7 +17,8 @@
  * A long schedule is played short: of a deep pipeline the last ranks, of many micro-batches as many as it takes to come
  * to its steady state. What more of them keep lies there as one block, all the time.
  *
- * Not modelled: workspaces, copies inside collectives, what is freed between steps by hand (torch.cuda.empty_cache). */
+ * Not modelled: workspaces, copies inside collectives, what is freed between steps by hand (torch.cuda.empty_cache).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOWERING_ALLOCATOR_REPLAY_H
 #define MQ_LOWERING_ALLOCATOR_REPLAY_H
 

@@ -12,7 +12,7 @@
  *             output and input of the op that runs. A weight gradient is formed apart before it is added
  *             to what earlier micro-batches left.
  * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees its data once
- * it is sent (`deallocate_pipeline_outputs`: Megatron core's deallocate_pipeline_outputs). What a product in fp8 or fp4
+ * it is sent (`deallocate_pipeline_outputs`: Megatron core's deallocate_pipeline_outputs). What a GEMM in fp8 or fp4
  * reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
  * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the weights
  * too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one scale serves a
@@ -44,7 +44,7 @@
  * twice, as computed and as sent. What stands outside the layers is gathered once and stays, as FSDP does with its
  * root.
  *
- * Not modelled: workspaces of single kernels, fp32 temporaries inside norms. */
+ * Not modelled: workspaces of single kernels, fp32 temporaries inside norms. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/footprint.h"
 
 #include <math.h>
@@ -210,7 +210,7 @@ static double spread_B(const struct here *at, double elems)
 	return mq_op_saved_shard(&own, &at->share, false) * mq_dtype_size(at->low->train->dtype);
 }
 
-/* The tensors an op reads. Column-parallel products read the whole width, row-parallel ones a part. */
+/* The tensors an op reads. Column-parallel GEMMs read the whole width, row-parallel ones a part. */
 static double input_B(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -228,7 +228,7 @@ static double input_B(const struct here *at)
 	       mq_dtype_size(at->low->train->dtype);
 }
 
-/* Does a product in fp8 or fp4 read what the op makes, and is its copy kept? */
+/* Does a GEMM in fp8 or fp4 read what the op makes, and is its copy kept? */
 static bool feeds_cast(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -250,7 +250,7 @@ static double loss_B(const struct here *at)
 	return at->gpu ? at->low->software->loss_B : mq_software_plain()->loss_B;
 }
 
-/* What a product keeps beyond its producers' shards of its input, where it keeps what it gathered of them. */
+/* What a GEMM keeps beyond its producers' shards of its input, where it keeps what it gathered of them. */
 static double gathered_B(const struct here *at)
 {
 	const struct mq_low *low = at->low;
@@ -280,7 +280,7 @@ static struct mq_share loss_share(const struct here *at)
 }
 
 /* Are stored scores fp32 between softmax and dropout? Softmax's output is kept so, and, where there is no dropout whose
- * output it is anyway, the product's operand in 16 bits besides. */
+ * output it is anyway, the GEMM's operand in 16 bits besides. */
 static bool wide_scores(const struct here *at)
 {
 	const struct mq_software *s = at->low->software;
@@ -289,7 +289,7 @@ static bool wide_scores(const struct here *at)
 	       (s->attention == MQ_ATTENTION_STORED || mq_software_casts_scores(s, at->low->train->dtype));
 }
 
-/* Products that read what the op makes. */
+/* GEMMs that read what the op makes. */
 static double products_of(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -302,7 +302,7 @@ static double products_of(const struct here *at)
 }
 
 /* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. Under autocast a norm's input is
- * fp32, as is its product with 1 / rms, and each product keeps its operand. */
+ * fp32, as is its GEMM with 1 / rms, and each GEMM keeps its operand. */
 static double eager_B(const struct here *at, bool selective)
 {
 	const struct mq_software *s = at->low->software;
@@ -350,7 +350,7 @@ static double kept_B(const struct here *at, bool selective)
 	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * loss_B(at));
 }
 
-/* Part of what attention keeps: queries, keys and values that their products make again for backward. */
+/* Part of what attention keeps: queries, keys and values that their GEMMs make again for backward. */
 static double made_again_B(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
@@ -435,7 +435,7 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 	use->backward_B = tensors + spread_B(at, 2 * scores);
 }
 
-/* What a row-parallel product makes before it is scattered along the sequence. */
+/* What a row-parallel GEMM makes before it is scattered along the sequence. */
 static double late_B(const struct here *at)
 {
 	const struct mq_low *low = at->low;

@@ -1,5 +1,6 @@
 /* footprint.h - what one device holds of one stage: what stays for the whole step, and what comes and goes while one
- * micro-batch passes forward and backward. memory.c adds these up over a pipeline's schedule. */
+ * micro-batch passes forward and backward. memory.c adds these up over a pipeline's schedule.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOWERING_FOOTPRINT_H
 #define MQ_LOWERING_FOOTPRINT_H
 

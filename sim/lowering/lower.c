@@ -1,4 +1,5 @@
-/* lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h. */
+/* lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/lower.h"
 
 #include <math.h>

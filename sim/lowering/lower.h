@@ -4,7 +4,8 @@
  * between them. It asks no cost and no clock, so the same schedule is simulated and replayed. Of the calibrations it
  * reads what memory needs (reserves, what a GPU's library can do).
  *
- * What one asks of a plan, and the verdict; the steps are those of program.h, which folding/fold.h calls in order. */
+ * What one asks of a plan, and the verdict; the steps are those of program.h, which folding/fold.h calls in order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOWERING_LOWER_H
 #define MQ_LOWERING_LOWER_H
 

@@ -8,7 +8,7 @@
  * which one fills while the other is reduced, or a flat copy of as many gradients as the software takes at once
  * (DeepSpeed: 500 million). The device's calibration adds the reserve of context, libraries and communicators, and the
  * factor of fragmentation on dynamic memory. What is freed late (footprint.c) piles up from one forward pass to the
- * next while the host runs ahead, to the next backward pass, for which it waits. */
+ * next while the host runs ahead, to the next backward pass, for which it waits. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* mesh.c - see mesh.h. */
+/* mesh.c - see mesh.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/mesh.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static enum mq_role role_of(const struct mq_op *op, enum mq_dim dim, enum mq_ten
 	case MQ_DIM_SEQ:
 	case MQ_DIM_SPATIAL:
 		return MQ_ROLE_SEQ;
-	case MQ_DIM_HEAD: /* of a product: columns, counted in heads */
+	case MQ_DIM_HEAD: /* of a GEMM: columns, counted in heads */
 	case MQ_DIM_OUT:
 		if (tensor == MQ_TENSOR_OUT || tensor == MQ_TENSOR_DY || follows_features(op->kind))
 			return MQ_ROLE_FEATURE;

@@ -10,7 +10,7 @@
  *     replica -> anything     nothing (each rank keeps its part)
  *
  * The same table serves the gradients, with the layouts of dX and dY, which gives Megatron's f and g operators (Shoeybi
- * et al. 2019) without a rule for them. */
+ * et al. 2019) without a rule for them. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOWERING_MESH_H
 #define MQ_LOWERING_MESH_H
 
@@ -52,7 +52,7 @@ struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struc
 
 /* The layout with partial sums completed: what an all-reduce leaves. */
 struct mq_layout mq_layout_reduced(const struct mq_layout *layout);
-/* Ranks that hold the same data: product of the replica factors. */
+/* Ranks that hold the same data: GEMM of the replica factors. */
 uint32_t mq_layout_replicas(const struct mq_layout *layout);
 
 /* The part of position p: [lo, hi) as fractions per tensor dimension, batch by coordinate. */

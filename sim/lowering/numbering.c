@@ -1,5 +1,5 @@
 /* numbering.c - who is who in a plan: stages and pipeline ranks, layer units, device lists, and what all of lowering
- * asks of them. */
+ * asks of them. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "lowering/program.h"

@@ -4,7 +4,8 @@
  * the next layer is computed, and comes back while the layer behind it goes backward. Copies take turns on the device's
  * copy stream. When links are slower than compute, compute waits.
  *
- * Not modelled: how much the host's memory holds, and that its own bandwidth is shared by the GPUs of a node. */
+ * Not modelled: how much the host's memory holds, and that its own bandwidth is shared by the GPUs of a node.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/footprint.h"
 
 static uint32_t first_unit(const struct mq_low *low, uint32_t stage)

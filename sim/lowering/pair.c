@@ -8,7 +8,7 @@
  * Segments take turns by count, those of the pass that has more of them oftener; the forward pass begins, so that equal
  * counts make F0 B0 F1 B1 ... On every rank activations are received before gradients, and sent before gradients: else
  * two ranks could wait for each other's other message. Not modelled: turns chosen by duration, and weight gradients put
- * off into a gap. */
+ * off into a gap. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/program.h"
 
 struct segments {

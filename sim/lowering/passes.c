@@ -5,7 +5,7 @@
  *
  * Context parallelism gathers keys and values while the local block is computed, as ring attention and Megatron's
  * all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Its backward gathers again and
- * scatters the gradients of keys and values. */
+ * scatters the gradients of keys and values. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"
@@ -203,7 +203,7 @@ static bool goes(const struct mq_moves *moves, uint32_t transfer, const struct v
 	return v->again ? t->inside && t->from_stage == t->to_stage : t->channel == v->phase;
 }
 
-/* A product in equal parts of its rows. Each waits for its part of `in`, which is gathered (MQ_NONE = it is
+/* A GEMM in equal parts of its rows. Each waits for its part of `in`, which is gathered (MQ_NONE = it is
  * there), or sends its part of `out` on its way (MQ_NONE = nowhere). */
 static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in, uint32_t out)
 {
@@ -230,7 +230,7 @@ static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v
 	}
 }
 
-/* The transfer that splits this forward product, MQ_NONE = none does. */
+/* The transfer that splits this forward GEMM, MQ_NONE = none does. */
 static uint32_t splitter(const struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits,
 			 uint32_t n_waits, bool gather)
 {
@@ -312,7 +312,7 @@ static void emit_gradients(struct mq_low *low, uint32_t op)
 	}
 }
 
-/* A product's inputs that were gathered along the sequence and kept as shards are gathered again for the gradient
+/* A GEMM's inputs that were gathered along the sequence and kept as shards are gathered again for the gradient
  * of its weights, beside that of its input (Korthikanti et al. 2022, section 4.2.2). */
 static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 {
@@ -333,7 +333,7 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 	return n;
 }
 
-/* A product whose gradients are made apart: that of its input first, under overlap_tp in parts where that of its
+/* A GEMM whose gradients are made apart: that of its input first, under overlap_tp in parts where that of its
  * output is gathered, then that of its weights while the former travels. `only` 1: the latter has a pass of its
  * own. `again`: inputs gathered for it. */
 static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const uint32_t *waits, uint32_t n_waits,
@@ -350,7 +350,7 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 		compute(low, op, &weights, again, n_again);
 }
 
-/* Does this product make the gradient of its input apart, before that of its weights? Where its collectives run beside
+/* Does this GEMM make the gradient of its input apart, before that of its weights? Where its collectives run beside
  * it, and where that gradient is summed among the ranks of its stage meanwhile
  * (LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM). */
 static bool goes_apart(const struct mq_low *low, uint32_t op)
@@ -435,7 +435,7 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage)
 	mq_template_end(low);
 }
 
-/* The last matrix product among first .. i: nothing that the backward pass needs comes from it or after
+/* The last GEMM among first .. i: nothing that the backward pass needs comes from it or after
  * it, but for what is cheap. i + 1 where there is none. */
 static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t first, uint32_t i)
 {

@@ -12,7 +12,8 @@
  *                its weight gradients behind it, until those of the drain are left (Qi et al. 2024, section 6)
  *   dualpipe-v   the same two chunks in the order of DeepSeek's DualPipe cut in half: in the steady state a
  *                forward of one chunk stands beside a backward of the other, and takes turns with it where the
- *                plan wants that (overlap_experts); weight gradients are apart only where they fill a bubble */
+ *                plan wants that (overlap_experts); weight gradients are apart only where they fill a bubble
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "lowering/program.h"

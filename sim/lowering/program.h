@@ -10,7 +10,7 @@
  *   POST    what follows the last micro-batch: reductions, optimizer, parameter gathering
  *
  * Dependencies inside a template are local; between instances the order of the streams is enough, because a stage
- * boundary is always a send/recv pair. */
+ * boundary is always a send/recv pair. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOWERING_PROGRAM_H
 #define MQ_LOWERING_PROGRAM_H
 
@@ -71,7 +71,7 @@ struct mq_transfer {
 	uint8_t channel;         /* 0 in the forward pass, 1 in the backward pass */
 	bool inside;             /* forward: producer and consumers lie in one layer (recomputation) */
 	bool again;              /* forward, while the backward pass sends it once more */
-	uint32_t parts;          /* > 1: made by so many calls, each beside a part of the product that
+	uint32_t parts;          /* > 1: made by so many calls, each beside a part of the GEMM that
 				    makes or takes the tensor (overlap_tp) */
 	double elems;            /* per sample */
 	uint32_t waits, n_waits; /* backward: producers still to come, and of all */
@@ -251,7 +251,7 @@ bool mq_transfer_here(const struct mq_low *low, uint32_t transfer);
 bool mq_transfer_sums(const struct mq_moves *moves, uint32_t transfer);
 /* Such a tensor once more, for the backward pass. */
 void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer);
-/* Parts in which the product runs that takes (gather) or makes (scatter) this tensor; 1 = as one. */
+/* Parts in which the GEMM runs that takes (gather) or makes (scatter) this tensor; 1 = as one. */
 uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool gather);
 /* Receives what other templates sent to this stage and pass, in the order of sending. */
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass);

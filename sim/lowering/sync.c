@@ -26,7 +26,8 @@
  * gathers (`zero_hpz_partition_size`). Its all-to-alls in place of a reduce-scatter move the same bytes, and count as
  * one.
  *
- * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward. */
+ * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"

@@ -1,4 +1,5 @@
-/* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
+/* template.c - tasks, compute runs and collectives of one micro-batch. See program.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include "lowering/program.h"
 

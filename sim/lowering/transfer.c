@@ -16,7 +16,7 @@
  * it is made, if its consumer's stage does not come before its own: then the consumer's forward pass receives it.
  * Stages that come before have run their forward pass by then: their backward pass receives it from the producer's.
  *
- * Not modelled: combining small messages of different tensors. */
+ * Not modelled: combining small messages of different tensors. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"
@@ -268,8 +268,8 @@ static void plan_forward(struct mq_low *low, uint32_t op)
 	}
 }
 
-/* How often the gradient of what this product takes is summed over tensor-parallel ranks: gate and up are one
- * product here, where software may have two and sum for each. */
+/* How often the gradient of what this GEMM takes is summed over tensor-parallel ranks: gate and up are one
+ * GEMM here, where software may have two and sum for each. */
 static double sums(const struct mq_low *low, uint32_t product, const struct mq_transfer *t)
 {
 	const struct mq_model *m = low->model;
@@ -324,9 +324,9 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 
 /* ---- in parts --------------------------------------------------------------------------------------- */
 
-enum { MOST_PARTS = 64 }; /* ranks of a tensor-parallel group that software splits a product for */
+enum { MOST_PARTS = 64 }; /* ranks of a tensor-parallel group that software splits a GEMM for */
 
-/* Is this op a product of a layer, which the software splits? */
+/* Is this op a GEMM of a layer, which the software splits? */
 static bool splits(const struct mq_low *low, uint32_t op)
 {
 	return low->model->op[op].kind == MQ_OP_GEMM && low->model->op[op].layer != MQ_NONE &&
@@ -368,8 +368,8 @@ bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
 }
 
 /* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of what the others hold while the
- * product runs on what is there, its own part first, so that of n equal parts all but the first wait for
- * one call each. An output is scattered in n calls, each behind its part of the product. */
+ * GEMM runs on what is there, its own part first, so that of n equal parts all but the first wait for
+ * one call each. An output is scattered in n calls, each behind its part of the GEMM. */
 static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 {
 	const struct mq_transfer *t = &low->moves.transfer[transfer];

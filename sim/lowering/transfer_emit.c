@@ -1,4 +1,5 @@
-/* transfer_emit.c - tensors on their way: the messages and collectives of the transfers that transfer.c plans. */
+/* transfer_emit.c - tensors on their way: the messages and collectives of the transfers that transfer.c plans.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lowering/program.h"

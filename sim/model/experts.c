@@ -1,4 +1,4 @@
-/* experts.c - see experts.h. */
+/* experts.c - see experts.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/experts.h"
 
 #include <math.h>

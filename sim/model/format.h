@@ -1,7 +1,7 @@
 /* format.h - a reader of models: one file sim/model/formats/NAME.c exports mq_format_NAME and is found by it.
  *
  * Two kinds: builders (spec "NAME[:key=value,...]", `build` set) and file readers (`probe`, `load`). A file may export
- * one struct that serves several builder names through `names`. */
+ * one struct that serves several builder names through `names`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMAT_H
 #define MQ_MODEL_FORMAT_H
 

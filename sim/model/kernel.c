@@ -1,4 +1,4 @@
-/* kernel.c - names of kernels and of implementations of attention, see kernel.h. */
+/* kernel.c - names of kernels and of implementations of attention, see kernel.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/kernel.h"
 
 MQ_NAMES(mq_kernel_kind_name, enum mq_kernel_kind, MQ_N_KERNEL_KINDS, "gemm", "conv", "attention", "memory",

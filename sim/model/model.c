@@ -2,7 +2,7 @@
  *
  * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id that is ready, so
  * that a graph that is in order already keeps its ids. Edges that join the same two ops are one tensor used twice: they
- * become one edge. */
+ * become one edge. SPDX-License-Identifier: Apache-2.0 */
 #include "model/format.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* pad.c - a model with its vocabulary padded, as training software does so that every tensor-parallel rank gets an
  * aligned share (Megatron-LM's --make-vocab-size-divisible-by).
  *
- * What grows in proportion: the table, the head's columns, and all of the loss. */
+ * What grows in proportion: the table, the head's columns, and all of the loss. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* sequence_packing.c - see sequence_packing.h. */
+/* sequence_packing.c - see sequence_packing.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/sequence_packing.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* shares.c - what one device holds of a split op: parameters, kept activations, optimizer state. What each split
- * divides: model_kernels.c. */
+ * divides: model_kernels.c. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/model.h"

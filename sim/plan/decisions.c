@@ -1,4 +1,4 @@
-/* decisions.c - see decisions.h. */
+/* decisions.c - see decisions.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/plan.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* plan.c - the canonical form of a plan: copying, hashing, describing, packing. See plan.h.
  *
- * The rules that a plan must keep are in plan_check.c, the builders in plan_shape.c, JSON in plan_json.c. */
+ * The rules that a plan must keep are in plan_check.c, the builders in plan_shape.c, JSON in plan_json.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/plan.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* plan_check.c - the rules that every plan of a model on a cluster must keep. See plan.h. */
+/* plan_check.c - the rules that every plan of a model on a cluster must keep. See plan.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/plan.h"

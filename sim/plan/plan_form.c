@@ -2,7 +2,8 @@
  * it. See plan.h.
  *
  * A launcher can say exactly the plans that mq_plan_from_shape builds. So the degrees are read off, the shape is built
- * again, and the two are compared op by op: nothing passes that would run as another plan. */
+ * again, and the two are compared op by op: nothing passes that would run as another plan.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "maquette/plan.h"

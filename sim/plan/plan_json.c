@@ -8,7 +8,8 @@
  *
  * A device is a rank or a name. "ops" runs from one op to another in model order ("to" may be left out for one op);
  * later entries override earlier ones, and every op must be named. Everything but
- * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost. */
+ * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>

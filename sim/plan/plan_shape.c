@@ -3,7 +3,8 @@
  *
  * Tensor parallelism follows Megatron-LM (Shoeybi et al. 2019, Korthikanti et al. 2022): a GEMM whose input is whole is
  * split by columns (OUT), one whose input is split by features is split by rows (IN) and leaves partial sums; attention
- * follows the heads; the rest works on whole features, or on a part of the sequence under sequence parallelism. */
+ * follows the heads; the rest works on whole features, or on a part of the sequence under sequence parallelism.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* allocator.c - see allocator.h.
  *
  * Free blocks of a pool are a list sorted by size, then address. Addresses of segments only grow: one that the device
- * gave back is not given out again, which matters to nothing but the choice between equal blocks. */
+ * gave back is not given out again, which matters to nothing but the choice between equal blocks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/allocator.h"
 
 #include "maquette/types.h"

@@ -14,7 +14,8 @@
  * waits for it before it gives segments back.
  *
  * Not modelled: pools of CUDA graphs, `max_split_size_mb`, `garbage_collection_threshold`, `expandable_segments` (whose
- * segments grow by pages and are never lost), the device's own pages beyond 2 MiB. */
+ * segments grow by pages and are never lost), the device's own pages beyond 2 MiB.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_ALLOCATOR_H
 #define MQ_SCHEDULE_ALLOCATOR_H
 

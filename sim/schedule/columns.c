@@ -1,4 +1,4 @@
-/* columns.c - see columns.h. */
+/* columns.c - see columns.h. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/columns.h"
 
 #include <string.h>

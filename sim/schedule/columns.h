@@ -1,4 +1,5 @@
-/* columns.h - the columns of the output tables, as maquette/result.def lists them. */
+/* columns.h - the columns of the output tables, as maquette/result.def lists them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_COLUMNS_H
 #define MQ_SCHEDULE_COLUMNS_H
 

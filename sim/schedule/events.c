@@ -2,7 +2,7 @@
  *
  * Edges are emitted as pairs in one pass over the tasks, then sorted by source with counting sort (CSR). Sends and
  * recvs are paired by their ordinal on the (source, destination, channel) triple, collectives by their ordinal on
- * (communicator, member). */
+ * (communicator, member). SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/events.h"
 
 #include "maquette/map.h"

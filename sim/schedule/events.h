@@ -3,7 +3,8 @@
  * A compute or copy task is an event of its own, a send and its recv are one event (rendezvous), all members' calls of
  * one collective are one event. Tasks of a group get one more event without tasks (a barrier) that comes before theirs,
  * and so does a round that waits for another. An event starts when the last event before it has ended. Every executor
- * that simulates, the check and the critical path walk this graph; it is built in O(tasks + deps). */
+ * that simulates, the check and the critical path walk this graph; it is built in O(tasks + deps).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_EVENTS_H
 #define MQ_SCHEDULE_EVENTS_H
 

@@ -1,4 +1,4 @@
-/* failures.c - see failures.h. */
+/* failures.c - see failures.h. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/failures.h"
 
 #include <math.h>

@@ -17,7 +17,7 @@
  * much more. R is `restart_s` and reading the checkpoint at the same speed.
  *
  * Not modelled: failures that repeat on one device, spares and elastic jobs, slow devices (hardware/change.h, jitter),
- * and storage that others use. */
+ * and storage that others use. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_FAILURES_H
 #define MQ_SCHEDULE_FAILURES_H
 

@@ -1,4 +1,4 @@
-/* fluid.c - see fluid.h. */
+/* fluid.c - see fluid.h. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/fluid.h"
 
 #include <math.h>

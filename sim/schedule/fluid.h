@@ -5,7 +5,8 @@
  * SimGrid's CM02 model does with equal weights, that is, with link latencies of zero. A weight of w is what w flows do
  * that cross the link and have the same rate.
  *
- * Not modelled: latency (paid apart), protocol windows, cross traffic of acknowledgements. */
+ * Not modelled: latency (paid apart), protocol windows, cross traffic of acknowledgements.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_FLUID_H
 #define MQ_SCHEDULE_FLUID_H
 

@@ -1,4 +1,4 @@
-/* jitter.c - see jitter.h. */
+/* jitter.c - see jitter.h. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/jitter.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@
  * folded: every rank is simulated. The n-th draw of a seed is the same whatever other draws are asked for.
  *
  * Not modelled: jitter of networks and hosts, devices whose speed changes during a step, devices near each other that
- * are slow together. */
+ * are slow together. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_JITTER_H
 #define MQ_SCHEDULE_JITTER_H
 

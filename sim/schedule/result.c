@@ -1,4 +1,4 @@
-/* result.c - see result.h. */
+/* result.c - see result.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/result.h"
 
 #include <math.h>

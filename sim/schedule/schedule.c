@@ -1,4 +1,4 @@
-/* schedule.c - see schedule.h: names. */
+/* schedule.c - see schedule.h: names. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/schedule.h"
 
 MQ_NAMES(mq_task_kind_name, enum mq_task_kind, MQ_N_TASK_KINDS, [MQ_TASK_COMPUTE] = "compute", [MQ_TASK_SEND] = "send",

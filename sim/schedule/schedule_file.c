@@ -5,7 +5,7 @@
  *    "devices":[{"rank":R,"name":N,"type":T}],"comms":[{"id":0,"purpose":P,"ranks":[...]}],
  *    "ops":[NAMES],"works":[{"flop":F,"bytes":B,"model_flop":M,"kernels":[{...}]}],"tasks":N}
  * and each further line one task. Compute tasks point at a work of the header, so that a kernel list is written once
- * for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit. */
+ * for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>

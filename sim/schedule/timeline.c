@@ -2,7 +2,7 @@
  *
  * Exposed communication is the measure of (union of a device's communication and copies) minus (union of its compute),
  * attributed to the task that started first. The critical path walks back over the events of the schedule from the last
- * to finish to the one whose finish it waited for. */
+ * to finish to the one whose finish it waited for. SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/timeline.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * time, where it goes, the critical path.
  *
  * A task starts when its stream, its dependencies and (simulated executors) all tasks that it meets are ready: a wait
- * for a peer is a bubble, not communication. */
+ * for a peer is a bubble, not communication. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCHEDULE_TIMELINE_H
 #define MQ_SCHEDULE_TIMELINE_H
 

@@ -1,7 +1,7 @@
 /* timeline_file.c - timelines as a table (CSV) and as a Chrome / Perfetto trace (JSON).
  *
  * Trace: one process per device and executor, one thread per stream, complete events ("X") in microseconds, arrows
- * ("s", "f") from sends to recvs. Opens in ui.perfetto.dev and chrome://tracing. */
+ * ("s", "f") from sends to recvs. Opens in ui.perfetto.dev and chrome://tracing. SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* args.c - options that `score` and `fit` share, see score.h. */
+/* args.c - options that `score` and `fit` share, see score.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 
 #include <math.h>

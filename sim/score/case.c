@@ -1,5 +1,5 @@
 /* case.c - one row of measurements as a job: may it be scored, training options, and all parts together. What cannot be
- * had is a refusal with its reason. */
+ * had is a refusal with its reason. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>

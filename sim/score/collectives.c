@@ -9,7 +9,7 @@
  * in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
  *
  * Not scored (refused, with the reason): rows that the table itself refuses, and a single small size that took much
- * longer than both its neighbours (a connection's first use). */
+ * longer than both its neighbours (a connection's first use). SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 
 #include <math.h>

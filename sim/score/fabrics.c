@@ -3,7 +3,8 @@
  * What a row leaves open is what is usual beside its GPU. The cluster has one link each way per GPU port, per pair of a
  * mesh, and per NIC.
  *
- * Not modelled: switches between nodes (the tables' systems are small), PCIe trees. */
+ * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "score/fabrics.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* fabrics.h - the system that a row of a table of collective timings ran on. */
+/* fabrics.h - the system that a row of a table of collective timings ran on. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_FABRICS_H
 #define MQ_SCORE_FABRICS_H
 

@@ -1,4 +1,4 @@
-/* fitted.c - see fitted.h. */
+/* fitted.c - see fitted.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/fitted.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@
  * fitted-models.csv, where there is one, has lines for parts of a table, with a further column
  *
  *   models   patterns of the models of a part's rows: `without` is what the table's other rows give. A part that
- *            has no line for a value leaves it as it is */
+ *            has no line for a value leaves it as it is SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_FITTED_H
 #define MQ_SCORE_FITTED_H
 

@@ -2,8 +2,8 @@
  *
  * Columns are those of results/README.md. Times with the cast of an operand in them lose it where the row says what it
  * took, and are refused otherwise. Kernels under 20 us are not scored: the published tables have a resolution of 1 us.
- * Short benchmarks run at full clocks: `sustained` is left out. Tables may be timed by a host that launches one product
- * after the other: none is predicted below its host_launch_s. */
+ * Short benchmarks run at full clocks: `sustained` is left out. Tables may be timed by a host that launches one GEMM
+ * after the other: none is predicted below its host_launch_s. SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* groups.c - see groups.h. */
+/* groups.c - see groups.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/groups.h"
 
 #include <math.h>

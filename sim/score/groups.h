@@ -1,5 +1,5 @@
 /* groups.h - a table of runs as a test of a planner: rows that differ only in plan, how well their order is predicted,
- * and what it costs to run the plan that is ranked first. */
+ * and what it costs to run the plan that is ranked first. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_GROUPS_H
 #define MQ_SCORE_GROUPS_H
 

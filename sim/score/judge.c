@@ -1,4 +1,4 @@
-/* judge.c - see judge.h. */
+/* judge.c - see judge.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/judge.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* judge.h - a table of runs, and its rows judged as any plan is: by the pool of worker processes that `search` uses,
- * one pool per platform, each row with its own question. */
+ * one pool per platform, each row with its own question. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_JUDGE_H
 #define MQ_SCORE_JUDGE_H
 

@@ -1,7 +1,8 @@
 /* kernels.c - `score --kernels`: single kernels and parts of layers against published timings.
  *
  * Columns are those of results/README.md. Benchmarks of one kernel run at full clocks: `sustained` is left out. What
- * takes less than 50 us is predicted, but not scored: it is launches, and the tables have a resolution of 1 us. */
+ * takes less than 50 us is predicted, but not scored: it is launches, and the tables have a resolution of 1 us.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* kernels.h - what the parts of `score --kernels` share. */
+/* kernels.h - what the parts of `score --kernels` share. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_KERNELS_H
 #define MQ_SCORE_KERNELS_H
 

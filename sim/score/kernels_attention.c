@@ -4,7 +4,7 @@
  * work on those at hand; what the slowest rank does in a step depends on how the sequence is laid out: in order (basic:
  * the last rank works in each step, the first in one), in two pieces from both ends (zigzag: half of a block's pairs in
  * each), in stripes (each step causal). Each later step merges its output into an fp32 sum. Ulysses exchanges heads for
- * sequence with all-to-alls before and after. */
+ * sequence with all-to-alls before and after. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  * had the forward pass in it. results/README.md has the columns; tests/kernel-timings writes them.
  *
  * triton's do_bench clears 256 MB between its events, during which the host runs ahead; where the host needs longer
- * than that and the kernels, it is what was measured. */
+ * than that and the kernels, it is what was measured. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>
@@ -129,7 +129,7 @@ static void head_chunked(const struct setting *s, struct times *t, bool backward
 	t->ops += chunks * 14;
 }
 
-/* What Triton's products reach / the library's: on Hopper they issue Ampere's instructions. */
+/* What Triton's GEMMs reach / the library's: on Hopper they issue Ampere's instructions. */
 static double grouped_share(const struct setting *s)
 {
 	return s->layer == EXPERTS && s->d->compute_capability >= 90 ? .6 : 1;

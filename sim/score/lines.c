@@ -1,4 +1,5 @@
-/* lines.c - tables to read, patterns and devices that they name, and lines of summaries to write: see score.h, row.h. */
+/* lines.c - tables to read, patterns and devices that they name, and lines of summaries to write: see score.h, row.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* machines.c - the machines of a row of measurements, and what runs where on several kinds: see row.h.
  *
- * Not modelled: replicas of one stage that differ in tensor-parallel degree. */
+ * Not modelled: replicas of one stage that differ in tensor-parallel degree. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * --software takes it.
  *
  * A specification is that of model_spec, of the model cell, of models.csv, or of a family that has such dimensions;
- * columns of the row then say what it leaves open. */
+ * columns of the row then say what it leaves open. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static bool take_spec(const char *text, struct spec *spec, struct mq_arena *aren
 }
 
 /* A model that no card describes is a llama where its dimensions are, and a GPT otherwise: heads of keys and values
- * are shared, or the width between the products is not four times the model's. */
+ * are shared, or the width between the GEMMs is not four times the model's. */
 static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;

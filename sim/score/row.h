@@ -5,7 +5,8 @@
  * assumed in two places only, and told (columns `software` and `network` of score.csv, a line on the terminal): a row
  * without `software` runs `generic`, one without `platform` has the machines that gpu, gpus, gpus_per_node and nodes
  * count, with the network that is usual for that device.
- *   platforms/models.csv      names of models that have a public model card, and their specifications */
+ *   platforms/models.csv      names of models that have a public model card, and their specifications
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_ROW_H
 #define MQ_SCORE_ROW_H
 

@@ -1,4 +1,4 @@
-/* rows.c - reading a table of measured runs, see row.h. */
+/* rows.c - reading a table of measured runs, see row.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>

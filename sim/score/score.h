@@ -6,7 +6,7 @@
  *   collectives.c        --collectives
  *   kernels.c            --kernels
  *   rows.c case.c        step times: a row, its job (row.h); machines.c model.c shape.c its parts
- *   judge.c runs.c       rows judged, and what is told of them */
+ *   judge.c runs.c       rows judged, and what is told of them SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_SCORE_H
 #define MQ_SCORE_SCORE_H
 

@@ -1,4 +1,4 @@
-/* set.c - see set.h. */
+/* set.c - see set.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/set.h"
 
 #include <fnmatch.h>

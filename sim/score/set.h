@@ -2,7 +2,7 @@
  *
  * A name is ENTRY.FIELD: ENTRY a device type or a class of links ("A100*": a pattern, all that it fits have the value),
  * FIELD a field of its calibration file; or software:NAME.FIELD with a field of the software's files, whose value may
- * be a word. */
+ * be a word. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_SET_H
 #define MQ_SCORE_SET_H
 

@@ -2,7 +2,7 @@
  *
  * What follows from the rest is not asked of the row: the data-parallel degree from the number of GPUs, micro-batches
  * from batch and accumulation. A cell that is a word may have a remark in brackets behind it, which nobody reads. An
- * empty one is as the software does. */
+ * empty one is as the software does. SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <ctype.h>

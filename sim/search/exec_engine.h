@@ -1,5 +1,5 @@
 /* exec_engine.h - `-e exec:PROGRAM`: an engine in any language, spoken to in JSON lines over pipes. The protocol is
- * described in strategies/README.md. */
+ * described in strategies/README.md. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SEARCH_EXEC_ENGINE_H
 #define MQ_SEARCH_EXEC_ENGINE_H
 

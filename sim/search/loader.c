@@ -1,4 +1,5 @@
-/* loader.c - see loader.h. Loaded objects stay loaded: their code may be on a stack at exit. */
+/* loader.c - see loader.h. Loaded objects stay loaded: their code may be on a stack at exit.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/loader.h"
 
 #include <dlfcn.h>

@@ -4,7 +4,7 @@
  * or the order of devices. The best of them is the row; those within half a percent of it are counted. Where plans have
  * no common degrees (placements, stages of unequal width) the slower ones have rows of their own. The ranking is known
  * at the end, since a better plan may come at any time. Until then more candidates than rows are kept; where these are
- * too many, the worst goes that a better one stands for. */
+ * too many, the worst goes that a better one stands for. SPDX-License-Identifier: Apache-2.0 */
 #include "search/search.h"
 
 #include <math.h>

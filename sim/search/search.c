@@ -1,4 +1,4 @@
-/* search.c - the loop around the engines; see search.h. */
+/* search.c - the loop around the engines; see search.h. SPDX-License-Identifier: Apache-2.0 */
 #include "search/search.h"
 
 #include <inttypes.h>

@@ -11,7 +11,7 @@
  *
  * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops when its own
  * proposing plus its part of the judging has used its share; what finished engines did not use goes to the others.
- * Plans at judgement when time is over have no row. */
+ * Plans at judgement when time is over have no row. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SEARCH_SEARCH_H
 #define MQ_SEARCH_SEARCH_H
 

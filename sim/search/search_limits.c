@@ -1,4 +1,5 @@
-/* search_limits.c - --fix and --max: does a plan keep them; cost queries that count their screens. */
+/* search_limits.c - --fix and --max: does a plan keep them; cost queries that count their screens.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* search_rows.c - candidates.csv and evaluations.csv: appended row by row, flushed after each, so that a killed run
- * loses nothing that was judged; see search.h for how a run resumes. */
+ * loses nothing that was judged; see search.h for how a run resumes. SPDX-License-Identifier: Apache-2.0 */
 #include "search/search.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* constraints.c - --fix and --max: what plans must keep to. */
+/* constraints.c - --fix and --max: what plans must keep to. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <string.h>

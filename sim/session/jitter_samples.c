@@ -1,4 +1,4 @@
-/* jitter_samples.c - see jitter_samples.h. */
+/* jitter_samples.c - see jitter_samples.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/jitter_samples.h"
 
 #include <stdlib.h>

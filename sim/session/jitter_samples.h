@@ -1,4 +1,5 @@
-/* jitter_samples.h - a plan's step on machines drawn anew (schedule/jitter.h), and what failures leave of it, for those who print it. */
+/* jitter_samples.h - a plan's step on machines drawn anew (schedule/jitter.h), and what failures leave of it, for those who print it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_JITTER_SAMPLES_H
 #define MQ_SESSION_JITTER_SAMPLES_H
 

@@ -1,5 +1,5 @@
 /* job_file.c - the job file of a results folder (run.ini): it says what made the results and makes them again; and it
- * is what a command locks, so that no other writes there at the same time. */
+ * is what a command locks, so that no other writes there at the same time. SPDX-License-Identifier: Apache-2.0 */
 #include "session/search_run.h"
 
 #include <ctype.h>

@@ -2,7 +2,7 @@
  *
  * OpenBLAS asks for 128 MB for each thread, and where it does not get them asks again for ever. It starts a thread per
  * core as soon as it is loaded, before main. So where there is a limit, this program starts anew with one thread, which
- * is all it uses, and has OpenBLAS take its memory first. */
+ * is all it uses, and has OpenBLAS take its memory first. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <errno.h>

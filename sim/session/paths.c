@@ -1,4 +1,5 @@
-/* paths.c - shipped platforms by name, folders for results, numbers as people read them. */
+/* paths.c - shipped platforms by name, folders for results, numbers as people read them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <errno.h>

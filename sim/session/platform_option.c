@@ -1,6 +1,6 @@
 /* platform_option.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of `platform
  * generate`, of which a file is made in a folder that nobody can guess. What a killed command leaves of such folders
- * goes with the next one. */
+ * goes with the next one. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* proof.c - what a search has shown: lower bounds of engines beside its best; see search_run.h. */
+/* proof.c - what a search has shown: lower bounds of engines beside its best; see search_run.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "session/search_run.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* ranks.c - see ranks.h. */
+/* ranks.c - see ranks.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/ranks.h"
 
 #include <dirent.h>

@@ -4,7 +4,8 @@
  * They meet in DIR/ranks, a folder that all of them see: N.ask holds plan number N, N.got its result, written whole or
  * not at all. Whoever judges a plan has locked byte N of DIR/ranks/claims, and the first rank the byte before all of
  * them for as long as it lives; locks vanish with their process, so a lost rank's plan is judged by another. Nobody
- * calls MPI (a waiting call spins a core). Results do not depend on who found them. */
+ * calls MPI (a waiting call spins a core). Results do not depend on who found them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_RANKS_H
 #define MQ_SESSION_RANKS_H
 

@@ -1,4 +1,5 @@
-/* search_run.c - options of a search, its engines, and the call of the loop; see search_run.h. */
+/* search_run.c - options of a search, its engines, and the call of the loop; see search_run.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "session/search_run.h"
 
 #include <errno.h>

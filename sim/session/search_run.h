@@ -1,5 +1,5 @@
 /* search_run.h - the search that `search` and `whatif` run: engine options, the call of the loop, and the report in
- * words. */
+ * words. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_SEARCH_RUN_H
 #define MQ_SESSION_SEARCH_RUN_H
 

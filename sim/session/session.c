@@ -4,7 +4,7 @@
  * one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes the devices that a
  * placement graph brings itself as a platform of its own: every device at one ideal switch, a link as fast as the
  * graph's costs say (a cost of one unit takes one unit; SimGrid counts whole bytes, so costs are rounded to 1 / bytes
- * of an element). */
+ * of an element). SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *	mq_asked_init(&o.asked);
  *	const struct mq_args args = { { { mq_question_args, &o.asked }, { rows, &o } }, .doc = "..." };
  *	MQ_TRY(mq_args_parse(&args, argc, argv, err));
- *	MQ_TRY(mq_session_open(&session, &o.asked, err)); */
+ *	MQ_TRY(mq_session_open(&session, &o.asked, err)); SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_SESSION_H
 #define MQ_SESSION_SESSION_H
 

@@ -1,4 +1,4 @@
-/* asked.c - see asked.h. */
+/* asked.c - see asked.h. SPDX-License-Identifier: Apache-2.0 */
 #include "software/asked.h"
 
 #include <unistd.h>

@@ -1,7 +1,8 @@
 /* asked.h - the options of a question, as they are given. One table (asked.c) is the options of the commands that
  * simulate, the lines of job files, the keys of studies, and what worker processes are told.
  *
- * To add a training option: a field here or in struct mq_train, a row in asked.c, and the code that uses it. */
+ * To add a training option: a field here or in struct mq_train, a row in asked.c, and the code that uses it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SOFTWARE_ASKED_H
 #define MQ_SOFTWARE_ASKED_H
 

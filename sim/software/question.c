@@ -1,4 +1,4 @@
-/* question.c - see question.h. */
+/* question.c - see question.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/question.h"
 
 double mq_reserve_B(const struct mq_question *q, uint32_t device)

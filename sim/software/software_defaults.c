@@ -1,4 +1,5 @@
-/* software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h. */
+/* software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
@@ -7,9 +8,9 @@
 
 /* ---- recomputation ----------------------------------------------------------------------------------- */
 
-/* Everything but attention and every second matrix product, as torchtitan does it. Of its seven products a
+/* Everything but attention and every second GEMM, as torchtitan does it. Of its seven GEMMs a
  * layer (q, k, v, output, gate, up, down) q, k, v are one here, and gate and up: so that each of these is
- * half kept, layers take turns in which half of their products they keep. */
+ * half kept, layers take turns in which half of their GEMMs they keep. */
 static bool cheap_op(const struct mq_model *model, uint32_t op)
 {
 	uint32_t products = model->op[op].layer;
@@ -220,7 +221,7 @@ static const uint32_t *stages_ends(uint32_t layers, uint32_t stages, struct mq_a
 	return stage;
 }
 
-/* Blocks (embedding, layers, norm, head, cast, loss) go to a stage until their parameters in products pass its part of
+/* Blocks (embedding, layers, norm, head, cast, loss) go to a stage until their parameters in GEMMs pass its part of
  * all. A layer counts keys and values as wide as queries, and a gate. */
 static uint32_t stages_cost(const struct mq_model *m, uint32_t stages, struct mq_arena *arena, struct mq_shape *shape)
 {

@@ -1,4 +1,5 @@
-/* software_file.c - files of training software: reading, inheritance, what there is. See software.h. */
+/* software_file.c - files of training software: reading, inheritance, what there is. See software.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* software_impl.h - what the reader of software files needs of the field table. */
+/* software_impl.h - what the reader of software files needs of the field table. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SOFTWARE_SOFTWARE_IMPL_H
 #define MQ_SOFTWARE_SOFTWARE_IMPL_H
 

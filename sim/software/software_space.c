@@ -5,7 +5,8 @@
  * here is one that the software's settings can say. Rules are asked in the order of a launch: the model, the kinds of
  * devices, the shape, its degrees, pipeline, sync, the decisions of the plan, ranks.
  *
- * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels. */
+ * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ static bool has(uint32_t bits, unsigned i)
 
 /* ---- the model ------------------------------------------------------------------------------------- */
 
-/* Wide types train; the others are of operands of products. */
+/* Wide types train; the others are of operands of GEMMs. */
 enum { TRAINING_DTYPES = 1u << MQ_FP32 | 1u << MQ_TF32 | 1u << MQ_FP16 | 1u << MQ_BF16 | 1u << MQ_FP64 };
 
 static bool is_llama_like(const struct mq_model *m)
@@ -96,7 +97,7 @@ static bool model_runs(const struct ask *a)
 		return no(a, "runs no '%s': its layers are not of one width; try another --software", m->name);
 	if (r->models == MQ_MODELS_LLAMA_LIKE && !is_llama_like(m))
 		return no(a,
-			  "runs no '%s': its models have RMS norms, rotary positions and products without biases; try "
+			  "runs no '%s': its models have RMS norms, rotary positions and GEMMs without biases; try "
 			  "another --software",
 			  m->name);
 	if (!r->mixtures && m->experts)

@@ -5,7 +5,7 @@
  * change of the step time / relative change of the target (-1: twice the bandwidth halves the time, to first order).
  * The batch changes by whole micro-batches, so its factors differ. Break-even: where two plans take the same time, by
  * bisection of log(factor) between 1/32 and 32 after a scan for a change of sign; with several crossings the first
- * above the lowest factor is found. */
+ * above the lowest factor is found. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

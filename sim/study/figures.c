@@ -1,5 +1,5 @@
 /* figures.c - figures of a study: tornado, scaling, cost front, heat map; gnuplot draws them with the scripts in
- * plots/. */
+ * plots/. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* report.c - report.html of a study: one file, nothing fetched: the question, the answers, tables, figures as inline
  * SVG, the timeline of the fastest point's plan on a canvas to zoom into, assumptions, where every parameter comes
- * from, and the command that makes it again. */
+ * from, and the command that makes it again. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

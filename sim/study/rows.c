@@ -1,4 +1,5 @@
-/* rows.c - the row of a study's point: search (or judge) it, and say what came of it. */
+/* rows.c - the row of a study's point: search (or judge) it, and say what came of it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* search.c - the plan of a point of a study: searched for or given; or why there is none. */
+/* search.c - the plan of a point of a study: searched for or given; or why there is none.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "study/study.h"

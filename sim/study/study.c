@@ -1,4 +1,4 @@
-/* study.c - job files of studies: keys, axes, points. See study.h. */
+/* study.c - job files of studies: keys, axes, points. See study.h. SPDX-License-Identifier: Apache-2.0 */
 #include "study/study.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* study.h - a what-if study: a job file whose keys may have several values, and the points of their cross product.
+/* study.h - a what-if study: a job file whose keys may have several values, and the points of their cross GEMM.
  *
  * Keys are the long options of `search` (model, batch, engine, ...), platform.KEY (options of `platform generate`),
  * changes of the hardware (link.CLASS.bw, device.TYPE.flops, rank.N.clock, spread.clock, calib.TYPE.FIELD:
@@ -16,7 +16,8 @@
  *
  * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks), `plan`, `start`
  * (seconds), or an option of the question or the search; an option that a job does not give is that of the study.
- * job.steps is the number of steps to measure. Rows and tables are those of jobs.c. */
+ * job.steps is the number of steps to measure. Rows and tables are those of jobs.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STUDY_STUDY_H
 #define MQ_STUDY_STUDY_H
 

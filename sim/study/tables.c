@@ -3,7 +3,8 @@
  *
  * Points are compared inside a *series*: points that agree on every axis but the one in question. Scaling:
  * efficiency = samples/s per device of the cluster, against the smallest cluster of its series. Loss: step time against
- * the point of the series where nothing is changed (a factor of 1, a spread of 0; else the first value). */
+ * the point of the series where nothing is changed (a factor of 1, a spread of 0; else the first value).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

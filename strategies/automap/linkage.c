@@ -1,4 +1,4 @@
-/* linkage.c - see linkage.h. */
+/* linkage.c - see linkage.h. SPDX-License-Identifier: Apache-2.0 */
 #include "automap/linkage.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * so (a GEMM: along its inputs; heads and element-wise ops: the same features), an op that takes split features asks
  * its producers likewise (a GEMM: along its outputs). Tied weights are split along the same dimension. It ends at ops
  * that cannot be split so (norms, inputs): there the features are gathered. Two different splits of one op are a
- * conflict: such a decision is not possible. */
+ * conflict: such a decision is not possible. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_AUTOMAP_LINKAGE_H
 #define MQ_AUTOMAP_LINKAGE_H
 

@@ -1,4 +1,4 @@
-/* cost.c - see cost.h. */
+/* cost.c - see cost.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hybrid/cost.h"
 
 #include <math.h>

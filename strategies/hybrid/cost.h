@@ -10,7 +10,7 @@
  * activations x min(M, stages after s, itself included). Layer times are means over all layers, asked once per (type,
  * t, samples) from the cost queries; collectives are a latency and a slope, measured once per (first device, t, d).
  *
- * Not modelled: contention. The simulator has the last word. */
+ * Not modelled: contention. The simulator has the last word. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HYBRID_COST_H
 #define MQ_HYBRID_COST_H
 

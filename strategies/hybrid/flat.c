@@ -1,4 +1,4 @@
-/* flat.c - candidates of models without layers: see hybrid.h. */
+/* flat.c - candidates of models without layers: see hybrid.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hybrid/hybrid.h"
 
 #include <math.h>

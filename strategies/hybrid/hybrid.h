@@ -1,5 +1,5 @@
 /* hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate, screening of
- * its best, bounds, and candidates of models without layers. */
+ * its best, bounds, and candidates of models without layers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HYBRID_HYBRID_H
 #define MQ_HYBRID_HYBRID_H
 

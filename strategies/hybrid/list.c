@@ -1,4 +1,4 @@
-/* list.c - what the hybrid planner keeps, and in which order: see hybrid.h. */
+/* list.c - what the hybrid planner keeps, and in which order: see hybrid.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hybrid/hybrid.h"
 #include "lib/plans.h"
 

@@ -4,7 +4,7 @@
  * of the closed form) gives way to the time of the analytic executor, which runs the candidate's whole schedule without
  * contention and so bounds its simulation, and that to the simulator's where it judged the candidate. What does not fit
  * bounds nothing. It ends where the lowest floor left is above the lowest time found, or after MOST candidates: then
- * that floor is the bound. */
+ * that floor is the bound. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * exchange(w, l) <= T. How many layers there is room for on all devices is a knapsack over the widths, the first and
  * the last stage apart, which also have what lies outside of the layers; the least T with room for all layers is found
  * by bisection. Bubbles, transfers and memory are left to the estimate, which is why each limit on the width is tried:
- * few wide stages or many narrow ones. */
+ * few wide stages or many narrow ones. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* place_ip.c - see place_ip.h. */
+/* place_ip.c - see place_ip.h. SPDX-License-Identifier: Apache-2.0 */
 #include "ip/place_ip.h"
 
 #include <math.h>

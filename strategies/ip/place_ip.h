@@ -10,7 +10,8 @@
  * after its loads and transfers (big-M); precedence between nodes, not units.
  *
  * Equal devices are told apart by the lowest unit that they hold. Differs from the published program: variables are
- * units instead of nodes, signals instead of nodes with in and out communication. */
+ * units instead of nodes, signals instead of nodes with in and out communication.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_IP_PLACE_IP_H
 #define MQ_IP_PLACE_IP_H
 

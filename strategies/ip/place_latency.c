@@ -1,4 +1,4 @@
-/* place_latency.c - latency of a placement; see model.h. */
+/* place_latency.c - latency of a placement; see model.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "lib/place/model.h"

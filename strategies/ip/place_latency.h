@@ -8,7 +8,7 @@
  * in one interval [i, j]. Such a set holds all that lies between its nodes (and shares a colour with them), none of
  * what comes before node i - 1 or after node j + 1, and so pays at least the least cut between the two (lib/sfb.h). The
  * least sum over all ways to cut the path into intervals, of at most as many sets as there are, within the memory, and
- * nodes on CPUs is a bound. */
+ * nodes on CPUs is a bound. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_IP_PLACE_LATENCY_H
 #define MQ_IP_PLACE_LATENCY_H
 

@@ -1,4 +1,4 @@
-/* place_latency_bound.c - short latencies from below; see place_latency.h. */
+/* place_latency_bound.c - short latencies from below; see place_latency.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "ip/place_latency.h"

@@ -1,4 +1,4 @@
-/* place_line.c - short latencies from above; see place_latency.h. */
+/* place_line.c - short latencies from above; see place_latency.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "ip/place_latency.h"

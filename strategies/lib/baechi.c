@@ -1,4 +1,4 @@
-/* baechi.c - see baechi.h. */
+/* baechi.c - see baechi.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/baechi.h"
 
 #include <math.h>

@@ -6,7 +6,8 @@
  * task unless another task is urgent (its inputs are on every device before the device is free). Transfers occupy the
  * one channel of both devices; a tensor that arrived once stays.
  *
- * Differs: ops that must share a device are one task, memory is not freed during the step. */
+ * Differs: ops that must share a device are one task, memory is not freed during the step.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_BAECHI_H
 #define MQ_STRATEGIES_LIB_BAECHI_H
 

@@ -1,4 +1,4 @@
-/* blocks.c - see blocks.h. */
+/* blocks.c - see blocks.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/blocks.h"
 #include "lib/csr.h"
 

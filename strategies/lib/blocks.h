@@ -1,5 +1,5 @@
 /* blocks.h - a model as a graph of blocks: its repeated layers as one block each, every other op on its own. What
- * engines that plan layer by layer work on. */
+ * engines that plan layer by layer work on. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_BLOCKS_H
 #define MQ_STRATEGIES_LIB_BLOCKS_H
 

@@ -1,4 +1,4 @@
-/* classes.c - see classes.h. */
+/* classes.c - see classes.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/classes.h"
 
 #include <math.h>

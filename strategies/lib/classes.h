@@ -1,6 +1,6 @@
 /* classes.h - devices that no plan can tell apart by what they are: same calibration, same memory, same links. What
  * engines ask speeds of, in place of type names: one device of a type may run at half its clock (`--change
- * rank.5.clock=0.5`), hold less, or hang on a slower link. */
+ * rank.5.clock=0.5`), hold less, or hang on a slower link. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_CLASSES_H
 #define MQ_STRATEGIES_LIB_CLASSES_H
 

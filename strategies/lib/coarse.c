@@ -1,4 +1,4 @@
-/* coarse.c - see coarse.h. */
+/* coarse.c - see coarse.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/coarse.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * the graph. With limit 0, or at least as many as there are tasks, each task is a group.
  *
  * Where the groups, spread over the devices in proportion to their memory, do not fit with the micro-batches of the
- * tasks, all plans get the accumulation and recomputation of lib/fit.h. */
+ * tasks, all plans get the accumulation and recomputation of lib/fit.h. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_COARSE_H
 #define MQ_STRATEGIES_LIB_COARSE_H
 

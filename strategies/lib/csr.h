@@ -1,4 +1,5 @@
-/* csr.h - items by a key, as compressed rows: the edges of a node, the ops of a layer. */
+/* csr.h - items by a key, as compressed rows: the edges of a node, the ops of a layer.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_CSR_H
 #define MQ_STRATEGIES_LIB_CSR_H
 

@@ -4,7 +4,7 @@
  * variable eliminated *next* slowest and the one eliminated last fastest, so that the inner loop of later steps runs
  * over consecutive numbers; input pairs are transposed once where their own order differs. For each step the inner loop
  * adds one row of each table that varies along the innermost variable to a scalar from those that do not, and keeps the
- * minimum. */
+ * minimum. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/elim.h"
 
 #include <math.h>

@@ -7,7 +7,8 @@
  * new(D) = min over c_v. Work and memory are governed by prod_{w in D u {v}} K_w, K the number of choices: K^(M+1) for
  * M = max |D|. The tables are kept, so the choices follow by back-substitution without a table of arguments.
  *
- * Not modelled: terms over three and more variables; search for a better order than the two offered. */
+ * Not modelled: terms over three and more variables; search for a better order than the two offered.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_ELIM_H
 #define MQ_STRATEGIES_LIB_ELIM_H
 

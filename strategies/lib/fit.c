@@ -1,4 +1,4 @@
-/* fit.c - see fit.h. */
+/* fit.c - see fit.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/fit.h"
 
 #include <math.h>

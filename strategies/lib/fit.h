@@ -3,7 +3,7 @@
  *
  * A placement holds the activations of the whole batch. Where that does not fit, micro-batches (whose gradients
  * accumulate) divide what must be held, and recomputation drops it; both cost time. Neither is a decision of the
- * placement papers, so it is settled once, before their search begins. */
+ * placement papers, so it is settled once, before their search begins. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_FIT_H
 #define MQ_STRATEGIES_LIB_FIT_H
 

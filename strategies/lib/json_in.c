@@ -1,4 +1,4 @@
-/* json_in.c - see json_in.h. */
+/* json_in.c - see json_in.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json_in.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
 /* json_in.h - reading the engines' own problem files (JSON) with messages that name file and place.
  *
  * A reader walks a parsed document; every getter fails through mq_fail with the path of the file, the name of the field
- * and what was expected. The first failure is kept, so callers may read several fields and look at the status once. */
+ * and what was expected. The first failure is kept, so callers may read several fields and look at the status once.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_JSON_IN_H
 #define MQ_STRATEGIES_LIB_JSON_IN_H
 

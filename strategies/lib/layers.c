@@ -1,4 +1,4 @@
-/* layers.c - see layers.h. */
+/* layers.c - see layers.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/layers.h"
 
 static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)

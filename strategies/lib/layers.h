@@ -1,4 +1,5 @@
-/* layers.h - how long the model and each of its layers take on a device, and a cut of the layers by that. */
+/* layers.h - how long the model and each of its layers take on a device, and a cut of the layers by that.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_LAYERS_H
 #define MQ_STRATEGIES_LIB_LAYERS_H
 

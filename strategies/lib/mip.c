@@ -1,4 +1,5 @@
-/* mip.c - see mip.h. Files live in a folder of their own under $TMPDIR and go with it. */
+/* mip.c - see mip.h. Files live in a folder of their own under $TMPDIR and go with it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/mip.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  * The program is written as an MPS file, `cbc` runs as a process of its own with a start solution and a time limit, and
  * its answer is read back: its licence does not combine with GPL libraries in one process, and a crash of it costs one
- * answer, not the run. */
+ * answer, not the run. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_MIP_H
 #define MQ_STRATEGIES_LIB_MIP_H
 

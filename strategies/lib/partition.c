@@ -1,4 +1,4 @@
-/* partition.c - see partition.h. */
+/* partition.c - see partition.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/partition.h"
 
 #include <fcntl.h>

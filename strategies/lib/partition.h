@@ -1,5 +1,5 @@
 /* partition.h - k-way partitioning of placement tasks with the METIS library (Karypis and Kumar, SIAM J. Sci. Comput.
- * 1998). Whoever uses it links -lmetis. */
+ * 1998). Whoever uses it links -lmetis. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_PARTITION_H
 #define MQ_STRATEGIES_LIB_PARTITION_H
 

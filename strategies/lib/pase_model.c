@@ -1,4 +1,5 @@
-/* pase_model.c - see pase_model.h. Equal ops and edges (repeated layers) share their tables. */
+/* pase_model.c - see pase_model.h. Equal ops and edges (repeated layers) share their tables.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/pase_model.h"
 #include "lib/plans.h"
 

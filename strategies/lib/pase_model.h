@@ -1,9 +1,10 @@
 /* pase_model.h - the PaSE problem of a model on a cluster, from the cost queries.
  *
  * Every op runs on all the devices; its configurations are the degrees per dimension that it may be split along, their
- * product dividing the number of devices (what is left over is replication). Cost of a configuration: forward and
+ * GEMM dividing the number of devices (what is left over is replication). Cost of a configuration: forward and
  * backward time on the slowest device type times the micro-batches, and the all-reduce of its gradients; cost of an
- * edge: the resharding between the two layouts, forward and backward, with the reduction of partial sums. */
+ * edge: the resharding between the two layouts, forward and backward, with the reduction of partial sums.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_PASE_MODEL_H
 #define MQ_STRATEGIES_LIB_PASE_MODEL_H
 

@@ -1,4 +1,4 @@
-/* placements.c - see placements.h. */
+/* placements.c - see placements.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/placements.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* placements.h - one device per op: which ops move together and which devices they may use.
  *
- * Ops of one colour share a device, and so do a forward op and its explicit backward mate. */
+ * Ops of one colour share a device, and so do a forward op and its explicit backward mate.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_LIB_PLACEMENTS_H
 #define STRATEGIES_LIB_PLACEMENTS_H
 

@@ -1,4 +1,4 @@
-/* plans.c - see plans.h. */
+/* plans.c - see plans.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/plans.h"
 
 #include <math.h>

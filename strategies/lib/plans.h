@@ -1,5 +1,5 @@
 /* plans.h - what several engines need to turn their answer into a plan: the devices they may use, and data-parallel
- * plans. */
+ * plans. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_PLANS_H
 #define MQ_STRATEGIES_LIB_PLANS_H
 

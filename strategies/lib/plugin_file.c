@@ -1,4 +1,4 @@
-/* plugin_file.c - see plugin_file.h. */
+/* plugin_file.c - see plugin_file.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/plugin_file.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* plugin_file.h - data files that ship with an engine lie next to its plug-in: strategies/NAME.weights becomes
- * build/engines/NAME.weights, and is installed likewise. */
+ * build/engines/NAME.weights, and is installed likewise. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_PLUGIN_FILE_H
 #define MQ_STRATEGIES_LIB_PLUGIN_FILE_H
 

@@ -1,4 +1,4 @@
-/* sfb.c - see sfb.h. The only file of this part that includes igraph. */
+/* sfb.c - see sfb.h. The only file of this part that includes igraph. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/sfb.h"
 
 #include <igraph/igraph.h>

@@ -11,7 +11,8 @@
  * side is duplicated; profit is lost on s -> i, cost is paid on i -> t, gathering on j -> i. Solved by igraph's
  * push-relabel maximum flow.
  *
- * Not modelled: overlap of gathering and compute; groups whose ops have different replica counts. */
+ * Not modelled: overlap of gathering and compute; groups whose ops have different replica counts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_SFB_H
 #define MQ_STRATEGIES_LIB_SFB_H
 

@@ -1,4 +1,4 @@
-/* sfb_cases.c - explicit instances of the sufficient-factor problem; see sfb.h. */
+/* sfb_cases.c - explicit instances of the sufficient-factor problem; see sfb.h. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "maquette/types.h"

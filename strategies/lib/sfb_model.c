@@ -1,4 +1,4 @@
-/* sfb_model.c - see sfb_model.h. */
+/* sfb_model.c - see sfb_model.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/sfb_model.h"
 
 #include <math.h>

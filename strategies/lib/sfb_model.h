@@ -3,8 +3,8 @@
  *
  * Per op three nodes: its output, the gradient of its output, its weight gradient, which alone may be duplicated, for a
  * plan says per layer how its gradient is made. An edge from each input and from the output's gradient costs their
- * all-gather over the devices; duplicating costs the product of all other replicas' samples on the slowest device and a
- * price per op, and saves the all-reduce. Only GEMMs are lowered so. */
+ * all-gather over the devices; duplicating costs the GEMM of all other replicas' samples on the slowest device and a
+ * price per op, and saves the all-reduce. Only GEMMs are lowered so. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_SFB_MODEL_H
 #define MQ_STRATEGIES_LIB_SFB_MODEL_H
 

@@ -1,4 +1,4 @@
-/* shapes.c - see shapes.h. */
+/* shapes.c - see shapes.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/shapes.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* tasks.c - see tasks.h. */
+/* tasks.c - see tasks.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/tasks.h"
 #include "lib/csr.h"
 

@@ -4,7 +4,7 @@
  * A task's time is that of its ops, forward and backward, in one step; its memory what they hold and save for one
  * micro-batch. The step has as few micro-batches as let all tasks together fit into all devices together. A tensor
  * costs latency + bytes x slope between two devices, forward and backward. Links are taken two by two, without
- * contention. */
+ * contention. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_STRATEGIES_LIB_TASKS_H
 #define MQ_STRATEGIES_LIB_TASKS_H
 

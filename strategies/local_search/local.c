@@ -1,4 +1,4 @@
-/* local.c - see local.h. */
+/* local.c - see local.h. SPDX-License-Identifier: Apache-2.0 */
 #include "local_search/local.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * gains (a baseline of Tarnawski et al., NeurIPS 2020).
  *
  * Loads are kept incrementally: a move touches only the signals of the unit. Any sets are allowed, contiguous or not;
- * memory is respected as far as the start allows: a move never makes it worse. */
+ * memory is respected as far as the start allows: a move never makes it worse. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LOCAL_SEARCH_LOCAL_H
 #define MQ_LOCAL_SEARCH_LOCAL_H
 

@@ -1,4 +1,4 @@
-/* dqn.c - see dqn.h. */
+/* dqn.c - see dqn.h. SPDX-License-Identifier: Apache-2.0 */
 #include "nn/dqn.h"
 
 #include <math.h>

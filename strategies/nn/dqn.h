@@ -1,7 +1,8 @@
 /* dqn.h - deep Q-learning: double (van Hasselt et al. 2016), duelling (Wang et al. 2016), with prioritised replay
  * (Schaul et al. 2016); Rainbow without its noisy nets, distributions and n-step returns.
  *
- * Episodes of discrete choices; a mask says which actions a state has. Nothing here knows what they mean. */
+ * Episodes of discrete choices; a mask says which actions a state has. Nothing here knows what they mean.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_NN_DQN_H
 #define STRATEGIES_NN_DQN_H
 

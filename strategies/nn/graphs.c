@@ -1,4 +1,5 @@
-/* graphs.c - gathering, scattering and attention along edges; normalisation. See nn.h. */
+/* graphs.c - gathering, scattering and attention along edges; normalisation. See nn.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "nn/tape.h"

@@ -1,4 +1,4 @@
-/* layers.c - parameters, layers, Adam, files. See nn.h. */
+/* layers.c - parameters, layers, Adam, files. See nn.h. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

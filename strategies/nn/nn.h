@@ -12,7 +12,8 @@
  * Matrices are row-major, rows x cols; a vector is one row or one column. Shapes that do not fit are bugs of the caller
  * (mq_assert), never of the input.
  *
- * Not here: convolutions, recurrent cells, mixed precision, more than one thread. */
+ * Not here: convolutions, recurrent cells, mixed precision, more than one thread.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_NN_NN_H
 #define STRATEGIES_NN_NN_H
 

@@ -1,4 +1,5 @@
-/* ops.c - element-wise operations, GEMMs and reductions with their derivatives. See nn.h. */
+/* ops.c - element-wise operations, GEMMs and reductions with their derivatives. See nn.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <math.h>
 

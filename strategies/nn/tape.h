@@ -1,4 +1,4 @@
-/* tape.h - inside the library: what a node of the tape is. */
+/* tape.h - inside the library: what a node of the tape is. SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRATEGIES_NN_TAPE_H
 #define STRATEGIES_NN_TAPE_H
 

@@ -2,7 +2,8 @@
  *
  * {"vertices": [{"id", "type", "configs": [[degrees]...], "cost": [FLOP...]}...],
  *  "edges": [{"src", "dst", "cost": [[FLOP...]...]}...], ...}: one cost per configuration of a
- * layer and one matrix per edge (rows: configurations of src). Other members are not read. */
+ * layer and one matrix per edge (rows: configurations of src). Other members are not read.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_PASE_TABLES_H
 #define MQ_PASE_TABLES_H
 

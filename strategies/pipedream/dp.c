@@ -1,4 +1,4 @@
-/* dp.c - see dp.h. */
+/* dp.c - see dp.h. SPDX-License-Identifier: Apache-2.0 */
 #include "pipedream/dp.h"
 
 #include <math.h>

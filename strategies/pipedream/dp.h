@@ -15,7 +15,8 @@
  * transfers only when given a compression ratio; here it is a switch. All machines must be used (as released), equal
  * machines, no memory limit.
  *
- * Complexity O(states^3 machines^2) where there are two levels, O(states^2 machines^2) on one. */
+ * Complexity O(states^3 machines^2) where there are two levels, O(states^2 machines^2) on one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_PIPEDREAM_DP_H
 #define MQ_PIPEDREAM_DP_H
 

@@ -1,4 +1,4 @@
-/* file.c - PipeDream's profiles (graph.txt); see dp.h. */
+/* file.c - PipeDream's profiles (graph.txt); see dp.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

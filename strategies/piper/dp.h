@@ -12,7 +12,8 @@
  * sum to at most s.
  *
  * The choice of configurations inside a stage is a knapsack, solved as published: all fastest, then the cheapest time
- * per byte saved until it fits; so the result is not strictly optimal. Equal devices, one bandwidth, no bubbles. */
+ * per byte saved until it fits; so the result is not strictly optimal. Equal devices, one bandwidth, no bubbles.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_PIPER_DP_H
 #define MQ_PIPER_DP_H
 

@@ -1,4 +1,4 @@
-/* equal.c - Piper's baseline, an equal split of the repeated layers; see dp.h. */
+/* equal.c - Piper's baseline, an equal split of the repeated layers; see dp.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* file.c - the published problem files; see dp.h. */
+/* file.c - the published problem files; see dp.h. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

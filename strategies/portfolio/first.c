@@ -1,4 +1,4 @@
-/* first.c - see first.h. */
+/* first.c - see first.h. SPDX-License-Identifier: Apache-2.0 */
 #include "portfolio/first.h"
 
 #include <math.h>

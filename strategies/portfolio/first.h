@@ -1,4 +1,5 @@
-/* first.h - a plan that fits, found at once: for engines whose own first plan takes long on large clusters. */
+/* first.h - a plan that fits, found at once: for engines whose own first plan takes long on large clusters.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_PORTFOLIO_FIRST_H
 #define MQ_PORTFOLIO_FIRST_H
 

@@ -1,4 +1,4 @@
-/* net.c - see net.h. Records and training: train.c. */
+/* net.c - see net.h. Records and training: train.c. SPDX-License-Identifier: Apache-2.0 */
 #include "tag/net.h"
 
 #include <math.h>

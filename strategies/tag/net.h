@@ -7,7 +7,7 @@
  *
  * A record is a view with the distribution that the search ended at. Training minimises the cross-entropy over shuffled
  * records; a tenth of the questions (not of the records) is kept apart to see whether it helps where it was not
- * trained. */
+ * trained. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TAG_NET_H
 #define MQ_TAG_NET_H
 

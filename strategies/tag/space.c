@@ -1,4 +1,4 @@
-/* space.c - see space.h. */
+/* space.c - see space.h. SPDX-License-Identifier: Apache-2.0 */
 #include "tag/space.h"
 
 #include <math.h>

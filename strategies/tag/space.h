@@ -4,7 +4,7 @@
  *
  * Features are relative, so that a network trained on some models and topologies can be used on others: times by the
  * time of the whole model on all devices, bytes by what the slowest link moves in that time, speeds and memory by the
- * largest; spans of several powers of ten as logarithms. */
+ * largest; spans of several powers of ten as logarithms. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TAG_SPACE_H
 #define MQ_TAG_SPACE_H
 

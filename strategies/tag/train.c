@@ -1,4 +1,4 @@
-/* train.c - records of searches and training on them; see net.h. */
+/* train.c - records of searches and training on them; see net.h. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

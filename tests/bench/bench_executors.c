@@ -5,7 +5,7 @@
  * Activities: one per computation and one per send. Raw: one actor per stream of a device (compute, send,
  * receive), which sleep, put, get and tell each other in the order of the schedule; nothing else. The two
  * must find the same step time. Best of three, on one core.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
 #include <simgrid/actor.h>

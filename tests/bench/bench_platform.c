@@ -2,7 +2,7 @@
  * bench_platform.c - generated clusters of 16,384 GPUs: seconds to write and load them, microseconds to
  * ask a route for the first time and to start a flow between machines. CPU time of one core; each
  * fabric in a process of its own.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
  * bench_pool.c - milliseconds per candidate and plans per second through the pool, lowering included.
  *
  * This program is also its own worker.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

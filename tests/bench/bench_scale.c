@@ -5,7 +5,7 @@
  * as a worker does, once cold (routes are asked, collectives chosen: what a single question costs) and
  * once more (again: what a search pays for each further plan of that size). CPU time of one core; the peak
  * of the whole process, platform included.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* A whole engine in C, without a JSON library: data parallelism with 1, 2, 4, ... micro-batches. */
+/* A whole engine in C, without a JSON library: data parallelism with 1, 2, 4, ... micro-batches.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * itself for the same seed, stays in its budget, proposes plans that are valid, never crashes on questions
  * that are not its own, and finds the optimum of a tiny case unless it calls itself a heuristic or answers
  * an objective of its own. Plans are judged by the analytic executor, without SimGrid.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

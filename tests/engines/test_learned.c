@@ -5,7 +5,7 @@
  * Judged by the analytic executor; enumerated here, without any engine.
  *
  * link: igraph openblas jansson -lmetis
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * child.h - for readers that lean on libraries which abort or crash on broken files (SimGrid, hwloc): the program
  * reads such files in a process of their own, and so do their targets. The library's end is an answer; a fault in
  * this project's code, a hang or a gigabyte of memory is not.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_CHILD_H
 #define MQ_TESTS_CHILD_H
 

@@ -1,7 +1,7 @@
 /*
  * file.c - the bytes that a target is given, as a file: in memory where the machine has /dev/shm, and written
  * over in place, because targets that only read are as fast as this is. And a folder of the process's own.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

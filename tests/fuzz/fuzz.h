@@ -1,6 +1,6 @@
 /*
  * fuzz.h - a fuzz target is one function, as libFuzzer calls it; replay.c runs it without a fuzzer.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_FUZZ_H
 #define MQ_TESTS_FUZZ_H
 

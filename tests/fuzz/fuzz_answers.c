@@ -1,7 +1,7 @@
 /*
  * fuzz_answers.c - a study's own table when it is resumed: tables and words that are made of it, whatever it
  * holds.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "study/study.h"

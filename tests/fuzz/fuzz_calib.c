@@ -1,4 +1,4 @@
-/* fuzz_calib.c - calibration files. */
+/* fuzz_calib.c - calibration files. SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "maquette/calib.h"

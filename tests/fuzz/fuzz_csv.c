@@ -1,4 +1,4 @@
-/* fuzz_csv.c - tables: every cell of what is read can be asked for. */
+/* fuzz_csv.c - tables: every cell of what is read can be asked for. SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "base/csv.h"

@@ -1,7 +1,7 @@
 /*
  * fuzz_evaluations.c - evaluations.csv when a search is resumed: a row that is taken matches its check sum, and
  * what is added to the file is found in it.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "search/search.h"

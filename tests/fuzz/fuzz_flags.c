@@ -1,7 +1,7 @@
 /*
  * fuzz_flags.c - launchers' settings, `export --import`: Megatron's flags, torchtitan's TOML, DeepSpeed's JSON. A
  * sound plan, or a reason why it is none.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "export/export.h"

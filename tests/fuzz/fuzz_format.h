@@ -3,7 +3,7 @@
  *
  * Whatever the bytes are, a reader must end with a sound model, whose kernels have finite amounts,
  * or with MQ_EINPUT and one line of text.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_FUZZ_FORMAT_H
 #define MQ_TESTS_FUZZ_FORMAT_H
 

@@ -1,4 +1,4 @@
-/* fuzz_graph.c - the reader sim/model/formats/graph.c on arbitrary bytes. */
+/* fuzz_graph.c - the reader sim/model/formats/graph.c on arbitrary bytes. SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz_format.h"
 
 FUZZ_FORMAT(graph);

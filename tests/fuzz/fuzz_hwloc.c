@@ -1,4 +1,4 @@
-/* fuzz_hwloc.c - hwloc's XML as a machine to import. */
+/* fuzz_hwloc.c - hwloc's XML as a machine to import. SPDX-License-Identifier: Apache-2.0 */
 #include "child.h"
 
 #include "hardware/platform/import.h"

@@ -1,7 +1,7 @@
 /*
  * fuzz_ini.c - job files: what is read, written again and read again is the same. Keys are the program's own
  * words: of others only the values are.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* fuzz_kernels.c - tables of timed kernels in each of their formats, scored whole. */
+/* fuzz_kernels.c - tables of timed kernels in each of their formats, scored whole.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "scored.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

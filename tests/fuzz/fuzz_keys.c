@@ -1,7 +1,7 @@
 /*
  * fuzz_keys.c - texts of the command line: keys of a platform (-p KEY=VALUE,...), a change of the hardware
  * (--change), options of a software (--software NAME,KEY=VALUE).
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "hardware/change.h"

@@ -1,6 +1,6 @@
 /*
  * fuzz_ledgers.c - the tables of platforms/ that users extend: names of models, and the ledger of fitted values. The bytes stand in for each in turn, and a few rows are made ready with what they then say.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "scored.h"
 
 #include <sys/stat.h>

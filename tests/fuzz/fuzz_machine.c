@@ -2,7 +2,7 @@
  * fuzz_machine.c - machines to import: what is read becomes a platform file, the rest has a reason. hwloc's
  * XML is not among them: its library crashes on broken files, so the command reads them in a process of
  * their own.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "hardware/platform/import.h"

@@ -1,7 +1,7 @@
 /*
  * fuzz_model.c - every reader of models: bad bytes give one line of error, good ones a sound model.
  * corpus: onnx huggingface placement pipedream
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "maquette/model.h"

@@ -1,4 +1,5 @@
-/* fuzz_nccl_log.c - logs of nccl-tests: rows with a size, a time and a number of ranks, or the line that is wrong. */
+/* fuzz_nccl_log.c - logs of nccl-tests: rows with a size, a time and a number of ranks, or the line that is wrong.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <math.h>

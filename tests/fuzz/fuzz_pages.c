@@ -1,6 +1,6 @@
 /*
  * fuzz_pages.c - the tables of an output folder, read again for its pages, whatever has become of them.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "session/pages/page.h"

@@ -1,4 +1,5 @@
-/* fuzz_placement.c - the reader sim/model/formats/placement.c on arbitrary bytes. */
+/* fuzz_placement.c - the reader sim/model/formats/placement.c on arbitrary bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz_format.h"
 
 FUZZ_FORMAT(placement);

@@ -1,4 +1,5 @@
-/* fuzz_plan.c - plan files: what is read passes the check or gives a reason; what is saved reads back. */
+/* fuzz_plan.c - plan files: what is read passes the check or gives a reason; what is saved reads back.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <string.h>

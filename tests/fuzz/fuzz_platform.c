@@ -1,4 +1,5 @@
-/* fuzz_platform.c - platform files: SimGrid reads them, properties and links become a cluster. */
+/* fuzz_platform.c - platform files: SimGrid reads them, properties and links become a cluster.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "child.h"
 
 #include "hardware/platform/platform.h"

@@ -1,7 +1,7 @@
 /*
  * fuzz_replies.c - what a program behind `-e exec:` answers: the first line to the start, the others proposals.
  * The program is `cat`, which answers without listening.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <math.h>

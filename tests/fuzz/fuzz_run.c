@@ -3,7 +3,7 @@
  * by device, with its kernels, pools and lanes; only the messages are made up, they arrive at once. A schedule
  * that is free of deadlock comes to its end.
  * corpus: schedule
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * fuzz_samples.c - timelines that maquette-replay measured, brought back from another node: calls, step time and
  * spread of whatever belongs to the schedule.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <math.h>

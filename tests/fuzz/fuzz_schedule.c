@@ -1,4 +1,5 @@
-/* fuzz_schedule.c - schedule files: what is read passes the check or gives a reason. */
+/* fuzz_schedule.c - schedule files: what is read passes the check or gives a reason.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "maquette/schedule.h"

@@ -1,7 +1,7 @@
 /*
  * fuzz_score.c - tables of measured runs: every row becomes a job, with its model, machines and plan, or is
  * refused with a reason.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "scored.h"
 
 enum { MOST_ROWS = 8 };

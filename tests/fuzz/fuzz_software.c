@@ -1,4 +1,5 @@
-/* fuzz_software.c - files of training software; what is read can be asked what it runs, and dresses a plan. */
+/* fuzz_software.c - files of training software; what is read can be asked what it runs, and dresses a plan.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "maquette/question.h"

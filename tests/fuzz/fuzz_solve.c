@@ -1,4 +1,5 @@
-/* fuzz_solve.c - the problem files of `solve`, and training records of the tag engine. */
+/* fuzz_solve.c - the problem files of `solve`, and training records of the tag engine.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "pase/tables.h"

@@ -1,4 +1,4 @@
-/* fuzz_spec.c - arbitrary text as a model specification, "NAME:key=value,...". */
+/* fuzz_spec.c - arbitrary text as a model specification, "NAME:key=value,...". SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* fuzz_study.c - study files: their points are questions, or there is a reason. */
+/* fuzz_study.c - study files: their points are questions, or there is a reason. SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "study/study.h"

@@ -1,4 +1,5 @@
-/* fuzz_timings.c - tables of measured collectives and of measured matrix products, scored whole. */
+/* fuzz_timings.c - tables of measured collectives and of measured matrix products, scored whole.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "scored.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /*
  * fuzz_trace.c - traces of PyTorch's profiler, of Nsight Systems and of Chakra: whatever was kept of one, its
  * collectives, the shapes of its products and the shares of its steps are numbers.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * replay.c - runs a fuzz target over a corpus: `fuzz_NAME FILE|DIR... [rounds]`. Each file is tried as it
  * is, cut at several lengths, and with `rounds` (default 60) seeded mutations: flipped bits, overwritten
  * numbers, removed and repeated pieces. The same corpus gives the same inputs on every machine.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * scored.h - what the targets of published tables stand on: the shipped platforms, read once.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_SCORED_H
 #define MQ_TESTS_SCORED_H
 

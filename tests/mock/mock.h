@@ -28,7 +28,7 @@
  * MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang (never ends), stuck (does not return),
  * refuse (returns an error), wrong (a wrong number in the result), error, die (at the CALL-th communication call of the rank),
  * init-hang or init-error plant faults; RANK -1 means all.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_MOCK_H
 #define MQ_TESTS_MOCK_H
 

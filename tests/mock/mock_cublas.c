@@ -1,6 +1,6 @@
 /*
  * mock_cublas.c - products and sweeps that last as the planted parameters say: see mock.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
  * mock_cublaslt.c - fp8 products of cublasLt: see mock.h. Descriptors mean something: operands in fp8 along the depth, A
  * transposed, sixteens, scales in device memory, a result in bf16, the workspace that was asked for.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

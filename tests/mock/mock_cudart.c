@@ -1,6 +1,6 @@
 /*
  * mock_cudart.c - streams, events and memory of a GPU that does not exist: see mock.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>

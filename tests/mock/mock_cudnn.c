@@ -1,7 +1,7 @@
 /*
  * mock_cudnn.c - convolutions of cuDNN: see mock.h. Descriptors mean something: sizes that belong together, one format and
  * type, the algorithm and the workspace that were asked for, operands inside their memory.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * of the last calls of the communicator who has arrived, when, with what call, and its data.
  * Calls of a communicator run one after another, so a rank that arrives at call i has seen all ranks
  * arrive at i - 1 and leave i - 2: few places are enough.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

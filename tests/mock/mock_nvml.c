@@ -2,7 +2,7 @@
  * mock_nvml.c - a machine's GPUs as NVML tells of them: see mock.h. MOCK_DEVICES of them, four to a
  * CPU socket, two below each PCIe switch, PCIe 5 x16, and what MOCK_LINKS says: "nvswitch"
  * (default) 18 NVLinks each to switches, "pairs" 4 NVLinks between neighbours, "none".
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

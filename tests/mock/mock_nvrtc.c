@@ -2,7 +2,7 @@
  * mock_nvrtc.c - NVRTC and the driver's part that loads and starts what it compiled: see mock.h. A "compiled" program is
  * its source; a kernel exists if the source declares it, and is given its arguments as it declares them. The kernels
  * known by name here are those of validator/cuda/kernels_own.c: what they read and write has to lie in device memory.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * planted.h - how long the mocks' products and convolutions last: the cost model on planted parameters, see mock.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_PLANTED_H
 #define MQ_TESTS_PLANTED_H
 

@@ -1,7 +1,7 @@
 /*
  * record_host.c - preloaded, writes down what a rank of executor host asks of OpenBLAS and of MPI, and passes
  * it on: MOCK_LOG=DIR gives DIR/rank-N.log, for tests/check-replay to hold against the schedule.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <dlfcn.h>
 #include <mpi.h>

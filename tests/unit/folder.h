@@ -1,7 +1,7 @@
 /*
  * folder.h - a folder of a test program's own: made and removed with its group of tests, as is the arena
  * of the program. Comes behind cmocka.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_FOLDER_H
 #define MQ_TESTS_FOLDER_H
 

@@ -1,6 +1,6 @@
 /*
  * libraries.h - a set of calibrations without devices or links, with what libraries do, for tests that make their own.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_LIBRARIES_H
 #define MQ_TESTS_LIBRARIES_H
 

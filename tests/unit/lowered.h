@@ -1,7 +1,7 @@
 /*
  * lowered.h - a model on so many ideal devices, lowered: for tests that count tasks, bytes and work. Comes behind
  * cmocka.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_LOWERED_H
 #define MQ_TESTS_LOWERED_H
 

@@ -1,7 +1,7 @@
 /*
  * models.h - reading built-in models in tests: one arena for all, freed by teardown. Comes behind
  * cmocka.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_MODELS_H
 #define MQ_TESTS_MODELS_H
 

@@ -1,6 +1,6 @@
 /*
  * nccl_machines.h - machines of eight V100, A100 or H100 as NCCL sees them, for the tests of collectives.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_NCCL_MACHINES_H
 #define MQ_TESTS_NCCL_MACHINES_H
 

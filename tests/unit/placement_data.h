@@ -1,4 +1,5 @@
-/* placement_data.h - for tests: the public placement graphs and splits, read with jansson alone. */
+/* placement_data.h - for tests: the public placement graphs and splits, read with jansson alone.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_PLACEMENT_DATA_H
 #define MQ_TESTS_PLACEMENT_DATA_H
 

@@ -1,6 +1,6 @@
 /*
  * schedules.h - small schedules made by hand, for tests: every compute task lasts a given time.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_SCHEDULES_H
 #define MQ_TESTS_SCHEDULES_H
 

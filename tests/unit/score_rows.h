@@ -1,7 +1,7 @@
 /*
  * score_rows.h - rows of tables of measured runs in tests: the tables behind them, and what a row becomes. Comes
  * behind cmocka.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_SCORE_ROWS_H
 #define MQ_TESTS_SCORE_ROWS_H
 

@@ -1,6 +1,6 @@
 /*
  * shipped.h - the calibrations that are shipped, for unit tests. Comes behind cmocka.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_SHIPPED_H
 #define MQ_TESTS_SHIPPED_H
 

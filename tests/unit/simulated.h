@@ -1,7 +1,7 @@
 /*
  * simulated.h - run a test inside a SimGrid actor: SimGrid takes one platform per process, so each case
  * gets a child process, whose failures are printed and make its exit status.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TESTS_SIMULATED_H
 #define MQ_TESTS_SIMULATED_H
 

@@ -1,4 +1,5 @@
-/* test_allocator.c - sequences of requests whose blocks and segments are worked out by hand from the allocator's rules. */
+/* test_allocator.c - sequences of requests whose blocks and segments are worked out by hand from the allocator's rules.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
  * test_attention.c - the tile model of attention against tiles counted by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
  * test_baechi.c - list schedules with hand-computed times: channels, caching, memory.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

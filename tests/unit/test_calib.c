@@ -1,6 +1,6 @@
 /*
  * test_calib.c - reading and writing calibrations: defaults, refusals, round trip, every file shipped.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

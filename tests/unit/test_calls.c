@@ -1,7 +1,7 @@
 /*
  * test_calls.c - what hosts do beside launching: agree on collectives, wait for the headers of messages, reduce
  * in more calls than need be. Counts and times that can be worked out by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

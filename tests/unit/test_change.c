@@ -1,7 +1,7 @@
 /*
  * test_change.c - what-if changes of the hardware: each target does what it says and no more; wrong
  * targets and factors are refused with what there is.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_cluster.c - clusters without SimGrid: routes, their cache, and the invariants. */
+/* test_cluster.c - clusters without SimGrid: routes, their cache, and the invariants.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_collective.c - what NCCL would choose and move: channels, trees, bytes per edge, printed
  * peaks.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

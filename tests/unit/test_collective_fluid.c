@@ -1,6 +1,6 @@
 /*
  * test_collective_fluid.c - flows that share links, and the hand formula of the ring.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_collective_network.c - what the network between machines adds to a collective: the latency of links, each
  * crossing, protocols that it allows, and what its plug-in says to NCCL.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_collective_simgrid.c - the fluid solver against SimGrid itself, on random sets of flows that
  * share ports and a backbone under caps of their own.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

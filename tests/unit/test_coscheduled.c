@@ -1,7 +1,7 @@
 /*
  * test_coscheduled.c - several jobs at once: closed forms of two jobs that share one link, jobs that share
  * nothing, steps that follow each other; a part of a cluster.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
  * test_cost.c - kernel times against values worked out by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

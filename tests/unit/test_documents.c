@@ -1,4 +1,5 @@
-/* test_documents.c - packed documents: what is left of attention, and who waits for whom, by hand. */
+/* test_documents.c - packed documents: what is left of attention, and who waits for whom, by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_executors.c - executors analytic and simgrid on hand-computable schedules, and properties that
  * tie the two together on random ones.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_experts.c - tokens that visit experts unevenly: loads by hand, and what they ask of time and memory. */
+/* test_experts.c - tokens that visit experts unevenly: loads by hand, and what they ask of time and memory.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_failures.c - goodput and the interval of checkpoints, against Daly's formulas worked out by hand. */
+/* test_failures.c - goodput and the interval of checkpoints, against Daly's formulas worked out by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_fit.c - statistics, the join of schedules with samples, robust fits, logs, probes: against
  * values worked out by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

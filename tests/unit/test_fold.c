@@ -5,7 +5,7 @@
  *
  * Each platform draws its own plans from a seed that stands beside it, so a failure is met again by running that
  * test alone.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_format_builders.c - the built-in models: published parameter counts, FLOPs by closed
  * formulas, and what a transformer layer keeps for its backward pass, split as Megatron splits it.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * test_format_files.c - the readers of model files: small files of tests/corpus with totals worked
  * out by hand, broken files with the message they must give, and the public data sets where they
  * are at hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_format_images.c - the built-in image networks: published FLOPs and shapes, what is frozen, the
  * kernels of their convolutions, and what they keep for the backward pass.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

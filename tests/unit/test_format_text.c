@@ -1,7 +1,7 @@
 /*
  * test_format_text.c - ELECTRA and Transformer-XL: FLOPs by closed formulas, what the parts share,
  * what software moves of its own, masks of dropout, and what is refused. Parameters: test_format_builders.c.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_format_transgan.c - the built-in image generator: parameters and FLOPs by closed formulas, its items,
  * and how tensor parallelism splits it.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* test_gathered_flat.c - ZeRO-1 whose new parameters come in one flat gather and are taken apart: calls, host, memory,
- * by hand; and collectives of one protocol. */
+ * by hand; and collectives of one protocol. SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_host_kernels.c - what the kernels of executor host compute: products are the products of their
  * operands, and memory-bound kernels touch as many bytes as the schedule states.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

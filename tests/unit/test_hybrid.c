@@ -1,7 +1,7 @@
 /*
  * test_hybrid.c - the estimates of the hybrid planner and the PaSE tables of a model, on a small
  * transformer and two device types, one three times as fast.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

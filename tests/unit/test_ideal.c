@@ -2,7 +2,7 @@
  * test_ideal.c - contiguous placement: against brute force, and against the public graphs.
  *
  * link: jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
  * test_ini.c - job files: what is written is read back whatever it is, lines of any length, what is refused.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

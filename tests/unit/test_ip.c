@@ -4,7 +4,7 @@
  * MQ_TEST_ROUNDS=N sets the number of graphs (default 12); 1000 takes some minutes.
  *
  * link: igraph jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_jitter.c - devices and kernels that vary: factors, and steps that wait for the slowest. */
+/* test_jitter.c - devices and kernels that vary: factors, and steps that wait for the slowest.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

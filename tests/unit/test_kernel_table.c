@@ -1,6 +1,6 @@
 /*
  * test_kernel_table.c - the counted kernels against counts made by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

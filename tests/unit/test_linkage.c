@@ -1,4 +1,4 @@
-/* test_linkage.c - what a split implies, followed by hand through a transformer. */
+/* test_linkage.c - what a split implies, followed by hand through a transformer. SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
  * test_local.c - local search for max-load: its loads, its end, and never below the optimum.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_lower.c - what lowering makes of plans: counts, bytes and order that can be worked out by hand. */
+/* test_lower.c - what lowering makes of plans: counts, bytes and order that can be worked out by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

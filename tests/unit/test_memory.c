@@ -1,4 +1,5 @@
-/* test_memory.c - peak memory of a small GPT, by hand, for each schedule, sharding and recompute. */
+/* test_memory.c - peak memory of a small GPT, by hand, for each schedule, sharding and recompute.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_model.c - building and checking models, and the kernels of split ops, against numbers worked
  * out by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

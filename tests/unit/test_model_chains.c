@@ -1,4 +1,5 @@
-/* test_model_chains.c - element-wise ops of image networks inside the kernels before them, worked out by hand. */
+/* test_model_chains.c - element-wise ops of image networks inside the kernels before them, worked out by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

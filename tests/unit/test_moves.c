@@ -1,5 +1,5 @@
 /* test_moves.c - neighbours of plans, plans of equal effect, device classes, and the bound of any plan, with
- * values worked out by hand. */
+ * values worked out by hand. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_nccl_log.c - logs of nccl-tests as they lie about: read right, or refused with the line and the reason.
  * The tables are made up; their forms are those of public logs since 2018.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * test_nn.c - gradients of every operation and layer against central differences, and a network that learns.
  *
  * link: openblas
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_offload.c - activations that wait on the host: what is copied, and what waits for it. */
+/* test_offload.c - activations that wait on the host: what is copied, and what waits for it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_once.c - ZeRO under pipeline stages: in every micro-batch, or once a step; and gradients that are added up. */
+/* test_once.c - ZeRO under pipeline stages: in every micro-batch, or once a step; and gradients that are added up.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

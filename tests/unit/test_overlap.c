@@ -1,7 +1,7 @@
 /*
  * test_overlap.c - what tensor-parallel and expert communication costs when it runs beside compute, against
  * closed forms, on ideal devices whose kernels have no shape effects.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

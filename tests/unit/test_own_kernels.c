@@ -1,7 +1,7 @@
 /*
  * test_own_kernels.c - the GPU's kernels of our own are what NVRTC compiles: for every architecture from Volta on, with
  * the names and arguments that they are loaded and launched with. Needs libnvrtc, not a GPU.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>

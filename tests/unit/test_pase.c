@@ -2,7 +2,7 @@
  * test_pase.c - variable elimination against brute force, the public tables, and a large instance.
  *
  * link: jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>

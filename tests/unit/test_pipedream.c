@@ -1,6 +1,6 @@
 /*
  * test_pipedream.c - PipeDream's optimizer: brute force on small chains, and VGG-16 on 16 workers.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

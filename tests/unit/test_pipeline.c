@@ -1,5 +1,6 @@
 /* test_pipeline.c - the order in which pipeline ranks run their passes, walked through with passes that take
- * one unit of time each and messages that take none; and what a pass waits for that computes nothing. */
+ * one unit of time each and messages that take none; and what a pass waits for that computes nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * test_piper.c - Piper's dynamic programme: brute force on small chains, and the BERT-32 values.
  *
  * link: jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * any two devices, and survives the trip through a pipe.
  *
  * SimGrid takes one platform per process, so each file gets a child process.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>

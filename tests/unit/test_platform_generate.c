@@ -3,7 +3,7 @@
  * forms of the textbook, shared ports and switches are shared, bad options are refused.
  *
  * SimGrid takes one platform per process, so each case runs in a child.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_platform_import.c - machines as their tools describe them become platforms: GPU matrices, NCCL
  * dumps, hwloc XML; broken ones are refused with a reason.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

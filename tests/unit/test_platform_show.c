@@ -1,7 +1,7 @@
 /*
  * test_platform_show.c - a platform in numbers and as a drawing: the junctions that routes imply, the
  * bisection of a permutation, hints about unlikely values.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

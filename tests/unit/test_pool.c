@@ -1,7 +1,7 @@
 /*
  * test_pool.c - worker processes: same results whatever their number and whoever is killed once, a second
  * crash and time-outs cost one plan, bad platforms are one line. This program is also its own worker.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_pytorch.c - what eager PyTorch runs beside the kernels that an op counts: under torch.autocast, of modules that are
  * apart, of formulas written out, in image networks. Bytes and launches counted by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_quantity.c - numbers with units as people write them. */
+/* test_quantity.c - numbers with units as people write them. SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_recalibrate.c - corrections of calls between ranks: of latency and bandwidth each by itself, against what was
  * planted.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

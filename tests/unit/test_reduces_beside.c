@@ -1,4 +1,5 @@
-/* test_reduces_beside.c - tensor parallelism: what travels beside a product that makes gradients of weights. */
+/* test_reduces_beside.c - tensor parallelism: what travels beside a product that makes gradients of weights.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

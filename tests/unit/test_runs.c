@@ -4,7 +4,7 @@
  * A template is written as one text: "A C1", "R G2 <A", ... a task per item, of device 0: its letter, what it is
  * (C compute, G a collective of the layers, S a message, D a gradient collective), how many seconds it lasts
  * (none: nobody knows), and behind < the letters of what it waits for (* = compute of an earlier instance).
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

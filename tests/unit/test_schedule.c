@@ -1,4 +1,4 @@
-/* test_schedule.c - the check of schedules and their files. */
+/* test_schedule.c - the check of schedules and their files. SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

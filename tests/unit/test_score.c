@@ -1,7 +1,7 @@
 /*
  * test_score.c - error summaries, rank correlation and regret against values worked out by hand; the
  * names of models; the job that a row of measurements becomes.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
  * test_score_collectives.c - machines read from a table's columns; the score of a table of collectives.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_score_machines.c - the machines behind a row of measurements, what runs where on them, and the shape of its
  * plan: degrees, micro-batches, stages, sharding.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

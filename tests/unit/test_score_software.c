@@ -1,7 +1,7 @@
 /*
  * test_score_software.c - fields of a training software that fill in what a row of measured runs leaves open: with
  * another value the row is another plan, or another question.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

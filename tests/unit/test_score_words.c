@@ -1,6 +1,6 @@
 /*
  * test_score_words.c - the words of a row's columns: sharding, schedule, recomputation.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

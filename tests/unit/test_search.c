@@ -1,7 +1,7 @@
 /*
  * test_search.c - the loop: order and bytes of the rows, the shared cache, resuming after a kill,
  * constraints, full disks. Engines and judge are small fakes with known answers.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * test_sfb.c - the minimum cut against enumeration and against the public cases.
  *
  * link: igraph jansson
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

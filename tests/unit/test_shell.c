@@ -1,4 +1,4 @@
-/* The words of launch scripts; worked out with bash. */
+/* The words of launch scripts; worked out with bash. SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_software.c - files of training software: fields, inheritance, what is refused and how; and what software
  * makes of a plan, a vocabulary, a device's memory.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

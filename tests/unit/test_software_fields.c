@@ -4,7 +4,7 @@
  *
  * Scenarios differ in what fields act on: host-bound and device-bound steps, each kind of parallelism, sync and
  * recomputation, experts, fp8, a window of attention, image networks, inference.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

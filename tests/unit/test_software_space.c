@@ -1,7 +1,7 @@
 /*
  * test_software_space.c - which plans a training software runs: each rule by itself with its reason, plans
  * read back into the shapes that built them, and that what runs is exported.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

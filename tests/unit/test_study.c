@@ -1,7 +1,7 @@
 /*
  * test_study.c - job files of studies: axes, ranges, the order of points, hashes, what is refused; and
  * the tables that follow from rows: scaling, losses, the front of time against cost.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

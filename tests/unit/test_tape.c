@@ -1,4 +1,5 @@
-/* test_tape.c - what PyTorch's allocator reserves for the steps of a GPT beside what is live. */
+/* test_tape.c - what PyTorch's allocator reserves for the steps of a GPT beside what is live.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_timeline.c - where the time went and the critical path, on timelines made by hand. */
+/* test_timeline.c - where the time went and the critical path, on timelines made by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

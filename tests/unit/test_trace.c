@@ -1,7 +1,7 @@
 /*
  * test_trace.c - traces of PyTorch's profiler as the years wrote them: collectives' kind, size and time, shapes, the
  * shares of a step. Values are worked out by hand.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_ulysses.c - context parallelism by exchanging heads, alone and about a ring: bytes by hand, and back to the shape. */
+/* test_ulysses.c - context parallelism by exchanging heads, alone and about a ring: bytes by hand, and back to the shape.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * test_wire.c - the wire between ranks of different executors: sums are right, messages do not hold
  * each other up. All ranks live in this process and take turns.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

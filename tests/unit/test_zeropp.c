@@ -1,4 +1,5 @@
-/* test_zeropp.c - ZeRO-3 with few bits on the wire and a second copy of parameters nearby: bytes, ranks, memory by hand. */
+/* test_zeropp.c - ZeRO-3 with few bits on the wire and a second copy of parameters nearby: bytes, ranks, memory by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -6,7 +6,8 @@
  * numbers are exact in fp32 whatever their order. It is the same code that enqueues what is timed. (nccl-tests checks
  * its results that way.)
  *
- * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds. */
+ * Data that is only moved goes as bytes, whatever its type; what is added needs a type that NCCL adds.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

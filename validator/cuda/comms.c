@@ -11,7 +11,7 @@
  * return. A communicator in trouble is aborted, never destroyed, since destroying waits for the others.
  *
  * NCCL takes NCCL_ALGO and NCCL_PROTO when a communicator is made: that is how a plan's algorithm and protocol are
- * forced, per communicator. */
+ * forced, per communicator. SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  *   forward          m = images x out_h x out_w,  n = filters,   k = channels x window
  *   input's gradient m = the same,                n = channels,  k = filters x window
  *   weights'         m = channels x window,       n = filters,   k = images x out_h x out_w
- * each of a group, `count` of which there are. */
+ * each of a group, `count` of which there are. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "cuda/parts.h"

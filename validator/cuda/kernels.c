@@ -7,7 +7,7 @@
  * own (kernels_own.c) where NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written;
  * cuBLAS axpy runs at memory speed), and copies. Packs: device-to-device copies. Attention: its two GEMMs per head
  * (four in the backward pass) without the softmax, so that a fused kernel's speed is not what is measured here, and
- * calibrate fits none. */
+ * calibrate fits none. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,8 @@
  *   gather   rows of a table, at random, to where they lie in order
  *
  * in words of 16 bytes, as what they stand for is written: by the word of 4 bytes, Adam had 3.4 and lookups 2.2 of the
- * 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32. */
+ * 4.2 TB/s that a sweep reaches on a H200. What they compute is of the usual amount, in fp32.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/parts.h"
 
 #define TEXT_(x) #x

@@ -1,5 +1,5 @@
 /* kernels_own.c - kernels of our own (kernels_nvrtc.c), compiled at run time by NVRTC where it is there, loaded and
- * launched through the driver. They move what the schedule says. */
+ * launched through the driver. They move what the schedule says. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

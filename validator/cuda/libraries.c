@@ -5,7 +5,7 @@
  *
  * MAQUETTE_CUDART, _CUBLAS, _CUBLASLT, _CUDNN, _NVRTC, _CUDA (the driver), _NCCL and _NVML name other files: another
  * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only when needed, and
- * cublasLt, cuDNN and NVRTC only by schedules that have kernels for them. */
+ * cublasLt, cuDNN and NVRTC only by schedules that have kernels for them. SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>

@@ -2,7 +2,8 @@
  * device memory; sums in fp32, results in bf16.
  *
  * cublasLt wants both operands' rows along the depth (A transposed, B not), and multiples of 16 along it: where the
- * framework keeps a transposed copy, so does this. Forward GEMMs add up fast, as Transformer Engine has them. */
+ * framework keeps a transposed copy, so does this. Forward GEMMs add up fast, as Transformer Engine has them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "cuda/parts.h"

@@ -1,4 +1,4 @@
-/* parts.h - the parts of the cuda executor. */
+/* parts.h - the parts of the cuda executor. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_CUDA_PARTS_H
 #define MQ_VALIDATOR_CUDA_PARTS_H
 

@@ -6,7 +6,8 @@
  * would be no wait), lowest id first; a group goes into one ncclGroup. Nothing here blocks: completion, NCCL's
  * asynchronous errors and dead ranks are polled until the deadline.
  *
- * Times come from events, relative to a base event recorded on an idle stream at a known host time. */
+ * Times come from events, relative to a base event recorded on an idle stream at a known host time.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  *
  * The host drives this: a transfer begins when its stream has reached it, and what comes after it in its stream, or
  * depends on it, is enqueued when it has ended. That is how a program waits for data from a CPU too; the time to
- * enqueue is in the measured step. */
+ * enqueue is in the measured step. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* state.c - what every part of the cuda executor asks of its state: operands, its clock, and what a failed call means.
  *
  * Operands walk round a pool larger than the L2 cache and are random; those that are read alone are never overwritten:
- * all-zero data runs faster than real data does. */
+ * all-zero data runs faster than real data does. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * With the toolkit's headers (MQ_CUDA_HEADERS) the declarations are theirs and every use is type-checked against them;
  * without, the few that are needed are declared here with the same names, so the executor builds anywhere and opens the
- * libraries at run time all the same. The values are part of NVIDIA's ABI. */
+ * libraries at run time all the same. The values are part of NVIDIA's ABI. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_TOOLKIT_H
 #define MQ_VALIDATOR_TOOLKIT_H
 

@@ -3,7 +3,7 @@
  *
  * From NVML: PCIe generation and width, NVLinks and what is at their far ends, GPUs below a common PCIe switch. From
  * the CUDA runtime: which GPUs reach each other directly. From the kernel (/sys, where hwloc looks too): the NUMA node.
- * Where NVML lacks a function, what it would have told is left out. */
+ * Where NVML lacks a function, what it would have told is left out. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <sched.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* fit.h - from measured timelines to calibrations: probes, the join, robust fits, statistics.
  *
- * Linked into maquette only (GSL); maquette-replay measures without it. */
+ * Linked into maquette only (GSL); maquette-replay measures without it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_FIT_H
 #define MQ_VALIDATOR_FIT_H
 

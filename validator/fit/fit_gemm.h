@@ -1,4 +1,4 @@
-/* fit_gemm.h - the GEMM parameters of device types from measured kernel times. */
+/* fit_gemm.h - the GEMM parameters of device types from measured kernel times. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FIT_GEMM_H
 #define MQ_FIT_GEMM_H
 

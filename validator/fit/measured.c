@@ -5,7 +5,7 @@
  * time lost that counts and not the number of switches: even an idle machine's own threads interrupt each core some
  * twenty times a second, for microseconds. A timeline without the column lost_s does not say how long, so any switch
  * disturbs there. A call with fewer than three clean samples takes the lower half of all of its samples instead and is
- * marked weak. */
+ * marked weak. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,8 @@
  *
  * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
  * table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus bandwidth's factor
- * tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer. */
+ * tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

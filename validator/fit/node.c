@@ -1,7 +1,7 @@
 /* node.c - this machine as a platform: CPU devices joined through the memory of their node (hwloc).
  *
  * Devices of one node exchange messages by copies through shared memory: each has a private port to one backbone-free
- * switch, of the bandwidth and latency that were measured for one message. */
+ * switch, of the bandwidth and latency that were measured for one message. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
 #include <hwloc.h>

@@ -4,7 +4,8 @@
  * kernels follow each other in a step), so that drift hits all sizes alike. Compute probes run on all devices at once,
  * each walking the list from another place: that is how plans use a machine whose devices share memory bandwidth and
  * power. Message sizes are log-uniform random, not powers of two, which would miss protocol switches (Cornebize and
- * Legrand). Every communication call follows a 4-byte all-reduce that lines the ranks up; it is measured too. */
+ * Legrand). Every communication call follows a 4-byte all-reduce that lines the ranks up; it is measured too.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "fit/fit.h"

@@ -9,7 +9,7 @@
  *
  * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a partner's computation, so
  * most are longer than the call alone: there bandwidth is the lower quartile of the ratios of large calls, and latency
- * of small ones. */
+ * of small ones. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * parameters are positive, so their logarithms are fitted. GSL's trust-region solver has no robust loss: it is run in a
  * loop with Huber weights from the last residuals (Holland and Welsch, "Robust regression using iteratively reweighted
  * least-squares", 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw a fit of its
- * own that starts from the full one. */
+ * own that starts from the full one. SPDX-License-Identifier: Apache-2.0 */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* stats.c - see stats.h. */
+/* stats.c - see stats.h. SPDX-License-Identifier: Apache-2.0 */
 #include "fit/stats.h"
 
 #include <gsl/gsl_sort.h>

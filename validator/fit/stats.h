@@ -1,5 +1,6 @@
 /* stats.h - medians with intervals, quantiles, errors of predictions, rank correlations, regret: one meaning of each
- * for all tables of predictions and measurements. (Quantiles of jitter samples are one of them: mq_jitter_quantile.) */
+ * for all tables of predictions and measurements. (Quantiles of jitter samples are one of them: mq_jitter_quantile.)
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FIT_STATS_H
 #define MQ_FIT_STATS_H
 

@@ -7,7 +7,8 @@
  * value in use: an interval lies around the prediction that it belongs to, also after values were corrected or
  * overridden.
  *
- * Not covered: effects that no probe shows, such as caches warm from the task before. */
+ * Not covered: effects that no probe shows, such as caches warm from the task before.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

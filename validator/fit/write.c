@@ -2,7 +2,8 @@
  *
  * {"entries": [device, link]}; mq_calib_load reads the values and passes over the rest: "fit" holds, per group of
  * parameters, the number of observations, errors on all and on held-out shapes, the spread of the residuals, the valid
- * range, the values fitted, and the bootstrap draws (one line of text each, parameters in order). */
+ * range, the values fitted, and the bootstrap draws (one line of text each, parameters in order).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* host.h - the parts of the host executor: kernels on CPU cores, and one rank's progress engine. */
+/* host.h - the parts of the host executor: kernels on CPU cores, and one rank's progress engine.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_HOST_H
 #define MQ_VALIDATOR_HOST_H
 

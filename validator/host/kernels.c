@@ -4,7 +4,8 @@
  * Attention is run as its two GEMMs per head (five in the backward pass) with a softmax sweep between them;
  * convolutions as the GEMM they imply, without the unfolding. Timed kernels (profiled models) spin for their time.
  *
- * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused). */
+ * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* script.c - a schedule as one rank sees it. */
+/* script.c - a schedule as one rank sees it. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "host/script.h"

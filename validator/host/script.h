@@ -1,4 +1,5 @@
-/* script.h - what one rank does for one schedule: its streams, matched messages and communicators. */
+/* script.h - what one rank does for one schedule: its streams, matched messages and communicators.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_HOST_SCRIPT_H
 #define MQ_VALIDATOR_HOST_SCRIPT_H
 

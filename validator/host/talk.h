@@ -1,5 +1,6 @@
 /* talk.h - how ranks of the host executor move data: over MPI (parts/mpi.c, a library of its own, opened only where
- * mpirun joined the ranks), or over maquette-replay's wire (wire.c), which needs no MPI. */
+ * mpirun joined the ranks), or over maquette-replay's wire (wire.c), which needs no MPI.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_HOST_TALK_H
 #define MQ_VALIDATOR_HOST_TALK_H
 

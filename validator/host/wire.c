@@ -1,5 +1,5 @@
 /* wire.c - ranks of the host executor over maquette-replay's wire: next to ranks of other executors, or where there is
- * no MPI. See talk.h. */
+ * no MPI. See talk.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>

@@ -2,7 +2,8 @@
  *
  * A rank is a process with one device for all schedules of the run, so its kind must be the same in all of them. Where
  * a run has both kinds, the devices of every schedule are renumbered: first those of the executor that was asked for,
- * then the CPUs. A schedule with fewer devices than the run leaves the ranks idle that it does not need. */
+ * then the CPUs. A schedule with fewer devices than the run leaves the ranks idle that it does not need.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

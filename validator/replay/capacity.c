@@ -1,5 +1,5 @@
 /* capacity.c - what executors ask about a run: how large a pool of operands must be, and whose ranks are whose. See
- * maquette/executor.h. */
+ * maquette/executor.h. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/executor.h"
 
 enum { SPARE_B = 65536 }; /* collectives round up to whole elements on all ranks */

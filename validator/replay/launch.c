@@ -4,7 +4,7 @@
  * MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of their own and die with this
  * process. Rank 0 sends a "." line every second on its standard output; silence for longer than the deadline ends the
  * run. Launchers' own chatter (mpirun explains a dead rank in ten lines) is kept back and reduced to the line that
- * matters. */
+ * matters. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

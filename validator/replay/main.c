@@ -1,7 +1,8 @@
 /* main.c - maquette-replay: runs schedule files on real devices and writes what was measured.
  *
  * Stands alone: no SimGrid, no GSL, so it can be copied to a node with its executors/ folder. Started by hand it
- * launches its own ranks (mpirun, or --local); started by mpirun, srun or torchrun it is one. */
+ * launches its own ranks (mpirun, or --local); started by mpirun, srun or torchrun it is one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <argp.h>
 #include <math.h>
 #include <signal.h>

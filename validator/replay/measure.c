@@ -2,7 +2,7 @@
  *
  * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the same on every rank),
  * so that drift of clocks and temperature hits all alike instead of the last one. Rank 0 writes; "." lines on its
- * standard output tell a launcher that the run is alive. */
+ * standard output tell a launcher that the run is alive. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>

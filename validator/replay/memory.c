@@ -5,7 +5,8 @@
  * parameters, gradients, optimizer state and buffers are allocated and touched first; a micro-batch's activations from
  * its forward to the end of its backward, what a pass needs in addition while it lasts. So how many micro-batches are
  * in flight is the schedule's doing, not the memory model's. Sizes are the model's: what is measured is their sum over
- * time, what the allocator makes of it, and what the process takes in addition (context, libraries, communicators). */
+ * time, what the allocator makes of it, and what the process takes in addition (context, libraries, communicators).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* plugin.c - finds an executor: PLUGINS/NAME.so, its symbol, its ABI. Not found is an error that lists what exists; a
- * plug-in whose vendor library is missing says which. */
+ * plug-in whose vendor library is missing says which. SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* record.c - the measured timeline: the columns of a simulated one, plus the sample, the involuntary context switches
  * during the task and the time they took, and marks that make a sample unfit for fitting.
  *
- * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed. */
+ * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

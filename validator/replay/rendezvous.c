@@ -5,7 +5,7 @@
  * machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects without the run's
  * token (of a file; else made of the job's name, which keeps out strays alone) is turned away. Used for barriers,
  * NCCL's ids, gathering times and noticing dead ranks; never for the traffic that is measured. All waits end at the
- * deadline and name the rank that is missing. */
+ * deadline and name the rank that is missing. SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

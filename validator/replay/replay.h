@@ -1,5 +1,5 @@
 /* replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the record of what was
- * measured. */
+ * measured. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_REPLAY_H
 #define MQ_VALIDATOR_REPLAY_H
 

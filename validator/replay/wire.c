@@ -6,7 +6,7 @@
  * a header, then the bytes. So a message whose receive is not posted never stands in the way of another.
  *
  * Positions count bytes since the beginning and never wrap; the ring's offset is position modulo size. Each is written
- * by one side only. A frame starts at a multiple of LINE. */
+ * by one side only. A frame starts at a multiple of LINE. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

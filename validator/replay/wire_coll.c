@@ -3,7 +3,7 @@
  * cost model calls the textbook ring.
  *
  * Each step is at most one send and one receive; the next begins when both are done. Sums are made straight from the
- * ring's memory. */
+ * ring's memory. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

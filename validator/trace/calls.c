@@ -3,7 +3,7 @@
  * A kernel of NCCL's is told of by its own arguments; else by the note (record_param_comms, an annotation) that its
  * launch stands in, found through the launch's correlation and thread, or through the external id. Sizes come from
  * element counts, else from the shapes of the note's operands. Bytes are counted as nccl-tests does: what an all-gather
- * gathers, what a reduce-scatter and an all-to-all are given. */
+ * gathers, what a reduce-scatter and an all-to-all are given. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

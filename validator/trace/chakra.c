@@ -5,7 +5,7 @@
  * are then put one after another, and trace.untimed says so. A trace that was made and not run has no durations and is
  * refused.
  *
- * comm_size is taken as the bytes of the call. */
+ * comm_size is taken as the bytes of the call. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

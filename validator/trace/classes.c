@@ -2,7 +2,8 @@
  * device does nothing, because the host was late with its launch or because it waits for something else.
  *
  * A kernel's class comes from its name, an optimizer's from the range it was launched in. A step is what lies between
- * the marks of the program; the device runs behind the host by a lag that the marks of several steps share. */
+ * the marks of the program; the device runs behind the host by a lag that the marks of several steps share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 #include <strings.h>

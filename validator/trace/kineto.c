@@ -5,7 +5,8 @@
  * on), by record_param_comms with element counts (2.1 and on) or with operands' shapes (before), by "nccl:..."
  * annotations, or not at all; a bare list of events (torch.autograd.profiler).
  *
- * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept. */
+ * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  *
  * A kernel belongs to the innermost range around its launch, on the launching thread. The backward pass runs on a
  * thread of its own, outside these ranges, and is not told apart. Collectives are not counted: they are a
- * communicator's. */
+ * communicator's. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,5 @@
-/* load.c - a trace by what its file begins with, see trace.h: the reader of that format, then the events in order. */
+/* load.c - a trace by what its file begins with, see trace.h: the reader of that format, then the events in order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

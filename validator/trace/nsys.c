@@ -6,7 +6,8 @@
  *
  * SQLite is opened when a report is read (libsqlite3.so.0): nothing else here needs it.
  *
- * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own. */
+ * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

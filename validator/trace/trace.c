@@ -1,4 +1,4 @@
-/* trace.c - the table of events: see trace.h. */
+/* trace.c - the table of events: see trace.h. SPDX-License-Identifier: Apache-2.0 */
 #include "trace/trace.h"
 
 #include <ctype.h>

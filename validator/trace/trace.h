@@ -2,7 +2,7 @@
  *
  * A reader (kineto.c: PyTorch's profiler; nsys.c: Nsight Systems; chakra.c: MLCommons Chakra) fills the table from a
  * stream, so memory follows the events that are kept and not the file. calls.c makes collectives of it, works.c shapes,
- * classes.c the shares of a step, layers.c those of its layers. */
+ * classes.c the shares of a step, layers.c those of its layers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 

@@ -2,7 +2,7 @@
  * of all kernels that its operator launched: a GEMM in parts has one that adds them up.
  *
  * Not taken: convolutions, whose output a shape of the operands alone does not tell, and operators that launch kernels
- * of several kinds. */
+ * of several kinds. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* commands.c - the table of commands: one per file of this folder, generated from their names. */
+/* commands.c - the table of commands: one per file of this folder, generated from their names.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
 #include "cmd/cmd.h"

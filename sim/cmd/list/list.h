@@ -1,4 +1,4 @@
-/* list.h - the longer lists of `maquette list`. */
+/* list.h - the longer lists of `maquette list`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_LIST_LIST_H
 #define MQ_CMD_LIST_LIST_H
 

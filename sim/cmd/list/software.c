@@ -1,4 +1,4 @@
-/* software.c - see list.h. */
+/* software.c - see list.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* child.c - a process in which SimGrid may abort, and the platform loaded in it. */
+/* child.c - a process in which SimGrid may abort, and the platform loaded in it. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

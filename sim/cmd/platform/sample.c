@@ -1,4 +1,4 @@
-/* sample.c - which pairs of devices stand for all of a platform. */
+/* sample.c - which pairs of devices stand for all of a platform. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/platform/words.h"
 
 enum { ALL_PAIRS = 128 }; /* devices of which every pair is looked at */

@@ -3,7 +3,7 @@
  *
  * The bisection figure is a permutation: each device of the first half (in rank order) sends to its partner in the
  * second and back, all at once, limited by the link that has most to carry for its width. It is a lower bound of the
- * true bisection where ranks are placed badly. */
+ * true bisection where ranks are placed badly. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

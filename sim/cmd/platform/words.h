@@ -1,5 +1,5 @@
 /* words.h - what the words of `maquette platform` share. Files are read in a process of its own, because SimGrid aborts
- * on broken XML and hwloc crashes. */
+ * on broken XML and hwloc crashes. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_PLATFORM_WORDS_H
 #define MQ_CMD_PLATFORM_WORDS_H
 

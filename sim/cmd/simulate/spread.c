@@ -1,4 +1,4 @@
-/* spread.c - see spread.h. */
+/* spread.c - see spread.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/simulate/spread.h"
 
 #include "session/search_run.h"

@@ -1,4 +1,5 @@
-/* spread.h - what `simulate` says beside one step time: quantiles over draws, and goodput. */
+/* spread.h - what `simulate` says beside one step time: quantiles over draws, and goodput.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_SIMULATE_SPREAD_H
 #define MQ_CMD_SIMULATE_SPREAD_H
 

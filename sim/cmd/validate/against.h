@@ -1,4 +1,5 @@
-/* against.h - the parts of `validate --against`: communicators and layers of a real step beside the predicted ones. */
+/* against.h - the parts of `validate --against`: communicators and layers of a real step beside the predicted ones.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_VALIDATE_AGAINST_H
 #define MQ_CMD_VALIDATE_AGAINST_H
 

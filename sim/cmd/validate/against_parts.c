@@ -1,4 +1,4 @@
-/* against_parts.c - see against.h. */
+/* against_parts.c - see against.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/against.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* dir.c - see dir.h. */
+/* dir.c - see dir.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/dir.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* dir.h - what calibrate and validate share: driving maquette-replay, and reading back what it measured.
  *
  * A folder of samples holds schedules NAME.jsonl and, per launch of the replay, launch-K/NAME.timeline.csv and
- * launch-K/environment.txt: the same whether it was filled here or brought from another node. */
+ * launch-K/environment.txt: the same whether it was filled here or brought from another node.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_VALIDATE_DIR_H
 #define MQ_CMD_VALIDATE_DIR_H
 

@@ -1,4 +1,4 @@
-/* logs.c - logs of nccl-tests as observations: see traces.h. */
+/* logs.c - logs of nccl-tests as observations: see traces.h. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -2,7 +2,7 @@
  *
  * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it also comes back from
  * a node that has nothing else. Samples without it (or with NCCL's own dump of an older replay) are read too: without,
- * the machine is one as is usual for the type. */
+ * the machine is one as is usual for the type. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

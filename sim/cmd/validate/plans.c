@@ -1,4 +1,4 @@
-/* plans.c - opens the plans of search folders and predicts them. */
+/* plans.c - opens the plans of search folders and predicts them. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/plans.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* plans.h - plans of finished searches, lowered and predicted, beside what replay measured. */
+/* plans.h - plans of finished searches, lowered and predicted, beside what replay measured.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_VALIDATE_PLANS_H
 #define MQ_CMD_VALIDATE_PLANS_H
 

@@ -1,7 +1,8 @@
 /* plans_intervals.c - `simulate --intervals`: the spread of a step time from what the calibration says about its own
  * values, and how likely one plan is to beat another.
  *
- * The draws are run by the analytic executor and give factors around the simulated step time. */
+ * The draws are run by the analytic executor and give factors around the simulated step time.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

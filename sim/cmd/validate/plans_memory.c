@@ -4,7 +4,8 @@
  * ratio tells what the allocator adds. Activations were allocated and freed along the schedule's own order: their ratio
  * also tells whether as many micro-batches are in flight as the model says. The reserve (context, libraries,
  * communicators) stands beside what the replay's process takes without its pools of operands; a framework takes more,
- * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none. */
+ * so it is no part of the peak that is compared. Fragmentation is a framework's allocator's: a replay has none.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

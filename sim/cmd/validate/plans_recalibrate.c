@@ -1,4 +1,5 @@
-/* plans_recalibrate.c - corrects the calibration from every second plan and tells how the others are predicted then. */
+/* plans_recalibrate.c - corrects the calibration from every second plan and tells how the others are predicted then.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

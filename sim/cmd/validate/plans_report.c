@@ -1,4 +1,5 @@
-/* plans_report.c - predicted against measured: tables, traces, and what they amount to. */
+/* plans_report.c - predicted against measured: tables, traces, and what they amount to.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

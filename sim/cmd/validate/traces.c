@@ -1,4 +1,4 @@
-/* traces.c - see traces.h. */
+/* traces.c - see traces.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/traces.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* traces.h - what others measured as samples of a calibration: traces of real steps, logs of nccl-tests. */
+/* traces.h - what others measured as samples of a calibration: traces of real steps, logs of nccl-tests.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_CMD_VALIDATE_TRACES_H
 #define MQ_CMD_VALIDATE_TRACES_H
 

@@ -1,4 +1,4 @@
-/* conductor.c - see conductor.h. */
+/* conductor.c - see conductor.h. SPDX-License-Identifier: Apache-2.0 */
 #include "executors/simgrid/conductor.h"
 
 #include <simgrid/actor.h>

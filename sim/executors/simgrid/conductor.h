@@ -1,4 +1,5 @@
-/* conductor.h - the actor from which schedules are simulated and routes are asked. */
+/* conductor.h - the actor from which schedules are simulated and routes are asked.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
 #define MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
 

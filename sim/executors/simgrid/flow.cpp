@@ -1,4 +1,4 @@
-/* flow.cpp - see flow.h. */
+/* flow.cpp - see flow.h. SPDX-License-Identifier: Apache-2.0 */
 #include "executors/simgrid/flow.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-/* flow.h - what SimGrid's C interface lacks: rate-capped flows, a cheap block and wake. */
+/* flow.h - what SimGrid's C interface lacks: rate-capped flows, a cheap block and wake.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_SIMGRID_FLOW_H
 #define MQ_EXECUTORS_SIMGRID_FLOW_H
 

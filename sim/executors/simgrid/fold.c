@@ -5,7 +5,7 @@
  * speed that is set anew whenever a flow begins or ends.
  *
  * A communication whose replicas do not end together makes the run inexact: the representative is not like the others
- * then, and the schedule must be run whole. */
+ * then, and the schedule must be run whole. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "executors/simgrid/impl.h"

@@ -5,7 +5,7 @@
  *   share.c  which events need the simulator, by what happened
  *   window.c the same, by what may happen
  *   fold.c   flows of a folded schedule
- *   flow.cpp what SimGrid's C interface lacks */
+ *   flow.cpp what SimGrid's C interface lacks SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_SIMGRID_IMPL_H
 #define MQ_EXECUTORS_SIMGRID_IMPL_H
 

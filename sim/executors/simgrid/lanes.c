@@ -12,7 +12,8 @@
  * its communication. So a slow network costs compute the few multiprocessors of its few channels for longer, but no
  * memory. A collective that meets others takes longer than alone, and its bytes are charged as if it did not. A
  * collective of fixed length runs at 1 - overlap_comm (of its slowest member) while compute runs. A collective that is
- * simulated as flows gets that factor on its rates when it starts; which of the two it is, its links say (slow.c). */
+ * simulated as flows gets that factor on its rates when it starts; which of the two it is, its links say (slow.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "executors/simgrid/flow.h"

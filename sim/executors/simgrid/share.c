@@ -1,7 +1,8 @@
 /* share.c - see share.h: who uses which links, and who met there.
  *
  * A communication is on its links from the end of its latency to its finish. With the users' events in order of that
- * time, merged per set of users that share a link, one pass finds all that overlap. */
+ * time, merged per set of users that share a link, one pass finds all that overlap.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "executors/simgrid/share.h"
 
 #include "folding/replica_flows.h"

@@ -6,7 +6,7 @@
  * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_contended): if no communication that was
  * taken as alone had another one's flows on its links, that run is what the simulation of every flow would have given;
  * else those who met are marked and the schedule is run again. Beforehand, from the order that the schedule imposes
- * (mq_sharing_may_contend): safe without looking again, but too many. */
+ * (mq_sharing_may_contend): safe without looking again, but too many. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
 

@@ -9,7 +9,7 @@
  * share links, 1e-13 s can become 1e-7 s.
  *
  * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats up; a host that
- * is late in issuing work (but see mq_cost_work). */
+ * is late in issuing work (but see mq_cost_work). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 

@@ -5,7 +5,8 @@
  * of one <= lo of the other. Links whose users have no device in common are taken as shared. The same windows tell
  * which compute tasks a communication may slow.
  *
- * Not seen: order imposed through other devices. It only costs time: such events are simulated. */
+ * Not seen: order imposed through other devices. It only costs time: such events are simulated.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "executors/simgrid/share.h"

@@ -2,7 +2,8 @@
  * mq_platform_generate's XML, to the last digit (numbers go through the text that would stand there).
  *
  * For fabrics whose leaves hang around a core: a route is the way out of a machine, up and down the trunks, and the way
- * in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file. */
+ * in. Those of a dragonfly and of a torus SimGrid finds in tables (fabric.c), so these go through a file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* dump.c - a cluster as bytes for a pipe between two processes of the same program: the structs themselves, with text
- * pointers replaced by offsets into one block of text at the end. */
+ * pointers replaced by offsets into one block of text at the end. SPDX-License-Identifier: Apache-2.0 */
 
 #include "hardware/platform/platform.h"
 

@@ -8,7 +8,7 @@
  *   links for each pair of groups; minimal routes, at most local, global, local. Global ports are dealt
  *   to the other groups in turn (consecutive arrangement).
  * - torus: machines at the vertices, shortest routes in dimension order of Floyd's tables.
- * Not modelled: adaptive and non-minimal routes. */
+ * Not modelled: adaptive and non-minimal routes. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/fabric.h"
 
 #include <math.h>

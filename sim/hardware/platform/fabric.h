@@ -1,4 +1,5 @@
-/* fabric.h - what joins the leaves of a generated platform. Private to the generator. */
+/* fabric.h - what joins the leaves of a generated platform. Private to the generator.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_FABRIC_H
 #define MQ_HARDWARE_PLATFORM_FABRIC_H
 

@@ -1,5 +1,5 @@
 /* generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The machines are node.c's,
- * what joins them fabric.c's. */
+ * what joins them fabric.c's. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
  *   each GPU to the node's gateway, over all the links on the way to its port.
  * - Leaves hang on a star (Floyd zone of few vertices); a leaf's uplinks are one trunk of summed bandwidth.
  * Not modelled: single spine switches, adaptive routing, and in a rail-optimised fabric the choice of rail: a unit's
- * rails share one trunk, so traffic between the rails of one unit sees no spine. */
+ * rails share one trunk, so traffic between the rails of one unit sees no spine. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_GENERATE_H
 #define MQ_HARDWARE_PLATFORM_GENERATE_H
 

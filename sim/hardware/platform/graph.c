@@ -3,7 +3,7 @@
  * A platform file says which links a route takes, not what the links join. But where one link follows another on some
  * route, the end of the first is the start of the second; putting equal ends together (union-find) gives back the
  * switches. An end that a single device uses is that device. Two directions of a full-duplex link are one edge. Large
- * platforms show their first machines and their last one. */
+ * platforms show their first machines and their last one. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

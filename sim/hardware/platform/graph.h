@@ -1,4 +1,5 @@
-/* graph.h - a platform as a drawing: devices, the junctions that their routes imply, links. */
+/* graph.h - a platform as a drawing: devices, the junctions that their routes imply, links.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_GRAPH_H
 #define MQ_HARDWARE_PLATFORM_GRAPH_H
 

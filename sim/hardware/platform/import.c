@@ -1,4 +1,4 @@
-/* import.c - see import.h: which format a file is in, and the platform file. */
+/* import.c - see import.h: which format a file is in, and the platform file. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/import.h"
 
 #include "base/text.h"

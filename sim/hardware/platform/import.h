@@ -3,7 +3,7 @@
  *
  * Read is who is joined to whom and by what; bandwidths come from the file where it has them (NCCL and hwloc:
  * PCIe, NCCL: network ports), otherwise from the device type's nominal figures. Not read: latencies (usual values are
- * written), anything beyond one machine (generate a cluster for that). */
+ * written), anything beyond one machine (generate a cluster for that). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_IMPORT_H
 #define MQ_HARDWARE_PLATFORM_IMPORT_H
 

@@ -1,6 +1,6 @@
 /* import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by their PCI class and maker, their model where the CUDA or
  * NVML back-end was there, PCIe speed and bridges, NVLink bandwidths where they were measured into the file. A machine
- * without GPUs gives its cores as devices. */
+ * without GPUs gives its cores as devices. SPDX-License-Identifier: Apache-2.0 */
 #include <hwloc.h>
 
 #include "maquette/cluster.h"

@@ -3,7 +3,8 @@
  * cards), <gpu> with <nvlink target= count=>, and <net speed=> in Mb/s.
  *
  * NVLinks whose target class is 0x068000 end in an NVSwitch. The XML that NCCL writes has neither text nor entities
- * that matter here, so a small reader of tags does; it nests at most MAX_DEPTH deep. */
+ * that matter here, so a small reader of tags does; it nests at most MAX_DEPTH deep.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "maquette/cluster.h"

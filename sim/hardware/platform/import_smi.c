@@ -3,7 +3,7 @@
  * NV# says how many NVLinks join a pair. Where every pair has the same number and a GPU would need more than the 18
  * links that any has, the links go to NVSwitches and # is the number per GPU. Devices (GPUs and network cards) joined
  * by PIX are below one PCIe switch; those with the same CPU affinity (or, where that column is absent, without SYS
- * between them) share a socket. */
+ * between them) share a socket. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <stdlib.h>
 

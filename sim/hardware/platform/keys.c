@@ -1,4 +1,5 @@
-/* keys.c - the keys of a generated platform as one text, and what they leave to assume. */
+/* keys.c - the keys of a generated platform as one text, and what they leave to assume.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/spec.h"
 
 #include <ctype.h>

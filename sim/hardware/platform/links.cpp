@@ -1,5 +1,5 @@
 /* links.cpp - properties of links, which SimGrid's C interface lacks. A SPLITDUPLEX link NAME is seen as NAME_UP and
- * NAME_DOWN, while its properties stay with NAME. */
+ * NAME_DOWN, while its properties stay with NAME. SPDX-License-Identifier: Apache-2.0 */
 #include <stdexcept>
 #include <string>
 

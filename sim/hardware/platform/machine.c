@@ -1,6 +1,6 @@
 /* machine.c - writes an imported machine as a platform: a Full zone with a route for each pair of devices, over
  * NVSwitch or a direct NVLink where there is one, else over PCIe and the sockets; without peer-to-peer transfers
- * (GeForce) through host memory. See import.h. */
+ * (GeForce) through host memory. See import.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/machine.h"
 
 #include "maquette/cluster.h"

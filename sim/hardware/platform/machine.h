@@ -1,4 +1,5 @@
-/* machine.h - one machine as the importers find it, and as XML. Private to the importers. */
+/* machine.h - one machine as the importers find it, and as XML. Private to the importers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_MACHINE_H
 #define MQ_HARDWARE_PLATFORM_MACHINE_H
 

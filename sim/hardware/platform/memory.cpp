@@ -2,7 +2,8 @@
  * of hosts, ports or routes, and both libraries make them all before they look at the next line.
  *
  * The bound is on address space (RLIMIT_AS), counted from what the process has; where SimGrid meets it, one line says
- * so and the process ends, as it does of any other fault that SimGrid finds in a file. */
+ * so and the process ends, as it does of any other fault that SimGrid finds in a file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <cmath>
 #include <cstdio>
 #include <new>

@@ -1,4 +1,4 @@
-/* memory.h - a bound on the memory of libraries that read files, see memory.cpp. */
+/* memory.h - a bound on the memory of libraries that read files, see memory.cpp. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_MEMORY_H
 #define MQ_HARDWARE_PLATFORM_MEMORY_H
 

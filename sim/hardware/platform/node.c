@@ -1,6 +1,7 @@
 /* node.c - the machines and leaves of a generated platform: see generate.h for the shape.
  *
- * Every link stands in the outermost zone, because SimGrid looks links up zone by zone from there. */
+ * Every link stands in the outermost zone, because SimGrid looks links up zone by zone from there.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/node.h"
 
 /* Links between pairs of the eight V100 of a DGX-1: a hybrid cube mesh, six links per GPU. */

@@ -1,4 +1,5 @@
-/* node.h - machines and leaves of a generated platform. Private to the generator. */
+/* node.h - machines and leaves of a generated platform. Private to the generator.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_NODE_H
 #define MQ_HARDWARE_PLATFORM_NODE_H
 

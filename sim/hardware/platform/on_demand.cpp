@@ -2,7 +2,8 @@
  * and 1 kB for a link. So only those are made that actors run on and that flows take: of a folded simulation a handful,
  * whatever the cluster's size.
  *
- * The zone stands beside SimGrid's outermost one and is never sealed, because it grows while the simulation runs. */
+ * The zone stands beside SimGrid's outermost one and is never sealed, because it grows while the simulation runs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string>
 #include <vector>
 

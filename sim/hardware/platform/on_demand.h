@@ -1,4 +1,5 @@
-/* on_demand.h - hosts and links of SimGrid's that are made when first used, for a cluster that is known without it. */
+/* on_demand.h - hosts and links of SimGrid's that are made when first used, for a cluster that is known without it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_ON_DEMAND_H
 #define MQ_HARDWARE_PLATFORM_ON_DEMAND_H
 

@@ -1,6 +1,6 @@
 /* platform.c - see platform.h. What a platform file says about time (bandwidth, latency, sharing) is SimGrid's; what it
  * says about training (device type, rank, node, link class) are properties. Not modelled: SimGrid's traces of changing
- * speed, energy and disks, which are ignored. */
+ * speed, energy and disks, which are ignored. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/platform.h"
 
 #include <ctype.h>

@@ -8,7 +8,7 @@
  *     ... simgrid_run(), and mq_cluster_route() inside an actor
  *
  * and the main process holds a copy that it got as bytes over a pipe (mq_platform_dump and mq_platform_restore), whose
- * `resolve` it sets to a question to the server. */
+ * `resolve` it sets to a question to the server. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_PLATFORM_H
 #define MQ_HARDWARE_PLATFORM_PLATFORM_H
 

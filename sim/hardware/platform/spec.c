@@ -1,4 +1,5 @@
-/* spec.c - the options of generated platforms: table, mixes of node types, derived values. */
+/* spec.c - the options of generated platforms: table, mixes of node types, derived values.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/spec.h"
 
 #include <math.h>

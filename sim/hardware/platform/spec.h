@@ -1,4 +1,5 @@
-/* spec.h - what the options of a generated platform amount to: private to the generator. */
+/* spec.h - what the options of a generated platform amount to: private to the generator.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_HARDWARE_PLATFORM_SPEC_H
 #define MQ_HARDWARE_PLATFORM_SPEC_H
 

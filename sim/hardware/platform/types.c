@@ -1,6 +1,6 @@
 /* types.c - the device types that a platform file names, read without loading it: what a question leaves open is
  * decided before SimGrid has the file. Text that is no <prop id="mq_type" value="..."/> is passed over; a file that is
- * broken says so when it is loaded. */
+ * broken says so when it is loaded. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/generate.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* arena.h - memory with three lifetimes: a loaded object, a search run, one evaluation.
  *
  * An arena hands out zeroed memory and frees it all at once, or back to a mark. Only arena.c calls malloc; when memory
- * is exhausted it says so and exits (70), so callers need no check. */
+ * is exhausted it says so and exits (70), so callers need no check. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_ARENA_H
 #define MAQUETTE_ARENA_H
 

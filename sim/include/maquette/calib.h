@@ -12,7 +12,8 @@
  * it may have a "date". "asks": aliases that stand for several variants. "described": true says that efficiencies are
  * defaults. A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...],
  * the tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out. The
- * table in calib.c (one row per field) gives reader, writer, defaults and documentation. */
+ * table in calib.c (one row per field) gives reader, writer, defaults and documentation.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_CALIB_H
 #define MAQUETTE_CALIB_H
 
@@ -50,8 +51,8 @@ struct mq_device_calib {
 	double p2p;             /* 1 = direct transfers over PCIe */
 	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
-	double gemm_fp32;       /* efficiency of fp32 products, on plain cores, / gemm_eff */
-	double gemm_tf32;       /* of tf32 products: of a layer's three together / gemm_eff */
+	double gemm_fp32;       /* efficiency of fp32 GEMMs, on plain cores, / gemm_eff */
+	double gemm_tf32;       /* of tf32 GEMMs: of a layer's three together / gemm_eff */
 	double gemm_b0;         /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
 	double gemm_misaligned; /* efficiency factor of operands whose rows are multiples of 4 or 8 bytes, not 16 */
 	double gemm_odd;        /* that of rows of an odd number of 2-byte elements / that */
@@ -63,9 +64,9 @@ struct mq_device_calib {
 	double conv_volume;     /* efficiency factor of windows with three axes */
 	double conv_depthwise;  /* share of the fp32 peak of one filter per channel */
 	double attention_scale; /* speed of fused attention / that of its counted tiles; of a CPU / that of
-				      * its products */
+				      * its GEMMs */
 	double attention_bwd;   /* the same of backward passes / that of forward ones */
-	double attention_score; /* CPU: flop that a score takes besides its products: the softmax */
+	double attention_score; /* CPU: flop that a score takes besides its GEMMs: the softmax */
 	double attention_fp8;   /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
 				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
 	double scan_share;      /* speed of state-space kernels / that of memory-bound ones */
@@ -75,7 +76,7 @@ struct mq_device_calib {
 	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
 	double overlap_compute;      /* share of compute lost beside a collective; -1 = that of the
 				      * multiprocessors that its channels hold */
-	double overlap_gemms;        /* multiprocessors that products lose for one that a collective holds */
+	double overlap_gemms;        /* multiprocessors that GEMMs lose for one that a collective holds */
 	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
 	double reserve_B;            /* context and libraries, on a CPU; of a GPU it is the software's */
 	double fragmentation;        /* factor >= 1 on dynamic memory */

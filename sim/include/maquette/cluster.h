@@ -12,7 +12,8 @@
  *     mq_kind=switch are not devices.
  *   on a link: mq_class: nvlink | nvswitch | pcie | pcie-switch | socket | nic | ib | roce | eth |
  *     loopback | host | other (default: guessed from the name's prefix).
- *   on the platform (zone <prop>): mq_nvls (1: NVSwitch reduces), mq_sharp (1), mq_name. */
+ *   on the platform (zone <prop>): mq_nvls (1: NVSwitch reduces), mq_sharp (1), mq_name.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_CLUSTER_H
 #define MAQUETTE_CLUSTER_H
 

@@ -15,7 +15,7 @@
  * mq_link_usable_Bps of each link.
  *
  * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128 ranks for
- * all-to-all) and asks O(n) routes; callers keep what they will need again. */
+ * all-to-all) and asks O(n) routes; callers keep what they will need again. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_COLLECTIVE_H
 #define MAQUETTE_COLLECTIVE_H
 

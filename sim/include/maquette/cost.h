@@ -1,7 +1,8 @@
 /* cost.h - how long one kernel takes on one device type (roofline with shape effects).
  *
  * Cost of a kernel: launch + max(flop / (peak * efficiency(shape)), bytes / (bandwidth * share)), with the formulas of
- * calib.h. Each formula is derived next to its code. No contention, no queueing: those belong to the executors. */
+ * calib.h. Each formula is derived next to its code. No contention, no queueing: those belong to the executors.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_COST_H
 #define MAQUETTE_COST_H
 
@@ -16,7 +17,7 @@ MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct 
 MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
 			   double count);
 
-/* Are the rows that a product of [m x k][k x n] reads and writes, of elements of `size_B`, whole multiples of `bytes`?
+/* Are the rows that a GEMM of [m x k][k x n] reads and writes, of elements of `size_B`, whole multiples of `bytes`?
  * Rows are of k and n elements; of m and n in a weights' gradient, whose first operand lies transposed. */
 MQ_API bool mq_cost_rows_at(const double mnk[3], bool of_weights, double size_B, double bytes);
 
@@ -30,7 +31,7 @@ MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq
 
 /* The same by what bounds it, seconds of a device that does nothing else. */
 struct mq_cost_parts {
-	double products_s;   /* matrix products */
+	double products_s;   /* GEMMs */
 	double arithmetic_s; /* convolutions, attention: as many multiprocessors as there are */
 	double memory_s;     /* kernels that stream memory */
 	double host_s;       /* launching all, and what the host does between */
@@ -41,7 +42,7 @@ MQ_API double mq_cost_busy(const struct mq_cost_parts *parts); /* without the ho
 
 /* What others hold of a device, shares 0 .. 1. */
 struct mq_cost_taken {
-	double products;        /* of the multiprocessors, as far as products lose them (overlap_gemms) */
+	double products;        /* of the multiprocessors, as far as GEMMs lose them (overlap_gemms) */
 	double multiprocessors; /* of the multiprocessors */
 	double memory;          /* of the bandwidth that kernels get of its memory */
 };
@@ -50,7 +51,7 @@ struct mq_cost_taken {
 MQ_API double mq_cost_beside(const struct mq_cost_parts *parts, struct mq_cost_taken taken);
 
 /* The fastest that a device can train, flop/s: the greater of its peaks in the type of training and in that
- * of the layers' products (fp8 where their operands are cast to it); 0 where it has neither. */
+ * of the layers' GEMMs (fp8 where their operands are cast to it); 0 where it has neither. */
 MQ_API double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train);
 
 /* Host <-> device copy of `bytes`, seconds. */

@@ -6,7 +6,8 @@
  *
  * X(ID, BIT, TYPE, FIELD, DEFAULT, ...): BIT is the bit of mq_plan.explicit and of `switches`, FIELD the member of
  * mq_plan and the key of a plan file, DEFAULT what the software `s` does where a plan leaves the decision open. The
- * others are members of struct mq_decision. Rows are in the order of a plan file. */
+ * others are members of struct mq_decision. Rows are in the order of a plan file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_DECISIONS_H
 #define MAQUETTE_DECISIONS_H
 

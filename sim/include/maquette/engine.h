@@ -6,7 +6,7 @@
  * strategies/README.md.
  *
  * Order of calls: start, then rounds of { propose x up to `batch`, observe for each in index order }, stop. Nothing an
- * engine sees depends on -j or on the clock. */
+ * engine sees depends on -j or on the clock. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_ENGINE_H
 #define MAQUETTE_ENGINE_H
 

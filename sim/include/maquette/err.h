@@ -2,7 +2,7 @@
  *
  * Three things are kept apart: an *error* (could not answer: a status and a message), a *verdict* (this plan does not
  * fit: data, see result.h, never an error) and a *bug* (mq_assert, kept in release builds). Nothing below sim/cmd
- * prints or exits; commands turn a status into the exit code. */
+ * prints or exits; commands turn a status into the exit code. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_ERR_H
 #define MAQUETTE_ERR_H
 

@@ -13,7 +13,7 @@
  *
  * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has the deadline of the
  * options. Statuses: MQ_ENODEV (3) no or too few devices or no library, MQ_ETIME (4) deadline or dead rank, MQ_EINPUT
- * (2) a schedule that this executor cannot run (says why). */
+ * (2) a schedule that this executor cannot run (says why). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_EXECUTOR_H
 #define MAQUETTE_EXECUTOR_H
 

@@ -2,7 +2,7 @@
  *
  * A router sends more tokens to some experts than to others. The ranks of an expert-parallel group meet in every
  * all-to-all, so all of them wait for the one whose experts have most tokens: its load stands for that of every rank.
- * Its products, its activations, the copies it permutes and what it receives are `load` times the mean, in time and in
+ * Its GEMMs, its activations, the copies it permutes and what it receives are `load` times the mean, in time and in
  * memory; ranks stay alike, and folding stays exact.
  *
  *   stated    the fullest rank's tokens over the mean, at any degree; no more than the degree, which is all of them
@@ -14,7 +14,8 @@
  * --moe-pad-expert-input-to-capacity).
  *
  * Not modelled: loads that differ from layer to layer or change from step to step, ranks with less (they wait), and
- * copies of busy experts. Model FLOPs and MFU count every token that a router chose, dropped ones too. */
+ * copies of busy experts. Model FLOPs and MFU count every token that a router chose, dropped ones too.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_EXPERTS_H
 #define MAQUETTE_EXPERTS_H
 

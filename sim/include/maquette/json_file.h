@@ -1,4 +1,5 @@
-/* json_file.h - a JSON file as jansson's values, of a size that is bounded: see text.h. */
+/* json_file.h - a JSON file as jansson's values, of a size that is bounded: see text.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_JSON_FILE_H
 #define MAQUETTE_JSON_FILE_H
 

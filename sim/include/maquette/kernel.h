@@ -1,5 +1,6 @@
 /* kernel.h - kernels, and the work of a compute task as a list of them: what lowering writes, cost models time and
- * executors run. An amount is what one device does; units are in the names (elements where none is). */
+ * executors run. An amount is what one device does; units are in the names (elements where none is).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_KERNEL_H
 #define MAQUETTE_KERNEL_H
 

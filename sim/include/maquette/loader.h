@@ -1,7 +1,8 @@
 /* loader.h - engines as plug-ins: finds DIR/NAME.so, checks it, and gives its hooks.
  *
  * Symbol law: the file my_engine.so exports mq_engine_my_engine, whose name is "my-engine". What is not found, cannot
- * be loaded or was built for another ABI is an error that says so; nothing is skipped. */
+ * be loaded or was built for another ABI is an error that says so; nothing is skipped.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_LOADER_H
 #define MAQUETTE_LOADER_H
 

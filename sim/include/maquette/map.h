@@ -2,7 +2,7 @@
  *
  * Open addressing with linear probing, at most half full, in an arena. The table's own order is never visible, so
  * hashing cannot change a decision. For 128-bit keys mix them into one with mq_map_mix and compare the entry that the
- * index leads to. */
+ * index leads to. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_MAP_H
 #define MAQUETTE_MAP_H
 

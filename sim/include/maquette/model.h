@@ -14,7 +14,8 @@
  *   gate and up together when gated), activation, down (GEMM), residual add; `layer` numbers the
  *   blocks from 0 and is MQ_NONE outside them (embedding, final norm, head, loss);
  * - a tensor on an edge has the dimensions {batch, seq or spatial, features}: the features are what
- *   the producer splits by OUT or HEAD and the consumer by IN, HEAD or (element-wise ops) OUT. */
+ *   the producer splits by OUT or HEAD and the consumer by IN, HEAD or (element-wise ops) OUT.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_MODEL_H
 #define MAQUETTE_MODEL_H
 
@@ -30,7 +31,7 @@ enum mq_op_kind {
 	MQ_OP_GEMM,      /* activations [m x k] times weights [k x n] */
 	MQ_OP_CONV,      /* as an implicit GEMM: m = output pixels, n = filters, k = c*r*s */
 	MQ_OP_ATTENTION, /* softmax(Q K^T) V per head: m = queries, n = keys, k = head dim, count = heads */
-	MQ_OP_BMM,       /* batched product of two activations (unfused attention): count x [m k][k n] */
+	MQ_OP_BMM,       /* batched GEMM of two activations (unfused attention): count x [m k][k n] */
 	MQ_OP_NORM,      /* layer, rms, batch norm: not splittable along the features */
 	MQ_OP_SOFTMAX,
 	MQ_OP_ELEMENTWISE, /* activation, dropout, residual add, ... */

@@ -1,7 +1,7 @@
 /* opt.h - options that describe themselves: one row gives parser, default, range, help, man page.
  *
  * A table of rows maps `key=value` text to fields of a plain struct. Used for engine options (-e NAME:key=value,...),
- * model dimensions (gpt:layers=24,...), job files and the command line. */
+ * model dimensions (gpt:layers=24,...), job files and the command line. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_OPT_H
 #define MAQUETTE_OPT_H
 

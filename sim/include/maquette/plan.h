@@ -13,7 +13,7 @@
  * Pipeline: ops of one stage are consecutive; `stage` counts model chunks from 0. With `virtual` = v chunks per device
  * (interleaved schedule) stage s runs on the devices of pipeline rank s mod (n/v). V schedules (zbv, dualpipe-v) have
  * two chunks per device, dealt out there and back: the first and the last stage share rank 0. mq_pipeline_rank and
- * mq_pipeline_stage are the only ones that know. */
+ * mq_pipeline_stage are the only ones that know. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_PLAN_H
 #define MAQUETTE_PLAN_H
 

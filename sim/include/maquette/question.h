@@ -1,5 +1,6 @@
 /* question.h - what every question is about: a model, on a cluster, as fast as its calibration says, run by a training
- * software, under training options. Judges, lowering, searches and engines all carry this one. */
+ * software, under training options. Judges, lowering, searches and engines all carry this one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_QUESTION_H
 #define MAQUETTE_QUESTION_H
 

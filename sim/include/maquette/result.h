@@ -1,4 +1,4 @@
-/* result.h - what is known of a plan once it was judged. */
+/* result.h - what is known of a plan once it was judged. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_RESULT_H
 #define MAQUETTE_RESULT_H
 

@@ -1,7 +1,7 @@
 /* rng.h - the one source of randomness: seeded, passed down, never global.
  *
  * xoshiro256** (Blackman & Vigna, 2018), seeded through splitmix64. The same seed gives the same numbers on every
- * machine. Statistics and distributions beyond these belong to GSL. */
+ * machine. Statistics and distributions beyond these belong to GSL. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_RNG_H
 #define MAQUETTE_RNG_H
 

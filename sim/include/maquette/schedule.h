@@ -11,7 +11,7 @@
  * - no cycle among order, deps and communications: free of deadlock.
  *
  * File format: JSON lines, see mq_schedule_save. Folding and rounds are never in a file: they are ways to read a
- * schedule, not part of it (folding/view.h). */
+ * schedule, not part of it (folding/view.h). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_SCHEDULE_H
 #define MAQUETTE_SCHEDULE_H
 

@@ -18,7 +18,7 @@
  *
  * Not modelled: kernels that are less efficient on short documents, software that cuts every document into parts for
  * context parallelism, sorting or balancing of documents, and attention that stores its scores, which a mask spares
- * nothing. Model FLOPs and MFU count whole sequences. */
+ * nothing. Model FLOPs and MFU count whole sequences. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_SEQUENCE_PACKING_H
 #define MAQUETTE_SEQUENCE_PACKING_H
 

@@ -17,7 +17,7 @@
  * that in, and lowering sees resolved plans alone.
  *
  * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics and
- * convergence. */
+ * convergence. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_SOFTWARE_H
 #define MAQUETTE_SOFTWARE_H
 
@@ -59,7 +59,7 @@ enum mq_models {
 	MQ_MODELS_ANY,
 	MQ_MODELS_LAYERS,
 	MQ_MODELS_ONE_WIDTH,
-	MQ_MODELS_LLAMA_LIKE, /* and RMS norms, rotary positions, products without biases */
+	MQ_MODELS_LLAMA_LIKE, /* and RMS norms, rotary positions, GEMMs without biases */
 	MQ_N_MODELS
 };
 MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width llama-like */
@@ -98,7 +98,7 @@ enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
 /* Plans that a software can run: "runs" of its file, each key by the name it has here unless another is
  * given. Lists are bits 1u << enum value. What a file and its parents do not say is allowed. */
 struct mq_software_space {
-	uint32_t schedules, recomputes, dtypes; /* "recompute"; dtypes: of training and of products */
+	uint32_t schedules, recomputes, dtypes; /* "recompute"; dtypes: of training and of GEMMs */
 	uint32_t syncs;                         /* "sync"; asked only where there is more than one replica */
 	uint32_t sync_split;                    /* those that work with tensor, context or expert parallelism */
 	uint32_t switches;                      /* decisions that its settings can change (decisions.h) */
@@ -238,11 +238,11 @@ MQ_API uint64_t mq_software_hash(const struct mq_software *software, uint64_t ha
 MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);
 /* Are an op's kernels launched by a graph (CUDA graphs of parts of layers)? */
 MQ_API bool mq_software_graphs(const struct mq_software *software, const struct mq_model *model, uint32_t op);
-/* Bytes that a cast to the operands of products moves per element; 0 where products are in the dtype. */
+/* Bytes that a cast to the operands of GEMMs moves per element; 0 where GEMMs are in the dtype. */
 MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
 /* Are attention scores stored? */
 MQ_API bool mq_software_stores_scores(const struct mq_software *software);
-/* Products that a GEMM op is in the software's source: three of queries, keys and values that are apart, two of gate
+/* GEMMs that a GEMM op is in the software's source: three of queries, keys and values that are apart, two of gate
  * and up; else one. */
 MQ_API uint32_t mq_software_modules(const struct mq_software *software, const struct mq_model *model, uint32_t op);
 /* The type of the residual stream, of what is added to it and of what norms it, in this type of training. */

@@ -4,7 +4,7 @@
  * (software.h, plan.h, types.h).
  *
  * NUM, INT(GROUP, FIELD, UNIT, DEFAULT, LEAST, MOST, HELP), YES, TEXT(GROUP, FIELD, DEFAULT, HELP), WORD(GROUP, FIELD,
- * DEFAULT, WORDS, HELP) */
+ * DEFAULT, WORDS, HELP) SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_SOFTWARE_FIELDS_H
 #define MAQUETTE_SOFTWARE_FIELDS_H
 
@@ -24,23 +24,22 @@
 	WORD(KERNELS, activation, MQ_FUSED, MQ_WORDS_FUSION, "activations: one kernel, or the framework's")            \
 	WORD(KERNELS, dropout, MQ_FUSED, MQ_WORDS_FUSION, "dropout and residual: one kernel, or the framework's")      \
 	WORD(KERNELS, bias, MQ_FUSED, MQ_WORDS_FUSION,                                                                 \
-	     "of products: with them, gradients a sum (eager), or added apart too")                                    \
+	     "of GEMMs: with them, gradients a sum (eager), or added apart too")                                       \
 	YES(KERNELS, autocast, 0,                                                                                      \
-	    "16-bit training: parameters and residual stream are fp32, what products read is cast (torch.autocast)")   \
-	YES(KERNELS, separate_projections, 0, "queries, keys, values, gate and up are products of their own")          \
+	    "16-bit training: parameters and residual stream are fp32, what GEMMs read is cast (torch.autocast)")      \
+	YES(KERNELS, separate_projections, 0, "queries, keys, values, gate and up are GEMMs of their own")             \
 	YES(KERNELS, unfused_gelu, 0, "tanh's approximation of GELU is written out, op by op")                         \
 	YES(KERNELS, masked_fill, 0, "eager attention: masks of scores are filled in, not added")                      \
 	WORD(KERNELS, transpose_copies, MQ_HEADS_NONE, "none|output|all|packed",                                       \
 	     "copies around attention that bring heads together; packed: around fused attention")                      \
 	NUM(KERNELS, attention_setup_kernels, "1", 0, 0, 100, "kernels before fused attention, in forward passes")     \
 	YES(KERNELS, split_allgather_gemm, 0,                                                                          \
-	    "sequence parallelism: products begin with the rank's own part of what is gathered, then those around it") \
+	    "sequence parallelism: GEMMs begin with the rank's own part of what is gathered, then those around it")    \
 	NUM(KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum")                         \
 	NUM(KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores")             \
 	WORD(KERNELS, elementwise_fusion, MQ_CHAINS_NONE, "none|norm-16|all",                                          \
 	     "image networks: element-wise ops inside the kernels before them: none, of 16-bit batch norms, all")      \
-	YES(KERNELS, fused_grad_add, 0,                                                                                \
-	    "image networks: gradients that meet are added by the products that make them")                            \
+	YES(KERNELS, fused_grad_add, 0, "image networks: gradients that meet are added by the GEMMs that make them")   \
 	YES(KERNELS, aten_image_kernels, 0,                                                                            \
 	    "image networks: PyTorch's kernels of pools, biases of convolutions, and batch norms in bf16")             \
 	WORD(KERNELS, channels_first, MQ_FIRST_NONE, "none|32|32-volumes|all",                                         \
@@ -59,9 +58,9 @@
 	    "moved per gradient and step, of all that a rank has: divided, clipped, cleared")                          \
 	NUM(KERNELS, optimizer_kernels, "1", 1, 0, 1000, "kernels that update one op's parameters")                    \
 	NUM(KERNELS, reduce_kernels, "1", 0, 0, 1000, "more of them where its gradients are reduced")                  \
-	YES(KERNELS, tf32, 0, "fp32 products use TF32 where the device has it")                                        \
+	YES(KERNELS, tf32, 0, "fp32 GEMMs use TF32 where the device has it")                                           \
 	YES(KERNELS, fused_experts, 0, "experts are one fused kernel, tokens sorted on their way")                     \
-	YES(KERNELS, fp8_attention, 0, "with fp8 products, those of fused attention too")                              \
+	YES(KERNELS, fp8_attention, 0, "with fp8 GEMMs, those of fused attention too")                                 \
 	NUM(HOST, host, "1", 1, 0, 1000, "host time per kernel / the machine's host_launch_s")                         \
 	TEXT(HOST, cuda_graph_scope, "", "ops of a layer in CUDA graphs, '|' between: norm1|qkv*; * = whole steps")    \
 	NUM(HOST, launches_per_collective, "1", 2, 0, 1000, "host time of a collective or message / that of a kernel") \
@@ -80,7 +79,7 @@
 	WORD(COMMUNICATION, nccl_proto, MQ_PROTO_AUTO, "auto|ll|ll128|simple",                                         \
 	     "protocol of all collectives (NCCL_PROTO); auto = NCCL chooses")                                          \
 	NUM(COMMUNICATION, bucket_MB, "MB", 0, 0, 1e6, "gradients reduced together; 0 = a stage's")                    \
-	YES(COMMUNICATION, overlap_tp, 0, "products in parts beside tensor-parallel communication")                    \
+	YES(COMMUNICATION, overlap_tp, 0, "GEMMs in parts beside tensor-parallel communication")                       \
 	YES(COMMUNICATION, overlap_experts, 0, "forward and backward take turns while tokens travel")                  \
 	YES(COMMUNICATION, scatter_gather, 1, "tensor ranks send a part each between stages")                          \
 	YES(COMMUNICATION, broadcast_params, 0, "ZeRO-1 and 2: owners broadcast new parameters")                       \
@@ -91,7 +90,7 @@
 	YES(COMMUNICATION, async_allreduce, 0,                                                                         \
 	    "tensor parallelism: gradients of activations are all-reduced beside those of weights")                    \
 	YES(COMMUNICATION, separate_input_grad_reduce, 0,                                                              \
-	    "gate and up are two products, whose input's gradients are reduced apart")                                 \
+	    "gate and up are two GEMMs, whose input's gradients are reduced apart")                                    \
 	YES(COMMUNICATION, backward_prefetch, 0,                                                                       \
 	    "ZeRO-3 gathers the next layer before it reduces this one's gradients")                                    \
 	YES(COMMUNICATION, zero_once_per_step, 0, "ZeRO-2 and 3 under pipeline stages gather and reduce once a step")  \
@@ -111,12 +110,12 @@
 	YES(MEMORY, grads_twice, 0, "gradients are held in 16 and in 32 bits")                                         \
 	YES(MEMORY, save_quantized_operands, 0, "operands cast to fp8 or fp4 are kept so for backward")                \
 	YES(MEMORY, deallocate_pipeline_outputs, 0, "outputs of pipeline stages are freed once sent")                  \
-	YES(MEMORY, fp8_params, 0, "weights of products in fp8 are held in fp8 alone")                                 \
+	YES(MEMORY, fp8_params, 0, "weights of GEMMs in fp8 are held in fp8 alone")                                    \
 	YES(MEMORY, regather_in_backward, 1, "what is gathered along the sequence is gathered again in backward")      \
 	YES(MEMORY, gather_logits, 0, "the loss sees whole logits on each tensor-parallel rank")                       \
 	INT(MEMORY, logits_buffers, "1", 0, 0, 100,                                                                    \
 	    "micro-batches before the one that runs whose logits stay in a buffer")                                    \
-	YES(MEMORY, joint_qkv, 0, "values are views of the joint product's output, which so outlives rotation")        \
+	YES(MEMORY, joint_qkv, 0, "values are views of the joint GEMM's output, which so outlives rotation")           \
 	YES(MEMORY, record_stream, 0, "what collectives read is free for reuse only once the device has run them")     \
 	YES(MEMORY, gradient_as_bucket_view, 1,                                                                        \
 	    "unsharded gradients lie in the buckets they are reduced in; else they are copied there (DDP)")            \

@@ -1,5 +1,5 @@
 /* spawn.h - programs that end when the one that started them does, however that ends: a killed search leaves no
- * simulator, solver or replay behind. */
+ * simulator, solver or replay behind. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_SPAWN_H
 #define MAQUETTE_SPAWN_H
 

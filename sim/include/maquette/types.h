@@ -1,4 +1,4 @@
-/* types.h - the small enumerations that every part shares, and their names. */
+/* types.h - the small enumerations that every part shares, and their names. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_TYPES_H
 #define MAQUETTE_TYPES_H
 
@@ -38,7 +38,7 @@ enum mq_dim {
 		1, 1, 1, 1, 1, 1, 1 \
 	}
 
-/* Tensors are kept in one of the first; FP4 (with a scale for every 16 elements) is for operands of products. */
+/* Tensors are kept in one of the first; FP4 (with a scale for every 16 elements) is for operands of GEMMs. */
 enum mq_dtype {
 	MQ_FP32,
 	MQ_TF32,

@@ -5,7 +5,7 @@
  * memory. A device copies straight into and out of the ring (mq_wire_span); host memory is copied by mq_wire_move. A
  * send meets a receive of the same tag from the same peer, whatever else is posted before or after:
  * messages between two ranks do not hold each other up for longer than their bytes take. A send is done when the
- * receiver has taken all its bytes. */
+ * receiver has taken all its bytes. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MAQUETTE_WIRE_H
 #define MAQUETTE_WIRE_H
 

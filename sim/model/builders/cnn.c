@@ -1,6 +1,7 @@
 /* cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution, as in torchvision),
  * ResNeXt 32x4d (Xie et al. 2016) and the same with squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and
- * Zisserman 2014). A block (a VGG convolution, a bottleneck) is a `layer`, for pipelines. */
+ * Zisserman 2014). A block (a VGG convolution, a bottleneck) is a `layer`, for pipelines.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -207,7 +208,7 @@ static struct tensor linear(struct net *net, const char *name, struct tensor in,
 	return out;
 }
 
-/* x times one factor per channel. Backwards: the product with the factors (gradient in and out), the
+/* x times one factor per channel. Backwards: the GEMM with the factors (gradient in and out), the
  * factors' gradient (gradient and x in), and the sum of x's two gradients. */
 static struct tensor gated(struct net *net, const char *name, struct tensor x, struct tensor gate)
 {

@@ -8,7 +8,7 @@
  * Face and NVIDIA make them for all and then choose (logits=all).
  *
  * Blocks are numbered through: the generator's first. Not modelled: which tokens are masked is drawn on the device in a
- * few small kernels. */
+ * few small kernels. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * Sizes: Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3 Nano (2512.20848) and the
  * published configurations of Nemotron 3 Super. Experts and feed-forward layers have squared ReLU (one matrix up);
- * attention has no position encoding. Any dimension may be changed by an option. */
+ * attention has no position encoding. Any dimension may be changed by an option. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/builders/lib/transformer.h"

@@ -5,7 +5,7 @@
  * before each part, no biases, a table of relative positions in the first attention of each stack, one embedding for
  * both sides and the head. Vaswani's: layer norms behind each part, biases in the feed-forward part (and, as in most
  * code, in attention), fixed sine positions, one shared embedding. BART: as Vaswani's, with GELU, learned positions on
- * each side and a norm behind the embedding. */
+ * each side and a norm behind the embedding. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 

@@ -4,8 +4,9 @@
  * Both cut an image into patches, each a token. ViT adds a token for the class and a learned position; its classifier
  * looks at that token alone. DiT works on latent images: a sample's noise level and class become one vector (two layers
  * for the level, a table for the class), from which each block makes six vectors of the stream's width that shift,
- * scale and gate; the last layer makes two, and a product back to patches of twice the channels (noise and its
- * variance). Not modelled: the autoencoder before it, the sampling of noise levels. */
+ * scale and gate; the last layer makes two, and a GEMM back to patches of twice the channels (noise and its
+ * variance). Not modelled: the autoencoder before it, the sampling of noise levels.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/builders/lib/preset.h"
@@ -83,7 +84,7 @@ static struct mq_transformer stack_of(const struct options *o, const struct mq_m
 	};
 }
 
-/* A product for one vector per sample, whatever the tokens. */
+/* A GEMM for one vector per sample, whatever the tokens. */
 static uint32_t per_sample(struct mq_net *net, const char *name, uint32_t input, double k, double n)
 {
 	double rows = net->rows;

@@ -3,7 +3,7 @@
  * The table follows the files of this folder (formats.inc is generated from their names). A specification is a built-in
  * name with options, "gpt:layers=24", the name of a shipped graph, or a file, "model.onnx" or
  * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the
- * order of their names whether a file is theirs. */
+ * order of their names whether a file is theirs. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* graph.c - models in Maquette's own format, shipped or written by `maquette model MODEL --graph FILE`: see graph.h. */
+/* graph.c - models in Maquette's own format, shipped or written by `maquette model MODEL --graph FILE`: see graph.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/graph.h"
 
 #include <glob.h>

@@ -4,7 +4,8 @@
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a sequence has 4096
  * tokens, or max_position_embeddings where that is less.
  *
- * Not modelled: towers for images and sounds beside the text (a note says that they are left out). */
+ * Not modelled: towers for images and sounds beside the text (a note says that they are left out).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "maquette/opt.h"

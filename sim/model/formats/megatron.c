@@ -1,7 +1,7 @@
 /* megatron.c - models from the flags of a Megatron-LM launch script (--num-layers, --hidden-size, ...).
  *
  * Names that the script assigns are replaced, see base/shell.h. Without --vocab-size or --padded-vocab-size the
- * tokenizer decides, which is not read: an error. */
+ * tokenizer decides, which is not read: an error. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/shell.h"

@@ -4,7 +4,8 @@
  * ConstantOfShape. A symbolic first axis of an input is the batch and counts as 1; another symbolic axis takes --seq.
  * Amounts are per sample of the batch in the file. Constant parts of the graph are folded away.
  *
- * Not read: control flow (If, Loop), quantised operators, functions, sparse initializers. */
+ * Not read: control flow (If, Loop), quantised operators, functions, sparse initializers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
  * the option batch=N must say it. device=TYPE says on which device type the times hold; without it they hold on any.
  *
  * Sizes are kept as elements of 4 bytes: evaluate these models with --dtype fp32. Kept for the backward pass: every
- * output but those that are views of, or overwrite, their input. */
+ * output but those that are views of, or overwrite, their input. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

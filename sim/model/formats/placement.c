@@ -11,7 +11,7 @@
  *                         what moving its output between two memories takes (c_v)
  *   file  maxFPGAs, maxCPUs, maxSizePerFPGA: devices.n_accelerators, n_cpus, memory_B; bw_Bps is 0
  * Ops are renumbered topologically, lowest place in the file first. Edge sizes and layer ids are not used. backward_s
- * is absent: backward nodes are ops of their own. */
+ * is absent: backward nodes are ops of their own. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* report.c - what a fit found, in words and files, see runs.h. */
+/* report.c - what a fit found, in words and files, see runs.h. SPDX-License-Identifier: Apache-2.0 */
 #include "score/fit/runs.h"
 
 #include <math.h>

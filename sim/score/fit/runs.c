@@ -1,4 +1,5 @@
-/* runs.c - the rows of a fit, their predictions, and how those move with the parameters. */
+/* runs.c - the rows of a fit, their predictions, and how those move with the parameters.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "score/fit/runs.h"
 
 #include <math.h>

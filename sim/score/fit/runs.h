@@ -10,7 +10,8 @@
  * real predictions there; a step that is no better is halved. Every table has the same weight, however many rows it
  * has, and the slopes serve again for the intervals (bootstrap over groups of rows that differ only in plan) and for
  * leaving one table out after the other; what is told of a table left out is simulated with the parameters found
- * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side. */
+ * without it. An interval that ends at the parameter's range, or at half or twice the value, is open on that side.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SCORE_FIT_RUNS_H
 #define MQ_SCORE_FIT_RUNS_H
 

@@ -1,4 +1,5 @@
-/* solve.c - see runs.h: steps, intervals, and one system after the other left out. */
+/* solve.c - see runs.h: steps, intervals, and one system after the other left out.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "score/fit/runs.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* gnuplot.c - see gnuplot.h. */
+/* gnuplot.c - see gnuplot.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/gnuplot.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* gnuplot.h - figures: gnuplot runs the scripts in plots/. */
+/* gnuplot.h - figures: gnuplot runs the scripts in plots/. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_PAGES_GNUPLOT_H
 #define MQ_SESSION_PAGES_GNUPLOT_H
 

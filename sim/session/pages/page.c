@@ -1,4 +1,4 @@
-/* page.c - see page.h. */
+/* page.c - see page.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* page.h - report.html, the page that commands leave in their folder: one file that fetches nothing. Its frame, style
- * and scripts are plots/report.html, report.css and report.js, read when the page is written. */
+ * and scripts are plots/report.html, report.css and report.js, read when the page is written.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_PAGES_PAGE_H
 #define MQ_SESSION_PAGES_PAGE_H
 

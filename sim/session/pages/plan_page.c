@@ -1,5 +1,6 @@
 /* plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a timeline of a
- * device per class, memory by purpose, the busiest links, the words and the command. */
+ * device per class, memory by purpose, the busiest links, the words and the command.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

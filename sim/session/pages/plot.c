@@ -1,4 +1,4 @@
-/* plot.c - points in a plane as SVG, and the timeline: see page.h. */
+/* plot.c - points in a plane as SVG, and the timeline: see page.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/page.h"
 
 #include <math.h>

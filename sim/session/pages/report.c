@@ -1,4 +1,4 @@
-/* report.c - what a search found, in words and tables for people. */
+/* report.c - what a search found, in words and tables for people. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON. */
+/* search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* tables.c - see tables.h. */
+/* tables.c - see tables.h. SPDX-License-Identifier: Apache-2.0 */
 #include "session/pages/tables.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* tables.h - the tables that a command left in its folder, once more for people (report.html) and for other programs
- * (--json). */
+ * (--json). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_SESSION_PAGES_TABLES_H
 #define MQ_SESSION_PAGES_TABLES_H
 

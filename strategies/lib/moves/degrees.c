@@ -1,4 +1,4 @@
-/* degrees.c - see degrees.h. */
+/* degrees.c - see degrees.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/degrees.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* degrees.h - plans of one shape with other degrees: a part of moves.h. */
+/* degrees.h - plans of one shape with other degrees: a part of moves.h. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_DEGREES_H
 #define MQ_LIB_MOVES_DEGREES_H
 

@@ -1,4 +1,4 @@
-/* moves.c - see moves.h. */
+/* moves.c - see moves.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/moves.h"
 
 #include <math.h>

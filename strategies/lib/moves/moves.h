@@ -6,7 +6,7 @@
  * to another, degrees of a shape by factors of two, and, in models without layers, the split of one heavy op. What a
  * move makes is a sound plan inside of --fix, --max and the software's space, or there is no such move.
  *
- * Not tried: two changes at once that are no gain alone. */
+ * Not tried: two changes at once that are no gain alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_MOVES_H
 #define MQ_LIB_MOVES_MOVES_H
 

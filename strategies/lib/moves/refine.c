@@ -1,4 +1,4 @@
-/* refine.c - see refine.h. */
+/* refine.c - see refine.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/refine.h"
 #include "lib/plans.h"
 

@@ -7,7 +7,7 @@
  * above the best are not proposed while there is more to look at, and when nothing below is left, random moves are made
  * from the best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
- * Not a proof of anything: what it ends at is a local optimum of these moves. */
+ * Not a proof of anything: what it ends at is a local optimum of these moves. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_REFINE_H
 #define MQ_LIB_MOVES_REFINE_H
 

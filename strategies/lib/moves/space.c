@@ -1,4 +1,4 @@
-/* space.c - what moves need to know of a question: see moves.h. */
+/* space.c - what moves need to know of a question: see moves.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/moves.h"
 
 #include <math.h>

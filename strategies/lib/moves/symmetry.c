@@ -1,4 +1,4 @@
-/* symmetry.c - see symmetry.h. */
+/* symmetry.c - see symmetry.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/moves/symmetry.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  *
  * Found are exchanges of two devices of a machine, of two such groups of devices, and of two machines, each in the
  * order of ranks; an exchange counts where it maps the routes between all devices onto routes over links alike, one to
- * one. Not found: turns of a ring or torus, exchanges that need another order. */
+ * one. Not found: turns of a ring or torus, exchanges that need another order. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_SYMMETRY_H
 #define MQ_LIB_MOVES_SYMMETRY_H
 

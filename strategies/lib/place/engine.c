@@ -1,4 +1,4 @@
-/* engine.c - see engine.h. */
+/* engine.c - see engine.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/place/engine.h"
 
 #include <math.h>

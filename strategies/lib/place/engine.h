@@ -1,4 +1,5 @@
-/* engine.h - what the placement engines ideal-dp and dpl share: options, the question, plans. */
+/* engine.h - what the placement engines ideal-dp and dpl share: options, the question, plans.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_ENGINE_H
 #define MQ_LIB_PLACE_ENGINE_H
 

@@ -1,4 +1,4 @@
-/* ideal.c - see ideal.h. */
+/* ideal.c - see ideal.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/place/ideal.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
  * ideals only, not for their pairs.
  *
  * Complexity: pairs of ideals x states, states = prod (count_t + 1). The number of ideals can be exponential; beyond
- * max_ideals the method refuses. Mixed device types and replication are ours. */
+ * max_ideals the method refuses. Mixed device types and replication are ours. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_IDEAL_H
 #define MQ_LIB_PLACE_IDEAL_H
 

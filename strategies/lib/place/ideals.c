@@ -1,4 +1,4 @@
-/* ideals.c - see ideals.h. */
+/* ideals.c - see ideals.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/place/ideals.h"
 
 #include "maquette/types.h"

@@ -1,6 +1,7 @@
 /* ideals.h - all sets of nodes of a directed acyclic graph that are closed under predecessors.
  *
- * Swap predecessors and successors for the sets that are closed under successors (downsets). */
+ * Swap predecessors and successors for the sets that are closed under successors (downsets).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_IDEALS_H
 #define MQ_LIB_PLACE_IDEALS_H
 

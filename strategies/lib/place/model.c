@@ -1,4 +1,4 @@
-/* model.c - see model.h. */
+/* model.c - see model.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/place/model.h"
 
 #include <math.h>

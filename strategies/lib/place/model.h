@@ -3,7 +3,7 @@
  * A graph that brings its own devices and times (-p model) is taken as it is, in the file's unit. For any other model
  * and cluster, times come from the cost queries: per device type the forward and the backward time of one micro-batch,
  * output costs from the slowest transfer between neighbouring devices, memory as what an op holds plus the activations
- * of the micro-batches in flight. */
+ * of the micro-batches in flight. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_MODEL_H
 #define MQ_LIB_PLACE_MODEL_H
 

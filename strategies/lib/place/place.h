@@ -8,7 +8,7 @@
  * sync costs of S.
  *
  * Values are in whatever unit the caller uses. Not modelled: fill and drain of the pipeline, memory of several samples
- * in flight, contention. */
+ * in flight, contention. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_PLACE_PLACE_H
 #define MQ_LIB_PLACE_PLACE_H
 

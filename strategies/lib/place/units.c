@@ -2,7 +2,8 @@
  *
  * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of backward nodes
  * only get a place in the forward graph: mirrored edges; (3) strongly connected groups of that graph become one
- * (Tarjan, 1972); (4) an idle group with a single neighbour joins it; (5) topological numbering. */
+ * (Tarjan, 1972); (4) an idle group with a single neighbour joins it; (5) topological numbering.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * with the least delay (Cristian, 1989).
  *
  * link: ompi-c
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <mpi.h>
 #include <sched.h>

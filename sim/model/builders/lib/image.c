@@ -1,4 +1,4 @@
-/* image.c - see image.h. */
+/* image.c - see image.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/image.h"
 
 #include <math.h>

@@ -5,8 +5,9 @@
  * 5, copies 0.
  *
  * What the backward pass needs is found at the end, over the graph: a tensor is kept, once and with the op that made
- * it, if a consumer needs its input (GEMM, convolution, norm, products) or its producer needs its output (ReLU,
- * softmax); views pass the need on. Masks of dropout and max-pooling come on top. */
+ * it, if a consumer needs its input (GEMM, convolution, norm, GEMMs) or its producer needs its output (ReLU,
+ * softmax); views pass the need on. Masks of dropout and max-pooling come on top.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_IMAGE_H
 #define MQ_MODEL_BUILDERS_LIB_IMAGE_H
 

@@ -1,4 +1,4 @@
-/* layers.c - see layers.h. */
+/* layers.c - see layers.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/layers.h"
 
 #define BIT(dim) (1u << MQ_DIM_##dim)
@@ -172,7 +172,7 @@ static void unfused(struct mq_net *net, struct mq_op *op)
 	op->saved_selective = scores * (net->dropout ? 2 + MASK : 1);
 	op->saved += op->saved_selective;
 	op->masks = net->dropout ? scores : 0;
-	/* Two batched products; a softmax reads scores and writes probabilities; dropout reads
+	/* Two batched GEMMs; a softmax reads scores and writes probabilities; dropout reads
 	 * these and writes a mask and what is left: 4 or 9 bytes a score in 16 bit. */
 	op->read = 2 * product - op->m * op->k * op->count + (net->dropout ? scores : 0);
 	op->write = op->m * op->k * op->count + scores + op->saved_selective;
@@ -200,7 +200,7 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 
 	op->m = net->rows;
 	op->n = a->keys;
-	op->k = (a->head_dim + value_dim) / 2; /* of the two products on average */
+	op->k = (a->head_dim + value_dim) / 2; /* of the two GEMMs on average */
 	op->count = a->heads;
 	op->causal = a->causal;
 	op->fused = a->fused;
@@ -341,9 +341,9 @@ static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *
 }
 
 /* The bias of each expert's output, weighted by the routing in fp32, is added expert by expert, and the results are
- * joined and rounded (Megatron core's experts.py). In 16-bit elements forward: the product is written (2), it and the
+ * joined and rounded (Megatron core's experts.py). In 16-bit elements forward: the GEMM is written (2), it and the
  * output are read (3) and their sum written (2), the joining reads and writes (4), the rounding too (3). Backward:
- * widening (3), the output's gradient (3), joined (2); that of the product with the weight (4) and its sum (2), with
+ * widening (3), the output's gradient (3), joined (2); that of the GEMM with the weight (4) and its sum (2), with
  * the bias (4) and its sum (2). */
 static uint32_t add_bias(struct mq_net *net, uint32_t down, const struct mq_experts *e, double width)
 {

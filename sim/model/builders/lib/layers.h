@@ -6,9 +6,9 @@
  * recomputation in large transformer models" (2022), s b h (10 + 24/t + 5 a s/(h t)) bytes a layer, and all of it over
  * t with sequence parallelism.
  *
- * FLOPs of what is not a product are counted as in the ONNX reader: 1 an element for additions, 4 to 8 for norms and
+ * FLOPs of what is not a GEMM are counted as in the ONNX reader: 1 an element for additions, 4 to 8 for norms and
  * activations, 5 for softmax. The position encoding of rotary models is part of attention and moves nothing of its
- * own. */
+ * own. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_LAYERS_H
 #define MQ_MODEL_BUILDERS_LIB_LAYERS_H
 

@@ -1,4 +1,4 @@
-/* mamba.c - see mamba.h. */
+/* mamba.c - see mamba.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/mamba.h"
 
 struct widths {
@@ -65,7 +65,7 @@ static uint32_t gate(struct mq_net *net, uint32_t proj, uint32_t scanned, const 
 	double elems = net->rows * w->inner;
 
 	op->param = w->inner;
-	op->flop = 9 * elems; /* RMS norm 4, SiLU and product 5 */
+	op->flop = 9 * elems; /* RMS norm 4, SiLU and GEMM 5 */
 	op->flop_bwd = 2 * op->flop;
 	op->read = 2 * elems;
 	op->write = op->output = elems;

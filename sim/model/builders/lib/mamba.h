@@ -6,10 +6,10 @@
  * The scan's amounts are those of its five kernels, between which everything passes through memory because chunks meet
  * in a state: per token and chunk of Q, with G groups, state N and width D = heads * head_dim
  *   FLOP   2 Q (G N + D) in the chunk, 4 N D for the states
- *   moved  3 D + 4 G N, the products C B' (2 Q G twice) and the fp32 states (2 N D / Q, four times)
+ *   moved  3 D + 4 G N, the GEMMs C B' (2 Q G twice) and the fp32 states (2 N D / Q, four times)
  * The backward pass makes states and convolution again and moves twice as much besides. How much slower the kernels run
  * than memory would let them is a device's scan_share. Not modelled: sequence splits (Megatron trades heads for
- * tokens). */
+ * tokens). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_MAMBA_H
 #define MQ_MODEL_BUILDERS_LIB_MAMBA_H
 

@@ -1,4 +1,4 @@
-/* preset.c - see preset.h. */
+/* preset.c - see preset.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/preset.h"
 
 #include <string.h>

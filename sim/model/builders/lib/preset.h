@@ -1,4 +1,5 @@
-/* preset.h - published sizes of the built-in models: how a builder's rows are searched. */
+/* preset.h - published sizes of the built-in models: how a builder's rows are searched.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_PRESET_H
 #define MQ_MODEL_BUILDERS_LIB_PRESET_H
 

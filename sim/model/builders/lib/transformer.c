@@ -1,5 +1,5 @@
 /* transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts) and BERT's encoder are one: they
- * differ in norms, biases, masks and what stands before and behind. */
+ * differ in norms, biases, masks and what stands before and behind. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/transformer.h"
 
 #include <math.h>
@@ -311,7 +311,7 @@ uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer 
 	op->param = t->vocab;
 	op->output = net->rows * t->vocab;
 	op->flop = op->flop_bwd = op->output;
-	op->kernels = 0; /* added by the product itself: nothing moves */
+	op->kernels = 0; /* added by the GEMM itself: nothing moves */
 	op->splits |= 1u << MQ_DIM_OUT;
 	op->extent[MQ_DIM_OUT] = t->vocab;
 	mq_net_join(net, logits, bias, t->vocab);

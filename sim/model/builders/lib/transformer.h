@@ -1,4 +1,5 @@
-/* transformer.h - one description of transformers, for the built-in builders and for files. */
+/* transformer.h - one description of transformers, for the built-in builders and for files.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 #define MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 
@@ -38,7 +39,7 @@ struct mq_transformer {
 	uint32_t full_every; /* the last of so many layers sees all keys; 0 = none does */
 	uint32_t moe_every;  /* the last of so many layers has experts; 0 = all behind dense_layers do */
 	bool tied;           /* head uses the embedding's parameters */
-	bool headless;       /* the loss is over the last norm's width: no product with the vocabulary */
+	bool headless;       /* the loss is over the last norm's width: no GEMM with the vocabulary */
 	bool causal, fused, rotary, dropout;
 	bool undropped;      /* probabilities of attention go through none, whatever else does */
 	bool post_norm;      /* norm behind the residual (BERT) */
@@ -76,7 +77,7 @@ uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t
 /* t->layers blocks, numbered from `first` on; names begin with `prefix` and the block's own number. */
 uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
 			       uint32_t stream);
-/* A product with the vocabulary, tied to `embedding` where t says so. */
+/* A GEMM with the vocabulary, tied to `embedding` where t says so. */
 uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t embedding);
 /* BERT's prediction of tokens from net->rows of the stream: a dense layer from `width` to t->hidden,
  * GELU, norm, vocabulary and its bias; the names of its ops begin with `name`. */

@@ -1,5 +1,5 @@
 /* transformer_fields.c - where two descriptions of a stack differ: what writers of settings check themselves with, by
- * reading back what they wrote. */
+ * reading back what they wrote. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* file.c - see file.h. */
+/* file.c - see file.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/file.h"
 
 #include <errno.h>

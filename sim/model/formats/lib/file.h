@@ -1,4 +1,5 @@
-/* file.h - what the readers share: a whole file in memory, and options after its name. */
+/* file.h - what the readers share: a whole file in memory, and options after its name.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_FILE_H
 #define MQ_MODEL_FORMATS_LIB_FILE_H
 

@@ -8,7 +8,8 @@
  * number, or [a,b,c] for a + b seq + c seq^2. An op with "mode":"train" or "infer" is part of that mode alone.
  * "like" names an op before it that has the same fields, but for name, inputs, layer, color, tied and mate.
  * "extent" has the sizes along which an op may be split; those in "whole" may not.
- * Shipped graphs are platforms/models/NAME.jsonl; what other "parameters" make stands in NAME.VARIANT.jsonl. */
+ * Shipped graphs are platforms/models/NAME.jsonl; what other "parameters" make stands in NAME.VARIANT.jsonl.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_GRAPH_H
 #define MQ_MODEL_FORMATS_LIB_GRAPH_H
 

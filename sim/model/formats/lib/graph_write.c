@@ -2,7 +2,7 @@
  *
  * The model is built for both modes; ops that are alike in both are written once. Where it has sequences it is built at
  * once, twice, three and five times their length: the first three give an amount's polynomial, the last has to lie on
- * it in all amounts, or else the graph is for the one length alone. */
+ * it in all amounts, or else the graph is for the one length alone. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

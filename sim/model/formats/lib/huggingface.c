@@ -3,7 +3,7 @@
  *
  * Not modelled: chunked attention of Llama 4 (all keys are seen), the one-column gate of Qwen-MoE's shared expert,
  * multi-token prediction of DeepSeek and GLM (not part of their configurations' training), norms of OLMo 2 over whole
- * queries and keys (they are counted by head). */
+ * queries and keys (they are counted by head). SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/huggingface.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* huggingface.h - the families of Hugging Face models whose config.json describes one stack of blocks. */
+/* huggingface.h - the families of Hugging Face models whose config.json describes one stack of blocks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_HUGGINGFACE_H
 #define MQ_MODEL_FORMATS_LIB_HUGGINGFACE_H
 

@@ -1,5 +1,5 @@
 /* huggingface_write.c - a stack of blocks as a config.json. What was written is read back: a part of the model for
- * which its family has no key is named. */
+ * which its family has no key is named. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "model/formats/lib/huggingface.h"

@@ -1,4 +1,4 @@
-/* json.c - see json.h. */
+/* json.c - see json.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/json.h"
 
 #include <math.h>

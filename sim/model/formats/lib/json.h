@@ -1,6 +1,7 @@
 /* json.h - JSON with errors that name file, place, value and remedy.
  *
- * A place is text like "nodes[3]"; values of the wrong type or out of range are MQ_EINPUT. */
+ * A place is text like "nodes[3]"; values of the wrong type or out of range are MQ_EINPUT.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_JSON_H
 #define MQ_MODEL_FORMATS_LIB_JSON_H
 

@@ -1,4 +1,4 @@
-/* megatron.c - see megatron.h. */
+/* megatron.c - see megatron.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/megatron.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* megatron.h - a stack of blocks as flags of Megatron-LM, and back.
  *
  * Flags and their defaults as `megatron/training/arguments.py` and the dataclasses that it makes flags of define them;
- * tests/flags/megatron-lm.txt has their names and the version that was read. */
+ * tests/flags/megatron-lm.txt has their names and the version that was read. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_MEGATRON_H
 #define MQ_MODEL_FORMATS_LIB_MEGATRON_H
 

@@ -2,7 +2,7 @@
  *
  * onnx.c reads the file into these, node by node in the order of the file. onnx_shape.c and onnx_window.c infer the
  * shapes of a node's outputs, and the values of small integer tensors, from which exporters compute shapes. onnx_ops.c
- * holds the table of operators and adds the model's ops. */
+ * holds the table of operators and adds the model's ops. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_FORMATS_LIB_ONNX_H
 #define MQ_MODEL_FORMATS_LIB_ONNX_H
 

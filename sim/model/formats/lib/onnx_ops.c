@@ -2,7 +2,7 @@
  *
  * A node all of whose inputs are constant is folded away: its outputs are constants, and where floating-point
  * initializers go in, weights. Weights count as parameters of the first op that uses them (batch norm's running
- * statistics included). Amounts are divided by the batch of the file's shapes. */
+ * statistics included). Amounts are divided by the batch of the file's shapes. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>
@@ -127,7 +127,7 @@ static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node
 
 /* ---- amounts --------------------------------------------------------------------------------- */
 
-/* The first spatial axis is the height, the product of the others the width. */
+/* The first spatial axis is the height, the GEMM of the others the width. */
 static struct mq_plane plane_of(const struct mq_onnx_tensor *t)
 {
 	struct mq_plane p = { 1, 1, 1 };
@@ -183,7 +183,7 @@ static void products(struct mq_op *op, const struct mq_onnx_node *node)
 	bool bias = gemm && node->n_in > 2 && node->in[2];
 
 	if (a->constant || b->constant) {
-		/* W x is the same product as x' W' */
+		/* W x is the same GEMM as x' W' */
 		const struct mq_onnx_tensor *w = left ? a : b;
 		double n = k > 0 && w->rank == 2 ? mq_onnx_elems(w) / k : 1;
 

@@ -1,7 +1,7 @@
 /* onnx_shape.c - output shapes of ONNX operators, after their specification (opsets 1-21).
  *
  * Every function gets a node whose inputs are known and fills its outputs. Attributes that later opsets turned into
- * inputs (axes, split, pads, ...) are looked for in both places. */
+ * inputs (axes, split, pads, ...) are looked for in both places. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/onnx.h"
 
 #include <math.h>
