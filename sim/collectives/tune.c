@@ -216,7 +216,7 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 	return c * fmin(intra, inter);
 }
 
-/* Of a vector that goes up to the network's switches and back once, over all ports. */
+/* Bandwidth of a reduction in the network (SHARP): a vector goes to the switches and back once, over all ports. */
 static double reduced_Bps(const struct mq_topo *topo)
 {
 	return topo->rails * topo->nic_Bps * topo->net_calib->sharp_share;

@@ -1,7 +1,7 @@
 /* uncontended.c - links that cannot fill up, whatever happens; see replica_flows.h.
  *
- * All that crosses a link has come through others, and goes on through others. Where what can come through the
- * narrowest of them, or go on, is no more than the link carries, it never fills. SPDX-License-Identifier: Apache-2.0 */
+ * Flows on a link also cross other links. If the narrowest of these before it, or behind it, carry no more together
+ * than the link does, the link never fills. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "maquette/map.h"

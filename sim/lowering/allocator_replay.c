@@ -604,7 +604,7 @@ static void weights(struct player *p, const struct mq_slot *s)
 	give_list(p, &p->passing);
 }
 
-/* What lies there before the first step. */
+/* Allocations that exist before the first step. */
 static void start(struct player *p)
 {
 	const struct mq_allocator_replay *t = p->replay;

@@ -598,7 +598,7 @@ static double launches(const struct here *at, enum mq_phase phase)
 	return all;
 }
 
-/* What the allocator replay asks besides. */
+/* Fields that only the allocator replay reads. */
 static void add_replayed(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_op *op = at->op;

@@ -71,7 +71,7 @@ static void take_owed(struct mq_low *low, uint32_t device, uint32_t task)
 	low->emit.owed_s[device] = 0;
 }
 
-/* What an earlier compute task of the device has waited for is over when a later one starts. */
+/* Drops waits that an earlier compute task of the device has made already: they are over when a later one starts. */
 static void take_waits(struct mq_low *low, const struct mq_ids *deps, struct mq_ids *wait)
 {
 	for (uint32_t i = 0; deps && i < deps->n; i++) {

@@ -34,7 +34,7 @@ double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])
 	}
 }
 
-/* What is kept lies where the op's output lies; partial sums along IN are whole there. */
+/* Kept activations are split as the op's output is; partial sums along IN are whole. */
 static double kept_share(double elems, const struct mq_share *share)
 {
 	double parts = 1;

@@ -110,8 +110,8 @@ static const char *mix_of(const char *device, uint32_t gpus, uint32_t per_node, 
 	return mix;
 }
 
-/* Devices of several kinds: those of the placement where it names several, otherwise those of the cell `gpu`. As
- * `nodes` of each kind stands their number. */
+/* Devices of several kinds: those of the placement where it names several, otherwise those of the cell `gpu`.
+ * `nodes` of each kind holds the number of its devices. */
 static enum mq_status kinds_of(const struct mq_score_tables *t, const struct mq_case *c, struct mq_case_part *kind,
 			       uint32_t *n, struct mq_arena *arena, struct mq_err *err)
 {

@@ -55,7 +55,7 @@ static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *
 	}
 }
 
-/* Neither predicted nor a run out of memory judged so. */
+/* The row has no prediction, and it is no out-of-memory run that was judged so. */
 static bool left_out(const struct mq_judged_table *t, uint32_t i)
 {
 	return !mq_table_scored(t, i) && t->verdict[i] != MQ_VERDICT_OK && t->verdict[i] != MQ_N_VERDICTS;

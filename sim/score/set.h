@@ -23,8 +23,7 @@ enum mq_status mq_score_knob_find(const struct mq_score_options *options, const 
 				  struct mq_score_knob *knob, struct mq_err *err) MQ_MUST_CHECK;
 /* Does it bear on a row that runs on devices of this type with this software? Links do on all. */
 bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_case *c);
-/* The same of the value as it stands in its own file: software that inherits it has it, too, and software that
- * has one of its own instead has not. */
+/* Does the row's software take the field from the file that the value stands in, directly or by inheritance? */
 bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_case *c);
 
 /* Checks every --set. MQ_EINPUT: it names nothing, or its value is out of range. */

@@ -28,7 +28,7 @@ static void put_prefixed(FILE *f, const char *text, const char *name)
 {
 	static const char *const marks[] = { " id=\"", " id='", "href=\"#", "href='#", "url(#" };
 
-	static const char plot[] = " id=\"gnuplot_plot_"; /* gnuplot gives some twice, and nobody asks */
+	static const char plot[] = " id=\"gnuplot_plot_"; /* gnuplot repeats some ids; they are dropped */
 
 	while (*text) {
 		size_t n = 0;

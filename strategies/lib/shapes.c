@@ -202,7 +202,7 @@ static bool has_shares(const struct shape_space *space, const struct shape_point
 	return p->balanced && p->dp > 1 && space->set[p->set].mixed && space->software->runs.shares;
 }
 
-/* Is there anything that a balanced point would do otherwise than an even one? */
+/* Does a balanced point differ from an even one? */
 static bool may_balance(const struct shape_space *space, const struct shape_point *p)
 {
 	bool cut = p->pp > 1 && space->software->runs.uneven_stages;

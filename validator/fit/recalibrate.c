@@ -142,8 +142,8 @@ static double likeness(const double *a, const double *b, uint32_t n)
 
 #define PARALLEL .98 /* beyond this two scales cannot be told apart */
 
-/* Leaves out scales that change no prediction by at least a hundredth of their own change, or that change all of
- * them as one before does. */
+/* Drops scales that move every prediction by less than 1 % of their own change, or that move all predictions as an
+ * earlier scale does. */
 static void drop_idle(struct context *c, struct mq_arena *arena)
 {
 	double *base = mq_arena_array(arena, c->n_obs, double), *effect[6];

@@ -3,8 +3,8 @@
  *
  * The rank of a trace is the plan's device of that number. Several traces: means over them. In a prediction the host's
  * lateness is in the kernels that wait for it, so idle time is compared as a whole. Where a trace has no starts, what
- * is exposed and idle is left out. A plan that is not what was run makes the comparison one of two different things,
- * which nothing here can see. SPDX-License-Identifier: Apache-2.0 */
+ * is exposed and idle is left out. The comparison assumes that the plan is the one
+ * that was run; this is not checked. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

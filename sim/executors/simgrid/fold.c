@@ -1,4 +1,5 @@
-/* fold.c - flows of a folded schedule: those of every rank, one per colour (folding/equivalence_classes.h).
+/* fold.c - flows of a folded schedule: the flows of every rank, one for each class of equal flows
+ * (folding/equivalence_classes.h).
  *
  * SimGrid has no flow that counts several times on a link, so the rates come from schedule/fluid.h, which gives those
  * of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what a lane has under way runs at a

@@ -1,7 +1,7 @@
 /* slow.c - see share.h: communication that compute slows, on links that others use too.
  *
  * Alone, such a collective follows every change of its device's compute; as flows, it keeps the pace that it starts
- * with (lanes.c). Which of the two it is must not depend on whom it happened to meet in some round of a run, nor on
+ * with (lanes.c). The choice must not depend on which flows overlapped in one round of a run, nor on
  * whether its ranks are simulated one by one or folded. So it is settled by the links alone: flows, where one of them
  * has another user at any time. Replicas of a folded user count as users. SPDX-License-Identifier: Apache-2.0 */
 #include "executors/simgrid/share.h"
