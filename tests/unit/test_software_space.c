@@ -469,7 +469,7 @@ static bool writes(const char *target, const struct mq_software *s, const struct
 	fclose(f);
 	assert_int_equal(status == MQ_OK, length > 0);
 	free(text);
-	snprintf(why, size, "%s", err.text);
+	snprintf(why, size, "%.*s", (int)size - 1, err.text);
 	return status == MQ_OK;
 }
 
