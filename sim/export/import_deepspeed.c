@@ -152,7 +152,7 @@ enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, 
 {
 	json_t *json;
 
-	MQ_TRY(mq_json_load(path, e->arena, &json, err));
+	MQ_TRY(mq_json_load(path, false, e->arena, &json, err));
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
 	enum mq_status status = import(e, &at, plan, err);
 	json_decref(json);

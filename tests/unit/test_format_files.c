@@ -246,6 +246,9 @@ static void test_huggingface(void **state)
 		    64);
 	expect_same(CORPUS "huggingface/gpt2.json:fused_attention=false",
 		    "gpt:layers=2,hidden=32,heads=4,vocab=100,fused_attention=false", 64);
+	/* Python's Infinity and NaN, outside texts */
+	expect_same(CORPUS "huggingface/infinity.json", "llama:layers=2,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100",
+		    64);
 	/* Qwen2: a bias on Q, K and V alone, a tied head */
 	const struct mq_model *m = load(CORPUS "huggingface/qwen2.json");
 	assert_true(m->op[id_of(m, "layer0.qkv")].param == 32 * 64 + 64);
@@ -275,6 +278,9 @@ static void test_broken_huggingface(void **state)
 {
 	refuse(CORPUS "huggingface/unknown.json", "\"model_type\" is falcon; the families read are gpt2 llama");
 	refuse(CORPUS "huggingface/negative.json", "\"model_type\" is missing");
+	refuse(CORPUS "huggingface/mixture.json", "it is no Llama: num_local_experts num_experts_per_tok may change");
+	refuse(CORPUS "huggingface/nested.json", "text_config: \"model_type\" speaks is not read, and it is no Llama: "
+						 "sliding_window may change");
 	refuse(CORPUS "huggingface/overflow.json", "overflow.json:1:");
 	refuse(CORPUS "huggingface/pattern.json", "pattern 'MX' is not a letter of M * - E");
 	refuse(CORPUS "huggingface/types.json", "\"hidden_size\" is an array; give a whole number");

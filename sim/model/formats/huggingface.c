@@ -58,6 +58,13 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 
 	if (!family)
 		return unknown_family(at, type, arena, err);
+	const char *keys = guessed ? mq_hf_unknown_keys(at->object, arena) : "";
+	if (*keys)
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: %s%s\"model_type\" %.60s is not read, and it is no Llama: %s may change a layer; give "
+			"a family that is read",
+			at->path, at->place, *at->place ? ": " : "", type ? type : "(none)", keys);
 	MQ_TRY(mq_hf_read(family, at, t, &positions, err));
 	spread_pattern(t, arena);
 	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
@@ -177,8 +184,9 @@ static enum mq_status build(const struct mq_json_at *top, struct mq_transformer 
 	if (at.object != top->object)
 		(*model)->note = mq_arena_printf(arena,
 						 "%s: only the text part (%s) is read; towers for images and sounds "
-						 "are left out",
-						 at.path, at.place);
+						 "are left out%s%s",
+						 at.path, at.place, (*model)->note ? "; " : "",
+						 (*model)->note ? (*model)->note : "");
 	return MQ_OK;
 }
 
@@ -192,7 +200,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
 	t.fused = o.fused_attention;
-	MQ_TRY(mq_json_load(path, arena, &json, err));
+	MQ_TRY(mq_json_load(path, true, arena, &json, err));
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
 	enum mq_status status = build(&at, &t, request, arena, model, err);
 	json_decref(json);

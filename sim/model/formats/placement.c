@@ -207,7 +207,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	if (mq_file_options(path, request))
 		return mq_fail(err, MQ_EINPUT, "%s: placement files take no options ('%s' given)", path,
 			       mq_file_options(path, request));
-	MQ_TRY(mq_json_load(path, arena, &json, err));
+	MQ_TRY(mq_json_load(path, false, arena, &json, err));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
 	enum mq_status status = read_graph(&r, json, model, err);
 	json_decref(json);

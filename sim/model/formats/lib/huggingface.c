@@ -363,16 +363,110 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 	return MQ_OK;
 }
 
-static bool has_llama_keys(const json_t *object)
-{
-	static const char *const names[] = { "hidden_size",         "num_hidden_layers", "num_attention_heads",
-					     "num_key_value_heads", "intermediate_size", "vocab_size",
-					     "rms_norm_eps" };
+/* ---- families that are not known ----------------------------------------------------------------- */
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!json_is_number(json_object_get(object, names[i])))
-			return false;
-	return true;
+static const char *const llama_keys[] = {
+	"hidden_size",       "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+	"intermediate_size", "vocab_size",        "rms_norm_eps",        NULL,
+};
+
+/* Keys that change nothing of a Llama that is modelled, beside those whose names are_inert finds by their parts. */
+static const char *const inert[] = {
+	"model_type",
+	"architectures",
+	"auto_map",
+	"transformers_version",
+	"_name_or_path",
+	"name_or_path",
+	"use_cache",
+	"initializer_range",
+	"initializer_factor",
+	"init_std",
+	"pretraining_tp",
+	"torchscript",
+	"problem_type",
+	"prefix",
+	"task_specific_params",
+	"id2label",
+	"label2id",
+	"return_dict",
+	"hidden_act",
+	"hidden_activation",
+	"is_decoder",
+	"mlp_bias",
+	"attention_bias",
+	"head_dim",
+	"max_position_embeddings",
+	"max_sequence_length",
+	"seq_length",
+	"max_window_layers",
+	"partial_rotary_factor",
+	"quantization_config",
+	"compression_config",
+	"unsloth_version",
+	"unsloth_fixed",
+	"model_max_length",
+	"z_loss",
+	"num_return_sequences",
+	"temperature",
+	"top_p",
+	"top_k",
+	"typical_p",
+	"num_beams",
+	"num_beam_groups",
+	"length_penalty",
+	"repetition_penalty",
+	"max_length",
+	"use_flash_attn",
+	"use_flash_attention",
+	"fused_qkv",
+	"is_causal",
+	"chunk_size_feed_forward",
+	"save_model_name",
+	"sequence_parallel",
+	NULL,
+};
+
+static bool is_one_of(const char *key, const char *const *names)
+{
+	for (; *names; names++)
+		if (!strcmp(key, *names))
+			return true;
+	return false;
+}
+
+static bool is_inert(const char *key)
+{
+	static const char *const parts[] = { "_token_id", "_token_ids", "_token_index", "dropout", "_pdrop",
+					     "dtype",     NULL };
+	static const char *const starts[] = { "rope_", "tie_", "output_", "attn_impl", "_attn_impl", NULL };
+
+	for (const char *const *p = parts; *p; p++)
+		if (strstr(key, *p))
+			return true;
+	for (const char *const *p = starts; *p; p++)
+		if (!strncmp(key, *p, strlen(*p)))
+			return true;
+	return is_one_of(key, inert) || is_one_of(key, llama_keys);
+}
+
+/* null, false, 0, "" and what is empty switch a part off. */
+static bool is_off(const json_t *value)
+{
+	return json_is_null(value) || json_is_false(value) || (json_is_number(value) && !json_number_value(value)) ||
+	       (json_is_string(value) && !*json_string_value(value)) ||
+	       (json_is_array(value) && !json_array_size(value)) || (json_is_object(value) && !json_object_size(value));
+}
+
+const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena)
+{
+	const char *list = "", *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)object, key,
+			    value) if (!is_inert(key) && !is_off(value) && strlen(list) < 300) list =
+		mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);
+	return list;
 }
 
 const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed)
@@ -383,6 +477,8 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const ch
 		if (type ? !strcmp(type, f->model_type) :
 			   architecture && !strncmp(architecture, f->architecture, strlen(f->architecture)))
 			return f;
-	*guessed = has_llama_keys(at->object);
+	*guessed = true;
+	for (const char *const *k = llama_keys; *k; k++)
+		*guessed = *guessed && json_is_number(json_object_get(at->object, *k));
 	return *guessed ? &families[1] : NULL;
 }

@@ -8,13 +8,15 @@
 
 struct mq_hf_family; /* a row of the table in huggingface.c */
 
-/* The family of a configuration; NULL: none of these. An unknown one with all of Llama's keys is read as
- * Llama, and `*guessed` says so. */
+/* The family of a configuration; NULL: none of these. An unknown one that has all of Llama's keys may be a Llama,
+ * and `*guessed` says so: it is none where it has mq_hf_unknown_keys. */
 const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed);
 
 /* Reads it; name, fused and seq of *t stay. *positions: the longest sequence that it names. */
 enum mq_status mq_hf_read(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_transformer *t,
 			  uint32_t *positions, struct mq_err *err) MQ_MUST_CHECK;
+/* Keys that may change a layer of what is otherwise a Llama, with blanks between; "": none. */
+const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena);
 /* " gpt2 llama ...": the families by their model_type. */
 const char *mq_hf_types(struct mq_arena *arena);
 

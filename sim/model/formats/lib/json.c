@@ -6,12 +6,32 @@
 
 enum { MAX_BYTES = 1 << 28 };
 
-enum mq_status mq_json_load(const char *path, struct mq_arena *arena, json_t **json, struct mq_err *err)
+/* Python's json writes Infinity, -Infinity and NaN, which JSON has not: the largest number and an empty text of the
+ * same lengths take their places, so that lines and columns of messages stay. */
+static void replace_words(char *text)
+{
+	bool quoted = false;
+
+	for (char *c = text; *c; c++) {
+		if (quoted && *c == '\\' && c[1])
+			c++;
+		else if (*c == '"')
+			quoted = !quoted;
+		else if (!quoted && !strncmp(c, "Infinity", 8))
+			memcpy(c, "1e308   ", 8);
+		else if (!quoted && !strncmp(c, "NaN", 3))
+			memcpy(c, "\"\" ", 3);
+	}
+}
+
+enum mq_status mq_json_load(const char *path, bool python, struct mq_arena *arena, json_t **json, struct mq_err *err)
 {
 	struct mq_bytes bytes;
 	json_error_t e;
 
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
+	if (python)
+		replace_words(bytes.data);
 	*json = json_loadb(bytes.data, bytes.size, 0, &e);
 	if (!*json)
 		return mq_fail(err, MQ_EINPUT, "%s:%d:%d: %s; the file must be complete JSON", path, e.line, e.column,

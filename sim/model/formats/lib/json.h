@@ -16,8 +16,10 @@ struct mq_json_at {
 	const json_t *object;
 };
 
-/* Reads a file whose top is an object; the caller gives the reference back with json_decref. */
-enum mq_status mq_json_load(const char *path, struct mq_arena *arena, json_t **json, struct mq_err *err) MQ_MUST_CHECK;
+/* Reads a file whose top is an object; the caller gives the reference back with json_decref. `python`: Infinity is the
+ * largest number, and NaN a text that no number's place takes; otherwise they are errors. */
+enum mq_status mq_json_load(const char *path, bool python, struct mq_arena *arena, json_t **json,
+			    struct mq_err *err) MQ_MUST_CHECK;
 
 /* A number in [min, max]; a key that is absent (or null) leaves *value as it is, unless it is
  * `required`. Booleans count as 0 and 1. */
