@@ -23,7 +23,7 @@ if [ "${1:-}" = --row ]; then # JOB.ini PREDICTED: a line, "equal" or what diffe
 	exit 0
 fi
 out=$1; shift
-[ $# -gt 0 ] || set -- results/published/*.csv
+[ $# -gt 0 ] || set -- results/published/[a-z]*.csv
 mkdir -p "$out"; : >"$out/.list"
 for table in "$@"; do
 	stem=$(basename "$table" .csv)

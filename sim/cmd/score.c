@@ -14,7 +14,7 @@
 
 struct options {
 	struct mq_score_options score;
-	bool gemm, collectives, kernels, json;
+	bool gemm, collectives, kernels, json, check;
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
@@ -30,6 +30,7 @@ static const struct mq_arg rows[] = {
 	    "of the platforms; with --collectives: each system with its links' classes as their siblings"),
 	ROW(F64, "threshold", score.threshold, "E", "exit with 5 if the mean error is above (0.05 = 5 %)",
 	    .initial = INFINITY, .max = 1e6),
+	ROW(FLAG, "check", check, NULL, "say of each row of runs what it lacks, and simulate nothing"),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
 	ROW(TEXT, "write-jobs", score.write_jobs, "DIR",
 	    "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`"),
@@ -52,7 +53,9 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 {
 	if (!o->score.input)
 		return mq_fail(err, MQ_EINPUT, "no table; give a CSV file or a folder of them");
-	if (!o->score.out)
+	if (o->check && (o->gemm || o->collectives || o->kernels))
+		return mq_fail(err, MQ_EINPUT, "--check is for runs, not for --gemm, --collectives and --kernels");
+	if (!o->score.out && !o->check)
 		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
 	if (o->gemm + o->collectives + o->kernels > 1)
 		return mq_fail(err, MQ_EINPUT, "--gemm, --collectives and --kernels exclude each other");
@@ -92,6 +95,8 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 	double mean = NAN;
 
 	MQ_TRY(check(o, err));
+	if (o->check)
+		return mq_score_check(&o->score, err);
 	MQ_TRY(mq_make_dir(o->score.out, err));
 	int saved = mq_json_begin(o->json);
 	enum mq_status status = hold(o, &mean, err);

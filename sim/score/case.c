@@ -66,14 +66,16 @@ static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 {
 	static const char *const modes[] = { "", "train", "infer", NULL };
 	static const char *const bases[] = { "", "device", "reserved", "allocated", NULL };
+	static const char *const states[] = { "", "ok", "oom", "failed", "suspect", NULL };
 	static const char *const ranks[] = { "", "first", NULL };
 
 	MQ_TRY(one_of("mode", r->mode, modes, err));
+	MQ_TRY(one_of("status", r->status, states, err));
 	MQ_TRY(one_of("memory_basis", r->memory_basis, bases, err));
 	return one_of("memory_rank", r->memory_rank, ranks, err);
 }
 
-static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
+static enum mq_status check_state(const struct mq_run *r, struct mq_err *err)
 {
 	if (!strcmp(r->provenance, "memory"))
 		return mq_fail(err, MQ_EINPUT, "unverified source (provenance 'memory')");
@@ -81,14 +83,33 @@ static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "the run failed for an unknown cause");
 	if (!strcmp(r->status, "suspect"))
 		return mq_fail(err, MQ_EINPUT, "marked as suspect");
-	MQ_TRY(check_words(r, err));
-	if (isnan(r->step_time_s) && strcmp(r->status, "oom"))
-		return no_step_time(r, err);
-	if (isnan(r->gpus) || r->gpus < 1)
-		return mq_run_lacks(r, "gpus", "it says the number of devices", err);
-	if (isnan(r->gbs) || r->gbs < 1)
-		return mq_run_lacks(r, "gbs", "it says the samples of a step", err);
-	return check_counts(r, err);
+	return MQ_OK;
+}
+
+static enum mq_status check_step(const struct mq_run *r, struct mq_err *err)
+{
+	return isnan(r->step_time_s) && strcmp(r->status, "oom") ? no_step_time(r, err) : MQ_OK;
+}
+
+static enum mq_status check_gpus(const struct mq_run *r, struct mq_err *err)
+{
+	return isnan(r->gpus) || r->gpus < 1 ? mq_run_lacks(r, "gpus", "it says the number of devices", err) : MQ_OK;
+}
+
+static enum mq_status check_batch(const struct mq_run *r, struct mq_err *err)
+{
+	return isnan(r->gbs) || r->gbs < 1 ? mq_run_lacks(r, "gbs", "it says the samples of a step", err) : MQ_OK;
+}
+
+typedef enum mq_status check_fn(const struct mq_run *r, struct mq_err *err);
+static check_fn *const checks[] = { check_state, check_words, check_step, check_gpus, check_batch, check_counts };
+enum { N_CHECKS = sizeof(checks) / sizeof(*checks) };
+
+static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
+{
+	for (int i = 0; i < N_CHECKS; i++)
+		MQ_TRY(checks[i](r, err));
+	return MQ_OK;
 }
 
 /* ---- training options ---------------------------------------------------------------------------- */
@@ -220,6 +241,30 @@ static enum mq_status make_job(const struct mq_score_options *o, const struct mq
 	c->job.max_tasks = o->row_tasks;
 	c->job.asked.time_oom = c->run->step_time_s > 0; /* it did fit, whatever the memory model says */
 	return MQ_OK;
+}
+
+uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_score_tables *tables, const struct mq_run *run,
+		       const char *why[MQ_CASE_MAX_LACKS])
+{
+	struct mq_case c = { .run = run,
+			     .n_devices = run->gpus >= 1 && run->gpus <= MAX_GPUS ? (uint32_t)run->gpus : 1 };
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t n = 0;
+
+	for (int i = 0; i < N_CHECKS; i++)
+		if (checks[i](run, &err) != MQ_OK)
+			why[n++] = mq_arena_strdup(o->arena, err.text);
+	if (!n && mq_case_build(o, tables, run, &c, &err) == MQ_OK)
+		return 0;
+	c = (struct mq_case){ .run = run, .n_devices = c.n_devices };
+	if (*run->gpu || *run->platform ? mq_case_machines(tables, &c, o->arena, &err) != MQ_OK :
+					  mq_run_lacks(run, "gpu", "or platform; they say the machines", &err) != MQ_OK)
+		why[n++] = mq_arena_strdup(o->arena, err.text);
+	if (mq_case_model(tables, &c, o->arena, &err) != MQ_OK)
+		why[n++] = mq_arena_strdup(o->arena, err.text);
+	if (!n && mq_case_build(o, tables, run, &c, &err) != MQ_OK)
+		why[n++] = mq_arena_strdup(o->arena, err.text);
+	return n;
 }
 
 enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_score_tables *tables,

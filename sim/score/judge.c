@@ -30,6 +30,7 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 	t->verdict = mq_arena_array(o->arena, t->n, enum mq_verdict);
 	t->step_s = mq_arena_array(o->arena, t->n, double);
 	t->peak_B = mq_arena_array(o->arena, t->n, double);
+	t->result = mq_arena_array(o->arena, t->n, struct mq_result);
 	t->memory = mq_arena_array(o->arena, t->n, struct mq_memory);
 	t->tight = mq_arena_array(o->arena, t->n, bool);
 	t->limit_B = mq_arena_array(o->arena, t->n, double);
@@ -100,6 +101,7 @@ static double memory_as_measured(const struct mq_run *run, const struct mq_resul
 
 static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result *r, struct mq_arena *arena)
 {
+	t->result[row] = *r;
 	t->verdict[row] = r->verdict;
 	t->step_s[row] = r->step_time_s;
 	t->peak_B[row] = memory_as_measured(&t->run[row], r);

@@ -13,6 +13,7 @@ struct mq_judged_table {
 	struct mq_case *c;        /* [n] */
 	enum mq_verdict *verdict; /* [n] N_VERDICTS: not asked for */
 	double *step_s, *peak_B;  /* [n] NaN where there is none; memory as the row has measured it */
+	struct mq_result *result; /* [n] all of it, where it was judged */
 	struct mq_memory *memory; /* [n] of the same device, in whole */
 	bool *tight;              /* [n] it fits by less than the memory model may be off */
 	double *limit_B;          /* [n] what the device has */

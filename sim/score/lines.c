@@ -26,9 +26,12 @@ enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const c
 	*files = mq_folder_names(input, "", ".csv", arena, &n);
 	if (!*files)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder: %m", input);
+	uint32_t kept = 0;
 	for (uint32_t i = 0; i < n; i++)
-		(*files)[i] = mq_arena_printf(arena, "%s/%s", input, (*files)[i]);
-	return n ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: no *.csv file in this folder", input);
+		if (strcmp((*files)[i], "TEMPLATE.csv") != 0)
+			(*files)[kept++] = mq_arena_printf(arena, "%s/%s", input, (*files)[i]);
+	(*files)[kept] = NULL;
+	return kept ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: no *.csv file in this folder", input);
 }
 
 const char *mq_score_stem(const char *path, struct mq_arena *arena)

@@ -25,7 +25,7 @@ struct mq_run {
 	const char *id, *model, *model_spec, *mode, *gpu, *platform, *change, *software;
 	const char *options; /* of the software: "key=value;..." from software_options and columns */
 	const char *precision, *zero, *stage_layers, *placement, *schedule, *recompute;
-	const char *unit, *status, *provenance;
+	const char *unit, *status, *provenance, *source;
 	const char *memory_basis; /* what max_mem_gb is: "device" (or blank: all), "reserved" (by the framework's
 				   * allocator), "allocated" (its tensors) */
 	const char *memory_rank;  /* of which rank: "first", or blank: of the fullest device */
@@ -57,6 +57,7 @@ struct mq_case {
 	const char *platform; /* keys of `platform generate`, a name or a file: what -p takes */
 	const char *network; /* "row" = the platform is the row's, "default" = from its columns, "none" = one machine */
 	const char *links;   /* the first device type, and keys of the platform but its machines: for groups */
+	const char *fabric;  /* kind of network, or "usual" */
 	double vocab;        /* as simulated, before padding; 0 = the model has none */
 	const char *assumed; /* what was assumed, or NULL */
 	struct mq_model *model;
@@ -99,6 +100,12 @@ const char *mq_runs_unread(const struct mq_csv *table, struct mq_arena *arena);
 /* MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
 enum mq_status mq_case_build(const struct mq_score_options *options, const struct mq_score_tables *tables,
 			     const struct mq_run *run, struct mq_case *out, struct mq_err *err) MQ_MUST_CHECK;
+
+/* All that keeps a row from being scored, each in words, before anything is simulated; returns how many, 0 = nothing.
+ * A row is looked at as far as what it lacks allows. */
+enum { MQ_CASE_MAX_LACKS = 8 };
+uint32_t mq_case_lacks(const struct mq_score_options *options, const struct mq_score_tables *tables,
+		       const struct mq_run *run, const char *why[MQ_CASE_MAX_LACKS]);
 
 /* Model, specification and software of a row, without its plan: what mq_case_build begins with. */
 enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,

@@ -21,7 +21,7 @@ struct column {
 static const struct column columns[] = {
 	TEXT_AS("row_id", id), TEXT(model), TEXT(model_spec), TEXT(mode), TEXT(gpu), TEXT(platform), TEXT(change),
 	TEXT(software), TEXT_AS("software_options", options), TEXT(precision), TEXT(zero), TEXT(stage_layers),
-	TEXT(placement), TEXT(schedule), TEXT(recompute), TEXT(unit), TEXT(status), TEXT(provenance),
+	TEXT(placement), TEXT(schedule), TEXT(recompute), TEXT(unit), TEXT(status), TEXT(provenance), TEXT(source),
 	TEXT(memory_basis), TEXT(memory_rank),
 	NUMBER(params_b), NUMBER(layers), NUMBER(hidden), NUMBER(ffn), NUMBER(heads), NUMBER(kv_heads), NUMBER(seq),
 	NUMBER(vocab), NUMBER(gpus), NUMBER(gpus_per_node), NUMBER(nodes), NUMBER(tp), NUMBER(pp), NUMBER(dp),
@@ -29,7 +29,7 @@ static const struct column columns[] = {
 	NUMBER(step_time_s), NUMBER_AS("max_mem_gb", max_mem_GB),
 };
 /* Columns for people, that nobody reads. */
-static const char *const told[] = { "metric", "step_time_basis", "source", "locator", "notes" };
+static const char *const told[] = { "metric", "step_time_basis", "locator", "notes" };
 /* clang-format on */
 
 enum {

@@ -12,6 +12,7 @@
 #include "score/groups.h"
 #include "score/judge.h"
 #include "score/set.h"
+#include "trust/trust.h"
 
 static bool is_oom_row(const struct mq_run *r)
 {
@@ -188,7 +189,7 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 
 struct outputs {
 	struct mq_csv_writer rows, memory, refused, summary, groups;
-	struct mq_csv_writer fitted; /* with --left-out */
+	struct mq_csv_writer fitted, trust; /* with --left-out */
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
@@ -241,6 +242,44 @@ static void print_unused(const struct mq_score_options *o, const bool *used)
 			printf("--set %s changes nothing: no row runs with that; score.csv has the software and "
 			       "platform of each\n",
 			       o->set.item[i]);
+}
+
+/* ---- how far to trust ------------------------------------------------------------------------------ */
+
+/* A row's prediction as the index of errors has it. */
+static void point_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
+		     struct mq_trust_point *point)
+{
+	const struct mq_case *c = &t->c[i];
+	struct mq_trust_view view = { c->model, &c->train, &c->software, &c->plan, &t->result[i], NULL, c->fabric, 1,
+				      0,        0 };
+
+	for (uint32_t k = 0; k < c->n_parts; k++) {
+		bool again = false;
+
+		for (uint32_t b = 0; b < k; b++)
+			again |= !strcmp(c->part[b].device, c->part[k].device);
+		view.kinds += !again;
+		view.nodes += c->part[k].nodes;
+		view.per_node = c->part[k].per_node > view.per_node ? c->part[k].per_node : view.per_node;
+	}
+	view.device = c->n_parts ? mq_calib_device(o->calib, c->part[0].device) : NULL;
+	mq_trust_point_of(&view, point);
+}
+
+static void write_trust(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_csv_writer *w)
+{
+	struct mq_trust_point point;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (!mq_table_scored(t, i))
+			continue;
+		point_of(o, t, i, &point);
+		mq_csv_put(w, "%s,%s,%s,%s", t->stem, t->run[i].id, mq_run_group(&t->c[i], o->arena), t->run[i].source);
+		mq_trust_put(w, &point);
+		mq_csv_row(w, "%g,%s,%g,%g", t->run[i].step_time_s, t->run[i].memory_basis,
+			   t->run[i].max_mem_GB > 0 ? t->peak_B[i] / 1e9 : (double)NAN, t->run[i].max_mem_GB);
+	}
 }
 
 /* ---- with its source left out ---------------------------------------------------------------------- */
@@ -299,10 +338,12 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
 		printf("  nothing is fitted to this table\n");
+		write_trust(o, t, &f->trust);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_table_renew(&without, tables, t, err));
 	MQ_TRY(mq_table_judge(&without, t, NULL, err));
+	write_trust(o, t, &f->trust);
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	line = summarise(o, t, "left-out", &groups);
 	mq_score_put_line(&f->summary, &line, mq_arena_printf(o->arena, "%s left out", t->stem));
@@ -317,8 +358,56 @@ static enum mq_status open_ledger(const struct mq_score_options *o, const struct
 				  struct mq_ledger *ledger, struct outputs *f, struct mq_err *err)
 {
 	MQ_TRY(mq_ledger_load(o, tables->software_dir, ledger, err));
+	MQ_TRY(mq_csv_create(
+		&f->trust, mq_arena_printf(o->arena, "%s/trust.csv", o->out),
+		mq_arena_printf(o->arena,
+				"table,row_id,group,source%s,measured_s,memory_basis,predicted_GB,measured_GB",
+				mq_trust_header),
+		err));
 	return mq_csv_create(&f->fitted, mq_arena_printf(o->arena, "%s/fitted.csv", o->out),
 			     "table,value,fitted,stand_in,rows", err);
+}
+
+/* ---- --check ---------------------------------------------------------------------------------------- */
+
+static uint32_t check_table(const struct mq_score_options *o, const struct mq_score_tables *tables, const char *path,
+			    const struct mq_run *run, uint32_t n)
+{
+	const char *why[MQ_CASE_MAX_LACKS], *unread = n ? mq_runs_unread(run[0].table, o->arena) : NULL;
+	uint32_t bad = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t lacks = mq_case_lacks(o, tables, &run[i], why);
+
+		printf("%s:%u: %s: %s\n", path, run[i].line, run[i].id, lacks ? "cannot be scored" : "complete");
+		for (uint32_t k = 0; k < lacks; k++)
+			printf("  %s\n", why[k]);
+		if (!*run[i].source)
+			printf("  no source: say the repository or paper with its commit, so that others can check it\n");
+		bad += lacks > 0;
+	}
+	if (unread)
+		printf("%s: columns not read: %s\n", path, unread);
+	printf("%s: %u of %u rows can be scored\n", path, n - bad, n);
+	return bad;
+}
+
+enum mq_status mq_score_check(const struct mq_score_options *o, struct mq_err *err)
+{
+	struct mq_score_tables tables;
+	const char **files;
+	uint32_t bad = 0;
+
+	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	MQ_TRY(mq_score_tables_load(o, &tables, err));
+	for (; *files; files++) {
+		struct mq_run *run;
+		uint32_t n;
+
+		MQ_TRY(mq_runs_load(*files, o->arena, &run, &n, err));
+		bad += check_table(o, &tables, *files, run, n);
+	}
+	return bad ? mq_fail(err, MQ_EINPUT, "%u rows cannot be scored: mend what stands under each", bad) : MQ_OK;
 }
 
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
@@ -361,7 +450,9 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(mq_csv_close(&f.memory, err));
 	MQ_TRY(mq_csv_close(&f.refused, err));
 	MQ_TRY(mq_csv_close(&f.groups, err));
-	if (o->left_out)
+	if (o->left_out) {
 		MQ_TRY(mq_csv_close(&f.fitted, err));
+		MQ_TRY(mq_csv_close(&f.trust, err));
+	}
 	return mq_csv_close(&f.summary, err);
 }

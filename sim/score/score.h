@@ -71,6 +71,8 @@ uint32_t mq_score_same(const char *const *text, uint32_t n, uint32_t i);
  * threshold is held against. */
 enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+/* --check: what each row lacks, printed, nothing simulated. MQ_EINPUT: a row lacks something. */
+enum mq_status mq_score_check(const struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean,
 				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;

@@ -1,0 +1,25 @@
+# `score --check` says of each row all that it lacks, and simulates nothing; the template of a table of runs is complete.
+. "$ROOT/tests/cli/lib.sh.inc"
+check() { "$M" score "$1" --check >said.txt 2>&1; echo "exit $?"; sed "s|$ROOT/||" said.txt; }
+cp "$ROOT/results/published/TEMPLATE.csv" template.csv
+check template.csv
+# No count of GPUs, a model that nobody knows, a misspelt status: all three at once. The second row is complete.
+(head -n 1 template.csv; sed -n 's/,8,8,1,gpu=/,,,,gpu=/; s/llama:size=8b/lama:size=8b/; s/,ok,/,done,/; 2p' template.csv
+ sed -n 's/^example-1/example-2/; 2p' template.csv) >bad.csv
+check bad.csv
+# A row without its source is told, and can be scored; a near name of a column is told.
+printf 'row_id,model,gpu,gpus,gbs,seq,step_time_s,grad_acum\na,llama:size=8b,H100-80GB,8,16,4096,1,2\n' >short.csv
+check short.csv
+# Each row that is complete is scored, and each that is scored is complete: the tables of the project, of five tables a row in eight.
+for t in "$ROOT"/results/published/{amp,google,sailor,simumax,torchgpipe}*.csv; do awk "NR == 1 || NR % 8 == 3" "$t" >some.csv
+	"$M" score some.csv --check 2>/dev/null | awk -F': ' '/: (complete|cannot be scored)$/ { print $2, $3 }' |
+		sed -n 's/ complete//p' | sort >complete.txt
+	"$M" score some.csv --executor analytic --write-jobs jobs -j 2 -o out >/dev/null 2>&1
+	(cd jobs && ls | sed -n 's/\.ini$//p' | sort) >ready.txt; rm -rf jobs
+	cmp -s complete.txt ready.txt || { echo "$(basename "$t"): --check and score differ"; diff complete.txt ready.txt | head -n 3; bad=1; }
+done
+# The folder's tables are scored without its template; the option is for runs.
+mkdir folder && cp template.csv folder/TEMPLATE.csv && cp template.csv folder/mine.csv
+"$M" score folder --check | tail -n 1
+try 2 'for runs' score short.csv --check --gemm
+finish
