@@ -337,10 +337,10 @@ static enum mq_status begin(struct mq_low *low, bool *more)
 	out->model_flop = model_flop(low->model, low->train);
 	MQ_TRY(mq_low_memory(low));
 	*more = (out->verdict == MQ_VERDICT_OK || low->rq.past_memory) && !low->rq.memory_only;
-	if (*more)
-		MQ_TRY(mq_transfers_plan(low));
-	if (*more)
+	if (*more) {
+		mq_transfers_plan(low);
 		mq_buckets_plan(low);
+	}
 	return MQ_OK;
 }
 

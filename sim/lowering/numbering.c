@@ -24,14 +24,29 @@ uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
 	return mq_pipeline_stage(low->plan->pipeline, low->num.n_ranks, rank, chunk);
 }
 
-enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel)
+/* of[chunk][activations, gradients]: of a V schedule they differ. */
+static enum mq_stream message_stream(const struct mq_low *low, uint32_t channel, uint32_t stage,
+				     const enum mq_stream of[2][2])
 {
-	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_SEND_BACK : MQ_STREAM_SEND;
+	if (!mq_pipeline_is_v(low->plan->pipeline))
+		return of[0][0];
+	return of[stage >= low->num.n_ranks][channel != 0];
 }
 
-enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel)
+enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel, uint32_t stage)
 {
-	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_RECV_BACK : MQ_STREAM_RECV;
+	static const enum mq_stream of[2][2] = { { MQ_STREAM_SEND, MQ_STREAM_SEND_BACK },
+						 { MQ_STREAM_SEND_2, MQ_STREAM_SEND_BACK_2 } };
+
+	return message_stream(low, channel, stage, of);
+}
+
+enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel, uint32_t stage)
+{
+	static const enum mq_stream of[2][2] = { { MQ_STREAM_RECV, MQ_STREAM_RECV_BACK },
+						 { MQ_STREAM_RECV_2, MQ_STREAM_RECV_BACK_2 } };
+
+	return message_stream(low, channel, stage, of);
 }
 
 double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate)
@@ -108,6 +123,29 @@ static void number_samples(struct mq_low *low)
 	}
 }
 
+/* Messages of a V schedule go from a chunk to the next: one that skips chunks would hold those behind it up, and they
+ * the micro-batches that its receiver waits for. */
+static bool skips_no_chunk(struct mq_low *low)
+{
+	const struct mq_model *m = low->model;
+
+	for (uint32_t e = 0; e < m->n_edges && mq_pipeline_is_v(low->plan->pipeline); e++) {
+		uint32_t from = low->num.stage_of[m->edge[e].src], to = low->num.stage_of[m->edge[e].dst];
+
+		if (m->op[m->edge[e].src].kind == MQ_OP_INPUT || (from <= to + 1 && to <= from + 1))
+			continue;
+		low->out->verdict = MQ_VERDICT_INVALID;
+		snprintf(
+			low->out->message, sizeof(low->out->message),
+			"the %s schedule passes tensors from a stage to the next, and '%.80s' in stage %u needs '%.80s' of "
+			"stage %u",
+			mq_pipeline_name((enum mq_pipeline)low->plan->pipeline), m->op[m->edge[e].dst].name, to,
+			m->op[m->edge[e].src].name, from);
+		return false;
+	}
+	return true;
+}
+
 /* Every device belongs to one pipeline rank. */
 static void number_devices(struct mq_low *low)
 {
@@ -148,5 +186,6 @@ void mq_low_number(struct mq_low *low)
 	number_samples(low);
 	number_units(low);
 	number_devsets(low);
-	number_devices(low);
+	if (skips_no_chunk(low))
+		number_devices(low);
 }

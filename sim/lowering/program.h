@@ -198,9 +198,9 @@ const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
 /* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
 uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
 uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
-/* The stream that messages of this channel leave and arrive on (mq_transfer). */
-enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel);
-enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel);
+/* The stream that messages of this channel leave a stage and arrive at one on (mq_transfer). */
+enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel, uint32_t stage);
+enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel, uint32_t stage);
 /* Samples of a micro-batch at a batch coordinate of a config, and at a position of it. */
 double mq_low_part(const struct mq_low *low, const struct mq_config *config, uint32_t batch_coordinate);
 double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);
@@ -236,7 +236,7 @@ void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
 void mq_ids_join(struct mq_low *low, struct mq_ids *ids, const struct mq_ids *more);
 
 /* ---- transfer.c, transfer_emit.c: tensors on the move -------------------------------------------------------------- */
-enum mq_status mq_transfers_plan(struct mq_low *low);
+void mq_transfers_plan(struct mq_low *low);
 /* Everything that its producers have computed goes on its way. */
 void mq_transfer_emit(struct mq_low *low, uint32_t transfer);
 /* The k-th of `parts` calls of a transfer whose producer makes its output in as many parts. */

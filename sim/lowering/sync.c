@@ -146,8 +146,9 @@ static void call_members(struct mq_low *low, const struct mq_bucket *b, const st
 			mq_ids_add(low, &after[i], bc->wait_of[device]);
 		mq_ids_add(low, &after[i], bc->wait);
 		if (bc->after_sends)
-			for (uint32_t channel = 0; channel < 2; channel++)
-				mq_ids_add(low, &after[i], MQ_DEP_STREAM(mq_low_send(low, channel)));
+			for (uint32_t k = 0; k < 4; k++)
+				mq_ids_add(low, &after[i],
+					   MQ_DEP_STREAM(mq_low_send(low, k % 2, k / 2 * low->num.n_ranks)));
 	}
 	if (!any)
 		return;

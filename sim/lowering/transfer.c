@@ -398,7 +398,7 @@ uint32_t mq_transfer_parts(const struct mq_moves *moves, uint32_t transfer, bool
 	return (c.step[0].kind == MQ_COLL_ALL_GATHER) == gather ? t->parts : 1;
 }
 
-enum mq_status mq_transfers_plan(struct mq_low *low)
+void mq_transfers_plan(struct mq_low *low)
 {
 	const struct mq_model *m = low->model;
 
@@ -412,5 +412,4 @@ enum mq_status mq_transfers_plan(struct mq_low *low)
 		plan_backward(low, op);
 	for (uint32_t t = 0; t < low->moves.n; t++)
 		low->moves.transfer[t].parts = low->plan->overlap_tp ? parts_of(low, t) : 1;
-	return MQ_OK;
 }

@@ -211,7 +211,7 @@ static enum mq_status emit(struct builder *b)
 	uint32_t n_queues = s->n_devices * MQ_N_STREAMS;
 	uint32_t *last = mq_arena_none(b->arena, n_queues);
 	uint32_t *together = mq_arena_array(b->arena, s->n_tasks, uint32_t);
-	uint8_t *seen = mq_arena_array(b->arena, s->n_tasks, uint8_t); /* streams of a barrier */
+	uint16_t *seen = mq_arena_array(b->arena, s->n_tasks, uint16_t); /* streams of a barrier */
 	struct mq_map groups;
 
 	mq_map_init(&groups, b->arena, 16);
@@ -234,7 +234,7 @@ static enum mq_status emit(struct builder *b)
 				edge(b, ev->of[p], target);
 		}
 		if (t->group)
-			seen[target - ev->n] |= (uint8_t)(1u << t->stream);
+			seen[target - ev->n] |= (uint16_t)(1u << t->stream);
 		*queue = i;
 		for (uint32_t d = 0; d < t->n_deps; d++)
 			edge(b, ev->of[s->dep[t->dep_first + d]], target);

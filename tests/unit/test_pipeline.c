@@ -1,5 +1,7 @@
 /* test_pipeline.c - the order in which pipeline ranks run their passes, walked through with passes that take
- * one unit of time each and messages that take none; and what a pass waits for that computes nothing.
+ * one unit of time each and messages that take none; whole schedules with their messages, which wait for no other; and
+ * what a pass waits for that computes nothing. pipeline_orders.txt has the orders that the authors' programs run:
+ * ScheduleZBVZeroBubble of PyTorch 2.9 and dualpipev.py of DeepSeek's DualPipe, at 4, 8 and 16 ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,13 +12,15 @@
 #include "lowering/program.h"
 #include "lowered.h"
 
-enum { MOST_RANKS = 8, MOST_MICRO_BATCHES = 20, MOST_STAGES = 2 * MOST_RANKS };
+enum { MOST_RANKS = 64, MOST_MICRO_BATCHES = 320, MOST_CHUNKS = 4, MOST_STAGES = MOST_CHUNKS * MOST_RANKS };
 
 struct walk {
 	struct mq_plan plan;
 	uint32_t ranks, n[MOST_RANKS], at[MOST_RANKS];
 	struct mq_slot *slot[MOST_RANKS];
 	uint32_t end[3][MOST_STAGES][MOST_MICRO_BATCHES]; /* by F, B, W; 0 = not yet */
+	uint32_t unit, pair; /* the time of a pass, and of a forward and a backward one that take turns */
+	uint32_t pairs[MOST_RANKS];
 	uint32_t free_at[MOST_RANKS], in_flight[MOST_RANKS], most_in_flight[MOST_RANKS];
 };
 
@@ -43,34 +47,50 @@ static uint32_t ready(const struct walk *w, uint32_t rank, const struct mq_slot 
 	return w->end[1][stage][i];
 }
 
-/* Runs the next slot of a rank where its input is there. */
-static bool step(struct walk *w, uint32_t r)
+/* A slot is done. */
+static void pass(struct walk *w, uint32_t r, const struct mq_slot *s)
 {
-	const struct mq_slot *s = &w->slot[r][w->at[r]];
-	uint32_t *end, when;
+	uint32_t stage = mq_pipeline_stage(w->plan.pipeline, w->ranks, r, s->chunk);
+	uint32_t *end = &w->end[pass_index(s->pass)][stage][s->micro_batch];
 
-	if (w->at[r] == w->n[r] || !(when = ready(w, r, s)))
-		return false;
-	end = &w->end[pass_index(s->pass)][mq_pipeline_stage(w->plan.pipeline, w->ranks, r, s->chunk)][s->micro_batch];
 	assert_int_equal(*end, 0); /* every pass once */
-	*end = w->free_at[r] = max(when, w->free_at[r]) + 1;
+	*end = w->free_at[r];
 	w->at[r]++;
 	w->in_flight[r] += s->pass == MQ_PASS_F;
 	w->in_flight[r] -= s->pass == (mq_pipeline_splits(w->plan.pipeline) ? MQ_PASS_W : MQ_PASS_B);
 	w->most_in_flight[r] = max(w->most_in_flight[r], w->in_flight[r]);
+}
+
+/* Runs the next slot of a rank where its input is there; passes that take turns as one, with weight gradients. */
+static bool step(struct walk *w, uint32_t r)
+{
+	const struct mq_slot *s = &w->slot[r][w->at[r]];
+	uint32_t together = w->pair && w->at[r] < w->n[r] && s->turns ? 3 : 1, when, other;
+
+	if (w->at[r] == w->n[r] || !(when = ready(w, r, s)))
+		return false;
+	if (together > 1 && !(other = ready(w, r, s + 1)))
+		return false;
+	w->free_at[r] = max(max(when, together > 1 ? other : 0), w->free_at[r]) + (together > 1 ? w->pair : w->unit);
+	for (uint32_t k = 0; k < together; k++)
+		pass(w, r, s + k);
+	w->pairs[r] += together > 1;
 	return true;
 }
 
-/* The time from the first pass to the last. Fails where ranks wait for each other, or leave something out. */
-static uint32_t makespan(struct walk *w, enum mq_pipeline pipeline, uint32_t ranks, uint32_t virtual, uint32_t m,
-			 bool infer, struct mq_arena *arena)
+/* The time from the first pass to the last. Fails where ranks wait for each other, or leave something out. `pair`: of
+ * passes that take turns, where others take 2; 0 = passes take 1 and none takes turns. */
+static uint32_t makespan_of(struct walk *w, enum mq_pipeline pipeline, uint32_t ranks, uint32_t virtual, uint32_t m,
+			    bool infer, uint32_t pair, struct mq_arena *arena)
 {
 	char message[256];
 	uint32_t total = 0, done = 0, last = 0;
 	bool moved = true;
 
-	*w = (struct walk){ .ranks = ranks,
-			    .plan = { .pipeline = (uint8_t)pipeline, .virtual = virtual, .micro_batches = m } };
+	*w = (struct walk){ .ranks = ranks, .unit = pair ? 2 : 1, .pair = pair };
+	w->plan = (struct mq_plan){
+		.pipeline = (uint8_t)pipeline, .virtual = virtual, .micro_batches = m, .overlap_experts = pair > 0
+	};
 	for (uint32_t r = 0; r < ranks; r++) {
 		w->slot[r] = mq_pipeline_order(&w->plan, ranks, r, infer, arena, &w->n[r], message);
 		assert_non_null(w->slot[r]);
@@ -80,16 +100,22 @@ static uint32_t makespan(struct walk *w, enum mq_pipeline pipeline, uint32_t ran
 	while (moved) {
 		moved = false;
 		for (uint32_t r = 0; r < ranks; r++)
-			while (step(w, r)) {
+			while (step(w, r))
 				moved = true;
-				done++;
-			}
 	}
+	for (uint32_t r = 0; r < ranks; r++)
+		done += w->at[r];
 	assert_int_equal(done, total);
 	assert_int_equal(total, ranks * virtual * m * (infer ? 1 : mq_pipeline_splits(pipeline) ? 3 : 2));
 	for (uint32_t r = 0; r < ranks; r++)
 		last = max(last, w->free_at[r]);
 	return last - 1;
+}
+
+static uint32_t makespan(struct walk *w, enum mq_pipeline pipeline, uint32_t ranks, uint32_t virtual, uint32_t m,
+			 bool infer, struct mq_arena *arena)
+{
+	return makespan_of(w, pipeline, ranks, virtual, m, infer, 0, arena);
 }
 
 /* 1F1B drains for P - 1 pairs of passes; interleaved for as many of chunks. */
@@ -134,6 +160,12 @@ static void every_kind_has_an_order(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* How many micro-batches are tried at a depth: from the least that fill it, in odd steps where it is deep. */
+static uint32_t next_count(uint32_t m, uint32_t p)
+{
+	return m + (p < 8 ? 1 : p / 4 + 1);
+}
+
 /* Where F, B and W take the same time, a rank that has begun never waits: 6 m passes, and P - 1 before the
  * last rank's first (Qi et al. 2024). No more than 2 P chunks are in flight, what 1F1B holds on its first rank. */
 static void zbv_has_no_bubble(void **state)
@@ -142,12 +174,12 @@ static void zbv_has_no_bubble(void **state)
 	struct walk *w = *state;
 
 	for (uint32_t p = 1; p <= MOST_RANKS; p++)
-		for (uint32_t m = 2 * p; m <= MOST_MICRO_BATCHES; m += 3) {
+		for (uint32_t m = 2 * p; m <= 4 * p + 3; m = next_count(m, p)) {
 			assert_int_equal(makespan(w, MQ_PIPE_ZBV, p, 2, m, false, &arena), 6 * m + p - 1);
 			for (uint32_t r = 0; r < p; r++)
 				assert_true(w->most_in_flight[r] <= 2 * p);
+			mq_arena_fini(&arena);
 		}
-	mq_arena_fini(&arena);
 }
 
 /* Fewer micro-batches than fill it: it ends all the same. */
@@ -155,12 +187,15 @@ static void zbv_takes_short_batches(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 
-	for (uint32_t p = 1; p <= MOST_RANKS; p++)
+	for (uint32_t p = 1; p <= 16; p++)
 		for (uint32_t m = 1; m < 2 * p; m++)
 			assert_true(makespan(*state, MQ_PIPE_ZBV, p, 2, m, false, &arena) >= 6 * m);
 	mq_arena_fini(&arena);
 }
 
+/* The bubble of the last rank is (P - 1)(F&B + B - 3W), as DeepSeek's table has it for P ranks: here F and W take 2, B
+ * with its W 4, and F&B, a forward pass beside a backward one, 6 or the time of two and a half passes. Where nothing
+ * takes turns, the first rank waits for as many passes as there are ranks before it. Activations of 2 P + 1 chunks. */
 static void dualpipe_v_fills_the_pipeline(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -170,15 +205,116 @@ static void dualpipe_v_fills_the_pipeline(void **state)
 	uint32_t n;
 
 	for (uint32_t p = 1; p <= MOST_RANKS; p++)
-		for (uint32_t m = 2 * p; m <= MOST_MICRO_BATCHES; m++) {
-			assert_true(makespan(w, MQ_PIPE_DUALPIPE_V, p, 2, m, false, &arena) <= 6 * m + 2 * p);
+		for (uint32_t m = 2 * p; m <= 4 * p + 3; m = next_count(m, p)) {
+			assert_int_equal(makespan(w, MQ_PIPE_DUALPIPE_V, p, 2, m, false, &arena), 6 * m + p - 1);
 			for (uint32_t r = 0; r < p; r++)
 				assert_true(w->most_in_flight[r] <= 2 * p + 1);
+			for (uint32_t pair = 5; pair <= 6; pair++) {
+				uint32_t time = makespan_of(w, MQ_PIPE_DUALPIPE_V, p, 2, m, false, pair, &arena);
+				uint32_t pairs = w->pairs[p - 1];
+
+				assert_int_equal(time, pairs * pair + (2 * m - pairs) * 6 + (p - 1) * (pair + 4 - 6));
+			}
+			mq_arena_fini(&arena);
 		}
 	assert_null(mq_pipeline_order(&few, 4, 0, false, &arena, &n, message));
 	assert_string_equal(message, "the dualpipe-v schedule needs 2 micro-batches for each of its 4 pipeline "
 				     "ranks, not 7");
 	mq_arena_fini(&arena);
+}
+
+/* A line of pipeline_orders.txt is "SCHEDULE RANKS MICRO-BATCHES RANK: f0 b0 w0 F0 ...", the second chunk's passes in
+ * capital letters. */
+static void v_orders_are_those_of_their_authors(void **state)
+{
+	static const char *const pass[2] = { "fbw", "FBW" };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	FILE *in = fopen("tests/unit/pipeline_orders.txt", "r");
+	char line[4096], message[256];
+	uint32_t lines = 0;
+
+	(void)state;
+	assert_non_null(in);
+	for (; fgets(line, sizeof(line), in); lines++) {
+		struct mq_plan plan = { .pipeline = line[0] == 'z' ? MQ_PIPE_ZBV : MQ_PIPE_DUALPIPE_V, .virtual = 2 };
+		uint32_t ranks, rank, n;
+		int at;
+
+		assert_int_equal(sscanf(line, "%*s %u %u %u:%n", &ranks, &plan.micro_batches, &rank, &at), 3);
+		const struct mq_slot *slot = mq_pipeline_order(&plan, ranks, rank, false, &arena, &n, message);
+		const char *ours = "";
+
+		for (uint32_t i = 0; i < n; i++)
+			ours = mq_arena_printf(&arena, "%s %c%u", ours, pass[slot[i].chunk][pass_index(slot[i].pass)],
+					       slot[i].micro_batch);
+		line[strcspn(line, "\n")] = '\0';
+		assert_string_equal(ours, line + at);
+		mq_arena_fini(&arena);
+	}
+	assert_int_equal(lines, 2 * (4 + 8 + 16));
+	fclose(in);
+}
+
+/* Whatever the kind, the depth, the chunks and the micro-batches: the order ends. */
+static void no_order_waits_for_ever(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char message[256];
+
+	for (int i = 0; i < MQ_N_PIPELINES; i++)
+		for (uint32_t p = 1; p <= MOST_RANKS; p += p < 10 ? 1 : 9)
+			for (uint32_t v = 1; v <= MOST_CHUNKS; v++)
+				for (uint32_t m = 1; m <= 3 * p + 2; m = next_count(m, p)) {
+					if (mq_pipeline_takes((enum mq_pipeline)i, v) &&
+					    mq_pipeline_deals((enum mq_pipeline)i, p, v, m, false, message))
+						makespan(*state, (enum mq_pipeline)i, p, v, m, false, &arena);
+					mq_arena_fini(&arena);
+				}
+}
+
+/* Nor does a schedule, whose messages stand in streams behind others. */
+static void no_schedule_waits_for_ever(void **state)
+{
+	static const uint32_t depth[] = { 2, 3, 5, 6, 7, 8, 12, 16, 33 };
+	char message[256];
+
+	(void)state;
+	for (int i = 0; i < MQ_N_PIPELINES; i++)
+		for (uint32_t k = 0; k < sizeof(depth) / sizeof(*depth); k++)
+			for (uint32_t v = 1; v <= 3; v++)
+				for (uint32_t m = 1; m <= 3; m++) {
+					struct mq_shape shape = { .dp = k < 4 ? 2 : 1,
+								  .pp = depth[k],
+								  .micro_batches = m * depth[k] + (m == 3 && v != 3),
+								  .pipeline = (uint8_t)i,
+								  .virtual = v };
+					struct lowered w;
+
+					if (!mq_pipeline_takes((enum mq_pipeline)i, v) ||
+					    !mq_pipeline_deals((enum mq_pipeline)i, shape.pp, v, shape.micro_batches,
+							       false, message))
+						continue;
+					lowered_open(&w, "gpt:layers=99,hidden=64,heads=4,seq=16,vocab=64",
+						     shape.pp * shape.dp, shape.dp * shape.micro_batches);
+					if (!lowered_shape(&w, &shape))
+						fail_msg("%s, %u ranks: %s", mq_pipeline_name((enum mq_pipeline)i),
+							 shape.pp, w.low.message);
+					lowered_close(&w);
+				}
+}
+
+/* What an encoder makes goes to all stages of the decoder: no V schedule has that. */
+static void v_passes_to_the_next_stage(void **state)
+{
+	const struct mq_shape shape = { .dp = 1, .pp = 4, .micro_batches = 8, .pipeline = MQ_PIPE_ZBV, .virtual = 2 };
+	struct lowered w;
+
+	(void)state;
+	lowered_open(&w, "t5:layers=8,hidden=64,heads=4,seq=16,vocab=64", 4, 8);
+	assert_null(lowered_shape(&w, &shape));
+	assert_int_equal(w.low.verdict, MQ_VERDICT_INVALID);
+	assert_non_null(strstr(w.low.message, "the zbv schedule passes tensors from a stage to the next"));
+	lowered_close(&w);
 }
 
 /* Passes that take turns stand side by side, the forward one first. */
@@ -274,6 +410,10 @@ int main(void)
 		cmocka_unit_test_prestate(zbv_has_no_bubble, w),
 		cmocka_unit_test_prestate(zbv_takes_short_batches, w),
 		cmocka_unit_test_prestate(dualpipe_v_fills_the_pipeline, w),
+		cmocka_unit_test(v_orders_are_those_of_their_authors),
+		cmocka_unit_test_prestate(no_order_waits_for_ever, w),
+		cmocka_unit_test(no_schedule_waits_for_ever),
+		cmocka_unit_test(v_passes_to_the_next_stage),
 		cmocka_unit_test(dualpipe_v_pairs_chunks),
 		cmocka_unit_test_prestate(v_infers, w),
 		cmocka_unit_test(stages_go_there_and_back),

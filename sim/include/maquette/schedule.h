@@ -38,7 +38,11 @@ enum mq_stream {
 	MQ_STREAM_COPY,
 	MQ_STREAM_EXPERT,    /* all-to-all of experts that runs beside another micro-batch's compute */
 	MQ_STREAM_SEND_BACK, /* gradients of a V schedule: they cross a border both ways, as activations do, */
-	MQ_STREAM_RECV_BACK, /* and neither may wait behind the other */
+	MQ_STREAM_RECV_BACK, /* and neither may wait behind the other; nor may a message of one chunk */
+	MQ_STREAM_SEND_2,    /* behind one of the other: these are of the second chunk */
+	MQ_STREAM_RECV_2,
+	MQ_STREAM_SEND_BACK_2,
+	MQ_STREAM_RECV_BACK_2,
 	MQ_N_STREAMS
 };
 MQ_API const char *mq_stream_name(enum mq_stream stream);
