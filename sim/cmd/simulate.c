@@ -103,6 +103,8 @@ static void print_result(const struct simulation *s, FILE *f)
 	print_share(f, "(lower bound)", r->lower_bound_s, r->step_time_s);
 	fprintf(f, "memory %s of %s on %s", mq_text_B(r->peak_memory_B, text), mq_text_B(r->memory_limit_B, limit),
 		s->session->cluster->device[r->memory_device].name);
+	fprintf(f, ", %s allocated", mq_text_B(r->allocated_memory_B, text));
+	fprintf(f, ", %s reserved", mq_text_B(r->reserved_memory_B, text));
 	if (mq_result_tight(r))
 		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
 	fprintf(f, "\n");

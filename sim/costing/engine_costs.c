@@ -94,6 +94,7 @@ static struct mq_low *stage_of(struct asked *a, enum mq_recompute recompute)
 	low->q = a->q;
 	low->q.software = low->software = mq_question_software(&a->q);
 	low->train = a->q.train;
+	low->model = a->q.model;
 	mq_plan_init(&plan, a->arena, a->q.model->n_ops);
 	mq_plan_add_config(&plan, a->arena, 1);
 	plan.config[0].recompute = (uint8_t)recompute;
@@ -103,21 +104,22 @@ static struct mq_low *stage_of(struct asked *a, enum mq_recompute recompute)
 					  .n_ranks = 1,
 					  .stage_of = mq_arena_array(a->arena, plan.n_ops, uint32_t),
 					  .unit_of = mq_arena_array(a->arena, plan.n_ops, uint32_t) };
+	mq_low_units(low, low->num.unit_of);
 	return low;
 }
 
-/* Is the op the first of its layer that reads from outside it? */
-static bool enters(const struct mq_model *m, uint32_t op)
+/* Is the op the first of its unit that reads from outside it? */
+static bool enters(const struct mq_model *m, const uint32_t *unit_of, uint32_t op)
 {
-	uint32_t first = op, layer = m->op[op].layer;
+	uint32_t first = op, unit = unit_of[op];
 
-	while (first > 0 && m->op[first - 1].layer == layer)
+	while (first > 0 && unit_of[first - 1] == unit)
 		first--;
 	for (; first <= op; first++)
 		for (uint32_t i = m->in_first[first]; i < m->in_first[first + 1]; i++) {
-			const struct mq_op *src = &m->op[m->edge[m->in_edge[i]].src];
+			uint32_t src = m->edge[m->in_edge[i]].src;
 
-			if (src->layer != layer && src->kind != MQ_OP_INPUT)
+			if (unit_of[src] != unit && m->op[src].kind != MQ_OP_INPUT)
 				return first == op;
 		}
 	return false;
@@ -145,7 +147,7 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 		.parameter_B = use.parameter_B,
 		.gradient_B = use.gradient_B,
 		.optimizer_B = use.optimizer_B,
-		.kept_B = use.kept_B + (use.entry_B > 0 && enters(a->q.model, op) ? use.entry_B : 0),
+		.kept_B = use.kept_B + (use.entry_B > 0 && enters(a->q.model, low->num.unit_of, op) ? use.entry_B : 0),
 		.again_B = use.again_B,
 	};
 }

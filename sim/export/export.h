@@ -51,6 +51,13 @@ void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f
 /* "NCCL_ALGO=Ring NCCL_PROTO=Simple " of what the plan forces, or "". */
 const char *mq_export_nccl(const struct mq_export *e);
 
+/* Megatron's --recompute-method and --recompute-num-layers of a plan that recomputes fully. */
+const char *mq_export_recompute(const struct mq_export *e, uint32_t *layers);
+/* Megatron's --recompute-modules, spaces between, that the software's recompute_ops are; the same back. NULL: there are
+ * none, or no such module, which *unknown names. */
+const char *mq_export_modules(const struct mq_export *e, const char **unknown);
+const char *mq_import_modules(const char *modules, struct mq_arena *arena, const char **unknown);
+
 /* The flags of Megatron-LM that say the model. MQ_EINPUT: a part of it for which there is none, by name. */
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags,
 					struct mq_err *err) MQ_MUST_CHECK;

@@ -117,8 +117,12 @@ static void put_system(const struct mq_export *e, uint32_t n, FILE *f)
 		fprintf(f, "  expert_tensor_parallel_size: %u\n", s[0].etp);
 	if (s[0].recompute != MQ_RECOMPUTE_NONE)
 		fprintf(f, "  recompute_granularity: %s\n", mq_recompute_name(s[0].recompute));
-	if (s[0].recompute == MQ_RECOMPUTE_FULL)
-		fputs("  recompute_method: uniform\n  recompute_num_layers: 1\n", f);
+	if (s[0].recompute == MQ_RECOMPUTE_FULL) {
+		uint32_t layers;
+		const char *method = mq_export_recompute(e, &layers);
+
+		fprintf(f, "  recompute_method: %s\n  recompute_num_layers: %u\n", method, layers);
+	}
 	if (e->train->dtype == MQ_BF16 || e->train->dtype == MQ_FP16)
 		fprintf(f, "  precision:\n    %s: True\n", mq_dtype_name(e->train->dtype));
 }

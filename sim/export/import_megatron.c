@@ -19,11 +19,11 @@ struct flags {
 	const struct mq_export *e;
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ulysses, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
-	uint32_t instances, bucket, first_layers, last_layers, offload_layers;
+	uint32_t instances, bucket, first_layers, last_layers, offload_layers, recompute_layers;
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_tp, overlap_experts, replica_major;
-	const char *layout, *skipped;
-	uint8_t sync;
+	const char *layout, *skipped, *modules;
+	uint8_t sync, method;
 };
 
 /* "--name value" and "--name=value". */
@@ -61,6 +61,33 @@ static enum mq_status take_granularity(struct flags *x, const char *value)
 	return mq_fail(x->err, MQ_EINPUT, "--recompute-granularity %s: give full or selective", value ? value : "");
 }
 
+/* A plan says which layers are computed again; which parts of them, the software's options say. */
+static enum mq_status take_recompute(struct flags *x, const char *granularity, const char *method)
+{
+	const struct mq_software *s = x->e->software;
+	const char *unknown, *ops;
+
+	if (granularity)
+		MQ_TRY(take_granularity(x, granularity));
+	x->method = method && !strcmp(method, "block") ? MQ_RECOMPUTE_BLOCK : MQ_RECOMPUTE_UNIFORM;
+	if (method && strcmp(method, mq_recompute_method_name(x->method)) != 0)
+		return mq_fail(x->err, MQ_EINPUT, "--recompute-method %s: give block or uniform", method);
+	if (x->recompute_layers == 1 && x->method == MQ_RECOMPUTE_UNIFORM)
+		x->recompute_layers = 0;
+	if (!x->modules || !x->selective || !strcmp(x->modules, "core_attn"))
+		return MQ_OK;
+	ops = mq_import_modules(x->modules, x->e->arena, &unknown);
+	if (!ops)
+		return mq_fail(x->err, MQ_EINPUT, "--recompute-modules %s: '%s' is none that is known", x->modules,
+			       unknown);
+	if (s->selective != MQ_SELECTIVE_NAMED || strcmp(s->recompute_ops, ops) != 0)
+		return mq_fail(x->err, MQ_EINPUT,
+			       "--recompute-modules %s: a plan does not say parts of layers; give "
+			       "--software '%s,selective=named,recompute_ops=%s'",
+			       x->modules, s->file, ops);
+	return MQ_OK;
+}
+
 static enum mq_status take_sharding(struct flags *x, const char *value)
 {
 	static const char *const names[] = { "no_shard", "optim", "optim_grads", "optim_grads_params" };
@@ -82,7 +109,7 @@ static enum mq_status take_sharding(struct flags *x, const char *value)
 
 static enum mq_status read_flags(struct flags *x, const char *const *word)
 {
-	const char *granularity = NULL, *sharding = NULL, *comm = NULL;
+	const char *granularity = NULL, *sharding = NULL, *comm = NULL, *method = NULL;
 	const struct row rows[] = {
 		{ "--nnodes", &x->nodes, NULL, NULL },
 		{ "--nproc-per-node", &x->per_node, NULL, NULL },
@@ -116,6 +143,9 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 		{ "--account-for-loss-in-pipeline-split", NULL, &x->count_loss, NULL },
 		{ "--pipeline-model-parallel-layout", NULL, NULL, &x->layout },
 		{ "--recompute-granularity", NULL, NULL, &granularity },
+		{ "--recompute-method", NULL, NULL, &method },
+		{ "--recompute-num-layers", &x->recompute_layers, NULL, NULL },
+		{ "--recompute-modules", NULL, NULL, &x->modules },
 		{ "--cp-comm-type", NULL, NULL, &comm },
 		{ "--hierarchical-context-parallel-sizes", &x->ulysses, NULL, NULL },
 		{ "--data-parallel-sharding-strategy", NULL, NULL, &sharding },
@@ -143,15 +173,19 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 			*row->set = true;
 		else if (row->text)
 			*row->text = value;
-		else
-			MQ_TRY(take_number(x, name, value, row->number));
+		if (row->text == &x->modules) /* as many words as follow */
+			while (word[1] && strncmp(word[1], "--", 2) != 0)
+				x->modules = mq_arena_printf(x->e->arena, "%s %s", x->modules, *++word);
+		if (row->set || row->text)
+			continue;
+		MQ_TRY(take_number(x, name, value, row->number));
 	}
 	MQ_TRY(take_sharding(x, sharding));
 	if (comm && !strcmp(comm, "a2a"))
 		x->ulysses = x->cp;
 	else if (!comm || strcmp(comm, "a2a+p2p"))
 		x->ulysses = 1;
-	return granularity ? take_granularity(x, granularity) : MQ_OK;
+	return take_recompute(x, granularity, method);
 }
 
 enum { MAX_DEPTH = 16 };
@@ -408,6 +442,11 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 			 MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
 	like.explicit |= x.no_scatter ? MQ_EXPLICIT_SCATTER_GATHER : 0;
 	like.explicit |= x.bucket ? MQ_EXPLICIT_BUCKET : 0;
+	if (x.full) {
+		like.explicit |= MQ_EXPLICIT_RECOMPUTE_NUM_LAYERS | MQ_EXPLICIT_RECOMPUTE_METHOD;
+		like.recompute_num_layers = x.recompute_layers;
+		like.recompute_method = x.recompute_layers ? x.method : MQ_RECOMPUTE_BLOCK;
+	}
 	like.overlap_grads = x.overlap;
 	like.overlap_tp = x.overlap_tp;
 	like.overlap_experts = x.overlap_experts;

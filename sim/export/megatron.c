@@ -118,10 +118,23 @@ static void put_switches(const struct mq_export *e, FILE *f)
 	if (e->resolved.offload_layers)
 		fprintf(f, " \\\n  --cpu-offloading-num-layers %u", e->resolved.offload_layers);
 	put_overlap(e, f);
-	if (s->recompute == MQ_RECOMPUTE_FULL)
-		fputs(" \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1", f);
-	if (s->recompute == MQ_RECOMPUTE_SELECTIVE)
-		fputs(" \\\n  --recompute-granularity selective", f);
+}
+
+static void put_recompute(const struct mq_export *e, FILE *f)
+{
+	const char *text, *unknown;
+	uint32_t layers;
+
+	if (e->shape.recompute == MQ_RECOMPUTE_FULL) {
+		text = mq_export_recompute(e, &layers);
+		fprintf(f, " \\\n  --recompute-granularity full --recompute-method %s --recompute-num-layers %u", text,
+			layers);
+	}
+	if (e->shape.recompute != MQ_RECOMPUTE_SELECTIVE)
+		return;
+	fputs(" \\\n  --recompute-granularity selective", f);
+	if (e->software->selective == MQ_SELECTIVE_NAMED)
+		fprintf(f, " --recompute-modules %s", mq_export_modules(e, &unknown));
 }
 
 static void put_launch(const struct mq_export *e, FILE *f)
@@ -187,12 +200,19 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 static enum mq_status check_switches(const struct mq_export *e, struct mq_err *err)
 {
 	const struct mq_shape *s = &e->shape;
+	const char *unknown = "";
 
 	if (e->plan->explicit & MQ_EXPLICIT_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
 	    !s->sequence_parallel)
 		return mq_fail(err, MQ_EINPUT,
 			       "scatter_gather: Megatron-LM no longer scatters tensors between stages; "
 			       "leave it out, or split along the sequence");
+	if (s->recompute == MQ_RECOMPUTE_SELECTIVE && e->software->selective == MQ_SELECTIVE_NAMED &&
+	    !mq_export_modules(e, &unknown))
+		return mq_fail(err, MQ_EINPUT,
+			       "recompute_ops '%s': no module of Megatron's --recompute-modules begins so; importing a "
+			       "script with that flag says the ops of its modules",
+			       unknown);
 	if (e->model->stack->pattern && s->stage_layers && !is_even(s, s->pp * s->virtual))
 		return mq_fail(err, MQ_EINPUT, "stages of unequal layers: a hybrid pattern has no layout flag");
 	return MQ_OK;
@@ -233,6 +253,7 @@ enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_
 	put_launch(e, f);
 	put_degrees(e, f);
 	put_switches(e, f);
+	put_recompute(e, f);
 	fputs(model, f);
 	put_types(e, f);
 	put_capacity(e, f);

@@ -107,3 +107,70 @@ const char *mq_export_nccl(const struct mq_export *e)
 		text = mq_arena_printf(e->arena, "%sNCCL_PROTO=%s ", text, mq_proto_nccl(p->proto));
 	return text;
 }
+
+const char *mq_export_recompute(const struct mq_export *e, uint32_t *layers)
+{
+	*layers = e->resolved.recompute_num_layers;
+	if (*layers)
+		return mq_recompute_method_name(e->resolved.recompute_method);
+	*layers = 1;
+	return "uniform";
+}
+
+/* Megatron's modules that can be computed again (transformer_config.py: recompute_modules) and our ops of a layer. */
+static const struct {
+	const char *module, *ops;
+} modules[] = {
+	{ "core_attn", "attention" },
+	{ "layernorm", "norm1|norm2" },
+	{ "mla_up_proj", "q_up|kv_up" },
+	{ "mlp", "up|activation|down" },
+	{ "moe", "router|dispatch|experts.*|combine" },
+	{ "moe_act", "experts.activation" },
+	{ "shared_experts", "shared.*" },
+};
+enum { N_MODULES = sizeof(modules) / sizeof(*modules) };
+
+const char *mq_export_modules(const struct mq_export *e, const char **unknown)
+{
+	const char *at = e->software->recompute_ops, *said = "";
+
+	while (*at) {
+		int found = -1;
+
+		for (int i = 0; i < N_MODULES && found < 0; i++) {
+			size_t n = strlen(modules[i].ops);
+
+			if (!strncmp(at, modules[i].ops, n) && (!at[n] || at[n] == '|'))
+				found = i;
+		}
+		if (found < 0) {
+			*unknown = at;
+			return NULL;
+		}
+		said = mq_arena_printf(e->arena, "%s%s%s", said, *said ? " " : "", modules[found].module);
+		at += strlen(modules[found].ops);
+		at += *at == '|';
+	}
+	return said;
+}
+
+const char *mq_import_modules(const char *said, struct mq_arena *arena, const char **unknown)
+{
+	const char *ops = "";
+
+	for (const char *at = said + strspn(said, " "); *at; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+		int i = 0;
+
+		while (i < N_MODULES && (strlen(modules[i].module) != n || strncmp(at, modules[i].module, n) != 0))
+			i++;
+		if (i == N_MODULES) {
+			*unknown = mq_arena_printf(arena, "%.*s", (int)n, at);
+			return NULL;
+		}
+		ops = mq_arena_printf(arena, "%s%s%s", ops, *ops ? "|" : "", modules[i].ops);
+		at += n;
+	}
+	return ops;
+}

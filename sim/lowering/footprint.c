@@ -2,9 +2,10 @@
  *
  * Parameters, gradients, optimizer state: mixed precision Adam holds an fp32 master and two moments, so 16 bytes a
  * parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each over the ZeRO shards that hold
- * it. Software that has gradients in both precisions (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4
- * bytes a parameter sharded as the optimizer (so Megatron-LM's table of its distributed optimizer: 20 bytes, or 4 +
- * 16/d), and keeps 16-bit ones beside accumulated fp32 ones, 2 bytes more (DeepSpeed's bf16 optimizer).
+ * it. Software that needs gradients in fp32 (`grads_twice`) copies 16-bit gradients to fp32 for the step, 4 bytes a
+ * parameter sharded as the optimizer: Megatron-LM's table of its distributed optimizer has 4 + 16/d bytes with 16-bit
+ * gradients, 6 + 12/d with fp32 ones, which are never copied. DeepSpeed's bf16 optimizer keeps the 16-bit gradients of
+ * the backward pass beside accumulated fp32 ones too (`yes`), 2 bytes more.
  *
  * Activations are walked unit by unit (a unit is a layer, or what stands before or behind the layers):
  *   forward   what the units up to here keep, and input and output of the op that runs;
@@ -176,9 +177,10 @@ static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 
 	if (infers(at) || !at->calib || mq_dtype_size(low->train->dtype) >= FP32_B)
 		return;
-	elems *= at->gpu && low->software->grads_twice;
+	if (!at->gpu || low->software->grads_twice == MQ_GRADS_ONCE)
+		return;
 	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
-		use->gradient_B += elems * HALF_B;
+		use->gradient_B += low->software->grads_twice == MQ_GRADS_BOTH ? elems * HALF_B : 0;
 	else if (!low->plan->offload_optimizer)
 		use->step_B += elems * FP32_B / at->shard;
 }
@@ -389,17 +391,18 @@ static void add_kept(const struct here *at, struct mq_op_use *use)
 	use->kept_B += spread_B(at, restart_elems(at));
 }
 
-/* Tensors that come from other layers are what recomputation starts from. */
+/* Tensors that come from other units are what recomputation starts from. */
 static void add_entry(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_model *m = at->low->model;
+	const uint32_t *unit_of = at->low->num.unit_of;
 
 	if (infers(at) || !recomputed(at->low, at->id))
 		return;
 	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
 
-		if (m->op[e->src].layer != at->op->layer && m->op[e->src].kind != MQ_OP_INPUT)
+		if (unit_of[e->src] != unit_of[at->id] && m->op[e->src].kind != MQ_OP_INPUT)
 			use->entry_B =
 				fmax(use->entry_B, e->elems * at->share.samples / fmax(1, at->share.split[MQ_DIM_SEQ]) *
 							   mq_dtype_size(at->low->train->dtype));

@@ -59,17 +59,31 @@ double mq_low_samples(const struct mq_low *low, const struct mq_config *config, 
 	return mq_low_part(low, config, mq_mesh_coordinate(config, position, MQ_DIM_BATCH));
 }
 
+void mq_low_units(const struct mq_low *low, uint32_t *unit_of)
+{
+	const struct mq_op *op = low->model->op;
+	const uint32_t *stage = low->num.stage_of;
+	bool uniform = low->plan->recompute_num_layers && low->plan->recompute_method == MQ_RECOMPUTE_UNIFORM;
+	uint32_t unit = 0, layers = 1; /* of the unit, so far */
+
+	for (uint32_t i = 0; i < low->model->n_ops; i++) {
+		bool joins = i && uniform && op[i].layer != MQ_NONE && op[i - 1].layer != MQ_NONE &&
+			     stage[i] == stage[i - 1] && layers < low->plan->recompute_num_layers;
+
+		if (i && op[i].layer != op[i - 1].layer) {
+			unit += !joins;
+			layers = joins ? layers + 1 : 1;
+		}
+		unit_of[i] = unit;
+	}
+}
+
 static void number_units(struct mq_low *low)
 {
-	uint32_t unit = 0;
-
 	low->num.unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
-	for (uint32_t op = 0; op < low->model->n_ops; op++) {
-		if (op && low->model->op[op].layer != low->model->op[op - 1].layer)
-			unit++;
-		low->num.unit_of[op] = unit;
+	mq_low_units(low, low->num.unit_of);
+	for (uint32_t op = 0; op < low->model->n_ops; op++)
 		low->num.explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
-	}
 }
 
 static void number_stages(struct mq_low *low)

@@ -109,7 +109,7 @@ struct mq_message {
 struct mq_numbering {
 	uint32_t n_stages, n_ranks;       /* pipeline ranks = stages / virtual; mq_low_rank maps stages to them */
 	uint32_t *stage_of;               /* [n_ops] */
-	uint32_t *unit_of;                /* [n_ops] layer units inside the model, increasing */
+	uint32_t *unit_of;                /* [n_ops] units inside the model, increasing (mq_low_units) */
 	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
 	uint32_t *devset_of;              /* [n_configs] configs with equal device lists share a number */
 	double **samples;                 /* [n_configs][batch coordinates] of one micro-batch */
@@ -192,6 +192,9 @@ struct mq_low {
 /* ---- numbering.c: who is who ------------------------------------------------------------------------- */
 /* Fills low->num and the devices of the result; REFUSED: a device works for two pipeline ranks. */
 void mq_low_number(struct mq_low *low);
+/* The unit of each op, unit_of[n_ops]: a layer, as many layers of a stage as uniform recomputation takes together, or
+ * what stands between layers. Of `low`, the plan, the model and num.stage_of are read. */
+void mq_low_units(const struct mq_low *low, uint32_t *unit_of);
 /* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
 uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position);
 const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);

@@ -117,6 +117,13 @@ const char *mq_sync_name(enum mq_sync s)
 	return (unsigned)s < MQ_N_SYNCS ? names[s] : "?";
 }
 
+const char *mq_recompute_method_name(enum mq_recompute_method m)
+{
+	static const char *const names[] = { "block", "uniform" };
+
+	return names[m];
+}
+
 const char *mq_recompute_name(enum mq_recompute r)
 {
 	static const char *const names[] = { "none", "selective", "full" };
@@ -264,8 +271,18 @@ static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical,
 	return n;
 }
 
-/* The scalars of a plan. Decisions have the other words (decisions.h); the last one is free. */
-enum { WORD_OPS, WORD_CONFIGS, WORD_MICRO_BATCHES, WORD_VIRTUAL, WORD_PIPELINE = 6, WORD_EXPLICIT = 18, N_WORDS = 20 };
+/* The scalars of a plan. Decisions have the other words (decisions.h). Words from N_HASHED on are hashed only where one
+ * of them is not 0, so that plans without the decisions that came later keep their hashes. */
+enum {
+	WORD_OPS,
+	WORD_CONFIGS,
+	WORD_MICRO_BATCHES,
+	WORD_VIRTUAL,
+	WORD_PIPELINE = 6,
+	WORD_EXPLICIT = 18,
+	N_HASHED = 20,
+	N_WORDS = 24
+};
 struct head {
 	uint32_t word[N_WORDS];
 };
@@ -299,7 +316,11 @@ uint64_t mq_plan_hash(const struct mq_plan *plan)
 	uint32_t *first = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
 	uint32_t n = canonical_order(plan, canonical, first);
 	struct head head = head_of(plan, n);
-	uint64_t h = mq_hash(MQ_HASH_INIT, &head, sizeof(head));
+	uint64_t h = mq_hash(MQ_HASH_INIT, &head, N_HASHED * sizeof(*head.word));
+
+	for (int w = N_HASHED; w < N_WORDS; w++)
+		if (head.word[w])
+			h = mq_hash(mq_hash(h, &w, sizeof(w)), &head.word[w], sizeof(head.word[w]));
 
 	for (uint32_t op = 0; op < plan->n_ops; op++)
 		h = mq_hash(h, &canonical[plan->config_of[op]], sizeof(uint32_t));

@@ -93,9 +93,9 @@ static double memory_as_measured(const struct mq_run *run, const struct mq_resul
 	const struct mq_memory *m = *run->memory_rank ? &r->first : &r->memory;
 
 	if (!strcmp(run->memory_basis, "allocated"))
-		return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B;
+		return mq_memory_allocated_B(m);
 	if (!strcmp(run->memory_basis, "reserved"))
-		return m->peak_B - m->reserve_B;
+		return mq_memory_reserved_B(m);
 	return m == &r->first ? m->peak_B : r->peak_memory_B;
 }
 

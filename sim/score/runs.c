@@ -48,11 +48,12 @@ static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *
 		const struct mq_memory *m = &t->memory[i];
 
 		if (t->peak_B[i] > 0)
-			mq_csv_row(w, "%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", t->run[i].id, t->run[i].status,
+			mq_csv_row(w, "%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%s", t->run[i].id, t->run[i].status,
 				   t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]), m->parameter_B / 1e9,
 				   m->gradient_B / 1e9, m->optimizer_B / 1e9, m->activation_B / 1e9, m->buffer_B / 1e9,
 				   m->fragmentation_B / 1e9, m->reserve_B / 1e9, m->peak_B / 1e9, t->limit_B[i] / 1e9,
-				   t->run[i].max_mem_GB);
+				   t->run[i].max_mem_GB, mq_memory_allocated_B(m) / 1e9, mq_memory_reserved_B(m) / 1e9,
+				   *t->run[i].memory_basis ? t->run[i].memory_basis : "device");
 	}
 }
 
@@ -202,7 +203,7 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 		  "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,vocab" },
 		{ &f->memory, "memory.csv",
 		  "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,activation_GB,buffer_GB,fragmentation_GB,"
-		  "reserve_GB,peak_GB,limit_GB,measured_GB" },
+		  "reserve_GB,peak_GB,limit_GB,measured_GB,allocated_GB,reserved_GB,compared" },
 		{ &f->refused, "refused.csv", "row_id,verdict,reason" },
 		{ &f->groups, "groups.csv", mq_score_groups_header },
 		{ &f->summary, "summary.csv", mq_score_summary_header },

@@ -67,17 +67,16 @@ static bool again(const struct mq_software *s, const struct mq_model *model, uin
 	return false;
 }
 
-/* Selective recomputation of more than attention: each such config becomes two, of which one computes its
- * ops again and the other keeps what they made. */
-static void recompute_part(const struct mq_software *s, const struct mq_model *model, struct mq_arena *arena,
-			   struct mq_plan *plan)
+/* Each config that recomputes `from` becomes two: of its ops, those of again[] are computed again, the others keep what
+ * they make. */
+static void divide(enum mq_recompute from, const bool *again, struct mq_arena *arena, struct mq_plan *plan)
 {
 	uint32_t n = plan->n_configs, *twin = mq_arena_array(arena, n, uint32_t), made = n;
 	struct mq_config *config = mq_arena_array(arena, 2 * (size_t)n, struct mq_config);
 
 	memcpy(config, plan->config, n * sizeof(*config));
 	for (uint32_t i = 0; i < n; i++) {
-		if (config[i].recompute != MQ_RECOMPUTE_SELECTIVE)
+		if (config[i].recompute != from)
 			continue;
 		config[i].recompute = MQ_RECOMPUTE_NONE;
 		config[made] = config[i];
@@ -87,8 +86,39 @@ static void recompute_part(const struct mq_software *s, const struct mq_model *m
 	plan->config = config;
 	plan->n_configs = made;
 	for (uint32_t op = 0; op < plan->n_ops; op++)
-		if (twin[plan->config_of[op]] && again(s, model, op))
+		if (twin[plan->config_of[op]] && again[op])
 			plan->config_of[op] = twin[plan->config_of[op]];
+}
+
+/* Selective recomputation of more than attention. */
+static void recompute_part(const struct mq_software *s, const struct mq_model *model, struct mq_arena *arena,
+			   struct mq_plan *plan)
+{
+	bool *of = mq_arena_array(arena, plan->n_ops, bool);
+
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		of[op] = again(s, model, op);
+	divide(MQ_RECOMPUTE_SELECTIVE, of, arena, plan);
+}
+
+/* Full recomputation of the first layers of each stage alone. */
+static void recompute_block(const struct mq_model *model, struct mq_arena *arena, struct mq_plan *plan)
+{
+	bool *of = mq_arena_array(arena, plan->n_ops, bool);
+	uint32_t stage = MQ_NONE, layer = MQ_NONE, layers = 0;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+
+		if (c->stage != stage)
+			layers = 0;
+		if (model->op[op].layer != MQ_NONE && (c->stage != stage || model->op[op].layer != layer))
+			layers++;
+		stage = c->stage;
+		layer = model->op[op].layer;
+		of[op] = layers <= plan->recompute_num_layers;
+	}
+	divide(MQ_RECOMPUTE_FULL, of, arena, plan);
 }
 
 /* ---- decisions --------------------------------------------------------------------------------------- */
@@ -134,6 +164,8 @@ void mq_software_apply_defaults(const struct mq_software *s, const struct mq_mod
 			mq_plan_set_value(to, d, needs & ~has ? 0 : mq_software_default(s, d));
 	}
 	to->explicit = MQ_EXPLICIT_ALL;
+	if (to->recompute_num_layers && to->recompute_method == MQ_RECOMPUTE_BLOCK)
+		recompute_block(model, arena, to);
 	if (s->selective != MQ_SELECTIVE_ATTENTION)
 		recompute_part(s, model, arena, to);
 }

@@ -19,6 +19,10 @@ trip "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|
 trip "--pipeline-model-parallel-size 2" "--num-virtual-stages-per-pipeline-rank 2" "--micro-batch-size 1"
 trip "--context-parallel-size 2" "--recompute-granularity selective"
 trip "--recompute-granularity full" "--ddp-bucket-size 1000000"
+trip "--recompute-granularity full" "--recompute-method block" "--recompute-num-layers 3"
+grep -q '"recompute_num_layers": 3' a.json && grep -q 'method block --recompute-num-layers 3' a.sh || bad=1
+trip "--recompute-granularity full" "--recompute-method uniform" "--recompute-num-layers 4"
+grep -q '"recompute_method": "uniform"' a.json && grep -q 'method uniform --recompute-num-layers 4' a.sh || bad=1
 trip "--tensor-model-parallel-size 2" "--cpu-offloading-num-layers 3"
 "$M" simulate -P a.json "${ask[@]}" -o away >away.txt; grep -q 'offload 3 layers' away.txt || { cat away.txt; bad=1; }
 awk -F, '$4 == "copy" { s += $8 } END { exit s > 0 ? 0 : 1 }' away/timeline.csv || { echo "nothing is copied"; bad=1; }
@@ -47,6 +51,13 @@ wrong 'batch is 16' "--global-batch-size 32"
 wrong 'begin with E' '--pipeline-model-parallel-layout "t*8L"'
 wrong "not one of E t m L" '--pipeline-model-parallel-layout "Ex*8L"'
 wrong 'full or selective' "--recompute-granularity some"
+wrong 'block or uniform' "--recompute-granularity full --recompute-method some"
+wrong "'some' is none" "--recompute-granularity selective --recompute-modules core_attn some"
+wrong 'recompute_ops=norm1.norm2.up.activation.down' \
+	"--recompute-granularity selective --recompute-modules layernorm mlp --tensor-model-parallel-size 2"
+modules=(--software "megatron-core,selective=named,recompute_ops=norm1|norm2|up|activation|down")
+"$M" export --import in.sh "${ask[@]}" "${modules[@]}" -o x.json >/dev/null || bad=1
+"$M" export x.json "${ask[@]}" "${modules[@]}" --to megatron | grep -q 'recompute-modules layernorm mlp' || bad=1
 wrong 'add up to 9|add up to more' '--pipeline-model-parallel-layout "Et*9L"'
 wrong 'no multiple of 2 stages' "--pipeline-model-parallel-size 2 --account-for-loss-in-pipeline-split"
 # Targets. A plan of data and pipeline parallelism suits them all.

@@ -383,6 +383,40 @@ static void recompute_keeps_layer_inputs(void **state)
 	assert_bytes(w->low.memory[0].activation_B, SH + LAYERS * 2 * SH + LAYER + PASSING);
 }
 
+static double recomputed(struct lowered *w, enum mq_recompute_method method, uint32_t layers)
+{
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_FULL });
+	w->plan.explicit |= MQ_EXPLICIT_RECOMPUTE_NUM_LAYERS | MQ_EXPLICIT_RECOMPUTE_METHOD;
+	w->plan.recompute_num_layers = layers;
+	w->plan.recompute_method = (uint8_t)method;
+	lower_plan(w);
+	return w->low.memory[0].activation_B;
+}
+
+/* Block: the first layers keep their inputs, the others all; uniform: units keep the input of their first layer, and at
+ * the backward pass of the last unit it is there whole. */
+static void recompute_takes_some_layers(void **state)
+{
+	struct lowered *w = *state;
+	double all = recomputed(w, MQ_RECOMPUTE_BLOCK, 0);
+
+	for (uint32_t n = 1; n < LAYERS; n++)
+		assert_bytes(recomputed(w, MQ_RECOMPUTE_BLOCK, n),
+			     SH + n * 2 * SH + (LAYERS - n) * LAYER + 4 * SH + 12 * SV);
+	assert_bytes(recomputed(w, MQ_RECOMPUTE_BLOCK, LAYERS), all);
+	assert_bytes(recomputed(w, MQ_RECOMPUTE_BLOCK, 100), all);
+	assert_bytes(recomputed(w, MQ_RECOMPUTE_UNIFORM, 1), all);
+	assert_bytes(recomputed(w, MQ_RECOMPUTE_UNIFORM, 2), SH + 2 * 2 * SH + 2 * LAYER + PASSING);
+	/* units of three layers and of one: the first is the fullest, when the second is gone */
+	assert_bytes(recomputed(w, MQ_RECOMPUTE_UNIFORM, 3), SH + 2 * SH + 3 * LAYER + PASSING);
+	assert_bytes(recomputed(w, MQ_RECOMPUTE_UNIFORM, 100), SH + 2 * SH + 4 * LAYER + PASSING);
+	/* the software's way, where the plan leaves it */
+	w->software.recompute_num_layers = 3;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_FULL });
+	assert_bytes(w->low.memory[0].activation_B, SH + 3 * 2 * SH + LAYER + 4 * SH + 12 * SV);
+	w->software.recompute_num_layers = 0;
+}
+
 /* Stored scores: 5 a s s bytes a layer, which selective recomputation frees until a layer's backward. */
 static void selective_frees_scores(void **state)
 {
@@ -491,7 +525,7 @@ static void step_takes_the_place_of_activations(void **state)
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 	double passes = LAYERS * LAYER + 5 * SH + 12 * SV;
 
-	w->software.grads_twice = 1;
+	w->software.grads_twice = MQ_GRADS_STEP;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	const struct mq_memory *m = w->low.memory;
 	assert_true(4 * params > passes);
@@ -508,12 +542,16 @@ static void step_takes_the_place_of_activations(void **state)
 		w->cluster->device[d].memory_B = 20 * params - 1;
 	lower_plan(w);
 	assert_int_equal(w->low.verdict, MQ_VERDICT_OOM);
-	w->train.grad_dtype = MQ_FP32; /* accumulated beside 16-bit ones: 2 + 4 + 2 + 12 */
+	w->train.grad_dtype = MQ_FP32; /* nothing to copy: 2 + 4 + 12 */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].gradient_B, 4 * params);
+	assert_bytes(w->low.memory[0].optimizer_B, 12 * params);
+	w->software.grads_twice = MQ_GRADS_BOTH; /* accumulated beside 16-bit ones: 2 + 4 + 2 + 12 */
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].gradient_B, 6 * params);
 	assert_bytes(w->low.memory[0].optimizer_B, 12 * params);
 	w->train.grad_dtype = MQ_FP16;
-	w->software.grads_twice = 0;
+	w->software.grads_twice = MQ_GRADS_ONCE;
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 1e12;
 }
@@ -629,6 +667,7 @@ int main(void)
 		cmocka_unit_test(gathered_logits_are_whole),
 		cmocka_unit_test(gradients_wait_and_are_copied),
 		cmocka_unit_test(recompute_keeps_layer_inputs),
+		cmocka_unit_test(recompute_takes_some_layers),
 		cmocka_unit_test(selective_frees_scores),
 		cmocka_unit_test(zero_shards),
 		cmocka_unit_test(engines_hear_the_same_bytes),

@@ -52,6 +52,13 @@ typedef const char *mq_name_of(int value);
 	  .matters = MQ_NEEDS_REPLICAS | MQ_NEEDS_ZERO12)                                                               \
 	/* full recomputation ends with the last tensor that backward needs, as PyTorch's does */                       \
 	X(EARLY_STOP, 4, bool, early_stop, s->early_stop, .word = 13, .matters = MQ_NEEDS_RECOMPUTE)                    \
+	/* layers that full recomputation runs again: the first so many of each stage (block), or all, in units of */   \
+	/* so many that start from one input (uniform); 0 = all, each a unit of its own */                              \
+	X(RECOMPUTE_NUM_LAYERS, 11, uint32_t, recompute_num_layers, s->recompute_num_layers, .word = 19,                \
+	  .matters = MQ_NEEDS_RECOMPUTE, .shown = "of", .unit = "layers")                                               \
+	X(RECOMPUTE_METHOD, 12, uint8_t, recompute_method, s->recompute_method, .word = 20,                             \
+	  .name_of = (mq_name_of *)mq_recompute_method_name, .n_names = MQ_N_RECOMPUTE_METHODS,                         \
+	  .matters = MQ_NEEDS_RECOMPUTE)                                                                                \
 	/* forward of one micro-batch and backward of another take turns: one computes while the other's tokens */      \
 	/* travel to and from experts (Megatron core's 1F1B overlap, DualPipe); one micro-batch more is in flight */    \
 	X(OVERLAP_EXPERTS, 5, bool, overlap_experts, s->overlap_experts, .word = 16,                                    \

@@ -44,6 +44,8 @@ enum mq_sync {
 	MQ_N_SYNCS
 };
 enum mq_recompute { MQ_RECOMPUTE_NONE, MQ_RECOMPUTE_SELECTIVE, MQ_RECOMPUTE_FULL, MQ_N_RECOMPUTES };
+/* What recompute_num_layers counts (decisions.h). */
+enum mq_recompute_method { MQ_RECOMPUTE_BLOCK, MQ_RECOMPUTE_UNIFORM, MQ_N_RECOMPUTE_METHODS };
 /* What there is to know of a kind of schedule but for the order of its passes. */
 struct mq_pipeline_kind {
 	const char *name;
@@ -62,6 +64,7 @@ MQ_API const struct mq_pipeline_kind *mq_pipeline_kind(enum mq_pipeline p);
 MQ_API const char *mq_pipeline_name(enum mq_pipeline p);   /* gpipe 1f1b interleaved zb-h1 zbv dualpipe-v */
 MQ_API const char *mq_sync_name(enum mq_sync s);           /* allreduce ps duplicate zero1 zero2 zero3 */
 MQ_API const char *mq_recompute_name(enum mq_recompute r); /* none selective full */
+MQ_API const char *mq_recompute_method_name(enum mq_recompute_method m); /* block uniform */
 MQ_API bool mq_pipeline_is_v(enum mq_pipeline p);
 MQ_API bool mq_pipeline_splits(enum mq_pipeline p);
 /* Idle passes of a stage for each stage before it, in passes of a micro-batch over all chunks of a device. */

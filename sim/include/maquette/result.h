@@ -10,8 +10,18 @@ struct mq_memory {
 	double fragmentation_B; /* what the allocator loses, or keeps of an earlier phase */
 	double spare_B;         /* the latter, which it gives back before it fails: part of fragmentation_B */
 	double reserve_B;       /* context, libraries, communicators */
-	double peak_B;          /* the sum */
+	double peak_B;          /* the sum: what the device holds, which the verdict is about */
 };
+/* Live tensors, what PyTorch's max_memory_allocated counts; with what its allocator holds beside them, what
+ * max_memory_reserved counts. */
+static inline double mq_memory_allocated_B(const struct mq_memory *m)
+{
+	return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B;
+}
+static inline double mq_memory_reserved_B(const struct mq_memory *m)
+{
+	return m->peak_B - m->reserve_B;
+}
 
 /* How far the memory model may be off, as a share of the device's memory: of the 65 published runs with a measured peak
  * on systems and software that it knows (BLOOM, Sailor, torchtitan) it is off by up to 7.4 % in nine of ten.

@@ -45,6 +45,9 @@ enum mq_blocking_sends { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
 /* Type of reduced gradients: that of training, or one of these. */
 enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16 };
+/* Gradients in 16 and in 32 bits: not both; 16-bit ones are copied to fp32 for the optimizer's step; these, and
+ * 16-bit ones stay beside fp32 ones that are accumulated. */
+enum mq_grads_twice { MQ_GRADS_ONCE, MQ_GRADS_STEP, MQ_GRADS_BOTH };
 /* Allocator of device memory: one whose fragmentation is the calibration's; PyTorch's (allocator.h); PyTorch's with
  * expandable segments, which has none. */
 enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE };

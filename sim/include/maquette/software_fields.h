@@ -107,7 +107,8 @@
 	YES(COMMUNICATION, deepep, 0, "a token goes once to a rank of several of its experts")                         \
 	YES(COMMUNICATION, repeat_kv, 0, "keys and values copied per query head before a ring")                        \
 	NUM(MEMORY, loss_B, "B", 12, 0, 100, "per logit, at the worst moment of the cross-entropy")                    \
-	YES(MEMORY, grads_twice, 0, "gradients are held in 16 and in 32 bits")                                         \
+	WORD(MEMORY, grads_twice, MQ_GRADS_ONCE, "no|step|yes",                                                        \
+	     "gradients are held in 16 and in 32 bits: not, while the optimizer steps, always")                        \
 	YES(MEMORY, save_quantized_operands, 0, "operands cast to fp8 or fp4 are kept so for backward")                \
 	YES(MEMORY, deallocate_pipeline_outputs, 0, "outputs of pipeline stages are freed once sent")                  \
 	YES(MEMORY, fp8_params, 0, "weights of GEMMs in fp8 are held in fp8 alone")                                    \
@@ -141,6 +142,9 @@
 	WORD(DEFAULTS, selective, MQ_SELECTIVE_ATTENTION, "attention|ops|layers|named",                                \
 	     "what selective recompute computes again; named = recompute_ops")                                         \
 	TEXT(DEFAULTS, recompute_ops, "", "names of ops of a layer, '|' between: q|kv|norm*")                          \
+	INT(DEFAULTS, recompute_num_layers, "1", 0, 0, 10000,                                                          \
+	    "layers of a stage that full recompute runs again (block), or of its units (uniform); 0 = all")            \
+	WORD(DEFAULTS, recompute_method, MQ_RECOMPUTE_BLOCK, "block|uniform", "what recompute_num_layers counts")      \
 	YES(DEFAULTS, early_stop, 0, "full recompute ends with the last tensor that backward needs")                   \
 	WORD(DEFAULTS, partition, MQ_STAGES_EVEN, "even|ceil|ends|cost",                                               \
 	     "layers of stages: where they do not divide, or all by cost")                                             \
