@@ -12,6 +12,7 @@
 #include "maquette/loader.h"
 #include "maquette/opt.h"
 #include "model/format.h"
+#include "model/formats/lib/huggingface.h"
 
 /* What there is, as lines or as an array of objects. */
 struct listing {
@@ -161,6 +162,11 @@ static enum mq_status list_models(struct listing *l, const char *only, struct mq
 	const char **names = mq_model_names(arena);
 	struct mq_builtin is;
 
+	if (only && !strcmp(only, "huggingface")) { /* the families that its reader knows, by "model_type" */
+		for (const char *const *type = mq_hf_types(arena); *type; type++)
+			line(l, *type, "");
+		return MQ_OK;
+	}
 	MQ_TRY(check_name("model", only, names, err));
 	for (; *names; names++)
 		if ((!only || !strcmp(only, *names)) && mq_model_builtin(*names, arena, &is)) {

@@ -14,7 +14,7 @@ bad_file $c/pipedream/nan.txt 'forward_compute_time= no number'
 bad_file $c/pipedream/cycle.txt 'is on a cycle'
 bad_file $c/pipedream/broken.txt 'not a node'
 bad_file $c/pipedream/no-node.txt "no node is called 'node7'"
-bad_file $c/huggingface/unknown.json '"model_type" is falcon; the families read are gpt2'
+bad_file $c/huggingface/unknown.json '"model_type" is falcon9, not a family that is read .did you mean falcon'
 bad_file $c/huggingface/negative.json '"model_type" is missing'
 bad_file $c/huggingface/overflow.json 'overflow'
 bad_file $c/huggingface/types.json '"hidden_size" is an array; give a whole number'

@@ -239,7 +239,7 @@ static void test_huggingface(void **state)
 	expect_same(CORPUS "huggingface/mixtral.json",
 		    "moe:layers=1,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100,experts=4", 64);
 	expect_same(CORPUS "huggingface/bert.json", "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
-	expect_same(CORPUS "huggingface/nemotron_h.json",
+	expect_same(CORPUS "huggingface/nemotron_h.json:mtp=true",
 		    "nemotron-h:pattern=ME*-,hidden=32,heads=4,kv_heads=2,head_dim=8,ffn=24,vocab=100,"
 		    "mamba_heads=4,mamba_head_dim=16,groups=2,state=16,chunk=32,experts=8,top_k=2,"
 		    "shared_ffn=48,latent=16,mtp=1",
@@ -276,11 +276,13 @@ static void test_deepseek(void **state)
 
 static void test_broken_huggingface(void **state)
 {
-	refuse(CORPUS "huggingface/unknown.json", "\"model_type\" is falcon; the families read are gpt2 llama");
+	refuse(CORPUS "huggingface/unknown.json",
+	       "\"model_type\" is falcon9, not a family that is read (did you mean falcon)");
 	refuse(CORPUS "huggingface/negative.json", "\"model_type\" is missing");
-	refuse(CORPUS "huggingface/mixture.json", "it is no Llama: num_local_experts num_experts_per_tok may change");
-	refuse(CORPUS "huggingface/nested.json", "text_config: \"model_type\" speaks is not read, and it is no Llama: "
-						 "sliding_window may change");
+	refuse(CORPUS "huggingface/mixture.json", "no Llama: num_local_experts num_experts_per_tok may change");
+	refuse(CORPUS "huggingface/nested.json",
+	       "text_config: \"model_type\" is speaks, not a family that is read, and no "
+	       "Llama: sliding_window may change");
 	refuse(CORPUS "huggingface/overflow.json", "overflow.json:1:");
 	refuse(CORPUS "huggingface/pattern.json", "pattern 'MX' is not a letter of M * - E");
 	refuse(CORPUS "huggingface/types.json", "\"hidden_size\" is an array; give a whole number");

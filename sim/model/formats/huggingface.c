@@ -14,65 +14,69 @@
 enum { DEFAULT_SEQ = 4096 };
 
 struct options {
-	bool fused_attention;
+	bool fused_attention, mtp;
 };
 
 static const struct mq_opt opts[] = {
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"), MQ_END
+	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, mtp, 0, "with the layers that predict further tokens, where there are any"), MQ_END
 };
 
 extern const struct mq_format mq_format_seq2seq, mq_format_vision; /* which build those that are no such stack */
 
-static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, struct mq_arena *arena,
-				     struct mq_err *err)
+static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, const char *keys,
+				     struct mq_arena *arena, struct mq_err *err)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	const char *near = type ? mq_nearest(type, mq_hf_types(arena)) : NULL;
 
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with Llama's keys",
-		       at->path,
-		       type         ? type :
-		       architecture ? architecture :
-				      "missing",
-		       mq_hf_types(arena));
+	return mq_fail(
+		err, MQ_EINPUT,
+		"%s: %s%s\"model_type\" is %.60s, not a family that is read%s%.60s%s%.300s; `maquette list models "
+		"huggingface` has those that are",
+		at->path, at->place, *at->place ? ": " : "",
+		type         ? type :
+		architecture ? architecture :
+			       "missing",
+		near ? " (did you mean " : "", near ? near : "", near ? ")" : "",
+		*keys ? mq_arena_printf(arena, ", and no Llama: %s may change a layer", keys) : "");
 }
 
-/* The letter of a state-space stack, once for each layer. */
-static void spread_pattern(struct mq_transformer *t, struct mq_arena *arena)
+/* What is left out or was assumed, for people. */
+static const char *note_of(const struct mq_json_at *at, const char *type, bool guessed, uint32_t mtp,
+			   struct mq_arena *arena)
 {
-	char *all;
+	const char *keys = guessed ? "" : mq_hf_unused_keys(at->object, arena), *note = "";
 
-	if (!t->pattern || t->pattern[1] || t->layers > 10000)
-		return;
-	all = mq_arena_alloc(arena, t->layers + 1);
-	memset(all, *t->pattern, t->layers);
-	t->pattern = all;
+	if (guessed)
+		note = mq_arena_printf(
+			arena,
+			"; \"model_type\" %.60s is not known: read as a Llama, whose keys it has and no others "
+			"that change a layer",
+			type ? type : "(none)");
+	if (mtp)
+		note = mq_arena_printf(
+			arena, "%s; %u layers that predict further tokens are left out (mtp=true has them)", note, mtp);
+	if (*keys)
+		note = mq_arena_printf(arena, "%s; not used: %s", note, keys);
+	return *note ? mq_arena_printf(arena, "%s: %s", at->path, note + 2) : NULL;
 }
 
-static enum mq_status read_config(const struct mq_json_at *at, const char *type, struct mq_transformer *t,
+static enum mq_status read_config(const struct mq_json_at *at, const char *type, bool mtp, struct mq_transformer *t,
 				  struct mq_arena *arena, const char **note, struct mq_err *err)
 {
 	uint32_t positions = 0;
 	bool guessed = false;
 	const struct mq_hf_family *family = mq_hf_family_of(at, type, &guessed);
+	const char *keys = family && !guessed ? "" : mq_hf_unknown_keys(at->object, arena);
 
-	if (!family)
-		return unknown_family(at, type, arena, err);
-	const char *keys = guessed ? mq_hf_unknown_keys(at->object, arena) : "";
-	if (*keys)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: %s%s\"model_type\" %.60s is not read, and it is no Llama: %s may change a layer; give "
-			"a family that is read",
-			at->path, at->place, *at->place ? ": " : "", type ? type : "(none)", keys);
-	MQ_TRY(mq_hf_read(family, at, t, &positions, err));
-	spread_pattern(t, arena);
+	if (!family || *keys)
+		return unknown_family(at, type, keys, arena, err);
+	MQ_TRY(mq_hf_read(family, at, t, &positions, arena, err));
 	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
-	if (guessed)
-		*note = mq_arena_printf(arena,
-					"%s: \"model_type\" %.60s is not known; read as a Llama, whose keys it has: "
-					"what else it may have is not modelled",
-					at->path, type ? type : "(none)");
+	*note = note_of(at, type, guessed, mtp ? 0 : t->mtp, arena);
+	if (!mtp)
+		t->mtp = 0;
 	return MQ_OK;
 }
 
@@ -136,13 +140,13 @@ static enum mq_status build_vision(const struct mq_json_at *at, const char *name
 	return mq_format_vision.build(name, list, request, arena, model, err);
 }
 
-static enum mq_status build_stack(const struct mq_json_at *at, const char *type, struct mq_transformer *t,
+static enum mq_status build_stack(const struct mq_json_at *at, const char *type, bool mtp, struct mq_transformer *t,
 				  const struct mq_model_request *request, struct mq_arena *arena,
 				  struct mq_model **model, struct mq_err *err)
 {
 	const char *note = NULL;
 
-	MQ_TRY(read_config(at, type, t, arena, &note, err));
+	MQ_TRY(read_config(at, type, mtp, t, arena, &note, err));
 	if (type)
 		t->name = mq_arena_strdup(arena, type);
 	MQ_TRY(mq_transformer_build(t, at->path, request, arena, model, err));
@@ -165,7 +169,7 @@ static struct mq_json_at text_part(const struct mq_json_at *at)
 	return part;
 }
 
-static enum mq_status build(const struct mq_json_at *top, struct mq_transformer *t,
+static enum mq_status build(const struct mq_json_at *top, bool mtp, struct mq_transformer *t,
 			    const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
 			    struct mq_err *err)
 {
@@ -180,7 +184,7 @@ static enum mq_status build(const struct mq_json_at *top, struct mq_transformer 
 		return build_vision(&at, "vit", request, arena, model, err);
 	if ((type && !strcmp(type, "dit")) || (class && !strncmp(class, "DiT", 3)))
 		return build_vision(&at, "dit", request, arena, model, err);
-	MQ_TRY(build_stack(&at, type, t, request, arena, model, err));
+	MQ_TRY(build_stack(&at, type, mtp, t, request, arena, model, err));
 	if (at.object != top->object)
 		(*model)->note = mq_arena_printf(arena,
 						 "%s: only the text part (%s) is read; towers for images and sounds "
@@ -202,7 +206,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	t.fused = o.fused_attention;
 	MQ_TRY(mq_json_load(path, true, arena, &json, err));
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
-	enum mq_status status = build(&at, &t, request, arena, model, err);
+	enum mq_status status = build(&at, o.mtp, &t, request, arena, model, err);
 	json_decref(json);
 	return status;
 }
@@ -223,7 +227,7 @@ static bool probe(const char *path, const char *head, size_t size)
 
 const struct mq_format mq_format_huggingface = {
 	.name = "huggingface",
-	.summary = "Hugging Face config.json (FILE[:fused_attention=false])",
+	.summary = "Hugging Face config.json (FILE[:fused_attention=false,mtp=true])",
 	.opts = opts,
 	.probe = probe,
 	.load = load,

@@ -181,12 +181,12 @@ static void unfused(struct mq_net *net, struct mq_op *op)
 }
 
 /* Of the pairs of a query and an earlier key, the part within a sliding window: each query sees the last w
- * keys, n w - w^2/2 pairs of n^2/2. */
+ * keys, n w - w^2/2 pairs of n^2/2; in chunks of w, n w/2 of them. Where later keys are seen too, n w of n^2. */
 static double seen(const struct mq_attention *a)
 {
 	double part = a->keys > 0 ? a->window / a->keys : 0;
 
-	return a->window > 0 && part < 1 ? part * (2 - part) : 1;
+	return a->window > 0 && part < 1 ? (a->causal && !a->chunked ? part * (2 - part) : part) : 1;
 }
 
 uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, uint32_t memory,

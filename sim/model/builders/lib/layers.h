@@ -48,7 +48,8 @@ uint32_t mq_net_loss(struct mq_net *net, uint32_t head, double vocab);
 struct mq_attention {
 	double heads, kv_heads, head_dim, keys;
 	double value_dim; /* width of a head of values; 0 = head_dim */
-	double window;    /* keys that a query of causal, fused attention sees; 0 = all before it */
+	double window;    /* keys that a query of fused attention sees; 0 = all (before it) */
+	bool chunked;     /* the window is a chunk of the sequence */
 	bool causal, fused, rotary;
 };
 /* `query` gives Q (or Q, K and V when `memory` is MQ_NONE), `memory` the keys and values. */

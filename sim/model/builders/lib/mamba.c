@@ -76,13 +76,56 @@ static uint32_t gate(struct mq_net *net, uint32_t proj, uint32_t scanned, const 
 	return id;
 }
 
+/* The selective scan of Mamba-1: u, dt, z, B and C in, y out. */
+static uint32_t selective_scan(struct mq_net *net, uint32_t proj, uint32_t conv, uint32_t steps,
+			       const struct mq_mamba *m, const struct widths *w)
+{
+	uint32_t id = by_head(net, mq_net_add(net, MQ_OP_SCAN, "scan"), w, true);
+	struct mq_op *op = mq_net_at(net, id);
+
+	op->param = w->inner * (m->state + 1.0); /* A and D */
+	op->flop = net->rows * 9 * w->inner * m->state;
+	op->flop_bwd = 3 * op->flop;
+	op->read = net->rows * (3 * w->inner + 2.0 * m->state);
+	op->write = op->output = net->rows * w->inner;
+	op->moved_bwd = 2 * (op->read + op->write);
+	op->saved = op->output;
+	mq_net_join(net, proj, id, w->inner);
+	mq_net_join(net, conv, id, w->inner);
+	mq_net_join(net, steps, id, w->inner);
+	return id;
+}
+
+static uint32_t mamba1(struct mq_net *net, uint32_t input, double hidden, const struct mq_mamba *m)
+{
+	double inner = (double)m->heads * m->head_dim, low = m->rank + 2.0 * m->state;
+	const struct widths w = { .inner = inner, .mixed = inner, .heads = inner };
+	bool biases = net->biases;
+	uint32_t proj = by_head(net, mq_net_gemm(net, "in_proj", input, hidden, 2 * inner), &w, false);
+	uint32_t conv = convolve(net, proj, m, &w);
+	uint32_t x = mq_net_gemm(net, "x_proj", conv, inner, low);
+
+	mq_net_at(net, conv)->saved = net->rows * 3 * inner; /* x before and behind it, and z */
+	if (m->norms)
+		x = mq_net_norm(net, "x_norm", x, low);
+	net->biases = true;
+	uint32_t steps = by_head(net, mq_net_gemm(net, "dt_proj", x, m->rank, inner), &w, false);
+	net->biases = biases;
+	return mq_net_gemm(net, "out_proj", selective_scan(net, proj, conv, steps, m, &w), inner, hidden);
+}
+
 uint32_t mq_net_mamba(struct mq_net *net, uint32_t input, double hidden, const struct mq_mamba *m)
 {
+	if (m->rank)
+		return mamba1(net, input, hidden, m);
 	double inner = (double)m->heads * m->head_dim, bc = (double)m->groups * m->state;
 	const struct widths w = { .inner = inner, .mixed = inner + 2 * bc, .heads = m->heads };
 	uint32_t proj = by_head(net, mq_net_gemm(net, "in_proj", input, hidden, inner + w.mixed + w.heads), &w, false);
 	uint32_t conv = convolve(net, proj, m, &w);
 	uint32_t scanned = scan(net, proj, conv, m, &w);
 
-	return mq_net_gemm(net, "out_proj", gate(net, proj, scanned, &w), inner, hidden);
+	uint32_t gated = gate(net, proj, scanned, &w);
+	if (m->ungated)
+		mq_net_at(net, gated)->param = 0;
+	return mq_net_gemm(net, "out_proj", gated, inner, hidden);
 }

@@ -8,7 +8,12 @@
  *   FLOP   2 Q (G N + D) in the chunk, 4 N D for the states
  *   moved  3 D + 4 G N, the GEMMs C B' (2 Q G twice) and the fp32 states (2 N D / Q, four times)
  * The backward pass makes states and convolution again and moves twice as much besides. How much slower the kernels run
- * than memory would let them is a device's scan_share. Not modelled: sequence splits (Megatron trades heads for
+ * than memory would let them is a device's scan_share.
+ *
+ * Mamba-1 (Gu and Dao 2023): in_proj -> conv -> x_proj (to step sizes of a low rank, B and C) -> dt_proj -> scan, one
+ * kernel (selective_scan_fwd) that reads and writes only activations: 9 N D FLOP and 4 D + 2 N moved per token -> gated
+ * inside it -> out_proj. Its backward kernel makes the states again, three times the FLOP and twice the traffic.
+ * Not modelled: sequence splits (Megatron trades heads for
  * tokens). SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_MAMBA_H
 #define MQ_MODEL_BUILDERS_LIB_MAMBA_H
@@ -19,6 +24,9 @@ struct mq_mamba {
 	uint32_t heads, head_dim, groups, state;
 	uint32_t kernel; /* taps of the convolution */
 	uint32_t chunk;  /* tokens */
+	uint32_t rank;   /* Mamba-1: of the step sizes, with one head of all channels; 0 = Mamba-2 */
+	bool norms;      /* Mamba-1: of step sizes, B and C (Jamba, Falcon Mamba) */
+	bool ungated;    /* Mamba-2: no norm before out_proj (Falcon-H1) */
 };
 
 /* Appends the mixer to `input` of width `hidden`; returns out_proj. */

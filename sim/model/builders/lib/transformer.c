@@ -21,6 +21,50 @@ static enum mq_status check_pattern(const struct mq_transformer *t, const char *
 	return MQ_OK;
 }
 
+static enum mq_status check_letters(const struct mq_transformer *t, const char *what, struct mq_err *err)
+{
+	const struct {
+		const char *name, *letters, *known;
+	} rows[] = { { "mixers", t->mixers, "*WIMHDLC." }, { "feeds", t->feeds, "-E." } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (rows[i].letters &&
+		    (strlen(rows[i].letters) != t->layers || strspn(rows[i].letters, rows[i].known) != t->layers))
+			return mq_fail(err, MQ_EINPUT, "%s: %s '%.200s' is not a letter of %s for each of %u layers",
+				       what, rows[i].name, rows[i].letters, rows[i].known, t->layers);
+	return MQ_OK;
+}
+
+/* Is some layer's mixer one of these? */
+static bool mixes_with(const struct mq_transformer *t, const char *letters)
+{
+	return (t->mixers && strpbrk(t->mixers, letters)) || (t->pattern && strpbrk(t->pattern, letters));
+}
+
+static enum mq_status check_mixers(const struct mq_transformer *t, const char *what, struct mq_err *err)
+{
+	const struct mq_linear *l = &t->linear;
+	const struct mq_mamba *m = &t->mamba;
+
+	if (t->pattern)
+		MQ_TRY(check_pattern(t, what, err));
+	MQ_TRY(check_letters(t, what, err));
+	if (mixes_with(t, "DL") && !(l->key_heads && l->key_dim && l->value_heads && l->value_dim))
+		return mq_fail(err, MQ_EINPUT, "%s: linear attention needs heads and widths of keys and values", what);
+	if (mixes_with(t, "DC") && !l->kernel)
+		return mq_fail(err, MQ_EINPUT, "%s: convolutions need a kernel", what);
+	if (mixes_with(t, "MH") && !(m->heads && m->head_dim && m->state && m->kernel && (m->rank || m->chunk)))
+		return mq_fail(err, MQ_EINPUT, "%s: Mamba layers need heads, their width, state, kernel and chunk",
+			       what);
+	if (mixes_with(t, "I") && !(t->kv_rank && t->index_heads && t->index_dim && t->index_keys))
+		return mq_fail(err, MQ_EINPUT, "%s: an indexer needs latent attention, heads, their width and top keys",
+			       what);
+	if ((t->local_heads ? t->local_heads : t->heads) % (t->local_kv_heads ? t->local_kv_heads : t->kv_heads))
+		return mq_fail(err, MQ_EINPUT, "%s: heads of windowed layers are not a multiple of theirs of keys",
+			       what);
+	return MQ_OK;
+}
+
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err)
 {
 	const struct {
@@ -50,8 +94,7 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 		t->ffn = 4 * t->hidden;
 	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
 		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads", what);
-	if (t->pattern)
-		MQ_TRY(check_pattern(t, what, err));
+	MQ_TRY(check_mixers(t, what, err));
 	if (t->predictions > t->seq)
 		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what, t->predictions,
 			       t->seq);
@@ -92,10 +135,46 @@ static uint32_t by_head(struct mq_net *net, uint32_t gemm, double heads)
 	return gemm;
 }
 
+/* DeepSeek-V3.2's lightning indexer: queries from the compressed Q, one key of all heads and a weight for each head;
+ * scores of all pairs (products, a ReLU and the weighted sum over heads: deep_gemm's fp8_mqa_logits writes a number of
+ * 32 bits for each pair), of which a top-k pass keeps t->index_keys. Every rank indexes in whole. */
+static uint32_t index_keys(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t compressed)
+{
+	double pairs = net->rows * net->rows, heads = t->index_heads, dim = t->index_dim;
+	uint32_t parts[] = { mq_net_gemm(net, "index.q", compressed, t->q_rank ? t->q_rank : t->hidden, heads * dim),
+			     mq_net_gemm(net, "index.k", input, t->hidden, dim),
+			     mq_net_gemm(net, "index.weights", input, t->hidden, heads) };
+	const double widths[] = { heads * dim, dim, heads };
+	uint32_t id = mq_net_add(net, MQ_OP_BMM, "index.scores"),
+		 best = mq_net_add(net, MQ_OP_ELEMENTWISE, "index.top");
+	struct mq_op *op = mq_net_at(net, id), *top = mq_net_at(net, best);
+
+	op->m = op->n = net->rows;
+	op->k = dim;
+	op->count = heads;
+	op->flop = 2 * pairs * dim * heads;
+	op->flop_bwd = 2 * op->flop;
+	op->read = net->rows * (heads * dim + dim + heads);
+	op->write = op->output = 2 * pairs;
+	op->moved_bwd = 2 * (op->read + op->write);
+	op->saved = op->read;
+	op->param = 2 * dim; /* the norm of keys */
+	top->read = 2 * pairs;
+	top->write = top->output = net->rows * fmin(net->rows, t->index_keys);
+	top->flop = pairs;
+	top->splits &= ~(1u << MQ_DIM_SEQ);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		mq_net_at(net, parts[i])->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
+		mq_net_join(net, parts[i], id, widths[i]);
+	}
+	mq_net_join(net, id, best, net->rows);
+	return best;
+}
+
 /* Multi-head latent attention (DeepSeek-V2, 2024), as trained: Q and K, V pass through narrow
  * layers with norms of their own, which every tensor-parallel rank computes in whole. The rotary
  * part of K, one for all heads, is counted with each head's K. */
-static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input, bool indexed)
 {
 	double k = (double)t->nope_dim + t->rope_dim, heads = t->heads;
 	double narrow = (double)t->q_rank + t->kv_rank;
@@ -108,6 +187,7 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 		.causal = t->causal,
 		.fused = t->fused,
 		.rotary = t->rotary,
+		.window = t->index_keys, /* the best of the keys before it: as many pairs as in a window */
 	};
 	uint32_t down = mq_net_gemm(net, "latent", input, t->hidden, narrow + t->rope_dim);
 	mq_net_at(net, down)->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
@@ -118,32 +198,76 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 			     heads);
 	uint32_t kv = mq_net_gemm(net, "kv", norm, t->kv_rank, heads * ((double)t->nope_dim + t->value_dim));
 	uint32_t attention = mq_net_attention(net, "attention", q, by_head(net, kv, heads), &a);
+	if (indexed) {
+		mq_net_join(net, index_keys(net, t, input, norm), attention, t->index_keys);
+		net->b.model->edge[net->b.model->n_edges - 1].no_grad = true; /* indices */
+	}
 	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
 }
 
-/* Does a layer's attention see all keys? Stored scores are computed in whole whatever the window. */
-static bool sees_all(const struct mq_transformer *t, uint32_t layer)
+static char mixer_of(const struct mq_transformer *t, uint32_t layer)
 {
-	return !t->causal || !t->fused || layer == MQ_NONE || (t->full_every && (layer + 1) % t->full_every == 0);
+	if (t->mixers && layer != MQ_NONE)
+		return t->mixers[layer];
+	return t->index_heads ? 'I' : '*';
 }
 
+/* Is a layer's attention one within the window? */
+static bool is_local(const struct mq_transformer *t, uint32_t layer)
+{
+	if (layer == MQ_NONE || !t->window)
+		return false;
+	return t->mixers ? t->mixers[layer] == 'W' : !t->full_every || (layer + 1) % t->full_every;
+}
+
+static double either(uint32_t local, uint32_t otherwise)
+{
+	return local ? local : otherwise;
+}
+
+/* What attention puts out times a sigmoid of the gate: two kernels, which read the gate, its sigmoid and the output. */
+static uint32_t gate_output(struct mq_net *net, uint32_t attention, uint32_t qkv, double width, double heads)
+{
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "attention.gate");
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * width;
+
+	op->flop = 5 * elems;
+	op->flop_bwd = 2 * op->flop;
+	op->read = 3 * elems;
+	op->write = 2 * elems;
+	op->output = elems;
+	op->saved = 2 * elems; /* the sigmoid, and what proj reads */
+	op->moved_bwd = 7 * elems;
+	op->kernels = 2;
+	by_head(net, id, heads);
+	mq_net_join(net, attention, id, width);
+	mq_net_join(net, qkv, id, width);
+	return id;
+}
+
+/* Stored scores are computed in whole whatever the window. */
 static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
-	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
-	bool biases = net->biases, dropout = net->dropout;
-	const struct mq_attention a = {
-		.heads = t->heads,
-		.kv_heads = t->kv_heads,
-		.head_dim = t->head_dim,
+	bool local = is_local(t, net->layer), biases = net->biases, dropout = net->dropout;
+	double value_dim = local ? either(t->local_value_dim, t->value_dim) : t->value_dim;
+	struct mq_attention a = {
+		.heads = local ? either(t->local_heads, t->heads) : t->heads,
+		.kv_heads = local ? either(t->local_kv_heads, t->kv_heads) : t->kv_heads,
+		.head_dim = local ? either(t->local_head_dim, t->head_dim) : t->head_dim,
 		.keys = net->rows,
 		.causal = t->causal,
 		.fused = t->fused,
 		.rotary = t->rotary,
-		.window = sees_all(t, net->layer) ? 0 : t->window,
+		.window = local && t->fused ? t->window : 0,
+		.chunked = t->chunked,
 	};
+	a.value_dim = value_dim > 0 ? value_dim : a.head_dim;
+	double q = a.heads * a.head_dim, out = a.heads * a.value_dim, gate = t->output_gate ? out : 0;
+	double kv = a.kv_heads * (a.head_dim + (t->shared_kv && !local ? 0 : a.value_dim));
 
 	net->biases = biases || t->qkv_bias;
-	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv), t->heads);
+	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv + gate), a.heads);
 	net->dropout = dropout && !t->undropped;
 	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
 	net->dropout = dropout;
@@ -151,11 +275,13 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 		mq_net_at(net, attention)->rotated *= t->rope_part;
 	mq_net_at(net, attention)->scaled = t->rotary && t->yarn;
 	if (t->qk_norm) {
-		mq_net_at(net, attention)->param = 2.0 * t->head_dim;
+		mq_net_at(net, attention)->param = 2.0 * a.head_dim;
 		mq_net_at(net, attention)->kernels += 2;
 	}
+	if (t->output_gate)
+		attention = gate_output(net, attention, qkv, out, a.heads);
 	net->biases = biases || t->proj_bias;
-	uint32_t proj = mq_net_gemm(net, "proj", attention, q, t->hidden);
+	uint32_t proj = mq_net_gemm(net, "proj", attention, out, t->hidden);
 	net->biases = biases;
 	return proj;
 }
@@ -199,14 +325,43 @@ static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t,
 
 static bool has_experts(const struct mq_transformer *t, uint32_t layer)
 {
+	if (t->feeds && layer != MQ_NONE)
+		return t->feeds[layer] == 'E';
 	if (!t->experts || (layer != MQ_NONE && layer < t->dense_layers))
 		return false;
 	return layer == MQ_NONE || !t->moe_every || (layer + 1) % t->moe_every == 0;
 }
 
+/* Mamba and attention read the same norm; their sum goes into the stream (Falcon-H1). */
+static uint32_t mamba_beside(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
+{
+	uint32_t a = attention_block(net, t, x), b = mq_net_mamba(net, x, t->hidden, &t->mamba);
+	bool dropout = net->dropout;
+
+	net->dropout = false;
+	uint32_t sum = mq_net_residual(net, "mixers.sum", a, b, t->hidden);
+	net->dropout = dropout;
+	return sum;
+}
+
 static uint32_t mixing_block(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
 {
-	return t->kv_rank ? latent_block(net, t, x) : attention_block(net, t, x);
+	char letter = mixer_of(t, net->layer);
+
+	switch (letter) {
+	case 'M':
+		return mq_net_mamba(net, x, t->hidden, &t->mamba);
+	case 'H':
+		return mamba_beside(net, t, x);
+	case 'D':
+		return mq_net_delta(net, x, t->hidden, &t->linear);
+	case 'L':
+		return mq_net_lightning(net, x, t->hidden, &t->linear);
+	case 'C':
+		return mq_net_short_conv(net, x, t->hidden, &t->linear);
+	default:
+		return t->kv_rank ? latent_block(net, t, x, letter == 'I') : attention_block(net, t, x);
+	}
 }
 
 static uint32_t feed_forward(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
@@ -218,32 +373,40 @@ static uint32_t feed_forward(struct mq_net *net, const struct mq_transformer *t,
 
 static uint32_t parallel_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
 {
-	uint32_t a = mixing_block(net, t, mq_net_norm(net, "norm1", stream, t->hidden));
-	uint32_t b = feed_forward(net, t, mq_net_norm(net, "norm2", stream, t->hidden));
+	uint32_t x = mq_net_norm(net, "norm1", stream, t->hidden);
+	uint32_t a = mixing_block(net, t, x);
+	uint32_t b = feed_forward(net, t, t->one_norm ? x : mq_net_norm(net, "norm2", stream, t->hidden));
 
 	stream = mq_net_residual(net, "residual1", a, stream, t->hidden);
 	return mq_net_residual(net, "residual2", b, stream, t->hidden);
 }
 
+/* A part of a block between its norms, and the residual; the names of its ops end with `index`. */
+static uint32_t part(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, bool feeds)
+{
+	const char *index = feeds ? "2" : "1";
+	bool before = !t->post_norm && !t->no_input_norms;
+	const char *norm = mq_arena_printf(net->arena, "norm%s", index);
+	uint32_t x = before ? mq_net_norm(net, norm, stream, t->hidden) : stream;
+
+	x = feeds ? feed_forward(net, t, x) : mixing_block(net, t, x);
+	if (t->output_norms)
+		x = mq_net_norm(net, feeds ? "ffn.norm" : "attention.norm", x, t->hidden);
+	stream = mq_net_residual(net, mq_arena_printf(net->arena, "residual%s", index), x, stream, t->hidden);
+	return t->post_norm ? mq_net_norm(net, norm, stream, t->hidden) : stream;
+}
+
 static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
 {
-	bool before = !t->post_norm && !t->no_input_norms;
+	bool inside = net->layer != MQ_NONE;
 
 	if (t->parallel)
 		return parallel_block(net, t, stream);
-	uint32_t x = before ? mq_net_norm(net, "norm1", stream, t->hidden) : stream;
-	x = mixing_block(net, t, x);
-	if (t->output_norms)
-		x = mq_net_norm(net, "attention.norm", x, t->hidden);
-	stream = mq_net_residual(net, "residual1", x, stream, t->hidden);
-	if (t->post_norm)
-		stream = mq_net_norm(net, "norm1", stream, t->hidden);
-	x = before ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
-	x = feed_forward(net, t, x);
-	if (t->output_norms)
-		x = mq_net_norm(net, "ffn.norm", x, t->hidden);
-	stream = mq_net_residual(net, "residual2", x, stream, t->hidden);
-	return t->post_norm ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
+	if (!inside || !t->mixers || t->mixers[net->layer] != '.')
+		stream = part(net, t, stream, false);
+	if (!inside || !t->feeds || t->feeds[net->layer] != '.')
+		stream = part(net, t, stream, true);
+	return stream;
 }
 
 static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t, char letter, uint32_t stream)
@@ -261,7 +424,7 @@ static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t,
 		x = expert_block(net, t, x);
 		break;
 	default:
-		x = dense_block(net, t, x, t->ffn);
+		x = dense_block(net, t, x, t->experts && t->dense_ffn ? t->dense_ffn : t->ffn);
 		break;
 	}
 	return mq_net_residual(net, "residual", x, stream, t->hidden);
@@ -426,7 +589,7 @@ uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t
 
 	if (t->positions || t->token_types)
 		x = add_positions(net, t, x);
-	return t->post_norm ? mq_net_norm(net, "embedding.norm", x, t->hidden) : x;
+	return t->post_norm || t->embedding_norm ? mq_net_norm(net, "embedding.norm", x, t->hidden) : x;
 }
 
 uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
@@ -479,8 +642,11 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 	mq_transformer_describe(net.b.model, t, t->layers);
 	struct mq_transformer *kept = mq_arena_alloc(arena, sizeof(*kept));
 	*kept = *t;
-	if (t->pattern)
-		kept->pattern = mq_arena_strdup(arena, t->pattern);
+	for (size_t i = 0; i < 3; i++) {
+		const char **letters = (const char **[]){ &kept->pattern, &kept->mixers, &kept->feeds }[i];
+
+		*letters = *letters ? mq_arena_strdup(arena, *letters) : NULL;
+	}
 	net.b.model->stack = kept;
 	return mq_model_finish(&net.b, model, err);
 }

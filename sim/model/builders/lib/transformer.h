@@ -3,6 +3,7 @@
 #ifndef MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 #define MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 
+#include "model/builders/lib/linear.h"
 #include "model/builders/lib/mamba.h"
 
 struct mq_transformer {
@@ -20,11 +21,21 @@ struct mq_transformer {
 	uint32_t dense_ffn;                  /* their width; 0 = ffn */
 	/* Latent attention (DeepSeek): ranks of the compressed Q and K, V; the latter 0 = not
 	 * latent. A head's Q and K are nope_dim + rope_dim wide, its V value_dim. */
-	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim;
+	uint32_t q_rank, kv_rank, nope_dim, rope_dim;
+	uint32_t value_dim; /* not latent: 0 = head_dim */
 	/* Hybrid stacks: a letter per layer, each with a norm and a residual of its own: M Mamba-2,
 	 * * attention, - feed-forward, E experts. NULL = every layer is attention and feed-forward. */
 	const char *pattern;
+	/* Stacks whose layers have two parts each, but not all the same: a letter per layer, NULL = alike. What mixes
+	 * tokens: * attention, W attention within `window`, I latent attention with an indexer of its own, M Mamba,
+	 * H Mamba beside attention, D delta-net, L lightning attention, C short convolution, . nothing; what
+	 * follows: - feed-forward, E experts, . nothing. */
+	const char *mixers, *feeds;
 	struct mq_mamba mamba;
+	struct mq_linear linear; /* D, L, C */
+	/* Sparse attention (DeepSeek-V3.2): so many narrow heads score all keys, each query sees the index_keys best. */
+	uint32_t index_heads, index_dim, index_keys;
+	uint32_t local_heads, local_kv_heads, local_head_dim, local_value_dim; /* of W; 0 = as elsewhere */
 	uint32_t latent; /* width in which tokens travel to experts; 0 = hidden */
 	/* Multi-token prediction (DeepSeek-V3): so many times more a block (of a hybrid stack:
 	 * attention and experts) with norms, a projection of stream and embedding, the head and a loss. */
@@ -46,6 +57,11 @@ struct mq_transformer {
 	bool output_norms;   /* norms of what attention and feed-forward put out (Gemma 2, OLMo 2) */
 	bool no_input_norms; /* and none of what goes into them (OLMo 2) */
 	bool parallel;       /* attention and feed-forward both read the stream (GPT-NeoX) */
+	bool one_norm;       /* through one norm (GPT-J, Falcon, Command R) */
+	bool output_gate;    /* what attention puts out is multiplied by a gate as wide as Q (Qwen3-Next) */
+	bool shared_kv;      /* attention to all keys has no V of its own: K is V (Gemma 4) */
+	bool chunked;        /* the window is a chunk that it does not reach beyond (Llama 4) */
+	bool embedding_norm; /* behind the embedding (BLOOM, ModernBERT) */
 	/* Kept for those who write settings; they cost nothing that is modelled. */
 	bool gelu;           /* the gate is a GELU (GeGLU) instead of a SiLU */
 	bool squared;        /* the ReLU is squared */
@@ -64,6 +80,9 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 /* The first field in which two descriptions that have passed the check differ, NULL: none; `text` gets both
  * values. What is not known of the first (rope_theta, norm_eps) does not count, nor what no layer uses. */
 const char *mq_transformer_differs(const struct mq_transformer *a, const struct mq_transformer *b, char text[96]);
+/* The same; *n: in how many fields. */
+const char *mq_transformer_compare(const struct mq_transformer *a, const struct mq_transformer *b, uint32_t *n,
+				   char text[96]);
 
 /* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,

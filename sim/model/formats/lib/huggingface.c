@@ -1,154 +1,73 @@
-/* huggingface.c - see huggingface.h. A family is a row: the groups of keys that its configurations have, what it starts
- * from (defaults of absent keys are those of the transformers library), and what is settled behind the keys.
- *
- * Not modelled: chunked attention of Llama 4 (all keys are seen), the one-column gate of Qwen-MoE's shared expert,
- * multi-token prediction of DeepSeek and GLM (not part of their configurations' training), norms of OLMo 2 over whole
- * queries and keys (they are counted by head). SPDX-License-Identifier: Apache-2.0 */
-#include "model/formats/lib/huggingface.h"
-
+/* huggingface.c - see huggingface.h: reads a configuration by the tables of huggingface_keys.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
-/* A configuration as it is read. */
-struct config {
-	struct mq_transformer t;
-	uint32_t positions, moe_ffn, shared, narrow, step;
-	double rate; /* of dropout, where its key is absent */
-	bool mlp_bias, attention_bias;
-};
+#include "model/formats/lib/huggingface_keys.h"
 
-/* Groups of keys; GIVEN marks those that must be there where the family has no default. */
-enum {
-	COMMON = 1 << 0,
-	ROPE = 1 << 1,  /* with those of a "rope_parameters" */
-	HEADS = 1 << 2, /* of keys and values, and their width */
-	TIED = 1 << 3,
-	LLAMA = 1 << 4,
-	WINDOW = 1 << 5,
-	GPT2 = 1 << 6,
-	BERT = 1 << 7,
-	NEOX = 1 << 8,
-	OPT = 1 << 9,
-	LOCAL = 1 << 10,  /* experts as Mixtral names them */
-	QWEN = 1 << 11,   /* as Qwen does */
-	ROUTED = 1 << 12, /* as DeepSeek does */
-	LATENT = 1 << 13,
-	LLAMA4 = 1 << 14,
-	QWEN1 = 1 << 15,
-	MAMBA = 1 << 16,
-	NEMOTRON = 1 << 17,
-	NEMOTRON_MOE = 1 << 18,
-	GLM = 1 << 19,
-	EPS = 1 << 20,
-	GEMMA3 = 1 << 21,
-	STACK = LLAMA | COMMON | ROPE | EPS | HEADS | TIED,
-	GIVEN = 1 << 30
-};
-
-enum type { NUMBER, REAL, FLAG, RATE };
-
-static const double MAX = 1e8;
-
-#define AT(field) offsetof(struct config, field)
-
-static const struct key {
-	const char *name;
-	int groups;
-	enum type type;
-	size_t offset;
-	double min, max;
-} keys[] = {
-	{ "n_embd", GPT2 | GIVEN, NUMBER, AT(t.hidden), 1, MAX },
-	{ "n_layer", GPT2 | GIVEN, NUMBER, AT(t.layers), 1, MAX },
-	{ "n_head", GPT2 | GIVEN, NUMBER, AT(t.heads), 1, MAX },
-	{ "n_positions", GPT2 | GIVEN, NUMBER, AT(positions), 1, MAX },
-	{ "n_inner", GPT2, NUMBER, AT(t.ffn), 1, MAX },
-	{ "ffn_dim", OPT | GIVEN, NUMBER, AT(t.ffn), 1, MAX },
-	{ "hidden_size", COMMON | MAMBA | GIVEN, NUMBER, AT(t.hidden), 1, MAX },
-	{ "num_hidden_layers", COMMON | MAMBA | GIVEN, NUMBER, AT(t.layers), 1, MAX },
-	{ "num_attention_heads", COMMON | GIVEN, NUMBER, AT(t.heads), 1, MAX },
-	{ "intermediate_size", COMMON | GIVEN, NUMBER, AT(t.ffn), 1, MAX },
-	{ "vocab_size", COMMON | MAMBA | GPT2 | GIVEN, NUMBER, AT(t.vocab), 1, MAX },
-	{ "max_position_embeddings", COMMON, NUMBER, AT(positions), 1, MAX },
-	{ "rope_theta", ROPE, REAL, AT(t.rope_theta), 0, 1e12 },
-	{ "partial_rotary_factor", ROPE, REAL, AT(t.rope_part), 0, 1 },
-	{ "rms_norm_eps", EPS, REAL, AT(t.norm_eps), 0, 1 },
-	{ "layer_norm_eps", EPS, REAL, AT(t.norm_eps), 0, 1 },
-	{ "rotary_pct", NEOX, REAL, AT(t.rope_part), 0, 1 },
-	{ "num_key_value_heads", HEADS, NUMBER, AT(t.kv_heads), 1, MAX },
-	{ "head_dim", HEADS, NUMBER, AT(t.head_dim), 1, MAX },
-	{ "kv_channels", QWEN1, NUMBER, AT(t.head_dim), 1, MAX },
-	{ "tie_word_embeddings", TIED, FLAG, AT(t.tied), 0, 0 },
-	{ "mlp_bias", LLAMA, FLAG, AT(mlp_bias), 0, 0 },
-	{ "attention_bias", LLAMA, FLAG, AT(attention_bias), 0, 0 },
-	{ "use_qk_norm", GLM, FLAG, AT(t.qk_norm), 0, 0 },
-	{ "use_parallel_residual", NEOX, FLAG, AT(t.parallel), 0, 0 },
-	{ "sliding_window", WINDOW, NUMBER, AT(t.window), 1, MAX },
-	{ "sliding_window_pattern", GEMMA3, NUMBER, AT(t.full_every), 1, MAX },
-	{ "type_vocab_size", BERT, NUMBER, AT(t.token_types), 0, MAX },
-	{ "word_embed_proj_dim", OPT, NUMBER, AT(narrow), 1, MAX },
-	{ "q_lora_rank", LATENT, NUMBER, AT(t.q_rank), 1, MAX }, /* null in the Lite model */
-	{ "kv_lora_rank", LATENT | GIVEN, NUMBER, AT(t.kv_rank), 1, MAX },
-	{ "qk_nope_head_dim", LATENT | GIVEN, NUMBER, AT(t.nope_dim), 1, MAX },
-	{ "qk_rope_head_dim", LATENT | GIVEN, NUMBER, AT(t.rope_dim), 1, MAX },
-	{ "v_head_dim", LATENT | GIVEN, NUMBER, AT(t.value_dim), 1, MAX },
-	{ "num_local_experts", LOCAL | LLAMA4, NUMBER, AT(t.experts), 1, 1e5 },
-	{ "num_experts", QWEN | GIVEN, NUMBER, AT(t.experts), 1, MAX },
-	{ "n_routed_experts", ROUTED | NEMOTRON_MOE | GIVEN, NUMBER, AT(t.experts), 1, MAX },
-	{ "experts_per_token", LOCAL, NUMBER, AT(t.top_k), 1, 1e5 },
-	{ "num_experts_per_tok", LOCAL | LLAMA4 | QWEN | ROUTED | NEMOTRON_MOE | GIVEN, NUMBER, AT(t.top_k), 1, MAX },
-	{ "moe_intermediate_size", QWEN | ROUTED | NEMOTRON_MOE | GIVEN, NUMBER, AT(moe_ffn), 1, MAX },
-	{ "shared_expert_intermediate_size", QWEN, NUMBER, AT(t.shared_ffn), 0, MAX },
-	{ "moe_shared_expert_intermediate_size", NEMOTRON_MOE, NUMBER, AT(t.shared_ffn), 0, MAX },
-	{ "moe_latent_size", NEMOTRON_MOE, NUMBER, AT(t.latent), 1, MAX }, /* null in Nano */
-	{ "num_nextn_predict_layers", NEMOTRON_MOE, NUMBER, AT(t.mtp), 0, 100 },
-	{ "decoder_sparse_step", QWEN, NUMBER, AT(step), 1, MAX },
-	{ "n_shared_experts", ROUTED, NUMBER, AT(shared), 0, 1000 },
-	{ "first_k_dense_replace", ROUTED, NUMBER, AT(t.dense_layers), 0, MAX },
-	{ "moe_layer_freq", ROUTED, NUMBER, AT(step), 1, MAX },
-	{ "n_group", ROUTED, NUMBER, AT(t.expert_groups), 1, 1e5 },
-	{ "topk_group", ROUTED, NUMBER, AT(t.group_limit), 1, 1e5 },
-	{ "intermediate_size_mlp", LLAMA4, NUMBER, AT(t.dense_ffn), 1, MAX },
-	{ "interleave_moe_layer_step", LLAMA4, NUMBER, AT(step), 1, MAX },
-	{ "num_heads", MAMBA, NUMBER, AT(t.mamba.heads), 1, MAX },
-	{ "head_dim", MAMBA, NUMBER, AT(t.mamba.head_dim), 1, MAX },
-	{ "state_size", MAMBA, NUMBER, AT(t.mamba.state), 1, MAX },
-	{ "mamba_num_heads", NEMOTRON, NUMBER, AT(t.mamba.heads), 1, MAX },
-	{ "mamba_head_dim", NEMOTRON, NUMBER, AT(t.mamba.head_dim), 1, MAX },
-	{ "ssm_state_size", NEMOTRON, NUMBER, AT(t.mamba.state), 1, MAX },
-	{ "n_groups", MAMBA | NEMOTRON, NUMBER, AT(t.mamba.groups), 1, MAX },
-	{ "conv_kernel", MAMBA | NEMOTRON, NUMBER, AT(t.mamba.kernel), 1, 1000 },
-	{ "chunk_size", MAMBA | NEMOTRON, NUMBER, AT(t.mamba.chunk), 1, 1e5 },
-	{ "resid_pdrop", GPT2, RATE, 0, 0, 1 },
-	{ "embd_pdrop", GPT2, RATE, 0, 0, 1 },
-	{ "attn_pdrop", GPT2, RATE, 0, 0, 1 },
-	{ "hidden_dropout_prob", BERT, RATE, 0, 0, 1 },
-	{ "attention_probs_dropout_prob", BERT, RATE, 0, 0, 1 },
-	{ "hidden_dropout", NEOX, RATE, 0, 0, 1 },
-	{ "attention_dropout", LLAMA | NEOX, RATE, 0, 0, 1 },
-	{ "dropout", OPT, RATE, 0, 0, 1 },
-};
-
-static enum mq_status read_keys(const struct mq_json_at *at, int groups, struct config *c, struct mq_err *err)
+static bool is_array_of_one(const json_t *value, json_t **one)
 {
-	for (const struct key *k = keys; k < keys + sizeof(keys) / sizeof(*keys); k++) {
+	size_t i;
+	json_t *x;
+
+	*one = json_array_get(value, 0);
+	json_array_foreach((json_t *)(uintptr_t)value, i, x) if (!json_equal(x, *one)) return false;
+	return json_array_size(value) > 1 && json_is_number(*one);
+}
+
+/* A number, or an array of one number for all layers. null is none; "auto" is what the library makes of others. */
+static enum mq_status read_number(const struct mq_json_at *at, const struct mq_hf_key *k, double *x, struct mq_err *err)
+{
+	const struct mq_json_range range = { k->min, k->max, k->type == MQ_HF_NUMBER, false };
+	json_t *v = json_object_get(at->object, k->name), *one;
+
+	if (json_is_array(v) && k->type == MQ_HF_NUMBER && (mq_hf_layer_key(k->name) || is_array_of_one(v, &one))) {
+		if (is_array_of_one(v, &one) && json_number_value(one) >= k->min && json_number_value(one) <= k->max)
+			*x = json_number_value(one);
+		return MQ_OK;
+	}
+	if (json_is_null(v) && k->type == MQ_HF_NUMBER && k->offset != offsetof(struct mq_hf_config, positions))
+		*x = 0;
+	if (json_is_string(v) && !strcmp(json_string_value(v), "auto"))
+		return MQ_OK;
+	return mq_json_number(at, k->name, &range, x, err);
+}
+
+static enum mq_status read_keys(const struct mq_json_at *at, int dialects, struct mq_hf_config *c, struct mq_err *err)
+{
+	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++) {
 		void *to = (char *)c + k->offset;
 		uint32_t *number = to;
-		const struct mq_json_range range = { k->min, k->max, k->type == NUMBER,
-						     k->type == NUMBER && k->groups & GIVEN && !*number };
-		double x = k->type == NUMBER ? *number : k->type == REAL ? *(double *)to : c->rate;
+		double x = k->type == MQ_HF_NUMBER ? *number : k->type == MQ_HF_REAL ? *(double *)to : c->rate;
 
-		if (!(k->groups & groups))
+		if (!(k->reads & dialects))
 			continue;
-		if (k->type == FLAG)
+		if (k->type == MQ_HF_FLAG)
 			MQ_TRY(mq_json_bool(at, k->name, to, err));
 		else
-			MQ_TRY(mq_json_number(at, k->name, &range, &x, err));
-		if (k->type == NUMBER)
+			MQ_TRY(read_number(at, k, &x, err));
+		if (k->type == MQ_HF_NUMBER)
 			*number = (uint32_t)x;
-		else if (k->type == REAL)
+		else if (k->type == MQ_HF_REAL)
 			*(double *)to = x;
-		else if (k->type == RATE)
+		else if (k->type == MQ_HF_RATE)
 			c->t.dropout |= x > 0;
+	}
+	return MQ_OK;
+}
+
+/* What a family's files always say, under whatever name, must be there: not where the library has no default either. */
+static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_err *err)
+{
+	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++) {
+		const uint32_t *start = (const void *)((const char *)&f->start + k->offset);
+		bool given = !(k->writes & GIVEN && k->writes & f->dialects) || !*start;
+
+		for (const struct mq_hf_key *other = mq_hf_keys; other->name && !given; other++)
+			given = other->offset == k->offset && json_object_get(at->object, other->name);
+		if (!given)
+			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing; give a whole number from %.9g to %.9g",
+				       at->path, k->name, k->min, k->max);
 	}
 	return MQ_OK;
 }
@@ -164,224 +83,259 @@ static void read_yarn(const json_t *scaling, struct mq_transformer *t)
 		t->yarn = !strcmp(type, "yarn") && !(here && all && json_equal(here, all));
 }
 
-/* ---- what is settled behind the keys ------------------------------------------------------------- */
-
-static enum mq_status finish_positions(const struct mq_json_at *at, struct config *c, struct mq_err *err)
+static void read_activation(const struct mq_json_at *at, struct mq_transformer *t)
 {
-	c->t.positions = c->positions;
+	static const char *const names[] = { "hidden_act", "hidden_activation", "activation_function", "activation",
+					     "mlp_hidden_act" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *act = json_string_value(json_object_get(at->object, names[i]));
+
+		if (!act)
+			continue;
+		t->relu = !t->gated && !strncmp(act, "relu", 4);
+		t->squared = t->relu && act[4] == '2';
+		t->gelu = t->gated && strstr(act, "gelu");
+	}
+}
+
+/* ---- what keys say together ----------------------------------------------------------------------- */
+
+/* Parts that are not modelled, by the key that switches them on. */
+static const char *const refused[][2] = {
+	{ "hidden_size_per_layer_input", "embeddings of each layer" },
+	{ "altup_num_inputs", "several streams" },
+	{ "num_kv_shared_layers", "layers that use keys of others" },
+	{ "use_double_wide_mlp", "layers of another width" },
+	{ "sparse_attention_config", "sparse attention by blocks" },
+	{ "compress_ratios", "compressed keys" },
+	{ "hc_mult", "hyper-connections" },
+	{ "zero_expert_num", "experts that do nothing" },
+	{ "block_configs", "layers of several widths" },
+	{ "attn_res_block_size", "attention over layers" },
+	{ "mla_use_output_gate", "a gate behind latent attention" },
+	{ "num_hash_layers", "routing by hashes" },
+	{ "num_mem_blocks", "blocks that layers share" },
+	{ "use_head_wise_attn_gate", "gates of heads" },
+	{ "dual_chunk_attention_config", "dual-chunk attention" },
+};
+
+static enum mq_status refuse_parts(const struct mq_json_at *at, struct mq_err *err)
+{
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		const json_t *v = json_object_get(at->object, refused[i][0]);
+
+		if (v && !mq_hf_is_off(v))
+			return mq_fail(err, MQ_EINPUT, "%s: %s%s\"%s\": %s are not modelled", at->path, at->place,
+				       *at->place ? ": " : "", refused[i][0], refused[i][1]);
+	}
 	return MQ_OK;
 }
 
-static enum mq_status finish_opt(const struct mq_json_at *at, struct config *c, struct mq_err *err)
-{
-	bool before = true;
-
-	MQ_TRY(mq_json_bool(at, "do_layer_norm_before", &before, err));
-	if (!before || (c->narrow && c->narrow != c->t.hidden))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: \"do_layer_norm_before\" false or another "
-			"\"word_embed_proj_dim\" than %u: of OPT only stacks with norms before each part are read",
-			at->path, c->t.hidden);
-	c->t.positions = c->positions + 2; /* two rows are never looked up */
-	return MQ_OK;
-}
-
-/* Layers without experts are as wide as intermediate_size says, experts as another key. */
-static void widths(struct config *c)
-{
-	c->t.dense_ffn = c->t.ffn;
-	c->t.ffn = c->moe_ffn;
-}
-
-static enum mq_status finish_qwen_moe(const struct mq_json_at *at, struct config *c, struct mq_err *err)
-{
-	widths(c);
-	if (json_array_size(json_object_get(at->object, "mlp_only_layers")))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"mlp_only_layers\" names layers without experts; only those that "
-			       "\"decoder_sparse_step\" leaves out are read",
-			       at->path);
-	c->t.moe_every = c->step > 1 ? c->step : 0;
-	return MQ_OK;
-}
-
-/* Experts as DeepSeek names them: first layers without, and some that every token visits. */
-static enum mq_status finish_routed(const struct mq_json_at *at, struct config *c, struct mq_err *err)
+static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf_config *c, struct mq_err *err)
 {
 	struct mq_transformer *t = &c->t;
 
-	widths(c);
+	if (c->mlp_bias && !c->attention_bias && !t->biases)
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: \"mlp_bias\" is true without \"attention_bias\"; only products without bias, or all "
+			"with one, are read",
+			at->path);
+	t->biases |= c->mlp_bias;
+	t->qkv_bias |= c->attention_bias || c->bias;
+	t->proj_bias |= (c->attention_bias && !c->qkv_only) || c->bias;
+	if (c->multi_query && !c->many_query)
+		t->kv_heads = 1;
+	if (c->many_query || !t->parallel)
+		t->one_norm = false;
 	if (t->kv_rank)
-		t->kv_heads = t->heads;
-	else
-		t->proj_bias = false; /* GLM: attention_bias is that of Q, K and V */
+		t->kv_heads = t->heads, t->head_dim = 0;
+	if (t->kv_rank && t->hidden % t->heads)
+		t->head_dim = t->value_dim;
+	if (!t->kv_rank && c->other != 'W' && !t->local_value_dim && t->value_dim == t->head_dim)
+		t->value_dim = 0;
+	if (c->alibi)
+		t->rotary = c->learned = false;
+	if (c->rotary_dim && t->heads)
+		t->rope_part = (double)c->rotary_dim / (t->head_dim ? t->head_dim : t->hidden / t->heads);
+	if (t->rope_part > 1)
+		return mq_fail(err, MQ_EINPUT, "%s: \"rotary_dim\" is %u, more than a head is wide", at->path,
+			       c->rotary_dim);
+	if (c->global_dim) { /* these are what all others are called */
+		t->local_head_dim = t->head_dim;
+		t->local_kv_heads = t->kv_heads;
+		t->head_dim = c->global_dim;
+		t->kv_heads = c->global_kv_heads && t->shared_kv ? c->global_kv_heads : t->kv_heads;
+	}
+	if (t->linear.rank) { /* Kimi: heads of keys are those of values */
+		t->linear.key_heads = t->linear.value_heads;
+		t->linear.key_dim = t->linear.rank = t->linear.value_dim;
+	}
+	if (c->other == 'L')
+		t->linear = (struct mq_linear){ t->heads, t->head_dim ? t->head_dim : t->hidden / t->heads,
+						t->heads, t->head_dim ? t->head_dim : t->hidden / t->heads,
+						0,        0 };
+	if (c->other == 'H' && !t->mamba.heads)
+		return mq_fail(err, MQ_EINPUT, "%s: \"mamba_n_heads\" is missing", at->path);
+	return MQ_OK;
+}
+
+static enum mq_status settle_widths(const struct mq_json_at *at, struct mq_hf_config *c, struct mq_err *err)
+{
+	struct mq_transformer *t = &c->t;
+
+	if (c->two_halves)
+		t->ffn /= 2;
+	if (c->two_thirds && c->ffn_multiple)
+		t->ffn = (2 * t->ffn / 3 + c->ffn_multiple - 1) / c->ffn_multiple * c->ffn_multiple;
+	if (!t->experts && t->shared_ffn) { /* the shared part is all that there is (Granite 4) */
+		t->ffn = t->shared_ffn;
+		t->shared_ffn = 0;
+	}
+	if (!t->experts) {
+		t->top_k = t->dense_layers = t->expert_groups = t->group_limit = 0;
+		return MQ_OK;
+	}
+	t->dense_ffn = c->dense_ffn;
+	if (c->beside)
+		t->shared_ffn = t->ffn;
+	if (c->moe_ffn) {
+		t->dense_ffn = c->dense_ffn ? c->dense_ffn : t->ffn;
+		t->ffn = c->moe_ffn;
+	}
+	if ((double)c->shared * t->ffn > 1e8)
+		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer", at->path, c->shared);
+	if (!t->shared_ffn)
+		t->shared_ffn = c->shared * t->ffn;
 	if (t->expert_groups <= 1 || t->group_limit >= t->expert_groups)
 		t->expert_groups = t->group_limit = 0;
-	if (c->step > 1)
-		return mq_fail(err, MQ_EINPUT, "%s: \"moe_layer_freq\" is %u; only experts in every layer are read",
-			       at->path, c->step);
-	if ((double)c->shared * t->ffn > MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer", at->path, c->shared);
-	t->shared_ffn = c->shared * t->ffn;
 	return MQ_OK;
 }
 
-/* Llama 4: one expert that every token visits beside the routed ones; Maverick's every second layer has any. */
-static enum mq_status finish_llama4(const struct mq_json_at *at, struct config *c, struct mq_err *err)
+static enum mq_status settle_mamba(const struct mq_json_at *at, const struct mq_hf_family *f, struct mq_hf_config *c,
+				   struct mq_err *err)
 {
-	c->t.moe_every = c->step > 1 ? c->step : 0;
-	c->t.shared_ffn = c->t.ffn;
-	return MQ_OK;
-}
+	struct mq_mamba *m = &c->t.mamba;
+	double inner = (double)c->expand * c->t.hidden;
 
-/* The first Qwen's intermediate_size counts both matrices going up. */
-static enum mq_status finish_qwen1(const struct mq_json_at *at, struct config *c, struct mq_err *err)
-{
-	c->t.ffn /= 2;
-	return MQ_OK;
-}
-
-/* Nemotron-H and Nemotron 3: a letter per layer. */
-static enum mq_status finish_nemotron_h(const struct mq_json_at *at, struct config *c, struct mq_err *err)
-{
-	MQ_TRY(mq_json_text(at, "hybrid_override_pattern", &c->t.pattern, err));
-	if (!c->t.pattern)
-		return mq_fail(err, MQ_EINPUT, "%s: \"hybrid_override_pattern\" is missing", at->path);
-	if (!strchr(c->t.pattern, 'E'))
+	if (!(f->dialects & MAMBA1))
 		return MQ_OK;
-	MQ_TRY(read_keys(at, NEMOTRON_MOE, c, err));
-	c->t.ffn = c->moe_ffn;
+	if (inner > 1e8)
+		return mq_fail(err, MQ_EINPUT, "%s: \"expand\" is %u; give less", at->path, c->expand);
+	*m = (struct mq_mamba){ .heads = 1,
+				.head_dim = (uint32_t)inner,
+				.groups = 1,
+				.state = m->state,
+				.kernel = m->kernel,
+				.rank = m->rank ? m->rank : (c->t.hidden + 15) / 16,
+				.norms = m->norms };
 	return MQ_OK;
 }
 
-/* ---- families ------------------------------------------------------------------------------------ */
-
-#define LLAMA_LIKE .gated = true, .rms = true, .rotary = true, .causal = true
-#define GEMMA2_LIKE                                                                                             \
-	LLAMA_LIKE, .gelu = true, .tied = true, .output_norms = true, .layers = 26, .hidden = 2304, .heads = 8, \
-		    .kv_heads = 4, .head_dim = 256, .ffn = 9216, .window = 4096
-
-struct mq_hf_family {
-	const char *model_type, *architecture;
-	int groups;
-	uint32_t positions;
-	struct mq_transformer start;
-	enum mq_status (*finish)(const struct mq_json_at *at, struct config *c, struct mq_err *err);
-	double rate;
-};
-
-#define FAMILY(type, class, keys, longest, ...)                                                              \
-	{                                                                                                    \
-		.model_type = type, .architecture = class, .groups = keys, .positions = longest, __VA_ARGS__ \
-	}
-#define LLAMAS(type, class, keys, ...) FAMILY(type, class, STACK | keys, 2048, .start = { LLAMA_LIKE, __VA_ARGS__ })
-#define LLAMAS_BUT(type, class, keys, last, ...) \
-	FAMILY(type, class, STACK | keys, 2048, .finish = last, .start = { LLAMA_LIKE, __VA_ARGS__ })
-#define STATES(chunk) .rms = true, .causal = true, .mamba = { 128, 64, 8, 128, 4, chunk }
-
-static const struct mq_hf_family families[] = {
-	FAMILY("gpt2", "GPT2", GPT2 | TIED, 0, .start = { .tied = true, .biases = true, .causal = true },
-	       .finish = finish_positions, .rate = .1),
-	LLAMAS("llama", "Llama", 0, ),
-	LLAMAS("mistral", "Mistral", WINDOW, ),
-	LLAMAS("mixtral", "Mixtral", LOCAL, .experts = 8, .top_k = 2),
-	FAMILY("qwen", "QWen", COMMON | TIED | QWEN1, 8192, .start = { LLAMA_LIKE, .qkv_bias = true },
-	       .finish = finish_qwen1),
-	LLAMAS("qwen2", "Qwen2For", 0, .qkv_bias = true),
-	LLAMAS("qwen3", "Qwen3For", 0, .qk_norm = true),
-	LLAMAS_BUT("qwen2_moe", "Qwen2Moe", QWEN, finish_qwen_moe, .qkv_bias = true),
-	LLAMAS_BUT("qwen3_moe", "Qwen3Moe", QWEN, finish_qwen_moe, .qk_norm = true),
-	LLAMAS_BUT("deepseek_v2", "DeepseekV2", LATENT | ROUTED, finish_routed, ),
-	LLAMAS_BUT("deepseek_v3", "DeepseekV3", LATENT | ROUTED, finish_routed, .sigmoid_router = true),
-	FAMILY("nemotron_h", "NemotronH", COMMON | ROPE | EPS | HEADS | TIED | NEMOTRON, 4096,
-	       .start = { STATES(128), .relu = true, .squared = true, .mtp_shared = true },
-	       .finish = finish_nemotron_h),
-	FAMILY("bert", "Bert", COMMON | BERT, 512,
-	       .start = { .biases = true, .tied = true, .post_norm = true, .pretrain_heads = true, .token_types = 2 },
-	       .finish = finish_positions, .rate = .1),
-	LLAMAS("gemma", "GemmaFor", 0, .gelu = true, .tied = true),
-	FAMILY("gemma2", "Gemma2", STACK | WINDOW, 8192,
-	       .start = { GEMMA2_LIKE, .softcap = true, .vocab = 256000, .full_every = 2 }),
-	FAMILY("gemma3_text", "Gemma3For", STACK | WINDOW | GEMMA3, 8192,
-	       .start = { GEMMA2_LIKE, .qk_norm = true, .vocab = 262208, .full_every = 6 }),
-	LLAMAS("phi3", "Phi3", WINDOW, ),
-	LLAMAS("phi4", "Phi4", WINDOW, ),
-	/* biases and clamped gates, whatever attention_bias says */
-	LLAMAS("gpt_oss", "GptOss", WINDOW | LOCAL, .biases = true, .clamp = true, .layers = 36, .hidden = 2880,
-	       .ffn = 2880, .heads = 64, .kv_heads = 8, .head_dim = 64, .vocab = 201088, .experts = 128, .top_k = 4,
-	       .window = 128, .full_every = 2, .yarn = true),
-	LLAMAS_BUT("llama4_text", "Llama4", LLAMA4, finish_llama4, .layers = 48, .hidden = 5120, .heads = 40,
-		   .kv_heads = 8, .head_dim = 128, .ffn = 8192, .vocab = 202048, .experts = 16, .top_k = 1,
-		   .dense_ffn = 16384, .sigmoid_router = true),
-	LLAMAS("olmo2", "Olmo2", 0, .output_norms = true, .no_input_norms = true, .qk_norm = true),
-	LLAMAS_BUT("glm4_moe", "Glm4Moe", ROUTED | GLM, finish_routed, .sigmoid_router = true, .rope_part = .5),
-	FAMILY("mamba2", "Mamba2", MAMBA | TIED, 8192,
-	       .start = { STATES(256), .hidden = 4096, .layers = 64, .vocab = 32768, .heads = 1, .pattern = "M" }),
-	FAMILY("gpt_neox", "GPTNeoX", COMMON | ROPE | EPS | NEOX | TIED, 2048,
-	       .start = { .biases = true, .rotary = true, .causal = true, .parallel = true, .rope_part = .25 }),
-	FAMILY("opt", "OPT", COMMON | OPT | TIED, 2048,
-	       .start = { .biases = true, .causal = true, .tied = true, .relu = true, .vocab = 50272 },
-	       .finish = finish_opt, .rate = .1),
-};
-
-enum { N_FAMILIES = sizeof(families) / sizeof(*families) };
-
-const char *mq_hf_types(struct mq_arena *arena)
+enum mq_status mq_hf_settle(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_hf_config *c,
+			    struct mq_arena *arena, struct mq_err *err)
 {
-	const char *list = "";
+	bool before = true;
 
-	for (size_t i = 0; i < N_FAMILIES; i++)
-		list = mq_arena_printf(arena, "%s %s", list, families[i].model_type);
+	MQ_TRY(refuse_parts(at, err));
+	MQ_TRY(mq_json_bool(at, "do_layer_norm_before", &before, err));
+	if (!before || (c->narrow && c->narrow != c->t.hidden))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: \"do_layer_norm_before\" false or another \"word_embed_proj_dim\" than %u: of OPT "
+			       "only stacks with norms before each part are read",
+			       at->path, c->t.hidden);
+	if (!c->t.heads)
+		return mq_fail(err, MQ_EINPUT, "%s: %s%snot a number of attention heads", at->path, at->place,
+			       *at->place ? ": " : "");
+	MQ_TRY(settle_attention(at, c, err));
+	MQ_TRY(settle_mamba(at, f, c, err));
+	MQ_TRY(mq_hf_layers(f, at, c, arena, err));
+	MQ_TRY(settle_widths(at, c, err));
+	if (c->learned)
+		c->t.positions = c->positions + c->positions_more;
+	c->positions -= c->positions > c->positions_less ? c->positions_less : 0;
+	return MQ_OK;
+}
+
+struct mq_hf_config mq_hf_unsettle(const struct mq_hf_family *f, const struct mq_transformer *t)
+{
+	struct mq_hf_config c = f->start;
+	bool own = f->dialects & (LOCAL | LLAMA4);
+
+	c.t = *t;
+	c.positions = t->positions > c.positions_more ? t->positions - c.positions_more : t->seq;
+	c.moe_ffn = t->ffn;
+	c.dense_ffn = t->dense_ffn ? t->dense_ffn : t->ffn;
+	c.t.ffn = t->experts && !own ? c.dense_ffn : t->ffn;
+	c.t.ffn *= c.two_halves ? 2 : 1;
+	c.shared = t->experts ? t->shared_ffn / t->ffn : 0;
+	c.step = t->moe_every ? t->moe_every : 1;
+	c.interval = t->full_every;
+	c.attention_bias = t->biases || t->proj_bias || (t->qkv_bias && f->start.qkv_only);
+	return c;
+}
+
+/* ---- reading -------------------------------------------------------------------------------------- */
+
+const char *const *mq_hf_types(struct mq_arena *arena)
+{
+	const char **list = NULL;
+	uint32_t n = 0, room = 0;
+
+	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++)
+		MQ_PUSH(arena, list, n, room, f->model_type);
+	MQ_PUSH(arena, list, n, room, NULL);
 	return list;
 }
 
 enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_transformer *t,
-			  uint32_t *positions, struct mq_err *err)
+			  uint32_t *positions, struct mq_arena *arena, struct mq_err *err)
 {
-	struct config c = { .t = f->start, .positions = f->positions, .rate = f->rate };
-	const struct mq_json_at inner = { at->path, "rope_parameters", json_object_get(at->object, "rope_parameters") };
+	static const struct {
+		const char *key;
+		int dialects;
+	} inner[] = { { "attn_config", DMODEL }, { "ffn_config", DMODEL }, { "linear_attn_config", KIMI } };
+	struct mq_hf_config c = f->start;
+	const json_t *rope = json_object_get(at->object, "rope_parameters");
 
 	c.t.name = t->name;
 	c.t.fused = t->fused;
 	c.t.seq = t->seq;
-	MQ_TRY(read_keys(at, f->groups, &c, err));
-	if (f->groups & ROPE) {
-		MQ_TRY(read_keys(&inner, json_is_object(inner.object) ? ROPE : 0, &c, err));
-		read_yarn(inner.object, &c.t);
-		read_yarn(json_object_get(at->object, "rope_scaling"), &c.t);
+	MQ_TRY(read_keys(at, f->dialects, &c, err));
+	if (!*at->place && !json_object_get(at->object, "layers_block_type"))
+		MQ_TRY(check_given(f, at, err));
+	for (size_t i = 0; i < sizeof(inner) / sizeof(*inner); i++) {
+		const struct mq_json_at part = { at->path, inner[i].key, json_object_get(at->object, inner[i].key) };
+
+		if (json_is_object(part.object))
+			MQ_TRY(read_keys(&part, inner[i].dialects, &c, err));
 	}
-	if (c.mlp_bias)
-		return mq_fail(err, MQ_EINPUT, "%s: \"mlp_bias\" is true; only products without bias are read",
-			       at->path);
-	c.t.qkv_bias |= c.attention_bias;
-	c.t.proj_bias = c.attention_bias;
-	if (f->finish)
-		MQ_TRY(f->finish(at, &c, err));
+	if (json_is_object(rope))
+		MQ_TRY(read_keys(&(struct mq_json_at){ at->path, "rope_parameters", rope }, ROPE, &c, err));
+	read_yarn(rope, &c.t);
+	read_yarn(json_object_get(at->object, "rope_scaling"), &c.t);
+	read_activation(at, &c.t);
+	MQ_TRY(mq_hf_settle(f, at, &c, arena, err));
 	*t = c.t;
 	*positions = c.positions;
 	return MQ_OK;
 }
 
-/* ---- families that are not known ----------------------------------------------------------------- */
+/* ---- keys that are not read ----------------------------------------------------------------------- */
 
 static const char *const llama_keys[] = {
 	"hidden_size",       "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
 	"intermediate_size", "vocab_size",        "rms_norm_eps",        NULL,
 };
 
-/* Keys that change nothing of a Llama that is modelled, beside those whose names are_inert finds by their parts. */
+/* Keys that change nothing of a model that is modelled: whole names, parts of names, beginnings. */
 static const char *const inert[] = {
 	"model_type",
 	"architectures",
 	"auto_map",
 	"transformers_version",
-	"_name_or_path",
-	"name_or_path",
 	"use_cache",
-	"initializer_range",
-	"initializer_factor",
-	"init_std",
 	"pretraining_tp",
 	"torchscript",
 	"problem_type",
@@ -390,95 +344,158 @@ static const char *const inert[] = {
 	"id2label",
 	"label2id",
 	"return_dict",
-	"hidden_act",
-	"hidden_activation",
+	"return_dict_in_generate",
 	"is_decoder",
+	"is_causal",
+	"head_dim",
 	"mlp_bias",
 	"attention_bias",
-	"head_dim",
 	"max_position_embeddings",
 	"max_sequence_length",
 	"seq_length",
 	"max_window_layers",
+	"use_sliding_window",
 	"partial_rotary_factor",
-	"quantization_config",
 	"compression_config",
-	"unsloth_version",
-	"unsloth_fixed",
 	"model_max_length",
-	"z_loss",
-	"num_return_sequences",
 	"temperature",
 	"top_p",
 	"top_k",
 	"typical_p",
-	"num_beams",
-	"num_beam_groups",
+	"early_stopping",
 	"length_penalty",
 	"repetition_penalty",
 	"max_length",
-	"use_flash_attn",
-	"use_flash_attention",
+	"min_length",
+	"do_sample",
+	"bad_words_ids",
+	"diversity_penalty",
 	"fused_qkv",
-	"is_causal",
-	"chunk_size_feed_forward",
-	"save_model_name",
 	"sequence_parallel",
+	"ep_size",
+	"seq_aux",
+	"norm_topk_prob",
+	"scoring_func",
+	"topk_method",
+	"num_logits_to_keep",
+	"residual_in_fp32",
+	"use_mamba_kernels",
+	"use_mambapy",
+	"use_associative_scan",
+	"chunk_size_feed_forward",
+	"no_rope_layers",
+	"no_rope_layer_interval",
+	"qk_head_dim",
+	"use_conv_bias",
+	"mamba_conv_bias",
+	"mamba_hidden_act",
+	"lm_head_bias",
+	"attn_temperature_tuning",
+	"floor_scale",
+	"attn_scale",
+	"use_expert_bias",
+	"use_routing_bias",
+	"tokenizer_class",
+	"finetuning_task",
+	"initial_context_length",
+	"clip_qkv",
+	"mrope_section",
+	"use_mrope",
+	"vision_feature_layer",
+	"quantization_config",
+	"position_embedding_type",
+	"gradient_checkpointing",
+	"vocab_size_per_layer_input",
+	"remove_invalid_values",
+	"low_cpu_mem_usage",
+	"full_attn_alpha_factor",
 	NULL,
 };
+static const char *const inert_parts[] = {
+	"_token_id",     "_token_index", "dropout",      "_pdrop", "dtype",   "router",      "multiplier",
+	"softcap",       "scal",         "time_step",    "_eps",   "epsilon", "initializer", "init_",
+	"_loss",         "flash_att",    "name_or_path", "rope",   "unsloth", "_interleave", "_beta_factor",
+	"_alpha_factor", "num_beam",     "ngram_size",   "mup_",   NULL
+};
+static const char *const inert_starts[] = { "tie_",       "output_",  "attn_impl", "_attn_impl", "hidden_act",
+					    "mtp_",       "summary_", "forced_",   "suppress_",  "begin_suppress",
+					    "num_return", "swiglu_",  NULL };
 
-static bool is_one_of(const char *key, const char *const *names)
+static bool is_inert(const char *key)
 {
-	for (; *names; names++)
-		if (!strcmp(key, *names))
+	for (const char *const *name = inert; *name; name++)
+		if (!strcmp(key, *name))
+			return true;
+	for (const char *const *p = inert_parts; *p; p++)
+		if (strstr(key, *p))
+			return true;
+	for (const char *const *p = inert_starts; *p; p++)
+		if (!strncmp(key, *p, strlen(*p)))
 			return true;
 	return false;
 }
 
-static bool is_inert(const char *key)
-{
-	static const char *const parts[] = { "_token_id", "_token_ids", "_token_index", "dropout", "_pdrop",
-					     "dtype",     NULL };
-	static const char *const starts[] = { "rope_", "tie_", "output_", "attn_impl", "_attn_impl", NULL };
-
-	for (const char *const *p = parts; *p; p++)
-		if (strstr(key, *p))
-			return true;
-	for (const char *const *p = starts; *p; p++)
-		if (!strncmp(key, *p, strlen(*p)))
-			return true;
-	return is_one_of(key, inert) || is_one_of(key, llama_keys);
-}
-
-/* null, false, 0, "" and what is empty switch a part off. */
-static bool is_off(const json_t *value)
+bool mq_hf_is_off(const json_t *value)
 {
 	return json_is_null(value) || json_is_false(value) || (json_is_number(value) && !json_number_value(value)) ||
 	       (json_is_string(value) && !*json_string_value(value)) ||
 	       (json_is_array(value) && !json_array_size(value)) || (json_is_object(value) && !json_object_size(value));
 }
 
-const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena)
+static bool is_llama_key(const char *key)
+{
+	for (const char *const *k = llama_keys; *k; k++)
+		if (!strcmp(key, *k))
+			return true;
+	return false;
+}
+
+static bool is_read(const char *key)
+{
+	static const char *const others[] = { "activation_function",  "activation", "mlp_hidden_act",
+					      "attn_config",          "ffn_config", "linear_attn_config",
+					      "do_layer_norm_before", NULL };
+
+	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
+		if (!strcmp(key, k->name))
+			return true;
+	for (const char *const *o = others; *o; o++)
+		if (!strcmp(key, *o))
+			return true;
+	return mq_hf_layer_key(key);
+}
+
+static const char *list_keys(const json_t *object, bool (*known)(const char *key), struct mq_arena *arena)
 {
 	const char *list = "", *key;
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)object, key,
-			    value) if (!is_inert(key) && !is_off(value) && strlen(list) < 300) list =
-		mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);
+			    value) if (!is_inert(key) && !known(key) && !mq_hf_is_off(value) && strlen(list) < 250)
+		list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);
 	return list;
+}
+
+const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena)
+{
+	return list_keys(object, is_llama_key, arena);
+}
+
+const char *mq_hf_unused_keys(const json_t *object, struct mq_arena *arena)
+{
+	return list_keys(object, is_read, arena);
 }
 
 const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 
-	for (const struct mq_hf_family *f = families; f < families + N_FAMILIES; f++)
+	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++)
 		if (type ? !strcmp(type, f->model_type) :
 			   architecture && !strncmp(architecture, f->architecture, strlen(f->architecture)))
 			return f;
 	*guessed = true;
 	for (const char *const *k = llama_keys; *k; k++)
 		*guessed = *guessed && json_is_number(json_object_get(at->object, *k));
-	return *guessed ? &families[1] : NULL;
+	return *guessed ? &mq_hf_families[1] : NULL;
 }

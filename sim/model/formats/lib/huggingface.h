@@ -6,7 +6,7 @@
 #include "model/formats/lib/json.h"
 #include "model/builders/lib/transformer.h"
 
-struct mq_hf_family; /* a row of the table in huggingface.c */
+struct mq_hf_family; /* a row of a table in huggingface_keys.c */
 
 /* The family of a configuration; NULL: none of these. An unknown one that has all of Llama's keys may be a Llama,
  * and `*guessed` says so: it is none where it has mq_hf_unknown_keys. */
@@ -14,11 +14,15 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const ch
 
 /* Reads it; name, fused and seq of *t stay. *positions: the longest sequence that it names. */
 enum mq_status mq_hf_read(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_transformer *t,
-			  uint32_t *positions, struct mq_err *err) MQ_MUST_CHECK;
+			  uint32_t *positions, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* Keys that may change a layer of what is otherwise a Llama, with blanks between; "": none. */
 const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena);
-/* " gpt2 llama ...": the families by their model_type. */
-const char *mq_hf_types(struct mq_arena *arena);
+/* Keys of a known family's configuration that nothing reads, and that may matter; likewise. */
+const char *mq_hf_unused_keys(const json_t *object, struct mq_arena *arena);
+/* null, false, 0 and what is empty switch a part off. */
+bool mq_hf_is_off(const json_t *value);
+/* The families by their model_type, NULL-terminated. */
+const char *const *mq_hf_types(struct mq_arena *arena);
 
 /* The configuration as Hugging Face's library would write it, from which the reader makes the same model.
  * MQ_EINPUT: no family of the library is such a model, and what stands in the way. */

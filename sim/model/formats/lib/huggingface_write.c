@@ -1,231 +1,106 @@
-/* huggingface_write.c - a stack of blocks as a config.json. What was written is read back: a part of the model for
- * which its family has no key is named. SPDX-License-Identifier: Apache-2.0 */
+/* huggingface_write.c - a stack of blocks as a config.json: with the keys of each family in turn, what was written is read
+ * back, and the first family that makes the same description of it is the one. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "model/formats/lib/huggingface.h"
+#include "model/formats/lib/huggingface_keys.h"
 
-static const char *experts_type(const struct mq_transformer *t)
+static json_t *value_of(const struct mq_hf_key *k, const struct mq_hf_config *c)
 {
-	if (t->clamp)
-		return "gpt_oss";
-	if (t->dense_layers)
-		return "glm4_moe";
-	if (t->shared_ffn && t->sigmoid_router)
-		return "llama4_text";
-	if (t->qk_norm)
-		return "qwen3_moe";
-	return t->qkv_bias || t->shared_ffn || t->moe_every ? "qwen2_moe" : "mixtral";
-}
+	const void *from = (const char *)c + k->offset;
 
-static const char *type_of(const struct mq_transformer *t)
-{
-	if (t->pattern)
-		return strspn(t->pattern, "M") == t->layers ? "mamba2" : "nemotron_h";
-	if (t->post_norm)
-		return "bert";
-	if (t->kv_rank)
-		return t->sigmoid_router ? "deepseek_v3" : "deepseek_v2";
-	if (t->experts)
-		return experts_type(t);
-	if (t->output_norms)
-		return t->no_input_norms ? "olmo2" : t->qk_norm ? "gemma3_text" : "gemma2";
-	if (t->parallel)
-		return "gpt_neox";
-	if (t->positions)
-		return t->relu ? "opt" : "gpt2";
-	if (t->gelu)
-		return "gemma";
-	if (t->qk_norm)
-		return "qwen3";
-	if (t->window)
-		return "mistral";
-	return t->qkv_bias && !t->proj_bias ? "qwen2" : "llama";
-}
-
-static void put(json_t *o, const char *key, double value)
-{
-	json_object_set_new(o, key, json_integer((json_int_t)value));
-}
-
-static void put_if(json_t *o, const char *key, double value)
-{
-	if (value > 0)
-		put(o, key, value);
-}
-
-static void put_flag(json_t *o, const char *key, bool value)
-{
-	json_object_set_new(o, key, json_boolean(value));
-}
-
-static void put_gpt2(const struct mq_transformer *t, json_t *o)
-{
-	static const char *const rates[] = { "resid_pdrop", "embd_pdrop", "attn_pdrop" };
-
-	put(o, "n_embd", t->hidden);
-	put(o, "n_layer", t->layers);
-	put(o, "n_head", t->heads);
-	put(o, "n_inner", t->ffn);
-	put(o, "n_positions", t->positions);
-	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
-		json_object_set_new(o, rates[i], json_real(t->dropout ? .1 : 0));
-}
-
-static void put_experts(const struct mq_transformer *t, const char *type, json_t *o)
-{
-	bool llama4 = !strcmp(type, "llama4_text"), own = llama4 || t->clamp || !strcmp(type, "mixtral");
-	bool routed = t->kv_rank || !strcmp(type, "glm4_moe");
-
-	put(o, "num_experts_per_tok", t->top_k);
-	put(o, routed ? "n_routed_experts" : own ? "num_local_experts" : "num_experts", t->experts);
-	put(o, "intermediate_size", own ? t->ffn : t->dense_ffn ? t->dense_ffn : t->ffn);
-	if (!own)
-		put(o, "moe_intermediate_size", t->ffn);
-	if (llama4) {
-		put(o, "intermediate_size_mlp", t->dense_ffn ? t->dense_ffn : t->ffn);
-		put(o, "interleave_moe_layer_step", t->moe_every ? t->moe_every : 1);
-	} else if (routed) {
-		put(o, "first_k_dense_replace", t->dense_layers);
-		put(o, "n_shared_experts", t->shared_ffn / t->ffn);
-		put_if(o, "n_group", t->expert_groups);
-		put_if(o, "topk_group", t->group_limit);
-	} else if (!own) {
-		put(o, "shared_expert_intermediate_size", t->shared_ffn);
-		put(o, "decoder_sparse_step", t->moe_every ? t->moe_every : 1);
+	switch (k->type) {
+	case MQ_HF_FLAG:
+		return json_boolean(*(const bool *)from);
+	case MQ_HF_RATE:
+		return json_real(c->t.dropout ? .1 : 0);
+	case MQ_HF_REAL:
+		return *(const double *)from > 0 ? json_real(*(const double *)from) : NULL;
+	default: /* what has a least value above 0 is not told where there is none of it */
+		return *(const uint32_t *)from >= k->min ? json_integer(*(const uint32_t *)from) : NULL;
 	}
 }
 
-static void put_mamba(const struct mq_transformer *t, json_t *o)
+static json_t *words_of(const char *letters)
 {
-	const struct mq_mamba *m = &t->mamba;
-	bool alone = strspn(t->pattern, "M") == t->layers;
+	json_t *list = json_array();
 
-	put(o, alone ? "num_heads" : "mamba_num_heads", m->heads);
-	put(o, alone ? "head_dim" : "mamba_head_dim", m->head_dim);
-	put(o, alone ? "state_size" : "ssm_state_size", m->state);
-	put(o, "n_groups", m->groups);
-	put(o, "conv_kernel", m->kernel);
-	put(o, "chunk_size", m->chunk);
-	if (alone)
-		return;
-	json_object_set_new(o, "hybrid_override_pattern", json_string(t->pattern));
-	if (t->experts) {
-		put(o, "n_routed_experts", t->experts);
-		put(o, "num_experts_per_tok", t->top_k);
-		put(o, "moe_intermediate_size", t->ffn);
-		put(o, "moe_shared_expert_intermediate_size", t->shared_ffn);
-		put_if(o, "moe_latent_size", t->latent);
-		put(o, "num_nextn_predict_layers", t->mtp);
-	}
+	for (; *letters; letters++)
+		json_array_append_new(list, json_string(mq_hf_layer_word(*letters)));
+	return list;
 }
 
-static void put_common(const struct mq_transformer *t, const char *type, json_t *o)
+static json_t *config_of(const struct mq_hf_family *f, const struct mq_transformer *t)
 {
-	bool opt = !strcmp(type, "opt"), neox = !strcmp(type, "gpt_neox"), bert = t->post_norm;
+	const struct mq_hf_config c = mq_hf_unsettle(f, t);
+	int dialects = f->dialects | (f->dialects & NEMOTRON && t->experts ? NEMOTRON_MOE : 0);
+	json_t *o = json_object();
 
-	put(o, "hidden_size", t->hidden);
-	put(o, "num_hidden_layers", t->layers);
-	put(o, "num_attention_heads", t->heads);
-	put(o, "intermediate_size", t->ffn);
-	put(o, "max_position_embeddings", opt ? t->positions - 2 : t->positions > t->seq ? t->positions : t->seq);
-	if (opt)
-		put(o, "ffn_dim", t->ffn);
-	if (t->kv_rank) {
-		put_if(o, "q_lora_rank", t->q_rank);
-		put(o, "kv_lora_rank", t->kv_rank);
-		put(o, "qk_nope_head_dim", t->nope_dim);
-		put(o, "qk_rope_head_dim", t->rope_dim);
-		put(o, "v_head_dim", t->value_dim);
-	} else if (!opt && !neox && !bert) {
-		put(o, "num_key_value_heads", t->kv_heads);
-		put(o, "head_dim", t->head_dim);
-	}
-	put_if(o, "sliding_window", t->window);
-	if (t->window && !strcmp(type, "gemma3_text"))
-		put(o, "sliding_window_pattern", t->full_every);
-	if (t->rope_theta > 0)
-		put(o, "rope_theta", t->rope_theta);
+	json_object_set_new(o, "model_type", json_string(f->model_type));
+	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
+		if (k->writes & dialects)
+			json_object_set_new(o, k->name, value_of(k, &c));
+	if (t->pattern && f->dialects & NEMOTRON)
+		json_object_set_new(o, "hybrid_override_pattern", json_string(t->pattern));
+	if (t->mixers)
+		json_object_set_new(o, "layer_types", words_of(t->mixers));
+	if (t->feeds)
+		json_object_set_new(o, "mlp_layer_types", words_of(t->feeds));
 	if (t->yarn)
 		json_object_set_new(o, "rope_scaling",
 				    json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "yarn", "factor", 32.0,
 					      "beta_fast", 32.0, "beta_slow", 1.0, "original_max_position_embeddings",
 					      4096));
-	else if (t->clamp)
+	else if (f->start.t.yarn)
 		json_object_set_new(o, "rope_scaling", json_pack("{s:s}", "rope_type", "default"));
-	if (t->rope_part > 0)
-		json_object_set_new(o, neox ? "rotary_pct" : "partial_rotary_factor", json_real(t->rope_part));
-	if (t->norm_eps > 0)
-		json_object_set_new(o, t->rms ? "rms_norm_eps" : "layer_norm_eps", json_real(t->norm_eps));
-	if (bert)
-		put(o, "type_vocab_size", t->token_types);
-	else if (!opt && !neox)
-		put_flag(o, "attention_bias", t->biases || t->proj_bias || (t->qkv_bias && !strcmp(type, "glm4_moe")));
-	json_object_set_new(o,
-			    bert ? "hidden_dropout_prob" :
-			    opt  ? "dropout" :
-				   "attention_dropout",
-			    json_real(t->dropout ? .1 : 0));
-	if (bert)
-		json_object_set_new(o, "attention_probs_dropout_prob", json_real(t->dropout ? .1 : 0));
-	if (!strcmp(type, "glm4_moe"))
-		put_flag(o, "use_qk_norm", t->qk_norm);
-}
-
-static json_t *config_of(const struct mq_transformer *t, const char *type)
-{
-	json_t *o = json_object();
-
-	json_object_set_new(o, "model_type", json_string(type));
-	put(o, "vocab_size", t->vocab);
-	put_flag(o, "tie_word_embeddings", t->tied);
-	if (!strcmp(type, "gpt2")) {
-		put_gpt2(t, o);
-		return o;
-	}
-	put_common(t, type, o);
-	if (t->pattern)
-		put_mamba(t, o);
-	else if (t->experts)
-		put_experts(t, type, o);
 	return o;
 }
 
-static enum mq_status read_back(const json_t *config, const char *type, const struct mq_transformer *t,
-				struct mq_transformer *said, struct mq_err *err)
+/* In how many fields the description differs that is read back; `text` names the first. */
+static uint32_t read_back(const struct mq_hf_family *f, const json_t *config, const struct mq_transformer *t,
+			  char text[160])
 {
 	const struct mq_json_at at = { .path = "config.json", .place = "", .object = config };
-	const struct mq_hf_family *family;
-	uint32_t positions = 0;
-	bool guessed = false;
+	struct mq_transformer said = { .fused = t->fused, .seq = t->seq };
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = { .text = "" };
+	uint32_t positions = 0, n = 0;
+	char values[96];
 
-	*said = (struct mq_transformer){ .fused = t->fused, .seq = t->seq };
-	family = mq_hf_family_of(&at, type, &guessed);
-	mq_assert(family && !guessed);
-	MQ_TRY(mq_hf_read(family, &at, said, &positions, err));
-	said->seq = t->seq;
-	if (said->pattern && !said->pattern[1])
-		said->pattern = t->pattern;
-	return mq_transformer_check(said, "config.json", err);
+	if (mq_hf_read(f, &at, &said, &positions, &arena, &err) != MQ_OK)
+		return UINT32_MAX;
+	said.seq = t->seq;
+	if (mq_transformer_check(&said, "config.json", &err) != MQ_OK)
+		return UINT32_MAX;
+	const char *field = mq_transformer_compare(t, &said, &n, values);
+	if (field)
+		snprintf(text, 160, "its %s (the model's and the family's: %s)", field, values);
+	return n;
 }
 
 enum mq_status mq_hf_write(const struct mq_transformer *t, FILE *file, struct mq_err *err)
 {
-	const char *type = type_of(t), *field;
-	json_t *config = config_of(t, type);
-	struct mq_transformer said;
-	char values[96];
+	const char *nearest = "none";
+	uint32_t least = UINT32_MAX;
+	char why[160] = "";
 
-	enum mq_status status = read_back(config, type, t, &said, err);
-	field = status == MQ_OK ? mq_transformer_differs(t, &said, values) : NULL;
-	if (field)
-		status = mq_fail(err, MQ_EINPUT,
-				 "no family of Hugging Face's library has all of the model; the nearest is %s: "
-				 "its %s (the model's and the family's: %s)",
-				 type, field, values);
-	if (status == MQ_OK) {
-		json_dumpf(config, file, JSON_INDENT(2));
-		fputc('\n', file);
+	for (const struct mq_hf_family *f = mq_hf_families; f->model_type && least; f++) {
+		json_t *config = config_of(f, t);
+		char text[160] = "";
+		uint32_t n = read_back(f, config, t, text);
+
+		if (n < least) {
+			least = n;
+			nearest = f->model_type;
+			memcpy(why, text, sizeof(why));
+		}
+		if (!n) {
+			json_dumpf(config, file, JSON_INDENT(2));
+			fputc('\n', file);
+		}
+		json_decref(config);
 	}
-	json_decref(config);
-	return status;
+	if (!least)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT,
+		       "no family of Hugging Face's library has all of the model; the nearest is %s: %s", nearest, why);
 }
