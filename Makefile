@@ -75,7 +75,7 @@ EXEC_PARTS := $(call sources,validator/*/parts/*.c)
 EXEC_PART_SO := $(subst /parts/,/,$(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXEC_PARTS)))
 
 SIM_PKGS := jansson gsl openblas libprotobuf-c simgrid hwloc
-SIM_LIBS := -lcsv -lyajl -lz $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
+SIM_LIBS := -lcsv -lexpat -lyaml -lyajl -lz $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -187,7 +187,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags | $(BUILD)/gen/maquette/abi.h
 
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
-	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libyajl-dev zlib1g-dev
+	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libexpat1-dev libyaml-dev libyajl-dev zlib1g-dev
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
 	graphviz libcmocka-dev valgrind python3 libsqlite3-0 procps
 deps: ## install what is missing (as root or through sudo), or print the line to run

@@ -123,6 +123,15 @@ bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double 
 	return !*text || mq_parse_f64(text, value);
 }
 
+enum mq_status mq_csv_range(const struct mq_csv *csv, uint32_t row, const char *column, double missing, double least,
+			    double most, double *value, struct mq_err *err)
+{
+	if (mq_csv_f64(csv, row, mq_csv_column(csv, column), missing, value) && *value >= least && *value <= most)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number from %g to %g", csv->path, csv->line[row],
+		       column, mq_csv_word(csv, row, column), least, most);
+}
+
 const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column)
 {
 	return mq_csv_text(csv, row, mq_csv_column(csv, column));

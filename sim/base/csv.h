@@ -29,6 +29,9 @@ MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
 MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column);
 /* A number; `missing` where the cell is empty or absent; false where it is not a number. */
 MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing, double *value);
+/* A number from `least` to `most`, by the column's name. MQ_EINPUT: the cell has none, or one outside. */
+MQ_API enum mq_status mq_csv_range(const struct mq_csv *csv, uint32_t row, const char *column, double missing,
+				   double least, double most, double *value, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The same by the column's name; NaN where there is no number. */
 MQ_API const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column);

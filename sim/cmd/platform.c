@@ -247,6 +247,8 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	if (r.nic_GBps > 0)
 		printf(" of %.4g GB/s", r.nic_GBps);
 	printf(" (%s)\n", r.format);
+	if (*r.unused)
+		printf("not used: %s\n", r.unused);
 	return MQ_OK;
 }
 

@@ -319,6 +319,8 @@ static enum mq_status add_item(struct reading *r, json_t *object, const char *pa
 
 	if (!name || !*name)
 		return mq_fail(err, MQ_EINPUT, "%s: an entry has no \"name\"", path);
+	if (strchr(name, '/')) /* files are named after it */
+		return mq_fail(err, MQ_EINPUT, "%s: '%s': a name has no '/'", path, name);
 	if (!json_is_object(json_object_get(object, "values")))
 		return mq_fail(err, MQ_EINPUT, "%s: '%s' has no object \"values\"", path, name);
 	if (!kind || (strcmp(kind, "device") && strcmp(kind, "link")))

@@ -76,11 +76,7 @@ static enum mq_status open_table(struct table *t, const char *path, const char *
 
 static enum mq_status number(const struct table *t, const char *column, double most, double *value)
 {
-	if (!mq_csv_f64(&t->csv, t->row, mq_csv_column(&t->csv, column), 0, value) || !(*value >= 0 && *value <= most))
-		return mq_fail(t->err, MQ_EINPUT, "%s:%u: %s '%s' is not a number from 0 to %g", t->csv.path,
-			       t->csv.line[t->row], column,
-			       mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), most);
-	return MQ_OK;
+	return mq_csv_range(&t->csv, t->row, column, 0, 0, most, value, t->err);
 }
 
 static enum mq_status word(const struct table *t, const char *column, const char *(*name)(int), int n, int *value)

@@ -64,7 +64,7 @@ struct mq_pool {
 	double mean_s;          /* clock time of recent plans; 0 = none yet */
 	double until_s;         /* clock time at which judging ends */
 	struct pollfd *watch;   /* [n_workers + 1] */
-	char words[2048];       /* newest of what they said */
+	char words[8192];       /* newest of what they said: a sentence and SimGrid's backtraces */
 	size_t n_words;
 };
 
@@ -98,8 +98,12 @@ static void listen_to(struct mq_pool *p)
 static void first_words(struct mq_pool *p, char *line, size_t size)
 {
 	listen_to(p);
-	const char *from = p->words + strspn(p->words, " \n\t");
-	snprintf(line, size, "%.*s", (int)strcspn(from, "\n"), from);
+	*line = '\0';
+	for (const char *from = p->words; !*line && *(from += strspn(from, " \n\t")); from += strcspn(from, "\n")) {
+		const char *words = mq_platform_complaint(from);
+		if (words)
+			snprintf(line, size, "%.*s", (int)strcspn(words, "\n"), words);
+	}
 	p->n_words = 0;
 	p->words[0] = '\0';
 }

@@ -54,10 +54,7 @@ static const char *cell(const struct coll_row *row, const char *column)
 
 static enum mq_status positive(const struct coll_row *row, const char *column, double *value, struct mq_err *err)
 {
-	if (mq_csv_f64(row->csv, row->i, mq_csv_column(row->csv, column), NAN, value) && *value > 0 && *value <= 1e15)
-		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", row->table, row->line, column,
-		       cell(row, column));
+	return mq_csv_range(row->csv, row->i, column, NAN, 1e-6, 1e15, value, err);
 }
 
 static enum mq_status read_table(const struct mq_score_options *o, const char *path, struct coll_rows *rows,

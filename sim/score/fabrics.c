@@ -48,10 +48,7 @@ static const char *text_of(const struct cells *c, const char *column)
 
 static enum mq_status number(const struct cells *c, const char *column, double usual, double *value)
 {
-	if (mq_csv_f64(c->csv, c->row, mq_csv_column(c->csv, column), usual, value) && *value >= 0 && *value <= 1e6)
-		return MQ_OK;
-	return mq_fail(c->err, MQ_EINPUT, "%s:%u: %s '%s' is not a number from 0 to 1e6", c->csv->path,
-		       c->csv->line[c->row], column, text_of(c, column));
+	return mq_csv_range(c->csv, c->row, column, usual, 0, 1e6, value, c->err);
 }
 
 static enum mq_status word(const struct cells *c, const char *column, const char *(*name)(int), int n, int usual,

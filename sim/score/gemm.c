@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "score/kernels.h"
 #include "session/session.h"
 #include "maquette/cost.h"
 #include "fit/fit_gemm.h"
@@ -41,13 +42,9 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 	*refusal = dtype >= MQ_N_DTYPES || dtype == MQ_FP4 ? UNKNOWN_TYPE : SCORED;
 	if (*refusal)
 		return MQ_OK;
-	if (!mq_csv_f64(csv, i, mq_csv_column(csv, "cast_us"), 0, &cast_us) || !(cast_us >= 0))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: cast_us '%s' is not a number", csv->path, csv->line[i],
-			       mq_csv_word(csv, i, "cast_us"));
+	MQ_TRY(mq_csv_range(csv, i, "cast_us", 0, 0, MQ_KERNEL_MOST, &cast_us, err));
 	for (int c = 0; c < 4; c++)
-		if (!mq_csv_f64(csv, i, column[c + 2], NAN, &number[c]) || !(number[c] > 0) || isinf(number[c]))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path,
-				       csv->line[i], csv->header[column[c + 2]], mq_csv_text(csv, i, column[c + 2]));
+		MQ_TRY(mq_kernel_number(csv, i, csv->header[column[c + 2]], &number[c], err));
 	number[3] -= cast_us;
 	if (scaled && !(cast_us > 0 && number[3] > 0))
 		*refusal = WITH_CAST;

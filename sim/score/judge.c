@@ -185,8 +185,12 @@ static enum mq_status write_job(const struct mq_score_options *o, const struct m
 				const char *dir, struct mq_err *err)
 {
 	const struct mq_case *c = &t->c[i];
-	const char *plan = mq_arena_printf(o->arena, "%s/%s.plan.json", dir, c->run->id);
-	const char *path = mq_arena_printf(o->arena, "%s/%s.ini", dir, c->run->id);
+	char *name = mq_arena_strdup(o->arena, c->run->id);
+
+	for (char *slash = name; (slash = strchr(slash, '/'));)
+		*slash = '_'; /* a row's id names no other folder */
+	const char *plan = mq_arena_printf(o->arena, "%s/%s.plan.json", dir, name);
+	const char *path = mq_arena_printf(o->arena, "%s/%s.ini", dir, name);
 	const struct mq_cluster cluster = { .name = c->platform };
 
 	MQ_TRY(mq_plan_save(&c->plan, c->model, &cluster, plan, err));

@@ -22,12 +22,7 @@ struct rows {
 enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
 				struct mq_err *err)
 {
-	uint32_t c = mq_csv_column(csv, name);
-
-	if (!mq_csv_f64(csv, i, c, NAN, value) || !(*value > 0) || isinf(*value))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a positive number", csv->path, csv->line[i], name,
-			       mq_csv_text(csv, i, c));
-	return MQ_OK;
+	return mq_csv_range(csv, i, name, NAN, 1e-6, MQ_KERNEL_MOST, value, err);
 }
 
 enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *(*name)(int), int n,

@@ -35,6 +35,8 @@ static inline const char *mq_kernel_text(const struct mq_kernel_row *row, const 
 {
 	return mq_csv_word(row->csv, row->i, column);
 }
+/* Sizes and times of kernels are below this: no machine makes more, and all fit an integer. */
+#define MQ_KERNEL_MOST 1e15
 /* A positive number of a column by its name. */
 enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
 				struct mq_err *err) MQ_MUST_CHECK;

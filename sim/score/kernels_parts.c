@@ -354,9 +354,7 @@ static enum mq_status predict(struct setting *s, struct mq_kernel_row *row, stru
 	int dtype, layer, gradient, loop;
 
 	for (int n = 0; n < N_NUMBERS; n++)
-		if (!mq_csv_f64(csv, row->i, mq_csv_column(csv, number_columns[n]), 0, &s->of[n]) || !(s->of[n] >= 0))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path, row->line,
-				       number_columns[n], mq_kernel_text(row, number_columns[n]));
+		MQ_TRY(mq_csv_range(csv, row->i, number_columns[n], 0, 0, MQ_KERNEL_MOST, &s->of[n], err));
 	MQ_TRY(mq_kernel_word(row, "dtype", (const char *(*)(int))mq_dtype_name, MQ_N_DTYPES, &dtype, err));
 	MQ_TRY(mq_kernel_word(row, "layer", layer_name, N_LAYERS, &layer, err));
 	MQ_TRY(mq_kernel_word(row, "gradient", gradient_name, N_GRADIENTS, &gradient, err));

@@ -11,6 +11,22 @@ echo "$head</zone></platform>" >nobody.xml
 gpu() { echo "<host id=\"$1\" speed=\"15Tf\"><prop id=\"mq_type\" value=\"$2\"/></host>"; }
 echo "$head$(gpu a V100-SXM2-16GB)$(gpu b V100-SXM2-16GB)</zone></platform>" >noroute.xml
 echo "$head$(gpu a NoSuchGPU-3000)</zone></platform>" >notype.xml
+# a platform describes hardware: it may not configure, include, read or start anything
+two="$(gpu a V100-SXM2-16GB)$(gpu b V100-SXM2-16GB)"
+echo "${head/<zone/<config><prop id=\"tracing\" value=\"yes\"/><prop id=\"tracing/filename\" value=\"made\"/></config><zone}$two</zone></platform>" >config.xml
+echo "$head$two<include file=\"/etc/passwd\"/></zone></platform>" >include.xml
+echo "${head/simgrid.dtd\"/simgrid.dtd\" [<!ENTITY x SYSTEM \"/etc/passwd\">]}$two</zone></platform>" >entity.xml
+echo "$head${two/speed=/speed_file=\"\/etc\/passwd\" speed=}</zone></platform>" >profile.xml
+echo "$head$two<actor host=\"a\" function=\"f\"/></zone></platform>" >actor.xml
+search 2 'config.xml:3: <config> describes no hardware' -m $tiny -p config.xml
+search 2 'include.xml:3: <include> describes no hardware' -m $tiny -p include.xml
+search 2 'entity.xml:2: .*entities of its own' -m $tiny -p entity.xml
+search 2 'profile.xml:3: speed_file of a <host>' -m $tiny -p profile.xml
+search 2 'actor.xml:3: <actor> describes no hardware' -m $tiny -p actor.xml
+[ ! -e made ] || { echo "a platform wrote a file"; bad=1; }
+cluster() { echo "<cluster id=\"$1\" router_id=\"router_$1\" prefix=\"$1\" radical=\"0-1\" suffix=\"\" speed=\"1Tf\" bw=\"1GBps\" lat=\"5us\"><prop id=\"mq_type\" value=\"T4\"/></cluster>"; }
+echo "$head$(cluster g)$(cluster m)<link id=\"l\" bandwidth=\"1GBps\" latency=\"5us\"/><zoneRoute src=\"g\" dst=\"m\" gw_src=\"router_m\" gw_dst=\"router_g\"><link_ctn id=\"l\"/></zoneRoute></zone></platform>" >gateways.xml
+search 2 'SimGrid refuses the platform: .*gw_src router_m belongs to m, not to g' -m $tiny -p gateways.xml
 search 2 'none.xml' -m $tiny -p none.xml
 search 2 'cut.xml' -m $tiny -p cut.xml
 search 2 'unit.xml' -m $tiny -p unit.xml

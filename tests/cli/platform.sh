@@ -40,8 +40,8 @@ head='<?xml version="1.0"?>
 gpu() { printf '<host id="%s" speed="1Tf"><prop id="mq_type" value="T4"/>%s</host>' "$1" "$2"; }
 tail='</zone></platform>'
 broken() { printf '%s' "$3" >broken.xml; try 2 "$2" platform check broken.xml; }
-broken cut 'Parse error' '<?xml version="1.0"?><platform version="4.1"><zone'
-broken text 'Parse error' 'hello'
+broken cut 'the XML is cut or broken' '<?xml version="1.0"?><platform version="4.1"><zone'
+broken text 'the XML is cut or broken' 'hello'
 broken unit 'unknown unit' "$head<host id='a' speed='1Gx'/>$tail"
 broken route "no route from 'a' to 'b'" "$head$(gpu a)$(gpu b)$tail"
 broken floyd "broken.xml: No route from 'a' to 'b'" "${head/Full/Floyd}$(gpu a)$(gpu b)$tail"

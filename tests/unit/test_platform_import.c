@@ -227,8 +227,53 @@ static bool is_hwloc_gpus(const struct mq_cluster *c)
 	       !strcmp(c->device[2].type, "T4") && !strcmp(c->device[0].type, "V100-SXM2-32GB");
 }
 
+/* RCCL's dump: xGMI between all pairs, whatever sockets they lie on. */
+static const char rccl[] =
+	"<system version=\"2\"><cpu numaid=\"0\"><pci busid=\"a\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">"
+	"<gpu dev=\"0\"><xgmi target=\"b\" count=\"1\"/><xgmi target=\"c\" count=\"2\"/></gpu></pci>"
+	"<pci busid=\"b\"><gpu dev=\"1\"><xgmi target=\"a\" count=\"1\"/></gpu></pci></cpu>"
+	"<cpu numaid=\"1\"><pci busid=\"c\"><gpu dev=\"2\"><xgmi target=\"a\" count=\"2\"/></gpu><c2c/></pci></cpu></system>";
+
+static bool is_rccl(const struct mq_cluster *c)
+{
+	return c->n_devices == 3 && way(c, 0, 1, 1, 64) && way(c, 0, 2, 1, 128) && c->device[2].socket == 1;
+}
+
+/* Rows in an order of their own, behind what mpirun and a terminal put before them. */
+static const char shuffled[] = "[1,0]<stdout>:\t\033[4mGPU0\tGPU1\tGPU2\tib0\tCPU Affinity\tNUMA Affinity\033[0m\n"
+			       "[1,0]<stdout>:GPU2\tSYS\tSYS\t X \tSYS\t8-15\t1\n"
+			       "[1,0]<stdout>:GPU0\t X \tNV4\tSYS\tPIX\t0-7\t0\n"
+			       "[1,0]<stdout>:GPU1\tNV4\t X \tSYS\tSYS\t0-7\t0\n"
+			       "[1,0]<stdout>:ib0\tPIX\tSYS\tSYS\t X\n[1,0]<stdout>:Legend:\n";
+
+static bool is_shuffled(const struct mq_cluster *c)
+{
+	return c->n_devices == 3 && c->nics_per_node == 1 && way(c, 0, 1, 1, 100) && c->device[2].socket == 1;
+}
+
+/* Four dies of two cards: a hop of xGMI inside a card, two between them. */
+static const char rocm[] = "=== ROCm System Management Interface ===\n=== Weight between two GPUs ===\n"
+			   "       GPU0         GPU1         GPU2\nGPU0   0            15           30\n"
+			   "GPU1   15           0            15\nGPU2   30           15           0\n"
+			   "=== Hops between two GPUs ===\n       GPU0         GPU1         GPU2\n"
+			   "GPU0   0            1            2\nGPU1   1            0            1\n"
+			   "GPU2   2            1            0\n=== Link Type between two GPUs ===\n"
+			   "       GPU0         GPU1         GPU2\nGPU0   0            XGMI         XGMI\n"
+			   "GPU1   XGMI         0            XGMI\nGPU2   XGMI         XGMI         0\n"
+			   "=== Numa Nodes ===\nGPU[0]\t\t: (Topology) Numa Node: 0\n"
+			   "GPU[0]\t\t: (Topology) Numa Affinity: 0\nGPU[2]\t\t: (Topology) Numa Node: 1\n";
+
+static bool is_rocm(const struct mq_cluster *c)
+{
+	return c->n_devices == 3 && way(c, 0, 1, 1, 64) && way(c, 1, 2, 1, 64) && way(c, 0, 2, 3, 62.4) &&
+	       c->device[1].socket == 0 && c->device[2].socket == 1;
+}
+
 static void formats(void **state)
 {
+	becomes(rccl, "MI300X", is_rccl);
+	becomes(shuffled, "A100-SXM4-80GB", is_shuffled);
+	becomes(rocm, "MI300X", is_rocm);
 	becomes(cube_mesh, "V100-16GB", is_dgx1);
 	becomes(switched, "H100", is_switched);
 	becomes(workstation, "RTX-4090", is_workstation);
@@ -249,6 +294,10 @@ static void reports(void **state)
 	assert_true(r.nic_GBps == 50);
 	assert_int_equal(import(cube_mesh, "V100-16GB", &r, NULL), MQ_OK);
 	assert_true(!r.nvswitch && r.n_devices == 8 && r.n_nics == 2 && r.n_sockets == 2);
+	assert_int_equal(import(rccl, "MI300X", &r, NULL), MQ_OK);
+	assert_string_equal(r.unused, "<c2c>");
+	assert_int_equal(import(shuffled, "A100-SXM4-80GB", &r, NULL), MQ_OK);
+	assert_string_equal(r.unused, "NUMA columns");
 }
 
 static void refused(const char *text, const char *gpu, const char *word)
@@ -274,7 +323,12 @@ static void broken(void **state)
 	refused(nccl_pairs, NULL, "--gpu");
 	refused("<system version=\"1\"></system>", "T4", "no <gpu>");
 	refused("<system version=\"1\"><gpu dev=\"0\"/></system>", "T4", "outside a <pci>");
-	refused("<system version=\"1\"><cpu></system>", "T4", "without its beginning");
+	refused("<system version=\"1\"><cpu></system>", "T4", "mismatched tag");
+	refused("<!DOCTYPE s [<!ENTITY a \"b\">]><system/>", "T4", "entities of its own");
+	refused("<system><cpu><pci><gpu/></pci><net speed=\"200000000\"/></cpu></system>", "T4", "no port is so fast");
+	refused("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tGNS\tX\n", "T4", "topo -p2p");
+	refused("== Link Type between two GPUs ==\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n", "MI300X", "tables of hops");
+	refused("<topology version=\"3.0\"><object type=\"Machine\"/></topology>", NULL, "version 3 of hwloc's XML");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\nGPU1\tNV2\t X \n", "T4", "other way");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\n", "T4", "rows");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tQPI\n", "T4", ":2:");

@@ -77,7 +77,6 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 			err, MQ_EINPUT,
 			"%s:%u: task %g is not in the schedule of %u tasks: is this the timeline of another plan?",
 			csv->path, csv->line[row], task, m->schedule->n_tasks);
-	uint32_t s = m->n_samples + (uint32_t)sample;
 	if (!(sample >= 0) || sample >= csv->n_rows / m->schedule->n_tasks)
 		return mq_fail(
 			err, MQ_EINPUT,
@@ -90,6 +89,7 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 			       "%s:%u: task %g of sample %g is there twice: was the file put together from several?",
 			       csv->path, csv->line[row], task, sample);
 	*cell = true;
+	uint32_t s = m->n_samples + (uint32_t)sample;
 	/* "compute~conv+optimizer" */
 	const char *imitates = c->kind == UINT32_MAX ? NULL : strchr(mq_csv_text(csv, row, c->kind), '~');
 	if (imitates) {

@@ -14,19 +14,13 @@
 
 static void keep(struct mq_err *err, char *line, bool aborted)
 {
-	static const char *const noise[] = { "Exiting now", "Backtrace", "Current backtrace", "  ->" };
+	const char *words = aborted ? mq_platform_complaint(line) : line;
 
-	for (uint32_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
-		if (aborted && !strncmp(line, noise[i], strlen(noise[i])))
-			return;
-	if (!*line || (aborted && err->text[0]))
+	if (!words || !*words || (aborted && err->text[0]))
 		return; /* SimGrid says what is wrong first, our commands last */
-	if (!strncmp(line, "maquette platform: ", 19))
-		line += 19;
-	/* "Uncaught exception std::invalid_argument: No route from ..." */
-	if (aborted && !strncmp(line, "Uncaught exception ", 19) && strstr(line, ": "))
-		line = strstr(line, ": ") + 2;
-	snprintf(err->text, sizeof(err->text), "%.*s", (int)sizeof(err->text) - 1, line);
+	if (!strncmp(words, "maquette platform: ", 19))
+		words += 19;
+	snprintf(err->text, sizeof(err->text), "%.*s", (int)sizeof(err->text) - 1, words);
 }
 
 static void read_message(FILE *from, bool aborted, struct mq_err *err)

@@ -5,20 +5,27 @@
 #include "hardware/platform/machine.h"
 
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
-				   struct mq_machine *m, struct mq_err *err)
+				   struct mq_machine *m, struct mq_arena *arena, struct mq_err *err)
 {
+	const char *topology = strstr(text, "<topology");
+
 	enum mq_status status = MQ_DONE;
 
-	if (strstr(text, "<topology"))
+	if (topology && !strncmp(topology, "<topology version=\"3", 20))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
+			       "`lstopo --export-xml-flags 2 FILE.xml`",
+			       path);
+	if (topology)
 		return mq_machine_read_hwloc(path, type, m, err);
 	if (strstr(text, "<system"))
-		status = mq_machine_read_nccl(text, path, type, m, err);
+		status = mq_machine_read_nccl(text, path, type, m, arena, err);
 	else if (strstr(text, "GPU0"))
-		status = mq_machine_read_smi(text, path, type, m, err);
+		status = mq_machine_read_smi(text, path, type, m, arena, err);
 	if (status == MQ_DONE)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
-			       "'nvidia-smi topo -m'",
+			       "'nvidia-smi topo -m' or 'rocm-smi --showtopo'",
 			       path);
 	return status;
 }
@@ -63,8 +70,9 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options, const char *output,
 				  struct mq_import_report *report, struct mq_err *err)
 {
-	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_arena *arena = &scratch;
+	struct mq_machine *m = mq_arena_array(arena, 1, struct mq_machine);
 	const struct mq_device_calib *type = options->type;
 	char *text = NULL;
 	size_t size;
@@ -76,23 +84,23 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	if (status == MQ_OK && !path) {
 		status = mq_machine_read_hwloc(NULL, type, m, err);
 	} else if (status == MQ_OK) {
-		status = mq_text_read(path, 16, &arena, &text, &size, err);
+		status = mq_text_read(path, 16, arena, &text, &size, err);
 		if (status == MQ_OK && !size)
 			status = mq_fail(err, MQ_EINPUT, "%s: is empty", path);
 		if (status == MQ_OK)
-			status = read_machine(path, text, type, m, err);
+			status = read_machine(path, text, type, m, arena, err);
 	}
 	if (status == MQ_OK) {
-		const char *source = plain_name(path ? path : "here", &arena);
+		const char *source = plain_name(path ? path : "here", arena);
 
 		mq_machine_number(m);
 		if (options->n_cpus)
 			status = mq_machine_add_cpus(m, options->n_cpus, options->cpu, options->cpu_memory_B, err);
 		if (status == MQ_OK)
-			status = write_platform(m, options->name ? plain_name(options->name, &arena) : source, source,
+			status = write_platform(m, options->name ? plain_name(options->name, arena) : source, source,
 						output, err);
 	}
-	if (status == MQ_OK)
+	if (status == MQ_OK) {
 		*report = (struct mq_import_report){
 			.format = m->format,
 			.type = m->device[0].type->name,
@@ -103,5 +111,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 			.nvlink = has_nvlink(m),
 			.nic_GBps = m->nic_GBps,
 		};
+		snprintf(report->unused, sizeof(report->unused), "%s", m->unused ? m->unused : "");
+	}
 	return status;
 }

@@ -22,11 +22,12 @@ struct mq_import_options {
 
 /* What was found, for the user. */
 struct mq_import_report {
-	const char *format; /* "nvidia-smi topo -m", "NCCL topology", "hwloc" */
+	const char *format; /* "nvidia-smi topo -m", "rocm-smi topology", "NCCL topology", "hwloc" */
 	const char *type;   /* device type written, of the first device */
 	uint32_t n_devices, n_nics, n_sockets;
 	bool nvswitch, nvlink; /* nvlink: some pair is joined by it, through a switch or not */
 	double nic_GBps;       /* 0 = not said */
+	char unused[256];      /* what is in the file and says nothing here, by name; "" = nothing */
 };
 
 /* `path` NULL: this machine, as hwloc finds it. MQ_EINPUT: neither of the formats, broken, no device, device type needed or unknown, cannot write. */

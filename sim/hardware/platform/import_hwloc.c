@@ -106,8 +106,13 @@ static uint32_t device_at(hwloc_topology_t topology, const struct mq_machine *m,
 	return MQ_NONE;
 }
 
-/* NVLink bandwidths between GPUs in MB/s; a row's own entry is not a link. Rows through NVSwitch have
- * the same value everywhere. */
+static bool is_switch(hwloc_obj_t object)
+{
+	return object->subtype && !strcmp(object->subtype, "NVSwitch");
+}
+
+/* NVLink bandwidths between GPUs, and to NVSwitches where the file has them, in MB/s; a row's own entry is not a link.
+ * Rows through switches that are not there have the same value everywhere. */
 static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 {
 	struct hwloc_distances_s *distances;
@@ -123,6 +128,10 @@ static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 			double GBps = (double)distances->values[i * distances->nbobjs + j] / 1000;
 			uint32_t b = device_at(topology, m, distances->objs[j]);
 
+			if (a != MQ_NONE && is_switch(distances->objs[j]) && GBps > 0) {
+				m->nvlink_GBps[a][a] += GBps;
+				m->nvswitch = true;
+			}
 			if (a == MQ_NONE || b == MQ_NONE || a == b || GBps <= 0)
 				continue;
 			m->nvlink_GBps[a][b] = GBps;
@@ -132,7 +141,8 @@ static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 			m->nvswitch = true;
 	}
 	for (uint32_t a = 0; m->nvswitch && a < m->n_devices; a++)
-		m->nvlink_GBps[a][a] = m->device[a].type->nvlink_Bps / 1e9;
+		if (!(m->nvlink_GBps[a][a] > 0))
+			m->nvlink_GBps[a][a] = m->device[a].type->nvlink_Bps / 1e9;
 	hwloc_distances_release(topology, distances);
 }
 

@@ -1,4 +1,4 @@
-/* import_smi.c - the matrix that `nvidia-smi topo -m` prints.
+/* import_smi.c - the matrix that `nvidia-smi topo -m` prints, and those of `rocm-smi --showtopo`.
  *
  * NV# says how many NVLinks join a pair. Where every pair has the same number and a GPU would need more than the 18
  * links that any has, the links go to NVSwitches and # is the number per GPU. Devices (GPUs and network cards) joined
@@ -16,6 +16,8 @@ struct matrix {
 	uint32_t n; /* rows and columns: devices and network cards */
 	bool is_gpu[MAX_COLUMNS];
 	uint32_t gpu[MAX_COLUMNS]; /* index of the device */
+	char label[MAX_COLUMNS][24];
+	bool seen[MAX_COLUMNS], more; /* rows; has it columns of NUMA nodes? */
 	char cell[MAX_COLUMNS][MAX_COLUMNS][8];
 	const char *affinity[MAX_COLUMNS]; /* CPU affinity; NULL = none */
 	uint32_t rows;
@@ -39,60 +41,97 @@ static void plain(char *text)
 	*to = '\0';
 }
 
-static bool names_column(const char *word)
-{
-	size_t letters = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
+/* The cells of a format; the last is a device's own. */
+static const char *const nvidia_cells[] = { "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "X", NULL };
+static const char *const amd_links[] = { "XGMI", "PCIE", "N/A", "0", NULL };
+static const char *const amd_hops[] = { "1", "2", "3", "4", "N/A", "0", NULL };
 
-	return (!strncmp(word, "GPU", 3) && letters == 3 && isdigit((unsigned char)word[3])) ||
-	       (!strncmp(word, "NIC", 3) && isdigit((unsigned char)word[3])) || !strncmp(word, "mlx", 3) ||
-	       !strncmp(word, "hfi", 3) || !strncmp(word, "bnxt", 4) || !strncmp(word, "efa", 3) ||
-	       !strncmp(word, "rdma", 4);
+static bool one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(word, *words))
+		words++;
+	return *words || (!strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) &&
+			  !word[2 + strspn(word + 2, "0123456789")]);
 }
 
-static bool relation(const char *word)
+/* Where a word begins in a line: at its beginning or behind what belongs to no name, as in "[1,0]<stdout>:GPU0". */
+static char *find_word(char *line, const char *word)
 {
-	static const char *const words[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC" };
-
-	for (uint32_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (!strcmp(word, words[i]))
-			return true;
-	return !strncmp(word, "NV", 2) && isdigit((unsigned char)word[2]) && !word[2 + strspn(word + 2, "0123456789")];
+	for (char *at = line; (at = strstr(at, word)); at++)
+		if (at == line || !(isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+			return at;
+	return NULL;
 }
 
-/* The header: "GPU0 GPU1 ... NIC0 ... CPU Affinity ...". */
+/* The header "GPU0 GPU1 ... mlx5_0 ... CPU Affinity ..."; false where the line is none. */
 static bool read_header(char *line, struct matrix *m)
 {
-	char *save = NULL;
+	static const char *const ends[] = { "CPU", "NUMA", "GPU", "X", NULL };
+	char *save = NULL, *from = find_word(line, "GPU");
 	uint32_t gpus = 0;
 
-	m->n = 0;
-	for (char *word = strtok_r(line, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
-		if (!names_column(word))
+	m->n = m->rows = 0;
+	if (!from || !isdigit((unsigned char)from[3]))
+		return false;
+	m->more = strstr(from, "NUMA") != NULL;
+	for (char *word = strtok_r(from, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+		if (one_of(word, ends))
 			break;
-		if (m->n == MAX_COLUMNS)
+		if (m->n == MAX_COLUMNS || strlen(word) >= sizeof(m->label[0]))
 			return false;
-		m->is_gpu[m->n] = !strncmp(word, "GPU", 3);
+		m->is_gpu[m->n] = !strncmp(word, "GPU", 3) && isdigit((unsigned char)word[3]);
 		m->gpu[m->n] = m->is_gpu[m->n] ? gpus++ : MQ_NONE;
-		m->n++;
+		m->seen[m->n] = false;
+		strcpy(m->label[m->n++], word);
 	}
-	return gpus > 0;
+	return true;
 }
 
-static enum mq_status read_row(char *line, uint32_t number, const char *path, struct matrix *m, struct mq_err *err)
+/* The column that a row is named after, and what comes behind its name; MQ_NONE = the line is no row. */
+static uint32_t row_of(char *line, const struct matrix *m, char **rest)
 {
-	char *save = NULL, *word = strtok_r(line, " \t", &save);
+	char *first = NULL;
+	uint32_t row = MQ_NONE;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		char *at = find_word(line, m->label[i]);
+		size_t length = strlen(m->label[i]);
+
+		if (at && (!first || at < first) && (at[length] == ' ' || at[length] == '\t')) {
+			first = at;
+			row = i;
+			*rest = at + length;
+		}
+	}
+	return row;
+}
+
+static enum mq_status read_row(char *line, uint32_t number, const char *path, const char *const *cells, uint32_t row,
+			       struct matrix *m, struct mq_err *err)
+{
+	static const char *const allowed[] = { "OK", "CNS", "GNS", "TNS", "NS", "U", NULL };
+	char *save = NULL, *word;
 
 	for (uint32_t column = 0; column < m->n; column++) {
-		word = strtok_r(NULL, " \t", &save);
-		if (!word || !relation(word) || strlen(word) >= sizeof(m->cell[0][0]))
+		word = strtok_r(column ? NULL : line, " \t", &save);
+		for (const char *const *a = allowed; word && *a; a++)
+			if (!strcmp(word, *a))
+				return mq_fail(err, MQ_EINPUT,
+					       "%s:%u: '%s': this is `nvidia-smi topo -p2p`, which says who may reach "
+					       "whom, not how; give the output of `nvidia-smi topo -m`",
+					       path, number, word);
+		if (!word || !one_of(word, cells) || strlen(word) >= sizeof(m->cell[0][0]))
 			return mq_fail(err, MQ_EINPUT,
-				       "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS", path,
-				       number, word ? word : "nothing", column + 1);
-		strcpy(m->cell[m->rows][column], word);
+				       cells == nvidia_cells ?
+					       "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS" :
+					       "%s:%u: '%s' in column %u is no cell of rocm-smi --showtopo",
+				       path, number, word ? word : "nothing", column + 1);
+		strcpy(m->cell[row][column], word);
 	}
 	word = strtok_r(NULL, " \t", &save);
-	m->affinity[m->rows] = word && isdigit((unsigned char)*word) ? word : NULL;
-	m->rows++;
+	m->affinity[row] = word && isdigit((unsigned char)*word) ? word : NULL;
+	m->rows += !m->seen[row];
+	m->seen[row] = true;
 	return MQ_OK;
 }
 
@@ -150,68 +189,121 @@ static void find_nvlinks(const struct matrix *m, struct mq_machine *machine)
 		}
 }
 
-static enum mq_status check(const struct matrix *m, const char *path, struct mq_err *err)
+static enum mq_status check(const struct matrix *m, const char *path, const char *self, struct mq_err *err)
 {
 	if (m->rows != m->n)
 		return mq_fail(err, MQ_EINPUT, "%s: the matrix has %u columns and %u rows; is it cut?", path, m->n,
 			       m->rows);
 	for (uint32_t i = 0; i < m->n; i++)
 		for (uint32_t j = 0; j < m->n; j++)
-			if (strcmp(m->cell[i][j], m->cell[j][i]) != 0 || (i == j) != !strcmp(m->cell[i][j], "X"))
-				return mq_fail(err, MQ_EINPUT, "%s: row %u column %u says %s, the other way %s", path,
-					       i + 1, j + 1, m->cell[i][j], m->cell[j][i]);
+			if (strcmp(m->cell[i][j], m->cell[j][i]) != 0 || (i == j) != !strcmp(m->cell[i][j], self))
+				return mq_fail(err, MQ_EINPUT, "%s: row %s column %s says %s, the other way %s", path,
+					       m->label[i], m->label[j], m->cell[i][j], m->cell[j][i]);
 	return MQ_OK;
 }
 
-static enum mq_status read_matrix(char *text, const char *path, struct matrix *m, struct mq_err *err)
+/* The first matrix at or after *text, which goes on behind it. Rows are known by their names, in any order. MQ_DONE:
+ * there is none. */
+static enum mq_status read_matrix(char **text, const char *path, const char *const *cells, struct matrix *m,
+				  struct mq_err *err)
 {
-	char *next = text;
+	const char *const *self = cells;
+	char *next = *text;
 
-	for (uint32_t number = 1; next; number++) {
-		char *line = next, *end = strchr(line, '\n');
-		char first[32] = "";
+	while (self[1])
+		self++;
+	m->n = 0;
+	for (uint32_t number = 1; next && !(m->n && m->rows == m->n); number++) {
+		char *line = next, *end = strchr(line, '\n'), *rest;
 
 		next = end ? end + 1 : NULL;
 		if (end)
 			*end = '\0';
-		sscanf(line, " %31s", first);
-		if (!m->n && names_column(first) && strstr(line, " X "))
-			return MQ_DONE; /* a row before any header */
-		if (!m->n && names_column(first)) {
-			if (!read_header(line, m))
-				return mq_fail(err, MQ_EINPUT, "%s:%u: no GPU, or more than %d columns", path, number,
-					       MAX_COLUMNS);
-		} else if (m->n && m->rows < m->n && names_column(first)) {
-			MQ_TRY(read_row(line, number, path, m, err));
-		} else if (m->n && m->rows) {
+		uint32_t row = m->n ? row_of(line, m, &rest) : MQ_NONE;
+		if (row != MQ_NONE)
+			MQ_TRY(read_row(rest, number, path, cells, row, m, err));
+		else if (!m->rows)
+			read_header(line, m); /* the last one before the rows is theirs */
+		else
 			break; /* the legend */
-		}
 	}
-	return m->n ? MQ_OK : MQ_DONE;
+	*text = next;
+	return m->n ? check(m, path, *self, err) : MQ_DONE;
 }
 
-enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
-				   struct mq_machine *machine, struct mq_err *err)
+static enum mq_status add_devices(const struct matrix *m, const char *path, const struct mq_device_calib *type,
+				  struct mq_machine *machine, struct mq_err *err)
 {
-	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
-	struct matrix *m = mq_arena_array(&arena, 1, struct matrix);
-
-	plain(text);
-	MQ_TRY(read_matrix(text, path, m, err));
-	MQ_TRY(check(m, path, err));
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->is_gpu[i])
 			machine->n_devices++;
 		else
 			machine->n_nics++;
-	if (machine->n_devices > MQ_MACHINE_MAX)
+	if (!machine->n_devices || machine->n_devices > MQ_MACHINE_MAX)
 		return mq_fail(err, MQ_EINPUT, "%s: %u GPUs, at most %d", path, machine->n_devices, MQ_MACHINE_MAX);
 	if (!type)
 		return mq_fail(err, MQ_EINPUT, "%s: the matrix does not say which GPUs these are; give --gpu TYPE",
 			       path);
-	machine->format = "nvidia-smi topo -m";
 	for (uint32_t i = 0; i < machine->n_devices; i++)
-		machine->device[i].type = type;
+		machine->device[i] = (struct mq_machine_device){ .type = type, .pcie_switch = MQ_NONE };
+	return MQ_OK;
+}
+
+/* "GPU[3] : (Topology) Numa Node: 1" */
+static void find_numa(const char *text, struct mq_machine *machine)
+{
+	static const char key[] = "(Topology) Numa Node:";
+
+	for (const char *at = text; at && (at = strstr(at, "GPU[")); at++) {
+		unsigned long gpu = strtoul(at + 4, NULL, 10);
+		const char *end = strchr(at, '\n'), *node = strstr(at, key);
+
+		if (node && (!end || node < end) && gpu < machine->n_devices)
+			machine->device[gpu].socket = (uint32_t)strtoul(node + strlen(key), NULL, 10);
+	}
+}
+
+/* AMD's matrices: GPUs one hop of xGMI apart have a link of their own. */
+static enum mq_status read_amd(char *text, const char *path, const struct mq_device_calib *type, struct matrix *m,
+			       struct mq_machine *machine, struct mq_arena *arena, struct mq_err *err)
+{
+	struct matrix *hops = mq_arena_array(arena, 1, struct matrix);
+	char *hop_rows = strstr(text, "Hops between two GPUs"), *link_rows = strstr(text, "Link Type between two GPUs");
+	const char *numa = mq_arena_strdup(arena, text);
+
+	if (!hop_rows || !link_rows || hop_rows > link_rows)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: not all of rocm-smi's topology: the tables of hops and of link types are needed; "
+			       "give the output of `rocm-smi --showtopo`",
+			       path);
+	MQ_TRY(read_matrix(&hop_rows, path, amd_hops, hops, err));
+	MQ_TRY(read_matrix(&link_rows, path, amd_links, m, err));
+	if (m->n != hops->n)
+		return mq_fail(err, MQ_EINPUT, "%s: the tables have %u and %u GPUs", path, hops->n, m->n);
+	MQ_TRY(add_devices(m, path, type, machine, err));
+	machine->format = "rocm-smi topology"; /* it stands in an XML comment */
+	for (uint32_t i = 0; i < m->n; i++)
+		for (uint32_t j = 0; j < m->n; j++)
+			if (!strcmp(m->cell[i][j], "XGMI") && !strcmp(hops->cell[i][j], "1"))
+				machine->nvlink_GBps[m->gpu[i]][m->gpu[j]] = type->nvlink_port_Bps / 1e9;
+	find_numa(numa, machine);
+	mq_machine_unused(machine, arena, "weights (how many xGMI links join a pair is not said: one each)");
+	return MQ_OK;
+}
+
+enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
+				   struct mq_machine *machine, struct mq_arena *arena, struct mq_err *err)
+{
+	struct matrix *m = mq_arena_array(arena, 1, struct matrix);
+
+	plain(text);
+	if (strstr(text, "between two GPUs"))
+		return read_amd(text, path, type, m, machine, arena, err);
+	MQ_TRY(read_matrix(&text, path, nvidia_cells, m, err));
+	MQ_TRY(add_devices(m, path, type, machine, err));
+	machine->format = "nvidia-smi topo -m";
+	if (m->more)
+		mq_machine_unused(machine, arena, "NUMA columns");
 	find_groups(m, machine);
 	find_nvlinks(m, machine);
 	return MQ_OK;

@@ -37,6 +37,12 @@ void mq_machine_number(struct mq_machine *m)
 			m->device[i].pcie_switch = renumber(m->device[i].pcie_switch, switches, &m->n_switches);
 }
 
+void mq_machine_unused(struct mq_machine *m, struct mq_arena *arena, const char *name)
+{
+	if (!m->unused || !strstr(m->unused, name))
+		m->unused = mq_arena_printf(arena, "%s%s%s", m->unused ? m->unused : "", m->unused ? ", " : "", name);
+}
+
 static double pcie_GBps(const struct mq_machine_device *d)
 {
 	return d->pcie_GBps > 0 ? d->pcie_GBps : d->type->pcie_Bps / 1e9;

@@ -24,9 +24,13 @@ struct mq_machine {
 	/* NVLink between two devices, GB/s one way; 0 = none. With NVSwitch: per device, in [i][i]. */
 	double nvlink_GBps[MQ_MACHINE_MAX][MQ_MACHINE_MAX];
 	bool nvswitch;
-	double nic_GBps; /* of the first port; 0 = not said */
-	double memory_B; /* of a CPU core; 0 = not said */
+	double nic_GBps;    /* of the first port; 0 = not said */
+	double memory_B;    /* of a CPU core; 0 = not said */
+	const char *unused; /* what the file has and nobody reads: "a, b"; NULL = nothing */
 };
+
+/* Tells, once, of something in the file that is not used. */
+void mq_machine_unused(struct mq_machine *machine, struct mq_arena *arena, const char *name);
 
 /* Puts n CPU devices beside the GPUs, spread over the sockets; MQ_EINPUT: more than a machine holds. */
 enum mq_status mq_machine_add_cpus(struct mq_machine *machine, uint32_t n, const struct mq_device_calib *type,
@@ -35,9 +39,11 @@ enum mq_status mq_machine_add_cpus(struct mq_machine *machine, uint32_t n, const
 /* `text` is the whole file (changed while it is read). MQ_DONE: not this format. hwloc reads files
  * itself, and without `path` the machine it runs on. */
 enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
-				   struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_machine *machine, struct mq_arena *arena,
+				   struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_calib *type,
-				    struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
+				    struct mq_machine *machine, struct mq_arena *arena,
+				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type, struct mq_machine *machine,
 				     struct mq_err *err) MQ_MUST_CHECK;
 

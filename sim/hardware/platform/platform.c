@@ -16,6 +16,7 @@
 #include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "base/xml.h"
 #include "hardware/platform/impl.h"
 #include "hardware/platform/memory.h"
 
@@ -80,6 +81,17 @@ int mq_platform_name_order(const char *a, const char *b)
 	int order = natural(a, b);
 
 	return order ? order : strcmp(a, b);
+}
+
+const char *mq_platform_complaint(const char *line)
+{
+	static const char *const noise[] = { "Exiting now", "Backtrace", "Current backtrace", "  ->" };
+	static const char uncaught[] = "Uncaught exception "; /* std::invalid_argument: No route from ... */
+
+	for (uint32_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
+		if (!strncmp(line, noise[i], strlen(noise[i])))
+			return NULL;
+	return !strncmp(line, uncaught, strlen(uncaught)) && strstr(line, ": ") ? strstr(line, ": ") + 2 : line;
 }
 
 enum mq_device_kind mq_platform_kind(const char *type)
@@ -377,12 +389,14 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
+/* ---- what a file may say ------------------------------------------------------------------------------ */
+
 /* Hosts that a list as "0-3,8" stands for. */
-static double count_radical(const char *list, char end)
+static double count_radical(const char *list)
 {
 	double sum = 0;
 
-	while (*list && *list != end) {
+	while (*list) {
 		char *after;
 		double first = strtod(list, &after), last = first;
 
@@ -396,33 +410,53 @@ static double count_radical(const char *list, char end)
 	return sum;
 }
 
-/* A cluster tag makes as many hosts as its list says, each with links: SimGrid makes them all first. */
-static enum mq_status check_clusters(const char *path, const char *text, struct mq_err *err)
+/* SimGrid obeys more than descriptions of hardware: a <config> writes files and changes its engine, an <include> and
+ * names of profiles read others, an <actor> starts a function. A cluster tag makes as many hosts as its list says, each
+ * with links, all of them first. */
+static enum mq_status take_tag(void *context, const struct mq_xml_tag *tag, struct mq_err *err)
 {
-	static const char key[] = "radical";
-	double hosts = 0;
+	static const char *const hardware[] = {
+		"platform", "zone",      "AS",      "host",         "link",          "link_ctn",
+		"route",    "zoneRoute", "ASroute", "bypassRoute",  "bypassASroute", "bypassZoneRoute",
+		"cluster",  "cabinet",   "peer",    "router",       "host_link",     "backbone",
+		"prop",     "disk",      "storage", "storage_type", "mount",         "model_prop"
+	};
+	double *hosts = context;
+	bool known = false;
 
-	for (const char *c = text; (c = strstr(c, key)); c++) {
-		const char *value = c + strlen(key) + strspn(c + strlen(key), " \t\r\n=");
+	for (size_t i = 0; i < sizeof(hardware) / sizeof(*hardware); i++)
+		known |= !strcmp(tag->name, hardware[i]);
+	if (!known)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: <%.40s> describes no hardware: a platform may not configure, include, trace or "
+			       "start anything; take it out",
+			       tag->path, tag->line, tag->name);
+	for (const char *const *a = tag->attribute; *a; a += 2) {
+		size_t length = strlen(*a);
 
-		if (*value == '"' || *value == '\'')
-			hosts += count_radical(value + 1, *value);
+		if (length > 5 && !strcmp(*a + length - 5, "_file"))
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s:%u: %.40s of a <%s>: speeds that change are not read from files; take it out",
+				tag->path, tag->line, *a, tag->name);
 	}
-	if (hosts > MAX_CLUSTER_HOSTS)
-		return mq_fail(err, MQ_EINPUT, "%s: its clusters have %.0f hosts; at most %d", path, hosts,
-			       MAX_CLUSTER_HOSTS);
-	return MQ_OK;
+	*hosts += count_radical(mq_xml_attribute(tag, "radical"));
+	return *hosts <= MAX_CLUSTER_HOSTS ? MQ_OK :
+					     mq_fail(err, MQ_EINPUT, "%s: its clusters have %.0f hosts; at most %d",
+						     tag->path, *hosts, MAX_CLUSTER_HOSTS);
 }
 
 static enum mq_status check_file(const char *path, size_t *size, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	double hosts = 0;
+	const struct mq_xml_reader reader = { .open = take_tag, .context = &hosts };
 	char *text;
 
 	MQ_TRY(mq_text_read(path, 512, &arena, &text, size, err));
 	if (!*size)
 		return mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
-	return check_clusters(path, text, err);
+	return mq_xml_read(text, *size, path, &reader, err);
 }
 
 enum mq_status mq_platform_load(const char *path, struct mq_arena *arena, struct mq_cluster **result,

@@ -41,6 +41,9 @@ bool mq_platform_is_keys(const char *path);
 enum mq_status mq_platform_build_file(const char *path, const struct mq_calib *calib, struct mq_arena *arena,
 				      struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
 
+/* What a line that SimGrid leaves on stderr says; NULL: nothing, it is a backtrace or the like. */
+const char *mq_platform_complaint(const char *line);
+
 /* What a device is where its platform says nothing but the type. */
 enum mq_device_kind mq_platform_kind(const char *type);
 

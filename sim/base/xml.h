@@ -1,0 +1,32 @@
+/* xml.h - XML tag by tag, through expat. Entities that a file makes itself are refused (they may stand for gigabytes),
+ * and nothing that it names elsewhere is read. SPDX-License-Identifier: Apache-2.0 */
+#ifndef MQ_BASE_XML_H
+#define MQ_BASE_XML_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "maquette/err.h"
+
+struct mq_xml_tag {
+	const char *name;             /* valid until the reader returns */
+	const char *const *attribute; /* key, value, key, value, ..., NULL */
+	const char *path;
+	uint32_t line, depth; /* the root's depth is 0 */
+};
+
+/* `open` at the beginning of each element, `close` at its end with `attribute` NULL. One may be NULL. */
+struct mq_xml_reader {
+	enum mq_status (*open)(void *context, const struct mq_xml_tag *tag, struct mq_err *err);
+	enum mq_status (*close)(void *context, const struct mq_xml_tag *tag, struct mq_err *err);
+	void *context;
+};
+
+/* The value of an attribute, "" where there is none. */
+const char *mq_xml_attribute(const struct mq_xml_tag *tag, const char *key);
+/* A whole text. MQ_EINPUT: not well-formed (file and line are named), nested more than 256 deep, with entities of its
+ * own; or what a callback returned. */
+enum mq_status mq_xml_read(const char *text, size_t size, const char *path, const struct mq_xml_reader *reader,
+			   struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
