@@ -9,7 +9,7 @@
 #include "maquette/cluster.h"
 #include "maquette/opt.h"
 #include "base/quantity.h"
-#include "base/xml.h"
+#include "hardware/platform/xml.h"
 #include "hardware/platform/machine.h"
 
 enum { MAX_DEPTH = 64, MAX_NVLINKS = 1024 };

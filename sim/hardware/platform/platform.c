@@ -16,7 +16,7 @@
 #include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
-#include "base/xml.h"
+#include "hardware/platform/xml.h"
 #include "hardware/platform/impl.h"
 #include "hardware/platform/memory.h"
 

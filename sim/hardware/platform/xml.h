@@ -1,7 +1,7 @@
 /* xml.h - XML tag by tag, through expat. Entities that a file makes itself are refused (they may stand for gigabytes),
  * and nothing that it names elsewhere is read. SPDX-License-Identifier: Apache-2.0 */
-#ifndef MQ_BASE_XML_H
-#define MQ_BASE_XML_H
+#ifndef MQ_HARDWARE_PLATFORM_XML_H
+#define MQ_HARDWARE_PLATFORM_XML_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* xml.c - see xml.h. SPDX-License-Identifier: Apache-2.0 */
-#include "base/xml.h"
+#include "hardware/platform/xml.h"
 
 #include <limits.h>
 #include <string.h>
