@@ -4,7 +4,7 @@
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a sequence has 4096
  * tokens, or max_position_embeddings where that is less.
  *
- * Not modelled: towers for images and sounds beside the text (a note says that they are left out).
+ * Not modelled: further images of a sequence; pairs of samples of different devices (CLIP).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -14,11 +14,14 @@
 enum { DEFAULT_SEQ = 4096 };
 
 struct options {
-	bool fused_attention, mtp;
+	uint32_t image;
+	bool fused_attention, mtp, towers;
 };
 
 static const struct mq_opt opts[] = {
 	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, towers, 1, "with the towers of images and sounds beside the text"),
+	MQ_U32(struct options, image, 0, 1, 1e5, "side of an image in pixels; default: the model's, or 448"),
 	MQ_BOOL(struct options, mtp, 0, "with the layers that predict further tokens, where there are any"), MQ_END
 };
 
@@ -140,20 +143,6 @@ static enum mq_status build_vision(const struct mq_json_at *at, const char *name
 	return mq_format_vision.build(name, list, request, arena, model, err);
 }
 
-static enum mq_status build_stack(const struct mq_json_at *at, const char *type, bool mtp, struct mq_transformer *t,
-				  const struct mq_model_request *request, struct mq_arena *arena,
-				  struct mq_model **model, struct mq_err *err)
-{
-	const char *note = NULL;
-
-	MQ_TRY(read_config(at, type, mtp, t, arena, &note, err));
-	if (type)
-		t->name = mq_arena_strdup(arena, type);
-	MQ_TRY(mq_transformer_build(t, at->path, request, arena, model, err));
-	(*model)->note = note;
-	return MQ_OK;
-}
-
 /* The text part of a configuration that has several; the configuration itself where it is that. */
 static struct mq_json_at text_part(const struct mq_json_at *at)
 {
@@ -169,7 +158,47 @@ static struct mq_json_at text_part(const struct mq_json_at *at)
 	return part;
 }
 
-static enum mq_status build(const struct mq_json_at *top, bool mtp, struct mq_transformer *t,
+/* What the text part leaves to the whole: is the head tied, how wide are vectors that are paired? */
+static enum mq_status read_whole(const struct mq_json_at *top, struct mq_transformer *t, struct mq_err *err)
+{
+	MQ_TRY(mq_json_bool(top, "tie_word_embeddings", &t->tied, err));
+	if (!t->contrast)
+		return MQ_OK;
+	return mq_json_u32(top, "projection_dim", 1, 1e8, &t->contrast, err);
+}
+
+static enum mq_status build_stack(const struct mq_json_at *top, const char *type, const struct options *o,
+				  struct mq_transformer *t, const struct mq_model_request *request,
+				  struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+{
+	const struct mq_json_at at = text_part(top);
+	const char *note = NULL;
+
+	MQ_TRY(read_config(&at, type ? type : mq_hf_text_type(top), o->mtp, t, arena, &note, err));
+	MQ_TRY(read_whole(top, t, err));
+	if (type)
+		t->name = mq_arena_strdup(arena, type);
+	if (request->seq && !t->contrast)
+		t->seq = request->seq;
+	t->fused = mq_model_fuses(request, o->fused_attention);
+	if (o->towers)
+		MQ_TRY(mq_hf_towers(top, o->image, t, arena, err));
+	else
+		t->contrast = 0;
+	if (t->contrast && !t->towers)
+		return mq_fail(err, MQ_EINPUT, "%s: texts are paired with images; \"vision_config\" is missing",
+			       at.path);
+	MQ_TRY(mq_transformer_build(t, at.path, request, arena, model, err));
+	if (t->towers)
+		note = mq_arena_printf(arena, "%s%sone image%s of a sequence goes through the tower%s",
+				       note ? note : at.path, note ? "; " : ": ",
+				       json_object_get(top->object, "audio_config") ? " or sound" : "",
+				       t->contrast ? "; only pairs of a device's own samples are compared" : "");
+	(*model)->note = note;
+	return MQ_OK;
+}
+
+static enum mq_status build(const struct mq_json_at *top, const struct options *o, struct mq_transformer *t,
 			    const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
 			    struct mq_err *err)
 {
@@ -184,14 +213,7 @@ static enum mq_status build(const struct mq_json_at *top, bool mtp, struct mq_tr
 		return build_vision(&at, "vit", request, arena, model, err);
 	if ((type && !strcmp(type, "dit")) || (class && !strncmp(class, "DiT", 3)))
 		return build_vision(&at, "dit", request, arena, model, err);
-	MQ_TRY(build_stack(&at, type, mtp, t, request, arena, model, err));
-	if (at.object != top->object)
-		(*model)->note = mq_arena_printf(arena,
-						 "%s: only the text part (%s) is read; towers for images and sounds "
-						 "are left out%s%s",
-						 at.path, at.place, (*model)->note ? "; " : "",
-						 (*model)->note ? (*model)->note : "");
-	return MQ_OK;
+	return build_stack(top, type, o, t, request, arena, model, err);
 }
 
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
@@ -203,10 +225,9 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
-	t.fused = o.fused_attention;
 	MQ_TRY(mq_json_load(path, true, arena, &json, err));
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
-	enum mq_status status = build(&at, o.mtp, &t, request, arena, model, err);
+	enum mq_status status = build(&at, &o, &t, request, arena, model, err);
 	json_decref(json);
 	return status;
 }
@@ -227,7 +248,7 @@ static bool probe(const char *path, const char *head, size_t size)
 
 const struct mq_format mq_format_huggingface = {
 	.name = "huggingface",
-	.summary = "Hugging Face config.json (FILE[:fused_attention=false,mtp=true])",
+	.summary = "Hugging Face config.json (FILE[:fused_attention=false,towers=false,image=N,mtp=true])",
 	.opts = opts,
 	.probe = probe,
 	.load = load,

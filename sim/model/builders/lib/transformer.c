@@ -1,6 +1,6 @@
 /* transformer.c - see transformer.h. Decoder stacks (GPT, Llama, mixtures of experts) and BERT's encoder are one: they
  * differ in norms, biases, masks and what stands before and behind. SPDX-License-Identifier: Apache-2.0 */
-#include "model/builders/lib/transformer.h"
+#include "model/builders/lib/tower.h"
 
 #include <math.h>
 #include <string.h>
@@ -598,13 +598,35 @@ uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *
 	const char *outside = net->prefix;
 
 	for (uint32_t i = 0; i < t->layers; i++) {
-		net->layer = first + i;
+		net->layer = first == MQ_NONE ? MQ_NONE : first + i;
 		net->prefix = mq_arena_printf(net->arena, "%slayer%u.", prefix, i);
 		stream = t->pattern ? hybrid_layer(net, t, t->pattern[i], stream) : block(net, t, stream);
 	}
 	net->layer = MQ_NONE;
 	net->prefix = outside;
 	return stream;
+}
+
+/* The text's vector and the image's, and the softmax (or sigmoids) over the pairs of the samples of a device. */
+static void pair(struct mq_net *net, const struct mq_transformer *t, uint32_t text, bool infer)
+{
+	double rows = net->rows, width = t->contrast;
+
+	net->rows = 1;
+	net->biases = !t->causal; /* SigLIP's */
+	text = mq_net_gemm(net, "projection", text, t->hidden, width);
+	net->rows = rows;
+	uint32_t image = mq_net_image_vector(net, *t->towers, width, !t->causal);
+	if (infer)
+		return;
+	uint32_t loss = mq_net_add(net, MQ_OP_LOSS, "loss");
+	struct mq_op *op = mq_net_at(net, loss);
+	op->flop = op->flop_bwd = op->read = 2 * width;
+	op->moved_bwd = 4 * width;
+	op->output = 1;
+	op->kernels = 3;
+	mq_model_connect(&net->b, text, loss, width);
+	mq_model_connect(&net->b, image, loss, width);
 }
 
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,
@@ -624,22 +646,28 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 	net.rms = t->rms;
 	uint32_t embedding;
 	uint32_t x = mq_transformer_embed(&net, t, mq_net_tokens(&net, "tokens"), &embedding);
+	for (const struct mq_tower *const *tower = t->towers; tower && *tower && !t->contrast; tower++)
+		x = mq_net_tower(&net, *tower, x, t->hidden);
 	uint32_t stream = mq_transformer_blocks(&net, t, "", 0, x);
 	x = stream;
 	if (!t->post_norm)
 		x = mq_net_norm(&net, "final.norm", x, t->hidden);
-	if (t->span_head)
+	if (t->contrast)
+		pair(&net, t, x, infer);
+	else if (t->span_head)
 		x = mq_transformer_span(&net, t, x);
 	else if (t->pretrain_heads)
 		x = pretrain_heads(&net, t, x, embedding);
 	else if (!t->headless)
 		x = mq_transformer_head(&net, t, x, embedding);
-	if (!infer) {
+	if (!infer && !t->contrast) {
 		mq_net_loss(&net, x, t->span_head ? 2 : t->headless ? t->hidden : t->vocab);
 		predict_further(&net, t, stream, embedding, x);
 	}
 	count_copies(net.b.model, t->top_k);
 	mq_transformer_describe(net.b.model, t, t->layers);
+	if (t->towers && *t->towers) /* no single stack that could be written down */
+		return mq_model_finish(&net.b, model, err);
 	struct mq_transformer *kept = mq_arena_alloc(arena, sizeof(*kept));
 	*kept = *t;
 	for (size_t i = 0; i < 3; i++) {

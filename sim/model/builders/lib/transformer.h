@@ -6,6 +6,8 @@
 #include "model/builders/lib/linear.h"
 #include "model/builders/lib/mamba.h"
 
+struct mq_tower;
+
 struct mq_transformer {
 	const char *name;
 	uint32_t layers;
@@ -71,6 +73,9 @@ struct mq_transformer {
 	double rope_part;    /* of a head's width that is turned; 0 = all */
 	bool yarn;           /* what is turned is scaled, too (YaRN with a concentration factor) */
 	double norm_eps;     /* 0 = not known */
+	const struct mq_tower *const
+		*towers;     /* of images and sounds, NULL-terminated; or NULL (builders/lib/tower.h) */
+	uint32_t contrast;   /* width of vectors by which texts and images are paired (CLIP); 0 = text is predicted */
 	bool pretrain_heads; /* BERT: pooler, masked-language and next-sentence heads */
 	bool span_head;      /* instead of them: where an answer starts and ends (SQuAD) */
 };
@@ -93,7 +98,7 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, 
 /* The embedding of tokens, learned positions and segments, and their norm where norms stand behind;
  * `*embedding` gets the op that owns the vocabulary. */
 uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding);
-/* t->layers blocks, numbered from `first` on; names begin with `prefix` and the block's own number. */
+/* t->layers blocks, numbered from `first` on (MQ_NONE: of no layer); names begin with `prefix` and the block's own number. */
 uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t, const char *prefix, uint32_t first,
 			       uint32_t stream);
 /* A GEMM with the vocabulary, tied to `embedding` where t says so. */

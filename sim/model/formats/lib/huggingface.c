@@ -486,12 +486,20 @@ const char *mq_hf_unused_keys(const json_t *object, struct mq_arena *arena)
 	return list_keys(object, is_read, arena);
 }
 
+/* The text part of a model with towers is also called by its name alone. */
+static bool is_type(const struct mq_hf_family *f, const char *type)
+{
+	size_t n = strlen(type);
+
+	return !strncmp(type, f->model_type, n) && (!f->model_type[n] || !strcmp(f->model_type + n, "_text"));
+}
+
 const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 
 	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++)
-		if (type ? !strcmp(type, f->model_type) :
+		if (type ? is_type(f, type) :
 			   architecture && !strncmp(architecture, f->architecture, strlen(f->architecture)))
 			return f;
 	*guessed = true;

@@ -19,6 +19,12 @@ enum mq_status mq_hf_read(const struct mq_hf_family *family, const struct mq_jso
 const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena);
 /* Keys of a known family's configuration that nothing reads, and that may matter; likewise. */
 const char *mq_hf_unused_keys(const json_t *object, struct mq_arena *arena);
+/* The "model_type" of the text part of a model with towers, where that says none; NULL: not known. */
+const char *mq_hf_text_type(const struct mq_json_at *top);
+/* t->towers: those that stand beside the text; `image`: pixels of a side, 0 = the model's own. t->hidden, seq, fused and
+ * contrast are filled. MQ_EINPUT: one that is not read, or makes more tokens than there are. */
+enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct mq_transformer *t,
+			    struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* null, false, 0 and what is empty switch a part off. */
 bool mq_hf_is_off(const json_t *value);
 /* The families by their model_type, NULL-terminated. */

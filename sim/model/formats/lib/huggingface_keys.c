@@ -450,5 +450,9 @@ const struct mq_hf_family mq_hf_families[] = {
 	       .interval = 3, .full_first = true),
 	FAMILY("nomic_bert", "NomicBert", COMMON | BERT, 2048, D(12, 768, 12, 0, 0, 3072, 30528), .t.gated = true,
 	       .t.rotary = true, .t.tied = true, .t.post_norm = true, .t.token_types = 2),
+	FAMILY("clip_text_model", "CLIPText", COMMON | LAYER_EPS, 77, D(12, 512, 8, 0, 0, 2048, 49408), PLAIN,
+	       .learned = true, .t.contrast = 512),
+	FAMILY("siglip_text_model", "SiglipText", COMMON | LAYER_EPS, 64, D(12, 768, 12, 0, 0, 3072, 32000),
+	       .t.biases = true, .learned = true, .t.contrast = 768),
 	{ NULL, NULL, 0, { .positions = 0 } },
 };

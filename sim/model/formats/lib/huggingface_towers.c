@@ -1,0 +1,252 @@
+/* huggingface_towers.c - the towers of configurations that have a "vision_config" or "audio_config" beside the text: a row
+ * for each kind of model. Widths of projectors are spelt by letters: h the tower's, H that of the patches that are joined
+ * into a token, p "projector_input_dim", t the text's. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "model/builders/lib/tower.h"
+#include "model/formats/lib/huggingface_keys.h"
+
+enum { SIDE = 448 }; /* pixels of an image where the model takes any */
+
+enum style {
+	PLAIN, /* layer norms, biases, GELU */
+	CLASS, /* and a token for all of the image */
+	GATED, /* RMS norms, no biases, gated */
+	GATED_BIASED,
+};
+
+static const struct kind {
+	const char *type, *text; /* "model_type"; that of a text part which says none */
+	const char *projector;
+	enum style style;
+	uint32_t joined; /* a side of patches that become one token, where no key says it */
+} kinds[] = {
+	{ "llava", "llama", "htt", CLASS, 1 },
+	{ "llava_next", "llama", "htt", CLASS, 1 },
+	{ "llava_onevision", "qwen2", "htt", PLAIN, 1 },
+	{ "vipllava", "llama", "htt", CLASS, 1 },
+	{ "mistral3", "mistral", "Hhtt", GATED, 2 },
+	{ "gemma3", "gemma3_text", "ht", PLAIN, 4 },
+	{ "paligemma", "gemma", "ht", PLAIN, 1 },
+	{ "idefics3", "llama", "Ht", PLAIN, 2 },
+	{ "smolvlm", "llama", "Ht", PLAIN, 2 },
+	{ "internvl", "qwen2", "Htt", CLASS, 2 },
+	{ "internvl_chat", "qwen2", "Htt", CLASS, 2 },
+	{ "qwen2_vl", "qwen2_vl", "HHt", PLAIN, 2 },
+	{ "qwen2_5_vl", "qwen2_5_vl", "HHt", GATED_BIASED, 2 },
+	{ "qwen3_vl", "qwen3_vl", "HHt", PLAIN, 2 },
+	{ "qwen3_vl_moe", "qwen3_vl_moe", "HHt", PLAIN, 2 },
+	{ "qwen3_5", "qwen3_5", "HHt", PLAIN, 2 },
+	{ "qwen3_5_moe", "qwen3_5_moe", "HHt", PLAIN, 2 },
+	{ "kimi_k25", "kimi_k2", "HHt", PLAIN, 2 },
+	{ "kimi_vl", "deepseek_v3", "HHt", PLAIN, 2 },
+	{ "glm4v", "glm4v", "Htt", GATED, 2 },
+	{ "glm4v_moe", "glm4v_moe", "Htt", GATED, 2 },
+	{ "llama4", "llama4", "Hppt", CLASS, 2 },
+	{ "gemma4", "gemma4", "ht", GATED, 3 },
+	{ "clip", "clip_text_model", "h", CLASS, 1 },
+	{ "siglip", "siglip_text_model", "h", PLAIN, 1 },
+	{ "qwen2_audio", "qwen2", "ht", PLAIN, 2 },
+};
+
+static const struct kind *kind_of(const struct mq_json_at *top)
+{
+	const char *type = json_string_value(json_object_get(top->object, "model_type"));
+
+	for (size_t i = 0; type && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(type, kinds[i].type))
+			return &kinds[i];
+	return NULL;
+}
+
+const char *mq_hf_text_type(const struct mq_json_at *top)
+{
+	const struct kind *k = kind_of(top);
+
+	return k ? k->text : NULL;
+}
+
+/* The first of several keys that there is: a number, the first of an array of them, or what was there before. */
+static enum mq_status first_of(const struct mq_json_at *at, const char *const *names, uint32_t *value,
+			       struct mq_err *err)
+{
+	for (; *names; names++) {
+		json_t *v = json_object_get(at->object, *names), *first = json_array_get(v, 0);
+
+		if (!v || json_is_null(v))
+			continue;
+		if (first && json_is_integer(first) && json_integer_value(first) > 0 &&
+		    json_integer_value(first) < 1e8) {
+			*value = (uint32_t)json_integer_value(first);
+			return MQ_OK;
+		}
+		return mq_json_u32(at, *names, 1, 1e8, value, err);
+	}
+	return MQ_OK;
+}
+
+#define FIRST(at, value, ...) MQ_TRY(first_of(at, (const char *const[]){ __VA_ARGS__, NULL }, value, err))
+
+static enum mq_status read_blocks(const struct mq_json_at *at, enum style style, struct mq_transformer *t,
+				  struct mq_err *err)
+{
+	uint32_t ratio = 4;
+
+	*t = (struct mq_transformer){ .layers = 12, .hidden = 768, .heads = 12, .ffn = 0, .vocab = 1, .fused = true };
+	t->gated = style >= GATED;
+	t->rms = style >= GATED;
+	t->biases = style != GATED;
+	FIRST(at, &t->hidden, "embed_dim", "vt_hidden_size", "d_model", "hidden_size");
+	FIRST(at, &t->layers, "depth", "vt_num_hidden_layers", "encoder_layers", "num_hidden_layers");
+	FIRST(at, &t->heads, "num_heads", "vt_num_attention_heads", "encoder_attention_heads", "num_attention_heads");
+	FIRST(at, &ratio, "mlp_ratio");
+	t->ffn = ratio < 1000 ? ratio * t->hidden : 0;
+	FIRST(at, &t->ffn, "vt_intermediate_size", "encoder_ffn_dim", "intermediate_size");
+	FIRST(at, &t->head_dim, "head_dim");
+	return MQ_OK;
+}
+
+/* Of a grid of patches: how many, what each is made of, rows of their table. */
+static enum mq_status read_patches(const struct mq_json_at *at, const struct kind *k, uint32_t image,
+				   struct mq_tower *w, struct mq_err *err)
+{
+	uint32_t side = strcmp(k->type, "clip") && strcmp(k->type, "siglip") ? SIDE : 224, patch = 14, channels = 3;
+	uint32_t frames = 1, rows = 0, high = 0, all = k->style == CLASS;
+
+	FIRST(at, &side, "image_size");
+	FIRST(at, &patch, "patch_size");
+	FIRST(at, &channels, "in_channels", "in_chans", "num_channels");
+	FIRST(at, &frames, "temporal_patch_size");
+	FIRST(at, &rows, "num_position_embeddings", "position_embedding_size");
+	FIRST(at, &high, "pos_emb_height", "init_pos_emb_height");
+	if (!rows && high)
+		rows = high < 10000 ? high * high : 0;
+	if (!rows && json_object_get(at->object, "image_size") && k->style != GATED)
+		rows = side / patch * (side / patch) + all;
+	if (!strcmp(k->type, "gemma4"))
+		rows *= 2; /* a table for each axis */
+	side = image ? image : side;
+	if (side / patch > 10000 || side < patch)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: %s: an image of %u pixels in patches of %u; give another image=", at->path,
+			       at->place, side, patch);
+	w->t.seq = side / patch * (side / patch) + all;
+	w->t.positions = rows;
+	w->stem = (double)patch * patch * channels * frames;
+	return MQ_OK;
+}
+
+/* Whisper's encoder: two convolutions over the spectrum, the second of which halves the frames. */
+static enum mq_status read_frames(const struct mq_json_at *at, struct mq_tower *w, struct mq_err *err)
+{
+	uint32_t bins = 128, frames = 1500;
+	double h = w->t.hidden;
+
+	FIRST(at, &bins, "num_mel_bins");
+	FIRST(at, &frames, "max_source_positions");
+	w->t.seq = w->t.positions = frames;
+	w->stem = 3 * h + 6.0 * bins; /* GEMMs of both, the first over twice the frames */
+	w->stem_param = 3 * h * (h + bins) + 2 * h;
+	return MQ_OK;
+}
+
+static enum mq_status read_joined(const struct mq_json_at *top, const struct mq_json_at *at, const struct kind *k,
+				  struct mq_tower *w, struct mq_err *err)
+{
+	static const char *const ratios[] = { "downsample_ratio", "pixel_shuffle_ratio" };
+	uint32_t side = k->joined, patches = w->t.seq - (k->style == CLASS);
+
+	FIRST(at, &side, "spatial_merge_size", "merge_kernel_size", "pooling_kernel_size");
+	FIRST(top, &side, "spatial_merge_size", "scale_factor");
+	for (size_t i = 0; i < 2; i++) {
+		double ratio = json_number_value(json_object_get((i ? at : top)->object, ratios[i]));
+
+		if (ratio > .01 && ratio < 1)
+			side = (uint32_t)round(1 / ratio);
+	}
+	w->joined = strcmp(w->name, "audio") ? side * side : side;
+	if (side > 1000 || patches < w->joined)
+		return mq_fail(err, MQ_EINPUT, "%s: %s: %u patches are joined, of %u; give a larger image=", at->path,
+			       at->place, w->joined, patches);
+	w->tokens = patches / w->joined;
+	FIRST(top, &w->tokens, "mm_tokens_per_image");
+	return MQ_OK;
+}
+
+static enum mq_status read_projector(const struct mq_json_at *top, const struct mq_json_at *at, const struct kind *k,
+				     uint32_t text, struct mq_tower *w, struct mq_err *err)
+{
+	uint32_t narrow = 4096, wide = w->t.hidden * (strchr(k->projector, 'H') ? w->joined : 1), glm = 0;
+	size_t deep = json_array_size(json_object_get(at->object, "deepstack_visual_indexes"));
+
+	FIRST(at, &narrow, "projector_input_dim");
+	for (uint32_t i = 0; k->projector[i]; i++) {
+		char letter = k->projector[i];
+
+		w->widths[i] = letter == 'h' ? w->t.hidden : letter == 'H' ? wide : letter == 'p' ? narrow : text;
+	}
+	w->projectors = 1 + (deep < 100 ? (uint32_t)deep : 0);
+	if (strncmp(k->type, "glm4v", 5))
+		return MQ_OK;
+	FIRST(at, &glm, "out_hidden_size"); /* GLM: intermediate_size is the projector's */
+	w->gated = w->t.ffn;
+	w->t.ffn = glm ? glm : text;
+	return MQ_OK;
+}
+
+/* The tower under `key`; left alone where there is none. */
+static enum mq_status read_tower(const struct mq_json_at *top, const char *key, const struct kind *k, uint32_t text,
+				 uint32_t image, bool fused, struct mq_tower *w, struct mq_err *err)
+{
+	const struct mq_json_at at = { top->path, key, json_object_get(top->object, key) };
+	const char *type = json_string_value(json_object_get(at.object, "model_type"));
+	struct kind is = *k;
+
+	if (type && !strcmp(type, "pixtral"))
+		is.style = GATED;
+	else if (type && !strncmp(type, "siglip", 6))
+		is.style = PLAIN;
+	*w = (struct mq_tower){ .name = *key == 'a' ? "audio" : "vision" };
+	MQ_TRY(read_blocks(&at, is.style, &w->t, err));
+	w->t.fused = fused;
+	MQ_TRY(*key == 'a' ? read_frames(&at, w, err) : read_patches(&at, &is, image, w, err));
+	MQ_TRY(read_joined(top, &at, &is, w, err));
+	MQ_TRY(read_projector(top, &at, &is, text, w, err));
+	uint32_t rows = w->t.positions;
+	w->t.positions = 0;
+	MQ_TRY(mq_transformer_check(&w->t, top->path, err));
+	w->t.positions = rows;
+	return MQ_OK;
+}
+
+enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct mq_transformer *t,
+			    struct mq_arena *arena, struct mq_err *err)
+{
+	static const char *const keys[] = { "vision_config", "audio_config" };
+	const struct mq_tower **towers = mq_arena_alloc(arena, 3 * sizeof(*towers));
+	const struct kind *k = kind_of(top);
+	size_t n = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *type = json_string_value(json_object_get(top->object, "model_type"));
+
+		if (!json_object_size(json_object_get(top->object, keys[i])))
+			continue;
+		if (!k || (i && strcmp(k->type, "qwen2_audio")))
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: the %s of \"%.60s\" is not read; towers=false leaves it out, and reads the text alone",
+				top->path, keys[i], type ? type : "(no model_type)");
+		struct mq_tower *w = mq_arena_alloc(arena, sizeof(*w));
+		MQ_TRY(read_tower(top, keys[i], k, t->hidden, image, t->fused, w, err));
+		if (!t->contrast && w->tokens >= (t->seq ? t->seq : 1))
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: an image makes %u of a sequence's %u tokens; give a smaller image=, or a longer --seq",
+				top->path, w->tokens, t->seq);
+		towers[n++] = w;
+	}
+	t->towers = n ? towers : NULL;
+	return MQ_OK;
+}
