@@ -107,6 +107,8 @@ struct mq_tune {
 };
 /* NULL if NCCL would allow the pair, else why not. */
 const char *mq_tune_refusal(const struct mq_tune *tune, enum mq_algo algo, enum mq_proto proto);
+/* What a call of this version waits in a node for the work of each peer that it serves. */
+double mq_tune_work_s(const struct mq_topo *topo);
 /* What NCCL's tuning believes; `actual`: the same with calibrated bandwidths and latencies. */
 struct mq_coll_cost mq_tune_cost(const struct mq_tune *tune, enum mq_algo algo, enum mq_proto proto, bool actual);
 /* Adds to an actual cost what pipelines lose: few channels for small vectors, filling, chunks. */

@@ -13,7 +13,6 @@
 #include "collectives/impl.h"
 #include "collectives/measured.h"
 
-#define LOCAL_PEER   1.3e-6   /* each further peer in the node */
 #define A2A_SHARE    .93      /* of an NVLink port, against a single send */
 #define OWN_COPY     .4       /* time of the own part's copy, against a part sent */
 #define NET_PIECE_B  524288.0 /* one of the 8 steps of a channel's buffer */
@@ -125,18 +124,24 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 	/* The rank's own part is copied too, by the same threads. */
 	double own = nvlink ? 1 + OWN_COPY / (t->n - 1) : 1;
 	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share * (nvlink ? A2A_SHARE : 1) / own;
-	double peers = LOCAL_PEER * (topo->n_local - 1), extra = topo->intra_calib->simple_s;
+	const struct mq_link_calib *link = topo->intra_calib;
+	double peers = (link->peer_s + mq_tune_work_s(topo)) * (topo->n_local - 1), extra;
+	double copied = link->channel_Bps * cost->channels; /* of the vector */
+	/* Over NVLink each peer has channels of its own; elsewhere all share the GPU's lanes. */
+	double ll = link->ll_Bps * (nvlink ? t->n : t->n / (t->n - 1.0));
 
 	/* Starting the peers one after another hides what Simple takes to start, or the reverse. */
-	cost->latency_s = topo->intra_calib->p2p_latency_s + peers;
-	extra = fmax(0, extra - peers);
-	if (topo->intra_calib->ll_Bps > 0 && sent / topo->intra_calib->ll_Bps < extra + sent / port) {
-		cost->bw_Bps = topo->intra_calib->ll_Bps * t->n / (t->n - 1);
+	cost->latency_s = link->p2p_latency_s + peers;
+	extra = fmax(0, link->simple_s - peers);
+	if (ll > 0 && t->bytes / ll < extra + sent / port) {
+		cost->bw_Bps = ll;
 		return;
 	}
 	cost->latency_s += extra;
 	if (nvlink || topo->intra == MQ_INTRA_HOST)
 		cost->bw_Bps = port * t->n / (t->n - 1);
+	if (copied > 0)
+		cost->bw_Bps = fmin(cost->bw_Bps, copied);
 }
 
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)

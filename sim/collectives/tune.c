@@ -31,6 +31,11 @@ static struct mq_nccl_latency latency_of(const struct mq_nccl *nccl, uint32_t ve
 	return nccl->latency[i];
 }
 
+double mq_tune_work_s(const struct mq_topo *topo)
+{
+	return latency_of(topo->nccl_table, version_of(topo)).work * US;
+}
+
 static bool one_node(const struct mq_tune *t)
 {
 	return t->n_nodes == 1;
@@ -313,9 +318,22 @@ static void believe_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
 					(p == MQ_PROTO_SIMPLE ? 2 : 1) * t->topo->net_calib->reported_s / US;
 }
 
-/* What a step takes over this class of link: NCCL's figure scaled, and at least a hop's latency. */
+/* What a call and its steps take over this class of link: the start of a ring that goes in rounds as timed, NCCL's step
+ * scaled and at least a hop's latency. */
 static void correct_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
 {
+	const struct mq_link_calib *inside = t->topo->intra_calib;
+	const double start_s[MQ_N_PROTOS] = {
+		[MQ_PROTO_LL] = inside->start_ll_s,
+		[MQ_PROTO_LL128] = inside->start_ll128_s,
+		[MQ_PROTO_SIMPLE] = inside->start_s,
+	};
+
+	bool rounds = t->kind == MQ_COLL_ALL_REDUCE || gathers(t->kind);
+
+	for (int p = 0; p < MQ_N_PROTOS; p++)
+		if (rounds && start_s[p] > 0)
+			c->base[MQ_ALGO_RING][p] = start_s[p] / US + c->work;
 	for (int hw = 0; hw < MQ_N_NCCL_LINKS; hw++) {
 		const struct mq_link_calib *link = hw == MQ_NCCL_NET ? t->topo->net_calib : t->topo->intra_calib;
 
@@ -331,11 +349,12 @@ static void correct_steps(const struct mq_tune *t, struct mq_nccl_latency *c)
 static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
 	enum mq_nccl_link intra = over_nvlink(t->topo) ? MQ_NCCL_NVLINK : MQ_NCCL_PCIE;
-	/* A version's constants rule its choice; the newest are the best estimate of the time. */
+	/* A version's constants rule its choice; the newest are the best estimate of the time, but for its work. */
 	struct mq_nccl_latency c =
 		latency_of(t->topo->nccl_table, actual ? t->topo->nccl_table->newest : version_of(t->topo));
 	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
 
+	c.work = mq_tune_work_s(t->topo) / US;
 	if (actual)
 		correct_steps(t, &c);
 	else

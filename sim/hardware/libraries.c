@@ -8,7 +8,8 @@
 #include "base/csv.h"
 
 MQ_NAMES(mq_attention_library_name, enum mq_attention_library, MQ_N_LIBRARIES, "flash1", "cutlass", "triton1", "flash2",
-	 "flash3", "cudnn", "triton")
+	 "flash3", "cudnn", "triton", "flash2-paged", "flash3-paged", "triton-paged", "flashinfer", "trtllm-fmha",
+	 "trtllm-gen", "flashinfer-trtllm")
 
 MQ_NAMES(mq_part_name, enum mq_part, MQ_N_PARTS, "rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",
 	 "rope-complex", "gate", "gate-joined", "gelu", "relu-squared", "softmax", "loss", "embedding", "add", "bias",
@@ -147,7 +148,9 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 		struct mq_attention_rates *r = &l->attention[type][library][g];
 		if (r->start[0] > 0)
 			return refuse(&t, "library", "is there twice for this type and generation; delete a row");
-		for (int w = 0; w < 2 * MQ_ATTENTION_WIDTHS; w++) {
+		MQ_TRY(number(&t, "start_forward", 1e4, &r->start[0]));
+		MQ_TRY(number(&t, "start_backward", 1e4, &r->start[1]));
+		for (int w = 0; w < (r->start[1] > 0 ? 2 : 1) * MQ_ATTENTION_WIDTHS; w++) {
 			double *share =
 				w < MQ_ATTENTION_WIDTHS ? &r->forward[w] : &r->backward[w - MQ_ATTENTION_WIDTHS];
 
@@ -155,8 +158,6 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 			if (!(*share > 0))
 				return refuse(&t, columns[w], "must be positive");
 		}
-		MQ_TRY(number(&t, "start_forward", 1e4, &r->start[0]));
-		MQ_TRY(number(&t, "start_backward", 1e4, &r->start[1]));
 		MQ_TRY(number(&t, "tail", 1, &r->tail));
 		if (!(r->start[0] > 0))
 			return refuse(&t, "start_forward", "must be positive");

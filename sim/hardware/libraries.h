@@ -22,6 +22,14 @@ enum mq_attention_library {
 	MQ_LIBRARY_FLASH3,
 	MQ_LIBRARY_CUDNN,
 	MQ_LIBRARY_TRITON,
+	/* Of inference: keys and values in pages, forward only. */
+	MQ_LIBRARY_FLASH2_PAGED,
+	MQ_LIBRARY_FLASH3_PAGED,
+	MQ_LIBRARY_TRITON_PAGED,
+	MQ_LIBRARY_FLASHINFER,
+	MQ_LIBRARY_TRTLLM_FMHA,
+	MQ_LIBRARY_TRTLLM_GEN,
+	MQ_LIBRARY_FLASHINFER_TRTLLM, /* TensorRT-LLM's kernels, called by FlashInfer */
 	MQ_N_LIBRARIES
 };
 MQ_API const char *mq_attention_library_name(enum mq_attention_library library);
@@ -32,7 +40,7 @@ enum { MQ_ATTENTION_WIDTHS = 3, MQ_MAX_GENERATIONS = 12 };
 struct mq_attention_rates {
 	double forward[MQ_ATTENTION_WIDTHS],
 		backward[MQ_ATTENTION_WIDTHS]; /* share of peak at widths of 64, 128, 256 */
-	double start[2]; /* keys that a tile costs besides those it sees: forward, backward; 0 = no kernels */
+	double start[2]; /* keys that a tile costs besides those it sees: forward, backward; 0 = no such kernels */
 	double tail;
 };
 
@@ -129,6 +137,7 @@ enum { MQ_NCCL_VERSIONS = 12, MQ_NCCL_SPEEDS = 24, MQ_NCCL_NVLINKS = 8, MQ_NCCL_
 struct mq_nccl_latency {
 	double base[MQ_N_ALGOS][MQ_N_PROTOS];
 	double step[MQ_N_NCCL_LINKS][MQ_N_ALGOS][MQ_N_PROTOS];
+	double work; /* before a kernel has read from the host's memory what it is to do, for each peer it serves */
 };
 
 /* Bandwidths in GB/s, by generation and 1, 2 or more nodes. */

@@ -67,6 +67,7 @@ struct field {
 static const struct field latency_fields[] = {
 	{ "base_us", offsetof(struct mq_nccl_latency, base), false, { ALGOS, PROTOS } },
 	{ "step_us", offsetof(struct mq_nccl_latency, step), false, { LINKS, ALGOS, PROTOS } },
+	{ .name = "work_us", .at = offsetof(struct mq_nccl_latency, work) },
 	{ .name = NULL },
 };
 

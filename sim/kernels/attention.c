@@ -94,7 +94,7 @@ static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *
 	enum mq_attention_type type = c->mx ? MQ_ATTENTION_MXFP8 : MQ_ATTENTION_FP8;
 	const struct mq_attention_rates *r = &d->libraries->attention[type][library][generation_of(d)];
 
-	return c->dtype == MQ_FP8 && r->start[0] > 0 ? r : NULL;
+	return c->dtype == MQ_FP8 && r->start[c->backward] > 0 ? r : NULL;
 }
 
 /* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
@@ -167,6 +167,8 @@ double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_libr
 	double key = TILE * (c->backward ? 10 : 4) * pair_work(share, c->width) / (peak / sm);
 	double busy, beside = 0;
 
+	if (!(n.start[c->backward] > 0))
+		return NAN;
 	if (c->causal)
 		busy = fmax(heads * t.keys / sm + n.tail * t.longest * (1 - 1 / fmax(heads * t.n / sm, 1)), t.longest);
 	else

@@ -26,7 +26,8 @@ struct mq_attention_call {
 };
 
 /* Seconds of one call, its launches with it. A generation that a library has no kernels for runs the nearest
- * older ones; GPUs before Ampere, which no library but xFormers' and FlashAttention 1 has any for, these. O(1). */
+ * older ones; GPUs before Ampere, which no library but xFormers' and FlashAttention 1 has any for, these. NaN: backward by
+ * a library of inference. O(1). */
 MQ_API double mq_attention_time(const struct mq_device_calib *device, enum mq_attention_library library,
 				const struct mq_attention_call *call);
 /* Kernels that one call launches. */

@@ -1,9 +1,9 @@
 /* collectives.c - `score --collectives`: the communication model against published timings of collectives and sends.
  *
  * Columns are those of results/README.md; bytes as nccl-tests counts them. The benchmark is part of the time: a process
- * that drives several GPUs launches on one after another: a call costs its host G (launch + launch_channel x channels)
- * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x launch_channel x
- * channels.
+ * that drives several GPUs with one thread launches on one after another: a call costs its host G (launch +
+ * launch_channel x channels) for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x
+ * G x launch_channel x channels. Processes of one GPU and threads of one GPU (nccl-tests -t) launch side by side.
  *
  * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes stand
  * in (mq_calib_leave_out). Constants of the library's model (collectives/tune.c) stay.
@@ -131,7 +131,7 @@ static double printed_time(const struct mq_fabric_spec *spec, const struct mq_ca
 			    spec->inside == MQ_INSIDE_PCIE ? "pcie" :
 							     "nvlink";
 	const struct mq_link_calib *link = mq_calib_link_for(calib, class, device->compute_capability);
-	double gpus = spec->per_process, per_channel;
+	double gpus = spec->per_thread, per_channel;
 
 	if (!link)
 		return device_s;

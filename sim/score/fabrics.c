@@ -30,9 +30,9 @@ static enum mq_inside usual_inside(const struct mq_device_calib *gpu, uint32_t p
 	return gpu->p2p > 0 ? MQ_INSIDE_PCIE : MQ_INSIDE_HOST;
 }
 
-const char *const mq_fabric_columns[] = { "system", "gpu",   "gpus",        "nodes",        "inside",
-					  "nvls",   "nics",  "nic_Gbps",    "fabric",       "sharp",
-					  "algo",   "proto", "per_process", "nccl_version", NULL };
+const char *const mq_fabric_columns[] = { "system",      "gpu",      "gpus",         "nodes", "inside", "nvls",
+					  "nics",        "nic_Gbps", "fabric",       "sharp", "algo",   "proto",
+					  "per_process", "threads",  "nccl_version", NULL };
 
 /* A row of a table, and where its errors go. */
 struct cells {
@@ -110,7 +110,7 @@ static enum mq_status read_inside(const struct cells *c, const struct mq_device_
 static enum mq_status read_run(const struct cells *c, struct mq_fabric_spec *spec)
 {
 	unsigned major = 0, minor = 0, patch = 0;
-	double sharp, processes;
+	double sharp, processes, threads;
 	int algo, proto;
 
 	MQ_TRY(word(c, "algo", (const char *(*)(int))mq_algo_name, MQ_N_ALGOS, MQ_ALGO_AUTO, &algo));
@@ -118,12 +118,17 @@ static enum mq_status read_run(const struct cells *c, struct mq_fabric_spec *spe
 	MQ_TRY(number(c, "sharp", 0, &sharp));
 	/* nccl-tests: one process for all GPUs is usual on one machine, a process for each under mpirun. */
 	MQ_TRY(number(c, "per_process", spec->nodes > 1 ? 1 : spec->per_node, &processes));
+	MQ_TRY(number(c, "threads", 1, &threads));
+	if (threads < 1 || (processes > 0 && threads > processes))
+		return mq_fail(c->err, MQ_EINPUT,
+			       "%s:%u: threads '%s' is not a number from 1 to the %g GPUs of a process", c->csv->path,
+			       c->csv->line[c->row], text_of(c, "threads"), processes);
 	if (sscanf(text_of(c, "nccl_version"), "%u.%u.%u", &major, &minor, &patch) >= 2)
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
 	spec->algo = (enum mq_algo)algo;
 	spec->proto = (enum mq_proto)proto;
 	spec->sharp = sharp > 0;
-	spec->per_process = (uint32_t)processes;
+	spec->per_thread = processes / threads;
 	return MQ_OK;
 }
 

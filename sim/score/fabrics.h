@@ -29,7 +29,7 @@ struct mq_fabric_spec {
 	enum mq_algo algo;
 	enum mq_proto proto;
 	uint32_t nccl_version; /* 0 = not said */
-	uint32_t per_process;  /* GPUs that one process drives; 0 = kernel times, no host at all */
+	double per_thread;     /* GPUs that one thread of the benchmark drives; 0 = kernel times, no host at all */
 };
 
 /* The columns that name a system, NULL-terminated; results/README.md explains them. */

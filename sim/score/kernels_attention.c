@@ -4,7 +4,10 @@
  * work on those at hand; what the slowest rank does in a step depends on how the sequence is laid out: in order (basic:
  * the last rank works in each step, the first in one), in two pieces from both ends (zigzag: half of a block's pairs in
  * each), in stripes (each step causal). Each later step merges its output into an fp32 sum. Ulysses exchanges heads for
- * sequence with all-to-alls before and after. SPDX-License-Identifier: Apache-2.0 */
+ * sequence with all-to-alls before and after.
+ *
+ * `cache` says what a server's attention does beside: it writes K and V to pages of a cache ("kv"), and applies rotary
+ * positions to Q and K on the way ("qkv"). SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>
@@ -25,6 +28,25 @@ static const char *layout_name(int layout)
 	static const char *const names[] = { "basic", "zigzag", "stripe" };
 
 	return names[layout];
+}
+
+enum cache { NO_CACHE, CACHE_KV, CACHE_QKV, N_CACHES };
+
+static const char *cache_name(int cache)
+{
+	static const char *const names[] = { "", "kv", "qkv" };
+
+	return names[cache];
+}
+
+/* The pass over what a cache takes, in 16 bit: read and written. */
+static double cache_s(const struct mq_device_calib *d, const struct mq_attention_call *c, int cache)
+{
+	double kv = 2 * c->batch * c->kv_heads * c->keys * c->width, q = c->batch * c->heads * c->queries * c->width;
+
+	if (cache == NO_CACHE)
+		return 0;
+	return 2 * 2 * (kv + (cache == CACHE_QKV ? q : 0)) / (d->mem_bw_Bps * d->elementwise_bw_share) + d->launch_s;
 }
 
 struct spread {
@@ -182,11 +204,13 @@ static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_a
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
 	struct spread s;
 	bool known = true;
+	int cache;
 
 	for (int i = 0; i < 6; i++)
 		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
 	MQ_TRY(mq_kernel_number(row->csv, row->i, "time_us", &us, err));
 	MQ_TRY(read_spread(row, &gpus, &s, err));
+	MQ_TRY(mq_kernel_word(row, "cache", cache_name, N_CACHES, &cache, err));
 	if (!*library)
 		library = row->implementation;
 	row->measured = us * 1e-6;
@@ -194,7 +218,7 @@ static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_a
 	row->bound = "compute";
 	c.causal = !strcmp(mq_kernel_text(row, "causal"), "1");
 	c.dtype = (enum mq_dtype)dtype;
-	row->predicted = 0;
+	row->predicted = cache_s(d, &c, cache);
 	if (dtype >= MQ_N_DTYPES || !(d->peak_flops[dtype] > 0)) {
 		row->refused = mq_arena_printf(arena, "no attention in '%s' on its GPU", mq_kernel_text(row, "dtype"));
 		return MQ_OK;
@@ -203,12 +227,12 @@ static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_a
 		row->predicted += direction_s(d, library, &s, &c, false, &known);
 	if (known && strcmp(row->mode, "forward"))
 		row->predicted += direction_s(d, library, &s, &c, true, &known);
-	if (!known || s.ring * s.ulysses != gpus)
+	if (!known || !isfinite(row->predicted) || s.ring * s.ulysses != gpus)
 		row->refused = mq_arena_printf(arena, "nobody has counted attention by '%s'", row->implementation);
 	return MQ_OK;
 }
 
 static const char *const needed[] = { "gpu",   "implementation", "mode",     "dtype",  "batch",   "heads", "kv_heads",
 				      "seq_q", "seq_kv",         "head_dim", "causal", "time_us", NULL };
-static const char *const known_columns[] = { "gpus", "library", "layout", "ring", "ulysses", "refused", NULL };
+static const char *const known_columns[] = { "gpus", "library", "layout", "ring", "ulysses", "cache", "refused", NULL };
 const struct mq_kernel_format mq_kernel_attention = { needed, known_columns, attention_row };

@@ -25,8 +25,13 @@ H100,dreams,forward,float16,2,16,16,8192,8192,128,0,1700,1,,x
 A100,zigzag-ring,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,,x
 A100,ring-flash-varlen,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,,x
 Z9000,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,,x
+A100,flash2,forward,bf16,1,32,8,16384,16384,128,1,11200,1,causal half,vllm 0.14.0
+A100,trtllm-fmha,forward,bf16,1,32,8,16384,16384,128,1,14100,1,causal half,trtllm 1.0.0
+A100,trtllm-fmha,backward,bf16,1,32,8,16384,16384,128,1,14100,1,causal half,trtllm 1.0.0
 X
 neutral attention.csv; "$M" score --kernels neutral/attention.csv -o attention 2>&1
+# A server's attention: its kernels read pages, rows have what it writes to its cache, no gradients.
+cut -d, -f2,3,16 neutral/attention.csv | tail -3; tail -3 attention/score.csv | cut -d, -f4-6,8-
 echo "gpu,m" >none.csv
 echo "A100,1" >>none.csv
 "$M" score --kernels none.csv -o none 2>&1

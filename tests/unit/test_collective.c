@@ -393,6 +393,45 @@ static void test_monotonic(void **state)
 	mq_arena_fini(&s.arena);
 }
 
+/* Small calls take what was timed of their class: the start of a ring, its steps, the peers of an all-to-all; a large
+ * all-to-all cannot take less than its channels need to copy the vector. */
+static void test_small_calls(void **state)
+{
+	struct setup s;
+	struct mq_coll_flows f;
+	struct mq_link_calib link = { .name = "nvlink",
+				      .bw_share = .8,
+				      .latency_scale = 1,
+				      .step_B = 524288,
+				      .route_s = 3e-6,
+				      .nvls_share = 1,
+				      .start_ll_s = 5e-6,
+				      .hop_ll_s = 1e-6,
+				      .p2p_latency_s = 6e-6,
+				      .ll_Bps = 5e9,
+				      .simple_s = 20e-6,
+				      .peer_s = .2e-6,
+				      .channel_Bps = 4e9 };
+
+	set_up(&s, h100, 90, 1, 0);
+	s.calib->link = &link;
+	s.calib->n_links = 1;
+	f = expand(&s, MQ_COLL_ALL_REDUCE, 64, MQ_ALGO_RING, MQ_PROTO_LL);
+	near(f.latency_s, 5e-6 + 14 * 1e-6, 1e-12);
+	f = expand(&s, MQ_COLL_ALL_GATHER, 64, MQ_ALGO_RING, MQ_PROTO_LL);
+	near(f.latency_s, 5e-6 + 7 * 1e-6, 1e-12);
+	f = expand(&s, MQ_COLL_ALL_TO_ALL, 8192, MQ_ALGO_AUTO, MQ_PROTO_AUTO);
+	near(f.alone_s, 6e-6 + 7 * .2e-6 + 1024 / 5e9, 1e-9);
+	f = expand(&s, MQ_COLL_ALL_TO_ALL, 1e9, MQ_ALGO_AUTO, MQ_PROTO_AUTO);
+	near(f.alone_s, 6e-6 + 20e-6 + 1e9 / (32 * 4e9), 1e-9);
+	s.calib->nccl_version = 21805; /* work came from the host's memory, for each peer */
+	f = expand(&s, MQ_COLL_ALL_REDUCE, 64, MQ_ALGO_RING, MQ_PROTO_LL);
+	near(f.latency_s, 5e-6 + 14 * 1e-6 + 1.2e-6, 1e-12);
+	f = expand(&s, MQ_COLL_ALL_TO_ALL, 8192, MQ_ALGO_AUTO, MQ_PROTO_AUTO);
+	near(f.alone_s, 6e-6 + 7 * (.2e-6 + 1.2e-6) + 1024 / 5e9, 1e-9);
+	mq_arena_fini(&s.arena);
+}
+
 /* 16,384 ranks: O(n) flows and well under a second. */
 static void test_large(void **state)
 {
@@ -444,7 +483,8 @@ int main(void)
 		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_tree_degrees),
 		cmocka_unit_test(test_ring_bytes),  cmocka_unit_test(test_chain_bytes),
 		cmocka_unit_test(test_nvls_shares), cmocka_unit_test(test_monotonic),
-		cmocka_unit_test(test_large),       cmocka_unit_test(test_misaligned),
+		cmocka_unit_test(test_small_calls), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_misaligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

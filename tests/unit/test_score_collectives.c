@@ -18,7 +18,7 @@
 #include "shipped.h"
 #include "libraries.h"
 
-#define HEADER "gpu,gpus,nodes,inside,nvls,nics,nic_Gbps,fabric,algo,proto,per_process,nccl_version\n"
+#define HEADER "gpu,gpus,nodes,inside,nvls,nics,nic_Gbps,fabric,algo,proto,per_process,nccl_version,threads\n"
 
 /* The system of a row, or why it is none. */
 static enum mq_status read_cells(struct mq_arena *arena, const char *cells, struct mq_fabric_spec *spec,
@@ -55,14 +55,14 @@ static void test_columns(void **state)
 	s = read_row(&arena, "H100,16,2,nvswitch,1,8,400,ib,nvlstree,simple,,2.18.3");
 	assert_string_equal(s.type, "H100-SXM-80GB");
 	assert_true(s.inside == MQ_INSIDE_SWITCH && s.nvls && s.rails == 8 && s.fabric == MQ_FABRIC_IB &&
-		    fabs(s.nic_Bps - 50e9) < 1 && s.per_process == 1 && s.nccl_version == 21803 &&
+		    fabs(s.nic_Bps - 50e9) < 1 && s.per_thread == 1 && s.nccl_version == 21803 &&
 		    s.algo == MQ_ALGO_NVLS_TREE && s.proto == MQ_PROTO_SIMPLE);
 	s = read_row(&arena, "H100,16,2");
 	assert_true(s.inside == MQ_INSIDE_SWITCH && !s.nvls && s.rails == 8 && fabs(s.nic_Bps - 50e9) < 1);
 	assert_true(read_row(&arena, "H100,8,1").nvls && !read_row(&arena, "H100,8,1,,0").nvls);
 	assert_true(read_row(&arena, "B200,16,2").nvls);
 	s = read_row(&arena, "V100-SXM2-16GB,8,1");
-	assert_true(s.inside == MQ_INSIDE_CUBE && !s.nvls && s.per_process == 8);
+	assert_true(s.inside == MQ_INSIDE_CUBE && !s.nvls && s.per_thread == 8);
 	assert_true(read_row(&arena, "V100-SXM2-16GB,4,1").inside == MQ_INSIDE_QUAD);
 	assert_true(read_row(&arena, "RTX-4090,8,1").inside == MQ_INSIDE_HOST);
 	assert_true(read_row(&arena, "RTX-4090,8,1,pcie").inside == MQ_INSIDE_PCIE);
@@ -73,7 +73,10 @@ static void test_columns(void **state)
 	s = read_row(&arena, "A100,16,2,,,16,100,roce"); /* two ports for each GPU */
 	assert_true(s.fabric == MQ_FABRIC_ROCE && s.rails == 8 && fabs(s.nic_Bps - 25e9) < 1);
 	s = read_row(&arena, "T4,2,2,,,1,,efa,,simple,0");
-	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA && s.per_process == 0);
+	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA && s.per_thread == 0);
+	/* nccl-tests -t 4 -g 2: each of four threads launches on two GPUs */
+	assert_true(fabs(read_row(&arena, "H100,8,1,,,,,,,,8,,4").per_thread - 2) < 1e-12);
+	assert_true(fabs(read_row(&arena, "H100,8,1,,,,,,,,,,8").per_thread - 1) < 1e-12);
 	s = read_row(&arena, "RTX-2080Ti,2,1,nvlink-pairs");
 	assert_true(s.inside == MQ_INSIDE_PAIRS && fabs(s.nvlink_Bps - 50e9) < 1);
 	mq_arena_fini(&arena);
@@ -91,6 +94,8 @@ static void test_unknown_machine(void **state)
 		{ "H100,16,2,,,0,400,ib", "give nics and nic_Gbps" },
 		{ "H100,16,2,,,many,400,ib", "nics 'many' is not a number" },
 		{ "H100,16,2,,,,,,spiral", "algo 'spiral'" },
+		{ "H100,8,1,,,,,,,,8,,9", "threads '9' is not a number from 1 to the 8 GPUs of a process" },
+		{ "H100,8,1,,,,,,,,8,,0", "threads '0'" },
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 

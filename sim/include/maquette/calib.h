@@ -104,13 +104,17 @@ struct mq_link_calib {
 	double p2p_latency_s;       /* software latency of one send/recv, link latency apart */
 	double ll_Bps;              /* of a small send by the low-latency protocol; 0 = not used */
 	double simple_s;            /* what a large send takes longer to start than a small one */
-	double hop_s;               /* least latency of one step of a collective */
-	double fill;                /* part of a step that a ring's pipeline adds to each round */
-	double chunk_B;             /* what each chunk of NVLS costs, in bytes: see collectives/fill.c */
-	double step_B;              /* a step of a channel's buffer: what a pipeline stores and forwards */
-	double nvls_share;          /* of the bandwidth that NCCL expects of NVLS */
-	double sharp_share;         /* of a port's nominal bandwidth, where switches reduce (CollNet) */
-	double hop_ll_s;            /* hop_s with protocol LL, LL128; 0: hop_s */
+	double peer_s;              /* each further peer of an all-to-all inside a node */
+	double channel_Bps;         /* what one channel of an all-to-all copies; 0: no limit */
+	double start_s;             /* start of a ring's call inside a node, by Simple, LL, LL128; 0: the library's */
+	double start_ll_s, start_ll128_s;
+	double hop_s;       /* least latency of one step of a collective */
+	double fill;        /* part of a step that a ring's pipeline adds to each round */
+	double chunk_B;     /* what each chunk of NVLS costs, in bytes: see collectives/fill.c */
+	double step_B;      /* a step of a channel's buffer: what a pipeline stores and forwards */
+	double nvls_share;  /* of the bandwidth that NCCL expects of NVLS */
+	double sharp_share; /* of a port's nominal bandwidth, where switches reduce (CollNet) */
+	double hop_ll_s;    /* hop_s with protocol LL, LL128; 0: hop_s */
 	double hop_ll128_s;
 	double reported_s;  /* latency that the network's plug-in tells NCCL, which adds it to each step over
 				       the network (twice with Simple) before it chooses */
