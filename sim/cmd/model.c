@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "session/session.h"
 #include "session/pages/page.h"
@@ -83,13 +84,95 @@ static const char *in_words(double x, const char *const unit[4], char text[24])
 	return text;
 }
 
-static void print_words(const struct mq_model *m, const struct mq_train *train)
+/* Parameters that a token meets: of experts only those that it visits. */
+static double active_of(const struct mq_model *m, const struct mq_op *op)
+{
+	return mq_op_of_experts(op) && m->experts ? op->param * m->top_k / m->experts : op->param;
+}
+
+static double active_parameters(const struct mq_model *m)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		sum += active_of(m, &m->op[i]);
+	return sum;
+}
+
+/* The part of a model that an op is of, by the words its name has; the first that is found. */
+static const char *part_of(const struct mq_op *op)
+{
+	static const char *const parts[][2] = {
+		{ "vision.", "vision tower" },
+		{ "audio.", "audio tower" },
+		{ "mtp", "further tokens" },
+		{ "experts.", "experts" },
+		{ "shared.", "shared experts" },
+		{ "router", "routers" },
+		{ "latent.down", "routers" },
+		{ "latent.up", "routers" },
+		{ "index.", "indexers" },
+		{ "in_proj", "linear mixers" },
+		{ "out_proj", "linear mixers" },
+		{ "conv", "linear mixers" },
+		{ "scan", "linear mixers" },
+		{ "x_proj", "linear mixers" },
+		{ "dt_proj", "linear mixers" },
+		{ "decay_", "linear mixers" },
+		{ "gate", "linear mixers" },
+		{ "norm", "norms" },
+		{ "qkv", "attention" },
+		{ ".q", "attention" },
+		{ ".kv", "attention" },
+		{ "latent", "attention" },
+		{ "attention", "attention" },
+		{ "proj", "attention" },
+		{ ".up", "feed-forward" },
+		{ ".down", "feed-forward" },
+		{ "embedding", "embedding" },
+		{ "position", "embedding" },
+		{ "head", "head" },
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (strstr(op->name, parts[i][0]))
+			return parts[i][1];
+	return "other";
+}
+
+/* Parts with parameters, in the order of their first ops. */
+static void print_parts(const struct mq_model *m, const char *const count[4], struct mq_arena *arena)
+{
+	const char **names = mq_arena_array(arena, m->n_ops, const char *);
+	double *sums = mq_arena_array(arena, m->n_ops, double);
+	uint32_t n = 0, j;
+	char text[24];
+
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		const char *part = part_of(&m->op[i]);
+
+		if (m->op[i].param <= 0)
+			continue;
+		for (j = 0; j < n && strcmp(names[j], part); j++)
+			;
+		n += j == n;
+		names[j] = part;
+		sums[j] += m->op[i].param;
+	}
+	for (j = 0; j < n; j++)
+		printf("%s%s %s", j ? ", " : "parts: ", names[j], in_words(sums[j], count, text));
+	putchar('\n');
+}
+
+static void print_words(const struct mq_model *m, const struct mq_train *train, struct mq_arena *arena)
 {
 	static const char *const count[4] = { "", " M", " B", " T" }, *const flop[4] = { " ", " M", " G", " T" };
 	struct mq_model_totals t = mq_model_totals(m);
 	char a[24], b[24];
 
 	printf("in words: %s parameters", in_words(t.parameters, count, a));
+	if (m->experts)
+		printf(", %s of them active", in_words(active_parameters(m), count, b));
 	if (m->n_layers)
 		printf(", %u layers", m->n_layers);
 	printf(", %sFLOP forward for %.0f %s%s", in_words(t.forward_flop * train->batch, flop, b), train->batch,
@@ -97,6 +180,8 @@ static void print_words(const struct mq_model *m, const struct mq_train *train)
 	if (m->tokens_per_sample > 0)
 		printf(" of %.0f tokens", m->tokens_per_sample);
 	putchar('\n');
+	if (m->n_layers && m->hidden)
+		print_parts(m, count, arena);
 }
 
 static void print_totals(const struct mq_model *m, const struct mq_train *train)
@@ -105,6 +190,8 @@ static void print_totals(const struct mq_model *m, const struct mq_train *train)
 
 	printf("ops %u\n", m->n_ops);
 	printf("parameters %.15g\n", t.parameters);
+	if (m->experts)
+		printf("active_parameters %.15g\n", active_parameters(m));
 	printf("forward_flop %.15g\n", t.forward_flop * train->batch);
 	printf("backward_flop %.15g\n", train->infer ? 0 : t.backward_flop * train->batch);
 	printf("activation_B %.15g\n", t.activation_elems * train->batch * mq_dtype_size(train->dtype));
@@ -120,6 +207,7 @@ static void print_json(const struct mq_model *m, const struct mq_train *train)
 		{ "ops", m->n_ops },
 		{ "layers", m->n_layers },
 		{ "parameters", t.parameters },
+		{ "active_parameters", active_parameters(m) },
 		{ "batch", train->batch },
 		{ "tokens_per_sample", m->tokens_per_sample },
 		{ "forward_flop", t.forward_flop * train->batch },
@@ -146,7 +234,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		.table = { { mq_question_args, &o.asked }, { options, &o } },
 		.args_doc = "MODEL",
 		.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: ops, "
-		       "parameters, forward_flop, backward_flop, activation_B.",
+		       "parameters (and of models with experts active_parameters), forward_flop, backward_flop, activation_B; "
+		       "then in words, and the parameters of each part.",
 	};
 
 	mq_asked_init(&o.asked);
@@ -168,7 +257,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		print_json(model, &o.asked.train);
 	if (!o.json) {
 		print_totals(model, &o.asked.train);
-		print_words(model, &o.asked.train);
+		print_words(model, &o.asked.train, &arena);
 	}
 	return MQ_OK;
 }
