@@ -1,11 +1,12 @@
 /* seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019), transformer (Vaswani et al. 2017,
- * base and big) and bart (Lewis et al. 2019).
+ * base and big), bart (Lewis et al. 2019) and whisper (Radford et al. 2022).
  *
  * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's output. T5: RMS norms
  * before each part, no biases, a table of relative positions in the first attention of each stack, one embedding for
  * both sides and the head. Vaswani's: layer norms behind each part, biases in the feed-forward part (and, as in most
  * code, in attention), fixed sine positions, one shared embedding. BART: as Vaswani's, with GELU, learned positions on
- * each side and a norm behind the embedding. SPDX-License-Identifier: Apache-2.0 */
+ * each side and a norm behind the embedding. Whisper: norms before each part, biases, GELU; its encoder reads 3000 frames
+ * of a spectrum through two convolutions, the second of which halves them. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 struct options {
 	const char *size;
-	uint32_t layers, decoder_layers, hidden, heads, head_dim, ffn, vocab, seq, target;
+	uint32_t layers, decoder_layers, hidden, heads, head_dim, ffn, vocab, seq, target, bins;
 	uint32_t dropout; /* 0 auto, 1 no, 2 yes */
 	bool gated, tied, fused_attention;
 };
@@ -22,7 +23,9 @@ struct options {
 #define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
 
 static const struct mq_opt opts[] = {
-	MQ_STR(struct options, size, NULL, "t5: small base large 3b 11b; transformer: base big; bart: base large"),
+	MQ_STR(struct options, size, NULL,
+	       "t5: small base large 3b 11b; transformer: base big; bart: base large; "
+	       "whisper: tiny base small medium large"),
 	DIM(layers, 10000, "encoder blocks"),
 	DIM(decoder_layers, 10000, "decoder blocks; default: as many as the encoder's"),
 	DIM(hidden, 1e7, "width of the residual stream"),
@@ -32,6 +35,7 @@ static const struct mq_opt opts[] = {
 	DIM(vocab, 1e8, "vocabulary"),
 	DIM(seq, 1e8, "tokens that the encoder reads"),
 	DIM(target, 1e8, "tokens that the decoder writes; default: as many as are read"),
+	DIM(bins, 1e5, "whisper: frequencies of a frame; default 80"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
 	MQ_BOOL(struct options, gated, 0, "gated activation (T5 1.1): two matrices going up"),
 	MQ_BOOL(struct options, tied, 1, "the head uses the embedding's parameters"),
@@ -54,18 +58,26 @@ static const struct preset presets[] = {
 	{ { "transformer", "big" }, 6, 1024, 16, 64, 4096, 37000, 256 },
 	{ { "bart", "base" }, 6, 768, 12, 64, 3072, 50265, 1024 },
 	{ { "bart", "large" }, 12, 1024, 16, 64, 4096, 50265, 1024 },
+	{ { "whisper", "large" }, 32, 1280, 20, 64, 5120, 51866, 1500 },
+	{ { "whisper", "tiny" }, 4, 384, 6, 64, 1536, 51865, 1500 },
+	{ { "whisper", "base" }, 6, 512, 8, 64, 2048, 51865, 1500 },
+	{ { "whisper", "small" }, 12, 768, 12, 64, 3072, 51865, 1500 },
+	{ { "whisper", "medium" }, 24, 1024, 16, 64, 4096, 51865, 1500 },
 };
 
 enum {
 	T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
 	BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
+	WHISPER_TOKENS = 448,
+	WHISPER_BINS = 80,
 };
 
 /* A stack under construction. */
 struct stack {
 	struct mq_net net;
 	struct options o;
-	bool t5, bart;
+	bool t5, bart, whisper;
+	bool pre; /* norms stand before each part */
 	double q; /* heads * head_dim */
 };
 
@@ -95,10 +107,10 @@ static enum mq_status complete(struct options *o, const struct preset *p, const 
 	return MQ_OK;
 }
 
-/* Normalises before a part (T5), or passes the stream on. */
+/* Normalises before a part (T5, Whisper), or passes the stream on. */
 static uint32_t before(struct stack *s, const char *name, uint32_t stream)
 {
-	return s->t5 ? mq_net_norm(&s->net, name, stream, s->o.hidden) : stream;
+	return s->pre ? mq_net_norm(&s->net, name, stream, s->o.hidden) : stream;
 }
 
 /* Adds a part's result to the stream, and normalises behind it (Vaswani). */
@@ -106,7 +118,7 @@ static uint32_t behind(struct stack *s, const char *index, uint32_t branch, uint
 {
 	stream = mq_net_residual(&s->net, mq_arena_printf(s->net.arena, "residual%s", index), branch, stream,
 				 s->o.hidden);
-	if (s->t5)
+	if (s->pre)
 		return stream;
 	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream, s->o.hidden);
 }
@@ -167,9 +179,9 @@ static uint32_t feed_forward(struct stack *s, uint32_t stream, const char *index
 
 	x = mq_net_gemm(net, "up", x, s->o.hidden, s->o.gated ? 2.0 * s->o.ffn : s->o.ffn);
 	x = mq_net_activation(net, "activation", x, s->o.ffn,
-			      s->o.gated ? MQ_ACT_GATED :
-			      s->bart    ? MQ_ACT_GELU :
-					   MQ_ACT_RELU);
+			      s->o.gated            ? MQ_ACT_GATED :
+			      s->bart || s->whisper ? MQ_ACT_GELU :
+						      MQ_ACT_RELU);
 	x = mq_net_gemm(net, "down", x, s->o.ffn, s->o.hidden);
 	return behind(s, index, x, stream);
 }
@@ -206,29 +218,44 @@ static uint32_t embed(struct stack *s, uint32_t owner)
 	return id;
 }
 
-/* What comes behind the embedding: learned positions and a norm, in BART alone. */
+/* Two convolutions over three frames each, as GEMMs. */
+static uint32_t listen(struct stack *s)
+{
+	struct mq_net *net = &s->net;
+	double h = s->o.hidden, bins = s->o.bins;
+
+	net->rows = 2.0 * s->o.seq;
+	uint32_t x = mq_net_gemm(net, "conv1", mq_net_tokens(net, "frames"), 3 * bins, h);
+	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
+	x = mq_net_activation(net, "activation1", x, h, MQ_ACT_GELU);
+	net->rows = s->o.seq;
+	x = mq_net_gemm(net, "conv2", x, 3 * h, h);
+	return mq_net_activation(net, "activation2", x, h, MQ_ACT_GELU);
+}
+
+/* What comes behind the embedding: learned positions, and in BART a norm. */
 static uint32_t place(struct stack *s, uint32_t embedding)
 {
 	struct mq_net *net = &s->net;
 	double elems = net->rows * s->o.hidden;
 
-	if (!s->bart)
+	if (!s->bart && !s->whisper)
 		return embedding;
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
 	struct mq_op *op = mq_net_at(net, id);
-	op->param = fmax(net->rows + 2, BART_POSITIONS) * s->o.hidden;
+	op->param = (s->bart ? fmax(net->rows + 2, BART_POSITIONS) : net->rows) * s->o.hidden;
 	op->flop = op->flop_bwd = op->read = op->write = op->output = elems;
 	op->moved_bwd = elems; /* the table's gradient; the stream's passes through */
 	mq_net_join(net, embedding, id, s->o.hidden);
-	return mq_net_norm(net, "embedding.norm", id, s->o.hidden);
+	return s->bart ? mq_net_norm(net, "embedding.norm", id, s->o.hidden) : id;
 }
 
 static uint32_t encode(struct stack *s, uint32_t *embedding)
 {
 	s->net.rows = s->o.seq;
 	leave(s, "encoder.");
-	*embedding = embed(s, MQ_NONE);
-	uint32_t x = place(s, *embedding);
+	*embedding = s->whisper ? MQ_NONE : embed(s, MQ_NONE);
+	uint32_t x = place(s, s->whisper ? listen(s) : *embedding);
 	for (uint32_t i = 0; i < s->o.layers; i++) {
 		enter(s, i, "encoder", i);
 		x = self_attention(s, x, false, !i);
@@ -238,11 +265,13 @@ static uint32_t encode(struct stack *s, uint32_t *embedding)
 	return before(s, "norm", x);
 }
 
-static uint32_t decode(struct stack *s, uint32_t memory, uint32_t embedding)
+static uint32_t decode(struct stack *s, uint32_t memory, uint32_t *embedding)
 {
 	s->net.rows = s->o.target;
 	leave(s, "decoder.");
-	uint32_t x = place(s, embed(s, embedding));
+	uint32_t x = embed(s, *embedding);
+	*embedding = *embedding == MQ_NONE ? x : *embedding;
+	x = place(s, x);
 	for (uint32_t i = 0; i < s->o.decoder_layers; i++) {
 		enter(s, s->o.layers + i, "decoder", i);
 		x = self_attention(s, x, true, !i);
@@ -287,12 +316,18 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	bool infer = request->train && request->train->infer;
 	uint32_t row = 0;
 	struct stack s = { .t5 = !strcmp(name, "t5"), .bart = !strcmp(name, "bart") };
+
+	s.whisper = !strcmp(name, "whisper");
+	s.pre = s.t5 || s.whisper;
 	uint32_t embedding;
 
 	mq_opt_defaults(opts, &s.o);
 	MQ_TRY(mq_opt_parse(opts, &s.o, what, options, arena, err));
 	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, s.o.size }, arena, &row, err));
 	const struct preset *preset = &presets[row];
+	if (s.whisper && !s.o.target)
+		s.o.target = WHISPER_TOKENS;
+	s.o.bins = mq_either(s.o.bins, WHISPER_BINS);
 	MQ_TRY(complete(&s.o, preset, request, what, err));
 	s.q = (double)s.o.heads * s.o.head_dim;
 	mq_net_begin(&s.net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
@@ -300,7 +335,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	s.net.biases = !s.t5;
 	s.net.dropout = s.o.dropout != 1 && !infer;
 	uint32_t memory = encode(&s, &embedding);
-	uint32_t x = decode(&s, memory, embedding);
+	uint32_t x = decode(&s, memory, &embedding);
 	x = head(&s, x, embedding);
 	if (!infer)
 		mq_net_loss(&s.net, x, s.o.vocab);
@@ -310,8 +345,8 @@ static enum mq_status build(const char *name, const char *options, const struct 
 
 const struct mq_format mq_format_seq2seq = {
 	.name = "seq2seq",
-	.summary = "t5, transformer, bart: encoder and decoder",
-	.names = (const char *const[]){ "bart", "t5", "transformer", NULL },
+	.summary = "t5, transformer, bart, whisper: encoder and decoder",
+	.names = (const char *const[]){ "bart", "t5", "transformer", "whisper", NULL },
 	.opts = opts,
 	.build = build,
 };

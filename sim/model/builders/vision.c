@@ -5,7 +5,9 @@
  * looks at that token alone. DiT works on latent images: a sample's noise level and class become one vector (two layers
  * for the level, a table for the class), from which each block makes six vectors of the stream's width that shift,
  * scale and gate; the last layer makes two, and a GEMM back to patches of twice the channels (noise and its
- * variance). Not modelled: the autoencoder before it, the sampling of noise levels.
+ * variance). flux (Black Forest Labs 2024; with singles=0, Stable Diffusion 3, Esser et al. 2024): patches of the latent
+ * image and the tokens of a text meet in one attention, in blocks with weights for each (double), then in blocks of one
+ * stream whose attention and feed-forward part share their GEMMs (single). Not modelled: the text encoders, the autoencoder before it, the sampling of noise levels.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -15,13 +17,14 @@
 struct options {
 	const char *size;
 	uint32_t layers, hidden, heads, head_dim, ffn, image, patch, channels, classes;
-	bool fused_attention;
+	uint32_t singles, text, joint, pooled;
+	bool guidance, fused_attention;
 };
 
 #define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
 
 static const struct mq_opt opts[] = {
-	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s"),
+	MQ_STR(struct options, size, NULL, "published size: vit base large huge; dit xl l b s; flux dev"),
 	DIM(layers, 10000, "blocks"),
 	DIM(hidden, 1e7, "width of the stream"),
 	DIM(heads, 1e6, "attention heads"),
@@ -31,6 +34,11 @@ static const struct mq_opt opts[] = {
 	DIM(patch, 1e4, "side of a patch"),
 	DIM(channels, 1e4, "channels of the image"),
 	DIM(classes, 1e7, "classes"),
+	MQ_U32(struct options, singles, 38, 0, 10000, "flux: blocks of one stream"),
+	DIM(text, 1e6, "flux: tokens of the text; default 512"),
+	DIM(joint, 1e7, "flux: width in which they come; default 4096"),
+	DIM(pooled, 1e7, "flux: width of the text's one vector; default 768"),
+	MQ_BOOL(struct options, guidance, 1, "flux: the strength of guidance is told to the model"),
 	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
 	MQ_END
 };
@@ -44,7 +52,7 @@ static const struct preset presets[] = {
 	{ { "vit", "base" }, 12, 768, 12, 224, 16, 3 },  { { "vit", "large" }, 24, 1024, 16, 224, 16, 3 },
 	{ { "vit", "huge" }, 32, 1280, 16, 224, 14, 3 }, { { "dit", "xl" }, 28, 1152, 16, 32, 2, 4 },
 	{ { "dit", "l" }, 24, 1024, 16, 32, 2, 4 },      { { "dit", "b" }, 12, 768, 12, 32, 2, 4 },
-	{ { "dit", "s" }, 12, 384, 6, 32, 2, 4 },
+	{ { "dit", "s" }, 12, 384, 6, 32, 2, 4 },        { { "flux", "dev" }, 19, 3072, 24, 128, 2, 16 },
 };
 
 enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
@@ -61,6 +69,9 @@ static enum mq_status complete(struct options *o, const struct preset *p, const 
 	o->patch = mq_either(o->patch, p->patch);
 	o->channels = mq_either(o->channels, p->channels);
 	o->classes = mq_either(o->classes, CLASSES);
+	o->text = mq_either(o->text, 512);
+	o->joint = mq_either(o->joint, 4096);
+	o->pooled = mq_either(o->pooled, 768);
 	if (o->image % o->patch)
 		return mq_fail(err, MQ_EINPUT, "%s: an image of %u pixels is no multiple of patches of %u", what,
 			       o->image, o->patch);
@@ -197,6 +208,133 @@ static void build_dit(struct mq_net *net, const struct options *o, const struct 
 		squares(net, x, out);
 }
 
+/* One stream's Q, K and V, or what follows attention, of a double block. */
+static uint32_t half_in(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t six)
+{
+	uint32_t qkv =
+		mq_net_gemm(net, "qkv", shifted_norm(net, "norm1", stream, six, t->hidden), t->hidden, 3.0 * t->hidden);
+
+	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
+	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = t->heads;
+	return qkv;
+}
+
+static uint32_t half_out(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t attention,
+			 uint32_t six)
+{
+	double h = t->hidden;
+	uint32_t x = mq_net_gemm(net, "proj", attention, h, h);
+
+	stream = mq_net_residual(net, "residual1", modulate(net, "gate1", x, six, h, 1), stream, h);
+	x = mq_net_gemm(net, "up", shifted_norm(net, "norm2", stream, six, h), h, t->ffn);
+	x = mq_net_activation(net, "activation", x, t->ffn, MQ_ACT_GELU);
+	x = mq_net_gemm(net, "down", x, t->ffn, h);
+	return mq_net_residual(net, "residual2", modulate(net, "gate2", x, six, h, 1), stream, h);
+}
+
+/* streams: of the image and of the text, with rows[] tokens. */
+static void double_block(struct mq_net *net, const struct mq_transformer *t, uint32_t streams[2], const double rows[2],
+			 uint32_t condition)
+{
+	static const char *const names[] = { "image.", "text." };
+	const char *prefix = net->prefix;
+	uint32_t six[2], qkv[2];
+	struct mq_attention a = { .heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .fused = t->fused };
+
+	for (int i = 0; i < 2; i++) {
+		net->prefix = mq_arena_printf(net->arena, "%s%s", prefix, names[i]);
+		net->rows = rows[i];
+		six[i] = per_sample(net, "modulation", condition, t->hidden, 6.0 * t->hidden);
+		qkv[i] = half_in(net, t, streams[i], six[i]);
+	}
+	net->prefix = prefix;
+	net->rows = a.keys = rows[0] + rows[1];
+	uint32_t attention = mq_net_attention(net, "attention", qkv[0], qkv[1], &a);
+	net->b.model->edge[net->b.model->n_edges - 1].elems = rows[1] * 3 * t->hidden;
+	net->b.model->edge[net->b.model->n_edges - 2].elems = rows[0] * 3 * t->hidden;
+	for (int i = 0; i < 2; i++) {
+		net->prefix = mq_arena_printf(net->arena, "%s%s", prefix, names[i]);
+		net->rows = rows[i];
+		streams[i] = half_out(net, t, streams[i], attention, six[i]);
+	}
+}
+
+static uint32_t single_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
+{
+	double h = t->hidden;
+	const struct mq_attention a = {
+		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
+	};
+	uint32_t three = per_sample(net, "modulation", condition, h, 3 * h);
+	uint32_t x = shifted_norm(net, "norm1", stream, three, h);
+	uint32_t qkv = mq_net_gemm(net, "qkv", x, h, 3 * h);
+	uint32_t act = mq_net_activation(net, "activation", mq_net_gemm(net, "up", x, h, t->ffn), t->ffn, MQ_ACT_GELU);
+	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+
+	x = mq_net_gemm(net, "proj", attention, h + t->ffn, h);
+	net->b.model->edge[net->b.model->n_edges - 1].elems = net->rows * h; /* the rest is the feed-forward part's */
+	mq_net_join(net, act, x, t->ffn);
+	return mq_net_residual(net, "residual1", modulate(net, "gate1", x, three, h, 1), stream, h);
+}
+
+/* Noise level, strength of guidance and the text's vector, through two layers each, added up. */
+static uint32_t condition_of(struct mq_net *net, const struct options *o, double h)
+{
+	const struct {
+		const char *name;
+		double width;
+	} parts[] = { { "level", FREQUENCIES },
+		      { "pooled", o->pooled },
+		      { "guidance", o->guidance ? FREQUENCIES : 0 } };
+	uint32_t sum = MQ_NONE;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		if (parts[i].width <= 0)
+			continue;
+		uint32_t in = mq_net_tokens(net, parts[i].name);
+		uint32_t up =
+			per_sample(net, mq_arena_printf(net->arena, "%s.up", parts[i].name), in, parts[i].width, h);
+		uint32_t down = per_sample(net, mq_arena_printf(net->arena, "%s.down", parts[i].name), up, h, h);
+		if (sum != MQ_NONE)
+			mq_model_connect(&net->b, sum, down, h); /* added to it as it is written */
+		sum = down;
+	}
+	return sum;
+}
+
+static void build_flux(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
+{
+	double h = t->hidden, pixels = (double)o->patch * o->patch * o->channels;
+	const double rows[2] = { t->seq, o->text };
+	uint32_t condition = condition_of(net, o, h), streams[2], layer = 0;
+
+	net->rows = rows[1];
+	streams[1] = mq_net_gemm(net, "text", mq_net_tokens(net, "tokens"), o->joint, h);
+	net->rows = rows[0];
+	streams[0] = mq_net_gemm(net, "patches", mq_net_tokens(net, "image"), pixels, h);
+	for (; layer < t->layers; layer++) {
+		net->layer = layer;
+		net->prefix = mq_arena_printf(net->arena, "layer%u.", layer);
+		double_block(net, t, streams, rows, condition);
+	}
+	net->rows = rows[0] + (o->singles ? rows[1] : 0);
+	for (; layer < t->layers + o->singles; layer++) {
+		net->layer = layer;
+		net->prefix = mq_arena_printf(net->arena, "layer%u.", layer);
+		streams[0] = single_block(net, t, streams[0], condition);
+		if (layer == t->layers)
+			mq_model_connect(&net->b, streams[1], streams[0], rows[1] * h);
+	}
+	net->layer = MQ_NONE;
+	net->prefix = "final.";
+	net->rows = rows[0];
+	uint32_t two = per_sample(net, "modulation", condition, h, 2 * h);
+	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", streams[0], two, h), h, pixels);
+	net->prefix = "";
+	if (!infer)
+		squares(net, x, pixels);
+}
+
 static void build_vit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
 {
 	uint32_t x = embed_patches(net, o, t);
@@ -215,7 +353,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	bool infer = request->train && request->train->infer, vit = !strcmp(name, "vit");
+	bool infer = request->train && request->train->infer, vit = !strcmp(name, "vit"), flux = !strcmp(name, "flux");
 	uint32_t row = 0;
 	struct options o;
 	struct mq_net net;
@@ -234,16 +372,16 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	net.b.model->unit = "image";
 	net.rows = t.seq;
 	net.biases = true;
-	(vit ? build_vit : build_dit)(&net, &o, &t, infer);
-	mq_transformer_describe(net.b.model, &t, t.layers);
+	(vit ? build_vit : flux ? build_flux : build_dit)(&net, &o, &t, infer);
+	mq_transformer_describe(net.b.model, &t, t.layers + (flux ? o.singles : 0));
 	net.b.model->tokens_per_sample = 0;
 	return mq_model_finish(&net.b, model, err);
 }
 
 const struct mq_format mq_format_vision = {
 	.name = "vision",
-	.summary = "vit, dit: transformers of images",
-	.names = (const char *const[]){ "dit", "vit", NULL },
+	.summary = "vit, dit, flux: transformers of images",
+	.names = (const char *const[]){ "dit", "flux", "vit", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -1,7 +1,7 @@
 /* formats.c - the table of model formats, and mq_model_load, which picks one.
  *
  * The table follows the files of this folder (formats.inc is generated from their names). A specification is a built-in
- * name with options, "gpt:layers=24", the name of a shipped graph, or a file, "model.onnx" or
+ * name with options, "gpt:layers=24", the name of a shipped graph, ORG/NAME of a shipped configuration, or a file, "model.onnx" or
  * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the
  * order of their names whether a file is theirs. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "model/formats/lib/graph.h"
+#include "model/formats/lib/huggingface.h"
 
 #define MQ_FORMAT(name) extern const struct mq_format mq_format_##name;
 #include "formats.inc"
@@ -91,9 +92,17 @@ static const char *join(const char *const *names, struct mq_arena *arena)
 static enum mq_status unknown_model(const char *spec, const char *name, const char *const *names,
 				    struct mq_arena *arena, struct mq_err *err)
 {
-	const char *near = mq_nearest(name, names), *list = join(names, arena);
+	const char *slash = strchr(name, '/'), *near = mq_nearest(name, names), *list = join(names, arena);
 
-	if (strchr(name, '/') || strchr(name, '.'))
+	if (slash && slash > name && !strchr(slash + 1, '/') && *name != '.') {
+		near = mq_nearest(name, mq_hf_shipped(arena));
+		return mq_fail(
+			err, MQ_EINPUT,
+			"cannot open model file '%s': %s; it is no configuration that is shipped either%s%s%s: give the "
+			"model's config.json, or a name of `maquette list models`",
+			spec, strerror(ENOENT), near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	}
+	if (slash || strchr(name, '.'))
 		return mq_fail(err, MQ_EINPUT,
 			       "cannot open model file '%s': %s; give a file that exists, or one of: %s", spec,
 			       strerror(ENOENT), list);
@@ -165,7 +174,14 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 	if (builder)
 		return builder->build(name, colon ? colon + 1 : NULL, request, arena, model, err);
 	MQ_TRY(mq_graph_find(request->spec, request->seq, arena, &path, err));
-	if (!path && !(path = file_path(request->spec, arena)))
+	if (!path)
+		path = file_path(request->spec, arena);
+	if (!path && strchr(name, '/')) {
+		MQ_TRY(mq_hf_load_shipped(request, arena, model, err));
+		if (*model)
+			return MQ_OK;
+	}
+	if (!path)
 		return unknown_model(request->spec, name, mq_model_names(arena), arena, err);
 	return load_file(path, request, arena, model, err);
 }

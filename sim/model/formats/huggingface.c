@@ -7,7 +7,9 @@
  * Not modelled: further images of a sequence; pairs of samples of different devices (CLIP).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <strings.h>
 
+#include "base/paths.h"
 #include "maquette/opt.h"
 #include "model/formats/lib/huggingface.h"
 
@@ -24,8 +26,6 @@ static const struct mq_opt opts[] = {
 	MQ_U32(struct options, image, 0, 1, 1e5, "side of an image in pixels; default: the model's, or 448"),
 	MQ_BOOL(struct options, mtp, 0, "with the layers that predict further tokens, where there are any"), MQ_END
 };
-
-extern const struct mq_format mq_format_seq2seq, mq_format_vision; /* which build those that are no such stack */
 
 static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, const char *keys,
 				     struct mq_arena *arena, struct mq_err *err)
@@ -85,62 +85,107 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 
 /* ---- those that another builder makes ------------------------------------------------------------ */
 
-static const char *option(const char *list, const struct mq_json_at *at, const char *key, const char *name,
-			  struct mq_arena *arena)
-{
-	const json_t *v = json_object_get(at->object, key);
+struct renamed {
+	const char *key, *option;
+};
 
-	if (!json_is_integer(v))
-		return list;
-	return mq_arena_printf(arena, "%s%s%s=%lld", list, *list ? "," : "", name, (long long)json_integer_value(v));
+static const struct renamed t5_keys[] = {
+	{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" },
+	{ "d_model", "hidden" },    { "num_heads", "heads" },
+	{ "d_kv", "head_dim" },     { "d_ff", "ffn" },
+	{ "vocab_size", "vocab" },  { NULL, NULL },
+};
+static const struct renamed bart_keys[] = {
+	{ "encoder_layers", "layers" },
+	{ "decoder_layers", "decoder_layers" },
+	{ "d_model", "hidden" },
+	{ "encoder_attention_heads", "heads" },
+	{ "encoder_ffn_dim", "ffn" },
+	{ "vocab_size", "vocab" },
+	/* Whisper */
+	{ "num_mel_bins", "bins" },
+	{ "max_source_positions", "seq" },
+	{ "max_target_positions", "target" },
+	{ NULL, NULL },
+};
+static const struct renamed vision_keys[] = {
+	{ "num_hidden_layers", "layers" },
+	{ "hidden_size", "hidden" },
+	{ "num_attention_heads", "heads" },
+	{ "intermediate_size", "ffn" },
+	{ "image_size", "image" },
+	{ "patch_size", "patch" },
+	{ "num_channels", "channels" },
+	{ "num_labels", "classes" },
+	/* diffusers */
+	{ "num_layers", "layers" },
+	{ "attention_head_dim", "head_dim" },
+	{ "sample_size", "image" },
+	{ "in_channels", "channels" },
+	{ "num_embeds_ada_norm", "classes" },
+	{ NULL, NULL },
+};
+static const struct renamed flux_keys[] = {
+	{ "num_layers", "layers" },
+	{ "attention_head_dim", "head_dim" },
+	{ "num_attention_heads", "heads" },
+	{ "num_single_layers", "singles" },
+	{ "joint_attention_dim", "joint" },
+	{ "pooled_projection_dim", "pooled" },
+	{ NULL, NULL },
+};
+
+extern const struct mq_format mq_format_seq2seq, mq_format_vision;
+
+/* Those that a built-in model of another kind makes: by "model_type", or the beginning of diffusers' "_class_name". */
+static const struct other {
+	const char *type, *class, *model;
+	const struct mq_format *format;
+	const struct renamed *keys;
+	const char *always; /* options that the kind implies */
+} others[] = {
+	{ "t5", NULL, "t5", &mq_format_seq2seq, t5_keys, NULL },
+	{ "mt5", NULL, "t5", &mq_format_seq2seq, t5_keys, NULL },
+	{ "bart", NULL, "bart", &mq_format_seq2seq, bart_keys, NULL },
+	{ "whisper", NULL, "whisper", &mq_format_seq2seq, bart_keys, "dropout=false" },
+	{ "vit", NULL, "vit", &mq_format_vision, vision_keys, NULL },
+	{ "dit", "DiT", "dit", &mq_format_vision, vision_keys, NULL },
+	/* 128 x 128 latent pixels (1024 of the image) in patches of 2 */
+	{ NULL, "FluxTransformer2D", "flux", &mq_format_vision, flux_keys, "image=128,patch=2,channels=16" },
+	{ NULL, "SD3Transformer2D", "flux", &mq_format_vision, flux_keys, "image=128,patch=2,channels=16,singles=0" },
+};
+
+static const char *with(const char *list, const char *option, struct mq_arena *arena)
+{
+	return mq_arena_printf(arena, "%s%s%s", list, *list ? "," : "", option);
 }
 
-static enum mq_status build_t5(const struct mq_json_at *at, const struct mq_model_request *request,
-			       struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+static enum mq_status build_other(const struct other *is, const struct mq_json_at *at,
+				  const struct mq_model_request *request, struct mq_arena *arena,
+				  struct mq_model **model, struct mq_err *err)
 {
-	static const char *const keys[][2] = {
-		{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" },
-		{ "d_model", "hidden" },    { "num_heads", "heads" },
-		{ "d_kv", "head_dim" },     { "d_ff", "ffn" },
-		{ "vocab_size", "vocab" },
-	};
 	const char *list = "", *feed = NULL;
+	const json_t *guidance = json_object_get(at->object, "guidance_embeds");
 	bool tied = true;
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		list = option(list, at, keys[i][0], keys[i][1], arena);
-	MQ_TRY(mq_json_text(at, "feed_forward_proj", &feed, err));
-	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &tied, err));
-	list = mq_arena_printf(arena, "%s%sgated=%s,tied=%s", list, *list ? "," : "",
-			       feed && !strncmp(feed, "gated", 5) ? "true" : "false", tied ? "true" : "false");
-	return mq_format_seq2seq.build("t5", list, request, arena, model, err);
-}
+	for (const struct renamed *k = is->keys; k->key; k++) {
+		const json_t *v = json_object_get(at->object, k->key);
 
-static enum mq_status build_vision(const struct mq_json_at *at, const char *name,
-				   const struct mq_model_request *request, struct mq_arena *arena,
-				   struct mq_model **model, struct mq_err *err)
-{
-	static const char *const keys[][2] = {
-		{ "num_hidden_layers", "layers" },
-		{ "hidden_size", "hidden" },
-		{ "num_attention_heads", "heads" },
-		{ "intermediate_size", "ffn" },
-		{ "image_size", "image" },
-		{ "patch_size", "patch" },
-		{ "num_channels", "channels" },
-		{ "num_labels", "classes" },
-		/* diffusers */
-		{ "num_layers", "layers" },
-		{ "attention_head_dim", "head_dim" },
-		{ "sample_size", "image" },
-		{ "in_channels", "channels" },
-		{ "num_embeds_ada_norm", "classes" },
-	};
-	const char *list = "";
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		list = option(list, at, keys[i][0], keys[i][1], arena);
-	return mq_format_vision.build(name, list, request, arena, model, err);
+		if (json_is_integer(v))
+			list = with(list,
+				    mq_arena_printf(arena, "%s=%lld", k->option, (long long)json_integer_value(v)),
+				    arena);
+	}
+	if (is->keys == t5_keys) {
+		MQ_TRY(mq_json_text(at, "feed_forward_proj", &feed, err));
+		MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &tied, err));
+		list = with(list, feed && !strncmp(feed, "gated", 5) ? "gated=true" : "gated=false", arena);
+		list = with(list, tied ? "tied=true" : "tied=false", arena);
+	}
+	if (is->keys == flux_keys)
+		list = with(list, json_is_true(guidance) ? "guidance=true" : "guidance=false", arena);
+	return is->format->build(is->model, is->always ? with(list, is->always, arena) : list, request, arena, model,
+				 err);
 }
 
 /* The text part of a configuration that has several; the configuration itself where it is that. */
@@ -176,7 +221,7 @@ static enum mq_status build_stack(const struct mq_json_at *top, const char *type
 
 	MQ_TRY(read_config(&at, type ? type : mq_hf_text_type(top), o->mtp, t, arena, &note, err));
 	MQ_TRY(read_whole(top, t, err));
-	if (type)
+	if (type && !strchr(t->name, '/')) /* ORG/NAME says more */
 		t->name = mq_arena_strdup(arena, type);
 	if (request->seq && !t->contrast)
 		t->seq = request->seq;
@@ -207,28 +252,76 @@ static enum mq_status build(const struct mq_json_at *top, const struct options *
 
 	MQ_TRY(mq_json_text(&at, "model_type", &type, err));
 	MQ_TRY(mq_json_text(&at, "_class_name", &class, err));
-	if (type && (!strcmp(type, "t5") || !strcmp(type, "mt5")))
-		return build_t5(&at, request, arena, model, err);
-	if (type && !strcmp(type, "vit"))
-		return build_vision(&at, "vit", request, arena, model, err);
-	if ((type && !strcmp(type, "dit")) || (class && !strncmp(class, "DiT", 3)))
-		return build_vision(&at, "dit", request, arena, model, err);
+	for (const struct other *is = others; is < others + sizeof(others) / sizeof(*others); is++)
+		if ((type && is->type && !strcmp(type, is->type)) ||
+		    (class && is->class && !strncmp(class, is->class, strlen(is->class))))
+			return build_other(is, &at, request, arena, model, err);
 	return build_stack(top, type, o, t, request, arena, model, err);
+}
+
+/* `path`: what stands before the options in the specification. */
+static enum mq_status load_object(const char *name, const char *path, const json_t *object,
+				  const struct mq_model_request *request, struct mq_arena *arena,
+				  struct mq_model **model, struct mq_err *err)
+{
+	const struct mq_json_at at = { .path = path, .place = "", .object = object };
+	struct mq_transformer t = { .name = name };
+	struct options o;
+
+	mq_opt_defaults(opts, &o);
+	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
+	return build(&at, &o, &t, request, arena, model, err);
 }
 
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			   struct mq_model **model, struct mq_err *err)
 {
-	struct mq_transformer t = { .name = mq_file_stem(path, arena) };
-	struct options o;
 	json_t *json;
 
-	mq_opt_defaults(opts, &o);
-	MQ_TRY(mq_opt_parse(opts, &o, path, mq_file_options(path, request), arena, err));
 	MQ_TRY(mq_json_load(path, true, arena, &json, err));
-	const struct mq_json_at at = { .path = path, .place = "", .object = json };
-	enum mq_status status = build(&at, &o, &t, request, arena, model, err);
+	enum mq_status status = load_object(mq_file_stem(path, arena), path, json, request, arena, model, err);
 	json_decref(json);
+	return status;
+}
+
+/* ---- configurations that are shipped ------------------------------------------------------------- */
+
+/* platforms/models/hub.json: by ORG/NAME what the card says and the keys that matter. NULL where it is not there. */
+static json_t *open_hub(struct mq_arena *arena, const char **path)
+{
+	struct mq_err none;
+	const char *dir;
+	json_t *hub = NULL;
+
+	if (mq_find_dir("platforms/models", arena, &dir, &none) != MQ_OK)
+		return NULL;
+	*path = mq_arena_printf(arena, "%s/hub.json", dir);
+	return mq_json_load(*path, false, arena, &hub, &none) == MQ_OK ? hub : NULL;
+}
+
+const char **mq_hf_shipped(struct mq_arena *arena)
+{
+	const char **names = NULL, *path, *name;
+	json_t *hub = open_hub(arena, &path), *entry;
+	uint32_t n = 0, room = 0;
+
+	json_object_foreach(hub, name, entry) MQ_PUSH(arena, names, n, room, mq_arena_strdup(arena, name));
+	MQ_PUSH(arena, names, n, room, NULL);
+	json_decref(hub);
+	return names;
+}
+
+enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
+				  struct mq_model **model, struct mq_err *err)
+{
+	const char *name = mq_arena_printf(arena, "%.*s", (int)strcspn(request->spec, ":"), request->spec), *path, *key;
+	json_t *hub = open_hub(arena, &path), *entry;
+	enum mq_status status = MQ_OK;
+
+	*model = NULL;
+	json_object_foreach(hub, key, entry) if (!strcasecmp(key, name)) /* as the hub takes names */
+		status = load_object(key, name, json_object_get(entry, "config"), request, arena, model, err);
+	json_decref(hub);
 	return status;
 }
 

@@ -28,7 +28,7 @@ static enum mq_status read_number(const struct mq_json_at *at, const struct mq_h
 	}
 	if (json_is_null(v) && k->type == MQ_HF_NUMBER && k->offset != offsetof(struct mq_hf_config, positions))
 		*x = 0;
-	if (json_is_string(v) && !strcmp(json_string_value(v), "auto"))
+	if (json_is_string(v) && (!strcmp(json_string_value(v), "auto") || mq_hf_layer_key(k->name)))
 		return MQ_OK;
 	return mq_json_number(at, k->name, &range, x, err);
 }

@@ -30,6 +30,12 @@ bool mq_hf_is_off(const json_t *value);
 /* The families by their model_type, NULL-terminated. */
 const char *const *mq_hf_types(struct mq_arena *arena);
 
+/* The names ORG/NAME of configurations that are shipped, NULL-terminated; and one of them as a model, *model NULL where
+ * there is none of that name. */
+const char **mq_hf_shipped(struct mq_arena *arena);
+enum mq_status mq_hf_load_shipped(const struct mq_model_request *request, struct mq_arena *arena,
+				  struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+
 /* The configuration as Hugging Face's library would write it, from which the reader makes the same model.
  * MQ_EINPUT: no family of the library is such a model, and what stands in the way. */
 enum mq_status mq_hf_write(const struct mq_transformer *t, FILE *file, struct mq_err *err) MQ_MUST_CHECK;

@@ -62,7 +62,7 @@ bool mq_hf_layer_key(const char *key)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		if (!strcmp(key, lists[i].key))
 			return true;
-	return !strcmp(key, "hybrid_override_pattern");
+	return !strcmp(key, "hybrid_override_pattern") || !strcmp(key, "sliding_window_pattern");
 }
 
 const char *mq_hf_layer_word(char letter)
