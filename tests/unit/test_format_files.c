@@ -274,6 +274,91 @@ static void test_deepseek(void **state)
 	assert_false(m->op[id_of(m, "layer0.latent")].splits & 1u << MQ_DIM_OUT);
 }
 
+static double param_of(const struct mq_model *m, const char *op)
+{
+	return m->op[id_of(m, op)].param;
+}
+
+static bool is_near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * b;
+}
+
+/* Parts that are not attention over all keys, by hand from their papers; 4 layers of width 32, 64 tokens. */
+static void test_linear_parts(void **state)
+{
+	/* Gated delta-net: 2 heads of keys 8 wide, 4 of values 16 wide */
+	const struct mq_model *m = load(CORPUS "huggingface/qwen3_next.json");
+	double c = 64, k = 8, v = 16;
+
+	assert_true(param_of(m, "layer0.in_proj") == 32 * (2 * 2 * k + 2 * 4 * v + 2 * 4));
+	assert_true(param_of(m, "layer0.conv") == 4 * (2 * 2 * k + 4 * v));
+	assert_true(param_of(m, "layer0.scan") == 2 * 4 && param_of(m, "layer0.gate") == v);
+	assert_true(param_of(m, "layer0.out_proj") == 4 * v * 32);
+	assert_true(is_near(m->op[id_of(m, "layer0.scan")].flop,
+			    64 * 4 * (6 * c * k + 4 * c * v + 6 * k * v + 2 * c * c / 3)));
+	assert_true(param_of(m, "layer3.qkv") == 32 * (2 * 32 + 2 * 16)); /* a gate as wide as the output */
+	assert_true(param_of(m, "layer1.experts.up") == 8 * 32 * 2 * 16);
+	/* Kimi's: decay and gate through 8 channels; latent attention in the last layer, the first without experts */
+	m = load(CORPUS "huggingface/kimi_linear.json");
+	assert_true(param_of(m, "layer0.in_proj") == 32 * (3 * 32 + 4) && param_of(m, "layer0.decay_up") == 8 * 32);
+	assert_true(param_of(m, "layer0.up") == 32 * 96 && param_of(m, "layer1.experts.up") == 4 * 32 * 32);
+	assert_true(param_of(m, "layer3.kv") == 8 * 4 * 16 && !(m->op[id_of(m, "layer3.attention")].rotated > 0));
+	/* Mamba-1: 64 channels, state 4, steps of rank 2; attention in layer 1, experts in 1 and 3 */
+	m = load(CORPUS "huggingface/jamba.json");
+	assert_true(param_of(m, "layer0.in_proj") == 32 * 128 && param_of(m, "layer0.x_proj") == 64 * (2 + 8));
+	assert_true(param_of(m, "layer0.dt_proj") == 2 * 64 + 64 && param_of(m, "layer0.scan") == 64 * (4 + 1));
+	assert_true(m->op[id_of(m, "layer0.scan")].flop == 64 * 9 * 64 * 4);
+	assert_true(param_of(m, "layer1.qkv") == 32 * 64 && param_of(m, "layer3.router") == 32 * 4);
+	assert_true(param_of(m, "layer2.up") == 32 * 96);
+	/* Mamba-2 beside attention; short convolutions; lightning attention */
+	m = load(CORPUS "huggingface/falcon_h1.json");
+	assert_true(param_of(m, "layer0.in_proj") == 32 * (32 + 40 + 4) && param_of(m, "layer0.qkv") == 32 * 64);
+	m = load(CORPUS "huggingface/lfm2.json");
+	assert_true(param_of(m, "layer0.in_proj") == 32 * 96 && param_of(m, "layer0.conv") == 3 * 32);
+	assert_true(param_of(m, "layer2.qkv") == 32 * 64);
+	m = load(CORPUS "huggingface/minimax.json");
+	assert_true(param_of(m, "layer0.in_proj") == 32 * 4 * 32);
+	assert_true(m->op[id_of(m, "layer0.scan")].flop == 64 * 4 * (2 * 256 * 16 + 4 * 8 * 8));
+	assert_true(param_of(m, "layer3.qkv") == 32 * 64);
+}
+
+static void test_sparse_parts(void **state)
+{
+	/* Each query sees the 16 best of the keys before it: 64 16 - 16^2 / 2 pairs of 64^2 / 2 */
+	const struct mq_model *m = load(CORPUS "huggingface/deepseek_v32.json");
+	const struct mq_op *a = &m->op[id_of(m, "layer0.attention")];
+
+	assert_true(is_near(a->flop, 2 * 64 * 64 * 4 * (12 + 8) * (64 * 16 - 16 * 16 / 2.) / (64 * 64 / 2.)));
+	assert_true(param_of(m, "layer0.index.q") == 16 * 16 && param_of(m, "layer0.index.k") == 32 * 8);
+	assert_true(m->op[id_of(m, "layer0.index.scores")].flop == 2. * 64 * 64 * 8 * 2);
+	/* Gemma 4: layers that see all keys have wider heads, and no V of their own */
+	m = load(CORPUS "huggingface/gemma4_text.json");
+	assert_true(param_of(m, "layer0.qkv") == 32 * (32 + 2 * 16) && param_of(m, "layer3.qkv") == 32 * (64 + 16));
+	a = &m->op[id_of(m, "layer0.attention")];
+	assert_true(is_near(a->flop, 4. * 64 * 64 * 8 * 4 * (64 * 16 - 16 * 16 / 2.) / (64 * 64 / 2.)));
+	assert_true(m->op[id_of(m, "layer3.attention")].flop == 4. * 64 * 64 * 16 * 4);
+}
+
+/* 16 patches of 4 x 4 pixels, joined by fours to 4 tokens; a projector at the end, and one behind the first block. */
+static void test_towers(void **state)
+{
+	const struct mq_model *m = load(CORPUS "huggingface/qwen3_vl.json");
+	double block = 4 * (16 * 16 + 16) + 2 * 16 * 32 + 32 + 16 + 4 * 16, merger = 64 * 64 + 64 + 64 * 32 + 32;
+	double tower = 2 * 3 * 16 * 16 + 16 + 9 * 16 + 2 * block + 2 * 16 + 2 * merger, sum = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		sum += strncmp(m->op[i].name, "vision.", 7) ? 0 : m->op[i].param;
+	assert_true(sum == tower);
+	assert_null(m->stack); /* no single stack to be written down */
+	assert_true(m->op[id_of(m, "vision.layer0.attention")].m == 16);
+	assert_true(m->op[id_of(m, "vision.projector0")].m == 4);
+	assert_true(mq_model_totals(load(CORPUS "huggingface/qwen3_vl.json:towers=false")).parameters + tower ==
+		    mq_model_totals(m).parameters);
+	refuse(CORPUS "huggingface/qwen3_vl.json:image=64", "an image makes 64 of a sequence's 64 tokens");
+	refuse(CORPUS "huggingface/nested.json", "sliding_window may change");
+}
+
 static void test_broken_huggingface(void **state)
 {
 	refuse(CORPUS "huggingface/unknown.json",
@@ -512,6 +597,9 @@ int main(void)
 		cmocka_unit_test(test_pipedream_data),
 		cmocka_unit_test(test_huggingface),
 		cmocka_unit_test(test_deepseek),
+		cmocka_unit_test(test_linear_parts),
+		cmocka_unit_test(test_sparse_parts),
+		cmocka_unit_test(test_towers),
 		cmocka_unit_test(test_broken_huggingface),
 		cmocka_unit_test(test_yarn),
 		cmocka_unit_test(test_onnx),
