@@ -28,9 +28,10 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "title", title, "TEXT", "title of the figures (default: the model and the platform)", .letter = 't'),
 	{ .type = MQ_ARG_END },
 };
-static const char doc[] = "Draws the figures of a results folder: timeline and links of a simulation, convergence "
-			  "and step time against memory of a search, predictions against measurements of a "
-			  "validation or a score, tornado, scaling, cost, heat map or jobs of a study.";
+static const char doc[] =
+	"Draws the figures of a results folder: timeline, links and memory of a simulation, convergence "
+	"and step time against memory of a search, predictions against measurements of a "
+	"validation or a score, tornado, scaling, cost, heat map or jobs of a study.";
 
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
 
@@ -327,6 +328,42 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 		      err);
 }
 
+/* ---- simulation: memory ---------------------------------------------------------------------------- */
+
+static enum mq_status plot_memory_timeline(struct plotting *p, struct mq_err *err)
+{
+	static const char *const purposes[] = { "parameter_B", "gradient_B", "optimizer_B", "activation_B",
+						"buffer_B" };
+	struct mq_csv csv;
+	enum mq_status status;
+	double peak_B = 0, event = 0, top_B = 0, reserve_B, limit_B;
+
+	if (!table(p, "memory_timeline.csv", &csv, &status, err))
+		return status;
+	for (uint32_t r = 0; r < csv.n_rows; r++) {
+		double live_B = 0;
+
+		for (size_t i = 0; i < sizeof(purposes) / sizeof(*purposes); i++)
+			live_B += mq_csv_number(&csv, r, purposes[i]);
+		event = live_B > peak_B ? mq_csv_number(&csv, r, "event") : event;
+		peak_B = fmax(peak_B, live_B);
+		top_B = fmax(top_B, mq_csv_number(&csv, r, "reserved_B"));
+	}
+	reserve_B = mq_csv_number(&csv, 0, "reserve_B");
+	limit_B = mq_csv_number(&csv, 0, "limit_B");
+	const char *file = mq_gnuplot_path(&p->arena, mq_arena_printf(&p->arena, "%s/memory_timeline.csv", p->dir));
+	/* A folder of a search and of a simulation has both figures of memory. */
+	bool both = !access(mq_arena_printf(&p->arena, "%s/candidates.csv", p->dir), F_OK);
+	return figure_as(
+		p, both ? "memory_timeline" : "memory", "memory_timeline",
+		mq_arena_printf(
+			&p->arena,
+			"file=%s; events=%.9g; peak=%.9g; peak_GB=%.9g; peak_top=%.9g; top_GB=%.9g; limit_GB=%.9g",
+			file, mq_csv_number(&csv, csv.n_rows - 1, "event"), event, peak_B / 1e9,
+			(peak_B + reserve_B) / 1e9, (top_B + reserve_B) / 1e9, limit_B / 1e9),
+		err);
+}
+
 /* ---- validation: predicted against measured ------------------------------------------------------ */
 
 static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
@@ -517,6 +554,7 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	p->title = p->title ? p->title : title_of(p);
 	MQ_TRY(mq_make_dir(p->out, err));
 	MQ_TRY(plot_timeline(p, err));
+	MQ_TRY(plot_memory_timeline(p, err));
 	MQ_TRY(plot_links(p, err));
 	MQ_TRY(plot_search(p, err));
 	MQ_TRY(plot_validation(p, err));

@@ -12,11 +12,12 @@
 #include "session/pages/page.h"
 #include "session/search_run.h"
 #include "base/ini.h"
+#include "judge/memory_outputs.h"
 #include "judge/pool.h"
 
 struct options {
 	struct mq_asked asked;
-	const char *plan, *dir, *trace, *schedule;
+	const char *plan, *dir, *trace, *schedule, *snapshot, *snapshot_device;
 	bool analytic, intervals, json;
 	uint32_t timeline;
 	double file_MB; /* 0 = no limit */
@@ -43,6 +44,9 @@ static const struct mq_arg options[] = {
 	    "how far the step time may be off, from what the --calib files say about themselves"),
 	ROW(LIST, "against", against, "PLAN", "with --intervals: how likely the plan is to beat this one; repeatable"),
 	ROW(TEXT, "schedule", schedule, "FILE", "the plan lowered, for maquette-replay"),
+	ROW(TEXT, "memory-snapshot", snapshot, "FILE",
+	    "memory of a device over two steps, tensor by tensor, for pytorch.org/memory_viz: FILE.pickle"),
+	ROW(TEXT, "snapshot-device", snapshot_device, "NAME", "whose (default: the device nearest its limit)"),
 	ROW(F64, "file-size", file_MB, "SIZE",
 	    "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
 	    "whole devices are left out",
@@ -105,6 +109,10 @@ static void print_result(const struct simulation *s, FILE *f)
 		s->session->cluster->device[r->memory_device].name);
 	fprintf(f, ", %s allocated", mq_text_B(r->allocated_memory_B, text));
 	fprintf(f, ", %s reserved", mq_text_B(r->reserved_memory_B, text));
+	if (r->host_memory_B > 0)
+		fprintf(f, "; %s of host memory%s%s", mq_text_B(r->host_memory_B, text),
+			r->host_limit_B > 0 ? " of " : " (the platform does not say how much there is)",
+			r->host_limit_B > 0 ? mq_text_B(r->host_limit_B, limit) : "");
 	if (mq_result_tight(r))
 		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
 	fprintf(f, "\n");
@@ -201,11 +209,16 @@ static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
 
 static enum mq_status write_results(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
 {
-	if (s->options->dir)
-		MQ_TRY(write_job(s->options, s->session->asked, err));
-	if (s->options->analytic)
-		return analyse(s, outputs, err);
-	return mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err);
+	const struct options *o = s->options;
+	const struct mq_memory_files memory = { o->snapshot, o->snapshot_device, o->dir };
+
+	if (o->dir)
+		MQ_TRY(write_job(o, s->session->asked, err));
+	MQ_TRY(o->analytic ? analyse(s, outputs, err) :
+			     mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err));
+	if (s->result.peak_memory_B > 0 && (o->dir || o->snapshot))
+		return mq_memory_outputs(&s->session->q, &s->plan, &memory, err);
+	return MQ_OK;
 }
 
 static enum mq_status write_page(const struct simulation *s, struct mq_err *err)
@@ -275,6 +288,8 @@ static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
 
 	MQ_TRY(mq_output_apart("--trace", o->trace, read, n, err));
 	MQ_TRY(mq_output_apart("--trace", o->trace, o->asked.calib.item, o->asked.calib.n, err));
+	MQ_TRY(mq_output_apart("--memory-snapshot", o->snapshot, read, n, err));
+	MQ_TRY(mq_output_apart("--memory-snapshot", o->snapshot, o->asked.calib.item, o->asked.calib.n, err));
 	MQ_TRY(mq_output_apart("--schedule", o->schedule, read, n, err));
 	MQ_TRY(mq_output_apart("--schedule", o->schedule, o->asked.calib.item, o->asked.calib.n, err));
 	if (o->trace && o->schedule && !strcmp(o->trace, o->schedule))

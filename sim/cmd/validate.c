@@ -14,7 +14,7 @@
 
 struct validate {
 	const char *executor, *out, *from;
-	const char *platform, *software;
+	const char *platform, *software, *snapshot;
 	struct mq_list dirs, against, calib;
 	uint64_t top, reps, warmup, launches, cores, draws, seed;
 	double deadline_s, threshold;
@@ -42,6 +42,9 @@ static const struct mq_arg rows[] = {
 	ROW(LIST, "against", against, "TRACE",
 	    "instead of a replay: compare the best plan's prediction with a trace of a real step (PyTorch, Nsight Systems, "
 	    "Chakra), class by class; one per rank, repeatable"),
+	ROW(TEXT, "memory", snapshot, "FILE.pickle",
+	    "instead of a replay: compare the best plan's memory with a snapshot of a real rank (torch.cuda.memory."
+	    "_dump_snapshot), by purpose at its peak"),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
 	ROW(INT, "launches", launches, "N", "process launches", .initial = 2, .min = 1, .max = 100),
 	ROW(INT, "reps", reps, "N", "repetitions per launch", .initial = 10, .min = 1, .max = 100000),
@@ -199,6 +202,10 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 	if (o->against.n) {
 		MQ_TRY(mq_make_dir(dir, err));
 		return mq_validation_against(v, o->against.item, o->against.n, dir, err);
+	}
+	if (o->snapshot) {
+		MQ_TRY(mq_make_dir(dir, err));
+		return mq_validation_snapshot(v, o->snapshot, dir, err);
 	}
 	const char **name = mq_arena_array(&v->arena, v->n_plans, const char *);
 	bool gpu = any_gpu(v);

@@ -216,6 +216,9 @@ static enum mq_status check_device(const struct mq_cluster *cluster, uint32_t i,
 	if (!(isfinite(d->memory_B) && d->memory_B >= 0))
 		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has mq_memory_B %g; give bytes",
 			       cluster->name, d->name, d->memory_B);
+	if (!(isfinite(d->host_B) && d->host_B >= 0))
+		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has mq_host_memory_B %g; give bytes",
+			       cluster->name, d->name, d->host_B);
 	if (!absent_or_positive(d->price_per_h) || !absent_or_positive(d->power_W))
 		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has a negative price or power",
 			       cluster->name, d->name);

@@ -32,7 +32,8 @@ static void summary_rows(struct table *t)
 
 	mq_table_put(&t->w, MQ_TABLE_summary, "step_time_s", r);
 	mq_csv_put(&t->w, "%s", r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
-	mq_csv_row(&t->w, "%g,%g", r->allocated_memory_B, r->reserved_memory_B);
+	mq_csv_row(&t->w, "%g,%g,%g,%g", r->allocated_memory_B, r->reserved_memory_B, r->host_memory_B,
+		   r->host_limit_B);
 }
 
 static void memory_rows(struct table *t)
@@ -43,9 +44,10 @@ static void memory_rows(struct table *t)
 		const struct mq_device *d = &t->judge->q->cluster->device[low->device[i]];
 		const struct mq_memory *m = &low->memory[i];
 
-		mq_csv_row(&t->w, "%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", d->name, d->type, m->parameter_B,
+		mq_csv_row(&t->w, "%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g", d->name, d->type, m->parameter_B,
 			   m->gradient_B, m->optimizer_B, m->activation_B, m->buffer_B, m->fragmentation_B,
-			   m->reserve_B, m->peak_B, d->memory_B, mq_memory_allocated_B(m), mq_memory_reserved_B(m));
+			   m->reserve_B, m->peak_B, d->memory_B, mq_memory_allocated_B(m), mq_memory_reserved_B(m),
+			   m->host_B);
 	}
 }
 

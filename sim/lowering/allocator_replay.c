@@ -213,6 +213,8 @@ struct player {
 	double launches, *late;     /* so far; [n_late] at which a block was freed late */
 	uint32_t first_late, n_late, late_room;
 	bool failed;
+	struct mq_allocation_log *log; /* NULL, or what is taken is written down */
+	uint32_t op;                   /* of the model, that runs; MQ_NONE = none */
 };
 
 static void fill(uint32_t *array, size_t n)
@@ -221,12 +223,18 @@ static void fill(uint32_t *array, size_t n)
 		array[i] = MQ_NONE;
 }
 
-static uint32_t take_for(struct player *p, enum mq_pool_stream stream, uint64_t size)
+static uint32_t take_for(struct player *p, enum mq_pool_stream stream, uint64_t size, enum mq_purpose purpose,
+			 const char *what)
 {
 	uint32_t block, id = p->spare_tensor;
 
 	if (!size || p->failed)
 		return MQ_NONE;
+	if (p->log) {
+		p->log->next.op = p->log->next.by = p->op;
+		p->log->next.what = what;
+		p->log->next.purpose = (uint8_t)purpose;
+	}
 	block = mq_allocator_take(p->allocator, stream, size);
 	if (block == MQ_NONE) {
 		p->failed = true;
@@ -242,9 +250,9 @@ static uint32_t take_for(struct player *p, enum mq_pool_stream stream, uint64_t 
 	return id;
 }
 
-static uint32_t take(struct player *p, double size_B)
+static uint32_t take(struct player *p, double size_B, enum mq_purpose purpose, const char *what)
 {
-	return take_for(p, MQ_POOL_COMPUTE, bytes(size_B));
+	return take_for(p, MQ_POOL_COMPUTE, bytes(size_B), purpose, what);
 }
 
 /* The host launches as many kernels more: what was freed late that many launches ago is free. */
@@ -260,6 +268,8 @@ static void give(struct player *p, uint32_t id, bool late)
 {
 	if (id == MQ_NONE || --p->tensor[id].wanted)
 		return;
+	if (p->log)
+		p->log->next.by = p->op;
 	mq_allocator_give(p->allocator, p->tensor[id].block, late);
 	if (late)
 		MQ_PUSH(p->arena, p->late, p->n_late, p->late_room, p->launches);
@@ -307,13 +317,13 @@ static uint32_t *kept_of(struct player *p, const struct mq_slot *s, uint32_t op)
 }
 
 /* `size_B` as tensors of at most `piece_B`. */
-static void want_pieces(struct player *p, uint32_t *list, double size_B, double piece_B)
+static void want_pieces(struct player *p, uint32_t *list, double size_B, double piece_B, const char *what)
 {
 	while (piece_B >= 1 && size_B > piece_B) {
-		want(p, list, take(p, piece_B));
+		want(p, list, take(p, piece_B, MQ_FOR_ACTIVATIONS, what));
 		size_B -= piece_B;
 	}
-	want(p, list, take(p, size_B));
+	want(p, list, take(p, size_B, MQ_FOR_ACTIVATIONS, what));
 }
 
 /* What an op keeps: its output, its inputs as far as they are part of it, and tensors of its own. */
@@ -335,7 +345,7 @@ static void keep(struct player *p, const struct chunk *c, uint32_t i, double kep
 		kept_B -= (double)in->size;
 	}
 	if (kept_B >= 512)
-		want_pieces(p, list, kept_B, op->use.scores_B);
+		want_pieces(p, list, kept_B, op->use.scores_B, "kept for backward");
 }
 
 /* The loss keeps its logits, or these lie in a buffer; of what else it holds, all but their gradient is tensors of its
@@ -352,7 +362,7 @@ static double loss_own_B(const struct mq_allocator_replay *t, const struct chunk
 static void buffer_logits(struct player *p, const struct replayed_op *op)
 {
 	uint32_t *place = &p->logits[p->n_losses++ % (p->replay->logits_buffers + 1)];
-	uint32_t made = take(p, p->replay->type_B * op->use.logit_B);
+	uint32_t made = take(p, p->replay->type_B * op->use.logit_B, MQ_FOR_ACTIVATIONS, "logits");
 
 	give(p, *place, false);
 	*place = made;
@@ -367,7 +377,8 @@ static void keep_loss(struct player *p, const struct chunk *c, uint32_t i, uint3
 		buffer_logits(p, op);
 	else if (from != MQ_NONE && p->output[from] != MQ_NONE)
 		share(p, list, p->output[from]);
-	want_pieces(p, list, fmin(op->use.kept_B, loss_own_B(p->replay, c, op)), 4 * op->use.logit_B);
+	want_pieces(p, list, fmin(op->use.kept_B, loss_own_B(p->replay, c, op)), 4 * op->use.logit_B,
+		    "kept for backward");
 }
 
 /* The tensor that its unit starts from when it runs again: made in the stage, or received. */
@@ -383,7 +394,7 @@ static void keep_entry(struct player *p, const struct chunk *c, uint32_t i, uint
 			return;
 		}
 	}
-	want(p, list, take(p, op->use.first_entry_B));
+	want(p, list, take(p, op->use.first_entry_B, MQ_FOR_ACTIVATIONS, "input, kept to run again"));
 }
 
 static void release_inputs(struct player *p, const struct chunk *c, uint32_t i, bool near)
@@ -410,7 +421,7 @@ static void gather(struct player *p, const struct chunk *c, uint32_t first, uint
 
 	for (uint32_t i = first; i < end; i++)
 		gathered_B += c->op[i].use.root ? 0 : c->op[i].use.gathered_B;
-	p->gathered[k] = take_for(p, MQ_POOL_GATHER, bytes(gathered_B));
+	p->gathered[k] = take_for(p, MQ_POOL_GATHER, bytes(gathered_B), MQ_FOR_BUFFERS, "gathered weights");
 }
 
 static uint32_t unit_end(const struct chunk *c, uint32_t first)
@@ -447,10 +458,11 @@ static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, b
 	uint32_t wanted = near ? op->near_readers : op->readers, scores;
 
 	launch(p, op->use.launches[0]);
-	p->output[i] = take(p, op->use.output_B);
+	p->op = op->use.op;
+	p->output[i] = take(p, op->use.output_B, MQ_FOR_ACTIVATIONS, "output");
 	if (p->output[i] != MQ_NONE)
 		p->tensor[p->output[i]].wanted += wanted;
-	scores = take(p, op->use.scores_B);
+	scores = take(p, op->use.scores_B, MQ_FOR_ACTIVATIONS, "scores");
 	if (!near && op->use.entry_B > 0)
 		keep_entry(p, c, i, kept_of(p, s, i));
 	if (op->loss)
@@ -494,15 +506,15 @@ static void form_weight(struct player *p, const struct replayed_op *op, uint32_t
 
 	if (p->replay->lazy && use->gathered_B < 1) {
 		if (*weight == MQ_NONE)
-			*weight = take(p, use->gradient_B);
+			*weight = take(p, use->gradient_B, MQ_FOR_GRADIENTS, "gradient of weights");
 		else
-			give(p, take(p, use->formed_B), false);
+			give(p, take(p, use->formed_B, MQ_FOR_BUFFERS, "gradient of weights, formed"), false);
 		return;
 	}
 	if (use->waiting_B >= 1)
-		want(p, &p->passing, take(p, use->waiting_B));
+		want(p, &p->passing, take(p, use->waiting_B, MQ_FOR_BUFFERS, "gradient of weights, waiting"));
 	else
-		give(p, take(p, use->formed_B), false);
+		give(p, take(p, use->formed_B, MQ_FOR_BUFFERS, "gradient of weights, formed"), false);
 }
 
 static void make_gradients(struct player *p, const struct chunk *c, uint32_t i)
@@ -515,7 +527,7 @@ static void make_gradients(struct player *p, const struct chunk *c, uint32_t i)
 
 		if (!in->has_grad)
 			continue;
-		made = take_for(p, MQ_POOL_COMPUTE, in->size);
+		made = take_for(p, MQ_POOL_COMPUTE, in->size, MQ_FOR_ACTIVATIONS, "gradient of input");
 		if (in->from == MQ_NONE)
 			want(p, &p->passing, made); /* sent to another stage */
 		else if (p->grad[in->from] == MQ_NONE)
@@ -534,14 +546,15 @@ static void run_backward(struct player *p, const struct mq_slot *s, uint32_t i)
 	uint32_t passing = MQ_NONE;
 
 	launch(p, op->use.launches[1]);
+	p->op = op->use.op;
 	if (!op->use.again && op->use.again_B >= 512)
-		want_pieces(p, &passing, op->use.again_B, op->use.scores_B);
-	want(p, &passing, take(p, op->use.scores_B));
-	want(p, &passing, take(p, op->use.scores_B));
+		want_pieces(p, &passing, op->use.again_B, op->use.scores_B, "made again");
+	want(p, &passing, take(p, op->use.scores_B, MQ_FOR_ACTIVATIONS, "gradient of scores"));
+	want(p, &passing, take(p, op->use.scores_B, MQ_FOR_ACTIVATIONS, "gradient of scores"));
 	if (op->loss)
 		want_pieces(p, &passing,
 			    loss_own_B(p->replay, c, op) - fmin(op->use.kept_B, loss_own_B(p->replay, c, op)),
-			    4 * op->use.logit_B);
+			    4 * op->use.logit_B, "gradient of logits");
 	make_gradients(p, c, i);
 	if (!p->replay->splits)
 		form_weight(p, op, &p->weight[p->first_op[s->chunk] + i]);
@@ -560,7 +573,9 @@ static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first
 
 	for (uint32_t i = first; i < end; i++)
 		if (c->op[i].use.away)
-			want(p, kept_of(p, s, i), take(p, c->op[i].use.kept_B + c->op[i].use.first_entry_B));
+			want(p, kept_of(p, s, i),
+			     take(p, c->op[i].use.kept_B + c->op[i].use.first_entry_B, MQ_FOR_ACTIVATIONS,
+				  "back from the host"));
 }
 
 static void backward(struct player *p, const struct mq_slot *s)
@@ -583,7 +598,9 @@ static void backward(struct player *p, const struct mq_slot *s)
 			run_backward(p, s, i);
 			sent_B += c->op[i].use.sent_B;
 		}
-		sent = take(p, sent_B); /* reduced while the next unit is computed */
+		p->op = MQ_NONE;
+		sent = take(p, sent_B, MQ_FOR_BUFFERS,
+			    "gradients on their way"); /* reduced while the next unit is computed */
 		give(p, last, false);
 		last = sent;
 		move_on(p);
@@ -598,6 +615,7 @@ static void weights(struct player *p, const struct mq_slot *s)
 	const struct chunk *c = &p->replay->chunk[s->chunk];
 
 	for (uint32_t i = c->n; i-- > 0;) {
+		p->op = c->op[i].use.op;
 		form_weight(p, &c->op[i], &p->weight[p->first_op[s->chunk] + i]);
 		give_list(p, kept_of(p, s, i));
 	}
@@ -613,15 +631,17 @@ static void start(struct player *p)
 		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
 			const struct mq_op_use *use = &t->chunk[k].op[i].use;
 
-			take(p, use->parameter_B);
-			take(p, use->optimizer_B * (1 - t->moments));
+			p->op = use->op;
+			take(p, use->parameter_B, MQ_FOR_PARAMETERS, "weights");
+			take(p, use->optimizer_B * (1 - t->moments), MQ_FOR_OPTIMIZER, "master weights");
 			if (!t->lazy || use->gathered_B >= 1)
-				take(p, use->gradient_B);
+				take(p, use->gradient_B, MQ_FOR_GRADIENTS, "gradient of weights");
 			if (use->root)
-				take(p, use->gathered_B);
+				take(p, use->gathered_B, MQ_FOR_BUFFERS, "gathered weights");
 		}
-	take(p, t->apart_B);
-	take(p, t->more_B);
+	p->op = MQ_NONE;
+	take(p, t->apart_B, MQ_FOR_BUFFERS, "receive and reduction buffers");
+	take(p, t->more_B, MQ_FOR_ACTIVATIONS, "micro-batches that are not shown");
 }
 
 /* New parameters come flat, from each rank in a piece of its own but for the last copy. */
@@ -633,7 +653,7 @@ static void gather_new(struct player *p, double fresh_B, uint32_t shards)
 		uint32_t pieces = copy + 1 < p->replay->allgather_flat_copies ? shards : 1;
 
 		for (uint32_t i = 0; i < pieces; i++)
-			want(p, &list, take(p, fresh_B / pieces));
+			want(p, &list, take(p, fresh_B / pieces, MQ_FOR_BUFFERS, "gathered new weights"));
 	}
 	give_list(p, &list);
 }
@@ -655,10 +675,12 @@ static void update(struct player *p, bool first)
 			step_B += use->step_B;
 			fresh_B += use->fresh_B;
 			shards = use->fresh_B > 0 && use->shards > shards ? use->shards : shards;
+			p->op = use->op;
 			if (first)
-				take(p, use->optimizer_B * t->moments);
+				take(p, use->optimizer_B * t->moments, MQ_FOR_OPTIMIZER, "moments");
 		}
-	give(p, take(p, step_B), false);
+	p->op = MQ_NONE;
+	give(p, take(p, step_B, MQ_FOR_OPTIMIZER, "fp32 gradients of the step"), false);
 	gather_new(p, fresh_B, shards);
 }
 
@@ -694,25 +716,47 @@ static struct player player_new(struct mq_low *low, const struct mq_allocator_re
 	return p;
 }
 
+/* Two steps: the state of the optimizer may come with the first. */
+static void play(struct player *p)
+{
+	const struct mq_allocator_replay *t = p->replay;
+
+	start(p);
+	for (int step = 0; step < 2; step++) {
+		if (p->log)
+			p->log->next.step = (uint8_t)step;
+		for (uint32_t i = 0; i < t->n_slots && !p->failed; i++) {
+			if (t->slot[i].pass == MQ_PASS_F)
+				forward(p, &t->slot[i]);
+			else if (t->slot[i].pass == MQ_PASS_B)
+				backward(p, &t->slot[i]);
+			else
+				weights(p, &t->slot[i]);
+		}
+		update(p, step == 0);
+	}
+}
+
 bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *t, double limit_B,
 			     struct mq_allocator_use *use)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	struct player p = player_new(low, t, limit_B);
 
-	start(&p);
-	for (int step = 0; step < 2; step++) {
-		for (uint32_t i = 0; i < t->n_slots && !p.failed; i++) {
-			if (t->slot[i].pass == MQ_PASS_F)
-				forward(&p, &t->slot[i]);
-			else if (t->slot[i].pass == MQ_PASS_B)
-				backward(&p, &t->slot[i]);
-			else
-				weights(&p, &t->slot[i]);
-		}
-		update(&p, step == 0);
-	}
+	play(&p);
 	*use = mq_allocator_used(p.allocator);
 	mq_arena_rewind(&low->scratch, mark);
 	return !p.failed;
+}
+
+void mq_allocator_replay_log(struct mq_low *low, const struct mq_allocator_replay *t, struct mq_allocation_log *log)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	struct player p = player_new(low, t, INFINITY);
+
+	p.log = log;
+	mq_allocator_watched(p.allocator, mq_allocation_log_add, log);
+	play(&p);
+	log->played = true;
+	mq_arena_rewind(&low->scratch, mark);
 }

@@ -22,6 +22,7 @@
 #ifndef MQ_LOWERING_ALLOCATOR_REPLAY_H
 #define MQ_LOWERING_ALLOCATOR_REPLAY_H
 
+#include "lowering/allocation_log.h"
 #include "schedule/allocator.h"
 #include "lowering/footprint.h"
 
@@ -30,6 +31,9 @@ struct mq_allocator_replay;
 /* Of a device of pipeline rank `rank`. `apart_B`: buffers that lie there the whole step. In the lowering's scratch
  * arena. */
 struct mq_allocator_replay *mq_allocator_replay_new(struct mq_low *low, uint32_t rank, uint32_t device, double apart_B);
+/* Plays it on a device of any size, and writes down all that happens. */
+void mq_allocator_replay_log(struct mq_low *low, const struct mq_allocator_replay *replay,
+			     struct mq_allocation_log *log);
 /* Plays it on a device of `limit_B` (INFINITY: any) for this allocator. False: out of memory. *use: how much it took
  * until then. */
 bool mq_allocator_replay_run(struct mq_low *low, const struct mq_allocator_replay *replay, double limit_B,

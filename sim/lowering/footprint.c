@@ -155,11 +155,14 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 	use->waiting_B += at->gpu && low->software->defer_grad_accumulation && !zero3 ? bytes : 0;
 	if (at->gpu && mq_gathers_new(at->config->sync) && shard > 1)
 		use->fresh_B += bytes;
-	if (!low->plan->offload_optimizer)
-		use->optimizer_B += elems *
-				    mq_train_state_B(train, at->gpu ? low->software->master_B : FP32_B,
-						     at->gpu ? low->software->moment_B : FP32_B) /
-				    shard;
+	double state_B = elems *
+			 mq_train_state_B(train, at->gpu ? low->software->master_B : FP32_B,
+					  at->gpu ? low->software->moment_B : FP32_B) /
+			 shard;
+	if (low->plan->offload_optimizer) /* gradients go there in fp32 (DeepSpeed: 16 bytes a parameter in all) */
+		use->host_B += state_B + FP32_B * elems / shard;
+	else
+		use->optimizer_B += state_B;
 }
 
 static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
@@ -489,6 +492,7 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 	for (uint32_t i = 0; i < n; i++) {
 		waiting += u[i].gradients_B;
 		all += u[i].away ? 0 : u[i].kept_B;
+		h->away_B += u[i].away ? u[i].kept_B : 0;
 		h->unit_B = fmax(h->unit_B, u[i].away ? 0 : u[i].kept_B);
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -584,6 +588,7 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 	h->late_B += op->late_B;
 	h->logits_B += op->logits_B;
 	h->step_B += op->step_B;
+	h->host_B += op->host_B;
 	h->fresh_B += op->fresh_B;
 }
 

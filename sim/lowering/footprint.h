@@ -23,6 +23,8 @@ struct mq_footprint {
 	double logits_B;   /* of micro-batches before, the whole step */
 	double boundary_B; /* largest tensor received from another stage */
 	double late_B;     /* freed in a forward pass, but not for reuse before the device has run it */
+	double host_B;     /* optimizer state, and gradients in fp32, on the host */
+	double away_B;     /* activations of one micro-batch that wait on the host */
 	double step_B;     /* fp32 copies of gradients, while the optimizer steps */
 	double fresh_B;    /* new parameters that ZeRO-1 and 2 gather behind the step (allgather_flat_copies) */
 	double root_B;     /* ZeRO-3: gathered parameters outside the layers, the whole step */
@@ -32,6 +34,7 @@ struct mq_footprint {
 struct mq_op_use {
 	double parameter_B, gradient_B, optimizer_B, step_B, fresh_B; /* as in mq_footprint */
 	double reduced_B, flat_B, logits_B, boundary_B, late_B;       /* the same */
+	double host_B;                                                /* the same */
 	double kept_B;                                                /* from forward to backward */
 	double entry_B; /* what it starts from when it runs again: a tensor of another unit, which all of its unit share */
 	double again_B;               /* more, from before its backward to behind it */

@@ -15,14 +15,17 @@
 #include "maquette/result.h"
 #include "maquette/schedule.h"
 
+struct mq_allocation_log;
+
 struct mq_lower_request {
-	const struct mq_question *q; /* calib: for memory reserves */
-	const struct mq_plan *plan;  /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
-	bool past_memory;            /* go on where the plan does not fit: verdict and message stay OOM, the
+	const struct mq_question *q;   /* calib: for memory reserves */
+	const struct mq_plan *plan;    /* resolved (mq_software_apply_defaults) and checked (mq_plan_check) here */
+	bool past_memory;              /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
-	double max_tasks;            /* a schedule of more is REFUSED; 0 = what memory allows */
-	bool memory_only;            /* stop after the memory verdict: no schedule */
-	bool held;                   /* fill the schedule's `held`, for a replay */
+	double max_tasks;              /* a schedule of more is REFUSED; 0 = what memory allows */
+	bool memory_only;              /* stop after the memory verdict: no schedule */
+	struct mq_allocation_log *log; /* NULL, or filled with what one device's allocator does */
+	bool held;                     /* fill the schedule's `held`, for a replay */
 };
 
 struct mq_lowered {
@@ -30,10 +33,11 @@ struct mq_lowered {
 	char message[256];
 	struct mq_schedule *schedule; /* of all devices of the plan */
 	uint32_t n_devices;
-	uint32_t *device;         /* [n_devices] cluster ranks */
-	struct mq_memory *memory; /* [n_devices] */
-	uint32_t worst;           /* index of the device nearest its limit */
-	double model_flop;        /* of one step, without recomputation, all devices */
+	uint32_t *device;            /* [n_devices] cluster ranks */
+	struct mq_memory *memory;    /* [n_devices] */
+	uint32_t worst;              /* index of the device nearest its limit */
+	double host_B, host_limit_B; /* offloaded tensors of the machine nearest its limit (0 = not known) */
+	double model_flop;           /* of one step, without recomputation, all devices */
 };
 
 #endif

@@ -80,6 +80,28 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	return peak;
 }
 
+/* Most that micro-batches in flight keep on the host. */
+static double most_away(struct mq_low *low, uint32_t rank, const struct mq_footprint *h)
+{
+	char message[256];
+	uint32_t n, release = mq_pipeline_splits(low->plan->pipeline) ? MQ_PASS_W : MQ_PASS_B;
+	double now = 0, most = 0;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	const struct mq_slot *slot =
+		low->plan->offload_layers && !low->train->infer ?
+			mq_pipeline_order(low->plan, low->num.n_ranks, rank, false, &low->scratch, &n, message) :
+			NULL;
+
+	for (uint32_t i = 0; slot && i < n; i++) {
+		double away_B = h[slot[i].chunk].away_B;
+
+		now += slot[i].pass == MQ_PASS_F ? away_B : slot[i].pass == release ? -away_B : 0;
+		most = fmax(most, now);
+	}
+	mq_arena_rewind(&low->scratch, mark);
+	return most;
+}
+
 /* What the optimizer step adds. */
 static double step_of(const struct mq_low *low, const struct mq_footprint *h)
 {
@@ -153,11 +175,16 @@ static void run_replay(struct mq_low *low, const struct mq_allocator_replay *rep
 	}
 }
 
-/* Does the device's memory go through PyTorch's allocator, and are its tensors known? */
+/* Are the tensors of a step known? */
+static bool has_tensors(const struct mq_low *low, const struct mq_device *d)
+{
+	return d->kind == MQ_GPU && !low->train->infer && !low->model->profile.n_types;
+}
+
+/* Does the device's memory go through PyTorch's allocator? */
 static bool has_replay(const struct mq_low *low, const struct mq_device *d)
 {
-	return d->kind == MQ_GPU && low->software->allocator == MQ_ALLOCATOR_PYTORCH && !low->train->infer &&
-	       !low->model->profile.n_types;
+	return has_tensors(low, d) && low->software->allocator == MQ_ALLOCATOR_PYTORCH;
 }
 
 /* What a device holds of the stages of its rank. */
@@ -195,7 +222,9 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 		m.optimizer_B += s.of[k].optimizer_B;
 		root += s.of[k].root_B + s.of[k].logits_B;
 		step += step_of(low, &s.of[k]);
+		m.host_B += s.of[k].host_B;
 	}
+	m.host_B += most_away(low, rank, s.of);
 	const struct mq_moment peak = fullest(low, rank, s.of, &late);
 	m.activation_B = peak.activation_B;
 	m.buffer_B = peak.buffer_B + root + s.shared_B;
@@ -291,6 +320,49 @@ static void judge(struct mq_low *low)
 		 bytes / unit_B, unit);
 }
 
+/* What is offloaded, against the host memory of each machine: a verdict of its own, after that of the devices. */
+static void judge_hosts(struct mq_low *low)
+{
+	struct mq_lowered *out = low->out;
+	const struct mq_device *device = low->q.cluster->device;
+	double *host_B = mq_arena_array(&low->scratch, low->q.cluster->n_nodes + 1, double), worst = -1;
+	uint32_t machine = 0;
+
+	for (uint32_t i = 0; i < out->n_devices; i++)
+		host_B[device[out->device[i]].node] += out->memory[i].host_B;
+	for (uint32_t i = 0; i < out->n_devices; i++) {
+		const struct mq_device *d = &device[out->device[i]];
+		double load = d->host_B > 0 ? host_B[d->node] / d->host_B : host_B[d->node] * 1e-30;
+
+		if (load > worst) {
+			worst = load;
+			machine = d->node;
+			out->host_B = host_B[machine];
+			out->host_limit_B = d->host_B;
+		}
+	}
+	if (worst <= 1 || out->verdict != MQ_VERDICT_OK)
+		return;
+	out->verdict = MQ_VERDICT_OOM;
+	snprintf(
+		out->message, sizeof(out->message),
+		"the host memory of machine %u would have to hold %.2f GB of offloaded tensors, and is %.2f GB; offload "
+		"less, or use more machines",
+		machine, out->host_B / 1e9, out->host_limit_B / 1e9);
+}
+
+static void write_log(struct mq_low *low, struct mq_allocation_log *log)
+{
+	if (log->device == MQ_NONE)
+		log->device = low->out->device[low->out->worst];
+	uint32_t rank = low->num.rank_of_device[log->device];
+	if (rank == MQ_NONE || !has_tensors(low, &low->q.cluster->device[log->device]))
+		return;
+	const struct stages s = stages_of(low, rank, log->device);
+	log->reserve_B = mq_reserve_B(&low->q, log->device);
+	mq_allocator_replay_log(low, mq_allocator_replay_new(low, rank, log->device, s.shared_B), log);
+}
+
 enum mq_status mq_low_memory(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
@@ -312,6 +384,9 @@ enum mq_status mq_low_memory(struct mq_low *low)
 		first[r] = i;
 	}
 	judge(low);
+	judge_hosts(low);
+	if (low->rq.log)
+		write_log(low, low->rq.log);
 	return MQ_OK;
 }
 

@@ -4,7 +4,7 @@
  * the next layer is computed, and comes back while the layer behind it goes backward. Copies take turns on the device's
  * copy stream. When links are slower than compute, compute waits.
  *
- * Not modelled: how much the host's memory holds, and that its own bandwidth is shared by the GPUs of a node.
+ * Not modelled: that the bandwidth of the host's memory is shared by the GPUs of a node.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/footprint.h"
 

@@ -44,6 +44,8 @@ struct mq_allocator {
 	uint32_t passed;    /* of the next, free since */
 	struct list late;   /* blocks freed late */
 	struct pool pool[2 * MQ_N_POOL_STREAMS];
+	mq_allocator_watch *watch; /* NULL = nobody watches */
+	void *context;
 };
 
 static uint8_t pool_of(enum mq_pool_stream stream, bool small)
@@ -63,6 +65,20 @@ struct mq_allocator *mq_allocator_new(struct mq_arena *arena, uint64_t limit)
 	a->arena = arena;
 	a->limit = limit;
 	return a;
+}
+
+void mq_allocator_watched(struct mq_allocator *a, mq_allocator_watch *watch, void *context)
+{
+	a->watch = watch;
+	a->context = context;
+}
+
+static void tell(const struct mq_allocator *a, enum mq_allocator_event event, uint32_t id)
+{
+	const struct block *b = &a->block[id];
+
+	if (a->watch)
+		a->watch(a->context, event, (enum mq_pool_stream)(b->pool / 2), b->address, b->size);
 }
 
 static void push(struct mq_allocator *a, struct list *list, uint32_t id)
@@ -141,6 +157,7 @@ static void give_back(struct mq_allocator *a, struct pool *pool)
 
 		if (a->block[id].before == MQ_NONE && a->block[id].behind == MQ_NONE) {
 			a->use.reserved -= a->block[id].size;
+			tell(a, MQ_SEGMENT_GIVEN, id);
 			drop(a, id);
 		} else {
 			pool->place[kept++] = pool->place[i];
@@ -179,6 +196,7 @@ static uint32_t segment_for(struct mq_allocator *a, uint64_t size, uint8_t pool)
 						   .state = TAKEN,
 						   .pool = pool });
 	a->address += segment;
+	tell(a, MQ_SEGMENT_TAKEN, id);
 	return id;
 }
 
@@ -222,6 +240,7 @@ uint32_t mq_allocator_take(struct mq_allocator *a, enum mq_pool_stream stream, u
 	a->use.live += a->block[id].size;
 	if (a->use.live > a->use.peak_live)
 		a->use.peak_live = a->use.live;
+	tell(a, MQ_BLOCK_TAKEN, id);
 	return id;
 }
 
@@ -250,6 +269,7 @@ static void set_free(struct mq_allocator *a, uint32_t id)
 {
 	uint32_t before = a->block[id].before, behind = a->block[id].behind;
 
+	tell(a, MQ_BLOCK_FREE, id);
 	a->use.live -= a->block[id].size;
 	if (before != MQ_NONE && a->block[before].state == FREE)
 		join(a, id, before);
@@ -261,6 +281,7 @@ static void set_free(struct mq_allocator *a, uint32_t id)
 void mq_allocator_give(struct mq_allocator *a, uint32_t block, bool late)
 {
 	mq_assert(block < a->n_blocks && a->block[block].state == TAKEN);
+	tell(a, MQ_BLOCK_GIVEN, block);
 	if (!late) {
 		set_free(a, block);
 		return;

@@ -49,4 +49,11 @@ MQ_API void mq_allocator_give(struct mq_allocator *a, uint32_t block, bool late)
 MQ_API void mq_allocator_pass(struct mq_allocator *a, uint32_t ahead);
 MQ_API struct mq_allocator_use mq_allocator_used(const struct mq_allocator *a);
 
+/* What happens to blocks and segments. A block that is freed late is given before it is free. */
+enum mq_allocator_event { MQ_BLOCK_TAKEN, MQ_BLOCK_GIVEN, MQ_BLOCK_FREE, MQ_SEGMENT_TAKEN, MQ_SEGMENT_GIVEN };
+typedef void mq_allocator_watch(void *context, enum mq_allocator_event event, enum mq_pool_stream stream,
+				uint64_t address, uint64_t size);
+/* Calls `watch` for each event from now on, in order. */
+MQ_API void mq_allocator_watched(struct mq_allocator *a, mq_allocator_watch *watch, void *context);
+
 #endif

@@ -95,5 +95,8 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
  * of the traces' collectives. */
 enum mq_status mq_validation_against(struct mq_validation *v, const char *const *trace, uint32_t n, const char *dir,
 				     struct mq_err *err) MQ_MUST_CHECK;
+/* The first plan's memory, of its device nearest its limit, beside a snapshot of PyTorch's: a table, and DIR/memory.csv. */
+enum mq_status mq_validation_snapshot(struct mq_validation *v, const char *path, const char *dir,
+				      struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -110,6 +110,7 @@ static void take_host(struct mq_gen *gen, const struct mq_gen_host *host)
 		.local = host->local,
 		.socket = host->socket,
 		.calib = MQ_NONE,
+		.host_B = spec->host_memory_GB > 0 ? written(b, spec->host_memory_GB * 1e9) : 0,
 		.memory_B = g->mem_bw_Bps > 0 ? written(b, g->memory_B) : 0,
 		.mem_bw_Bps = g->mem_bw_Bps > 0 ? written(b, g->mem_bw_Bps) : 0,
 		.speed_flops = written(b, g->tflops) * 1e12,

@@ -79,6 +79,8 @@ static void put_host(struct mq_gen *gen, const struct mq_gen_host *host)
 	if (g->mem_bw_Bps > 0)
 		fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.9g\"/><prop id=\"mq_mem_bw_Bps\" value=\"%.9g\"/>",
 			g->memory_B, g->mem_bw_Bps);
+	if (spec->host_memory_GB > 0)
+		fprintf(f, "<prop id=\"mq_host_memory_B\" value=\"%.9g\"/>", spec->host_memory_GB * 1e9);
 	if (spec->price_per_h >= 0)
 		fprintf(f, "<prop id=\"mq_price_per_h\" value=\"%.9g\"/>", spec->price_per_h);
 	if (spec->power_W >= 0)

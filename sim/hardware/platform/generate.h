@@ -56,6 +56,7 @@ struct mq_platform_spec {
 	double nic_us, switch_us; /* latencies; negative = usual for the network */
 	bool sharp;               /* switches reduce (CollNet) */
 	double tflops;            /* peak in XML; 0 = the device's own (one without calibration must give it) */
+	double host_memory_GB;    /* of a machine; 0 = not known */
 	double memory_GB, bw_TBps, mem_GBps; /* of a type without calibration; 0 = assumed */
 	double price_per_h, power_W;         /* per device; negative = the calibration's */
 };

@@ -195,6 +195,7 @@ static enum mq_status fill_device(struct mq_cluster *cluster, uint32_t rank, sg_
 	d->speed_flops = sg_host_get_speed(host);
 	MQ_TRY(is_device(host, &yes, &d->kind, err));
 	MQ_TRY(number(host, "mq_memory_B", 0, &d->memory_B, err));
+	MQ_TRY(number(host, "mq_host_memory_B", 0, &d->host_B, err));
 	MQ_TRY(number(host, "mq_mem_bw_Bps", 0, &d->mem_bw_Bps, err));
 	MQ_TRY(number(host, "mq_price_per_h", NAN, &d->price_per_h, err));
 	MQ_TRY(number(host, "mq_power_W", NAN, &d->power_W, err));

@@ -42,6 +42,7 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_F64(SPEC, switch_us, -1, -1, 1e4, "latency of a switch, us (negative: usual)"),
 	MQ_BOOL(SPEC, sharp, 0, "network switches can reduce (CollNet)"),
 	MQ_F64(SPEC, tflops, 0, 0, 1e6, "peak of a device type that is not known, 16 bit, Tflop/s"),
+	MQ_F64(SPEC, host_memory_GB, 0, 0, 1e6, "host memory of a machine, GB, for what is offloaded (0: not known)"),
 	MQ_F64(SPEC, memory_GB, 0, 0, 1e6, "memory of such a device, GB (0: 30 ms of its bandwidth)"),
 	MQ_F64(SPEC, bw_TBps, 0, 0, 1e6, "its memory bandwidth, TB/s (0: 1 byte per 200 flop)"),
 	MQ_F64(SPEC, mem_GBps, 0, 0, 1e9, "the same in GB/s"),

@@ -7,7 +7,7 @@
  * Properties that a platform file gives (all optional but mq_type):
  *   on a host: mq_type (device type = name of a calibration file, "V100-SXM2-16GB"), mq_kind (gpu |
  *     cpu), mq_rank (order of the devices; default: natural order of the names), mq_node (name or
- *     number of the machine), mq_memory_B, mq_mem_bw_Bps (of a type without calibration), mq_socket,
+ *     number of the machine), mq_memory_B, mq_host_memory_B (of that machine, for what is offloaded), mq_mem_bw_Bps (of a type without calibration), mq_socket,
  *     mq_nics (NICs of its node), mq_price_per_h ($), mq_power_W. Hosts without mq_type or with
  *     mq_kind=switch are not devices.
  *   on a link: mq_class: nvlink | nvswitch | pcie | pcie-switch | socket | nic | ib | roce | eth |
@@ -59,6 +59,7 @@ struct mq_device {
 	uint32_t socket;
 	uint32_t calib;     /* index into mq_calib's devices; MQ_NONE until bound */
 	double memory_B;    /* 0 = take it from the calibration */
+	double host_B;      /* host memory of its machine; 0 = not given */
 	double mem_bw_Bps;  /* of a type without calibration; 0 = not given */
 	double speed_flops; /* as in the platform file: the peak, flop/s */
 	double price_per_h; /* $; NaN = not given */

@@ -10,6 +10,7 @@ struct mq_memory {
 	double fragmentation_B; /* what the allocator loses, or keeps of an earlier phase */
 	double spare_B;         /* the latter, which it gives back before it fails: part of fragmentation_B */
 	double reserve_B;       /* context, libraries, communicators */
+	double host_B;          /* not in the sum: offloaded tensors in the host's memory */
 	double peak_B;          /* the sum: what the device holds, which the verdict is about */
 };
 /* Live tensors, what PyTorch's max_memory_allocated counts; with what its allocator holds beside them, what

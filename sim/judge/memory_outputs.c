@@ -1,0 +1,283 @@
+/* memory_outputs.c - see memory_outputs.h.
+ *
+ * A snapshot has the shape of torch.cuda.memory._snapshot() (torch/cuda/memory.py, _memory_viz.py): segments with their
+ * blocks as they are at the end, and the trace of all events of two steps. Frames, which are lines of Python there, are
+ * the tensor, its operator and its purpose; of a tensor that is freed, before these, the operator that ran then. Times are numbers of events, as the replay has no clock.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "judge/memory_outputs.h"
+
+#include <stdlib.h>
+
+#include "base/pickle.h"
+#include "base/text.h"
+#include "folding/fold.h"
+#include "lowering/allocation_log.h"
+#include "schedule/columns.h"
+
+/* Rows of memory_timeline.csv at most: of as many events as share a row, the fullest. */
+enum { MOST_ROWS = 2000 };
+
+/* ---- a snapshot ---------------------------------------------------------------------------------------- */
+
+static const char *op_name(const struct mq_question *q, uint32_t op)
+{
+	return op == MQ_NONE ? "" : q->model->op[op].name;
+}
+
+static void put_pair(FILE *f, const char *key, uint64_t value)
+{
+	mq_pickle_put_text(f, key);
+	mq_pickle_put_u64(f, value);
+}
+
+static void put_words(FILE *f, const char *key, const char *value)
+{
+	mq_pickle_put_text(f, key);
+	mq_pickle_put_text(f, value);
+}
+
+static void put_frame(FILE *f, const char *name, const char *filename)
+{
+	mq_pickle_open_dict(f);
+	put_words(f, "name", name);
+	put_words(f, "filename", filename);
+	put_pair(f, "line", 0);
+	mq_pickle_close_dict(f);
+}
+
+static void put_frames(FILE *f, const struct mq_question *q, const struct mq_allocation_event *e)
+{
+	mq_pickle_put_text(f, "frames");
+	mq_pickle_open_list(f);
+	if (e && e->event != MQ_BLOCK_TAKEN)
+		put_frame(f, "freed", op_name(q, e->by));
+	if (e) {
+		put_frame(f, e->what, op_name(q, e->op));
+		put_frame(f, mq_purpose_name(e->purpose), "maquette");
+	}
+	mq_pickle_close_list(f);
+}
+
+MQ_COMPARE(by_address, struct mq_allocation_event, MQ_ORDER(a->address, b->address))
+
+/* Events of `log` that take what is never given back, by address. */
+static struct mq_allocation_event *left(const struct mq_allocation_log *log, enum mq_allocator_event taken,
+					enum mq_allocator_event given, struct mq_arena *arena, uint32_t *n)
+{
+	struct mq_allocation_event *list = mq_arena_array(arena, log->n + 1, struct mq_allocation_event);
+	bool *gone = mq_arena_array(arena, log->n + 1, bool);
+
+	*n = 0;
+	for (uint32_t i = 0; i < log->n; i++)
+		if (log->event[i].event == given)
+			gone[log->event[i].taken] = true;
+	for (uint32_t i = 0; i < log->n; i++)
+		if (log->event[i].event == taken && !gone[i])
+			list[(*n)++] = log->event[i];
+	qsort(list, *n, sizeof(*list), by_address);
+	return list;
+}
+
+static void put_block(FILE *f, const struct mq_question *q, uint64_t address, uint64_t size,
+		      const struct mq_allocation_event *e)
+{
+	mq_pickle_open_dict(f);
+	put_pair(f, "address", address);
+	put_pair(f, "size", size);
+	put_pair(f, "requested_size", size);
+	put_words(f, "state", e ? "active_allocated" : "inactive");
+	put_frames(f, q, e);
+	mq_pickle_close_dict(f);
+}
+
+/* A segment and those of `block` [*k ..] that lie in it. */
+static void put_segment(FILE *f, const struct mq_question *q, const struct mq_allocation_event *segment,
+			const struct mq_allocation_event *block, uint32_t n, uint32_t *k)
+{
+	uint64_t at = segment->address, end = at + segment->size, live = 0;
+
+	for (uint32_t i = *k; i < n && block[i].address < end; i++)
+		live += block[i].size;
+	mq_pickle_open_dict(f);
+	put_pair(f, "device", 0);
+	put_pair(f, "address", at);
+	put_pair(f, "total_size", segment->size);
+	put_pair(f, "allocated_size", live);
+	put_pair(f, "active_size", live);
+	put_pair(f, "requested_size", live);
+	put_pair(f, "stream", segment->stream);
+	put_words(f, "segment_type", segment->size > 2 << 20 ? "large" : "small");
+	mq_pickle_put_text(f, "is_expandable");
+	mq_pickle_put_bool(f, false);
+	put_frames(f, q, NULL);
+	mq_pickle_put_text(f, "blocks");
+	mq_pickle_open_list(f);
+	for (; *k < n && block[*k].address < end; ++*k) {
+		if (block[*k].address > at)
+			put_block(f, q, at, block[*k].address - at, NULL);
+		put_block(f, q, block[*k].address, block[*k].size, &block[*k]);
+		at = block[*k].address + block[*k].size;
+	}
+	if (at < end)
+		put_block(f, q, at, end - at, NULL);
+	mq_pickle_close_list(f);
+	mq_pickle_close_dict(f);
+}
+
+static void put_segments(FILE *f, const struct mq_question *q, const struct mq_allocation_log *log)
+{
+	uint32_t n_segments, n_blocks, k = 0;
+	const struct mq_allocation_event *segment =
+		left(log, MQ_SEGMENT_TAKEN, MQ_SEGMENT_GIVEN, log->arena, &n_segments);
+	const struct mq_allocation_event *block = left(log, MQ_BLOCK_TAKEN, MQ_BLOCK_FREE, log->arena, &n_blocks);
+
+	mq_pickle_put_text(f, "segments");
+	mq_pickle_open_list(f);
+	for (uint32_t i = 0; i < n_segments; i++)
+		put_segment(f, q, &segment[i], block, n_blocks, &k);
+	mq_pickle_close_list(f);
+}
+
+static void put_trace(FILE *f, const struct mq_question *q, const struct mq_allocation_log *log)
+{
+	static const char *const action[] = { [MQ_BLOCK_TAKEN] = "alloc",
+					      [MQ_BLOCK_GIVEN] = "free_requested",
+					      [MQ_BLOCK_FREE] = "free_completed",
+					      [MQ_SEGMENT_TAKEN] = "segment_alloc",
+					      [MQ_SEGMENT_GIVEN] = "segment_free" };
+
+	mq_pickle_put_text(f, "device_traces");
+	mq_pickle_open_list(f);
+	mq_pickle_open_list(f);
+	for (uint32_t i = 0; i < log->n; i++) {
+		const struct mq_allocation_event *e = &log->event[i];
+
+		mq_pickle_open_dict(f);
+		put_words(f, "action", action[e->event]);
+		put_pair(f, "addr", e->address);
+		put_pair(f, "size", e->size);
+		put_pair(f, "stream", e->stream);
+		put_pair(f, "time_us", i);
+		put_frames(f, q, e->event <= MQ_BLOCK_FREE ? e : NULL);
+		mq_pickle_close_dict(f);
+	}
+	mq_pickle_close_list(f);
+	mq_pickle_close_list(f);
+}
+
+static enum mq_status write_snapshot(const struct mq_question *q, const struct mq_allocation_log *log, const char *path,
+				     struct mq_err *err)
+{
+	FILE *f;
+
+	MQ_TRY(mq_file_open(path, &f, err));
+	mq_pickle_begin(f);
+	mq_pickle_open_dict(f);
+	put_segments(f, q, log);
+	put_trace(f, q, log);
+	mq_pickle_put_text(f, "allocator_settings");
+	mq_pickle_open_dict(f);
+	mq_pickle_close_dict(f);
+	mq_pickle_put_text(f, "external_annotations");
+	mq_pickle_open_list(f);
+	mq_pickle_close_list(f);
+	mq_pickle_close_dict(f);
+	mq_pickle_end(f);
+	return mq_file_close(f, path, err);
+}
+
+/* ---- the timeline ---------------------------------------------------------------------------------------- */
+
+struct rows {
+	const struct mq_question *q;
+	const struct mq_allocation_log *log;
+	struct mq_csv_writer w;
+	uint32_t first, each; /* events before the second step; events that share a row */
+	uint32_t n, event;    /* of the row so far: events, and the fullest one */
+	struct mq_memory_now fullest;
+};
+
+static double live_of(const struct mq_memory_now *now)
+{
+	double live = 0;
+
+	for (int p = 0; p < MQ_N_PURPOSES; p++)
+		live += now->of[p];
+	return live;
+}
+
+static void put_row(struct rows *r)
+{
+	const struct mq_allocation_event *e = &r->log->event[r->event];
+	const double *of = r->fullest.of;
+
+	mq_csv_row(&r->w, "%u,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g", r->event - r->first, op_name(r->q, e->op),
+		   e->what ? e->what : "", of[MQ_FOR_PARAMETERS], of[MQ_FOR_GRADIENTS], of[MQ_FOR_OPTIMIZER],
+		   of[MQ_FOR_ACTIVATIONS], of[MQ_FOR_BUFFERS], r->fullest.reserved, r->log->reserve_B,
+		   r->q->cluster->device[r->log->device].memory_B);
+	r->n = 0;
+}
+
+/* The second step alone: by then the optimizer has all its state. */
+static void see(void *context, uint32_t event, const struct mq_memory_now *now)
+{
+	struct rows *r = context;
+
+	if (event < r->first)
+		return;
+	if (!r->n++ || live_of(now) > live_of(&r->fullest)) {
+		r->event = event;
+		r->fullest = *now;
+	}
+	if (r->n == r->each || event + 1 == r->log->n)
+		put_row(r);
+}
+
+static enum mq_status write_timeline(const struct mq_question *q, const struct mq_allocation_log *log, const char *dir,
+				     struct mq_err *err)
+{
+	struct rows r = { .q = q, .log = log };
+
+	MQ_TRY(mq_table_create(&r.w, MQ_TABLE_memory_timeline, dir, log->arena, err));
+	while (r.first < log->n && !log->event[r.first].step)
+		r.first++;
+	r.each = (log->n - r.first) / MOST_ROWS + 1;
+	mq_allocation_log_walk(log, see, &r);
+	return mq_csv_close(&r.w, err);
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------ */
+
+static enum mq_status find_device(const struct mq_question *q, const char *name, uint32_t *device, struct mq_err *err)
+{
+	*device = MQ_NONE;
+	if (!name)
+		return MQ_OK;
+	*device = mq_cluster_find(q->cluster, name);
+	return *device != MQ_NONE ?
+		       MQ_OK :
+		       mq_fail(err, MQ_EINPUT, "--snapshot-device %s: no device of %s; memory.csv names them", name,
+			       q->cluster->name);
+}
+
+enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_plan *plan,
+				 const struct mq_memory_files *outputs, struct mq_err *err)
+{
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_allocation_log log = { .arena = &arena };
+	const struct mq_lower_request request = { .q = q, .plan = plan, .memory_only = true, .log = &log };
+	struct mq_lowered lowered;
+
+	MQ_TRY(find_device(q, outputs->device, &log.device, err));
+	MQ_TRY(mq_lower(&request, &arena, &lowered, err));
+	if (!log.played && !outputs->snapshot)
+		return MQ_OK;
+	if (!log.played)
+		return mq_fail(err, MQ_EINPUT, "--memory-snapshot: %s",
+			       outputs->device ?
+				       "the device takes no part in the plan, or is no GPU in training; give another" :
+				       "only of GPUs in training, and not of models that were profiled");
+	if (outputs->dir)
+		MQ_TRY(write_timeline(q, &log, outputs->dir, err));
+	return outputs->snapshot ? write_snapshot(q, &log, outputs->snapshot, err) : MQ_OK;
+}
