@@ -1,30 +1,12 @@
-/* shell.c - see shell.h. SPDX-License-Identifier: Apache-2.0 */
-#include "base/shell.h"
-
+/* shell.c - words: quotes, names, arithmetic; see shell.h. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/shell_parts.h"
 #include "maquette/types.h"
 
-enum { MAX_BYTES = 1 << 20 };
-
-struct words {
-	const char **word;
-	uint32_t n, room;
-};
-
-struct variable {
-	const char *name;
-	struct words value; /* one, or those of an array */
-};
-
-struct shell {
-	struct mq_arena *arena;
-	struct variable *variable;
-	uint32_t n, room;
-	size_t bytes; /* made so far */
-	bool full;
-};
+enum { MAX_DEPTH = 64, MOST_VARIABLES = 20000 };
 
 /* Text that grows; beyond the limit nothing is added and the shell is full. */
 struct text {
@@ -32,9 +14,9 @@ struct text {
 	size_t n, room;
 };
 
-static void put(struct shell *s, struct text *t, const char *from, size_t n)
+static void put(struct mq_shell *s, struct text *t, const char *from, size_t n)
 {
-	if (s->bytes + n > MAX_BYTES) {
+	if (s->bytes + n > MQ_SHELL_BYTES) {
 		s->full = true;
 		return;
 	}
@@ -53,30 +35,25 @@ static void put(struct shell *s, struct text *t, const char *from, size_t n)
 	s->bytes += n;
 }
 
-static void push(struct shell *s, struct words *out, const char *word)
+void mq_shell_push(struct mq_shell *s, struct mq_shell_list *out, const char *word)
 {
 	s->bytes++; /* empty words count too */
-	if (s->bytes > MAX_BYTES)
+	if (s->bytes > MQ_SHELL_BYTES)
 		s->full = true;
 	else
 		MQ_PUSH(s->arena, out->word, out->n, out->room, word);
 }
 
-static bool is_name(char c)
-{
-	return isalnum((unsigned char)c) || c == '_';
-}
-
-static size_t name_length(const char *c)
+size_t mq_shell_name(const char *c)
 {
 	size_t n = 0;
 
-	while (!isdigit((unsigned char)*c) && is_name(c[n]))
+	while (!isdigit((unsigned char)*c) && (isalnum((unsigned char)c[n]) || c[n] == '_'))
 		n++;
 	return n;
 }
 
-static struct variable *find(struct shell *s, const char *name, size_t n)
+struct mq_shell_variable *mq_shell_find(struct mq_shell *s, const char *name, size_t n)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (strlen(s->variable[i].name) == n && !strncmp(s->variable[i].name, name, n))
@@ -84,98 +61,32 @@ static struct variable *find(struct shell *s, const char *name, size_t n)
 	return NULL;
 }
 
-/* The end of "$...", whatever it is: a name, or what brackets enclose. */
-static const char *behind_dollar(const char *c, const char *end)
+const char *mq_shell_behind_dollar(const char *c, const char *end)
 {
 	char open = c[1], close = open == '{' ? '}' : ')';
 	int depth = 0;
 
 	if (open != '{' && open != '(') {
-		size_t n = name_length(c + 1);
-		return c + 1 + (n ? n : c + 1 < end);
+		size_t n = mq_shell_name(c + 1);
+		return c + 1 + (n ? n : c[1] && c + 1 != end);
 	}
-	for (c++; c < end; c++) {
+	for (c++; *c && c != end; c++) {
 		depth += *c == open;
 		if (*c == close && !--depth)
 			return c + 1;
 	}
-	return end;
+	return c;
 }
 
-/* What "$NAME", "${NAME}", "${NAME[@]}" or "${NAME:-otherwise}" stands for; NULL: not known. */
-static const struct words *value_of(struct shell *s, const char *c, const char *end, struct words *otherwise)
-{
-	bool braces = c[1] == '{';
-	const char *name = c + 1 + braces, *rest, *last = braces ? end - 1 : end;
-	size_t n = name_length(name);
-	const struct variable *v = n ? find(s, name, n) : NULL;
-
-	rest = name + n;
-	if (!n || c[1] == '(')
-		return NULL;
-	if (rest == last || (last - rest == 3 && (!strncmp(rest, "[@]", 3) || !strncmp(rest, "[*]", 3))))
-		return v ? &v->value : NULL;
-	if (last - rest >= 1 && (*rest == '-' || (*rest == ':' && rest[1] == '-'))) {
-		if (v)
-			return &v->value;
-		rest += *rest == ':' ? 2 : 1;
-		push(s, otherwise, mq_arena_printf(s->arena, "%.*s", (int)(last - rest), rest));
-		return otherwise->n ? otherwise : NULL;
-	}
-	return NULL;
-}
-
-static void put_value(struct shell *s, struct text *to, const struct words *value)
-{
-	for (uint32_t i = 0; i < value->n; i++) {
-		put(s, to, " ", i > 0);
-		put(s, to, value->word[i], strlen(value->word[i]));
-	}
-}
-
-/* A raw word without its quotes, its names replaced. */
-static const char *plain(struct shell *s, const char *c, const char *end)
-{
-	struct text to = { NULL, 0, 0 };
-	char quote = 0;
-
-	put(s, &to, "", 0);
-	while (c < end) {
-		if (*c == '$' && quote != '\'' && c + 1 < end) {
-			const char *next = behind_dollar(c, end);
-			struct words otherwise = { NULL, 0, 0 };
-			const struct words *value = value_of(s, c, next, &otherwise);
-
-			if (value)
-				put_value(s, &to, value);
-			else
-				put(s, &to, c, (size_t)(next - c));
-			c = next;
-			continue;
-		}
-		if (quote ? *c == quote : *c == '"' || *c == '\'') {
-			quote = quote ? 0 : *c;
-		} else if (*c == '\\' && quote != '\'' && c + 1 < end) {
-			c++;
-			put(s, &to, c, *c != '\n');
-		} else {
-			put(s, &to, c, 1);
-		}
-		c++;
-	}
-	return to.c ? to.c : "";
-}
-
-/* The end of the raw word that begins here; `close` ends it too. */
-static const char *word_end(const char *c, char close)
+const char *mq_shell_word_end(const char *c)
 {
 	char quote = 0;
 
-	for (; *c && (quote || (!isspace((unsigned char)*c) && *c != ';' && *c != close)); c++) {
-		if (quote ? *c == quote : *c == '"' || *c == '\'') {
+	for (; *c && (quote || (!isspace((unsigned char)*c) && !strchr(";&|()<>", *c))); c++) {
+		if (quote ? *c == quote : *c == '"' || *c == '\'' || *c == '`') {
 			quote = quote ? 0 : *c;
 		} else if (*c == '$' && quote != '\'' && (c[1] == '{' || c[1] == '(')) {
-			c = behind_dollar(c, c + strlen(c)) - 1;
+			c = mq_shell_behind_dollar(c, NULL) - 1;
 		} else if (*c == '\\' && quote != '\'' && c[1]) {
 			if (!quote && c[1] == '\n')
 				break;
@@ -185,111 +96,391 @@ static const char *word_end(const char *c, char close)
 	return c;
 }
 
-static void split(struct shell *s, const struct words *value, struct words *out)
+/* ---- arithmetic -------------------------------------------------------------------------------------------- */
+
+struct sum {
+	struct mq_shell *s;
+	const char *c;
+	uint32_t depth;
+	bool bad;
+};
+
+static const struct operator
 {
-	for (uint32_t i = 0; i < value->n; i++)
-		for (const char *c = value->word[i]; *c;) {
+	const char *sign;
+	int rank;
+}
+operators[] = { { "**", 6 }, { "||", 1 }, { "&&", 2 }, { "==", 3 }, { "!=", 3 }, { "<=", 3 }, { ">=", 3 },
+		{ "<", 3 },  { ">", 3 },  { "+", 4 },  { "-", 4 },  { "*", 5 },  { "/", 5 },  { "%", 5 } };
+
+static int64_t apply(struct sum *x, const char *sign, int64_t a, int64_t b)
+{
+	int64_t result = 0;
+
+	switch (*sign) {
+	case '+':
+		x->bad |= __builtin_add_overflow(a, b, &result);
+		return result;
+	case '-':
+		x->bad |= __builtin_sub_overflow(a, b, &result);
+		return result;
+	case '*':
+		for (result = sign[1] ? 1 : a; sign[1] && b > 0 && !x->bad && result; b--)
+			x->bad |= __builtin_mul_overflow(result, a, &result) || b > MQ_SHELL_BYTES;
+		if (!sign[1])
+			x->bad |= __builtin_mul_overflow(a, b, &result);
+		return result;
+	case '/':
+	case '%':
+		x->bad |= !b || (a == INT64_MIN && b == -1);
+		return x->bad ? 0 : *sign == '/' ? a / b : a % b;
+	case '<':
+		return sign[1] ? a <= b : a < b;
+	case '>':
+		return sign[1] ? a >= b : a > b;
+	case '&':
+		return a && b;
+	case '|':
+		return a || b;
+	default:
+		return *sign == '=' ? a == b : a != b;
+	}
+}
+
+static int64_t sum_of(struct sum *x, int rank);
+
+static int64_t operand(struct sum *x)
+{
+	char *end;
+	size_t n;
+	int64_t value = 0;
+
+	x->c += strspn(x->c, " \t\n");
+	if (x->depth++ > MAX_DEPTH) {
+		x->bad = true;
+	} else if (*x->c == '(') {
+		x->c++;
+		value = sum_of(x, 1);
+		x->c += strspn(x->c, " \t\n");
+		x->bad |= *x->c != ')';
+		x->c += *x->c == ')';
+	} else if (*x->c == '-' || *x->c == '+' || *x->c == '!') {
+		char sign = *x->c++;
+		value = operand(x);
+		value = sign == '!' ? !value : sign == '-' ? apply(x, "-", 0, value) : value;
+	} else if ((n = mq_shell_name(x->c))) {
+		struct mq_shell_variable *v = mq_shell_find(x->s, x->c, n);
+		x->bad |= !v || v->unsure || v->value.n != 1 || !mq_shell_number(x->s, v->value.word[0], &value);
+		x->c += n;
+	} else {
+		value = strtoll(x->c, &end, 0);
+		x->bad |= end == x->c || value == INT64_MAX || value == INT64_MIN;
+		x->c = end;
+	}
+	x->depth--;
+	return value;
+}
+
+static int64_t sum_of(struct sum *x, int rank)
+{
+	int64_t value = operand(x);
+
+	while (!x->bad) {
+		const struct operator* o = operators, *end = operators + sizeof(operators) / sizeof(*operators);
+
+		x->c += strspn(x->c, " \t\n");
+		while (o < end && strncmp(x->c, o->sign, strlen(o->sign)))
+			o++;
+		if (o == end || o->rank < rank)
+			return value;
+		x->c += strlen(o->sign);
+		value = apply(x, o->sign, value, sum_of(x, o->rank + 1));
+	}
+	return value;
+}
+
+bool mq_shell_number(struct mq_shell *s, const char *text, int64_t *value)
+{
+	struct sum x = { s, text, 0, false };
+
+	if (s->depth > MAX_DEPTH)
+		return false;
+	s->depth++;
+	*value = sum_of(&x, 1);
+	s->depth--;
+	return !x.bad && !x.c[strspn(x.c, " \t\n")];
+}
+
+/* ---- values of names --------------------------------------------------------------------------------------- */
+
+static bool as_number(struct mq_shell *s, const char *c, const char *end, struct mq_shell_list *v)
+{
+	int64_t value;
+
+	if (!mq_shell_number(s, mq_shell_text(s, c, end), &value))
+		return false;
+	mq_shell_push(s, v, mq_arena_printf(s->arena, "%lld", (long long)value));
+	return true;
+}
+
+/* "$((1 + 2))", "$(expr 1 + 2)"; of other commands the output is not known. */
+static bool substituted(struct mq_shell *s, const char *c, const char *end, struct mq_shell_list *v)
+{
+	if (c[2] == '(' && end - c > 5 && end[-2] == ')')
+		return as_number(s, c + 3, end - 2, v);
+	c += 2 + strspn(c + 2, " ");
+	return !strncmp(c, "expr ", 5) && as_number(s, c + 5, end - 1, v);
+}
+
+/* The value of a name: of a function's argument, of a variable; NULL: it has none. */
+static const struct mq_shell_list *look_up(struct mq_shell *s, const char *name, size_t n, struct mq_shell_list *room,
+					   bool *unsure)
+{
+	static const struct mq_shell_list nothing = { NULL, 0, 0 };
+
+	*unsure = false;
+	if (*name == '@' || *name == '*')
+		return s->args ? s->args : &nothing;
+	if (*name == '#') {
+		mq_shell_push(s, room, mq_arena_printf(s->arena, "%u", s->args ? s->args->n : 0));
+		return room;
+	}
+	if (isdigit((unsigned char)*name)) {
+		unsigned long i = strtoul(name, NULL, 10);
+		if (!s->args || !i || i > s->args->n)
+			return NULL;
+		mq_shell_push(s, room, s->args->word[i - 1]);
+		return room;
+	}
+	const struct mq_shell_variable *v = mq_shell_find(s, name, n);
+	if (!v || !v->unsure)
+		return v ? &v->value : NULL;
+	for (uint32_t i = 0; i < v->value.n; i++)
+		for (const char *c = v->value.word[i]; *c && !s->full;) {
+			size_t blank = strspn(c, " \t\r\n"), length = strcspn(c + blank, " \t\r\n");
+
+			if (length)
+				mq_shell_push(s, &s->doubt, mq_arena_printf(s->arena, "%.*s", (int)length, c + blank));
+			s->bytes += length;
+			c += blank + length;
+		}
+	*unsure = true;
+	return NULL;
+}
+
+static void take(struct mq_shell *s, const struct mq_shell_list *from, struct mq_shell_list *to)
+{
+	for (uint32_t i = 0; i < from->n; i++)
+		mq_shell_push(s, to, from->word[i]);
+}
+
+static bool is_empty(const struct mq_shell_list *v)
+{
+	return !v || !v->n || (v->n == 1 && !*v->word[0]);
+}
+
+/* What stands behind the name in "${NAME...}", up to `last`. */
+static bool operate(struct mq_shell *s, const char *name, size_t n, const struct mq_shell_list *have, bool unsure,
+		    const char *rest, const char *last, struct mq_shell_list *v)
+{
+	bool colon = *rest == ':', unset = colon ? is_empty(have) : !have;
+	char sign = rest[colon];
+	int64_t index;
+
+	if (strchr("-=+?", sign) && sign && !unsure) {
+		if (sign == '+' ? !unset : unset && sign != '?')
+			mq_shell_expand(s, rest + colon + 1, last, false, v);
+		else if (!unset && have)
+			take(s, have, v);
+		if (sign == '=' && unset && !s->skip)
+			mq_shell_assign(s, name, n, v, false);
+		return sign != '?' || !unset;
+	}
+	if (*rest == '[' && last[-1] == ']' && have &&
+	    mq_shell_number(s, mq_shell_text(s, rest + 1, last - 1), &index) && index >= 0 && index < have->n) {
+		mq_shell_push(s, v, have->word[index]);
+		return true;
+	}
+	if (have && have->n == 1 && last - rest == 2 && (!strncmp(rest, ",,", 2) || !strncmp(rest, "^^", 2))) {
+		char *text = mq_arena_strdup(s->arena, have->word[0]);
+		for (char *t = text; *t; t++)
+			*t = (char)(*rest == ',' ? tolower((unsigned char)*t) : toupper((unsigned char)*t));
+		mq_shell_push(s, v, text);
+		return true;
+	}
+	return false;
+}
+
+/* What "$..." stands for; false: not known. `all`: its words stay apart in quotes. */
+static bool value_of(struct mq_shell *s, const char *c, const char *end, struct mq_shell_list *v, bool *all)
+{
+	bool braces = c[1] == '{', count = braces && c[2] == '#' && end - c > 4, unsure;
+	const char *name = c + 1 + braces + count, *last = braces ? end - 1 : end;
+	size_t n = mq_shell_name(name);
+	struct mq_shell_list room = { NULL, 0, 0 };
+
+	*all = false;
+	if (c[1] == '(')
+		return substituted(s, c, end, v);
+	if (!n && isdigit((unsigned char)*name))
+		n = braces ? strspn(name, "0123456789") : 1;
+	else if (!n && name < last && strchr("@*#", *name))
+		n = 1;
+	if (!n || name + n > last)
+		return false;
+	const char *rest = name + n;
+	const struct mq_shell_list *have = look_up(s, name, n, &room, &unsure);
+	bool whole = last - rest == 3 && (!strncmp(rest, "[@]", 3) || !strncmp(rest, "[*]", 3));
+	*all = (whole && rest[1] == '@') || *name == '@';
+	if (count && (rest == last || whole) && have) {
+		size_t size = whole ? have->n : have->n ? strlen(have->word[0]) : 0;
+		mq_shell_push(s, v, mq_arena_printf(s->arena, "%zu", size));
+		return true;
+	}
+	if (rest == last || whole) {
+		if (have)
+			take(s, have, v);
+		if (have && !whole && !*all && have->n > 1 && *name != '*')
+			v->n = 1; /* an array's name alone is its first */
+		return have;
+	}
+	return operate(s, name, n, have, unsure, rest, last, v);
+}
+
+/* ---- words -------------------------------------------------------------------------------------------------- */
+
+struct field {
+	struct text text;
+	bool begun;
+};
+
+static void flush(struct mq_shell *s, struct field *f, struct mq_shell_list *out)
+{
+	if (f->begun)
+		mq_shell_push(s, out, f->text.c ? f->text.c : "");
+	*f = (struct field){ { NULL, 0, 0 }, false };
+}
+
+static void add(struct mq_shell *s, struct field *f, const char *c, size_t n)
+{
+	put(s, &f->text, c, n);
+	f->begun = true;
+}
+
+/* A value in the middle of a word: its own words stay apart where nothing quotes them. */
+static void add_value(struct mq_shell *s, struct field *f, const struct mq_shell_list *v, bool quoted, bool all,
+		      bool split, struct mq_shell_list *out)
+{
+	for (uint32_t i = 0; i < v->n; i++) {
+		const char *c = v->word[i];
+
+		if (i && split && (all || !quoted))
+			flush(s, f, out);
+		else if (i)
+			add(s, f, " ", 1);
+		if (quoted || !split)
+			add(s, f, c, strlen(c));
+		while (!quoted && split && *c) {
 			size_t blank = strspn(c, " \t\r\n"), n = strcspn(c + blank, " \t\r\n");
 
+			if (blank)
+				flush(s, f, out);
 			if (n)
-				push(s, out, mq_arena_printf(s->arena, "%.*s", (int)n, c + blank));
+				add(s, f, c + blank, n);
 			c += blank + n;
 		}
+	}
 }
 
-static const char *read_words(struct shell *s, const char *c, char close, struct words *out);
-
-/* NAME=..., NAME+=..., NAME=( ... ): where it ends; NULL: this is none. */
-static const char *assign(struct shell *s, const char *c)
+void mq_shell_expand(struct mq_shell *s, const char *c, const char *end, bool split, struct mq_shell_list *out)
 {
-	size_t n = name_length(c);
-	const char *equals = c + n + (c[n] == '+');
-	struct words value = { NULL, 0, 0 };
+	struct field f = { { NULL, 0, 0 }, !split };
+	bool quoted = false, none = false; /* none: "$@" of no arguments is no word */
 
-	if (!n || *equals != '=')
-		return NULL;
-	const char *from = equals + 1, *end;
-	if (*from == '(') {
-		end = read_words(s, from + 1, ')', &value);
-	} else {
-		end = word_end(from, '\0');
-		push(s, &value, plain(s, from, end));
+	if (s->depth > MAX_DEPTH) {
+		s->full = true;
+		return;
 	}
-	struct variable *old = find(s, c, n);
-	if (old && equals[-1] == '+' && *from == '(') {
-		for (uint32_t i = 0; i < value.n; i++)
-			push(s, &old->value, value.word[i]);
-	} else if (old && equals[-1] == '+' && old->value.n) {
-		uint32_t last = old->value.n - 1;
-		old->value.word[last] =
-			mq_arena_printf(s->arena, "%s%s", old->value.word[last], value.n ? value.word[0] : "");
-		s->bytes += strlen(old->value.word[last]);
-	} else if (old) {
-		old->value = value;
-	} else {
-		const struct variable v = { mq_arena_printf(s->arena, "%.*s", (int)n, c), value };
-		MQ_PUSH(s->arena, s->variable, s->n, s->room, v);
+	s->depth++;
+	while (c < end && !s->full) {
+		const char *next = c + 1;
+
+		if (*c == '\'' && !quoted) {
+			for (next = c + 1; next < end && *next != '\'';)
+				next++;
+			add(s, &f, c + 1, (size_t)(next - c - 1));
+			next += next < end;
+		} else if (*c == '"') {
+			quoted = !quoted;
+			f.begun |= !quoted && !none;
+			none = false;
+		} else if (*c == '\\' && next < end) {
+			if (quoted && !strchr("$`\"\\\n", *next))
+				add(s, &f, c, 1);
+			add(s, &f, next, *next != '\n');
+			next++;
+		} else if (*c == '$' && !quoted && next < end && strchr("'\"", *next)) {
+			/* $'...': the quote comes next */
+		} else if (*c == '$' && next < end && (next = mq_shell_behind_dollar(c, end)) > c + 1) {
+			struct mq_shell_list v = { NULL, 0, 0 };
+			bool all;
+
+			bool known = value_of(s, c, next, &v, &all);
+			if (known)
+				add_value(s, &f, &v, quoted, all, split, out);
+			else
+				add(s, &f, c, (size_t)(next - c));
+			none = known && all && !v.n;
+		} else if (*c == '`') {
+			const char *close = memchr(c + 1, '`', (size_t)(end - c - 1));
+			next = close ? close + 1 : end;
+			add(s, &f, c, (size_t)(next - c));
+		} else {
+			add(s, &f, c, 1);
+		}
+		c = next;
 	}
-	return end;
+	flush(s, &f, out);
+	s->depth--;
 }
 
-static void take_word(struct shell *s, const char *c, const char *end, struct words *out)
+const char *mq_shell_text(struct mq_shell *s, const char *c, const char *end)
 {
-	bool quoted = *c == '"' && end - c > 2 && end[-1] == '"';
-	const char *from = c + quoted, *to = end - quoted;
-	struct words otherwise = { NULL, 0, 0 };
+	struct mq_shell_list one = { NULL, 0, 0 };
 
-	if (*from == '$' && behind_dollar(from, to) == to) {
-		const struct words *value = value_of(s, from, to, &otherwise);
-		bool all = to - from > 4 && !strncmp(to - 4, "[@]}", 4);
-
-		if (value && all) {
-			for (uint32_t i = 0; i < value->n; i++)
-				push(s, out, value->word[i]);
-			return;
-		}
-		if (value && !quoted) {
-			split(s, value, out);
-			return;
-		}
-	}
-	push(s, out, plain(s, c, end));
+	mq_shell_expand(s, c, end, false, &one);
+	return one.n ? one.word[0] : "";
 }
 
-/* Words up to `close` (or the end); returns what stands behind it. */
-static const char *read_words(struct shell *s, const char *c, char close, struct words *out)
+static bool same(const struct mq_shell_list *a, const struct mq_shell_list *b)
 {
-	while (!s->full) {
-		while (isspace((unsigned char)*c) || *c == ';' || (*c == '\\' && (c[1] == '\n' || c[1] == '\r')))
-			c++;
-		if (*c == '#') {
-			c += strcspn(c, "\n");
-			continue;
-		}
-		if (!*c || *c == close)
-			return *c ? c + 1 : c;
-		const char *end = close ? NULL : assign(s, c);
-		if (!end) {
-			end = word_end(c, close);
-			take_word(s, c, end, out);
-		}
-		c = end;
-	}
-	return c + strlen(c);
+	bool same = a->n == b->n;
+
+	for (uint32_t i = 0; same && i < a->n; i++)
+		same = !strcmp(a->word[i], b->word[i]);
+	return same;
 }
 
-enum mq_status mq_shell_words(const char *text, struct mq_arena *arena, const char ***word, struct mq_err *err)
+void mq_shell_assign(struct mq_shell *s, const char *name, size_t n, const struct mq_shell_list *value, bool append)
 {
-	struct shell s = { .arena = arena };
-	struct words out = { NULL, 0, 0 };
+	struct mq_shell_variable *v = mq_shell_find(s, name, n);
+	struct mq_shell_list now = { NULL, 0, 0 };
 
-	read_words(&s, text, '\0', &out);
-	if (s.full)
-		return mq_fail(err, MQ_EINPUT,
-			       "its words come to more than %d bytes once names are replaced; give "
-			       "the flags themselves",
-			       MAX_BYTES);
-	MQ_PUSH(arena, out.word, out.n, out.room, NULL);
-	*word = out.word;
-	return MQ_OK;
+	s->full |= s->n > MOST_VARIABLES;
+	if (!v) {
+		const struct mq_shell_variable fresh = { .name = mq_arena_printf(s->arena, "%.*s", (int)n, name) };
+
+		MQ_PUSH(s->arena, s->variable, s->n, s->room, fresh);
+		v = &s->variable[s->n - 1];
+	} else if (append) {
+		take(s, &v->value, &now);
+	}
+	take(s, value, &now);
+	if (!s->unsure) {
+		v->value = now;
+		v->unsure = v->unsure && append;
+	} else if (v->unsure || !same(&v->value, &now)) {
+		take(s, value, &v->value); /* all that it may be */
+		v->unsure = true;
+	}
 }

@@ -1,17 +1,26 @@
-/* shell.h - the words of a launch script, as a shell would hand them to the program.
+/* shell.h - the words of a launch script, as Bash would hand them to its programs, without running any.
  *
- * Read are quotes, backslashes, comments, assignments (NAME=value, NAME=( words ), NAME+=...) and $NAME, ${NAME},
- * ${NAME:-otherwise}, ${NAME[@]} of names that the script itself assigns. Nothing is run and nothing is taken from
- * the environment: $(command), $((arithmetic)) and names that are not assigned stay as they are written, so that who
- * needs their value can name them. SPDX-License-Identifier: Apache-2.0 */
+ * Followed are quotes, arrays, assignments, ${NAME} with defaults, indices and lengths, $((arithmetic)), functions,
+ * conditions on what the script itself assigns, and commands in strings (eval, bash -c). #SBATCH lines say what Slurm
+ * sets. The script has no arguments and nothing is taken from the environment: $(command) and names that are not
+ * assigned stay as they are written, so that who needs their value can name them.
+ *
+ * Where a condition or a loop is not decided by the script, what stands in it is in doubt: a name that is assigned there
+ * stays as written, and words are told apart. Not followed: other files (source), coprocesses, patterns in names.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_BASE_SHELL_H
 #define MQ_BASE_SHELL_H
 
 #include "maquette/arena.h"
 #include "maquette/err.h"
 
-/* All words of `text` that are not assignments, NULL-terminated. MQ_EINPUT: they come to more than 1 MiB. */
-MQ_API enum mq_status mq_shell_words(const char *text, struct mq_arena *arena, const char ***word,
-				     struct mq_err *err) MQ_MUST_CHECK;
+struct mq_script {
+	const char **word;  /* of all commands that are run, NULL-terminated */
+	const char **doubt; /* of commands and values that may be, NULL-terminated */
+};
+
+/* MQ_EINPUT: its words come to more than 1 MiB, or it nests too deep. */
+MQ_API enum mq_status mq_shell_read(const char *text, struct mq_arena *arena, struct mq_script *script,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

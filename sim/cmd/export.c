@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "export/export.h"
+#include "export/launch.h"
 #include "maquette/opt.h"
 #include "maquette/schedule.h"
 #include "base/text.h"
@@ -155,19 +156,30 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
 }
 
-/* What the file is, its text says. */
-static enum mq_status import_text(const struct options *o, const struct mq_export *e, struct mq_plan *plan,
-				  const char **skipped, struct mq_err *err)
+static enum mq_status import_launch(const struct mq_launch *launch, const struct mq_export *e, struct mq_plan *plan,
+				    struct mq_import_notes *notes, struct mq_err *err)
 {
-	size_t size;
-	char *text;
+	if (!strcmp(launch->program, "DeepSpeed"))
+		return mq_import_deepspeed(e, launch->path, plan, notes, err);
+	if (!strcmp(launch->program, "torchtitan recipe"))
+		return mq_import_torchtitan(e, launch->text, plan, err);
+	return mq_import_megatron(e, launch, plan, notes, err);
+}
 
-	MQ_TRY(mq_text_read(o->import, 1, e->arena, &text, &size, err));
-	if (text[strspn(text, " \t\r\n")] == '{')
-		return mq_import_deepspeed(e, o->import, plan, err);
-	if (strstr(text, "torchtitan") && strstr(text, "import "))
-		return mq_import_torchtitan(e, text, plan, err);
-	return mq_import_megatron(e, text, plan, skipped, err);
+/* The batch and the sequence are the launch's where nobody gives others. */
+static void ask_as_launched(struct options *o, const struct mq_launch *launch)
+{
+	double batch = mq_launch_number(launch, "--global-batch-size"), seq = mq_launch_number(launch, "--seq-length");
+
+	if (!o->asked.batch_given && batch >= 1 && batch <= 1e9) {
+		o->asked.train.batch = batch;
+		o->asked.batch_given = true;
+		printf("--batch %.0f, as %s says\n", batch, launch->path);
+	}
+	if (!o->asked.seq && seq >= 1 && seq <= 1e9 && strcmp(o->asked.model, launch->path)) {
+		o->asked.seq = (uint32_t)seq;
+		printf("--seq %.0f, as %s says\n", seq, launch->path);
+	}
 }
 
 /* What --software decides as the file has it is left to it. */
@@ -182,25 +194,28 @@ static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
 			plan->explicit &= ~mq_decision(d)->bit;
 }
 
-static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
+static enum mq_status import_plan(const struct options *o, struct mq_session *s, const struct mq_launch *launch,
+				  struct mq_err *err)
 {
 	struct mq_export e = { .model = s->model,
 			       .cluster = s->cluster,
 			       .train = &s->train,
 			       .software = s->q.software,
 			       .arena = &s->arena };
-	const char *skipped = "";
+	struct mq_import_notes notes = { "", "" };
 	struct mq_plan plan;
 
-	if (import_text(o, &e, &plan, &skipped, err) != MQ_OK)
+	if (import_launch(launch, &e, &plan, &notes, err) != MQ_OK)
 		return strstr(err->text, o->import) ? err->status : mq_wrap(err, "%s", o->import);
 	if (strcmp(o->asked.software, "generic"))
 		leave_to_software(s, &plan);
 	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &s->train, err));
 	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
 	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
-	if (*skipped)
-		printf("flags that say nothing about the plan or the model:%s\n", skipped);
+	if (*notes.question)
+		printf("its types are part of the question, which has others: give%s\n", notes.question);
+	if (*notes.skipped)
+		printf("say nothing about the plan or the model:%s\n", notes.skipped);
 	return MQ_OK;
 }
 
@@ -221,8 +236,10 @@ static enum mq_status check_options(const struct options *o, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .plan = NULL };
 	struct mq_session session;
+	struct mq_launch launch;
 	const struct mq_args args = { .table = { { mq_question_args, &o.asked }, { rows, &o } },
 				      .args_doc = "PLAN.json",
 				      .doc = doc };
@@ -236,8 +253,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));
 	if (o.to && !strcmp(o.asked.software, "generic")) /* it writes no settings */
 		o.asked.software = software_of(o.to);
+	if (o.import) {
+		MQ_TRY(mq_launch_read(o.import, &arena, &launch, err));
+		ask_as_launched(&o, &launch);
+	}
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
-	enum mq_status status = o.import ? import_plan(&o, &session, err) : export_plan(&o, &session, err);
+	enum mq_status status = o.import ? import_plan(&o, &session, &launch, err) : export_plan(&o, &session, err);
 	mq_session_close(&session);
 	return status;
 }

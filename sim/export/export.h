@@ -73,15 +73,21 @@ enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *
 
 /* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
  * model or the batch of the question. */
-/* A command line or a launch script of Megatron-LM (base/shell.h). Flags that say nothing about plan or model are
- * skipped and named in `skipped`. */
-enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, struct mq_plan *plan,
-				  const char **skipped, struct mq_err *err) MQ_MUST_CHECK;
+struct mq_import_notes {
+	const char *skipped;  /* " a b": flags or keys that say nothing about plan or model */
+	const char *question; /* " --dtype bf16 ...": types that the launch says and the question has otherwise */
+};
+/* Settings as Megatron-LM's flags (launch.h). MQ_EINPUT too: none of them says a plan. */
+struct mq_launch;
+enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,
+				  struct mq_import_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+/* Is it one of those flags, the model's apart? */
+bool mq_megatron_plans(const char *flag);
 /* A recipe as `export --to torchtitan` writes them. */
 enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
 				    struct mq_err *err) MQ_MUST_CHECK;
 /* A ds_config.json, with hostfile and config.json beside it where they are there. */
 enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
-				   struct mq_err *err) MQ_MUST_CHECK;
+				   struct mq_import_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

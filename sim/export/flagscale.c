@@ -113,6 +113,8 @@ static void put_system(const struct mq_export *e, uint32_t n, FILE *f)
 		"system:\n  tensor_model_parallel_size: %u\n  pipeline_model_parallel_size: %u\n"
 		"  context_parallel_size: %u\n  expert_model_parallel_size: %u\n  use_distributed_optimizer: %s\n",
 		s[0].tp, n, s[0].cp, mq_or_1(s[0].ep), s[0].sync == MQ_SYNC_ZERO1 ? "True" : "False");
+	if (e->form.shaped && e->form.shape.sequence_parallel)
+		fputs("  sequence_parallel: True\n", f);
 	if (s[0].etp && s[0].etp != s[0].tp)
 		fprintf(f, "  expert_tensor_parallel_size: %u\n", s[0].etp);
 	if (s[0].recompute != MQ_RECOMPUTE_NONE)
@@ -131,12 +133,14 @@ enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *f, struct mq
 {
 	const struct mq_plan_stage *s = e->form.stage;
 	uint32_t n = e->form.n_stages, mbs, *first, meshes;
+	struct mq_script script;
 	const char *flags, **word;
 
 	MQ_TRY(refuse_flagscale(e, err));
 	MQ_TRY(mq_export_micro_batch(e, s[0].dp, &mbs, err));
 	MQ_TRY(mq_export_megatron_model(e, &flags, err));
-	MQ_TRY(mq_shell_words(flags, e->arena, &word, err));
+	MQ_TRY(mq_shell_read(flags, e->arena, &script, err));
+	word = script.word;
 	first = mq_arena_array(e->arena, n + 1, uint32_t);
 	meshes = find_meshes(e, first);
 	put_system(e, n, f);

@@ -1,4 +1,5 @@
 /* import_deepspeed.c - a plan from a ds_config.json; see export.h. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 struct settings {
 	uint32_t batch, micro_batch, rounds, zero, tp, pp, interval, world;
 	double bucket;
-	bool overlap, offload;
+	bool overlap, offload, rounds_given;
 };
 
 /* An object inside another, or one without keys. */
@@ -29,7 +30,8 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	const char *device;
 
 	*s = (struct settings){ .rounds = 1, .tp = 1, .pp = 1 };
-	MQ_TRY(mq_json_u32(at, "train_batch_size", 1, 1e9, &s->batch, err));
+	if (json_object_get(at->object, "train_batch_size"))
+		MQ_TRY(mq_json_u32(at, "train_batch_size", 1, 1e9, &s->batch, err));
 	MQ_TRY(mq_json_u32(at, "train_micro_batch_size_per_gpu", 1, 1e9, &s->micro_batch, err));
 	MQ_TRY(mq_json_u32(at, "gradient_accumulation_steps", 1, 1e9, &s->rounds, err));
 	MQ_TRY(mq_json_u32(&tensor, "autotp_size", 0, 1e6, &s->tp, err));
@@ -39,6 +41,7 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	MQ_TRY(mq_json_number(&zero, "reduce_bucket_size", &any, &s->bucket, err));
 	MQ_TRY(mq_json_bool(&zero, "overlap_comm", &s->overlap, err));
 	MQ_TRY(mq_json_text(&cpu, "device", &device, err));
+	s->rounds_given = json_object_get(at->object, "gradient_accumulation_steps");
 	s->offload = device && !strcmp(device, "cpu");
 	s->tp = mq_or_1(s->tp);
 	return MQ_OK;
@@ -107,7 +110,7 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 
 	if (each > world || world % each)
 		return mq_fail(err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u", world, s->tp, s->pp);
-	if (s->batch != e->train->batch)
+	if (s->batch && s->batch != e->train->batch)
 		return mq_fail(err, MQ_EINPUT, "\"train_batch_size\" is %u, but --batch is %g", s->batch,
 			       e->train->batch);
 	*shape = (struct mq_shape){
@@ -119,6 +122,8 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 		.sync = s->offload && s->zero == 1 && world == each ? MQ_SYNC_ALLREDUCE : sync[s->zero],
 		.recompute = s->interval ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
 	};
+	if (s->micro_batch && !s->batch && !s->rounds_given) /* steps make up the batch */
+		s->rounds = shape->micro_batches = (uint32_t)fmax(1, e->train->batch / s->micro_batch / shape->dp);
 	if (s->micro_batch && (double)s->micro_batch * s->rounds * shape->dp != e->train->batch)
 		return mq_fail(err, MQ_EINPUT, "%u samples x %u steps x %u replicas are not the batch of %g",
 			       s->micro_batch, s->rounds, shape->dp, e->train->batch);
@@ -147,13 +152,39 @@ static enum mq_status import(const struct mq_export *e, const struct mq_json_at 
 	return mq_export_build(e, &shape, &like, plan, err);
 }
 
-enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
-				   struct mq_err *err)
+/* "auto" is Hugging Face's word for what the command line says: such keys are taken out, and named. */
+static void take_out_auto(json_t *object, const char *path, uint32_t depth, struct mq_arena *arena, const char **names)
 {
+	const char *key;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(object, next, key, value)
+	{
+		const char *at = *path ? mq_arena_printf(arena, "%s.%s", path, key) : key;
+		const char *text = json_string_value(value);
+
+		if (json_is_object(value) && depth < 16)
+			take_out_auto(value, at, depth + 1, arena, names);
+		if (!text || strcmp(text, "auto"))
+			continue;
+		if (strlen(*names) < 2000)
+			*names = mq_arena_printf(arena, "%s %s", *names, at);
+		json_object_del(object, key);
+	}
+}
+
+enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
+				   struct mq_import_notes *notes, struct mq_err *err)
+{
+	const char *names = "";
 	json_t *json;
 
 	MQ_TRY(mq_json_load(path, false, e->arena, &json, err));
+	take_out_auto(json, "", 0, e->arena, &names);
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
+	notes->skipped =
+		*names ? mq_arena_printf(e->arena, " (auto: as --batch and one micro-batch a step say)%s", names) : "";
 	enum mq_status status = import(e, &at, plan, err);
 	json_decref(json);
 	return status;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "export/export.h"
+#include "export/launch.h"
 #include "maquette/opt.h"
 #include "base/quantity.h"
-#include "base/shell.h"
 #include "model/formats/lib/megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters. */
@@ -20,10 +20,12 @@ struct flags {
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ulysses, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket, first_layers, last_layers, offload_layers, recompute_layers;
+	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
-	bool overlap_tp, overlap_experts, replica_major;
-	const char *layout, *skipped, *modules;
-	uint8_t sync, method;
+	bool overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
+	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
+	const char *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4;
+	uint8_t sync, method_is;
 };
 
 /* "--name value" and "--name=value". */
@@ -37,19 +39,90 @@ static enum mq_status take_number(struct flags *x, const char *name, const char 
 	return MQ_OK;
 }
 
-struct row {
+/* How a flag is followed: by a number, by nothing, by a word, by words. `plans`: a file with it says a plan. */
+enum kind { NUMBER, SWITCH, WORD, WORDS };
+#define FLAG(name, kind, field)                                 \
+	{                                                       \
+		name, kind, offsetof(struct flags, field), true \
+	}
+#define FLAG_BESIDE(name, kind, field)                           \
+	{                                                        \
+		name, kind, offsetof(struct flags, field), false \
+	}
+static const struct row {
 	const char *name;
-	uint32_t *number;
-	bool *set;
-	const char **text;
+	enum kind kind;
+	size_t offset;
+	bool plans;
+} rows[] = {
+	FLAG("--nnodes", NUMBER, nodes),
+	FLAG("--nproc-per-node", NUMBER, per_node),
+	FLAG("--nproc_per_node", NUMBER, per_node),
+	FLAG("--num_nodes", NUMBER, nodes),
+	FLAG("--num_gpus", NUMBER, per_node),
+	FLAG("--world-size", NUMBER, world),
+	FLAG("--tensor-model-parallel-size", NUMBER, tp),
+	FLAG("--pipeline-model-parallel-size", NUMBER, pp),
+	FLAG("--context-parallel-size", NUMBER, cp),
+	FLAG("--expert-model-parallel-size", NUMBER, ep),
+	FLAG("--moe-expert-parallel-size", NUMBER, ep), /* Megatron-DeepSpeed's word */
+	FLAG("--expert-tensor-parallel-size", NUMBER, etp),
+	FLAG("--num-virtual-stages-per-pipeline-rank", NUMBER, vpp),
+	FLAG("--num-layers-per-virtual-pipeline-stage", NUMBER, layers_per_chunk),
+	FLAG("--num-distributed-optimizer-instances", NUMBER, instances),
+	FLAG("--ddp-bucket-size", NUMBER, bucket),
+	FLAG("--cpu-offloading-num-layers", NUMBER, offload_layers),
+	FLAG("--decoder-first-pipeline-num-layers", NUMBER, first_layers),
+	FLAG("--decoder-last-pipeline-num-layers", NUMBER, last_layers),
+	FLAG("--micro-batch-size", NUMBER, mbs),
+	FLAG("--global-batch-size", NUMBER, gbs),
+	FLAG_BESIDE("--num-layers", NUMBER, layers),
+	FLAG("--sequence-parallel", SWITCH, sequence),
+	FLAG("--use-distributed-optimizer", SWITCH, zero1),
+	FLAG("--overlap-grad-reduce", SWITCH, overlap),
+	FLAG("--tp-comm-overlap", SWITCH, overlap_tp),
+	FLAG("--overlap-moe-expert-parallel-comm", SWITCH, overlap_experts),
+	FLAG("--use-tp-pp-dp-mapping", SWITCH, replica_major),
+	FLAG("--recompute-activations", SWITCH, selective),
+	FLAG("--optimizer-cpu-offload", SWITCH, offload),
+	FLAG("--no-scatter-gather-tensors-in-pipeline", SWITCH, no_scatter),
+	FLAG("--account-for-embedding-in-pipeline-split", SWITCH, count_embedding),
+	FLAG("--account-for-loss-in-pipeline-split", SWITCH, count_loss),
+	FLAG("--pipeline-model-parallel-layout", WORD, layout),
+	FLAG("--recompute-granularity", WORD, granularity),
+	FLAG("--recompute-method", WORD, method),
+	FLAG("--recompute-num-layers", NUMBER, recompute_layers),
+	FLAG("--recompute-modules", WORDS, modules),
+	FLAG("--cp-comm-type", WORD, comm),
+	FLAG("--hierarchical-context-parallel-sizes", NUMBER, ulysses),
+	FLAG("--data-parallel-sharding-strategy", WORD, sharding),
+	FLAG("--zero-stage", WORD, zero_stage),
+	FLAG("--data-parallel-shard", WORD, shards),
+	FLAG("--data-parallel-replicate", NUMBER, copies),
+	FLAG("--gradient-accumulation-steps", NUMBER, accumulation),
+	FLAG("--local-batch-size", NUMBER, local_batch),
+	FLAG("--pipeline-schedule", WORD, schedule),
+	FLAG("--pipeline-micro-batch", NUMBER, pipeline_micro_batch),
+	FLAG_BESIDE("--bf16", SWITCH, bf16),
+	FLAG_BESIDE("--fp16", SWITCH, fp16),
+	FLAG_BESIDE("--fp8-format", WORD, fp8),
+	FLAG_BESIDE("--fp8-recipe", WORD, recipe),
+	FLAG_BESIDE("--fp4-format", WORD, fp4),
+	FLAG_BESIDE("--grad-reduce-in-bf16", SWITCH, grads_bf16),
+	FLAG_BESIDE("--accumulate-allreduce-grads-in-fp32", SWITCH, grads_fp32),
 };
 
-static const struct row *find_row(const struct row *rows, const char *name)
+static const struct row *find_row(const char *name)
 {
-	for (; rows->name; rows++)
-		if (!strcmp(rows->name, name))
-			return rows;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (!strcmp(rows[i].name, name))
+			return &rows[i];
 	return NULL;
+}
+
+bool mq_megatron_plans(const char *flag)
+{
+	return find_row(flag);
 }
 
 static enum mq_status take_granularity(struct flags *x, const char *value)
@@ -61,18 +134,18 @@ static enum mq_status take_granularity(struct flags *x, const char *value)
 	return mq_fail(x->err, MQ_EINPUT, "--recompute-granularity %s: give full or selective", value ? value : "");
 }
 
-/* A plan says which layers are computed again; which parts of them, the software's options say. */
-static enum mq_status take_recompute(struct flags *x, const char *granularity, const char *method)
+static enum mq_status take_recompute(struct flags *x)
 {
+	const char *granularity = x->granularity, *method = x->method;
 	const struct mq_software *s = x->e->software;
 	const char *unknown, *ops;
 
 	if (granularity)
 		MQ_TRY(take_granularity(x, granularity));
-	x->method = method && !strcmp(method, "block") ? MQ_RECOMPUTE_BLOCK : MQ_RECOMPUTE_UNIFORM;
-	if (method && strcmp(method, mq_recompute_method_name(x->method)) != 0)
+	x->method_is = method && !strcmp(method, "block") ? MQ_RECOMPUTE_BLOCK : MQ_RECOMPUTE_UNIFORM;
+	if (method && strcmp(method, mq_recompute_method_name(x->method_is)) != 0)
 		return mq_fail(x->err, MQ_EINPUT, "--recompute-method %s: give block or uniform", method);
-	if (x->recompute_layers == 1 && x->method == MQ_RECOMPUTE_UNIFORM)
+	if (x->recompute_layers == 1 && x->method_is == MQ_RECOMPUTE_UNIFORM)
 		x->recompute_layers = 0;
 	if (!x->modules || !x->selective || !strcmp(x->modules, "core_attn"))
 		return MQ_OK;
@@ -88,8 +161,26 @@ static enum mq_status take_recompute(struct flags *x, const char *granularity, c
 	return MQ_OK;
 }
 
-static enum mq_status take_sharding(struct flags *x, const char *value)
+/* ZeRO's stage as DeepSpeed counts, or "hybrid": sharded in a machine, copied between them. */
+static enum mq_status take_stage(struct flags *x)
 {
+	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
+	const char *stage = x->zero_stage;
+
+	if (stage && !strcmp(stage, "hybrid"))
+		x->sync = MQ_SYNC_ZERO3;
+	else if (stage && *stage >= '0' && *stage <= '3' && !stage[1])
+		x->sync = sync[*stage - '0'];
+	else if (stage)
+		return mq_fail(x->err, MQ_EINPUT, "ZeRO's stage '%s': give 0, 1, 2 or 3", stage);
+	else if (x->shards && strcmp(x->shards, "1") != 0)
+		x->sync = MQ_SYNC_ZERO3;
+	return MQ_OK;
+}
+
+static enum mq_status take_sharding(struct flags *x)
+{
+	const char *value = x->sharding;
 	static const char *const names[] = { "no_shard", "optim", "optim_grads", "optim_grads_params" };
 	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
 
@@ -99,6 +190,7 @@ static enum mq_status take_sharding(struct flags *x, const char *value)
 			x->sync = sync[i];
 			return MQ_OK;
 		}
+	MQ_TRY(take_stage(x));
 	if (value)
 		return mq_fail(x->err, MQ_EINPUT,
 			       "--data-parallel-sharding-strategy %s: give no_shard, optim, "
@@ -107,85 +199,70 @@ static enum mq_status take_sharding(struct flags *x, const char *value)
 	return MQ_OK;
 }
 
-static enum mq_status read_flags(struct flags *x, const char *const *word)
+/* Names, once, what says nothing; not more than a screen of them. */
+static void skip(struct flags *x, const char *name)
 {
-	const char *granularity = NULL, *sharding = NULL, *comm = NULL, *method = NULL;
-	const struct row rows[] = {
-		{ "--nnodes", &x->nodes, NULL, NULL },
-		{ "--nproc-per-node", &x->per_node, NULL, NULL },
-		{ "--nproc_per_node", &x->per_node, NULL, NULL },
-		{ "--world-size", &x->world, NULL, NULL },
-		{ "--tensor-model-parallel-size", &x->tp, NULL, NULL },
-		{ "--pipeline-model-parallel-size", &x->pp, NULL, NULL },
-		{ "--context-parallel-size", &x->cp, NULL, NULL },
-		{ "--expert-model-parallel-size", &x->ep, NULL, NULL },
-		{ "--expert-tensor-parallel-size", &x->etp, NULL, NULL },
-		{ "--num-virtual-stages-per-pipeline-rank", &x->vpp, NULL, NULL },
-		{ "--num-layers-per-virtual-pipeline-stage", &x->layers_per_chunk, NULL, NULL },
-		{ "--num-distributed-optimizer-instances", &x->instances, NULL, NULL },
-		{ "--ddp-bucket-size", &x->bucket, NULL, NULL },
-		{ "--cpu-offloading-num-layers", &x->offload_layers, NULL, NULL },
-		{ "--decoder-first-pipeline-num-layers", &x->first_layers, NULL, NULL },
-		{ "--decoder-last-pipeline-num-layers", &x->last_layers, NULL, NULL },
-		{ "--micro-batch-size", &x->mbs, NULL, NULL },
-		{ "--global-batch-size", &x->gbs, NULL, NULL },
-		{ "--num-layers", &x->layers, NULL, NULL },
-		{ "--sequence-parallel", NULL, &x->sequence, NULL },
-		{ "--use-distributed-optimizer", NULL, &x->zero1, NULL },
-		{ "--overlap-grad-reduce", NULL, &x->overlap, NULL },
-		{ "--tp-comm-overlap", NULL, &x->overlap_tp, NULL },
-		{ "--overlap-moe-expert-parallel-comm", NULL, &x->overlap_experts, NULL },
-		{ "--use-tp-pp-dp-mapping", NULL, &x->replica_major, NULL },
-		{ "--recompute-activations", NULL, &x->selective, NULL },
-		{ "--optimizer-cpu-offload", NULL, &x->offload, NULL },
-		{ "--no-scatter-gather-tensors-in-pipeline", NULL, &x->no_scatter, NULL },
-		{ "--account-for-embedding-in-pipeline-split", NULL, &x->count_embedding, NULL },
-		{ "--account-for-loss-in-pipeline-split", NULL, &x->count_loss, NULL },
-		{ "--pipeline-model-parallel-layout", NULL, NULL, &x->layout },
-		{ "--recompute-granularity", NULL, NULL, &granularity },
-		{ "--recompute-method", NULL, NULL, &method },
-		{ "--recompute-num-layers", &x->recompute_layers, NULL, NULL },
-		{ "--recompute-modules", NULL, NULL, &x->modules },
-		{ "--cp-comm-type", NULL, NULL, &comm },
-		{ "--hierarchical-context-parallel-sizes", &x->ulysses, NULL, NULL },
-		{ "--data-parallel-sharding-strategy", NULL, NULL, &sharding },
-		{ NULL, NULL, NULL, NULL },
-	};
+	size_t n = strlen(name);
+	const char *there = strstr(x->skipped, name);
 
-	for (; *word; word++) {
+	if (strlen(x->skipped) < 2000 && !(there && (!there[n] || there[n] == ' ')))
+		x->skipped = mq_arena_printf(x->e->arena, "%s %s", x->skipped, name);
+}
+
+/* A flag with its value, if that stands behind "="; the last word that belongs to it. */
+static enum mq_status take_flag(struct flags *x, const struct row *row, const char *value, const char *const **word)
+{
+	void *to = (char *)x + row->offset;
+
+	if (row->kind == SWITCH) {
+		*(bool *)to = true;
+		return MQ_OK;
+	}
+	if (!value && (*word)[1])
+		value = *++*word;
+	if (row->kind == NUMBER)
+		return take_number(x, row->name, value, to);
+	*(const char **)to = value;
+	while (row->kind == WORDS && (*word)[1] && strncmp((*word)[1], "--", 2) && strlen(x->modules) < 500)
+		x->modules = mq_arena_printf(x->e->arena, "%s %s", x->modules, *++*word);
+	return MQ_OK;
+}
+
+static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch)
+{
+	bool plans = false, takes;
+
+	for (const char *const *word = launch->word; *word; word++) {
 		char *name = mq_arena_strdup(x->e->arena, *word), *equals = strchr(name, '=');
-		const char *value = equals ? equals + 1 : NULL;
-		bool takes;
 
 		if (equals && !strncmp(name, "--", 2))
 			*equals = '\0';
-		const struct row *row = find_row(rows, name);
-		if (!row) {
-			if (mq_megatron_describes(name, &takes))
-				word += takes && !equals && word[1];
-			else if (!strncmp(name, "--", 2))
-				x->skipped = mq_arena_printf(x->e->arena, "%s %s", x->skipped, name);
-			continue;
-		}
-		if (!value && !row->set && word[1])
-			value = *++word;
-		if (row->set)
-			*row->set = true;
-		else if (row->text)
-			*row->text = value;
-		if (row->text == &x->modules) /* as many words as follow */
-			while (word[1] && strncmp(word[1], "--", 2) != 0)
-				x->modules = mq_arena_printf(x->e->arena, "%s %s", x->modules, *++word);
-		if (row->set || row->text)
-			continue;
-		MQ_TRY(take_number(x, name, value, row->number));
+		const struct row *row = find_row(name);
+		if (row)
+			MQ_TRY(take_flag(x, row, equals ? equals + 1 : NULL, &word));
+		else if (mq_megatron_describes(name, &takes))
+			word += takes && !equals && word[1];
+		else if (!strncmp(name, "--", 2) && name[2])
+			skip(x, name);
+		plans |= row && row->plans;
 	}
-	MQ_TRY(take_sharding(x, sharding));
-	if (comm && !strcmp(comm, "a2a"))
+	for (const char *const *word = launch->doubt; *word; word++)
+		if (find_row(*word))
+			return mq_fail(x->err, MQ_EINPUT,
+				       "%s stands in a branch or loop that the script does not decide; give a script "
+				       "with the one that is meant",
+				       *word);
+	if (!plans)
+		return mq_fail(x->err, MQ_EINPUT,
+			       "no launch settings in this file: no flag of Megatron-LM as "
+			       "--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
+			       "accelerate, axolotl or LLaMA-Factory that says how training is divided");
+	MQ_TRY(take_sharding(x));
+	if (x->comm && !strcmp(x->comm, "a2a"))
 		x->ulysses = x->cp;
-	else if (!comm || strcmp(comm, "a2a+p2p"))
+	else if (!x->comm || strcmp(x->comm, "a2a+p2p"))
 		x->ulysses = 1;
-	return take_recompute(x, granularity, method);
+	return take_recompute(x);
 }
 
 enum { MAX_DEPTH = 16 };
@@ -305,6 +382,31 @@ static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 	return MQ_OK;
 }
 
+/* Schedules by PyTorch's names, which have two stages for each rank where they have several. */
+static enum mq_status take_schedule(struct flags *x, struct mq_shape *s)
+{
+	static const struct {
+		const char *name;
+		uint8_t pipeline;
+		uint32_t chunks;
+	} known[] = {
+		{ "1F1B", MQ_PIPE_1F1B, 1 },
+		{ "GPipe", MQ_PIPE_GPIPE, 1 },
+		{ "Interleaved1F1B", MQ_PIPE_INTERLEAVED, 2 },
+		{ "ZBVZeroBubble", MQ_PIPE_ZBV, 2 },
+		{ "DualPipeV", MQ_PIPE_DUALPIPE_V, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcasecmp(known[i].name, x->schedule)) {
+			s->pipeline = known[i].pipeline;
+			s->virtual = known[i].chunks == 1 ? 1 : s->virtual > 1 ? s->virtual : known[i].chunks;
+			return MQ_OK;
+		}
+	return mq_fail(x->err, MQ_EINPUT,
+		       "schedule '%s' is none of 1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV", x->schedule);
+}
+
 /* Chunks per rank and layers per chunk. */
 static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 {
@@ -338,7 +440,76 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 		s->stage_layers = layers;
 	}
 	s->pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
+	return x->schedule && s->pp > 1 ? take_schedule(x, s) : MQ_OK;
+}
+
+/* Micro-batches: of a size, or so many. A batch of each replica, as torchtitan's, is cut by its pipeline alone. */
+static enum mq_status cut_batch(struct flags *x, struct mq_shape *s)
+{
+	double batch = x->e->train->batch, said = x->gbs;
+
+	if (x->local_batch)
+		x->mbs = s->pp > 1 ? mq_or_1(x->pipeline_micro_batch) : x->local_batch;
+	if (!x->gbs && x->local_batch)
+		said = (double)x->local_batch * s->dp;
+	else if (!x->gbs && x->accumulation && x->mbs)
+		said = (double)x->mbs * x->accumulation * s->dp;
+	if (said > 0 && said != batch)
+		return mq_fail(x->err, MQ_EINPUT, "%s %.0f, but --batch is %g",
+			       x->gbs ? "--global-batch-size" : "its batches on all replicas come to", said, batch);
+	double rounds = x->accumulation && !x->mbs ? x->accumulation : batch / s->dp / mq_or_1(x->mbs);
+	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
+		return mq_fail(x->err, MQ_EINPUT, "--micro-batch-size %u x dp %u does not divide the batch of %g",
+			       mq_or_1(x->mbs), s->dp, batch);
+	s->micro_batches = (uint32_t)rounds;
 	return MQ_OK;
+}
+
+/* Ranks that share a copy of the sharded state; 0: all. */
+static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uint32_t *group)
+{
+	const struct mq_cluster *c = x->e->cluster;
+	uint32_t ranks = s->dp * s->cp, copies = x->instances ? x->instances : mq_or_1(x->copies), here = x->per_node;
+	uint64_t shards;
+
+	for (uint32_t i = 0; i < c->n_devices && !x->per_node; i++)
+		here += c->device[i].node == c->device[0].node;
+	if (x->zero_stage && !strcmp(x->zero_stage, "hybrid"))
+		copies = here && here < ranks ? ranks * s->tp / here : 1;
+	if (!copies || ranks % copies)
+		return mq_fail(x->err, MQ_EINPUT, "%u copies of the sharded state do not divide dp x cp = %u", copies,
+			       ranks);
+	if (x->shards && mq_parse_u64(x->shards, &shards) && shards && shards * mq_or_1(x->copies) != s->dp)
+		return mq_fail(x->err, MQ_EINPUT, "%s shards x %u copies are not dp %u", x->shards, mq_or_1(x->copies),
+			       s->dp);
+	*group = copies > 1 && x->sync != MQ_SYNC_ALLREDUCE ? ranks / copies : 0;
+	return MQ_OK;
+}
+
+/* What of the question its flags say otherwise, as options: " --dtype bf16 --grad-dtype bf16". A program that says
+ * nothing of its types says nothing. */
+static const char *types(const struct flags *x)
+{
+	const struct mq_train *t = x->e->train;
+	struct mq_arena *arena = x->e->arena;
+	enum mq_dtype dtype = x->bf16 ? MQ_BF16 : x->fp16 ? MQ_FP16 : MQ_FP32;
+	enum mq_dtype grads = x->grads_bf16 ? MQ_BF16 : MQ_FP32;
+	enum mq_gemm_dtype gemm = x->fp4                                  ? MQ_GEMM_FP4 :
+				  !x->fp8                                 ? MQ_GEMM_AS_DTYPE :
+				  x->recipe && strstr(x->recipe, "mxfp8") ? MQ_GEMM_MXFP8 :
+									    MQ_GEMM_FP8;
+	static const char *const gemms[] = { "dtype", "fp8", "mxfp8", "fp4" };
+	const char *text = "";
+
+	if (!x->bf16 && !x->fp16 && !x->fp8 && !x->fp4 && !x->grads_bf16 && !x->grads_fp32)
+		return text;
+	if ((x->bf16 || x->fp16) && dtype != t->dtype)
+		text = mq_arena_printf(arena, " --dtype %s", mq_dtype_name(dtype));
+	if (gemm != t->gemm_dtype)
+		text = mq_arena_printf(arena, "%s --gemm-dtype %s", text, gemms[gemm]);
+	if ((x->grads_bf16 || x->grads_fp32) && grads != t->grad_dtype)
+		text = mq_arena_printf(arena, "%s --grad-dtype %s", text, mq_dtype_name(grads));
+	return text;
 }
 
 static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
@@ -373,13 +544,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	if (x->layers && x->layers != e->model->n_layers)
 		return mq_fail(x->err, MQ_EINPUT, "--num-layers %u, but the model of -m has %u", x->layers,
 			       e->model->n_layers);
-	if (x->gbs && x->gbs != e->train->batch)
-		return mq_fail(x->err, MQ_EINPUT, "--global-batch-size %u, but --batch is %g", x->gbs, e->train->batch);
-	double rounds = e->train->batch / s->dp / mq_or_1(x->mbs);
-	if (!(rounds >= 1) || rounds != floor(rounds))
-		return mq_fail(x->err, MQ_EINPUT, "--micro-batch-size %u x dp %u does not divide the batch of %g",
-			       mq_or_1(x->mbs), s->dp, e->train->batch);
-	s->micro_batches = (uint32_t)rounds;
+	MQ_TRY(cut_batch(x, s));
 	return cut_stages(x, s);
 }
 
@@ -424,45 +589,48 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 	return MQ_OK;
 }
 
-enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, struct mq_plan *plan,
-				  const char **skipped, struct mq_err *err)
+/* A flag of Megatron's that is not there is off; buckets have a default, and old scripts alone say how stages send.
+ * What another program does not say is left to the software. */
+static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 {
-	struct flags x = { .e = e, .err = err, .skipped = "" };
+	like->explicit = x->offload ? MQ_EXPLICIT_OFFLOAD_OPTIMIZER : 0;
+	like->explicit |= x->overlap_tp ? MQ_EXPLICIT_OVERLAP_TP : 0;
+	if (megatron)
+		like->explicit |= (MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER |
+				   MQ_EXPLICIT_OVERLAP_EXPERTS | MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
+	like->explicit |= x->no_scatter ? MQ_EXPLICIT_SCATTER_GATHER : 0;
+	like->explicit |= x->bucket ? MQ_EXPLICIT_BUCKET : 0;
+	if (x->full) {
+		like->explicit |= MQ_EXPLICIT_RECOMPUTE_NUM_LAYERS | MQ_EXPLICIT_RECOMPUTE_METHOD;
+		like->recompute_num_layers = x->recompute_layers;
+		like->recompute_method = x->recompute_layers ? x->method_is : MQ_RECOMPUTE_BLOCK;
+	}
+	like->overlap_grads = x->overlap;
+	like->overlap_tp = x->overlap_tp;
+	like->overlap_experts = x->overlap_experts;
+	like->scatter_gather = !x->no_scatter;
+	like->offload_optimizer = x->offload;
+	like->offload_layers = x->offload_layers;
+	like->bucket_B = (double)x->bucket * GRAD_BYTES;
+}
+
+enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_launch *launch, struct mq_plan *plan,
+				  struct mq_import_notes *notes, struct mq_err *err)
+{
+	struct flags x = { .e = e, .err = err, .skipped = launch->unread };
+	bool megatron = !strcmp(launch->program, "Megatron-LM") || !strncmp(launch->program, "NeMo", 4);
 	struct mq_shape shape;
 	struct mq_plan like;
-	const char **word;
 
-	MQ_TRY(mq_shell_words(text, e->arena, &word, err));
-	MQ_TRY(read_flags(&x, word));
-	MQ_TRY(check_model(&x, word));
+	MQ_TRY(read_flags(&x, launch));
+	if (megatron)
+		MQ_TRY(check_model(&x, launch->word));
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
-	/* a flag that is not there is off; buckets have a default, and old scripts alone say how stages send */
-	like.explicit = (MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER | MQ_EXPLICIT_OVERLAP_EXPERTS |
-			 MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
-	like.explicit |= x.no_scatter ? MQ_EXPLICIT_SCATTER_GATHER : 0;
-	like.explicit |= x.bucket ? MQ_EXPLICIT_BUCKET : 0;
-	if (x.full) {
-		like.explicit |= MQ_EXPLICIT_RECOMPUTE_NUM_LAYERS | MQ_EXPLICIT_RECOMPUTE_METHOD;
-		like.recompute_num_layers = x.recompute_layers;
-		like.recompute_method = x.recompute_layers ? x.method : MQ_RECOMPUTE_BLOCK;
-	}
-	like.overlap_grads = x.overlap;
-	like.overlap_tp = x.overlap_tp;
-	like.overlap_experts = x.overlap_experts;
-	like.scatter_gather = !x.no_scatter;
-	like.offload_optimizer = x.offload;
-	like.offload_layers = x.offload_layers;
-	like.bucket_B = (double)x.bucket * GRAD_BYTES;
-	if (x.instances) {
-		if (shape.dp * shape.cp % x.instances)
-			return mq_fail(err, MQ_EINPUT,
-				       "--num-distributed-optimizer-instances %u does not divide dp x cp = %u",
-				       x.instances, shape.dp * shape.cp);
-		like.zero_group = shape.dp * shape.cp / x.instances;
-	}
+	decide(&x, megatron, &like);
+	MQ_TRY(shard_group(&x, &shape, &like.zero_group));
 	if (x.replica_major)
 		go_by_replicas(&x, &shape);
-	*skipped = x.skipped;
+	*notes = (struct mq_import_notes){ x.skipped, types(&x) };
 	return mq_export_build(e, &shape, &like, plan, err);
 }

@@ -160,10 +160,12 @@ static enum mq_status check_said(const struct mq_export *e, const char *flags, s
 {
 	const struct mq_transformer *t = e->model->stack;
 	struct mq_transformer said;
+	struct mq_script script;
 	const char **word, *field;
 	char text[96];
 
-	MQ_TRY(mq_shell_words(flags, e->arena, &word, err));
+	MQ_TRY(mq_shell_read(flags, e->arena, &script, err));
+	word = script.word;
 	MQ_TRY(mq_megatron_read(word, e->arena, &said, err));
 	MQ_TRY(mq_transformer_check(&said, "megatron", err));
 	field = mq_transformer_differs(t, &said, text);

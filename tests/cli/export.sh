@@ -32,21 +32,21 @@ try 2 'fewer layers than the model.s 8: set offload_layers 7' export all.json "$
 # Other spellings of the same layout.
 plan() { printf '%s\n' --pipeline-model-parallel-size 4 "$@" >in.sh
 	"$M" export --import in.sh "${ask[@]}" -o "$out" >/dev/null || bad=1; }
-out=l1.json plan --pipeline-model-parallel-layout "Et*2|(tt|)*2,t*2L"
+out=l1.json plan --pipeline-model-parallel-layout '"Et*2|(tt|)*2,t*2L"'
 out=l2.json plan --pipeline-model-parallel-layout='"Ett|tt|tt|ttL"'
 out=l3.json plan
 cmp l1.json l2.json || bad=1; cmp l1.json l3.json || bad=1
 # The embedding and the loss counted as layers: eight layers in ten chunks leave the ends without one.
 t=$(printf '|t*1%.0s' 1 2 3 4 5 6 7 8)
 trip "--pipeline-model-parallel-size 2" "--pipeline-model-parallel-layout \"E$t|L\"" "--micro-batch-size 1"
-out=l4.json plan --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "E$t|L"
+out=l4.json plan --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "\"E$t|L\""
 out=l5.json plan --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank=5 \
 	--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split
 cmp l4.json l5.json || bad=1
 wrong() { printf '%s\n' "$2" >in.sh; try 2 "$1" export --import in.sh "${ask[@]}" -o x.json; }
 wrong 'no multiple of tp 3' "--tensor-model-parallel-size 3"
 wrong 'whole number' "--tensor-model-parallel-size two"
-wrong 'has 8' "--num-layers 9"
+wrong 'has 8' "--num-layers 9 --micro-batch-size 1"
 wrong 'batch is 16' "--global-batch-size 32"
 wrong 'begin with E' '--pipeline-model-parallel-layout "t*8L"'
 wrong "not one of E t m L" '--pipeline-model-parallel-layout "Ex*8L"'

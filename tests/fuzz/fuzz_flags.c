@@ -1,10 +1,11 @@
 /*
- * fuzz_flags.c - launchers' settings, `export --import`: Megatron's flags, torchtitan's TOML, DeepSpeed's JSON. A
+ * fuzz_flags.c - launchers' settings, `export --import`: shell, YAML, TOML, recipes, DeepSpeed's JSON. A
  * sound plan, or a reason why it is none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
 #include "export/export.h"
+#include "export/launch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mq_model *model;
 	struct mq_plan plan;
 	struct mq_err err = MQ_ERR_INIT;
-	const char *skipped = "";
+	struct mq_import_notes notes;
+	struct mq_launch launch;
 	char *text = mq_arena_alloc(&arena, size + 1);
 
 	if (size)
@@ -23,11 +25,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mq_assert(mq_model_load(&request, &arena, &model, &err) == MQ_OK);
 	e.model = model;
 	e.cluster = mq_cluster_flat(&arena, 16, "ideal", 1e12, 1e9, 1e9, 1e-6);
-	for (int kind = 0; kind < 3; kind++) {
-		enum mq_status status =
-			kind == 0 ? mq_import_megatron(&e, text, &plan, &skipped, &err) :
-			kind == 1 ? mq_import_torchtitan(&e, text, &plan, &err) :
-				    mq_import_deepspeed(&e, fuzz_file(data, size, ".json"), &plan, &err);
+	for (int kind = 0; kind < 5; kind++) {
+		static const char *const endings[] = { ".sh", ".yaml", ".toml" };
+		enum mq_status status;
+
+		if (kind < 3) {
+			status = mq_launch_read(fuzz_file(data, size, endings[kind]), &arena, &launch, &err);
+			if (status == MQ_OK)
+				status = mq_import_megatron(&e, &launch, &plan, &notes, &err);
+		} else {
+			status = kind == 3 ?
+					 mq_import_torchtitan(&e, text, &plan, &err) :
+					 mq_import_deepspeed(&e, fuzz_file(data, size, ".json"), &plan, &notes, &err);
+		}
 
 		fuzz_refused(status, &err);
 		if (status == MQ_OK)

@@ -91,6 +91,21 @@ enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struc
 	return MQ_OK;
 }
 
+static bool joined(const struct mq_machine *m, uint32_t a, uint32_t b)
+{
+	return m->nvswitch ? m->nvlink_GBps[a][a] > 0 && m->nvlink_GBps[b][b] > 0 : m->nvlink_GBps[a][b] > 0;
+}
+
+/* Has any pair a route from socket to socket? */
+static bool crosses_sockets(const struct mq_machine *m)
+{
+	for (uint32_t a = 0; a < m->n_devices; a++)
+		for (uint32_t b = a + 1; b < m->n_devices; b++)
+			if (m->device[a].socket != m->device[b].socket && !joined(m, a, b))
+				return true;
+	return false;
+}
+
 static void put_links(const struct mq_machine *m, FILE *f)
 {
 	double widest[MQ_MACHINE_MAX] = { 0 };
@@ -118,7 +133,7 @@ static void put_links(const struct mq_machine *m, FILE *f)
 		snprintf(name, sizeof(name), "pcie_switch%u", i);
 		put_link(f, name, widest[i], 0.2, "pcie-switch");
 	}
-	for (uint32_t i = 0; i + 1 < m->n_sockets; i++) {
+	for (uint32_t i = 0; i + 1 < m->n_sockets && crosses_sockets(m); i++) {
 		snprintf(name, sizeof(name), "socket%u", i);
 		put_link(f, name, 62.4, 0.2, "socket");
 	}
@@ -181,10 +196,10 @@ static void put_routes(const struct mq_machine *m, FILE *f)
 	for (uint32_t a = 0; a < m->n_devices; a++)
 		for (uint32_t b = a + 1; b < m->n_devices; b++) {
 			fprintf(f, "\t<route src=\"dev%u\" dst=\"dev%u\">", a, b);
-			if (m->nvswitch && m->nvlink_GBps[a][a] > 0 && m->nvlink_GBps[b][b] > 0) {
+			if (m->nvswitch && joined(m, a, b)) {
 				step(f, "nvswitch", a, true);
 				step(f, "nvswitch", b, false);
-			} else if (!m->nvswitch && m->nvlink_GBps[a][b] > 0) {
+			} else if (joined(m, a, b)) {
 				fprintf(f, "<link_ctn id=\"nvlink%u_%u\" direction=\"UP\"/>", a, b);
 			} else {
 				pcie_route(m, f, a, b);

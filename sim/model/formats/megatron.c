@@ -17,21 +17,59 @@ static bool probe(const char *path, const char *head, size_t size)
 	return (n > 3 && !strcmp(path + n - 3, ".sh")) || strstr(head, "--num-layers") || strstr(head, "--hidden-size");
 }
 
+/* Programs of Megatron's whose models are others. */
+static enum mq_status check_program(const char *const *word, struct mq_err *err)
+{
+	static const char *const others[] = { "pretrain_t5.py",          "pretrain_bert.py",
+					      "pretrain_ict.py",         "pretrain_mamba.py",
+					      "pretrain_vlm.py",         "pretrain_retro.py",
+					      "pretrain_mimo.py",        "pretrain_vision_classify.py",
+					      "pretrain_vision_dino.py", "pretrain_vision_inpaint.py" };
+
+	for (; *word; word++) {
+		const char *slash = strrchr(*word, '/'), *base = slash ? slash + 1 : *word;
+
+		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+			if (!strcmp(base, others[i]))
+				return mq_fail(err, MQ_EINPUT,
+					       "%s is not read: its model is no stack of GPT's blocks; give -m as a "
+					       "built-in model (`maquette list models`) or a config.json",
+					       base);
+	}
+	return MQ_OK;
+}
+
+/* Flags of the model in branches that nobody decides: another branch is another model. */
+static enum mq_status check_doubt(const char *const *word, struct mq_err *err)
+{
+	bool takes;
+
+	for (; *word; word++)
+		if (mq_megatron_describes(*word, &takes))
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s stands in a branch or loop that the script does not decide; give a script with "
+				"the one that is meant",
+				*word);
+	return MQ_OK;
+}
+
 static enum mq_status load(const char *path, const struct mq_model_request *request, struct mq_arena *arena,
 			   struct mq_model **model, struct mq_err *err)
 {
 	struct mq_transformer t;
 	struct mq_bytes bytes;
-	const char **word;
+	struct mq_script script;
 
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
-	if (mq_shell_words(bytes.data, arena, &word, err) != MQ_OK)
+	if (mq_shell_read(bytes.data, arena, &script, err) != MQ_OK || check_program(script.word, err) != MQ_OK ||
+	    check_doubt(script.doubt, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
-	if (!mq_megatron_has_model(word))
+	if (!mq_megatron_has_model(script.word))
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: has no --hidden-size; give a launch script of Megatron-LM with the model's flags",
 			       path);
-	if (mq_megatron_read(word, arena, &t, err) != MQ_OK)
+	if (mq_megatron_read(script.word, arena, &t, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
 	if (!t.vocab)
 		return mq_fail(err, MQ_EINPUT, "%s: the tokenizer decides the vocabulary; add --vocab-size N", path);

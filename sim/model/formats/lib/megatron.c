@@ -155,7 +155,10 @@ struct read {
 	struct mq_transformer t;
 	double attention_dropout, hidden_dropout, window_skip;
 	uint32_t ffn, expert_ffn, max_positions, groups;
+	uint32_t interval;
+	bool deepspeed;
 	bool group_query, untied, swiglu, squared, geglu, no_bias, latent, qk_norm, unread;
+	const char *mlp;
 	const char *unread_text, *position, *norm, *window, *layers, *pattern, *score, *backend;
 };
 
@@ -196,6 +199,11 @@ static const struct place {
 	{ "--attention-backend", TEXT, AT(backend) },
 	{ "--num-experts", NUMBER, AT(t.experts) },
 	{ "--moe-router-topk", NUMBER, AT(t.top_k) },
+	/* Megatron-DeepSpeed's mixtures */
+	{ "--topk", NUMBER, AT(t.top_k) },
+	{ "--expert-interval", NUMBER, AT(interval) },
+	{ "--mlp-type", TEXT, AT(mlp) },
+	{ "--deepspeed", FLAG, AT(deepspeed) },
 	{ "--moe-ffn-hidden-size", NUMBER, AT(expert_ffn) },
 	{ "--moe-router-num-groups", NUMBER, AT(t.expert_groups) },
 	{ "--moe-router-group-topk", NUMBER, AT(t.group_limit) },
@@ -434,20 +442,35 @@ static void settle(struct read *r)
 	t->causal = true;
 }
 
+/* Megatron-DeepSpeed has experts in the last of every --expert-interval layers, Megatron core in all. */
+static enum mq_status read_deepspeed(struct read *r, struct mq_err *err)
+{
+	struct mq_transformer *t = &r->t;
+
+	if (!t->top_k)
+		t->top_k = r->deepspeed ? 1 : 2;
+	if (!r->deepspeed || t->experts < 2)
+		return MQ_OK;
+	if (r->mlp && strcmp(r->mlp, "standard") != 0)
+		return mq_fail(err, MQ_EINPUT,
+			       "--mlp-type %.40s: experts beside a dense layer are not modelled; give standard",
+			       r->mlp);
+	t->moe_every = r->interval ? r->interval : 2;
+	return MQ_OK;
+}
+
 enum mq_status mq_megatron_read(const char *const *word, struct mq_arena *arena, struct mq_transformer *t,
 				struct mq_err *err)
 {
 	struct read r = { .attention_dropout = .1, .hidden_dropout = .1 };
 
 	/* MLA's and Mamba's defaults; a convolution of 4 taps and chunks of 128 are no settings of Megatron's */
-	r.t = (struct mq_transformer){ .top_k = 2,
-				       .kv_rank = 32,
-				       .nope_dim = 128,
-				       .rope_dim = 64,
-				       .value_dim = 128,
-				       .mamba = { 0, 64, 8, 128, 4, 128 } };
+	r.t = (struct mq_transformer){
+		.kv_rank = 32, .nope_dim = 128, .rope_dim = 64, .value_dim = 128, .mamba = { 0, 64, 8, 128, 4, 128 }
+	};
 	MQ_TRY(take_words(word, &r, err));
 	MQ_TRY(read_pattern(&r, arena, err));
+	MQ_TRY(read_deepspeed(&r, err));
 	settle(&r);
 	MQ_TRY(read_layers(&r, err));
 	MQ_TRY(read_window(&r, err));

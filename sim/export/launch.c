@@ -1,0 +1,458 @@
+/* launch.c - see launch.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table:
+ * a row says which key of which program is which flag. Programs that take Megatron's arguments as keys (NeMo,
+ * Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
+ *
+ * Not followed: other files that a file names (hydra's defaults, deepspeed: FILE). SPDX-License-Identifier: Apache-2.0 */
+#include "export/launch.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <yaml.h>
+
+#include "base/shell.h"
+#include "base/text.h"
+#include "export/export.h"
+#include "model/formats/lib/megatron.h"
+
+enum { MOST_DEPTH = 64 };
+
+struct key {
+	const char *path; /* "model.optim.name" */
+	const char *value;
+};
+
+struct keys {
+	struct mq_arena *arena;
+	const char *file;
+	struct key *key;
+	uint32_t n, room;
+};
+
+enum program { ANY, MEGATRON, TITAN, ACCELERATE, FINETUNE, N_PROGRAMS };
+
+/* `value` NULL: the flag takes the key's value, as a switch where that is true; "-": a flag that ends in "=" is put
+ * where the key has `when`. A `flag` NULL: refused, `value` says why. */
+struct row {
+	enum program program;
+	const char *key;  /* the last parts of the path */
+	const char *when; /* of these values only; NULL = any */
+	const char *flag, *value;
+};
+
+static const char other_file[] = "stands in another file, which is not read: import that one, or write its keys here";
+static const char adapters[] = "trains adapters beside frozen weights, which is not modelled";
+
+static const struct row rows[] = {
+	/* NeMo, Megatron-Bridge, FlagScale: where the key is not the flag */
+	{ MEGATRON, "encoder_seq_length", NULL, "--seq-length", NULL },
+	{ MEGATRON, "virtual_pipeline_model_parallel_size", NULL, "--num-virtual-stages-per-pipeline-rank", NULL },
+	{ MEGATRON, "activations_checkpoint_granularity", NULL, "--recompute-granularity", NULL },
+	{ MEGATRON, "trainer.devices", NULL, "--nproc-per-node", NULL },
+	{ MEGATRON, "gpus_per_node", NULL, "--nproc-per-node", NULL },
+	{ MEGATRON, "num_nodes", NULL, "--nnodes", NULL },
+	{ MEGATRON, "optim.name", "distributed_fused_adam", "--use-distributed-optimizer", "" },
+	{ MEGATRON, "precision", "bf16", "--bf16", "" },
+	{ MEGATRON, "precision", "bf16-mixed", "--bf16", "" },
+	{ MEGATRON, "precision", "16", "--fp16", "" },
+	{ MEGATRON, "precision", "16-mixed", "--fp16", "" },
+	{ MEGATRON, "fp8", "hybrid", "--fp8-format", "hybrid" },
+	{ MEGATRON, "fp8", "e4m3", "--fp8-format", "e4m3" },
+	{ MEGATRON, "fp8", "true", "--fp8-format", "hybrid" },
+	{ MEGATRON, "grad_reduce_in_fp32", "false", "--grad-reduce-in-bf16", "" },
+	{ MEGATRON, "tp_comm_overlap", "true", "--tp-comm-overlap", "" },
+	{ MEGATRON, "ub_tp_comm_overlap", "true", "--tp-comm-overlap", "" },
+	{ MEGATRON, "enable_hetero", "true", NULL, "gives stages degrees of their own, which are not read back" },
+	/* torchtitan */
+	{ TITAN, "tensor_parallel_degree", NULL, "--tensor-model-parallel-size", NULL },
+	{ TITAN, "pipeline_parallel_degree", NULL, "--pipeline-model-parallel-size", NULL },
+	{ TITAN, "context_parallel_degree", NULL, "--context-parallel-size", NULL },
+	{ TITAN, "expert_parallel_degree", NULL, "--expert-model-parallel-size", NULL },
+	{ TITAN, "expert_tensor_parallel_degree", NULL, "--expert-tensor-parallel-size", NULL },
+	{ TITAN, "data_parallel_replicate_degree", NULL, "--data-parallel-replicate", NULL },
+	{ TITAN, "data_parallel_shard_degree", NULL, "--data-parallel-shard", NULL },
+	{ TITAN, "pipeline_parallel_schedule", NULL, "--pipeline-schedule", NULL },
+	{ TITAN, "pipeline_parallel_microbatch_size", NULL, "--pipeline-micro-batch", NULL },
+	{ TITAN, "pipeline_parallel_layers_per_stage", NULL, "--num-layers-per-virtual-pipeline-stage", NULL },
+	{ TITAN, "fsdp_reshard_after_forward", "never", "--zero-stage", "2" },
+	{ TITAN, "local_batch_size", NULL, "--local-batch-size", NULL },
+	{ TITAN, "training.batch_size", NULL, "--local-batch-size", NULL },
+	{ TITAN, "global_batch_size", NULL, "--global-batch-size", NULL },
+	{ TITAN, "seq_len", NULL, "--seq-length", NULL },
+	{ TITAN, "activation_checkpoint.mode", "full", "--recompute-granularity", "full" },
+	{ TITAN, "activation_checkpoint.mode", "selective", "--recompute-granularity", "selective" },
+	{ TITAN, "enable_async_tensor_parallel", "true", "--tp-comm-overlap", "" },
+	{ TITAN, "mixed_precision_param", "bfloat16", "--bf16", "" },
+	{ TITAN, "enable_fsdp_float8_all_gather", NULL, "--fp8-format", "hybrid" },
+	/* accelerate, and FSDP's keys wherever they stand */
+	{ ACCELERATE, "num_machines", NULL, "--nnodes", NULL },
+	{ ACCELERATE, "num_processes", NULL, "--world-size", NULL },
+	{ ACCELERATE, "zero_stage", NULL, "--zero-stage", NULL },
+	{ ACCELERATE, "offload_optimizer_device", "cpu", "--optimizer-cpu-offload", "" },
+	{ ACCELERATE, "deepspeed_config_file", NULL, NULL, other_file },
+	{ ACCELERATE, "megatron_lm_tp_degree", NULL, "--tensor-model-parallel-size", NULL },
+	{ ACCELERATE, "megatron_lm_pp_degree", NULL, "--pipeline-model-parallel-size", NULL },
+	{ ACCELERATE, "megatron_lm_num_micro_batches", NULL, "--gradient-accumulation-steps", NULL },
+	{ ACCELERATE, "megatron_lm_sequence_parallelism", "true", "--sequence-parallel", "" },
+	{ ACCELERATE, "megatron_lm_recompute_activations", "true", "--recompute-activations", "" },
+	{ ACCELERATE, "megatron_lm_use_distributed_optimizer", "true", "--use-distributed-optimizer", "" },
+	{ ACCELERATE, "parallelism_config_tp_size", NULL, "--tensor-model-parallel-size", NULL },
+	{ ACCELERATE, "parallelism_config_cp_size", NULL, "--context-parallel-size", NULL },
+	{ ACCELERATE, "parallelism_config_dp_shard_size", NULL, "--data-parallel-shard", NULL },
+	{ ACCELERATE, "parallelism_config_dp_replicate_size", NULL, "--data-parallel-replicate", NULL },
+	{ ACCELERATE, "mixed_precision", "bf16", "--bf16", "" },
+	{ ACCELERATE, "mixed_precision", "fp16", "--fp16", "" },
+	{ ACCELERATE, "mixed_precision", "fp8", "--fp8-format", "hybrid" },
+	{ ANY, "fsdp_sharding_strategy", "FULL_SHARD", "--zero-stage", "3" },
+	{ ANY, "fsdp_sharding_strategy", "1", "--zero-stage", "3" },
+	{ ANY, "fsdp_sharding_strategy", "SHARD_GRAD_OP", "--zero-stage", "2" },
+	{ ANY, "fsdp_sharding_strategy", "2", "--zero-stage", "2" },
+	{ ANY, "fsdp_sharding_strategy", "NO_SHARD", "--zero-stage", "0" },
+	{ ANY, "fsdp_sharding_strategy", "3", "--zero-stage", "0" },
+	{ ANY, "fsdp_sharding_strategy", "HYBRID_SHARD", "--zero-stage", "hybrid" },
+	{ ANY, "fsdp_sharding_strategy", "4", "--zero-stage", "hybrid" },
+	{ ANY, "fsdp_sharding_strategy", NULL, NULL, "is none of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD" },
+	{ ANY, "reshard_after_forward", "true", "--zero-stage", "3" },
+	{ ANY, "reshard_after_forward", "false", "--zero-stage", "2" },
+	{ ANY, "fsdp_reshard_after_forward", "true", "--zero-stage", "3" },
+	{ ANY, "fsdp_reshard_after_forward", "false", "--zero-stage", "2" },
+	{ ANY, "fsdp_reshard_after_forward", "FULL_SHARD", "--zero-stage", "3" },
+	{ ANY, "fsdp_reshard_after_forward", "SHARD_GRAD_OP", "--zero-stage", "2" },
+	{ ANY, "fsdp_activation_checkpointing", "true", "--recompute-granularity", "full" },
+	{ ANY, "activation_checkpointing", "true", "--recompute-granularity", "full" },
+	{ ANY, "fsdp_offload_params", "true", NULL, "keeps parameters on the host, which no plan has" },
+	{ ANY, "gradient_accumulation_steps", NULL, "--gradient-accumulation-steps", NULL },
+	/* axolotl, LLaMA-Factory, and what they hand to Hugging Face's trainer */
+	{ FINETUNE, "micro_batch_size", NULL, "--micro-batch-size", NULL },
+	{ FINETUNE, "per_device_train_batch_size", NULL, "--micro-batch-size", NULL },
+	{ FINETUNE, "sequence_len", NULL, "--seq-length", NULL },
+	{ FINETUNE, "cutoff_len", NULL, "--seq-length", NULL },
+	{ FINETUNE, "gradient_checkpointing", "true", "--recompute-granularity", "full" },
+	{ FINETUNE, "tensor_parallel_size", NULL, "--tensor-model-parallel-size", NULL },
+	{ FINETUNE, "context_parallel_size", NULL, "--context-parallel-size", NULL },
+	{ FINETUNE, "sequence_parallel_degree", NULL, "--context-parallel-size", NULL },
+	{ FINETUNE, "dp_shard_size", NULL, "--data-parallel-shard", NULL },
+	{ FINETUNE, "dp_replicate_size", NULL, "--data-parallel-replicate", NULL },
+	{ FINETUNE, "fsdp", "full_shard", "--zero-stage", "3" },
+	{ FINETUNE, "fsdp", "full_shard auto_wrap", "--zero-stage", "3" },
+	{ FINETUNE, "fsdp", "shard_grad_op", "--zero-stage", "2" },
+	{ FINETUNE, "fsdp", "shard_grad_op auto_wrap", "--zero-stage", "2" },
+	{ FINETUNE, "fsdp.0", "full_shard", "--zero-stage", "3" },
+	{ FINETUNE, "fsdp.0", "shard_grad_op", "--zero-stage", "2" },
+	{ FINETUNE, "bf16", "true", "--bf16", "" },
+	{ FINETUNE, "bf16", "auto", "--bf16", "" },
+	{ FINETUNE, "fp16", "true", "--fp16", "" },
+	{ FINETUNE, "deepspeed", NULL, NULL, other_file },
+	{ FINETUNE, "adapter", NULL, NULL, adapters },
+	{ FINETUNE, "finetuning_type", "lora", NULL, adapters },
+	{ FINETUNE, "finetuning_type", "freeze", NULL, adapters },
+};
+
+/* Keys that only one program has. */
+static const struct {
+	const char *key;
+	enum program program;
+	const char *name;
+} signs[] = {
+	{ "tensor_parallel_degree", TITAN, "torchtitan" },
+	{ "data_parallel_shard_degree", TITAN, "torchtitan" },
+	{ "data_parallel_replicate_degree", TITAN, "torchtitan" },
+	{ "pipeline_parallel_degree", TITAN, "torchtitan" },
+	{ "distributed_type", ACCELERATE, "accelerate" },
+	{ "model_name_or_path", FINETUNE, "LLaMA-Factory" },
+	{ "base_model", FINETUNE, "axolotl" },
+	{ "tensor_model_parallel_size", MEGATRON, "NeMo, Megatron-Bridge or FlagScale" },
+	{ "pipeline_model_parallel_size", MEGATRON, "NeMo, Megatron-Bridge or FlagScale" },
+	{ "use_distributed_optimizer", MEGATRON, "NeMo, Megatron-Bridge or FlagScale" },
+};
+
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
+
+static void add_key(struct keys *k, const char *path, const char *value)
+{
+	const struct key key = { path, value };
+
+	MQ_PUSH(k->arena, k->key, k->n, k->room, key);
+}
+
+static enum mq_status broken_yaml(const struct keys *k, const yaml_parser_t *y, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT, "%s:%zu: broken YAML: %s", k->file, y->problem_mark.line + 1,
+		       y->problem ? y->problem : "cut");
+}
+
+/* The parts of a mapping or a list whose beginning was read. Aliases stay unread, as keys without a value. */
+static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *path, bool list, uint32_t depth,
+				struct mq_err *err)
+{
+	const char *name = NULL;
+	uint32_t item = 0;
+
+	if (depth > MOST_DEPTH)
+		return mq_fail(err, MQ_EINPUT, "%s: nested more than %d deep", k->file, MOST_DEPTH);
+	for (;;) {
+		yaml_event_t event;
+
+		if (!yaml_parser_parse(y, &event))
+			return broken_yaml(k, y, err);
+		yaml_event_type_t type = event.type;
+		const char *text = type == YAML_SCALAR_EVENT ?
+					   mq_arena_strdup(k->arena, (const char *)event.data.scalar.value) :
+					   "";
+		yaml_event_delete(&event);
+		if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT || type == YAML_STREAM_END_EVENT)
+			return MQ_OK;
+		if (type == YAML_STREAM_START_EVENT || type == YAML_DOCUMENT_START_EVENT ||
+		    type == YAML_DOCUMENT_END_EVENT)
+			continue;
+		if (depth && !list && !name) {
+			name = text;
+			if (type == YAML_SCALAR_EVENT)
+				continue;
+		}
+		const char *at = list   ? mq_arena_printf(k->arena, "%s.%u", path, item++) :
+				 !depth ? "" :
+				 *path  ? mq_arena_printf(k->arena, "%s.%s", path, name) :
+					  name;
+		if (strlen(at) > 4096)
+			return mq_fail(err, MQ_EINPUT, "%s: a key of more than 4096 letters", k->file);
+		if (type == YAML_SCALAR_EVENT)
+			add_key(k, at, text);
+		else if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
+			MQ_TRY(read_node(k, y, at, type == YAML_SEQUENCE_START_EVENT, depth + 1, err));
+		name = NULL;
+	}
+}
+
+static enum mq_status read_yaml(struct keys *k, const char *text, struct mq_err *err)
+{
+	yaml_parser_t y;
+
+	if (!yaml_parser_initialize(&y))
+		return mq_fail(err, MQ_EBUG, "libyaml cannot start");
+	yaml_parser_set_input_string(&y, (const unsigned char *)text, strlen(text));
+	enum mq_status status = read_node(k, &y, "", false, 0, err);
+	yaml_parser_delete(&y);
+	return status;
+}
+
+/* Sections and `key = value`: what recipes have of TOML. Lists stay text. */
+static void read_toml(struct keys *k, const char *text)
+{
+	const char *section = "";
+
+	for (const char *c = text; *c; c += strcspn(c, "\n"), c += *c == '\n') {
+		size_t n;
+
+		c += strspn(c, " \t\r");
+		if (*c == '[') {
+			c += 1 + strspn(c + 1, "[ ");
+			section = mq_arena_printf(k->arena, "%.*s.", (int)strcspn(c, " ]\r\n"), c);
+		}
+		n = strspn(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
+		const char *value = c + n + strspn(c + n, " \t");
+		if (!n || *value != '=')
+			continue;
+		value += 1 + strspn(value + 1, " \t");
+		size_t quote = *value == '"' || *value == '\'';
+		const char *end = quote ? strchr(value + 1, *value) : value + strcspn(value, "#\r\n");
+		while (end && !quote && end > value && isspace((unsigned char)end[-1]))
+			end--;
+		if (end)
+			add_key(k, mq_arena_printf(k->arena, "%s%.*s", section, (int)n, c),
+				mq_arena_printf(k->arena, "%.*s", (int)(end - value - (long)quote), value + quote));
+	}
+}
+
+/* "--parallelism.tensor_parallel_degree 4" */
+static void read_overrides(struct keys *k, const char *const *word)
+{
+	for (; *word; word++) {
+		size_t n = strcspn(*word, "=");
+
+		if (strncmp(*word, "--", 2) || !memchr(*word, '.', n))
+			continue;
+		const char *path = mq_arena_printf(k->arena, "%.*s", (int)(n - 2), *word + 2);
+		if ((*word)[n])
+			add_key(k, path, *word + n + 1);
+		else if (word[1] && strncmp(word[1], "--", 2))
+			add_key(k, path, *++word);
+		else
+			add_key(k, path, "true");
+	}
+}
+
+/* ---- flags ------------------------------------------------------------------------------------------------------ */
+
+/* Does a path end in these parts? */
+static bool ends_in(const char *path, const char *key)
+{
+	size_t n = strlen(path), tail = strlen(key);
+
+	return n >= tail && !strcmp(path + n - tail, key) && (n == tail || path[n - tail - 1] == '.');
+}
+
+static const struct key *find_key(const struct keys *k, const char *key)
+{
+	for (uint32_t i = 0; i < k->n; i++)
+		if (ends_in(k->key[i].path, key))
+			return &k->key[i];
+	return NULL;
+}
+
+static bool is_null(const char *value)
+{
+	return !*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~");
+}
+
+struct writing {
+	struct keys *keys;
+	struct mq_launch *launch;
+	uint32_t n, room;
+};
+
+static void put_flag(struct writing *w, const char *flag, const char *value)
+{
+	struct mq_arena *arena = w->keys->arena;
+
+	if (!strcasecmp(value, "false"))
+		return;
+	MQ_PUSH(arena, w->launch->word, w->n, w->room, flag);
+	if (*value && strcasecmp(value, "true"))
+		MQ_PUSH(arena, w->launch->word, w->n, w->room, value);
+}
+
+/* "${.num_layers}", "${model.num_layers}": OmegaConf's word for another key's value. */
+static const char *refer(const struct keys *k, const char *value)
+{
+	size_t n = strlen(value);
+
+	for (int i = 0; i < 8 && n > 3 && !strncmp(value, "${", 2) && value[n - 1] == '}'; i++) {
+		const char *name = value + 2 + strspn(value + 2, ".");
+		const struct key *key =
+			find_key(k, mq_arena_printf(k->arena, "%.*s", (int)(value + n - 1 - name), name));
+
+		if (!key)
+			break;
+		value = key->value;
+		n = strlen(value);
+	}
+	return value;
+}
+
+static enum mq_status put_key(struct writing *w, enum program program, const struct key *key, struct mq_err *err)
+{
+	const char *value = refer(w->keys, key->value), *last = strrchr(key->path, '.');
+	bool known = false, takes;
+
+	last = last ? last + 1 : key->path;
+	if (is_null(value))
+		return MQ_OK;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct row *r = &rows[i];
+
+		if ((r->program != ANY && r->program != program) || !ends_in(key->path, r->key))
+			continue;
+		known = true;
+		if (r->when && strcasecmp(r->when, value))
+			continue;
+		if (!r->flag)
+			return mq_fail(err, MQ_EINPUT, "%s: %s: %.60s %s", w->keys->file, key->path, value, r->value);
+		put_flag(w, r->flag, r->value ? r->value : value);
+		return MQ_OK;
+	}
+	char *flag = mq_arena_printf(w->keys->arena, "--%s", last);
+	for (char *c = flag; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	if (program == MEGATRON && (mq_megatron_plans(flag) || mq_megatron_describes(flag, &takes)))
+		put_flag(w, flag, value);
+	else if (!known && strlen(w->launch->unread) < 2000)
+		w->launch->unread = mq_arena_printf(w->keys->arena, "%s %s", w->launch->unread, key->path);
+	return MQ_OK;
+}
+
+/* Layers of FlagScale's stages, which may be as even as other keys have them. */
+static enum mq_status check_layers(const struct keys *k, struct mq_err *err)
+{
+	const struct key *first = find_key(k, "hetero_pipeline_layer_split.0");
+
+	for (uint32_t i = 0; i < k->n && first; i++)
+		if (strstr(k->key[i].path, "hetero_pipeline_layer_split.") && strcmp(k->key[i].value, first->value))
+			return mq_fail(err, MQ_EINPUT, "%s: %s: stages of %s and %s layers are not read back", k->file,
+				       k->key[i].path, first->value, k->key[i].value);
+	return MQ_OK;
+}
+
+/* Whose keys these are decides what they mean. */
+static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct mq_err *err)
+{
+	struct writing w = { .keys = k, .launch = launch };
+	enum program program = ANY;
+
+	launch->word = NULL;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs) && program == ANY; i++)
+		if (find_key(k, signs[i].key)) {
+			program = signs[i].program;
+			launch->program = signs[i].name;
+		}
+	MQ_TRY(check_layers(k, err));
+	for (uint32_t i = 0; i < k->n && program != ANY; i++)
+		MQ_TRY(put_key(&w, program, &k->key[i], err));
+	MQ_PUSH(k->arena, launch->word, w.n, w.room, NULL);
+	return MQ_OK;
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+	size_t n = strlen(path), tail = strlen(ending);
+
+	return n > tail && !strcasecmp(path + n - tail, ending);
+}
+
+enum mq_status mq_launch_read(const char *path, struct mq_arena *arena, struct mq_launch *launch, struct mq_err *err)
+{
+	static const char *nothing[] = { NULL };
+	struct keys k = { .arena = arena, .file = path };
+	struct mq_script script;
+	size_t size;
+	char *text;
+
+	MQ_TRY(mq_text_read(path, 1, arena, &text, &size, err));
+	*launch = (struct mq_launch){ path, text, "", nothing, nothing, "" };
+	const char *first = text + strspn(text, " \t\r\n");
+	if (strstr(text, "torchtitan") && strstr(text, "import "))
+		launch->program = "torchtitan recipe";
+	else if (*first == '{' && (strstr(text, "\"zero_optimization\"") || strstr(text, "\"train_batch_size\"") ||
+				   strstr(text, "\"train_micro_batch_size_per_gpu\"")))
+		launch->program = "DeepSpeed";
+	if (*launch->program)
+		return MQ_OK;
+	if (has_ending(path, ".toml")) {
+		read_toml(&k, text);
+		return put_keys(&k, launch, err);
+	}
+	if (*first == '{' || has_ending(path, ".yaml") || has_ending(path, ".yml")) {
+		MQ_TRY(read_yaml(&k, text, err));
+		return put_keys(&k, launch, err);
+	}
+	MQ_TRY(mq_shell_read(text, arena, &script, err));
+	launch->program = "Megatron-LM";
+	launch->word = script.word;
+	launch->doubt = script.doubt;
+	read_overrides(&k, script.word);
+	return find_key(&k, "tensor_parallel_degree") || find_key(&k, "data_parallel_shard_degree") ||
+			       find_key(&k, "pipeline_parallel_degree") ?
+		       put_keys(&k, launch, err) :
+		       MQ_OK;
+}
+
+double mq_launch_number(const struct mq_launch *launch, const char *flag)
+{
+	size_t n = strlen(flag);
+
+	for (const char *const *word = launch->word; *word; word++)
+		if (!strncmp(*word, flag, n) && ((*word)[n] == '=' || (!(*word)[n] && word[1])))
+			return strtod((*word)[n] ? *word + n + 1 : word[1], NULL);
+	return 0;
+}

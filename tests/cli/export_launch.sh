@@ -1,0 +1,87 @@
+# Launch settings of others as plans: each program's keys, and what is none.
+. "$ROOT/tests/cli/lib.sh.inc"
+ask=(-m llama:layers=32,hidden=1024,heads=16,kv_heads=16,ffn=2816,vocab=32000,seq=2048 -p "gpu=H100-SXM-80GB nodes=4" -j 1)
+read_it() { echo "== $1"; "$M" export --import "$@" "${ask[@]}" -o p.json 2>&1 || echo "exit code $?"; }
+cat >nemo.yaml <<'Y'
+trainer: {devices: 8, num_nodes: 4, precision: bf16-mixed}
+model:
+  mcore_gpt: true
+  micro_batch_size: 1
+  global_batch_size: 128
+  tensor_model_parallel_size: 4
+  pipeline_model_parallel_size: ${.num_stages}
+  num_stages: 2
+  virtual_pipeline_model_parallel_size: null
+  sequence_parallel: true
+  encoder_seq_length: 2048
+  activations_checkpoint_granularity: selective
+  fp8: hybrid
+  optim: {name: distributed_fused_adam, lr: 1e-4}
+Y
+read_it nemo.yaml
+"$M" export p.json "${ask[@]}" --batch 128 --dtype bf16 --to flagscale -o flagscale.yaml && cp p.json nemo.json
+read_it flagscale.yaml --batch 128
+cmp p.json nemo.json || echo "FlagScale's file is another plan"
+sed -i 's/enable_hetero: False/enable_hetero: True/' flagscale.yaml
+read_it flagscale.yaml --batch 128
+cat >titan.toml <<'Y'
+[job]
+description = "Llama 3" # as published
+[training]
+local_batch_size = 4
+seq_len = 2048
+[parallelism]
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 2
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "Interleaved1F1B"
+[activation_checkpoint]
+mode = "full"  # ["none", "selective", "full"]
+Y
+read_it titan.toml --batch 32
+echo 'torchrun --nproc_per_node 8 --nnodes 4 -m torchtitan.train --parallelism.tensor_parallel_degree=2 --parallelism.data_parallel_shard_degree 16 --training.local_batch_size 2' >override.sh
+read_it override.sh --batch 32
+cat >accelerate.yaml <<'Y'
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+fsdp_config: {fsdp_version: 2, fsdp_reshard_after_forward: false, fsdp_activation_checkpointing: true}
+mixed_precision: bf16
+num_machines: 4
+num_processes: 32
+Y
+read_it accelerate.yaml --batch 64
+sed 's/fsdp_version: 2, fsdp_reshard_after_forward: false/fsdp_sharding_strategy: HYBRID_SHARD/' accelerate.yaml >hybrid.yaml
+read_it hybrid.yaml --batch 64
+sed 's/fsdp_version: 2, fsdp_reshard_after_forward: false/fsdp_sharding_strategy: SOME/' accelerate.yaml >odd.yaml
+read_it odd.yaml --batch 64
+cat >axolotl.yml <<'Y'
+base_model: NousResearch/Meta-Llama-3-8B
+datasets: [{path: a, type: b}]
+sequence_len: 2048
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+gradient_checkpointing: true
+fsdp: [full_shard, auto_wrap]
+bf16: auto
+Y
+read_it axolotl.yml --batch 256
+echo 'deepspeed: deepspeed_configs/zero3.json' >>axolotl.yml
+read_it axolotl.yml --batch 256
+cat >factory.yaml <<'Y'
+model_name_or_path: meta-llama/Meta-Llama-3-8B
+finetuning_type: lora
+per_device_train_batch_size: 1
+Y
+read_it factory.yaml --batch 32
+sed -i 's/lora/full/' factory.yaml
+read_it factory.yaml --batch 32
+echo '{"zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}, "train_batch_size": "auto", "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": "auto"}}' >ds.json
+read_it ds.json --batch 64
+# no plans
+printf 'milk\n2 eggs\n' >list.txt; read_it list.txt --batch 32
+printf 'a: {b: 1}\nc: [1, 2]\n' >other.yaml; read_it other.yaml --batch 32
+printf 'a: [1\n' >broken.yaml; read_it broken.yaml --batch 32
+echo '{"name": "x", "version": 1}' >package.json; read_it package.json --batch 32
+printf 'P="--tensor-model-parallel-size 2"\n[ -e /x ] && P="--tensor-model-parallel-size 4"\ntorchrun pretrain_gpt.py --micro-batch-size 1 $P\n' >doubt.sh
+read_it doubt.sh --batch 32
