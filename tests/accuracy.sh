@@ -36,18 +36,27 @@ awk -F, 'FNR > 1 { rows[$2] += $5; value[$2] = $3; tables[$2] = tables[$2] (tabl
 	sort -t, -k3,3n -k1,1 >$out/rests.csv
 echo "accuracy: $(wc -l <$out/rests.csv) values are fitted to runs; rows each rests on: $out/rests.csv"
 
-# Every predicted row in one table, and the figure of it; measurements stay where they are.
+# How far to trust a prediction: the errors with each source left out, the distance between runs that makes the
+# intervals from them right, and the interval of each run with its own source among nobody's neighbours.
 record=results/accuracy
+$maquette fit --trust $out -o $out/trust
+cp $out/trust/trust.csv $record/trust.csv
+
+# Every predicted row in one table, and the figure of it; measurements stay where they are.
 mkdir -p $record
 { echo "value,fitted,rows,tables"; cat $out/rests.csv; } >$record/fitted.csv
+intervals=$out/trust/intervals.csv
 {
-	echo table,row_id,predicted_s,error
+	echo "table,row_id,predicted_s,error,$(head -n 1 $intervals | cut -d, -f3-)"
 	for scored in $out/*/score.csv; do
 		name=$(basename "$(dirname "$scored")")
-		awk -F, -v name="$name" 'FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+		awk -F, -v name="$name" 'FILENAME == ARGV[1] {
+				at_row = $1 "," $2; interval[at_row] = substr($0, length(at_row) + 2); next }
+			FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 			!("row_id" in at) || "collective" in at { next }
 			$at["predicted_s"] != "" && $at["error"] != "" {
-				print name "," $at["row_id"] "," $at["predicted_s"] "," $at["error"] }' "$scored"
+				print name "," $at["row_id"] "," $at["predicted_s"] "," $at["error"] "," interval[name "," $at["row_id"]] }' \
+			$intervals "$scored"
 	done
 } >$record/score.csv
 $maquette plot $record -o $out/figure -t "step times of published runs" >/dev/null &&

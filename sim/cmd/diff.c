@@ -1,8 +1,11 @@
 /* diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
+#include <math.h>
+
 #include "session/pages/page.h"
 #include "session/search_run.h"
+#include "session/trust.h"
 
 struct options {
 	struct mq_asked asked;
@@ -19,7 +22,7 @@ static const struct mq_arg options[] = {
 };
 
 static void put_json(const struct options *o, struct mq_session *session, const struct mq_plan *plan,
-		     const struct mq_result *result)
+		     const struct mq_result *result, const struct mq_session_trust *trust)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct mq_result *r = &result[i];
@@ -32,6 +35,9 @@ static void put_json(const struct options *o, struct mq_session *session, const 
 		for (int c = 0; c < MQ_N_LINK_CLASSES && r->verdict == MQ_VERDICT_OK; c++)
 			if (r->link_s[c] > 0)
 				printf(", \"exposed_%s_s\": %.9g", mq_link_class_name(c), r->link_s[c]);
+		fputs(", \"trust\": ", stdout);
+		mq_trust_json(&trust[i], stdout);
+		mq_json_add_f64(stdout, "probability_faster", mq_session_faster(session, &trust[i], &trust[!i]));
 		putchar('}');
 	}
 	puts("\n]");
@@ -42,15 +48,19 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 	struct mq_plan plan[2];
 	const struct mq_plan *const list[2] = { &plan[0], &plan[1] };
 	struct mq_result result[2];
+	struct mq_session_trust trust[2];
 
 	for (int i = 0; i < 2; i++)
 		MQ_TRY(mq_plan_load(o->path[i], session->model, session->cluster, &session->arena, &plan[i], err));
+	MQ_TRY(mq_session_trust_open(session, err));
 	MQ_TRY(mq_session_judge(session, list, 2, result, err));
 	for (int i = 0; i < 2; i++)
 		if (result[i].verdict == MQ_VERDICT_CRASH)
 			return mq_fail(err, MQ_ETIME, "%s: crash: %s", o->path[i], result[i].message);
+	for (int i = 0; i < 2; i++)
+		trust[i] = mq_session_trust(session, &plan[i], &result[i], &session->arena);
 	if (o->json) {
-		put_json(o, session, plan, result);
+		put_json(o, session, plan, result, trust);
 		return MQ_OK;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -69,6 +79,9 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 		       100 * (result[0].step_time_s < result[1].step_time_s ?
 				      result[1].step_time_s / result[0].step_time_s - 1 :
 				      result[0].step_time_s / result[1].step_time_s - 1));
+	double p = mq_session_faster(session, &trust[0], &trust[1]);
+	if (!isnan(p))
+		printf("%s\n", mq_faster_text(p, "A", "B", &session->arena));
 	return MQ_OK;
 }
 

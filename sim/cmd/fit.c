@@ -8,11 +8,13 @@
 
 #include "session/pages/tables.h"
 #include "score/fit/runs.h"
+#include "score/trust.h"
 
 struct options {
 	struct mq_score_options score;
 	struct mq_list tables, free;
 	uint64_t rounds, draws, seed;
+	const char *trust;
 	bool json;
 };
 
@@ -44,6 +46,9 @@ static const struct mq_arg rows[] = {
 	  .help = "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.sustained: the same value for all that the "
 		  "pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable",
 	  .read = push_names },
+	ROW(TEXT, "trust", trust, "FOLDER",
+	    "the index of errors instead: from FOLDER/*/trust.csv, as `score --left-out` leaves them, into DIR/trust.csv; "
+	    "and how often intervals hold"),
 	ROW(INT, "rounds", rounds, "N", "steps of the search at most", .initial = 3, .min = 1, .max = 100),
 	ROW(INT, "draws", draws, "N", "bootstrap samples for intervals", .initial = 200, .min = 10, .max = 100000),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
@@ -64,9 +69,13 @@ static enum mq_status fit(struct options *o, struct mq_err *err)
 		.options = &o->score, .rounds = (uint32_t)o->rounds, .n_draws = (uint32_t)o->draws, .seed = o->seed
 	};
 
-	if (!o->tables.n)
+	if (o->trust && o->score.out) {
+		MQ_TRY(mq_make_dir(o->score.out, err));
+		return mq_score_trust_index(o->trust, o->score.out, o->score.arena, err);
+	}
+	if (!o->tables.n && !o->trust)
 		return mq_fail(err, MQ_EINPUT, "no table; give CSV files of measured runs");
-	if (!o->free.n)
+	if (!o->free.n && !o->trust)
 		return mq_fail(err, MQ_EINPUT, "--free is missing: which parameters? See --help");
 	if (!o->score.out)
 		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");

@@ -6,6 +6,7 @@
 
 #include "session/ranks.h"
 #include "session/search_run.h"
+#include "session/trust.h"
 
 struct options {
 	struct mq_asked asked;
@@ -65,6 +66,7 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	struct mq_search_outcome outcome;
 	double begin = mq_now_s();
 
+	MQ_TRY(mq_session_trust_open(session, err));
 	if (!resumes) /* else it is kept until there is more to say */
 		MQ_TRY(write_job(o, session, 0, err));
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));

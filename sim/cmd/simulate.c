@@ -11,6 +11,7 @@
 #include "cmd/validate/plans.h"
 #include "session/pages/page.h"
 #include "session/search_run.h"
+#include "session/trust.h"
 #include "base/ini.h"
 #include "judge/memory_outputs.h"
 #include "judge/pool.h"
@@ -67,6 +68,7 @@ struct simulation {
 	struct mq_session *session;
 	struct mq_plan plan;
 	struct mq_result result;
+	struct mq_session_trust trust;
 	char *said; /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
 };
 
@@ -116,7 +118,9 @@ static void print_result(const struct simulation *s, FILE *f)
 	if (mq_result_tight(r))
 		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
 	fprintf(f, "\n");
-	fprintf(f, "bottleneck: %s\n%s", r->bottleneck, s->said);
+	fprintf(f, "bottleneck: %s\n", r->bottleneck);
+	mq_trust_print(&s->trust, f);
+	fputs(s->said, f);
 	if (s->options->dir && s->options->timeline != MQ_TIMELINE_NONE && r->n_simulated < n_devices)
 		fprintf(f,
 			"timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
@@ -144,6 +148,8 @@ static void print_json(const struct simulation *s)
 	mq_json_add_f64(stdout, "tokens_per_s_per_device", mq_tokens_per_s_device(s->session, &s->plan, r));
 	mq_json_add_f64(stdout, "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r));
 	mq_json_add_numbers(stdout, table, "mfu", r);
+	fputs(", \"trust\": ", stdout);
+	mq_trust_json(&s->trust, stdout);
 	printf("%s}\n", s->said);
 }
 
@@ -273,8 +279,10 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 					    o->file_MB > 0 ? 1e6 * o->file_MB : (double)INFINITY };
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
+	MQ_TRY(mq_session_trust_open(session, err));
 	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));
 	enum mq_status status = say_spread(&s, err);
+	s.trust = mq_session_trust(session, &s.plan, &s.result, &session->arena);
 	if (status == MQ_OK)
 		status = say(&s, err);
 	free(s.said);

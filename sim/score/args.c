@@ -10,6 +10,8 @@ const struct mq_arg mq_score_args[] = {
 	ROW(LIST, "set", set, "NAME=VALUE",
 	    "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
 	    "software:NAME.FIELD=VALUE of the software, words too; repeatable"),
+	ROW(LIST, "trust-with", trust_with, "FILE",
+	    "runs of one's own machine that intervals are to rest on: a trust.csv that `score` or `validate` left; repeatable"),
 	ROW(TEXT, "software", software, "NAME[,KEY=VALUE...]",
 	    "training software of rows that name none, in place of generic"),
 	ROW(TEXT, "platforms", platforms, "DIR",

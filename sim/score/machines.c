@@ -197,7 +197,7 @@ static enum mq_status read_parts(const struct mq_score_tables *t, struct mq_case
 			       c->n_devices);
 	if (c->n_parts == 1 && c->part[0].nodes == 1)
 		c->network = "none";
-	c->fabric = spec.network ? mq_fabric_name((enum mq_fabric)spec.network) : "usual";
+	c->fabric = mq_fabric_name(mq_platform_spec_network(&spec));
 	spec.gpu = usual.gpu;
 	spec.nodes = usual.nodes;
 	spec.gpus = usual.gpus;
@@ -209,7 +209,7 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 				struct mq_err *err)
 {
 	c->n_parts = 0;
-	c->fabric = "usual";
+	c->fabric = "unknown";
 	if (*c->run->platform) {
 		c->platform = c->run->platform;
 		c->network = "row";

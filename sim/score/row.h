@@ -57,7 +57,7 @@ struct mq_case {
 	const char *platform; /* keys of `platform generate`, a name or a file: what -p takes */
 	const char *network; /* "row" = the platform is the row's, "default" = from its columns, "none" = one machine */
 	const char *links;   /* the first device type, and keys of the platform but its machines: for groups */
-	const char *fabric;  /* kind of network, or "usual" */
+	const char *fabric;  /* kind of network; "unknown" of a named platform */
 	double vocab;        /* as simulated, before padding; 0 = the model has none */
 	const char *assumed; /* what was assumed, or NULL */
 	struct mq_model *model;

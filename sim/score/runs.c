@@ -24,7 +24,63 @@ static double error_of(const struct mq_judged_table *t, uint32_t i)
 	return t->step_s[i] / t->run[i].step_time_s - 1;
 }
 
-static void write_rows(const struct mq_judged_table *t, struct mq_csv_writer *w)
+/* A row's prediction as the index of errors has it. */
+static void point_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
+		     struct mq_trust_point *point)
+{
+	const struct mq_case *c = &t->c[i];
+	struct mq_trust_view view = { c->model, &c->train, &c->software, &c->plan, &t->result[i], NULL, c->fabric, 1,
+				      0,        0 };
+
+	for (uint32_t k = 0; k < c->n_parts; k++) {
+		bool again = false;
+
+		for (uint32_t b = 0; b < k; b++)
+			again |= !strcmp(c->part[b].device, c->part[k].device);
+		view.kinds += !again;
+		view.nodes += c->part[k].nodes;
+		view.per_node = c->part[k].per_node > view.per_node ? c->part[k].per_node : view.per_node;
+	}
+	view.device = c->n_parts ? mq_calib_device(o->calib, c->part[0].device) : NULL;
+	mq_trust_point_of(&view, point);
+}
+
+static void write_trust(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_csv_writer *w)
+{
+	struct mq_trust_point point;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (!mq_table_scored(t, i) || !strcmp(t->run[i].provenance, "predictor"))
+			continue;
+		point_of(o, t, i, &point);
+		mq_csv_put(w, "%s,%s,%s,%s", t->stem, t->run[i].id, mq_run_group(&t->c[i], o->arena),
+			   mq_trust_publisher(t->run[i].source, o->arena));
+		mq_trust_put(w, &point);
+		mq_csv_row(w, "%g,%s,%g,%g,", t->run[i].step_time_s, t->run[i].memory_basis,
+			   t->run[i].max_mem_GB > 0 ? t->peak_B[i] / 1e9 : (double)NAN, t->run[i].max_mem_GB);
+	}
+}
+
+/* The row's interval, its own table and publisher not asked; NaN throughout where there is none. */
+static struct mq_trust_answer answer_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
+					struct mq_trust *trust)
+{
+	struct mq_trust_answer a = {
+		.like_error = NAN, .low_80_s = NAN, .high_80_s = NAN, .low_50_s = NAN, .high_50_s = NAN, .beyond = ""
+	};
+	struct mq_trust_point point;
+
+	if (!trust || !(t->step_s[i] > 0))
+		return a;
+	point_of(o, t, i, &point);
+	mq_trust_ask(trust, &point,
+		     &(struct mq_trust_without){ t->stem, mq_trust_publisher(t->run[i].source, o->arena) }, o->arena,
+		     &a);
+	return a;
+}
+
+static void write_rows(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_trust *trust,
+		       struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_case *c = &t->c[i];
@@ -32,12 +88,16 @@ static void write_rows(const struct mq_judged_table *t, struct mq_csv_writer *w)
 
 		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
-		mq_csv_row(w, "%s,%s,%g,%g,%g,%g,%g,%s,%s,%s,%g", r->id,
+		struct mq_trust_answer a = answer_of(o, t, i, trust);
+
+		mq_csv_put(w, "%s,%s,%g,%g,%g,%g,%g,%s,%s,%s,%g", r->id,
 			   t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]),
 			   t->step_s[i] > 0 ? t->step_s[i] : (double)NAN, r->step_time_s,
 			   mq_table_scored(t, i) ? error_of(t, i) : (double)NAN,
 			   t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN, r->max_mem_GB, c->platform,
 			   c->job.asked.software, c->network, c->vocab > 0 ? c->vocab : (double)NAN);
+		mq_csv_row(w, "%g,%g,%g,%g,%.0u,%g,%s", a.low_80_s, a.high_80_s, a.low_50_s, a.high_50_s, a.like,
+			   a.like_error, a.beyond);
 	}
 }
 
@@ -190,7 +250,9 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 
 struct outputs {
 	struct mq_csv_writer rows, memory, refused, summary, groups;
-	struct mq_csv_writer fitted, trust; /* with --left-out */
+	struct mq_csv_writer trust;  /* the rows as the index of errors has them */
+	struct mq_csv_writer fitted; /* with --left-out */
+	struct mq_trust *index;      /* NULL = there is none */
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
@@ -200,15 +262,20 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 		const char *name, *header;
 	} table[] = {
 		{ &f->rows, "score.csv",
-		  "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,vocab" },
+		  "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,vocab,"
+		  "low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond" },
 		{ &f->memory, "memory.csv",
 		  "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,activation_GB,buffer_GB,fragmentation_GB,"
 		  "reserve_GB,peak_GB,limit_GB,measured_GB,allocated_GB,reserved_GB,compared" },
 		{ &f->refused, "refused.csv", "row_id,verdict,reason" },
 		{ &f->groups, "groups.csv", mq_score_groups_header },
+		{ &f->trust, "trust.csv",
+		  mq_arena_printf(o->arena, "%s%s%s", mq_trust_columns, mq_trust_header, mq_trust_columns_behind) },
 		{ &f->summary, "summary.csv", mq_score_summary_header },
 	};
 
+	f->index = NULL;
+	MQ_TRY(mq_trust_open(&o->trust_with, o->arena, &f->index, err));
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		MQ_TRY(mq_csv_create(table[i].w, mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
 				     table[i].header, err));
@@ -221,7 +288,9 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
 
-	write_rows(t, &f->rows);
+	write_rows(o, t, f->index, &f->rows);
+	if (!o->left_out)
+		write_trust(o, t, &f->trust);
 	write_memory(t, &f->memory);
 	write_refused(t, &f->refused);
 	mq_score_put_groups(&groups, &f->groups);
@@ -243,44 +312,6 @@ static void print_unused(const struct mq_score_options *o, const bool *used)
 			printf("--set %s changes nothing: no row runs with that; score.csv has the software and "
 			       "platform of each\n",
 			       o->set.item[i]);
-}
-
-/* ---- how far to trust ------------------------------------------------------------------------------ */
-
-/* A row's prediction as the index of errors has it. */
-static void point_of(const struct mq_score_options *o, const struct mq_judged_table *t, uint32_t i,
-		     struct mq_trust_point *point)
-{
-	const struct mq_case *c = &t->c[i];
-	struct mq_trust_view view = { c->model, &c->train, &c->software, &c->plan, &t->result[i], NULL, c->fabric, 1,
-				      0,        0 };
-
-	for (uint32_t k = 0; k < c->n_parts; k++) {
-		bool again = false;
-
-		for (uint32_t b = 0; b < k; b++)
-			again |= !strcmp(c->part[b].device, c->part[k].device);
-		view.kinds += !again;
-		view.nodes += c->part[k].nodes;
-		view.per_node = c->part[k].per_node > view.per_node ? c->part[k].per_node : view.per_node;
-	}
-	view.device = c->n_parts ? mq_calib_device(o->calib, c->part[0].device) : NULL;
-	mq_trust_point_of(&view, point);
-}
-
-static void write_trust(const struct mq_score_options *o, const struct mq_judged_table *t, struct mq_csv_writer *w)
-{
-	struct mq_trust_point point;
-
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (!mq_table_scored(t, i))
-			continue;
-		point_of(o, t, i, &point);
-		mq_csv_put(w, "%s,%s,%s,%s", t->stem, t->run[i].id, mq_run_group(&t->c[i], o->arena), t->run[i].source);
-		mq_trust_put(w, &point);
-		mq_csv_row(w, "%g,%s,%g,%g", t->run[i].step_time_s, t->run[i].memory_basis,
-			   t->run[i].max_mem_GB > 0 ? t->peak_B[i] / 1e9 : (double)NAN, t->run[i].max_mem_GB);
-	}
 }
 
 /* ---- with its source left out ---------------------------------------------------------------------- */
@@ -359,12 +390,6 @@ static enum mq_status open_ledger(const struct mq_score_options *o, const struct
 				  struct mq_ledger *ledger, struct outputs *f, struct mq_err *err)
 {
 	MQ_TRY(mq_ledger_load(o, tables->software_dir, ledger, err));
-	MQ_TRY(mq_csv_create(
-		&f->trust, mq_arena_printf(o->arena, "%s/trust.csv", o->out),
-		mq_arena_printf(o->arena,
-				"table,row_id,group,source%s,measured_s,memory_basis,predicted_GB,measured_GB",
-				mq_trust_header),
-		err));
 	return mq_csv_create(&f->fitted, mq_arena_printf(o->arena, "%s/fitted.csv", o->out),
 			     "table,value,fitted,stand_in,rows", err);
 }
@@ -448,6 +473,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	print_unused(o, used);
 	*mean = n > 0 ? sum / n : (double)NAN;
 	MQ_TRY(mq_csv_close(&f.rows, err));
+	MQ_TRY(mq_csv_close(&f.trust, err));
 	MQ_TRY(mq_csv_close(&f.memory, err));
 	MQ_TRY(mq_csv_close(&f.refused, err));
 	MQ_TRY(mq_csv_close(&f.groups, err));

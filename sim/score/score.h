@@ -20,20 +20,21 @@
 #include "maquette/err.h"
 
 struct mq_score_options {
-	const char *input;       /* a CSV file, or a folder of them */
-	const char *out;         /* -o */
-	const char *platforms;   /* --platforms DIR, or NULL = the shipped ones */
-	const char *software;    /* --software, of rows that name none; or NULL = generic */
-	const char *executor;    /* --executor analytic|simgrid */
-	const char *only;        /* --only TEXT: rows whose row_id or model contains it, or NULL */
-	struct mq_list set;      /* --set NAME=VALUE, see set.h */
-	struct mq_list stand_in; /* NAME=VALUE of fitted values that are to have no say, see fitted.h;
+	const char *input;         /* a CSV file, or a folder of them */
+	const char *out;           /* -o */
+	const char *platforms;     /* --platforms DIR, or NULL = the shipped ones */
+	const char *software;      /* --software, of rows that name none; or NULL = generic */
+	const char *executor;      /* --executor analytic|simgrid */
+	const char *only;          /* --only TEXT: rows whose row_id or model contains it, or NULL */
+	struct mq_list set;        /* --set NAME=VALUE, see set.h */
+	struct mq_list trust_with; /* --trust-with: runs of the user's own machine */
+	struct mq_list stand_in;   /* NAME=VALUE of fitted values that are to have no say, see fitted.h;
 				 * --set wins */
-	bool left_out;           /* --left-out: each table again with its source left out */
-	bool fit;                /* --fit: estimate device parameters from the table first */
-	double threshold;        /* --threshold: mean error above which the exit status is 5 */
-	double row_tasks;        /* --row-tasks: tasks that the simulation of one row may have */
-	const char *write_jobs;  /* --write-jobs DIR, or NULL */
+	bool left_out;             /* --left-out: each table again with its source left out */
+	bool fit;                  /* --fit: estimate device parameters from the table first */
+	double threshold;          /* --threshold: mean error above which the exit status is 5 */
+	double row_tasks;          /* --row-tasks: tasks that the simulation of one row may have */
+	const char *write_jobs;    /* --write-jobs DIR, or NULL */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
 	struct mq_calib *calib; /* of `platforms` */

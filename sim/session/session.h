@@ -51,6 +51,7 @@ struct mq_session {
 	const char *platform_calib; /* the file of calibrations beside it, where there is one */
 	bool own_platform;          /* platform_path is a temporary file: removed on close */
 	const char *assumed;        /* of device types without calibration, for people; or NULL */
+	struct mq_trust *trust;     /* the index of errors, once mq_session_trust_open was called; NULL = none */
 	struct mq_session_files *files;
 };
 

@@ -52,6 +52,10 @@ const struct mq_arg mq_question_args[] = {
 	    .flags = OF_TRAINING),
 	ROW(FLAG, "expert-pad", train.experts.pad, NULL, "experts are padded to their capacity", .flags = OF_TRAINING),
 	ROW(LIST, "calib", calib, "FILE", "calibration to add to the shipped ones; repeatable", .flags = MQ_ARG_FILE),
+	ROW(LIST, "trust-with", trust_with, "FILE",
+	    "runs of one's own machine that intervals are to rest on: a trust.csv that `score` or `validate` left; "
+	    "repeatable",
+	    .flags = MQ_ARG_FILE | MQ_ARG_EFFORT),
 	ROW(LIST, "change", change, "TARGET=NUMBER",
 	    "what if: link.CLASS.bw, device.TYPE.flops, rank.N.clock=FACTOR, ...; repeatable"),
 	{ .type = MQ_ARG_GROUP, .name = "Constraints on plans:" },

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "study/study.h"
+#include "session/trust.h"
 #include "schedule/columns.h"
 
 static bool varies(const struct mq_axis *axis)
@@ -17,6 +18,7 @@ static bool has_part(const struct mq_study *study, enum mq_table_id part)
 {
 	switch (part) {
 	case MQ_TABLE_whatif:
+	case MQ_TABLE_whatif_trust:
 		return !study->n_jobs;
 	case MQ_TABLE_whatif_epoch:
 		return !study->n_jobs && study->epoch > 0;
@@ -108,6 +110,17 @@ static void put_failures(struct mq_csv_writer *w, const struct mq_point *point, 
 	mq_csv_put(w, "%g,%g,%g,%g,%g", g.goodput, g.interval_s, g.mtbf_s, g.checkpoint_B, g.checkpoint_s);
 }
 
+static void put_trust(struct mq_csv_writer *w, struct mq_session *s, const struct mq_candidate *best)
+{
+	struct mq_session_trust t = mq_session_trust(s, best->plan, &best->result, &s->arena);
+	const struct mq_trust_answer *a = &t.answer;
+
+	if (t.known)
+		mq_csv_put(w, "%g,%g,%u,%g,%s", a->low_80_s, a->high_80_s, a->like, a->like_error, a->beyond);
+	else
+		mq_csv_put(w, ",,,,");
+}
+
 /* With all that failures cost, where they are asked for. */
 static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
 		      const struct mq_session *s, const struct mq_candidate *best)
@@ -133,6 +146,7 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 		MQ_TRY(put_jitter(w, point, session, &outcome->best[0], err));
 	if (study->fails)
 		put_failures(w, point, session, &outcome->best[0]);
+	put_trust(w, session, &outcome->best[0]);
 	if (study->sensitivity > 0)
 		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
 	if (study->breakeven_target)

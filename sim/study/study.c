@@ -1,5 +1,6 @@
 /* study.c - job files of studies: keys, axes, points. See study.h. SPDX-License-Identifier: Apache-2.0 */
 #include "study/study.h"
+#include "trust/trust.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -378,6 +379,9 @@ enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
 	study->context = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		MQ_TRY(mq_hash_folder(&study->context, parts[i].kind, parts[i].suffix, study->arena, err));
+	const char *index = mq_trust_path(study->arena);
+	if (index)
+		study->context = mq_hash_file(study->context, index);
 	return MQ_OK;
 }
 

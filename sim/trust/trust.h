@@ -4,11 +4,13 @@
  * depend on, and the error of the prediction with the run's source left out of every fitted value.
  *   point.c     a question and its prediction as such a row
  *   index.c     reading the index
- *   interval.c  neighbours, intervals, P(faster)
- *   words.c     the line and the JSON object that commands print SPDX-License-Identifier: Apache-2.0 */
+ *   interval.c  neighbours and intervals
+ *   pairs.c     which of two plans is faster
+ *   fit.c       weights of the distance, from the errors themselves SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_TRUST_TRUST_H
 #define MQ_TRUST_TRUST_H
 
+#include "base/args.h"
 #include "base/csv.h"
 #include "maquette/question.h"
 #include "maquette/result.h"
@@ -46,6 +48,27 @@ enum mq_trust_word { MQ_TRUST_WORDS(MQ_MEMBER) MQ_N_TRUST_WORDS };
 enum mq_trust_number { MQ_TRUST_NUMBERS(MQ_MEMBER) MQ_N_TRUST_NUMBERS };
 #undef MQ_MEMBER
 
+/* The terms of the distance between two points, each with a weight that `fit --trust` finds. */
+#define MQ_TRUST_TERMS(F)                                                         \
+	F(hardware, "1 for another generation, a third for another device of it") \
+	F(software, "1 for another software, a half for a relative of it")        \
+	F(kind, "1 for another kind of model")                                    \
+	F(precision, "1 for other operands of GEMMs")                             \
+	F(network, "a half for another network, a half for one machine or many")  \
+	F(gpus, "a third of the octaves between their devices")                   \
+	F(work, "a third of the octaves between tokens per device")               \
+	F(params, "a quarter of the octaves between parameters")                  \
+	F(degrees, "tensor, pipeline, context and expert parallelism")            \
+	F(memory, "recomputation and sharding")                                   \
+	F(crossing, "tensor parallelism over machines; mixed devices")            \
+	F(comm, "fifths of the step that communication takes")                    \
+	F(bubble, "fifths of the step that is bubble")                            \
+	F(mfu, "octaves between their shares of the peak")                        \
+	F(step, "a quarter of the octaves between their steps")
+#define MQ_MEMBER(name, about) MQ_TERM_##name,
+enum mq_trust_term { MQ_TRUST_TERMS(MQ_MEMBER) MQ_N_TRUST_TERMS };
+#undef MQ_MEMBER
+
 struct mq_trust_point {
 	const char *word[MQ_N_TRUST_WORDS]; /* borrowed */
 	double number[MQ_N_TRUST_NUMBERS];  /* NaN = not known */
@@ -64,8 +87,119 @@ struct mq_trust_view {
 };
 void mq_trust_point_of(const struct mq_trust_view *view, struct mq_trust_point *point);
 
-/* Header of a table of points, and its cells. */
+/* Header of a table of points, from ',' on, and a row's cells. */
 extern const char mq_trust_header[];
 void mq_trust_put(struct mq_csv_writer *w, const struct mq_trust_point *point);
+
+/* ---- the index (index.c) -------------------------------------------------------------------------- */
+
+/* A point as distances read it: words by number, numbers scaled. */
+enum { MQ_TRUST_SCALED = 16 };
+struct mq_trust_place {
+	uint32_t word[MQ_N_TRUST_WORDS];
+	float x[MQ_TRUST_SCALED];
+};
+
+struct mq_trust_row {
+	struct mq_trust_point point;
+	struct mq_trust_place place;
+	const char *table, *id, *publisher;
+	uint32_t source, group; /* numbers of its publisher, and of rows that differ in plan alone */
+	double measured_s;
+	double error; /* log(measured / predicted), within +-1 */
+	double score; /* its error in half-widths of the neighbours' spread, its own source left out */
+	const char *memory_basis;
+	double predicted_GB, measured_GB;
+	bool own; /* --trust-with: of the user's machine */
+};
+
+/* Two runs that differ in plan alone. */
+struct mq_trust_pair {
+	uint32_t a, b;      /* rows */
+	double ratio, plan; /* |logarithm| of their predictions' ratio; how far their plans are apart */
+	bool right;         /* the one predicted faster was */
+};
+
+struct mq_trust {
+	struct mq_arena *arena; /* borrowed */
+	struct mq_index *words;
+	const char *path;
+	struct mq_trust_row *row;
+	uint32_t n, room, n_words;
+	float weight[MQ_N_TRUST_TERMS];
+	double widening; /* of the spread, per unit of the neighbours' mean distance, as its logarithm */
+	double bias;     /* of the neighbours' mean error that the middle of the interval takes over */
+	uint32_t n_sources;
+	uint32_t *by_score;          /* [n] rows in rising score */
+	struct mq_trust_pair *pair;  /* [n_pairs] once `paired` */
+	uint32_t n_pairs, *pairs_of; /* by source */
+	bool paired;
+};
+/* Columns of the index in front of and behind those of a point. */
+extern const char mq_trust_columns[], mq_trust_columns_behind[];
+
+/* The shipped index, or that at `path`; *trust is NULL where there is none to be found and path is NULL. MQ_EINPUT: a
+ * column, weight or number is missing or out of range; says where. */
+enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq_trust **trust,
+			     struct mq_err *err) MQ_MUST_CHECK;
+/* The shipped index, or NULL. */
+const char *mq_trust_path(struct mq_arena *arena);
+struct mq_trust *mq_trust_new(struct mq_arena *arena); /* an empty one */
+/* The shipped index and the tables of --trust-with; *trust is NULL where there is no index. */
+enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
+			     struct mq_err *err) MQ_MUST_CHECK;
+/* Adds the rows of a table that `score` or `validate` left (trust.csv of their folder): the user's own when `own`. */
+enum mq_status mq_trust_add(struct mq_trust *trust, const char *path, bool own, struct mq_err *err) MQ_MUST_CHECK;
+/* Sorts the rows by score: after the last was added or scores were changed. */
+void mq_trust_sort(struct mq_trust *trust);
+/* Number of a word, the same for the same text. */
+uint32_t mq_trust_word(struct mq_trust *trust, const char *text);
+void mq_trust_place_of(struct mq_trust *trust, const struct mq_trust_point *point, struct mq_trust_place *place);
+void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS]);
+/* The publisher of a row: the first word of the organisation in its source ("github NVIDIA-NeMo/NeMo@..." is NVIDIA). */
+const char *mq_trust_publisher(const char *source, struct mq_arena *arena);
+
+/* ---- answers (interval.c) ------------------------------------------------------------------------- */
+
+/* Rows that are not to be asked: those of a table, and of a publisher; NULL = none. */
+struct mq_trust_without {
+	const char *table, *publisher;
+};
+/* What the neighbours of a place say. */
+struct mq_trust_spread {
+	double middle, spread, distance; /* logarithms of measured / predicted; mean distance */
+};
+struct mq_trust_answer {
+	uint32_t like;                                   /* rows within MQ_TRUST_LIKE of the point */
+	double like_error;                               /* median of their |predicted / measured - 1|; NaN = none */
+	double low_80_s, high_80_s, low_50_s, high_50_s; /* NaN where the index is empty */
+	const char *described;                           /* the like rows in words, or the nearest one */
+	const char *beyond;                              /* what lies outside all that was measured, "" = nothing */
+};
+#define MQ_TRUST_LIKE         3.0 /* distance up to which a run is like another */
+#define MQ_TRUST_LEAST_SPREAD .01 /* no machine repeats itself better */
+void mq_trust_spread_of(const struct mq_trust *trust, const struct mq_trust_place *place,
+			const struct mq_trust_without *without, struct mq_trust_spread *spread);
+/* Lives in `arena`. */
+void mq_trust_ask(struct mq_trust *trust, const struct mq_trust_point *point, const struct mq_trust_without *without,
+		  struct mq_arena *arena, struct mq_trust_answer *answer);
+
+/* Is a row to be asked, and how far are two places apart? */
+bool mq_trust_asked(const struct mq_trust_row *row, const struct mq_trust_without *without);
+double mq_trust_distance(const struct mq_trust *trust, const struct mq_trust_place *a, const struct mq_trust_place *b);
+
+/* P that `a` is faster than `b`, two plans of one question (pairs.c). From MQ_TRUST_CLOSE down to 1 - that it is too
+ * close to call. */
+#define MQ_TRUST_CLOSE .7
+double mq_trust_faster(struct mq_trust *trust, const struct mq_trust_point *a, const struct mq_trust_point *b,
+		       const struct mq_trust_without *without);
+const struct mq_trust_pair *mq_trust_pairs(struct mq_trust *trust, uint32_t *n);
+
+/* ---- the fit (fit.c) ------------------------------------------------------------------------------ */
+
+/* Weights, widening and bias that make the neighbours' spreads most likely, each row judged without its publisher, and
+ * then the rows' scores. Deterministic. */
+void mq_trust_fit(struct mq_trust *trust);
+enum mq_status mq_trust_save(const struct mq_trust *trust, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -17,7 +17,8 @@ printf 'model = %s\nplatform = dgx1_v100\nbatch = 16\nplan = s/plan-1.json\njitt
 "$M" whatif study.ini -o study >/dev/null || echo "whatif fails"
 head -n 1 study/whatif.csv
 # More jitter, a longer p90; rarer failures, more goodput.
-awk -F, 'NR > 1 { p[$2] = $(NF - 7); g[$3] = $(NF - 4) }
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i - NF } # from the end: texts before have commas
+	NR > 1 { p[$2] = $(NF + at["step_p90_s"]); g[$3] = $(NF + at["goodput"]) }
 	END { if (!(p["0.1"] > p["0.01"])) print "no longer"; if (!(g["1000"] > g["100"])) print "no better" }' study/whatif.csv
 try 2 'devices' simulate $on -P s/plan-1.json --jitter devices=1
 try 2 'mtbf_h is missing' simulate $on -P s/plan-1.json --failures restart_s=1

@@ -71,6 +71,8 @@ void mq_platform_spec_init(struct mq_platform_spec *spec);
 bool mq_platform_spec_is(const char *text);
 /* The same text joined by blanks alone, in place: as one line of a job file, or one of a list. */
 char *mq_platform_spec_plain(char *text);
+/* The kind of network between its machines. */
+enum mq_fabric mq_platform_spec_network(const struct mq_platform_spec *spec);
 /* "KEY=VALUE KEY=VALUE ...", joined by blanks, commas or semicolons, over what `spec` holds. A key alone
  * turns a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
  * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */

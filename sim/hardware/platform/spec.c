@@ -190,6 +190,13 @@ static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct
 	return MQ_OK;
 }
 
+enum mq_fabric mq_platform_spec_network(const struct mq_platform_spec *spec)
+{
+	return spec->network                   ? (enum mq_fabric)spec->network :
+	       spec->fabric == MQ_GEN_ETHERNET ? MQ_FABRIC_ETHERNET :
+						 MQ_FABRIC_IB;
+}
+
 static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
 {
 	static const double nic_us[MQ_N_FABRICS] = {
@@ -197,9 +204,7 @@ static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
 		[MQ_FABRIC_OMNIPATH] = 0.5, [MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,
 	};
 
-	gen->network = spec->network                   ? (enum mq_fabric)spec->network :
-		       spec->fabric == MQ_GEN_ETHERNET ? MQ_FABRIC_ETHERNET :
-							 MQ_FABRIC_IB;
+	gen->network = mq_platform_spec_network(spec);
 	gen->nic_us = spec->nic_us >= 0 ? spec->nic_us : nic_us[gen->network];
 	gen->switch_us = spec->switch_us >= 0 ? spec->switch_us : gen->network == MQ_FABRIC_ETHERNET ? 1 : 0.2;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/trust.h"
 #include "session/search_run.h"
 
 double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan, const struct mq_result *r)
@@ -344,6 +345,21 @@ static void print_nothing(const struct mq_search_outcome *out, const struct mq_s
 			mq_verdict_name(out->refused.result.verdict), out->refused.result.message);
 }
 
+/* How far plan 1 is to be trusted, and whether it beats plan 2. */
+static void print_trust(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_session_trust a = mq_session_trust(session, out->best[0].plan, &out->best[0].result, &scratch), b;
+
+	mq_trust_print(&a, file);
+	if (out->n_best < 2)
+		return;
+	b = mq_session_trust(session, out->best[1].plan, &out->best[1].result, &scratch);
+	double p = mq_session_faster(session, &a, &b);
+	if (!isnan(p))
+		fprintf(file, "%s\n", mq_faster_text(p, "plan 1", "plan 2", &scratch));
+}
+
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
 	for (uint32_t e = 0; e < out->n_reports; e++)
@@ -374,5 +390,6 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 	}
 	if (first->result.bottleneck[0])
 		fprintf(file, "\nbottleneck of plan 1: %s\n", first->result.bottleneck);
+	print_trust(session, out, file);
 	print_engines(out, file);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/trust.h"
 #include "session/pages/page.h"
 #include "session/search_run.h"
 
@@ -56,6 +57,22 @@ static void put_software(const struct mq_session *s, const struct mq_search_outc
 	}
 }
 
+/* Of plan 1; and P that it is faster than plan 2. */
+static void put_trust(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_session_trust a = { .known = false }, b = a;
+
+	if (out->n_best > 0)
+		a = mq_session_trust(s, out->best[0].plan, &out->best[0].result, &scratch);
+	if (out->n_best > 1)
+		b = mq_session_trust(s, out->best[1].plan, &out->best[1].result, &scratch);
+	fputs("  \"trust\": ", f);
+	mq_trust_json(&a, f);
+	mq_json_add_f64(f, "probability_first_is_faster", mq_session_faster(s, &a, &b));
+	fputs(",\n", f);
+}
+
 void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
 {
 	fputs("{\"model\": ", f);
@@ -67,7 +84,9 @@ void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *
 		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
 	for (uint32_t i = 0; i < out->n_best; i++)
 		put_plan(s, &out->best[i], i + 1, f);
-	fputs("],\n  \"software\": [", f);
+	fputs("],\n", f);
+	put_trust(s, out, f);
+	fputs("  \"software\": [", f);
 	put_software(s, out, f);
 	fputs("],\n  \"engines\": [", f);
 	for (uint32_t i = 0; i < out->n_reports; i++) {

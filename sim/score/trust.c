@@ -1,0 +1,179 @@
+/* trust.c - see trust.h. SPDX-License-Identifier: Apache-2.0 */
+#include "score/trust.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fit/stats.h"
+#include "base/paths.h"
+
+/* What the intervals of one kind of run are worth. */
+struct tally {
+	uint32_t n, in_80, in_50, right; /* right: of the pairs, not of rows */
+	double *half, *half_50, *error;  /* [n] half-widths and |error|, as shares of the prediction */
+};
+
+/* The kinds that are told apart: a word of the point, or a class of its size. */
+static const char *size_of(const struct mq_trust_point *p)
+{
+	double gpus = p->number[MQ_TRUST_gpus];
+
+	return gpus <= 1 ? "1 GPU" : gpus <= 64 ? "2 to 64 GPUs" : gpus <= 1024 ? "65 to 1,024 GPUs" : "more GPUs";
+}
+
+static const char *class_of(const struct mq_trust_row *r, int by)
+{
+	return by == 0 ? "all" :
+	       by == 1 ? r->point.word[MQ_TRUST_kind] :
+	       by == 2 ? r->point.word[MQ_TRUST_family] :
+	       by == 3 ? size_of(&r->point) :
+			 r->table;
+}
+
+MQ_COMPARE(rising, double, MQ_ORDER(*a, *b))
+
+static double median_of(const double *x, uint32_t n, struct mq_arena *arena)
+{
+	double *sorted = mq_arena_array(arena, n + 1, double);
+
+	memcpy(sorted, x, n * sizeof(*x));
+	qsort(sorted, n, sizeof(*sorted), rising);
+	return n ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : (double)NAN;
+}
+
+static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, int by, const char *name,
+		     struct mq_csv_writer *w, struct mq_arena *arena)
+{
+	struct tally s = { .half = mq_arena_array(arena, t->n, double),
+			   .half_50 = mq_arena_array(arena, t->n, double),
+			   .error = mq_arena_array(arena, t->n, double) };
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_trust_row *r = &t->row[i];
+		double step_s = r->point.number[MQ_TRUST_step_s];
+
+		if (strcmp(class_of(r, by), name) != 0)
+			continue;
+		s.in_80 += r->measured_s >= a[i].low_80_s && r->measured_s <= a[i].high_80_s;
+		s.in_50 += r->measured_s >= a[i].low_50_s && r->measured_s <= a[i].high_50_s;
+		s.half[s.n] = (a[i].high_80_s - a[i].low_80_s) / 2 / step_s;
+		s.half_50[s.n] = (a[i].high_50_s - a[i].low_50_s) / 2 / step_s;
+		s.error[s.n++] = fabs(r->measured_s / step_s - 1);
+	}
+	double half = median_of(s.half, s.n, arena), error = median_of(s.error, s.n, arena);
+	double rank = s.n > 2 ? mq_spearman(s.half, s.error, s.n, arena) : (double)NAN;
+
+	mq_csv_row(w, "%s,%u,%g,%g,%g,%g,%g,%g", name, s.n, (double)s.in_80 / s.n, (double)s.in_50 / s.n, half,
+		   median_of(s.half_50, s.n, arena), error, rank);
+	if (by < 4)
+		printf("%-20s %6u %7.1f %7.1f %8.1f %8.1f %6.2f\n", name, s.n, 100. * s.in_80 / s.n,
+		       100. * s.in_50 / s.n, 100 * half, 100 * error, rank);
+}
+
+static enum mq_status write_kinds(const struct mq_trust *t, const struct mq_trust_answer *a, const char *path,
+				  struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_create(&w, path, "runs,rows,in_80,in_50,half_80,half_50,error,spearman", err));
+	printf("%-20s %6s %7s %7s %8s %8s %6s\n", "runs", "rows", "80 %", "50 %", "half 80", "error", "rank");
+	for (int by = 0; by < 5; by++)
+		for (uint32_t i = 0; i < t->n; i++) {
+			bool again = false;
+
+			for (uint32_t k = 0; k < i && !again; k++)
+				again = !strcmp(class_of(&t->row[k], by), class_of(&t->row[i], by));
+			if (!again)
+				put_kind(t, a, by, class_of(&t->row[i], by), &w, arena);
+		}
+	return mq_csv_close(&w, err);
+}
+
+static enum mq_status write_intervals(const struct mq_trust *t, const struct mq_trust_answer *a, const char *path,
+				      struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_create(
+		&w, path, "table,row_id,left_out_s,low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond",
+		err));
+	for (uint32_t i = 0; i < t->n; i++)
+		mq_csv_row(&w, "%s,%s,%g,%g,%g,%g,%g,%u,%g,%s", t->row[i].table, t->row[i].id,
+			   t->row[i].point.number[MQ_TRUST_step_s], a[i].low_80_s, a[i].high_80_s, a[i].low_50_s,
+			   a[i].high_50_s, a[i].like, a[i].like_error, a[i].beyond);
+	return mq_csv_close(&w, err);
+}
+
+static enum mq_status read_folder(struct mq_trust *t, const char *folder, struct mq_arena *arena, struct mq_err *err)
+{
+	uint32_t n;
+	const char **name = mq_folder_names(folder, "", "", arena, &n);
+
+	if (!name)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder: %m", folder);
+	for (; *name; name++) {
+		const char *path = mq_arena_printf(arena, "%s/%s/trust.csv", folder, *name);
+
+		if (!access(path, F_OK))
+			MQ_TRY(mq_trust_add(t, path, false, err));
+	}
+	return t->n ? MQ_OK :
+		      mq_fail(err, MQ_EINPUT,
+			      "%s: no folder in it has a trust.csv; `maquette score TABLE --left-out -o %s/TABLE` makes one",
+			      folder, folder);
+}
+
+/* Of the pairs of runs that differ in plan alone, at most SAMPLE of a publisher's: how often the plan that was called
+ * faster was, by what was said of it. */
+static enum mq_status write_pairs(struct mq_trust *t, const char *path, struct mq_err *err)
+{
+	enum { SAMPLE = 60, BINS = 5 };
+	static const double from[BINS] = { .5, .6, .7, .8, .9 };
+	uint32_t n, right[BINS] = { 0 }, called[BINS] = { 0 };
+	const struct mq_trust_pair *pair = mq_trust_pairs(t, &n);
+	uint32_t *seen = mq_arena_array(t->arena, t->n_words, uint32_t);
+	struct mq_csv_writer w;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_trust_row *a = &t->row[pair[i].a], *b = &t->row[pair[i].b];
+		uint64_t all = t->pairs_of[a->source], kept = all < SAMPLE ? all : SAMPLE, at = seen[a->source]++;
+
+		if (at * kept / all == (at + 1) * kept / all)
+			continue;
+		double p =
+			mq_trust_faster(t, &a->point, &b->point, &(struct mq_trust_without){ a->table, a->publisher });
+		int bin = BINS - 1;
+		while (bin && fmax(p, 1 - p) < from[bin])
+			bin--;
+		called[bin]++;
+		right[bin] += pair[i].right;
+	}
+	MQ_TRY(mq_csv_create(&w, path, "called_from,pairs,right", err));
+	for (int i = 0; i < BINS; i++) {
+		mq_csv_row(&w, "%g,%u,%g", from[i], called[i], called[i] ? (double)right[i] / called[i] : (double)NAN);
+		printf("called with %.0f %% and more: %u pairs, right %.1f %%\n", 100 * from[i], called[i],
+		       called[i] ? 100. * right[i] / called[i] : (double)NAN);
+	}
+	return mq_csv_close(&w, err);
+}
+
+enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_trust *t = mq_trust_new(arena);
+
+	MQ_TRY(read_folder(t, folder, arena, err));
+	mq_trust_fit(t);
+	MQ_TRY(mq_trust_save(t, mq_arena_printf(arena, "%s/trust.csv", dir), err));
+	struct mq_trust_answer *a = mq_arena_array(arena, t->n, struct mq_trust_answer);
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_trust_without without = { t->row[i].table, t->row[i].publisher };
+
+		mq_trust_ask(t, &t->row[i].point, &without, arena, &a[i]);
+	}
+	MQ_TRY(write_intervals(t, a, mq_arena_printf(arena, "%s/intervals.csv", dir), err));
+	MQ_TRY(write_pairs(t, mq_arena_printf(arena, "%s/trust_pairs.csv", dir), err));
+	return write_kinds(t, a, mq_arena_printf(arena, "%s/trust_kinds.csv", dir), arena, err);
+}

@@ -1,0 +1,357 @@
+/* index.c - see trust.h: reading and writing the index of errors. SPDX-License-Identifier: Apache-2.0 */
+#include "trust/trust.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/index.h"
+#include "base/paths.h"
+
+const char mq_trust_columns[] = "table,row_id,group,source";
+const char mq_trust_columns_behind[] = ",measured_s,memory_basis,predicted_GB,measured_GB,score";
+
+#define MQ_MEMBER(name, about) #name,
+static const char *const words[] = { MQ_TRUST_WORDS(MQ_MEMBER) };
+static const char *const numbers[] = { MQ_TRUST_NUMBERS(MQ_MEMBER) };
+static const char *const terms[] = { MQ_TRUST_TERMS(MQ_MEMBER) };
+#undef MQ_MEMBER
+
+static const char weight_row[] = "weight"; /* in place of a table's name: a parameter, its value in `score` */
+enum { MAX_ROWS = 100000 };
+
+uint32_t mq_trust_word(struct mq_trust *t, const char *text)
+{
+	bool found;
+	uint32_t word = mq_index_put(t->words, text, strlen(text), t->n_words, &found);
+
+	t->n_words += !found;
+	return word;
+}
+
+const char *mq_trust_publisher(const char *source, struct mq_arena *arena)
+{
+	const char *blank = strchr(source, ' '), *start = blank ? blank + 1 : source;
+	size_t n = strcspn(start, "/-");
+
+	return strchr(start, '/') ? mq_arena_printf(arena, "%.*s", (int)n, start) : source;
+}
+
+static float octaves(double x, double per)
+{
+	return x > 0 ? (float)(log2(x) / per) : 0;
+}
+
+static float share(double x)
+{
+	return (float)(x > 0 ? fmin(x, .6) / .2 : 0);
+}
+
+void mq_trust_place_of(struct mq_trust *t, const struct mq_trust_point *p, struct mq_trust_place *place)
+{
+	const double *n = p->number;
+	const float x[MQ_TRUST_SCALED] = {
+		octaves(n[MQ_TRUST_gpus], 3),
+		octaves(n[MQ_TRUST_work], 3),
+		octaves(n[MQ_TRUST_params], 4),
+		octaves(n[MQ_TRUST_step_s], 4),
+		octaves(fmin(fmax(n[MQ_TRUST_mfu], .01), 1), 1),
+		share(n[MQ_TRUST_comm_share]),
+		share(n[MQ_TRUST_bubble_share]),
+		(float)(n[MQ_TRUST_recompute] / 2),
+		fminf(octaves(n[MQ_TRUST_pp], 2), 1.5f),
+		n[MQ_TRUST_tp] > 1,
+		n[MQ_TRUST_cp] > 1,
+		n[MQ_TRUST_ep] > 1,
+		n[MQ_TRUST_sync] > 0,
+		n[MQ_TRUST_tp_nodes] > 1,
+		n[MQ_TRUST_kinds] > 1,
+		n[MQ_TRUST_nodes] > 1,
+	};
+
+	memcpy(place->x, x, sizeof(x));
+	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
+		place->word[i] = mq_trust_word(t, p->word[i]);
+}
+
+void mq_trust_terms(const struct mq_trust_place *a, const struct mq_trust_place *b, float term[MQ_N_TRUST_TERMS])
+{
+	const uint32_t *u = a->word, *v = b->word;
+	float d[MQ_TRUST_SCALED];
+
+	for (int i = 0; i < MQ_TRUST_SCALED; i++)
+		d[i] = fabsf(a->x[i] - b->x[i]);
+	bool related = u[MQ_TRUST_parent] == v[MQ_TRUST_parent] || u[MQ_TRUST_software] == v[MQ_TRUST_parent] ||
+		       u[MQ_TRUST_parent] == v[MQ_TRUST_software];
+	term[MQ_TERM_hardware] =
+		(float)((u[MQ_TRUST_device] != v[MQ_TRUST_device]) + 2 * (u[MQ_TRUST_family] != v[MQ_TRUST_family])) /
+		3;
+	term[MQ_TERM_software] = u[MQ_TRUST_software] == v[MQ_TRUST_software] ? 0 : related ? .5f : 1;
+	term[MQ_TERM_kind] = u[MQ_TRUST_kind] != v[MQ_TRUST_kind];
+	term[MQ_TERM_precision] = u[MQ_TRUST_precision] != v[MQ_TRUST_precision];
+	term[MQ_TERM_network] = ((float)(u[MQ_TRUST_network] != v[MQ_TRUST_network]) + d[15]) / 2;
+	term[MQ_TERM_gpus] = d[0];
+	term[MQ_TERM_work] = d[1];
+	term[MQ_TERM_params] = d[2];
+	term[MQ_TERM_step] = d[3];
+	term[MQ_TERM_mfu] = d[4];
+	term[MQ_TERM_comm] = d[5];
+	term[MQ_TERM_bubble] = d[6];
+	term[MQ_TERM_memory] = d[7] + d[12];
+	term[MQ_TERM_degrees] = (d[8] + d[9] + d[10] + d[11]) / 2;
+	term[MQ_TERM_crossing] = d[13] + d[14];
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------- */
+
+struct columns {
+	uint32_t table, id, group, source, word[MQ_N_TRUST_WORDS], number[MQ_N_TRUST_NUMBERS];
+	uint32_t measured_s, basis, predicted_GB, measured_GB, score;
+};
+
+static enum mq_status column(const struct mq_csv *csv, const char *name, uint32_t *at, struct mq_err *err)
+{
+	*at = mq_csv_column(csv, name);
+	return *at != UINT32_MAX ?
+		       MQ_OK :
+		       mq_fail(err, MQ_EINPUT,
+			       "%s: no column '%s': it is no index of errors; give a trust.csv that `maquette "
+			       "score` or `validate` left in its folder",
+			       csv->path, name);
+}
+
+static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, struct mq_err *err)
+{
+	MQ_TRY(column(csv, "table", &c->table, err));
+	MQ_TRY(column(csv, "row_id", &c->id, err));
+	MQ_TRY(column(csv, "group", &c->group, err));
+	MQ_TRY(column(csv, "source", &c->source, err));
+	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
+		MQ_TRY(column(csv, words[i], &c->word[i], err));
+	for (int i = 0; i < MQ_N_TRUST_NUMBERS; i++)
+		MQ_TRY(column(csv, numbers[i], &c->number[i], err));
+	MQ_TRY(column(csv, "measured_s", &c->measured_s, err));
+	c->basis = mq_csv_column(csv, "memory_basis");
+	c->predicted_GB = mq_csv_column(csv, "predicted_GB");
+	c->measured_GB = mq_csv_column(csv, "measured_GB");
+	c->score = mq_csv_column(csv, "score");
+	return MQ_OK;
+}
+
+static enum mq_status number(const struct mq_csv *csv, uint32_t row, uint32_t at, double *value, struct mq_err *err)
+{
+	if (mq_csv_f64(csv, row, at, NAN, value) && (isnan(*value) || isfinite(*value)))
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s:%u: '%s' is not a number in column %s", csv->path, csv->line[row],
+		       mq_csv_text(csv, row, at), csv->header[at]);
+}
+
+static enum mq_status read_weight(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const struct columns *c,
+				  bool *known, struct mq_err *err)
+{
+	const char *name = mq_csv_text(csv, row, c->id);
+	double value;
+
+	MQ_TRY(number(csv, row, c->score, &value, err));
+	if (!(value >= 0 && value <= 100))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: weight '%s' is no number from 0 to 100; run `make accuracy`",
+			       csv->path, csv->line[row], name);
+	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
+		if (!strcmp(terms[i], name)) {
+			t->weight[i] = (float)value;
+			known[i] = true;
+		}
+	if (!strcmp(name, "widening"))
+		t->widening = value;
+	if (!strcmp(name, "bias"))
+		t->bias = value;
+	return MQ_OK;
+}
+
+static enum mq_status read_row(struct mq_trust *t, const struct mq_csv *csv, uint32_t row, const struct columns *c,
+			       bool own, struct mq_err *err)
+{
+	struct mq_trust_row r = { .table = mq_csv_text(csv, row, c->table),
+				  .id = mq_csv_text(csv, row, c->id),
+				  .memory_basis = mq_csv_text(csv, row, c->basis),
+				  .own = own };
+	double step_s;
+
+	for (int i = 0; i < MQ_N_TRUST_WORDS; i++)
+		r.point.word[i] = mq_csv_text(csv, row, c->word[i]);
+	for (int i = 0; i < MQ_N_TRUST_NUMBERS; i++)
+		MQ_TRY(number(csv, row, c->number[i], &r.point.number[i], err));
+	MQ_TRY(number(csv, row, c->measured_s, &r.measured_s, err));
+	MQ_TRY(number(csv, row, c->predicted_GB, &r.predicted_GB, err));
+	MQ_TRY(number(csv, row, c->measured_GB, &r.measured_GB, err));
+	MQ_TRY(number(csv, row, c->score, &r.score, err));
+	step_s = r.point.number[MQ_TRUST_step_s];
+	if (!(step_s > 0) || !(r.measured_s > 0))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: step_s and measured_s are to be above 0", csv->path,
+			       csv->line[row]);
+	r.error = fmin(fmax(log(r.measured_s / step_s), -1), 1);
+	r.publisher = mq_csv_text(csv, row, c->source);
+	r.source = mq_trust_word(t, r.publisher);
+	r.group = mq_trust_word(t, mq_arena_printf(t->arena, "%s|%s|%s", r.table, r.point.word[MQ_TRUST_software],
+						   mq_csv_text(csv, row, c->group)));
+	mq_trust_place_of(t, &r.point, &r.place);
+	if (t->n == MAX_ROWS)
+		return mq_fail(err, MQ_EINPUT, "%s: more than %d rows", csv->path, MAX_ROWS);
+	MQ_PUSH(t->arena, t->row, t->n, t->room, r);
+	return MQ_OK;
+}
+
+static enum mq_status read_table(struct mq_trust *t, const char *path, bool own, bool *known, struct mq_err *err)
+{
+	struct columns c;
+	struct mq_csv csv;
+
+	MQ_TRY(mq_csv_load(path, t->arena, &csv, err));
+	MQ_TRY(find_columns(&csv, &c, err));
+	for (uint32_t r = 0; r < csv.n_rows; r++) {
+		bool weight = !strcmp(mq_csv_text(&csv, r, c.table), weight_row);
+
+		MQ_TRY(weight ? read_weight(t, &csv, r, &c, known, err) : read_row(t, &csv, r, &c, own, err));
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_trust_add(struct mq_trust *t, const char *path, bool own, struct mq_err *err)
+{
+	bool known[MQ_N_TRUST_TERMS];
+
+	return read_table(t, path, own, known, err);
+}
+
+static int order(const void *left, const void *right, void *context)
+{
+	const struct mq_trust *t = context;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	int by = MQ_ORDER(t->row[a].score, t->row[b].score);
+
+	return by ? by : MQ_ORDER(a, b);
+}
+
+void mq_trust_sort(struct mq_trust *t)
+{
+	bool *known = mq_arena_array(t->arena, t->n_words, bool);
+
+	t->by_score = mq_arena_array(t->arena, t->n, uint32_t);
+	t->n_sources = 0;
+	for (uint32_t i = 0; i < t->n; i++) {
+		t->n_sources += !t->row[i].own && !known[t->row[i].source];
+		known[t->row[i].source] = true;
+	}
+	for (uint32_t i = 0; i < t->n; i++)
+		t->by_score[i] = i;
+	qsort_r(t->by_score, t->n, sizeof(*t->by_score), order, t);
+}
+
+struct mq_trust *mq_trust_new(struct mq_arena *arena)
+{
+	struct mq_trust *t = mq_arena_array(arena, 1, struct mq_trust);
+
+	*t = (struct mq_trust){ .arena = arena, .words = mq_index_new(arena) };
+	return t;
+}
+
+const char *mq_trust_path(struct mq_arena *arena)
+{
+	struct mq_err none = MQ_ERR_INIT;
+	const char *dir, *path;
+
+	if (mq_find_dir("results/accuracy", arena, &dir, &none) != MQ_OK)
+		return NULL;
+	path = mq_arena_printf(arena, "%s/trust.csv", dir);
+	return access(path, F_OK) ? NULL : path;
+}
+
+enum mq_status mq_trust_load(const char *path, struct mq_arena *arena, struct mq_trust **trust, struct mq_err *err)
+{
+	bool known[MQ_N_TRUST_TERMS] = { false };
+	struct mq_trust *t = mq_trust_new(arena);
+
+	*trust = NULL;
+	if (!path && !(path = mq_trust_path(arena)))
+		return MQ_OK;
+	t->path = path;
+	MQ_TRY(read_table(t, path, false, known, err));
+	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
+		if (!known[i])
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: no weight of '%s': damaged; install again, or run `make accuracy`", path,
+				       terms[i]);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (!isfinite(t->row[i].score))
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: row %s has no score: damaged; install again, or run `make accuracy`", path,
+				       t->row[i].id);
+	mq_trust_sort(t);
+	*trust = t;
+	return MQ_OK;
+}
+
+enum mq_status mq_trust_open(const struct mq_list *own, struct mq_arena *arena, struct mq_trust **trust,
+			     struct mq_err *err)
+{
+	MQ_TRY(mq_trust_load(NULL, arena, trust, err));
+	if (!*trust)
+		return own->n ?
+			       mq_fail(err, MQ_EINPUT,
+				       "--trust-with %s: there is no index of errors to add it to; install again, or run "
+				       "`make accuracy` for results/accuracy/trust.csv",
+				       own->item[0]) :
+			       MQ_OK;
+	for (uint32_t i = 0; i < own->n; i++)
+		MQ_TRY(mq_trust_add(*trust, own->item[i], true, err));
+	if (own->n)
+		mq_trust_sort(*trust);
+	return MQ_OK;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------- */
+
+static void put_weight(struct mq_csv_writer *w, const char *name, double value)
+{
+	mq_csv_put(w, "%s,%s", weight_row, name);
+	for (uint32_t i = 3; i < w->n_columns; i++)
+		mq_csv_put_text(w, "");
+	mq_csv_row(w, "%g", value);
+}
+
+/* Five digits are enough for intervals, and half the size. */
+static const char *five(double value, char text[32])
+{
+	snprintf(text, 32, "%.5g", value);
+	return isfinite(value) ? text : "";
+}
+
+enum mq_status mq_trust_save(const struct mq_trust *t, const char *path, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+	uint32_t *number = mq_arena_array(t->arena, t->n_words, uint32_t), groups = 0;
+	char a[32], b[32], c[32], d[32];
+
+	MQ_TRY(mq_csv_create(
+		&w, path,
+		mq_arena_printf(t->arena, "%s%s%s", mq_trust_columns, mq_trust_header, mq_trust_columns_behind), err));
+	for (int i = 0; i < MQ_N_TRUST_TERMS; i++)
+		put_weight(&w, terms[i], t->weight[i]);
+	put_weight(&w, "widening", t->widening);
+	put_weight(&w, "bias", t->bias);
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_trust_row *r = &t->row[i];
+
+		if (!number[r->group])
+			number[r->group] = ++groups;
+		mq_csv_put(&w, "%s,%s,%u,%s", r->table, r->id, number[r->group], r->publisher);
+		for (int k = 0; k < MQ_N_TRUST_WORDS; k++)
+			mq_csv_put_text(&w, r->point.word[k]);
+		for (int k = 0; k < MQ_N_TRUST_NUMBERS; k++)
+			mq_csv_put_text(&w, five(r->point.number[k], a));
+		mq_csv_row(&w, "%s,%s,%s,%s,%s", five(r->measured_s, a), r->memory_basis, five(r->predicted_GB, b),
+			   five(r->measured_GB, c), five(r->score, d));
+	}
+	return mq_csv_close(&w, err);
+}

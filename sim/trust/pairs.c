@@ -1,0 +1,103 @@
+/* pairs.c - see trust.h: which of two plans is faster, from pairs of published runs that differ in plan alone.
+ *
+ * What two plans of one question share, their errors share: it drops out of the comparison. Of the pairs of measured
+ * runs of one table, model, machine, batch and software, those count that were predicted to differ by as much, in plans
+ * that differ by as much, near the question; P is the share of them whose order was predicted right, with half a vote
+ * for neither. Each publisher counts by the root of its pairs. SPDX-License-Identifier: Apache-2.0 */
+#include "trust/trust.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double SAME_STEP = 1e-4; /* nearer than this, two predictions are of one plan */
+static const double BY_RATIO = 2, BY_PLAN = .25, BY_DISTANCE = .1, PRIOR = .2;
+
+/* How much two plans differ: octaves of degrees, halved, and steps of recomputation and sharding. */
+static double plan_distance(const struct mq_trust_point *a, const struct mq_trust_point *b)
+{
+	static const int degrees[] = { MQ_TRUST_tp, MQ_TRUST_pp, MQ_TRUST_cp, MQ_TRUST_ep, MQ_TRUST_dp };
+	double sum = fabs(a->number[MQ_TRUST_recompute] - b->number[MQ_TRUST_recompute]) +
+		     fabs(a->number[MQ_TRUST_sync] - b->number[MQ_TRUST_sync]) / 2;
+
+	for (size_t i = 0; i < sizeof(degrees) / sizeof(*degrees); i++)
+		sum += fabs(log2(a->number[degrees[i]] / b->number[degrees[i]])) / 2;
+	return sum;
+}
+
+static double log_ratio(const struct mq_trust_point *a, const struct mq_trust_point *b)
+{
+	return fabs(log(a->number[MQ_TRUST_step_s] / b->number[MQ_TRUST_step_s]));
+}
+
+static int order(const void *left, const void *right, void *context)
+{
+	const struct mq_trust *t = context;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	int by = MQ_ORDER(t->row[a].group, t->row[b].group);
+
+	return by ? by : MQ_ORDER(a, b);
+}
+
+static void find_pairs(struct mq_trust *t)
+{
+	uint32_t *row = mq_arena_array(t->arena, t->n, uint32_t), room = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		row[i] = i;
+	qsort_r(row, t->n, sizeof(*row), order, t);
+	t->pairs_of = mq_arena_array(t->arena, t->n_words, uint32_t);
+	for (uint32_t a = 0; a < t->n; a++)
+		for (uint32_t b = a + 1; b < t->n && t->row[row[b]].group == t->row[row[a]].group; b++) {
+			const struct mq_trust_row *i = &t->row[row[a]], *k = &t->row[row[b]];
+			struct mq_trust_pair pair = { .a = row[a],
+						      .b = row[b],
+						      .ratio = log_ratio(&i->point, &k->point),
+						      .plan = plan_distance(&i->point, &k->point) };
+
+			if (pair.ratio < SAME_STEP)
+				continue;
+			pair.right = (i->measured_s < k->measured_s) ==
+				     (i->point.number[MQ_TRUST_step_s] < k->point.number[MQ_TRUST_step_s]);
+			MQ_PUSH(t->arena, t->pair, t->n_pairs, room, pair);
+			t->pairs_of[i->source]++;
+		}
+	t->paired = true;
+}
+
+const struct mq_trust_pair *mq_trust_pairs(struct mq_trust *t, uint32_t *n)
+{
+	if (!t->paired)
+		find_pairs(t);
+	*n = t->n_pairs;
+	return t->pair;
+}
+
+double mq_trust_faster(struct mq_trust *t, const struct mq_trust_point *a, const struct mq_trust_point *b,
+		       const struct mq_trust_without *without)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	double ratio = fmax(log_ratio(a, b), SAME_STEP), plan = plan_distance(a, b), all = PRIOR, right = PRIOR / 2;
+	struct mq_trust_place place;
+	uint32_t n;
+	const struct mq_trust_pair *pair = mq_trust_pairs(t, &n);
+	double *near = mq_arena_array(&scratch, t->n, double);
+
+	mq_trust_place_of(t, a, &place);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (mq_trust_asked(&t->row[i], without))
+			near[i] = exp(-BY_DISTANCE * mq_trust_distance(t, &place, &t->row[i].place)) /
+				  sqrt(fmax(t->pairs_of[t->row[i].source], 1));
+	for (uint32_t i = 0; i < n; i++)
+		if (near[pair[i].a] > 0) {
+			double weight = near[pair[i].a] * exp(-BY_RATIO * fabs(log(ratio / pair[i].ratio)) -
+							      BY_PLAN * fabs(plan - pair[i].plan));
+
+			all += weight;
+			right += pair[i].right ? weight : 0;
+		}
+	double p = fmax(right / all, .5); /* an order that is predicted is no worse than none */
+	double a_s = a->number[MQ_TRUST_step_s], b_s = b->number[MQ_TRUST_step_s];
+
+	return log_ratio(a, b) < SAME_STEP ? .5 : a_s < b_s ? p : 1 - p;
+}
