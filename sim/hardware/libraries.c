@@ -11,6 +11,8 @@ MQ_NAMES(mq_attention_library_name, enum mq_attention_library, MQ_N_LIBRARIES, "
 	 "flash3", "cudnn", "triton", "flash2-paged", "flash3-paged", "triton-paged", "flashinfer", "trtllm-fmha",
 	 "trtllm-gen", "flashinfer-trtllm")
 
+MQ_NAMES(mq_experts_type_name, enum mq_experts_type, MQ_N_EXPERTS_TYPES, "16-bit", "fp8", "fp8-block", "mxfp4", "nvfp4")
+
 MQ_NAMES(mq_part_name, enum mq_part, MQ_N_PARTS, "rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope",
 	 "rope-complex", "gate", "gate-joined", "gelu", "relu-squared", "softmax", "loss", "embedding", "add", "bias",
 	 "dropout", "dropout-add", "copy", "scores", "mask", "cast", "batch-norm", "pool", "pool-tap")
@@ -124,6 +126,23 @@ static uint32_t generation_named(const struct mq_libraries *l, const char *name)
 	return g;
 }
 
+uint32_t mq_generation_of(const struct mq_libraries *l, double compute_capability)
+{
+	double most = -1;
+	uint32_t own = 0;
+
+	for (uint32_t g = 0; g < l->n_generations; g++)
+		for (int i = 0; i < 2; i++) {
+			double from = l->generation[g].capability[i];
+
+			if (compute_capability >= from && from > most && (!i || from > 0)) {
+				most = from;
+				own = g;
+			}
+		}
+	return own;
+}
+
 static enum mq_status read_attention(struct mq_libraries *l, const char *path, struct mq_arena *arena,
 				     struct mq_err *err)
 {
@@ -166,6 +185,90 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 		if (!(l->attention[MQ_ATTENTION_16_BIT][needed[i]][0].start[0] > 0))
 			return mq_fail(err, MQ_EINPUT, "%s: no 16-bit row of %s on %s, which others fall back to", path,
 				       mq_attention_library_name(needed[i]), l->generation[0].name);
+	return MQ_OK;
+}
+
+static enum mq_status read_experts(struct mq_libraries *l, const char *path, struct mq_arena *arena, struct mq_err *err)
+{
+	struct table t = { .err = err };
+	struct mq_experts_kernels *list;
+
+	MQ_TRY(open_table(&t, path, "implementation,type,generation,share,tile,bw_share,fixed_us,passes,remote,source",
+			  arena));
+	list = mq_arena_array(arena, t.csv.n_rows, struct mq_experts_kernels);
+	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
+		struct mq_experts_kernels *k = &list[t.row];
+		double fixed_us, remote;
+		int type;
+
+		k->implementation = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "implementation"));
+		k->generation = generation_named(l, mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation")));
+		if (k->generation == l->n_generations)
+			return refuse(&t, "generation", "is not in generations.csv");
+		MQ_TRY(word(&t, "type", (const char *(*)(int))mq_experts_type_name, MQ_N_EXPERTS_TYPES, &type));
+		k->type = (enum mq_experts_type)type;
+		MQ_TRY(number(&t, "share", 1, &k->share));
+		MQ_TRY(number(&t, "tile", 1024, &k->tile));
+		MQ_TRY(number(&t, "bw_share", 1, &k->bw_share));
+		MQ_TRY(number(&t, "fixed_us", 1e4, &fixed_us));
+		MQ_TRY(number(&t, "passes", 100, &k->passes));
+		MQ_TRY(number(&t, "remote", 1, &remote));
+		if (!(k->share > 0) || !(k->tile >= 1) || !(k->bw_share > 0))
+			return refuse(&t, "share", "is no speed: share, tile and bw_share must be positive");
+		k->fixed_s = fixed_us * 1e-6;
+		k->remote = remote > 0;
+	}
+	l->experts = list;
+	l->n_experts = t.csv.n_rows;
+	return MQ_OK;
+}
+
+static const char *exchange_name(int combine)
+{
+	return combine ? "combine" : "dispatch";
+}
+
+static enum mq_status read_exchange(struct mq_libraries *l, const char *path, struct mq_arena *arena,
+				    struct mq_err *err)
+{
+	struct table t = { .err = err };
+	struct mq_exchange_kernels *list;
+
+	MQ_TRY(open_table(&t, path,
+			  "library,direction,generation,each,fixed_us,fixed_nodes,copy_ns,sm_GBps,link_share,net_share,"
+			  "net_sm_GBps,source",
+			  arena));
+	list = mq_arena_array(arena, t.csv.n_rows, struct mq_exchange_kernels);
+	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
+		struct mq_exchange_kernels *k = &list[t.row];
+		double each;
+		int combine;
+
+		k->library = mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "library"));
+		k->generation = generation_named(l, mq_csv_text(&t.csv, t.row, mq_csv_column(&t.csv, "generation")));
+		if (k->generation == l->n_generations)
+			return refuse(&t, "generation", "is not in generations.csv");
+		MQ_TRY(word(&t, "direction", exchange_name, 2, &combine));
+		MQ_TRY(number(&t, "each", 1, &each));
+		MQ_TRY(number(&t, "fixed_us", 1e6, &k->fixed_s));
+		MQ_TRY(number(&t, "fixed_nodes", 100, &k->fixed_nodes));
+		MQ_TRY(number(&t, "copy_ns", 1e6, &k->copy_s));
+		MQ_TRY(number(&t, "sm_GBps", 1e4, &k->multiprocessor_Bps));
+		MQ_TRY(number(&t, "link_share", 1, &k->link_share));
+		MQ_TRY(number(&t, "net_share", 1, &k->net_share));
+		MQ_TRY(number(&t, "net_sm_GBps", 1e4, &k->net_multiprocessor_Bps));
+		if (!(k->link_share > 0) || !(k->net_share > 0) ||
+		    (!(each > 0) && !(k->multiprocessor_Bps > 0 && k->net_multiprocessor_Bps > 0)))
+			return refuse(&t, "link_share", "is no speed: shares and rates must be positive");
+		k->combine = combine;
+		k->each = each > 0;
+		k->fixed_s *= 1e-6;
+		k->copy_s *= 1e-9;
+		k->multiprocessor_Bps *= 1e9;
+		k->net_multiprocessor_Bps *= 1e9;
+	}
+	l->exchange = list;
+	l->n_exchange = t.csv.n_rows;
 	return MQ_OK;
 }
 
@@ -268,5 +371,7 @@ enum mq_status mq_libraries_load(struct mq_libraries *l, const char *calib_dir, 
 	MQ_TRY(mq_libraries_load_nccl(&l->nccl, mq_arena_printf(arena, "%s/nccl.json", calib_dir), err));
 	MQ_TRY(read_generations(l, mq_arena_printf(arena, "%s/generations.csv", dir), arena, err));
 	MQ_TRY(read_attention(l, mq_arena_printf(arena, "%s/attention.csv", dir), arena, err));
+	MQ_TRY(read_experts(l, mq_arena_printf(arena, "%s/experts.csv", dir), arena, err));
+	MQ_TRY(read_exchange(l, mq_arena_printf(arena, "%s/exchange.csv", dir), arena, err));
 	return read_parts(l, mq_arena_printf(arena, "%s/parts.csv", dir), arena, err);
 }

@@ -50,6 +50,35 @@ struct mq_generation {
 	double older_kernels; /* share of the peak that kernels of an older generation can reach */
 };
 
+/* ---- experts ----------------------------------------------------------------------------------------- */
+
+enum mq_experts_type {
+	MQ_EXPERTS_16_BIT,
+	MQ_EXPERTS_FP8,
+	MQ_EXPERTS_FP8_BLOCK, /* a scale for 128 x 128 weights and 128 activations */
+	MQ_EXPERTS_MXFP4,     /* weights; activations in fp8 */
+	MQ_EXPERTS_NVFP4,
+	MQ_N_EXPERTS_TYPES
+};
+const char *mq_experts_type_name(enum mq_experts_type type);
+
+/* A row of experts.csv; the README.md beside it says what its numbers do. */
+struct mq_experts_kernels {
+	const char *implementation;
+	enum mq_experts_type type;
+	uint32_t generation;
+	double share, tile, bw_share, fixed_s, passes;
+	bool remote;
+};
+
+/* A row of exchange.csv; the README.md beside it says what its numbers do. */
+struct mq_exchange_kernels {
+	const char *library;
+	uint32_t generation;
+	bool combine, each;
+	double fixed_s, fixed_nodes, copy_s, multiprocessor_Bps, link_share, net_share, net_multiprocessor_Bps;
+};
+
 /* ---- parts of layers --------------------------------------------------------------------------------- */
 
 enum mq_part {
@@ -162,6 +191,9 @@ struct mq_libraries {
 	struct mq_generation generation[MQ_MAX_GENERATIONS]; /* oldest first */
 	struct mq_attention_rates attention[MQ_N_ATTENTION_TYPES][MQ_N_LIBRARIES][MQ_MAX_GENERATIONS];
 	const struct mq_part_kernels *part[MQ_N_PARTS][MQ_N_MAKES]; /* NULL: nobody has counted that one */
+	const struct mq_experts_kernels *experts;
+	const struct mq_exchange_kernels *exchange;
+	uint32_t n_experts, n_exchange;
 	struct mq_nccl nccl;
 };
 
@@ -169,6 +201,8 @@ struct mq_libraries {
 MQ_API enum mq_status mq_libraries_load(struct mq_libraries *libraries, const char *calib_dir, struct mq_arena *arena,
 					struct mq_err *err) MQ_MUST_CHECK;
 /* The part that nccl.json has. */
+/* The generation of a GPU by its compute capability: an index. */
+uint32_t mq_generation_of(const struct mq_libraries *libraries, double compute_capability);
 enum mq_status mq_libraries_load_nccl(struct mq_nccl *nccl, const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -48,29 +48,11 @@ enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)
 	}
 }
 
-static uint32_t generation_of(const struct mq_device_calib *d)
-{
-	const struct mq_libraries *l = d->libraries;
-	double most = -1;
-	uint32_t own = 0;
-
-	for (uint32_t g = 0; g < l->n_generations; g++)
-		for (int i = 0; i < 2; i++) {
-			double from = l->generation[g].capability[i];
-
-			if (d->compute_capability >= from && from > most && (!i || from > 0)) {
-				most = from;
-				own = g;
-			}
-		}
-	return own;
-}
-
 /* A newer library than the device can run is the last that it can; GPUs before Ampere run xFormers' kernels. */
 static struct mq_attention_rates rates_of(const struct mq_device_calib *d, enum mq_attention_library library)
 {
 	const struct mq_attention_rates *rates = d->libraries->attention[MQ_ATTENTION_16_BIT][library];
-	uint32_t own = generation_of(d);
+	uint32_t own = mq_generation_of(d->libraries, d->compute_capability);
 	struct mq_attention_rates r = rates[own];
 
 	if (d->compute_capability < 80 && library > MQ_LIBRARY_CUTLASS)
@@ -92,7 +74,8 @@ static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *
 						  const struct mq_attention_call *c)
 {
 	enum mq_attention_type type = c->mx ? MQ_ATTENTION_MXFP8 : MQ_ATTENTION_FP8;
-	const struct mq_attention_rates *r = &d->libraries->attention[type][library][generation_of(d)];
+	const struct mq_attention_rates *r =
+		&d->libraries->attention[type][library][mq_generation_of(d->libraries, d->compute_capability)];
 
 	return c->dtype == MQ_FP8 && r->start[c->backward] > 0 ? r : NULL;
 }

@@ -11,7 +11,8 @@
 
 #define LEAST_TIME_S 50e-6
 
-static const struct mq_kernel_format *const formats[] = { &mq_kernel_parts, &mq_kernel_attention };
+static const struct mq_kernel_format *const formats[] = { &mq_kernel_parts, &mq_kernel_attention, &mq_kernel_experts,
+							  &mq_kernel_exchange };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 struct rows {
@@ -76,7 +77,9 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 			err, MQ_EINPUT,
 			"%s: no timings of kernels: parts of layers have gpu, kernel, implementation, mode, dtype, "
 			"part, make, elements, width; attention has gpu, implementation, mode, dtype, batch, heads, "
-			"kv_heads, seq_q, seq_kv, head_dim, causal, time_us; tests/kernel-timings writes both",
+			"kv_heads, seq_q, seq_kv, head_dim, causal, time_us; experts have gpu, implementation, dtype, tokens, "
+			"topk, copies, experts, hidden, ffn, ep, tp, time_us; token exchanges have gpu, implementation, "
+			"mode, dtype, nodes, ranks, tokens, hidden, topk, experts, time_us; tests/kernel-timings writes them",
 			path);
 	mq_score_unused(csv, format->needed, format->known);
 	for (uint32_t i = 0; i < csv->n_rows; i++) {

@@ -28,7 +28,7 @@ struct mq_kernel_format {
 	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 			      struct mq_err *err);
 };
-extern const struct mq_kernel_format mq_kernel_parts, mq_kernel_attention;
+extern const struct mq_kernel_format mq_kernel_parts, mq_kernel_attention, mq_kernel_experts, mq_kernel_exchange;
 
 /* The cell of a row; "" where there is none. */
 static inline const char *mq_kernel_text(const struct mq_kernel_row *row, const char *column)

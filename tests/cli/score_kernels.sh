@@ -32,6 +32,23 @@ X
 neutral attention.csv; "$M" score --kernels neutral/attention.csv -o attention 2>&1
 # A server's attention: its kernels read pages, rows have what it writes to its cache, no gradients.
 cut -d, -f2,3,16 neutral/attention.csv | tail -3; tail -3 attention/score.csv | cut -d, -f4-6,8-
+# Layers of experts and their exchange: one row of the latter is two.
+cat >moe.csv <<'X'
+gpu,implementation,dtype,tokens,experts,topk,hidden,ffn,ep,tp,distribution,gated,time_us,version
+H100-SXM-80GB,trtllm_cutlass,bf16,8192,128,8,4096,1536,1,1,balanced,1,4000,x
+H100-SXM-80GB,trtllm_cutlass,bf16,8192,128,8,4096,1536,8,1,power_law_1.2,1,1200,x
+H100-SXM-80GB,abacus,bf16,8192,128,8,4096,1536,1,1,balanced,1,4000,x
+X
+cat >exchange.csv <<'X'
+gpu,library,nodes,ranks,tokens,hidden,topk,experts,dispatch_sms,dispatch_dtype,dispatch_us,combine_sms,combine_us,version
+H100-SXM-80GB,deepep-normal,1,8,8192,7168,8,256,24,fp8,970,24,1840,x
+H100-SXM-80GB,deepep-normal,2,16,8192,7168,8,256,24,fp8,1460,24,3420,x
+H100-SXM-80GB,deepep-normal,8,64,8192,7168,8,256,24,fp8,13000,24,25000,x
+X
+for t in moe exchange; do
+	neutral $t.csv; "$M" score --kernels neutral/$t.csv -o $t 2>&1; cut -d, -f2- $t/score.csv
+done
+sed -i 's/,combine,bf16/,combine,int9/' neutral/exchange.csv; "$M" score --kernels neutral/exchange.csv -o none 2>&1
 echo "gpu,m" >none.csv
 echo "A100,1" >>none.csv
 "$M" score --kernels none.csv -o none 2>&1

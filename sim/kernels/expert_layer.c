@@ -1,0 +1,112 @@
+/* expert_layer.c - see expert_layer.h.
+ *
+ * A grouped GEMM runs tiles of `tile` tokens by 128 features; an expert's last tile is padded. A tile multiplies at
+ * `share` of its multiprocessor's part of the peak, tiles run in waves, and every expert that has a token is read from
+ * memory at `bw_share`. Whichever is longer hides most of the other: their root of squares. Beside: `fixed` for routing
+ * and launches, and `passes` times reading and writing the copies once through permutation, activation and sum.
+ * Triton's kernels in SGLang compute a token's copies to remote experts too where they have the token (`remote`).
+ *
+ * What was timed stands in platforms/kernels/experts.csv. A generation without a row takes that of the next older one,
+ * else of the next newer. Not modelled: tiles chosen by the number of tokens, shared experts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/expert_layer.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FEATURES = 128, WAVES = 8 };
+
+/* What multiplies, and bytes of a weight with its scales. */
+static const struct {
+	enum mq_dtype dtype;
+	double weight_B;
+} types[MQ_N_EXPERTS_TYPES] = {
+	[MQ_EXPERTS_16_BIT] = { MQ_BF16, 2 },          [MQ_EXPERTS_FP8] = { MQ_FP8, 1 },
+	[MQ_EXPERTS_FP8_BLOCK] = { MQ_FP8, 1 },        [MQ_EXPERTS_MXFP4] = { MQ_FP8, .5 + 1. / 32 },
+	[MQ_EXPERTS_NVFP4] = { MQ_FP4, .5 + 1. / 16 },
+};
+
+static const struct mq_experts_kernels *kernels_of(const struct mq_device_calib *d, const char *implementation,
+						   enum mq_experts_type type)
+{
+	const struct mq_libraries *l = d->libraries;
+	const struct mq_experts_kernels *best = NULL;
+	uint32_t own = mq_generation_of(l, d->compute_capability);
+
+	for (uint32_t i = 0; i < l->n_experts; i++) {
+		const struct mq_experts_kernels *k = &l->experts[i];
+		bool older = k->generation <= own;
+
+		if (k->type != type || strcmp(k->implementation, implementation) != 0)
+			continue;
+		if (!best || (older ? best->generation > own || k->generation > best->generation :
+				      best->generation > own && k->generation < best->generation))
+			best = k;
+	}
+	return best;
+}
+
+/* Experts that have a token, and their tiles. */
+struct grouped {
+	double experts, tiles;
+};
+
+/* Loads by the quantiles of a power law between one and .8 of the tokens, as benchmarks draw them. */
+static struct grouped group(const struct mq_expert_layer *c, double tile)
+{
+	struct grouped g = { fmin(c->experts, c->copies), 0 };
+	double each = c->copies / c->experts, power = 1 - c->skew, most = pow(fmax(2, .8 * c->tokens), power), sum = 0;
+	uint32_t n = (uint32_t)c->experts;
+
+	g.tiles = g.experts * ceil(fmax(each, 1) / tile - 1e-9);
+	if (!(c->skew > 0))
+		return g;
+	g = (struct grouped){ 0, 0 };
+	for (uint32_t i = 0; i < n; i++)
+		sum += pow((most - 1) * (i + .5) / n + 1, 1 / power);
+	for (uint32_t i = 0; i < n; i++) {
+		double load = pow((most - 1) * (i + .5) / n + 1, 1 / power) / sum * c->copies;
+
+		g.experts += load >= .5;
+		g.tiles += load >= .5 ? ceil(load / tile - 1e-9) : 0;
+	}
+	return (struct grouped){ fmax(g.experts, 1), fmax(g.tiles, 1) };
+}
+
+/* Copies to other ranks' experts of the tokens that this one has. */
+static double remote_copies(const struct mq_expert_layer *c)
+{
+	double all = c->tokens * c->top_k, part = fmin(1, c->copies / all), here;
+
+	here = c->skew > 0 ? c->tokens * (1 - pow(1 - part, c->top_k)) : fmin(c->tokens, c->copies);
+	return fmax(0, here * c->top_k - c->copies);
+}
+
+static double tiles_s(const struct mq_device_calib *d, const struct mq_experts_kernels *k, double peak, double tiles,
+		      double features, double inner)
+{
+	double waves = tiles * fmax(1, features / FEATURES) / d->sm_count;
+
+	return (waves > WAVES ? waves : ceil(waves)) * 2 * k->tile * FEATURES * inner / (peak / d->sm_count * k->share);
+}
+
+double mq_expert_layer_time(const struct mq_device_calib *d, const char *implementation,
+			    const struct mq_expert_layer *c)
+{
+	const struct mq_experts_kernels *k = kernels_of(d, implementation, c->type);
+	double peak = d->peak_flops[types[c->type].dtype] * d->sustained, matrices = c->gated ? 3 : 2, remote, gemms,
+	       read;
+	struct grouped g;
+
+	if (!k || !(peak > 0))
+		return NAN;
+	g = group(c, k->tile);
+	remote = k->remote ? remote_copies(c) : 0;
+	g.tiles += ceil(remote / k->tile);
+	gemms = tiles_s(d, k, peak, g.tiles, c->width * (matrices - 1), c->hidden) +
+		tiles_s(d, k, peak, g.tiles, c->hidden, c->width);
+	read = g.experts * matrices * c->hidden * c->width * types[c->type].weight_B / (d->mem_bw_Bps * k->bw_share);
+	return k->fixed_s + hypot(gemms, read) +
+	       k->passes * (2 * c->hidden + 3 * c->width) * (c->copies + remote) * 2 /
+		       (d->mem_bw_Bps * d->elementwise_bw_share);
+}

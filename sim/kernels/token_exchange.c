@@ -1,0 +1,55 @@
+/* token_exchange.c - see token_exchange.h.
+ *
+ * A token goes once to each rank that has one of its experts: with balanced routing to R (1 - (1 - 1/R)^k) of R, and
+ * over the network once to each other machine. Low-latency kernels (`each`) send it to every expert, a multiprocessor
+ * for each. What a multiprocessor handles, a token's header and its bytes, adds by the root of squares; the port of
+ * NVLink and that of the network bound it. Beside: `fixed` for layout and handshakes, more over machines.
+ *
+ * What was timed stands in platforms/kernels/exchange.csv. Not modelled: uneven routing, ranks that start late.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/token_exchange.h"
+
+#include <math.h>
+#include <string.h>
+
+#define USUAL_MULTIPROCESSORS 24
+
+static const struct mq_exchange_kernels *kernels_of(const struct mq_device_calib *d, const char *library, bool combine)
+{
+	const struct mq_libraries *l = d->libraries;
+	const struct mq_exchange_kernels *best = NULL;
+	uint32_t own = mq_generation_of(l, d->compute_capability);
+
+	for (uint32_t i = 0; i < l->n_exchange; i++) {
+		const struct mq_exchange_kernels *k = &l->exchange[i];
+
+		if (k->combine == combine && k->generation <= own && !strcmp(k->library, library) &&
+		    (!best || k->generation > best->generation))
+			best = k;
+	}
+	return best;
+}
+
+/* Of `places`, those that a token with k experts visits. */
+static double visited(double places, double k)
+{
+	return places * (1 - pow(1 - 1 / places, k));
+}
+
+double mq_token_exchange_time(const struct mq_device_calib *d, const char *library, const struct mq_token_exchange *x)
+{
+	const struct mq_exchange_kernels *k = kernels_of(d, library, x->combine);
+	double held = x->multiprocessors > 0 ? x->multiprocessors : USUAL_MULTIPROCESSORS, copies, away, time, net = 0;
+
+	if (!k || !(d->nvlink_Bps > 0) || (x->nodes > 1 && !(d->nic_Bps > 0)))
+		return NAN;
+	copies = x->tokens * (k->each ? x->top_k : visited(x->ranks, x->top_k));
+	away = x->tokens * (x->nodes - 1) * (k->each ? x->top_k / x->nodes : visited(x->nodes, x->top_k) / x->nodes);
+	time = fmax(hypot(copies * k->copy_s / (k->each ? x->experts : held),
+			  k->each ? 0 : copies * x->token_B / (k->multiprocessor_Bps * held)),
+		    copies * x->token_B / (d->nvlink_Bps * k->link_share));
+	if (x->nodes > 1)
+		net = away * x->token_B /
+		      fmin(d->nic_Bps * k->net_share, k->each ? (double)INFINITY : k->net_multiprocessor_Bps * held);
+	return k->fixed_s * (1 + k->fixed_nodes * log2(x->nodes)) + fmax(time, net);
+}

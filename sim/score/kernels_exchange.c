@@ -1,0 +1,42 @@
+/* kernels_exchange.c - rows of one direction of a token exchange: `mode` dispatch or combine, `tokens` of each rank, `sms`
+ * the multiprocessors that it holds. SPDX-License-Identifier: Apache-2.0 */
+#include "score/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/token_exchange.h"
+
+#define SCALES (4. / 128) /* bytes beside an element of fp8 */
+
+static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+				   struct mq_err *err)
+{
+	static const char *const names[] = { "nodes", "ranks", "tokens", "hidden", "topk", "experts", "time_us" };
+	struct mq_token_exchange x = { .combine = !strcmp(row->mode, "combine") };
+	double hidden, us;
+	double *into[] = { &x.nodes, &x.ranks, &x.tokens, &hidden, &x.top_k, &x.experts, &us };
+	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
+
+	for (int i = 0; i < 7; i++)
+		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
+	if (*mq_kernel_text(row, "sms"))
+		MQ_TRY(mq_kernel_number(row->csv, row->i, "sms", &x.multiprocessors, err));
+	if (dtype >= MQ_N_DTYPES || (!x.combine && strcmp(row->mode, "dispatch") != 0))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: mode '%s' and dtype '%s': give dispatch or combine, and a type",
+			       row->csv->path, row->line, row->mode, mq_kernel_text(row, "dtype"));
+	x.token_B = hidden * (mq_dtype_size((enum mq_dtype)dtype) + (dtype == MQ_FP8 ? SCALES : 0));
+	row->measured = us * 1e-6;
+	row->kernel = x.combine ? "combine" : "dispatch";
+	row->bound = "links";
+	row->predicted = mq_token_exchange_time(d, row->implementation, &x);
+	if (!isfinite(row->predicted))
+		row->refused = mq_arena_printf(arena, "nobody has timed the token exchange of '%s' on its GPU",
+					       row->implementation);
+	return MQ_OK;
+}
+
+static const char *const needed[] = { "gpu",    "implementation", "mode", "dtype",   "nodes",   "ranks",
+				      "tokens", "hidden",         "topk", "experts", "time_us", NULL };
+static const char *const known_columns[] = { "sms", "refused", NULL };
+const struct mq_kernel_format mq_kernel_exchange = { needed, known_columns, exchange_row };

@@ -1,0 +1,43 @@
+/* kernels_experts.c - rows of layers of experts, as implementations of inference run them on one GPU. `copies` of tokens
+ * are those that this GPU's experts get: its rank's share of tokens x topk, the busiest one's where loads follow a power
+ * law of exponent `skew`. SPDX-License-Identifier: Apache-2.0 */
+#include "score/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/expert_layer.h"
+
+static enum mq_status experts_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+				  struct mq_err *err)
+{
+	static const char *const names[] = { "tokens", "topk", "copies", "experts", "hidden",
+					     "ffn",    "ep",   "tp",     "time_us" };
+	struct mq_expert_layer c = { .gated = strcmp(mq_kernel_text(row, "gated"), "0") != 0 };
+	double ep, tp, us;
+	double *into[] = { &c.tokens, &c.top_k, &c.copies, &c.experts, &c.hidden, &c.width, &ep, &tp, &us };
+	const char *type = mq_kernel_text(row, "dtype");
+	int known = MQ_ENUM_FIND(mq_experts_type_name, MQ_N_EXPERTS_TYPES, type);
+
+	for (int i = 0; i < 9; i++)
+		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
+	if (*mq_kernel_text(row, "skew"))
+		MQ_TRY(mq_kernel_number(row->csv, row->i, "skew", &c.skew, err));
+	row->measured = us * 1e-6;
+	row->kernel = "experts";
+	row->bound = "compute";
+	c.experts = fmax(1, c.experts / ep);
+	c.width /= tp;
+	c.type = (enum mq_experts_type)known;
+	row->predicted = known < MQ_N_EXPERTS_TYPES ? mq_expert_layer_time(d, row->implementation, &c) : (double)NAN;
+	if (!isfinite(row->predicted))
+		row->refused = mq_arena_printf(arena, "nobody has timed experts of '%s' in '%s' on its GPU",
+					       row->implementation, type);
+	return MQ_OK;
+}
+
+static const char *const needed[] = { "gpu",    "implementation", "dtype",  "tokens", "topk",
+				      "copies", "experts",        "hidden", "ffn",    "ep",
+				      "tp",     "time_us",        NULL };
+static const char *const known_columns[] = { "skew", "gated", "refused", NULL };
+const struct mq_kernel_format mq_kernel_experts = { needed, known_columns, experts_row };
