@@ -209,18 +209,23 @@ static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__
 				uint32_t d, struct mq_err *err)
 {
 	bool sized = p->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+	bool open = !sized || p->dim_value <= 0; /* some exporters write -1 */
+	const char *name = p->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? p->dim_param : NULL;
 
-	if (sized && p->dim_value > 0 && p->dim_value <= (int64_t)1e10)
+	if (!open && p->dim_value <= (int64_t)1e10)
 		t->dim[d] = (double)p->dim_value;
-	else if (!d && (!sized || p->dim_value <= 0)) /* the batch, left open */
+	else if (!d && open) /* the batch */
 		t->dim[d] = 1;
-	else if (!sized && r->seq)
+	else if (open && r->seq)
 		t->dim[d] = r->seq;
-	else
+	else if (open)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: axis %u of input '%.80s' has no size that can be used; give --seq, or "
+			       "%s: axis %u of input '%.80s'%s%.60s is left open; give --seq N, which is put there, or "
 			       "export the model with fixed sizes",
-			       r->g.path, d, t->name);
+			       r->g.path, d, t->name, name ? ", " : "", name ? name : "");
+	else
+		return mq_fail(err, MQ_EINPUT, "%s: axis %u of input '%.80s' has the size %lld; give 1 to 1e10",
+			       r->g.path, d, t->name, (long long)p->dim_value);
 	return MQ_OK;
 }
 

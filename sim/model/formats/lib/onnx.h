@@ -12,11 +12,12 @@ enum { MQ_ONNX_RANK = 8, MQ_ONNX_VALUES = 1024 };
 
 struct mq_onnx_tensor {
 	const char *name;
-	bool known;    /* has a shape */
-	bool constant; /* does not depend on the graph's inputs */
-	bool weight;   /* floating-point constant from an initializer: a parameter */
-	bool counted;  /* as a parameter of an op */
-	bool grad;     /* a gradient flows through it */
+	bool known;                    /* has a shape */
+	bool constant;                 /* does not depend on the graph's inputs */
+	bool weight;                   /* floating-point constant from an initializer: a parameter */
+	bool counted;                  /* as a parameter of an op */
+	struct mq_onnx_tensor *origin; /* the weight that this is another view of; NULL = none */
+	bool grad;                     /* a gradient flows through it */
 	bool integer;
 	uint32_t rank;
 	double dim[MQ_ONNX_RANK];

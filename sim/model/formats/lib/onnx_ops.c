@@ -114,6 +114,10 @@ static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node
 	const char **names = NULL;
 	uint32_t n = 0, room = 0;
 
+	if (strstr(node->type, "Quantize") || !strncmp(node->type, "QLinear", 7) || strstr(node->type, "Integer") ||
+	    strstr(node->type, "NBits"))
+		return mq_onnx_fail(g, node, err,
+				    "quantised weights are not trained; export the model in floating point");
 	for (size_t i = 0; i < N_OPERATORS; i++)
 		for (char *rest = mq_arena_strdup(g->arena, operators[i].types), *word; (word = strsep(&rest, " "));)
 			MQ_PUSH(g->arena, names, n, room, word);
@@ -374,6 +378,7 @@ static double count_weights(const struct mq_onnx_node *node)
 	for (uint32_t i = 0; i < node->n_in; i++) {
 		struct mq_onnx_tensor *t = node->in[i];
 
+		t = t && t->origin ? t->origin : t;
 		if (!t || !t->weight || t->counted || !t->rank)
 			continue;
 		t->counted = true;
@@ -446,10 +451,14 @@ enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *no
 		add_op(g, o, node);
 		return MQ_OK;
 	}
+	bool view = weight && (o->class == VIEW || o->class == COPY) && node->n_out == 1 && node->in[0]->weight &&
+		    mq_onnx_elems(node->in[0]) == mq_onnx_elems(node->out[0]);
 	for (uint32_t i = 0; i < node->n_out; i++)
 		if (node->out[i]) {
 			node->out[i]->constant = true;
 			node->out[i]->weight |= weight && !node->out[i]->integer;
 		}
+	if (view) /* a weight transposed, say, is no other weight */
+		node->out[0]->origin = node->in[0]->origin ? node->in[0]->origin : node->in[0];
 	return MQ_OK;
 }

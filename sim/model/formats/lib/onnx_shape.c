@@ -524,6 +524,8 @@ enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *no
 		out->integer = a->tensor->integer;
 		out->valued = a->tensor->valued;
 		out->value = a->tensor->value;
+		/* some exporters keep weights so; a lone number is none */
+		out->weight = !out->integer && mq_onnx_elems(out) > 1;
 		return MQ_OK;
 	}
 	const struct mq_onnx_list ints = mq_onnx_list(node, "value_ints", UINT32_MAX);
