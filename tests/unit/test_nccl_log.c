@@ -146,8 +146,33 @@ static const struct expected cases[] = {
 	{ "broadcast.log", HEAD "  8388608 2097152  float  none  0  120.50  69.62  69.62  0  121.00  69.33  69.33  0\n",
 	  "no 'Rank N ... on HOST' lines", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log", RANKS ROWS, ":5: a row without the line that names its columns", 0, 0, 0, 0, 0, 0 },
-	{ "all_reduce.log", RANKS "#  size  count  type  redop  root  cputime  time  algbw  busbw  extra more #wrong\n",
+	{ "all_reduce.log", RANKS "#  size  count  type  redop  root  time  algbw  busbw  extra more #wrong\n",
 	  "columns of a table that this does not know", 0, 0, 0, 0, 0, 0 },
+	{ "all_reduce.log", RANKS "#  size  count  type  redop  root  cputime  algbw  busbw #wrong\n",
+	  "times of the processor (-C)", 0, 0, 0, 0, 0, 0 },
+	/* -I: single iterations; a timestamp */
+	{ "all_reduce.log",
+	  RANKS
+	  "#  size  count  type  redop  root  time  algbw  busbw #wrong i_min i_max i_p99 i_cv%  time  algbw  busbw "
+	  "#wrong i_min i_max i_p99 i_cv% timestamp\n"
+	  "  1048576  262144  float  sum  -1   40.10  26.15  26.15  0 39 41 41 1.5 39.90  26.28  26.28  0 39 41 41 1.5 "
+	  "2026-11-26 12:00:00\n",
+	  NULL, 1, 2, 1, MQ_COLL_ALL_REDUCE, 1048576, 40.10 },
+	/* -J: as JSON; two processes of two ranks */
+	{ "x.json",
+	  "{\"version\":3,\"args\":[\"./build/all_gather_perf\",\"-J\",\"x.json\"],\"config\":{\"nthreads\":1,\"ngpus\":2,"
+	  "\"devices\":[{\"rank\":0,\"hostname\":\"a1\"},{\"rank\":2,\"hostname\":\"a2\"}]},\"results\":[{\"size\":0,"
+	  "\"count\":0,\"type\":\"float\",\"out_of_place\":{\"time\":9.5,\"alg_bw\":0.0,\"bus_bw\":0.0,\"nwrong\":0.0}},"
+	  "{\"size\":1048576,\"out_of_place\":{\"time\":40.1,\"alg_bw\":26.149027,\"bus_bw\":19.611770,"
+	  "\"nwrong\":null}}]}",
+	  NULL, 1, 4, 2, MQ_COLL_ALL_GATHER, 1048576, 40.1 },
+	{ "all_gather.json",
+	  "{\"config\":{\"nthreads\":1,\"ngpus\":2,\"devices\":[{\"rank\":0}]},\"results\":[{\"size\":1048576,"
+	  "\"out_of_place\":{\"time\":40.1,\"alg_bw\":26.149027,\"bus_bw\":26.149027,\"nwrong\":3.0}}]}",
+	  ":1: this run got wrong results", 0, 0, 0, 0, 0, 0 },
+	{ "all_gather.json", "{\"a\": 1}", "no JSON of nccl-tests", 0, 0, 0, 0, 0, 0 },
+	{ "gather_perf.log", RANKS HEAD ROWS, "no collectives that are fitted", 0, 0, 0, 0, 0, 0 },
+	{ "x.log", "./alltoallv_perf -b 8\n" RANKS HEAD ROWS, "no collectives that are fitted", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log", RANKS HEAD TAIL, "a table without rows", 0, 0, 0, 0, 0, 0 },
 	{ "all_reduce.log", "make: *** [all_reduce] Error 1\n", "no rows of a nccl-tests table", 0, 0, 0, 0, 0, 0 },
 };

@@ -2,9 +2,10 @@
  * and collectors of logs before each line, without the '#', of 2018 or of today, several tests in one file.
  *
  * A table begins with the line that names its columns: size count type [redop] [root] time algbw busbw [#wrong], and
- * the last three or four again, in place. A row is told by its type: two whole numbers stand before it. What looks like
- * a row and does not fit its table's columns, or whose bandwidths do not follow from its size and time, is an error
- * with its line: never skipped, never guessed. Lines of anything else are passed over.
+ * the last three or four again, in place; columns of single iterations (-I) and a timestamp may stand between. A row is
+ * told by its type: two whole numbers stand before it. What looks like a row and does not fit its table's columns, or
+ * whose bandwidths do not follow from its size and time, is an error with its line: never skipped, never guessed. Lines
+ * of anything else are passed over. A file of -J is the same as JSON.
  *
  * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
  * table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus bandwidth's factor
@@ -18,9 +19,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "fit/fit.h"
+#include <jansson.h>
 
-enum { MAX_WORDS = 64, MAX_HOSTS = 4096, UNKNOWN = -1 };
+#include "fit/fit.h"
+#include "maquette/json_file.h"
+
+enum { MAX_WORDS = 64, MAX_HOSTS = 4096, UNKNOWN = -1, NOT_FITTED = -2 };
 
 struct columns {
 	bool root, redop, wrong;
@@ -55,6 +59,10 @@ static int kind_in(const char *text)
 		{ "reduce_scatter", MQ_COLL_REDUCE_SCATTER },
 		{ "all_reduce", MQ_COLL_ALL_REDUCE },
 		{ "all_gather", MQ_COLL_ALL_GATHER },
+		{ "alltoallv", NOT_FITTED },
+		{ "hypercube", NOT_FITTED },
+		{ "scatter", NOT_FITTED },
+		{ "gather", NOT_FITTED },
 		{ "alltoall", MQ_COLL_ALL_TO_ALL },
 		{ "broadcast", MQ_COLL_BROADCAST },
 		{ "sendrecv", MQ_N_COLL_KINDS },
@@ -155,6 +163,24 @@ static uint32_t find_type(char *const *word, uint32_t n, double *bytes, double *
 
 static enum mq_status end_table(struct reader *r);
 
+static bool is_wrong(const char *word)
+{
+	return !strcmp(word, "#wrong") || !strcmp(word, "wrong") || !strcmp(word, "error");
+}
+
+static enum mq_status check_kind(struct reader *r)
+{
+	if (r->kind == NOT_FITTED)
+		return wrong(r,
+			     "scatter, gather, hypercube and alltoallv are no collectives that are fitted: all_reduce, "
+			     "all_gather, reduce_scatter, alltoall, broadcast, reduce and sendrecv are");
+	if (r->kind == UNKNOWN)
+		return wrong(r,
+			     "which collective is this table of? Name the file after it (all_reduce_perf.log), or keep "
+			     "the line of the command");
+	return MQ_OK;
+}
+
 static enum mq_status take_header(struct reader *r, char *const *word, uint32_t n)
 {
 	uint32_t at = 0, last;
@@ -162,21 +188,28 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 	while (at < n && strcmp(word[at], "size"))
 		at++;
 	struct columns c = { 0 };
-	for (last = at + 1; last < n && strcmp(word[last], "time"); last++) {
+	for (last = at + 1; last < n && strcmp(word[last], "time") && strcmp(word[last], "cputime"); last++) {
 		c.redop |= !strcmp(word[last], "redop");
 		c.root |= !strcmp(word[last], "root");
 	}
+	if (last < n && *word[last] == 'c')
+		return wrong(r, "times of the processor (-C) are not those of the collective: run it without -C");
 	if (last + 3 > n || strcmp(word[last + 1], "algbw") || strcmp(word[last + 2], "busbw"))
 		return wrong(
 			r,
 			"columns of a table that this does not know: size count type [redop] [root] time algbw busbw "
 			"[#wrong] are read");
-	c.wrong = last + 3 < n && strcmp(word[last + 3], "time") != 0;
-	c.after = n - last;
-	if (c.after != (c.wrong ? 8u : 6u) && c.after != (c.wrong ? 4u : 3u))
-		return wrong(
-			r, "columns of a table that this does not know: time algbw busbw [#wrong] out of place and in "
-			   "place are read, without further ones");
+	c.wrong = last + 3 < n && is_wrong(word[last + 3]);
+	for (uint32_t i = last; i < n; i++) {
+		if (!strcmp(word[i], "timestamp"))
+			c.after++; /* a date and a time */
+		else if (!is_wrong(word[i]) && strcmp(word[i], "time") && strcmp(word[i], "algbw") &&
+			 strcmp(word[i], "busbw") && strncmp(word[i], "i_", 2))
+			return wrong(
+				r, "columns of a table that this does not know: time algbw busbw [#wrong] out of place "
+				   "and in place are read, i_... of -I and a timestamp passed over");
+	}
+	c.after += n - last;
 	MQ_TRY(end_table(r));
 	r->columns = c;
 	r->in_table = true;
@@ -188,11 +221,7 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 	if (!r->fresh_kind)
 		r->kind = r->named;
 	r->fresh_kind = false;
-	if (r->kind == UNKNOWN)
-		return wrong(r,
-			     "which collective is this table of? Name the file after it (all_reduce_perf.log), or keep "
-			     "the line of the command");
-	return MQ_OK;
+	return check_kind(r);
 }
 
 static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n, uint32_t at)
@@ -262,6 +291,22 @@ static bool adds_up(double bytes, const char *const t[3])
 	return low <= algbw + 1.02 * half_digit(t[1]) && high >= algbw - 1.02 * half_digit(t[1]);
 }
 
+/* `off`: half the last digits of busbw and algbw. */
+static void add_row(struct reader *r, double bytes, double time_us, double algbw, double busbw, const double off[2])
+{
+	const struct mq_nccl_row row = {
+		.bytes = bytes,
+		.seconds = 1e-6 * time_us,
+		.sendrecv = r->kind == MQ_N_COLL_KINDS,
+		.kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE : (enum mq_coll_kind)r->kind,
+		.line = r->line,
+		.factor = algbw > 0 ? busbw / algbw : (double)NAN,
+		.factor_off = algbw > 0 ? (off[0] + busbw / algbw * off[1]) / algbw : (double)INFINITY,
+	};
+
+	MQ_PUSH(r->arena, r->row, r->n, r->room, row);
+}
+
 static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, uint32_t type, double bytes,
 			       double count)
 {
@@ -290,18 +335,9 @@ static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, 
 		return wrong(r, "size over time is not the algbw of this row: were columns lost?");
 	if (r->columns.wrong && is_number(word[at + 3], &x) && x > (strchr(word[at + 3], 'e') ? 1e-2 : 0))
 		return wrong(r, "this run got wrong results (#wrong): its times mean nothing");
-	struct mq_nccl_row row = { .bytes = bytes,
-				   .seconds = 1e-6 * time,
-				   .sendrecv = r->kind == MQ_N_COLL_KINDS,
-				   .kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE : (enum mq_coll_kind)r->kind,
-				   .line = r->line,
-				   .factor = algbw > 0 ? busbw / algbw : (double)NAN,
-				   .factor_off = algbw > 0 ? (half_digit(word[at + 2]) +
-							      busbw / algbw * half_digit(word[at + 1])) /
-								     algbw :
-							     (double)INFINITY };
+	double off[2] = { half_digit(word[at + 2]), half_digit(word[at + 1]) };
 	if (bytes > 0)
-		MQ_PUSH(r->arena, r->row, r->n, r->room, row);
+		add_row(r, bytes, time, algbw, busbw, off);
 	return MQ_OK;
 }
 
@@ -419,19 +455,99 @@ static enum mq_status take_line(struct reader *r, char *line)
 	return type < MAX_WORDS ? take_row(r, word, n, type, bytes, count) : MQ_OK;
 }
 
-enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
-				struct mq_err *err)
+/* ---- JSON (-J) --------------------------------------------------------------------------------------- */
+
+static double number_of(const json_t *object, const char *key)
 {
-	const char *base = strrchr(path, '/');
-	struct reader *r = mq_arena_array(arena, 1, struct reader);
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static enum mq_status take_result(struct reader *r, const json_t *result)
+{
+	const double off[2] = { 1e-6, 1e-6 }; /* six digits are printed */
+	const json_t *run = json_object_get(result, "out_of_place");
+
+	run = json_is_object(run) ? run : json_object_get(result, "in_place");
+	double bytes = number_of(result, "size"), time = number_of(run, "time"), algbw = number_of(run, "alg_bw");
+	double busbw = number_of(run, "bus_bw");
+
+	if (json_object_get(run, "cpu_time"))
+		return wrong(r, "times of the processor (-C) are not those of the collective: run it without -C");
+	if (!(bytes >= 0 && bytes <= 1e15) || !(time >= 0 && time <= 1e12) || !(algbw >= 0) || !(busbw >= 0))
+		return wrong(r, "a result without numbers in size, time, alg_bw and bus_bw");
+	if (number_of(run, "nwrong") > 0)
+		return wrong(r, "this run got wrong results (nwrong): its times mean nothing");
+	if (bytes > 0 && fabs(algbw * time - 1e-3 * bytes) > 1e-2 * 1e-3 * bytes + 1e-6 * (time + algbw))
+		return wrong(r, "size over time is not the alg_bw of this result");
+	if (bytes > 0)
+		add_row(r, bytes, time, algbw, busbw, off);
+	return MQ_OK;
+}
+
+/* A process lists its first device; the others follow it. */
+static enum mq_status take_devices(struct reader *r, const json_t *config)
+{
+	const json_t *devices = json_object_get(config, "devices"), *device;
+	double each = number_of(config, "nthreads") * number_of(config, "ngpus"), last = -1, rank;
+	size_t i;
+
+	json_array_foreach(devices, i, device)
+	{
+		const char *host = json_string_value(json_object_get(device, "hostname"));
+		bool known = !host;
+
+		rank = number_of(device, "rank");
+		last = rank > last ? rank : last;
+		for (uint32_t h = 0; h < r->n_hosts && !known; h++)
+			known = !strcmp(r->host[h], host);
+		if (!known && r->n_hosts < MAX_HOSTS)
+			r->host[r->n_hosts++] = mq_arena_strdup(r->arena, host);
+	}
+	if (!(each >= 1 && each <= MOST_RANKS) || !(last >= 0 && last <= MOST_RANKS))
+		return wrong(r, "\"config\" does not say how many ranks there were");
+	r->ranks = (uint32_t)(json_array_size(devices) > last ? last + 1 : last + each);
+	return MQ_OK;
+}
+
+static enum mq_status take_json(struct reader *r, const json_t *root)
+{
+	const char *program = json_string_value(json_array_get(json_object_get(root, "args"), 0));
+	const json_t *result, *results = json_object_get(root, "results");
+	size_t i;
+
+	if (!json_is_array(results))
+		return mq_fail(r->err, MQ_EINPUT, "%s: no \"results\": no JSON of nccl-tests (-J)", r->path);
+	if (program && strrchr(program, '/'))
+		program = strrchr(program, '/') + 1;
+	r->kind = program && kind_in(program) != UNKNOWN ? kind_in(program) : r->named;
+	MQ_TRY(check_kind(r));
+	MQ_TRY(take_devices(r, json_object_get(root, "config")));
+	r->in_table = true;
+	json_array_foreach(results, i, result)
+	{
+		r->line = (uint32_t)i + 1;
+		MQ_TRY(take_result(r, result));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status read_json(struct reader *r)
+{
+	json_t *root;
+
+	MQ_TRY(mq_json_file_load(r->path, &root, r->err));
+	enum mq_status status = take_json(r, root);
+	json_decref(root);
+	return status;
+}
+
+static enum mq_status read_lines(struct reader *r, FILE *file)
+{
 	char line[4096];
-	FILE *file = fopen(path, "r");
 	enum mq_status status = MQ_OK;
 
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
-	*r = (struct reader){ .path = path, .err = err, .arena = arena };
-	r->named = r->kind = kind_in(base ? base : path);
 	while (status == MQ_OK && fgets(line, sizeof(line), file)) {
 		r->line++;
 		if (!strchr(line, '\n') && !feof(file))
@@ -439,6 +555,24 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 		else
 			status = take_line(r, line);
 	}
+	return status;
+}
+
+enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row, uint32_t *n,
+				struct mq_err *err)
+{
+	const char *base = strrchr(path, '/');
+	struct reader *r = mq_arena_array(arena, 1, struct reader);
+	FILE *file = fopen(path, "r");
+	int first;
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
+	*r = (struct reader){ .path = path, .err = err, .arena = arena };
+	r->named = r->kind = kind_in(base ? base : path);
+	first = fgetc(file);
+	ungetc(first, file);
+	enum mq_status status = first == '{' ? read_json(r) : read_lines(r, file);
 	fclose(file);
 	MQ_TRY(status);
 	MQ_TRY(end_table(r));
