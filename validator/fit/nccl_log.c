@@ -430,7 +430,7 @@ static bool names_columns(char *const *word, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++) {
 		size |= !strcmp(word[i], "size");
-		time |= size && !strcmp(word[i], "time");
+		time |= size && (!strcmp(word[i], "time") || !strcmp(word[i], "cputime"));
 		bandwidth |= time && !strcmp(word[i], "algbw");
 	}
 	return bandwidth;
