@@ -65,3 +65,4 @@ echo "accuracy: $record/score.csv, $record/score.svg"
 
 tests/accuracy-pages gather $out/*/
 tests/accuracy-pages write
+tests/accuracy-gate
