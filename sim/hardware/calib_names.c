@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "maquette/opt.h"
@@ -16,6 +17,49 @@ static bool listed(const char *const *list, const char *word)
 	return false;
 }
 
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c);
+}
+
+/* The same letters and digits, whatever stands between them. */
+static bool same_letters(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		while (*a && !is_word(*a))
+			a++;
+		while (*b && !is_word(*b))
+			b++;
+		if (!*a || tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return !*a && !*b;
+	}
+}
+
+/* A driver's name without its maker's words: "NVIDIA GeForce RTX 4090" is an RTX 4090. */
+static const char *without_maker(const char *word)
+{
+	static const char *const makers[] = { "NVIDIA", "AMD", "Tesla", "GeForce", "Quadro", "Instinct" };
+
+	for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++) {
+		size_t n = strlen(makers[i]);
+
+		if (!strncasecmp(word, makers[i], n) && word[n] && !is_word(word[n]))
+			word += n + 1;
+	}
+	return word;
+}
+
+static bool reported(const struct mq_device_calib *d, const char *word)
+{
+	bool same = same_letters(d->name, word);
+
+	for (const char *const *a = d->reported; a && *a; a++)
+		same |= same_letters(*a, word);
+	for (const char *const *a = d->alias; a && *a; a++)
+		same |= same_letters(*a, word);
+	return same;
+}
+
 const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const char *word)
 {
 	for (uint32_t i = 0; i < calib->n_devices; i++)
@@ -23,6 +67,9 @@ const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const 
 			return &calib->device[i];
 	for (uint32_t i = 0; i < calib->n_devices; i++)
 		if (listed(calib->device[i].alias, word))
+			return &calib->device[i];
+	for (uint32_t i = 0; i < calib->n_devices; i++) /* as nvidia-smi and torch.cuda.get_device_name print it */
+		if (reported(&calib->device[i], without_maker(word)))
 			return &calib->device[i];
 	return NULL;
 }
@@ -72,11 +119,6 @@ enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *optio
 			used += (size_t)sprintf(list + used, "%s%s", used ? ", " : "", d->name);
 	}
 	return several ? mq_fail(err, MQ_EINPUT, "%s=%s: which one? %s", option, word, list) : MQ_OK;
-}
-
-static bool is_word(char c)
-{
-	return isalnum((unsigned char)c);
 }
 
 /* Letters and digits of `name` if it stands at `text` and ends there with a word; 0 otherwise. */

@@ -57,4 +57,22 @@ grep -q 'X1' study/platforms/*.xml || { echo "the study's platforms have no X1";
 sed -i 's/H100-SXM-80GB/H100-SXM-8OGB/' mine.json
 try 2 "mine.json: 'X1' inherits 'H100-SXM-8OGB', and there is no such device; did you mean 'H100-SXM-80GB'" platform show gpu=X1 --calib mine.json
 [ -z "$(ls tmp)" ] || { echo "left behind: $(ls tmp)"; bad=1; }
+# names as drivers and clouds print them
+while IFS='|' read -r name type; do
+	"$M" platform generate gpu="$name" -o named.xml >/dev/null && grep -q "mq_type\" value=\"$type\"" named.xml || { echo "'$name' is no $type"; bad=1; }
+done <<'N'
+NVIDIA H100 80GB HBM3|H100-SXM-80GB
+NVIDIA H100 PCIe|H100-PCIE-80GB
+NVIDIA A100-SXM4-40GB|A100-SXM4-40GB
+NVIDIA A100 80GB PCIe|A100-PCIE-80GB
+Tesla V100-SXM2-32GB|V100-SXM2-32GB
+NVIDIA GeForce RTX 4090|RTX-4090
+NVIDIA RTX 6000 Ada Generation|RTX-6000-Ada
+NVIDIA GH200 480GB|GH200-96GB
+AMD Instinct MI300X|MI300X
+Standard_ND96amsr_A100_v4|A100-SXM4-80GB
+p4d.24xlarge|A100-SXM4-40GB
+a3-megagpu-8g|H100-SXM-80GB
+N
+try 0 'machine ' search -m gpt:layers=2 --batch 16 -p "gpu=NVIDIA H100 80GB HBM3 nodes=2" -e data-parallel --evals 1 -o named
 finish

@@ -50,7 +50,8 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 		char *equals = strchr(word, '=');
 
 		if (!equals && mix && !is_switch(word)) {
-			mix = spec->gpu = mq_arena_printf(arena, "%s+%s", mix, word);
+			mix = spec->gpu =
+				mq_arena_printf(arena, "%s%c%s", mix, mq_gen_is_drivers(mix) ? ' ' : '+', word);
 			continue;
 		}
 		if (!equals && !is_switch(word))

@@ -173,6 +173,16 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 }
 
 /* Scale-up domains are the machines of an nvl72 fabric. */
+bool mq_gen_is_drivers(const char *gpu)
+{
+	static const char *const makers[] = { "NVIDIA", "AMD", "Tesla", "GeForce", "Quadro" };
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
+		found |= !strncasecmp(gpu, makers[i], strlen(makers[i]));
+	return found;
+}
+
 static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct mq_gen *gen, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
@@ -243,6 +253,8 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 	gen->calib = calib;
 	gen->arena = arena;
 	gen->flat = true;
+	for (char *c = list; mq_gen_is_drivers(list) && (c = strchr(c, ' '));)
+		*c = '-';
 	for (char *item = strtok_r(list, "+, ", &save); item; item = strtok_r(NULL, "+, ", &save)) {
 		if (gen->n_groups == MQ_GEN_MAX_GROUPS)
 			return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %d node types", spec->gpu, MQ_GEN_MAX_GROUPS);

@@ -54,6 +54,9 @@ struct mq_gen {
 	double nic_us, switch_us;
 };
 
+/* "NVIDIA H100 80GB HBM3": a name with blanks, as a driver prints it? Elsewhere blanks stand between types of a mix. */
+bool mq_gen_is_drivers(const char *gpu);
+
 /* Check the options and derive everything above but sink, file and rank. */
 enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib, struct mq_arena *arena,
 			      struct mq_gen *gen, struct mq_err *err) MQ_MUST_CHECK;
