@@ -11,6 +11,7 @@
 
 #include "export/export.h"
 #include "export/launch.h"
+#include "maquette/fine_tune.h"
 #include "maquette/opt.h"
 #include "maquette/schedule.h"
 #include "base/text.h"
@@ -43,6 +44,14 @@ static const char doc[] = "Writes a plan as launch settings, or reads launch set
 
 static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f, struct mq_err *err)
 {
+	struct mq_tuning tuning;
+
+	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &tuning, err));
+	if (tuning.kind == MQ_TUNE_FROZEN || (tuning.kind == MQ_TUNE_LORA && strcmp(o->to, "deepspeed") != 0))
+		return mq_fail(err, MQ_EINPUT, "--to %s: it has no settings for --train %s; %s", o->to,
+			       e->train->tuning,
+			       tuning.kind == MQ_TUNE_LORA ? "deepspeed has (with PEFT)" :
+							     "set requires_grad in your program");
 	if (!strncmp(o->to, "megatron", 8))
 		return mq_export_megatron(e, f, err);
 	if (!strcmp(o->to, "deepspeed"))
@@ -159,6 +168,8 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 static enum mq_status import_launch(const struct mq_launch *launch, const struct mq_export *e, struct mq_plan *plan,
 				    struct mq_import_notes *notes, struct mq_err *err)
 {
+	if (launch->text)
+		MQ_TRY(mq_export_check_tuning(e, launch->path, launch->text, err));
 	if (!strcmp(launch->program, "DeepSpeed"))
 		return mq_import_deepspeed(e, launch->path, plan, notes, err);
 	if (!strcmp(launch->program, "torchtitan recipe"))

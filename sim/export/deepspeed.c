@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "export/export.h"
+#include "maquette/fine_tune.h"
 #include "model/formats/lib/huggingface.h"
 
 static enum mq_status open_file(const struct mq_export *e, const char *name, FILE **f, const char **path,
@@ -42,18 +43,77 @@ static enum mq_status put_model(const struct mq_export *e, const char *text, str
 	return mq_file_close(f, path, err);
 }
 
-static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
+/* PEFT's names of the modules with an adapter, each in quotes; NULL where it has none for one of them. */
+static const char *peft_modules(const struct mq_export *e, const struct mq_tuning *tuning)
+{
+	static const char *const own[] = {
+		"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"
+	};
+	const char *list = "", *rest = tuning->targets;
+
+	for (size_t n; (n = strcspn(rest, "+")) > 0; rest += n + (rest[n] == '+')) {
+		const char *word = mq_arena_printf(e->arena, "%.*s", (int)n, rest), *found = NULL;
+
+		for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+			found = strcmp(own[i], word) ? found : own[i];
+		if (!found)
+			return NULL;
+		list = mq_arena_printf(e->arena, "%s%s\"%s\"", list, *list ? ", " : "", found);
+	}
+	return list;
+}
+
+static enum mq_status check_adapters(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
+{
+	static const char *const base[] = { "dtype", "fp8", "mxfp8", "nvfp4", "nf4" };
+
+	if (!peft_modules(e, tuning))
+		return mq_fail(err, MQ_EINPUT,
+			       "--train lora: PEFT has no adapters of %s; ask with targets of its names: q_proj k_proj "
+			       "v_proj o_proj gate_proj up_proj down_proj",
+			       tuning->targets);
+	if (tuning->base && strcmp(base[tuning->base], "nf4") != 0)
+		return mq_fail(err, MQ_EINPUT, "--train lora: PEFT holds no frozen base in %s; give base=dtype or nf4",
+			       base[tuning->base]);
+	return MQ_OK;
+}
+
+/* The model, with adapters of PEFT where they are what is trained (QLoRA: on a base of bitsandbytes). */
+static void put_loading(const struct mq_export *e, const struct mq_tuning *tuning, FILE *f)
+{
+	const char *attention = e->model->stack->fused ? "flash_attention_2" : "eager";
+
+	fprintf(f, "seq_length = %u\nconfig = AutoConfig.from_pretrained(\".\")\n", e->model->seq);
+	if (tuning->base)
+		fprintf(f,
+			"from transformers import BitsAndBytesConfig\n"
+			"quantized = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
+			"bnb_4bit_use_double_quant=True,\n                               "
+			"bnb_4bit_compute_dtype=torch.%s, bnb_4bit_quant_storage=torch.%s)\n"
+			"model = AutoModelForCausalLM.from_pretrained(\".\", quantization_config=quantized, "
+			"attn_implementation=\"%s\")\n",
+			e->train->dtype == MQ_BF16 ? "bfloat16" : "float16",
+			e->train->dtype == MQ_BF16 ? "bfloat16" : "float16", attention);
+	else
+		fprintf(f, "model = AutoModelForCausalLM.from_config(config, attn_implementation=\"%s\")\n", attention);
+	if (tuning->kind == MQ_TUNE_LORA)
+		fprintf(f,
+			"from peft import LoraConfig, get_peft_model\n"
+			"model = get_peft_model(model, LoraConfig(r=%u, lora_alpha=%u, lora_dropout=%g, task_type=\"CAUSAL_LM\",\n"
+			"                                         target_modules=[%s]))\n",
+			tuning->rank, tuning->alpha, tuning->dropout, peft_modules(e, tuning));
+}
+
+static enum mq_status put_script(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
 {
 	const char *path;
 	FILE *f;
 
 	MQ_TRY(open_file(e, "train.py", &f, &path, err));
-	fprintf(f,
-		"\"\"\"deepspeed --hostfile hostfile train.py: put your data where `batches` is.\"\"\"\n"
-		"import deepspeed\nimport torch\nfrom transformers import AutoConfig, AutoModelForCausalLM\n\n"
-		"seq_length = %u\nconfig = AutoConfig.from_pretrained(\".\")\n"
-		"model = AutoModelForCausalLM.from_config(config, attn_implementation=\"%s\")\n",
-		e->model->seq, e->model->stack->fused ? "flash_attention_2" : "eager");
+	fputs("\"\"\"deepspeed --hostfile hostfile train.py: put your data where `batches` is.\"\"\"\n"
+	      "import deepspeed\nimport torch\nfrom transformers import AutoConfig, AutoModelForCausalLM\n\n",
+	      f);
+	put_loading(e, tuning, f);
 	if (e->shape.recompute == MQ_RECOMPUTE_FULL)
 		fputs("model.gradient_checkpointing_enable()\n", f);
 	fputs("engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(),\n"
@@ -160,7 +220,7 @@ static enum mq_status describe(const struct mq_export *e, char **text, struct mq
 	return status;
 }
 
-static enum mq_status put_folder(const struct mq_export *e, struct mq_err *err)
+static enum mq_status put_folder(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
 {
 	char *text;
 
@@ -172,13 +232,23 @@ static enum mq_status put_folder(const struct mq_export *e, struct mq_err *err)
 	free(text);
 	MQ_TRY(status);
 	if (e->shape.pp == 1)
-		MQ_TRY(put_script(e, err));
+		MQ_TRY(put_script(e, tuning, err));
 	return put_hostfile(e, err);
 }
 
 enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq_err *err)
 {
+	struct mq_tuning tuning;
+
 	MQ_TRY(check_quantised(e, err));
+	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &tuning, err));
+	if (tuning.kind == MQ_TUNE_LORA)
+		MQ_TRY(check_adapters(e, &tuning, err));
+	if (tuning.kind == MQ_TUNE_LORA && (!e->dir || e->shape.pp > 1 || !e->model->stack))
+		return mq_fail(
+			err, MQ_EINPUT,
+			"--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
+			"without pipeline stages and a model of Hugging Face's");
 	put_config(e, f);
-	return e->dir ? put_folder(e, err) : MQ_OK;
+	return e->dir ? put_folder(e, &tuning, err) : MQ_OK;
 }

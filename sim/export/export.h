@@ -37,6 +37,9 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 /* Builds a shape's plan with the switches that a shape does not hold taken from `like`. */
 enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape, const struct mq_plan *like,
 			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+/* MQ_EINPUT: the text of this file trains adapters (LoRA), and the question does not. */
+enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text,
+				      struct mq_err *err) MQ_MUST_CHECK;
 /* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */
 enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
 				     struct mq_err *err) MQ_MUST_CHECK;

@@ -89,6 +89,7 @@ static enum mq_status read_program(const struct mq_export *e, const char *path, 
 	if (!access(script, R_OK)) {
 		MQ_TRY(mq_text_read(script, 1, e->arena, &text, &size, err));
 		*recomputes = strstr(text, "gradient_checkpointing_enable()");
+		MQ_TRY(mq_export_check_tuning(e, script, text, err));
 	}
 	if (access(config, R_OK) || !e->model->stack)
 		return MQ_OK;

@@ -174,3 +174,28 @@ const char *mq_import_modules(const char *said, struct mq_arena *arena, const ch
 	}
 	return ops;
 }
+
+/* Is low-rank adaptation named outside of comments? The ranks of latent attention are another thing. */
+static bool says_lora(const char *text)
+{
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *end = line + strcspn(line, "\n"), *c = line;
+
+		for (; *(line + strspn(line, " \t")) != '#' && (c = strcasestr(c, "lora")) && c < end; c += 4)
+			if (c - line < 2 || (c[-1] != '_' && c[-1] != '-') || !strchr("qv", c[-2]))
+				return true;
+	}
+	return false;
+}
+
+enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *path, const char *text, struct mq_err *err)
+{
+	const char *tuning = e->train->tuning ? e->train->tuning : "";
+	bool asked = !strncmp(tuning, "lora", 4);
+
+	if (says_lora(text) && !asked)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: trains adapters of low rank (LoRA); ask with --train lora:rank=N,targets=...",
+			       path);
+	return MQ_OK;
+}

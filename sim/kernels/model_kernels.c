@@ -16,10 +16,16 @@
  *
  * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX is one too: its
  * window gathers dY, [m x n window][n window x k / window]. An op whose backward FLOPs are not above 1.5 of the forward
- * ones (its input needs no gradient) has dW alone; one without backward FLOPs (frozen weights) has neither. Unfused
+ * ones (its input needs no gradient) has dW alone, one of frozen weights dX alone; one without backward FLOPs has
+ * neither. Unfused
  * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched GEMMs for
  * each of the two. Fused attention counts 2x forward FLOPs backwards: the recomputation of the scores inside the kernel
  * is part of its efficiency, not of the model.
+ *
+ * Frozen weights of few bits are made whole before each GEMM that cannot read them (mq_op_dequantizes). An adapter
+ * (LoRA) multiplies in the type of training. What it does besides, in NeMo's ParallelLinearAdapter and in PEFT alike:
+ * dropout of its input, with a mask of a byte; its output scaled, in a pass of its own; the sum with what it adapts; and
+ * in the backward pass the two gradients of that input added up.
  *
  * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward input and weights,
  * backward the output's gradient (the copies of the forward pass are kept for it).
@@ -77,6 +83,40 @@ static bool reads_stream(const struct mq_op_work *w)
 	return from && (from->kind == MQ_OP_NORM || (from->gelu && w->software->unfused_gelu));
 }
 
+/* A pass over `elems` elements that reads and writes each so often. */
+static void add_pass(struct mq_op_work *w, double elems, double bytes_each)
+{
+	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_MEMORY);
+
+	k->dtype = (uint8_t)w->dtype;
+	k->bytes = elems * bytes_each;
+	k->launches = mq_work_calls(w);
+}
+
+static void add_adapter(struct mq_op_work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double read = op->read * w->scale.read, size_B = w->size_B;
+
+	if (op->adapter == MQ_ADAPTER_IN && op->dropout)
+		add_pass(w, read, 2 * size_B + 1);
+	if (op->adapter == MQ_ADAPTER_IN && backward && op->flop_bwd > 1.5 * op->flop)
+		add_pass(w, read, 3 * size_B);
+	if (op->adapter == MQ_ADAPTER_OUT)
+		add_pass(w, op->write * w->scale.write, 2 * size_B);
+}
+
+static void dequantize(struct mq_op_work *w)
+{
+	if (!w->dequantized_B)
+		return;
+	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
+
+	k->dtype = (uint8_t)w->dtype;
+	k->bytes = w->weights * w->dequantized_B;
+	k->launches = modules_of(w) * mq_work_calls(w);
+}
+
 static void gemm_kernels(struct mq_op_work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -91,22 +131,31 @@ static void gemm_kernels(struct mq_op_work *w, bool backward)
 		add_bias(w, backward);
 		if (reads_stream(w))
 			mq_work_inputs(w, op->read * w->scale.read, modules, backward);
-		mq_work_cast(w, op->read * w->scale.read + w->weights, 2);
+		add_adapter(w, backward);
+		dequantize(w);
+		mq_work_cast(w, op->read * w->scale.read + (w->ready ? 0 : w->weights), w->ready ? 1 : 2);
 		return;
 	}
-	if (op->flop_bwd <= 0) /* frozen: neither its input nor its weights get a gradient */
+	if (op->flop_bwd <= 0) /* neither its input nor its weights get a gradient */
 		return;
+	bool frozen = op->frozen != MQ_TRAINED;
 	double flop = op->flop_bwd * w->scale.flop;
-	if (op->flop_bwd > 1.5 * op->flop) {
-		flop /= 2;
+	if (op->flop_bwd > 1.5 * op->flop || frozen) {
+		flop /= frozen ? 1 : 2;
 		mq_work_gemm(w, (double[]){ m, k / window, n * window }, flop, elems);
 		w->kernel[w->n - 1].of_input = op->kind == MQ_OP_CONV;
 		w->kernel[w->n - 1].launches += (modules - 1) + (w->in_parts[MQ_BACKWARD] ? 2 : 0);
 	}
-	mq_work_gemm(w, (double[]){ k, n, m }, flop, elems);
-	w->kernel[w->n - 1].of_weights = true;
-	w->kernel[w->n - 1].launches += modules - 1;
-	add_bias(w, backward);
+	if (!frozen) {
+		mq_work_gemm(w, (double[]){ k, n, m }, flop, elems);
+		w->kernel[w->n - 1].of_weights = true;
+		w->kernel[w->n - 1].launches += modules - 1;
+		add_bias(w, backward);
+		add_adapter(w, backward);
+	}
+	if (w->ready && w->software->disable_parameter_transpose_cache)
+		add_pass(w, w->weights, 2 * mq_dtype_size(w->blank.dtype));
+	dequantize(w);
 	if (reads_stream(w))
 		mq_work_inputs(w, op->read * w->scale.read, modules, backward);
 	mq_work_cast(w, op->write * w->scale.write, 1);
@@ -143,7 +192,7 @@ static enum mq_part part_of(const struct mq_op_work *w, uint32_t *fusion)
 /* Is it the sum of a branch and the residual stream? */
 static bool adds_to_stream(const struct mq_op *op)
 {
-	return op->kind == MQ_OP_ELEMENTWISE && !op->gated && !op->gelu && op->layer != MQ_NONE &&
+	return op->kind == MQ_OP_ELEMENTWISE && !op->gated && !op->gelu && !op->adapter && op->layer != MQ_NONE &&
 	       op->read == 2 * op->output;
 }
 
@@ -208,6 +257,8 @@ static double more_moved(const struct mq_op_work *w)
 	enum { ELEMENTS = 6, CASTS_B = 12 };
 	double moved_B = w->software->loss_moved_B;
 
+	if (w->op->adapter) /* counted, and fused with nothing */
+		return 1;
 	if (w->op->kind != MQ_OP_LOSS || w->model->image)
 		return w->traffic;
 	if (w->size_B >= 4)
@@ -239,6 +290,8 @@ static void memory_kernels(struct mq_op_work *w, bool backward, enum mq_kernel_k
 	k->flop = flop;
 	k->launches = least_launches(w, backward) * mq_work_calls(w);
 	k->n = op->kind == MQ_OP_NORM || op->kind == MQ_OP_EMBEDDING ? w->model->hidden : 0;
+	if (op->gated && w->software->activation_func_fp8_input_store)
+		add_pass(w, op->read * w->scale.read, w->size_B + 1); /* cast to fp8, or back */
 	add_framework(w, backward);
 }
 
@@ -404,7 +457,7 @@ static void forward_or_backward(struct mq_op_work *w, bool backward)
 /* What is done with weights and gradients in every micro-batch, whatever its size: comes last, see mq_work_cast. */
 static void param_kernel(struct mq_op_work *w, double bytes)
 {
-	if (!(bytes > 0))
+	if (!(bytes > 0) || w->op->frozen != MQ_TRAINED)
 		return;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
 	bool casts = w->stream != w->dtype && w->op->kind == MQ_OP_GEMM, biased = w->op->param > w->op->k * w->op->n;
@@ -418,7 +471,7 @@ static void update_kernel(struct mq_op_work *w, const struct mq_train *train, co
 	const struct mq_software *s = w->software;
 	double param = mq_op_param_shard(w->op, share->split);
 
-	if (!(param > 0))
+	if (!mq_op_trained(w->op))
 		return;
 	struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_OPTIMIZER);
 	k->bytes = param * (update_bytes(train, s->master_B, s->moment_B) + s->update_B +
@@ -433,7 +486,7 @@ static void gather_kernels(struct mq_op_work *w, const struct mq_share *share)
 	const struct mq_software *s = w->software;
 	double param = mq_op_param_shard(w->op, share->split);
 
-	if (share->shards <= 1 || !(param > 0))
+	if (share->shards <= 1 || !mq_op_trained(w->op))
 		return;
 	if (s->allgather_flat_copies > 0) {
 		struct mq_kernel *k = mq_work_add(w, MQ_KERNEL_COPY);
@@ -513,7 +566,9 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		w.in_parts[MQ_FORWARD] = share->split[MQ_DIM_OUT] > 1 || share->split[MQ_DIM_HEAD] > 1;
 		w.in_parts[MQ_BACKWARD] = share->split[MQ_DIM_IN] > 1;
 	}
-	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
+	w.ready = op->frozen > MQ_FROZEN_AS_DTYPE && !mq_op_dequantizes(op, train);
+	w.dequantized_B = mq_op_dequantizes(op, train) ? mq_op_param_B(op, train) + w.size_B : 0;
+	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE && !op->adapter) {
 		w.cast_B = mq_software_cast_B(software, train);
 		w.blank.dtype = (uint8_t)mq_train_gemm_dtype(train);
 	} else if (mq_train_casts(train) && op->kind == MQ_OP_ATTENTION && software->fp8_attention) {
@@ -540,6 +595,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	} else if (op->kind != MQ_OP_EMBEDDING) { /* which reads only the rows it looks up */
 		w.weights = mq_op_param_shard(op, share->split);
 	}
+	if (phase == MQ_BACKWARD && !mq_op_goes_back(op))
+		return 0;
 	forward_or_backward(&w, phase == MQ_BACKWARD);
 	if (phase == MQ_BACKWARD)
 		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) + op->fixed_bwd * w.size_B);

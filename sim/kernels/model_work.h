@@ -27,6 +27,8 @@ struct mq_op_work {
 	double size_B;        /* of one element */
 	double weights;       /* parameter elements that the op multiplies with, tied ones too */
 	double cast_B;        /* to make an element of an fp8 operand; 0 = no fp8 here */
+	double dequantized_B; /* moved per weight to make it whole; 0 = it is */
+	bool ready;           /* its weights lie there in the type of the GEMM */
 	enum mq_dtype dtype;  /* of what is not a GEMM in fp8 */
 	enum mq_dtype stream; /* see mq_software_stream */
 	const struct mq_software *software;

@@ -107,9 +107,11 @@ static double weights_B(const struct here *at, double elems)
 {
 	const struct mq_train *train = at->low->train;
 	const struct mq_software *s = at->low->software;
-	double whole_B = elems * mq_dtype_size(train->dtype), capability;
+	double whole_B = elems * mq_op_param_B(at->op, train), capability;
 	double matrices = at->op->k * at->op->n * fmax(at->op->count, 1);
 
+	if (at->op->adapter || (at->op->frozen > MQ_FROZEN_AS_DTYPE && mq_op_dequantizes(at->op, train)))
+		return whole_B;
 	if (!at->gpu || !at->calib || train->infer || !mq_train_casts(train) || !s->save_quantized_operands ||
 	    at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
 		return whole_B;
@@ -117,7 +119,10 @@ static double weights_B(const struct here *at, double elems)
 	bool one = train->gemm_dtype == MQ_GEMM_FP8 && capability >= 100;
 	if (matrices < at->op->param) /* the rest are biases */
 		elems *= matrices / at->op->param;
+	one |= at->op->frozen > MQ_FROZEN_AS_DTYPE && s->disable_parameter_transpose_cache;
 	double copies_B = (one ? 1 : 2) * elems * cast_B(train);
+	if (at->op->frozen > MQ_FROZEN_AS_DTYPE) /* as they are multiplied, and nothing beside that */
+		return copies_B + whole_B - elems * mq_op_param_B(at->op, train);
 	if (s->fp8_params && mq_train_gemm_dtype(train) == MQ_FP8)
 		whole_B -= elems * mq_dtype_size(train->dtype);
 	return whole_B + copies_B;
@@ -134,13 +139,13 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 	/* A rank that uses another rank's parameters holds a copy of its own. */
 	if (tied != MQ_NONE && mq_low_rank(low, low->num.stage_of[tied]) != mq_low_rank(low, low->num.stage_of[at->id]))
 		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
-	double bytes = elems * mq_dtype_size(train->dtype);
+	double bytes = elems * mq_op_param_B(at->op, train);
 	double grads = elems * mq_dtype_size(train->grad_dtype);
 	use->parameter_B += zero3 ? bytes / shard : weights_B(at, elems);
 	if (zero3 && !train->infer && mq_secondary(low, (uint32_t)shard) < shard)
 		use->parameter_B += bytes / mq_secondary(low, (uint32_t)shard);
 	use->gathered_B += zero3 ? bytes : 0;
-	if (train->infer)
+	if (train->infer || at->op->frozen != MQ_TRAINED)
 		return;
 	use->gradient_B += zero3 || (at->config->sync == MQ_SYNC_ZERO2 && !once) ? grads / shard : grads;
 	if (at->gpu && !low->software->gradient_as_bucket_view && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
@@ -178,7 +183,7 @@ static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 	const struct mq_low *low = at->low;
 	double elems = mq_op_param_shard(at->op, at->share.split);
 
-	if (infers(at) || !at->calib || mq_dtype_size(low->train->dtype) >= FP32_B)
+	if (infers(at) || !at->calib || at->op->frozen || mq_dtype_size(low->train->dtype) >= FP32_B)
 		return;
 	if (!at->gpu || low->software->grads_twice == MQ_GRADS_ONCE)
 		return;
@@ -243,10 +248,35 @@ static bool feeds_cast(const struct here *at)
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
 		const struct mq_op *to = &m->op[m->edge[i].dst];
 
-		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE)
+		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE && !to->adapter && !to->frozen)
 			return true;
 	}
 	return false;
+}
+
+/* What an adapter keeps of its input behind dropout, with the mask of a byte. */
+static double dropped_B(const struct here *at)
+{
+	if (at->op->adapter != MQ_ADAPTER_IN || !at->op->dropout)
+		return 0;
+	return input_B(at) * (1 + 1 / mq_dtype_size(at->low->train->dtype));
+}
+
+/* What is kept in fp8 and not in the type of training: all but the statistics of attention in fp8 (Transformer
+ * Engine's FusedAttnFunc), the input of a gated activation. */
+static double narrowed_B(const struct here *at)
+{
+	const struct mq_software *s = at->low->software;
+	const struct mq_op *op = at->op;
+	double elems = 0;
+
+	if (!at->gpu || mq_dtype_size(at->low->train->dtype) != HALF_B)
+		return 0;
+	if (op->kind == MQ_OP_ATTENTION && op->fused && s->fp8_attention && mq_train_casts(at->low->train))
+		elems = op->saved - 2 * op->m * op->count;
+	else if (op->gated && s->activation_func_fp8_input_store && op->saved >= op->read)
+		elems = op->read;
+	return spread_B(at, fmax(elems, 0) / 2);
 }
 
 /* Bytes per logit: of a CPU, those of the plain way. */
@@ -351,7 +381,7 @@ static double kept_B(const struct here *at, bool selective)
 			kept += needs_own ? copy_B : copy_B - whole_B;
 	}
 	if (!loss || !at->calib)
-		return kept + gathered_B(at) + eager_B(at, selective);
+		return kept + gathered_B(at) + eager_B(at, selective) + dropped_B(at) - narrowed_B(at);
 	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * loss_B(at));
 }
 
@@ -437,6 +467,8 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 		return;
 	}
 	double tensors = spread_B(at, op->output) + input_B(at);
+	if (mq_op_dequantizes(op, at->low->train))
+		tensors += mq_op_param_shard(op, at->share.split) * mq_dtype_size(at->low->train->dtype);
 	use->forward_B = tensors + spread_B(at, scores);
 	use->backward_B = tensors + spread_B(at, 2 * scores);
 }

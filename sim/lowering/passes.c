@@ -312,6 +312,11 @@ static void emit_gradients(struct mq_low *low, uint32_t op)
 	}
 }
 
+static bool trains_weights(const struct mq_low *low, uint32_t op)
+{
+	return low->model->op[op].frozen == MQ_TRAINED;
+}
+
 /* A GEMM's inputs that were gathered along the sequence and kept as shards are gathered again for the gradient
  * of its weights, beside that of its input (Korthikanti et al. 2022, section 4.2.2). */
 static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
@@ -319,8 +324,9 @@ static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
 	const struct mq_model *m = low->model;
 	uint32_t n = 0;
 
-	if (!low->software->regather_in_backward || m->op[op].kind != MQ_OP_GEMM)
-		return 0;
+	if (!low->software->regather_in_backward || m->op[op].kind != MQ_OP_GEMM || !trains_weights(low, op) ||
+	    m->op[op].adapter)
+		return 0; /* an adapter keeps what dropout leaves of it, whole */
 	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
 		uint32_t t = low->moves.edge_forward[m->in_edge[i]];
 
@@ -346,7 +352,7 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 	else
 		compute(low, op, &inputs, waits, n_waits);
 	emit_gradients(low, op);
-	if (only == 0)
+	if (only == 0 && trains_weights(low, op))
 		compute(low, op, &weights, again, n_again);
 }
 
@@ -359,7 +365,7 @@ static bool goes_apart(const struct mq_low *low, uint32_t op)
 
 	if (m->op[op].kind != MQ_OP_GEMM || mq_duplicates(low, op) > 1)
 		return false;
-	if (low->plan->overlap_tp && m->op[op].layer != MQ_NONE)
+	if (low->plan->overlap_tp && m->op[op].layer != MQ_NONE && !m->op[op].adapter)
 		return true;
 	for (uint32_t i = m->in_first[op]; low->software->async_allreduce && i < m->in_first[op + 1]; i++) {
 		uint32_t t = low->moves.edge_backward[m->in_edge[i]];
@@ -375,7 +381,7 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 	const struct mq_model *m = low->model;
 	uint32_t first = m->out_first[op], n = m->out_first[op + 1] - first, n_waits = 0;
 
-	if (m->op[op].kind == MQ_OP_INPUT)
+	if (m->op[op].kind == MQ_OP_INPUT || !mq_op_goes_back(&m->op[op]))
 		return;
 	uint32_t *waits = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t e = first; e < first + n; e++)
@@ -521,6 +527,8 @@ void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 
 		if (mq_duplicates(low, op) > 1)
 			whole_gradient(low, op);
+		else if (!trains_weights(low, op))
+			continue;
 		else if (low->model->op[op].kind == MQ_OP_GEMM || low->model->op[op].kind == MQ_OP_CONV ||
 			 low->model->op[op].kind == MQ_OP_ROUTER)
 			compute(low, op, &(struct visit){ MQ_BACKWARD, 2, false }, NULL, 0);

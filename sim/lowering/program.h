@@ -90,7 +90,8 @@ struct mq_bucket { /* gradients reduced by one call */
 	uint32_t config;  /* a config with the group's mesh */
 	uint32_t n;       /* ranks of the group */
 	uint32_t last_op; /* the op whose backward completes it */
-	double elems;     /* parameters per rank */
+	double elems;     /* parameters per rank that are trained */
+	double gather_B;  /* of all that ZeRO-3 gathers, frozen ones too */
 	uint8_t sync;     /* enum mq_sync */
 	uint32_t shard;   /* ranks over which ZeRO shards it; 1 = whole everywhere */
 };

@@ -47,7 +47,7 @@ uint32_t mq_duplicates(const struct mq_low *low, uint32_t op)
 {
 	const struct mq_config *c = mq_low_config(low, op);
 
-	if (c->sync != MQ_SYNC_DUPLICATE || low->model->op[op].kind != MQ_OP_GEMM)
+	if (c->sync != MQ_SYNC_DUPLICATE || low->model->op[op].kind != MQ_OP_GEMM || low->model->op[op].frozen)
 		return 1;
 	return mq_mesh_group_size(c, mq_grad_mask);
 }

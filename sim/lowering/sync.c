@@ -42,6 +42,20 @@ static double params_on(const struct mq_low *low, uint32_t op, const struct mq_c
 	return mq_op_param_shard(&low->model->op[op], split);
 }
 
+/* Those of it that have gradients. */
+static double trained_on(const struct mq_low *low, uint32_t op, const struct mq_config *c)
+{
+	return mq_op_trained(&low->model->op[op]) ? params_on(low, op, c) : 0;
+}
+
+/* Bytes of it that ZeRO-3 gathers. */
+static double gather_B(const struct mq_low *low, uint32_t op, const struct mq_config *c)
+{
+	double each = mq_op_param_B(&low->model->op[op], low->train), few = low->software->zero_quantized_weights_B;
+
+	return params_on(low, op, c) * (few > 0 ? fmin(few, each) : each);
+}
+
 /* ---- buckets ------------------------------------------------------------------------------------------ */
 
 /* The group of position 0 tells groups apart: they are all alike under one mesh. */
@@ -79,7 +93,9 @@ void mq_buckets_plan(struct mq_low *low)
 			uint32_t op = low->num.stage_op[i], config = low->plan->config_of[op];
 			const struct mq_config *c = &low->plan->config[config];
 
-			if (low->model->op[op].param <= 0 || mq_duplicates(low, op) > 1)
+			bool gathered = c->sync == MQ_SYNC_ZERO3 && low->model->op[op].param > 0;
+
+			if ((!gathered && !mq_op_trained(&low->model->op[op])) || mq_duplicates(low, op) > 1)
 				continue;
 			struct mq_bucket b = {
 				.stage = stage,
@@ -87,7 +103,8 @@ void mq_buckets_plan(struct mq_low *low)
 				.config = config,
 				.n = mq_mesh_group_size(c, mq_grad_mask),
 				.last_op = op,
-				.elems = params_on(low, op, c),
+				.elems = trained_on(low, op, c),
+				.gather_B = gather_B(low, op, c),
 				.sync = c->sync,
 			};
 			if (b.n == 1)
@@ -98,6 +115,7 @@ void mq_buckets_plan(struct mq_low *low)
 				k--;
 			if (k > first) {
 				low->buckets.bucket[k - 1].elems += b.elems;
+				low->buckets.bucket[k - 1].gather_B += b.gather_B;
 				low->buckets.bucket[k - 1].last_op = op;
 			} else {
 				MQ_PUSH(&low->scratch, low->buckets.bucket, low->buckets.n, low->buckets.room, b);
@@ -209,6 +227,8 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(low, b),
 				  .wait = wait };
 
+	if (!(b->elems > 0))
+		return;
 	if (b->sync == MQ_SYNC_ZERO3 && low->software->zero_quantized_gradients_B > 0)
 		bc.bytes = b->elems * low->software->zero_quantized_gradients_B;
 	if (b->sync == MQ_SYNC_PS) {
@@ -257,9 +277,7 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 			&(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
 					       .stride = 1,
 					       .size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard,
-					       .bytes = b->elems * (low->software->zero_quantized_weights_B > 0 ?
-									    low->software->zero_quantized_weights_B :
-									    mq_dtype_size(low->train->dtype)),
+					       .bytes = b->gather_B,
 					       .dtype = low->train->dtype,
 					       .phase = phase,
 					       .awaited = true,
@@ -307,7 +325,7 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 	uint32_t owner = low->model->op[op].tied;
 	const struct mq_config *a, *b;
 
-	if (owner == MQ_NONE || low->num.stage_of[owner] == low->num.stage_of[op])
+	if (owner == MQ_NONE || low->num.stage_of[owner] == low->num.stage_of[op] || low->model->op[owner].frozen)
 		return;
 	a = mq_low_config(low, owner);
 	b = mq_low_config(low, op);
@@ -348,7 +366,7 @@ static void update(struct mq_low *low, uint32_t stage)
 		const struct mq_config *c = &low->plan->config[config];
 		double shard = mq_shard_of(low, op);
 
-		if (low->model->op[op].param <= 0)
+		if (!mq_op_trained(&low->model->op[op]))
 			continue;
 		if (c->sync == MQ_SYNC_PS) /* servers take buckets in turn */
 			shard = mq_mesh_group_size(c, mq_grad_mask);
@@ -376,7 +394,7 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	for (uint32_t i = low->num.stage_first[stage]; i < low->num.stage_first[stage + 1]; i++) {
 		uint32_t op = low->num.stage_op[i];
 		const struct mq_config *c = mq_low_config(low, op);
-		double own = params_on(low, op, c) / mq_shard_of(low, op);
+		double own = trained_on(low, op, c) / mq_shard_of(low, op);
 		for (uint32_t p = 0; p < c->n_devices; p++)
 			if (mq_low_device(low, c, p) != MQ_NONE)
 				bytes[mq_low_device(low, c, p)] += own * mq_dtype_size(dtype);

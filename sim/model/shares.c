@@ -34,6 +34,30 @@ double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])
 	}
 }
 
+double mq_op_param_B(const struct mq_op *op, const struct mq_train *train)
+{
+	switch ((enum mq_frozen)op->frozen) {
+	case MQ_FROZEN_FP8:
+		return 1;
+	case MQ_FROZEN_MXFP8:
+		return 1 + 1 / 32.0;
+	case MQ_FROZEN_NVFP4:
+		return .5 + 1 / 16.0;
+	case MQ_FROZEN_NF4:
+		return .5 + 1 / 64.0 + 4 / (64 * 256.0);
+	case MQ_TRAINED:
+	case MQ_FROZEN_AS_DTYPE:
+		break;
+	}
+	return mq_dtype_size(train->dtype);
+}
+
+bool mq_op_dequantizes(const struct mq_op *op, const struct mq_train *train)
+{
+	return op->frozen == MQ_FROZEN_NF4 || (op->frozen == MQ_FROZEN_NVFP4 && train->gemm_dtype != MQ_GEMM_FP4) ||
+	       ((op->frozen == MQ_FROZEN_FP8 || op->frozen == MQ_FROZEN_MXFP8) && mq_train_gemm_dtype(train) != MQ_FP8);
+}
+
 /* Kept activations are split as the op's output is; partial sums along IN are whole. */
 static double kept_share(double elems, const struct mq_share *share)
 {

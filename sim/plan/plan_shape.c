@@ -49,12 +49,18 @@ static bool inputs_split(const struct mq_model *model, uint32_t op, uint32_t t, 
 	return any;
 }
 
+/* A GEMM by rows; the second one of an adapter is never, its input is brought together. */
+static bool row_parallel(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
+{
+	return model->op[op].adapter != MQ_ADAPTER_OUT && inputs_split(model, op, t, vocab);
+}
+
 static bool column_parallel(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
 {
 	const struct mq_op *o = &model->op[op];
 
 	return is_gemm(o) && may(o, MQ_DIM_OUT, t) && (vocab || !feeds_loss(model, op)) &&
-	       !inputs_split(model, op, t, vocab);
+	       !row_parallel(model, op, t, vocab);
 }
 
 /* Does the op's output come split by features? The recursion ends at GEMMs, norms and inputs, so it is
@@ -102,7 +108,7 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 	if (t <= 1)
 		return true;
 	if (is_gemm(o)) {
-		if (inputs_split(model, op, t, vocab_parallel))
+		if (row_parallel(model, op, t, vocab_parallel))
 			dim = MQ_DIM_IN;
 		else if (column_parallel(model, op, t, vocab_parallel))
 			dim = MQ_DIM_OUT;

@@ -71,6 +71,10 @@ static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 
 	MQ_TRY(one_of("mode", r->mode, modes, err));
 	MQ_TRY(one_of("status", r->status, states, err));
+	if (strcasestr(r->model, "lora") && strncmp(r->tuning, "lora", 4) != 0)
+		return mq_fail(err, MQ_EINPUT,
+			       "model '%s' says LoRA, the column train '%s': give lora:rank=N,targets=... there",
+			       r->model, r->tuning);
 	MQ_TRY(one_of("memory_basis", r->memory_basis, bases, err));
 	return one_of("memory_rank", r->memory_rank, ranks, err);
 }
@@ -155,7 +159,8 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	}
 	c->train = (struct mq_train){ .batch = c->run->gbs,
 				      .optimizer = MQ_OPTIMIZER_ADAM,
-				      .infer = !strcmp(c->run->mode, "infer") };
+				      .infer = !strcmp(c->run->mode, "infer"),
+				      .tuning = *c->run->tuning ? c->run->tuning : NULL };
 	MQ_TRY(dtype_of(c, bf16, err));
 	if (c->train.dtype == MQ_FP32 && software->tf32 && tf32)
 		c->train.dtype = MQ_TF32;

@@ -24,7 +24,7 @@ struct mq_run {
 	const struct mq_csv *table; /* NULL in tests */
 	const char *id, *model, *model_spec, *mode, *gpu, *platform, *change, *software;
 	const char *options; /* of the software: "key=value;..." from software_options and columns */
-	const char *precision, *zero, *stage_layers, *placement, *schedule, *recompute;
+	const char *precision, *tuning, *zero, *stage_layers, *placement, *schedule, *recompute;
 	const char *unit, *status, *provenance, *source;
 	const char *memory_basis; /* what max_mem_gb is: "device" (or blank: all), "reserved" (by the framework's
 				   * allocator), "allocated" (its tensors) */

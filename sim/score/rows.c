@@ -20,8 +20,8 @@ struct column {
 #define NUMBER_AS(name, field) { name, offsetof(struct mq_run, field), true }
 static const struct column columns[] = {
 	TEXT_AS("row_id", id), TEXT(model), TEXT(model_spec), TEXT(mode), TEXT(gpu), TEXT(platform), TEXT(change),
-	TEXT(software), TEXT_AS("software_options", options), TEXT(precision), TEXT(zero), TEXT(stage_layers),
-	TEXT(placement), TEXT(schedule), TEXT(recompute), TEXT(unit), TEXT(status), TEXT(provenance), TEXT(source),
+	TEXT(software), TEXT_AS("software_options", options), TEXT(precision), TEXT_AS("train", tuning), TEXT(zero),
+	TEXT(stage_layers), TEXT(placement), TEXT(schedule), TEXT(recompute), TEXT(unit), TEXT(status), TEXT(provenance), TEXT(source),
 	TEXT(memory_basis), TEXT(memory_rank),
 	NUMBER(params_b), NUMBER(layers), NUMBER(hidden), NUMBER(ffn), NUMBER(heads), NUMBER(kv_heads), NUMBER(seq),
 	NUMBER(vocab), NUMBER(gpus), NUMBER(gpus_per_node), NUMBER(nodes), NUMBER(tp), NUMBER(pp), NUMBER(dp),
@@ -213,6 +213,7 @@ const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena)
 {
 	const struct mq_run *r = c->run;
 
-	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%g", r->model, r->layers, r->hidden, r->heads,
-			       r->seq, r->vocab, r->gpu, r->gpus, c->links ? c->links : "", r->precision, r->gbs);
+	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%g|%s", r->model, r->layers, r->hidden, r->heads,
+			       r->seq, r->vocab, r->gpu, r->gpus, c->links ? c->links : "", r->precision, r->gbs,
+			       r->tuning);
 }

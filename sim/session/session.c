@@ -278,6 +278,7 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	s->files = files;
 	MQ_TRY(check_given(q, err));
 	MQ_TRY(mq_asked_limits(q, &s->limits, err));
+	MQ_TRY(mq_tuning_resolve(&own->train.tuning, &s->arena, err));
 	if (mq_platform_spec_is(q->platform))
 		own->platform = mq_platform_spec_plain(mq_arena_strdup(&s->arena, q->platform));
 	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
@@ -330,6 +331,11 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 		fprintf(file, "note: %s\n", s->model->note);
 	if (s->assumed)
 		fprintf(file, "note: %s\n", s->assumed);
+	if (s->train.tuning && strcmp(s->train.tuning, "full") != 0)
+		fprintf(file,
+			"note: --train %s: FLOPs and MFU are those of what is trained, without gradients of frozen "
+			"weights\n",
+			s->train.tuning);
 	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
 		const struct mq_device_calib *d = &s->calib->device[i];
 

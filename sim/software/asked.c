@@ -36,6 +36,11 @@ const struct mq_arg mq_question_args[] = {
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
 	ROW(WORD, "mode", train.infer, "MODE", "training steps or forward passes", .words = "train|infer",
 	    .flags = OF_TRAINING | MQ_ARG_ALWAYS),
+	ROW(TEXT, "train", train.tuning, "WHAT",
+	    "what of the model is trained: full; lora[:rank=16,targets=qkv+proj,dropout=0,alpha=32,base=dtype], with the "
+	    "frozen base as --dtype, in fp8, mxfp8, nvfp4 or nf4; frozen:PATTERN, all but ops of these names; "
+	    "or PEFT's adapter_config.json",
+	    .flags = OF_TRAINING | MQ_ARG_COMMAS | MQ_ARG_FILE),
 	ROW(WORD, "gemm-dtype", train.gemm_dtype, "TYPE",
 	    "data type of the operands of the layers' GEMMs, dtype = as --dtype; all else stays in --dtype",
 	    .words = "dtype|fp8|mxfp8|fp4", .was = "products", .flags = OF_TRAINING),

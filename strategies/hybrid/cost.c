@@ -69,7 +69,7 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 	for (uint32_t i = c->blocks.first[block]; i < c->blocks.first[block + 1]; i++) {
 		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
 
-		if (c->problem->q->train->infer || c->problem->q->model->op[op].param <= 0)
+		if (c->problem->q->train->infer || !mq_op_trained(&c->problem->q->model->op[op]))
 			continue;
 		mq_tensor_split(c->problem->q->model, op, tp, true, true, split);
 		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank, split, 1);
@@ -180,7 +180,8 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 			e->value[at] += mq_op_static_B(&memory) * weight;
 			e->value[3 + at] += memory.kept_B * weight;
 			e->value[9] += part == 0 ? memory.again_B * weight : 0;
-			e->value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
+			if (mq_op_trained(&c->problem->q->model->op[op]))
+				e->value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
 		}
 	}
 	return e->value;

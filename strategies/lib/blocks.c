@@ -140,7 +140,8 @@ double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blo
 		mq_tensor_split(problem->q->model, b->op[i], tp, false, true, split);
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share[d] = split[d];
-		sum += mq_op_param_shard(&problem->q->model->op[b->op[i]], share);
+		if (mq_op_trained(&problem->q->model->op[b->op[i]]))
+			sum += mq_op_param_shard(&problem->q->model->op[b->op[i]], share);
 	}
 	return sum * mq_dtype_size(problem->q->train->dtype);
 }

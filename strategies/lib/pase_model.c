@@ -62,7 +62,7 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op, const
 	double share[MQ_N_DIMS];
 
 	*seconds = 0;
-	if (b->problem->q->train->infer || op->param <= 0)
+	if (b->problem->q->train->infer || !mq_op_trained(op))
 		return true;
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		share[d] = split[d];
@@ -121,6 +121,7 @@ static bool same_op(const struct mq_op *a, const struct mq_op *b)
 	       a->flop_bwd == b->flop_bwd && a->read == b->read && a->write == b->write &&
 	       a->moved_bwd == b->moved_bwd && a->param == b->param && a->output == b->output && a->saved == b->saved &&
 	       a->halo == b->halo && a->kernels == b->kernels && a->causal == b->causal && a->fused == b->fused &&
+	       a->frozen == b->frozen && a->adapter == b->adapter && a->dropout == b->dropout &&
 	       a->kind != MQ_OP_PROFILED;
 }
 

@@ -32,6 +32,7 @@ static inline struct mq_run blank(void)
 			    .software = "megatron-lm-2021",
 			    .options = "",
 			    .precision = "fp16",
+			    .tuning = "",
 			    .zero = "",
 			    .stage_layers = "",
 			    .placement = "",

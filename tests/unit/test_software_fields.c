@@ -26,6 +26,7 @@ struct scenario {
 	uint32_t seq;                  /* 0: 256 */
 	bool fp16, fp32;               /* else bf16 */
 	enum mq_gemm_dtype gemm_dtype; /* of the layers' GEMMs */
+	const char *tuning;            /* what is trained; NULL: all */
 };
 
 #define LLAMA "llama:layers=4,hidden=512,heads=8,kv_heads=2,ffn=1024,vocab=1000"
@@ -55,6 +56,11 @@ static const struct scenario scenarios[] = {
 	{ .model = LLAMA, .options = "allocator=pytorch", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP8 },
 	{ .model = LLAMA, .options = "attention=te", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_MXFP8 },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 2 }, .gemm_dtype = MQ_GEMM_FP4, .device = "B200" },
+	{ .model = LLAMA,
+	  .options = "save_quantized_operands=1",
+	  .shape = { .dp = 2 },
+	  .gemm_dtype = MQ_GEMM_FP8,
+	  .tuning = "lora:base=fp8" },
 	{ .model = MOE, .options = "", .shape = { .dp = 8, .ep = 8 } },
 	{ .model = MOE, .options = "", .shape = { .dp = 2, .ep = 2 } },
 	{ .model = MOE,
@@ -113,7 +119,9 @@ static void ask(const struct scenario *s, struct asked *a)
 {
 	enum mq_dtype dtype = s->fp32 ? MQ_FP32 : s->fp16 ? MQ_FP16 : MQ_BF16;
 
-	a->train = (struct mq_train){ .batch = 64, .dtype = dtype, .grad_dtype = dtype, .gemm_dtype = s->gemm_dtype };
+	a->train = (struct mq_train){
+		.batch = 64, .dtype = dtype, .grad_dtype = dtype, .gemm_dtype = s->gemm_dtype, .tuning = s->tuning
+	};
 	a->q = (struct mq_question){ .cluster = devices(s->device ? s->device : "H100-SXM-80GB"),
 				     .calib = calib,
 				     .train = &a->train };

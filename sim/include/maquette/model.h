@@ -48,6 +48,12 @@ enum mq_op_kind {
 };
 MQ_API const char *mq_op_kind_name(enum mq_op_kind kind);
 
+/* How parameters that are not trained are held: in the type of training, or a matrix of a layer in fewer bits. NF4: blocks of
+ * 64 with a scale of one byte, whose own scales are fp32 for 256 blocks (bitsandbytes, double quantisation). */
+enum mq_frozen { MQ_TRAINED, MQ_FROZEN_AS_DTYPE, MQ_FROZEN_FP8, MQ_FROZEN_MXFP8, MQ_FROZEN_NVFP4, MQ_FROZEN_NF4 };
+/* Part of an adapter that a GEMM is: into the low rank, out of it; or the sum with what it adapts. */
+enum mq_adapter { MQ_NO_ADAPTER, MQ_ADAPTER_IN, MQ_ADAPTER_OUT, MQ_ADAPTER_SUM };
+
 struct mq_op {
 	const char *name; /* unique inside the model, e.g. "layer3.qkv" */
 	enum mq_op_kind kind;
@@ -88,7 +94,21 @@ struct mq_op {
 	bool dropout;               /* ELEMENTWISE: a residual that is added behind dropout */
 	bool gelu;                  /* ELEMENTWISE: GELU */
 	bool gated;                 /* ELEMENTWISE: a gated activation (SwiGLU, GeGLU) */
+	uint8_t frozen;             /* enum mq_frozen: its parameters (or those it is tied to) get no gradient; where
+				 amounts of the backward pass are 0 too, nothing before it is trained either */
+	uint8_t adapter;            /* enum mq_adapter; `dropout`: of what MQ_ADAPTER_IN reads */
 };
+
+/* Has it a backward pass? */
+static inline bool mq_op_goes_back(const struct mq_op *op)
+{
+	return op->frozen == MQ_TRAINED || op->flop_bwd > 0 || op->moved_bwd > 0;
+}
+/* Has it parameters that are updated? */
+static inline bool mq_op_trained(const struct mq_op *op)
+{
+	return op->param > 0 && op->frozen == MQ_TRAINED;
+}
 
 struct mq_edge {
 	uint32_t src, dst;
@@ -153,6 +173,7 @@ struct mq_train {
 	enum mq_gemm_dtype gemm_dtype;
 	struct mq_expert_load experts;               /* zeroes = tokens visit all experts alike */
 	struct mq_sequence_packing sequence_packing; /* zeroes = each sequence is one document */
+	const char *tuning; /* what of the model is trained, see fine_tune.h; NULL = all of it */
 };
 
 /* Are operands of the layers' GEMMs cast to a type of their own? */
@@ -240,6 +261,10 @@ MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_
 
 /* A convolution's image where it is cut into strips: whole rows of it; zeroes: these are not whole, or it is not known. */
 MQ_API struct mq_conv_image mq_conv_image_part(const struct mq_op *op, double strips);
+/* Bytes in which a parameter of the op is held and gathered, gradients and copies apart. */
+MQ_API double mq_op_param_B(const struct mq_op *op, const struct mq_train *train);
+/* Are the op's weights made whole, in the type of training, before each GEMM with them? */
+MQ_API bool mq_op_dequantizes(const struct mq_op *op, const struct mq_train *train);
 /* Elements of the op's parameters held by one device under a split. */
 MQ_API double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS]);
 /* Elements (see `saved`) one device keeps per micro-batch share; selective: without that part. */

@@ -112,6 +112,9 @@
 	YES(MEMORY, save_quantized_operands, 0, "operands cast to fp8 or fp4 are kept so for backward")                \
 	YES(MEMORY, deallocate_pipeline_outputs, 0, "outputs of pipeline stages are freed once sent")                  \
 	YES(MEMORY, fp8_params, 0, "weights of GEMMs in fp8 are held in fp8 alone")                                    \
+	YES(MEMORY, activation_func_fp8_input_store, 0, "what gated activations read is kept in fp8 for backward")     \
+	YES(MEMORY, disable_parameter_transpose_cache, 0,                                                              \
+	    "frozen fp8 weights are transposed again in each backward pass")                                           \
 	YES(MEMORY, regather_in_backward, 1, "what is gathered along the sequence is gathered again in backward")      \
 	YES(MEMORY, gather_logits, 0, "the loss sees whole logits on each tensor-parallel rank")                       \
 	INT(MEMORY, logits_buffers, "1", 0, 0, 100,                                                                    \

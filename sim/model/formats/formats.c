@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "maquette/fine_tune.h"
 #include "model/formats/lib/graph.h"
 #include "model/formats/lib/huggingface.h"
 
@@ -159,8 +160,8 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	return mq_fail(err, MQ_EINPUT, "'%s' is no model file that can be read%s", path, readers);
 }
 
-enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
-			     struct mq_err *err)
+static enum mq_status load_whole(const struct mq_model_request *request, struct mq_arena *arena,
+				 struct mq_model **model, struct mq_err *err)
 {
 	const char *path;
 
@@ -184,4 +185,17 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 	if (!path)
 		return unknown_model(request->spec, name, mq_model_names(arena), arena, err);
 	return load_file(path, request, arena, model, err);
+}
+
+enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena, struct mq_model **model,
+			     struct mq_err *err)
+{
+	struct mq_tuning tuning;
+
+	const char *text = request->train ? request->train->tuning : NULL;
+
+	MQ_TRY(mq_tuning_resolve(&text, arena, err));
+	MQ_TRY(mq_tuning_read("--train", text, arena, &tuning, err));
+	MQ_TRY(load_whole(request, arena, model, err));
+	return mq_tuning_apply(&tuning, arena, model, err);
 }
