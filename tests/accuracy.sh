@@ -65,4 +65,5 @@ echo "accuracy: $record/score.csv, $record/score.svg"
 
 tests/accuracy-pages gather $out/*/
 tests/accuracy-pages write
+tests/accuracy-board $out
 tests/accuracy-gate
