@@ -74,5 +74,5 @@ Standard_ND96amsr_A100_v4|A100-SXM4-80GB
 p4d.24xlarge|A100-SXM4-40GB
 a3-megagpu-8g|H100-SXM-80GB
 N
-try 0 'machine ' search -m gpt:layers=2 --batch 16 -p "gpu=NVIDIA H100 80GB HBM3 nodes=2" -e data-parallel --evals 1 -o named
+try 0 'on H100-SXM-80GB-16: ' search -m gpt:layers=2 --batch 16 -p "gpu=NVIDIA H100 80GB HBM3 nodes=2" -e data-parallel --evals 1 -o named
 finish
