@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+MQ_NAMES(mq_model_part_name, enum mq_model_part, MQ_N_MODEL_PARTS, "mamba1", "mamba2", "delta-net", "lightning",
+	 "short-conv", "indexer", "tower")
 MQ_NAMES(mq_op_kind_name, enum mq_op_kind, MQ_N_OP_KINDS, "input", "embedding", "gemm", "conv", "attention", "bmm",
 	 "norm", "softmax", "elementwise", "pool", "reshape", "scan", "recurrent", "router", "dispatch", "combine",
 	 "loss", "profiled")

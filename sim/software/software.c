@@ -76,7 +76,8 @@ const char *mq_evidence_name(enum mq_evidence evidence)
 	{                                                                                                      \
 		.schedules = UINT32_MAX, .recomputes = UINT32_MAX, .dtypes = UINT32_MAX, .syncs = UINT32_MAX,  \
 		.sync_split = UINT32_MAX, .switches = UINT32_MAX, .sequence = UINT32_MAX, .vocab = UINT32_MAX, \
-		.models = MQ_MODELS_ANY, .gpu = true, .cpu = true, MQ_SPACE_FLAGS(MQ_SPACE_INITIAL)            \
+		.parts = UINT32_MAX, .models = MQ_MODELS_ANY, .gpu = true, .cpu = true,                        \
+		MQ_SPACE_FLAGS(MQ_SPACE_INITIAL)                                                               \
 	}
 
 const struct mq_software *mq_software_plain(void)

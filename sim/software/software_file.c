@@ -225,6 +225,7 @@ static enum mq_status read_rule(const struct reader *r, const char *key, const j
 		{ "switches", &s->switches, (name_fn *)mq_switch_name, MQ_N_SWITCHES },
 		{ "sequence_parallel", &s->sequence, no_or_yes, 2 },
 		{ "vocab_parallel", &s->vocab, no_or_yes, 2 },
+		{ "parts", &s->parts, (name_fn *)mq_model_part_name, MQ_N_MODEL_PARTS },
 	};
 	enum { N_LISTS = sizeof(lists) / sizeof(*lists) };
 

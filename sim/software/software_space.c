@@ -100,6 +100,10 @@ static bool model_runs(const struct ask *a)
 			  "runs no '%s': its models have RMS norms, rotary positions and GEMMs without biases; try "
 			  "another --software",
 			  m->name);
+	for (unsigned i = 0; i < MQ_N_MODEL_PARTS; i++)
+		if (has(m->parts & ~r->parts, i))
+			return no(a, "trains no part '%s' of '%s'; try another --software",
+				  mq_model_part_name((enum mq_model_part)i), m->name);
 	if (!r->mixtures && m->experts)
 		return no(a, "runs no mixtures of experts; try another --software");
 	if (!r->expert_capacity && m->experts && t->experts.capacity > 0)

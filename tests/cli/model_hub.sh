@@ -20,4 +20,11 @@ try 2 'no option .imag.; did you mean .image' model Qwen/Qwen3-VL-8B-Instruct:im
 try 2 "an image makes 784 of a sequence's 64 tokens" model Qwen/Qwen3-VL-8B-Instruct:image=896 --seq 64
 mkdir -p Qwen/Qwen3-8B; echo '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 8, "vocab_size": 8}' >Qwen/Qwen3-8B/config.json
 "$M" model Qwen/Qwen3-8B | sed -n 2p # a folder of that name comes first
+rm -r Qwen
+# A software that has no such part says so, by name.
+ask() { try 2 "$1" search -m "$2" --seq 512 --batch 8 -p gpu=H100-SXM-80GB --software "$3" -e expert --evals 1 -o out; }
+ask "nanotron trains no part .delta-net. of .Qwen/Qwen3-Next" Qwen/Qwen3-Next-80B-A3B-Instruct nanotron
+ask "megatron-core trains no part .short-conv. of .LiquidAI/LFM2-1.2B" LiquidAI/LFM2-1.2B megatron-core
+ask "megatron-core trains no part .mamba1. of .ai21labs" ai21labs/AI21-Jamba-1.5-Mini megatron-core
+ask "torchtitan trains no part .indexer. of .deepseek-ai" deepseek-ai/DeepSeek-V3.2 torchtitan
 finish

@@ -76,6 +76,7 @@ static void print_space(const struct mq_software_space *s)
 	PRINT_BITS("recompute", s->recomputes, mq_recompute_name, MQ_N_RECOMPUTES);
 	PRINT_BITS("dtypes", s->dtypes, mq_dtype_name, MQ_N_DTYPES);
 	printf("  %-12s %s\n", "models", mq_models_name((enum mq_models)s->models));
+	PRINT_BITS("parts", s->parts, mq_model_part_name, MQ_N_MODEL_PARTS);
 	PRINT_BITS("switches", s->switches, mq_switch_name, MQ_N_SWITCHES);
 	if (s->tensor) {
 		printf("  %-12s%s%s\n", "norms", s->sequence & MQ_WHOLE ? " whole" : "",

@@ -134,6 +134,19 @@ struct mq_model_devices {
 	double time_unit_s; /* seconds per unit of the file's times (report in the file's units) */
 };
 
+/* Parts of layers, and towers beside them, that not all training software has; bits 1u << PART of mq_model's parts. */
+enum mq_model_part {
+	MQ_PART_MAMBA1,
+	MQ_PART_MAMBA2,
+	MQ_PART_DELTA_NET,
+	MQ_PART_LIGHTNING,
+	MQ_PART_SHORT_CONV,
+	MQ_PART_INDEXER,
+	MQ_PART_TOWER,
+	MQ_N_MODEL_PARTS
+};
+MQ_API const char *mq_model_part_name(enum mq_model_part part);
+
 struct mq_transformer; /* model/builders/lib/transformer.h */
 struct mq_model {
 	const char *name;
@@ -151,6 +164,7 @@ struct mq_model {
 	uint32_t hidden, heads, kv_heads, head_dim, ffn, vocab, seq, experts, top_k;
 	/* the experts of a token lie in so many of so many equal groups of experts; 0 = anywhere */
 	uint32_t expert_groups, group_limit;
+	uint32_t parts; /* bits of enum mq_model_part */
 	bool tied_embeddings;
 	bool image, volumes; /* samples are images; some convolution's window has three axes */
 	/* What a single stack of blocks was built from, for those who write it down; NULL: this is none. */

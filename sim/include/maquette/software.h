@@ -107,6 +107,7 @@ struct mq_software_space {
 	uint32_t switches;                      /* decisions that its settings can change (decisions.h) */
 	uint32_t sequence, vocab;               /* "sequence_parallel", "vocab_parallel": lists of no and yes */
 	uint32_t models;                        /* enum mq_models */
+	uint32_t parts;                         /* of models: bits of enum mq_model_part */
 	bool gpu, cpu;                          /* "devices" */
 #define MQ_MEMBER(key, initial) bool key;
 	MQ_SPACE_FLAGS(MQ_MEMBER)

@@ -31,6 +31,7 @@ static enum mq_status unknown_family(const struct mq_json_at *at, const char *ty
 				     struct mq_arena *arena, struct mq_err *err)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	const char *class = json_string_value(json_object_get(at->object, "_class_name"));
 	const char *near = type ? mq_nearest(type, mq_hf_types(arena)) : NULL;
 
 	return mq_fail(
@@ -40,6 +41,7 @@ static enum mq_status unknown_family(const struct mq_json_at *at, const char *ty
 		at->path, at->place, *at->place ? ": " : "",
 		type         ? type :
 		architecture ? architecture :
+		class        ? class :
 			       "missing",
 		near ? " (did you mean " : "", near ? near : "", near ? ")" : "",
 		*keys ? mq_arena_printf(arena, ", and no Llama: %s may change a layer", keys) : "");
@@ -149,6 +151,8 @@ static const struct other {
 	{ "bart", NULL, "bart", &mq_format_seq2seq, bart_keys, NULL },
 	{ "whisper", NULL, "whisper", &mq_format_seq2seq, bart_keys, "dropout=false" },
 	{ "vit", NULL, "vit", &mq_format_vision, vision_keys, NULL },
+	{ "deit", NULL, "vit", &mq_format_vision, vision_keys, NULL },
+	{ "dinov2", NULL, "vit", &mq_format_vision, vision_keys, NULL },
 	{ "dit", "DiT", "dit", &mq_format_vision, vision_keys, NULL },
 	/* 128 x 128 latent pixels (1024 of the image) in patches of 2 */
 	{ NULL, "FluxTransformer2D", "flux", &mq_format_vision, flux_keys, "image=128,patch=2,channels=16" },
@@ -168,6 +172,9 @@ static enum mq_status build_other(const struct other *is, const struct mq_json_a
 	const json_t *guidance = json_object_get(at->object, "guidance_embeds");
 	bool tied = true;
 
+	if (json_is_true(json_object_get(at->object, "use_swiglu_ffn")))
+		return mq_fail(err, MQ_EINPUT, "%s: \"use_swiglu_ffn\" is true; gated vision transformers are not read",
+			       at->path);
 	for (const struct renamed *k = is->keys; k->key; k++) {
 		const json_t *v = json_object_get(at->object, k->key);
 

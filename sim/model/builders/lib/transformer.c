@@ -565,6 +565,17 @@ static void count_copies(struct mq_model *m, uint32_t top_k)
 	}
 }
 
+static uint32_t parts_of(const struct mq_transformer *t)
+{
+	uint32_t parts = mixes_with(t, "MH") ? 1u << (t->mamba.rank ? MQ_PART_MAMBA1 : MQ_PART_MAMBA2) : 0;
+
+	parts |= mixes_with(t, "D") ? 1u << MQ_PART_DELTA_NET : 0;
+	parts |= mixes_with(t, "L") ? 1u << MQ_PART_LIGHTNING : 0;
+	parts |= mixes_with(t, "C") ? 1u << MQ_PART_SHORT_CONV : 0;
+	parts |= t->index_heads ? 1u << MQ_PART_INDEXER : 0;
+	return parts | (t->towers ? 1u << MQ_PART_TOWER : 0);
+}
+
 void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t, uint32_t layers)
 {
 	m->n_layers = layers;
@@ -581,6 +592,7 @@ void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t,
 	m->expert_groups = t->expert_groups;
 	m->group_limit = t->group_limit;
 	m->tied_embeddings = t->tied;
+	m->parts = parts_of(t);
 }
 
 uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens, uint32_t *embedding)

@@ -1,6 +1,5 @@
 /* huggingface.c - see huggingface.h: reads a configuration by the tables of huggingface_keys.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <string.h>
 
 #include "model/formats/lib/huggingface_keys.h"
@@ -8,11 +7,11 @@
 static bool is_array_of_one(const json_t *value, json_t **one)
 {
 	size_t i;
-	json_t *x;
 
 	*one = json_array_get(value, 0);
-	json_array_foreach((json_t *)(uintptr_t)value, i, x) if (!json_equal(x, *one)) return false;
-	return json_array_size(value) > 1 && json_is_number(*one);
+	for (i = 0; i < json_array_size(value) && json_equal(json_array_get(value, i), *one); i++)
+		;
+	return i > 1 && i == json_array_size(value) && json_is_number(*one);
 }
 
 /* A number, or an array of one number for all layers. null is none; "auto" is what the library makes of others. */
@@ -233,8 +232,8 @@ static enum mq_status settle_mamba(const struct mq_json_at *at, const struct mq_
 	return MQ_OK;
 }
 
-enum mq_status mq_hf_settle(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_hf_config *c,
-			    struct mq_arena *arena, struct mq_err *err)
+static enum mq_status settle(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_hf_config *c,
+			     struct mq_arena *arena, struct mq_err *err)
 {
 	bool before = true;
 
@@ -316,7 +315,7 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 	read_yarn(rope, &c.t);
 	read_yarn(json_object_get(at->object, "rope_scaling"), &c.t);
 	read_activation(at, &c.t);
-	MQ_TRY(mq_hf_settle(f, at, &c, arena, err));
+	MQ_TRY(settle(f, at, &c, arena, err));
 	*t = c.t;
 	*positions = c.positions;
 	return MQ_OK;
@@ -497,13 +496,21 @@ static bool is_type(const struct mq_hf_family *f, const char *type)
 const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	const struct mq_hf_family *found = NULL;
+	size_t longest = 0;
 
-	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++)
-		if (type ? is_type(f, type) :
-			   architecture && !strncmp(architecture, f->architecture, strlen(f->architecture)))
+	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++) {
+		size_t n = strlen(f->architecture);
+
+		if (type && is_type(f, type))
 			return f;
-	*guessed = true;
+		if (!type && architecture && n > longest && !strncmp(architecture, f->architecture, n)) {
+			found = f;
+			longest = n;
+		}
+	}
+	*guessed = !found;
 	for (const char *const *k = llama_keys; *k; k++)
 		*guessed = *guessed && json_is_number(json_object_get(at->object, *k));
-	return *guessed ? &mq_hf_families[1] : NULL;
+	return *guessed ? &mq_hf_families[1] : found;
 }

@@ -1,15 +1,10 @@
-/* huggingface_keys.c - see huggingface_keys.h. Two tables: keys (a name and the field that it fills, whatever the family, since
- * names mean the same nearly everywhere) and families (a row: which dialects its files are written in, and what holds of
- * all of them, with the transformers library's defaults of keys that a nested configuration may leave out). What several
- * keys say together is settled behind: settle makes the description, unsettle the keys again, for the writer.
+/* huggingface_keys.c - see huggingface_keys.h. Two tables: keys (a name and the field that it fills, whatever the family,
+ * since names mean the same nearly everywhere) and families (a row: which dialects its files are written in, and what
+ * holds of all of them, with the transformers library's defaults of keys that a nested configuration may leave out).
  *
- * Not modelled: the one-column gate of Qwen-MoE's shared expert, multi-token prediction of others than Nemotron's,
- * norms of OLMo 2 over whole queries and keys (they are counted by head), sinks, multipliers and soft caps.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: the one-column gate of Qwen-MoE's shared expert, norms of OLMo 2 over whole queries and keys (they are
+ * counted by head), sinks, multipliers and soft caps. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/huggingface_keys.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { ANY = ~0 };
 
@@ -143,6 +138,7 @@ const struct mq_hf_key mq_hf_keys[] = {
 	N("share_expert_dim", ANY, 0, t.shared_ffn, 0, 1e8),
 	DIM("moe_latent_size", NEMOTRON_MOE, t.latent), /* null in Nano */
 	N("num_nextn_predict_layers", ANY, NEMOTRON_MOE, t.mtp, 0, 100),
+	N("mtp_num_hidden_layers", ANY, 0, t.mtp, 0, 100),
 	DIM("decoder_sparse_step", QWEN, step),
 	DIM("moe_layer_freq", 0, step),
 	DIM("moe_layer_interval", 0, step),
@@ -368,6 +364,11 @@ const struct mq_hf_family mq_hf_families[] = {
 	       .learned = true),
 	FAMILY("dbrx", "Dbrx", DMODEL, 2048, D(24, 2048, 16, 8, 0, 0, 32000), .t.gated = true, .t.rotary = true,
 	       .t.causal = true, MOE(16, 4, 0)),
+	FAMILY("xglm", "XGLM", DMODEL, 2048, D(24, 1024, 16, 0, 0, 4096, 256008), PLAIN, .t.tied = true),
+	FAMILY("biogpt", "BioGpt", COMMON, 1024, D(24, 1024, 16, 0, 0, 4096, 42384), PLAIN, .t.tied = true,
+	       .learned = true, .positions_more = 2, .rate = .1),
+	FAMILY("persimmon", "Persimmon", COMMON | ROPE | LAYER_EPS, 16384, D(36, 4096, 64, 0, 0, 16384, 262144), PLAIN,
+	       .t.rotary = true, .t.relu = true, .t.squared = true, .t.qk_norm = true, .t.rope_part = .5),
 	/* experts */
 	LLAMAS("deepseek", "DeepseekFor", ROUTED, 2048, D(32, 4096, 32, 0, 0, 11008, 102400), MOE(64, 6, 1407),
 	       .shared = 2),
@@ -404,6 +405,10 @@ const struct mq_hf_family mq_hf_families[] = {
 	       .t.dense_layers = 1, .t.window = 1024, .interval = 4),
 	LLAMAS("gemma4_text", "Gemma4", WINDOW, 131072, D(30, 2304, 8, 4, 256, 9216, 262144), OUTPUTS,
 	       .t.qk_norm = true, .t.window = 512, .interval = 6, .global_dim = 512, .beside = true),
+	LLAMAS("bailing_moe", "BailingMoeFor", QWEN, 16384, D(28, 2048, 16, 4, 128, 5632, 126464), MOE(64, 6, 1408),
+	       .shared = 2),
+	LLAMAS("bailing_moe_v2", "BailingMoeV2", QWEN, 32768, D(20, 2048, 16, 4, 128, 5120, 157184), .t.qk_norm = true,
+	       .t.sigmoid_router = true, MOE(256, 8, 512), .shared = 1, .t.dense_layers = 1, .t.rope_part = .5),
 	/* linear attention, state spaces */
 	LLAMAS("qwen3_next", "Qwen3Next", QWEN, 32768, D(48, 2048, 16, 2, 256, 5632, 151936), .t.qk_norm = true,
 	       .t.output_gate = true, .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(512, 10, 512),

@@ -81,10 +81,7 @@ struct mq_hf_family {
 };
 extern const struct mq_hf_family mq_hf_families[]; /* up to one without model_type */
 
-/* What becomes of a configuration's keys; letters come from the arena. */
-enum mq_status mq_hf_settle(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_hf_config *c,
-			    struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
-/* Keys that mq_hf_settle would make this description of. */
+/* Keys that the reader would make this description of. */
 struct mq_hf_config mq_hf_unsettle(const struct mq_hf_family *family, const struct mq_transformer *t);
 
 /* huggingface_layers.c: fills t.pattern, or t.mixers and t.feeds, where layers are not alike. */
