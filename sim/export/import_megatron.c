@@ -22,7 +22,7 @@ struct flags {
 	uint32_t instances, bucket, first_layers, last_layers, offload_layers, recompute_layers;
 	uint32_t accumulation, local_batch, copies, pipeline_micro_batch; /* of other programs, see launch.c */
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
-	bool overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
+	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
 	const char *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4;
 	uint8_t sync, method_is;
@@ -80,6 +80,7 @@ static const struct row {
 	FLAG("--sequence-parallel", SWITCH, sequence),
 	FLAG("--use-distributed-optimizer", SWITCH, zero1),
 	FLAG("--overlap-grad-reduce", SWITCH, overlap),
+	FLAG("--overlap-param-gather", SWITCH, overlap_param_gather),
 	FLAG("--tp-comm-overlap", SWITCH, overlap_tp),
 	FLAG("--overlap-moe-expert-parallel-comm", SWITCH, overlap_experts),
 	FLAG("--use-tp-pp-dp-mapping", SWITCH, replica_major),
@@ -548,19 +549,6 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	return cut_stages(x, s);
 }
 
-/* Ranks that go through a replica's stages first. */
-static void go_by_replicas(struct flags *x, struct mq_shape *s)
-{
-	uint32_t width = s->cp * s->tp, n = 0;
-	uint32_t *device = mq_arena_array(x->e->arena, (size_t)s->dp * s->pp * width, uint32_t);
-
-	for (uint32_t stage = 0; stage < s->pp; stage++)
-		for (uint32_t replica = 0; replica < s->dp; replica++)
-			for (uint32_t k = 0; k < width; k++)
-				device[n++] = (replica * s->pp + stage) * width + k;
-	s->device = device;
-}
-
 /* A script that says the model says that of -m. What costs nothing, or what a tokenizer decides, may differ. */
 static enum mq_status check_model(const struct flags *x, const char *const *word)
 {
@@ -596,8 +584,9 @@ static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 	like->explicit = x->offload ? MQ_EXPLICIT_OFFLOAD_OPTIMIZER : 0;
 	like->explicit |= x->overlap_tp ? MQ_EXPLICIT_OVERLAP_TP : 0;
 	if (megatron)
-		like->explicit |= (MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER |
-				   MQ_EXPLICIT_OVERLAP_EXPERTS | MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
+		like->explicit |=
+			(MQ_EXPLICIT_OVERLAP_GRADS | MQ_EXPLICIT_OFFLOAD_OPTIMIZER | MQ_EXPLICIT_OVERLAP_EXPERTS |
+			 MQ_EXPLICIT_OVERLAP_PARAM_GATHER | MQ_EXPLICIT_OVERLAP_TP | MQ_EXPLICIT_OFFLOAD_LAYERS);
 	like->explicit |= x->no_scatter ? MQ_EXPLICIT_SCATTER_GATHER : 0;
 	like->explicit |= x->bucket ? MQ_EXPLICIT_BUCKET : 0;
 	if (x->full) {
@@ -606,6 +595,7 @@ static void decide(const struct flags *x, bool megatron, struct mq_plan *like)
 		like->recompute_method = x->recompute_layers ? x->method_is : MQ_RECOMPUTE_BLOCK;
 	}
 	like->overlap_grads = x->overlap;
+	like->overlap_param_gather = x->overlap_param_gather;
 	like->overlap_tp = x->overlap_tp;
 	like->overlap_experts = x->overlap_experts;
 	like->scatter_gather = !x->no_scatter;
@@ -630,7 +620,7 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const struct mq_lau
 	decide(&x, megatron, &like);
 	MQ_TRY(shard_group(&x, &shape, &like.zero_group));
 	if (x.replica_major)
-		go_by_replicas(&x, &shape);
+		shape.device = mq_shape_replica_major(&shape, e->arena);
 	*notes = (struct mq_import_notes){ x.skipped, types(&x) };
 	return mq_export_build(e, &shape, &like, plan, err);
 }

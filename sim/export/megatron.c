@@ -74,6 +74,8 @@ static void put_overlap(const struct mq_export *e, FILE *f)
 
 	if (p->overlap_grads)
 		fputs(" \\\n  --overlap-grad-reduce", f);
+	if (p->overlap_param_gather && e->shape.sync == MQ_SYNC_ZERO1)
+		fputs(" \\\n  --overlap-param-gather", f);
 	if (p->overlap_tp && e->shape.tp > 1)
 		fputs(" \\\n  --tp-comm-overlap", f);
 	if (p->overlap_experts && e->shape.ep > 1)

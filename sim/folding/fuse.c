@@ -77,8 +77,8 @@ static void count_link(uint32_t link, double bytes, void *data)
 		add_late(u, comm->rank[i]);
 }
 
-/* A device's own gradient collectives, and what it does after the last micro-batch (POST), meet none of what
- * is fused on it: its first one ends that (mq_program.whole). */
+/* A device's own collectives of gradients and new parameters, and what it does after the last micro-batch (POST), meet
+ * none of what is fused on it: nothing is beside them (mq_program.whole). */
 static enum mq_status count_users(struct fuser *f)
 {
 	struct mq_low *low = f->low;
@@ -305,7 +305,8 @@ static bool lasts_fixed_times(const struct mq_low *low)
 }
 
 /* Gradient collectives slow compute but not the collectives between, and may meet these on their links:
- * from the first of them on, a device uses the templates as they were (mq_program.whole). */
+ * from the first of them on, and while it gathers new parameters, a device uses the templates as they were
+ * (mq_program.whole). */
 static enum mq_status fuse_all(struct fuser *f)
 {
 	struct mq_low *low = f->low;
@@ -322,7 +323,7 @@ static enum mq_status fuse_all(struct fuser *f)
 			mq_lines_ends(&lines[i], d, &f->ends[d]);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (i % MQ_N_PASSES != MQ_PASS_POST && !low->prog.reduces[i])
+		if (i % MQ_N_PASSES < MQ_PASS_REDUCE && !low->prog.reduces[i])
 			MQ_TRY(fuse_template(f, &lines[i], &low->prog.pass[i]));
 	return MQ_OK;
 }

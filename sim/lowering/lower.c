@@ -102,9 +102,12 @@ void mq_low_templates(struct mq_low *low, const bool *active)
 	mq_offload_plan(low);
 	low->prog.pass = mq_arena_array(&low->scratch, low->num.n_stages * MQ_N_PASSES, struct mq_template);
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
-		mq_pass_forward(low, s);
+		mq_pass_forward(low, s, MQ_PASS_F);
 	if (low->train->infer)
 		return;
+	for (uint32_t s = 0; s < low->num.n_stages; s++)
+		if (mq_sync_gathers_first(low, s))
+			mq_pass_forward(low, s, MQ_PASS_F_FIRST);
 	for (uint32_t s = low->num.n_stages; s-- > 0;) {
 		mq_pass_backward(low, s, MQ_PASS_B);
 		mq_pass_backward(low, s, MQ_PASS_B_LAST);
@@ -113,8 +116,10 @@ void mq_low_templates(struct mq_low *low, const bool *active)
 			mq_pass_weights(low, s, MQ_PASS_W_LAST);
 		}
 	}
-	for (uint32_t s = 0; s < low->num.n_stages; s++)
+	for (uint32_t s = 0; s < low->num.n_stages; s++) {
+		mq_pass_reduce(low, s);
 		mq_pass_post(low, s);
+	}
 }
 
 /* ---- instances ------------------------------------------------------------------------------------------------- */
@@ -212,21 +217,25 @@ static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
 static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank)
 {
 	bool last = slot->micro_batch + 1 == low->plan->micro_batches;
-	uint32_t pass = slot->pass;
+	uint32_t pass = slot->pass, stage = mq_low_stage(low, rank, slot->chunk);
 
 	if (pass != MQ_PASS_F && last)
 		pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
-	return mq_low_stage(low, rank, slot->chunk) * MQ_N_PASSES + pass;
+	else if (pass == MQ_PASS_F && slot->micro_batch == 0 && mq_sync_gathers_first(low, stage))
+		pass = MQ_PASS_F_FIRST;
+	return stage * MQ_N_PASSES + pass;
 }
 
-/* Called for the slots of a rank in their order; `reducing` begins false. */
+/* Called for the slots of a rank in their order; `reducing` begins false. It ends with the first micro-batch's pass of
+ * the last chunk, which has waited for the last parameters. */
 static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank,
 					     bool *reducing)
 {
 	uint32_t index = template_of(low, slot, rank);
+	bool whole = *reducing || (low->prog.whole && low->prog.reduces[index]);
 
-	*reducing |= low->prog.whole && low->prog.reduces[index];
-	return *reducing ? &low->prog.whole[index] : &low->prog.pass[index];
+	*reducing = whole && !(index % MQ_N_PASSES == MQ_PASS_F_FIRST && slot->chunk + 1 == low->plan->virtual);
+	return whole ? &low->prog.whole[index] : &low->prog.pass[index];
 }
 
 static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *slot, uint32_t n)
@@ -253,11 +262,12 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *
 			instantiate(in, pass[0].t, pass[0].stage, pass[0].micro_batch);
 		i += both - 1;
 	}
-	for (uint32_t k = 0; k < low->plan->virtual && !low->train->infer; k++) {
-		uint32_t s = mq_low_stage(low, rank, k);
+	for (uint32_t pass = MQ_PASS_REDUCE; pass <= MQ_PASS_POST && !low->train->infer; pass++)
+		for (uint32_t k = 0; k < low->plan->virtual; k++) {
+			uint32_t s = mq_low_stage(low, rank, k);
 
-		instantiate(in, &low->prog.pass[s * MQ_N_PASSES + MQ_PASS_POST], s, MQ_NONE);
-	}
+			instantiate(in, &low->prog.pass[s * MQ_N_PASSES + pass], s, MQ_NONE);
+		}
 }
 
 /* Tasks that run_rank makes. */
@@ -268,8 +278,11 @@ static double count_tasks(const struct mq_low *low, uint32_t rank, const struct 
 
 	for (uint32_t i = 0; i < n; i++)
 		tasks += template_at(low, &slot[i], rank, &reducing)->n_tasks;
-	for (uint32_t k = 0; k < low->plan->virtual; k++)
-		tasks += low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
+	for (uint32_t k = 0; k < low->plan->virtual; k++) {
+		const struct mq_template *pass = &low->prog.pass[mq_low_stage(low, rank, k) * MQ_N_PASSES];
+
+		tasks += pass[MQ_PASS_REDUCE].n_tasks + pass[MQ_PASS_POST].n_tasks;
+	}
 	return tasks;
 }
 
@@ -329,6 +342,12 @@ static enum mq_status begin(struct mq_low *low, bool *more)
 		return MQ_OK;
 	}
 	mq_software_apply_defaults(low->software, low->model, low->rq.plan, low->arena, low->resolved);
+	if (low->resolved->overlap_param_gather && low->resolved->broadcast_params) {
+		verdict(low->out, MQ_VERDICT_INVALID,
+			"overlap_param_gather gathers what broadcast_params broadcasts: ask "
+			"for one of them");
+		return MQ_OK;
+	}
 	if (low->train->infer) /* there is no backward pass to take turns with */
 		low->resolved->overlap_experts = false;
 	mq_low_number(low);

@@ -419,12 +419,12 @@ static uint32_t n_ops_of(const struct mq_numbering *num, uint32_t stage)
 	return num->stage_first[stage + 1] - num->stage_first[stage];
 }
 
-void mq_pass_forward(struct mq_low *low, uint32_t stage)
+void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
 	uint32_t unit = MQ_NONE;
 
-	mq_template_begin(low, stage, MQ_PASS_F);
-	mq_transfer_receive(low, stage, MQ_PASS_F);
+	mq_template_begin(low, stage, pass);
+	mq_transfer_receive(low, stage, pass);
 	for (uint32_t i = 0; i < n_ops_of(&low->num, stage); i++) {
 		uint32_t op = op_at(&low->num, stage, i);
 
@@ -434,6 +434,8 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage)
 			mq_sync_gather(low, stage, unit = low->num.unit_of[op], MQ_FORWARD);
 			mq_offload_leave(low, stage, unit);
 		}
+		if (pass == MQ_PASS_F_FIRST)
+			mq_sync_before(low, stage, op);
 		forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, false });
 	}
 	if (unit != MQ_NONE)

@@ -5,9 +5,11 @@
  * copy per micro-batch.
  *
  *   F       forward                       B        backward (with weight gradients unless these are apart)
+ *   F_FIRST forward of the first micro-batch, with the gathering of new parameters that overlaps it
  *   B_LAST  backward of the last micro-batch, with the gradient reduction that overlaps it
  *   W       weight gradients (zero bubble) W_LAST   the same for the last micro-batch
- *   POST    what follows the last micro-batch: reductions, optimizer, parameter gathering
+ *   REDUCE  what follows the last micro-batch: reductions that nothing overlapped
+ *   POST    behind those of all chunks: optimizer, parameter gathering
  *
  * Dependencies inside a template are local; between instances the order of the streams is enough, because a stage
  * boundary is always a send/recv pair. SPDX-License-Identifier: Apache-2.0 */
@@ -18,7 +20,23 @@
 #include "lowering/lower.h"
 #include "lowering/mesh.h"
 
-enum mq_pass { MQ_PASS_F, MQ_PASS_B, MQ_PASS_B_LAST, MQ_PASS_W, MQ_PASS_W_LAST, MQ_PASS_POST, MQ_N_PASSES };
+enum mq_pass {
+	MQ_PASS_F,
+	MQ_PASS_F_FIRST,
+	MQ_PASS_B,
+	MQ_PASS_B_LAST,
+	MQ_PASS_W,
+	MQ_PASS_W_LAST,
+	MQ_PASS_REDUCE,
+	MQ_PASS_POST,
+	MQ_N_PASSES
+};
+
+/* The pass whose messages the passes of a first or last micro-batch exchange. */
+static inline enum mq_pass mq_pass_kind(enum mq_pass pass)
+{
+	return pass == MQ_PASS_F_FIRST ? MQ_PASS_F : pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
+}
 
 /* Part of a compute task before its kernels are made. */
 struct mq_piece {
@@ -92,6 +110,7 @@ struct mq_bucket { /* gradients reduced by one call */
 	uint32_t last_op; /* the op whose backward completes it */
 	double elems;     /* parameters per rank that are trained */
 	double gather_B;  /* of all that ZeRO-3 gathers, frozen ones too */
+	double param_B;   /* of the trained ones as ZeRO-1 and 2 gather them */
 	uint8_t sync;     /* enum mq_sync */
 	uint32_t shard;   /* ranks over which ZeRO shards it; 1 = whole everywhere */
 };
@@ -263,7 +282,7 @@ void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids);
 
 /* ---- passes.c: forward, backward, weight gradients of a stage ------------------------------------- */
-void mq_pass_forward(struct mq_low *low, uint32_t stage);
+void mq_pass_forward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 
@@ -309,6 +328,11 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
  * wait for it. */
 void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit);
 void mq_sync_gathered(struct mq_low *low);
+/* Is a bucket of this stage gathered beside the first forward pass? */
+bool mq_sync_gathers_first(const struct mq_low *low, uint32_t stage);
+/* Gathering of the buckets whose parameters `op` is the first to use in a forward pass, which waits for it. */
+void mq_sync_before(struct mq_low *low, uint32_t stage, uint32_t op);
+void mq_pass_reduce(struct mq_low *low, uint32_t stage);
 void mq_pass_post(struct mq_low *low, uint32_t stage);
 
 /* ---- pipeline.c: the order of each rank ------------------------------------------------------------ */

@@ -6,7 +6,10 @@
  *
  *   allreduce  one all-reduce per bucket in the last micro-batch
  *   zero1      reduce-scatter there, every rank updates its shard, all-gather of the new parameters
- *              (Rajbhandari et al. 2020)
+ *              (Rajbhandari et al. 2020), after that or, bucket by bucket, beside the next step's first
+ *              forward passes (Megatron core's --overlap-param-gather): a step then begins with those of
+ *              the step before it. They follow each other at once; Megatron core begins those of a chunk
+ *              with the chunk before the last one
  *   zero2      the reduce-scatter in every micro-batch: no rank keeps whole gradients
  *   zero3      parameters too are sharded: gathered per layer before its forward and its backward, one
  *              layer ahead of the compute (FSDP, Zhao et al. 2023); gradients reduced as in zero2
@@ -84,6 +87,18 @@ static bool fits(struct mq_low *low, const struct mq_bucket *b, const struct mq_
 	       (!(limit > 0) || b->elems + more->elems <= limit);
 }
 
+/* Bytes in which ZeRO-1 and 2 gather `elems` parameters of an op: weights that are held in fp8 alone travel so. */
+static double published_B(const struct mq_low *low, uint32_t op, double elems)
+{
+	const struct mq_op *o = &low->model->op[op];
+	bool fp8 = low->software->fp8_params && mq_train_casts(low->train) &&
+		   mq_train_gemm_dtype(low->train) == MQ_FP8 && o->kind == MQ_OP_GEMM && o->layer != MQ_NONE;
+	double weights =
+		fp8 ? elems * fmin(1, o->k * o->n * fmax(o->count, 1) / o->param) : 0; /* the rest are biases */
+
+	return (elems - weights) * mq_dtype_size(low->train->dtype) + weights * mq_dtype_size(MQ_FP8);
+}
+
 void mq_buckets_plan(struct mq_low *low)
 {
 	for (uint32_t stage = 0; stage < low->num.n_stages && !low->train->infer; stage++) {
@@ -110,12 +125,14 @@ void mq_buckets_plan(struct mq_low *low)
 			if (b.n == 1)
 				continue;
 			b.shard = mq_shard_size(low, b.sync, b.n);
+			b.param_B = published_B(low, op, b.elems);
 			uint32_t k = low->buckets.n;
 			while (k > first && !fits(low, &low->buckets.bucket[k - 1], &b))
 				k--;
 			if (k > first) {
 				low->buckets.bucket[k - 1].elems += b.elems;
 				low->buckets.bucket[k - 1].gather_B += b.gather_B;
+				low->buckets.bucket[k - 1].param_B += b.param_B;
 				low->buckets.bucket[k - 1].last_op = op;
 			} else {
 				MQ_PUSH(&low->scratch, low->buckets.bucket, low->buckets.n, low->buckets.room, b);
@@ -428,10 +445,10 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 }
 
 /* Buckets whose shards have the same owners travel together; their sum goes with the first. */
-static double owners_elems(struct mq_low *low, uint32_t index, bool *first)
+static double owners_B(struct mq_low *low, uint32_t index, bool *first)
 {
 	const struct mq_bucket *b = &low->buckets.bucket[index];
-	double elems = 0;
+	double bytes = 0;
 
 	*first = true;
 	for (uint32_t i = 0; i < low->buckets.n; i++) {
@@ -441,23 +458,58 @@ static double owners_elems(struct mq_low *low, uint32_t index, bool *first)
 		    low->num.devset_of[o->config] != low->num.devset_of[b->config])
 			continue;
 		*first &= i >= index;
-		elems += o->elems;
+		bytes += o->param_B;
 	}
-	return elems;
+	return bytes;
 }
 
 /* Every owner in turn sends what it updated to the others of its group. */
 static void broadcast_shards(struct mq_low *low, uint32_t index, struct bucket_call *bc)
 {
 	bool first;
-	double elems = owners_elems(low, index, &first);
+	double bytes = owners_B(low, index, &first);
 
 	if (!first)
 		return;
 	bc->kind = MQ_COLL_BROADCAST;
-	bc->bytes = elems / bc->size * mq_dtype_size(low->train->dtype);
+	bc->bytes = bytes / bc->size;
 	for (bc->root = 0; bc->root < bc->size; bc->root++)
 		call_bucket(low, &low->buckets.bucket[index], bc);
+}
+
+/* Are the stage's new parameters gathered beside its first forward pass? */
+static bool gathers_late(const struct mq_low *low, uint32_t stage)
+{
+	bool first_chunk = low->plan->virtual > 1 && mq_low_stage(low, mq_low_rank(low, stage), 0) == stage;
+
+	return low->plan->overlap_param_gather &&
+	       !(low->software->overlap_param_gather_with_optimizer_step && first_chunk);
+}
+
+bool mq_sync_gathers_first(const struct mq_low *low, uint32_t stage)
+{
+	for (uint32_t i = 0; i < low->buckets.n && gathers_late(low, stage); i++)
+		if (low->buckets.bucket[i].stage == stage && mq_gathers_new(low->buckets.bucket[i].sync))
+			return true;
+	return false;
+}
+
+void mq_sync_before(struct mq_low *low, uint32_t stage, uint32_t op)
+{
+	for (uint32_t i = 0; i < low->buckets.n; i++) {
+		const struct mq_bucket *b = &low->buckets.bucket[i];
+
+		if (b->stage == stage && b->last_op == op && mq_gathers_new(b->sync))
+			call_bucket(low, b,
+				    &(struct bucket_call){ .kind = MQ_COLL_ALL_GATHER,
+							   .stride = 1,
+							   .size = b->shard,
+							   .bytes = b->param_B,
+							   .dtype = low->train->dtype,
+							   .phase = MQ_FORWARD,
+							   .awaited = true,
+							   .wait = MQ_NONE });
+	}
 }
 
 static void publish(struct mq_low *low, uint32_t stage)
@@ -467,7 +519,7 @@ static void publish(struct mq_low *low, uint32_t stage)
 		struct bucket_call bc = { .kind = MQ_COLL_ALL_GATHER,
 					  .stride = 1,
 					  .size = b->shard,
-					  .bytes = b->elems * mq_dtype_size(low->train->dtype),
+					  .bytes = b->param_B,
 					  .dtype = low->train->dtype,
 					  .phase = MQ_UPDATE,
 					  .seal = true,
@@ -480,7 +532,8 @@ static void publish(struct mq_low *low, uint32_t stage)
 			bc.kind = MQ_COLL_BROADCAST;
 			bc.size = b->n;
 			bc.root = i % b->n;
-		} else if (!mq_gathers_new(b->sync) && !(b->sync == MQ_SYNC_ZERO3 && mq_once(low))) {
+		} else if (mq_gathers_new(b->sync) ? gathers_late(low, stage) :
+						     !(b->sync == MQ_SYNC_ZERO3 && mq_once(low))) {
 			continue;
 		} else if (low->plan->broadcast_params && b->sync != MQ_SYNC_ZERO3) {
 			broadcast_shards(low, i, &bc);
@@ -490,7 +543,7 @@ static void publish(struct mq_low *low, uint32_t stage)
 	}
 }
 
-/* What follows waits for every reduction, of this template and before it. */
+/* What follows waits for every reduction. */
 static void await_gradients(struct mq_low *low)
 {
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
@@ -499,13 +552,11 @@ static void await_gradients(struct mq_low *low)
 		if (low->plan->offload_optimizer)
 			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	}
-	for (uint32_t i = 0; i < low->emit.t->n_tasks; i++)
-		mq_ids_add(low, &low->emit.pending[low->emit.t->task[i].task.device], i);
 }
 
-void mq_pass_post(struct mq_low *low, uint32_t stage)
+void mq_pass_reduce(struct mq_low *low, uint32_t stage)
 {
-	mq_template_begin(low, stage, MQ_PASS_POST);
+	mq_template_begin(low, stage, MQ_PASS_REDUCE);
 	for (uint32_t i = 0; i < low->buckets.n; i++)
 		if (low->buckets.bucket[i].stage == stage && !every_micro_batch(low, &low->buckets.bucket[i]) &&
 		    !low->plan->overlap_grads)
@@ -514,6 +565,12 @@ void mq_pass_post(struct mq_low *low, uint32_t stage)
 		if (low->model->op[op].tied != MQ_NONE &&
 		    (low->num.stage_of[op] == stage || low->num.stage_of[low->model->op[op].tied] == stage))
 			reduce_tied(low, stage, op);
+	mq_template_end(low);
+}
+
+void mq_pass_post(struct mq_low *low, uint32_t stage)
+{
+	mq_template_begin(low, stage, MQ_PASS_POST);
 	await_gradients(low);
 	if (low->plan->offload_optimizer)
 		copy_shards(low, stage, low->train->grad_dtype, true);

@@ -40,7 +40,7 @@ void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		low->emit.owed_s[d] = 0;
 	for (uint32_t d = 0; d < low->prog.schedule->n_devices; d++) {
 		low->emit.pending[d].n = low->emit.gathered[d].n = 0;
-		if (pass != MQ_PASS_POST && blocking_sends(low))
+		if (pass < MQ_PASS_REDUCE && blocking_sends(low))
 			mq_ids_add(low, &low->emit.pending[d], MQ_DEP_STREAM(MQ_STREAM_SEND));
 	}
 }

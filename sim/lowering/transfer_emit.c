@@ -175,19 +175,17 @@ static void gather(struct mq_low *low, struct mq_transfer *t)
 		emit_step(low, t, &t->gather, &low->plan->config[t->to_config], arrivals(low, t));
 }
 
-/* The pass being built; that of the last micro-batch counts as any other. */
-static uint32_t pass_now(const struct mq_low *low)
+/* The pass being built. */
+static enum mq_pass pass_now(const struct mq_low *low)
 {
-	uint32_t pass = (uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES;
-
-	return pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
+	return (enum mq_pass)((uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES);
 }
 
 /* What recomputation moves in the backward pass is received there too. */
 static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 {
 	return (uint32_t)(low->emit.t - low->prog.pass) / MQ_N_PASSES == t->to_stage &&
-	       (pass_now(low) == t->pass || !low->num.explicit_backward);
+	       (mq_pass_kind(pass_now(low)) == t->pass || !low->num.explicit_backward);
 }
 
 /* A message from position p of the producers to position q of the consumers. */
@@ -216,7 +214,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 	mq_emit(low, &task, after);
 	if (same_template(low, t))
 		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));
-	else if ((uint32_t)(low->emit.t - low->prog.pass) % MQ_N_PASSES != MQ_PASS_B_LAST)
+	else if (mq_pass_kind(pass_now(low)) == pass_now(low)) /* those of other micro-batches are the same */
 		MQ_PUSH(&low->scratch, low->moves.message, low->moves.n_messages, low->moves.message_room, m);
 }
 
@@ -355,13 +353,11 @@ void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer)
 
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
-	uint8_t want = pass == MQ_PASS_B_LAST ? MQ_PASS_B : (uint8_t)pass;
-
 	for (uint32_t i = 0; i < low->moves.n_messages; i++) {
 		const struct mq_message *m = &low->moves.message[i];
 		struct mq_transfer *t = &low->moves.transfer[m->transfer];
 
-		if (t->to_stage != stage || t->pass != want)
+		if (t->to_stage != stage || t->pass != mq_pass_kind(pass))
 			continue;
 		mq_ids_add(low, &arrivals(low, t)[m->position], emit_receive(low, m));
 		bool last = i + 1 == low->moves.n_messages || low->moves.message[i + 1].transfer != m->transfer;
@@ -375,7 +371,7 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, stru
 	struct mq_transfer *t = &low->moves.transfer[transfer];
 
 	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
-	if (low->num.explicit_backward && pass_now(low) == MQ_PASS_B && t->pass == MQ_PASS_F) {
+	if (low->num.explicit_backward && mq_pass_kind(pass_now(low)) == MQ_PASS_B && t->pass == MQ_PASS_F) {
 		if (t->way != MQ_WAY_STEPS)
 			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_receive(low, t->channel, t->to_stage)));
 		if (t->way == MQ_WAY_STEPS || t->gather.size > 1)

@@ -330,6 +330,18 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_clust
 	return mq_pipeline_chunks(shape->pipeline, g->virtual, err);
 }
 
+const uint32_t *mq_shape_replica_major(const struct mq_shape *shape, struct mq_arena *arena)
+{
+	uint32_t width = mq_or_1(shape->cp) * mq_or_1(shape->tp), dp = mq_or_1(shape->dp), pp = mq_or_1(shape->pp);
+	uint32_t *device = mq_arena_array(arena, (size_t)dp * pp * width, uint32_t), n = 0;
+
+	for (uint32_t stage = 0; stage < pp; stage++)
+		for (uint32_t replica = 0; replica < dp; replica++)
+			for (uint32_t k = 0; k < width; k++)
+				device[n++] = (replica * pp + stage) * width + k;
+	return device;
+}
+
 enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
 				  const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_plan *plan,
 				  struct mq_err *err)

@@ -357,5 +357,9 @@ enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_cas
 	MQ_TRY(sync_of(c, arena, err));
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->software.software.vocab_parallel;
-	return c->model->n_layers ? layers_of_stages(c, arena, err) : MQ_OK;
+	if (c->model->n_layers)
+		MQ_TRY(layers_of_stages(c, arena, err));
+	if (c->software.software.use_tp_pp_dp_mapping && !c->shape.stage_tp)
+		c->shape.device = mq_shape_replica_major(&c->shape, arena);
+	return MQ_OK;
 }

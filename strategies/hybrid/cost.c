@@ -405,7 +405,7 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
 	*beside = 2.0 / 3 * stage->layers * time->layer;
 	if (k->sync == MQ_SYNC_ALLREDUCE)
 		return once;
-	*after = once / 2; /* new parameters, gathered */
+	*after = mq_software_of(c->problem)->overlap_param_gather ? 0 : once / 2; /* new parameters, gathered */
 	return once / 2;
 }
 

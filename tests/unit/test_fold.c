@@ -372,6 +372,7 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 	if (mq_plan_from_shape(&shape, model, s->cluster, &arena, &plan, &err) == MQ_OK) {
 		plan.explicit = MQ_EXPLICIT_ALL;
 		plan.overlap_grads = overlap;
+		plan.overlap_param_gather = tally->tried % 2;
 		/* refused where there is nothing to overlap: never where there is */
 		plan.overlap_tp = shape.tp > 1 && tally->tried % 3 == 0;
 		plan.overlap_experts = shape.ep > 1 && tally->tried % 2 == 0 &&
@@ -395,9 +396,9 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 			explained(s, &rq, chunks, chunks || shape.share);
 		}
 		if (s->failures > before)
-			fprintf(stderr, "%s: %s, overlap: grads %d tp %d experts %d, interference %d\n", model->name,
-				mq_plan_describe(&plan, s->cluster, &arena), plan.overlap_grads, plan.overlap_tp,
-				plan.overlap_experts, interference);
+			fprintf(stderr, "%s: %s, overlap: grads %d params %d tp %d experts %d, interference %d\n",
+				model->name, mq_plan_describe(&plan, s->cluster, &arena), plan.overlap_grads,
+				plan.overlap_param_gather, plan.overlap_tp, plan.overlap_experts, interference);
 	}
 	mq_arena_fini(&arena);
 }

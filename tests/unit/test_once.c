@@ -1,4 +1,5 @@
-/* test_once.c - ZeRO under pipeline stages: in every micro-batch, or once a step; and gradients that are added up.
+/* test_once.c - ZeRO under pipeline stages: in every micro-batch, or once a step; new parameters that are gathered
+ * beside the next step; and gradients that are added up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,12 +104,123 @@ static void whole_gradients_are_added_up(void **state)
 	lowered_close(&w);
 }
 
+/* Bytes of all-gathers, before the last micro-batch and behind it, and optimizer steps that wait for none. */
+struct gathered {
+	double first_B, other_B, behind_B;
+};
+
+static struct gathered gathered(const struct mq_schedule *s)
+{
+	struct gathered g = { 0 };
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+
+		if (t->kind != MQ_TASK_COLLECTIVE || t->coll != MQ_COLL_ALL_GATHER)
+			continue;
+		*(t->micro_batch == MQ_NONE ? &g.behind_B : t->micro_batch ? &g.other_B : &g.first_B) += t->bytes;
+	}
+	return g;
+}
+
+/* Each device's first compute task waits for a gathering: of the whole stage's parameters, in one bucket. */
+static void expect_waits(const struct mq_schedule *s)
+{
+	for (uint32_t d = 0; d < s->n_devices; d++) {
+		uint32_t i = 0;
+		bool waits = false;
+
+		while (s->task[i].device != d || s->task[i].kind != MQ_TASK_COMPUTE)
+			i++;
+		for (uint32_t k = 0; k < s->task[i].n_deps; k++)
+			waits |= s->task[s->dep[s->task[i].dep_first + k]].coll == MQ_COLL_ALL_GATHER;
+		assert_true(waits);
+	}
+}
+
+/* Behind the optimizer step, or beside the first micro-batch's forward pass: the same bytes. */
+static void new_parameters_come_beside_the_next_pass(void **state)
+{
+	struct lowered w;
+	struct gathered behind, beside;
+
+	lowered_open(&w, GPT, 4, 16);
+	behind = gathered(ask(&w, MQ_SYNC_ZERO1, false, 1));
+	assert_near(behind.behind_B, 2 * 2 * mq_model_totals(w.model).parameters);
+	assert_near(behind.first_B + behind.other_B, 0);
+	w.software.overlap_param_gather = true;
+	beside = gathered(ask(&w, MQ_SYNC_ZERO1, false, 1));
+	expect_waits(w.low.schedule);
+	assert_near(beside.first_B, behind.behind_B);
+	assert_near(beside.other_B + beside.behind_B, 0);
+	/* without shards there is nothing to gather */
+	assert_near(gathered(ask(&w, MQ_SYNC_ALLREDUCE, false, 1)).first_B, 0);
+	w.software.broadcast_params = true;
+	w.software.zero_once_per_step = false;
+	const struct mq_shape shape = { .dp = 2, .micro_batches = 4, .sync = MQ_SYNC_ZERO1 };
+	assert_null(lowered_shape(&w, &shape));
+	assert_non_null(strstr(w.low.message, "ask for one of them"));
+	lowered_close(&w);
+}
+
+/* Two chunks to a device: the first's parameters are gathered while the second's optimizer step runs. */
+static void parameters_of_first_chunks_come_beside_the_step(void **state)
+{
+	struct mq_shape shape = { .dp = 2,
+				  .pp = 2,
+				  .micro_batches = MICRO_BATCHES,
+				  .virtual = 2,
+				  .pipeline = MQ_PIPE_INTERLEAVED,
+				  .sync = MQ_SYNC_ZERO1 };
+	struct lowered w;
+
+	lowered_open(&w, GPT, 4, 16);
+	w.software.overlap_param_gather = true;
+	assert_non_null(lowered_shape(&w, &shape));
+	double all = gathered(w.low.schedule).first_B;
+	assert_near(gathered(w.low.schedule).behind_B, 0);
+	w.software.overlap_param_gather_with_optimizer_step = true;
+	assert_non_null(lowered_shape(&w, &shape));
+	struct gathered g = gathered(w.low.schedule);
+	/* layers 0 and 1, and the embeddings: two of four stages */
+	const struct mq_op *op = w.model->op;
+	double first = 0;
+	for (uint32_t i = 0; i < w.model->n_ops; i++)
+		first += op[i].layer == MQ_NONE ? i < w.model->n_ops / 2 ? op[i].param : 0 :
+			 op[i].layer < 2        ? op[i].param :
+						  0;
+	assert_near(g.behind_B, 2 * 2 * first);
+	assert_near(g.first_B, all - 2 * 2 * first);
+	lowered_close(&w);
+}
+
+/* Weights of GEMMs that are held in fp8 travel so; embeddings, norms and biases in 16 bits. */
+static void weights_in_fp8_are_gathered_in_fp8(void **state)
+{
+	struct lowered w;
+	double weights = 0, all;
+
+	lowered_open(&w, GPT, 4, 16);
+	all = mq_model_totals(w.model).parameters;
+	for (uint32_t i = 0; i < w.model->n_ops; i++)
+		if (w.model->op[i].kind == MQ_OP_GEMM && w.model->op[i].layer != MQ_NONE)
+			weights += w.model->op[i].k * w.model->op[i].n;
+	w.train.gemm_dtype = MQ_GEMM_FP8;
+	assert_near(gathered(ask(&w, MQ_SYNC_ZERO1, false, 1)).behind_B, 2 * 2 * all);
+	w.software.fp8_params = true;
+	assert_near(gathered(ask(&w, MQ_SYNC_ZERO1, false, 1)).behind_B, 2 * (2 * all - weights));
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gathers_and_reductions_are_counted),
 		cmocka_unit_test(memory_is_that_of_whole_gradients),
 		cmocka_unit_test(whole_gradients_are_added_up),
+		cmocka_unit_test(new_parameters_come_beside_the_next_pass),
+		cmocka_unit_test(parameters_of_first_chunks_come_beside_the_step),
+		cmocka_unit_test(weights_in_fp8_are_gathered_in_fp8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

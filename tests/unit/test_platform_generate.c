@@ -279,6 +279,8 @@ static void closed_forms(void **state)
 	assert_int_equal(outcome("nodes=72,gpus=1,fabric=dragonfly,routers=4,leaf=2", dragonfly), 0);
 	assert_int_equal(outcome("nodes=64,gpus=1,fabric=torus,dims=4x4x4", torus), 0);
 	assert_int_equal(outcome("nodes=72,gpus=4,gpu=GB200,fabric=nvl72,oversub=2", scale_up), 0);
+	/* ports are those of a tray of four */
+	assert_int_equal(outcome("nodes=72,gpus=4,nics=4,gpu=GB200,fabric=nvl72,oversub=2", scale_up), 0);
 }
 
 static void templates(void **state)
@@ -568,6 +570,7 @@ static void built_is_what_is_loaded(void **state)
 		"nodes=3,gpus=5,gpu=L4,fabric=ethernet,leaf=2,pcie_switches=4,nic_us=3.7",
 		"nodes=3,gpu=T4,sockets=4,gpus=9,power_W=70",
 		"nodes=18,gpus=4,gpu=GB200,fabric=nvl72,domain=12",
+		"nodes=9,gpus=4,nics=3,gpu=GB200,fabric=nvl72,domain=18",
 		"gpu=H100*2x8+A100-80GB*3x4+L4*1x3,fabric=fat-tree,leaf=2",
 		"nodes=2,gpu=New-9,tflops=123.456,nvlink_GBps=77.7,gpus=3",
 		"nodes=2,gpus=4,gpu=CPU-Xeon-28c,fabric=ethernet",

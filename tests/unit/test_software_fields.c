@@ -47,6 +47,9 @@ static const struct scenario scenarios[] = {
 	{ .model = GPT, .options = "allocator=pytorch,bucket_MB=1", .shape = { .dp = 8 }, .fp16 = true },
 	{ .model = LLAMA, .options = "allocator=pytorch,bucket_MB=1", .shape = { .dp = 8, .sync = MQ_SYNC_ZERO3 } },
 	{ .model = LLAMA, .options = "host=100", .shape = { .dp = 4, .pp = 2, .sync = MQ_SYNC_ZERO2 } },
+	{ .model = LLAMA,
+	  .options = "overlap_param_gather=1",
+	  .shape = { .dp = 4, .pp = 2, .virtual = 2, .pipeline = MQ_PIPE_INTERLEAVED, .sync = MQ_SYNC_ZERO1 } },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 4, .pp = 2, .sync = MQ_SYNC_ZERO3 } },
 	{ .model = LLAMA, .options = "", .shape = { .cp = 8 }, .seq = 8192 },
 	{ .model = LLAMA, .options = "", .shape = { .dp = 1, .recompute = MQ_RECOMPUTE_FULL } },
@@ -94,7 +97,7 @@ static struct mq_cluster *devices(const char *type)
 static bool of_rows(const char *name)
 {
 	static const char *const names[] = { "tf32",      "sync",   "recompute",  "partition",
-					     "expert_tp", "chunks", "split_batch" };
+					     "expert_tp", "chunks", "split_batch", "use_tp_pp_dp_mapping" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(names[i], name))

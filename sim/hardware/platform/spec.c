@@ -159,7 +159,7 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	g->cube_mesh = t->cube_mesh > 0 && g->intra == MQ_INTRA_MESH &&
 		       (g->gpus == CUBE_MESH || (g->gpus < CUBE_MESH && spec->board == CUBE_MESH));
 	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
-	g->nics = spec->nics;
+	g->nics = (uint32_t)ceil((double)spec->nics * g->gpus / g->tray);
 	if (!g->nics)
 		g->nics = t->gpus_per_nic > 0 ? (uint32_t)ceil(g->gpus / t->gpus_per_nic) : 1;
 	g->sockets = spec->sockets < g->gpus ? spec->sockets : g->gpus;
@@ -191,6 +191,7 @@ static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct
 
 		if (spec->intra == MQ_INTRA_PCIE)
 			return mq_fail(err, MQ_EINPUT, "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
+		g->tray = g->gpus;
 		g->gpus = total < spec->domain ? (uint32_t)total : spec->domain;
 		if (total % g->gpus)
 			return mq_fail(err, MQ_EINPUT, "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
@@ -269,6 +270,7 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		struct mq_gen_group *g = &gen->group[i];
 
+		g->tray = g->tray ? g->tray : g->gpus;
 		MQ_TRY(derive_group(spec, g, err));
 		g->first_node = gen->n_nodes;
 		gen->n_nodes += g->nodes;

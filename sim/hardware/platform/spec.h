@@ -14,6 +14,7 @@ struct mq_gen_group {
 	const struct mq_device_calib *known; /* NULL: a type without calibration */
 	const char *type;
 	uint32_t first_node, nodes, gpus, nics, sockets, switches;
+	uint32_t tray; /* GPUs of a machine that has the ports asked for: of nvl72, the domain is several */
 	uint32_t intra;
 	double tflops, nvlink_GBps, pcie_GBps, nic_GBps;
 	double memory_B, mem_bw_Bps; /* of a type without calibration; 0 = has one */

@@ -45,6 +45,9 @@ typedef const char *mq_name_of(int value);
 	/* between stages, replicas of a tensor send a part each, then gather */                                        \
 	X(SCATTER_GATHER, 1, bool, scatter_gather, s->scatter_gather, .word = 10, .defaults_need = MQ_NEEDS_TENSOR,     \
 	  .matters = MQ_NEEDS_TENSOR | MQ_NEEDS_STAGES)                                                                 \
+	/* zero1, zero2: new parameters are gathered beside the next step's first forward passes, bucket by bucket */   \
+	X(OVERLAP_PARAM_GATHER, 13, bool, overlap_param_gather, s->overlap_param_gather, .word = 21,                    \
+	  .matters = MQ_NEEDS_REPLICAS | MQ_NEEDS_ZERO12)                                                               \
 	/* optimizer state and step on the host CPU */                                                                  \
 	X(OFFLOAD_OPTIMIZER, 2, bool, offload_optimizer, s->offload_optimizer, .word = 11)                              \
 	/* zero1, zero2: each owner broadcasts its shard of new parameters (InternEvo) instead of one all-gather */     \

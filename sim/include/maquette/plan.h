@@ -186,6 +186,9 @@ static inline uint32_t mq_or_1(uint32_t degree)
 {
 	return degree ? degree : 1;
 }
+/* Ranks of a shape that go through the stages of a replica before the next one (Megatron's --use-tp-pp-dp-mapping),
+ * [dp*cp*tp*pp]: its `device`. All stages have the degree tp. */
+MQ_API const uint32_t *mq_shape_replica_major(const struct mq_shape *shape, struct mq_arena *arena);
 /* MQ_EINPUT where the model cannot be cut so (layers < stages, heads not divisible by tp, ...). */
 MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
 					 const struct mq_cluster *cluster, struct mq_arena *arena, struct mq_plan *plan,

@@ -76,6 +76,10 @@
 	    "per parameter tensor and rank, to take apart what ZeRO-1 and 2 gathered")                                 \
 	NUM(HOST, step_ms, "ms", 0, 0, 1e4, "host time of a step that nothing hides")                                  \
 	YES(COMMUNICATION, overlap_grads, 1, "gradients are reduced beside the backward pass")                         \
+	YES(COMMUNICATION, overlap_param_gather, 0,                                                                    \
+	    "ZeRO-1 and 2: new parameters are gathered beside the next step's first forward passes")                   \
+	YES(COMMUNICATION, overlap_param_gather_with_optimizer_step, 0,                                                \
+	    "and those of a device's first chunk of several beside the optimizer step of the others")                  \
 	WORD(COMMUNICATION, nccl_proto, MQ_PROTO_AUTO, "auto|ll|ll128|simple",                                         \
 	     "protocol of all collectives (NCCL_PROTO); auto = NCCL chooses")                                          \
 	NUM(COMMUNICATION, bucket_MB, "MB", 0, 0, 1e6, "gradients reduced together; 0 = a stage's")                    \
@@ -153,6 +157,8 @@
 	     "layers of stages: where they do not divide, or all by cost")                                             \
 	INT(DEFAULTS, expert_tp, "1", 0, 0, 1000, "tensor-parallel degree of experts; 0 = as of all else")             \
 	INT(DEFAULTS, chunks, "1", 0, 0, 1000, "chunks per device of interleaved pipelines; 0 = must be said")         \
-	YES(DEFAULTS, split_batch, 0, "a pipeline divides a replica's batch by its stages")
+	YES(DEFAULTS, split_batch, 0, "a pipeline divides a replica's batch by its stages")                            \
+	YES(DEFAULTS, use_tp_pp_dp_mapping, 0,                                                                         \
+	    "ranks go through the stages of a replica before the next replica, where nothing is said")
 
 #endif
