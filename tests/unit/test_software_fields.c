@@ -96,7 +96,7 @@ static struct mq_cluster *devices(const char *type)
 /* These fill in what a row of measured runs leaves open: test_score_software.c. */
 static bool of_rows(const char *name)
 {
-	static const char *const names[] = { "tf32",      "sync",   "recompute",  "partition",
+	static const char *const names[] = { "tf32",      "sync",   "recompute",   "partition",
 					     "expert_tp", "chunks", "split_batch", "use_tp_pp_dp_mapping" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
