@@ -70,6 +70,28 @@ struct mq_session_trust mq_session_trust(const struct mq_session *s, const struc
 	return trust;
 }
 
+struct mq_trust_point mq_session_point(const struct mq_session *s, struct mq_arena *arena)
+{
+	const struct mq_result none = mq_result_none(MQ_VERDICT_OK);
+	struct mq_config all = { .n_devices = s->cluster->n_devices,
+				 .device = mq_arena_array(arena, s->cluster->n_devices, uint32_t),
+				 .split = MQ_UNSPLIT };
+	const struct mq_plan plan = { .n_configs = 1, .config = &all, .micro_batches = 1, .virtual = 1 };
+	struct mq_trust_view view = { .model = s->model,
+				      .train = &s->train,
+				      .software = &s->software,
+				      .plan = &plan,
+				      .result = &none,
+				      .network = network_of(s->cluster) };
+	struct mq_trust_point point;
+
+	for (uint32_t i = 0; i < all.n_devices; i++)
+		all.device[i] = i;
+	note_devices(s, &plan, &view, arena);
+	mq_trust_point_of(&view, &point);
+	return point;
+}
+
 static void put_interval(FILE *f, double low_s, double high_s)
 {
 	char low[32], high[32];

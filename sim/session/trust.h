@@ -22,6 +22,8 @@ struct mq_session_trust {
 };
 struct mq_session_trust mq_session_trust(const struct mq_session *session, const struct mq_plan *plan,
 					 const struct mq_result *result, struct mq_arena *arena);
+/* The question alone, without a plan, on all of its devices: numbers of a plan are NaN. */
+struct mq_trust_point mq_session_point(const struct mq_session *session, struct mq_arena *arena);
 /* "trust: 43 measured runs like this ..." and "       beyond what was measured: ..."; nothing where not known. */
 void mq_trust_print(const struct mq_session_trust *trust, FILE *file);
 /* The object alone: {"runs": ...} or null. */

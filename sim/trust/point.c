@@ -2,6 +2,7 @@
 #include "trust/trust.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MQ_MEMBER(name, about) "," #name
 const char mq_trust_header[] = MQ_TRUST_WORDS(MQ_MEMBER) MQ_TRUST_NUMBERS(MQ_MEMBER);
@@ -27,9 +28,11 @@ static const char *family_of(const struct mq_device_calib *d)
 	return "other";
 }
 
-static const char *kind_of(const struct mq_model *m)
+static const char *kind_of(const struct mq_model *m, const struct mq_train *train)
 {
-	return m->image ? "images" : m->experts ? "mixture" : m->stack ? "dense" : "other";
+	bool part = train->tuning && *train->tuning && strcmp(train->tuning, "full") != 0;
+
+	return part ? "fine-tuning" : m->image ? "images" : m->experts ? "mixture" : m->stack ? "dense" : "other";
 }
 
 static double params_of(const struct mq_model *m)
@@ -63,7 +66,7 @@ void mq_trust_point_of(const struct mq_trust_view *v, struct mq_trust_point *p)
 		.word = { [MQ_TRUST_device] = v->device ? v->device->name : "",
 			  [MQ_TRUST_family] = family_of(v->device),
 			  [MQ_TRUST_software] = v->software->software.file ? v->software->software.file : "",
-			  [MQ_TRUST_kind] = kind_of(v->model),
+			  [MQ_TRUST_kind] = kind_of(v->model, v->train),
 			  [MQ_TRUST_precision] = mq_dtype_name(mq_train_gemm_dtype(v->train)),
 			  [MQ_TRUST_network] = v->nodes > 1 ? v->network : "none" },
 	};
