@@ -40,6 +40,48 @@ static bool joins(const struct mq_model *model, const struct mq_software *softwa
 		!mq_channels_first(model, software, dtype));
 }
 
+/* The one op that makes what an op reads, for it alone. */
+static const struct mq_op *maker_of(const struct mq_model *model, uint32_t id,
+				    bool (*fits)(const struct mq_model *, uint32_t))
+{
+	for (uint32_t e = model->in_first[id]; e < model->in_first[id + 1]; e++) {
+		uint32_t src = model->edge[model->in_edge[e]].src;
+
+		if (model->out_first[src + 1] - model->out_first[src] == 1 && fits(model, src))
+			return &model->op[src];
+	}
+	return NULL;
+}
+
+/* Is it a convolution, or what its kernel does to its output before it is written: a scale and a shift that are not
+ * trained, a sum, an activation? */
+static bool in_epilogue(const struct mq_model *model, uint32_t id)
+{
+	const struct mq_op *op = &model->op[id];
+	bool scale = op->kind == MQ_OP_NORM && op->read == op->output && op->moved_bwd <= 2 * op->output;
+
+	if (op->kind == MQ_OP_CONV)
+		return true;
+	return (scale || op->kind == MQ_OP_ELEMENTWISE) && maker_of(model, id, in_epilogue);
+}
+
+/* What an epilogue spares: forward all but the other branch of a sum; back the scale goes with the activation behind it,
+ * or is written by the kernel that goes back through a sum. */
+static double epilogue_spares(const struct mq_model *model, uint32_t id, bool backward)
+{
+	const struct mq_op *op = &model->op[id];
+	uint32_t first = model->out_first[id];
+
+	if (op->kind == MQ_OP_CONV || !in_epilogue(model, id))
+		return 0;
+	if (!backward)
+		return 2 * op->write;
+	if (op->kind != MQ_OP_NORM || first == model->out_first[id + 1])
+		return 0;
+	const struct mq_op *reader = &model->op[model->edge[first].dst];
+	return op->moved_bwd - (reader->read > reader->write ? op->write : 0);
+}
+
 double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct mq_software *software,
 		       enum mq_dtype dtype, bool backward)
 {
@@ -47,6 +89,10 @@ double mq_chain_spares(const struct mq_model *model, uint32_t id, const struct m
 	bool library = software->elementwise_fusion == MQ_CHAINS_NORM_16, adds = op->read > op->write;
 	double less = 0;
 
+	if (model->image && software->elementwise_fusion == MQ_CHAINS_CONV)
+		return epilogue_spares(model, id, backward) +
+		       (backward && op->kind == MQ_OP_ELEMENTWISE && adds && software->fused_grad_add ? 2 * op->write :
+													0);
 	if (!model->image || op->kind != MQ_OP_ELEMENTWISE)
 		return 0;
 	if (joins(model, software, dtype))

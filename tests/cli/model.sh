@@ -3,9 +3,12 @@
 "$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --csv one.csv
 cut -d, -f1-12 one.csv
 "$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --batch 3 --dtype fp32 --mode infer
-for m in bart bert electra gnmt gpt inception_v3 llama moe resnet101 resnet50 t5 transformer transformer_xl transgan vgg19; do
+for m in bart bert electra gnmt gpt inception_v3 llama moe resnet101 resnet50 retinanet t5 transformer transformer_xl transgan unet3d:channels=1,classes=3 vgg19; do
 	echo "$m $("$M" model $m | sed -n 's/^parameters //p')"
 done
+# MLPerf's RetinaNet: torchvision's ResNeXt-50 without its head 22979904, pyramid 918272 + 1770240 + 1180160, classes
+# 4 x 590080 + 5476680, boxes 4 x 590080 + 82980.
+[ "$("$M" model retinanet | sed -n 's/^parameters //p')" = $((22979904 + 918272 + 1770240 + 1180160 + 2360320 + 5476680 + 2360320 + 82980)) ] || bad=1
 # A model written as a graph is the same model, in both modes and at another sequence length.
 for m in "t5:size=small --seq 32" "moe:layers=2,hidden=64,heads=4,ffn=32,vocab=128,experts=4 --seq 8" "resnet50" "mask_rcnn:suppression=host"; do
 	"$M" model $m --graph g.jsonl >/dev/null

@@ -114,10 +114,56 @@ static void test_images_alone(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* Two convolutions with frozen norms; the first's is activated, read by the second, whose own is added to it: conv, scale,
+ * act, conv2, scale2, add, act2. The first activation has two readers, so that the sum is in the second's kernel alone. */
+static void test_epilogues(void **state)
+{
+	enum { CONV, SCALE, RELU, CONV2, SCALE2, SUM, RELU2, N };
+	static const uint32_t from[] = { CONV, SCALE, RELU, RELU, CONV2, SCALE2, SUM },
+			      to[] = { SCALE, RELU, CONV2, SUM, SCALE2, SUM, RELU2 };
+	static const double forward[N] = { [SUM] = 100 },
+			    backward[N] = { [RELU] = 300, [SCALE2] = 100, [SUM] = 300, [RELU2] = 300 };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_model_builder b = { 0 };
+	struct mq_model *model = NULL;
+	struct mq_err err = { 0 };
+	struct mq_software s = *mq_software_plain();
+
+	(void)state;
+	mq_model_begin(&b, &arena, "block");
+	for (uint32_t i = 0; i < N; i++) {
+		bool conv = i == CONV || i == CONV2, scale = i == SCALE || i == SCALE2;
+		uint32_t id = mq_model_add(&b,
+					   conv  ? MQ_OP_CONV :
+					   scale ? MQ_OP_NORM :
+						   MQ_OP_ELEMENTWISE,
+					   (const char[][2]){ "a", "b", "c", "d", "e", "f", "g" }[i]);
+		struct mq_op *op = &b.model->op[id];
+
+		op->read = i == SUM ? 200 : 100;
+		op->write = op->output = 100;
+		op->moved_bwd = scale ? 200 : 300;
+		op->kernels = 1;
+	}
+	for (size_t e = 0; e < sizeof(from) / sizeof(*from); e++)
+		mq_model_connect(&b, from[e], to[e], 100);
+	b.model->image = true;
+	assert_int_equal(mq_model_finish(&b, &model, &err), MQ_OK);
+	s.elementwise_fusion = MQ_CHAINS_CONV;
+	for (uint32_t op = SCALE; op < N; op++) {
+		if (op == CONV2)
+			continue;
+		assert_true(moved(model, &s, &HALF, op, MQ_FORWARD) == forward[op]);
+		assert_true(moved(model, &s, &HALF, op, MQ_BACKWARD) == backward[op]);
+	}
+	mq_arena_fini(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_epilogues),
 		cmocka_unit_test(test_channels_last),
 		cmocka_unit_test(test_images_alone),
 	};

@@ -36,8 +36,9 @@ enum mq_transpose_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL, MQ_HEAD
 /* Convolutions whose tensors are channels-first: none; 32-bit ones; 32-bit ones and all 3D ones; all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* Element-wise ops of image networks that are fused into the kernel before them: none; those after a batch norm in 16
- * bits, channels-last (cuDNN's norm with addition and activation); whole chains (compilers). */
-enum mq_elementwise_fusion { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL };
+ * bits, channels-last (cuDNN's norm with addition and activation); whole chains (compilers); with frozen norms, inside the
+ * convolution before them (apex's ConvFrozenScaleBiasReLU, cuDNN's runtime fusion). */
+enum mq_elementwise_fusion { MQ_CHAINS_NONE, MQ_CHAINS_NORM_16, MQ_CHAINS_ALL, MQ_CHAINS_CONV };
 /* Pipeline stages whose next pass waits until their send is done: none; stages with one chunk per device; all. */
 enum mq_blocking_sends { MQ_SENDS_NONE, MQ_SENDS_PLAIN, MQ_SENDS_ALL };
 /* Ops that `recompute: selective` recomputes: the attention core; all but attention and every second GEMM; every second

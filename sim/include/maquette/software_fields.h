@@ -37,8 +37,8 @@
 	    "sequence parallelism: GEMMs begin with the rank's own part of what is gathered, then those around it")    \
 	NUM(KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum")                         \
 	NUM(KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores")             \
-	WORD(KERNELS, elementwise_fusion, MQ_CHAINS_NONE, "none|norm-16|all",                                          \
-	     "image networks: element-wise ops inside the kernels before them: none, of 16-bit batch norms, all")      \
+	WORD(KERNELS, elementwise_fusion, MQ_CHAINS_NONE, "none|norm-16|all|conv",                                     \
+	     "image networks: element-wise ops inside the kernels before them: none, of 16-bit norms, all, of convs")  \
 	YES(KERNELS, fused_grad_add, 0, "image networks: gradients that meet are added by the GEMMs that make them")   \
 	YES(KERNELS, aten_image_kernels, 0,                                                                            \
 	    "image networks: PyTorch's kernels of pools, biases of convolutions, and batch norms in bf16")             \
