@@ -16,6 +16,7 @@
 
 #include "maquette/model.h"
 #include "model/format.h"
+#include "model/formats/lib/huggingface.h"
 
 #define CORPUS "tests/corpus/"
 #define DATA   "../shared/data/"
@@ -340,6 +341,33 @@ static void test_sparse_parts(void **state)
 	assert_true(m->op[id_of(m, "layer3.attention")].flop == 4. * 64 * 64 * 16 * 4);
 }
 
+/* What is written is read as the same model. */
+static void test_written_huggingface(void **state)
+{
+	static const char *const files[] = { "llama",    "gpt2",         "mixtral",    "qwen2",      "bert",
+					     "deepseek", "deepseek_v32", "qwen3_next", "nemotron_h", "infinity" };
+	char dir[] = "/tmp/maquette-test-XXXXXX", path[64];
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_non_null(mkdtemp(dir));
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(path, sizeof(path), CORPUS "huggingface/%s.json", files[i]);
+		const struct mq_model *m = load(path), *again;
+		snprintf(path, sizeof(path), "%s/config.json", dir);
+		FILE *file = fopen(path, "w");
+		assert_non_null(file);
+		if (mq_hf_write(m->stack, file, &err) != MQ_OK)
+			fail_msg("%s: %s", files[i], err.text);
+		assert_int_equal(fclose(file), 0);
+		again = load(path);
+		assert_int_equal(again->n_ops, m->n_ops);
+		for (uint32_t op = 0; op < m->n_ops; op++)
+			assert_true(again->op[op].param == m->op[op].param && again->op[op].flop == m->op[op].flop);
+	}
+	unlink(path);
+	rmdir(dir);
+}
+
 /* 16 patches of 4 x 4 pixels, joined by fours to 4 tokens; a projector at the end, and one behind the first block. */
 static void test_towers(void **state)
 {
@@ -610,6 +638,7 @@ int main(void)
 		cmocka_unit_test(test_linear_parts),
 		cmocka_unit_test(test_sparse_parts),
 		cmocka_unit_test(test_towers),
+		cmocka_unit_test(test_written_huggingface),
 		cmocka_unit_test(test_broken_huggingface),
 		cmocka_unit_test(test_yarn),
 		cmocka_unit_test(test_onnx),

@@ -172,9 +172,11 @@ static enum mq_status build_other(const struct other *is, const struct mq_json_a
 	const json_t *guidance = json_object_get(at->object, "guidance_embeds");
 	bool tied = true;
 
-	if (json_is_true(json_object_get(at->object, "use_swiglu_ffn")))
-		return mq_fail(err, MQ_EINPUT, "%s: \"use_swiglu_ffn\" is true; gated vision transformers are not read",
-			       at->path);
+	static const char *const no[] = { "use_swiglu_ffn", "dual_attention_layers" };
+
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
+		if (json_object_get(at->object, no[i]) && !mq_hf_is_off(json_object_get(at->object, no[i])))
+			return mq_fail(err, MQ_EINPUT, "%s: \"%s\": such layers are not modelled", at->path, no[i]);
 	for (const struct renamed *k = is->keys; k->key; k++) {
 		const json_t *v = json_object_get(at->object, k->key);
 

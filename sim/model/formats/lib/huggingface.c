@@ -216,7 +216,8 @@ static enum mq_status settle_mamba(const struct mq_json_at *at, const struct mq_
 				   struct mq_err *err)
 {
 	struct mq_mamba *m = &c->t.mamba;
-	double inner = (double)c->expand * c->t.hidden;
+	/* alone, Mamba's intermediate_size is that of its channels, whatever expand says (Falcon Mamba) */
+	double inner = f->start.t.pattern && c->t.ffn ? c->t.ffn : (double)c->expand * c->t.hidden;
 
 	if (!(f->dialects & MAMBA1))
 		return MQ_OK;

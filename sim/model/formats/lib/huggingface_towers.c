@@ -47,6 +47,7 @@ static const struct kind {
 	{ "gemma4", "gemma4", "ht", GATED, 3 },
 	{ "clip", "clip_text_model", "h", CLASS, 1 },
 	{ "siglip", "siglip_text_model", "h", PLAIN, 1 },
+	{ "siglip2", "siglip_text_model", "h", PLAIN, 1 },
 	{ "qwen2_audio", "qwen2", "ht", PLAIN, 2 },
 };
 
@@ -111,7 +112,7 @@ static enum mq_status read_blocks(const struct mq_json_at *at, enum style style,
 static enum mq_status read_patches(const struct mq_json_at *at, const struct kind *k, uint32_t image,
 				   struct mq_tower *w, struct mq_err *err)
 {
-	uint32_t side = strcmp(k->type, "clip") && strcmp(k->type, "siglip") ? SIDE : 224, patch = 14, channels = 3;
+	uint32_t side = strcmp(k->type, "clip") && strncmp(k->type, "siglip", 6) ? SIDE : 224, patch = 14, channels = 3;
 	uint32_t frames = 1, rows = 0, high = 0, all = k->style == CLASS;
 
 	FIRST(at, &side, "image_size");
@@ -220,6 +221,34 @@ static enum mq_status read_tower(const struct mq_json_at *top, const char *key, 
 	return MQ_OK;
 }
 
+/* Any other object of settings that may be a part of the model: an encoder, a Q-former, a projector. */
+static enum mq_status refuse_others(const struct mq_json_at *top, struct mq_err *err)
+{
+	static const char *const known[] = { "text_config",        "llm_config",         "language_config",
+					     "vision_config",      "audio_config",       "quantization_config",
+					     "compression_config", "generation_config",  "attn_config",
+					     "ffn_config",         "linear_attn_config", "task_specific_config" };
+	json_t *object = (json_t *)(uintptr_t)top->object, *value;
+	const char *key;
+
+	json_object_foreach(object, key, value)
+	{
+		size_t n = strlen(key), i = 0;
+
+		if (n < 7 || strcmp(key + n - 7, "_config") || !json_object_size(value))
+			continue;
+		while (i < sizeof(known) / sizeof(*known) && strcmp(key, known[i]))
+			i++;
+		if (i == sizeof(known) / sizeof(*known))
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: what \"%.60s\" describes is not read; towers=false leaves it out, and reads the "
+				"text alone",
+				top->path, key);
+	}
+	return MQ_OK;
+}
+
 enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct mq_transformer *t,
 			    struct mq_arena *arena, struct mq_err *err)
 {
@@ -228,6 +257,7 @@ enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct
 	const struct kind *k = kind_of(top);
 	size_t n = 0;
 
+	MQ_TRY(refuse_others(top, err));
 	for (size_t i = 0; i < 2; i++) {
 		const char *type = json_string_value(json_object_get(top->object, "model_type"));
 

@@ -20,6 +20,24 @@ static json_t *value_of(const struct mq_hf_key *k, const struct mq_hf_config *c)
 	}
 }
 
+/* Does nothing else that the family reads fill the field of a key? */
+static bool is_only(const struct mq_hf_family *f, const struct mq_hf_key *key)
+{
+	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
+		if (k != key && k->offset == key->offset && k->type != MQ_HF_RATE && k->reads & f->dialects)
+			return false;
+	return key->type == MQ_HF_NUMBER || key->type == MQ_HF_FLAG;
+}
+
+/* A key that few families have is told where its value is not the one that they start from. */
+static bool is_told(const struct mq_hf_family *f, const struct mq_hf_key *k, const struct mq_hf_config *c)
+{
+	size_t size = k->type == MQ_HF_FLAG ? sizeof(bool) : sizeof(uint32_t);
+
+	return !k->writes && k->reads & f->dialects && is_only(f, k) &&
+	       memcmp((const char *)c + k->offset, (const char *)&f->start + k->offset, size);
+}
+
 static json_t *words_of(const char *letters)
 {
 	json_t *list = json_array();
@@ -37,7 +55,7 @@ static json_t *config_of(const struct mq_hf_family *f, const struct mq_transform
 
 	json_object_set_new(o, "model_type", json_string(f->model_type));
 	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
-		if (k->writes & dialects)
+		if (k->writes & dialects || is_told(f, k, &c))
 			json_object_set_new(o, k->name, value_of(k, &c));
 	if (t->pattern && f->dialects & NEMOTRON)
 		json_object_set_new(o, "hybrid_override_pattern", json_string(t->pattern));
