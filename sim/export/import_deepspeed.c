@@ -26,6 +26,7 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 {
 	const struct mq_json_at tensor = part_of(at, "tensor_parallel"), pipe = part_of(at, "pipeline");
 	const struct mq_json_at zero = part_of(at, "zero_optimization"), cpu = part_of(&zero, "offload_optimizer");
+	const struct mq_json_at param = part_of(&zero, "offload_param");
 	const struct mq_json_range any = { .max = 1e12 };
 	const char *device;
 
@@ -40,7 +41,17 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	MQ_TRY(mq_json_u32(&zero, "stage", 0, 3, &s->zero, err));
 	MQ_TRY(mq_json_number(&zero, "reduce_bucket_size", &any, &s->bucket, err));
 	MQ_TRY(mq_json_bool(&zero, "overlap_comm", &s->overlap, err));
+	MQ_TRY(mq_json_text(&param, "device", &device, err));
+	if (device && strcmp(device, "none") != 0)
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: zero_optimization.offload_param: parameters on the %s are not modelled; take it out",
+			at->path, device);
 	MQ_TRY(mq_json_text(&cpu, "device", &device, err));
+	if (device && strcmp(device, "none") != 0 && strcmp(device, "cpu") != 0)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: zero_optimization.offload_optimizer: its state on the %s is not modelled; give cpu",
+			       at->path, device);
 	s->rounds_given = json_object_get(at->object, "gradient_accumulation_steps");
 	s->offload = device && !strcmp(device, "cpu");
 	s->tp = mq_or_1(s->tp);

@@ -24,7 +24,7 @@ struct flags {
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_param_gather, overlap_tp, overlap_experts, replica_major, bf16, fp16, grads_bf16, grads_fp32;
 	const char *layout, *skipped, *modules, *granularity, *sharding, *comm, *method;
-	const char *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4;
+	const char *deepspeed_config, *zero_stage, *shards, *schedule, *fp8, *recipe, *fp4;
 	uint8_t sync, method_is;
 };
 
@@ -98,6 +98,8 @@ static const struct row {
 	FLAG("--hierarchical-context-parallel-sizes", NUMBER, ulysses),
 	FLAG("--data-parallel-sharding-strategy", WORD, sharding),
 	FLAG("--zero-stage", WORD, zero_stage),
+	FLAG_BESIDE("--deepspeed_config", WORD, deepspeed_config),
+	FLAG_BESIDE("--deepspeed-config", WORD, deepspeed_config),
 	FLAG("--data-parallel-shard", WORD, shards),
 	FLAG("--data-parallel-replicate", NUMBER, copies),
 	FLAG("--gradient-accumulation-steps", NUMBER, accumulation),
@@ -168,6 +170,11 @@ static enum mq_status take_stage(struct flags *x)
 	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
 	const char *stage = x->zero_stage;
 
+	if (x->deepspeed_config && !stage)
+		return mq_fail(
+			x->err, MQ_EINPUT,
+			"--deepspeed_config %.80s: that file says ZeRO's stage, and is not read; add --zero-stage N",
+			x->deepspeed_config);
 	if (stage && !strcmp(stage, "hybrid"))
 		x->sync = MQ_SYNC_ZERO3;
 	else if (stage && *stage >= '0' && *stage <= '3' && !stage[1])

@@ -33,7 +33,7 @@ struct keys {
 enum program { ANY, MEGATRON, TITAN, ACCELERATE, FINETUNE, N_PROGRAMS };
 
 /* `value` NULL: the flag takes the key's value, as a switch where that is true; "-": a flag that ends in "=" is put
- * where the key has `when`. A `flag` NULL: refused, `value` says why. */
+ * where the key has `when`. A `flag` of "" says nothing alone; NULL: refused, `value` says why. */
 struct row {
 	enum program program;
 	const char *key;  /* the last parts of the path */
@@ -63,6 +63,9 @@ static const struct row rows[] = {
 	{ MEGATRON, "grad_reduce_in_fp32", "false", "--grad-reduce-in-bf16", "" },
 	{ MEGATRON, "tp_comm_overlap", "true", "--tp-comm-overlap", "" },
 	{ MEGATRON, "ub_tp_comm_overlap", "true", "--tp-comm-overlap", "" },
+	{ MEGATRON, "model.fsdp", "true", NULL, "shards by PyTorch's FSDP, which is not read of NeMo" },
+	{ MEGATRON, "fsdp_sharding_strategy", NULL, "", NULL }, /* of that */
+	{ MEGATRON, "peft_scheme", NULL, NULL, adapters },
 	{ MEGATRON, "enable_hetero", "true", NULL, "gives stages degrees of their own, which are not read back" },
 	/* torchtitan */
 	{ TITAN, "tensor_parallel_degree", NULL, "--tensor-model-parallel-size", NULL },
@@ -359,7 +362,8 @@ static enum mq_status put_key(struct writing *w, enum program program, const str
 			continue;
 		if (!r->flag)
 			return mq_fail(err, MQ_EINPUT, "%s: %s: %.60s %s", w->keys->file, key->path, value, r->value);
-		put_flag(w, r->flag, r->value ? r->value : value);
+		if (*r->flag)
+			put_flag(w, r->flag, r->value ? r->value : value);
 		return MQ_OK;
 	}
 	char *flag = mq_arena_printf(w->keys->arena, "--%s", last);

@@ -328,6 +328,7 @@ static void broken(void **state)
 	refused("<system><cpu><pci><gpu/></pci><net speed=\"200000000\"/></cpu></system>", "T4", "no port is so fast");
 	refused("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tGNS\tX\n", "T4", "topo -p2p");
 	refused("== Link Type between two GPUs ==\n GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n", "MI300X", "tables of hops");
+	refused("SwitchName=s1 Nodes=n[1-8]\n", "T4", "Slurm's topology.conf: it says how machines are joined");
 	refused("<topology version=\"3.0\"><object type=\"Machine\"/></topology>", NULL, "version 3 of hwloc's XML");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\nGPU1\tNV2\t X \n", "T4", "other way");
 	refused("\tGPU0\tGPU1\nGPU0\t X \tNV1\n", "T4", "rows");

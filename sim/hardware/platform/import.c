@@ -1,8 +1,30 @@
 /* import.c - see import.h: which format a file is in, and the platform file. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/import.h"
 
+#include <string.h>
+
 #include "base/text.h"
 #include "hardware/platform/machine.h"
+
+/* Files that describe a network of machines, by a word that stands in each. */
+static const char *fabric_file(const char *text)
+{
+	static const struct {
+		const char *word, *what;
+	} kinds[] = {
+		{ "SwitchName=", "Slurm's topology.conf" },
+		{ "BlockName=", "Slurm's topology.conf" },
+		{ "switchguid=", "the output of ibnetdiscover" },
+		{ "caguid=", "the output of ibnetdiscover" },
+		{ "instance_edges", "an InfraGraph" },
+		{ "device_edges", "an InfraGraph" },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strstr(text, kinds[i].word))
+			return kinds[i].what;
+	return NULL;
+}
 
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
 				   struct mq_machine *m, struct mq_arena *arena, struct mq_err *err)
@@ -16,6 +38,12 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 			       "%s: version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
 			       "`lstopo --export-xml-flags 2 FILE.xml`",
 			       path);
+	if (fabric_file(text))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: %s: it says how machines are joined, not what they are; give them and the network "
+			       "to `maquette platform generate gpu=TYPE nodes=N leaf=MACHINES fabric=fat-tree` (pod=, "
+			       "oversub=, nics= for more)",
+			       path, fabric_file(text));
 	if (topology)
 		return mq_machine_read_hwloc(path, type, m, err);
 	if (strstr(text, "<system"))
