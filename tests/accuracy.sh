@@ -26,6 +26,20 @@ for kind in gemm collectives kernels; do
 	$maquette score --$kind $out/timings/$kind -o $out/$kind | tee $out/$kind.txt
 done
 
+# What servers' software was timed with: summaries of kinds of their own.
+for kind in collectives kernels; do
+	tables=nccl
+	[ $kind = kernels ] && tables="attention moe moe_exchange"
+	[ -d "$data/aic" ] || { echo "accuracy: SKIPPED: no $data/aic: no figures of served $kind; set DATA=DIR"; continue; }
+	echo "== served $kind"
+	rm -rf "$out/timings/served-$kind"
+	for table in $tables; do
+		tests/kernel-timings "$data/aic/$table.csv" "$out/timings/served-$kind"
+	done
+	$maquette score --$kind "$out/timings/served-$kind" -o "$out/served-$kind" | tee "$out/served-$kind.txt"
+	sed -i "s/^$kind/served $kind/" "$out/served-$kind/summary.csv"
+done
+
 if [ -d "$data/nccl" ]; then
 	$maquette score --collectives $out/timings/collectives --left-out -o $out/systems | tee $out/systems.txt
 fi

@@ -69,15 +69,20 @@ static struct mq_attention_rates rates_of(const struct mq_device_calib *d, enum 
 	return r.start[0] > 0 ? r : rates_of(d, MQ_LIBRARY_FLASH2);
 }
 
-/* NULL = kernels in fp8 are those in 16 bits, at the device's attention_fp8. */
+/* Of this generation, else of the last older one that has any. NULL = kernels in fp8 are those in 16 bits, at the device's
+ * attention_fp8. */
 static const struct mq_attention_rates *fp8_rates(const struct mq_device_calib *d, enum mq_attention_library library,
 						  const struct mq_attention_call *c)
 {
 	enum mq_attention_type type = c->mx ? MQ_ATTENTION_MXFP8 : MQ_ATTENTION_FP8;
-	const struct mq_attention_rates *r =
-		&d->libraries->attention[type][library][mq_generation_of(d->libraries, d->compute_capability)];
+	const struct mq_attention_rates *rates = d->libraries->attention[type][library];
 
-	return c->dtype == MQ_FP8 && r->start[c->backward] > 0 ? r : NULL;
+	if (c->dtype != MQ_FP8)
+		return NULL;
+	for (uint32_t g = mq_generation_of(d->libraries, d->compute_capability) + 1; g-- > 0;)
+		if (rates[g].start[c->backward] > 0)
+			return &rates[g];
+	return NULL;
 }
 
 /* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled

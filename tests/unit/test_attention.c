@@ -234,6 +234,27 @@ static void test_unfused_moves_scores(void **state)
 	near(mq_attention_unfused(d, &c), 50. * 1024 * (4 * 2 * (128 + 128 + 1024) + 10 * 1024 + 7 * 4 * 128) / 1e6);
 }
 
+/* Libraries of inference: no backward pass; a generation without a row in fp8 has that of the last older one. */
+static void test_inference(void **state)
+{
+	struct mq_device_calib *d = hopper();
+	struct mq_attention_call c = { 1, 50, 10, 4096, 4096, 192, .causal = true, .dtype = MQ_FP8 };
+	double older;
+
+	d->peak_flops[MQ_FP8] = 2e15;
+	d->compute_capability = 100;
+	older = mq_attention_time(d, MQ_LIBRARY_TRITON_PAGED, &c);
+	d->compute_capability = 103;
+	near(mq_attention_time(d, MQ_LIBRARY_TRITON_PAGED, &c), older);
+	assert_true(mq_attention_time(d, MQ_LIBRARY_TRTLLM_GEN, &c) < older / 4);
+	c.backward = true;
+	for (int dtype = MQ_FP16; dtype <= MQ_FP8; dtype += MQ_FP8 - MQ_FP16) {
+		c.dtype = (enum mq_dtype)dtype;
+		for (int library = MQ_LIBRARY_FLASH2_PAGED; library < MQ_N_LIBRARIES; library++)
+			assert_true(isnan(mq_attention_time(d, (enum mq_attention_library)library, &c)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_widths_and_generations),
 		cmocka_unit_test(test_kernels_of_other_generations),
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_inference),
 		cmocka_unit_test(test_causal_windows),
 		cmocka_unit_test(test_published_of_blackwell),
 		cmocka_unit_test(test_windows_of_fp8),
