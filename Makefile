@@ -318,6 +318,8 @@ check: all tests ## all quick tests; with SAN=address,undefined under the saniti
 test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
+	@if [ -d build/fuzz/tests ]; then RUNS=1000 $(MAKE) -s fuzz SECONDS=30; \
+	else echo "SKIP fuzz: no build of the targets for clang's fuzzer; make fuzz makes one"; fi
 mutants: all tests ## plant faults in lowering and executors, one by one, and show which test catches each (half an hour)
 	@tests/run-mutants
 SECONDS ?= 60
