@@ -224,7 +224,7 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
 	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
 	if (*notes.question)
-		printf("its types are part of the question, which has others: give%s\n", notes.question);
+		printf("part of the question, which has it otherwise: give%s\n", notes.question);
 	if (*notes.skipped)
 		printf("say nothing about the plan or the model:%s\n", notes.skipped);
 	return MQ_OK;

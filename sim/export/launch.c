@@ -42,7 +42,7 @@ struct row {
 };
 
 static const char other_file[] = "stands in another file, which is not read: import that one, or write its keys here";
-static const char adapters[] = "trains adapters beside frozen weights, which is not modelled";
+static const char adapters[] = "trains a part of the weights: --train says which, as lora or frozen; take it out here";
 
 static const struct row rows[] = {
 	/* NeMo, Megatron-Bridge, FlagScale: where the key is not the flag */
@@ -147,8 +147,10 @@ static const struct row rows[] = {
 	{ FINETUNE, "bf16", "auto", "--bf16", "" },
 	{ FINETUNE, "fp16", "true", "--fp16", "" },
 	{ FINETUNE, "deepspeed", NULL, NULL, other_file },
+	{ FINETUNE, "adapter", "lora", "", NULL }, /* --train says it, see mq_export_check_tuning */
+	{ FINETUNE, "adapter", "qlora", "", NULL },
 	{ FINETUNE, "adapter", NULL, NULL, adapters },
-	{ FINETUNE, "finetuning_type", "lora", NULL, adapters },
+	{ FINETUNE, "finetuning_type", "lora", "", NULL },
 	{ FINETUNE, "finetuning_type", "freeze", NULL, adapters },
 };
 
