@@ -181,10 +181,12 @@ static const struct mq_shown_table shown[] = {
 static enum mq_status judge(const struct validate *o, struct mq_validation *v, const char *dir, struct mq_err *err)
 {
 	MQ_TRY(mq_validation_predict_all(v, (uint32_t)o->draws, o->seed, err));
+	mq_validation_drift(v, (uint32_t)o->draws, o->seed);
 	if (o->recalibrate)
 		MQ_TRY(mq_validation_recalibrate(v, dir, err));
 	MQ_TRY(mq_validation_write(v, dir, err));
 	double error = 100 * mq_validation_print(v);
+	MQ_TRY(mq_validation_trust(v, dir, err));
 	MQ_TRY(mq_validation_memory(v, dir, err));
 	MQ_TRY(mq_tables_page(dir, mq_arena_printf(&v->arena, "Replayed: %s", o->dirs.item[0]), shown, NULL, err));
 	if (v->refused)

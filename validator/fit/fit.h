@@ -21,8 +21,10 @@ struct mq_measured {
 	double *lost_s;             /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
 	                  * throttling, or switches of a length that was not recorded */
 	double *step_s;             /* [n_samples] */
-	uint8_t *imitated;          /* [n_tasks] bits of what the replay ran as something else; NULL: of none */
-	bool *disturbed;            /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
+	uint32_t *launch;           /* [n_samples] of the replay, from 0: a file each */
+	uint32_t n_launches;
+	uint8_t *imitated; /* [n_tasks] bits of what the replay ran as something else; NULL: of none */
+	bool *disturbed;   /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
 	uint32_t n_disturbed;
 };
 /* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
@@ -195,6 +197,21 @@ struct mq_interval {
  * fit; runs each draw. */
 enum mq_status mq_interval_of(const struct mq_interval_request *request, const struct mq_schedule *schedule,
 			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
+/* ---- drift.c ------------------------------------------------------------------------------------ */
+
+/* Deviations of the logarithm of step times, of schedules that were replayed in turns. */
+struct mq_drift {
+	double common; /* of all together, from sample to sample */
+	double own;    /* of each beyond that, from launch to launch; 0 where there was one launch */
+	uint32_t launches;
+};
+/* median[n]: step time of each. With fewer than two schedules, or samples, nothing is known: zeroes. */
+struct mq_drift mq_drift_of(const struct mq_measured *const *measured, const double *median, uint32_t n,
+			    struct mq_arena *scratch);
+/* The interval with the drift of the machine in it: the same draws for all plans of what they have in common. */
+void mq_interval_widen(struct mq_interval *interval, uint32_t n_draws, const struct mq_drift *drift, uint64_t seed,
+		       uint32_t plan, struct mq_arena *scratch);
+
 /* Probability that a plan of step time a and factors fa beats b. */
 double mq_probability_less(double a, const double *fa, double b, const double *fb, uint32_t n);
 

@@ -55,6 +55,7 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 	m->finish_s = grown(arena, m->finish_s, used * row, m->room * row);
 	m->lost_s = grown(arena, m->lost_s, used * row, m->room * row);
 	m->step_s = grown(arena, m->step_s, used * sizeof(double), m->room * sizeof(double));
+	m->launch = grown(arena, m->launch, used * sizeof(uint32_t), m->room * sizeof(uint32_t));
 	m->disturbed = grown(arena, m->disturbed, used * sizeof(bool), m->room * sizeof(bool));
 }
 
@@ -149,8 +150,11 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, s
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		status = take_row(measured, &csv, &c, row, seen, err);
 	double *lost_s = mq_arena_array(&own, measured->schedule->n_devices, double);
-	for (uint32_t i = 0; status == MQ_OK && i < csv.n_rows / tasks; i++)
+	for (uint32_t i = 0; status == MQ_OK && i < csv.n_rows / tasks; i++) {
+		measured->launch[measured->n_samples] = measured->n_launches;
 		judge_sample(measured, measured->n_samples++, lost_s);
+	}
+	measured->n_launches += status == MQ_OK;
 	return status;
 }
 

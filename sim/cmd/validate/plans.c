@@ -195,3 +195,19 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 	}
 	return MQ_OK;
 }
+
+void mq_validation_drift(struct mq_validation *v, uint32_t n_draws, uint64_t seed)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_measured **measured = mq_arena_array(&scratch, v->n_plans, const struct mq_measured *);
+	double *median = mq_arena_array(&scratch, v->n_plans, double);
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		measured[i] = v->plan[i].measured;
+		median[i] = v->plan[i].step.median;
+	}
+	v->drift = mq_drift_of(measured, median, v->n_plans, &scratch);
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		if (v->plan[i].interval.high > v->plan[i].interval.low)
+			mq_interval_widen(&v->plan[i].interval, n_draws, &v->drift, seed, i, &scratch);
+}

@@ -35,6 +35,7 @@ struct mq_validated {
 };
 
 struct mq_validation {
+	struct mq_drift drift; /* of the machine while the plans were replayed */
 	struct mq_arena arena;
 	struct mq_asked *asked;     /* [n_dirs] */
 	struct mq_session *session; /* [n_dirs] */
@@ -56,6 +57,9 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const s
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
 					 struct mq_err *err) MQ_MUST_CHECK;
 
+/* Once plans were predicted and samples read: the machine's drift, into the intervals. */
+void mq_validation_drift(struct mq_validation *v, uint32_t n_draws, uint64_t seed);
+
 /* A mq_interval_request's run; context: a scratch arena. */
 double mq_validation_run_draw(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
 			      const struct mq_calib *calib);
@@ -73,6 +77,8 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+/* DIR/trust.csv, the plans as --trust-with takes them; prints how far the first is to be trusted. */
+enum mq_status mq_validation_trust(struct mq_validation *v, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 /* Reads what the replay wrote on memory into `held` of the plans (launch-K/memory.csv of a folder of samples):
  * the least of the launches. Samples without it leave it NULL. */
 enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples,

@@ -276,6 +276,26 @@ static uint32_t step_times(const struct mq_validated *p, struct mq_arena *arena,
 	return n;
 }
 
+/* By how much a plan's measured step may be off when plans of one replay are compared: what they have in common drops
+ * out. */
+static double ranking_noise(const struct mq_validation *v)
+{
+	return v->drift.launches ? 1.96 * v->drift.own / sqrt(v->drift.launches) : 0;
+}
+
+/* How far the measured steps of a search's plans lie apart: the largest over the least, less 1. */
+static double spread_of_steps(const struct mq_validation *v, const struct mq_session *session)
+{
+	double least = INFINITY, most = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		if (v->plan[i].session == session) {
+			least = fmin(least, v->plan[i].step.median);
+			most = fmax(most, v->plan[i].step.median);
+		}
+	return most / least - 1;
+}
+
 /* Of each search: is the plan that was predicted best also the best that was replayed? */
 static void print_best(struct mq_validation *v)
 {
@@ -302,8 +322,15 @@ static void print_best(struct mq_validation *v)
 		if (n < 2)
 			continue;
 		mq_rng_seed(&rng, 1);
+		double p = mq_probability_least(value, count, n, best, BEST_DRAWS, &rng, &v->arena);
+
 		printf("%s, predicted best, is the best of the %u replayed with probability %.2f\n", chosen->name, n,
-		       mq_probability_least(value, count, n, best, BEST_DRAWS, &rng, &v->arena));
+		       p);
+		double gap = spread_of_steps(v, &v->session[s]);
+		if (gap < ranking_noise(v))
+			printf("  cannot rank these %u: they differ by %.1f %%, replays of one of them by %.1f %%; give more "
+			       "--launches and --reps, or a quieter machine\n",
+			       n, 100 * gap, 100 * ranking_noise(v));
 	}
 }
 
@@ -338,6 +365,10 @@ static void print_samples(const struct mq_validation *v)
 	}
 	printf("%u of %u samples dropped (over 1 %% of the step lost to other threads, steal time, throttling)\n",
 	       dropped, samples);
+	if (v->drift.common > 0)
+		printf("the machine drifted by %.1f %% while they were replayed, a plan by %.1f %% more from launch to launch: "
+		       "intervals have both in them\n",
+		       100 * v->drift.common, 100 * v->drift.own);
 	if (weak)
 		printf("%u plans had fewer than 3 undisturbed samples: the lower half of all theirs was used\n", weak);
 }
