@@ -11,7 +11,7 @@
 #include "base/pickle.h"
 #include "base/text.h"
 #include "folding/fold.h"
-#include "lowering/allocation_log.h"
+#include "schedule/allocation_log.h"
 #include "schedule/columns.h"
 
 /* Rows of memory_timeline.csv at most: of as many events as share a row, the fullest. */

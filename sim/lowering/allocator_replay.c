@@ -192,6 +192,11 @@ struct node {
 	uint32_t tensor, next;
 };
 
+/* Of the host, in launches, and of the device that runs what was launched. */
+struct moment {
+	double launches, device_s;
+};
+
 struct player {
 	const struct mq_allocator_replay *replay;
 	struct mq_arena *arena;
@@ -210,7 +215,9 @@ struct player {
 	uint32_t passing;     /* list: freed at the end of the pass */
 	uint32_t gathered[2]; /* ZeRO-3: parameters of this unit and of the next */
 	uint32_t *logits, n_losses; /* [logits_buffers + 1]: tensors; losses so far */
-	double launches, *late;     /* so far; [n_late] at which a block was freed late */
+	double launches;            /* so far */
+	double host_s, device_s;    /* clocks; the host's stands still unless hosts agree on collectives */
+	struct moment *late;        /* [n_late] at which a block was freed late */
 	uint32_t first_late, n_late, late_room;
 	bool failed;
 	struct mq_allocation_log *log; /* NULL, or what is taken is written down */
@@ -255,11 +262,15 @@ static uint32_t take(struct player *p, double size_B, enum mq_purpose purpose, c
 	return take_for(p, MQ_POOL_COMPUTE, bytes(size_B), purpose, what);
 }
 
-/* The host launches as many kernels more: what was freed late that many launches ago is free. */
-static void launch(struct player *p, double kernels)
+/* The host launches the kernels of an op: what was freed late is free once the device has passed it, which the host
+ * waits for when its queue is full, or when it has to agree with other hosts meanwhile. */
+static void launch(struct player *p, const struct mq_op_use *use, int phase)
 {
-	p->launches += kernels;
-	while (p->first_late < p->n_late && p->late[p->first_late] + AHEAD < p->launches)
+	p->launches += use->launches[phase];
+	p->host_s += use->host_s[phase];
+	p->device_s = fmax(p->device_s, p->host_s) + use->busy_s[phase];
+	while (p->first_late < p->n_late &&
+	       (p->late[p->first_late].launches + AHEAD < p->launches || p->late[p->first_late].device_s < p->host_s))
 		p->first_late++;
 	mq_allocator_pass(p->allocator, p->n_late - p->first_late);
 }
@@ -272,7 +283,7 @@ static void give(struct player *p, uint32_t id, bool late)
 		p->log->next.by = p->op;
 	mq_allocator_give(p->allocator, p->tensor[id].block, late);
 	if (late)
-		MQ_PUSH(p->arena, p->late, p->n_late, p->late_room, p->launches);
+		MQ_PUSH(p->arena, p->late, p->n_late, p->late_room, ((struct moment){ p->launches, p->device_s }));
 	p->tensor[id].wanted = p->spare_tensor;
 	p->spare_tensor = id;
 }
@@ -457,7 +468,7 @@ static void run_forward(struct player *p, const struct mq_slot *s, uint32_t i, b
 	const struct replayed_op *op = &c->op[i];
 	uint32_t wanted = near ? op->near_readers : op->readers, scores;
 
-	launch(p, op->use.launches[0]);
+	launch(p, &op->use, 0);
 	p->op = op->use.op;
 	p->output[i] = take(p, op->use.output_B, MQ_FOR_ACTIVATIONS, "output");
 	if (p->output[i] != MQ_NONE)
@@ -545,7 +556,7 @@ static void run_backward(struct player *p, const struct mq_slot *s, uint32_t i)
 	const struct replayed_op *op = &c->op[i];
 	uint32_t passing = MQ_NONE;
 
-	launch(p, op->use.launches[1]);
+	launch(p, &op->use, 1);
 	p->op = op->use.op;
 	if (!op->use.again && op->use.again_B >= 512)
 		want_pieces(p, &passing, op->use.again_B, op->use.scores_B, "made again");
@@ -578,14 +589,28 @@ static void bring_back(struct player *p, const struct mq_slot *s, uint32_t first
 				  "back from the host"));
 }
 
+/* A unit's gradients, as computed and as sent, are reduced while the next unit is computed: last[] are its own. */
+static void reduce(struct player *p, double computed_B, double sent_B, uint32_t last[2])
+{
+	const uint32_t now[2] = {
+		take(p, computed_B, MQ_FOR_BUFFERS, "gradients, as computed"),
+		take_for(p, MQ_POOL_REDUCE, bytes(sent_B), MQ_FOR_BUFFERS, "gradients on their way"),
+	};
+
+	for (int i = 0; i < 2; i++) {
+		give(p, last[i], false);
+		last[i] = now[i];
+	}
+}
+
 static void backward(struct player *p, const struct mq_slot *s)
 {
 	const struct chunk *c = &p->replay->chunk[s->chunk];
-	uint32_t sent = MQ_NONE, last = MQ_NONE;
+	uint32_t last[2] = { MQ_NONE, MQ_NONE };
 
 	gather(p, c, unit_first(c, c->n), c->n, 0);
 	for (uint32_t end = c->n, first; end > 0; end = first) {
-		double sent_B = 0;
+		double computed_B = 0, sent_B = 0;
 
 		first = unit_first(c, end);
 		gather(p, c, first ? unit_first(c, first) : 0, first, 1);
@@ -596,17 +621,19 @@ static void backward(struct player *p, const struct mq_slot *s)
 		fill(p->output + first, end - first);
 		for (uint32_t i = end; i-- > first;) {
 			run_backward(p, s, i);
-			sent_B += c->op[i].use.sent_B;
+			const struct mq_op_use *use = &c->op[i].use;
+			bool sharded = use->gathered_B >= 1; /* FSDP reduces on a stream of its own */
+
+			computed_B += sharded ? use->gathered_B : use->sent_B;
+			sent_B += sharded ? use->sent_B - use->gathered_B : 0;
 		}
 		p->op = MQ_NONE;
-		sent = take(p, sent_B, MQ_FOR_BUFFERS,
-			    "gradients on their way"); /* reduced while the next unit is computed */
-		give(p, last, false);
-		last = sent;
+		reduce(p, computed_B, sent_B, last);
 		move_on(p);
 	}
 	move_on(p);
-	give(p, last, false);
+	give(p, last[0], false);
+	give(p, last[1], false);
 	give_list(p, &p->passing);
 }
 
@@ -626,6 +653,7 @@ static void weights(struct player *p, const struct mq_slot *s)
 static void start(struct player *p)
 {
 	const struct mq_allocator_replay *t = p->replay;
+	double root_B = 0;
 
 	for (uint32_t k = 0; k < t->n_chunks; k++)
 		for (uint32_t i = 0; i < t->chunk[k].n; i++) {
@@ -636,10 +664,14 @@ static void start(struct player *p)
 			take(p, use->optimizer_B * (1 - t->moments), MQ_FOR_OPTIMIZER, "master weights");
 			if (!t->lazy || use->gathered_B >= 1)
 				take(p, use->gradient_B, MQ_FOR_GRADIENTS, "gradient of weights");
+			root_B += use->root ? use->gathered_B : 0;
 			if (use->root)
 				take(p, use->gathered_B, MQ_FOR_BUFFERS, "gathered weights");
 		}
 	p->op = MQ_NONE;
+	/* What is gathered lands in one buffer and is copied out of it, as FSDP2 does it; layers use the buffer's block
+	 * again. */
+	give(p, take_for(p, MQ_POOL_GATHER, bytes(root_B), MQ_FOR_BUFFERS, "gathered weights"), false);
 	take(p, t->apart_B, MQ_FOR_BUFFERS, "receive and reduction buffers");
 	take(p, t->more_B, MQ_FOR_ACTIVATIONS, "micro-batches that are not shown");
 }

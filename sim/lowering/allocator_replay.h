@@ -22,7 +22,7 @@
 #ifndef MQ_LOWERING_ALLOCATOR_REPLAY_H
 #define MQ_LOWERING_ALLOCATOR_REPLAY_H
 
-#include "lowering/allocation_log.h"
+#include "schedule/allocation_log.h"
 #include "schedule/allocator.h"
 #include "lowering/footprint.h"
 

@@ -454,6 +454,19 @@ static void add_loss(const struct here *at, struct mq_op_use *use)
 		use->logits_B = use->logit_B * mq_dtype_size(at->low->train->dtype) * at->low->software->logits_buffers;
 }
 
+/* Elements of the op's output that are there at once: of logits whose loss takes less than a logit each (`loss_B`), a
+ * part, as head and loss go through them in chunks. */
+static double output_elems(const struct here *at)
+{
+	const struct mq_model *m = at->low->model;
+	double part = loss_B(at) / mq_dtype_size(at->low->train->dtype);
+
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1] && part < 1; i++)
+		if (m->op[m->edge[i].dst].kind == MQ_OP_LOSS)
+			return part * at->op->output;
+	return at->op->output;
+}
+
 /* What lies there only while the op runs. */
 static void add_passing(const struct here *at, struct mq_op_use *use)
 {
@@ -466,7 +479,7 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 		add_loss(at, use);
 		return;
 	}
-	double tensors = spread_B(at, op->output) + input_B(at);
+	double tensors = spread_B(at, output_elems(at)) + input_B(at);
 	if (mq_op_dequantizes(op, at->low->train))
 		tensors += mq_op_param_shard(op, at->share.split) * mq_dtype_size(at->low->train->dtype);
 	use->forward_B = tensors + spread_B(at, scores);
@@ -624,18 +637,44 @@ static void add_to_stage(struct mq_footprint *h, const struct mq_op_use *op)
 	h->fresh_B += op->fresh_B;
 }
 
-/* Kernels that the host launches for the op; 0 where nothing is freed late, and nobody asks. */
-static double launches(const struct here *at, enum mq_phase phase)
-{
-	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
-	uint32_t n = 0;
-	double all = 0;
+/* Messages between processes of a machine take this share of those over Ethernet: 20 us over TCP's loopback, not 50. */
+#define LOCAL_MESSAGES .4
 
-	if (at->calib && at->low->software->record_stream)
+/* What a kernel takes where it reaches this share of the peaks of its device, as large ones do: no cost, but enough to
+ * tell who waits for whom. */
+#define SHARE_OF_PEAK .6
+
+static double least_s(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double peak = d->peak_flops[k->dtype];
+
+	return fmax(peak > 0 ? k->flop / peak : 0, k->bytes / d->mem_bw_Bps) / SHARE_OF_PEAK;
+}
+
+/* Kernels that the host launches for the op; 0 where nothing is freed late, and nobody asks. Where hosts agree on each
+ * collective, also what device and host take: a tensor-parallel GEMM has one forward, and backward a second one where
+ * it gathers its input again. */
+static void add_launches(const struct here *at, enum mq_phase phase, struct mq_op_use *use)
+{
+	const struct mq_software *s = at->low->software;
+	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
+	uint32_t n = 0, i = phase == MQ_BACKWARD;
+	double ranks = use->output_late   ? at->share.split[MQ_DIM_IN] :
+		       use->gradient_late ? at->share.split[MQ_DIM_OUT] :
+					    0;
+
+	if (at->calib && s->record_stream)
 		n = mq_op_kernels(&at->low->q, at->id, phase, &at->share, at->calib->name, kernel);
-	for (uint32_t i = 0; i < n; i++)
-		all += kernel[i].launches;
-	return all;
+	double messages = ranks * at->low->q.cluster->n_nodes <= at->low->q.cluster->n_devices ? LOCAL_MESSAGES : 1;
+	for (uint32_t k = 0; k < n; k++) {
+		use->launches[i] += kernel[k].launches;
+		if (s->torch_distributed_debug_us > 0)
+			use->busy_s[i] += least_s(at->calib, &kernel[k]);
+	}
+	if (n && s->torch_distributed_debug_us > 0)
+		use->host_s[i] =
+			use->launches[i] * at->calib->host_launch_s * s->host +
+			ranks * messages * s->torch_distributed_debug_us * 1e-6 * (i && use->gradient_late ? 2 : 1);
 }
 
 /* Fields that only the allocator replay reads. */
@@ -647,12 +686,12 @@ static void add_replayed(const struct here *at, struct mq_op_use *use)
 	use->op = at->id;
 	use->root = op->layer == MQ_NONE;
 	use->again = recomputed(at->low, at->id);
-	use->output_B = spread_B(at, op->output);
+	use->output_B = spread_B(at, output_elems(at));
 	use->scores_B = op->kind == MQ_OP_ATTENTION && !op->fused ? spread_B(at, op->m * op->n * op->count) : 0;
-	use->launches[0] = launches(at, MQ_FORWARD);
-	use->launches[1] = launches(at, MQ_BACKWARD);
 	use->output_late = late && at->share.split[MQ_DIM_IN] > 1;
 	use->gradient_late = late && at->share.split[MQ_DIM_OUT] > 1;
+	add_launches(at, MQ_FORWARD, use);
+	add_launches(at, MQ_BACKWARD, use);
 	use->shards = (uint32_t)at->shard;
 }
 

@@ -50,6 +50,8 @@ struct mq_op_use {
 	bool away;            /* its unit's activations wait on the host */
 	bool again;           /* it is run again before its backward */
 	double launches[2];   /* kernels, forward and backward */
+	double busy_s[2];     /* what they take of the device at least, and the host before and between them, where */
+	double host_s[2];     /* all ranks' hosts agree on each collective (torch_distributed_debug_us); else 0 */
 	double output_B;      /* its output */
 	double first_entry_B; /* entry_B at the first op of the unit that has one, 0 at the others */
 	double scores_B;      /* attention that stores its scores: one tensor of these */

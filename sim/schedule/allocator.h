@@ -28,7 +28,7 @@
 struct mq_allocator;
 
 /* Streams that blocks are taken for. */
-enum mq_pool_stream { MQ_POOL_COMPUTE, MQ_POOL_GATHER, MQ_N_POOL_STREAMS };
+enum mq_pool_stream { MQ_POOL_COMPUTE, MQ_POOL_GATHER, MQ_POOL_REDUCE, MQ_N_POOL_STREAMS };
 
 /* Bytes. Live: of blocks that are taken, as rounded, and of those that are freed late. */
 struct mq_allocator_use {

@@ -1,10 +1,10 @@
 /* allocation_log.h - what PyTorch's allocator does for one device in a step, event by event, with the names of the
  * tensors: for memory snapshots and timelines of memory. The allocator replay fills it (allocator_replay.h).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef MQ_LOWERING_ALLOCATION_LOG_H
-#define MQ_LOWERING_ALLOCATION_LOG_H
+#ifndef MQ_SCHEDULE_ALLOCATION_LOG_H
+#define MQ_SCHEDULE_ALLOCATION_LOG_H
 
-#include "lowering/lower.h"
+#include "maquette/arena.h"
 #include "schedule/allocator.h"
 
 /* What a tensor is for: the purposes of struct mq_memory that are tensors. */

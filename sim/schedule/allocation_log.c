@@ -1,5 +1,5 @@
 /* allocation_log.c - see allocation_log.h. SPDX-License-Identifier: Apache-2.0 */
-#include "lowering/allocation_log.h"
+#include "schedule/allocation_log.h"
 
 #include "base/index.h"
 
