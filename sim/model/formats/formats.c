@@ -95,7 +95,9 @@ static enum mq_status unknown_model(const char *spec, const char *name, const ch
 {
 	const char *slash = strchr(name, '/'), *near = mq_nearest(name, names), *list = join(names, arena);
 
-	if (slash && slash > name && !strchr(slash + 1, '/') && *name != '.') {
+	bool file = strstr(name, ".json") || strstr(name, ".onnx") || strstr(name, ".txt") || strstr(name, ".sh");
+
+	if (slash && slash > name && !strchr(slash + 1, '/') && *name != '.' && !file) {
 		near = mq_nearest(name, mq_hf_shipped(arena));
 		return mq_fail(
 			err, MQ_EINPUT,

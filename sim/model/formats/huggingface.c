@@ -32,7 +32,7 @@ static enum mq_status unknown_family(const struct mq_json_at *at, const char *ty
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	const char *class = json_string_value(json_object_get(at->object, "_class_name"));
-	const char *near = type ? mq_nearest(type, mq_hf_types(arena)) : NULL;
+	const char *near = type && strlen(type) < 60 ? mq_nearest(type, mq_hf_types(arena)) : NULL;
 
 	return mq_fail(
 		err, MQ_EINPUT,

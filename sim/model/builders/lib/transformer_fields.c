@@ -56,10 +56,23 @@ static struct mq_transformer used(const struct mq_transformer *t)
 	return u;
 }
 
-#define NUMBER(field)                                    \
-	{                                                \
-#field, (double)a.field, (double)b.field \
-	}
+/* Numbers and flags of a description, in the order in which a difference is told. */
+/* clang-format off */
+#define FIELDS(X) \
+	X(layers) X(hidden) X(heads) X(kv_heads) X(head_dim) X(ffn) X(vocab) X(seq) X(positions) \
+	X(token_types) X(experts) X(top_k) X(expert_groups) X(group_limit) X(shared_ffn) X(dense_layers) \
+	X(dense_ffn) X(moe_every) X(q_rank) X(kv_rank) X(nope_dim) X(rope_dim) X(value_dim) X(mamba.heads) \
+	X(mamba.head_dim) X(mamba.groups) X(mamba.state) X(mamba.kernel) X(mamba.chunk) X(latent) X(mtp) \
+	X(mtp_shared) X(predictions) X(biases) X(qkv_bias) X(proj_bias) X(qk_norm) X(gated) X(gelu) X(relu) \
+	X(squared) X(rms) X(clamp) X(window) X(full_every) X(tied) X(headless) X(causal) X(fused) X(rotary) \
+	X(rope_part) X(yarn) X(dropout) X(undropped) X(post_norm) X(output_norms) X(no_input_norms) \
+	X(parallel) X(softcap) X(sigmoid_router) X(pretrain_heads) X(span_head) X(mamba.rank) X(mamba.norms) \
+	X(mamba.ungated) X(linear.key_heads) X(linear.key_dim) X(linear.value_heads) X(linear.value_dim) \
+	X(linear.kernel) X(linear.rank) X(index_heads) X(index_dim) X(index_keys) X(local_heads) \
+	X(local_kv_heads) X(local_head_dim) X(local_value_dim) X(one_norm) X(output_gate) X(shared_kv) \
+	X(chunked) X(embedding_norm)
+/* clang-format on */
+#define NUMBER(field) { #field, (double)a.field, (double)b.field },
 
 struct row {
 	const char *name;
@@ -70,99 +83,14 @@ const char *mq_transformer_compare(const struct mq_transformer *first, const str
 				   char text[96])
 {
 	const struct mq_transformer a = used(first), b = used(second);
-	const struct row rows[] = {
-		NUMBER(layers),
-		NUMBER(hidden),
-		NUMBER(heads),
-		NUMBER(kv_heads),
-		NUMBER(head_dim),
-		NUMBER(ffn),
-		NUMBER(vocab),
-		NUMBER(seq),
-		NUMBER(positions),
-		NUMBER(token_types),
-		NUMBER(experts),
-		NUMBER(top_k),
-		NUMBER(expert_groups),
-		NUMBER(group_limit),
-		NUMBER(shared_ffn),
-		NUMBER(dense_layers),
-		NUMBER(dense_ffn),
-		NUMBER(moe_every),
-		NUMBER(q_rank),
-		NUMBER(kv_rank),
-		NUMBER(nope_dim),
-		NUMBER(rope_dim),
-		NUMBER(value_dim),
-		NUMBER(mamba.heads),
-		NUMBER(mamba.head_dim),
-		NUMBER(mamba.groups),
-		NUMBER(mamba.state),
-		NUMBER(mamba.kernel),
-		NUMBER(mamba.chunk),
-		NUMBER(latent),
-		NUMBER(mtp),
-		NUMBER(mtp_shared),
-		NUMBER(predictions),
-		NUMBER(biases),
-		NUMBER(qkv_bias),
-		NUMBER(proj_bias),
-		NUMBER(qk_norm),
-		NUMBER(gated),
-		NUMBER(gelu),
-		NUMBER(relu),
-		NUMBER(squared),
-		NUMBER(rms),
-		NUMBER(clamp),
-		NUMBER(window),
-		NUMBER(full_every),
-		NUMBER(tied),
-		NUMBER(headless),
-		NUMBER(causal),
-		NUMBER(fused),
-		NUMBER(rotary),
-		NUMBER(rope_part),
-		NUMBER(yarn),
-		NUMBER(dropout),
-		NUMBER(undropped),
-		NUMBER(post_norm),
-		NUMBER(output_norms),
-		NUMBER(no_input_norms),
-		NUMBER(parallel),
-		NUMBER(softcap),
-		NUMBER(sigmoid_router),
-		NUMBER(pretrain_heads),
-		NUMBER(span_head),
-		NUMBER(mamba.rank),
-		NUMBER(mamba.norms),
-		NUMBER(mamba.ungated),
-		NUMBER(linear.key_heads),
-		NUMBER(linear.key_dim),
-		NUMBER(linear.value_heads),
-		NUMBER(linear.value_dim),
-		NUMBER(linear.kernel),
-		NUMBER(linear.rank),
-		NUMBER(index_heads),
-		NUMBER(index_dim),
-		NUMBER(index_keys),
-		NUMBER(local_heads),
-		NUMBER(local_kv_heads),
-		NUMBER(local_head_dim),
-		NUMBER(local_value_dim),
-		NUMBER(one_norm),
-		NUMBER(output_gate),
-		NUMBER(shared_kv),
-		NUMBER(chunked),
-		NUMBER(embedding_norm),
-	};
+	const struct row rows[] = { FIELDS(NUMBER) };
 	const struct {
 		const char *name, *a, *b;
 	} letters[] = { { "pattern", a.pattern, b.pattern },
 			{ "mixers", a.mixers, b.mixers },
 			{ "feeds", a.feeds, b.feeds } };
-
 	const bool known[] = { a.rope_theta > 0, a.norm_eps > 0 };
-	const struct row reals[] = { NUMBER(rope_theta), NUMBER(norm_eps) };
+	const struct row reals[] = { NUMBER(rope_theta) NUMBER(norm_eps) };
 	const char *differs = NULL;
 
 	*n = 0;

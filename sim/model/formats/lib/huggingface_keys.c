@@ -1,6 +1,7 @@
-/* huggingface_keys.c - see huggingface_keys.h. Two tables: keys (a name and the field that it fills, whatever the family,
- * since names mean the same nearly everywhere) and families (a row: which dialects its files are written in, and what
- * holds of all of them, with the transformers library's defaults of keys that a nested configuration may leave out).
+/* huggingface_keys.c - see huggingface_keys.h. Two tables: keys (a name and the field that it fills, whatever the
+ * family, since names mean the same nearly everywhere) and families (a row: which dialects its files are written in,
+ * and what holds of all of them, with the transformers library's defaults of keys that nested configurations may leave
+ * out).
  *
  * Not modelled: the one-column gate of Qwen-MoE's shared expert, norms of OLMo 2 over whole queries and keys (they are
  * counted by head), sinks, multipliers and soft caps. SPDX-License-Identifier: Apache-2.0 */
@@ -8,24 +9,13 @@
 
 enum { ANY = ~0 };
 
+/* clang-format off */
 #define AT(field) offsetof(struct mq_hf_config, field)
-#define N(name, reads, writes, field, min, max)                        \
-	{                                                              \
-		name, reads, writes, MQ_HF_NUMBER, AT(field), min, max \
-	}
-#define DIM(name, writes, field) N(name, ANY, writes, field, 1, 1e8)
-#define REAL(name, reads, writes, field, max)                      \
-	{                                                          \
-		name, reads, writes, MQ_HF_REAL, AT(field), 0, max \
-	}
-#define FLAG(name, reads, writes, field)                         \
-	{                                                        \
-		name, reads, writes, MQ_HF_FLAG, AT(field), 0, 1 \
-	}
-#define RATE(name, writes)                             \
-	{                                              \
-		name, ANY, writes, MQ_HF_RATE, 0, 0, 1 \
-	}
+#define N(name, reads, writes, field, min, max) { name, reads, writes, MQ_HF_NUMBER, AT(field), min, max }
+#define DIM(name, writes, field)                N(name, ANY, writes, field, 1, 1e8)
+#define REAL(name, reads, writes, field, max)   { name, reads, writes, MQ_HF_REAL, AT(field), 0, max }
+#define FLAG(name, reads, writes, field)        { name, reads, writes, MQ_HF_FLAG, AT(field), 0, 1 }
+#define RATE(name, writes)                      { name, ANY, writes, MQ_HF_RATE, 0, 0, 1 }
 
 const struct mq_hf_key mq_hf_keys[] = {
 	/* dimensions */
@@ -205,86 +195,76 @@ const struct mq_hf_key mq_hf_keys[] = {
 
 /* ---- families ------------------------------------------------------------------------------------ */
 
+#define ON(flag) .t.flag = true
 #define D(l, h, a, kv, dim, f, v) \
 	.t.layers = l, .t.hidden = h, .t.heads = a, .t.kv_heads = kv, .t.head_dim = dim, .t.ffn = f, .t.vocab = v
-#define GATED        .t.gated = true, .t.rms = true, .t.rotary = true, .t.causal = true
-#define UNGATED      .t.rms = true, .t.rotary = true, .t.causal = true
-#define LAYERED      .t.gated = true, .t.rotary = true, .t.causal = true
-#define UNTURNED     .t.gated = true, .t.rms = true, .t.causal = true
-#define PLAIN        .t.biases = true, .t.causal = true
-#define ENCODER      .t.biases = true, .t.tied = true, .t.post_norm = true, .t.pretrain_heads = true, .learned = true
-#define OUTPUTS      .t.output_norms = true, .t.gelu = true, .t.tied = true
-#define BEHIND       .t.output_norms = true, .t.no_input_norms = true, .t.qk_norm = true
-#define SIDE         .t.parallel = true, .t.one_norm = true
+#define GATED        ON(gated), ON(rms), ON(rotary), ON(causal)
+#define UNGATED      ON(rms), ON(rotary), ON(causal)
+#define LAYERED      ON(gated), ON(rotary), ON(causal)
+#define UNTURNED     ON(gated), ON(rms), ON(causal)
+#define PLAIN        ON(biases), ON(causal)
+#define ENCODER      ON(biases), ON(tied), ON(post_norm), ON(pretrain_heads), .learned = true
+#define OUTPUTS      ON(output_norms), ON(gelu), ON(tied)
+#define BEHIND       ON(output_norms), ON(no_input_norms), ON(qk_norm)
+#define SIDE         ON(parallel), ON(one_norm)
 #define MOE(n, k, f) .t.experts = n, .t.top_k = k, .moe_ffn = f
 #define MLA(q, kv, nope, rope, v) \
 	.t.q_rank = q, .t.kv_rank = kv, .t.nope_dim = nope, .t.rope_dim = rope, .t.value_dim = v
 #define DELTA(kh, kd, vh, vd) .t.linear = { kh, kd, vh, vd, 4, 0 }, .other = 'D', .interval = 4
 #define SSD(chunk, bare)      .t.mamba = { 128, 64, 8, 128, 4, chunk, 0, false, bare }
 
-#define FAMILY(type, class, keys, longest, ...)           \
-	{                                                 \
-		type, class, keys,                        \
-		{                                         \
-			.positions = longest, __VA_ARGS__ \
-		}                                         \
-	}
+#define FAMILY(type, class, keys, longest, ...) { type, class, keys, { .positions = longest, __VA_ARGS__ } }
 #define LLAMAS(type, class, keys, longest, ...) FAMILY(type, class, STACK | keys, longest, GATED, __VA_ARGS__)
 
 const struct mq_hf_family mq_hf_families[] = {
-	FAMILY("gpt2", "GPT2", GPT2 | TIED, 1024, D(12, 768, 12, 0, 0, 0, 50257), PLAIN, .t.tied = true,
-	       .learned = true, .rate = .1),
+	FAMILY("gpt2", "GPT2", GPT2 | TIED, 1024, D(12, 768, 12, 0, 0, 0, 50257), PLAIN, ON(tied), .learned = true,
+	       .rate = .1),
 	LLAMAS("llama", "Llama", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
 	LLAMAS("mistral", "Mistral", WINDOW, 131072, D(32, 4096, 32, 8, 0, 14336, 32000)),
 	LLAMAS("mixtral", "Mixtral", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .t.experts = 8, .t.top_k = 2),
-	FAMILY("qwen", "QWen", COMMON | TIED | QWEN1, 8192, D(32, 4096, 32, 0, 0, 22016, 151936), GATED,
-	       .t.qkv_bias = true, .two_halves = true),
-	LLAMAS("qwen2", "Qwen2For", 0, 32768, D(32, 4096, 32, 32, 0, 22016, 151936), .t.qkv_bias = true,
-	       .unwindowed = true),
-	LLAMAS("qwen3", "Qwen3For", 0, 32768, D(32, 4096, 32, 32, 128, 22016, 151936), .t.qk_norm = true,
+	FAMILY("qwen", "QWen", COMMON | TIED | QWEN1, 8192, D(32, 4096, 32, 0, 0, 22016, 151936), GATED, ON(qkv_bias),
+	       .two_halves = true),
+	LLAMAS("qwen2", "Qwen2For", 0, 32768, D(32, 4096, 32, 32, 0, 22016, 151936), ON(qkv_bias), .unwindowed = true),
+	LLAMAS("qwen3", "Qwen3For", 0, 32768, D(32, 4096, 32, 32, 128, 22016, 151936), ON(qk_norm),
 	       .unwindowed = true),
 	LLAMAS("qwen2_moe", "Qwen2Moe", QWEN, 32768, D(24, 2048, 16, 16, 0, 5632, 151936), .unwindowed = true,
-	       .t.qkv_bias = true, MOE(60, 4, 1408), .t.shared_ffn = 5632),
+	       ON(qkv_bias), MOE(60, 4, 1408), .t.shared_ffn = 5632),
 	LLAMAS("qwen3_moe", "Qwen3Moe", QWEN, 32768, D(24, 2048, 32, 4, 0, 6144, 151936), .unwindowed = true,
-	       .t.qk_norm = true, MOE(128, 8, 768)),
+	       ON(qk_norm), MOE(128, 8, 768)),
 	LLAMAS("deepseek_v2", "DeepseekV2", LATENT | ROUTED, 2048, D(32, 4096, 32, 0, 0, 11008, 102400),
 	       MOE(64, 6, 1408), .shared = 2, MLA(1536, 512, 128, 64, 128)),
 	LLAMAS("deepseek_v3", "DeepseekV3", LATENT | ROUTED, 4096, D(61, 7168, 128, 128, 0, 18432, 129280),
-	       .t.sigmoid_router = true, MOE(256, 8, 2048), .shared = 1, MLA(1536, 512, 128, 64, 128),
-	       .t.dense_layers = 3),
+	       ON(sigmoid_router), MOE(256, 8, 2048), .shared = 1, MLA(1536, 512, 128, 64, 128), .t.dense_layers = 3),
 	FAMILY("nemotron_h", "NemotronH", COMMON | ROPE | EPS | HEADS | TIED | NEMOTRON, 4096,
-	       D(52, 4096, 32, 8, 128, 21504, 131072), SSD(128, false), .t.rms = true, .t.causal = true, .t.relu = true,
-	       .t.squared = true, .t.mtp_shared = true, .t.pattern = ""),
+	       D(52, 4096, 32, 8, 128, 21504, 131072), SSD(128, false), ON(rms), ON(causal), ON(relu), ON(squared),
+	       ON(mtp_shared), .t.pattern = ""),
 	FAMILY("bert", "Bert", COMMON | BERT | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 30522), ENCODER,
 	       .t.token_types = 2, .rate = .1),
-	LLAMAS("gemma", "GemmaFor", 0, 8192, D(28, 3072, 16, 16, 256, 24576, 256000), .t.gelu = true, .t.tied = true),
-	LLAMAS("gemma2", "Gemma2", WINDOW, 8192, D(26, 2304, 8, 4, 256, 9216, 256000), OUTPUTS, .t.softcap = true,
+	LLAMAS("gemma", "GemmaFor", 0, 8192, D(28, 3072, 16, 16, 256, 24576, 256000), ON(gelu), ON(tied)),
+	LLAMAS("gemma2", "Gemma2", WINDOW, 8192, D(26, 2304, 8, 4, 256, 9216, 256000), OUTPUTS, ON(softcap),
 	       .t.window = 4096, .interval = 2),
 	LLAMAS("gemma3_text", "Gemma3For", WINDOW | GEMMA3, 131072, D(26, 2304, 8, 4, 256, 9216, 262208), OUTPUTS,
-	       .t.qk_norm = true, .t.window = 4096, .interval = 6),
+	       ON(qk_norm), .t.window = 4096, .interval = 6),
 	LLAMAS("phi3", "Phi3", WINDOW, 4096, D(32, 3072, 32, 0, 0, 8192, 32064)),
 	/* biases and clamped gates, whatever attention_bias says */
-	LLAMAS("gpt_oss", "GptOss", WINDOW | LOCAL, 131072, D(36, 2880, 64, 8, 64, 2880, 201088), .t.biases = true,
-	       .t.clamp = true, .t.experts = 128, .t.top_k = 4, .t.window = 128, .interval = 2, .t.yarn = true),
+	LLAMAS("gpt_oss", "GptOss", WINDOW | LOCAL, 131072, D(36, 2880, 64, 8, 64, 2880, 201088), ON(biases),
+	       ON(clamp), .t.experts = 128, .t.top_k = 4, .t.window = 128, .interval = 2, ON(yarn)),
 	LLAMAS("llama4_text", "Llama4", LLAMA4, 131072, D(48, 5120, 40, 8, 128, 8192, 202048), MOE(16, 1, 0),
-	       .shared = 1, .dense_ffn = 16384, .t.sigmoid_router = true, .t.window = 8192, .t.chunked = true,
-	       .interval = 4),
+	       .shared = 1, .dense_ffn = 16384, ON(sigmoid_router), .t.window = 8192, ON(chunked), .interval = 4),
 	LLAMAS("olmo2", "Olmo2", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 50304), BEHIND),
-	LLAMAS("glm4_moe", "Glm4Moe", ROUTED | GLM, 131072, D(46, 4096, 96, 8, 0, 10944, 151552),
-	       .t.sigmoid_router = true, .t.rope_part = .5, .qkv_only = true, MOE(128, 8, 1408), .shared = 1,
-	       .t.dense_layers = 1),
-	FAMILY("mamba2", "Mamba2", MAMBA | TIED, 8192, D(64, 4096, 1, 0, 0, 0, 32768), SSD(256, false), .t.rms = true,
-	       .t.causal = true, .t.pattern = "M"),
+	LLAMAS("glm4_moe", "Glm4Moe", ROUTED | GLM, 131072, D(46, 4096, 96, 8, 0, 10944, 151552), ON(sigmoid_router),
+	       .t.rope_part = .5, .qkv_only = true, MOE(128, 8, 1408), .shared = 1, .t.dense_layers = 1),
+	FAMILY("mamba2", "Mamba2", MAMBA | TIED, 8192, D(64, 4096, 1, 0, 0, 0, 32768), SSD(256, false), ON(rms),
+	       ON(causal), .t.pattern = "M"),
 	FAMILY("gpt_neox", "GPTNeoX", COMMON | ROPE | LAYER_EPS | NEOX | TIED, 2048,
-	       D(44, 6144, 64, 0, 0, 24576, 50432), PLAIN, .t.rotary = true, .t.parallel = true, .t.rope_part = .25),
-	FAMILY("opt", "OPT", COMMON | OPT | TIED, 2048, D(12, 768, 12, 0, 0, 0, 50272), PLAIN, .t.tied = true,
-	       .t.relu = true, .learned = true, .positions_more = 2, .rate = .1),
+	       D(44, 6144, 64, 0, 0, 24576, 50432), PLAIN, ON(rotary), ON(parallel), .t.rope_part = .25),
+	FAMILY("opt", "OPT", COMMON | OPT | TIED, 2048, D(12, 768, 12, 0, 0, 0, 50272), PLAIN, ON(tied), ON(relu),
+	       .learned = true, .positions_more = 2, .rate = .1),
 	/* the same parts under other names */
 	LLAMAS("phi4", "Phi4For", WINDOW, 4096, D(32, 3072, 32, 0, 0, 8192, 32064)),
 	LLAMAS("granite", "GraniteFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
 	LLAMAS("helium", "Helium", 0, 4096, D(24, 2560, 20, 20, 128, 7040, 48000)),
-	LLAMAS("smollm3", "SmolLM3", 0, 32768, D(36, 2048, 16, 4, 0, 11008, 128256), .t.tied = true,
-	       .unwindowed = true),
+	LLAMAS("smollm3", "SmolLM3", 0, 32768, D(36, 2048, 16, 4, 0, 11008, 128256), ON(tied), .unwindowed = true),
 	LLAMAS("ministral", "MinistralFor", WINDOW, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .t.window = 4096),
 	LLAMAS("ministral3", "Ministral3", 0, 262144, D(34, 4096, 32, 8, 128, 14336, 131072)),
 	LLAMAS("internlm2", "InternLM2", 0, 32768, D(48, 4096, 32, 2, 128, 10240, 128512)),
@@ -294,142 +274,136 @@ const struct mq_hf_family mq_hf_families[] = {
 	LLAMAS("yi", "Yi", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
 	LLAMAS("exaone", "ExaoneFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
 	LLAMAS("minicpm", "MiniCPMFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("mimo", "MiMoFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), .t.qkv_bias = true),
+	LLAMAS("mimo", "MiMoFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), ON(qkv_bias)),
 	LLAMAS("seed_oss", "SeedOss", 0, 524288, D(64, 4096, 80, 8, 128, 27648, 155136), .attention_bias = true,
 	       .qkv_only = true),
 	LLAMAS("cwm", "Cwm", WINDOW, 131072, D(64, 6144, 48, 8, 128, 21504, 128256), .t.window = 8192, .interval = 4,
 	       .full_first = true),
-	LLAMAS("qwen2_vl_text", "Qwen2VL", 0, 32768, D(80, 8192, 64, 8, 0, 29568, 152064), .t.qkv_bias = true,
+	LLAMAS("qwen2_vl_text", "Qwen2VL", 0, 32768, D(80, 8192, 64, 8, 0, 29568, 152064), ON(qkv_bias),
 	       .unwindowed = true),
-	LLAMAS("qwen2_5_vl_text", "Qwen2_5_VL", 0, 32768, D(80, 8192, 64, 8, 0, 29568, 152064), .t.qkv_bias = true,
+	LLAMAS("qwen2_5_vl_text", "Qwen2_5_VL", 0, 32768, D(80, 8192, 64, 8, 0, 29568, 152064), ON(qkv_bias),
 	       .unwindowed = true),
-	LLAMAS("qwen3_vl_text", "Qwen3VLFor", 0, 128000, D(32, 4096, 32, 32, 128, 22016, 151936), .t.qk_norm = true),
-	LLAMAS("qwen3_vl_moe_text", "Qwen3VLMoe", QWEN, 128000, D(24, 2048, 16, 16, 0, 5632, 151936), .t.qk_norm = true,
+	LLAMAS("qwen3_vl_text", "Qwen3VLFor", 0, 128000, D(32, 4096, 32, 32, 128, 22016, 151936), ON(qk_norm)),
+	LLAMAS("qwen3_vl_moe_text", "Qwen3VLMoe", QWEN, 128000, D(24, 2048, 16, 16, 0, 5632, 151936), ON(qk_norm),
 	       MOE(60, 4, 1408)),
-	LLAMAS("ernie4_5", "Ernie4_5For", BIAS, 131072, D(18, 1024, 16, 2, 128, 3072, 103424), .t.tied = true),
-	LLAMAS("ernie4_5_moe", "Ernie4_5_Moe", BIAS, 131072, D(28, 2560, 20, 4, 0, 12288, 103424), .t.tied = true,
-	       .t.sigmoid_router = true, MOE(64, 6, 1536), .shared = 2, .t.dense_layers = 1),
-	LLAMAS("hunyuan_v1_dense", "HunYuanDense", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 290943), .t.qk_norm = true),
-	LLAMAS("hunyuan_v1_moe", "HunYuanMoE", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 290943), .t.qk_norm = true),
-	FAMILY("apertus", "Apertus", STACK, 65536, D(32, 4096, 32, 0, 0, 14336, 131072), UNGATED, .t.qk_norm = true),
-	FAMILY("arcee", "Arcee", STACK, 4096, D(32, 2560, 32, 0, 0, 18432, 32000), UNGATED, .t.relu = true,
-	       .t.squared = true),
-	LLAMAS("bitnet", "BitNet", 0, 2048, D(30, 2560, 20, 5, 0, 6912, 128256), .t.gelu = true),
+	LLAMAS("ernie4_5", "Ernie4_5For", BIAS, 131072, D(18, 1024, 16, 2, 128, 3072, 103424), ON(tied)),
+	LLAMAS("ernie4_5_moe", "Ernie4_5_Moe", BIAS, 131072, D(28, 2560, 20, 4, 0, 12288, 103424), ON(tied),
+	       ON(sigmoid_router), MOE(64, 6, 1536), .shared = 2, .t.dense_layers = 1),
+	LLAMAS("hunyuan_v1_dense", "HunYuanDense", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 290943), ON(qk_norm)),
+	LLAMAS("hunyuan_v1_moe", "HunYuanMoE", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 290943), ON(qk_norm)),
+	FAMILY("apertus", "Apertus", STACK, 65536, D(32, 4096, 32, 0, 0, 14336, 131072), UNGATED, ON(qk_norm)),
+	FAMILY("arcee", "Arcee", STACK, 4096, D(32, 2560, 32, 0, 0, 18432, 32000), UNGATED, ON(relu), ON(squared)),
+	LLAMAS("bitnet", "BitNet", 0, 2048, D(30, 2560, 20, 5, 0, 6912, 128256), ON(gelu)),
 	FAMILY("glm", "GlmFor", STACK, 131072, D(40, 4096, 32, 2, 128, 13696, 151552), GATED, .t.rope_part = .5,
 	       .attention_bias = true, .qkv_only = true),
 	FAMILY("glm4", "Glm4For", STACK, 131072, D(40, 4096, 32, 2, 128, 13696, 151552), GATED, .t.rope_part = .5,
-	       .t.output_norms = true, .attention_bias = true, .qkv_only = true),
+	       ON(output_norms), .attention_bias = true, .qkv_only = true),
 	FAMILY("glm4v_text", "Glm4v", STACK, 32768, D(40, 4096, 32, 2, 0, 13696, 151552), GATED, .t.rope_part = .5,
-	       .t.output_norms = true, .t.qkv_bias = true),
+	       ON(output_norms), ON(qkv_bias)),
 	FAMILY("chatglm", "ChatGLM", STACK, 131072, D(40, 4096, 32, 2, 128, 13696, 151552), GATED, .t.rope_part = .5),
 	LLAMAS("glm4v_moe_text", "Glm4vMoe", ROUTED | GLM, 65536, D(46, 4096, 96, 8, 0, 10944, 151424),
-	       .t.sigmoid_router = true, .t.rope_part = .5, .attention_bias = true, .qkv_only = true, MOE(128, 8, 1408),
+	       ON(sigmoid_router), .t.rope_part = .5, .attention_bias = true, .qkv_only = true, MOE(128, 8, 1408),
 	       .shared = 1, .t.dense_layers = 1),
 	LLAMAS("olmo", "OlmoFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 50304)),
 	LLAMAS("olmo3", "Olmo3", WINDOW, 2048, D(32, 4096, 32, 0, 0, 11008, 50304), BEHIND, .t.window = 4096,
 	       .interval = 4),
-	LLAMAS("olmoe", "Olmoe", QWEN, 4096, D(16, 2048, 16, 0, 0, 2048, 50304), .t.qk_norm = true, MOE(64, 8, 0)),
+	LLAMAS("olmoe", "Olmoe", QWEN, 4096, D(16, 2048, 16, 0, 0, 2048, 50304), ON(qk_norm), MOE(64, 8, 0)),
 	LLAMAS("flex_olmo", "FlexOlmo", QWEN, 4096, D(32, 4096, 32, 0, 0, 11008, 100352), BEHIND, MOE(7, 5, 0)),
 	LLAMAS("exaone4", "Exaone4", WINDOW, 2048, D(32, 4096, 32, 32, 0, 16384, 102400), BEHIND, .t.window = 4096,
 	       .interval = 4),
-	LLAMAS("exaone_moe", "ExaoneMoE", WINDOW, 2048, D(32, 4096, 32, 32, 0, 16384, 102400), .t.qk_norm = true,
-	       .t.sigmoid_router = true, MOE(64, 8, 1024), .shared = 1, .t.dense_layers = 1, .t.window = 4096,
+	LLAMAS("exaone_moe", "ExaoneMoE", WINDOW, 2048, D(32, 4096, 32, 32, 0, 16384, 102400), ON(qk_norm),
+	       ON(sigmoid_router), MOE(64, 8, 1024), .shared = 1, .t.dense_layers = 1, .t.window = 4096,
 	       .interval = 4),
-	FAMILY("cohere", "CohereFor", STACK, 8192, D(40, 8192, 64, 0, 0, 22528, 256000), LAYERED, SIDE, .t.tied = true),
+	FAMILY("cohere", "CohereFor", STACK, 8192, D(40, 8192, 64, 0, 0, 22528, 256000), LAYERED, SIDE, ON(tied)),
 	FAMILY("cohere2", "Cohere2", STACK | WINDOW, 8192, D(40, 8192, 64, 0, 0, 22528, 256000), LAYERED, SIDE,
-	       .t.tied = true, .t.window = 4096, .interval = 4),
+	       ON(tied), .t.window = 4096, .interval = 4),
 	FAMILY("stablelm", "StableLm", STACK, 4096, D(32, 2560, 32, 32, 0, 6912, 50304), LAYERED, .t.rope_part = .25),
 	FAMILY("starcoder2", "Starcoder2", STACK | BIAS | WINDOW, 4096, D(30, 3072, 24, 2, 0, 12288, 49152), PLAIN,
-	       .t.rotary = true, .t.tied = true),
-	FAMILY("phi", "PhiFor", STACK, 2048, D(24, 2048, 32, 0, 0, 8192, 51200), PLAIN, .t.rotary = true, SIDE,
+	       ON(rotary), ON(tied)),
+	FAMILY("phi", "PhiFor", STACK, 2048, D(24, 2048, 32, 0, 0, 8192, 51200), PLAIN, ON(rotary), SIDE,
 	       .t.rope_part = .5),
 	FAMILY("phimoe", "PhiMoE", STACK | LOCAL, 131072, D(32, 4096, 32, 8, 0, 6400, 32064), LAYERED,
 	       .attention_bias = true, MOE(16, 2, 0)),
-	FAMILY("nemotron", "NemotronFor", STACK, 4096, D(32, 6144, 48, 0, 0, 24576, 256000), .t.rotary = true,
-	       .t.causal = true, .t.relu = true, .t.squared = true, .t.rope_part = .5),
-	FAMILY("falcon", "Falcon", COMMON | ROPE | TIED, 2048, D(32, 4544, 71, 0, 0, 0, 65024), .t.rotary = true,
-	       .t.causal = true, SIDE, .t.tied = true, .multi_query = true),
-	FAMILY("RefinedWebModel", "RWFor", GPT2, 2048, D(32, 4544, 71, 0, 0, 0, 65024), .t.rotary = true,
-	       .t.causal = true, SIDE, .t.tied = true, .multi_query = true),
-	FAMILY("gptj", "GPTJ", GPT2, 2048, D(28, 4096, 16, 0, 0, 0, 50400), .t.rotary = true, .t.causal = true, SIDE),
-	FAMILY("codegen", "CodeGen", GPT2, 2048, D(28, 4096, 16, 0, 0, 0, 50400), .t.rotary = true, .t.causal = true,
-	       SIDE),
-	FAMILY("gpt_neo", "GPTNeoFor", COMMON | NEO, 2048, D(24, 2048, 16, 0, 0, 0, 50257), PLAIN, .t.tied = true,
+	FAMILY("nemotron", "NemotronFor", STACK, 4096, D(32, 6144, 48, 0, 0, 24576, 256000), ON(rotary), ON(causal),
+	       ON(relu), ON(squared), .t.rope_part = .5),
+	FAMILY("falcon", "Falcon", COMMON | ROPE | TIED, 2048, D(32, 4544, 71, 0, 0, 0, 65024), ON(rotary), ON(causal),
+	       SIDE, ON(tied), .multi_query = true),
+	FAMILY("RefinedWebModel", "RWFor", GPT2, 2048, D(32, 4544, 71, 0, 0, 0, 65024), ON(rotary), ON(causal), SIDE,
+	       ON(tied), .multi_query = true),
+	FAMILY("gptj", "GPTJ", GPT2, 2048, D(28, 4096, 16, 0, 0, 0, 50400), ON(rotary), ON(causal), SIDE),
+	FAMILY("codegen", "CodeGen", GPT2, 2048, D(28, 4096, 16, 0, 0, 0, 50400), ON(rotary), ON(causal), SIDE),
+	FAMILY("gpt_neo", "GPTNeoFor", COMMON | NEO, 2048, D(24, 2048, 16, 0, 0, 0, 50257), PLAIN, ON(tied),
 	       .learned = true),
-	FAMILY("gpt_bigcode", "GPTBigCode", GPT2, 1024, D(12, 768, 12, 0, 0, 0, 50257), PLAIN, .t.tied = true,
+	FAMILY("gpt_bigcode", "GPTBigCode", GPT2, 1024, D(12, 768, 12, 0, 0, 0, 50257), PLAIN, ON(tied),
 	       .learned = true, .multi_query = true, .rate = .1),
-	FAMILY("bloom", "Bloom", MAMBA | GPT2, 2048, D(30, 4096, 32, 0, 0, 0, 250880), PLAIN, .t.tied = true,
-	       .t.embedding_norm = true),
-	FAMILY("mpt", "MPT", DMODEL, 2048, D(24, 2048, 16, 0, 0, 0, 50368), .t.causal = true, .t.tied = true,
-	       .learned = true),
-	FAMILY("dbrx", "Dbrx", DMODEL, 2048, D(24, 2048, 16, 8, 0, 0, 32000), .t.gated = true, .t.rotary = true,
-	       .t.causal = true, MOE(16, 4, 0)),
-	FAMILY("xglm", "XGLM", DMODEL, 2048, D(24, 1024, 16, 0, 0, 4096, 256008), PLAIN, .t.tied = true),
-	FAMILY("biogpt", "BioGpt", COMMON, 1024, D(24, 1024, 16, 0, 0, 4096, 42384), PLAIN, .t.tied = true,
-	       .learned = true, .positions_more = 2, .rate = .1),
+	FAMILY("bloom", "Bloom", MAMBA | GPT2, 2048, D(30, 4096, 32, 0, 0, 0, 250880), PLAIN, ON(tied),
+	       ON(embedding_norm)),
+	FAMILY("mpt", "MPT", DMODEL, 2048, D(24, 2048, 16, 0, 0, 0, 50368), ON(causal), ON(tied), .learned = true),
+	FAMILY("dbrx", "Dbrx", DMODEL, 2048, D(24, 2048, 16, 8, 0, 0, 32000), ON(gated), ON(rotary), ON(causal),
+	       MOE(16, 4, 0)),
+	FAMILY("xglm", "XGLM", DMODEL, 2048, D(24, 1024, 16, 0, 0, 4096, 256008), PLAIN, ON(tied)),
+	FAMILY("biogpt", "BioGpt", COMMON, 1024, D(24, 1024, 16, 0, 0, 4096, 42384), PLAIN, ON(tied), .learned = true,
+	       .positions_more = 2, .rate = .1),
 	FAMILY("persimmon", "Persimmon", COMMON | ROPE | LAYER_EPS, 16384, D(36, 4096, 64, 0, 0, 16384, 262144), PLAIN,
-	       .t.rotary = true, .t.relu = true, .t.squared = true, .t.qk_norm = true, .t.rope_part = .5),
+	       ON(rotary), ON(relu), ON(squared), ON(qk_norm), .t.rope_part = .5),
 	/* experts */
 	LLAMAS("deepseek", "DeepseekFor", ROUTED, 2048, D(32, 4096, 32, 0, 0, 11008, 102400), MOE(64, 6, 1407),
 	       .shared = 2),
-	LLAMAS("kimi_k2", "KimiK2", LATENT | ROUTED, 4096, D(61, 7168, 128, 128, 0, 18432, 129280),
-	       .t.sigmoid_router = true, MOE(384, 8, 2048), .shared = 1, MLA(1536, 512, 128, 64, 128),
-	       .t.dense_layers = 1),
+	LLAMAS("kimi_k2", "KimiK2", LATENT | ROUTED, 4096, D(61, 7168, 128, 128, 0, 18432, 129280), ON(sigmoid_router),
+	       MOE(384, 8, 2048), .shared = 1, MLA(1536, 512, 128, 64, 128), .t.dense_layers = 1),
 	LLAMAS("mistral4", "Mistral4", LATENT | ROUTED, 1048576, D(36, 4096, 32, 32, 0, 12288, 131072),
 	       MOE(128, 4, 2048), .shared = 1, MLA(1024, 256, 64, 64, 128)),
 	LLAMAS("glm4_moe_lite", "Glm4MoeLite", LATENT | ROUTED, 202752, D(47, 2048, 20, 20, 0, 10240, 154880),
-	       .t.sigmoid_router = true, MOE(64, 4, 1536), .shared = 1, MLA(768, 512, 192, 64, 256),
-	       .t.dense_layers = 1),
+	       ON(sigmoid_router), MOE(64, 4, 1536), .shared = 1, MLA(768, 512, 192, 64, 256), .t.dense_layers = 1),
 	LLAMAS("deepseek_v32", "DeepseekV32", LATENT | ROUTED | INDEXER, 163840,
-	       D(61, 7168, 128, 128, 64, 18432, 129280), .t.sigmoid_router = true, MOE(256, 8, 2048), .shared = 1,
+	       D(61, 7168, 128, 128, 64, 18432, 129280), ON(sigmoid_router), MOE(256, 8, 2048), .shared = 1,
 	       MLA(1536, 512, 128, 64, 128), .t.dense_layers = 3, .t.index_heads = 64, .t.index_dim = 128,
 	       .t.index_keys = 2048),
 	LLAMAS("glm_moe_dsa", "GlmMoeDsa", LATENT | ROUTED | INDEXER, 202752, D(78, 6144, 64, 64, 64, 12288, 154880),
-	       .t.sigmoid_router = true, MOE(256, 8, 2048), .shared = 1, MLA(2048, 512, 192, 64, 256),
-	       .t.dense_layers = 3, .t.index_heads = 32, .t.index_dim = 128, .t.index_keys = 2048),
+	       ON(sigmoid_router), MOE(256, 8, 2048), .shared = 1, MLA(2048, 512, 192, 64, 256), .t.dense_layers = 3,
+	       .t.index_heads = 32, .t.index_dim = 128, .t.index_keys = 2048),
 	LLAMAS("minicpm3", "MiniCPM3", LATENT, 32768, D(62, 2560, 40, 40, 0, 6400, 73448), MLA(768, 256, 64, 32, 64)),
 	LLAMAS("youtu", "Youtu", LATENT, 131072, D(32, 2048, 16, 16, 0, 6144, 128256), MLA(1536, 512, 128, 64, 128)),
-	LLAMAS("dots1", "Dots1", ROUTED | WINDOW, 2048, D(62, 4608, 32, 32, 0, 10944, 152064), .t.qk_norm = true,
-	       .t.sigmoid_router = true, MOE(128, 6, 1408), .shared = 2, .unwindowed = true),
-	LLAMAS("solar_open", "SolarOpen", ROUTED, 131072, D(48, 4096, 64, 8, 128, 0, 196608), .t.sigmoid_router = true,
+	LLAMAS("dots1", "Dots1", ROUTED | WINDOW, 2048, D(62, 4608, 32, 32, 0, 10944, 152064), ON(qk_norm),
+	       ON(sigmoid_router), MOE(128, 6, 1408), .shared = 2, .unwindowed = true),
+	LLAMAS("solar_open", "SolarOpen", ROUTED, 131072, D(48, 4096, 64, 8, 128, 0, 196608), ON(sigmoid_router),
 	       MOE(128, 8, 1280), .shared = 1),
-	LLAMAS("minimax_m2", "MiniMaxM2", LOCAL, 196608, D(62, 3072, 48, 8, 128, 1536, 200064), .t.qk_norm = true,
-	       .t.sigmoid_router = true, MOE(256, 8, 0)),
+	LLAMAS("minimax_m2", "MiniMaxM2", LOCAL, 196608, D(62, 3072, 48, 8, 128, 1536, 200064), ON(qk_norm),
+	       ON(sigmoid_router), MOE(256, 8, 0)),
 	LLAMAS("mimo_v2_flash", "MiMoV2Flash", ROUTED | WINDOW, 131072, D(48, 4096, 64, 4, 192, 16384, 152576),
-	       .t.sigmoid_router = true, MOE(256, 8, 2048), .t.value_dim = 128, .t.window = 128, .other = 'W',
-	       .interval = 6, .full_first = true),
+	       ON(sigmoid_router), MOE(256, 8, 2048), .t.value_dim = 128, .t.window = 128, .other = 'W', .interval = 6,
+	       .full_first = true),
 	LLAMAS("granitemoe", "GraniteMoeFor", LOCAL, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), MOE(8, 2, 0)),
 	LLAMAS("granitemoeshared", "GraniteMoeShared", LOCAL, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), MOE(8, 2, 0)),
-	LLAMAS("afmoe", "Afmoe", WINDOW, 16384, D(32, 2048, 16, 0, 128, 6144, 200192), .t.qk_norm = true,
-	       .t.output_norms = true, .t.output_gate = true, .t.sigmoid_router = true, MOE(64, 6, 1408), .shared = 2,
-	       .t.dense_layers = 1, .t.window = 1024, .interval = 4),
-	LLAMAS("gemma4_text", "Gemma4", WINDOW, 131072, D(30, 2304, 8, 4, 256, 9216, 262144), OUTPUTS,
-	       .t.qk_norm = true, .t.window = 512, .interval = 6, .global_dim = 512, .beside = true),
+	LLAMAS("afmoe", "Afmoe", WINDOW, 16384, D(32, 2048, 16, 0, 128, 6144, 200192), ON(qk_norm), ON(output_norms),
+	       ON(output_gate), ON(sigmoid_router), MOE(64, 6, 1408), .shared = 2, .t.dense_layers = 1,
+	       .t.window = 1024, .interval = 4),
+	LLAMAS("gemma4_text", "Gemma4", WINDOW, 131072, D(30, 2304, 8, 4, 256, 9216, 262144), OUTPUTS, ON(qk_norm),
+	       .t.window = 512, .interval = 6, .global_dim = 512, .beside = true),
 	LLAMAS("bailing_moe", "BailingMoeFor", QWEN, 16384, D(28, 2048, 16, 4, 128, 5632, 126464), MOE(64, 6, 1408),
 	       .shared = 2),
-	LLAMAS("bailing_moe_v2", "BailingMoeV2", QWEN, 32768, D(20, 2048, 16, 4, 128, 5120, 157184), .t.qk_norm = true,
-	       .t.sigmoid_router = true, MOE(256, 8, 512), .shared = 1, .t.dense_layers = 1, .t.rope_part = .5),
+	LLAMAS("bailing_moe_v2", "BailingMoeV2", QWEN, 32768, D(20, 2048, 16, 4, 128, 5120, 157184), ON(qk_norm),
+	       ON(sigmoid_router), MOE(256, 8, 512), .shared = 1, .t.dense_layers = 1, .t.rope_part = .5),
 	/* linear attention, state spaces */
-	LLAMAS("qwen3_next", "Qwen3Next", QWEN, 32768, D(48, 2048, 16, 2, 256, 5632, 151936), .t.qk_norm = true,
-	       .t.output_gate = true, .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(512, 10, 512),
-	       .t.shared_ffn = 512),
-	LLAMAS("qwen3_5_text", "Qwen3_5For", 0, 32768, D(32, 4096, 16, 4, 256, 12288, 248320), .t.qk_norm = true,
-	       .t.output_gate = true, .t.rope_part = .25, DELTA(16, 128, 32, 128)),
-	LLAMAS("qwen3_5_moe_text", "Qwen3_5Moe", 0, 32768, D(40, 2048, 16, 2, 256, 0, 248320), .t.qk_norm = true,
-	       .t.output_gate = true, .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(256, 8, 512),
-	       .t.shared_ffn = 512),
+	LLAMAS("qwen3_next", "Qwen3Next", QWEN, 32768, D(48, 2048, 16, 2, 256, 5632, 151936), ON(qk_norm),
+	       ON(output_gate), .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(512, 10, 512), .t.shared_ffn = 512),
+	LLAMAS("qwen3_5_text", "Qwen3_5For", 0, 32768, D(32, 4096, 16, 4, 256, 12288, 248320), ON(qk_norm),
+	       ON(output_gate), .t.rope_part = .25, DELTA(16, 128, 32, 128)),
+	LLAMAS("qwen3_5_moe_text", "Qwen3_5Moe", 0, 32768, D(40, 2048, 16, 2, 256, 0, 248320), ON(qk_norm),
+	       ON(output_gate), .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(256, 8, 512), .t.shared_ffn = 512),
 	FAMILY("kimi_linear", "KimiLinear", STACK | LATENT, 1048576, D(27, 2304, 32, 32, 0, 9216, 163840), UNTURNED,
-	       .t.sigmoid_router = true, MLA(0, 512, 128, 64, 128), MOE(256, 8, 1024), .shared = 1, .t.dense_layers = 1,
+	       ON(sigmoid_router), MLA(0, 512, 128, 64, 128), MOE(256, 8, 1024), .shared = 1, .t.dense_layers = 1,
 	       .other = 'D', .t.linear = { 32, 128, 32, 128, 4, 128 }),
-	LLAMAS("minimax", "MiniMaxFor", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L', MOE(8, 2, 0)),
+	LLAMAS("minimax", "MiniMaxFor", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L',
+	       MOE(8, 2, 0)),
 	LLAMAS("minimax_text_01", "MiniMaxText01", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L',
 	       MOE(32, 2, 0)),
 	LLAMAS("minimax_m1", "MiniMaxM1", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L',
 	       MOE(32, 2, 0)),
-	LLAMAS("lfm2", "Lfm2For", 0, 128000, D(32, 2560, 32, 8, 0, 12288, 65536), .t.tied = true, .t.qk_norm = true,
-	       .other = 'C', .t.linear = { 0, 0, 0, 0, 3, 0 }, .two_thirds = true, .ffn_multiple = 256),
-	LLAMAS("lfm2_moe", "Lfm2Moe", 0, 128000, D(32, 2048, 32, 8, 0, 7168, 65536), .t.tied = true, .t.qk_norm = true,
-	       .other = 'C', .t.linear = { 0, 0, 0, 0, 3, 0 }, .t.sigmoid_router = true, MOE(32, 4, 1792),
+	LLAMAS("lfm2", "Lfm2For", 0, 128000, D(32, 2560, 32, 8, 0, 12288, 65536), ON(tied), ON(qk_norm), .other = 'C',
+	       .t.linear = { 0, 0, 0, 0, 3, 0 }, .two_thirds = true, .ffn_multiple = 256),
+	LLAMAS("lfm2_moe", "Lfm2Moe", 0, 128000, D(32, 2048, 32, 8, 0, 7168, 65536), ON(tied), ON(qk_norm),
+	       .other = 'C', .t.linear = { 0, 0, 0, 0, 3, 0 }, ON(sigmoid_router), MOE(32, 4, 1792),
 	       .t.dense_layers = 2),
 	LLAMAS("granitemoehybrid", "GraniteMoeHybrid", LOCAL, 2048, D(32, 4096, 32, 0, 0, 11008, 32000),
 	       SSD(256, false), .other = 'M', MOE(8, 2, 0), .t.shared_ffn = 1024),
@@ -438,12 +412,10 @@ const struct mq_hf_family mq_hf_families[] = {
 	FAMILY("jamba", "Jamba", STACK | MAMBA1, 262144, D(32, 4096, 32, 8, 0, 14336, 65536), UNTURNED,
 	       .t.mamba = { 0, 0, 1, 16, 4, 0, 0, true, false }, .expand = 2, .other = 'M', .interval = 8, .offset = 4,
 	       MOE(16, 2, 0), .step = 2, .first_of_step = 1),
-	FAMILY("mamba", "MambaFor", MAMBA | MAMBA1 | TIED, 8192, D(32, 768, 1, 0, 0, 0, 50280), .t.rms = true,
-	       .t.causal = true, .t.tied = true, .t.pattern = "M", .t.mamba = { 0, 0, 1, 16, 4, 0, 0, false, false },
-	       .expand = 2),
-	FAMILY("falcon_mamba", "FalconMamba", MAMBA | MAMBA1 | TIED, 8192, D(32, 768, 1, 0, 0, 0, 50280), .t.rms = true,
-	       .t.causal = true, .t.tied = true, .t.pattern = "M", .t.mamba = { 0, 0, 1, 16, 4, 0, 0, false, false },
-	       .expand = 2),
+	FAMILY("mamba", "MambaFor", MAMBA | MAMBA1 | TIED, 8192, D(32, 768, 1, 0, 0, 0, 50280), ON(rms), ON(causal),
+	       ON(tied), .t.pattern = "M", .t.mamba = { 0, 0, 1, 16, 4, 0, 0, false, false }, .expand = 2),
+	FAMILY("falcon_mamba", "FalconMamba", MAMBA | MAMBA1 | TIED, 8192, D(32, 768, 1, 0, 0, 0, 50280), ON(rms),
+	       ON(causal), ON(tied), .t.pattern = "M", .t.mamba = { 0, 0, 1, 16, 4, 0, 0, false, false }, .expand = 2),
 	/* encoders */
 	FAMILY("roberta", "Roberta", COMMON | BERT | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 50265), ENCODER,
 	       .t.token_types = 1, .positions_less = 2, .rate = .1),
@@ -454,16 +426,16 @@ const struct mq_hf_family mq_hf_families[] = {
 	FAMILY("mpnet", "MPNet", COMMON | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 30527), ENCODER,
 	       .positions_less = 2, .rate = .1),
 	FAMILY("distilbert", "DistilBert", DISTIL, 512, D(6, 768, 12, 0, 0, 3072, 30522), ENCODER, .rate = .1),
-	FAMILY("modernbert", "ModernBert", COMMON, 8192, D(22, 768, 12, 0, 0, 1152, 50368), .t.gated = true,
-	       .t.gelu = true, .t.rotary = true, .t.tied = true, .t.embedding_norm = true, .t.window = 128,
-	       .interval = 3, .full_first = true),
-	FAMILY("nomic_bert", "NomicBert", COMMON | BERT, 2048, D(12, 768, 12, 0, 0, 3072, 30528), .t.gated = true,
-	       .t.rotary = true, .t.tied = true, .t.post_norm = true, .t.token_types = 2),
+	FAMILY("modernbert", "ModernBert", COMMON, 8192, D(22, 768, 12, 0, 0, 1152, 50368), ON(gated), ON(gelu),
+	       ON(rotary), ON(tied), ON(embedding_norm), .t.window = 128, .interval = 3, .full_first = true),
+	FAMILY("nomic_bert", "NomicBert", COMMON | BERT, 2048, D(12, 768, 12, 0, 0, 3072, 30528), ON(gated),
+	       ON(rotary), ON(tied), ON(post_norm), .t.token_types = 2),
 	FAMILY("clip_text_model", "CLIPText", COMMON | LAYER_EPS, 77, D(12, 512, 8, 0, 0, 2048, 49408), PLAIN,
 	       .learned = true, .t.contrast = 512),
 	FAMILY("siglip_text_model", "SiglipText", COMMON | LAYER_EPS, 64, D(12, 768, 12, 0, 0, 3072, 32000),
-	       .t.biases = true, .learned = true, .t.contrast = 768),
+	       ON(biases), .learned = true, .t.contrast = 768),
 	FAMILY("siglip2_text_model", "Siglip2Text", COMMON | LAYER_EPS, 64, D(12, 768, 12, 0, 0, 3072, 32000),
-	       .t.biases = true, .learned = true, .t.contrast = 768),
+	       ON(biases), .learned = true, .t.contrast = 768),
 	{ NULL, NULL, 0, { .positions = 0 } },
 };
+/* clang-format on */
