@@ -1,5 +1,6 @@
 /* huggingface.c - see huggingface.h: reads a configuration by the tables of huggingface_keys.c.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "model/formats/lib/huggingface_keys.h"
@@ -324,115 +325,50 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 
 /* ---- keys that are not read ----------------------------------------------------------------------- */
 
-static const char *const llama_keys[] = {
-	"hidden_size",       "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-	"intermediate_size", "vocab_size",        "rms_norm_eps",        NULL,
-};
+/* Lists of words, a blank before and behind each. */
+static const char llama_keys[] =
+	" hidden_size num_hidden_layers num_attention_heads num_key_value_heads intermediate_size vocab_size rms_norm_eps ";
+/* Keys that change nothing of a model that is modelled: whole names, and parts of names ("^": beginnings). */
+static const char inert[] =
+	" model_type architectures auto_map transformers_version use_cache pretraining_tp torchscript"
+	" problem_type prefix task_specific_params id2label label2id return_dict return_dict_in_generate"
+	" is_decoder is_causal head_dim mlp_bias attention_bias max_position_embeddings max_sequence_length"
+	" seq_length max_window_layers use_sliding_window partial_rotary_factor compression_config"
+	" model_max_length temperature top_p top_k typical_p early_stopping length_penalty repetition_penalty"
+	" max_length min_length do_sample bad_words_ids diversity_penalty fused_qkv sequence_parallel ep_size"
+	" seq_aux norm_topk_prob scoring_func topk_method num_logits_to_keep residual_in_fp32"
+	" use_mamba_kernels use_mambapy use_associative_scan chunk_size_feed_forward no_rope_layers"
+	" no_rope_layer_interval qk_head_dim use_conv_bias mamba_conv_bias mamba_hidden_act lm_head_bias"
+	" attn_temperature_tuning floor_scale attn_scale use_expert_bias use_routing_bias tokenizer_class"
+	" finetuning_task initial_context_length clip_qkv mrope_section use_mrope vision_feature_layer"
+	" quantization_config position_embedding_type gradient_checkpointing vocab_size_per_layer_input"
+	" remove_invalid_values low_cpu_mem_usage full_attn_alpha_factor"
+	" ";
+static const char inert_parts[] =
+	" _token_id _token_index dropout _pdrop dtype router multiplier softcap scal time_step _eps epsilon"
+	" initializer init_ _loss flash_att name_or_path rope unsloth _interleave _beta_factor _alpha_factor"
+	" num_beam ngram_size mup_ ^tie_ ^output_ ^attn_impl ^_attn_impl ^hidden_act ^mtp_ ^summary_ ^forced_"
+	" ^suppress_ ^begin_suppress ^num_return ^swiglu_"
+	" ";
 
-/* Keys that change nothing of a model that is modelled: whole names, parts of names, beginnings. */
-static const char *const inert[] = {
-	"model_type",
-	"architectures",
-	"auto_map",
-	"transformers_version",
-	"use_cache",
-	"pretraining_tp",
-	"torchscript",
-	"problem_type",
-	"prefix",
-	"task_specific_params",
-	"id2label",
-	"label2id",
-	"return_dict",
-	"return_dict_in_generate",
-	"is_decoder",
-	"is_causal",
-	"head_dim",
-	"mlp_bias",
-	"attention_bias",
-	"max_position_embeddings",
-	"max_sequence_length",
-	"seq_length",
-	"max_window_layers",
-	"use_sliding_window",
-	"partial_rotary_factor",
-	"compression_config",
-	"model_max_length",
-	"temperature",
-	"top_p",
-	"top_k",
-	"typical_p",
-	"early_stopping",
-	"length_penalty",
-	"repetition_penalty",
-	"max_length",
-	"min_length",
-	"do_sample",
-	"bad_words_ids",
-	"diversity_penalty",
-	"fused_qkv",
-	"sequence_parallel",
-	"ep_size",
-	"seq_aux",
-	"norm_topk_prob",
-	"scoring_func",
-	"topk_method",
-	"num_logits_to_keep",
-	"residual_in_fp32",
-	"use_mamba_kernels",
-	"use_mambapy",
-	"use_associative_scan",
-	"chunk_size_feed_forward",
-	"no_rope_layers",
-	"no_rope_layer_interval",
-	"qk_head_dim",
-	"use_conv_bias",
-	"mamba_conv_bias",
-	"mamba_hidden_act",
-	"lm_head_bias",
-	"attn_temperature_tuning",
-	"floor_scale",
-	"attn_scale",
-	"use_expert_bias",
-	"use_routing_bias",
-	"tokenizer_class",
-	"finetuning_task",
-	"initial_context_length",
-	"clip_qkv",
-	"mrope_section",
-	"use_mrope",
-	"vision_feature_layer",
-	"quantization_config",
-	"position_embedding_type",
-	"gradient_checkpointing",
-	"vocab_size_per_layer_input",
-	"remove_invalid_values",
-	"low_cpu_mem_usage",
-	"full_attn_alpha_factor",
-	NULL,
-};
-static const char *const inert_parts[] = {
-	"_token_id",     "_token_index", "dropout",      "_pdrop", "dtype",   "router",      "multiplier",
-	"softcap",       "scal",         "time_step",    "_eps",   "epsilon", "initializer", "init_",
-	"_loss",         "flash_att",    "name_or_path", "rope",   "unsloth", "_interleave", "_beta_factor",
-	"_alpha_factor", "num_beam",     "ngram_size",   "mup_",   NULL
-};
-static const char *const inert_starts[] = { "tie_",       "output_",  "attn_impl", "_attn_impl", "hidden_act",
-					    "mtp_",       "summary_", "forced_",   "suppress_",  "begin_suppress",
-					    "num_return", "swiglu_",  NULL };
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; n && (at = strstr(at, word)); at++)
+		if (at > list && at[-1] == ' ' && at[n] == ' ')
+			return true;
+	return false;
+}
 
 static bool is_inert(const char *key)
 {
-	for (const char *const *name = inert; *name; name++)
-		if (!strcmp(key, *name))
+	char part[40];
+
+	for (const char *p = inert_parts; sscanf(p, " %39s", part) == 1; p = strchr(p + 1, ' '))
+		if (*part == '^' ? !strncmp(key, part + 1, strlen(part + 1)) : strstr(key, part) != NULL)
 			return true;
-	for (const char *const *p = inert_parts; *p; p++)
-		if (strstr(key, *p))
-			return true;
-	for (const char *const *p = inert_starts; *p; p++)
-		if (!strncmp(key, *p, strlen(*p)))
-			return true;
-	return false;
+	return has_word(inert, key);
 }
 
 bool mq_hf_is_off(const json_t *value)
@@ -444,25 +380,18 @@ bool mq_hf_is_off(const json_t *value)
 
 static bool is_llama_key(const char *key)
 {
-	for (const char *const *k = llama_keys; *k; k++)
-		if (!strcmp(key, *k))
-			return true;
-	return false;
+	return has_word(llama_keys, key);
 }
 
 static bool is_read(const char *key)
 {
-	static const char *const others[] = { "activation_function",  "activation", "mlp_hidden_act",
-					      "attn_config",          "ffn_config", "linear_attn_config",
-					      "do_layer_norm_before", NULL };
+	static const char others[] = " activation_function activation mlp_hidden_act attn_config ffn_config "
+				     "linear_attn_config do_layer_norm_before vision_config audio_config text_config ";
 
 	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
 		if (!strcmp(key, k->name))
 			return true;
-	for (const char *const *o = others; *o; o++)
-		if (!strcmp(key, *o))
-			return true;
-	return mq_hf_layer_key(key);
+	return has_word(others, key) || mq_hf_layer_key(key);
 }
 
 static const char *list_keys(const json_t *object, bool (*known)(const char *key), struct mq_arena *arena)
@@ -499,6 +428,7 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const ch
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	const struct mq_hf_family *found = NULL;
 	size_t longest = 0;
+	char key[40];
 
 	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++) {
 		size_t n = strlen(f->architecture);
@@ -510,8 +440,12 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const ch
 			longest = n;
 		}
 	}
-	*guessed = !found;
-	for (const char *const *k = llama_keys; *k; k++)
-		*guessed = *guessed && json_is_number(json_object_get(at->object, *k));
-	return *guessed ? &mq_hf_families[1] : found;
+	if (found)
+		return found;
+	/* an unknown one with all of Llama's keys may be one */
+	for (const char *k = llama_keys; sscanf(k, " %39s", key) == 1; k = strchr(k + 1, ' '))
+		if (!json_is_number(json_object_get(at->object, key)))
+			return NULL;
+	*guessed = true;
+	return &mq_hf_families[1];
 }
