@@ -6,7 +6,7 @@
 #include "base/shell_parts.h"
 #include "maquette/types.h"
 
-enum { MAX_DEPTH = 64, MOST_VARIABLES = 20000 };
+enum { MAX_DEPTH = 64, MOST_VARIABLES = 2000 };
 
 /* Text that grows; beyond the limit nothing is added and the shell is full. */
 struct text {

@@ -31,8 +31,9 @@ struct mq_shell {
 	uint32_t n, room, n_functions, function_room;
 	struct mq_shell_list out, doubt;
 	const struct mq_shell_list *args; /* of the function that runs; NULL = of the script */
-	uint32_t skip, unsure, depth;     /* branches around that are not taken, that may be */
-	size_t bytes;                     /* made so far */
+	uint32_t skip, unsure;            /* branches around that are not taken, that may be */
+	uint32_t depth, nesting;
+	size_t bytes; /* made so far */
 	bool full;
 	const char *heredoc; /* the word that ends the document which begins on the next line */
 	size_t heredoc_n;

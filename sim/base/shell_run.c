@@ -7,7 +7,7 @@
 #include "base/shell_parts.h"
 #include "maquette/types.h"
 
-enum { MAX_NESTING = 48, MOST_FUNCTIONS = 500 };
+enum { MAX_NESTING = 48, MOST_FUNCTIONS = 500, MOST_TESTED = 1000 };
 
 /* What a command came to: a test may hang on what nobody knows. */
 enum truth { NO, YES, MAYBE };
@@ -122,6 +122,8 @@ static enum truth test(struct mq_shell *s, const char *const *word, uint32_t n)
 {
 	static const char *const joints[2][2] = { { "-o", "||" }, { "-a", "&&" } };
 
+	if (n > MOST_TESTED)
+		return MAYBE;
 	for (int rank = 0; rank < 2; rank++)
 		for (uint32_t i = 1; i + 1 < n; i++)
 			if (!strcmp(word[i], joints[rank][0]) || !strcmp(word[i], joints[rank][1])) {
@@ -504,11 +506,6 @@ static const char *run_simple(struct mq_shell *s, const char *c, enum truth *las
 static const char *run_command(struct mq_shell *s, const char *c, enum truth *last)
 {
 	*last = YES;
-	if (keyword(c, "!")) {
-		c = run_command(s, skip_blank(s, c + 1, false), last);
-		*last = not(*last);
-		return c;
-	}
 	if (keyword(c, "if"))
 		return run_if(s, c + 2);
 	if (keyword(c, "while") || keyword(c, "until"))
@@ -537,13 +534,17 @@ static const char *run_command(struct mq_shell *s, const char *c, enum truth *la
 static const char *run_list(struct mq_shell *s, const char *c, const char *const *ends, enum truth *last)
 {
 	*last = YES;
+	s->full |= ++s->nesting > MAX_NESTING;
 	while (!s->full) {
 		const char *from = c = skip_blank(s, c, true);
 		enum truth before = *last;
 		char joint[3] = { 0 };
+		bool negated;
 
-		if (!*c || *c == ')' || !strncmp(c, ";;", 2) || one_of(c, ends))
+		if (!*c || *c == ')' || !strncmp(c, ";;", 2) || one_of(c, ends)) {
+			s->nesting--;
 			return c;
+		}
 		for (; *c && strchr(";&|", *c); c++)
 			if (c[1] == c[0] || (c > from && c[-1] == c[0]))
 				joint[0] = *c;
@@ -554,7 +555,10 @@ static const char *run_list(struct mq_shell *s, const char *c, const char *const
 		bool skip = joint[0] && before == (joint[0] == '&' ? NO : YES), unsure = joint[0] && before == MAYBE;
 		s->skip += skip;
 		s->unsure += unsure;
+		for (negated = false; keyword(c, "!"); c = skip_blank(s, c + 1, false))
+			negated = !negated;
 		c = run_command(s, c, last);
+		*last = negated ? not(*last) : *last;
 		s->skip -= skip;
 		s->unsure -= unsure;
 		if (skip)
@@ -563,6 +567,7 @@ static const char *run_list(struct mq_shell *s, const char *c, const char *const
 			*last = MAYBE;
 		c += c == from && *c; /* nothing that is understood */
 	}
+	s->nesting--;
 	return c + strlen(c);
 }
 

@@ -16,7 +16,7 @@
 #include "export/export.h"
 #include "model/formats/lib/megatron.h"
 
-enum { MOST_DEPTH = 64 };
+enum { MOST_DEPTH = 64, MOST_KEYS = 3000 };
 
 struct key {
 	const char *path; /* "model.optim.name" */
@@ -396,6 +396,9 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	struct writing w = { .keys = k, .launch = launch };
 	enum program program = ANY;
 
+	if (k->n > MOST_KEYS)
+		return mq_fail(err, MQ_EINPUT, "%s: %u keys; launch settings have at most %d", k->file, k->n,
+			       MOST_KEYS);
 	launch->word = NULL;
 	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs) && program == ANY; i++)
 		if (find_key(k, signs[i].key)) {

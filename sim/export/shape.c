@@ -178,12 +178,14 @@ const char *mq_import_modules(const char *said, struct mq_arena *arena, const ch
 /* Is low-rank adaptation named outside of comments? The ranks of latent attention are another thing. */
 static bool says_lora(const char *text)
 {
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		const char *end = line + strcspn(line, "\n"), *c = line;
+	bool comment = false, begins = true; /* nothing but blanks since the line began */
 
-		for (; *(line + strspn(line, " \t")) != '#' && (c = strcasestr(c, "lora")) && c < end; c += 4)
-			if (c - line < 2 || (c[-1] != '_' && c[-1] != '-') || !strchr("qv", c[-2]))
-				return true;
+	for (const char *c = text; *c; c++) {
+		comment = *c != '\n' && (comment || (begins && *c == '#'));
+		begins = *c == '\n' || (begins && (*c == ' ' || *c == '\t'));
+		if (!comment && !strncasecmp(c, "lora", 4) &&
+		    (c - text < 2 || (c[-1] != '_' && c[-1] != '-') || !strchr("qv", c[-2])))
+			return true;
 	}
 	return false;
 }
