@@ -9,7 +9,8 @@
 
 const struct mq_arg mq_question_args[] = {
 	{ .type = MQ_ARG_GROUP, .name = "The question:" },
-	ROW(TEXT, "model", model, "MODEL", "NAME[:key=value,...] of a built-in model, or a file", .letter = 'm',
+	ROW(TEXT, "model", model, "MODEL",
+	    "NAME[:key=value,...] of a built-in model, ORG/NAME of a shipped configuration, or a file", .letter = 'm',
 	    .flags = OF_TRAINING | MQ_ARG_FILE | MQ_ARG_COMMAS),
 	ROW(TEXT, "platform", platform, "FILE",
 	    "platform XML file, a shipped platform's name, keys of `platform generate` (\"gpu=H100 nodes=8\"), or 'model'",

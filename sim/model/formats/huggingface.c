@@ -60,8 +60,10 @@ static const char *note_of(const struct mq_json_at *at, const char *type, bool g
 			"that change a layer",
 			type ? type : "(none)");
 	if (mtp)
-		note = mq_arena_printf(
-			arena, "%s; %u layers that predict further tokens are left out (mtp=true has them)", note, mtp);
+		note = mq_arena_printf(arena, "%s; %u layer%s left out (mtp=true has %s)", note, mtp,
+				       mtp > 1 ? "s that predict further tokens are" :
+						 " that predicts further tokens is",
+				       mtp > 1 ? "them" : "it");
 	if (*keys)
 		note = mq_arena_printf(arena, "%s; not used: %s", note, keys);
 	return *note ? mq_arena_printf(arena, "%s: %s", at->path, note + 2) : NULL;
