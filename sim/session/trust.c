@@ -67,6 +67,8 @@ struct mq_session_trust mq_session_trust(const struct mq_session *s, const struc
 	mq_trust_point_of(&view, &trust.point);
 	mq_trust_ask(s->trust, &trust.point, &(struct mq_trust_without){ NULL, NULL }, arena, &trust.answer);
 	trust.known = trust.answer.low_80_s > 0;
+	trust.memory_high_B = result->peak_memory_B * mq_trust_memory(s->trust, "device", arena, &trust.memory_runs);
+	trust.memory_limit_B = result->memory_limit_B;
 	return trust;
 }
 
@@ -102,7 +104,7 @@ static void put_interval(FILE *f, double low_s, double high_s)
 void mq_trust_print(const struct mq_session_trust *t, FILE *f)
 {
 	const struct mq_trust_answer *a = &t->answer;
-	char text[32];
+	char text[32], limit[32];
 
 	if (!t->known)
 		return;
@@ -120,6 +122,11 @@ void mq_trust_print(const struct mq_session_trust *t, FILE *f)
 	fprintf(f, "\n");
 	if (*a->beyond)
 		fprintf(f, "       beyond what was measured: %s\n", a->beyond);
+	if (t->memory_high_B > 0 && t->memory_limit_B > 0)
+		fprintf(f,
+			"       memory: nine of ten of %u measured runs would take at most %s of the device's %s%s\n",
+			t->memory_runs, mq_text_B(t->memory_high_B, text), mq_text_B(t->memory_limit_B, limit),
+			t->memory_high_B > t->memory_limit_B ? ": it may not fit" : "");
 }
 
 void mq_trust_json(const struct mq_session_trust *t, FILE *f)
@@ -138,6 +145,8 @@ void mq_trust_json(const struct mq_session_trust *t, FILE *f)
 	mq_json_add_f64(f, "low_50_s", a->low_50_s);
 	mq_json_add_f64(f, "high_50_s", a->high_50_s);
 	mq_json_add_text(f, "beyond", a->beyond);
+	fprintf(f, ", \"memory_runs\": %u", t->memory_runs);
+	mq_json_add_f64(f, "memory_high_90_B", t->memory_high_B);
 	putc('}', f);
 }
 

@@ -19,6 +19,9 @@ struct mq_session_trust {
 	double step_s;
 	struct mq_trust_point point;
 	struct mq_trust_answer answer;
+	/* Memory of the device nearest its limit: what nine of ten measured runs stay under, by basis. */
+	double memory_high_B, memory_limit_B; /* NaN: no such run, or the plan's memory is not known */
+	uint32_t memory_runs;
 };
 struct mq_session_trust mq_session_trust(const struct mq_session *session, const struct mq_plan *plan,
 					 const struct mq_result *result, struct mq_arena *arena);

@@ -292,3 +292,19 @@ void mq_trust_ask(struct mq_trust *t, const struct mq_trust_point *point, const 
 	note_like(t, d, without, arena, a);
 	note_beyond(t, point, &place, without, arena, a);
 }
+
+double mq_trust_memory(const struct mq_trust *t, const char *basis, struct mq_arena *scratch, uint32_t *n)
+{
+	double *ratio = mq_arena_array(scratch, t->n + 1, double);
+
+	*n = 0;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_trust_row *r = &t->row[i];
+		const char *is = *r->memory_basis ? r->memory_basis : "device";
+
+		if (!strcmp(is, basis) && r->predicted_GB > 0 && r->measured_GB > 0)
+			ratio[(*n)++] = r->measured_GB / r->predicted_GB;
+	}
+	qsort(ratio, *n, sizeof(*ratio), rising);
+	return *n ? ratio[(uint32_t)ceil(.9 * *n) - 1] : (double)NAN;
+}

@@ -195,6 +195,10 @@ double mq_trust_faster(struct mq_trust *trust, const struct mq_trust_point *a, c
 		       const struct mq_trust_without *without);
 const struct mq_trust_pair *mq_trust_pairs(struct mq_trust *trust, uint32_t *n);
 
+/* Of the runs whose memory was measured in this way ("allocated", "reserved", "device"; what a source leaves open counts
+ * as device), nine of ten took at most this many times what was predicted; NaN where there is none. *n: how many. */
+double mq_trust_memory(const struct mq_trust *trust, const char *basis, struct mq_arena *scratch, uint32_t *n);
+
 /* ---- the fit (fit.c) ------------------------------------------------------------------------------ */
 
 /* Weights, widening and bias that make the neighbours' spreads most likely, each row judged without its publisher, and

@@ -84,6 +84,9 @@ one, found, two = (json.load(open(f)) for f in ("one.json", "s.json", "d.json"))
 for trust in (one["trust"], found["trust"], two[0]["trust"]):
     if not trust["low_80_s"] <= trust["low_50_s"] < trust["high_50_s"] <= trust["high_80_s"] or trust["runs"] < 1:
         print("no interval:", trust)
+memory = sorted(number(r, "measured_GB") / number(r, "predicted_GB") for r in rows
+                if r["memory_basis"] in ("", "device") and r["measured_GB"] and r["predicted_GB"])
+same("memory", one["trust"]["memory_high_90_B"], one["peak_memory_B"] * memory[math.ceil(.9 * len(memory)) - 1])
 same("of search", found["trust"]["low_80_s"], one["trust"]["low_80_s"], 1e-6)
 same("P of two", two[0]["probability_faster"] + two[1]["probability_faster"], 1)
 same("P of search", found["probability_first_is_faster"], two[0]["probability_faster"], 1e-6)
