@@ -99,8 +99,9 @@ A100); of a CPU the speed is that in fp32.
 How the fitted values came about:
 
 - **GEMM terms** (`gemm_*`): `maquette score --gemm --fit FOLDER -o DIR` on published kernel timings, held out by weight shape (a third of the shapes
-  at a time). What belongs to the libraries' tiles has one value for all GPUs (`gemm_kt`, `gemm_a0`, `gemm_q`, `gemm_corner`: the defaults below, so a GPU
-  that nobody timed has them too); a share of the peak and one of the bandwidth are a device's own where they differ from the defaults (the A100's timings give .788, .812 and
+  at a time). What belongs to the libraries' tiles has one value for a generation (`gemm_kt`, `gemm_a0`, `gemm_q`, `gemm_corner`): Ampere, Ada, Hopper and Blackwell
+  fitted to the GEMMs of NVIDIA's aiconfigurator (held out by shape, median / 90th percentile: A100 4.0 / 13, H100 3.9 / 15, B200 3.6 / 13, GB200 5.5 / 13, L40S 6.2 / 18 %);
+  older ones as the defaults below, of older libraries; a share of the peak and one of the bandwidth are a device's own where they differ from the defaults (the A100's timings give .788, .812 and
   5.7 us, the A40's .80, .77 and 3 us: .78, .8 and 5 us stand for both, .2 to .5 points worse in the median). Held-out error, median / 90th
   percentile: A100 4.5 / 12.4 %, H100 4.8 / 14.3 %, A40 4.3 / 13.3 %, V100 5 / 24 % (with all seven its own: 4.3 / 11.9, 4.5 / 14.3, 4.0 / 14.6, 4.8 / 24). Its table was timed by a host that launches a GEMM every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
   of the V100's tail is the library's choice of kernels, which no parameter describes: GEMMs of k = 512 and more than 5,600 columns run at 49
@@ -109,12 +110,13 @@ How the fitted values came about:
 - **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in [../kernels/attention.csv](../kernels/README.md): from
   FlashAttention-2's and -3's papers and read off published timings of single kernels (`maquette score --kernels` holds the model against those); `triton1`
   by what FlashAttention-2's paper says of it (1.3 to 1.5 and 2 times as fast; backward at a width of 64 fitted to MPT's runs). `attention_scale` is for `calibrate`, which measures a device at hand.
-- **Training terms of the A100** (`sustained`): one joint fit to five tables
-  of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
-  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of GEMMs on Hopper twice as many (`overlap_gemms`, timed).
-  **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100; its clock, that of other boards with less power a Tflop/s than their
-  sibling (PCIe boards, A10, A30, L4) and of the H20, which has more, by the power law of boards
-  (`sustained`). **GH200**: the values of the H100, its clock too.
+- **Power** (`flop_J`, `flop_fp8`, `flop_fp4`, `memory_J`, `power_idle`, `power_s`): what a device draws; its clock falls to what `power_W` allows
+  (sim/kernels/power.c). An operation of a GEMM is timed on H100, fitted on A100, B200, GB200 and L40S; boards of the same chip take it over, by
+  the 1.5th power of their clocks, and find their own clock by their own limit (PCIe boards, H20, A30, A10, L4, T4, B300).
+  **What is left** (`fleet` of the NVLink classes): runs of 8 GPUs and more on A100 and H100 are .91 of what one GPU's kernels at their clock
+  give, one value for all, fitted to five tables of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with
+  equal weight. `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of GEMMs on Hopper twice as many
+  (`overlap_gemms`, timed). **T4**: GEMM terms of the V100.
   Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../software/NAME.json`; [its page](../software/README.md) has the fields): what a training software's kernels move, its host takes, it
   overlaps and holds, each value with its evidence. Most fitted ones come from the same joint fits. Which software a published

@@ -43,7 +43,7 @@ static const struct mq_arg rows[] = {
 	{ .type = MQ_ARG_READ,
 	  .name = "free",
 	  .value = "NAME[,NAME]",
-	  .help = "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.sustained: the same value for all that the "
+	  .help = "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.gemm_eff: the same value for all that the "
 		  "pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable",
 	  .read = push_names },
 	ROW(TEXT, "trust", trust, "FOLDER",

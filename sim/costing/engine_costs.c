@@ -9,6 +9,7 @@
 #include "maquette/cost.h"
 #include "base/index.h"
 #include "costing/bound.h"
+#include "costing/clocks.h"
 #include "lowering/footprint.h"
 #include "lowering/mesh.h"
 
@@ -40,9 +41,10 @@ static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint3
 	return a->padded[parts];
 }
 
-/* `host`: time per launch / the machine's. */
+/* `host`: time per launch / the machine's. `bound`: at full clock, which no plan surpasses; else at the clock of a
+ * device that does nothing but this. */
 static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples, double host, bool waits)
+		      const uint32_t split[MQ_N_DIMS], double samples, double host, bool waits, bool bound)
 {
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	struct mq_share share = { .samples = samples, .reduced = split[MQ_DIM_BATCH] > 1 };
@@ -54,7 +56,15 @@ static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_
 		share.split[i] = split[i];
 	struct mq_work work = { .kernel = kernel, .host = host, .waits = waits };
 	work.n_kernels = mq_op_kernels(&q, op, phase, &share, d->type, kernel);
-	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->q.calib->device[d->calib], &work);
+	if (d->calib == MQ_NONE)
+		return (double)INFINITY;
+	struct mq_device_calib at = a->q.calib->device[d->calib];
+	struct mq_draw draw = { 0 };
+	if (!bound) {
+		mq_power_add(&at, &work, 1, &draw);
+		at.clock = mq_clocks_of(&a->q, device, a->q.cluster->n_devices, &draw);
+	}
+	return mq_cost_work(&at, &work);
 }
 
 static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
@@ -63,14 +73,14 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 	struct asked *a = context;
 	const struct mq_software *s = mq_question_software(&a->q);
 
-	return op_cost(a, op, phase, device, split, samples, s->host, s->cuda_launch_blocking);
+	return op_cost(a, op, phase, device, split, samples, s->host, s->cuda_launch_blocking, false);
 }
 
 /* Launches that take no time: of a factor, 0 means 1. */
 static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
 		      double samples)
 {
-	return op_cost(context, op, phase, device, split, samples, 1e-9, false);
+	return op_cost(context, op, phase, device, split, samples, 1e-9, false, true);
 }
 
 static double least_s(void *context)

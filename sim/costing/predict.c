@@ -77,11 +77,20 @@ enum mq_status mq_predict_communication(const struct mq_predictor *p, const stru
 	return t->kind == MQ_TASK_COLLECTIVE ? collective(p, t, members, m, err) : message(p, s, t, m, err);
 }
 
+struct mq_device_calib mq_predict_device(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					 const struct mq_schedule *s, uint32_t device)
+{
+	struct mq_device_calib d = calib->device[cluster->device[s->device[device]].calib];
+
+	d.clock = s->clock ? s->clock[device] : 1;
+	return d;
+}
+
 enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *s, uint32_t task,
 			       double *seconds, struct mq_err *err)
 {
 	const struct mq_task *t = &s->task[task];
-	const struct mq_device_calib *calib = &p->calib->device[p->cluster->device[s->device[t->device]].calib];
+	const struct mq_device_calib d = mq_predict_device(p->cluster, p->calib, s, t->device);
 	struct mq_arena_mark mark = mq_arena_mark(p->arena);
 	struct mq_members members = { 0 };
 	enum mq_status status = MQ_OK;
@@ -89,10 +98,10 @@ enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_sch
 
 	switch ((enum mq_task_kind)t->kind) {
 	case MQ_TASK_COMPUTE:
-		*seconds = mq_cost_work(calib, &s->work[t->work]);
+		*seconds = mq_cost_work(&d, &s->work[t->work]);
 		break;
 	case MQ_TASK_COPY:
-		*seconds = mq_cost_copy(calib, t->bytes);
+		*seconds = mq_cost_copy(&d, t->bytes);
 		break;
 	case MQ_TASK_COLLECTIVE:
 		members = mq_predict_members(s, t->comm, p->arena); /* fall through */

@@ -44,6 +44,10 @@ double mq_predict_memory_Bps(const struct mq_task *task, const struct mq_flow *f
 /* Cluster ranks of a communicator of a schedule that is not partial, in the arena. */
 struct mq_members mq_predict_members(const struct mq_schedule *schedule, uint32_t comm, struct mq_arena *arena);
 
+/* The calibration of a schedule's device, at its clock. */
+struct mq_device_calib mq_predict_device(const struct mq_cluster *cluster, const struct mq_calib *calib,
+					 const struct mq_schedule *schedule, uint32_t device);
+
 /* Seconds of any task; the arena is left as it was. */
 enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule, uint32_t task,
 			       double *seconds, struct mq_err *err) MQ_MUST_CHECK;

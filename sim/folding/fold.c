@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "costing/clocks.h"
 #include "costing/launch_overhead.h"
 #include "folding/fuse.h"
 #include "folding/replica_flows.h"
@@ -214,6 +215,7 @@ static void make_templates(struct mq_folding *f, const bool *active)
 {
 	mq_low_templates(f->low, active);
 	mq_launch_overhead_apply(f->low);
+	mq_clocks_apply(f->low);
 }
 
 /* The schedule of the templates; no view follows one that has none. */

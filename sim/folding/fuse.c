@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "maquette/cost.h"
+#include "costing/predict.h"
 #include "folding/replica_flows.h"
 #include "folding/equivalence_classes.h"
 #include "folding/runs.h"
@@ -146,9 +147,10 @@ static enum mq_status known_time(struct fuser *f, const struct mq_task *t, doubl
 
 	*seconds = NAN;
 	if (t->kind == MQ_TASK_COMPUTE) {
-		uint32_t calib = low->q.cluster->device[low->prog.schedule->device[t->device]].calib;
+		const struct mq_device_calib d =
+			mq_predict_device(low->q.cluster, low->q.calib, low->prog.schedule, t->device);
 
-		*seconds = mq_cost_work(&low->q.calib->device[calib], &low->prog.schedule->work[t->work]);
+		*seconds = mq_cost_work(&d, &low->prog.schedule->work[t->work]);
 		return MQ_OK;
 	}
 	if (t->kind != MQ_TASK_COLLECTIVE || t->group)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "maquette/cost.h"
+#include "base/index.h"
 #include "folding/equivalence_classes.h"
 
 static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)
@@ -15,18 +16,36 @@ static const struct mq_members *members_of(const struct mq_schedule *s, struct m
 	return comm;
 }
 
+/* Devices of one type and clock are one speed. */
+static void find_speeds(struct mq_costing *c)
+{
+	const struct mq_schedule *s = c->view.schedule;
+	struct mq_index *seen = mq_index_new(c->arena);
+	uint32_t room = 0;
+
+	c->speed_of = mq_arena_array(c->arena, s->n_devices, uint32_t);
+	for (uint32_t d = 0; d < s->n_devices; d++) {
+		const double key[] = { c->cluster->device[s->device[d]].calib, s->clock ? s->clock[d] : 1 };
+		bool found;
+
+		c->speed_of[d] = mq_index_put(seen, key, sizeof(key), c->n_speeds, &found);
+		if (!found) {
+			const struct mq_device_calib one = mq_predict_device(c->cluster, c->calib, s, d);
+			MQ_PUSH(c->arena, c->speed, c->n_speeds, room, one);
+		}
+	}
+}
+
 void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 {
 	const struct mq_schedule *s = c->view.schedule;
 
-	*c = (struct mq_costing){ .view = c->view,
-				  .cluster = c->cluster,
-				  .calib = c->calib,
-				  .jitter = c->jitter,
-				  .arena = arena,
-				  .n_types = c->calib->n_devices };
-	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_types, double);
-	for (size_t i = 0; i < (size_t)s->n_works * c->n_types; i++)
+	*c = (struct mq_costing){
+		.view = c->view, .cluster = c->cluster, .calib = c->calib, .jitter = c->jitter, .arena = arena
+	};
+	find_speeds(c);
+	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_speeds, double);
+	for (size_t i = 0; i < (size_t)s->n_works * c->n_speeds; i++)
 		c->work_s[i] = NAN;
 	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
 	if (s->n_comms)
@@ -37,7 +56,7 @@ void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 
 static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32_t device)
 {
-	return &c->calib->device[c->cluster->device[c->view.schedule->device[device]].calib];
+	return &c->speed[c->speed_of[device]];
 }
 
 /* sqrt(sum t^2) / sum t of a work's kernels: how much of a kernel's jitter is left of the task's. */
@@ -86,8 +105,7 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 
 		return mq_cost_beside(&parts, (struct mq_cost_taken){ 0 });
 	}
-	uint32_t type = c->cluster->device[s->device[t->device]].calib;
-	double *known = &c->work_s[(size_t)t->work * c->n_types + type];
+	double *known = &c->work_s[(size_t)t->work * c->n_speeds + c->speed_of[t->device]];
 	if (isnan(*known))
 		*known = mq_cost_work(calib_of(c, t->device), &s->work[t->work]);
 	return *known;

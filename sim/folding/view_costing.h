@@ -1,6 +1,6 @@
 /* view_costing.h - durations of a view's events, each distinct one asked once.
  *
- * Shared by the executors that simulate: compute time per (work, device type), the flows of a communication (collective
+ * Shared by the executors that simulate: compute time per (work, device type and clock), the flows of a communication (collective
  * or send/recv) per distinct request. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_FOLDING_VIEW_COSTING_H
 #define MQ_FOLDING_VIEW_COSTING_H
@@ -20,8 +20,10 @@ struct mq_costing {
 	const struct mq_calib *calib;
 	const struct mq_jitter *jitter; /* NULL: tasks do not vary */
 	struct mq_arena *arena;
-	uint32_t n_types;              /* device types of the calibration */
-	double *work_s;                /* [n_works * n_types], NaN until asked */
+	uint32_t n_speeds;             /* device types of the schedule, each at its clocks */
+	struct mq_device_calib *speed; /* [n_speeds] */
+	uint32_t *speed_of;            /* [schedule devices] */
+	double *work_s;                /* [n_works * n_speeds], NaN until asked */
 	const struct mq_members *comm; /* [n_comms] everyone, simulated or not */
 	uint32_t *comm_last;           /* [n_comms] communication asked for last, or MQ_NONE */
 	struct mq_map map;

@@ -29,6 +29,7 @@
 #include <stddef.h>
 
 #include "hardware/libraries.h"
+#include "maquette/cost.h"
 
 enum { TILE = 128 };
 
@@ -150,7 +151,7 @@ double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_libr
 	struct tiles t = tiles_of(c, n.start[c->backward], fp8 && c->backward);
 	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
 	double heads = c->batch * c->heads, sm = d->sm_count;
-	double peak = peak_of(d, c, !fp8) * d->sustained;
+	double peak = peak_of(d, c, !fp8) * mq_cost_clock(d);
 	const double *share = c->backward && !wide ? n.backward : n.forward;
 	double key = TILE * (c->backward ? 10 : 4) * pair_work(share, c->width) / (peak / sm);
 	double busy, beside = 0;

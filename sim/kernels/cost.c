@@ -14,8 +14,7 @@
  *
  * Everything here is closed form and allocates nothing: search loops call it for every operator.
  *
- * Not modelled: which library version picks which kernel; power capping beyond one factor (`sustained`); caches, apart
- * from what the fitted shares absorb. SPDX-License-Identifier: Apache-2.0 */
+ * Not modelled: which library version picks which kernel; caches, apart from what the fitted shares absorb. SPDX-License-Identifier: Apache-2.0 */
 #include "maquette/cost.h"
 
 #include <math.h>
@@ -39,10 +38,11 @@ enum { N_TILES = sizeof(tiles) / sizeof(tiles[0]), TENSOR_TILES = N_TILES - 2 };
 
 struct gemm {
 	double m, n, k, count;
-	double peak; /* flop/s, sustained, alignment applied */
+	double peak; /* flop/s at the device's clock, alignment applied */
 	double eff;
 	double bytes;
 	double size_B; /* of an element */
+	double t0_s;   /* fixed time */
 	double kt, a0; /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
 	bool plain;    /* a kernel of the plain cores */
 	bool of_weights;
@@ -131,7 +131,7 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 		return INFINITY;
 	math = math_time(d, g);
 	memory = g->bytes / (d->mem_bw_Bps * d->gemm_bw_share);
-	return both(math, memory, d->gemm_corner) + d->gemm_t0_s;
+	return both(math, memory, d->gemm_corner) + g->t0_s;
 }
 
 /* Multiplied by the plain cores of a GPU that has tensor cores for other types. */
@@ -187,22 +187,37 @@ static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype 
 
 static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n, double k)
 {
-	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff, .kt = d->gemm_kt, .a0 = d->gemm_a0 };
+	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff, .t0_s = d->gemm_t0_s };
 
-	g.peak = d->peak_flops[dtype] * d->sustained;
+	g.kt = d->gemm_kt;
+	g.a0 = d->gemm_a0;
+	g.peak = d->peak_flops[dtype] * mq_cost_clock(d);
 	g.size_B = mq_dtype_size(dtype);
 	return g;
 }
 
-/* One GEMM; of_weights: see struct mq_kernel. */
-static double product_time(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
-			   double count, bool of_weights)
+static double eff_of_type(const struct mq_device_calib *d, enum mq_dtype dtype, uint8_t scaling)
 {
+	const double narrow[MQ_N_SCALINGS] = { d->gemm_fp8, d->gemm_token, d->gemm_block, d->gemm_mx, d->gemm_nv };
+
+	if (dtype == MQ_FP8)
+		return narrow[scaling];
+	if (dtype == MQ_FP4)
+		return d->gemm_nv;
+	return dtype == MQ_TF32 ? d->gemm_tf32 : 1;
+}
+
+/* One GEMM. In a CUDA graph the next kernel is being launched while it runs. */
+static double product_time(const struct mq_device_calib *device, const struct mq_kernel *p)
+{
+	enum mq_dtype dtype = p->dtype;
+	double m = p->m, n = p->n, k = p->k, count = p->count;
 	struct gemm g = gemm_of(device, dtype, m, n, k);
 
 	g.count = count;
-	g.of_weights = of_weights;
-	g.eff *= dtype == MQ_TF32 ? device->gemm_tf32 : 1;
+	g.of_weights = p->of_weights;
+	g.eff *= eff_of_type(device, dtype, p->scaling);
+	g.t0_s = p->graphed ? fmin(device->launch_s, device->gemm_t0_s) : device->gemm_t0_s;
 	/* fp8 operands make a 16-bit GEMM */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
 	if (device->kind != MQ_CPU && dtype == MQ_FP32) {
@@ -219,7 +234,9 @@ static double product_time(const struct mq_device_calib *device, enum mq_dtype d
 double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n, double k,
 		    double count)
 {
-	return product_time(device, dtype, m, n, k, count, false);
+	const struct mq_kernel one = { .dtype = dtype, .m = m, .n = n, .k = k, .count = count };
+
+	return product_time(device, &one);
 }
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
@@ -271,7 +288,7 @@ static double winograd_time(const struct mq_device_calib *d, const struct mq_ker
 static double depthwise_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	double flop = 2 * k->m * k->n * k->k * k->count;
-	double peak = d->peak_flops[MQ_FP32] * d->sustained * d->conv_depthwise;
+	double peak = d->peak_flops[MQ_FP32] * mq_cost_clock(d) * d->conv_depthwise;
 
 	if (mq_dtype_size(k->dtype) <= 2 && !(k->layout > 0))
 		peak *= 2;
@@ -315,7 +332,7 @@ static double worked_time(const struct mq_device_calib *d, const struct mq_kerne
 	enum { BLOCKS = 4 }; /* of an SM, of 512 threads each */
 	double moving = k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 	double share = k->blocks > 0 && d->sm_count > 0 ? fmin(1, k->blocks / (BLOCKS * d->sm_count)) : 1;
-	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * d->sustained * share);
+	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * mq_cost_clock(d) * share);
 
 	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
 }
@@ -325,7 +342,7 @@ static double worked_time(const struct mq_device_calib *d, const struct mq_kerne
  * which weighs the more the narrower the heads. */
 static double plain_attention(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
-	double peak = d->peak_flops[k->dtype] * d->sustained;
+	double peak = d->peak_flops[k->dtype] * mq_cost_clock(d);
 	double flop = k->flop + d->attention_score * k->m * k->n * k->count;
 
 	if (k->causal && d->kind != MQ_CPU)
@@ -406,9 +423,7 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 
 	switch ((enum mq_kernel_kind)kernel->kind) {
 	case MQ_KERNEL_GEMM:
-		return product_time(device, kernel->dtype, kernel->m, kernel->n, kernel->k, kernel->count,
-				    kernel->of_weights) +
-		       extra;
+		return product_time(device, kernel) + extra;
 	case MQ_KERNEL_CONV:
 		return conv_time(device, kernel) + extra;
 	case MQ_KERNEL_ATTENTION:

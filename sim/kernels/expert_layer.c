@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "maquette/cost.h"
+
 enum { FEATURES = 128, WAVES = 8 };
 
 /* What multiplies, and bytes of a weight with its scales. */
@@ -94,8 +96,8 @@ double mq_expert_layer_time(const struct mq_device_calib *d, const char *impleme
 			    const struct mq_expert_layer *c)
 {
 	const struct mq_experts_kernels *k = kernels_of(d, implementation, c->type);
-	double peak = d->peak_flops[types[c->type].dtype] * d->sustained, matrices = c->gated ? 3 : 2, remote, gemms,
-	       read;
+	double peak = d->peak_flops[types[c->type].dtype] * mq_cost_clock(d), matrices = c->gated ? 3 : 2, remote,
+	       gemms, read;
 	struct grouped g;
 
 	if (!k || !(peak > 0))

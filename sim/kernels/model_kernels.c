@@ -571,6 +571,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE && !op->adapter) {
 		w.cast_B = mq_software_cast_B(software, train);
 		w.blank.dtype = (uint8_t)mq_train_gemm_dtype(train);
+		w.blank.scaling = w.mx ? MQ_SCALING_MX : w.blank.dtype == MQ_FP4 ? MQ_SCALING_NV : MQ_SCALING_TENSOR;
 	} else if (mq_train_casts(train) && op->kind == MQ_OP_ATTENTION && software->fp8_attention) {
 		w.cast_B = train->gemm_dtype == MQ_GEMM_MXFP8 ? software->mxfp8_cast_B : software->fp8_cast_B;
 	}

@@ -77,6 +77,8 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"op\":%" PRIu32, k->op);
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		fprintf(f, ",\"attention\":\"%s\"", mq_attention_name(k->attention));
+	if (k->scaling)
+		fprintf(f, ",\"scaling\":\"%s\"", mq_scaling_name(k->scaling));
 	put_numbers(f, k, false);
 	for (int i = 0; i < N_KERNEL_FLAGS; i++)
 		if (*(const bool *)((const char *)k + kernel_flag[i].offset))
@@ -381,6 +383,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 		*(bool *)((char *)k + kernel_flag[i].offset) = json_is_true(json_object_get(v, kernel_flag[i].name));
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
+	k->scaling = NAME(r, v, "scaling", mq_scaling_name, MQ_N_SCALINGS, MQ_SCALING_TENSOR);
 	k->image = get_image(r, v);
 	for (int i = 0; i < N_KERNEL_NUMBERS; i++)
 		*(double *)(void *)((char *)k + kernel_number[i].offset) =

@@ -8,7 +8,7 @@
 const struct mq_arg mq_score_args[] = {
 	ROW(TEXT, "output", out, "DIR", "folder for the tables", .letter = 'o'),
 	ROW(LIST, "set", set, "NAME=VALUE",
-	    "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
+	    "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.gemm_eff=0.9, ib.bw_share=0.9) or "
 	    "software:NAME.FIELD=VALUE of the software, words too; repeatable"),
 	ROW(LIST, "trust-with", trust_with, "FILE",
 	    "runs of one's own machine that intervals are to rest on: a trust.csv that `score` or `validate` left; repeatable"),

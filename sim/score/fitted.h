@@ -1,7 +1,7 @@
 /* fitted.h - the ledger of fitted values, platforms/fitted.csv: on which tables each rests, and what stands in for it
  * where one of them is to have no say.
  *
- *   value    as --set names it: A100*.sustained, ib.bw_share, software:NAME.FIELD (of every row whose software
+ *   value    as --set names it: A100*.gemm_eff, ib.bw_share, software:NAME.FIELD (of every row whose software
  *            takes the field from that file), or constant:NAME=VALUE of a constant in the source, which cannot
  *            be set
  *   tables   what it was fitted to, patterns of names of tables, ';' between

@@ -1,9 +1,10 @@
 /* gemm.c - `score --gemm`: the cost model against published GEMM timings, and its fit.
  *
  * Columns are those of results/README.md. Times with the cast of an operand in them lose it where the row says what it
- * took, and are refused otherwise. Kernels under 20 us are not scored: the published tables have a resolution of 1 us.
- * Short benchmarks run at full clocks: `sustained` is left out. Tables may be timed by a host that launches one GEMM
- * after the other: none is predicted below its host_launch_s. SPDX-License-Identifier: Apache-2.0 */
+ * took; else it is predicted too. Kernels under 20 us are not scored: the published tables have a resolution of 1 us.
+ * Where a row says how it was looped (`loop`), in a CUDA graph, it gets as slow as the board's limit makes such a loop.
+ * Others run at full clock, and as a host may launch one GEMM after the other, none is predicted below its
+ * host_launch_s. SPDX-License-Identifier: Apache-2.0 */
 #include "score/score.h"
 
 #include <math.h>
@@ -16,14 +17,16 @@
 #include "fit/fit_gemm.h"
 
 #define LEAST_TIME_S 20e-6
-enum { FOLDS = 3 };
+enum { FOLDS = 3, CASTS = 3 /* kernels of a cast: scales, values, the order that the GEMM wants */ };
 
-enum refusal { SCORED, UNKNOWN_TYPE, WITH_CAST, NOT_ON_GPU, N_REFUSALS };
+enum refusal { SCORED, UNKNOWN_TYPE, NOT_ON_GPU, N_REFUSALS };
 
 struct gemm_row {
 	const char *table, *gpu, *type;
 	uint32_t line;
 	struct mq_gemm_sample s;
+	double cast_B; /* moved per element of the first operand by a cast that is in the time; 0 = none is */
+	const char *scaling, *loop;
 	double predicted_s;
 };
 
@@ -32,29 +35,80 @@ struct gemm_rows {
 	uint32_t n, room, skipped, refused[N_REFUSALS];
 };
 
+/* Casts from bf16 read and write each element once; a scale for each row or tensor has to be found before. */
+static const struct {
+	const char *word;
+	enum mq_scaling scaling;
+	double cast_B;
+} scalings[] = {
+	{ "tensor", MQ_SCALING_TENSOR, 5 },  { "token", MQ_SCALING_TOKEN, 4 }, { "block", MQ_SCALING_BLOCK, 3 },
+	{ "block-ue8m0", MQ_SCALING_MX, 3 }, { "mx", MQ_SCALING_MX, 3 },       { "nvfp4", MQ_SCALING_NV, 2.5625 },
+};
+enum { N_SCALING_WORDS = sizeof(scalings) / sizeof(scalings[0]) };
+
+static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
+{
+	int at = 0;
+
+	row->scaling = mq_csv_word(csv, i, "scaling");
+	while (at < N_SCALING_WORDS && strcmp(scalings[at].word, row->scaling))
+		at++;
+	if (*row->scaling && at == N_SCALING_WORDS)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%u: scaling '%s' is unknown; give tensor, token, block, block-ue8m0, mx or nvfp4",
+			       csv->path, csv->line[i], row->scaling);
+	row->s.scaling = *row->scaling ? scalings[at].scaling : MQ_SCALING_TENSOR;
+	row->cast_B = *row->scaling ? scalings[at].cast_B : 0;
+	return MQ_OK;
+}
+
+/* short: 3 and 3 replays of a graph of 6 calls before 6 that are timed; 1s: as many as take a second. */
+static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gemm_row *row, struct mq_err *err)
+{
+	row->loop = mq_csv_word(csv, i, "loop");
+	if (!strcmp(row->loop, "short")) {
+		row->s.from = 21;
+		row->s.to = 57;
+	} else if (!strcmp(row->loop, "1s")) {
+		row->s.to = INFINITY;
+	} else if (*row->loop) {
+		return mq_fail(err, MQ_EINPUT, "%s:%u: loop '%s' is unknown; give short or 1s, or leave it out",
+			       csv->path, csv->line[i], row->loop);
+	}
+	return MQ_OK;
+}
+
 static enum mq_status read_row(const struct mq_score_options *o, const struct mq_csv *csv, const uint32_t column[6],
 			       uint32_t i, struct gemm_row *row, enum refusal *refusal, struct mq_err *err)
 {
 	double number[4], cast_us;
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_csv_text(csv, i, column[1]));
-	bool scaled = *mq_csv_word(csv, i, "scaling") != '\0';
 
-	*refusal = dtype >= MQ_N_DTYPES || dtype == MQ_FP4 ? UNKNOWN_TYPE : SCORED;
+	*refusal = dtype >= MQ_N_DTYPES ? UNKNOWN_TYPE : SCORED;
 	if (*refusal)
 		return MQ_OK;
 	MQ_TRY(mq_csv_range(csv, i, "cast_us", 0, 0, MQ_KERNEL_MOST, &cast_us, err));
 	for (int c = 0; c < 4; c++)
 		MQ_TRY(mq_kernel_number(csv, i, csv->header[column[c + 2]], &number[c], err));
+	if (!(number[3] > cast_us))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: cast_us %g is not less than time_us", csv->path, csv->line[i],
+			       cast_us);
 	number[3] -= cast_us;
-	if (scaled && !(cast_us > 0 && number[3] > 0))
-		*refusal = WITH_CAST;
 	*row = (struct gemm_row){
 		.table = csv->path,
 		.gpu = mq_csv_text(csv, i, column[0]),
 		.line = csv->line[i],
-		.s = { (enum mq_dtype)dtype, number[0], number[1], number[2], number[3] * 1e-6,
-		       mq_gemm_fold(number[1], number[2], FOLDS), 0 },
+		.s = { .dtype = (enum mq_dtype)dtype,
+		       .m = number[0],
+		       .n = number[1],
+		       .k = number[2],
+		       .time_s = number[3] * 1e-6,
+		       .fold = mq_gemm_fold(number[1], number[2], FOLDS) },
 	};
+	MQ_TRY(read_scaling(csv, i, row, err));
+	MQ_TRY(read_loop(csv, i, row, err));
+	if (cast_us > 0)
+		row->cast_B = 0;
 	if (mq_score_device(o->calib, row->gpu, &row->type, err) != MQ_OK)
 		return mq_wrap(err, "%s:%u", csv->path, csv->line[i]);
 	if (*refusal == SCORED && !(mq_calib_device(o->calib, row->type)->peak_flops[dtype] > 0))
@@ -66,7 +120,7 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 				 struct mq_err *err)
 {
 	static const char *const names[] = { "gpu", "dtype", "m", "n", "k", "time_us", NULL };
-	static const char *const more[] = { "scaling", "cast_us", NULL };
+	static const char *const more[] = { "scaling", "cast_us", "loop", NULL };
 	struct mq_csv csv;
 	uint32_t column[6];
 
@@ -94,12 +148,13 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	return MQ_OK;
 }
 
-static struct mq_device_calib short_run(const struct mq_score_options *o, const char *type)
+static double row_time(const struct mq_device_calib *d, const struct gemm_row *r)
 {
-	struct mq_device_calib d = *mq_calib_device(o->calib, type);
+	double elements = r->s.m * r->s.k, cast_s = 0;
 
-	d.sustained = 1;
-	return d;
+	if (r->cast_B > 0)
+		cast_s = elements * r->cast_B / (d->mem_bw_Bps * d->elementwise_bw_share) + CASTS * d->launch_s;
+	return mq_gemm_loop_s(d, &r->s) + cast_s;
 }
 
 /* Error summary of the rows of one device type, as they stand. */
@@ -126,7 +181,7 @@ struct fitting {
 static enum mq_status fit_without(struct fitting *f, uint32_t fold, struct mq_err *err)
 {
 	for (uint32_t t = 0; t < f->n_types; t++)
-		f->device[t] = short_run(f->o, f->types[t]);
+		f->device[t] = *mq_calib_device(f->o->calib, f->types[t]);
 	return mq_fit_gemm(f->sample, f->rows->n, fold, f->device, f->n_types, err);
 }
 
@@ -141,7 +196,7 @@ static enum mq_status fit_types(struct fitting *f, struct mq_err *err)
 		for (uint32_t i = 0; i < f->rows->n; i++)
 			if (f->sample[i].fold == fold)
 				f->rows->row[i].predicted_s =
-					mq_gemm_loop_s(&f->device[f->sample[i].device], &f->rows->row[i].s);
+					row_time(&f->device[f->sample[i].device], &f->rows->row[i]);
 	}
 	MQ_TRY(fit_without(f, MQ_NONE, err));
 	printf("of all types: kt %.4g a0 %.4g q %.4g corner %.4g\n", first->gemm_kt, first->gemm_a0, first->gemm_q,
@@ -155,7 +210,6 @@ static enum mq_status fit_types(struct fitting *f, struct mq_err *err)
 		printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g bw %.4g t0 %.3g us\n",
 		       f->types[t], 100 * held.median, 100 * held.p90, d->gemm_eff, d->gemm_bw_share,
 		       d->gemm_t0_s * 1e6);
-		d->sustained = base->sustained;
 		*base = *d;
 		MQ_TRY(mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, f->types[t]), err));
 	}
@@ -187,13 +241,13 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_create(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out),
-			     "table,line,gpu,dtype,m,n,k,predicted_s,measured_s,error", err));
+			     "table,line,gpu,dtype,scaling,loop,m,n,k,predicted_s,measured_s,error", err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct gemm_row *r = &rows->row[i];
 
-		mq_csv_row(&w, "%s,%u,%s,%s,%g,%g,%g,%g,%g,%g", mq_score_stem(r->table, o->arena), r->line, r->gpu,
-			   mq_dtype_name(r->s.dtype), r->s.m, r->s.n, r->s.k, r->predicted_s, r->s.time_s,
-			   r->predicted_s / r->s.time_s - 1);
+		mq_csv_row(&w, "%s,%u,%s,%s,%s,%s,%g,%g,%g,%g,%g,%g", mq_score_stem(r->table, o->arena), r->line,
+			   r->gpu, mq_dtype_name(r->s.dtype), r->scaling, r->loop, r->s.m, r->s.n, r->s.k,
+			   r->predicted_s, r->s.time_s, r->predicted_s / r->s.time_s - 1);
 	}
 	return mq_csv_close(&w, err);
 }
@@ -202,8 +256,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 				    uint32_t n_types, struct mq_err *err)
 {
 	static const char *const why[N_REFUSALS] = {
-		[UNKNOWN_TYPE] = "their dtype is not modelled (fp32 tf32 fp16 bf16 fp8 fp64 are)",
-		[WITH_CAST] = "the cast of an operand is in their time, and cast_us does not say how much",
+		[UNKNOWN_TYPE] = "their dtype is not modelled (fp32 tf32 fp16 bf16 fp8 fp4 fp64 are)",
 		[NOT_ON_GPU] = "their GPU has no peak for their dtype (platforms/calib)",
 	};
 	uint32_t refused = 0;
@@ -252,10 +305,11 @@ enum mq_status mq_score_gemm(const struct mq_score_options *o, double *mean, str
 	if (o->fit)
 		MQ_TRY(fit(o, &rows, types, n_types, err));
 	for (uint32_t t = 0; t < n_types; t++) {
-		struct mq_device_calib d = short_run(o, types[t]);
+		const struct mq_device_calib *d = mq_calib_device(o->calib, types[t]);
+
 		for (uint32_t i = 0; i < rows.n; i++)
 			if (!strcmp(rows.row[i].type, types[t]))
-				rows.row[i].predicted_s = mq_gemm_loop_s(&d, &rows.row[i].s);
+				rows.row[i].predicted_s = row_time(d, &rows.row[i]);
 	}
 	MQ_TRY(write_rows(o, &rows, err));
 	MQ_TRY(write_summary(o, &rows, types, n_types, err));

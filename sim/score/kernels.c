@@ -1,7 +1,7 @@
 /* kernels.c - `score --kernels`: single kernels and parts of layers against published timings.
  *
- * Columns are those of results/README.md. Benchmarks of one kernel run at full clocks: `sustained` is left out. What
- * takes less than 50 us is predicted, but not scored: it is launches, and the tables have a resolution of 1 us.
+ * Columns are those of results/README.md. Benchmarks of one kernel run at full clocks. What takes less than
+ * 50 us is predicted, but not scored: it is launches, and the tables have a resolution of 1 us.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
@@ -59,7 +59,6 @@ static enum mq_status device_of(const struct mq_score_options *o, const char *gp
 	if (!found)
 		MQ_TRY(mq_score_device(o->calib, gpu, type, err));
 	*d = *mq_calib_device(o->calib, *type);
-	d->sustained = 1;
 	return MQ_OK;
 }
 

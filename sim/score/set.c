@@ -31,7 +31,7 @@ static enum mq_status split(const char *text, struct mq_arena *arena, struct par
 	char *dot = strrchr(p->entry, '.');
 	if (!dot || dot == p->entry || !dot[1])
 		return mq_fail(err, MQ_EINPUT,
-			       "'%s': give ENTRY.FIELD, as in A100*.sustained, "
+			       "'%s': give ENTRY.FIELD, as in A100*.gemm_eff, "
 			       "ib.bw_share or software:megatron-lm-2021.traffic",
 			       text);
 	*dot = '\0';

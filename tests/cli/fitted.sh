@@ -33,14 +33,14 @@ P
 # a second by the value of another software, and a third on no table here.
 cp -r "$ROOT/platforms" p
 ledger() { printf 'value,tables,without,about\n' >p/fitted.csv; printf '%s\n' "$@" >>p/fitted.csv; }
-ledger 'software:megatron-lm-2021.host,one,1,' 'A100-SXM*.sustained,o*e;z,H100-SXM-80GB.sustained,' 'A100*.gemm_odd,two,.1,'
+ledger 'software:megatron-lm-2021.host,one,1,' 'A100-SXM*.gemm_eff,o*e;z,H100-SXM-80GB.gemm_eff,' 'A100*.gemm_odd,two,.1,'
 head='row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,zero,mbs,gbs,step_time_s,status,software'
 for t in one two three; do
 	printf '%s\n' "$head" "$t,x,4,1024,16,1024,51200,A100-80GB,8,8,bf16,1,1,,1,8,0.1,ok,megatron-deepspeed" >$t.csv
 done
-h100=$(sed -n 's/.*"sustained": {"value": \([0-9.]*\),.*/\1/p' p/calib/H100-SXM-80GB.json)
+h100=$(sed -n 's/.*"gemm_eff": {"value": \([0-9.]*\),.*/\1/p' p/calib/H100-SXM-80GB.json)
 "$M" score one.csv --platforms p --left-out -o left >log || bad=1
-"$M" score one.csv --platforms p --set software:megatron-deepspeed.host=1 --set "A100-SXM*.sustained=$h100" -o set >/dev/null || bad=1
+"$M" score one.csv --platforms p --set software:megatron-deepspeed.host=1 --set "A100-SXM*.gemm_eff=$h100" -o set >/dev/null || bad=1
 mean() { awk -F, -v kind="$2" '$1 == kind { print $5 }' "$1/summary.csv"; }
 [ -n "$(mean left left-out)" ] && [ "$(mean left left-out)" = "$(mean set step-time)" ] || {
 	echo "left out $(mean left left-out), set by hand $(mean set step-time)"; bad=1; }
@@ -48,21 +48,21 @@ mean() { awk -F, -v kind="$2" '$1 == kind { print $5 }' "$1/summary.csv"; }
 cut -d, -f1,2,4,5 left/fitted.csv
 "$M" score three.csv --platforms p --left-out -o third | grep fitted; grep -c left-out third/summary.csv
 # Rows of a model of their own: what the table's others give.
-printf 'value,tables,models,without,about\nA100-SXM*.sustained,one,x*,%s,\nsoftware:megatron-lm-2021.host,one,y,9,\n' "$h100" >p/fitted-models.csv
+printf 'value,tables,models,without,about\nA100-SXM*.gemm_eff,one,x*,%s,\nsoftware:megatron-lm-2021.host,one,y,9,\n' "$h100" >p/fitted-models.csv
 "$M" score one.csv --platforms p --left-out -o part >log || bad=1
-"$M" score one.csv --platforms p --set "A100-SXM*.sustained=$h100" -o set >/dev/null || bad=1
+"$M" score one.csv --platforms p --set "A100-SXM*.gemm_eff=$h100" -o set >/dev/null || bad=1
 [ -n "$(mean part model-left-out)" ] && [ "$(mean part model-left-out)" = "$(mean set step-time)" ] || {
 	echo "model left out $(mean part model-left-out), set by hand $(mean set step-time)"; bad=1; }
 [ "$(mean part left-out)" = "$(mean left left-out)" ] || { echo "the whole table left out is another with parts"; bad=1; }
-printf 'value,tables,models,without,about\nA100-SXM*.sustained,one,x*,7,\n' >p/fitted-models.csv
-try 2 "fitted-models.csv:2: without '7': give a number from 0.1 to 1" score one.csv --platforms p --left-out -o x
+printf 'value,tables,models,without,about\nA100-SXM*.gemm_eff,one,x*,7,\n' >p/fitted-models.csv
+try 2 "fitted-models.csv:2: without '7': give a number from 0.001 to 2" score one.csv --platforms p --left-out -o x
 rm p/fitted-models.csv
 # What a ledger may not say.
 ledger 'software:none.host,one,1,'; try 2 'fitted.csv:2: .*no such software' score one.csv --platforms p --left-out -o x
-ledger 'A100-SXM*.sustained,,1,'; try 2 "fitted.csv:2: .*rests on no table" score one.csv --platforms p --left-out -o x
-ledger 'A100-SXM*.sustained,one,7,'; try 2 "fitted.csv:2: without '7': give a number from 0.1 to 1" score one.csv --platforms p --left-out -o x
-ledger 'A100-SXM*.sustained,one,Z9.sustained,'; try 2 'fitted.csv:2: .*no such device type' score one.csv --platforms p --left-out -o x
-ledger 'A100-SXM*.sustained,one,T4.sustained,' 'T4.sustained,one,.5,'
-try 2 'fitted.csv:2: T4.sustained rests on one, too: it cannot stand in for A100' score one.csv --platforms p --left-out -o x
+ledger 'A100-SXM*.gemm_eff,,1,'; try 2 "fitted.csv:2: .*rests on no table" score one.csv --platforms p --left-out -o x
+ledger 'A100-SXM*.gemm_eff,one,7,'; try 2 "fitted.csv:2: without '7': give a number from 0.001 to 2" score one.csv --platforms p --left-out -o x
+ledger 'A100-SXM*.gemm_eff,one,Z9.gemm_eff,'; try 2 'fitted.csv:2: .*no such device type' score one.csv --platforms p --left-out -o x
+ledger 'A100-SXM*.gemm_eff,one,T4.gemm_eff,' 'T4.gemm_eff,one,.5,'
+try 2 'fitted.csv:2: T4.gemm_eff rests on one, too: it cannot stand in for A100' score one.csv --platforms p --left-out -o x
 try 2 'left-out is for runs and collectives' score one.csv --gemm --left-out -o x
 finish

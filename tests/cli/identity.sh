@@ -24,7 +24,7 @@ MAQUETTE=$M "$ROOT/tests/identity.sh" at rows.csv || { cat at/rows.err; cut -d, 
 cut -d, -f1,2 at/rows/score.csv
 cat at/rows/refused.csv
 # The same with another executor, with values in place of the shipped ones, and whatever the number of workers.
-for more in "--executor analytic" "--set A100*.sustained=0.8 --set software:fsdp.traffic=2" "-j 1"; do
+for more in "--executor analytic" "--set A100*.gemm_eff=0.7 --set software:fsdp.traffic=2" "-j 1"; do
 	rm -rf o j; set -f; "$M" score rows.csv --only hsdp $more --write-jobs j -o o >/dev/null || bad=1; set +f
 	"$M" run j/hsdp.ini -o r >/dev/null || bad=1
 	[ "$(sed -n 2p o/score.csv | cut -d, -f3)" = "$(sed -n 2p r/summary.csv | cut -d, -f1)" ] || { echo "differs with $more"; bad=1; }

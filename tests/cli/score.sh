@@ -11,8 +11,8 @@ awk -v shared="$(step simgrid)" -v alone="$(step analytic)" 'BEGIN {
 		printf "%s s where two share the port, %s s where nothing is shared\n", shared, alone
 }' | grep . && bad=1
 # What is set of a software is not set of its children, and a type that no row runs on changes nothing: said.
-"$M" score runs.csv --executor analytic --software megatron-core --set software:generic.traffic=2 --set 'A100*.sustained=0.5' \
-	--set software:megatron-core.host=2 --set T4.sustained=0.5 --set ib.bw_share=0.5 -o set | grep -e --set
+"$M" score runs.csv --executor analytic --software megatron-core --set software:generic.traffic=2 --set 'A100*.gemm_eff=0.5' \
+	--set software:megatron-core.host=2 --set T4.gemm_eff=0.5 --set ib.bw_share=0.5 -o set | grep -e --set
 # Memory as the row has measured it: tensors of the first rank are less than all that the fullest device holds, a word
 # that nobody knows is refused, and verdicts near the limit say so.
 cat >mem.csv <<'CSV'

@@ -36,7 +36,6 @@ static struct mq_device_calib device(double capability)
 				     .sm_count = 100,
 				     .mem_bw_Bps = 1e12,
 				     .elementwise_bw_share = 1,
-				     .sustained = 1,
 				     .nvlink_Bps = 4e11,
 				     .nic_Bps = 5e10,
 				     .libraries = &libraries };

@@ -413,8 +413,11 @@ static void gemm_fit(void **state)
 	for (uint32_t i = 0; i < N; i++) {
 		uint32_t shape = i % SHAPES;
 
-		sample[i] = (struct mq_gemm_sample){ MQ_FP16, m[shape % 5], nk[shape / 5 % 4], nk[shape / 20], 0,
-						     0,       i / SHAPES };
+		sample[i] = (struct mq_gemm_sample){ .dtype = MQ_FP16,
+						     .m = m[shape % 5],
+						     .n = nk[shape / 5 % 4],
+						     .k = nk[shape / 20],
+						     .device = i / SHAPES };
 		sample[i].time_s = mq_gemm_loop_s(&truth[i / SHAPES], &sample[i]);
 	}
 	assert_true(sample[0].time_s == 30e-6 && sample[79].time_s > 1e-3);

@@ -6,7 +6,7 @@
  * of something seen. Quality is stated for shapes held out (every second one), then all shapes are fitted. Every group
  * gets bootstrap draws, kept together, because its parameters are correlated.
  *
- * Not fitted: clocks under long load (`sustained`), the training software's overheads.
+ * Not fitted: what the device draws (flop_J), the training software's overheads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>

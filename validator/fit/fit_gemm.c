@@ -58,7 +58,23 @@ static bool sound(const struct mq_device_calib *d)
 
 double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *s)
 {
-	return fmax(mq_cost_gemm(device, s->dtype, s->m, s->n, s->k, 1), device->host_launch_s);
+	double size_B = mq_dtype_size(s->dtype);
+	const struct mq_kernel gemm = {
+		.kind = MQ_KERNEL_GEMM,
+		.dtype = (uint8_t)s->dtype,
+		.scaling = s->scaling,
+		.m = s->m,
+		.n = s->n,
+		.k = s->k,
+		.count = 1,
+		.flop = 2 * s->m * s->n * s->k,
+		.bytes = (s->m * s->k + s->k * s->n) * size_B + s->m * s->n * fmax(size_B, 2),
+		.graphed = s->to > 0,
+	};
+
+	if (s->to > 0)
+		return mq_power_loop_s(device, &gemm, s->from, s->to);
+	return fmax(mq_cost_kernel(device, &gemm), device->host_launch_s);
 }
 
 static double loss_of(const struct problem *p, uint32_t device)

@@ -8,12 +8,15 @@ struct mq_gemm_sample {
 	enum mq_dtype dtype;
 	double m, n, k;
 	double time_s;
+	uint8_t scaling; /* enum mq_scaling, of fp8 and fp4 */
+	double from, to; /* calls of a loop in a CUDA graph whose mean this is; 0, 0: it was not timed so */
 	uint32_t fold;   /* samples of one shape share a fold: what is held out together */
 	uint32_t device; /* index of the device that ran it */
 };
 
 /* What one turn of a loop of such GEMMs takes, in seconds: its kernel, or where that is shorter the host's time
- * to launch the next one (host_launch_s; kernel timings are far above it). */
+ * to launch the next one (host_launch_s; kernel timings are far above it). In a graph the host launches none, and the
+ * loop gets as slow as the board's limit makes it. */
 double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *sample);
 
 /* Estimates gemm_eff, gemm_bw_share and gemm_t0_s of each of `device` [n_devices] and what belongs to the libraries'

@@ -51,14 +51,16 @@ struct mq_device_calib {
 	double p2p;             /* 1 = direct transfers over PCIe */
 	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
-	double gemm_fp32;       /* efficiency of fp32 GEMMs, on plain cores, / gemm_eff */
-	double gemm_tf32;       /* of tf32 GEMMs: of a layer's three together / gemm_eff */
+	double gemm_fp32; /* efficiency of fp32 GEMMs, on plain cores, / gemm_eff */
+	double gemm_tf32; /* of tf32 GEMMs: of a layer's three together / gemm_eff */
+	double gemm_fp8, gemm_token, gemm_block, gemm_mx, gemm_nv; /* of GEMMs of narrow operands by their scaling */
 	double gemm_b0;         /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
 	double gemm_misaligned; /* efficiency factor of operands whose rows are multiples of 4 or 8 bytes, not 16 */
 	double gemm_odd;        /* that of rows of an odd number of 2-byte elements / that */
 	double bmm_misaligned;  /* speed of a step of k in misaligned batched GEMMs of unfused attention;
 					0 = that of cores without tensors, peak_fp32 / peak */
-	double sustained;       /* speed of arithmetic in training runs of many GPUs / in short benchmarks */
+	double clock;           /* share of its full clock that it computes at; 0 = all of it. No value of files: what
+				 * computes for longer than power_s has what mq_power_clock says */
 	double conv_eff;        /* share of peak that convolutions reach at large sizes */
 	double conv_eff_simt;   /* the same in fp32 on a GPU whose tensor cores do not take it */
 	double conv_volume;     /* efficiency factor of windows with three axes */
@@ -83,8 +85,14 @@ struct mq_device_calib {
 	double copy_bw_Bps;          /* pinned host <-> device, one direction */
 	double host_bw_Bps;          /* host memory, share of one device (offloaded optimizer) */
 	bool serial_comm;            /* communication and compute cannot overlap (CPU cores) */
-	double price_per_h, power_W; /* $, W; NaN = not known */
-	const char *price_source;    /* where the price is from and when, for people; NULL = not said */
+	double price_per_h, power_W; /* $, board limit in W; NaN = not known */
+	/* What it draws at full clock, see kernels/power.c */
+	double power_idle;         /* computing nothing / its board limit */
+	double flop_J;             /* energy of an operation of 16-bit GEMMs; 0 = not known, no limit binds */
+	double flop_fp8, flop_fp4; /* that of other operands / that of 16 bits */
+	double memory_J;           /* energy of a byte of memory traffic */
+	double power_s;            /* the limit holds for what is drawn in the mean of so long */
+	const char *price_source;  /* where the price is from and when, for people; NULL = not said */
 };
 
 enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
@@ -114,6 +122,8 @@ struct mq_link_calib {
 	double step_B;      /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;  /* of the bandwidth that NCCL expects of NVLS */
 	double sharp_share; /* of a port's nominal bandwidth, where switches reduce (CollNet) */
+	double fleet;       /* NVLink: speed of arithmetic where 8 GPUs or more of such machines train / of one at
+			     * the clock that its board limit allows */
 	double hop_ll_s;    /* hop_s with protocol LL, LL128; 0: hop_s */
 	double hop_ll128_s;
 	double reported_s;  /* latency that the network's plug-in tells NCCL, which adds it to each step over

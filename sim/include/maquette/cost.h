@@ -54,6 +54,34 @@ MQ_API double mq_cost_beside(const struct mq_cost_parts *parts, struct mq_cost_t
  * of the layers' GEMMs (fp8 where their operands are cast to it); 0 where it has neither. */
 MQ_API double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train);
 
+/* ---- power: kernels/power.c ------------------------------------------------------------------------- */
+
+/* The share of its full clock that a device computes at. */
+static inline double mq_cost_clock(const struct mq_device_calib *device)
+{
+	return device->clock > 0 ? device->clock : 1;
+}
+
+/* What some work takes of a device at full clock, seconds and joules beyond the idle device's: `clocked` goes with the
+ * clock, `other` does not (memory keeps its own; so does time in which the device waits). */
+struct mq_draw {
+	double clocked_s, other_s;
+	double clocked_J, other_J;
+};
+
+/* Adds `times` repetitions of a work's kernels, host that is too slow for them included. `device` is at full clock. */
+MQ_API void mq_power_add(const struct mq_device_calib *device, const struct mq_work *work, double times,
+			 struct mq_draw *sum);
+
+/* The share of its full clock at which a device that goes on so draws limit_W in the mean, at most 1; 1 where its
+ * limit (NaN: the board's, power_W) or flop_J is not known. */
+MQ_API double mq_power_clock(const struct mq_device_calib *device, double limit_W, const struct mq_draw *draw);
+
+/* Mean seconds of a call from call `from` to call `to` of a loop of such calls that begins on an idle device: it runs
+ * at full clock until the mean draw of power_s reaches the limit. */
+MQ_API double mq_power_loop_s(const struct mq_device_calib *device, const struct mq_kernel *kernel, double from,
+			      double to);
+
 /* Host <-> device copy of `bytes`, seconds. */
 MQ_API double mq_cost_copy(const struct mq_device_calib *device, double bytes);
 

@@ -50,12 +50,24 @@ enum mq_attention_kernel {
 MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
 
 /* One library call of a compute task: everything that executors and cost models need to know. */
+/* How the operands of a GEMM in fp8 or fp4 are scaled, each way with kernels of its own. */
+enum mq_scaling {
+	MQ_SCALING_TENSOR, /* one scale a tensor */
+	MQ_SCALING_TOKEN,  /* one a row of activations and a column of weights */
+	MQ_SCALING_BLOCK,  /* one for 128 values of a row, for 128 x 128 weights, applied by the kernel */
+	MQ_SCALING_MX,     /* one for 32 values of a row, a power of two, which tensor cores apply */
+	MQ_SCALING_NV,     /* fp4: one in fp8 for 16 values of a row, and one a tensor */
+	MQ_N_SCALINGS
+};
+MQ_API const char *mq_scaling_name(enum mq_scaling scaling);
+
 struct mq_kernel {
 	uint32_t op; /* id in the model, MQ_NONE if it belongs to none */
 	uint8_t kind, phase, dtype;
 	bool causal;
 	uint8_t attention;      /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
 	bool mx;                /* MQ_KERNEL_ATTENTION in fp8: MXFP8 */
+	uint8_t scaling;        /* MQ_KERNEL_GEMM in fp8 or fp4: enum mq_scaling */
 	double steps;           /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
 				  * ranks' keys; 0 = one call over its own */
 	double layout;          /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor

@@ -1,0 +1,100 @@
+/* clocks.c - see clocks.h.
+ *
+ * The passes of a micro-batch take about as long as a board's mean is taken over, so that one clock is right for all of
+ * a step but the optimizer's and the ends of a pipeline, where a device waits for longer. A rank that is folded away
+ * has the tasks of its representative and so its clock.
+ *
+ * Not modelled: collectives that the passes wait for, neither the rest that they are nor what they draw.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "costing/clocks.h"
+
+#include <string.h>
+
+enum { MANY_GPUS = 8 }; /* those of a machine, for mq_link_calib.fleet */
+
+struct clocks {
+	const struct mq_low *low;
+	struct mq_draw *of_work; /* [works of the schedule], of the device type asked for last; known where set */
+	bool *known;
+	uint32_t type;
+	struct mq_draw *drawn; /* [schedule devices] */
+};
+
+static const struct mq_draw *draw_of(struct clocks *c, uint32_t work, uint32_t device)
+{
+	const struct mq_schedule *s = c->low->prog.schedule;
+	uint32_t type = c->low->q.cluster->device[s->device[device]].calib;
+
+	if (type != c->type)
+		memset(c->known, 0, s->n_works * sizeof(*c->known));
+	c->type = type;
+	if (!c->known[work]) {
+		c->of_work[work] = (struct mq_draw){ 0 };
+		mq_power_add(&c->low->q.calib->device[type], &s->work[work], 1, &c->of_work[work]);
+		c->known[work] = true;
+	}
+	return &c->of_work[work];
+}
+
+/* How often a pass runs in a step. */
+static double times_of(const struct mq_low *low, uint32_t pass)
+{
+	double n = low->plan->micro_batches;
+
+	switch (pass) {
+	case MQ_PASS_F:
+		return n;
+	case MQ_PASS_B:
+	case MQ_PASS_W:
+		return n - 1;
+	case MQ_PASS_B_LAST:
+	case MQ_PASS_W_LAST:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static void add_template(struct clocks *c, const struct mq_template *t, double times)
+{
+	for (uint32_t i = 0; i < t->n_tasks && times > 0; i++) {
+		const struct mq_task *task = &t->task[i].task;
+
+		if (task->kind != MQ_TASK_COMPUTE)
+			continue;
+		const struct mq_draw *one = draw_of(c, task->work, task->device);
+		struct mq_draw *sum = &c->drawn[task->device];
+		sum->clocked_s += times * one->clocked_s;
+		sum->other_s += times * one->other_s;
+		sum->clocked_J += times * one->clocked_J;
+		sum->other_J += times * one->other_J;
+	}
+}
+
+double mq_clocks_of(const struct mq_question *q, uint32_t device, uint32_t n_devices, const struct mq_draw *draw)
+{
+	const struct mq_device *at = &q->cluster->device[device];
+	const struct mq_device_calib *d = &q->calib->device[at->calib];
+	const struct mq_link_calib *nvlink = mq_calib_link_for(q->calib, "nvlink", d->compute_capability);
+	bool many = n_devices >= MANY_GPUS && d->kind == MQ_GPU && d->nvswitch > 0 && nvlink;
+
+	return mq_power_clock(d, at->power_W, draw) * (many ? nvlink->fleet : 1);
+}
+
+void mq_clocks_apply(struct mq_low *low)
+{
+	struct mq_schedule *s = low->prog.schedule;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	struct clocks c = { .low = low,
+			    .of_work = mq_arena_array(&low->scratch, s->n_works + 1, struct mq_draw),
+			    .known = mq_arena_array(&low->scratch, s->n_works + 1, bool),
+			    .type = MQ_NONE,
+			    .drawn = mq_arena_array(&low->scratch, s->n_devices, struct mq_draw) };
+
+	for (uint32_t i = 0; i < low->num.n_stages * MQ_N_PASSES; i++)
+		add_template(&c, &low->prog.pass[i], times_of(low, i % MQ_N_PASSES));
+	s->clock = mq_arena_array(low->arena, s->n_devices, double);
+	for (uint32_t d = 0; d < s->n_devices; d++)
+		s->clock[d] = mq_clocks_of(&low->q, s->device[d], low->out->n_devices, &c.drawn[d]);
+	mq_arena_rewind(&low->scratch, mark);
+}

@@ -1,0 +1,139 @@
+/* What kernels draw, and the clock that a board's limit leaves (kernels/power.c). Values by hand.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "maquette/cost.h"
+#include "maquette/rng.h"
+#include "libraries.h"
+
+static struct mq_arena arena = MQ_ARENA_INIT;
+
+/* 1e12 operations and bytes a second; 600 W, of which 100 idle; a GEMM at full rate draws 1,000 W beyond that. */
+static struct mq_device_calib board(void)
+{
+	struct mq_device_calib d = *mq_calib_add_ideal(bare_calib(&arena), "board", 1e12, 1e12, 1e9);
+
+	d.power_W = 600;
+	d.power_idle = 1.0 / 6;
+	d.flop_J = 1e-9;
+	d.flop_fp8 = .5;
+	d.memory_J = 2e-10;
+	d.power_s = .05;
+	return d;
+}
+
+static struct mq_kernel gemm(enum mq_dtype dtype)
+{
+	return (struct mq_kernel){ .kind = MQ_KERNEL_GEMM,
+				   .dtype = (uint8_t)dtype,
+				   .m = 1e4,
+				   .n = 1e3,
+				   .k = 1e3,
+				   .count = 1,
+				   .flop = 2e10,
+				   .launches = 1 };
+}
+
+static double clock_of(const struct mq_device_calib *d, struct mq_kernel k, double limit_W)
+{
+	const struct mq_work work = { .n_kernels = 1, .kernel = &k };
+	struct mq_draw draw = { 0 };
+
+	mq_power_add(d, &work, 1, &draw);
+	return mq_power_clock(d, limit_W, &draw);
+}
+
+static void near(double x, double y)
+{
+	if (!(fabs(x - y) <= 1e-6 * fabs(y)))
+		fail_msg("%.12g instead of %.12g", x, y);
+}
+
+static void clocks_of_gemms(void **state)
+{
+	struct mq_device_calib d = board();
+
+	near(clock_of(&d, gemm(MQ_FP16), NAN), pow(.5, .4)); /* 500 of 1,000 W */
+	near(clock_of(&d, gemm(MQ_FP32), NAN), pow(.5, .4)); /* as much at its own rate */
+	near(clock_of(&d, gemm(MQ_FP16), 350), pow(.25, .4));
+	assert_true(clock_of(&d, gemm(MQ_FP8), NAN) == 1); /* just so */
+	assert_true(clock_of(&d, gemm(MQ_FP8), 599) < 1);
+	assert_true(clock_of(&d, gemm(MQ_FP16), 1e4) == 1);
+	struct mq_kernel moves = gemm(MQ_FP16);
+	moves.bytes = 1e10; /* 2 J beside 20 J, in 20 ms: 100 W that no clock saves */
+	double x = clock_of(&d, moves, NAN);
+	near(1000 * pow(x, 2.5) + 100 * x, 500);
+	d.flop_J = 0;
+	assert_true(clock_of(&d, gemm(MQ_FP16), 1) == 1); /* nobody knows what it draws */
+	d = board();
+	d.power_W = NAN;
+	assert_true(clock_of(&d, gemm(MQ_FP16), NAN) == 1);
+}
+
+static void memory_keeps_its_clock(void **state)
+{
+	struct mq_device_calib d = board(), slow = d;
+	struct mq_kernel k = { .kind = MQ_KERNEL_MEMORY, .bytes = 1e9, .launches = 1 };
+
+	d.memory_J = 1e-9;
+	assert_true(clock_of(&d, k, 300) == 1);
+	slow.clock = .5;
+	assert_true(mq_cost_kernel(&slow, &k) == mq_cost_kernel(&d, &k));
+	k = gemm(MQ_FP16);
+	near(mq_cost_kernel(&slow, &k), 2 * mq_cost_kernel(&d, &k));
+}
+
+/* 20 ms a call: 500 of 1,000 W are reached after .05 ln 2 s, 1.73 calls; from then on each takes 1 / clock. */
+static void loops(void **state)
+{
+	struct mq_device_calib d = board();
+	struct mq_kernel k = gemm(MQ_FP16);
+	double call = .02, slow = call / pow(.5, .4), first = .05 * log(2) / call;
+
+	near(mq_power_loop_s(&d, &k, 0, 1), call);
+	near(mq_power_loop_s(&d, &k, 0, 3), (first * call + (3 - first) * slow) / 3);
+	near(mq_power_loop_s(&d, &k, 2, 9), slow);
+	near(mq_power_loop_s(&d, &k, 0, INFINITY), slow);
+	d.flop_J = 0;
+	near(mq_power_loop_s(&d, &k, 0, INFINITY), call);
+}
+
+/* Whatever is mixed: never above the limit, at it where the clock is below the full one, and a higher limit is no
+ * slower. */
+static void limits_are_kept(void **state)
+{
+	struct mq_device_calib d = board();
+	struct mq_rng rng;
+
+	mq_rng_seed(&rng, 7);
+	for (int i = 0; i < 2000; i++) {
+		const struct mq_draw p = { mq_rng_unit(&rng) + .01, mq_rng_unit(&rng), 2000 * mq_rng_unit(&rng),
+					   200 * mq_rng_unit(&rng) };
+		double limit = 150 + 900 * mq_rng_unit(&rng), x = mq_power_clock(&d, limit, &p);
+		double W = (p.clocked_J * pow(x, 1.5) + p.other_J) / (p.clocked_s / x + p.other_s);
+
+		assert_true(x > 0 && x <= 1);
+		assert_true(W <= (limit - 100) * (1 + 1e-9) || x < .1001);
+		assert_true(x == 1 || x < .1001 || W >= (limit - 100) * (1 - 1e-9));
+		assert_true(mq_power_clock(&d, limit * 1.1, &p) >= x);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(clocks_of_gemms),
+		cmocka_unit_test(memory_keeps_its_clock),
+		cmocka_unit_test(loops),
+		cmocka_unit_test(limits_are_kept),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	mq_arena_fini(&arena);
+	return failed;
+}
