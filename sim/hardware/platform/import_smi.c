@@ -109,7 +109,7 @@ static uint32_t row_of(char *line, const struct matrix *m, char **rest)
 static enum mq_status read_row(char *line, uint32_t number, const char *path, const char *const *cells, uint32_t row,
 			       struct matrix *m, struct mq_err *err)
 {
-	static const char *const allowed[] = { "OK", "CNS", "GNS", "TNS", "NS", "U", NULL };
+	static const char *const allowed[] = { "OK", "CNS", "GNS", "TNS", "NS", "DR", "U", NULL };
 	char *save = NULL, *word;
 
 	for (uint32_t column = 0; column < m->n; column++) {
