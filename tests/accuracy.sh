@@ -53,6 +53,7 @@ echo "accuracy: $(wc -l <$out/rests.csv) values are fitted to runs; rows each re
 # How far to trust a prediction: the errors with each source left out, the distance between runs that makes the
 # intervals from them right, and the interval of each run with its own source among nobody's neighbours.
 record=results/accuracy
+rm -rf $out/trust # no table of its own
 $maquette fit --trust $out -o $out/trust
 cp $out/trust/trust.csv $record/trust.csv
 

@@ -107,7 +107,9 @@ static enum mq_status write_intervals(const struct mq_trust *t, const struct mq_
 	return mq_csv_close(&w, err);
 }
 
-static enum mq_status read_folder(struct mq_trust *t, const char *folder, struct mq_arena *arena, struct mq_err *err)
+/* All but what an earlier run left at `own`. */
+static enum mq_status read_folder(struct mq_trust *t, const char *folder, const char *own, struct mq_arena *arena,
+				  struct mq_err *err)
 {
 	uint32_t n;
 	const char **name = mq_folder_names(folder, "", "", arena, &n);
@@ -117,7 +119,7 @@ static enum mq_status read_folder(struct mq_trust *t, const char *folder, struct
 	for (; *name; name++) {
 		const char *path = mq_arena_printf(arena, "%s/%s/trust.csv", folder, *name);
 
-		if (!access(path, F_OK))
+		if (strcmp(path, own) != 0 && !access(path, F_OK))
 			MQ_TRY(mq_trust_add(t, path, false, err));
 	}
 	return t->n ? MQ_OK :
@@ -164,9 +166,11 @@ enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct 
 {
 	struct mq_trust *t = mq_trust_new(arena);
 
-	MQ_TRY(read_folder(t, folder, arena, err));
+	const char *index = mq_arena_printf(arena, "%s/trust.csv", dir);
+
+	MQ_TRY(read_folder(t, folder, index, arena, err));
 	mq_trust_fit(t);
-	MQ_TRY(mq_trust_save(t, mq_arena_printf(arena, "%s/trust.csv", dir), err));
+	MQ_TRY(mq_trust_save(t, index, err));
 	struct mq_trust_answer *a = mq_arena_array(arena, t->n, struct mq_trust_answer);
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_trust_without without = { t->row[i].table, t->row[i].publisher };
