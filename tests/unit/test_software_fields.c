@@ -64,7 +64,7 @@ static const struct scenario scenarios[] = {
 	  .shape = { .dp = 2 },
 	  .gemm_dtype = MQ_GEMM_FP8,
 	  .tuning = "lora:base=fp8" },
-	{ .model = MOE, .options = "", .shape = { .dp = 8, .ep = 8 } },
+	{ .model = MOE, .options = "", .shape = { .dp = 8, .ep = 8 }, .seq = 4096 },
 	{ .model = MOE, .options = "", .shape = { .dp = 2, .ep = 2 } },
 	{ .model = MOE,
 	  .options = "",
