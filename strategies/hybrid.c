@@ -6,7 +6,7 @@
  * mixed stages share samples by speed), and pipelines whose stages each lie on devices of one class (a type, or its
  * slow ones), with degrees of their own per class: all pairs of classes in both orders, and from the best of those
  * longer chains; where there is one class, stages of unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h)
- * ranks them; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it. The
+ * ranks them; where none fits, all of them with their optimizer on the host, if the software can; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it. The
  * best of the list are screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
  *
@@ -23,6 +23,7 @@
 
 #include "maquette/engine.h"
 #include "hybrid/hybrid.h"
+#include "lib/moves/switches.h"
 #include "lib/plans.h"
 
 enum { MAX_PARTS = 64, BEAM = 16 };
@@ -48,7 +49,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 		return !s->stopped;
 	mq_hybrid_seen(s, item, s->now.floor_s);
 	s->considered_s = fmin(s->considered_s, 1.5 * bound); /* where it does not fit */
-	if (bound >= mq_hybrid_worst(s)) {
+	if (bound >= mq_hybrid_worst(s, item)) {
 		s->pruned++;
 		return !s->stopped;
 	}
@@ -56,7 +57,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	if (!mq_hybrid_estimate(&s->cost, &s->now) || s->now.excess_B > 0)
 		return !s->stopped;
 	s->considered_s = fmin(s->considered_s, s->now.step_s);
-	if (s->now.step_s < mq_hybrid_worst(s)) {
+	if (s->now.step_s < mq_hybrid_worst(s, item)) {
 		item->rank_s = item->step_s = s->now.step_s;
 		mq_hybrid_keep(s, item);
 	}
@@ -430,6 +431,8 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = item->point.micro_batches;
 	plan->pipeline = item->point.pipeline;
+	if (s->space.host)
+		mq_switch_set(problem, plan, MQ_DECISION_OFFLOAD_OPTIMIZER, 1);
 	/* What belongs to no layer goes with the first stage until a layer was seen, then the last. */
 	uint32_t outside = 0;
 
@@ -469,14 +472,33 @@ static bool make_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, st
 	return shapes_plan_cut(&s->space, &item->point, layers, arena, plan, &ignored) == MQ_OK;
 }
 
+/* All families, into the list. */
+static void each_candidate(struct mq_hybrid *s)
+{
+	const struct mq_problem *problem = s->cost.problem;
+
+	shapes_each(&s->space, visit_shape, s);
+	bool free = !s->stopped && !mq_hybrid_shapes_only(problem->limits);
+
+	if (s->cost.n_types == 1 && free)
+		each_width(s);
+	if (s->cost.n_types > 1 && s->cost.n_types <= MQ_HYBRID_MAX_TYPES && free) {
+		struct menu *menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);
+
+		for (uint32_t t = 0; t < s->cost.n_types; t++)
+			fill_menu(s, t, &menu[t]);
+		each_chain(s, menu);
+	}
+}
+
 /* ---- hooks -------------------------------------------------------------------------------------- */
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct mq_hybrid *s = state;
-	struct menu *menu;
 
 	mq_refine_init(&s->refine, problem);
+	mq_map_init(&s->families, problem->arena, 256);
 	s->make = make_plan;
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
@@ -493,18 +515,15 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
-	shapes_each(&s->space, visit_shape, s);
-	bool free = !s->stopped && !mq_hybrid_shapes_only(problem->limits);
-
-	if (s->cost.n_types == 1 && free)
-		each_width(s);
-	if (s->cost.n_types > 1 && s->cost.n_types <= MQ_HYBRID_MAX_TYPES && free) {
-		menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);
-		for (uint32_t t = 0; t < s->cost.n_types; t++)
-			fill_menu(s, t, &menu[t]);
-		each_chain(s, menu);
-	}
+	each_candidate(s);
 	mq_hybrid_screen(s, problem);
+	if ((!s->n || s->none_fits) && !s->stopped && shapes_can_host(&s->space)) {
+		s->space.host = s->cost.host = true;
+		s->n = 0;
+		memset(s->of_family, 0, s->families.n * sizeof(*s->of_family));
+		each_candidate(s);
+		mq_hybrid_screen(s, problem);
+	}
 	if (!s->n)
 		return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': none of %llu candidates fits the memory of '%s'",
 			       (unsigned long long)s->seen, problem->q->cluster->name);

@@ -157,8 +157,8 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
 	bool known, inside = false;
-	struct entry *e =
-		look_up(c->cache, pack(2, stage->t, sync, recompute), (uint64_t)stage->d << 32 | samples, &known);
+	struct entry *e = look_up(c->cache, pack(c->host ? 6 : 2, stage->t, sync, recompute),
+				  (uint64_t)stage->d << 32 | samples, &known);
 
 	if (known)
 		return e->value;
@@ -177,7 +177,7 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 				share[d] = split[d];
 			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
 						     recompute, &memory);
-			e->value[at] += mq_op_static_B(&memory) * weight;
+			e->value[at] += (mq_op_static_B(&memory) - (c->host ? memory.optimizer_B : 0)) * weight;
 			e->value[3 + at] += memory.kept_B * weight;
 			e->value[9] += part == 0 ? memory.again_B * weight : 0;
 			if (mq_op_trained(&c->problem->q->model->op[op]))

@@ -59,6 +59,7 @@ struct mq_hybrid_cost {
 	struct mq_arena scratch; /* owned; only ours, so that it can be rewound */
 	struct mq_blocks blocks;
 	uint32_t n_types, n_layers;
+	bool host;                   /* every candidate's optimizer is on the host */
 	struct mq_hybrid_type *type; /* [n_types] */
 	uint32_t *type_of;           /* [cluster devices] index into `type`; MQ_NONE: not usable */
 	double boundary_elems;       /* of the tensor between layers, per sample */

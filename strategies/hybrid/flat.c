@@ -79,13 +79,13 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 	work *= 1 + wait * (p->pp - 1.0) / p->micro_batches;
 	s->seen++;
 	mq_hybrid_seen(s, &item, 0);
-	if (work >= mq_hybrid_worst(s)) {
+	if (work >= mq_hybrid_worst(s, &item)) {
 		s->pruned++;
 		return true;
 	}
 	s->estimated++;
 	item.rank_s = item.step_s = work + fmax(exchange_s(s, p, 0), exchange_s(s, p, p->pp - 1));
-	if (item.rank_s < mq_hybrid_worst(s))
+	if (item.rank_s < mq_hybrid_worst(s, &item))
 		mq_hybrid_keep(s, &item);
 	return true;
 }
@@ -99,7 +99,7 @@ static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double st
 	s->estimated++;
 	mq_hybrid_seen(s, &item, 0);
 	mq_plan_copy(copy, plan, s->space.problem->arena);
-	if (mq_hybrid_worst(s) > 0)
+	if (mq_hybrid_worst(s, &item) > 0)
 		mq_hybrid_keep(s, &item);
 }
 

@@ -7,8 +7,15 @@
 #include "lib/moves/refine.h"
 #include "lib/shapes.h"
 
-enum { MQ_HYBRID_MAX_TYPES = 4, MQ_HYBRID_MAX_PARTS = 6, MQ_HYBRID_HEAD = 16 };
-/* HEAD: plans of the list that come first; then one for every two moves on what was judged. */
+enum {
+	MQ_HYBRID_MAX_TYPES = 4,
+	MQ_HYBRID_MAX_PARTS = 6,
+	MQ_HYBRID_HEAD = 16,
+	MQ_HYBRID_OF_FAMILY = 2,
+	MQ_HYBRID_ASKED = 128
+};
+/* HEAD: plans of the list that come first; then one for every two moves on what was judged. OF_FAMILY: items of a family
+ * that no other drives out of the list, of its first ASKED / 2 candidates. */
 
 /* pp stages of dp x tp devices of a type, from its `first` device on. */
 struct mq_hybrid_part {
@@ -26,6 +33,11 @@ struct mq_hybrid_item {
 	double step_s; /* estimated, then screened */
 	double rank_s; /* order of screening: the estimate; 0 = surely */
 	uint32_t order;
+	uint32_t family; /* index in mq_hybrid.families: those that use the devices alike */
+};
+
+struct mq_hybrid_family {
+	uint32_t kept, asked; /* items in the list; candidates that might have been */
 };
 
 struct mq_hybrid {
@@ -36,6 +48,11 @@ struct mq_hybrid {
 	struct mq_hybrid_candidate now;
 	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
 	uint32_t n, next, n_ticks;
+	bool none_fits;         /* of those screened */
+	double worst_s;         /* of the last one of the list that may go */
+	struct mq_map families; /* index into of_family */
+	struct mq_hybrid_family *of_family;
+	uint32_t family_room;
 	uint64_t seen, pruned, estimated;
 	double listed_s;         /* best of the list, judged; moves leave its space */
 	double considered_s;     /* least estimate (or what a bound promises) of the last chain */
@@ -53,8 +70,10 @@ struct mq_hybrid {
 
 /* ---- the list (list.c) */
 
-/* The estimate that a candidate has to beat to be kept. */
-double mq_hybrid_worst(const struct mq_hybrid *s);
+/* The estimate that a candidate of this family has to beat to be kept; finds its family. */
+double mq_hybrid_worst(struct mq_hybrid *s, struct mq_hybrid_item *item);
+/* Adds a candidate that was asked about above. Where the list is full the last one goes, of a family that has more
+ * than two: no family hides the others. */
 void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
 /* Position in the set of a stage's replica. */
 uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica);

@@ -5,21 +5,75 @@
 #include <math.h>
 #include <stdlib.h>
 
-double mq_hybrid_worst(const struct mq_hybrid *s)
+/* Candidates that use the devices the same way differ in schedule, sync and the like. */
+static uint64_t family_of(const struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
-	return s->n < s->keep ? (double)INFINITY : s->list[s->n - 1].rank_s;
+	const struct shape_point *p = &item->point;
+	/* without layers the estimate knows little of stages: each number of micro-batches is looked at; a V has both
+	 * ends on the same devices */
+	uint32_t shape[] = { p->set,
+			     p->dp,
+			     p->tp,
+			     p->pp,
+			     p->cp,
+			     p->ulysses,
+			     p->ep,
+			     p->etp,
+			     p->balanced,
+			     item->kind,
+			     item->n_parts,
+			     s->cost.n_layers ? 0 : p->micro_batches,
+			     mq_pipeline_is_v((enum mq_pipeline)p->pipeline) };
+
+	if (item->kind == MQ_HYBRID_READY)
+		return mq_map_mix(s->seen, item->kind);
+	if (item->kind == MQ_HYBRID_TYPED)
+		return mq_hash(MQ_HASH_INIT, item->part, item->n_parts * sizeof(*item->part));
+	return mq_hash(MQ_HASH_INIT, shape, sizeof(shape));
+}
+
+double mq_hybrid_worst(struct mq_hybrid *s, struct mq_hybrid_item *item)
+{
+	uint32_t before = s->families.n;
+
+	item->family = mq_map_add(&s->families, family_of(s, item));
+	if (s->families.n > before)
+		MQ_PUSH(s->space.problem->arena, s->of_family, before, s->family_room, (struct mq_hybrid_family){ 0 });
+	struct mq_hybrid_family *f = &s->of_family[item->family];
+
+	if (s->n < s->keep || (f->kept < MQ_HYBRID_OF_FAMILY && f->asked++ < MQ_HYBRID_ASKED))
+		return INFINITY;
+	return s->worst_s;
+}
+
+/* The last of the list that may go. */
+static uint32_t last_free(const struct mq_hybrid *s)
+{
+	for (uint32_t i = s->n; i-- > 0;)
+		if (s->of_family[s->list[i].family].kept > MQ_HYBRID_OF_FAMILY)
+			return i;
+	return s->n - 1;
 }
 
 void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 {
-	uint32_t at = s->n < s->keep ? s->n++ : s->n - 1;
+	uint32_t at = s->n;
 
-	while (at > 0 && item->rank_s < s->list[at - 1].rank_s) {
-		s->list[at] = s->list[at - 1];
+	if (s->n == s->keep) {
+		uint32_t gone = last_free(s);
+
+		s->of_family[s->list[gone].family].kept--;
+		memmove(&s->list[gone], &s->list[gone + 1], (s->n - gone - 1) * sizeof(*s->list));
 		at--;
+	} else {
+		s->n++;
 	}
+	for (; at > 0 && item->rank_s < s->list[at - 1].rank_s; at--)
+		s->list[at] = s->list[at - 1];
 	s->list[at] = *item;
 	s->list[at].order = (uint32_t)s->seen;
+	s->of_family[item->family].kept++;
+	s->worst_s = s->list[last_free(s)].rank_s;
 }
 
 uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica)
@@ -37,34 +91,15 @@ bool mq_hybrid_shapes_only(const struct mq_limits *l)
 
 MQ_COMPARE(faster, struct mq_hybrid_item, MQ_ORDER(a->step_s, b->step_s) ?: MQ_ORDER(a->order, b->order))
 
-/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like. */
-static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *a, const struct mq_hybrid_item *b)
-{
-	if (a->kind != b->kind || a->kind == MQ_HYBRID_READY || a->n_parts != b->n_parts)
-		return false;
-	if (a->kind == MQ_HYBRID_TYPED)
-		return !memcmp(a->part, b->part, a->n_parts * sizeof(*a->part));
-	/* without layers the estimate knows little of stages: one of each number of micro-batches is looked at */
-	if (!s->cost.n_layers && a->point.micro_batches != b->point.micro_batches)
-		return false;
-	/* a V has both ends on the same devices */
-	if (mq_pipeline_is_v(a->point.pipeline) != mq_pipeline_is_v(b->point.pipeline))
-		return false;
-	return a->point.set == b->point.set && a->point.dp == b->point.dp && a->point.tp == b->point.tp &&
-	       a->point.pp == b->point.pp && a->point.cp == b->point.cp && a->point.ulysses == b->point.ulysses &&
-	       a->point.ep == b->point.ep && a->point.etp == b->point.etp && a->point.balanced == b->point.balanced;
-}
-
 /* Screening in two halves: first one of each family, best estimates first, so that no family that the estimate
  * flatters hides the others; then more of the families that came out best. */
 struct screening {
 	struct mq_hybrid *s;
 	const struct mq_problem *problem;
 	struct mq_arena arena;
-	uint32_t *family; /* [n] first item of the same family */
-	uint32_t *tries;  /* [n] by first item */
-	double *best;     /* [n] by first item: screened time */
-	uint8_t *known;   /* [n] 1 = screened and fits, 2 = does not */
+	uint32_t *tries; /* by family */
+	double *best;    /* the same: screened time */
+	uint8_t *known;  /* [n] 1 = screened and fits, 2 = does not */
 	uint32_t left, fit, unfit;
 };
 
@@ -75,7 +110,7 @@ static void screen_item(struct screening *w, uint32_t i)
 	struct mq_plan plan;
 
 	w->known[i] = 2;
-	w->tries[w->family[i]]++;
+	w->tries[item->family]++;
 	double step_s = w->s->make(w->s, item, &w->arena, &plan) ? mq_screen(w->problem, &plan) : (double)INFINITY;
 
 	if (isfinite(step_s)) {
@@ -83,7 +118,7 @@ static void screen_item(struct screening *w, uint32_t i)
 		w->fit++;
 		w->left--;
 		item->step_s = step_s;
-		w->best[w->family[i]] = fmin(w->best[w->family[i]], item->step_s);
+		w->best[item->family] = fmin(w->best[item->family], item->step_s);
 	}
 	/* what does not fit says nothing of time: a list of such is walked through */
 	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
@@ -95,12 +130,13 @@ static void screen_item(struct screening *w, uint32_t i)
 
 static void screen_families(struct screening *w, uint32_t n)
 {
+	const struct mq_hybrid_item *list = w->s->list;
 	uint32_t half = w->left / 2;
 
 	/* again where the first did not fit; and more often where nothing does */
 	for (uint32_t most = 3; w->left > half && most <= n && !w->fit; most *= 4)
 		for (uint32_t i = 0; i < n && w->left > half; i++)
-			if (!w->known[i] && isinf(w->best[w->family[i]]) && w->tries[w->family[i]] < most)
+			if (!w->known[i] && isinf(w->best[list[i].family]) && w->tries[list[i].family] < most)
 				screen_item(w, i);
 	while (w->left) {
 		uint32_t pick = MQ_NONE;
@@ -108,7 +144,7 @@ static void screen_families(struct screening *w, uint32_t n)
 
 		for (uint32_t i = 0; i < n; i++) {
 			/* Each further try makes a family a little less likely. */
-			double worth = w->best[w->family[i]] * (1 + 0.01 * w->tries[w->family[i]]);
+			double worth = w->best[list[i].family] * (1 + 0.01 * w->tries[list[i].family]);
 
 			if (!w->known[i] && worth < least)
 				least = worth, pick = i;
@@ -147,19 +183,14 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 	if (!n)
 		n = screens_for(s, problem, devices);
 	w.left = s->n < n ? s->n : n;
-	w.family = mq_arena_array(&w.arena, s->n, uint32_t);
-	w.tries = mq_arena_array(&w.arena, s->n, uint32_t);
-	w.best = mq_arena_array(&w.arena, s->n, double);
+	w.tries = mq_arena_array(&w.arena, s->families.n, uint32_t);
+	w.best = mq_arena_array(&w.arena, s->families.n, double);
 	w.known = mq_arena_array(&w.arena, s->n, uint8_t);
 	sorted = mq_arena_array(&w.arena, s->n, struct mq_hybrid_item);
-	for (uint32_t i = 0; i < s->n; i++) {
+	for (uint32_t i = 0; i < s->families.n; i++)
 		w.best[i] = INFINITY;
-		w.family[i] = i;
-		for (uint32_t k = 0; k < i && w.family[i] == i; k++)
-			if (w.family[k] == k && same_family(s, &s->list[k], &s->list[i]))
-				w.family[i] = k;
-	}
 	screen_families(&w, s->n);
+	s->none_fits = !w.fit;
 	for (uint32_t i = 0; i < s->n; i++)
 		if (w.known[i] == 1)
 			sorted[fit++] = s->list[i];

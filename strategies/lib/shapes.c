@@ -1,5 +1,6 @@
 /* shapes.c - see shapes.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/shapes.h"
+#include "lib/moves/switches.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -384,7 +385,16 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 		shape.stage_layers = layers ? layers : stage_layers(space, p, arena);
 	else if (p->pp > 1 && p->virtual == 1 && space->problem->q->model->n_layers)
 		mq_software_stages(space->software, space->problem->q->model, arena, &shape);
-	return mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan, err);
+	MQ_TRY(mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan, err));
+	if (space->host)
+		mq_switch_set(space->problem, plan, MQ_DECISION_OFFLOAD_OPTIMIZER, 1);
+	return MQ_OK;
+}
+
+bool shapes_can_host(const struct shape_space *space)
+{
+	return space->software->runs.switches & MQ_EXPLICIT_OFFLOAD_OPTIMIZER && !space->software->offload_optimizer &&
+	       !space->problem->q->train->infer;
 }
 
 /* ---- the whole space ---------------------------------------------------------------------------- */

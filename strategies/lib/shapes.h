@@ -44,6 +44,7 @@ struct shape_space {
 			    * than even ones have */
 	struct mq_classes classes;
 	const struct mq_software *software; /* the question's, never NULL */
+	bool host;                /* plans have their optimizer on the host; for who found none that fits without */
 	bool zero, all_schedules; /* which values the list has: zero1-3; interleaved, zb-h1, zbv, dualpipe-v */
 };
 
@@ -61,6 +62,9 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 /* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
 void shapes_each(const struct shape_space *space, bool (*visit)(void *context, const struct shape_point *point),
 		 void *context);
+
+/* Has the software, and the question, an optimizer that can go to the host? */
+bool shapes_can_host(const struct shape_space *space);
 
 /* Sequence parallelism as the software has it, where these degrees and the model allow it. */
 bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp);

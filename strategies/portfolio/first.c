@@ -35,7 +35,11 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 {
 	static const struct {
 		uint8_t sync, recompute;
-	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE }, { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL } };
+		bool host;
+	} way[] = { { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE, false },
+		    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL, false },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, false },
+		    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL, true } };
 	struct shape_space space = { .problem = problem };
 	struct mq_err none = MQ_ERR_INIT;
 
@@ -47,9 +51,11 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 		if (!space.set[i].mixed && (set == MQ_NONE || space.set[i].n > space.set[set].n))
 			set = i;
 
-	for (uint32_t pp = 1; set != MQ_NONE && pp <= 64; pp *= 2)
+	/* what slows a step down most comes after all else */
+	for (uint32_t i = 0; set != MQ_NONE && i < 2 * 7; i++)
 		for (uint32_t t = 0; t < 2; t++)
-			for (uint32_t w = 0; w < 2; w++) {
+			for (uint32_t w = i / 7 * 2; w < i / 7 * 2 + 2; w++) {
+				uint32_t pp = 1u << i % 7;
 				struct shape_point p = { .set = set,
 							 .tp = t ? space.set[set].per_node : 1,
 							 .pp = pp,
@@ -59,8 +65,9 @@ bool mq_first_plan(const struct mq_problem *problem, struct mq_arena *arena, str
 							 .pipeline = MQ_PIPE_1F1B,
 							 .recompute = way[w].recompute };
 
-				if (t && p.tp == 1)
+				if ((t && p.tp == 1) || (way[w].host && !shapes_can_host(&space)))
 					continue;
+				space.host = way[w].host;
 				divide(&space, p.tp * p.pp, &p);
 				p.sync = p.dp > 1 && !problem->q->train->infer ? way[w].sync : MQ_SYNC_ALLREDUCE;
 				p.sequence_parallel = shapes_sequence(&space, p.tp, 1);

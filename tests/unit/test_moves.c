@@ -11,6 +11,7 @@
 #include "costing/bound.h"
 #include "costing/engine_costs.h"
 #include "lib/moves/moves.h"
+#include "lib/moves/switches.h"
 #include "lib/plans.h"
 #include "libraries.h"
 
@@ -101,6 +102,44 @@ static void neighbours_are_plans(void **state)
 	assert_true(applied > 20);
 	assert_true(cut);
 	assert_true(dealt);
+	mq_arena_fini(&q.arena);
+}
+
+static uint32_t others(struct question *q, const struct mq_plan *plan, enum mq_decision_id id)
+{
+	double value[MQ_SWITCH_VALUES];
+
+	return mq_switch_values(&q->problem, plan, id, value);
+}
+
+/* A switch is tried where the software has a setting for it and the plan has what it acts on; set to what the software
+ * does anyway, it leaves the plan that it was. */
+static void switches_are_moves(void **state)
+{
+	struct mq_software few = *mq_software_plain();
+	struct mq_plan plan, other;
+	struct question q;
+
+	ask(&q, 8);
+	shape(&q, (struct mq_shape){ .dp = 8, .micro_batches = 2, .pipeline = MQ_PIPE_1F1B, .sync = MQ_SYNC_ZERO1 },
+	      &plan);
+	assert_int_equal(others(&q, &plan, MQ_DECISION_OVERLAP_GRADS), 1);
+	assert_int_equal(others(&q, &plan, MQ_DECISION_OFFLOAD_OPTIMIZER), 1);
+	assert_int_equal(others(&q, &plan, MQ_DECISION_BUCKET), 2);
+	assert_int_equal(others(&q, &plan, MQ_DECISION_OVERLAP_TP), 0); /* no tensor parallelism */
+	assert_int_equal(others(&q, &plan, MQ_DECISION_EARLY_STOP), 0); /* nothing is computed again */
+	few.runs.switches = MQ_EXPLICIT_OVERLAP_GRADS;
+	q.asked.software = &few;
+	assert_int_equal(others(&q, &plan, MQ_DECISION_OVERLAP_GRADS), 1);
+	assert_int_equal(others(&q, &plan, MQ_DECISION_OFFLOAD_OPTIMIZER), 0);
+	for (int now = 0; now < 2; now++) {
+		bool same = now == mq_software_default(&few, MQ_DECISION_OVERLAP_GRADS);
+
+		mq_plan_copy(&other, &plan, &q.arena);
+		mq_switch_set(&q.problem, &other, MQ_DECISION_OVERLAP_GRADS, now);
+		assert_true(same == mq_plan_leaves(&other, MQ_DECISION_OVERLAP_GRADS));
+		assert_true(same == (mq_plan_hash(&other) == mq_plan_hash(&plan)));
+	}
 	mq_arena_fini(&q.arena);
 }
 
@@ -308,12 +347,15 @@ static void bound_of_any_plan(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours_are_plans),   cmocka_unit_test(hosts_take_what_is_computed_again),
-		cmocka_unit_test(effects_are_told_apart), cmocka_unit_test(like_devices_may_be_exchanged),
-		cmocka_unit_test(an_uplink_makes_pairs),  cmocka_unit_test(a_slow_device_is_a_class),
-		cmocka_unit_test(bound_of_any_plan),      cmocka_unit_test(samples_are_dealt_out)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(neighbours_are_plans),
+					    cmocka_unit_test(switches_are_moves),
+					    cmocka_unit_test(hosts_take_what_is_computed_again),
+					    cmocka_unit_test(effects_are_told_apart),
+					    cmocka_unit_test(like_devices_may_be_exchanged),
+					    cmocka_unit_test(an_uplink_makes_pairs),
+					    cmocka_unit_test(a_slow_device_is_a_class),
+					    cmocka_unit_test(bound_of_any_plan),
+					    cmocka_unit_test(samples_are_dealt_out) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

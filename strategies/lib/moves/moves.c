@@ -6,6 +6,7 @@
 
 #include "maquette/engine.h"
 #include "lib/moves/degrees.h"
+#include "lib/moves/switches.h"
 #include "lib/plans.h"
 
 enum kind {
@@ -14,6 +15,7 @@ enum kind {
 	SCHEDULE,  /* a: enum mq_pipeline */
 	SYNC,      /* a: stage or MQ_NONE = all, b: enum mq_sync */
 	RECOMPUTE, /* a: stage or MQ_NONE = all, b: enum mq_recompute */
+	SWITCH,    /* a: enum mq_decision_id, b: which of its other values (switches.h) */
 	OFFLOAD,   /* a: layers of each stage whose activations wait on the host; then none is computed again */
 	SHARE,     /* a, b: batch coordinates, n: samples from a to b, in every stage of that degree */
 	SWAP,      /* a, b: stages that exchange their devices */
@@ -200,6 +202,13 @@ static void list_choices(const struct mq_move_space *space, const struct mq_plan
 		if (r != MQ_RECOMPUTE_SELECTIVE || space->selective)
 			add(l, RECOMPUTE, MQ_NONE, r, 0);
 	list_offload(space, plan, v, l);
+	for (uint32_t d = 0; d < MQ_N_DECISIONS; d++) {
+		double value[MQ_SWITCH_VALUES];
+		uint32_t n = mq_switch_values(space->problem, plan, (enum mq_decision_id)d, value);
+
+		for (uint32_t i = 0; i < n; i++)
+			add(l, SWITCH, d, i, 0);
+	}
 	for (uint32_t s = 0; s < v->ranks && v->ranks > 1; s++) {
 		for (uint32_t i = 0; i < 4; i++)
 			if (plan->config[v->some[s]].sync != syncs[i] &&
@@ -562,6 +571,17 @@ static bool split(const struct mq_move_space *space, struct mq_plan *plan, const
 	return true;
 }
 
+/* Moves may be applied to other plans than the one they were listed for. */
+static bool switch_to(const struct mq_move_space *space, struct mq_plan *plan, enum mq_decision_id id, uint32_t which)
+{
+	double value[MQ_SWITCH_VALUES];
+
+	if (which >= mq_switch_values(space->problem, plan, id, value))
+		return false;
+	mq_switch_set(space->problem, plan, id, value[which]);
+	return true;
+}
+
 static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
 		 const struct view *v, struct mq_arena *arena)
 {
@@ -583,6 +603,8 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 				*(move->kind == SYNC ? &plan->config[i].sync : &plan->config[i].recompute) =
 					(uint8_t)move->b;
 		return true;
+	case SWITCH:
+		return switch_to(space, plan, (enum mq_decision_id)move->a, move->b);
 	case OFFLOAD:
 		plan->explicit |= MQ_EXPLICIT_OFFLOAD_LAYERS;
 		plan->offload_layers = move->a;

@@ -1,0 +1,125 @@
+/* switches.c - the decisions of a plan that no config holds, as moves: see moves.h. SPDX-License-Identifier: Apache-2.0 */
+#include "lib/moves/switches.h"
+
+#include <math.h>
+
+#include "maquette/engine.h"
+#include "lib/plans.h"
+
+/* What of `matters` in decisions.h the plan has. */
+static uint32_t properties(const struct mq_plan *plan)
+{
+	uint32_t has = mq_plan_properties(plan) | MQ_NEEDS_GROUP;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+
+		has |= c->split[MQ_DIM_BATCH] > 1 ? MQ_NEEDS_REPLICAS : 0;
+		has |= c->stage > 0 ? MQ_NEEDS_STAGES : 0;
+		has |= c->sync == MQ_SYNC_ZERO1 || c->sync == MQ_SYNC_ZERO2 ? MQ_NEEDS_ZERO12 : 0;
+		has |= c->recompute == MQ_RECOMPUTE_FULL ? MQ_NEEDS_RECOMPUTE : 0;
+	}
+	return has;
+}
+
+/* Devices of the machine that the first config's first device is in. */
+static uint32_t node_size(const struct mq_problem *problem, const struct mq_plan *plan)
+{
+	const struct mq_cluster *cluster = problem->q->cluster;
+	uint32_t node = cluster->device[plan->config[0].device[0]].node, n = 0;
+
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		n += cluster->device[d].node == node;
+	return n;
+}
+
+static uint32_t stages(const struct mq_plan *plan)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		n = plan->config[i].stage >= n ? plan->config[i].stage + 1 : n;
+	return n;
+}
+
+static bool shards(const struct mq_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (plan->config[i].sync >= MQ_SYNC_ZERO1 && plan->config[i].sync <= MQ_SYNC_ZERO3)
+			return true;
+	return false;
+}
+
+static double present(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id)
+{
+	return mq_plan_leaves(plan, id) ? mq_software_default(mq_software_of(problem), id) : mq_plan_value(plan, id);
+}
+
+/* Values worth a try; the present one may be among them. */
+static uint32_t values(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id,
+		       double value[MQ_SWITCH_VALUES])
+{
+	double now = present(problem, plan, id), node;
+	uint32_t n = 0;
+
+	if (mq_decision(id)->kind == MQ_DECIDES_BOOL) {
+		value[n++] = now == 0;
+		return n;
+	}
+	switch (id) {
+	case MQ_DECISION_ALGO:
+		for (int i = 0; i < mq_decision(id)->n_names && n < MQ_SWITCH_VALUES; i++)
+			value[n++] = i;
+		break;
+	case MQ_DECISION_ZERO_GROUP:
+		node = node_size(problem, plan);
+		for (int i = -1; i <= 2 && shards(plan); i++)
+			value[n++] = i < 0 ? 0 : node * (1 << i);
+		break;
+	case MQ_DECISION_RECOMPUTE_NUM_LAYERS:
+		for (uint32_t i = 0; i < 4; i++)
+			value[n++] = floor(problem->q->model->n_layers / stages(plan) * i / 4.0);
+		break;
+	case MQ_DECISION_BUCKET:
+		value[n++] = 0;
+		value[n++] = now > 0 ? now * 4 : 25e6;
+		value[n++] = now > 0 ? now / 4 : 100e6;
+		break;
+	default: /* protocols are NCCL's to choose; layers on the host are a move of their own */
+		break;
+	}
+	return n;
+}
+
+uint32_t mq_switch_values(const struct mq_problem *problem, const struct mq_plan *plan, enum mq_decision_id id,
+			  double value[MQ_SWITCH_VALUES])
+{
+	const struct mq_decision *d = mq_decision(id);
+	uint32_t lacks = ~properties(plan), n, kept = 0;
+	double all[MQ_SWITCH_VALUES], now = present(problem, plan, id);
+
+	if (problem->q->train->infer || (d->matters | d->needs) & lacks ||
+	    !(mq_software_of(problem)->runs.switches & d->bit))
+		return 0;
+	n = values(problem, plan, id, all);
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i] != now)
+			value[kept++] = all[i];
+	return kept;
+}
+
+void mq_switch_set(const struct mq_problem *problem, struct mq_plan *plan, enum mq_decision_id id, double value)
+{
+	const struct mq_decision *d = mq_decision(id);
+
+	mq_plan_set_value(plan, id, value);
+	if (d->zero_is_open)
+		return;
+	/* a plan that says what the software does anyway is the plan that leaves it */
+	if (value == mq_software_default(mq_software_of(problem), id)) {
+		plan->explicit &= ~d->bit;
+		mq_plan_set_value(plan, id, 0);
+	} else {
+		plan->explicit |= d->bit;
+	}
+}
