@@ -553,7 +553,7 @@ static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_device
 	return mq_arena_printf(arena, "%u stages of %s devices", stages, list);
 }
 
-/* What the plan decides itself, under the names that its file has for it. */
+/* What the plan decides itself, under the names that its file has for it; what it does without is not said. */
 static const char *describe_decisions(const struct mq_plan *plan, const char *text, struct mq_arena *arena)
 {
 	for (int d = 0; d < MQ_N_DECISIONS; d++) {
@@ -561,12 +561,12 @@ static const char *describe_decisions(const struct mq_plan *plan, const char *te
 		double value = mq_plan_value(plan, d);
 		char word[32];
 
-		if (mq_plan_leaves(plan, d) || (row->shown && !value))
+		if (mq_plan_leaves(plan, d) || !value)
 			continue;
 		if (row->shown)
 			text = mq_arena_printf(arena, "%s, %s %g %s", text, row->shown, value, row->unit);
 		else if (row->kind == MQ_DECIDES_BOOL)
-			text = mq_arena_printf(arena, "%s, %s%s", text, value ? "" : "no ", row->name);
+			text = mq_arena_printf(arena, "%s, %s", text, row->name);
 		else
 			text = mq_arena_printf(arena, "%s, %s %s", text, row->name, mq_plan_value_text(plan, d, word));
 	}
