@@ -19,7 +19,7 @@ bad_file $c/huggingface/negative.json '"model_type" is missing'
 bad_file $c/huggingface/overflow.json 'overflow'
 bad_file $c/huggingface/types.json '"hidden_size" is an array; give a whole number'
 bad_file $c/huggingface/heads.json 'hidden=33 is not a multiple of heads=4'
-bad_file $c/onnx/attention.onnx "axis 1 of input 'ids' has no size"
+bad_file $c/onnx/attention.onnx "axis 1 of input 'ids', length is left open; give --seq N"
 bad_file $c/onnx/channels.onnx '3 input channels do not fit a weight for 5'
 bad_file $c/onnx/cycle.onnx "uses 'c' before any node makes it"
 bad_file $c/onnx/negative.onnx 'axis 2 has the size -3'

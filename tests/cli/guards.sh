@@ -70,7 +70,7 @@ flags '--nnodes 65536 --nproc-per-node 65536' 'more than there can be'
 flags "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*18446744073709551615|L'" 'needs a number'
 flags "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'E$(printf %0*d 60000 0 | tr 0 '(')'" 'in each other'
 flags '--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 4294967295 --decoder-last-pipeline-num-layers 3' 'does not divide'
-flags '--num-distributed-optimizer-instances 4294967295' 'does not divide'
+flags '--num-distributed-optimizer-instances 4294967295' 'do not divide dp x cp = 8'
 
 printf '#!/bin/sh\nexec sleep 30\n' >slow.sh; chmod +x slow.sh
 try 4 'no answer to request 1 when its share of --seconds was used' search "${question[@]}" -e exec:./slow.sh --seconds 0.3 -o t

@@ -44,16 +44,18 @@ for f in fused stored; do awk -F, -v f=$f '/attention/ { print f, $17; exit }' $
 grep -h '^software' generic/run.ini mine/run.ini
 "$M" simulate "${ask[@]}" -P generic/plan-1.json >g.txt || bad=1
 "$M" simulate "${ask[@]}" -P generic/plan-1.json --software ./mine.json,traffic=1,overlap_grads=1 >same.txt || bad=1
-cmp g.txt same.txt || bad=1
+answer() { grep -v -E '^(trust: |       )' "$1"; } # the nearest measured runs are those of the software by its name
+diff <(answer g.txt) <(answer same.txt) || bad=1
 "$M" simulate "${ask[@]}" -P generic/plan-1.json --software mine.json -o slow >slow.txt || bad=1
 cmp -s g.txt slow.txt && { echo "traffic and overlap change nothing"; bad=1; }
 # The job file asks the same again, with the software in it.
 "$M" run slow/run.ini -o again >again.txt || bad=1
-cmp slow.txt again.txt && cmp slow/summary.csv again/summary.csv || bad=1
+diff <(answer slow.txt) <(answer again.txt) && cmp slow/summary.csv again/summary.csv || bad=1
 # Among the others: the program finds what lies in the folder of its own platforms, loops of inheritance too.
 mkdir -p tree/build; cp -r "$ROOT/platforms" tree/platforms; cp "$M" tree/build/maquette; cp mine.json tree/platforms/software
-tree/build/maquette list software | grep -q '^mine ' || { echo "a new file is not found"; bad=1; }
-tree/build/maquette simulate "${ask[@]}" -P generic/plan-1.json --software mine | cmp - slow.txt || bad=1
+tree/build/maquette list software | grep >/dev/null '^mine ' || { echo "a new file is not found"; bad=1; }
+tree/build/maquette simulate "${ask[@]}" -P generic/plan-1.json --software mine >tree.txt 2>/dev/null
+diff <(answer tree.txt) <(answer slow.txt) || bad=1
 for pair in a:b b:c c:a; do
 	printf '{"maquette_software": 1, "about": "x", "inherits": "%s"}' "${pair#*:}" >"tree/platforms/software/${pair%:*}.json"; done
 M=tree/build/maquette try 2 "a.json: inherits 'b': .*c.json: inherits 'a', which inherits it: a loop" list software a
