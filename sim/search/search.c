@@ -229,6 +229,18 @@ static bool allowed(const struct mq_search *s, const struct mq_plan *plan, char 
 	return mq_software_runs(s->q->software, s->q, plan, message, size);
 }
 
+/* What engines only ask about counts for the nearest plan too. */
+static void looked_at(void *looker, struct mq_plan *plan, const struct mq_result *result)
+{
+	struct loop *loop = looker;
+	struct mq_candidate c = { .engine = "", .plan = plan, .runs_in = "", .result = *result };
+	char message[sizeof(result->message)];
+
+	if (result->verdict == MQ_VERDICT_OOM && !loop->outcome->feasible &&
+	    allowed(loop->search, plan, message, sizeof(message)))
+		note_failure(loop, &c);
+}
+
 /* A proposal that needs no judging: outside of what is allowed, or known. */
 static bool settle(struct loop *loop, struct entry *e)
 {
@@ -431,7 +443,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	p->best = p->report->best_step_time_s = NAN;
 	p->report->engine = p->spec->label;
 	p->rng = rng_of(s, p->spec->label);
-	mq_costs_count(&p->costs, s);
+	mq_costs_count(&p->costs, s, looked_at, p->loop);
 	p->problem = (struct mq_problem){
 		.q = s->q,
 		.costs = &p->costs.costs,
@@ -479,6 +491,7 @@ static enum mq_status play(struct loop *loop, struct mq_err *err)
 	const struct mq_search *s = loop->search;
 	bool more = true;
 
+	MQ_TRY(mq_limits_possible(s->limits, s->q, err));
 	for (uint32_t i = 0; i < s->n_engines; i++)
 		MQ_TRY(start_player(loop, &loop->player[i], err));
 	while (more) {

@@ -111,7 +111,7 @@ struct mq_search_outcome {
 	uint64_t crashed; /* proposals whose simulator died: not judged, in truth */
 	uint32_t n_reports;
 	struct mq_engine_report *report; /* [n_reports], one per engine */
-	bool have_nearest;               /* no feasible plan: the one that misses memory by least */
+	bool have_nearest; /* no feasible plan: of all looked at, screens too, the one that misses memory by least */
 	struct mq_candidate nearest;
 	bool have_refused; /* the first plan that was refused for another reason */
 	struct mq_candidate refused;
@@ -199,7 +199,15 @@ struct mq_counted_costs {
 	const struct mq_costs *inner;
 	const struct mq_search *search;
 	uint64_t screens;
+	/* Called with each plan that an engine asked about, with what the user fixed, and its answer. */
+	void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result);
+	void *looker;
 };
-void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search);
+void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search,
+		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result),
+		    void *looker);
+/* MQ_EINPUT where no plan at all can have what --fix says: more ranks than devices, parts that divide no heads. */
+enum mq_status mq_limits_possible(const struct mq_limits *limits, const struct mq_question *q,
+				  struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -185,6 +185,42 @@ enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, u
 	return MQ_OK;
 }
 
+/* Devices of the largest machine. */
+static uint32_t largest_machine(const struct mq_cluster *c)
+{
+	uint32_t n = 0, most = 0;
+
+	for (uint32_t i = 0; i < c->n_devices; i++) {
+		n = i && c->device[i].node == c->device[i - 1].node ? n + 1 : 1;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+enum mq_status mq_limits_possible(const struct mq_limits *l, const struct mq_question *q, struct mq_err *err)
+{
+	const struct mq_model *m = q->model;
+	double ranks = (double)mq_or_1(l->fix_dp) * mq_or_1(l->fix_tp) * mq_or_1(l->fix_pp) * mq_or_1(l->fix_cp);
+	bool placed = !q->software || q->software->runs.placement;
+	uint32_t tp = mq_or_1(l->fix_tp), most = largest_machine(q->cluster);
+
+	if (ranks > q->cluster->n_devices)
+		return mq_fail(err, MQ_EINPUT,
+			       "--fix dp=%u tp=%u pp=%u cp=%u: %.0f ranks, but '%s' has %u devices; fix less",
+			       mq_or_1(l->fix_dp), tp, mq_or_1(l->fix_pp), mq_or_1(l->fix_cp), ranks, q->cluster->name,
+			       q->cluster->n_devices);
+	if (tp > 1 && m->heads % tp && (!placed || m->hidden % tp))
+		return mq_fail(err, MQ_EINPUT,
+			       "--fix tp=%u does not divide the %u heads of '%s'; fix a divisor of them", tp, m->heads,
+			       m->name);
+	if (!placed && tp > most)
+		return mq_fail(err, MQ_EINPUT,
+			       "--fix tp=%u: tensor-parallel groups stay inside a machine, and those of '%s' have %u "
+			       "devices at most; fix tp=%u or less",
+			       tp, q->cluster->name, most, most);
+	return MQ_OK;
+}
+
 enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks, struct mq_err *err)
 {
 	const struct mq_software *s = q->software;
@@ -321,15 +357,18 @@ static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, do
 typedef bool screen_fn(void *context, const struct mq_plan *plan, struct mq_result *result);
 
 /* Asks about what will be judged. */
-static bool ask(const struct mq_search *s, screen_fn *screen, void *context, const struct mq_plan *plan,
+static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, void *context, const struct mq_plan *plan,
 		struct mq_result *result)
 {
+	const struct mq_search *s = counted->search;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_plan fixed;
 
 	mq_plan_copy(&fixed, plan, &scratch);
 	mq_limits_apply(s->limits, &fixed, s->q->train);
 	bool known = screen(context, &fixed, result);
+	if (known)
+		counted->looked_at(counted->looker, &fixed, result);
 	return known;
 }
 
@@ -339,8 +378,8 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	const struct mq_search *s = counted->search;
 
 	counted->screens++;
-	return s->screen ? ask(s, s->screen, s->screen_context, plan, result) :
-			   ask(s, s->costs->screen, s->costs->context, plan, result);
+	return s->screen ? ask(counted, s->screen, s->screen_context, plan, result) :
+			   ask(counted, s->costs->screen, s->costs->context, plan, result);
 }
 
 static void screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
@@ -348,7 +387,7 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 	struct mq_counted_costs *counted = context;
 	const struct mq_search *s = counted->search;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	const struct mq_plan **asked = mq_arena_array(&scratch, n, const struct mq_plan *);
+	struct mq_plan **asked = mq_arena_array(&scratch, n, struct mq_plan *);
 
 	for (uint32_t i = 0; i < n && s->screen_all; i++) {
 		struct mq_plan *fixed = mq_arena_array(&scratch, 1, struct mq_plan);
@@ -357,9 +396,11 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 		mq_limits_apply(s->limits, fixed, s->q->train);
 		asked[i] = fixed;
 	}
-	bool all = s->screen_all && s->screen_all(s->screen_context, asked, n, result);
-	if (all)
-		counted->screens += n;
+	bool all = s->screen_all && s->screen_all(s->screen_context, (const struct mq_plan *const *)asked, n, result);
+	for (uint32_t i = 0; i < n && all; i++) {
+		counted->screens++;
+		counted->looked_at(counted->looker, asked[i], &result[i]);
+	}
 	for (uint32_t i = 0; i < n && !all; i++)
 		if (!screen(context, plan[i], &result[i]))
 			result[i].verdict = MQ_N_VERDICTS;
@@ -367,12 +408,14 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
-	const struct mq_search *s = ((struct mq_counted_costs *)context)->search;
+	const struct mq_counted_costs *counted = context;
+	const struct mq_search *s = counted->search;
 
-	return s->fits ? ask(s, s->fits, s->screen_context, plan, result) : screen(context, plan, result);
+	return s->fits ? ask(counted, s->fits, s->screen_context, plan, result) : screen(context, plan, result);
 }
 
-void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search)
+void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search,
+		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result), void *looker)
 {
 	*counted = (struct mq_counted_costs){
 		.costs = { .context = counted,
@@ -388,5 +431,7 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 			   .fits = search->screen || search->costs->screen ? fits : NULL },
 		.inner = search->costs,
 		.search = search,
+		.looked_at = looked_at,
+		.looker = looker,
 	};
 }

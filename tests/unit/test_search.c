@@ -533,8 +533,12 @@ static void no_feasible_plan_names_the_nearest(void **state)
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_search s = question(f, both, 8);
 
-	f->limits.fix_tp = 7; /* no plan keeps it */
 	s.dir = NULL;
+	f->limits.fix_tp = 7; /* of 4 devices */
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "7 ranks"));
+	f->limits.fix_tp = 0;
+	f->limits.fix_ep = 7; /* no plan keeps it */
 	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
 	assert_int_equal(out.n_best, 0);
 	assert_int_equal(out.judged, 0);

@@ -325,20 +325,69 @@ static const struct mq_candidate *rival(const struct mq_search_outcome *out, con
 	return found && found->result.step_time_s > first->result.step_time_s ? found : NULL;
 }
 
+/* What else of this software needs less memory than a plan does, as options. */
+static const char *remedies(const struct mq_session *s, const struct mq_plan *plan, struct mq_arena *arena)
+{
+	const struct mq_software *w = &s->software.software;
+	bool full = plan->n_configs && plan->config[0].recompute == MQ_RECOMPUTE_FULL;
+	bool offloads = w->runs.switches & MQ_EXPLICIT_OFFLOAD_OPTIMIZER && !w->offload_optimizer && !s->train.infer;
+	bool wide = mq_dtype_size(s->train.dtype) > 2 && w->runs.dtypes & 1u << MQ_BF16;
+
+	return mq_arena_printf(arena, "%s%s%s",
+			       !full && w->runs.recomputes & 1u << MQ_RECOMPUTE_FULL ? "--fix recompute=full, " : "",
+			       offloads ? mq_arena_printf(arena, "--software %s,offload_optimizer=yes, ", w->file) : "",
+			       wide ? "--dtype bf16, " : "");
+}
+
+enum { MOST_TIMES = 64 };
+
+/* The same question on twice, four times, ... as many machines, until engine `expert` has a plan that fits. */
+static void print_least_devices(const struct mq_session *s, FILE *file)
+{
+	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_search_options options;
+	struct mq_asked more = *s->asked;
+	struct mq_err lost = MQ_ERR_INIT;
+	uint32_t before = s->cluster->n_devices;
+
+	mq_args_defaults(mq_search_args, &options);
+	options.engines = (struct mq_list){ .n = 1, .item = { "expert" } };
+	options.evals = 2;
+	for (uint32_t times = 2; s->own_platform && !s->asked->devices && times <= MOST_TIMES; times *= 2) {
+		struct mq_session larger;
+		struct mq_search_outcome out = { .n_best = 0 };
+
+		more.platform =
+			mq_arena_printf(&scratch, "%s nodes=%u", s->asked->platform, times * s->cluster->n_nodes);
+		if (mq_session_open(&larger, &more, &lost) != MQ_OK)
+			return;
+		uint32_t n = larger.cluster->n_devices;
+		bool done =
+			n <= before || mq_search_session(&larger, &options, NULL, &out, &lost) != MQ_OK || out.n_best;
+		if (out.n_best)
+			fprintf(file, "%u devices do, where %u do not: %s needs %.3g of %.3g GB\n", n, before,
+				mq_plan_describe(out.best[0].plan, larger.cluster, &scratch),
+				out.best[0].result.peak_memory_B / 1e9, out.best[0].result.memory_limit_B / 1e9);
+		mq_session_close(&larger);
+		before = n;
+		if (done)
+			return;
+	}
+}
+
 static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session, FILE *file)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	char need[32], have[32];
 
 	if (out->have_nearest) {
-		const struct mq_plan *plan = out->nearest.plan;
-		bool full = plan->n_configs && plan->config[0].recompute == MQ_RECOMPUTE_FULL;
-
 		fprintf(file, "nearest: %s needs %s on %s, which has %s; try %smore devices or a smaller --batch\n",
-			mq_plan_describe(plan, session->cluster, &scratch),
+			mq_plan_describe(out->nearest.plan, session->cluster, &scratch),
 			mq_text_B(out->nearest.result.peak_memory_B, need),
 			session->cluster->device[out->nearest.result.memory_device].name,
-			mq_text_B(out->nearest.result.memory_limit_B, have), full ? "" : "--fix recompute=full, ");
+			mq_text_B(out->nearest.result.memory_limit_B, have),
+			remedies(session, out->nearest.plan, &scratch));
+		print_least_devices(session, file);
 	}
 	if (out->have_refused)
 		fprintf(file, "%s: %s: %s\n", mq_plan_describe(out->refused.plan, session->cluster, &scratch),
