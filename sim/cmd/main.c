@@ -1,6 +1,7 @@
 /* main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code. The table of
  * commands is in lib/commands.c. SPDX-License-Identifier: Apache-2.0 */
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,13 @@
 
 enum { MAX_COMMANDS = 63 };
 
+static bool reader_left(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
 static int usage(FILE *file)
 {
 	fprintf(file, "Usage: maquette COMMAND [options]\n\n"
@@ -32,7 +40,7 @@ static int usage(FILE *file)
 	for (int v = 0; v < MQ_N_VERDICTS; v++)
 		fprintf(file, "  %-8s %d\n", mq_verdict_name((enum mq_verdict)v),
 			(int)mq_verdict_status((enum mq_verdict)v));
-	return ferror(file) ? MQ_EINPUT : MQ_OK;
+	return ferror(file) && !reader_left() ? MQ_EINPUT : MQ_OK;
 }
 
 static int unknown(const char *word)
@@ -57,8 +65,8 @@ static int run(const struct mq_command *command, int argc, char **argv)
 	struct mq_err err = MQ_ERR_INIT;
 	enum mq_status status = command->run(argc, argv, &err);
 
-	/* Standard output belongs to the result: a full disk behind it is an error too. */
-	if ((fflush(stdout) || ferror(stdout)) && status == MQ_OK)
+	/* Standard output belongs to the result: a full disk behind it is an error too; a reader who has enough is none. */
+	if ((fflush(stdout) || ferror(stdout)) && status == MQ_OK && !reader_left())
 		status = mq_fail(&err, MQ_EINPUT, "cannot write to standard output");
 	if (status != MQ_OK && err.text[0])
 		fprintf(stderr, "maquette %s: %s\n", command->name, err.text);

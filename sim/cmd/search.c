@@ -134,6 +134,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		mq_session_note(&session, stderr);
 	enum mq_status status = others ? mq_ranks_serve(&session, o.dir, err) : claim_and_run(&o, &session, err);
 	mq_session_close(&session);
+	mq_job_end_stopped();
 	return status;
 }
 

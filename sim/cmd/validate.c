@@ -73,6 +73,8 @@ static enum mq_status open_all(const struct validate *o, struct mq_validation *v
 	for (uint32_t i = 0; i < o->calib.n; i++)
 		argv[argc++] = mq_arena_printf(&v->arena, "--calib=%s", o->calib.item[i]);
 	v->n_dirs = o->dirs.n;
+	v->replays = !o->from && !o->against.n && !o->snapshot && !o->dry_run && !o->schedule_only &&
+		     (!o->executor || !strcmp(o->executor, "cuda"));
 	v->asked = mq_arena_array(&v->arena, v->n_dirs, struct mq_asked);
 	v->session = mq_arena_array(&v->arena, v->n_dirs, struct mq_session);
 	for (uint32_t i = 0; i < v->n_dirs; i++)

@@ -391,12 +391,36 @@ static uint32_t start_workers(const struct options *o, pid_t *pid)
 	return n;
 }
 
+/* Results of another study are not overwritten. A study that was changed shares points with what is there. */
+static enum mq_status check_folder(struct whatif *w, struct mq_err *err)
+{
+	const char *kept = mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir);
+	char *here, *there;
+	size_t n, m;
+
+	if (access(kept, F_OK))
+		return MQ_OK;
+	for (uint32_t i = 0; i < w->study.n_points; i++)
+		if (!access(w->row_path[i], F_OK))
+			return MQ_OK;
+	MQ_TRY(mq_text_read(w->o->study, 64, &w->arena, &here, &n, err));
+	MQ_TRY(mq_text_read(kept, 64, &w->arena, &there, &m, err));
+	if (n == m && !memcmp(here, there, n))
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: the folder has the results of another study, which shares no point with this one; choose "
+		       "another -o, or remove it",
+		       kept);
+}
+
 static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 {
 	pid_t *pid = mq_arena_array(&w->arena, w->o->jobs, pid_t);
 	uint32_t n = 0;
 
 	MQ_TRY(list_points(w, err));
+	if (!w->o->worker)
+		MQ_TRY(check_folder(w, err));
 	if (!w->o->worker)
 		forget_crashes(w);
 	if (!w->o->worker && w->study.n_points > 1)

@@ -53,10 +53,15 @@ static double now(const struct loop *loop)
 	return loop->search->now_s ? loop->search->now_s() : 0;
 }
 
+static bool stopped(const struct loop *loop)
+{
+	return loop->search->stopped && loop->search->stopped();
+}
+
 /* Seconds that an engine may use: what finished engines left is divided among the others. */
 static double share_s(const struct loop *loop)
 {
-	double left = loop->search->seconds;
+	double left = stopped(loop) ? 0 : loop->search->seconds;
 	uint32_t active = 0;
 
 	for (uint32_t i = 0; i < loop->search->n_engines; i++) {
@@ -201,6 +206,10 @@ static void collect(struct loop *loop, struct player *p)
 		enter(p);
 		enum mq_status status = p->spec->engine->propose(p->state, &p->problem, &loop->round, plan, &err);
 		leave(p);
+		if (stopped(loop)) { /* what it would have proposed with time is for the next run */
+			p->done = true;
+			return;
+		}
 		if (status != MQ_OK) {
 			p->report->finished = status == MQ_DONE;
 			stop_player(p, status == MQ_DONE ? NULL : &err);
@@ -408,7 +417,7 @@ static enum mq_status play_round(struct loop *loop, bool *more, struct mq_err *e
 	for (uint32_t i = 0; i < loop->search->n_engines; i++)
 		if (!loop->player[i].done)
 			collect(loop, &loop->player[i]);
-	for (uint32_t i = 0; i < loop->n_entries; i++) {
+	for (uint32_t i = 0; i < loop->n_entries && !stopped(loop); i++) {
 		struct entry *e = &loop->entry[i];
 
 		if (!e->late && !settle(loop, e))
@@ -418,7 +427,7 @@ static enum mq_status play_round(struct loop *loop, bool *more, struct mq_err *e
 			MQ_TRY(settle_entry(loop, e, err));
 	}
 	show(loop);
-	*more = loop->n_entries > 0;
+	*more = loop->n_entries > 0 && !stopped(loop);
 	return MQ_OK;
 }
 
@@ -471,6 +480,8 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	if (status == MQ_OK)
 		status = engine->start(p->state, &p->problem, err);
 	leave(p);
+	if (status != MQ_OK && stopped(p->loop))
+		status = MQ_DONE;
 	if (status == MQ_OK) {
 		p->started = true;
 		return MQ_OK;

@@ -64,6 +64,7 @@ struct mq_search {
 	uint64_t context;     /* hash of everything that results depend on */
 	struct mq_evaluator evaluator;
 	double (*now_s)(void); /* monotonic clock, for budgets only */
+	bool (*stopped)(void); /* is the search to end with what it has? May be NULL */
 	/* Shown while running: share done (NaN = unknown) and a few words. May be NULL. */
 	void (*progress)(void *context, double done, const char *what);
 	void *progress_context;

@@ -197,17 +197,32 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 		       item->path, item->line, item->key, item->value);
 }
 
-static void stopped(int signal_number)
+static volatile sig_atomic_t interrupted; /* a handler reaches nothing else */
+
+static void stop(int signal_number)
 {
 	static const char text[] = "\nmaquette: stopped; the same command goes on from here\n";
 	ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
 
 	(void)written;
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
+	interrupted = 1;
+	signal(signal_number, SIG_DFL); /* who asks twice does not wait */
 }
 
 void mq_job_resumable(void)
 {
-	signal(SIGINT, stopped);
+	signal(SIGINT, stop);
+}
+
+bool mq_job_stopped(void)
+{
+	return interrupted;
+}
+
+void mq_job_end_stopped(void)
+{
+	if (!interrupted)
+		return;
+	fflush(NULL);
+	raise(SIGINT);
 }

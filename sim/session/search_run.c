@@ -405,6 +405,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.context = dir ? mq_session_context(session) : 0,
 		.evaluator = { session, evaluate, 16 * q->jobs * (session->ranks ? session->n_ranks : 1), until },
 		.now_s = mq_now_s,
+		.stopped = mq_job_stopped,
 		.progress = draw,
 		.progress_context = &bar,
 	};

@@ -118,8 +118,11 @@ struct mq_claim {
 enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
 			    struct mq_err *err) MQ_MUST_CHECK;
 void mq_job_release(struct mq_claim *claim);
-/* From now on Ctrl-C ends the program with a line that the same command goes on. */
+/* From now on Ctrl-C says that the same command goes on and asks it to stop; the second one ends the program. */
 void mq_job_resumable(void);
+bool mq_job_stopped(void);
+/* Ends the program as the signal would have, once all is written; returns where there was none. */
+void mq_job_end_stopped(void);
 
 /* Starts DIR/run.ini: "command = NAME" first; the caller adds lines (mq_ini_put), then mq_job_end adds the
  * [about] section (date, host, versions), which `run` ignores. */

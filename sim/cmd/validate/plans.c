@@ -80,6 +80,23 @@ static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *ses
 	return mq_schedule_check(p->schedule, NULL, err);
 }
 
+/* Before anything large is made: are there GPUs at all where the plan is to be replayed on some? */
+static enum mq_status meet_gpus(struct mq_validation *v, const struct mq_session *session, const struct mq_plan *plan,
+				struct mq_err *err)
+{
+	const char *text;
+	bool gpu = false;
+	uint32_t n;
+
+	for (uint32_t i = 0; i < plan->n_configs && v->replays; i++)
+		for (uint32_t k = 0; k < plan->config[i].n_devices && !gpu; k++)
+			gpu = session->cluster->device[plan->config[i].device[k]].kind == MQ_GPU;
+	if (!gpu)
+		return MQ_OK;
+	v->replays = false;
+	return mq_replay_devices("cuda", &v->arena, &n, &text, err);
+}
+
 static const char *base_name(const char *dir, struct mq_arena *arena)
 {
 	char *copy = mq_arena_strdup(arena, dir);
@@ -110,6 +127,7 @@ static enum mq_status add_plans(struct mq_validation *v, const char *dir, uint32
 		mq_plan_init(&p.plan, &v->arena, session->model->n_ops);
 		MQ_TRY(mq_plan_load(path, session->model, session->cluster, &v->arena, &p.plan, err));
 		p.plan_text = mq_plan_describe(&p.plan, session->cluster, &v->arena);
+		MQ_TRY(meet_gpus(v, session, &p.plan, err));
 		MQ_TRY(lower_plan(v, session, &p, err));
 		MQ_PUSH(&v->arena, v->plan, v->n_plans, v->room, p);
 		found++;

@@ -41,6 +41,7 @@ struct mq_validation {
 	struct mq_session *session; /* [n_dirs] */
 	uint32_t n_dirs, n_open, n_plans, room;
 	struct mq_validated *plan;
+	bool replays; /* plans are about to be replayed on GPUs, of which nobody has asked whether there are any */
 	const char *refused; /* why the corrected calibration was not written; NULL = it was, or none was asked for */
 };
 

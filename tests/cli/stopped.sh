@@ -1,0 +1,34 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Ctrl-C: the table of what was found, and the plans, and the end of a program that was interrupted; the same command
+# goes on to what it would have found alone. A reader who has enough is no error. Folders of others are refused.
+args=(-m gpt:layers=8,hidden=512,heads=8 --batch 64 -p "gpu=H100 nodes=2" -e random,expert --evals 400 --seed 7 -j 2)
+set -m # so that a child in the background can be interrupted
+"$M" search "${args[@]}" -o part >said.txt 2>err.txt & pid=$!
+for i in $(seq 200); do [ -s part/candidates.csv ] && [ "$(wc -l <part/candidates.csv)" -gt 40 ] && break; sleep 0.05; done
+kill -INT -- -$pid; { wait $pid; rc=$?; } 2>/dev/null
+[ $rc -eq 130 ] || { echo "exit code $rc"; cat err.txt; bad=1; }
+grep -q 'the same command goes on from here' err.txt || { cat err.txt; bad=1; }
+grep -qE '^ +1 .* dp [0-9]+ tp ' said.txt && [ -s part/plan-1.json ] && [ -s part/report.html ] || { cat said.txt; ls part; bad=1; }
+rows=$(wc -l <part/candidates.csv); [ "$rows" -lt 400 ] || { echo "was not stopped: $rows rows"; bad=1; }
+"$M" search "${args[@]}" -o part >/dev/null 2>&1 && "$M" search "${args[@]}" -o whole >/dev/null || bad=1
+cmp part/candidates.csv whole/candidates.csv && cmp part/plan-1.json whole/plan-1.json || bad=1
+
+for command in "list parameters" "model gpt:layers=96" "--help"; do
+	"$M" $command 2>err.txt | head -n 1 >/dev/null; rc=${PIPESTATUS[0]}
+	[ $rc -eq 0 ] && [ ! -s err.txt ] || { echo "$command | head: $rc, $(cat err.txt)"; bad=1; }
+done
+
+study() { printf 'model = %s\nbatch = %s\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' "$tiny" "$1" >"$2"; }
+study 8 a.ini; study 16 b.ini; study '8, 16' both.ini
+try 0 '1 points' whatif a.ini -o w
+cp w/whatif.csv before.csv
+try 2 'w/study.ini: the folder has the results of another study' whatif b.ini -o w
+cmp before.csv w/whatif.csv || bad=1
+try 0 '2 points' whatif both.ini -o w # shares a point
+# Nothing is written where the GPUs of a replay are missing.
+"$M" search -m $tiny --batch 8 -p dgx1_v100 -e expert --evals 1 -o s >/dev/null || bad=1
+export MAQUETTE_CUDA=/none MAQUETTE_CUDART=/none
+try 3 '.' validate s
+[ -e s/validate ] && { echo "left:"; ls s/validate; bad=1; }
+try 0 'executor cuda' validate s --dry-run
+finish
