@@ -3,15 +3,20 @@
  * goes with the next one. SPDX-License-Identifier: Apache-2.0 */
 #include "session/session.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/csv.h"
+#include "base/paths.h"
 #include "hardware/platform/platform.h"
 
 static const char *const names[] = { "platform.xml", "platform.keys", "platform.calib.json", "accelerator.json",
@@ -86,12 +91,64 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 	return MQ_OK;
 }
 
+/* ---- "64xH100", "8 x p5.48xlarge" ----------------------------------------------------------------- */
+
+/* The keys of a machine of platforms/machines.csv; NULL: there is none of that name. */
+static enum mq_status machine_keys(const char *name, struct mq_arena *arena, const char **keys, struct mq_err *err)
+{
+	const char *dir;
+	struct mq_csv csv;
+
+	*keys = NULL;
+	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
+	MQ_TRY(mq_csv_load(mq_arena_printf(arena, "%s/machines.csv", dir), arena, &csv, err));
+	for (uint32_t r = 0; r < csv.n_rows && !*keys; r++)
+		if (!strcasecmp(mq_csv_word(&csv, r, "machine"), name))
+			*keys = mq_csv_word(&csv, r, "keys");
+	if (!*keys && (strpbrk(name, "._") || strstr(name, "gpu-") || strstr(name, "standard-")))
+		return mq_fail(err, MQ_EINPUT,
+			       "platform: no machine '%s' in %s/machines.csv; write gpu=TYPE nodes=N gpus=N", name,
+			       dir);
+	return MQ_OK;
+}
+
+enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const char **keys, struct mq_err *err)
+{
+	char name[128] = "";
+	uint32_t n = 0;
+	int end = 0;
+
+	*keys = text;
+	if (sscanf(text, " %9u %*1[xX] %127[^=,;]%n", &n, name, &end) < 2 || !n || !access(text, F_OK))
+		return MQ_OK;
+	if (text[end] == '=') /* the last word is a key: it and what follows say more */
+		while (end > 0 && !isspace((unsigned char)text[end - 1]))
+			name[strlen(name) - 1] = '\0', end--;
+	while (*name && isspace((unsigned char)name[strlen(name) - 1]))
+		name[strlen(name) - 1] = '\0';
+	const char *more = text + end, *machine;
+	struct mq_platform_spec spec;
+
+	MQ_TRY(machine_keys(name, arena, &machine, err));
+	if (machine)
+		return *keys = mq_arena_printf(arena, "%s nodes=%u%s%s", machine, n, *more ? " " : "", more), MQ_OK;
+	mq_platform_spec_init(&spec);
+	MQ_TRY(mq_platform_spec_parse(more, &spec, arena, err));
+	uint32_t each = n < spec.gpus ? n : spec.gpus;
+	if (n % each)
+		return mq_fail(err, MQ_EINPUT, "platform '%s': %u devices are no machines of %u; add gpus=N", text, n,
+			       each);
+	*keys = mq_arena_printf(arena, "gpu=%s nodes=%u %s gpus=%u", name, n / each, more, each);
+	return MQ_OK;
+}
+
 enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,
 				struct mq_platform_file *file, struct mq_err *err)
 {
 	struct mq_platform_spec spec;
 
 	*file = (struct mq_platform_file){ .path = NULL };
+	MQ_TRY(mq_platform_words(text, arena, &text, err));
 	if (!mq_platform_spec_is(text))
 		return mq_find_platform(text, arena, &file->path, err);
 	mq_platform_spec_init(&spec);

@@ -217,14 +217,48 @@ static bool is_profiled(const struct mq_model *m)
 	return m->devices.n_accelerators || m->devices.n_cpus || m->profile.n_types;
 }
 
-static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
+/* --tokens-per-batch as samples: "4M" of a sequence of 8192 are 4 x 2^20 tokens, because 4 x 10^6 are no whole ones. */
+static enum mq_status count_tokens(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
-	const struct mq_asked *q = s->asked;
+	static const char suffix[] = "kMGT";
+	const char *text = q->tokens_per_batch;
+	double per = s->model->tokens_per_sample, number, samples;
+	char *end;
+
+	if (!text)
+		return MQ_OK;
+	if (q->batch_given || !(per > 0))
+		return mq_fail(err, MQ_EINPUT, "--tokens-per-batch %s: %s", text,
+			       q->batch_given ? "--batch says it too; leave one out" :
+						"samples of this model have no tokens; give --batch");
+	number = strtod(text, &end);
+	const char *of = *end ? strchr(suffix, *end == 'K' ? 'k' : *end) : NULL;
+	int power = of ? (int)(of - suffix) + 1 : 0;
+	bool sound = end > text && (!*end || (of && (!end[1] || (end[1] == 'i' && !end[2]))));
+
+	samples = number * pow(1000, power) / per;
+	if (of && (end[1] == 'i' || samples != floor(samples)))
+		samples = number * pow(1024, power) / per;
+	if (!sound || !(samples >= 1) || samples != floor(samples) || samples > 1u << 30)
+		return mq_fail(
+			err, MQ_EINPUT,
+			"--tokens-per-batch %s: give a number of tokens, as 4M, that is a multiple of the %g of a "
+			"sample",
+			text, per);
+	s->train.batch = q->train.batch = samples;
+	q->batch_given = true;
+	q->tokens_per_batch = NULL;
+	return MQ_OK;
+}
+
+static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
+{
 	struct mq_model_request request = { q->model, &s->train, q->seq, &s->software.software };
 
 	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
+	MQ_TRY(count_tokens(s, q, err));
 	if (!q->batch_given && !q->train.infer && !is_profiled(s->model))
 		return mq_fail(err, MQ_EINPUT,
 			       "--batch is missing: give the %ss of a step over all devices, as --batch 256",
@@ -279,6 +313,7 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	MQ_TRY(check_given(q, err));
 	MQ_TRY(mq_asked_limits(q, &s->limits, err));
 	MQ_TRY(mq_tuning_resolve(&own->train.tuning, &s->arena, err));
+	MQ_TRY(mq_platform_words(q->platform, &s->arena, &own->platform, err));
 	if (mq_platform_spec_is(q->platform))
 		own->platform = mq_platform_spec_plain(mq_arena_strdup(&s->arena, q->platform));
 	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
@@ -289,7 +324,7 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
 	s->platform_calib = of_model ? "" : mq_platform_calib_path(s->platform_path, &s->arena);
 	MQ_TRY(choose_dtype(s, own, err));
-	MQ_TRY(load_model(s, err));
+	MQ_TRY(load_model(s, own, err));
 	if (of_model)
 		MQ_TRY(own_platform(s, files, err));
 	if (!access(s->platform_calib, F_OK))

@@ -85,6 +85,10 @@ enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
 				struct mq_err *err) MQ_MUST_CHECK;
 
+/* "64xH100 KEY=VALUE...", devices in machines of 8 (or gpus=), and "8 x p5.48xlarge", machines of platforms/machines.csv,
+ * as keys of `platform generate`; any other text as it is. MQ_EINPUT: no such machine, devices that fill none. */
+enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const char **keys,
+				 struct mq_err *err) MQ_MUST_CHECK;
 /* A platform as -p takes it (but `model`): its XML file, or its keys, in a folder of its own where it is generated. */
 struct mq_platform_file {
 	const char *path;        /* of XML, or of keys (mq_platform_is_keys) */

@@ -12,6 +12,7 @@
 /* Texts are borrowed from the command line. */
 struct mq_asked {
 	const char *model, *platform, *devices, *software, *expert_load, *sequence_packing, *start;
+	const char *tokens_per_batch; /* of a session: NULL, it is in train.batch */
 	struct mq_list calib, change, fix, max, trust_with;
 	struct mq_train train; /* without what stands in a list or a file: mq_asked_train */
 	uint32_t seq, jobs;

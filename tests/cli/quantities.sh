@@ -1,0 +1,42 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Machines and batches as people say them: the same question, to the byte, as with keys and samples.
+ask=(-m $tiny,seq=64 -e expert --evals 2 -j 2)
+same() { # A B: two platforms
+	rm -rf a b
+	"$M" search "${ask[@]}" --batch 64 -p "$1" -o a >/dev/null && "$M" search "${ask[@]}" --batch 64 -p "$2" -o b >/dev/null &&
+		cmp a/candidates.csv b/candidates.csv || { echo "'$1' is not '$2'"; bad=1; }
+}
+same 64xH100 'gpu=H100 nodes=8'
+same '16 x A100-80GB network=roce gpus=4' 'gpu=A100-80GB nodes=4 gpus=4 network=roce'
+same '4xV100-32GB' 'gpu=V100-32GB nodes=1 gpus=4'
+same '16xNVIDIA H100 80GB HBM3 nics=4' 'gpu=H100 nodes=2 nics=4'
+same '2 x p5.48xlarge' 'gpu=H100 nodes=2 gpus=8 nic_GBps=50 network=efa'
+same '2x p4d.24xlarge' 'gpu=A100-SXM4-40GB nodes=2 gpus=8 nics=4 nic_GBps=12.5 network=efa'
+grep -qx 'platform = gpu=A100-SXM4-40GB gpus=8 nics=4 nic_GBps=12.5 network=efa nodes=2' a/run.ini || { cat a/run.ini; bad=1; }
+try 0 'ok: 64 devices on 8 machines' platform check 64xH100
+try 2 '12 devices are no machines of 8; add gpus=N' platform check 12xH100
+try 2 "no machine 'p9.48xlarge'" platform check '8 x p9.48xlarge'
+try 2 "no such device type; did you mean" platform check 8xH10O
+try 2 "no platform 'x64'" platform check x64
+# each machine of the list is a platform, and of the device that its name means elsewhere
+tail -n +2 "$ROOT/platforms/machines.csv" | cut -d, -f1 | while read -r name; do
+	"$M" platform generate gpu="$name" -o one.xml >/dev/null && type=$(grep -o 'mq_type" value="[^"]*"' one.xml | head -n 1 | cut -d'"' -f3) &&
+		"$M" platform show "2 x $name" | grep -q "^$type " || echo "$name"
+done >wrong.txt
+[ ! -s wrong.txt ] || { echo "no platforms, or of another device:"; cat wrong.txt; bad=1; }
+
+tokens() { # TOKENS SAMPLES
+	rm -rf a b
+	"$M" search "${ask[@]}" --tokens-per-batch "$1" -p dgx1_v100 -o a >/dev/null &&
+		"$M" search "${ask[@]}" --batch "$2" -p dgx1_v100 -o b >/dev/null && cmp a/candidates.csv b/candidates.csv &&
+		grep -qx "batch = $2" a/run.ini || { echo "$1 tokens are not $2 samples"; bad=1; }
+}
+tokens 4096 64
+tokens 4k 64    # 4000 / 64 is no whole number
+tokens 8Ki 128
+tokens 0.016M 250
+try 2 'a multiple of the 64 of a sample' search "${ask[@]}" --tokens-per-batch 4097 -p dgx1_v100 -o n
+try 2 'a multiple of the 64 of a sample' search "${ask[@]}" --tokens-per-batch many -p dgx1_v100 -o n
+try 2 '.--batch says it too; leave one out' search "${ask[@]}" --tokens-per-batch 4k --batch 8 -p dgx1_v100 -o n
+try 2 'have no tokens; give --batch' search -m resnet50 -e expert --tokens-per-batch 4k -p dgx1_v100 -o n
+finish
