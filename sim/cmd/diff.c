@@ -87,6 +87,7 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .json = false };
 	struct mq_session session;
 	const struct mq_args args = {
@@ -97,7 +98,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	};
 
 	mq_asked_init(&o.asked);
-	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	MQ_TRY(mq_args_parse_plan(&args, &o, sizeof(o), &o.asked, &o.path[0], argc, argv, &arena, err));
 	if (!o.path[1])
 		return mq_fail(err, MQ_EINPUT, "give two plan files: maquette diff PLAN_A PLAN_B -m ... -p ...");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));

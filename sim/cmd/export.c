@@ -256,7 +256,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 				      .doc = doc };
 
 	mq_asked_init(&o.asked);
-	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	MQ_TRY(mq_args_parse_plan(&args, &o, sizeof(o), &o.asked, &o.plan, argc, argv, &arena, err));
 	if (o.plan && !strcmp(o.plan, "-"))
 		o.plan = "/dev/stdin";
 	MQ_TRY(check_options(&o, err));

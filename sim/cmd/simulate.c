@@ -316,13 +316,14 @@ static enum mq_status check_spread(const struct options *o, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct options o = { .plan = NULL };
 	struct mq_session session;
 	const struct mq_args args = { .table = { { mq_question_args, &o.asked }, { options, &o } }, .doc = doc };
 
 	mq_asked_init(&o.asked);
 	mq_args_defaults(options, &o);
-	MQ_TRY(mq_args_parse(&args, argc, argv, err));
+	MQ_TRY(mq_args_parse_plan(&args, &o, sizeof(o), &o.asked, &o.plan, argc, argv, &arena, err));
 	if (!o.plan)
 		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";

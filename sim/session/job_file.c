@@ -52,7 +52,7 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 struct old_job {
 	char command[32];
 	bool whole;  /* a kill in the middle of writing leaves less */
-	FILE *lines; /* what decides results, as mq_job_question has it */
+	FILE *lines; /* what decides results, as they were asked */
 };
 
 /* Not how long and how to show. */
@@ -167,6 +167,84 @@ void mq_job_release(struct mq_claim *claim)
 	if (claim->fd >= 0)
 		close(claim->fd);
 	claim->fd = -1;
+}
+
+/* ---- the question of a folder ------------------------------------------------------------------- */
+
+struct words {
+	struct mq_arena *arena;
+	char **arg;
+	uint32_t n, room;
+};
+
+static void add_word(struct words *w, char *arg)
+{
+	MQ_PUSH(w->arena, w->arg, w->n, w->room, arg);
+}
+
+/* Keys of the search itself (engine, evals, ...) are not part of the question. */
+static enum mq_status take_key(void *context, const struct mq_ini_item *item, struct mq_err *err)
+{
+	struct words *w = context;
+	bool flag = !item->quoted && !strcmp(item->value, "true");
+	const struct mq_arg *row = mq_arg_find(mq_question_args, item->key);
+
+	(void)err;
+	if (!*item->section && row && !(row->flags & MQ_ARG_CONSTRAINT) &&
+	    (item->quoted || strcmp(item->value, "false")))
+		add_word(w, mq_arena_printf(w->arena, flag ? "--%s" : "--%s=%s", item->key, item->value));
+	return MQ_OK;
+}
+
+static enum mq_status words_of(const char *dir, char *command, int argc, char **argv, struct words *w,
+			       struct mq_err *err)
+{
+	const char *path = mq_arena_printf(w->arena, "%s/run.ini", dir);
+
+	add_word(w, command);
+	if (access(path, R_OK))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read it (%s): is %s the folder of a search?", path,
+			       strerror(errno), dir);
+	MQ_TRY(mq_ini_read(path, w->arena, take_key, w, err));
+	for (int i = 0; i < argc; i++)
+		add_word(w, argv[i]);
+	add_word(w, NULL);
+	return MQ_OK;
+}
+
+enum mq_status mq_asked_of_folder(const char *dir, int argc, char **argv, struct mq_arena *arena,
+				  struct mq_asked *asked, struct mq_err *err)
+{
+	const struct mq_args args = { .table = { { mq_question_args, asked } } };
+	struct words w = { .arena = arena };
+
+	MQ_TRY(words_of(dir, mq_arena_strdup(arena, "validate"), argc, argv, &w, err));
+	mq_asked_init(asked);
+	return mq_args_parse(&args, (int)w.n - 1, w.arg, err);
+}
+
+enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, size_t size, const struct mq_asked *asked,
+				  const char *const *plan, int argc, char **argv, struct mq_arena *arena,
+				  struct mq_err *err)
+{
+	struct words w = { .arena = arena };
+	void *before = mq_arena_alloc(arena, size);
+
+	memcpy(before, options, size);
+	MQ_TRY(mq_args_parse(args, argc, argv, err));
+	if ((asked->model && asked->platform) || !*plan || !strcmp(*plan, "-"))
+		return MQ_OK;
+	char *dir = mq_arena_strdup(arena, *plan), *slash = strrchr(dir, '/');
+	dir = slash ? (*slash = '\0', dir) : mq_arena_strdup(arena, ".");
+	if (access(mq_arena_printf(arena, "%s/run.ini", dir), R_OK))
+		return MQ_OK;
+	MQ_TRY(words_of(dir, argv[0], argc - 1, argv + 1, &w, err));
+	memcpy(options, before, size);
+	MQ_TRY(mq_args_parse(args, (int)w.n - 1, w.arg, err));
+	fprintf(stderr, "note: the question is that of %s/run.ini: -m %s -p %s --batch %.0f --software %s\n", dir,
+		asked->model ? asked->model : "?", asked->platform ? asked->platform : "?", asked->train.batch,
+		asked->software);
+	return MQ_OK;
 }
 
 /* ---- programs in job files ---------------------------------------------------------------------- */

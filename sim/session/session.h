@@ -135,6 +135,14 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 /* May a line of a job file be followed? MQ_EINPUT: it names a program to run (exec:), and nobody said that
  * the file is trusted. */
 struct mq_ini_item;
+/* The question of a search's folder, DIR/run.ini, with `argv` on top. MQ_EINPUT: it is none. */
+enum mq_status mq_asked_of_folder(const char *dir, int argc, char **argv, struct mq_arena *arena,
+				  struct mq_asked *asked, struct mq_err *err) MQ_MUST_CHECK;
+/* Parses options of `size` bytes; where no model or no platform is given and the plan lies beside a search's run.ini,
+ * over the question there, and says so on standard error. */
+enum mq_status mq_args_parse_plan(const struct mq_args *args, void *options, size_t size, const struct mq_asked *asked,
+				  const char *const *plan, int argc, char **argv, struct mq_arena *arena,
+				  struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Seconds of a monotonic clock, for budgets and reports only. */

@@ -1,65 +1,12 @@
 /* plans.c - opens the plans of search folders and predicts them. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/validate/plans.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ini.h"
 #include "folding/fold.h"
-
-/* ---- the question of a folder ---------------------------------------------------------------- */
-
-struct job {
-	struct mq_arena *arena;
-	char **arg;
-	uint32_t n, room;
-	bool about;
-};
-
-/* Keys of the search itself (engine, evals, ...) are not part of the question. */
-static bool is_question_key(const char *name)
-{
-	return mq_arg_find(mq_question_args, name) && strcmp(name, "start") && strcmp(name, "fix") &&
-	       strcmp(name, "max");
-}
-
-static enum mq_status take(void *context, const struct mq_ini_item *item, struct mq_err *err)
-{
-	struct job *job = context;
-	bool flag = !item->quoted && !strcmp(item->value, "true");
-
-	(void)err;
-	if (*item->section || !is_question_key(item->key) || (!item->quoted && !strcmp(item->value, "false")))
-		return MQ_OK;
-	char *arg = mq_arena_printf(job->arena, flag ? "--%s" : "--%s=%s", item->key, item->value);
-	MQ_PUSH(job->arena, job->arg, job->n, job->room, arg);
-	return MQ_OK;
-}
-
-static enum mq_status read_question(struct mq_validation *v, const char *dir, int argc, char **argv,
-				    struct mq_asked *asked, struct mq_err *err)
-{
-	const struct mq_args args = { .table = { { mq_question_args, asked } } };
-	const char *path = mq_arena_printf(&v->arena, "%s/run.ini", dir);
-	struct job job = { .arena = &v->arena };
-	char *name = mq_arena_strdup(&v->arena, "validate");
-
-	MQ_PUSH(job.arena, job.arg, job.n, job.room, name);
-	if (access(path, R_OK))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read it (%s): is %s the folder of a search?", path,
-			       strerror(errno), dir);
-	MQ_TRY(mq_ini_read(path, &v->arena, take, &job, err));
-	for (int i = 0; i < argc; i++)
-		MQ_PUSH(job.arena, job.arg, job.n, job.room, argv[i]);
-	char *end = NULL;
-	MQ_PUSH(job.arena, job.arg, job.n, job.room, end);
-	mq_asked_init(asked);
-	asked->no_fold = true;
-	return mq_args_parse(&args, (int)job.n - 1, job.arg, err);
-}
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
@@ -143,7 +90,8 @@ enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint3
 	struct mq_asked *asked = &v->asked[v->n_open];
 	struct mq_session *session = &v->session[v->n_open];
 
-	MQ_TRY(read_question(v, dir, argc, argv, asked, err));
+	MQ_TRY(mq_asked_of_folder(dir, argc, argv, &v->arena, asked, err));
+	asked->no_fold = true;
 	MQ_TRY(mq_session_open(session, asked, err));
 	v->n_open++;
 	return add_plans(v, dir, top, session, err);
