@@ -301,9 +301,20 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 static void put_recipe(const struct mq_export *e, FILE *f)
 {
 	const char *nccl = mq_export_nccl(e);
+	struct mq_export_node *node;
+	uint32_t n = mq_export_nodes(e, &node);
 
-	fprintf(f, "\"\"\"A recipe for torchtitan: NGPU=%u MODULE=this.file CONFIG=planned %s./run_train.sh\"\"\"\n",
-		e->n_ranks, nccl);
+	if (n == 1) /* run_train.sh starts all its processes on one machine */
+		fprintf(f,
+			"\"\"\"A recipe for torchtitan: NGPU=%u MODULE=this.file CONFIG=planned %s./run_train.sh\"\"\"\n",
+			e->n_ranks, nccl);
+	else
+		fprintf(f,
+			"\"\"\"A recipe for torchtitan, on each of %u machines (srun -N %u --ntasks-per-node=1):\n\n"
+			"    %storchrun --nnodes %u --nproc_per_node %u --rdzv_backend c10d --rdzv_id planned \\\\\n"
+			"        --rdzv_endpoint ${HOST_OF_RANK_0}:29500 -m torchtitan.train --module this.file --config "
+			"planned\n\"\"\"\n",
+			n, n, nccl, n, node[0].n);
 	mq_export_put_nodes(e, "# ", f);
 	put_imports(e, f);
 	put_model(e, f);

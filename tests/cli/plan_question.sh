@@ -13,4 +13,12 @@ try 0 'batch 32 ' simulate -P s/plan-1.json --batch 32 -o c # an option override
 try 2 'these are not the settings of --software megatron-core' export s/plan-1.json --to torchtitan
 cp s/plan-1.json alone.json
 try 2 '\-m is missing' export alone.json --to megatron
+# torchtitan's run_train.sh starts one machine; for more there is a line for each of them, which a shell can read
+"$M" search -m meta-llama/Llama-3.1-8B -p 16xH100 --batch 64 --software torchtitan -e expert --evals 1 -o t >/dev/null || bad=1
+"$M" export t/plan-1.json --to torchtitan -o recipe.py 2>/dev/null || bad=1
+python3 -c 'import ast; print(ast.get_docstring(ast.parse(open("recipe.py").read())).split("\n\n")[1])' >line.sh && bash -n line.sh || bad=1
+torchrun() { echo "$*"; }
+said=$(HOST_OF_RANK_0=a . ./line.sh)
+[ "$said" = "--nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_id planned --rdzv_endpoint a:29500 -m torchtitan.train --module this.file --config planned" ] ||
+	{ echo "launched as: $said"; bad=1; }
 finish
