@@ -113,9 +113,9 @@ How the fitted values came about:
 - **Power** (`flop_J`, `flop_fp8`, `flop_fp4`, `memory_J`, `power_idle`, `power_s`): what a device draws; its clock falls to what `power_W` allows
   (sim/kernels/power.c). An operation of a GEMM is timed on H100, fitted on A100, B200, GB200 and L40S; boards of the same chip take it over, by
   the 1.5th power of their clocks, and find their own clock by their own limit (PCIe boards, H20, A30, A10, L4, T4, B300).
-  **What is left** (`fleet` of the NVLink classes): runs of 8 GPUs and more on A100 and H100 are .91 of what one GPU's kernels at their clock
-  give, one value for all, fitted to five tables of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with
-  equal weight. `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of GEMMs on Hopper twice as many
+  **What is left** (`fleet` of the NVLink classes): runs of 8 GPUs and more are .90 (A100, .886 to .907) and .81 (H100, .753 to .851) of what one GPU's
+  kernels at their clock give, fitted to five tables of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan; the last
+  two for H100), every table with equal weight. Blackwell has A100's, no run of it is fitted. `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels, of GEMMs on Hopper twice as many
   (`overlap_gemms`, timed). **T4**: GEMM terms of the V100.
   Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../software/NAME.json`; [its page](../software/README.md) has the fields): what a training software's kernels move, its host takes, it

@@ -20,8 +20,8 @@ note="The values shipped are beside those of this fit, all tables with equal wei
 interval, the tables pull apart or a later mechanism has moved it. \"Left out\" is simulated with what the other tables alone
 give; a table keeps the numbers of its own software, which no other table informs."
 record fleet "internevo_a100_8_to_1024 mpt_fsdp_a100_h100 vtrain_a100_multi_node bloom_a100_topology_search torchtitan_a100_h100_h200" \
-	"nvlink.fleet,nvlink-sm90.fleet" \
-	"Five tables of A100 and H100 runs, a value for each here; what ships is one for both. $note"
+	"nvlink-sm80.fleet,nvlink-sm90.fleet" \
+	"Five tables of A100 and H100 runs, a value for each. $note"
 
 # One table per image network of NVIDIA's examples: its runs on one GPU (GPUNet-2: all, on eight), but
 # for one 3D U-Net that ran out of workspace (see platforms/calib/README.md). A parameter of software is that of

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MANY_GPUS = 8 }; /* those of a machine, for mq_link_calib.fleet */
+enum { MANY_GPUS = 8 }; /* of a run, for mq_link_calib.fleet */
 
 struct clocks {
 	const struct mq_low *low;
@@ -76,7 +76,7 @@ double mq_clocks_of(const struct mq_question *q, uint32_t device, uint32_t n_dev
 	const struct mq_device *at = &q->cluster->device[device];
 	const struct mq_device_calib *d = &q->calib->device[at->calib];
 	const struct mq_link_calib *nvlink = mq_calib_link_for(q->calib, "nvlink", d->compute_capability);
-	bool many = n_devices >= MANY_GPUS && d->kind == MQ_GPU && d->nvswitch > 0 && nvlink;
+	bool many = n_devices >= MANY_GPUS && d->kind == MQ_GPU && d->nvlink_Bps > 0 && nvlink;
 
 	return mq_power_clock(d, at->power_W, draw) * (many ? nvlink->fleet : 1);
 }

@@ -17,7 +17,7 @@
  * reads stays in 16 bits, or as the copy that was multiplied (`save_quantized_operands`:
  * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the weights
  * too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one scale serves a
- * whole tensor and the device multiplies transposed fp8 operands (compute capability 10.0 on). The weights themselves
+ * whole tensor and the device multiplies transposed fp8 operands (compute capability 10 and 11, not 12). The weights themselves
  * stay in 16 bits beside them, or in those copies alone (`fp8_params`). What tensor-parallel ranks gather along the
  * sequence is gathered again in backward (Korthikanti et al. 2022), or stays whole (`regather_in_backward` = 0).
  * Routing weights that multiply the experts' outputs need these for their gradient; multiplied into the activations
@@ -116,7 +116,7 @@ static double weights_B(const struct here *at, double elems)
 	    at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
 		return whole_B;
 	capability = at->calib->compute_capability;
-	bool one = train->gemm_dtype == MQ_GEMM_FP8 && capability >= 100;
+	bool one = train->gemm_dtype == MQ_GEMM_FP8 && capability >= 100 && (capability < 120 || capability >= 130);
 	if (matrices < at->op->param) /* the rest are biases */
 		elems *= matrices / at->op->param;
 	one |= at->op->frozen > MQ_FROZEN_AS_DTYPE && s->disable_parameter_transpose_cache;
