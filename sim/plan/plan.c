@@ -567,6 +567,8 @@ static const char *describe_decisions(const struct mq_plan *plan, const char *te
 			text = mq_arena_printf(arena, "%s, %s %g %s", text, row->shown, value, row->unit);
 		else if (row->kind == MQ_DECIDES_BOOL)
 			text = mq_arena_printf(arena, "%s, %s", text, row->name);
+		else if (row->kind == MQ_DECIDES_F64)
+			text = mq_arena_printf(arena, "%s, %s %g MB", text, row->setting, value / 1e6);
 		else
 			text = mq_arena_printf(arena, "%s, %s %s", text, row->name, mq_plan_value_text(plan, d, word));
 	}
