@@ -18,7 +18,7 @@ set tmargin screen 1 - 50.0 / height
 set lmargin screen 0.08; set rmargin screen 0.47
 set ylabel "predicted, ".unit
 set yrange [low : high]
-set key at screen 0.5, 0.01 center bottom maxrows rows Left reverse samplen 1 width -2
+set key at screen 0.53, 0.01 center bottom maxrows rows Left reverse samplen 1 width -2
 plot x with lines lw 1 lc rgb grey title "exact", \
 	x * 1.1 with lines lw 0.7 dt 2 lc rgb grey title "10 % off", \
 	x / 1.1 with lines lw 0.7 dt 2 lc rgb grey notitle, \

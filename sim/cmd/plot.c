@@ -13,7 +13,7 @@
 #include "base/csv.h"
 #include "base/ini.h"
 
-enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 24 };
+enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 48 };
 
 struct plotting {
 	struct mq_arena arena;
@@ -433,8 +433,8 @@ static uint32_t find_series(struct points *s, const char *name)
 		if (!strcmp(s->name[i], name))
 			return i;
 	if (s->n < MAX_SERIES)
-		s->name[s->n++] = name;
-	return s->n - 1; /* the last one takes all that are over */
+		s->name[s->n] = s->n < MAX_SERIES - 1 ? name : "others", s->n++;
+	return s->n - 1;
 }
 
 static void write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted, const char *measured,
