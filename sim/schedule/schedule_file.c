@@ -2,7 +2,7 @@
  *
  * Line 1 is the header:
  *   {"maquette_schedule":1,"model":NAME,"plan_hash":HEX,"model_hash":HEX,
- *    "devices":[{"rank":R,"name":N,"type":T}],"comms":[{"id":0,"purpose":P,"ranks":[...]}],
+ *    "devices":[{"rank":R,"name":N,"type":T,"clock":SHARE}],"comms":[{"id":0,"purpose":P,"ranks":[...]}],
  *    "ops":[NAMES],"works":[{"flop":F,"bytes":B,"model_flop":M,"kernels":[{...}]}],"tasks":N}
  * and each further line one task. Compute tasks point at a work of the header, so that a kernel list is written once
  * for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit. SPDX-License-Identifier: Apache-2.0 */
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
 #include "base/text.h"
 #include "maquette/schedule.h"
 
@@ -139,6 +138,8 @@ static void put_header(FILE *f, const struct mq_schedule *s)
 		mq_json_put_text(f, s->device_name[d]);
 		fputs(",\"type\":", f);
 		mq_json_put_text(f, s->device_type[d]);
+		if (s->clock && s->clock[d] < 1)
+			fprintf(f, ",\"clock\":%.17g", s->clock[d]);
 		fputc('}', f);
 	}
 	fputs("],\"comms\":[", f);
@@ -257,7 +258,7 @@ static double get_between(struct reader *r, json_t *object, const char *key, dou
 	if (!(x >= range[0] && x <= range[1])) {
 		char want[48];
 
-		snprintf(want, sizeof(want), "a number from %.0f to %.0e", range[0], range[1]);
+		snprintf(want, sizeof(want), "a number from %g to %g", range[0], range[1]);
 		wrong(r, key, want);
 		return 0;
 	}
@@ -399,8 +400,11 @@ static void get_devices(struct reader *r, json_t *root)
 	s->device = mq_arena_array(r->arena, s->n_devices, uint32_t);
 	s->device_name = mq_arena_array(r->arena, s->n_devices, const char *);
 	s->device_type = mq_arena_array(r->arena, s->n_devices, const char *);
+	s->clock = mq_arena_array(r->arena, s->n_devices, double);
 	for (uint32_t d = 0; d < s->n_devices; d++) {
 		json_t *v = json_array_get(list, d);
+
+		s->clock[d] = get_between(r, v, "clock", 1, (const double[]){ 0.01, 1 });
 		s->device[d] = get_u32(r, v, "rank", REQUIRED);
 		s->device_name[d] = get_text(r, v, "name");
 		s->device_type[d] = get_text(r, v, "type");

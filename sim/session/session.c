@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "session/session.h"
 #include "hardware/change.h"
-#include "base/text.h"
 #include "maquette/opt.h"
 #include "judge/pool.h"
 #include "model/format.h"

@@ -23,12 +23,11 @@ sed -i 's/maquette-tag-record 1 /maquette-tag-record 2 /' rec
 try 2 'record 0 is broken or of another version' solve rec -e tag:save=w
 try 2 'weights=none starts without training' search -m $tiny --batch 16 -p cloud_v100_t4 -e tag:width=16 -o x
 try 2 'cannot write /nowhere/w' search -m $tiny --batch 16 -p cloud_v100_t4 -e tag:save=/nowhere/w -o x
-# A question of which no placement of the whole batch fits: cem and hsdag find room by accumulation; tag's groups of
-# devices are machines, and no choice of its tree fits here: it says so.
+# A question of which no placement of the whole batch fits: all find room by accumulation.
 for e in cem hsdag tag; do
-	"$M" search -m llama:size=8b --seq 4096 --batch 128 --dtype bf16 -p hgx_h100_ib_2 --evals 40 -e $e -o "big-$e" |
+	"$M" search -m llama:size=8b,layers=12 --seq 4096 --batch 128 --dtype bf16 -p hgx_h100_ib_2 --evals 40 -e $e -o "big-$e" |
 		grep -o "^$e: .* does not fit" || echo "$e says nothing"
-	[ "$e" = tag ] || [ -s "big-$e/plan-1.json" ] || echo "$e leaves no plan"
+	[ -s "big-$e/plan-1.json" ] || echo "$e leaves no plan"
 done
 # And one where not even that helps: it says so.
 try 2 'places whole ops: with 8 micro-batches' search -m llama:size=70b --seq 4096 --batch 8 --dtype fp16 -p dgx1_v100 --evals 10 -e cem -o none

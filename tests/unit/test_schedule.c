@@ -281,12 +281,16 @@ static void files_give_back_the_same(void **state)
 	close(mkstemp(path));
 	close(mkstemp(again));
 	fill_everything(s);
+	s->clock = mq_arena_array(&f->arena, s->n_devices, double);
+	for (uint32_t d = 0; d < s->n_devices; d++)
+		s->clock[d] = 1 / (1 + d / 7.0);
 	assert_int_equal(mq_schedule_check(s, NULL, &f->err), MQ_OK);
 	assert_int_equal(mq_schedule_save(s, path, &f->err), MQ_OK);
 	if (mq_schedule_load(path, &f->arena, &back, &f->err))
 		fail_msg("%s", f->err.text);
 	assert_string_equal(s->model, back->model);
 	assert_true(s->plan_hash == back->plan_hash && s->model_hash == back->model_hash);
+	assert_memory_equal(s->clock, back->clock, s->n_devices * sizeof(*s->clock));
 	assert_int_equal(s->n_tasks, back->n_tasks);
 	assert_string_equal(back->op_name[1], "läyer");
 	assert_string_equal(back->comm[0].purpose, "dp");
@@ -323,10 +327,11 @@ static void load_refuses(struct fixture *f, const char *text, const char *words)
 		fail_msg("\"%s\" does not say \"%s\"", f->err.text, words);
 }
 
-#define HEAD                                                                                             \
-	"{\"maquette_schedule\":1,\"model\":\"m\",\"plan_hash\":\"0\",\"model_hash\":\"0\","             \
-	"\"devices\":[{\"rank\":0,\"name\":\"a\",\"type\":\"T\"}],\"comms\":[],\"ops\":[],\"works\":[]," \
+#define HEAD_OF(more)                                                                                            \
+	"{\"maquette_schedule\":1,\"model\":\"m\",\"plan_hash\":\"0\",\"model_hash\":\"0\","                     \
+	"\"devices\":[{\"rank\":0,\"name\":\"a\",\"type\":\"T\"" more "}],\"comms\":[],\"ops\":[],\"works\":[]," \
 	"\"tasks\":"
+#define HEAD HEAD_OF("")
 
 static void broken_files_are_named(void **state)
 {
@@ -335,6 +340,8 @@ static void broken_files_are_named(void **state)
 	load_refuses(f, "", "empty");
 	load_refuses(f, "[1]\n", ":1: not a JSON object");
 	load_refuses(f, "{\"maquette_schedule\":2}\n", ":1:");
+	load_refuses(f, HEAD_OF(",\"clock\":0") "1}\n", "\"clock\" must be a number from 0.01 to 1");
+	load_refuses(f, HEAD_OF(",\"clock\":1.5") "1}\n", "\"clock\" must be a number from 0.01 to 1");
 	load_refuses(f, HEAD "1}\n", "cut short: 0 of 1");
 	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":0", ":2: not a JSON object");
 	load_refuses(f,
