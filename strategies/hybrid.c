@@ -6,8 +6,9 @@
  * mixed stages share samples by speed), and pipelines whose stages each lie on devices of one class (a type, or its
  * slow ones), with degrees of their own per class: all pairs of classes in both orders, and from the best of those
  * longer chains; where there is one class, stages of unequal width (hybrid/width.c). A closed estimate (hybrid/cost.h)
- * ranks them; where none fits, all of them with their optimizer on the host, if the software can; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it. The
- * best of the list are screened with the analytic executor, and proposed in the order that it gives; the simulator
+ * ranks them; what cannot beat the list so far by a lower bound (layers dealt without loss) is dropped without it, but
+ * for two of each family. Where none fits, all of them are tried with their optimizer on the host, if the software can.
+ * The best of the list are screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/moves/refine.h).
  *
  * --proof: what no candidate of these families is below (hybrid/proof.c), and how many candidates lower

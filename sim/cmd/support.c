@@ -111,12 +111,13 @@ static const char *class_of(const struct mq_link *l)
 	return l->fabric != MQ_FABRIC_NONE ? mq_fabric_name(l->fabric) : mq_link_class_name(l->class);
 }
 
-static const struct mq_link_calib *link_calib(const struct mq_calib *calib, const char *class)
+/* Of the platform's first GPU; 0: it has none. */
+static double capability_of(const struct mq_session *s)
 {
-	for (uint32_t i = 0; i < calib->n_links; i++)
-		if (!strcmp(calib->link[i].name, class))
-			return &calib->link[i];
-	return NULL;
+	for (uint32_t i = 0; i < s->cluster->n_devices; i++)
+		if (s->cluster->device[i].kind == MQ_GPU && s->cluster->device[i].calib != MQ_NONE)
+			return s->calib->device[s->cluster->device[i].calib].compute_capability;
+	return 0;
 }
 
 static void say_links(struct sheet *to)
@@ -127,7 +128,7 @@ static void say_links(struct sheet *to)
 	for (uint32_t i = 0; i < c->n_links; i++) {
 		const char *class = class_of(&c->link[i]);
 		const char *name = !strcmp(class, "nvswitch") ? "nvlink" : class;
-		const struct mq_link_calib *l = link_calib(to->s->calib, name);
+		const struct mq_link_calib *l = mq_calib_link_for(to->s->calib, name, capability_of(to->s));
 		bool again = false;
 
 		for (uint32_t k = 0; k < i && !again; k++)
@@ -136,7 +137,8 @@ static void say_links(struct sheet *to)
 			continue;
 		if (l)
 			say(to, "links", COVERED,
-			    mq_arena_printf(arena, "%s: calibrated (%s)", class,
+			    mq_arena_printf(arena, "%s%s%s: calibrated (%s)", class,
+					    strcmp(class, l->name) ? " as " : "", strcmp(class, l->name) ? l->name : "",
 					    l->source ? l->source : "no source given"));
 		else
 			say(to, "links", ASSUMED,

@@ -1,10 +1,11 @@
 /* moves.h - the plans next to a plan: what refinement tries.
  *
  * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the schedule,
- * gradient sync and recomputation (of all stages or of one), the decisions that no config holds (switches.h), activations on the host, samples from a slow
- * replica to a fast one, the devices of two stages exchanged, two devices, all dealt out anew, a replica from one stage
- * to another, degrees of a shape by factors of two, and, in models without layers, the split of one heavy op. What a
- * move makes is a sound plan inside of --fix, --max and the software's space, or there is no such move.
+ * gradient sync and recomputation (of all stages or of one), the decisions that no config holds (switches.h),
+ * activations on the host, samples from a slow replica to a fast one, the devices of two stages exchanged, two devices,
+ * all dealt out anew, a replica from one stage to another, degrees of a shape by factors of two, and, in models without
+ * layers, the split of one heavy op. What a move makes is a sound plan inside of --fix, --max and the software's space,
+ * or there is no such move.
  *
  * Not tried: two changes at once that are no gain alone. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_LIB_MOVES_MOVES_H
