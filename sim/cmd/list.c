@@ -163,7 +163,10 @@ static enum mq_status list_models(struct listing *l, const char *only, struct mq
 	struct mq_builtin is;
 
 	if (only && !strcmp(only, "huggingface")) { /* the families that its reader knows, by "model_type" */
-		for (const char *const *type = mq_hf_types(arena); *type; type++)
+		const struct mq_hf_family *families;
+
+		MQ_TRY(mq_hf_families(arena, &families, err));
+		for (const char *const *type = mq_hf_types(families, arena); *type; type++)
 			line(l, *type, "");
 		return MQ_OK;
 	}

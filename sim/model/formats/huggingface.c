@@ -27,12 +27,12 @@ static const struct mq_opt opts[] = {
 	MQ_BOOL(struct options, mtp, 0, "with the layers that predict further tokens, where there are any"), MQ_END
 };
 
-static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, const char *keys,
-				     struct mq_arena *arena, struct mq_err *err)
+static enum mq_status unknown_family(const struct mq_hf_family *families, const struct mq_json_at *at, const char *type,
+				     const char *keys, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	const char *class = json_string_value(json_object_get(at->object, "_class_name"));
-	const char *near = type && strlen(type) < 60 ? mq_nearest(type, mq_hf_types(arena)) : NULL;
+	const char *near = type && strlen(type) < 60 ? mq_nearest(type, mq_hf_types(families, arena)) : NULL;
 
 	return mq_fail(
 		err, MQ_EINPUT,
@@ -48,10 +48,10 @@ static enum mq_status unknown_family(const struct mq_json_at *at, const char *ty
 }
 
 /* What is left out or was assumed, for people. */
-static const char *note_of(const struct mq_json_at *at, const char *type, bool guessed, uint32_t mtp,
-			   struct mq_arena *arena)
+static const char *note_of(const struct mq_hf_family *family, const struct mq_json_at *at, const char *type,
+			   bool guessed, uint32_t mtp, struct mq_arena *arena)
 {
-	const char *keys = guessed ? "" : mq_hf_unused_keys(at->object, arena), *note = "";
+	const char *keys = guessed ? "" : mq_hf_unused_keys(family, at->object, arena), *note = "";
 
 	if (guessed)
 		note = mq_arena_printf(
@@ -74,14 +74,17 @@ static enum mq_status read_config(const struct mq_json_at *at, const char *type,
 {
 	uint32_t positions = 0;
 	bool guessed = false;
-	const struct mq_hf_family *family = mq_hf_family_of(at, type, &guessed);
+	const struct mq_hf_family *families;
+
+	MQ_TRY(mq_hf_families(arena, &families, err));
+	const struct mq_hf_family *family = mq_hf_family_of(families, at, type, &guessed);
 	const char *keys = family && !guessed ? "" : mq_hf_unknown_keys(at->object, arena);
 
 	if (!family || *keys)
-		return unknown_family(at, type, keys, arena, err);
+		return unknown_family(families, at, type, keys, arena, err);
 	MQ_TRY(mq_hf_read(family, at, t, &positions, arena, err));
 	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
-	*note = note_of(at, type, guessed, mtp ? 0 : t->mtp, arena);
+	*note = note_of(family, at, type, guessed, mtp ? 0 : t->mtp, arena);
 	if (!mtp)
 		t->mtp = 0;
 	return MQ_OK;

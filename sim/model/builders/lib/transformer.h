@@ -89,6 +89,20 @@ const char *mq_transformer_differs(const struct mq_transformer *a, const struct 
 const char *mq_transformer_compare(const struct mq_transformer *a, const struct mq_transformer *b, uint32_t *n,
 				   char text[96]);
 
+/* A member of a structure by its name: n uint32_t, d double, b bool, c char, s text. */
+struct mq_field {
+	const char *name;
+	size_t offset;
+	char type;
+};
+/* clang-format off */
+#define MQ_FIELD(type, field) { #field, offsetof(type, field), MQ_FIELD_TYPE(((type *)0)->field) }
+#define MQ_FIELD_TYPE(field)  _Generic(field, uint32_t: 'n', double: 'd', bool: 'b', char: 'c', default: 's')
+/* clang-format on */
+const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, const char *name);
+/* Of a description; NULL: none of that name. */
+const struct mq_field *mq_transformer_field(const char *name);
+
 /* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,
 				    struct mq_arena *arena, struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;

@@ -1,5 +1,6 @@
-/* transformer_fields.c - where two descriptions of a stack differ: what writers of settings check themselves with, by
- * reading back what they wrote. SPDX-License-Identifier: Apache-2.0 */
+/* transformer_fields.c - the fields of a description by name, and where two descriptions differ: what writers of settings
+ * check themselves with, by reading back what they wrote. SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,23 @@ struct row {
 	const char *name;
 	double a, b;
 };
+
+const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(fields[i].name, name))
+			return &fields[i];
+	return NULL;
+}
+
+const struct mq_field *mq_transformer_field(const char *name)
+{
+#define PLACE(field) MQ_FIELD(struct mq_transformer, field),
+	static const struct mq_field fields[] = { FIELDS(PLACE) PLACE(rope_theta) PLACE(norm_eps) PLACE(pattern)
+							  PLACE(contrast) };
+
+	return mq_field_find(fields, sizeof(fields) / sizeof(*fields), name);
+}
 
 const char *mq_transformer_compare(const struct mq_transformer *first, const struct mq_transformer *second, uint32_t *n,
 				   char text[96])

@@ -1,4 +1,4 @@
-/* huggingface.c - see huggingface.h: reads a configuration by the tables of huggingface_keys.c.
+/* huggingface.c - see huggingface.h: reads a configuration by the tables that huggingface_keys.c reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +33,10 @@ static enum mq_status read_number(const struct mq_json_at *at, const struct mq_h
 	return mq_json_number(at, k->name, &range, x, err);
 }
 
-static enum mq_status read_keys(const struct mq_json_at *at, int dialects, struct mq_hf_config *c, struct mq_err *err)
+static enum mq_status read_keys(const struct mq_hf_key *keys, const struct mq_json_at *at, int dialects,
+				struct mq_hf_config *c, struct mq_err *err)
 {
-	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++) {
+	for (const struct mq_hf_key *k = keys; k->name; k++) {
 		void *to = (char *)c + k->offset;
 		uint32_t *number = to;
 		double x = k->type == MQ_HF_NUMBER ? *number : k->type == MQ_HF_REAL ? *(double *)to : c->rate;
@@ -59,11 +60,11 @@ static enum mq_status read_keys(const struct mq_json_at *at, int dialects, struc
 /* What a family's files always say, under whatever name, must be there: not where the library has no default either. */
 static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_json_at *at, struct mq_err *err)
 {
-	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++) {
+	for (const struct mq_hf_key *k = f->keys; k->name; k++) {
 		const uint32_t *start = (const void *)((const char *)&f->start + k->offset);
 		bool given = !(k->writes & GIVEN && k->writes & f->dialects) || !*start;
 
-		for (const struct mq_hf_key *other = mq_hf_keys; other->name && !given; other++)
+		for (const struct mq_hf_key *other = f->keys; other->name && !given; other++)
 			given = other->offset == k->offset && json_object_get(at->object, other->name);
 		if (!given)
 			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing; give a whole number from %.9g to %.9g",
@@ -279,12 +280,12 @@ struct mq_hf_config mq_hf_unsettle(const struct mq_hf_family *f, const struct mq
 
 /* ---- reading -------------------------------------------------------------------------------------- */
 
-const char *const *mq_hf_types(struct mq_arena *arena)
+const char *const *mq_hf_types(const struct mq_hf_family *families, struct mq_arena *arena)
 {
 	const char **list = NULL;
 	uint32_t n = 0, room = 0;
 
-	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++)
+	for (const struct mq_hf_family *f = families; f->model_type; f++)
 		MQ_PUSH(arena, list, n, room, f->model_type);
 	MQ_PUSH(arena, list, n, room, NULL);
 	return list;
@@ -303,17 +304,17 @@ enum mq_status mq_hf_read(const struct mq_hf_family *f, const struct mq_json_at 
 	c.t.name = t->name;
 	c.t.fused = t->fused;
 	c.t.seq = t->seq;
-	MQ_TRY(read_keys(at, f->dialects, &c, err));
+	MQ_TRY(read_keys(f->keys, at, f->dialects, &c, err));
 	if (!*at->place && !json_object_get(at->object, "layers_block_type"))
 		MQ_TRY(check_given(f, at, err));
 	for (size_t i = 0; i < sizeof(inner) / sizeof(*inner); i++) {
 		const struct mq_json_at part = { at->path, inner[i].key, json_object_get(at->object, inner[i].key) };
 
 		if (json_is_object(part.object))
-			MQ_TRY(read_keys(&part, inner[i].dialects, &c, err));
+			MQ_TRY(read_keys(f->keys, &part, inner[i].dialects, &c, err));
 	}
 	if (json_is_object(rope))
-		MQ_TRY(read_keys(&(struct mq_json_at){ at->path, "rope_parameters", rope }, ROPE, &c, err));
+		MQ_TRY(read_keys(f->keys, &(struct mq_json_at){ at->path, "rope_parameters", rope }, ROPE, &c, err));
 	read_yarn(rope, &c.t);
 	read_yarn(json_object_get(at->object, "rope_scaling"), &c.t);
 	read_activation(at, &c.t);
@@ -378,41 +379,41 @@ bool mq_hf_is_off(const json_t *value)
 	       (json_is_array(value) && !json_array_size(value)) || (json_is_object(value) && !json_object_size(value));
 }
 
-static bool is_llama_key(const char *key)
-{
-	return has_word(llama_keys, key);
-}
-
-static bool is_read(const char *key)
+static bool is_read(const struct mq_hf_key *keys, const char *key)
 {
 	static const char others[] = " activation_function activation mlp_hidden_act attn_config ffn_config "
 				     "linear_attn_config do_layer_norm_before vision_config audio_config text_config ";
 
-	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
+	for (const struct mq_hf_key *k = keys; k->name; k++)
 		if (!strcmp(key, k->name))
 			return true;
 	return has_word(others, key) || mq_hf_layer_key(key);
 }
 
-static const char *list_keys(const json_t *object, bool (*known)(const char *key), struct mq_arena *arena)
+/* What is none of these keys, or none of Llama's. */
+static const char *list_keys(const json_t *object, const struct mq_hf_key *keys, struct mq_arena *arena)
 {
 	const char *list = "", *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)object, key,
-			    value) if (!is_inert(key) && !known(key) && !mq_hf_is_off(value) && strlen(list) < 250)
-		list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);
+	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	{
+		bool known = is_inert(key) || (keys ? is_read(keys, key) : has_word(llama_keys, key));
+
+		if (!known && !mq_hf_is_off(value) && strlen(list) < 250)
+			list = mq_arena_printf(arena, "%s%s%.40s", list, *list ? " " : "", key);
+	}
 	return list;
 }
 
 const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena)
 {
-	return list_keys(object, is_llama_key, arena);
+	return list_keys(object, NULL, arena);
 }
 
-const char *mq_hf_unused_keys(const json_t *object, struct mq_arena *arena)
+const char *mq_hf_unused_keys(const struct mq_hf_family *family, const json_t *object, struct mq_arena *arena)
 {
-	return list_keys(object, is_read, arena);
+	return list_keys(object, family->keys, arena);
 }
 
 /* The text part of a model with towers is also called by its name alone. */
@@ -423,14 +424,15 @@ static bool is_type(const struct mq_hf_family *f, const char *type)
 	return !strncmp(type, f->model_type, n) && (!f->model_type[n] || !strcmp(f->model_type + n, "_text"));
 }
 
-const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed)
+const struct mq_hf_family *mq_hf_family_of(const struct mq_hf_family *families, const struct mq_json_at *at,
+					   const char *type, bool *guessed)
 {
 	const char *architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	const struct mq_hf_family *found = NULL;
 	size_t longest = 0;
 	char key[40];
 
-	for (const struct mq_hf_family *f = mq_hf_families; f->model_type; f++) {
+	for (const struct mq_hf_family *f = families; f->model_type; f++) {
 		size_t n = strlen(f->architecture);
 
 		if (type && is_type(f, type))
@@ -447,5 +449,5 @@ const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const ch
 		if (!json_is_number(json_object_get(at->object, key)))
 			return NULL;
 	*guessed = true;
-	return &mq_hf_families[1];
+	return mq_hf_family_of(families, at, "llama", guessed);
 }

@@ -6,11 +6,12 @@
 #include "model/formats/lib/json.h"
 #include "model/builders/lib/transformer.h"
 
-struct mq_hf_family; /* a row of a table in huggingface_keys.c */
+struct mq_hf_family; /* see huggingface_keys.h */
 
 /* The family of a configuration; NULL: none of these. An unknown one that has all of Llama's keys may be a Llama,
  * and `*guessed` says so: it is none where it has mq_hf_unknown_keys. */
-const struct mq_hf_family *mq_hf_family_of(const struct mq_json_at *at, const char *type, bool *guessed);
+const struct mq_hf_family *mq_hf_family_of(const struct mq_hf_family *families, const struct mq_json_at *at,
+					   const char *type, bool *guessed);
 
 /* Reads it; name, fused and seq of *t stay. *positions: the longest sequence that it names. */
 enum mq_status mq_hf_read(const struct mq_hf_family *family, const struct mq_json_at *at, struct mq_transformer *t,
@@ -18,7 +19,7 @@ enum mq_status mq_hf_read(const struct mq_hf_family *family, const struct mq_jso
 /* Keys that may change a layer of what is otherwise a Llama, with blanks between; "": none. */
 const char *mq_hf_unknown_keys(const json_t *object, struct mq_arena *arena);
 /* Keys of a known family's configuration that nothing reads, and that may matter; likewise. */
-const char *mq_hf_unused_keys(const json_t *object, struct mq_arena *arena);
+const char *mq_hf_unused_keys(const struct mq_hf_family *family, const json_t *object, struct mq_arena *arena);
 /* The "model_type" of the text part of a model with towers, where that says none; NULL: not known. */
 const char *mq_hf_text_type(const struct mq_json_at *top);
 /* t->towers: those that stand beside the text; `image`: pixels of a side, 0 = the model's own. t->hidden, seq, fused and
@@ -27,8 +28,10 @@ enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct
 			    struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* null, false, 0 and what is empty switch a part off. */
 bool mq_hf_is_off(const json_t *value);
-/* The families by their model_type, NULL-terminated. */
-const char *const *mq_hf_types(struct mq_arena *arena);
+/* The families (huggingface_keys.h), and their model_types, NULL-terminated. */
+enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family **families,
+			      struct mq_err *err) MQ_MUST_CHECK;
+const char *const *mq_hf_types(const struct mq_hf_family *families, struct mq_arena *arena);
 
 /* The names ORG/NAME of configurations that are shipped, NULL-terminated; and one of them as a model, *model NULL where
  * there is none of that name. */

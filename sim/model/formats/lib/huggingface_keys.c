@@ -1,441 +1,184 @@
-/* huggingface_keys.c - see huggingface_keys.h. Two tables: keys (a name and the field that it fills, whatever the
- * family, since names mean the same nearly everywhere) and families (a row: which dialects its files are written in,
- * and what holds of all of them, with the transformers library's defaults of keys that nested configurations may leave
- * out).
+/* huggingface_keys.c - see huggingface_keys.h: the reader of two tables of platforms/models, huggingface_keys.csv (a key
+ * and the field that it fills, whatever the family, since names mean the same nearly everywhere) and
+ * huggingface_families.json (a family: which dialects its files are written in, and what holds of all of them, with the
+ * transformers library's defaults of keys that nested configurations may leave out).
  *
  * Not modelled: the one-column gate of Qwen-MoE's shared expert, norms of OLMo 2 over whole queries and keys (they are
  * counted by head), sinks, multipliers and soft caps. SPDX-License-Identifier: Apache-2.0 */
 #include "model/formats/lib/huggingface_keys.h"
 
-enum { ANY = ~0 };
+#include <string.h>
+#include <strings.h>
 
-/* clang-format off */
-#define AT(field) offsetof(struct mq_hf_config, field)
-#define N(name, reads, writes, field, min, max) { name, reads, writes, MQ_HF_NUMBER, AT(field), min, max }
-#define DIM(name, writes, field)                N(name, ANY, writes, field, 1, 1e8)
-#define REAL(name, reads, writes, field, max)   { name, reads, writes, MQ_HF_REAL, AT(field), 0, max }
-#define FLAG(name, reads, writes, field)        { name, reads, writes, MQ_HF_FLAG, AT(field), 0, 1 }
-#define RATE(name, writes)                      { name, ANY, writes, MQ_HF_RATE, 0, 0, 1 }
+#include "base/csv.h"
+#include "base/paths.h"
+#include "maquette/json_file.h"
 
-const struct mq_hf_key mq_hf_keys[] = {
-	/* dimensions */
-	DIM("hidden_size", COMMON | MAMBA | GIVEN, t.hidden),
-	DIM("n_embd", GPT2 | GIVEN, t.hidden),
-	DIM("n_embed", 0, t.hidden),
-	DIM("d_model", DMODEL | GIVEN, t.hidden),
-	N("dim", DISTIL, DISTIL | GIVEN, t.hidden, 1, 1e8),
-	DIM("num_hidden_layers", COMMON | MAMBA | GIVEN, t.layers),
-	DIM("n_layer", GPT2 | GIVEN, t.layers),
-	DIM("n_layers", DMODEL | DISTIL | GIVEN, t.layers),
-	DIM("num_layers", 0, t.layers),
-	DIM("num_attention_heads", COMMON | GIVEN, t.heads),
-	DIM("n_head", GPT2 | GIVEN, t.heads),
-	DIM("n_heads", DMODEL | DISTIL | GIVEN, t.heads),
-	DIM("attention_heads", 0, t.heads),
-	N("num_heads", NEO, NEO, t.heads, 1, 1e8),
-	DIM("intermediate_size", COMMON | GIVEN, t.ffn),
-	DIM("n_inner", GPT2, t.ffn),
-	DIM("ffn_dim", OPT | GIVEN, t.ffn),
-	N("hidden_dim", DISTIL, DISTIL, t.ffn, 1, 1e8),
-	DIM("ffn_hidden_size", 0, t.ffn),
-	DIM("block_ff_dim", 0, t.ffn),
-	DIM("vocab_size", COMMON | MAMBA | GPT2 | DMODEL | DISTIL | GIVEN, t.vocab),
-	DIM("padded_vocab_size", 0, t.vocab),
-	DIM("max_position_embeddings", COMMON | DISTIL, positions),
-	DIM("n_positions", GPT2 | GIVEN, positions),
-	DIM("max_seq_len", DMODEL, positions),
-	DIM("seq_length", 0, positions),
-	DIM("model_max_length", 0, positions),
-	/* attention */
-	REAL("rope_theta", ANY, ROPE, t.rope_theta, 1e12),
-	REAL("rotary_emb_base", ANY, 0, t.rope_theta, 1e12),
-	REAL("partial_rotary_factor", ANY, ROPE, t.rope_part, 1),
-	REAL("rotary_pct", ANY, NEOX, t.rope_part, 1),
-	REAL("rope_pct", ANY, 0, t.rope_part, 1),
-	DIM("rotary_dim", 0, rotary_dim),
-	REAL("rms_norm_eps", ANY, EPS, t.norm_eps, 1),
-	REAL("layer_norm_eps", ANY, LAYER_EPS, t.norm_eps, 1),
-	REAL("layer_norm_epsilon", ANY, 0, t.norm_eps, 1),
-	REAL("norm_eps", ANY, 0, t.norm_eps, 1),
-	DIM("num_key_value_heads", HEADS, t.kv_heads),
-	DIM("num_kv_heads", 0, t.kv_heads),
-	DIM("n_head_kv", 0, t.kv_heads),
-	DIM("kv_n_heads", 0, t.kv_heads),
-	DIM("multi_query_group_num", 0, t.kv_heads),
-	N("head_dim", ~(MAMBA | KIMI), HEADS, t.head_dim, 1, 1e8),
-	DIM("kv_channels", QWEN1, t.head_dim),
-	DIM("v_head_dim", LATENT | GIVEN, t.value_dim),
-	DIM("q_lora_rank", LATENT, t.q_rank), /* null in the Lite model */
-	DIM("kv_lora_rank", LATENT | GIVEN, t.kv_rank),
-	DIM("qk_nope_head_dim", LATENT | GIVEN, t.nope_dim),
-	DIM("qk_rope_head_dim", LATENT | GIVEN, t.rope_dim),
-	DIM("index_n_heads", INDEXER, t.index_heads),
-	DIM("index_head_dim", INDEXER, t.index_dim),
-	DIM("index_topk", INDEXER, t.index_keys),
-	N("sliding_window", ANY, WINDOW, t.window, 0, 1e8),
-	N("attention_chunk_size", LLAMA4, LLAMA4, t.window, 0, 1e8),
-	DIM("window_size", 0, t.window),
-	DIM("local_attention", 0, t.window),
-	DIM("sliding_window_pattern", GEMMA3, interval),
-	DIM("_sliding_window_pattern", 0, interval),
-	DIM("full_attention_interval", 0, interval),
-	DIM("global_attn_every_n_layers", 0, interval),
-	DIM("attn_layer_period", 0, interval),
-	N("attn_layer_offset", ANY, 0, offset, 0, 1e8),
-	DIM("swa_num_attention_heads", 0, t.local_heads),
-	DIM("swa_num_key_value_heads", 0, t.local_kv_heads),
-	DIM("swa_head_dim", 0, t.local_head_dim),
-	DIM("swa_v_head_dim", 0, t.local_value_dim),
-	DIM("global_head_dim", 0, global_dim),
-	DIM("num_global_key_value_heads", 0, global_kv_heads),
-	FLAG("attention_k_eq_v", ANY, 0, t.shared_kv),
-	FLAG("attn_output_gate", ANY, 0, t.output_gate),
-	FLAG("multi_query", ANY, 0, multi_query),
-	FLAG("new_decoder_architecture", ANY, 0, many_query),
-	FLAG("alibi", ANY, 0, alibi),
-	FLAG("tie_word_embeddings", ANY, TIED, t.tied),
-	FLAG("attention_bias", ANY, LLAMA, attention_bias),
-	FLAG("attention_out_bias", ANY, 0, t.proj_bias),
-	FLAG("use_qkv_bias", ANY, 0, t.qkv_bias),
-	FLAG("add_qkv_bias", ANY, 0, t.qkv_bias),
-	FLAG("qkv_bias", ANY, 0, t.qkv_bias),
-	FLAG("mlp_bias", ANY, 0, mlp_bias),
-	FLAG("bias", ANY, 0, bias),
-	FLAG("use_bias", BIAS, 0, t.biases),
-	FLAG("add_bias_linear", ANY, 0, t.biases),
-	FLAG("use_qk_norm", ANY, GLM, t.qk_norm),
-	FLAG("qk_layernorm", ANY, 0, t.qk_norm),
-	FLAG("use_parallel_residual", ANY, NEOX, t.parallel),
-	FLAG("parallel_attn", ANY, 0, t.parallel),
-	N("type_vocab_size", BERT, BERT, t.token_types, 0, 1e8),
-	DIM("word_embed_proj_dim", 0, narrow),
-	/* experts */
-	N("num_local_experts", ANY, LOCAL | LLAMA4, t.experts, 0, 1e5),
-	N("num_experts", ANY, QWEN | GIVEN, t.experts, 0, 1e5),
-	N("n_routed_experts", ANY, ROUTED | NEMOTRON_MOE | GIVEN, t.experts, 0, 1e5),
-	N("moe_num_experts", ANY, 0, t.experts, 0, 1e5),
-	N("experts_per_token", ANY, 0, t.top_k, 0, 1e5),
-	N("num_experts_per_tok", ANY, LOCAL | LLAMA4 | QWEN | ROUTED | NEMOTRON_MOE | GIVEN, t.top_k, 0, 1e5),
-	N("num_experts_per_token", ANY, 0, t.top_k, 0, 1e5),
-	N("top_k_experts", ANY, 0, t.top_k, 0, 1e5),
-	N("moe_topk", ANY, 0, t.top_k, 0, 1e5),
-	N("moe_top_k", ANY, 0, t.top_k, 0, 1e5),
-	N("moe_k", ANY, 0, t.top_k, 0, 1e5),
-	DIM("moe_intermediate_size", QWEN | ROUTED | NEMOTRON_MOE | GIVEN, moe_ffn),
-	N("shared_expert_intermediate_size", ANY, QWEN, t.shared_ffn, 0, 1e8),
-	N("moe_shared_expert_intermediate_size", ANY, NEMOTRON_MOE, t.shared_ffn, 0, 1e8),
-	N("shared_intermediate_size", ANY, 0, t.shared_ffn, 0, 1e8),
-	N("share_expert_dim", ANY, 0, t.shared_ffn, 0, 1e8),
-	DIM("moe_latent_size", NEMOTRON_MOE, t.latent), /* null in Nano */
-	N("num_nextn_predict_layers", ANY, NEMOTRON_MOE, t.mtp, 0, 100),
-	N("mtp_num_hidden_layers", ANY, 0, t.mtp, 0, 100),
-	DIM("decoder_sparse_step", QWEN, step),
-	DIM("moe_layer_freq", 0, step),
-	DIM("moe_layer_interval", 0, step),
-	DIM("interleave_moe_layer_step", LLAMA4, step),
-	DIM("expert_layer_period", 0, step),
-	N("expert_layer_offset", ANY, 0, first_of_step, 0, 1e8),
-	N("n_shared_experts", ~NEMOTRON, ROUTED, shared, 0, 1000),
-	N("num_shared_experts", ANY, 0, shared, 0, 1000),
-	N("num_shared_expert", ANY, 0, shared, 0, 1000),
-	N("moe_num_shared_experts", ANY, 0, shared, 0, 1000),
-	N("first_k_dense_replace", ANY, ROUTED, t.dense_layers, 0, 1e8),
-	N("num_dense_layers", ANY, 0, t.dense_layers, 0, 1e8),
-	N("moe_layer_start_index", ANY, 0, t.dense_layers, 0, 1e8),
-	N("moe_layer_end_index", ANY, 0, last_moe, 0, 1e8),
-	DIM("n_group", ROUTED, t.expert_groups),
-	DIM("num_expert_group", 0, t.expert_groups),
-	DIM("topk_group", ROUTED, t.group_limit),
-	DIM("intermediate_size_mlp", LLAMA4, dense_ffn),
-	DIM("dense_intermediate_size", 0, dense_ffn),
-	FLAG("block_auto_adjust_ff_dim", ANY, 0, two_thirds),
-	DIM("block_multiple_of", 0, ffn_multiple),
-	/* what mixes tokens without attention */
-	N("num_heads", MAMBA, MAMBA, t.mamba.heads, 1, 1e8),
-	DIM("mamba_num_heads", NEMOTRON, t.mamba.heads),
-	DIM("mamba_n_heads", 0, t.mamba.heads),
-	N("head_dim", MAMBA, MAMBA, t.mamba.head_dim, 1, 1e8),
-	DIM("mamba_head_dim", NEMOTRON, t.mamba.head_dim),
-	DIM("mamba_d_head", 0, t.mamba.head_dim),
-	DIM("state_size", MAMBA, t.mamba.state),
-	DIM("ssm_state_size", NEMOTRON, t.mamba.state),
-	DIM("mamba_d_state", 0, t.mamba.state),
-	DIM("n_groups", MAMBA | NEMOTRON, t.mamba.groups),
-	DIM("mamba_n_groups", 0, t.mamba.groups),
-	N("conv_kernel", ANY, MAMBA | NEMOTRON, t.mamba.kernel, 1, 1000),
-	N("mamba_d_conv", ANY, 0, t.mamba.kernel, 1, 1000),
-	N("chunk_size", ANY, MAMBA | NEMOTRON, t.mamba.chunk, 1, 1e5),
-	N("mamba_chunk_size", ANY, 0, t.mamba.chunk, 1, 1e5),
-	N("time_step_rank", MAMBA1, 0, t.mamba.rank, 1, 1e8),
-	N("mamba_dt_rank", MAMBA1, 0, t.mamba.rank, 1, 1e8),
-	N("expand", ANY, 0, expand, 1, 100),
-	N("mamba_expand", ANY, 0, expand, 1, 100),
-	DIM("linear_num_key_heads", 0, t.linear.key_heads),
-	DIM("linear_num_value_heads", 0, t.linear.value_heads),
-	DIM("linear_key_head_dim", 0, t.linear.key_dim),
-	DIM("linear_value_head_dim", 0, t.linear.value_dim),
-	N("linear_conv_kernel_dim", ANY, 0, t.linear.kernel, 1, 1000),
-	N("conv_L_cache", ANY, 0, t.linear.kernel, 1, 1000),
-	N("linear_num_heads", LATENT, 0, t.linear.value_heads, 1, 1e8),
-	N("linear_head_dim", LATENT, 0, t.linear.value_dim, 1, 1e8),
-	N("num_heads", KIMI, 0, t.linear.value_heads, 1, 1e8), /* linear_attn_config */
-	N("head_dim", KIMI, 0, t.linear.value_dim, 1, 1e8),
-	N("short_conv_kernel_size", KIMI, 0, t.linear.kernel, 1, 1000),
-	/* dropout */
-	RATE("resid_pdrop", GPT2),
-	RATE("embd_pdrop", GPT2),
-	RATE("attn_pdrop", GPT2),
-	RATE("hidden_dropout_prob", BERT),
-	RATE("attention_probs_dropout_prob", BERT),
-	RATE("hidden_dropout", NEOX),
-	RATE("attention_dropout", LLAMA | NEOX),
-	RATE("dropout", OPT),
-	{ NULL, 0, 0, 0, 0, 0, 0 },
-};
+/* A field of struct mq_hf_config, those of its description among them. */
+static const struct mq_field *find_field(const char *name)
+{
+#define F(field) MQ_FIELD(struct mq_hf_config, field)
+	static const struct mq_field own[] = {
+		F(positions),
+		F(moe_ffn),
+		F(dense_ffn),
+		F(shared),
+		F(step),
+		F(first_of_step),
+		F(last_moe),
+		F(interval),
+		F(offset),
+		F(rotary_dim),
+		F(narrow),
+		F(expand),
+		F(global_dim),
+		F(ffn_multiple),
+		F(rate),
+		F(other),
+		F(global_kv_heads),
+		F(positions_more),
+		F(unwindowed),
+		F(full_first),
+		F(mlp_bias),
+		F(bias),
+		F(attention_bias),
+		F(positions_less),
+		F(qkv_only),
+		F(multi_query),
+		F(many_query),
+		F(alibi),
+		F(learned),
+		F(two_halves),
+		F(two_thirds),
+		F(beside),
+	};
+	_Static_assert(!offsetof(struct mq_hf_config, t), "a description's fields have their places in the whole, too");
+	const struct mq_field *field = mq_field_find(own, sizeof(own) / sizeof(*own), name);
 
-/* ---- families ------------------------------------------------------------------------------------ */
+	return field ? field : mq_transformer_field(name);
+}
 
-#define ON(flag) .t.flag = true
-#define D(l, h, a, kv, dim, f, v) \
-	.t.layers = l, .t.hidden = h, .t.heads = a, .t.kv_heads = kv, .t.head_dim = dim, .t.ffn = f, .t.vocab = v
-#define GATED        ON(gated), ON(rms), ON(rotary), ON(causal)
-#define UNGATED      ON(rms), ON(rotary), ON(causal)
-#define LAYERED      ON(gated), ON(rotary), ON(causal)
-#define UNTURNED     ON(gated), ON(rms), ON(causal)
-#define PLAIN        ON(biases), ON(causal)
-#define ENCODER      ON(biases), ON(tied), ON(post_norm), ON(pretrain_heads), .learned = true
-#define OUTPUTS      ON(output_norms), ON(gelu), ON(tied)
-#define BEHIND       ON(output_norms), ON(no_input_norms), ON(qk_norm)
-#define SIDE         ON(parallel), ON(one_norm)
-#define MOE(n, k, f) .t.experts = n, .t.top_k = k, .moe_ffn = f
-#define MLA(q, kv, nope, rope, v) \
-	.t.q_rank = q, .t.kv_rank = kv, .t.nope_dim = nope, .t.rope_dim = rope, .t.value_dim = v
-#define DELTA(kh, kd, vh, vd) .t.linear = { kh, kd, vh, vd, 4, 0 }, .other = 'D', .interval = 4
-#define SSD(chunk, bare)      .t.mamba = { 128, 64, 8, 128, 4, chunk, 0, false, bare }
+/* The dialects in a list of words; behind "!", all others. */
+static bool find_dialects(const char *words, int *dialects)
+{
+#define NAME(name) #name,
+	static const char *const names[] = { MQ_HF_DIALECTS(NAME) };
+	bool others = *words == '!';
+	char word[32];
+	int bits = 0, n, i;
 
-#define FAMILY(type, class, keys, longest, ...) { type, class, keys, { .positions = longest, __VA_ARGS__ } }
-#define LLAMAS(type, class, keys, longest, ...) FAMILY(type, class, STACK | keys, longest, GATED, __VA_ARGS__)
+	for (words += others; sscanf(words, "%31s%n", word, &n) == 1; words += n) {
+		for (i = 0; i < MQ_HF_N_DIALECTS && strcasecmp(names[i], word); i++)
+			;
+		if (i == MQ_HF_N_DIALECTS)
+			return false;
+		bits |= 1 << i;
+	}
+	*dialects = others ? ~bits : bits;
+	return true;
+}
 
-const struct mq_hf_family mq_hf_families[] = {
-	FAMILY("gpt2", "GPT2", GPT2 | TIED, 1024, D(12, 768, 12, 0, 0, 0, 50257), PLAIN, ON(tied), .learned = true,
-	       .rate = .1),
-	LLAMAS("llama", "Llama", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("mistral", "Mistral", WINDOW, 131072, D(32, 4096, 32, 8, 0, 14336, 32000)),
-	LLAMAS("mixtral", "Mixtral", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .t.experts = 8, .t.top_k = 2),
-	FAMILY("qwen", "QWen", COMMON | TIED | QWEN1, 8192, D(32, 4096, 32, 0, 0, 22016, 151936), GATED, ON(qkv_bias),
-	       .two_halves = true),
-	LLAMAS("qwen2", "Qwen2For", 0, 32768, D(32, 4096, 32, 32, 0, 22016, 151936), ON(qkv_bias), .unwindowed = true),
-	LLAMAS("qwen3", "Qwen3For", 0, 32768, D(32, 4096, 32, 32, 128, 22016, 151936), ON(qk_norm),
-	       .unwindowed = true),
-	LLAMAS("qwen2_moe", "Qwen2Moe", QWEN, 32768, D(24, 2048, 16, 16, 0, 5632, 151936), .unwindowed = true,
-	       ON(qkv_bias), MOE(60, 4, 1408), .t.shared_ffn = 5632),
-	LLAMAS("qwen3_moe", "Qwen3Moe", QWEN, 32768, D(24, 2048, 32, 4, 0, 6144, 151936), .unwindowed = true,
-	       ON(qk_norm), MOE(128, 8, 768)),
-	LLAMAS("deepseek_v2", "DeepseekV2", LATENT | ROUTED, 2048, D(32, 4096, 32, 0, 0, 11008, 102400),
-	       MOE(64, 6, 1408), .shared = 2, MLA(1536, 512, 128, 64, 128)),
-	LLAMAS("deepseek_v3", "DeepseekV3", LATENT | ROUTED, 4096, D(61, 7168, 128, 128, 0, 18432, 129280),
-	       ON(sigmoid_router), MOE(256, 8, 2048), .shared = 1, MLA(1536, 512, 128, 64, 128), .t.dense_layers = 3),
-	FAMILY("nemotron_h", "NemotronH", COMMON | ROPE | EPS | HEADS | TIED | NEMOTRON, 4096,
-	       D(52, 4096, 32, 8, 128, 21504, 131072), SSD(128, false), ON(rms), ON(causal), ON(relu), ON(squared),
-	       ON(mtp_shared), .t.pattern = ""),
-	FAMILY("bert", "Bert", COMMON | BERT | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 30522), ENCODER,
-	       .t.token_types = 2, .rate = .1),
-	LLAMAS("gemma", "GemmaFor", 0, 8192, D(28, 3072, 16, 16, 256, 24576, 256000), ON(gelu), ON(tied)),
-	LLAMAS("gemma2", "Gemma2", WINDOW, 8192, D(26, 2304, 8, 4, 256, 9216, 256000), OUTPUTS, ON(softcap),
-	       .t.window = 4096, .interval = 2),
-	LLAMAS("gemma3_text", "Gemma3For", WINDOW | GEMMA3, 131072, D(26, 2304, 8, 4, 256, 9216, 262208), OUTPUTS,
-	       ON(qk_norm), .t.window = 4096, .interval = 6),
-	LLAMAS("phi3", "Phi3", WINDOW, 4096, D(32, 3072, 32, 0, 0, 8192, 32064)),
-	/* biases and clamped gates, whatever attention_bias says */
-	LLAMAS("gpt_oss", "GptOss", WINDOW | LOCAL, 131072, D(36, 2880, 64, 8, 64, 2880, 201088), ON(biases),
-	       ON(clamp), .t.experts = 128, .t.top_k = 4, .t.window = 128, .interval = 2, ON(yarn)),
-	LLAMAS("llama4_text", "Llama4", LLAMA4, 131072, D(48, 5120, 40, 8, 128, 8192, 202048), MOE(16, 1, 0),
-	       .shared = 1, .dense_ffn = 16384, ON(sigmoid_router), .t.window = 8192, ON(chunked), .interval = 4),
-	LLAMAS("olmo2", "Olmo2", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 50304), BEHIND),
-	LLAMAS("glm4_moe", "Glm4Moe", ROUTED | GLM, 131072, D(46, 4096, 96, 8, 0, 10944, 151552), ON(sigmoid_router),
-	       .t.rope_part = .5, .qkv_only = true, MOE(128, 8, 1408), .shared = 1, .t.dense_layers = 1),
-	FAMILY("mamba2", "Mamba2", MAMBA | TIED, 8192, D(64, 4096, 1, 0, 0, 0, 32768), SSD(256, false), ON(rms),
-	       ON(causal), .t.pattern = "M"),
-	FAMILY("gpt_neox", "GPTNeoX", COMMON | ROPE | LAYER_EPS | NEOX | TIED, 2048,
-	       D(44, 6144, 64, 0, 0, 24576, 50432), PLAIN, ON(rotary), ON(parallel), .t.rope_part = .25),
-	FAMILY("opt", "OPT", COMMON | OPT | TIED, 2048, D(12, 768, 12, 0, 0, 0, 50272), PLAIN, ON(tied), ON(relu),
-	       .learned = true, .positions_more = 2, .rate = .1),
-	/* the same parts under other names */
-	LLAMAS("phi4", "Phi4For", WINDOW, 4096, D(32, 3072, 32, 0, 0, 8192, 32064)),
-	LLAMAS("granite", "GraniteFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("helium", "Helium", 0, 4096, D(24, 2560, 20, 20, 128, 7040, 48000)),
-	LLAMAS("smollm3", "SmolLM3", 0, 32768, D(36, 2048, 16, 4, 0, 11008, 128256), ON(tied), .unwindowed = true),
-	LLAMAS("ministral", "MinistralFor", WINDOW, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .t.window = 4096),
-	LLAMAS("ministral3", "Ministral3", 0, 262144, D(34, 4096, 32, 8, 128, 14336, 131072)),
-	LLAMAS("internlm2", "InternLM2", 0, 32768, D(48, 4096, 32, 2, 128, 10240, 128512)),
-	LLAMAS("internlm3", "InternLM3", 0, 32768, D(48, 4096, 32, 2, 128, 10240, 128512)),
-	LLAMAS("internlm", "InternLMFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("baichuan", "Baichuan", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("yi", "Yi", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("exaone", "ExaoneFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("minicpm", "MiniCPMFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000)),
-	LLAMAS("mimo", "MiMoFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), ON(qkv_bias)),
-	LLAMAS("seed_oss", "SeedOss", 0, 524288, D(64, 4096, 80, 8, 128, 27648, 155136), .attention_bias = true,
-	       .qkv_only = true),
-	LLAMAS("cwm", "Cwm", WINDOW, 131072, D(64, 6144, 48, 8, 128, 21504, 128256), .t.window = 8192, .interval = 4,
-	       .full_first = true),
-	LLAMAS("qwen2_vl_text", "Qwen2VL", 0, 32768, D(80, 8192, 64, 8, 0, 29568, 152064), ON(qkv_bias),
-	       .unwindowed = true),
-	LLAMAS("qwen2_5_vl_text", "Qwen2_5_VL", 0, 32768, D(80, 8192, 64, 8, 0, 29568, 152064), ON(qkv_bias),
-	       .unwindowed = true),
-	LLAMAS("qwen3_vl_text", "Qwen3VLFor", 0, 128000, D(32, 4096, 32, 32, 128, 22016, 151936), ON(qk_norm)),
-	LLAMAS("qwen3_vl_moe_text", "Qwen3VLMoe", QWEN, 128000, D(24, 2048, 16, 16, 0, 5632, 151936), ON(qk_norm),
-	       MOE(60, 4, 1408)),
-	LLAMAS("ernie4_5", "Ernie4_5For", BIAS, 131072, D(18, 1024, 16, 2, 128, 3072, 103424), ON(tied)),
-	LLAMAS("ernie4_5_moe", "Ernie4_5_Moe", BIAS, 131072, D(28, 2560, 20, 4, 0, 12288, 103424), ON(tied),
-	       ON(sigmoid_router), MOE(64, 6, 1536), .shared = 2, .t.dense_layers = 1),
-	LLAMAS("hunyuan_v1_dense", "HunYuanDense", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 290943), ON(qk_norm)),
-	LLAMAS("hunyuan_v1_moe", "HunYuanMoE", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 290943), ON(qk_norm)),
-	FAMILY("apertus", "Apertus", STACK, 65536, D(32, 4096, 32, 0, 0, 14336, 131072), UNGATED, ON(qk_norm)),
-	FAMILY("arcee", "Arcee", STACK, 4096, D(32, 2560, 32, 0, 0, 18432, 32000), UNGATED, ON(relu), ON(squared)),
-	LLAMAS("bitnet", "BitNet", 0, 2048, D(30, 2560, 20, 5, 0, 6912, 128256), ON(gelu)),
-	FAMILY("glm", "GlmFor", STACK, 131072, D(40, 4096, 32, 2, 128, 13696, 151552), GATED, .t.rope_part = .5,
-	       .attention_bias = true, .qkv_only = true),
-	FAMILY("glm4", "Glm4For", STACK, 131072, D(40, 4096, 32, 2, 128, 13696, 151552), GATED, .t.rope_part = .5,
-	       ON(output_norms), .attention_bias = true, .qkv_only = true),
-	FAMILY("glm4v_text", "Glm4v", STACK, 32768, D(40, 4096, 32, 2, 0, 13696, 151552), GATED, .t.rope_part = .5,
-	       ON(output_norms), ON(qkv_bias)),
-	FAMILY("chatglm", "ChatGLM", STACK, 131072, D(40, 4096, 32, 2, 128, 13696, 151552), GATED, .t.rope_part = .5),
-	LLAMAS("glm4v_moe_text", "Glm4vMoe", ROUTED | GLM, 65536, D(46, 4096, 96, 8, 0, 10944, 151424),
-	       ON(sigmoid_router), .t.rope_part = .5, .attention_bias = true, .qkv_only = true, MOE(128, 8, 1408),
-	       .shared = 1, .t.dense_layers = 1),
-	LLAMAS("olmo", "OlmoFor", 0, 2048, D(32, 4096, 32, 0, 0, 11008, 50304)),
-	LLAMAS("olmo3", "Olmo3", WINDOW, 2048, D(32, 4096, 32, 0, 0, 11008, 50304), BEHIND, .t.window = 4096,
-	       .interval = 4),
-	LLAMAS("olmoe", "Olmoe", QWEN, 4096, D(16, 2048, 16, 0, 0, 2048, 50304), ON(qk_norm), MOE(64, 8, 0)),
-	LLAMAS("flex_olmo", "FlexOlmo", QWEN, 4096, D(32, 4096, 32, 0, 0, 11008, 100352), BEHIND, MOE(7, 5, 0)),
-	LLAMAS("exaone4", "Exaone4", WINDOW, 2048, D(32, 4096, 32, 32, 0, 16384, 102400), BEHIND, .t.window = 4096,
-	       .interval = 4),
-	LLAMAS("exaone_moe", "ExaoneMoE", WINDOW, 2048, D(32, 4096, 32, 32, 0, 16384, 102400), ON(qk_norm),
-	       ON(sigmoid_router), MOE(64, 8, 1024), .shared = 1, .t.dense_layers = 1, .t.window = 4096,
-	       .interval = 4),
-	FAMILY("cohere", "CohereFor", STACK, 8192, D(40, 8192, 64, 0, 0, 22528, 256000), LAYERED, SIDE, ON(tied)),
-	FAMILY("cohere2", "Cohere2", STACK | WINDOW, 8192, D(40, 8192, 64, 0, 0, 22528, 256000), LAYERED, SIDE,
-	       ON(tied), .t.window = 4096, .interval = 4),
-	FAMILY("stablelm", "StableLm", STACK, 4096, D(32, 2560, 32, 32, 0, 6912, 50304), LAYERED, .t.rope_part = .25),
-	FAMILY("starcoder2", "Starcoder2", STACK | BIAS | WINDOW, 4096, D(30, 3072, 24, 2, 0, 12288, 49152), PLAIN,
-	       ON(rotary), ON(tied)),
-	FAMILY("phi", "PhiFor", STACK, 2048, D(24, 2048, 32, 0, 0, 8192, 51200), PLAIN, ON(rotary), SIDE,
-	       .t.rope_part = .5),
-	FAMILY("phimoe", "PhiMoE", STACK | LOCAL, 131072, D(32, 4096, 32, 8, 0, 6400, 32064), LAYERED,
-	       .attention_bias = true, MOE(16, 2, 0)),
-	FAMILY("nemotron", "NemotronFor", STACK, 4096, D(32, 6144, 48, 0, 0, 24576, 256000), ON(rotary), ON(causal),
-	       ON(relu), ON(squared), .t.rope_part = .5),
-	FAMILY("falcon", "Falcon", COMMON | ROPE | TIED, 2048, D(32, 4544, 71, 0, 0, 0, 65024), ON(rotary), ON(causal),
-	       SIDE, ON(tied), .multi_query = true),
-	FAMILY("RefinedWebModel", "RWFor", GPT2, 2048, D(32, 4544, 71, 0, 0, 0, 65024), ON(rotary), ON(causal), SIDE,
-	       ON(tied), .multi_query = true),
-	FAMILY("gptj", "GPTJ", GPT2, 2048, D(28, 4096, 16, 0, 0, 0, 50400), ON(rotary), ON(causal), SIDE),
-	FAMILY("codegen", "CodeGen", GPT2, 2048, D(28, 4096, 16, 0, 0, 0, 50400), ON(rotary), ON(causal), SIDE),
-	FAMILY("gpt_neo", "GPTNeoFor", COMMON | NEO, 2048, D(24, 2048, 16, 0, 0, 0, 50257), PLAIN, ON(tied),
-	       .learned = true),
-	FAMILY("gpt_bigcode", "GPTBigCode", GPT2, 1024, D(12, 768, 12, 0, 0, 0, 50257), PLAIN, ON(tied),
-	       .learned = true, .multi_query = true, .rate = .1),
-	FAMILY("bloom", "Bloom", MAMBA | GPT2, 2048, D(30, 4096, 32, 0, 0, 0, 250880), PLAIN, ON(tied),
-	       ON(embedding_norm)),
-	FAMILY("mpt", "MPT", DMODEL, 2048, D(24, 2048, 16, 0, 0, 0, 50368), ON(causal), ON(tied), .learned = true),
-	FAMILY("dbrx", "Dbrx", DMODEL, 2048, D(24, 2048, 16, 8, 0, 0, 32000), ON(gated), ON(rotary), ON(causal),
-	       MOE(16, 4, 0)),
-	FAMILY("xglm", "XGLM", DMODEL, 2048, D(24, 1024, 16, 0, 0, 4096, 256008), PLAIN, ON(tied)),
-	FAMILY("biogpt", "BioGpt", COMMON, 1024, D(24, 1024, 16, 0, 0, 4096, 42384), PLAIN, ON(tied), .learned = true,
-	       .positions_more = 2, .rate = .1),
-	FAMILY("persimmon", "Persimmon", COMMON | ROPE | LAYER_EPS, 16384, D(36, 4096, 64, 0, 0, 16384, 262144), PLAIN,
-	       ON(rotary), ON(relu), ON(squared), ON(qk_norm), .t.rope_part = .5),
-	/* experts */
-	LLAMAS("deepseek", "DeepseekFor", ROUTED, 2048, D(32, 4096, 32, 0, 0, 11008, 102400), MOE(64, 6, 1407),
-	       .shared = 2),
-	LLAMAS("kimi_k2", "KimiK2", LATENT | ROUTED, 4096, D(61, 7168, 128, 128, 0, 18432, 129280), ON(sigmoid_router),
-	       MOE(384, 8, 2048), .shared = 1, MLA(1536, 512, 128, 64, 128), .t.dense_layers = 1),
-	LLAMAS("mistral4", "Mistral4", LATENT | ROUTED, 1048576, D(36, 4096, 32, 32, 0, 12288, 131072),
-	       MOE(128, 4, 2048), .shared = 1, MLA(1024, 256, 64, 64, 128)),
-	LLAMAS("glm4_moe_lite", "Glm4MoeLite", LATENT | ROUTED, 202752, D(47, 2048, 20, 20, 0, 10240, 154880),
-	       ON(sigmoid_router), MOE(64, 4, 1536), .shared = 1, MLA(768, 512, 192, 64, 256), .t.dense_layers = 1),
-	LLAMAS("deepseek_v32", "DeepseekV32", LATENT | ROUTED | INDEXER, 163840,
-	       D(61, 7168, 128, 128, 64, 18432, 129280), ON(sigmoid_router), MOE(256, 8, 2048), .shared = 1,
-	       MLA(1536, 512, 128, 64, 128), .t.dense_layers = 3, .t.index_heads = 64, .t.index_dim = 128,
-	       .t.index_keys = 2048),
-	LLAMAS("glm_moe_dsa", "GlmMoeDsa", LATENT | ROUTED | INDEXER, 202752, D(78, 6144, 64, 64, 64, 12288, 154880),
-	       ON(sigmoid_router), MOE(256, 8, 2048), .shared = 1, MLA(2048, 512, 192, 64, 256), .t.dense_layers = 3,
-	       .t.index_heads = 32, .t.index_dim = 128, .t.index_keys = 2048),
-	LLAMAS("minicpm3", "MiniCPM3", LATENT, 32768, D(62, 2560, 40, 40, 0, 6400, 73448), MLA(768, 256, 64, 32, 64)),
-	LLAMAS("youtu", "Youtu", LATENT, 131072, D(32, 2048, 16, 16, 0, 6144, 128256), MLA(1536, 512, 128, 64, 128)),
-	LLAMAS("dots1", "Dots1", ROUTED | WINDOW, 2048, D(62, 4608, 32, 32, 0, 10944, 152064), ON(qk_norm),
-	       ON(sigmoid_router), MOE(128, 6, 1408), .shared = 2, .unwindowed = true),
-	LLAMAS("solar_open", "SolarOpen", ROUTED, 131072, D(48, 4096, 64, 8, 128, 0, 196608), ON(sigmoid_router),
-	       MOE(128, 8, 1280), .shared = 1),
-	LLAMAS("minimax_m2", "MiniMaxM2", LOCAL, 196608, D(62, 3072, 48, 8, 128, 1536, 200064), ON(qk_norm),
-	       ON(sigmoid_router), MOE(256, 8, 0)),
-	LLAMAS("mimo_v2_flash", "MiMoV2Flash", ROUTED | WINDOW, 131072, D(48, 4096, 64, 4, 192, 16384, 152576),
-	       ON(sigmoid_router), MOE(256, 8, 2048), .t.value_dim = 128, .t.window = 128, .other = 'W', .interval = 6,
-	       .full_first = true),
-	LLAMAS("granitemoe", "GraniteMoeFor", LOCAL, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), MOE(8, 2, 0)),
-	LLAMAS("granitemoeshared", "GraniteMoeShared", LOCAL, 2048, D(32, 4096, 32, 0, 0, 11008, 32000), MOE(8, 2, 0)),
-	LLAMAS("afmoe", "Afmoe", WINDOW, 16384, D(32, 2048, 16, 0, 128, 6144, 200192), ON(qk_norm), ON(output_norms),
-	       ON(output_gate), ON(sigmoid_router), MOE(64, 6, 1408), .shared = 2, .t.dense_layers = 1,
-	       .t.window = 1024, .interval = 4),
-	LLAMAS("gemma4_text", "Gemma4", WINDOW, 131072, D(30, 2304, 8, 4, 256, 9216, 262144), OUTPUTS, ON(qk_norm),
-	       .t.window = 512, .interval = 6, .global_dim = 512, .beside = true),
-	LLAMAS("bailing_moe", "BailingMoeFor", QWEN, 16384, D(28, 2048, 16, 4, 128, 5632, 126464), MOE(64, 6, 1408),
-	       .shared = 2),
-	LLAMAS("bailing_moe_v2", "BailingMoeV2", QWEN, 32768, D(20, 2048, 16, 4, 128, 5120, 157184), ON(qk_norm),
-	       ON(sigmoid_router), MOE(256, 8, 512), .shared = 1, .t.dense_layers = 1, .t.rope_part = .5),
-	/* linear attention, state spaces */
-	LLAMAS("qwen3_next", "Qwen3Next", QWEN, 32768, D(48, 2048, 16, 2, 256, 5632, 151936), ON(qk_norm),
-	       ON(output_gate), .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(512, 10, 512), .t.shared_ffn = 512),
-	LLAMAS("qwen3_5_text", "Qwen3_5For", 0, 32768, D(32, 4096, 16, 4, 256, 12288, 248320), ON(qk_norm),
-	       ON(output_gate), .t.rope_part = .25, DELTA(16, 128, 32, 128)),
-	LLAMAS("qwen3_5_moe_text", "Qwen3_5Moe", 0, 32768, D(40, 2048, 16, 2, 256, 0, 248320), ON(qk_norm),
-	       ON(output_gate), .t.rope_part = .25, DELTA(16, 128, 32, 128), MOE(256, 8, 512), .t.shared_ffn = 512),
-	FAMILY("kimi_linear", "KimiLinear", STACK | LATENT, 1048576, D(27, 2304, 32, 32, 0, 9216, 163840), UNTURNED,
-	       ON(sigmoid_router), MLA(0, 512, 128, 64, 128), MOE(256, 8, 1024), .shared = 1, .t.dense_layers = 1,
-	       .other = 'D', .t.linear = { 32, 128, 32, 128, 4, 128 }),
-	LLAMAS("minimax", "MiniMaxFor", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L',
-	       MOE(8, 2, 0)),
-	LLAMAS("minimax_text_01", "MiniMaxText01", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L',
-	       MOE(32, 2, 0)),
-	LLAMAS("minimax_m1", "MiniMaxM1", LOCAL, 131072, D(32, 4096, 32, 8, 0, 14336, 32000), .other = 'L',
-	       MOE(32, 2, 0)),
-	LLAMAS("lfm2", "Lfm2For", 0, 128000, D(32, 2560, 32, 8, 0, 12288, 65536), ON(tied), ON(qk_norm), .other = 'C',
-	       .t.linear = { 0, 0, 0, 0, 3, 0 }, .two_thirds = true, .ffn_multiple = 256),
-	LLAMAS("lfm2_moe", "Lfm2Moe", 0, 128000, D(32, 2048, 32, 8, 0, 7168, 65536), ON(tied), ON(qk_norm),
-	       .other = 'C', .t.linear = { 0, 0, 0, 0, 3, 0 }, ON(sigmoid_router), MOE(32, 4, 1792),
-	       .t.dense_layers = 2),
-	LLAMAS("granitemoehybrid", "GraniteMoeHybrid", LOCAL, 2048, D(32, 4096, 32, 0, 0, 11008, 32000),
-	       SSD(256, false), .other = 'M', MOE(8, 2, 0), .t.shared_ffn = 1024),
-	LLAMAS("bamba", "Bamba", 0, 262144, D(32, 4096, 32, 8, 0, 14336, 128000), SSD(256, false), .other = 'M'),
-	LLAMAS("falcon_h1", "FalconH1", 0, 8192, D(32, 4096, 32, 8, 0, 14336, 128000), SSD(256, true), .other = 'H'),
-	FAMILY("jamba", "Jamba", STACK | MAMBA1, 262144, D(32, 4096, 32, 8, 0, 14336, 65536), UNTURNED,
-	       .t.mamba = { 0, 0, 1, 16, 4, 0, 0, true, false }, .expand = 2, .other = 'M', .interval = 8, .offset = 4,
-	       MOE(16, 2, 0), .step = 2, .first_of_step = 1),
-	FAMILY("mamba", "MambaFor", MAMBA | MAMBA1 | TIED, 8192, D(32, 768, 1, 0, 0, 0, 50280), ON(rms), ON(causal),
-	       ON(tied), .t.pattern = "M", .t.mamba = { 0, 0, 1, 16, 4, 0, 0, false, false }, .expand = 2),
-	FAMILY("falcon_mamba", "FalconMamba", MAMBA | MAMBA1 | TIED, 8192, D(32, 768, 1, 0, 0, 0, 50280), ON(rms),
-	       ON(causal), ON(tied), .t.pattern = "M", .t.mamba = { 0, 0, 1, 16, 4, 0, 0, false, false }, .expand = 2),
-	/* encoders */
-	FAMILY("roberta", "Roberta", COMMON | BERT | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 50265), ENCODER,
-	       .t.token_types = 1, .positions_less = 2, .rate = .1),
-	FAMILY("xlm-roberta", "XLMRoberta", COMMON | BERT | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 30522), ENCODER,
-	       .t.token_types = 1, .positions_less = 2, .rate = .1),
-	FAMILY("camembert", "Camembert", COMMON | BERT | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 50265), ENCODER,
-	       .t.token_types = 1, .positions_less = 2, .rate = .1),
-	FAMILY("mpnet", "MPNet", COMMON | LAYER_EPS, 512, D(12, 768, 12, 0, 0, 3072, 30527), ENCODER,
-	       .positions_less = 2, .rate = .1),
-	FAMILY("distilbert", "DistilBert", DISTIL, 512, D(6, 768, 12, 0, 0, 3072, 30522), ENCODER, .rate = .1),
-	FAMILY("modernbert", "ModernBert", COMMON, 8192, D(22, 768, 12, 0, 0, 1152, 50368), ON(gated), ON(gelu),
-	       ON(rotary), ON(tied), ON(embedding_norm), .t.window = 128, .interval = 3, .full_first = true),
-	FAMILY("nomic_bert", "NomicBert", COMMON | BERT, 2048, D(12, 768, 12, 0, 0, 3072, 30528), ON(gated),
-	       ON(rotary), ON(tied), ON(post_norm), .t.token_types = 2),
-	FAMILY("clip_text_model", "CLIPText", COMMON | LAYER_EPS, 77, D(12, 512, 8, 0, 0, 2048, 49408), PLAIN,
-	       .learned = true, .t.contrast = 512),
-	FAMILY("siglip_text_model", "SiglipText", COMMON | LAYER_EPS, 64, D(12, 768, 12, 0, 0, 3072, 32000),
-	       ON(biases), .learned = true, .t.contrast = 768),
-	FAMILY("siglip2_text_model", "Siglip2Text", COMMON | LAYER_EPS, 64, D(12, 768, 12, 0, 0, 3072, 32000),
-	       ON(biases), .learned = true, .t.contrast = 768),
-	{ NULL, NULL, 0, { .positions = 0 } },
-};
-/* clang-format on */
+static enum mq_status read_keys(const char *path, struct mq_arena *arena, const struct mq_hf_key **keys,
+				struct mq_err *err)
+{
+	struct mq_hf_key *list;
+	struct mq_csv csv;
+
+	MQ_TRY(mq_csv_load(path, arena, &csv, err));
+	*keys = list = mq_arena_array(arena, csv.n_rows + 1, struct mq_hf_key);
+	for (uint32_t i = 0; i < csv.n_rows; i++) {
+		const char *name = mq_csv_word(&csv, i, "field"), *readers = mq_csv_word(&csv, i, "read_by");
+		const struct mq_field *field = find_field(name);
+		struct mq_hf_key *k = &list[i];
+
+		if (!field || !find_dialects(*readers ? readers : "!", &k->reads) ||
+		    !find_dialects(mq_csv_word(&csv, i, "written_by"), &k->writes))
+			return mq_fail(err, MQ_EINPUT, "%s:%u: no field '%s', or no dialect of such a name", path,
+				       csv.line[i], name);
+		k->name = mq_csv_word(&csv, i, "key");
+		k->offset = field->offset;
+		k->type = !strcmp(name, "dropout") ? MQ_HF_RATE :
+			  field->type == 'b'       ? MQ_HF_FLAG :
+			  field->type == 'd'       ? MQ_HF_REAL :
+						     MQ_HF_NUMBER;
+		MQ_TRY(mq_csv_range(&csv, i, "least", 0, 0, 1, &k->min, err));
+		MQ_TRY(mq_csv_range(&csv, i, "most", 1, 1, 1e12, &k->max, err));
+	}
+	return MQ_OK;
+}
+
+/* Sets what a family's row says of a field; false: it has no such field, or no such value. */
+static bool start_from(struct mq_hf_config *c, const char *name, const json_t *value, struct mq_arena *arena)
+{
+	const struct mq_field *field = find_field(name);
+	char type = field ? field->type : 0;
+	void *to = (char *)c + (field ? field->offset : 0);
+
+	if (type == 'n' && json_is_integer(value))
+		*(uint32_t *)to = (uint32_t)json_integer_value(value);
+	else if (type == 'd' && json_is_number(value))
+		*(double *)to = json_number_value(value);
+	else if (type == 'b' && json_is_boolean(value))
+		*(bool *)to = json_is_true(value);
+	else if (type == 'c' && json_is_string(value))
+		*(char *)to = *json_string_value(value);
+	else if (type == 's' && json_is_string(value))
+		*(const char **)to = mq_arena_strdup(arena, json_string_value(value));
+	else
+		return false;
+	return true;
+}
+
+static enum mq_status read_family(const char *path, const json_t *row, struct mq_hf_family *f, struct mq_arena *arena,
+				  struct mq_err *err)
+{
+	const char *key, *type = json_string_value(json_object_get(row, "model_type"));
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)row, key, value)
+	{
+		const char *text = json_string_value(value), *words = text;
+		char word[40];
+		bool good = text;
+		int n;
+
+		if (!strcmp(key, "model_type") && text)
+			f->model_type = mq_arena_strdup(arena, text);
+		else if (!strcmp(key, "architecture") && text)
+			f->architecture = mq_arena_strdup(arena, text);
+		else if (!strcmp(key, "dialects") && text)
+			good = find_dialects(text, &f->dialects);
+		else if (!strcmp(key, "is") && text)
+			for (; good && sscanf(words, "%39s%n", word, &n) == 1; words += n)
+				good = start_from(&f->start, word, json_true(), arena);
+		else
+			good = start_from(&f->start, key, value, arena);
+		if (!good)
+			return mq_fail(err, MQ_EINPUT, "%s: %s: \"%s\": no such field, or no such value", path,
+				       type ? type : "a family without model_type", key);
+	}
+	return f->model_type && f->architecture ?
+		       MQ_OK :
+		       mq_fail(err, MQ_EINPUT, "%s: a family without model_type or architecture", path);
+}
+
+enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family **families, struct mq_err *err)
+{
+	enum mq_status status = MQ_OK;
+	const struct mq_hf_key *keys;
+	struct mq_hf_family *list;
+	const char *dir, *path;
+	json_t *rows;
+
+	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
+	MQ_TRY(read_keys(mq_arena_printf(arena, "%s/huggingface_keys.csv", dir), arena, &keys, err));
+	path = mq_arena_printf(arena, "%s/huggingface_families.json", dir);
+	MQ_TRY(mq_json_file_load(path, &rows, err));
+	*families = list = mq_arena_array(arena, json_array_size(rows) + 1, struct mq_hf_family);
+	for (size_t i = 0; i < json_array_size(rows) && status == MQ_OK; i++) {
+		list[i].keys = keys;
+		status = read_family(path, json_array_get(rows, i), &list[i], arena, err);
+	}
+	json_decref(rows);
+	return status;
+}

@@ -27,41 +27,18 @@ struct mq_hf_config {
 	bool beside;                                   /* experts beside a dense feed-forward part (Gemma 4) */
 };
 
-/* Ways of naming things: which keys a family's files are written with. */
-enum mq_hf_dialect {
-	COMMON = 1 << 0,
-	ROPE = 1 << 1,
-	HEADS = 1 << 2,
-	TIED = 1 << 3,
-	LLAMA = 1 << 4,
-	WINDOW = 1 << 5,
-	GPT2 = 1 << 6,
-	BERT = 1 << 7,
-	NEOX = 1 << 8,
-	OPT = 1 << 9,
-	LOCAL = 1 << 10, /* experts as Mixtral names them */
-	QWEN = 1 << 11,
-	ROUTED = 1 << 12, /* as DeepSeek does */
-	LATENT = 1 << 13,
-	LLAMA4 = 1 << 14,
-	QWEN1 = 1 << 15,
-	MAMBA = 1 << 16,
-	NEMOTRON = 1 << 17,
-	NEMOTRON_MOE = 1 << 18,
-	GLM = 1 << 19,
-	EPS = 1 << 20,
-	LAYER_EPS = 1 << 21,
-	GEMMA3 = 1 << 22,
-	DMODEL = 1 << 23,
-	DISTIL = 1 << 24,
-	NEO = 1 << 25,
-	INDEXER = 1 << 26,
-	BIAS = 1 << 27,
-	MAMBA1 = 1 << 28,
-	KIMI = 1 << 29,  /* linear_attn_config */
-	GIVEN = 1 << 30, /* that key must be there, but in nested configurations */
-	STACK = LLAMA | COMMON | ROPE | EPS | HEADS | TIED,
-};
+/* Ways of naming things: which keys a family's files are written with. platforms/models/README.md says which is whose;
+ * a key that is written and GIVEN must be there, but in nested configurations. */
+/* clang-format off */
+#define MQ_HF_DIALECTS(X) \
+	X(COMMON) X(ROPE) X(HEADS) X(TIED) X(LLAMA) X(WINDOW) X(GPT2) X(BERT) X(NEOX) X(OPT) X(LOCAL) X(QWEN) \
+	X(ROUTED) X(LATENT) X(LLAMA4) X(QWEN1) X(MAMBA) X(NEMOTRON) X(NEMOTRON_MOE) X(GLM) X(EPS) X(LAYER_EPS) \
+	X(GEMMA3) X(DMODEL) X(DISTIL) X(NEO) X(INDEXER) X(BIAS) X(MAMBA1) X(KIMI) X(GIVEN)
+#define MQ_HF_INDEX(name) name##_INDEX,
+#define MQ_HF_BIT(name)   name = 1 << name##_INDEX,
+/* clang-format on */
+enum mq_hf_index { MQ_HF_DIALECTS(MQ_HF_INDEX) MQ_HF_N_DIALECTS };
+enum mq_hf_dialect { MQ_HF_DIALECTS(MQ_HF_BIT) };
 
 enum mq_hf_type { MQ_HF_NUMBER, MQ_HF_REAL, MQ_HF_FLAG, MQ_HF_RATE };
 
@@ -72,14 +49,13 @@ struct mq_hf_key {
 	size_t offset; /* in struct mq_hf_config */
 	double min, max;
 };
-extern const struct mq_hf_key mq_hf_keys[]; /* up to one without name */
 
 struct mq_hf_family {
 	const char *model_type, *architecture; /* the latter's first letters */
 	int dialects;
 	struct mq_hf_config start;
+	const struct mq_hf_key *keys; /* of all families, up to one without name */
 };
-extern const struct mq_hf_family mq_hf_families[]; /* up to one without model_type */
 
 /* Keys that the reader would make this description of. */
 struct mq_hf_config mq_hf_unsettle(const struct mq_hf_family *family, const struct mq_transformer *t);

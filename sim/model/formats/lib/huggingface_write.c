@@ -23,7 +23,7 @@ static json_t *value_of(const struct mq_hf_key *k, const struct mq_hf_config *c)
 /* Does nothing else that the family reads fill the field of a key? */
 static bool is_only(const struct mq_hf_family *f, const struct mq_hf_key *key)
 {
-	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
+	for (const struct mq_hf_key *k = f->keys; k->name; k++)
 		if (k != key && k->offset == key->offset && k->type != MQ_HF_RATE && k->reads & f->dialects)
 			return false;
 	return key->type == MQ_HF_NUMBER || key->type == MQ_HF_FLAG;
@@ -54,7 +54,7 @@ static json_t *config_of(const struct mq_hf_family *f, const struct mq_transform
 	json_t *o = json_object();
 
 	json_object_set_new(o, "model_type", json_string(f->model_type));
-	for (const struct mq_hf_key *k = mq_hf_keys; k->name; k++)
+	for (const struct mq_hf_key *k = f->keys; k->name; k++)
 		if (k->writes & dialects || is_told(f, k, &c))
 			json_object_set_new(o, k->name, value_of(k, &c));
 	if (t->pattern && f->dialects & NEMOTRON)
@@ -97,11 +97,14 @@ static uint32_t read_back(const struct mq_hf_family *f, const json_t *config, co
 
 enum mq_status mq_hf_write(const struct mq_transformer *t, FILE *file, struct mq_err *err)
 {
+	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_hf_family *families;
 	const char *nearest = "none";
 	uint32_t least = UINT32_MAX;
 	char why[160] = "";
 
-	for (const struct mq_hf_family *f = mq_hf_families; f->model_type && least; f++) {
+	MQ_TRY(mq_hf_families(&arena, &families, err));
+	for (const struct mq_hf_family *f = families; f->model_type && least; f++) {
 		json_t *config = config_of(f, t);
 		char text[160] = "";
 		uint32_t n = read_back(f, config, t, text);
