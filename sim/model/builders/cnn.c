@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/builders/lib/image.h"
+#include "model/builders/lib/preset.h"
 
 struct options {
 	uint32_t image, classes;
@@ -417,8 +418,7 @@ static enum mq_status build(const char *name, const char *options, const struct 
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	const char *full = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
-	struct tensor images = begin(&net, full, request, arena, o.image);
+	struct tensor images = begin(&net, mq_builtin_name(name, options, arena), request, arena, o.image);
 	if (!strcmp(name, "alexnet"))
 		alexnet(&net, images, o.classes);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {

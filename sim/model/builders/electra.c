@@ -47,17 +47,6 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-struct preset {
-	struct mq_preset is; /* the first is the default */
-	uint32_t layers, hidden, heads, embedding, generator;
-};
-
-static const struct preset presets[] = {
-	{ { "electra", "base" }, 12, 768, 12, 768, 256 },
-	{ { "electra", "small" }, 12, 256, 4, 128, 64 },
-	{ { "electra", "large" }, 24, 1024, 16, 1024, 256 },
-};
-
 enum { HEAD_DIM = 64, POSITIONS = 512, SEGMENTS = 2, VOCAB = 30522 };
 
 struct electra {
@@ -68,13 +57,9 @@ struct electra {
 };
 
 /* What the user leaves open; of another width only the layers stay published. */
-static enum mq_status complete(struct options *o, const struct mq_model_request *request, struct mq_arena *arena,
+static enum mq_status complete(struct options *o, const struct options *p, const struct mq_model_request *request,
 			       struct mq_err *err)
 {
-	uint32_t row = 0;
-
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "electra", o->size }, arena, &row, err));
-	const struct preset *p = &presets[row];
 	bool same = !o->hidden || o->hidden == p->hidden;
 	o->layers = mq_either(o->layers, p->layers);
 	o->hidden = mq_either(o->hidden, p->hidden);
@@ -123,13 +108,6 @@ static enum mq_status stacks(struct electra *e, struct mq_err *err)
 	return mq_transformer_check(&e->generator, "model 'electra', generator", err);
 }
 
-static uint32_t tie(struct electra *e, uint32_t op, uint32_t owner)
-{
-	mq_net_at(&e->net, op)->param = 0;
-	mq_net_at(&e->net, op)->tied = owner;
-	return op;
-}
-
 /* Both stacks look up the same table; the second names the first as the owner. Positions come next to the embedding. */
 static uint32_t embed(struct electra *e, uint32_t tokens, uint32_t width)
 {
@@ -140,9 +118,9 @@ static uint32_t embed(struct electra *e, uint32_t tokens, uint32_t width)
 		e->positions = embedding + 1;
 		e->norm = norm;
 	} else {
-		tie(e, embedding, e->embedding);
-		tie(e, embedding + 1, e->positions);
-		tie(e, norm, e->norm);
+		mq_net_tie(&e->net, embedding, e->embedding);
+		mq_net_tie(&e->net, embedding + 1, e->positions);
+		mq_net_tie(&e->net, norm, e->norm);
 	}
 	if (e->o.embedding == width)
 		return norm;
@@ -170,24 +148,17 @@ static uint32_t choose(struct electra *e, uint32_t logits)
 static uint32_t sample(struct electra *e, uint32_t logits)
 {
 	struct mq_net *net = &e->net;
-	double elems = net->rows * e->o.vocab;
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "sample");
-	struct mq_op *op = mq_net_at(net, id);
+	uint32_t id = mq_net_step(net, "sample", logits, e->o.vocab, &(struct mq_step){ 8, 0, 2, 1, 0, 0 });
 
-	op->read = 2 * elems;
-	op->write = elems;
-	op->flop = 8 * elems;
-	op->kernels = 4;
-	op->output = e->o.seq;
-	mq_net_join(net, logits, id, e->o.vocab);
-	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
+	mq_net_at(net, id)->kernels = 4;
+	mq_net_at(net, id)->output = e->o.seq;
+	mq_net_no_grad(net);
 	net->rows = e->o.seq;
 	return id;
 }
 
 static uint32_t generate(struct electra *e, uint32_t tokens)
 {
-	struct mq_transformer head = e->table;
 	struct mq_net *net = &e->net;
 
 	net->prefix = "generator.";
@@ -195,7 +166,7 @@ static uint32_t generate(struct electra *e, uint32_t tokens)
 	x = mq_transformer_blocks(net, &e->generator, "generator.", 0, x);
 	if (e->o.logits == LOGITS_MASKED)
 		net->rows = e->o.predictions;
-	x = mq_transformer_predict(net, &head, "mlm", e->o.generator, x, e->embedding);
+	x = mq_transformer_predict(net, &e->table, "mlm", e->o.generator, x, e->embedding);
 	if (e->o.logits == LOGITS_ALL)
 		x = choose(e, x);
 	mq_net_loss(net, x, e->o.vocab);
@@ -231,12 +202,12 @@ static enum mq_status build(const char *name, const char *options, const struct 
 {
 	bool infer = request->train && request->train->infer, both;
 	struct electra e = { .embedding = MQ_NONE };
+	struct options published;
 
-	mq_opt_defaults(opts, &e.o);
-	MQ_TRY(mq_opt_parse(opts, &e.o, "model 'electra'", options, arena, err));
-	MQ_TRY(complete(&e.o, request, arena, err));
+	MQ_TRY(mq_preset_read(opts, name, options, &e.o, &published, arena, err));
+	MQ_TRY(complete(&e.o, &published, request, err));
 	MQ_TRY(stacks(&e, err));
-	mq_net_begin(&e.net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&e.net, arena, mq_builtin_name(name, options, arena));
 	e.net.rows = e.o.seq;
 	e.net.biases = true;
 	e.net.dropout = e.o.dropout != 1 && !infer;

@@ -1,7 +1,7 @@
 /* nemotron.c - the built-in stacks with state-space layers: mamba2 (Dao and Gu 2024, published sizes) and nemotron-h,
  * which mixes them with attention, feed-forward and expert layers.
  *
- * Sizes: Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3 Nano (2512.20848) and the
+ * Sizes (platforms/models/sizes.json): Nemotron-H (NVIDIA, arXiv 2504.03624), Nemotron Nano 2 (2508.14444), Nemotron 3 Nano (2512.20848) and the
  * published configurations of Nemotron 3 Super. Experts and feed-forward layers have squared ReLU (one matrix up);
  * attention has no position encoding. Any dimension may be changed by an option. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -46,88 +46,25 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-#define H8B "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-"
-
-struct preset {
-	struct mq_preset is; /* the first of a model is its default */
-	const char *pattern;
-	uint32_t hidden, heads, kv_heads, ffn, vocab, seq;
-	struct mq_mamba mamba;
-	uint32_t experts, top_k, shared_ffn, latent;
-	uint32_t layers; /* mamba2: so many M */
-};
-
-#define MAMBA2(s, l, h)                                                                                              \
-	{                                                                                                            \
-		.is = { "mamba2", s }, .layers = l, .hidden = h, .heads = 1, .vocab = 50288, .seq = 2048, .mamba = { \
-			h / 32,                                                                                      \
-			64,                                                                                          \
-			1,                                                                                           \
-			128,                                                                                         \
-			4,                                                                                           \
-			256                                                                                          \
-		}                                                                                                    \
-	}
-#define NEMOTRON(s, p, h, a, kv, f, v)                                                                          \
-	.is = { "nemotron-h", s }, .pattern = p, .hidden = h, .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, \
-	.seq = 8192
-
-static const struct preset presets[] = {
-	MAMBA2("1.3b", 48, 2048),
-	MAMBA2("130m", 24, 768),
-	MAMBA2("370m", 48, 1024),
-	MAMBA2("780m", 48, 1536),
-	MAMBA2("2.7b", 64, 2560),
-	{ NEMOTRON("8b", H8B, 4096, 32, 8, 21504, 131072), .mamba = { 128, 64, 8, 128, 4, 128 } },
-	{ NEMOTRON("4b", H8B, 3072, 32, 8, 12288, 131072), .mamba = { 112, 64, 8, 128, 4, 128 } },
-	{ NEMOTRON("47b",
-		   "M-M-M-M-M-M-M-M-M*-M-M-M-M-M-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-M-M---MM---M-M*-M-M-M-M-M-",
-		   8192, 64, 8, 30720, 131072),
-	  .mamba = { 256, 64, 8, 256, 4, 128 } },
-	{ NEMOTRON("56b",
-		   "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-"
-		   "M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
-		   8192, 64, 8, 32768, 131072),
-	  .mamba = { 256, 64, 8, 256, 4, 128 } },
-	{ NEMOTRON("nano-9b-v2", "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-", 4480, 40, 8, 15680,
-		   131072),
-	  .mamba = { 128, 80, 8, 128, 4, 128 } },
-	{ NEMOTRON("nano-12b-v2", "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", 5120, 40, 8, 20480,
-		   131072),
-	  .mamba = { 128, 80, 8, 128, 4, 128 } },
-	{ NEMOTRON("3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 32, 2, 1856, 131072),
-	  .mamba = { 64, 64, 8, 128, 4, 128 }, .experts = 128, .top_k = 6, .shared_ffn = 3712 },
-	{ NEMOTRON("3-super",
-		   "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME", 4096, 32,
-		   2, 2688, 131072),
-	  .mamba = { 128, 64, 8, 128, 4, 128 }, .experts = 512, .top_k = 22, .shared_ffn = 5376, .latent = 1024 },
-};
-
-static struct mq_mamba mixer(const struct options *o, const struct preset *p)
+static struct mq_mamba mixer(const struct options *o, const struct options *p)
 {
 	bool wide = !o->hidden || o->hidden == p->hidden;
-	uint32_t dim = mq_either(o->mamba_head_dim, p->mamba.head_dim);
+	uint32_t dim = mq_either(o->mamba_head_dim, p->mamba_head_dim);
 
 	return (struct mq_mamba){
-		.heads = mq_either(o->mamba_heads, wide ? p->mamba.heads : 2 * o->hidden / dim),
+		.heads = mq_either(o->mamba_heads, wide ? p->mamba_heads : 2 * o->hidden / dim),
 		.head_dim = dim,
-		.groups = mq_either(o->groups, p->mamba.groups),
-		.state = mq_either(o->state, p->mamba.state),
-		.kernel = mq_either(o->kernel, p->mamba.kernel),
-		.chunk = mq_either(o->chunk, p->mamba.chunk),
+		.groups = mq_either(o->groups, p->groups),
+		.state = mq_either(o->state, p->state),
+		.kernel = mq_either(o->kernel, p->kernel),
+		.chunk = mq_either(o->chunk, p->chunk),
 	};
 }
 
-static void fill(struct mq_transformer *t, const struct options *o, const struct preset *p, struct mq_arena *arena)
+static void fill(struct mq_transformer *t, const char *name, const struct options *o, const struct options *p)
 {
-	char *only = mq_arena_alloc(arena, p->layers + 1);
-
-	memset(only, 'M', p->layers);
-	only[p->layers] = '\0';
 	*t = (struct mq_transformer){
-		.pattern = o->pattern ? o->pattern :
-			   p->pattern ? p->pattern :
-					only,
+		.pattern = o->pattern ? o->pattern : p->pattern,
 		.hidden = mq_either(o->hidden, p->hidden),
 		.heads = mq_either(o->heads, p->heads),
 		.kv_heads = mq_either(o->kv_heads, p->kv_heads),
@@ -145,7 +82,7 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.relu = true,
 		.squared = true,
 		.rms = true,
-		.tied = !strcmp(p->is.model, "mamba2"),
+		.tied = !strcmp(name, "mamba2"),
 		.causal = true,
 		.fused = o->fused_attention,
 	};
@@ -156,16 +93,12 @@ static enum mq_status build(const char *name, const char *options, const struct 
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	uint32_t row = 0;
+	struct options o, published;
 	struct mq_transformer t;
-	struct options o;
 
-	mq_opt_defaults(opts, &o);
-	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena, &row, err));
-	const struct preset *preset = &presets[row];
-	fill(&t, &o, preset, arena);
-	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
+	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
+	fill(&t, name, &o, &published);
+	t.name = mq_builtin_name(name, options, arena);
 	return mq_transformer_build(&t, what, request, arena, model, err);
 }
 

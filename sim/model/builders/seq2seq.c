@@ -43,28 +43,6 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-struct preset {
-	struct mq_preset is; /* the first of a model is its default */
-	uint32_t layers, hidden, heads, head_dim, ffn, vocab, seq;
-};
-
-static const struct preset presets[] = {
-	{ { "t5", "base" }, 12, 768, 12, 64, 3072, 32128, 512 },
-	{ { "t5", "small" }, 6, 512, 8, 64, 2048, 32128, 512 },
-	{ { "t5", "large" }, 24, 1024, 16, 64, 4096, 32128, 512 },
-	{ { "t5", "3b" }, 24, 1024, 32, 128, 16384, 32128, 512 },
-	{ { "t5", "11b" }, 24, 1024, 128, 128, 65536, 32128, 512 },
-	{ { "transformer", "base" }, 6, 512, 8, 64, 2048, 37000, 256 },
-	{ { "transformer", "big" }, 6, 1024, 16, 64, 4096, 37000, 256 },
-	{ { "bart", "base" }, 6, 768, 12, 64, 3072, 50265, 1024 },
-	{ { "bart", "large" }, 12, 1024, 16, 64, 4096, 50265, 1024 },
-	{ { "whisper", "large" }, 32, 1280, 20, 64, 5120, 51866, 1500 },
-	{ { "whisper", "tiny" }, 4, 384, 6, 64, 1536, 51865, 1500 },
-	{ { "whisper", "base" }, 6, 512, 8, 64, 2048, 51865, 1500 },
-	{ { "whisper", "small" }, 12, 768, 12, 64, 3072, 51865, 1500 },
-	{ { "whisper", "medium" }, 24, 1024, 16, 64, 4096, 51865, 1500 },
-};
-
 enum {
 	T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
 	BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
@@ -81,7 +59,7 @@ struct stack {
 	double q; /* heads * head_dim */
 };
 
-static enum mq_status complete(struct options *o, const struct preset *p, const struct mq_model_request *request,
+static enum mq_status complete(struct options *o, const struct options *p, const struct mq_model_request *request,
 			       const char *what, struct mq_err *err)
 {
 	bool same = (!o->hidden || o->hidden == p->hidden) && (!o->heads || o->heads == p->heads);
@@ -90,11 +68,11 @@ static enum mq_status complete(struct options *o, const struct preset *p, const 
 		o->head_dim = p->head_dim;
 	if (!o->ffn)
 		o->ffn = !o->hidden || o->hidden == p->hidden ? p->ffn : 4 * o->hidden;
-	o->layers = o->layers ? o->layers : p->layers;
-	o->decoder_layers = o->decoder_layers ? o->decoder_layers : o->layers;
-	o->hidden = o->hidden ? o->hidden : p->hidden;
-	o->heads = o->heads ? o->heads : p->heads;
-	o->vocab = o->vocab ? o->vocab : p->vocab;
+	o->layers = mq_either(o->layers, p->layers);
+	o->decoder_layers = mq_either(o->decoder_layers, o->layers);
+	o->hidden = mq_either(o->hidden, p->hidden);
+	o->heads = mq_either(o->heads, p->heads);
+	o->vocab = mq_either(o->vocab, p->vocab);
 	o->fused_attention = mq_model_fuses(request, o->fused_attention);
 	o->seq = request->seq ? request->seq : o->seq ? o->seq : p->seq;
 	o->target = o->target ? o->target : o->seq;
@@ -123,16 +101,6 @@ static uint32_t behind(struct stack *s, const char *index, uint32_t branch, uint
 	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream, s->o.hidden);
 }
 
-/* One head's width of GEMM columns belongs together. */
-static uint32_t by_head(struct stack *s, uint32_t gemm)
-{
-	struct mq_op *op = mq_net_at(&s->net, gemm);
-
-	op->splits |= 1u << MQ_DIM_HEAD;
-	op->extent[MQ_DIM_HEAD] = s->o.heads;
-	return gemm;
-}
-
 static uint32_t self_attention(struct stack *s, uint32_t stream, bool causal, bool first)
 {
 	struct mq_net *net = &s->net;
@@ -144,7 +112,7 @@ static uint32_t self_attention(struct stack *s, uint32_t stream, bool causal, bo
 					.fused = s->o.fused_attention };
 	uint32_t x = before(s, "norm1", stream);
 
-	x = by_head(s, mq_net_gemm(net, "qkv", x, s->o.hidden, 3 * s->q));
+	x = mq_net_by_head(net, mq_net_gemm(net, "qkv", x, s->o.hidden, 3 * s->q), s->o.heads, false);
 	x = mq_net_attention(net, "attention", x, MQ_NONE, &a);
 	if (s->t5 && first)
 		mq_net_at(net, x)->param = (double)T5_BUCKETS * s->o.heads;
@@ -163,9 +131,10 @@ static uint32_t cross_attention(struct stack *s, uint32_t stream, uint32_t memor
 					.fused = s->o.fused_attention };
 	uint32_t x = before(s, "norm2", stream);
 
-	uint32_t q = by_head(s, mq_net_gemm(net, "cross.q", x, s->o.hidden, s->q));
+	uint32_t q = mq_net_by_head(net, mq_net_gemm(net, "cross.q", x, s->o.hidden, s->q), s->o.heads, false);
 	net->rows = s->o.seq;
-	uint32_t kv = by_head(s, mq_net_gemm(net, "cross.kv", memory, s->o.hidden, 2 * s->q));
+	uint32_t kv =
+		mq_net_by_head(net, mq_net_gemm(net, "cross.kv", memory, s->o.hidden, 2 * s->q), s->o.heads, false);
 	net->rows = rows;
 	x = mq_net_attention(net, "cross.attention", q, kv, &a);
 	x = mq_net_gemm(net, "cross.proj", x, s->q, s->o.hidden);
@@ -205,10 +174,8 @@ static uint32_t embed(struct stack *s, uint32_t owner)
 	uint32_t id = mq_net_embedding(net, mq_net_tokens(net, "tokens"), s->o.vocab, s->o.hidden);
 	struct mq_op *op = mq_net_at(net, id);
 
-	if (owner != MQ_NONE) {
-		op->param = 0;
-		op->tied = owner;
-	}
+	if (owner != MQ_NONE)
+		mq_net_tie(net, id, owner);
 	if (net->dropout) {
 		op->saved = op->output / 2;
 		op->masks = op->output;
@@ -226,7 +193,7 @@ static uint32_t listen(struct stack *s)
 
 	net->rows = 2.0 * s->o.seq;
 	uint32_t x = mq_net_gemm(net, "conv1", mq_net_tokens(net, "frames"), 3 * bins, h);
-	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
+	mq_net_no_grad(net);
 	x = mq_net_activation(net, "activation1", x, h, MQ_ACT_GELU);
 	net->rows = s->o.seq;
 	x = mq_net_gemm(net, "conv2", x, 3 * h, h);
@@ -237,16 +204,12 @@ static uint32_t listen(struct stack *s)
 static uint32_t place(struct stack *s, uint32_t embedding)
 {
 	struct mq_net *net = &s->net;
-	double elems = net->rows * s->o.hidden;
 
 	if (!s->bart && !s->whisper)
 		return embedding;
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
-	struct mq_op *op = mq_net_at(net, id);
-	op->param = (s->bart ? fmax(net->rows + 2, BART_POSITIONS) : net->rows) * s->o.hidden;
-	op->flop = op->flop_bwd = op->read = op->write = op->output = elems;
-	op->moved_bwd = elems; /* the table's gradient; the stream's passes through */
-	mq_net_join(net, embedding, id, s->o.hidden);
+	/* backward: the table's gradient; the stream's passes through */
+	uint32_t id = mq_net_step(net, "position", embedding, s->o.hidden, &(struct mq_step){ 1, 1, 1, 1, 1, 0 });
+	mq_net_at(net, id)->param = (s->bart ? fmax(net->rows + 2, BART_POSITIONS) : net->rows) * s->o.hidden;
 	return s->bart ? mq_net_norm(net, "embedding.norm", id, s->o.hidden) : id;
 }
 
@@ -287,10 +250,8 @@ static uint32_t head(struct stack *s, uint32_t x, uint32_t embedding)
 	leave(s, "");
 	s->net.biases = false;
 	x = mq_net_gemm(&s->net, "head", x, s->o.hidden, s->o.vocab);
-	if (s->o.tied) {
-		mq_net_at(&s->net, x)->param = 0;
-		mq_net_at(&s->net, x)->tied = embedding;
-	}
+	if (s->o.tied)
+		mq_net_tie(&s->net, x, embedding);
 	return x;
 }
 
@@ -313,24 +274,19 @@ static enum mq_status build(const char *name, const char *options, const struct 
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	bool infer = request->train && request->train->infer;
-	uint32_t row = 0;
-	struct stack s = { .t5 = !strcmp(name, "t5"), .bart = !strcmp(name, "bart") };
-
-	s.whisper = !strcmp(name, "whisper");
-	s.pre = s.t5 || s.whisper;
+	bool infer = request->train && request->train->infer, whisper = !strcmp(name, "whisper"),
+	     t5 = !strcmp(name, "t5");
+	struct stack s = { .t5 = t5, .bart = !strcmp(name, "bart"), .whisper = whisper, .pre = t5 || whisper };
+	struct options published;
 	uint32_t embedding;
 
-	mq_opt_defaults(opts, &s.o);
-	MQ_TRY(mq_opt_parse(opts, &s.o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, s.o.size }, arena, &row, err));
-	const struct preset *preset = &presets[row];
+	MQ_TRY(mq_preset_read(opts, name, options, &s.o, &published, arena, err));
 	if (s.whisper && !s.o.target)
 		s.o.target = WHISPER_TOKENS;
 	s.o.bins = mq_either(s.o.bins, WHISPER_BINS);
-	MQ_TRY(complete(&s.o, preset, request, what, err));
+	MQ_TRY(complete(&s.o, &published, request, what, err));
 	s.q = (double)s.o.heads * s.o.head_dim;
-	mq_net_begin(&s.net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&s.net, arena, mq_builtin_name(name, options, arena));
 	s.net.rms = s.t5;
 	s.net.biases = !s.t5;
 	s.net.dropout = s.o.dropout != 1 && !infer;

@@ -1,6 +1,6 @@
 /* transformer.c - the built-in transformers of one stack: gpt, llama, moe (Mixtral, DeepSeek-MoE), bert.
  *
- * Sizes are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table (Narayanan et al. 2021,
+ * Sizes (platforms/models/sizes.json) are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table (Narayanan et al. 2021,
  * Korthikanti et al. 2022); Llama 2 and 3 model cards; Mixtral (Jiang et al. 2024); DeepSeekMoE (Dai et al. 2024); BERT
  * (Devlin et al. 2018). Any dimension may be changed by an option. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -13,10 +13,12 @@ struct options {
 	uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
 	uint32_t predictions, mtp, window;
-	uint32_t task; /* enum task */
+	uint32_t q_rank, kv_rank;            /* latent attention, with heads of 128 + 64 and 128 */
+	uint32_t expert_groups, group_limit; /* where routing is limited to some groups of experts */
+	uint32_t task;                       /* enum task */
 	/* 0 = as the size says, 1 = no, 2 = yes */
 	uint32_t gated, rms, rope, bias, tied, head, dropout, attention_dropout, causal, clamp, yarn;
-	bool fused_attention;
+	bool sigmoid_router, fused_attention;
 };
 
 enum task { TASK_PRETRAIN, TASK_SPAN };
@@ -40,6 +42,11 @@ static const struct mq_opt opts[] = {
 	DIM(shared_ffn, 0, 1e8, "width of the experts that every token visits"),
 	DIM(dense_layers, 0, 1e5, "first layers without experts"),
 	DIM(dense_ffn, 0, 1e8, "inner width of those layers"),
+	DIM(expert_groups, 1, 1e5, "groups of experts, of which a token visits some"),
+	DIM(group_limit, 1, 1e5, "so many"),
+	DIM(q_rank, 1, 1e6, "latent attention: width of compressed queries; default: they are not"),
+	DIM(kv_rank, 1, 1e6, "latent attention: width of compressed keys and values"),
+	MQ_BOOL(struct options, sigmoid_router, 0, "experts are scored by sigmoids"),
 	DIM(predictions, 1, 1e8, "bert: masked tokens that the head looks at; default 15 %"),
 	MQ_CHOICE(struct options, task, TASK_PRETRAIN, "pretrain|span",
 		  "bert: what is trained; span: question answering (SQuAD)"),
@@ -60,81 +67,17 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-struct preset {
-	struct mq_preset is; /* the first of a model is its default */
-	uint32_t layers, hidden, heads, kv_heads, ffn, vocab, seq;
-	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
-	bool tied;
-	uint32_t expert_groups, group_limit; /* where routing is limited to some groups of experts */
-	uint32_t q_rank, kv_rank;            /* latent attention, with heads of 128 + 64 and 128 */
-};
-
-#define GPT(s, l, h, a)                                                                                             \
-	{                                                                                                           \
-		.is = { "gpt", s }, .layers = l, .hidden = h, .heads = a, .vocab = 51200, .seq = 2048, .tied = true \
-	}
-#define LLAMA(s, l, h, a, kv, f, v, q) \
-	.is = { "llama", s }, .layers = l, .hidden = h, .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = q
-
-#define MOE(s, l, h, a, kv, f, v, e, k)                                                                              \
-	.is = { "moe", s }, .layers = l, .hidden = h, .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = 4096, \
-	.experts = e, .top_k = k
-#define SHARED(f, dense, dense_f) .shared_ffn = f, .dense_layers = dense, .dense_ffn = dense_f
-#define GROUPS(limit)             .q_rank = 1536, .kv_rank = 512, .expert_groups = 8, .group_limit = limit
-#define BERT(s, l, h, a)                                                                                             \
-	{                                                                                                            \
-		.is = { "bert", s }, .layers = l, .hidden = h, .heads = a, .ffn = 4 * h, .vocab = 30522, .seq = 512, \
-		.tied = true                                                                                         \
-	}
-
-static const struct preset presets[] = {
-	GPT("1.3b", 24, 2048, 16),
-	GPT("125m", 12, 768, 12),
-	GPT("350m", 24, 1024, 16),
-	GPT("760m", 24, 1536, 16),
-	GPT("1.7b", 24, 2304, 24),
-	GPT("2.7b", 32, 2560, 32),
-	GPT("3.6b", 30, 3072, 32),
-	GPT("6.7b", 32, 4096, 32),
-	GPT("7.5b", 36, 4096, 32),
-	GPT("13b", 40, 5120, 40),
-	GPT("18b", 40, 6144, 48),
-	GPT("22b", 48, 6144, 64),
-	GPT("39b", 48, 8192, 64),
-	GPT("76b", 60, 10240, 80),
-	GPT("145b", 80, 12288, 96),
-	GPT("175b", 96, 12288, 96),
-	GPT("310b", 96, 16384, 128),
-	GPT("530b", 105, 20480, 128),
-	GPT("1t", 128, 25600, 160),
-	{ LLAMA("8b", 32, 4096, 32, 8, 14336, 128256, 8192) },
-	{ LLAMA("1b", 16, 2048, 32, 8, 8192, 128256, 8192), .tied = true },
-	{ LLAMA("3b", 28, 3072, 24, 8, 8192, 128256, 8192), .tied = true },
-	{ LLAMA("70b", 80, 8192, 64, 8, 28672, 128256, 8192) },
-	{ LLAMA("405b", 126, 16384, 128, 8, 53248, 128256, 8192) },
-	{ LLAMA("7b", 32, 4096, 32, 32, 11008, 32000, 4096) },
-	{ LLAMA("13b", 40, 5120, 40, 40, 13824, 32000, 4096) },
-	{ LLAMA("llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096) },
-	{ MOE("8x7b", 32, 4096, 32, 8, 14336, 32000, 8, 2) },
-	{ MOE("8x22b", 56, 6144, 48, 8, 16384, 32768, 8, 2) },
-	{ MOE("deepseek-16b", 28, 2048, 16, 16, 1408, 102400, 64, 6), SHARED(2816, 1, 10944) },
-	{ MOE("deepseek-v2-lite", 27, 2048, 16, 0, 1408, 102400, 64, 6), SHARED(2816, 1, 10944), .kv_rank = 512 },
-	{ MOE("deepseek-v2", 60, 5120, 128, 0, 1536, 102400, 160, 6), SHARED(3072, 1, 12288), GROUPS(3) },
-	{ MOE("deepseek-v3", 61, 7168, 128, 0, 2048, 129280, 256, 8), SHARED(2048, 3, 18432), GROUPS(4) },
-	BERT("base", 12, 768, 12),
-	BERT("large", 24, 1024, 16),
-};
-
 static bool flag(uint32_t given, bool otherwise)
 {
 	return given ? given == 2 : otherwise;
 }
 
 /* A preset's narrower dimensions belong to its width: another width drops them. */
-static void fill(struct mq_transformer *t, const struct options *o, const struct preset *p)
+static void fill(struct mq_transformer *t, const char *name, const struct options *o, const struct options *p)
 {
-	bool bert = !strcmp(p->is.model, "bert"), gpt = !strcmp(p->is.model, "gpt"), old = bert || gpt;
+	bool bert = !strcmp(name, "bert"), gpt = !strcmp(name, "gpt"), old = bert || gpt;
 	bool wide = !o->hidden || o->hidden == p->hidden, same = !o->heads && wide;
+	uint32_t kv_rank = mq_either(o->kv_rank, p->kv_rank);
 
 	*t = (struct mq_transformer){
 		.layers = mq_either(o->layers, p->layers),
@@ -159,7 +102,7 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.rms = flag(o->rms, !old),
 		.rotary = flag(o->rope, !old),
 		.headless = !flag(o->head, true),
-		.tied = flag(o->tied, p->tied) && flag(o->head, true),
+		.tied = flag(o->tied, p->tied == 2) && flag(o->head, true),
 		.causal = flag(o->causal, !bert),
 		.dropout = flag(o->dropout, old),
 		.undropped = !flag(o->attention_dropout, true),
@@ -170,14 +113,15 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.span_head = o->task == TASK_SPAN,
 		.predictions = o->predictions,
 		.mtp = o->mtp,
-		.sigmoid_router = !strcmp(p->is.size, "deepseek-v3"),
-		.expert_groups = o->experts && o->experts != p->experts ? 0 : p->expert_groups,
-		.group_limit = p->group_limit,
-		.q_rank = p->q_rank,
-		.kv_rank = p->kv_rank,
-		.nope_dim = p->kv_rank ? 128 : 0,
-		.rope_dim = p->kv_rank ? 64 : 0,
-		.value_dim = p->kv_rank ? 128 : 0,
+		.sigmoid_router = o->sigmoid_router || p->sigmoid_router,
+		.expert_groups = o->experts && o->experts != p->experts ? o->expert_groups :
+									  mq_either(o->expert_groups, p->expert_groups),
+		.group_limit = mq_either(o->group_limit, p->group_limit),
+		.q_rank = mq_either(o->q_rank, p->q_rank),
+		.kv_rank = kv_rank,
+		.nope_dim = kv_rank ? 128 : 0,
+		.rope_dim = kv_rank ? 64 : 0,
+		.value_dim = kv_rank ? 128 : 0,
 	};
 }
 
@@ -185,16 +129,12 @@ static enum mq_status build(const char *name, const char *options, const struct 
 			    struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	uint32_t row = 0;
+	struct options o, published;
 	struct mq_transformer t;
-	struct options o;
 
-	mq_opt_defaults(opts, &o);
-	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena, &row, err));
-	const struct preset *preset = &presets[row];
-	fill(&t, &o, preset);
-	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
+	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
+	fill(&t, name, &o, &published);
+	t.name = mq_builtin_name(name, options, arena);
 	if ((o.experts || o.top_k || o.shared_ffn || o.dense_layers) && strcmp(name, "moe"))
 		return mq_fail(err, MQ_EINPUT, "%s has no experts; use the model 'moe'", what);
 	if (t.span_head && strcmp(name, "bert"))

@@ -43,21 +43,9 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-struct preset {
-	struct mq_preset is; /* the first of a model is its default */
-	uint32_t layers, hidden, heads, image, patch, channels;
-};
-
-static const struct preset presets[] = {
-	{ { "vit", "base" }, 12, 768, 12, 224, 16, 3 },  { { "vit", "large" }, 24, 1024, 16, 224, 16, 3 },
-	{ { "vit", "huge" }, 32, 1280, 16, 224, 14, 3 }, { { "dit", "xl" }, 28, 1152, 16, 32, 2, 4 },
-	{ { "dit", "l" }, 24, 1024, 16, 32, 2, 4 },      { { "dit", "b" }, 12, 768, 12, 32, 2, 4 },
-	{ { "dit", "s" }, 12, 384, 6, 32, 2, 4 },        { { "flux", "dev" }, 19, 3072, 24, 128, 2, 16 },
-};
-
 enum { CLASSES = 1000, FREQUENCIES = 256 }; /* sines and cosines that a noise level becomes */
 
-static enum mq_status complete(struct options *o, const struct preset *p, const char *what, struct mq_err *err)
+static enum mq_status complete(struct options *o, const struct options *p, const char *what, struct mq_err *err)
 {
 	o->layers = mq_either(o->layers, p->layers);
 	o->heads = mq_either(o->heads, p->heads);
@@ -95,31 +83,12 @@ static struct mq_transformer stack_of(const struct options *o, const struct mq_m
 	};
 }
 
-/* A GEMM for one vector per sample, whatever the tokens. */
-static uint32_t per_sample(struct mq_net *net, const char *name, uint32_t input, double k, double n)
-{
-	double rows = net->rows;
-
-	net->rows = 1;
-	uint32_t id = mq_net_gemm(net, name, input, k, n);
-	mq_net_at(net, id)->splits &= ~(1u << MQ_DIM_SEQ);
-	net->rows = rows;
-	return id;
-}
-
 /* Element-wise over the stream with vectors of the sample: a shift and a scale, or a gate. */
 static uint32_t modulate(struct mq_net *net, const char *name, uint32_t stream, uint32_t vectors, double width,
 			 double flop)
 {
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
-	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * width;
+	uint32_t id = mq_net_step(net, name, stream, width, &(struct mq_step){ flop, 2 * flop, 1, 1, 3, 1 });
 
-	op->flop = flop * elems;
-	op->flop_bwd = 2 * op->flop;
-	op->read = op->write = op->output = op->saved = elems;
-	op->moved_bwd = 3 * elems;
-	mq_net_join(net, stream, id, width);
 	mq_model_connect(&net->b, vectors, id, 2 * width);
 	return id;
 }
@@ -133,25 +102,37 @@ static uint32_t shifted_norm(struct mq_net *net, const char *name, uint32_t stre
 	return modulate(net, mq_arena_printf(net->arena, "%s.shift", name), norm, vectors, width, 2);
 }
 
-static uint32_t diffusion_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
+/* One stream's Q, K and V, or what follows attention, of a block. */
+static uint32_t half_in(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t six)
+{
+	double h = t->hidden, width = (double)t->heads * t->head_dim;
+	uint32_t qkv = mq_net_gemm(net, "qkv", shifted_norm(net, "norm1", stream, six, h), h, 3 * width);
+
+	return mq_net_by_head(net, qkv, t->heads, false);
+}
+
+static uint32_t half_out(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t attention,
+			 uint32_t six)
 {
 	double h = t->hidden;
-	const struct mq_attention a = {
-		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
-	};
-	uint32_t six = per_sample(net, "modulation", condition, h, 6 * h);
-	uint32_t x = shifted_norm(net, "norm1", stream, six, h);
-	uint32_t qkv = mq_net_gemm(net, "qkv", x, h, 3.0 * t->heads * t->head_dim);
+	uint32_t x = mq_net_gemm(net, "proj", attention, (double)t->heads * t->head_dim, h);
 
-	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
-	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = t->heads;
-	x = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
-	x = mq_net_gemm(net, "proj", x, (double)t->heads * t->head_dim, h);
 	stream = mq_net_residual(net, "residual1", modulate(net, "gate1", x, six, h, 1), stream, h);
 	x = mq_net_gemm(net, "up", shifted_norm(net, "norm2", stream, six, h), h, t->ffn);
 	x = mq_net_activation(net, "activation", x, t->ffn, MQ_ACT_GELU);
 	x = mq_net_gemm(net, "down", x, t->ffn, h);
 	return mq_net_residual(net, "residual2", modulate(net, "gate2", x, six, h, 1), stream, h);
+}
+
+static uint32_t diffusion_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t condition)
+{
+	const struct mq_attention a = {
+		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
+	};
+	uint32_t six = mq_net_gemm_once(net, "modulation", condition, t->hidden, 6.0 * t->hidden);
+	uint32_t qkv = half_in(net, t, stream, six);
+
+	return half_out(net, t, stream, mq_net_attention(net, "attention", qkv, MQ_NONE, &a), six);
 }
 
 /* The squared error of each element. */
@@ -170,28 +151,12 @@ static void squares(struct mq_net *net, uint32_t input, double width)
 	mq_net_join(net, input, id, width);
 }
 
-static uint32_t embed_patches(struct mq_net *net, const struct options *o, const struct mq_transformer *t)
-{
-	double pixels = (double)o->patch * o->patch * o->channels;
-	uint32_t x = mq_net_gemm(net, "patches", mq_net_tokens(net, "image"), pixels, t->hidden);
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
-	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * t->hidden;
-
-	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
-	op->flop = op->flop_bwd = elems;
-	op->read = op->write = op->output = elems;
-	op->moved_bwd = 2 * elems;
-	mq_net_join(net, x, id, t->hidden);
-	return id;
-}
-
 static void build_dit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
 {
 	double h = t->hidden, out = 2.0 * o->patch * o->patch * o->channels;
-	uint32_t stream = embed_patches(net, o, t);
-	uint32_t level = per_sample(net, "level.up", mq_net_tokens(net, "level"), FREQUENCIES, h);
-	uint32_t condition = per_sample(net, "level.down", level, h, h);
+	uint32_t stream = mq_net_patches(net, "image", out / 2, h, 0);
+	uint32_t level = mq_net_gemm_once(net, "level.up", mq_net_tokens(net, "level"), FREQUENCIES, h);
+	uint32_t condition = mq_net_gemm_once(net, "level.down", level, h, h);
 
 	mq_net_at(net, condition)->param += (t->vocab + 1.0) * h; /* the classes' table, and that of no class */
 	for (uint32_t i = 0; i < t->layers; i++) {
@@ -201,35 +166,11 @@ static void build_dit(struct mq_net *net, const struct options *o, const struct 
 	}
 	net->layer = MQ_NONE;
 	net->prefix = "final.";
-	uint32_t two = per_sample(net, "modulation", condition, h, 2 * h);
+	uint32_t two = mq_net_gemm_once(net, "modulation", condition, h, 2 * h);
 	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", stream, two, h), h, out);
 	net->prefix = "";
 	if (!infer)
 		squares(net, x, out);
-}
-
-/* One stream's Q, K and V, or what follows attention, of a double block. */
-static uint32_t half_in(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t six)
-{
-	uint32_t qkv =
-		mq_net_gemm(net, "qkv", shifted_norm(net, "norm1", stream, six, t->hidden), t->hidden, 3.0 * t->hidden);
-
-	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
-	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = t->heads;
-	return qkv;
-}
-
-static uint32_t half_out(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t attention,
-			 uint32_t six)
-{
-	double h = t->hidden;
-	uint32_t x = mq_net_gemm(net, "proj", attention, h, h);
-
-	stream = mq_net_residual(net, "residual1", modulate(net, "gate1", x, six, h, 1), stream, h);
-	x = mq_net_gemm(net, "up", shifted_norm(net, "norm2", stream, six, h), h, t->ffn);
-	x = mq_net_activation(net, "activation", x, t->ffn, MQ_ACT_GELU);
-	x = mq_net_gemm(net, "down", x, t->ffn, h);
-	return mq_net_residual(net, "residual2", modulate(net, "gate2", x, six, h, 1), stream, h);
 }
 
 /* streams: of the image and of the text, with rows[] tokens. */
@@ -244,7 +185,7 @@ static void double_block(struct mq_net *net, const struct mq_transformer *t, uin
 	for (int i = 0; i < 2; i++) {
 		net->prefix = mq_arena_printf(net->arena, "%s%s", prefix, names[i]);
 		net->rows = rows[i];
-		six[i] = per_sample(net, "modulation", condition, t->hidden, 6.0 * t->hidden);
+		six[i] = mq_net_gemm_once(net, "modulation", condition, t->hidden, 6.0 * t->hidden);
 		qkv[i] = half_in(net, t, streams[i], six[i]);
 	}
 	net->prefix = prefix;
@@ -265,7 +206,7 @@ static uint32_t single_block(struct mq_net *net, const struct mq_transformer *t,
 	const struct mq_attention a = {
 		.heads = t->heads, .kv_heads = t->heads, .head_dim = t->head_dim, .keys = net->rows, .fused = t->fused
 	};
-	uint32_t three = per_sample(net, "modulation", condition, h, 3 * h);
+	uint32_t three = mq_net_gemm_once(net, "modulation", condition, h, 3 * h);
 	uint32_t x = shifted_norm(net, "norm1", stream, three, h);
 	uint32_t qkv = mq_net_gemm(net, "qkv", x, h, 3 * h);
 	uint32_t act = mq_net_activation(net, "activation", mq_net_gemm(net, "up", x, h, t->ffn), t->ffn, MQ_ACT_GELU);
@@ -292,9 +233,9 @@ static uint32_t condition_of(struct mq_net *net, const struct options *o, double
 		if (parts[i].width <= 0)
 			continue;
 		uint32_t in = mq_net_tokens(net, parts[i].name);
-		uint32_t up =
-			per_sample(net, mq_arena_printf(net->arena, "%s.up", parts[i].name), in, parts[i].width, h);
-		uint32_t down = per_sample(net, mq_arena_printf(net->arena, "%s.down", parts[i].name), up, h, h);
+		uint32_t up = mq_net_gemm_once(net, mq_arena_printf(net->arena, "%s.up", parts[i].name), in,
+					       parts[i].width, h);
+		uint32_t down = mq_net_gemm_once(net, mq_arena_printf(net->arena, "%s.down", parts[i].name), up, h, h);
 		if (sum != MQ_NONE)
 			mq_model_connect(&net->b, sum, down, h); /* added to it as it is written */
 		sum = down;
@@ -328,7 +269,7 @@ static void build_flux(struct mq_net *net, const struct options *o, const struct
 	net->layer = MQ_NONE;
 	net->prefix = "final.";
 	net->rows = rows[0];
-	uint32_t two = per_sample(net, "modulation", condition, h, 2 * h);
+	uint32_t two = mq_net_gemm_once(net, "modulation", condition, h, 2 * h);
 	uint32_t x = mq_net_gemm(net, "patches", shifted_norm(net, "norm", streams[0], two, h), h, pixels);
 	net->prefix = "";
 	if (!infer)
@@ -337,9 +278,10 @@ static void build_flux(struct mq_net *net, const struct options *o, const struct
 
 static void build_vit(struct mq_net *net, const struct options *o, const struct mq_transformer *t, bool infer)
 {
-	uint32_t x = embed_patches(net, o, t);
+	double pixels = (double)o->patch * o->patch * o->channels;
+	/* parameters: positions, and the token of the class */
+	uint32_t x = mq_net_patches(net, "image", pixels, t->hidden, (net->rows + 1) * t->hidden);
 
-	mq_net_at(net, x)->param = (net->rows + 1) * t->hidden; /* positions and the token of the class */
 	x = mq_transformer_blocks(net, t, "", 0, x);
 	x = mq_net_norm(net, "final.norm", x, t->hidden);
 	net->rows = 1;
@@ -354,21 +296,18 @@ static enum mq_status build(const char *name, const char *options, const struct 
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool infer = request->train && request->train->infer, vit = !strcmp(name, "vit"), flux = !strcmp(name, "flux");
-	uint32_t row = 0;
-	struct options o;
+	struct options o, published;
 	struct mq_net net;
 
-	mq_opt_defaults(opts, &o);
-	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena, &row, err));
-	MQ_TRY(complete(&o, &presets[row], what, err));
+	MQ_TRY(mq_preset_read(opts, name, options, &o, &published, arena, err));
+	MQ_TRY(complete(&o, &published, what, err));
 	struct mq_transformer t = stack_of(&o, request, vit);
 	if (request->seq)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: its tokens are the patches of an image; give image= and patch= instead of --seq",
 			       what);
 	MQ_TRY(mq_transformer_check(&t, what, err));
-	mq_net_begin(&net, arena, options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
+	mq_net_begin(&net, arena, mq_builtin_name(name, options, arena));
 	net.b.model->unit = "image";
 	net.rows = t.seq;
 	net.biases = true;

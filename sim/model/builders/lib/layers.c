@@ -40,6 +40,65 @@ static void allow(struct mq_op *op, enum mq_dim dim, double extent)
 	op->extent[dim] = extent;
 }
 
+uint32_t mq_net_by_head(struct mq_net *net, uint32_t id, double heads, bool serial)
+{
+	struct mq_op *op = mq_net_at(net, id);
+
+	allow(op, MQ_DIM_HEAD, heads);
+	if (serial) {
+		op->splits &= ~BIT(SEQ);
+		op->extent[MQ_DIM_SEQ] = 0;
+	}
+	return id;
+}
+
+void mq_net_tie(struct mq_net *net, uint32_t op, uint32_t owner)
+{
+	mq_net_at(net, op)->param = 0;
+	mq_net_at(net, op)->tied = owner;
+}
+
+void mq_net_no_grad(struct mq_net *net)
+{
+	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
+}
+
+uint32_t mq_net_step(struct mq_net *net, const char *name, uint32_t input, double width, const struct mq_step *step)
+{
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * width;
+
+	op->flop = step->flop * elems;
+	op->flop_bwd = step->flop_bwd * elems;
+	op->read = step->read * elems;
+	op->write = step->write * elems;
+	op->output = elems;
+	op->moved_bwd = step->moved_bwd * elems;
+	op->saved = step->saved * elems;
+	mq_net_join(net, input, id, width);
+	return id;
+}
+
+uint32_t mq_net_convolve(struct mq_net *net, uint32_t input, double width, double taps, double flop)
+{
+	double each = 2 * taps + flop;
+	uint32_t id = mq_net_step(net, "conv", input, width, &(struct mq_step){ each, 3 * each, 1, 1, 5, 1 });
+
+	mq_net_at(net, id)->param = width * taps;
+	return id;
+}
+
+uint32_t mq_net_gate(struct mq_net *net, uint32_t scanned, uint32_t proj, double width, double weights)
+{
+	/* RMS norm 4 FLOP, SiLU and product 5; kept is the next GEMM's input */
+	uint32_t id = mq_net_step(net, "gate", scanned, width, &(struct mq_step){ 9, 18, 2, 1, 5, 1 });
+
+	mq_net_at(net, id)->param = weights;
+	mq_net_join(net, proj, id, width);
+	return id;
+}
+
 uint32_t mq_net_tokens(struct mq_net *net, const char *name)
 {
 	uint32_t id = mq_net_add(net, MQ_OP_INPUT, name);
@@ -60,7 +119,7 @@ uint32_t mq_net_embedding(struct mq_net *net, uint32_t tokens, double vocab, dou
 	allow(op, MQ_DIM_IN, vocab);
 	allow(op, MQ_DIM_OUT, width);
 	mq_net_join(net, tokens, id, 1);
-	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
+	mq_net_no_grad(net);
 	return id;
 }
 
@@ -100,6 +159,35 @@ uint32_t mq_net_gemm(struct mq_net *net, const char *name, uint32_t input, doubl
 	allow(op, MQ_DIM_IN, k);
 	mq_net_join(net, input, id, k);
 	return id;
+}
+
+uint32_t mq_net_gemm_whole(struct mq_net *net, const char *name, uint32_t input, double k, double n)
+{
+	uint32_t id = mq_net_gemm(net, name, input, k, n);
+
+	mq_net_at(net, id)->splits &= ~(BIT(OUT) | BIT(IN));
+	return id;
+}
+
+uint32_t mq_net_gemm_once(struct mq_net *net, const char *name, uint32_t input, double k, double n)
+{
+	double rows = net->rows;
+
+	net->rows = 1;
+	uint32_t id = mq_net_gemm(net, name, input, k, n);
+	mq_net_at(net, id)->splits &= ~BIT(SEQ);
+	net->rows = rows;
+	return id;
+}
+
+uint32_t mq_net_patches(struct mq_net *net, const char *name, double pixels, double width, double param)
+{
+	uint32_t x = mq_net_gemm(net, "patches", mq_net_tokens(net, name), pixels, width);
+
+	mq_net_no_grad(net);
+	x = mq_net_step(net, "position", x, width, &(struct mq_step){ 1, 1, 1, 1, 2, 0 });
+	mq_net_at(net, x)->param = param;
+	return x;
 }
 
 uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, uint32_t stream, double width)
@@ -308,23 +396,13 @@ static uint32_t expert_activation(struct mq_net *net, uint32_t input, const stru
 	return id;
 }
 
-/* An element-wise step over `width` of every copy, with `read` + `write` and `back` passes over it; the ops of
- * experts that one fused kernel would swallow. */
+/* An element-wise step over `width` of every copy of a token; the ops of experts that one fused kernel would swallow. */
 static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input, const struct mq_experts *e,
-			    double width, const double passes[3])
+			    double width, const struct mq_step *step)
 {
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
-	struct mq_op *op = mq_net_at(net, id);
-	double copies = net->rows * e->top_k * width;
+	uint32_t id = mq_net_step(net, name, input, width * e->top_k, step);
 
-	op->flop = copies;
-	op->flop_bwd = 2 * copies;
-	op->output = copies;
-	op->read = passes[0] * copies;
-	op->write = passes[1] * copies;
-	op->moved_bwd = passes[2] * copies;
-	allow(op, MQ_DIM_EXPERT, e->experts);
-	mq_net_join(net, input, id, width * e->top_k);
+	allow(mq_net_at(net, id), MQ_DIM_EXPERT, e->experts);
 	return id;
 }
 
@@ -333,9 +411,8 @@ static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input
  * gradient and its input and writes, and the halves are joined (Megatron core's fused_bias_geglu.py). */
 static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *e)
 {
-	uint32_t id = expert_step(net, "experts.clamp", up, e, 2 * e->ffn, (double[]){ 2, 2, 5 });
+	uint32_t id = expert_step(net, "experts.clamp", up, e, 2 * e->ffn, &(struct mq_step){ 1, 2, 2, 2, 5, 1 });
 
-	mq_net_at(net, id)->saved = mq_net_at(net, id)->output;
 	mq_net_at(net, id)->kernels = 3;
 	return id;
 }
@@ -347,19 +424,10 @@ static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *
  * the bias (4) and its sum (2). */
 static uint32_t add_bias(struct mq_net *net, uint32_t down, const struct mq_experts *e, double width)
 {
-	uint32_t id = expert_step(net, "experts.bias", down, e, width, (double[]){ 7, 7, 20 });
+	uint32_t id = expert_step(net, "experts.bias", down, e, width, &(struct mq_step){ 1, 2, 7, 7, 20, 0 });
 
 	mq_net_at(net, id)->count = e->experts; /* two kernels for each */
 	mq_net_at(net, id)->kernels = 2;
-	return id;
-}
-
-/* Like the router, every rank projects its own tokens with the whole matrix. */
-static uint32_t latent(struct mq_net *net, const char *name, uint32_t input, double k, double n)
-{
-	uint32_t id = mq_net_gemm(net, name, input, k, n);
-
-	mq_net_at(net, id)->splits &= ~(BIT(OUT) | BIT(IN));
 	return id;
 }
 
@@ -368,12 +436,12 @@ uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_expe
 	double up_n = e->activation == MQ_ACT_GATED ? 2 * e->ffn : e->ffn, width = width_of(e);
 	uint32_t route = router(net, input, e);
 
-	if (e->latent > 0)
-		input = latent(net, "latent.down", input, e->hidden, e->latent);
+	if (e->latent > 0) /* like the router, every rank projects its own tokens with the whole matrix */
+		input = mq_net_gemm_whole(net, "latent.down", input, e->hidden, e->latent);
 	uint32_t dispatch = exchange(net, MQ_OP_DISPATCH, e);
 	mq_net_join(net, input, dispatch, width);
 	mq_net_join(net, route, dispatch, e->top_k);
-	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true; /* indices */
+	mq_net_no_grad(net); /* indices */
 	uint32_t up = expert_gemm(net, "experts.up", dispatch, e, (double[]){ width, up_n });
 	if (e->clamp)
 		up = clamp(net, up, e);
@@ -384,5 +452,5 @@ uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_expe
 	uint32_t combine = exchange(net, MQ_OP_COMBINE, e);
 	mq_net_join(net, down, combine, width * e->top_k);
 	mq_net_join(net, route, combine, e->top_k);
-	return e->latent > 0 ? latent(net, "latent.up", combine, e->latent, e->hidden) : combine;
+	return e->latent > 0 ? mq_net_gemm_whole(net, "latent.up", combine, e->latent, e->hidden) : combine;
 }

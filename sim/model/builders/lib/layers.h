@@ -35,7 +35,29 @@ uint32_t mq_net_add(struct mq_net *net, enum mq_op_kind kind, const char *name);
 /* A tensor of `width` features per row. */
 void mq_net_join(struct mq_net *net, uint32_t src, uint32_t dst, double width);
 
+/* Divides an op by heads, too; `serial`: and never along the tokens, since each step needs the one before. Returns it. */
+uint32_t mq_net_by_head(struct mq_net *net, uint32_t op, double heads, bool serial);
+/* An op uses the weights of another. */
+void mq_net_tie(struct mq_net *net, uint32_t op, uint32_t owner);
+/* The latest edge: what flows back over it is nothing. */
+void mq_net_no_grad(struct mq_net *net);
+
+/* An element-wise op (or MQ_OP_SCAN) as wide as its input: what it does and moves, in elements, for each of them. */
+struct mq_step {
+	double flop, flop_bwd, read, write, moved_bwd, saved;
+};
+uint32_t mq_net_step(struct mq_net *net, const char *name, uint32_t input, double width, const struct mq_step *step);
+/* A depthwise convolution over time without bias, and what is behind it: `flop` more an element. */
+uint32_t mq_net_convolve(struct mq_net *net, uint32_t input, double width, double taps, double flop);
+/* RMS norm of what was scanned times an activation of the gate. */
+uint32_t mq_net_gate(struct mq_net *net, uint32_t scanned, uint32_t proj, double width, double weights);
+/* A GEMM that every tensor-parallel rank computes in whole; and one of a single vector per sample, whatever the tokens. */
+uint32_t mq_net_gemm_whole(struct mq_net *net, const char *name, uint32_t input, double k, double n);
+uint32_t mq_net_gemm_once(struct mq_net *net, const char *name, uint32_t input, double k, double n);
+
 uint32_t mq_net_tokens(struct mq_net *net, const char *name);
+/* Patches of `pixels` elements each as tokens of `width`, and their positions, `param` of them. */
+uint32_t mq_net_patches(struct mq_net *net, const char *name, double pixels, double width, double param);
 uint32_t mq_net_embedding(struct mq_net *net, uint32_t tokens, double vocab, double width);
 uint32_t mq_net_norm(struct mq_net *net, const char *name, uint32_t input, double width);
 uint32_t mq_net_gemm(struct mq_net *net, const char *name, uint32_t input, double k, double n);

@@ -3,37 +3,6 @@
 
 static const double CHUNK = 64, BLOCK = 256;
 
-/* Divided by heads; `serial`: never along the tokens, since each step needs the one before. */
-static uint32_t by_head(struct mq_net *net, uint32_t id, double heads, bool serial)
-{
-	struct mq_op *op = mq_net_at(net, id);
-
-	op->splits |= 1u << MQ_DIM_HEAD;
-	op->extent[MQ_DIM_HEAD] = heads;
-	if (serial) {
-		op->splits &= ~(1u << MQ_DIM_SEQ);
-		op->extent[MQ_DIM_SEQ] = 0;
-	}
-	return id;
-}
-
-/* A depthwise convolution over time without bias, and what is behind it: `flop` more an element. */
-static uint32_t convolve(struct mq_net *net, uint32_t input, double width, double taps, double flop)
-{
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "conv");
-	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * width;
-
-	op->param = width * taps;
-	op->flop = elems * (2 * taps + flop);
-	op->flop_bwd = 3 * op->flop;
-	op->read = op->write = op->output = elems;
-	op->moved_bwd = 5 * elems;
-	op->saved = elems;
-	mq_net_join(net, input, id, width);
-	return id;
-}
-
 static uint32_t scan(struct mq_net *net, uint32_t input, double width, double out, double flop, double moved)
 {
 	uint32_t id = mq_net_add(net, MQ_OP_SCAN, "scan");
@@ -49,30 +18,11 @@ static uint32_t scan(struct mq_net *net, uint32_t input, double width, double ou
 	return id;
 }
 
-/* RMS norm of each head (its weights shared by the heads, or one for each channel) times an activation of the gate. */
-static uint32_t gate(struct mq_net *net, uint32_t scanned, uint32_t proj, double width, double weights)
-{
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "gate");
-	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * width;
-
-	op->param = weights;
-	op->flop = 9 * elems;
-	op->flop_bwd = 2 * op->flop;
-	op->read = 2 * elems;
-	op->write = op->output = op->saved = elems;
-	op->moved_bwd = 5 * elems;
-	mq_net_join(net, scanned, id, width);
-	mq_net_join(net, proj, id, width);
-	return id;
-}
-
 /* A narrow GEMM, and one to each channel. */
 static uint32_t low_rank(struct mq_net *net, const char *name, uint32_t input, double hidden, double rank, double width)
 {
-	uint32_t down = mq_net_gemm(net, mq_arena_printf(net->arena, "%s_down", name), input, hidden, rank);
+	uint32_t down = mq_net_gemm_whole(net, mq_arena_printf(net->arena, "%s_down", name), input, hidden, rank);
 
-	mq_net_at(net, down)->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
 	return mq_net_gemm(net, mq_arena_printf(net->arena, "%s_up", name), down, rank, width);
 }
 
@@ -84,38 +34,40 @@ uint32_t mq_net_delta(struct mq_net *net, uint32_t input, double hidden, const s
 	double moved = heads * (7 * k + 6 * v + 6 * c + 2 * k * v / c);
 	uint32_t proj = mq_net_gemm(net, "in_proj", input, hidden, l->rank ? mixed + heads : mixed + out + 2 * heads);
 
-	uint32_t decay = MQ_NONE, gates = by_head(net, proj, l->key_heads, false);
+	uint32_t decay = MQ_NONE, gates = mq_net_by_head(net, proj, l->key_heads, false);
 
 	if (l->rank) {
-		decay = by_head(net, low_rank(net, "decay", input, hidden, l->rank, heads * k), heads, false);
-		gates = by_head(net, low_rank(net, "gate", input, hidden, l->rank, out), heads, false);
+		decay = mq_net_by_head(net, low_rank(net, "decay", input, hidden, l->rank, heads * k), heads, false);
+		gates = mq_net_by_head(net, low_rank(net, "gate", input, hidden, l->rank, out), heads, false);
 	}
-	uint32_t conv = by_head(net, convolve(net, proj, mixed, l->kernel, 4), l->key_heads, true);
-	uint32_t id = by_head(net, scan(net, conv, mixed, out, flop, moved), heads, true);
+	uint32_t conv = mq_net_by_head(net, mq_net_convolve(net, proj, mixed, l->kernel, 4), l->key_heads, true);
+	uint32_t id = mq_net_by_head(net, scan(net, conv, mixed, out, flop, moved), heads, true);
 	mq_net_at(net, id)->kernels = 8; /* two norms of Q and K beside the six */
 	mq_net_at(net, id)->param = l->rank ? heads * (1 + k) : 2 * heads;
 	if (decay != MQ_NONE)
 		mq_net_join(net, decay, id, heads * k);
-	return mq_net_gemm(net, "out_proj", by_head(net, gate(net, id, gates, out, v), heads, false), out, hidden);
+	return mq_net_gemm(net, "out_proj", mq_net_by_head(net, mq_net_gate(net, id, gates, out, v), heads, false), out,
+			   hidden);
 }
 
 uint32_t mq_net_lightning(struct mq_net *net, uint32_t input, double hidden, const struct mq_linear *l)
 {
 	double heads = l->value_heads, k = l->key_dim, v = l->value_dim, out = heads * v;
 	double mixed = 2 * heads * k + out;
-	uint32_t proj = by_head(net, mq_net_gemm(net, "in_proj", input, hidden, mixed + out), heads, false);
+	uint32_t proj = mq_net_by_head(net, mq_net_gemm(net, "in_proj", input, hidden, mixed + out), heads, false);
 	uint32_t id = scan(net, proj, mixed, out, heads * (2 * BLOCK * (k + v) + 4 * k * v),
 			   heads * (3 * k + 3 * v + 2 * k * v / BLOCK));
 
-	by_head(net, id, heads, true);
+	mq_net_by_head(net, id, heads, true);
 	mq_net_at(net, id)->kernels = 4;
-	return mq_net_gemm(net, "out_proj", by_head(net, gate(net, id, proj, out, out), heads, false), out, hidden);
+	return mq_net_gemm(net, "out_proj", mq_net_by_head(net, mq_net_gate(net, id, proj, out, out), heads, false),
+			   out, hidden);
 }
 
 uint32_t mq_net_short_conv(struct mq_net *net, uint32_t input, double hidden, const struct mq_linear *l)
 {
-	uint32_t proj = by_head(net, mq_net_gemm(net, "in_proj", input, hidden, 3 * hidden), hidden, false);
-	uint32_t conv = by_head(net, convolve(net, proj, hidden, l->kernel, 2), hidden, true);
+	uint32_t proj = mq_net_by_head(net, mq_net_gemm(net, "in_proj", input, hidden, 3 * hidden), hidden, false);
+	uint32_t conv = mq_net_by_head(net, mq_net_convolve(net, proj, hidden, l->kernel, 2), hidden, true);
 
 	mq_net_at(net, conv)->read *= 3; /* two gates beside it, each a kernel with the product between */
 	mq_net_at(net, conv)->write *= 2;

@@ -3,21 +3,46 @@
 
 #include <string.h>
 
-enum mq_status mq_preset_find(const struct mq_presets *table, const struct mq_preset *wanted, struct mq_arena *arena,
-			      uint32_t *row, struct mq_err *err)
+#include "base/paths.h"
+#include "maquette/json_file.h"
+
+static enum mq_status find_size(const json_t *sizes, const char *path, const char *model, const char *size,
+				struct mq_arena *arena, const char **options, struct mq_err *err)
 {
-	const char *list = "";
+	const char *name, *list = "";
+	json_t *value;
 
-	for (size_t i = 0; i < table->n; i++) {
-		const struct mq_preset *p = (const void *)((const char *)table->rows + i * table->stride);
-
-		if (strcmp(p->model, wanted->model))
-			continue;
-		if (!wanted->size || !strcmp(p->size, wanted->size)) {
-			*row = (uint32_t)i;
+	json_object_foreach(json_object_get(sizes, model), name, value)
+	{
+		if (json_is_string(value) && (!size || !strcmp(name, size))) {
+			*options = mq_arena_strdup(arena, json_string_value(value));
 			return MQ_OK;
 		}
-		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", p->size);
+		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", name);
 	}
-	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", wanted->model, wanted->size, list);
+	if (!size || !*list)
+		return mq_fail(err, MQ_EINPUT, "%s: no sizes of model '%s'", path, model);
+	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", model, size, list);
+}
+
+enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, const char *text, void *given, void *preset,
+			      struct mq_arena *arena, struct mq_err *err)
+{
+	const char *dir, *path, *published = NULL;
+	json_t *sizes;
+
+	mq_opt_defaults(opts, given);
+	mq_opt_defaults(opts, preset);
+	MQ_TRY(mq_opt_parse(opts, given, mq_arena_printf(arena, "model '%s'", model), text, arena, err));
+	MQ_TRY(mq_find_dir("platforms/models", arena, &dir, err));
+	path = mq_arena_printf(arena, "%s/sizes.json", dir);
+	MQ_TRY(mq_json_file_load(path, &sizes, err));
+	enum mq_status status = find_size(sizes, path, model, *(const char *const *)given, arena, &published, err);
+	json_decref(sizes);
+	return status == MQ_OK ? mq_opt_parse(opts, preset, path, published, arena, err) : status;
+}
+
+const char *mq_builtin_name(const char *model, const char *options, struct mq_arena *arena)
+{
+	return options && *options ? mq_arena_printf(arena, "%s:%s", model, options) : model;
 }

@@ -1,25 +1,18 @@
-/* preset.h - published sizes of the built-in models: how a builder's rows are searched.
- * SPDX-License-Identifier: Apache-2.0 */
+/* preset.h - published sizes of the built-in models, platforms/models/sizes.json: options of a builder as a user would
+ * write them, by model and size; the first of a model is its default. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_MODEL_BUILDERS_LIB_PRESET_H
 #define MQ_MODEL_BUILDERS_LIB_PRESET_H
 
-#include "maquette/arena.h"
-#include "maquette/err.h"
+#include "maquette/opt.h"
 
-/* The first member of a row; the first row of a model is its default. */
-struct mq_preset {
-	const char *model, *size;
-};
+/* Fills two structures of a builder's options, whose first member is the size as text: `given` from what the user
+ * wrote (may be NULL), `preset` from what is published of that size. MQ_EINPUT: an option, or no such size, with those
+ * that there are. */
+enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, const char *text, void *given, void *preset,
+			      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
-struct mq_presets {
-	const void *rows;
-	size_t n, stride; /* bytes from row to row */
-};
-#define MQ_PRESETS(array) (&(struct mq_presets){ array, sizeof(array) / sizeof(*(array)), sizeof(*(array)) })
-
-/* The index of the row of a model and size, of its default where the size is NULL. MQ_EINPUT lists the sizes there are. */
-enum mq_status mq_preset_find(const struct mq_presets *table, const struct mq_preset *wanted, struct mq_arena *arena,
-			      uint32_t *row, struct mq_err *err) MQ_MUST_CHECK;
+/* "MODEL:OPTIONS", or "MODEL" where there are none. */
+const char *mq_builtin_name(const char *model, const char *options, struct mq_arena *arena);
 
 /* A dimension that the user gave, or else. */
 static inline uint32_t mq_either(uint32_t given, uint32_t otherwise)

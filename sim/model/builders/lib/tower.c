@@ -1,24 +1,6 @@
 /* tower.c - see tower.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/builders/lib/tower.h"
 
-/* Patches in the tower's width, with their positions. */
-static uint32_t embed(struct mq_net *net, const struct mq_tower *w)
-{
-	uint32_t x = mq_net_gemm(net, "patches", mq_net_tokens(net, "input"), w->stem, w->t.hidden);
-	double elems = net->rows * w->t.hidden;
-
-	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true;
-	if (w->stem_param > 0)
-		mq_net_at(net, x)->param = w->stem_param;
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
-	struct mq_op *op = mq_net_at(net, id);
-	op->param = (double)w->t.positions * w->t.hidden;
-	op->flop = op->flop_bwd = op->read = op->write = op->output = elems;
-	op->moved_bwd = 2 * elems;
-	mq_net_join(net, x, id, w->t.hidden);
-	return id;
-}
-
 static uint32_t project(struct mq_net *net, const struct mq_tower *w, uint32_t x)
 {
 	const uint32_t *width = w->widths;
@@ -40,13 +22,8 @@ static uint32_t project(struct mq_net *net, const struct mq_tower *w, uint32_t x
 /* Tokens of the text that stand for the image are overwritten. */
 static uint32_t join(struct mq_net *net, const struct mq_tower *w, uint32_t stream, uint32_t x, double width)
 {
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "join");
-	struct mq_op *op = mq_net_at(net, id);
+	uint32_t id = mq_net_step(net, "join", stream, width, &(struct mq_step){ 0, 0, 1, 1, 2, 0 });
 
-	op->read = net->rows * width;
-	op->write = op->output = net->rows * width;
-	op->moved_bwd = 2 * op->read;
-	mq_net_join(net, stream, id, width);
 	mq_model_connect(&net->b, x, id, w->tokens * width);
 	return id;
 }
@@ -60,7 +37,10 @@ static uint32_t enter(struct mq_net *net, const struct mq_tower *w, struct mq_ne
 	net->rms = w->t.rms;
 	net->dropout = false;
 	net->prefix = mq_arena_printf(net->arena, "%s.", w->name);
-	uint32_t x = mq_transformer_blocks(net, &w->t, net->prefix, MQ_NONE, embed(net, w));
+	uint32_t x = mq_net_patches(net, "input", w->stem, w->t.hidden, (double)w->t.positions * w->t.hidden);
+	if (w->stem_param > 0)
+		mq_net_at(net, x - 1)->param = w->stem_param;
+	x = mq_transformer_blocks(net, &w->t, net->prefix, MQ_NONE, x);
 	return mq_net_norm(net, "norm", x, w->t.hidden);
 }
 

@@ -111,28 +111,15 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 /* Learned positions and segments are added to the embedding, through dropout. */
 static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
 {
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
+	double mask = net->dropout ? .5 : 0, flop = t->token_types ? 2 : 1;
+	const struct mq_step step = { flop, flop, 1, 1 + mask, 2 + mask, mask };
+	uint32_t id = mq_net_step(net, "position", embedding, t->hidden, &step);
 	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * t->hidden, mask = net->dropout ? elems / 2 : 0;
 
 	op->param = ((double)t->positions + t->token_types) * t->hidden;
-	op->flop = op->flop_bwd = elems * (t->token_types ? 2 : 1);
-	op->read = elems;
-	op->write = elems + mask;
-	op->output = elems;
-	op->moved_bwd = 2 * elems + mask;
-	op->saved = mask;
-	op->masks = 2 * mask;
+	op->masks = 2 * op->saved;
 	op->kernels = 1 + (t->token_types ? 2 : 0) + net->dropout;
-	mq_net_join(net, embedding, id, t->hidden);
 	return id;
-}
-
-static uint32_t by_head(struct mq_net *net, uint32_t gemm, double heads)
-{
-	mq_net_at(net, gemm)->splits |= 1u << MQ_DIM_HEAD;
-	mq_net_at(net, gemm)->extent[MQ_DIM_HEAD] = heads;
-	return gemm;
 }
 
 /* DeepSeek-V3.2's lightning indexer: queries from the compressed Q, one key of all heads and a weight for each head;
@@ -141,9 +128,10 @@ static uint32_t by_head(struct mq_net *net, uint32_t gemm, double heads)
 static uint32_t index_keys(struct mq_net *net, const struct mq_transformer *t, uint32_t input, uint32_t compressed)
 {
 	double pairs = net->rows * net->rows, heads = t->index_heads, dim = t->index_dim;
-	uint32_t parts[] = { mq_net_gemm(net, "index.q", compressed, t->q_rank ? t->q_rank : t->hidden, heads * dim),
-			     mq_net_gemm(net, "index.k", input, t->hidden, dim),
-			     mq_net_gemm(net, "index.weights", input, t->hidden, heads) };
+	double from = t->q_rank ? t->q_rank : t->hidden;
+	uint32_t parts[] = { mq_net_gemm_whole(net, "index.q", compressed, from, heads * dim),
+			     mq_net_gemm_whole(net, "index.k", input, t->hidden, dim),
+			     mq_net_gemm_whole(net, "index.weights", input, t->hidden, heads) };
 	const double widths[] = { heads * dim, dim, heads };
 	uint32_t id = mq_net_add(net, MQ_OP_BMM, "index.scores"),
 		 best = mq_net_add(net, MQ_OP_ELEMENTWISE, "index.top");
@@ -163,10 +151,8 @@ static uint32_t index_keys(struct mq_net *net, const struct mq_transformer *t, u
 	top->write = top->output = net->rows * fmin(net->rows, t->index_keys);
 	top->flop = pairs;
 	top->splits &= ~(1u << MQ_DIM_SEQ);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		mq_net_at(net, parts[i])->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		mq_net_join(net, parts[i], id, widths[i]);
-	}
 	mq_net_join(net, id, best, net->rows);
 	return best;
 }
@@ -189,18 +175,15 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 		.rotary = t->rotary,
 		.window = t->index_keys, /* the best of the keys before it: as many pairs as in a window */
 	};
-	uint32_t down = mq_net_gemm(net, "latent", input, t->hidden, narrow + t->rope_dim);
-	mq_net_at(net, down)->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
+	uint32_t down = mq_net_gemm_whole(net, "latent", input, t->hidden, narrow + t->rope_dim);
 	uint32_t norm = mq_net_norm(net, "latent.norm", down, narrow);
-	uint32_t q = by_head(net,
-			     t->q_rank ? mq_net_gemm(net, "q", norm, t->q_rank, heads * k) :
-					 mq_net_gemm(net, "q", input, t->hidden, heads * k),
-			     heads);
+	uint32_t q = mq_net_gemm(net, "q", t->q_rank ? norm : input, t->q_rank ? t->q_rank : t->hidden, heads * k);
 	uint32_t kv = mq_net_gemm(net, "kv", norm, t->kv_rank, heads * ((double)t->nope_dim + t->value_dim));
-	uint32_t attention = mq_net_attention(net, "attention", q, by_head(net, kv, heads), &a);
+	uint32_t attention = mq_net_attention(net, "attention", mq_net_by_head(net, q, heads, false),
+					      mq_net_by_head(net, kv, heads, false), &a);
 	if (indexed) {
 		mq_net_join(net, index_keys(net, t, input, norm), attention, t->index_keys);
-		net->b.model->edge[net->b.model->n_edges - 1].no_grad = true; /* indices */
+		mq_net_no_grad(net); /* indices */
 	}
 	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
 }
@@ -228,20 +211,11 @@ static double either(uint32_t local, uint32_t otherwise)
 /* What attention puts out times a sigmoid of the gate: two kernels, which read the gate, its sigmoid and the output. */
 static uint32_t gate_output(struct mq_net *net, uint32_t attention, uint32_t qkv, double width, double heads)
 {
-	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "attention.gate");
-	struct mq_op *op = mq_net_at(net, id);
-	double elems = net->rows * width;
+	/* kept: the sigmoid, and what proj reads */
+	uint32_t id = mq_net_step(net, "attention.gate", attention, width, &(struct mq_step){ 5, 10, 3, 2, 7, 2 });
 
-	op->flop = 5 * elems;
-	op->flop_bwd = 2 * op->flop;
-	op->read = 3 * elems;
-	op->write = 2 * elems;
-	op->output = elems;
-	op->saved = 2 * elems; /* the sigmoid, and what proj reads */
-	op->moved_bwd = 7 * elems;
-	op->kernels = 2;
-	by_head(net, id, heads);
-	mq_net_join(net, attention, id, width);
+	mq_net_at(net, id)->kernels = 2;
+	mq_net_by_head(net, id, heads, false);
 	mq_net_join(net, qkv, id, width);
 	return id;
 }
@@ -267,7 +241,7 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	double kv = a.kv_heads * (a.head_dim + (t->shared_kv && !local ? 0 : a.value_dim));
 
 	net->biases = biases || t->qkv_bias;
-	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv + gate), a.heads);
+	uint32_t qkv = mq_net_by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv + gate), a.heads, false);
 	net->dropout = dropout && !t->undropped;
 	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
 	net->dropout = dropout;
@@ -437,24 +411,9 @@ uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t,
 	net->biases = false;
 	uint32_t id = mq_net_gemm(net, "head", input, t->hidden, t->vocab);
 	net->biases = biases;
-	if (t->tied) {
-		mq_net_at(net, id)->param = 0;
-		mq_net_at(net, id)->tied = embedding;
-	}
+	if (t->tied)
+		mq_net_tie(net, id, embedding);
 	return id;
-}
-
-/* BERT's pooler and next-sentence classifier look at the first token alone. */
-static void sentence_head(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
-{
-	double rows = net->rows;
-
-	net->rows = 1;
-	uint32_t pooler = mq_net_gemm(net, "pooler", stream, t->hidden, t->hidden);
-	uint32_t next = mq_net_gemm(net, "next_sentence", pooler, t->hidden, 2);
-	mq_net_at(net, pooler)->splits &= ~(1u << MQ_DIM_SEQ);
-	mq_net_at(net, next)->splits &= ~(1u << MQ_DIM_SEQ);
-	net->rows = rows;
 }
 
 uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name, double width,
@@ -469,21 +428,22 @@ uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer 
 	net->prefix = prefix;
 	uint32_t logits = mq_transformer_head(net, t, x, embedding);
 	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
-	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE, mq_arena_printf(net->arena, "%s.bias", name));
+	uint32_t bias = mq_net_step(net, mq_arena_printf(net->arena, "%s.bias", name), logits, t->vocab,
+				    &(struct mq_step){ .flop = 1, .flop_bwd = 1 });
 	struct mq_op *op = mq_net_at(net, bias);
 	op->param = t->vocab;
-	op->output = net->rows * t->vocab;
-	op->flop = op->flop_bwd = op->output;
 	op->kernels = 0; /* added by the GEMM itself: nothing moves */
 	op->splits |= 1u << MQ_DIM_OUT;
 	op->extent[MQ_DIM_OUT] = t->vocab;
-	mq_net_join(net, logits, bias, t->vocab);
 	return bias;
 }
 
 static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream, uint32_t embedding)
 {
-	sentence_head(net, t, stream);
+	/* the pooler and the next-sentence classifier look at the first token alone */
+	uint32_t pooler = mq_net_gemm_once(net, "pooler", stream, t->hidden, t->hidden);
+
+	mq_net_gemm_once(net, "next_sentence", pooler, t->hidden, 2);
 	net->rows = t->predictions ? t->predictions : fmax(round(.15 * net->rows), 1);
 	return mq_transformer_predict(net, t, "mlm", t->hidden, stream, embedding);
 }
@@ -496,15 +456,9 @@ uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t,
 /* Ops from `first` on use the weights of the ops as many ids before them. */
 static void share_weights(struct mq_net *net, uint32_t first, uint32_t before)
 {
-	for (uint32_t i = first; i < net->b.model->n_ops; i++) {
-		struct mq_op *op = mq_net_at(net, i);
-		uint32_t owner = i - (first - before);
-
-		if (op->param > 0) {
-			op->tied = owner;
-			op->param = 0;
-		}
-	}
+	for (uint32_t i = first; i < net->b.model->n_ops; i++)
+		if (mq_net_at(net, i)->param > 0)
+			mq_net_tie(net, i, i - (first - before));
 }
 
 /* One depth: predicts the token d + 1 places on from the stream of depth d - 1 and that token's
@@ -516,8 +470,7 @@ static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t,
 	const char *prefix = net->prefix;
 	uint32_t next = mq_net_embedding(net, mq_net_tokens(net, "tokens"), t->vocab, t->hidden);
 
-	mq_net_at(net, next)->param = 0;
-	mq_net_at(net, next)->tied = embedding;
+	mq_net_tie(net, next, embedding);
 	uint32_t a = mq_net_norm(net, "norm.stream", stream, t->hidden);
 	uint32_t b = mq_net_norm(net, "norm.embedding", next, t->hidden);
 	uint32_t x = mq_net_gemm(net, "project", a, 2.0 * t->hidden, t->hidden);
@@ -531,8 +484,7 @@ static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t,
 	if (!pattern)
 		x = block(net, t, x);
 	uint32_t logits = mq_transformer_head(net, t, mq_net_norm(net, "final.norm", x, t->hidden), embedding);
-	mq_net_at(net, logits)->param = 0;
-	mq_net_at(net, logits)->tied = weights_of_head;
+	mq_net_tie(net, logits, weights_of_head);
 	mq_net_loss(net, logits, t->vocab);
 	return x;
 }
