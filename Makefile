@@ -239,7 +239,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
 	install -m 644 $(wildcard platforms/models/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/models
 	install -m 644 $(wildcard platforms/kernels/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/kernels
-	install -m 644 $(wildcard platforms/software/*.json platforms/software/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
+	install -m 644 $(wildcard platforms/software/*.json platforms/software/*.csv platforms/software/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
 	install -D -m 644 results/accuracy/trust.csv $(DESTDIR)$(PREFIX)/share/maquette/results/accuracy/trust.csv
 	install -m 644 $(wildcard plots/*.gp plots/report.*) $(DESTDIR)$(PREFIX)/share/maquette/plots
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1

@@ -1,5 +1,5 @@
-/* launch.c - see launch.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table:
- * a row says which key of which program is which flag. Programs that take Megatron's arguments as keys (NeMo,
+/* launch.c - see launch.h. Files of keys (YAML, JSON and TOML, "--a.b value" of torchtitan) become flags by one table,
+ * platforms/software/launch_keys.csv: a row says which key of which program is which flag. Programs that take Megatron's arguments as keys (NeMo,
  * Megatron-Bridge, FlagScale) need none where the key is the flag with underscores.
  *
  * Not followed: other files that a file names (hydra's defaults, deepspeed: FILE). SPDX-License-Identifier: Apache-2.0 */
@@ -11,6 +11,8 @@
 
 #include <yaml.h>
 
+#include "base/csv.h"
+#include "base/paths.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "export/export.h"
@@ -28,148 +30,10 @@ struct keys {
 	const char *file;
 	struct key *key;
 	uint32_t n, room;
-};
-
-enum program { ANY, MEGATRON, TITAN, ACCELERATE, FINETUNE, N_PROGRAMS };
-
-/* `value` NULL: the flag takes the key's value, as a switch where that is true; "-": a flag that ends in "=" is put
- * where the key has `when`. A `flag` of "" says nothing alone; NULL: refused, `value` says why. */
-struct row {
-	enum program program;
-	const char *key;  /* the last parts of the path */
-	const char *when; /* of these values only; NULL = any */
-	const char *flag, *value;
-};
-
-static const char other_file[] = "stands in another file, which is not read: import that one, or write its keys here";
-static const char adapters[] = "trains a part of the weights: --train says which, as lora or frozen; take it out here";
-
-static const struct row rows[] = {
-	/* NeMo, Megatron-Bridge, FlagScale: where the key is not the flag */
-	{ MEGATRON, "encoder_seq_length", NULL, "--seq-length", NULL },
-	{ MEGATRON, "virtual_pipeline_model_parallel_size", NULL, "--num-virtual-stages-per-pipeline-rank", NULL },
-	{ MEGATRON, "activations_checkpoint_granularity", NULL, "--recompute-granularity", NULL },
-	{ MEGATRON, "trainer.devices", NULL, "--nproc-per-node", NULL },
-	{ MEGATRON, "gpus_per_node", NULL, "--nproc-per-node", NULL },
-	{ MEGATRON, "num_nodes", NULL, "--nnodes", NULL },
-	{ MEGATRON, "optim.name", "distributed_fused_adam", "--use-distributed-optimizer", "" },
-	{ MEGATRON, "precision", "bf16", "--bf16", "" },
-	{ MEGATRON, "precision", "bf16-mixed", "--bf16", "" },
-	{ MEGATRON, "precision", "16", "--fp16", "" },
-	{ MEGATRON, "precision", "16-mixed", "--fp16", "" },
-	{ MEGATRON, "fp8", "hybrid", "--fp8-format", "hybrid" },
-	{ MEGATRON, "fp8", "e4m3", "--fp8-format", "e4m3" },
-	{ MEGATRON, "fp8", "true", "--fp8-format", "hybrid" },
-	{ MEGATRON, "grad_reduce_in_fp32", "false", "--grad-reduce-in-bf16", "" },
-	{ MEGATRON, "tp_comm_overlap", "true", "--tp-comm-overlap", "" },
-	{ MEGATRON, "ub_tp_comm_overlap", "true", "--tp-comm-overlap", "" },
-	{ MEGATRON, "model.fsdp", "true", NULL, "shards by PyTorch's FSDP, which is not read of NeMo" },
-	{ MEGATRON, "fsdp_sharding_strategy", NULL, "", NULL }, /* of that */
-	{ MEGATRON, "peft_scheme", NULL, NULL, adapters },
-	{ MEGATRON, "enable_hetero", "true", NULL, "gives stages degrees of their own, which are not read back" },
-	/* torchtitan */
-	{ TITAN, "tensor_parallel_degree", NULL, "--tensor-model-parallel-size", NULL },
-	{ TITAN, "pipeline_parallel_degree", NULL, "--pipeline-model-parallel-size", NULL },
-	{ TITAN, "context_parallel_degree", NULL, "--context-parallel-size", NULL },
-	{ TITAN, "expert_parallel_degree", NULL, "--expert-model-parallel-size", NULL },
-	{ TITAN, "expert_tensor_parallel_degree", NULL, "--expert-tensor-parallel-size", NULL },
-	{ TITAN, "data_parallel_replicate_degree", NULL, "--data-parallel-replicate", NULL },
-	{ TITAN, "data_parallel_shard_degree", NULL, "--data-parallel-shard", NULL },
-	{ TITAN, "pipeline_parallel_schedule", NULL, "--pipeline-schedule", NULL },
-	{ TITAN, "pipeline_parallel_microbatch_size", NULL, "--pipeline-micro-batch", NULL },
-	{ TITAN, "pipeline_parallel_layers_per_stage", NULL, "--num-layers-per-virtual-pipeline-stage", NULL },
-	{ TITAN, "fsdp_reshard_after_forward", "never", "--zero-stage", "2" },
-	{ TITAN, "local_batch_size", NULL, "--local-batch-size", NULL },
-	{ TITAN, "training.batch_size", NULL, "--local-batch-size", NULL },
-	{ TITAN, "global_batch_size", NULL, "--global-batch-size", NULL },
-	{ TITAN, "seq_len", NULL, "--seq-length", NULL },
-	{ TITAN, "activation_checkpoint.mode", "full", "--recompute-granularity", "full" },
-	{ TITAN, "activation_checkpoint.mode", "selective", "--recompute-granularity", "selective" },
-	{ TITAN, "enable_async_tensor_parallel", "true", "--tp-comm-overlap", "" },
-	{ TITAN, "mixed_precision_param", "bfloat16", "--bf16", "" },
-	{ TITAN, "enable_fsdp_float8_all_gather", NULL, "--fp8-format", "hybrid" },
-	/* accelerate, and FSDP's keys wherever they stand */
-	{ ACCELERATE, "num_machines", NULL, "--nnodes", NULL },
-	{ ACCELERATE, "num_processes", NULL, "--world-size", NULL },
-	{ ACCELERATE, "zero_stage", NULL, "--zero-stage", NULL },
-	{ ACCELERATE, "offload_optimizer_device", "cpu", "--optimizer-cpu-offload", "" },
-	{ ACCELERATE, "deepspeed_config_file", NULL, NULL, other_file },
-	{ ACCELERATE, "megatron_lm_tp_degree", NULL, "--tensor-model-parallel-size", NULL },
-	{ ACCELERATE, "megatron_lm_pp_degree", NULL, "--pipeline-model-parallel-size", NULL },
-	{ ACCELERATE, "megatron_lm_num_micro_batches", NULL, "--gradient-accumulation-steps", NULL },
-	{ ACCELERATE, "megatron_lm_sequence_parallelism", "true", "--sequence-parallel", "" },
-	{ ACCELERATE, "megatron_lm_recompute_activations", "true", "--recompute-activations", "" },
-	{ ACCELERATE, "megatron_lm_use_distributed_optimizer", "true", "--use-distributed-optimizer", "" },
-	{ ACCELERATE, "parallelism_config_tp_size", NULL, "--tensor-model-parallel-size", NULL },
-	{ ACCELERATE, "parallelism_config_cp_size", NULL, "--context-parallel-size", NULL },
-	{ ACCELERATE, "parallelism_config_dp_shard_size", NULL, "--data-parallel-shard", NULL },
-	{ ACCELERATE, "parallelism_config_dp_replicate_size", NULL, "--data-parallel-replicate", NULL },
-	{ ACCELERATE, "mixed_precision", "bf16", "--bf16", "" },
-	{ ACCELERATE, "mixed_precision", "fp16", "--fp16", "" },
-	{ ACCELERATE, "mixed_precision", "fp8", "--fp8-format", "hybrid" },
-	{ ANY, "fsdp_sharding_strategy", "FULL_SHARD", "--zero-stage", "3" },
-	{ ANY, "fsdp_sharding_strategy", "1", "--zero-stage", "3" },
-	{ ANY, "fsdp_sharding_strategy", "SHARD_GRAD_OP", "--zero-stage", "2" },
-	{ ANY, "fsdp_sharding_strategy", "2", "--zero-stage", "2" },
-	{ ANY, "fsdp_sharding_strategy", "NO_SHARD", "--zero-stage", "0" },
-	{ ANY, "fsdp_sharding_strategy", "3", "--zero-stage", "0" },
-	{ ANY, "fsdp_sharding_strategy", "HYBRID_SHARD", "--zero-stage", "hybrid" },
-	{ ANY, "fsdp_sharding_strategy", "4", "--zero-stage", "hybrid" },
-	{ ANY, "fsdp_sharding_strategy", NULL, NULL, "is none of FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD" },
-	{ ANY, "reshard_after_forward", "true", "--zero-stage", "3" },
-	{ ANY, "reshard_after_forward", "false", "--zero-stage", "2" },
-	{ ANY, "fsdp_reshard_after_forward", "true", "--zero-stage", "3" },
-	{ ANY, "fsdp_reshard_after_forward", "false", "--zero-stage", "2" },
-	{ ANY, "fsdp_reshard_after_forward", "FULL_SHARD", "--zero-stage", "3" },
-	{ ANY, "fsdp_reshard_after_forward", "SHARD_GRAD_OP", "--zero-stage", "2" },
-	{ ANY, "fsdp_activation_checkpointing", "true", "--recompute-granularity", "full" },
-	{ ANY, "activation_checkpointing", "true", "--recompute-granularity", "full" },
-	{ ANY, "fsdp_offload_params", "true", NULL, "keeps parameters on the host, which no plan has" },
-	{ ANY, "gradient_accumulation_steps", NULL, "--gradient-accumulation-steps", NULL },
-	/* axolotl, LLaMA-Factory, and what they hand to Hugging Face's trainer */
-	{ FINETUNE, "micro_batch_size", NULL, "--micro-batch-size", NULL },
-	{ FINETUNE, "per_device_train_batch_size", NULL, "--micro-batch-size", NULL },
-	{ FINETUNE, "sequence_len", NULL, "--seq-length", NULL },
-	{ FINETUNE, "cutoff_len", NULL, "--seq-length", NULL },
-	{ FINETUNE, "gradient_checkpointing", "true", "--recompute-granularity", "full" },
-	{ FINETUNE, "tensor_parallel_size", NULL, "--tensor-model-parallel-size", NULL },
-	{ FINETUNE, "context_parallel_size", NULL, "--context-parallel-size", NULL },
-	{ FINETUNE, "sequence_parallel_degree", NULL, "--context-parallel-size", NULL },
-	{ FINETUNE, "dp_shard_size", NULL, "--data-parallel-shard", NULL },
-	{ FINETUNE, "dp_replicate_size", NULL, "--data-parallel-replicate", NULL },
-	{ FINETUNE, "fsdp", "full_shard", "--zero-stage", "3" },
-	{ FINETUNE, "fsdp", "full_shard auto_wrap", "--zero-stage", "3" },
-	{ FINETUNE, "fsdp", "shard_grad_op", "--zero-stage", "2" },
-	{ FINETUNE, "fsdp", "shard_grad_op auto_wrap", "--zero-stage", "2" },
-	{ FINETUNE, "fsdp.0", "full_shard", "--zero-stage", "3" },
-	{ FINETUNE, "fsdp.0", "shard_grad_op", "--zero-stage", "2" },
-	{ FINETUNE, "bf16", "true", "--bf16", "" },
-	{ FINETUNE, "bf16", "auto", "--bf16", "" },
-	{ FINETUNE, "fp16", "true", "--fp16", "" },
-	{ FINETUNE, "deepspeed", NULL, NULL, other_file },
-	{ FINETUNE, "adapter", "lora", "", NULL }, /* --train says it, see mq_export_check_tuning */
-	{ FINETUNE, "adapter", "qlora", "", NULL },
-	{ FINETUNE, "adapter", NULL, NULL, adapters },
-	{ FINETUNE, "finetuning_type", "lora", "", NULL },
-	{ FINETUNE, "finetuning_type", "freeze", NULL, adapters },
-};
-
-/* Keys that only one program has. */
-static const struct {
-	const char *key;
-	enum program program;
-	const char *name;
-} signs[] = {
-	{ "tensor_parallel_degree", TITAN, "torchtitan" },
-	{ "data_parallel_shard_degree", TITAN, "torchtitan" },
-	{ "data_parallel_replicate_degree", TITAN, "torchtitan" },
-	{ "pipeline_parallel_degree", TITAN, "torchtitan" },
-	{ "distributed_type", ACCELERATE, "accelerate" },
-	{ "model_name_or_path", FINETUNE, "LLaMA-Factory" },
-	{ "base_model", FINETUNE, "axolotl" },
-	{ "tensor_model_parallel_size", MEGATRON, "NeMo, Megatron-Bridge or FlagScale" },
-	{ "pipeline_model_parallel_size", MEGATRON, "NeMo, Megatron-Bridge or FlagScale" },
-	{ "use_distributed_optimizer", MEGATRON, "NeMo, Megatron-Bridge or FlagScale" },
+	/* launch_keys.csv: of a `program` (or any) the last parts of a `key`; `when` it has that value only (empty: any),
+	 * it is that `flag` with that `value` ("*": the key's; empty: a switch), or `refused`, and why. Without a flag it
+	 * says nothing alone. Where it stands the file is one of what it `names`. */
+	struct mq_csv rows;
 };
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
@@ -346,32 +210,38 @@ static const char *refer(const struct keys *k, const char *value)
 	return value;
 }
 
-static enum mq_status put_key(struct writing *w, enum program program, const struct key *key, struct mq_err *err)
+static enum mq_status put_key(struct writing *w, const char *program, const struct key *key, struct mq_err *err)
 {
 	const char *value = refer(w->keys, key->value), *last = strrchr(key->path, '.');
+	const struct mq_csv *rows = &w->keys->rows;
 	bool known = false, takes;
 
 	last = last ? last + 1 : key->path;
 	if (is_null(value))
 		return MQ_OK;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		const struct row *r = &rows[i];
+	for (uint32_t i = 0; i < rows->n_rows; i++) {
+		const char *of = mq_csv_word(rows, i, "program"), *when = mq_csv_word(rows, i, "when");
+		const char *flag = mq_csv_word(rows, i, "flag"), *is = mq_csv_word(rows, i, "value");
+		const char *refused = mq_csv_word(rows, i, "refused");
 
-		if ((r->program != ANY && r->program != program) || !ends_in(key->path, r->key))
+		bool sign = !*flag && *mq_csv_word(rows, i, "names"); /* and no more than that */
+
+		if (sign || (strcmp(of, "any") && strcmp(of, program)) ||
+		    !ends_in(key->path, mq_csv_word(rows, i, "key")))
 			continue;
 		known = true;
-		if (r->when && strcasecmp(r->when, value))
+		if (*when && strcasecmp(when, value))
 			continue;
-		if (!r->flag)
-			return mq_fail(err, MQ_EINPUT, "%s: %s: %.60s %s", w->keys->file, key->path, value, r->value);
-		if (*r->flag)
-			put_flag(w, r->flag, r->value ? r->value : value);
+		if (*refused)
+			return mq_fail(err, MQ_EINPUT, "%s: %s: %.60s %s", w->keys->file, key->path, value, refused);
+		if (*flag)
+			put_flag(w, flag, *is == '*' ? value : is);
 		return MQ_OK;
 	}
 	char *flag = mq_arena_printf(w->keys->arena, "--%s", last);
 	for (char *c = flag; *c; c++)
 		*c = *c == '_' ? '-' : *c;
-	if (program == MEGATRON && (mq_megatron_plans(flag) || mq_megatron_describes(flag, &takes)))
+	if (!strcmp(program, "megatron") && (mq_megatron_plans(flag) || mq_megatron_describes(flag, &takes)))
 		put_flag(w, flag, value);
 	else if (!known && strlen(w->launch->unread) < 2000)
 		w->launch->unread = mq_arena_printf(w->keys->arena, "%s %s", w->launch->unread, key->path);
@@ -394,19 +264,21 @@ static enum mq_status check_layers(const struct keys *k, struct mq_err *err)
 static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct mq_err *err)
 {
 	struct writing w = { .keys = k, .launch = launch };
-	enum program program = ANY;
+	const char *program = NULL, *dir;
 
 	if (k->n > MOST_KEYS)
 		return mq_fail(err, MQ_EINPUT, "%s: %u keys; launch settings have at most %d", k->file, k->n,
 			       MOST_KEYS);
+	MQ_TRY(mq_find_dir("platforms/software", k->arena, &dir, err));
+	MQ_TRY(mq_csv_load(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir), k->arena, &k->rows, err));
 	launch->word = NULL;
-	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs) && program == ANY; i++)
-		if (find_key(k, signs[i].key)) {
-			program = signs[i].program;
-			launch->program = signs[i].name;
+	for (uint32_t i = 0; i < k->rows.n_rows && !program; i++)
+		if (*mq_csv_word(&k->rows, i, "names") && find_key(k, mq_csv_word(&k->rows, i, "key"))) {
+			program = mq_csv_word(&k->rows, i, "program");
+			launch->program = mq_csv_word(&k->rows, i, "names");
 		}
 	MQ_TRY(check_layers(k, err));
-	for (uint32_t i = 0; i < k->n && program != ANY; i++)
+	for (uint32_t i = 0; i < k->n && program; i++)
 		MQ_TRY(put_key(&w, program, &k->key[i], err));
 	MQ_PUSH(k->arena, launch->word, w.n, w.room, NULL);
 	return MQ_OK;
