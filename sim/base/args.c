@@ -399,7 +399,7 @@ static const char *find_long(const struct parsing *p, const char *text, const ch
 }
 
 /* What argp itself would refuse with three lines and the end of the process: words may come from a job file. */
-static enum mq_status check_long(const struct parsing *p, const char *command, const char *arg)
+static enum mq_status check_long(const struct parsing *p, const char *program, const char *arg)
 {
 	const char *names[MAX_ROWS + 1], *other, *found;
 	char text[64] = "";
@@ -407,7 +407,7 @@ static enum mq_status check_long(const struct parsing *p, const char *command, c
 	bool value = false;
 
 	if (length >= sizeof(text))
-		return mq_fail(p->err, MQ_EINPUT, "unknown option --%.60s...; see maquette %s --help", arg, command);
+		return mq_fail(p->err, MQ_EINPUT, "unknown option --%.60s...; see %s --help", arg, program);
 	memcpy(text, arg, length);
 	found = find_long(p, text, &other, &value);
 	if (other)
@@ -428,29 +428,29 @@ static enum mq_status check_long(const struct parsing *p, const char *command, c
 	const char *near = mq_nearest(text, names);
 	if (near)
 		return mq_fail(p->err, MQ_EINPUT, "unknown option --%s; did you mean --%s?", text, near);
-	return mq_fail(p->err, MQ_EINPUT, "unknown option --%s; see maquette %s --help", text, command);
+	return mq_fail(p->err, MQ_EINPUT, "unknown option --%s; see %s --help", text, program);
 }
 
-static enum mq_status parse_all(struct parsing *p, const struct argp *argp, int argc, char **argv)
+static enum mq_status parse_all(struct parsing *p, const struct argp *argp, const char *program, int argc, char **argv)
 {
 	static char help[] = "--help";
-	char full_name[64], *command = argv[0];
+	char name[64], *command = argv[0];
 
+	snprintf(name, sizeof(name), program ? "%s" : "maquette %s", program ? program : command);
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		if (!strcmp(argv[i], "-h"))
 			argv[i] = help;
 		if (!strncmp(argv[i], "--", 2))
-			MQ_TRY(check_long(p, command, argv[i] + 2));
+			MQ_TRY(check_long(p, name, argv[i] + 2));
 	}
-	snprintf(full_name, sizeof(full_name), "maquette %s", command);
-	argv[0] = full_name; /* the name that --help shows */
+	argv[0] = name; /* that --help shows */
 	argp_err_exit_status = MQ_EINPUT;
 	p->err->status = MQ_OK;
 	error_t bad = argp_parse(argp, argc, argv, 0, NULL, p);
 	argv[0] = command;
 	if (p->err->status != MQ_OK)
 		return p->err->status;
-	return bad ? mq_fail(p->err, MQ_EINPUT, "bad usage; see maquette %s --help", command) : MQ_OK;
+	return bad ? mq_fail(p->err, MQ_EINPUT, "bad usage; see %s --help", name) : MQ_OK;
 }
 
 enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, struct mq_err *err)
@@ -460,7 +460,7 @@ enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, 
 	struct parsing p = { .arena = MQ_ARENA_INIT, .err = err };
 
 	list_options(args, &p, option);
-	enum mq_status status = parse_all(&p, &argp, argc, argv);
+	enum mq_status status = parse_all(&p, &argp, args->program, argc, argv);
 	mq_arena_fini(&p.arena);
 	return status;
 }

@@ -92,6 +92,7 @@ struct mq_args {
 		void *target;
 	} table[MQ_ARG_TABLES];
 	const char *doc, *args_doc;
+	const char *program; /* NULL: a command of maquette, argv[0] its name */
 };
 
 void mq_args_defaults(const struct mq_arg *rows, void *target);

@@ -57,7 +57,7 @@ enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char 
 		       kind, base);
 }
 
-const char *mq_find_program(const char *name, struct mq_arena *arena)
+char *mq_find_program(const char *name, struct mq_arena *arena)
 {
 	return mq_arena_printf(arena, "%s/%s", own_dir(arena), name);
 }

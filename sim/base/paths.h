@@ -10,7 +10,7 @@
 MQ_API enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
 				  struct mq_err *err) MQ_MUST_CHECK;
 /* The path of this executable, or of one beside it ("maquette-replay"). */
-MQ_API const char *mq_find_program(const char *name, struct mq_arena *arena);
+MQ_API char *mq_find_program(const char *name, struct mq_arena *arena);
 
 /* Names in a folder that begin and end so, hidden ones apart, in the order of their bytes, NULL-terminated; NULL: it
  * cannot be read (errno). */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "maquette/opt.h"
+#include "base/paths.h"
 #include "base/quantity.h"
 #include "replay/replay.h"
 
@@ -102,7 +103,7 @@ static void become_child(const struct launch *l, uint32_t rank, char **argv, int
 	_exit(MQ_ENODEV);
 }
 
-static char **mpirun_arguments(const struct launch *l, const char *self, char **argv)
+static char **mpirun_arguments(const struct launch *l, char *self, char **argv)
 {
 	struct mq_arena *arena = l->job->session.arena;
 	uint32_t argc = 0, n = 0;
@@ -122,7 +123,7 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 		line[n++] = mq_arena_strdup(arena, "--allow-run-as-root");
 	if (l->job->set->options.oversubscribe)
 		line[n++] = mq_arena_strdup(arena, "--oversubscribe");
-	line[n++] = mq_arena_strdup(arena, self);
+	line[n++] = self;
 	for (uint32_t i = 1; i < argc; i++)
 		line[n++] = argv[i];
 	return line;
@@ -131,13 +132,11 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 {
 	bool mpi = !l->job->spawn;
+	char *self = mq_find_program("maquette-replay", l->job->session.arena);
 	int out[2], report[2];
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (n <= 0 || pipe2(out, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+	if (pipe2(out, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
 		return mq_fail(err, MQ_EBUG, "cannot start the ranks: %s", strerror(errno));
-	self[n] = '\0';
 	setenv("MAQUETTE_LAUNCHED", "1", 1); /* rank 0 then sends its signs of life */
 	if (!mpi && !l->job->set->options.rendezvous[0]) {
 		/* A file in this process's memory: the ranks find it as long as it lives, and nobody has to remove it. */
@@ -149,7 +148,7 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 		       mq_arena_printf(l->job->session.arena, "memory:/proc/%d/fd/%d", (int)getpid(), fd), 1);
 	}
 	char **line = mpi ? mpirun_arguments(l, self, argv) : argv;
-	argv[0] = mq_arena_strdup(l->job->session.arena, self);
+	argv[0] = self;
 	l->n = mpi ? 1 : l->job->session.n_devices;
 	for (uint32_t i = 0; i < l->n; i++) {
 		pid_t pid = fork();

@@ -9,134 +9,56 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "maquette/opt.h"
-#include "base/quantity.h"
+#include "base/args.h"
+#include "base/paths.h"
 #include "replay/replay.h"
 #include "version.h"
 
-enum {
-	OPT_WARMUP = 256,
-	OPT_REPS,
-	OPT_LOCAL,
-	OPT_CORES,
-	OPT_SEED,
-	OPT_DEADLINE,
-	OPT_MEMORY,
-	OPT_DRY,
-	OPT_OVER,
-	OPT_SHARE,
-	OPT_ORDER,
-	OPT_HOLD,
-	OPT_LIST,
-	OPT_PLUGINS,
-	OPT_RENDEZVOUS,
-	OPT_CPU,
-	OPT_END
-};
-
-static const struct argp_option options[] = {
-	{ "executor", 'x', "NAME", 0, "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); default host", 0 },
-	{ "output", 'o', "FILE|DIR", 0, "timeline of one schedule, or a folder for several", 0 },
-	{ "warmup", OPT_WARMUP, "N", 0, "repetitions that are not written (default 3)", 0 },
-	{ "reps", OPT_REPS, "N", 0, "repetitions that are written (default 10)", 0 },
-	{ "dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing", 0 },
-	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0 },
-	{ "local", OPT_LOCAL, "N", 0,
-	  "start N ranks on this machine, without MPI (default: as many as devices; host: by mpirun)", 0 },
-	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)", 0 },
-	{ "oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0 },
-	{ "share-gpu", OPT_SHARE, NULL, 0,
-	  "cuda: several ranks on one GPU; for correctness, the times are marked and never fitted", 0 },
-	{ "memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0 },
-	{ "cpu-types", OPT_CPU, "TYPE,...", 0,
-	  "device types that are CPUs: they run on executor host, beside the others", 0 },
-	{ "hold", OPT_HOLD, NULL, 0,
-	  "cuda: a message or collective begins when all of it is enqueued, so that launching it is not in its time "
-	  "(what calibrate asks for); plans are replayed without",
-	  0 },
-	{ "in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0 },
-	{ "seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0 },
-	{ "rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0, "where ranks meet that no mpirun started", 0 },
-	{ "list-devices", OPT_LIST, NULL, 0, "say how many devices the executor has here, and stop", 0 },
-	{ "plugins", OPT_PLUGINS, "DIR", 0, "folder of the executors (default: beside this program)", 0 },
-	{ 0 }
-};
-
-/* Where each option goes: whole numbers first, then numbers above 0, flags, texts. */
-static const struct {
-	size_t offset;
-	uint32_t least;
-} field[OPT_END - OPT_WARMUP] = {
-#define FIELD(option, member, ...) [option - OPT_WARMUP] = { offsetof(struct replay_settings, member), __VA_ARGS__ }
-	FIELD(OPT_WARMUP, warmup, 0),
-	FIELD(OPT_REPS, reps, 1),
-	FIELD(OPT_LOCAL, local_ranks, 1),
-	FIELD(OPT_CORES, options.cores, 1),
-	FIELD(OPT_SEED, options.seed, 0),
-	FIELD(OPT_DEADLINE, options.deadline_s, 0),
-	FIELD(OPT_MEMORY, options.memory_B, 0),
-	FIELD(OPT_DRY, dry_run, 0),
-	FIELD(OPT_OVER, options.oversubscribe, 0),
-	FIELD(OPT_SHARE, options.share_gpu, 0),
-	FIELD(OPT_ORDER, in_order, 0),
-	FIELD(OPT_HOLD, options.hold, 0),
-	FIELD(OPT_LIST, list, 0),
-	FIELD(OPT_PLUGINS, plugins, 0),
-	FIELD(OPT_RENDEZVOUS, options.rendezvous, 0),
-	FIELD(OPT_CPU, options.cpu_types, 0),
-};
-
-static void set_field(struct argp_state *state, int key, const char *text)
+static enum mq_status read_path(const struct mq_arg *row, void *target, const char *text, struct mq_err *err)
 {
-	void *at = (char *)state->input + field[key - OPT_WARMUP].offset;
-	uint32_t least = field[key - OPT_WARMUP].least, i = 0;
-	uint64_t count;
+	struct replay_settings *set = target;
 
-	while (options[i].key != key)
-		i++;
-	if (key < OPT_DEADLINE) {
-		if (!mq_parse_u64(text, &count) || count < least || count > 1000000)
-			argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", options[i].name, text,
-				   least);
-		*(uint32_t *)at = (uint32_t)count;
-	} else if (key < OPT_DRY) {
-		if (!mq_parse_f64(text, at) || *(double *)at <= 0)
-			argp_error(state, "--%s %s: a number above 0 is needed", options[i].name, text);
-	} else if (key < OPT_PLUGINS) {
-		*(bool *)at = true;
-	} else {
-		*(const char **)at = text;
-	}
+	set->path[set->n_paths++] = text;
+	return MQ_OK;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct replay_settings *set = state->input;
-
-	switch (key) {
-	case 'x':
-		set->executor = arg;
-		return 0;
-	case 'o':
-		set->out = arg;
-		return 0;
-	case ARGP_KEY_ARGS:
-		set->path = state->argv + state->next;
-		set->n_paths = (uint32_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		if (!set->list)
-			argp_error(state, "a schedule file is needed (maquette validate --schedule-only writes some)");
-		return 0;
-	default:
-		if (key < OPT_WARMUP || key >= OPT_END)
-			return ARGP_ERR_UNKNOWN;
-		set_field(state, key, arg);
-		return 0;
-	}
-}
+#define MOST                        1e6
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct replay_settings, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "executor", executor, "NAME", "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL)",
+	    .letter = 'x', .text = "host"),
+	ROW(TEXT, "output", out, "FILE|DIR", "timeline of one schedule, or a folder for several", .letter = 'o'),
+	ROW(INT, "warmup", warmup, "N", "repetitions that are not written", .initial = 3, .max = MOST),
+	ROW(INT, "reps", reps, "N", "repetitions that are written", .initial = 10, .min = 1, .max = MOST),
+	ROW(FLAG, "dry-run", dry_run, NULL, "say what would run, devices and memory needed; run nothing"),
+	ROW(F64, "deadline", options.deadline_s, "S", "longest wait for anything, seconds", .initial = 60, .min = 1e-9,
+	    .max = INFINITY),
+	ROW(INT, "local", local_ranks, "N",
+	    "start N ranks on this machine, without MPI (default: as many as devices; host: by mpirun)", .min = 1,
+	    .max = MOST),
+	ROW(INT, "cores", options.cores, "N", "host: CPU cores per device (default: all, divided evenly)", .min = 1,
+	    .max = MOST),
+	ROW(FLAG, "oversubscribe", options.oversubscribe, NULL, "host: allow more devices than cores"),
+	ROW(FLAG, "share-gpu", options.share_gpu, NULL,
+	    "cuda: several ranks on one GPU; for correctness, the times are marked and never fitted"),
+	ROW(F64, "memory", options.memory_B, "BYTES", "reserve and touch this much on every device", .min = 1e-9,
+	    .max = INFINITY),
+	ROW(TEXT, "cpu-types", options.cpu_types, "TYPE,...",
+	    "device types that are CPUs: they run on executor host, beside the others", .text = "",
+	    .flags = MQ_ARG_OWN_DEFAULT),
+	ROW(FLAG, "hold", options.hold, NULL,
+	    "cuda: a message or collective begins when all of it is enqueued, so that launching it is not in its time (what "
+	    "calibrate asks for); plans are replayed without"),
+	ROW(FLAG, "in-order", in_order, NULL, "do not shuffle the schedules between repetitions"),
+	ROW(INT, "seed", options.seed, "N", "of data and order", .initial = 1, .max = MOST),
+	ROW(TEXT, "rendezvous", options.rendezvous, "file:PATH|tcp:HOST:PORT",
+	    "where ranks meet that no mpirun started"),
+	ROW(FLAG, "list-devices", list, NULL, "say how many devices the executor has here, and stop"),
+	ROW(TEXT, "plugins", plugins, "DIR", "folder of the executors (default: beside this program)"),
+	ROW(READ, "SCHEDULE", path, NULL, "", .read = read_path, .flags = MQ_ARG_POSITIONAL),
+	{ .type = MQ_ARG_END },
+};
 
 static enum mq_status load_schedules(struct replay_job *job, struct mq_err *err)
 {
@@ -231,6 +153,9 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	uint32_t n;
 	bool is_rank = replay_rank_from_environment(&o->rank, &o->size, &o->local);
 
+	if (!set->list && !set->n_paths)
+		return mq_fail(err, MQ_EINPUT,
+			       "a schedule file is needed (maquette validate --schedule-only writes some)");
 	MQ_TRY(load_schedules(job, err));
 	MQ_TRY(replay_assign(job, err));
 	if (set->list) {
@@ -263,54 +188,32 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	return replay_launch(job, argv, err);
 }
 
-/* Where the executors are: the folder next to the program. */
-static const char *plugin_folder(struct mq_arena *arena)
-{
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return "executors";
-	self[n] = '\0';
-	char *slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	const char *folder = mq_arena_printf(arena, "%s/executors", self);
-	/* Installed: PREFIX/bin and PREFIX/lib/maquette. */
-	return access(folder, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self) : folder;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options,
-		parse,
-		"SCHEDULE...",
-		"Run schedules on real devices and write the measured timelines.\vExit status: 0 done, 2 bad input, "
-		"3 missing device or library or too few devices, 4 time-out or dead rank.",
-		NULL,
-		NULL,
-		NULL
-	};
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	const char *meet = getenv("MAQUETTE_RENDEZVOUS");
-	struct replay_settings set = {
-		.executor = "host",
-		.warmup = 3,
-		.reps = 10,
-		.plugins = plugin_folder(&arena),
-		.options = { .deadline_s = 60, .seed = 1, .cpu_types = "", .rendezvous = meet ? meet : "" }
-	};
+	struct replay_settings set = { .path = mq_arena_array(&arena, argc, const char *) };
 	struct replay_job job = { .set = &set, .session = { .options = &set.options, .arena = &arena } };
+	const struct mq_args args = {
+		.table = { { rows, &set } },
+		.program = "maquette-replay",
+		.args_doc = "SCHEDULE...",
+		.doc = "Run schedules on real devices and write the measured timelines.\vExit status: 0 done, 2 bad input, "
+		       "3 missing device or library or too few devices, 4 time-out or dead rank.",
+	};
 
-	argp_err_exit_status = MQ_EINPUT;
 	argp_program_version = "maquette-replay " MQ_VERSION_TEXT;
-	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true count. */
 	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
+	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true count. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 0);
-	argp_parse(&argp, argc, argv, 0, NULL, &set);
-	enum mq_status status = replay(&job, argv, &err);
+	mq_args_defaults(rows, &set);
+	set.options.rendezvous = meet ? meet : "";
+	enum mq_status status = mq_args_parse(&args, argc, argv, &err);
+	if (status == MQ_OK && !set.plugins)
+		status = mq_find_dir("executors", &arena, &set.plugins, &err);
+	if (status == MQ_OK)
+		status = replay(&job, argv, &err);
 	if (status != MQ_OK)
 		fprintf(stderr, "maquette-replay: %s\n", err.text);
 	fflush(stderr);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "maquette/rng.h"
 #include "replay/replay.h"
 
@@ -317,9 +318,7 @@ static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 	if (!any)
 		return MQ_OK;
 	if (!m->ranks.rank) {
-		file = fopen(path, "w");
-		if (!file)
-			return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		MQ_TRY(mq_file_open(path, &file, err));
 		fputs("schedule,device,executor,purpose,bytes\n", file);
 	}
 	for (uint32_t i = 0; i < s->n_schedules && status == MQ_OK; i++) {
@@ -330,14 +329,9 @@ static enum mq_status write_memory(struct measure *m, struct mq_err *err)
 		heartbeat(m);
 		mq_arena_rewind(&m->arena, mark);
 	}
-	if (file) {
-		int bad = ferror(file);
-
-		bad |= fclose(file);
-		if (bad && status == MQ_OK)
-			status = mq_fail(err, MQ_EINPUT, "%s: writing failed", path);
-	}
-	return status;
+	struct mq_err late;
+	enum mq_status closed = file ? mq_file_close(file, path, status == MQ_OK ? err : &late) : MQ_OK;
+	return status == MQ_OK ? closed : status;
 }
 
 /* Facts on the machine go next to the timelines, not into them: timelines stay comparable byte for byte. */
@@ -351,17 +345,13 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 	MQ_TRY(gather_text(m, &text, err));
 	if (set->options.rank)
 		return MQ_OK;
-	file = fopen(path, "w");
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	int bad = fprintf(file,
-			  "executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
-			  "memory_in_use_B=%.0f\n%s",
-			  set->executor, set->warmup, set->reps, set->options.share_gpu,
-			  m->job->executor->memory(m->state), text) < 0;
-	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: writing failed", path);
-	return MQ_OK;
+	MQ_TRY(mq_file_open(path, &file, err));
+	fprintf(file,
+		"executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
+		"memory_in_use_B=%.0f\n%s",
+		set->executor, set->warmup, set->reps, set->options.share_gpu, m->job->executor->memory(m->state),
+		text);
+	return mq_file_close(file, path, err);
 }
 
 static enum mq_status repetitions(struct measure *m, struct mq_err *err)

@@ -1,42 +1,28 @@
 /* plugin.c - finds an executor: PLUGINS/NAME.so, its symbol, its ABI. Not found is an error that lists what exists; a
  * plug-in whose vendor library is missing says which. SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "replay/replay.h"
-
-static void list_plugins(const char *folder, char *text, size_t size)
-{
-	DIR *dir = opendir(folder);
-	size_t used = 0;
-
-	text[0] = '\0';
-	if (!dir)
-		return;
-	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-		size_t n = strlen(e->d_name);
-
-		if (n < 4 || strcmp(e->d_name + n - 3, ".so") || used + n + 2 > size)
-			continue;
-		used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", (int)(n - 3), e->d_name);
-	}
-	closedir(dir);
-}
 
 enum mq_status replay_load_executor(const char *folder, const char *name, struct mq_arena *arena,
 				    const struct mq_replay_executor **executor, struct mq_err *err)
 {
 	const char *path = mq_arena_printf(arena, "%s/%s.so", folder, name);
-	char known[256];
 
 	if (strchr(name, '/') || access(path, R_OK)) {
-		list_plugins(folder, known, sizeof(known));
+		const char *known = "none";
+		uint32_t n;
+		const char **file = mq_folder_names(folder, "", ".so", arena, &n);
+
+		for (uint32_t i = 0; i < n; i++)
+			known = mq_arena_printf(arena, "%s%s%.*s", i ? known : "", i ? ", " : "",
+						(int)strlen(file[i]) - 3, file[i]);
 		return mq_fail(err, MQ_EINPUT, "--executor %s: no such executor in %s (there are: %s)", name, folder,
-			       known[0] ? known : "none");
+			       known);
 	}
 	/* The ranks' MPI resolves symbols of its own plug-ins globally. */
 	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);

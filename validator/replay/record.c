@@ -3,19 +3,17 @@
  *
  * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "replay/replay.h"
 
 enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err)
 {
 	record->path = path;
-	record->file = fopen(path, "w");
-	if (!record->file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, &record->file, err));
 	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s\n",
 	      record->file);
 	return MQ_OK;
@@ -87,11 +85,10 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 
 enum mq_status replay_record_close(struct replay_record *record, struct mq_err *err)
 {
-	int bad = ferror(record->file) | fflush(record->file);
+	FILE *file = record->file;
 
-	bad |= fclose(record->file);
 	record->file = NULL;
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed: %s", record->path, strerror(errno)) : MQ_OK;
+	return mq_file_close(file, record->path, err);
 }
 
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)

@@ -12,7 +12,7 @@ struct replay_settings {
 	const char *plugins;  /* folder of the executors */
 	const char *out;      /* file, or folder when there are several schedules */
 	uint32_t n_paths;
-	char **path; /* schedule files */
+	const char **path; /* schedule files */
 	uint32_t warmup, reps;
 	bool dry_run, in_order, list;
 	uint32_t local_ranks; /* --local */
