@@ -89,7 +89,7 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 		return MQ_OK;
 	MQ_TRY(mq_csv_range(csv, i, "cast_us", 0, 0, MQ_KERNEL_MOST, &cast_us, err));
 	for (int c = 0; c < 4; c++)
-		MQ_TRY(mq_kernel_number(csv, i, csv->header[column[c + 2]], &number[c], err));
+		MQ_TRY(mq_csv_range(csv, i, csv->header[column[c + 2]], NAN, 1e-6, MQ_KERNEL_MOST, &number[c], err));
 	if (!(number[3] > cast_us))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: cast_us %g is not less than time_us", csv->path, csv->line[i],
 			       cast_us);
@@ -169,71 +169,40 @@ static struct mq_errors stats_of(const struct mq_score_options *o, const struct 
 	return mq_errors_of(error, n, o->arena);
 }
 
-struct fitting {
-	const struct mq_score_options *o;
-	struct gemm_rows *rows;
-	const char **types;
-	uint32_t n_types;
-	struct mq_gemm_sample *sample;  /* [rows->n] */
-	struct mq_device_calib *device; /* [n_types] */
-};
-
-static enum mq_status fit_without(struct fitting *f, uint32_t fold, struct mq_err *err)
-{
-	for (uint32_t t = 0; t < f->n_types; t++)
-		f->device[t] = *mq_calib_device(f->o->calib, f->types[t]);
-	return mq_fit_gemm(f->sample, f->rows->n, fold, f->device, f->n_types, err);
-}
-
 /* Shows the errors on shapes held out, a third at a time, and saves what all rows give to OUT/TYPE.json. */
-static enum mq_status fit_types(struct fitting *f, struct mq_err *err)
-{
-	const struct mq_score_options *o = f->o;
-	const struct mq_device_calib *first = f->device;
-
-	for (uint32_t fold = 0; fold < FOLDS; fold++) {
-		MQ_TRY(fit_without(f, fold, err));
-		for (uint32_t i = 0; i < f->rows->n; i++)
-			if (f->sample[i].fold == fold)
-				f->rows->row[i].predicted_s =
-					row_time(&f->device[f->sample[i].device], &f->rows->row[i]);
-	}
-	MQ_TRY(fit_without(f, MQ_NONE, err));
-	printf("of all types: kt %.4g a0 %.4g q %.4g corner %.4g\n", first->gemm_kt, first->gemm_a0, first->gemm_q,
-	       first->gemm_corner);
-	for (uint32_t t = 0; t < f->n_types; t++) {
-		struct mq_device_calib *d = &f->device[t];
-		struct mq_device_calib *base =
-			&o->calib->device[mq_calib_device(o->calib, f->types[t]) - o->calib->device];
-		struct mq_errors held = stats_of(o, f->rows, f->types[t]);
-
-		printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g bw %.4g t0 %.3g us\n",
-		       f->types[t], 100 * held.median, 100 * held.p90, d->gemm_eff, d->gemm_bw_share,
-		       d->gemm_t0_s * 1e6);
-		*base = *d;
-		MQ_TRY(mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, f->types[t]), err));
-	}
-	return MQ_OK;
-}
-
 static enum mq_status fit(const struct mq_score_options *o, struct gemm_rows *rows, const char **types,
 			  uint32_t n_types, struct mq_err *err)
 {
-	struct fitting f = {
-		o,
-		rows,
-		types,
-		n_types,
-		mq_arena_array(o->arena, rows->n, struct mq_gemm_sample),
-		mq_arena_array(o->arena, n_types, struct mq_device_calib),
-	};
+	struct mq_gemm_sample *sample = mq_arena_array(o->arena, rows->n, struct mq_gemm_sample);
+	struct mq_device_calib *device = mq_arena_array(o->arena, n_types, struct mq_device_calib);
 
 	for (uint32_t i = 0; i < rows->n; i++) {
-		f.sample[i] = rows->row[i].s;
-		while (strcmp(types[f.sample[i].device], rows->row[i].type))
-			f.sample[i].device++;
+		sample[i] = rows->row[i].s;
+		while (strcmp(types[sample[i].device], rows->row[i].type))
+			sample[i].device++;
 	}
-	return fit_types(&f, err);
+	for (uint32_t fold = 0; fold <= FOLDS; fold++) { /* the last one is none */
+		for (uint32_t t = 0; t < n_types; t++)
+			device[t] = *mq_calib_device(o->calib, types[t]);
+		MQ_TRY(mq_fit_gemm(sample, rows->n, fold < FOLDS ? fold : MQ_NONE, device, n_types, err));
+		for (uint32_t i = 0; i < rows->n; i++)
+			if (sample[i].fold == fold)
+				rows->row[i].predicted_s = row_time(&device[sample[i].device], &rows->row[i]);
+	}
+	printf("of all types: kt %.4g a0 %.4g q %.4g corner %.4g\n", device->gemm_kt, device->gemm_a0, device->gemm_q,
+	       device->gemm_corner);
+	for (uint32_t t = 0; t < n_types; t++) {
+		const struct mq_device_calib *d = &device[t];
+		struct mq_device_calib *base =
+			&o->calib->device[mq_calib_device(o->calib, types[t]) - o->calib->device];
+		struct mq_errors held = stats_of(o, rows, types[t]);
+
+		printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g bw %.4g t0 %.3g us\n",
+		       types[t], 100 * held.median, 100 * held.p90, d->gemm_eff, d->gemm_bw_share, d->gemm_t0_s * 1e6);
+		*base = *d;
+		MQ_TRY(mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, types[t]), err));
+	}
+	return MQ_OK;
 }
 
 static enum mq_status write_rows(const struct mq_score_options *o, const struct gemm_rows *rows, struct mq_err *err)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "score/set.h"
 #include "judge/pool.h"
 
@@ -14,11 +15,6 @@ static void refuse(struct mq_judged_table *t, uint32_t i, const char *reason)
 {
 	t->verdict[i] = MQ_VERDICT_REFUSED;
 	t->message[i] = reason;
-}
-
-static bool asked_for(const struct mq_score_options *o, const struct mq_run *r)
-{
-	return !o->only || strstr(r->id, o->only) || strstr(r->model, o->only);
 }
 
 enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_score_tables *tables,
@@ -31,9 +27,6 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 	t->step_s = mq_arena_array(o->arena, t->n, double);
 	t->peak_B = mq_arena_array(o->arena, t->n, double);
 	t->result = mq_arena_array(o->arena, t->n, struct mq_result);
-	t->memory = mq_arena_array(o->arena, t->n, struct mq_memory);
-	t->tight = mq_arena_array(o->arena, t->n, bool);
-	t->limit_B = mq_arena_array(o->arena, t->n, double);
 	t->message = mq_arena_array(o->arena, t->n, const char *);
 	t->ready = mq_arena_array(o->arena, t->n, bool);
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -41,7 +34,7 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 
 		t->step_s[i] = t->peak_B[i] = NAN;
 		t->verdict[i] = MQ_N_VERDICTS;
-		if (!asked_for(o, &t->run[i]))
+		if (o->only && !strstr(t->run[i].id, o->only) && !strstr(t->run[i].model, o->only))
 			continue;
 		if (o->software && !*t->run[i].software)
 			t->run[i].software = o->software;
@@ -60,6 +53,16 @@ enum mq_status mq_table_renew(const struct mq_score_options *o, const struct mq_
 		if (t->ready[i])
 			MQ_TRY(mq_case_build(o, tables, &t->run[i], &t->c[i], err));
 	return MQ_OK;
+}
+
+const struct mq_memory *mq_table_memory(const struct mq_judged_table *t, uint32_t i)
+{
+	return *t->run[i].memory_rank ? &t->result[i].first : &t->result[i].memory;
+}
+
+const char *mq_table_verdict(const struct mq_judged_table *t, uint32_t i)
+{
+	return mq_result_tight(&t->result[i]) ? "tight" : mq_verdict_name(t->verdict[i]);
 }
 
 bool mq_table_scored(const struct mq_judged_table *t, uint32_t i)
@@ -87,27 +90,18 @@ static bool same_machines(const struct mq_job *a, const struct mq_job *b)
 	return true;
 }
 
-/* The prediction of what the row's memory is. */
-static double memory_as_measured(const struct mq_run *run, const struct mq_result *r)
-{
-	const struct mq_memory *m = *run->memory_rank ? &r->first : &r->memory;
-
-	if (!strcmp(run->memory_basis, "allocated"))
-		return mq_memory_allocated_B(m);
-	if (!strcmp(run->memory_basis, "reserved"))
-		return mq_memory_reserved_B(m);
-	return m == &r->first ? m->peak_B : r->peak_memory_B;
-}
-
 static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result *r, struct mq_arena *arena)
 {
+	const char *basis = t->run[row].memory_basis;
+	const struct mq_memory *m = mq_table_memory(t, row);
+
 	t->result[row] = *r;
 	t->verdict[row] = r->verdict;
 	t->step_s[row] = r->step_time_s;
-	t->peak_B[row] = memory_as_measured(&t->run[row], r);
-	t->memory[row] = *t->run[row].memory_rank ? r->first : r->memory;
-	t->limit_B[row] = r->memory_limit_B;
-	t->tight[row] = mq_result_tight(r);
+	t->peak_B[row] = !strcmp(basis, "allocated") ? mq_memory_allocated_B(m) :
+			 !strcmp(basis, "reserved")  ? mq_memory_reserved_B(m) :
+			 *t->run[row].memory_rank    ? m->peak_B :
+						       r->peak_memory_B;
 	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
 }
 
@@ -194,14 +188,10 @@ static enum mq_status write_job(const struct mq_score_options *o, const struct m
 	const struct mq_cluster cluster = { .name = c->platform };
 
 	MQ_TRY(mq_plan_save(&c->plan, c->model, &cluster, plan, err));
-	FILE *file = fopen(path, "w");
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", path);
+	FILE *file;
+	MQ_TRY(mq_file_open(path, &file, err));
 	print_job(o, c, plan, file);
-	bool bad = ferror(file) != 0;
-	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; free some space and run again", path);
-	return MQ_OK;
+	return mq_file_close(file, path, err);
 }
 
 enum mq_status mq_table_write_jobs(const struct mq_score_options *o, const struct mq_judged_table *t, const char *dir,

@@ -14,9 +14,6 @@ struct mq_judged_table {
 	enum mq_verdict *verdict; /* [n] N_VERDICTS: not asked for */
 	double *step_s, *peak_B;  /* [n] NaN where there is none; memory as the row has measured it */
 	struct mq_result *result; /* [n] all of it, where it was judged */
-	struct mq_memory *memory; /* [n] of the same device, in whole */
-	bool *tight;              /* [n] it fits by less than the memory model may be off */
-	double *limit_B;          /* [n] what the device has */
 	const char **message;     /* [n] the reason where it is not ok */
 	bool *ready;              /* [n] asked for and not refused: there is something to simulate */
 };
@@ -29,6 +26,10 @@ enum mq_status mq_table_renew(const struct mq_score_options *options, const stru
 /* Judges the ready rows, or those of them that are `wanted` ([n] or NULL = all). */
 enum mq_status mq_table_judge(const struct mq_score_options *options, struct mq_judged_table *table, const bool *wanted,
 			      struct mq_err *err) MQ_MUST_CHECK;
+/* The memory of the device that the row has measured. */
+const struct mq_memory *mq_table_memory(const struct mq_judged_table *table, uint32_t row);
+/* "tight", or the verdict's name. */
+const char *mq_table_verdict(const struct mq_judged_table *table, uint32_t row);
 /* Has the row a prediction and a measurement to hold it against? A run that fitted is scored even where
  * the memory model says that it should not have. */
 bool mq_table_scored(const struct mq_judged_table *table, uint32_t row);

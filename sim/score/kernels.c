@@ -20,21 +20,26 @@ struct rows {
 	uint32_t n, room;
 };
 
-enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,
-				struct mq_err *err)
+enum mq_status mq_kernel_numbers(const struct mq_kernel_row *row, const struct mq_kernel_column *column, bool optional,
+				 struct mq_err *err)
 {
-	return mq_csv_range(csv, i, name, NAN, 1e-6, MQ_KERNEL_MOST, value, err);
+	for (; column->name; column++)
+		if (!optional || *mq_kernel_text(row, column->name))
+			MQ_TRY(mq_csv_range(row->csv, row->i, column->name, NAN, 1e-6, MQ_KERNEL_MOST, column->value,
+					    err));
+	return MQ_OK;
 }
 
-enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *(*name)(int), int n,
-			      int *value, struct mq_err *err)
+enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *column, const char *const *words, int *value,
+			      struct mq_err *err)
 {
 	const char *text = mq_kernel_text(row, column);
 
-	*value = *text ? mq_enum_find(name, n, text) : 0;
-	return *value < n ? MQ_OK :
-			    mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is unknown; results/README.md has the words",
-				    row->csv->path, row->line, column, text);
+	for (*value = 0; words[*value]; ++*value)
+		if (!*text || !strcmp(words[*value], text))
+			return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is unknown; results/README.md has the words", row->csv->path,
+		       row->line, column, text);
 }
 
 static const struct mq_kernel_format *format_of(const struct mq_csv *csv)

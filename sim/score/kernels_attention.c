@@ -21,23 +21,11 @@
 #define PCIE_SHARE   .6
 #define HOST_SHARE   .32
 
-enum layout { BASIC, ZIGZAG, STRIPE, N_LAYOUTS };
+enum layout { BASIC, ZIGZAG, STRIPE };
+static const char *const layouts[] = { "basic", "zigzag", "stripe", NULL };
 
-static const char *layout_name(int layout)
-{
-	static const char *const names[] = { "basic", "zigzag", "stripe" };
-
-	return names[layout];
-}
-
-enum cache { NO_CACHE, CACHE_KV, CACHE_QKV, N_CACHES };
-
-static const char *cache_name(int cache)
-{
-	static const char *const names[] = { "", "kv", "qkv" };
-
-	return names[cache];
-}
+enum cache { NO_CACHE, CACHE_KV, CACHE_QKV };
+static const char *const caches[] = { "", "kv", "qkv", NULL };
 
 /* The pass over what a cache takes, in 16 bit: read and written. */
 static double cache_s(const struct mq_device_calib *d, const struct mq_attention_call *c, int cache)
@@ -50,8 +38,8 @@ static double cache_s(const struct mq_device_calib *d, const struct mq_attention
 }
 
 struct spread {
-	enum layout layout;
-	double ring, ulysses;
+	int layout;
+	double ring, ulysses; /* GPUs */
 };
 
 /* Time of one direction on one GPU. */
@@ -66,7 +54,7 @@ static double kernel_s(const struct mq_device_calib *d, enum mq_attention_librar
 
 /* A later step of the rank that has most to do. */
 static double step_s(const struct mq_device_calib *d, enum mq_attention_library lib, const struct mq_attention_call *c,
-		     enum layout layout)
+		     int layout)
 {
 	if (layout == STRIPE)
 		return kernel_s(d, lib, *c, c->queries, c->keys, c->causal);
@@ -89,7 +77,7 @@ static double link_Bps(const struct mq_device_calib *d)
 struct rank {
 	const struct mq_device_calib *d;
 	enum mq_attention_library lib;
-	enum layout layout;
+	int layout;
 	struct mq_attention_call call;
 	double q, kv; /* elements */
 	double size_B, bw_Bps, link_Bps;
@@ -177,40 +165,27 @@ static double direction_s(const struct mq_device_calib *d, const char *library, 
 	return *known ? spread_s(d, (enum mq_attention_library)lib, *c, s) : (double)NAN;
 }
 
-/* Numbers of GPUs in a row, 1 where the table has none. */
-static enum mq_status read_spread(const struct mq_kernel_row *row, double *gpus, struct spread *s, struct mq_err *err)
-{
-	static const char *const names[] = { "gpus", "ring", "ulysses" };
-	double *into[] = { gpus, &s->ring, &s->ulysses };
-	int layout;
-
-	for (int i = 0; i < 3; i++) {
-		*into[i] = 1;
-		if (*mq_kernel_text(row, names[i]))
-			MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
-	}
-	MQ_TRY(mq_kernel_word(row, "layout", layout_name, N_LAYOUTS, &layout, err));
-	s->layout = (enum layout)layout;
-	return MQ_OK;
-}
-
 static enum mq_status attention_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				    struct mq_err *err)
 {
-	static const char *const names[] = { "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim" };
 	struct mq_attention_call c = { 0 };
-	double *into[] = { &c.batch, &c.heads, &c.kv_heads, &c.queries, &c.keys, &c.width }, gpus, us;
+	struct spread s = { .ring = 1, .ulysses = 1 };
+	double gpus = 1, us;
+	const struct mq_kernel_column columns[] = {
+		{ "batch", &c.batch }, { "heads", &c.heads },    { "kv_heads", &c.kv_heads }, { "seq_q", &c.queries },
+		{ "seq_kv", &c.keys }, { "head_dim", &c.width }, { "time_us", &us },          { NULL, NULL },
+	};
+	const struct mq_kernel_column spread[] = {
+		{ "gpus", &gpus }, { "ring", &s.ring }, { "ulysses", &s.ulysses }, { NULL, NULL }
+	};
 	const char *library = mq_kernel_text(row, "library");
-	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
-	struct spread s;
+	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype")), cache;
 	bool known = true;
-	int cache;
 
-	for (int i = 0; i < 6; i++)
-		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
-	MQ_TRY(mq_kernel_number(row->csv, row->i, "time_us", &us, err));
-	MQ_TRY(read_spread(row, &gpus, &s, err));
-	MQ_TRY(mq_kernel_word(row, "cache", cache_name, N_CACHES, &cache, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
+	MQ_TRY(mq_kernel_numbers(row, spread, true, err));
+	MQ_TRY(mq_kernel_word(row, "layout", layouts, &s.layout, err));
+	MQ_TRY(mq_kernel_word(row, "cache", caches, &cache, err));
 	if (!*library)
 		library = row->implementation;
 	row->measured = us * 1e-6;

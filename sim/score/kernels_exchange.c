@@ -12,16 +12,17 @@
 static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				   struct mq_err *err)
 {
-	static const char *const names[] = { "nodes", "ranks", "tokens", "hidden", "topk", "experts", "time_us" };
 	struct mq_token_exchange x = { .combine = !strcmp(row->mode, "combine") };
 	double hidden, us;
-	double *into[] = { &x.nodes, &x.ranks, &x.tokens, &hidden, &x.top_k, &x.experts, &us };
+	const struct mq_kernel_column columns[] = {
+		{ "nodes", &x.nodes }, { "ranks", &x.ranks },     { "tokens", &x.tokens }, { "hidden", &hidden },
+		{ "topk", &x.top_k },  { "experts", &x.experts }, { "time_us", &us },      { NULL, NULL },
+	};
+	const struct mq_kernel_column more[] = { { "sms", &x.multiprocessors }, { NULL, NULL } };
 	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
 
-	for (int i = 0; i < 7; i++)
-		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
-	if (*mq_kernel_text(row, "sms"))
-		MQ_TRY(mq_kernel_number(row->csv, row->i, "sms", &x.multiprocessors, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
+	MQ_TRY(mq_kernel_numbers(row, more, true, err));
 	if (dtype >= MQ_N_DTYPES || (!x.combine && strcmp(row->mode, "dispatch") != 0))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: mode '%s' and dtype '%s': give dispatch or combine, and a type",
 			       row->csv->path, row->line, row->mode, mq_kernel_text(row, "dtype"));

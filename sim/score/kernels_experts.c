@@ -11,18 +11,19 @@
 static enum mq_status experts_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				  struct mq_err *err)
 {
-	static const char *const names[] = { "tokens", "topk", "copies", "experts", "hidden",
-					     "ffn",    "ep",   "tp",     "time_us" };
 	struct mq_expert_layer c = { .gated = strcmp(mq_kernel_text(row, "gated"), "0") != 0 };
 	double ep, tp, us;
-	double *into[] = { &c.tokens, &c.top_k, &c.copies, &c.experts, &c.hidden, &c.width, &ep, &tp, &us };
+	const struct mq_kernel_column columns[] = {
+		{ "tokens", &c.tokens }, { "topk", &c.top_k }, { "copies", &c.copies }, { "experts", &c.experts },
+		{ "hidden", &c.hidden }, { "ffn", &c.width },  { "ep", &ep },           { "tp", &tp },
+		{ "time_us", &us },      { NULL, NULL },
+	};
+	const struct mq_kernel_column more[] = { { "skew", &c.skew }, { NULL, NULL } };
 	const char *type = mq_kernel_text(row, "dtype");
 	int known = MQ_ENUM_FIND(mq_experts_type_name, MQ_N_EXPERTS_TYPES, type);
 
-	for (int i = 0; i < 9; i++)
-		MQ_TRY(mq_kernel_number(row->csv, row->i, names[i], into[i], err));
-	if (*mq_kernel_text(row, "skew"))
-		MQ_TRY(mq_kernel_number(row->csv, row->i, "skew", &c.skew, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
+	MQ_TRY(mq_kernel_numbers(row, more, true, err));
 	row->measured = us * 1e-6;
 	row->kernel = "experts";
 	row->bound = "compute";

@@ -19,9 +19,12 @@ enum { CLEARED_B = 256 << 20 };
 /* Launches of the host that an op of eager PyTorch takes in Python, and one of autograd. */
 enum { FORWARD_OPS = 2, BACKWARD_OPS = 3, ENGINE_OPS = 6 };
 
-enum layer { PART, MLP, HEAD, HEAD_CHUNKED, EXPERTS, EXPERTS_LOOP, N_LAYERS };
-enum gradient { GIVEN, RANDOM, SUM, N_GRADIENTS }; /* of the output: a tensor; made by randn_like; of y.sum() */
-enum loop { CLEARED, HOST, KERNEL, N_LOOPS };
+enum layer { PART, MLP, HEAD, HEAD_CHUNKED, EXPERTS, EXPERTS_LOOP };
+static const char *const layers[] = { "", "mlp", "head", "head-chunked", "experts", "experts-loop", NULL };
+enum gradient { GIVEN, RANDOM, SUM }; /* of the output: a tensor; made by randn_like; of y.sum() */
+static const char *const gradients[] = { "", "random", "sum", NULL };
+enum loop { CLEARED, HOST, KERNEL };
+static const char *const loops[] = { "cleared", "host", "kernel", NULL };
 
 /* Numbers of a row, 0 where it has none. */
 enum number {
@@ -54,9 +57,7 @@ struct setting {
 	const struct mq_part_kernels *kernels;
 	struct mq_part_call call;
 	double size_B, bw;
-	enum layer layer;
-	enum gradient gradient;
-	enum loop loop;
+	int layer, gradient, loop;
 	double of[N_NUMBERS]; /* see number_columns */
 };
 
@@ -89,7 +90,7 @@ static void mlp(const struct setting *s, struct times *t, bool backward)
 	t->ops += 10;
 }
 
-static void head(const struct setting *s, struct times *t, bool backward, double chunks)
+static void head_in(const struct setting *s, struct times *t, bool backward, double chunks)
 {
 	double m = s->call.elements / s->call.width / chunks, n = s->call.width, k = s->of[HIDDEN];
 
@@ -100,6 +101,11 @@ static void head(const struct setting *s, struct times *t, bool backward, double
 		t->device_s += 3 * n * k * s->size_B / s->bw;
 	}
 	t->ops += chunks * 2;
+}
+
+static void head(const struct setting *s, struct times *t, bool backward)
+{
+	head_in(s, t, backward, 1);
 }
 
 /* Liger's chunks: as many as the logits are wider than the hidden state, rows a power of two. */
@@ -122,8 +128,8 @@ static void head_chunked(const struct setting *s, struct times *t, bool backward
 		t->ops += 12;
 		return;
 	}
-	head(s, t, false, chunks);
-	head(s, t, true, chunks);
+	head_in(s, t, false, chunks);
+	head_in(s, t, true, chunks);
 	stream(s, t, 2);
 	t->device_s += chunks * 2 * s->call.width * k * s->size_B / s->bw;
 	t->ops += chunks * 14;
@@ -170,26 +176,16 @@ static void experts_loop(const struct setting *s, struct times *t, bool backward
 
 static void add_products(const struct setting *s, struct times *t, bool backward)
 {
-	switch (s->layer) {
-	case MLP:
-		mlp(s, t, backward);
-		break;
-	case HEAD:
-		head(s, t, backward, 1);
-		break;
-	case HEAD_CHUNKED:
-		head_chunked(s, t, backward);
-		break;
-	case EXPERTS:
-		experts(s, t, backward);
-		break;
-	case EXPERTS_LOOP:
-		experts_loop(s, t, backward);
-		break;
-	case PART:
-	case N_LAYERS:
-		break;
-	}
+	static void (*const products[])(const struct setting *s, struct times *t, bool backward) = {
+		[MLP] = mlp,
+		[HEAD] = head,
+		[HEAD_CHUNKED] = head_chunked,
+		[EXPERTS] = experts,
+		[EXPERTS_LOOP] = experts_loop,
+	};
+
+	if (s->layer != PART)
+		products[s->layer](s, t, backward);
 }
 
 static struct times forward(const struct setting *s)
@@ -298,19 +294,12 @@ static double memory_of(struct setting *s, const char *mode)
 	struct mq_part_cost r = mq_part_cost(s->d, s->kernels->backward, &s->call);
 	double held = s->of[HELD] * s->call.elements * s->size_B;
 
-	switch (s->layer) {
-	case MLP:
+	if (s->layer == MLP)
 		return mlp_memory(s, !strcmp(mode, "forward"));
-	case HEAD:
-	case HEAD_CHUNKED:
+	if (s->layer == HEAD || s->layer == HEAD_CHUNKED)
 		return head_memory(s);
-	case EXPERTS:
-	case EXPERTS_LOOP:
+	if (s->layer != PART)
 		return experts_memory(s, !strcmp(mode, "forward"));
-	case PART:
-	case N_LAYERS:
-		break;
-	}
 	held += s->of[EXTRA_MADE] * s->call.elements * s->size_B;
 	if (s->call.weights > 0) /* the table and its gradient */
 		held += 2 * s->call.weights * s->size_B;
@@ -327,46 +316,26 @@ static double memory_of(struct setting *s, const char *mode)
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
 
-static const char *layer_name(int layer)
-{
-	static const char *const names[] = { "", "mlp", "head", "head-chunked", "experts", "experts-loop" };
-
-	return names[layer];
-}
-
-static const char *gradient_name(int gradient)
-{
-	static const char *const names[] = { "", "random", "sum" };
-
-	return names[gradient];
-}
-
-static const char *loop_name(int loop)
-{
-	static const char *const names[] = { "cleared", "host", "kernel" };
-
-	return names[loop];
-}
-
 static enum mq_status predict(struct setting *s, struct mq_kernel_row *row, struct mq_err *err)
 {
-	const struct mq_csv *csv = row->csv;
-	int dtype, layer, gradient, loop;
+	const struct mq_kernel_column columns[] = { { "width", &s->call.width },
+						    { "elements", &s->call.elements },
+						    { NULL, NULL } };
+	const struct mq_kernel_column more[] = { { "table", &s->call.weights }, { NULL, NULL } };
+	const char *types[MQ_N_DTYPES + 1] = { NULL };
+	int dtype;
 
 	for (int n = 0; n < N_NUMBERS; n++)
-		MQ_TRY(mq_csv_range(csv, row->i, number_columns[n], 0, 0, MQ_KERNEL_MOST, &s->of[n], err));
-	MQ_TRY(mq_kernel_word(row, "dtype", (const char *(*)(int))mq_dtype_name, MQ_N_DTYPES, &dtype, err));
-	MQ_TRY(mq_kernel_word(row, "layer", layer_name, N_LAYERS, &layer, err));
-	MQ_TRY(mq_kernel_word(row, "gradient", gradient_name, N_GRADIENTS, &gradient, err));
-	MQ_TRY(mq_kernel_word(row, "loop", loop_name, N_LOOPS, &loop, err));
-	MQ_TRY(mq_kernel_number(csv, row->i, "width", &s->call.width, err));
-	MQ_TRY(mq_kernel_number(csv, row->i, "elements", &s->call.elements, err));
-	if (*mq_kernel_text(row, "table"))
-		MQ_TRY(mq_kernel_number(csv, row->i, "table", &s->call.weights, err));
+		MQ_TRY(mq_csv_range(row->csv, row->i, number_columns[n], 0, 0, MQ_KERNEL_MOST, &s->of[n], err));
+	for (int t = 0; t < MQ_N_DTYPES; t++)
+		types[t] = mq_dtype_name((enum mq_dtype)t);
+	MQ_TRY(mq_kernel_word(row, "dtype", types, &dtype, err));
+	MQ_TRY(mq_kernel_word(row, "layer", layers, &s->layer, err));
+	MQ_TRY(mq_kernel_word(row, "gradient", gradients, &s->gradient, err));
+	MQ_TRY(mq_kernel_word(row, "loop", loops, &s->loop, err));
+	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
+	MQ_TRY(mq_kernel_numbers(row, more, true, err));
 	s->call.dtype = (enum mq_dtype)dtype;
-	s->layer = (enum layer)layer;
-	s->gradient = (enum gradient)gradient;
-	s->loop = (enum loop)loop;
 	s->size_B = mq_dtype_size(s->call.dtype);
 	row->predicted = row->memory ? memory_of(s, row->mode) : time_of(s, row->mode, &row->bound);
 	if (row->memory && row->measured < s->call.elements * s->size_B)
@@ -383,7 +352,8 @@ static enum mq_status part_row(const struct mq_device_calib *d, struct mq_arena 
 
 	row->kernel = mq_kernel_text(row, "kernel");
 	row->memory = *mq_kernel_text(row, "memory_B") != '\0';
-	MQ_TRY(mq_kernel_number(row->csv, row->i, row->memory ? "memory_B" : "time_us", &row->measured, err));
+	MQ_TRY(mq_csv_range(row->csv, row->i, row->memory ? "memory_B" : "time_us", NAN, 1e-6, MQ_KERNEL_MOST,
+			    &row->measured, err));
 	row->measured *= row->memory ? 1 : 1e-6;
 	if (part < MQ_N_PARTS && make < MQ_N_MAKES && d->libraries)
 		s.kernels = mq_part_kernels(d->libraries, (enum mq_part)part, (enum mq_make)make);

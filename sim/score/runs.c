@@ -90,8 +90,7 @@ static void write_rows(const struct mq_score_options *o, const struct mq_judged_
 			continue;
 		struct mq_trust_answer a = answer_of(o, t, i, trust);
 
-		mq_csv_put(w, "%s,%s,%g,%g,%g,%g,%g,%s,%s,%s,%g", r->id,
-			   t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]),
+		mq_csv_put(w, "%s,%s,%g,%g,%g,%g,%g,%s,%s,%s,%g", r->id, mq_table_verdict(t, i),
 			   t->step_s[i] > 0 ? t->step_s[i] : (double)NAN, r->step_time_s,
 			   mq_table_scored(t, i) ? error_of(t, i) : (double)NAN,
 			   t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN, r->max_mem_GB, c->platform,
@@ -105,14 +104,15 @@ static void write_rows(const struct mq_score_options *o, const struct mq_judged_
 static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *w)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_memory *m = &t->memory[i];
+		const struct mq_memory *m = mq_table_memory(t, i);
 
 		if (t->peak_B[i] > 0)
 			mq_csv_row(w, "%s,%s,%s,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%g,%s", t->run[i].id, t->run[i].status,
-				   t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]), m->parameter_B / 1e9,
-				   m->gradient_B / 1e9, m->optimizer_B / 1e9, m->activation_B / 1e9, m->buffer_B / 1e9,
-				   m->fragmentation_B / 1e9, m->reserve_B / 1e9, m->peak_B / 1e9, t->limit_B[i] / 1e9,
-				   t->run[i].max_mem_GB, mq_memory_allocated_B(m) / 1e9, mq_memory_reserved_B(m) / 1e9,
+				   mq_table_verdict(t, i), m->parameter_B / 1e9, m->gradient_B / 1e9,
+				   m->optimizer_B / 1e9, m->activation_B / 1e9, m->buffer_B / 1e9,
+				   m->fragmentation_B / 1e9, m->reserve_B / 1e9, m->peak_B / 1e9,
+				   t->result[i].memory_limit_B / 1e9, t->run[i].max_mem_GB,
+				   mq_memory_allocated_B(m) / 1e9, mq_memory_reserved_B(m) / 1e9,
 				   *t->run[i].memory_basis ? t->run[i].memory_basis : "device");
 	}
 }
@@ -121,13 +121,6 @@ static void write_memory(const struct mq_judged_table *t, struct mq_csv_writer *
 static bool left_out(const struct mq_judged_table *t, uint32_t i)
 {
 	return !mq_table_scored(t, i) && t->verdict[i] != MQ_VERDICT_OK && t->verdict[i] != MQ_N_VERDICTS;
-}
-
-static void write_refused(const struct mq_judged_table *t, struct mq_csv_writer *w)
-{
-	for (uint32_t i = 0; i < t->n; i++)
-		if (left_out(t, i))
-			mq_csv_row(w, "%s,%s,%s", t->run[i].id, mq_verdict_name(t->verdict[i]), t->message[i]);
 }
 
 /* Each distinct reason once, with its rows. */
@@ -191,17 +184,6 @@ static void print_assumptions(const struct mq_judged_table *t, struct mq_arena *
 		printf("\n");
 }
 
-/* What was assumed of a table's rows: told once, and row by row in score.csv. */
-static void print_assumed(const struct mq_judged_table *t, struct mq_arena *arena)
-{
-	const char *unread = t->n ? mq_runs_unread(t->run[0].table, arena) : NULL;
-
-	print_software(t, arena);
-	print_assumptions(t, arena);
-	if (unread)
-		printf("  columns not read: %s\n", unread);
-}
-
 static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t,
 				      const char *kind, const struct mq_score_groups *groups)
 {
@@ -226,59 +208,61 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 {
 	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
 	double *error = mq_arena_array(o->arena, t->n, double);
-	uint32_t n = 0, oom = 0, oom_right = 0, oom_wrong = 0, oom_tight = 0, tight = 0;
+	/* Of runs that fitted, and of those that ran out of memory. */
+	uint32_t n = 0, rows[2] = { 0 }, judged[2] = { 0 }, tight[2] = { 0 };
 
 	for (uint32_t i = 0; i < t->n; i++) {
+		bool oom = is_oom_row(&t->run[i]);
+
 		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
-		oom += is_oom_row(&t->run[i]);
-		oom_right += is_oom_row(&t->run[i]) && t->verdict[i] == MQ_VERDICT_OOM;
-		oom_wrong += !is_oom_row(&t->run[i]) && t->verdict[i] == MQ_VERDICT_OOM;
-		oom_tight += is_oom_row(&t->run[i]) && t->tight[i];
-		tight += !is_oom_row(&t->run[i]) && t->tight[i];
+		rows[oom]++;
+		judged[oom] += t->verdict[i] == MQ_VERDICT_OOM;
+		tight[oom] += mq_result_tight(&t->result[i]);
 		if (t->peak_B[i] > 0 && t->run[i].max_mem_GB > 0)
 			error[n++] = t->peak_B[i] / 1e9 / t->run[i].max_mem_GB - 1;
 	}
 	line.table = mq_arena_printf(o->arena, "%s memory", t->stem);
 	line.stats = mq_errors_of(error, n, o->arena);
-	if (oom || oom_wrong)
+	if (rows[1] || judged[0])
 		printf("  out of memory: %u of %u such runs judged so, %u more tight; %u runs that fitted judged "
 		       "not to, %u tight\n",
-		       oom_right, oom, oom_tight, oom_wrong, tight);
+		       judged[1], rows[1], tight[1], judged[0], tight[0]);
 	return line;
 }
 
+enum { ROWS, MEMORY, REFUSED, GROUPS, TRUST, FITTED, SUMMARY, N_OUTPUTS };
+
 struct outputs {
-	struct mq_csv_writer rows, memory, refused, summary, groups;
-	struct mq_csv_writer trust;  /* the rows as the index of errors has them */
-	struct mq_csv_writer fitted; /* with --left-out */
-	struct mq_trust *index;      /* NULL = there is none */
+	struct mq_csv_writer of[N_OUTPUTS];
+	struct mq_trust *index; /* NULL = there is none */
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f, struct mq_err *err)
 {
 	const struct {
-		struct mq_csv_writer *w;
 		const char *name, *header;
-	} table[] = {
-		{ &f->rows, "score.csv",
-		  "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,vocab,"
-		  "low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond" },
-		{ &f->memory, "memory.csv",
-		  "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,activation_GB,buffer_GB,fragmentation_GB,"
-		  "reserve_GB,peak_GB,limit_GB,measured_GB,allocated_GB,reserved_GB,compared" },
-		{ &f->refused, "refused.csv", "row_id,verdict,reason" },
-		{ &f->groups, "groups.csv", mq_score_groups_header },
-		{ &f->trust, "trust.csv",
-		  mq_arena_printf(o->arena, "%s%s%s", mq_trust_columns, mq_trust_header, mq_trust_columns_behind) },
-		{ &f->summary, "summary.csv", mq_score_summary_header },
+	} table[N_OUTPUTS] = {
+		[ROWS] = { "score.csv",
+			   "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,measured_mem_GB,platform,software,network,"
+			   "vocab,low_80_s,high_80_s,low_50_s,high_50_s,like_runs,like_error,beyond" },
+		[MEMORY] = { "memory.csv",
+			     "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,activation_GB,buffer_GB,fragmentation_GB,"
+			     "reserve_GB,peak_GB,limit_GB,measured_GB,allocated_GB,reserved_GB,compared" },
+		[REFUSED] = { "refused.csv", "row_id,verdict,reason" },
+		[GROUPS] = { "groups.csv", mq_score_groups_header },
+		[TRUST] = { "trust.csv", mq_arena_printf(o->arena, "%s%s%s", mq_trust_columns, mq_trust_header,
+							 mq_trust_columns_behind) },
+		[FITTED] = { "fitted.csv", "table,value,fitted,stand_in,rows" },
+		[SUMMARY] = { "summary.csv", mq_score_summary_header },
 	};
 
 	f->index = NULL;
 	MQ_TRY(mq_trust_open(&o->trust_with, o->arena, &f->index, err));
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
-		MQ_TRY(mq_csv_create(table[i].w, mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
-				     table[i].header, err));
+	for (int i = 0; i < N_OUTPUTS; i++)
+		if (i != FITTED || o->left_out)
+			MQ_TRY(mq_csv_create(&f->of[i], mq_arena_printf(o->arena, "%s/%s", o->out, table[i].name),
+					     table[i].header, err));
 	return MQ_OK;
 }
 
@@ -288,19 +272,26 @@ static void report(const struct mq_score_options *o, const struct mq_judged_tabl
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
 
-	write_rows(o, t, f->index, &f->rows);
+	write_rows(o, t, f->index, &f->of[ROWS]);
 	if (!o->left_out)
-		write_trust(o, t, &f->trust);
-	write_memory(t, &f->memory);
-	write_refused(t, &f->refused);
-	mq_score_put_groups(&groups, &f->groups);
+		write_trust(o, t, &f->of[TRUST]);
+	write_memory(t, &f->of[MEMORY]);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (left_out(t, i))
+			mq_csv_row(&f->of[REFUSED], "%s,%s,%s", t->run[i].id, mq_verdict_name(t->verdict[i]),
+				   t->message[i]);
+	mq_score_put_groups(&groups, &f->of[GROUPS]);
 	*line = summarise(o, t, "step-time", &groups);
-	mq_score_put_line(&f->summary, line, NULL);
+	mq_score_put_line(&f->of[SUMMARY], line, NULL);
 	memory = memory_line(o, t);
 	if (memory.stats.n)
-		mq_score_put_line(&f->summary, &memory, NULL);
+		mq_score_put_line(&f->of[SUMMARY], &memory, NULL);
 	mq_score_print_groups(&groups);
-	print_assumed(t, o->arena);
+	const char *unread = t->n ? mq_runs_unread(t->run[0].table, o->arena) : NULL;
+	print_software(t, o->arena);
+	print_assumptions(t, o->arena);
+	if (unread)
+		printf("  columns not read: %s\n", unread);
 	print_refused(t, mq_arena_array(o->arena, t->n, bool));
 }
 
@@ -353,7 +344,7 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 		return MQ_OK;
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line line = summarise(o, t, "model-left-out", &groups);
-	mq_score_put_line(&f->summary, &line, mq_arena_printf(o->arena, "%s models left out", t->stem));
+	mq_score_put_line(&f->of[SUMMARY], &line, mq_arena_printf(o->arena, "%s models left out", t->stem));
 	return MQ_OK;
 }
 
@@ -365,33 +356,25 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	struct mq_score_options without = *o;
 	struct mq_score_line line;
 
-	put_fitted(ledger, t, &f->fitted);
+	put_fitted(ledger, t, &f->of[FITTED]);
 	MQ_TRY(leave_out_models(o, tables, ledger, t, f, err));
 	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
 		printf("  nothing is fitted to this table\n");
-		write_trust(o, t, &f->trust);
+		write_trust(o, t, &f->of[TRUST]);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_table_renew(&without, tables, t, err));
 	MQ_TRY(mq_table_judge(&without, t, NULL, err));
-	write_trust(o, t, &f->trust);
+	write_trust(o, t, &f->of[TRUST]);
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	line = summarise(o, t, "left-out", &groups);
-	mq_score_put_line(&f->summary, &line, mq_arena_printf(o->arena, "%s left out", t->stem));
+	mq_score_put_line(&f->of[SUMMARY], &line, mq_arena_printf(o->arena, "%s left out", t->stem));
 	printf("  left out:");
 	for (uint32_t i = 0; i < without.stand_in.n; i++)
 		printf(" %s", without.stand_in.item[i]);
 	printf("\n");
 	return MQ_OK;
-}
-
-static enum mq_status open_ledger(const struct mq_score_options *o, const struct mq_score_tables *tables,
-				  struct mq_ledger *ledger, struct outputs *f, struct mq_err *err)
-{
-	MQ_TRY(mq_ledger_load(o, tables->software_dir, ledger, err));
-	return mq_csv_create(&f->fitted, mq_arena_printf(o->arena, "%s/fitted.csv", o->out),
-			     "table,value,fitted,stand_in,rows", err);
 }
 
 /* ---- --check ---------------------------------------------------------------------------------------- */
@@ -449,7 +432,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(mq_score_tables_load(o, &tables, err));
 	MQ_TRY(open_outputs(o, &f, err));
 	if (o->left_out)
-		MQ_TRY(open_ledger(o, &tables, &ledger, &f, err));
+		MQ_TRY(mq_ledger_load(o, tables.software_dir, &ledger, err));
 	mq_score_print_header();
 	for (; *files; files++) {
 		struct mq_judged_table t = { .path = *files };
@@ -472,14 +455,8 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	}
 	print_unused(o, used);
 	*mean = n > 0 ? sum / n : (double)NAN;
-	MQ_TRY(mq_csv_close(&f.rows, err));
-	MQ_TRY(mq_csv_close(&f.trust, err));
-	MQ_TRY(mq_csv_close(&f.memory, err));
-	MQ_TRY(mq_csv_close(&f.refused, err));
-	MQ_TRY(mq_csv_close(&f.groups, err));
-	if (o->left_out) {
-		MQ_TRY(mq_csv_close(&f.fitted, err));
-		MQ_TRY(mq_csv_close(&f.trust, err));
-	}
-	return mq_csv_close(&f.summary, err);
+	for (int i = 0; i < N_OUTPUTS; i++)
+		if (i != FITTED || o->left_out)
+			MQ_TRY(mq_csv_close(&f.of[i], err));
+	return MQ_OK;
 }

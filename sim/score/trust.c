@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,17 +32,6 @@ static const char *class_of(const struct mq_trust_row *r, int by)
 			 r->table;
 }
 
-MQ_COMPARE(rising, double, MQ_ORDER(*a, *b))
-
-static double median_of(const double *x, uint32_t n, struct mq_arena *arena)
-{
-	double *sorted = mq_arena_array(arena, n + 1, double);
-
-	memcpy(sorted, x, n * sizeof(*x));
-	qsort(sorted, n, sizeof(*sorted), rising);
-	return n ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : (double)NAN;
-}
-
 static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, int by, const char *name,
 		     struct mq_csv_writer *w, struct mq_arena *arena)
 {
@@ -63,11 +51,11 @@ static void put_kind(const struct mq_trust *t, const struct mq_trust_answer *a, 
 		s.half_50[s.n] = (a[i].high_50_s - a[i].low_50_s) / 2 / step_s;
 		s.error[s.n++] = fabs(r->measured_s / step_s - 1);
 	}
-	double half = median_of(s.half, s.n, arena), error = median_of(s.error, s.n, arena);
-	double rank = s.n > 2 ? mq_spearman(s.half, s.error, s.n, arena) : (double)NAN;
+	double rank = mq_spearman(s.half, s.error, s.n, arena);
+	double half = mq_quantile(s.half, s.n, .5), error = mq_quantile(s.error, s.n, .5);
 
 	mq_csv_row(w, "%s,%u,%g,%g,%g,%g,%g,%g", name, s.n, (double)s.in_80 / s.n, (double)s.in_50 / s.n, half,
-		   median_of(s.half_50, s.n, arena), error, rank);
+		   mq_quantile(s.half_50, s.n, .5), error, rank);
 	if (by < 4)
 		printf("%-20s %6u %7.1f %7.1f %8.1f %8.1f %6.2f\n", name, s.n, 100. * s.in_80 / s.n,
 		       100. * s.in_50 / s.n, 100 * half, 100 * error, rank);
