@@ -10,7 +10,6 @@
 #include "base/ini.h"
 #include "maquette/opt.h"
 #include "base/quantity.h"
-#include "maquette/types.h"
 
 enum { MAX_ROWS = 128, FIRST_KEY = 1000 };
 

@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
 

@@ -1,11 +1,8 @@
 /* pickle.c - see pickle.h. SPDX-License-Identifier: Apache-2.0 */
 #include "base/pickle.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "maquette/types.h"
 
 /* ---- reading ------------------------------------------------------------------------------------------ */
 

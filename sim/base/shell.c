@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/shell_parts.h"
-#include "maquette/types.h"
 
 enum { MAX_DEPTH = 64, MOST_VARIABLES = 2000 };
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/shell_parts.h"
-#include "maquette/types.h"
 
 enum { MAX_NESTING = 48, MOST_FUNCTIONS = 500, MOST_TESTED = 1000 };
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "hardware/libraries.h"
-#include "session/session.h"
 #include "cmd/validate/plans.h"
 #include "cmd/validate/traces.h"
 

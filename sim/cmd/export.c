@@ -12,9 +12,6 @@
 #include "export/export.h"
 #include "export/launch.h"
 #include "maquette/fine_tune.h"
-#include "maquette/opt.h"
-#include "maquette/schedule.h"
-#include "base/text.h"
 #include "judge/pool.h"
 
 struct options {

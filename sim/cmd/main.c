@@ -12,8 +12,6 @@
 
 #include "cmd/cmd.h"
 #include "session/session.h"
-#include "maquette/opt.h"
-#include "maquette/result.h"
 #include "version.h"
 
 enum { MAX_COMMANDS = 63 };

@@ -7,7 +7,6 @@
 
 #include "session/session.h"
 #include "cmd/platform/words.h"
-#include "hardware/platform/generate.h"
 #include "hardware/platform/graph.h"
 #include "hardware/platform/import.h"
 

@@ -6,8 +6,6 @@
 #include "cmd/cmd.h"
 
 #include <math.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "session/pages/tables.h"
 #include "score/row.h"

@@ -1,6 +1,5 @@
 /* simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the memory go, what
  * every device and link does, and the bottleneck in words. SPDX-License-Identifier: Apache-2.0 */
-#include "judge/judge.h"
 #include "cmd/cmd.h"
 
 #include <math.h>
@@ -12,7 +11,6 @@
 #include "session/pages/page.h"
 #include "session/search_run.h"
 #include "session/trust.h"
-#include "base/ini.h"
 #include "judge/memory_outputs.h"
 #include "judge/pool.h"
 

@@ -18,12 +18,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "study/study.h"
-#include "base/text.h"
 #include "maquette/spawn.h"
 
 struct options {

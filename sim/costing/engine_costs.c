@@ -5,13 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "maquette/collective.h"
-#include "maquette/cost.h"
-#include "base/index.h"
 #include "costing/bound.h"
 #include "costing/clocks.h"
 #include "lowering/footprint.h"
-#include "lowering/mesh.h"
 
 enum { PADDED = 65 };
 

@@ -1,6 +1,5 @@
 /* flagscale.c - a plan as FlagScale's YAML, which alone has degrees per device type. Not said: data, tokenizer,
  * learning rate. SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/export.h"

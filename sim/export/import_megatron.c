@@ -8,7 +8,6 @@
 
 #include "export/export.h"
 #include "export/launch.h"
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "model/formats/lib/megatron.h"
 

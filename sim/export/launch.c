@@ -12,7 +12,6 @@
 #include <yaml.h>
 
 #include "base/csv.h"
-#include "base/paths.h"
 #include "base/shell.h"
 #include "base/text.h"
 #include "export/export.h"

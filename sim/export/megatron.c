@@ -5,7 +5,6 @@
  * model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Not said: data, tokenizer,
  * learning rate. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
 #include "export/export.h"
 #include "base/shell.h"

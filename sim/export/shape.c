@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "maquette/question.h"
-
 /* Devices in the order in which the launcher numbers ranks. */
 static void number_ranks(struct mq_export *e)
 {

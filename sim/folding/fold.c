@@ -20,9 +20,7 @@
 #include "costing/clocks.h"
 #include "costing/launch_overhead.h"
 #include "folding/fuse.h"
-#include "folding/replica_flows.h"
 #include "folding/equivalence_classes.h"
-#include "lowering/program.h"
 
 struct mq_folding {
 	struct mq_low *low; /* NULL: there is no other view */

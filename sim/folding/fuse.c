@@ -9,7 +9,6 @@
 
 #include "maquette/cost.h"
 #include "costing/predict.h"
-#include "folding/replica_flows.h"
 #include "folding/equivalence_classes.h"
 #include "folding/runs.h"
 

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "maquette/cost.h"
-#include "base/index.h"
 #include "folding/equivalence_classes.h"
 
 static const struct mq_members *members_of(const struct mq_schedule *s, struct mq_arena *arena)

@@ -2,9 +2,7 @@
 #include "hardware/change.h"
 
 #include <math.h>
-#include <stdio.h>
 
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "maquette/rng.h"
 

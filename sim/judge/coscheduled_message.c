@@ -1,9 +1,7 @@
 /* coscheduled_message.c - jobs on their way to a worker, lowered there, and the scores on their way back. Both sides
  * are the same program on the same machine, so numbers travel as they are. SPDX-License-Identifier: Apache-2.0 */
-#include "judge/judge.h"
 #include "judge/job.h"
 #include "judge/coscheduled.h"
-#include "folding/fold.h"
 
 struct bytes {
 	struct mq_arena *arena;

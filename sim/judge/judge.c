@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "maquette/cost.h"
 #include "search/search.h"
 #include "costing/bound.h"
 #include "judge/judge.h"

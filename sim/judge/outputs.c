@@ -6,7 +6,6 @@
  *   memory.csv   one row per device: bytes at the peak by purpose
  *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
  * SPDX-License-Identifier: Apache-2.0 */
-#include "judge/judge.h"
 #include "judge/outputs.h"
 
 #include <math.h>

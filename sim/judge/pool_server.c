@@ -14,13 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "judge/judge.h"
 #include "hardware/change.h"
 #include "executors/simgrid/conductor.h"
 #include "hardware/platform/platform.h"
 #include "judge/pool.h"
 #include "judge/pool_message.h"
-#include "judge/coscheduled.h"
 
 enum { LARGE_TASKS = 1000000 };
 

@@ -28,7 +28,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "hardware/libraries.h"
 #include "maquette/cost.h"
 
 enum { TILE = 128 };

@@ -9,7 +9,6 @@
 #include "kernels/kernel_table.h"
 
 #include <math.h>
-#include <stddef.h>
 
 const struct mq_part_kernels *mq_part_kernels(const struct mq_libraries *libraries, enum mq_part part,
 					      enum mq_make make)

@@ -36,7 +36,6 @@
  * RECURRENT: m steps of a GEMM [samples x k][k x n]; see recurrent_kernels.
  *
  * Not modelled: padding of uneven shares (they are fractions). SPDX-License-Identifier: Apache-2.0 */
-#include "maquette/model.h"
 
 #include <math.h>
 #include <string.h>

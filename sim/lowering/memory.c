@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "lowering/footprint.h"
 #include "lowering/allocator_replay.h"
 
 static void fuller(struct mq_moment *most, double activation_B, const struct mq_moment *pass)

@@ -1,8 +1,6 @@
 /* mesh.c - see mesh.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lowering/mesh.h"
 
-#include <string.h>
-
 static bool follows_features(enum mq_op_kind kind)
 {
 	switch (kind) {

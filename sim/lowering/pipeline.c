@@ -19,7 +19,6 @@
  * have a stream of their own at both ends (numbering.c) and go in the order of micro-batches at both, so that none
  * stands before one that was made earlier.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 
 #include "lowering/program.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/numbers.h"
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "maquette/rng.h"
 

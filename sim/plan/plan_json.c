@@ -12,11 +12,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <string.h>
 
 #include "maquette/json_file.h"
-#include "maquette/opt.h"
 #include "maquette/plan.h"
 
 struct reading {

@@ -3,9 +3,6 @@
  * Freedom from deadlock is proved by ordering the events of the schedule (Kahn, 1962) with stream order, dependencies,
  * groups and communications as edges: an order exists exactly if no executor that keeps the rules can block.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "maquette/schedule.h"
-
-#include <stdio.h>
 
 #include "schedule/events.h"
 

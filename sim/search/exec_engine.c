@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "maquette/loader.h"
 #include "maquette/spawn.h"
 #include "schedule/columns.h"
 

@@ -10,7 +10,6 @@
 
 #include "base/paths.h"
 #include "base/text.h"
-#include "maquette/opt.h"
 
 static void swap_char(char *text, char from, char to)
 {

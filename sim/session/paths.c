@@ -4,14 +4,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "maquette/loader.h"
-#include "maquette/opt.h"
 
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path, struct mq_err *err)
 {

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/csv.h"
-#include "base/paths.h"
 #include "hardware/platform/platform.h"
 
 static const char *const names[] = { "platform.xml", "platform.keys", "platform.calib.json", "accelerator.json",

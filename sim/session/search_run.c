@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/search_run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +9,8 @@
 
 #include "session/ranks.h"
 #include "search/exec_engine.h"
-#include "base/ini.h"
-#include "base/paths.h"
 #include "maquette/loader.h"
-#include "maquette/opt.h"
 #include "costing/engine_costs.h"
-#include "executors/execute.h"
-#include "judge/judge.h"
 #include "judge/pool.h"
 
 enum { DEFAULT_EVALS = 200 };

@@ -5,18 +5,15 @@
  * placement graph brings itself as a platform of its own: every device at one ideal switch, a link as fast as the
  * graph's costs say (a cost of one unit takes one unit; SimGrid counts whole bytes, so costs are rounded to 1 / bytes
  * of an element). SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "session/session.h"
 #include "hardware/change.h"
-#include "maquette/opt.h"
 #include "judge/pool.h"
 #include "model/format.h"
 #include "hardware/platform/generate.h"

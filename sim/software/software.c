@@ -2,7 +2,6 @@
  * documentation all come from it. SPDX-License-Identifier: Apache-2.0 */
 #include "software/software_impl.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 

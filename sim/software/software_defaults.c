@@ -1,7 +1,6 @@
 /* software_defaults.c - what software makes of a plan, and quantities that follow from it. See software.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
-#include <math.h>
 #include <string.h>
 
 #include "maquette/software.h"

@@ -4,7 +4,6 @@
  * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and job_links.csv one
  * per link that jobs share and job that uses it: its bytes per step, and the share of what the link carries in a step
  * of that job. Links with most bytes first, at most MOST_LINKS of them. SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

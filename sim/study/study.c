@@ -11,9 +11,7 @@
 #include <unistd.h>
 
 #include "base/ini.h"
-#include "maquette/loader.h"
 #include "base/quantity.h"
-#include "maquette/rng.h"
 #include "hardware/platform/generate.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */

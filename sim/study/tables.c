@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "study/study.h"
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "schedule/columns.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/session.h"
 #include "cmd/platform/words.h"
 
 enum { MAX_ROWS = 256 };

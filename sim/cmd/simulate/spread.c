@@ -1,9 +1,7 @@
 /* spread.c - see spread.h. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/simulate/spread.h"
 
-#include "session/search_run.h"
 #include "schedule/columns.h"
-#include "base/ini.h"
 
 enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
 			      struct mq_failures *failures, struct mq_err *err)

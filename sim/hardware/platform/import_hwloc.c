@@ -3,7 +3,6 @@
  * without GPUs gives its cores as devices. SPDX-License-Identifier: Apache-2.0 */
 #include <hwloc.h>
 
-#include "maquette/cluster.h"
 #include "hardware/platform/machine.h"
 #include "hardware/platform/memory.h"
 

@@ -6,8 +6,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "maquette/cluster.h"
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "hardware/platform/xml.h"
 #include "hardware/platform/machine.h"

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "maquette/cluster.h"
 #include "hardware/platform/machine.h"
 
 enum { MAX_COLUMNS = 2 * MQ_MACHINE_MAX, MOST_LINKS = 18 };

@@ -3,8 +3,6 @@
  * (GeForce) through host memory. See import.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/platform/machine.h"
 
-#include "maquette/cluster.h"
-
 static uint32_t renumber(uint32_t value, uint32_t *seen, uint32_t *n)
 {
 	uint32_t i = 0;

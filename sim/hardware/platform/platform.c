@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <simgrid/engine.h>
@@ -13,7 +12,6 @@
 #include <simgrid/link.h>
 #include <simgrid/zone.h>
 
-#include "maquette/opt.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "hardware/platform/xml.h"

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "maquette/cluster.h"
 #include "base/quantity.h"
 
 #define SPEC          struct mq_platform_spec

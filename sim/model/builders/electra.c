@@ -10,7 +10,6 @@
  * Blocks are numbered through: the generator's first. Not modelled: which tokens are masked is drawn on the device in a
  * few small kernels. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <string.h>
 
 #include "model/builders/lib/transformer.h"
 #include "model/builders/lib/preset.h"

@@ -3,7 +3,6 @@
 #include "model/formats/lib/graph.h"
 
 #include <glob.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include <strings.h>
 
 #include "base/paths.h"
-#include "maquette/opt.h"
 #include "model/formats/lib/huggingface.h"
 
 enum { DEFAULT_SEQ = 4096 };

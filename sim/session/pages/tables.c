@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/pages/page.h"
-
 enum { MOST_ROWS = 2000 };
 
 /* Hashes may look like numbers. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "maquette/opt.h"
 #include "base/quantity.h"
 
 enum { MAX_LAYERS = 10000 };

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "maquette/opt.h"
-
 enum class {
 	CONV,
 	CONV_TRANSPOSE,
