@@ -254,6 +254,19 @@ uninstall: ## take away what install copied under PREFIX
 	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/maquette bin/maquette-replay lib/maquette lib/pkgconfig/maquette.pc \
 		share/maquette share/man/man1/maquette.1 include/maquette share/bash-completion/completions/maquette \
 		share/zsh/site-functions/_maquette)
+# In a wheel the programs find their libraries beside them (an RPATH, which holds for plug-ins too).
+$(BUILD)/wheel/maquette: $(MAIN_OBJ) $(LIB_OBJ)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../libs' -rdynamic -s -o $@ $^ $(SIM_LIBS)
+WHEELS ?= $(BUILD)
+WHEEL := $(abspath $(BUILD)/wheel/root)
+wheel: all $(BUILD)/wheel/maquette ## a Python package of all that install copies, and its libraries: build/maquette-VERSION-*.whl
+	@rm -rf $(WHEEL) $(WHEELS)/maquette-*.whl; $(MAKE) -s install DESTDIR= PREFIX=$(WHEEL) >/dev/null
+	@rm -rf $(addprefix $(WHEEL)/,include lib/pkgconfig share/man share/bash-completion share/zsh)
+	@find $(WHEEL)/lib $(WHEEL)/bin/maquette-replay -type f ! -name '*.weights' -exec strip --strip-unneeded {} +
+	@install $(BUILD)/wheel/maquette $(WHEEL)/bin
+	@sim/python/make-wheel $(WHEEL) $(VERSION) $(WHEELS)
 dist: ## the sources as build/maquette-VERSION.tar.gz
 	@mkdir -p build; git archive --format=tar.gz --prefix=maquette-$(VERSION)/ -o build/maquette-$(VERSION).tar.gz HEAD
 	@echo build/maquette-$(VERSION).tar.gz
@@ -368,5 +381,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity peers fits calib-readme columns-readme help all deps doctor demo plots contest contest-figure install uninstall dist deb tests test check unit bless mutants tune-host validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity peers fits calib-readme columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean FORCE

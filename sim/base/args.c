@@ -10,6 +10,7 @@
 #include "base/ini.h"
 #include "maquette/opt.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 enum { MAX_ROWS = 128, FIRST_KEY = 1000 };
 
@@ -282,24 +283,36 @@ static bool takes_value(const struct mq_arg *row)
 	return row->type != MQ_ARG_FLAG && row->type != MQ_ARG_SWITCH;
 }
 
+/* The default as text; NULL where there is none, or where the description says it. */
+static const char *default_of(const struct mq_arg *row, struct mq_arena *arena)
+{
+	char text[32];
+
+	if (row->flags & MQ_ARG_OWN_DEFAULT)
+		return NULL;
+	if (row->type == MQ_ARG_WORD)
+		return mq_arena_strdup(arena, word(row, (int)row->initial, text));
+	if (row->text)
+		return row->text;
+	if ((row->type == MQ_ARG_INT || row->type == MQ_ARG_F64 || row->type == MQ_ARG_WHOLE) && row->initial > 0 &&
+	    isfinite(row->initial))
+		return mq_arena_printf(arena, "%g", row->initial);
+	return NULL;
+}
+
+static bool has_words(const struct mq_arg *row)
+{
+	return row->type == MQ_ARG_WORD || row->type == MQ_ARG_CHOICE;
+}
+
 /* The description, the words to choose from and the default. */
 static const char *help_of(const struct mq_arg *row, struct mq_arena *arena)
 {
-	const char *help = row->help, *w, *initial = NULL;
-	bool words = row->type == MQ_ARG_WORD || row->type == MQ_ARG_CHOICE;
+	const char *help = row->help, *w, *initial = default_of(row, arena);
 	char text[32];
 
-	for (int i = 0; words && (w = word(row, i, text)); i++)
+	for (int i = 0; has_words(row) && (w = word(row, i, text)); i++)
 		help = mq_arena_printf(arena, "%s%s %s", help, i ? "" : ":", w);
-	if (row->flags & MQ_ARG_OWN_DEFAULT)
-		return help;
-	if (row->type == MQ_ARG_WORD)
-		initial = word(row, (int)row->initial, text);
-	else if (row->text)
-		initial = row->text;
-	else if ((row->type == MQ_ARG_INT || row->type == MQ_ARG_F64 || row->type == MQ_ARG_WHOLE) &&
-		 row->initial > 0 && isfinite(row->initial))
-		initial = mq_arena_printf(arena, "%g", row->initial);
 	return initial ? mq_arena_printf(arena, "%s (default %s)", help, initial) : help;
 }
 
@@ -353,6 +366,54 @@ static enum mq_status take_word(struct parsing *p, const char *text)
 		return mq_arg_set(row, p->target[i], "", text, p->err);
 	}
 	return mq_fail(p->err, MQ_EINPUT, "argument '%s' is one too many; leave it away", text);
+}
+
+static void put_member(const char *key, const char *text)
+{
+	if (!text)
+		return;
+	printf(", \"%s\": ", key);
+	mq_json_put_text(stdout, text);
+}
+
+/* --help as a program reads it: the members of a command's object. */
+static void print_json(const struct mq_args *args, struct parsing *p)
+{
+	static const char *const types[] = {
+		[MQ_ARG_FLAG] = "flag",     [MQ_ARG_TEXT] = "text",  [MQ_ARG_LIST] = "list", [MQ_ARG_INT] = "integer",
+		[MQ_ARG_WHOLE] = "integer", [MQ_ARG_F64] = "number", [MQ_ARG_WORD] = "word", [MQ_ARG_CHOICE] = "word",
+		[MQ_ARG_READ] = "text",     [MQ_ARG_SWITCH] = "flag"
+	};
+	const char *group = NULL, *w, *between = "";
+	char text[32];
+
+	printf("\"about\": ");
+	mq_json_put_text(stdout, args->doc ? args->doc : "");
+	printf(", \"options\": [");
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct mq_arg *row = p->row[i];
+
+		if (row->type == MQ_ARG_GROUP)
+			group = row->name;
+		if (row->type == MQ_ARG_GROUP || row->flags & MQ_ARG_HIDDEN)
+			continue;
+		printf("%s\n  {\"type\": \"%s\"", between, types[row->type]);
+		put_member("name", row->name);
+		put_member("letter", row->letter ? (char[]){ row->letter, '\0' } : NULL);
+		put_member("group", group);
+		put_member("value", takes_value(row) ? row->value : NULL);
+		put_member("help", row->help);
+		put_member("default", default_of(row, &p->arena));
+		put_member("unit", row->unit);
+		if (row->max > row->min)
+			printf(", \"min\": %.17g, \"max\": %.17g", row->min, row->max);
+		for (int k = 0; has_words(row) && (w = word(row, k, text)); k++)
+			printf("%s\"%s\"", k ? ", " : ", \"words\": [", w);
+		printf("%s%s}", has_words(row) ? "]" : "",
+		       row->flags & MQ_ARG_POSITIONAL ? ", \"positional\": true" : "");
+		between = ",";
+	}
+	printf("\n  ]");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -452,6 +513,11 @@ static enum mq_status parse_all(struct parsing *p, const struct argp *argp, cons
 	return bad ? mq_fail(p->err, MQ_EINPUT, "bad usage; see %s --help", name) : MQ_OK;
 }
 
+bool mq_args_describe(int argc, char **argv)
+{
+	return argc == 3 && !strcmp(argv[1], "--help") && !strcmp(argv[2], "--json");
+}
+
 enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, struct mq_err *err)
 {
 	struct argp_option option[MAX_ROWS] = { { .name = NULL } };
@@ -459,6 +525,12 @@ enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, 
 	struct parsing p = { .arena = MQ_ARENA_INIT, .err = err };
 
 	list_options(args, &p, option);
+	if (mq_args_describe(argc, argv)) {
+		print_json(args, &p);
+		err->text[0] = '\0';
+		mq_arena_fini(&p.arena);
+		return MQ_EINPUT;
+	}
 	enum mq_status status = parse_all(&p, &argp, args->program, argc, argv);
 	mq_arena_fini(&p.arena);
 	return status;

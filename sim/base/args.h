@@ -100,6 +100,10 @@ void mq_args_defaults(const struct mq_arg *rows, void *target);
  * one, an unknown option with the nearest. --help prints and exits with 0. */
 enum mq_status mq_args_parse(const struct mq_args *args, int argc, char **argv, struct mq_err *err) MQ_MUST_CHECK;
 
+/* "COMMAND --help --json": mq_args_parse then prints the rows as members of a JSON object ("about", "options") and
+ * returns MQ_EINPUT without a message, so that the command does nothing. */
+bool mq_args_describe(int argc, char **argv);
+
 const struct mq_arg *mq_arg_find(const struct mq_arg *rows, const char *name);
 /* One value from text. Messages name `prefix` and the row ("--", "--fix "); a `prefix` of NULL checks no range. */
 enum mq_status mq_arg_set(const struct mq_arg *row, void *target, const char *prefix, const char *text,

@@ -30,7 +30,8 @@ static int usage(FILE *file)
 	for (const struct mq_command *const *c = mq_commands; *c; c++)
 		if ((*c)->summary)
 			fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->summary);
-	fprintf(file, "\n`maquette COMMAND --help` lists a command's options. Exit codes:\n");
+	fprintf(file,
+		"\n`maquette COMMAND --help` lists a command's options; --help --json prints those of all for programs. Exit codes:\n");
 #define PRINT(name, code, words) fprintf(file, "  %-3d " words "\n", code);
 	MQ_STATUSES(PRINT)
 #undef PRINT
@@ -39,6 +40,29 @@ static int usage(FILE *file)
 		fprintf(file, "  %-8s %d\n", mq_verdict_name((enum mq_verdict)v),
 			(int)mq_verdict_status((enum mq_verdict)v));
 	return ferror(file) && !reader_left() ? MQ_EINPUT : MQ_OK;
+}
+
+/* The commands, or the one of that name, with their options: a Python module and others are made of it. */
+static int describe(const char *name)
+{
+	static char help[] = "--help", json[] = "--json";
+	const char *between = "";
+
+	printf("{\"version\": \"%s\", \"commands\": {", MQ_VERSION_TEXT);
+	for (const struct mq_command *const *c = mq_commands; *c; c++) {
+		struct mq_err err = MQ_ERR_INIT;
+		char command[32], *argv[] = { command, help, json, NULL };
+
+		if (!(*c)->summary || (name && strcmp(name, (*c)->name)))
+			continue;
+		snprintf(command, sizeof(command), "%s", (*c)->name);
+		printf("%s\n \"%s\": {\"summary\": \"%s\", ", between, command, (*c)->summary);
+		(void)!(*c)->run(3, argv, &err);
+		putchar('}');
+		between = ",";
+	}
+	puts("\n}}");
+	return fflush(stdout) && !reader_left() ? MQ_EINPUT : MQ_OK;
 }
 
 static int unknown(const char *word)
@@ -93,6 +117,8 @@ int main(int argc, char **argv)
 		argv[2] = option;
 		argc = 3;
 	}
+	if (mq_args_describe(argc, argv))
+		return describe(NULL);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return usage(stdout);
 	if (!strcmp(argv[1], "--version")) {
@@ -101,6 +127,6 @@ int main(int argc, char **argv)
 	}
 	for (const struct mq_command *const *c = mq_commands; *c; c++)
 		if (!strcmp((*c)->name, argv[1]))
-			return run(*c, argc - 1, argv + 1);
+			return mq_args_describe(argc - 1, argv + 1) ? describe(argv[1]) : run(*c, argc - 1, argv + 1);
 	return unknown(argv[1]);
 }

@@ -288,6 +288,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const char *word = argc > 1 ? argv[1] : "";
 	char name[64];
 
+	if (mq_args_describe(argc, argv))
+		return run_generate(argc, argv, err);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "-?") || !strcmp(word, "--usage")) {
 		return usage(stdout, err);
 	}

@@ -74,19 +74,25 @@ static enum mq_status run_job(struct job *job, int argc, char **argv, struct mq_
 	return command->run((int)n, full, err);
 }
 
-static const char help[] = "Usage: maquette run FILE.ini [options]\n"
-			   "Runs what a job file says: `command = NAME`, then a line `option = value` per option.\n"
-			   "Options given after the file override it. `run.ini` in a results folder is such a file.\n"
-			   "  --allow-exec   follow a file that names programs to run (engine = exec:PROGRAM)\n";
+#define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct job, field, __VA_ARGS__)
+static const struct mq_arg rows[] = {
+	ROW(TEXT, "FILE.ini", path, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(FLAG, "allow-exec", allow_exec, NULL, "follow a file that names programs to run (engine = exec:PROGRAM)"),
+	{ .type = MQ_ARG_END },
+};
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct job job = { .arena = MQ_ARENA_INIT };
+	const struct mq_args args = {
+		.table = { { rows, &job } },
+		.args_doc = "FILE.ini [OPTION=VALUE...]",
+		.doc = "Runs what a job file says: `command = NAME`, then a line `option = value` per option. Options given "
+		       "after the file override it. `run.ini` in a results folder is such a file.",
+	};
 
-	if (argc >= 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "--usage"))) {
-		fputs(help, stdout);
-		return MQ_OK;
-	}
+	if (argc >= 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--usage")))
+		return mq_args_parse(&args, argc, argv, err);
 	if (argc < 2 || argv[1][0] == '-')
 		return mq_fail(err, MQ_EINPUT, "give a job file: maquette run FILE.ini [options]");
 	job.path = argv[1];
