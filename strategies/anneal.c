@@ -29,8 +29,7 @@ struct anneal {
 	bool place;
 	/* shapes */
 	struct shape_space space;
-	struct shape_point *point;
-	uint32_t n_points, point_room;
+	struct shape_list list;
 	double scale; /* energy 1 = the first plan's time */
 	/* placements */
 	struct mq_place_model model;
@@ -69,7 +68,7 @@ static double shape_energy(struct anneal *s, uint32_t index)
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
 	struct mq_plan plan;
 	struct mq_err ignored = MQ_ERR_INIT;
-	bool made = shapes_plan(&s->space, &s->point[index], &s->scratch, &plan, &ignored) == MQ_OK;
+	bool made = shapes_plan(&s->space, &s->list.point[index], &s->scratch, &plan, &ignored) == MQ_OK;
 	double time_s = made ? mq_screen(s->problem, &plan) : (double)INFINITY;
 
 	mq_arena_rewind(&s->scratch, mark);
@@ -157,8 +156,8 @@ static uint32_t neighbour(const struct anneal *s, const gsl_rng *rng, uint32_t f
 
 	/* A few draws, then the nearest of what was drawn. */
 	for (uint32_t i = 0, least = UINT32_MAX; i < 64; i++) {
-		uint32_t drawn = (uint32_t)gsl_rng_uniform_int(rng, s->n_points);
-		uint32_t far = difference(&s->point[from], &s->point[drawn]);
+		uint32_t drawn = (uint32_t)gsl_rng_uniform_int(rng, s->list.n);
+		uint32_t far = difference(&s->list.point[from], &s->list.point[drawn]);
 
 		if (drawn != from && far < least)
 			least = far, to = drawn;
@@ -203,14 +202,6 @@ static double rng_double(void *state)
 
 /* ---- hooks -------------------------------------------------------------------------------------- */
 
-static bool collect(void *context, const struct shape_point *p)
-{
-	struct anneal *s = context;
-
-	MQ_PUSH(s->problem->arena, s->point, s->n_points, s->point_room, *p);
-	return s->n_points < 200000;
-}
-
 static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem, struct mq_err *err)
 {
 	uint32_t d = 0;
@@ -218,8 +209,9 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 	if (!s->place) {
 		MQ_TRY(shapes_init(&s->space, problem, err));
 		s->space.zero = true;
-		shapes_each(&s->space, collect, s);
-		if (!s->n_points || !problem->costs->screen)
+		shapes_list(&s->space, NULL, NULL, 200000, &s->list);
+		s->list.n = s->list.n < 200000 ? s->list.n : 200000;
+		if (!s->list.n || !problem->costs->screen)
 			return mq_fail(
 				err, MQ_EINPUT,
 				"engine 'anneal': no plan of the usual shapes divides a batch of %g over these devices",
@@ -300,7 +292,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 		plan->engine_unit = s->model.unit;
 	} else {
-		MQ_TRY(shapes_plan(&s->space, &s->point[value[0]], arena, plan, err));
+		MQ_TRY(shapes_plan(&s->space, &s->list.point[value[0]], arena, plan, err));
 		plan->engine_unit = "s per step, analytic";
 	}
 	plan->engine_objective = s->energy[s->next++] * s->scale;

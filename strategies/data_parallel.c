@@ -9,18 +9,16 @@
 
 struct data_parallel {
 	struct shape_space space;
-	struct shape_point *point;
-	uint32_t n, room, next, wanted_sync, wanted_recompute;
+	struct shape_list list;
+	uint32_t next, wanted_sync, wanted_recompute;
 };
 
-static bool collect(void *context, const struct shape_point *p)
+static bool wanted(void *context, const struct shape_point *p)
 {
 	struct data_parallel *s = context;
 
-	if (p->tp == 1 && p->pp == 1 && p->cp == 1 && p->ep == 1 && p->sync == s->wanted_sync &&
-	    p->recompute == s->wanted_recompute && s->space.set[p->set].n == p->dp)
-		MQ_PUSH(s->space.problem->arena, s->point, s->n, s->room, *p);
-	return true;
+	return p->tp == 1 && p->pp == 1 && p->cp == 1 && p->ep == 1 && p->sync == s->wanted_sync &&
+	       p->recompute == s->wanted_recompute && s->space.set[p->set].n == p->dp;
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
@@ -39,9 +37,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	for (size_t i = 0; i < (usual ? N_USUAL : N_ORDER); i++) {
 		s->wanted_sync = order[i][0];
 		s->wanted_recompute = order[i][1];
-		shapes_each(&s->space, collect, s);
+		shapes_list(&s->space, wanted, s, UINT32_MAX, &s->list);
 	}
-	if (!s->n)
+	if (!s->list.n)
 		return mq_fail(
 			err, MQ_EINPUT,
 			"no data-parallel plan of %g samples per step keeps --fix and --max; the batch must have a "
@@ -55,9 +53,9 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 {
 	struct data_parallel *s = state;
 
-	if (s->next == s->n)
+	if (s->next == s->list.n)
 		return MQ_DONE;
-	return shapes_plan(&s->space, &s->point[s->next++], arena, plan, err);
+	return shapes_plan(&s->space, &s->list.point[s->next++], arena, plan, err);
 }
 
 MQ_ENGINE(data_parallel) = {

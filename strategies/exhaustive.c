@@ -16,8 +16,8 @@ struct exhaustive {
 	uint32_t space, limit; /* options */
 	bool zero, schedules;
 	struct shape_space shapes;
-	struct shape_point *point;
-	uint32_t n, room, next;
+	struct shape_list list;
+	uint32_t next;
 	struct placements placements;
 	uint32_t *choice; /* odometer over the groups */
 	bool turned;      /* all assignments are out */
@@ -31,17 +31,6 @@ static const struct mq_opt opts[] = {
 	MQ_BOOL(struct exhaustive, zero, 0, "also ZeRO-2 and ZeRO-3"),
 	MQ_BOOL(struct exhaustive, schedules, 0, "also interleaved, zb-h1, zbv and dualpipe-v schedules"), MQ_END
 };
-
-static bool collect(void *context, const struct shape_point *p)
-{
-	struct exhaustive *s = context;
-
-	if (s->n < s->limit)
-		MQ_PUSH(s->shapes.problem->arena, s->point, s->n, s->room, *p);
-	else
-		s->n++;
-	return s->n < UINT32_MAX;
-}
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -58,8 +47,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		MQ_TRY(shapes_init(&s->shapes, problem, err));
 		s->shapes.zero = s->zero;
 		s->shapes.all_schedules = s->schedules;
-		shapes_each(&s->shapes, collect, s);
-		count = s->n;
+		shapes_list(&s->shapes, NULL, NULL, s->limit, &s->list);
+		count = s->list.n;
 	}
 	if (!count)
 		return mq_fail(err, MQ_EINPUT, "no plan keeps --fix and --max; relax them");
@@ -93,8 +82,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	if (s->space == PLACEMENT)
 		return next_placement(s, problem, arena, plan);
-	while (s->next < s->n)
-		if (shapes_plan(&s->shapes, &s->point[s->next++], arena, plan, &why) == MQ_OK)
+	while (s->next < s->list.n)
+		if (shapes_plan(&s->shapes, &s->list.point[s->next++], arena, plan, &why) == MQ_OK)
 			return MQ_OK;
 	return MQ_DONE;
 }
@@ -112,7 +101,7 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 static void stop(void *state, const struct mq_problem *problem)
 {
 	const struct exhaustive *s = state;
-	bool whole = s->space == PLACEMENT ? s->turned : s->next == s->n;
+	bool whole = s->space == PLACEMENT ? s->turned : s->next == s->list.n;
 
 	if (whole && s->best_s)
 		mq_show_bound(problem, &(struct mq_bound){ "step-time", s->best_s, s->best_s, "s",

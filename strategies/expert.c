@@ -109,7 +109,7 @@ static bool fits(struct expert *s, const struct mq_problem *problem, const struc
 {
 	struct mq_result r;
 
-	if (!problem->costs->fits || !problem->costs->fits(problem->costs->context, plan, &r))
+	if (!problem->costs->fits || !problem->costs->fits(problem->costs->screen_context, plan, &r))
 		return true;
 	if (r.verdict == MQ_VERDICT_OOM && r.peak_memory_B / r.memory_limit_B < s->least) {
 		s->least = r.peak_memory_B / r.memory_limit_B;

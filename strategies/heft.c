@@ -109,22 +109,11 @@ static enum mq_status place(struct mq_list_engine *e, const struct mq_problem *p
 	return MQ_OK;
 }
 
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct mq_list_engine *e = state;
-
-	e->schedule = place;
-	return mq_tasks_make(problem, "heft", &e->tasks, err);
-}
+MQ_LIST_START("heft", place)
 
 MQ_ENGINE(heft) = {
 	MQ_ENGINE_HEAD("heft"),
 	.summary = "list scheduling by upward rank, earliest finish with insertion",
 	.paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
-	.state_size = sizeof(struct mq_list_engine),
-	.heuristic = true,
-	.lacks = MQ_LACKS_ALL,
-	.start = start,
-	.propose = mq_list_propose,
-	.observe = mq_list_observe,
+	MQ_LIST_ENGINE,
 };

@@ -66,8 +66,8 @@ struct hsdag {
 	bool *cluster_possible; /* [n_clusters * devices] */
 	double *log_p;          /* [n_clusters * devices] */
 	uint32_t n_drawn, n_seen;
-	uint32_t single, n_single;               /* next device to try alone; such proposals not yet observed */
-	bool even_done, even_asked;              /* the even placement: proposed; not yet observed */
+	uint32_t tried, n_single;                /* the next of mq_coarse_baseline; single devices not yet observed */
+	bool even_asked;                         /* the even placement is not yet observed */
 	uint32_t *choice;                        /* [(episode + BATCH) * n_nodes] devices by cluster */
 	double *time_s, *excess;                 /* [episode + BATCH] step time; see mq_fit_excess */
 	double baseline, best_single_s, worst_s; /* worst: of the feasible, 0 = none yet */
@@ -435,37 +435,18 @@ static void learn(struct hsdag *s)
 
 /* ---- proposing ---------------------------------------------------------------------------------------------------- */
 
-static bool one_device(struct hsdag *s, uint32_t *choice)
-{
-	for (; s->single < s->coarse.n_devices; s->single++) {
-		bool may = true;
-
-		for (uint32_t g = 0; g < s->coarse.n; g++)
-			may = may && s->coarse.possible[g * s->coarse.n_devices + s->single];
-		if (!may)
-			continue;
-		for (uint32_t g = 0; g < s->coarse.n; g++)
-			choice[g] = s->single;
-		s->single++;
-		s->n_single++;
-		return true;
-	}
-	return false;
-}
-
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct hsdag *s = state;
 	uint32_t *device = mq_arena_array(arena, s->coarse.n, uint32_t), d_n = s->coarse.n_devices;
 
-	if (one_device(s, device)) {
+	bool single;
+
+	if (mq_coarse_baseline(&s->coarse, &s->tried, device, &single)) {
+		s->n_single += single;
+		s->even_asked = !single;
 		mq_coarse_plan(&s->coarse, device, problem, arena, plan);
-		return MQ_OK;
-	}
-	if (!s->even_done) {
-		s->even_done = s->even_asked = true;
-		mq_coarse_plan(&s->coarse, s->coarse.even, problem, arena, plan);
 		return MQ_OK;
 	}
 	/* An episode ends with the batch that fills it: only then are all of its scores known. */

@@ -56,10 +56,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return mq_fail(err, MQ_EINPUT,
 			       "engine 'ip' cannot minimise '%s': use --objective max-load, latency or step-time",
 			       problem->objective);
-	if (s->micro_batches > problem->q->train->batch)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'ip': %u micro-batches of a batch of %g: use at most one per sample",
-			       s->micro_batches, problem->q->train->batch);
+	MQ_TRY(mq_micro_batch_rounds(problem, "ip", s->micro_batches, 0, NULL, NULL, err));
 	bool passes = false;
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)

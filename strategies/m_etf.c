@@ -11,22 +11,11 @@ static enum mq_status schedule(struct mq_list_engine *e, const struct mq_problem
 	return mq_baechi_etf(&e->tasks, NULL, arena, s, err);
 }
 
-static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
-{
-	struct mq_list_engine *e = state;
-
-	e->schedule = schedule;
-	return mq_tasks_make(problem, "m-etf", &e->tasks, err);
-}
+MQ_LIST_START("m-etf", schedule)
 
 MQ_ENGINE(m_etf) = {
 	MQ_ENGINE_HEAD("m-etf"),
 	.summary = "earliest start first, memory kept (Baechi)",
 	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.state_size = sizeof(struct mq_list_engine),
-	.heuristic = true,
-	.lacks = MQ_LACKS_ALL,
-	.start = start,
-	.propose = mq_list_propose,
-	.observe = mq_list_observe,
+	MQ_LIST_ENGINE,
 };

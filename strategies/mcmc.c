@@ -60,11 +60,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (!problem->start)
 		MQ_TRY(mq_limits_refuse(problem->limits, "mcmc",
 					s->place ? MQ_LACKS_ALL : MQ_LACKS_PP | MQ_LACKS_VIRTUAL, err));
-	if (s->micro_batches > problem->q->train->batch)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'mcmc': %u micro-batches of a batch of %g: use at most one per sample",
-			       s->micro_batches, problem->q->train->batch);
-	return MQ_OK;
+	return mq_micro_batch_rounds(problem, "mcmc", s->micro_batches, 0, NULL, NULL, err);
 }
 
 /* ---- moves -------------------------------------------------------------------------------------- */
@@ -96,14 +92,6 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem, co
 	return true;
 }
 
-static bool fits(const struct mq_problem *problem, const struct mq_plan *plan)
-{
-	struct mq_result result;
-
-	return problem->costs->fits && problem->costs->fits(problem->costs->context, plan, &result) &&
-	       result.verdict == MQ_VERDICT_OK;
-}
-
 /* FlexFlow starts from data parallelism and knows no memory. Where that does not fit: the first of more
  * micro-batches, sharded optimizer states, recomputation and tensor parallelism that does, least change first.
  * All-reduce without any of them is the answer where nothing fits. */
@@ -126,7 +114,7 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 				if (!mq_tick(problem, (double)NAN, "a plan to start from"))
 					break;
 				if (fmod(problem->q->train->batch, m) == 0 &&
-				    split_all(s, problem, &want, arena, plan) && fits(problem, plan))
+				    split_all(s, problem, &want, arena, plan) && mq_fits(problem, plan))
 					return;
 			}
 		}
@@ -281,7 +269,7 @@ static bool surely_refused(const struct mcmc *s, const struct mq_problem *proble
 	const struct mq_costs *costs = problem->costs;
 	struct mq_result result;
 
-	return costs->screen && costs->screen(costs->context, plan, &result) &&
+	return costs->screen && costs->screen(costs->screen_context, plan, &result) &&
 	       (result.verdict == MQ_VERDICT_OK || result.verdict == MQ_VERDICT_OOM) && !accepts(s, time_of(&result));
 }
 

@@ -90,7 +90,6 @@ static void list_orders(struct pase *s)
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct pase *s = state;
-	double batch = floor(problem->q->train->batch);
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		if (problem->q->model->op[op].phase == MQ_BACKWARD)
@@ -102,15 +101,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->problem = problem;
 	s->devices = mq_devices_usable(problem, problem->arena);
 	list_orders(s);
-	if (s->micro_batches > batch)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'pase': %u micro-batches of a batch of %g: use at most one per sample",
-			       s->micro_batches, batch);
-	if (s->micro_batches)
-		s->sizes[s->n_rounds++] = s->micro_batches;
-	for (double m = 1; !s->micro_batches && m <= batch && m <= 64; m *= 2)
-		if (fmod(batch, m) == 0)
-			s->sizes[s->n_rounds++] = (uint32_t)m;
+	MQ_TRY(mq_micro_batch_rounds(problem, "pase", s->micro_batches, 64, s->sizes, &s->n_rounds, err));
 	s->n_rounds *= s->n_orders;
 	return MQ_OK;
 }

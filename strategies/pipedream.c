@@ -115,21 +115,22 @@ static void count_machines(struct pipedream *s, const struct mq_problem *problem
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct pipedream *s = state;
-	double batch = floor(problem->q->train->batch);
 
 	s->devices = mq_devices_usable(problem, problem->arena);
 	mq_blocks_make(problem->q->model, problem->arena, &s->blocks);
 	count_machines(s, problem);
-	if (s->micro_batches > batch)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine 'pipedream': %u micro-batches of a batch of %g: use at most one per sample",
-			       s->micro_batches, batch);
-	if (s->micro_batches) {
-		s->sizes[s->n_rounds++] = s->micro_batches;
-		return MQ_OK;
-	}
-	s->n_rounds = mq_powers_dividing(batch, 4096, s->sizes);
-	return MQ_OK;
+	return mq_micro_batch_rounds(problem, "pipedream", s->micro_batches, 4096, s->sizes, &s->n_rounds, err);
+}
+
+/* Of a large transfer; false: no route. */
+static bool bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out)
+{
+	double latency_s, per_byte_s;
+
+	if (!mq_transfer_line(problem, a, b, 1e8, &latency_s, &per_byte_s) || !(per_byte_s > 0))
+		return false;
+	*out = 1 / per_byte_s;
+	return true;
 }
 
 static enum mq_status set_levels(const struct pipedream *s, const struct mq_problem *problem, struct mq_pipedream *p,
@@ -149,11 +150,11 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 						   1e9 };
 	p->level[1] = (struct mq_pipedream_level){ s->n_machines, 1e9 };
 	if (two)
-		fine = mq_bandwidth(problem, rank[0], rank[1], &p->level[0].bandwidth) &&
-		       mq_bandwidth(problem, rank[0], rank[s->per_machine], &p->level[1].bandwidth);
+		fine = bandwidth(problem, rank[0], rank[1], &p->level[0].bandwidth) &&
+		       bandwidth(problem, rank[0], rank[s->per_machine], &p->level[1].bandwidth);
 	else if (s->devices.n > 1)
-		fine = mq_bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
-				    &p->level[0].bandwidth);
+		fine = bandwidth(problem, rank[0], rank[s->n_machines > 1 ? s->per_machine : 1],
+				 &p->level[0].bandwidth);
 	if (!fine)
 		return mq_fail(err, MQ_EINPUT, "engine 'pipedream': no route joins the first devices of '%s'",
 			       problem->q->cluster->name);

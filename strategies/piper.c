@@ -52,7 +52,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	const struct piper *s = state;
 	const double GiB = 1073741824.0;
 	struct mq_piper p;
-	struct mq_piper_result best, equal;
+	struct mq_piper_result best;
 
 	MQ_TRY(mq_piper_load(path, problem->arena, &p, err));
 	p.devices = s->devices ? s->devices : p.devices;
@@ -65,12 +65,13 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	MQ_TRY(mq_piper_solve(&p, problem->arena, &best, err));
 	if (best.stopped)
 		return mq_fail(err, MQ_ETIME, "%s: stopped before the answer was known", path);
-	mq_piper_equal_split(&p, problem->arena, &equal);
+	const double time_s[] = { best.time, mq_piper_equal_split(&p, problem->arena) };
+
 	for (int i = 0; i < 2; i++)
-		if (isinf((i ? equal : best).time))
+		if (isinf(time_s[i]))
 			mq_say(problem, "%s infeasible", i ? "equal-split" : "optimum");
 		else
-			mq_say(problem, "%s %.9g", i ? "equal-split" : "optimum", (i ? equal : best).time);
+			mq_say(problem, "%s %.9g", i ? "equal-split" : "optimum", time_s[i]);
 	for (uint32_t i = 0; i < best.n_stages; i++)
 		mq_say(problem, "stage %u: %u layers, d %u t %u, %.9g s", i, best.stage[i].n_nodes, best.stage[i].d,
 		       best.stage[i].t, best.stage[i].time);
@@ -116,32 +117,26 @@ static void choose_kind(struct piper *s, const struct mq_problem *problem)
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct piper *s = state;
-	double batch = floor(problem->q->train->batch), none_s, much_s;
-	const struct mq_device *device;
+	double none_s, per_byte_s;
 
 	mq_blocks_make(problem->q->model, problem->arena, &s->blocks);
 	choose_kind(s, problem);
 	s->per_machine = mq_devices_least_per_machine(problem->q->cluster, s->use.rank, s->use.n);
-	device = &problem->q->cluster->device[s->use.rank[0]];
-	s->memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
-	if (device->calib < problem->q->calib->n_devices)
-		s->memory_B = (s->memory_B - mq_reserve_B(problem->q, s->use.rank[0])) /
-			      fmax(1, problem->q->calib->device[device->calib].fragmentation);
+	s->memory_B = mq_room_B(problem, s->use.rank[0]);
 	s->bytes_per_s = 1e12;
 	if (s->use.n > 1) {
 		uint32_t far = s->use.rank[s->per_machine < s->use.n ? s->per_machine : 1];
 
-		if (!problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 0, &none_s) ||
-		    !problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 1e8, &much_s))
+		if (!mq_transfer_line(problem, s->use.rank[0], far, 1e8, &none_s, &per_byte_s))
 			return mq_fail(err, MQ_EINPUT, "engine 'piper': no route joins the first devices of '%s'",
 				       problem->q->cluster->name);
-		s->bytes_per_s = 1e8 / fmax(1e-12, much_s - none_s);
+		s->bytes_per_s = 1 / fmax(1e-20, per_byte_s);
 	}
 	if (problem->limits->fix_tp > s->per_machine)
 		return mq_fail(err, MQ_EINPUT,
 			       "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine of %u devices",
 			       problem->limits->fix_tp, s->per_machine);
-	s->n_rounds = mq_powers_dividing(batch, INFINITY, s->size);
+	s->n_rounds = mq_powers_dividing(floor(problem->q->train->batch), INFINITY, s->size);
 	return MQ_OK;
 }
 
@@ -150,7 +145,6 @@ static void set_choice(const struct piper *s, const struct mq_problem *problem, 
 {
 	double held, saved, forward;
 
-	c->name = recompute ? "recompute" : "keep";
 	c->time = mq_block_time(problem, &s->blocks, block, s->use.rank, tp, samples);
 	c->parameters = mq_block_gradient_B(problem, &s->blocks, block, tp);
 	mq_block_memory(problem, &s->blocks, block, tp, samples, recompute ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,

@@ -94,27 +94,6 @@ static double child_left_s(void *context)
 	return left_s(c->owner->problem) - c->until_s;
 }
 
-static void child_say(void *context, const char *line)
-{
-	struct child *c = context;
-
-	c->owner->problem->say(c->owner->problem->tick_context, line);
-}
-
-static void child_bound(void *context, const struct mq_bound *bound)
-{
-	struct child *c = context;
-
-	c->owner->problem->bound(c->owner->problem->tick_context, bound);
-}
-
-static void child_note(void *context, const char *quantity, double value)
-{
-	struct child *c = context;
-
-	mq_note(c->owner->problem, quantity, value);
-}
-
 /* From now on it may use this part of what is left. */
 static void give_slice(struct child *c, double part)
 {
@@ -166,9 +145,6 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 	c->problem.tick = child_tick;
 	c->problem.left_s = child_left_s;
 	c->problem.tick_context = c;
-	c->problem.say = child_say;
-	c->problem.bound = problem->bound ? child_bound : NULL;
-	c->problem.note = child_note;
 	c->best_s = INFINITY;
 	mq_opt_defaults(c->engine->opts, c->state);
 	snprintf(what, sizeof(what), "engine 'portfolio': %.40s", c->name);
@@ -284,7 +260,7 @@ static bool answered(struct portfolio *s, struct child *c, const struct mq_plan 
 			c->best_s = fmin(c->best_s, s->result[i].step_time_s);
 		return true;
 	}
-	if (!isfinite(s->best_s) || !costs->fits || !costs->fits(costs->context, plan, &screened) ||
+	if (!isfinite(s->best_s) || !costs->fits || !costs->fits(costs->screen_context, plan, &screened) ||
 	    screened.verdict != MQ_VERDICT_OOM)
 		return false;
 	if (c->engine->observe)

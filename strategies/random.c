@@ -16,8 +16,8 @@ struct random {
 	uint32_t space; /* options */
 	double keep;
 	struct shape_space shapes;
-	struct shape_point *point;
-	uint32_t n, room, next;
+	struct shape_list list;
+	uint32_t next;
 	struct placements placements;
 };
 
@@ -26,16 +26,6 @@ static const struct mq_opt opts[] = {
 		  "kind of plans; auto = placement for profiled graphs, else shape"),
 	MQ_F64(struct random, keep, 0.9, 0, 1, "placement: chance to stay with the predecessor"), MQ_END
 };
-
-static bool collect(void *context, const struct shape_point *p)
-{
-	struct random *s = context;
-
-	const struct mq_problem *problem = s->shapes.problem;
-
-	MQ_PUSH(problem->arena, s->point, s->n, s->room, *p);
-	return s->n < MAX_POINTS && (s->n % 4096 || mq_tick(problem, (double)NAN, "listing"));
-}
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -47,8 +37,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return placements_open(&s->placements, problem, "random", err);
 	MQ_TRY(shapes_init(&s->shapes, problem, err));
 	s->shapes.zero = s->shapes.all_schedules = true;
-	shapes_each(&s->shapes, collect, s);
-	if (!s->n)
+	shapes_list(&s->shapes, NULL, NULL, MAX_POINTS, &s->list);
+	s->list.n = s->list.n < MAX_POINTS ? s->list.n : MAX_POINTS;
+	if (!s->list.n)
 		return shapes_none(&s->shapes, err);
 	return MQ_OK;
 }
@@ -85,11 +76,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	if (s->space == PLACEMENT)
 		return draw_placement(s, problem, arena, plan);
-	while (s->next < s->n) {
-		uint32_t other = s->next + mq_rng_below(problem->rng, s->n - s->next);
-		struct shape_point p = s->point[other];
+	while (s->next < s->list.n) {
+		uint32_t other = s->next + mq_rng_below(problem->rng, s->list.n - s->next);
+		struct shape_point p = s->list.point[other];
 
-		s->point[other] = s->point[s->next++];
+		s->list.point[other] = s->list.point[s->next++];
 		if (shapes_plan(&s->shapes, &p, arena, plan, &why) == MQ_OK)
 			return MQ_OK;
 	}

@@ -466,6 +466,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 		.tick = tick,
 		.left_s = left_s,
 		.tick_context = p,
+		.host = p,
 		.say = say,
 		.bound = s->proof ? take_bound : NULL,
 		.note = note,
@@ -519,14 +520,14 @@ static enum mq_status open_files(struct loop *loop, struct mq_err *err)
 	const struct mq_search *s = loop->search;
 
 	MQ_TRY(mq_cache_open(&loop->cache, s->dir, s->context, loop->arena, err));
-	loop->outcome->resumed = loop->cache.n;
+	loop->outcome->resumed = loop->cache.map.n;
 	loop->rows.lenient = isfinite(s->seconds);
 	loop->notes.path = s->dir ? mq_arena_printf(loop->arena, "%s/learning.csv", s->dir) : NULL;
 	if (!s->dir)
 		return MQ_OK;
 	MQ_TRY(mq_rows_open(&loop->rows, s->dir, loop->arena, err));
 	/* Files that the command names hold something else now, or the program does. */
-	if (loop->rows.at < loop->rows.old_size && loop->cache.n_others && !loop->cache.n)
+	if (loop->rows.at < loop->rows.old_size && loop->cache.n_others && !loop->cache.map.n)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: its plans were judged with another model, platform, calibration, "
 			       "software or program than are there now; choose another -o, or remove the folder",

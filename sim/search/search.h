@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "maquette/engine.h"
+#include "maquette/map.h"
 
 struct mq_evaluator {
 	void *context;
@@ -41,8 +42,8 @@ struct mq_search {
 	/* What is asked; all borrowed. */
 	const struct mq_question *q;
 	const struct mq_costs *costs;
-	/* The analytic executor for engines (mq_costs.screen), or NULL: then costs->screen. Without `fits` it answers
-	 * these questions, too. */
+	/* The analytic executor for engines (mq_costs.screen), or NULL. Without `fits` it answers these questions,
+	 * too. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	/* Several at once; false, or NULL: ask `screen` for one after the other. */
@@ -179,9 +180,9 @@ enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err) MQ_MUS
 /* Judgements by plan hash, kept in evaluations.csv. */
 struct mq_cache {
 	struct mq_arena *arena;
-	uint32_t n, room;  /* room: a power of two, or 0 */
-	uint32_t n_others; /* rows of the file that are of another context */
-	struct mq_cache_slot *slot;
+	uint32_t room, n_others; /* n_others: rows of the file that are of another context */
+	struct mq_map map;       /* plan hashes; index into result */
+	const struct mq_result **result;
 	FILE *file; /* NULL = in memory only */
 	const char *path;
 	uint64_t context;
@@ -192,12 +193,10 @@ const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t has
 enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result,
 			    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err) MQ_MUST_CHECK;
-/* Rounds every number to the 9 digits that files hold. */
 
 /* Cost queries that count their screens. */
 struct mq_counted_costs {
 	struct mq_costs costs;
-	const struct mq_costs *inner;
 	const struct mq_search *search;
 	uint64_t screens;
 	/* Called with each plan that an engine asked about, with what the user fixed, and its answer. */

@@ -301,63 +301,10 @@ bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster
 
 /* ---- counting --------------------------------------------------------------------------------- */
 
-static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
-		      double samples)
-{
-	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
-
-	return inner->op_time(inner->context, op, phase, device, split, samples);
-}
-
-static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device, const uint32_t split[MQ_N_DIMS],
-		      double samples)
-{
-	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
-
-	return inner->op_busy(inner->context, op, phase, device, split, samples);
-}
-
-static double least_s(void *context)
-{
-	const struct mq_counted_costs *c = context;
-
-	return c->inner->least_s(c->inner->context);
-}
-
-static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples, enum mq_sync sync,
-		      uint32_t dp, enum mq_recompute recompute, struct mq_op_memory *memory)
-{
-	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
-
-	inner->op_memory(inner->context, op, split, samples, sync, dp, recompute, memory);
-}
-
-static bool reshard(void *context, uint32_t edge, const struct mq_config *from, const struct mq_config *to,
-		    double samples, double *forward_s, double *backward_s)
-{
-	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
-
-	return inner->reshard(inner->context, edge, from, to, samples, forward_s, backward_s);
-}
-
-static bool collective(void *context, const struct mq_coll_request *request, double *seconds)
-{
-	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
-
-	return inner->collective(inner->context, request, seconds);
-}
-
-static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds)
-{
-	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
-
-	return inner->transfer(inner->context, src, dst, bytes, seconds);
-}
-
 typedef bool screen_fn(void *context, const struct mq_plan *plan, struct mq_result *result);
 
 /* Asks about what will be judged. */
-static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, void *context, const struct mq_plan *plan,
+static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, const struct mq_plan *plan,
 		struct mq_result *result)
 {
 	const struct mq_search *s = counted->search;
@@ -366,7 +313,7 @@ static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, void 
 
 	mq_plan_copy(&fixed, plan, &scratch);
 	mq_limits_apply(s->limits, &fixed, s->q->train);
-	bool known = screen(context, &fixed, result);
+	bool known = screen(s->screen_context, &fixed, result);
 	if (known)
 		counted->looked_at(counted->looker, &fixed, result);
 	return known;
@@ -375,11 +322,9 @@ static bool ask(const struct mq_counted_costs *counted, screen_fn *screen, void 
 static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
 	struct mq_counted_costs *counted = context;
-	const struct mq_search *s = counted->search;
 
 	counted->screens++;
-	return s->screen ? ask(counted, s->screen, s->screen_context, plan, result) :
-			   ask(counted, s->costs->screen, s->costs->context, plan, result);
+	return ask(counted, counted->search->screen, plan, result);
 }
 
 static void screen_all(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result)
@@ -408,30 +353,19 @@ static void screen_all(void *context, const struct mq_plan *const *plan, uint32_
 
 static bool fits(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
-	const struct mq_counted_costs *counted = context;
-	const struct mq_search *s = counted->search;
+	const struct mq_search *s = ((const struct mq_counted_costs *)context)->search;
 
-	return s->fits ? ask(counted, s->fits, s->screen_context, plan, result) : screen(context, plan, result);
+	return s->fits ? ask(context, s->fits, plan, result) : screen(context, plan, result);
 }
 
 void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search,
 		    void (*looked_at)(void *looker, struct mq_plan *plan, const struct mq_result *result), void *looker)
 {
 	*counted = (struct mq_counted_costs){
-		.costs = { .context = counted,
-			   .op_time = op_time,
-			   .op_memory = op_memory,
-			   .op_busy = search->costs->op_busy ? op_busy : NULL,
-			   .least_s = search->costs->least_s ? least_s : NULL,
-			   .reshard = reshard,
-			   .collective = collective,
-			   .transfer = transfer,
-			   .screen = search->screen || search->costs->screen ? screen : NULL,
-			   .screen_all = search->screen || search->costs->screen ? screen_all : NULL,
-			   .fits = search->screen || search->costs->screen ? fits : NULL },
-		.inner = search->costs,
-		.search = search,
-		.looked_at = looked_at,
-		.looker = looker,
+		.costs = *search->costs, .search = search, .looked_at = looked_at, .looker = looker
 	};
+	counted->costs.screen_context = counted;
+	counted->costs.screen = search->screen ? screen : NULL;
+	counted->costs.screen_all = search->screen ? screen_all : NULL;
+	counted->costs.fits = search->screen ? fits : NULL;
 }

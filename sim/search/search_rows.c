@@ -186,11 +186,6 @@ enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err)
 
 /* ---- evaluations.csv -------------------------------------------------------------------------- */
 
-struct mq_cache_slot {
-	uint64_t hash;
-	const struct mq_result *result; /* NULL = free */
-};
-
 /* Check sum of a row of evaluations.csv, over its cells as text. It finds damage and edits by mistake; it does not
  * protect against forgery. */
 static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_result *r)
@@ -214,32 +209,19 @@ static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_resul
 
 static void cache_put(struct mq_cache *cache, uint64_t hash, const struct mq_result *result)
 {
-	if (2 * (cache->n + 1) > cache->room) {
-		struct mq_cache_slot *old = cache->slot;
-		uint32_t old_room = cache->room;
+	uint32_t before = cache->map.n, at = mq_map_add(&cache->map, hash);
 
-		cache->room = old_room ? 2 * old_room : 256;
-		cache->slot = mq_arena_array(cache->arena, cache->room, struct mq_cache_slot);
-		cache->n = 0;
-		for (uint32_t i = 0; i < old_room; i++)
-			if (old[i].result)
-				cache_put(cache, old[i].hash, old[i].result);
-	}
-	uint32_t i = (uint32_t)hash & (cache->room - 1);
-	while (cache->slot[i].result && cache->slot[i].hash != hash)
-		i = (i + 1) & (cache->room - 1);
-	cache->n += !cache->slot[i].result;
-	cache->slot[i] = (struct mq_cache_slot){ hash, result };
+	if (at == before)
+		MQ_PUSH(cache->arena, cache->result, at, cache->room, result);
+	else
+		cache->result[at] = result;
 }
 
 const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t hash)
 {
-	if (!cache->room)
-		return NULL;
-	uint32_t i = (uint32_t)hash & (cache->room - 1);
-	while (cache->slot[i].result && cache->slot[i].hash != hash)
-		i = (i + 1) & (cache->room - 1);
-	return cache->slot[i].result;
+	uint32_t at = mq_map_find(&cache->map, hash);
+
+	return at == MQ_NONE ? NULL : cache->result[at];
 }
 
 static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq_cache *cache, struct mq_err *err)
@@ -306,6 +288,7 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 	size_t size;
 
 	*cache = (struct mq_cache){ .arena = arena, .context = context };
+	mq_map_init(&cache->map, arena, 256);
 	if (!dir)
 		return MQ_OK;
 	cache->path = mq_arena_printf(arena, "%s/evaluations.csv", dir);

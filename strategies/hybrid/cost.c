@@ -8,44 +8,25 @@
 
 /* ---- cache: what was asked once ----------------------------------------------------------------- */
 
-enum { SLOTS = 1 << 14 };
+enum { N_ANSWERS = 10 };
 /* Devices of a type whose speeds differ by less are planned as one. */
 static const double SAME = 0.05;
 
-struct entry {
-	uint64_t key[2];
-	double value[10];
-};
-
-struct mq_hybrid_cache {
-	uint32_t used;
-	struct entry entry[SLOTS];
-};
-
-/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets. */
-static struct entry *look_up(struct mq_hybrid_cache *cache, uint64_t a, uint64_t b, bool *known)
+/* Room for the answer of a question, for good; *known says whether it is there. */
+static double *look_up(struct mq_hybrid_cost *c, uint32_t kind, uint32_t a, uint32_t b, uint32_t d, uint64_t e,
+		       bool *known)
 {
-	uint64_t key[2] = { a + 1, b };
-	uint64_t at = mq_hash(MQ_HASH_INIT, key, sizeof(key)) % SLOTS;
+	const uint64_t key[2] = { (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | d, e };
+	uint32_t before = c->asked.n, at = mq_map_add(&c->asked, mq_hash(MQ_HASH_INIT, key, sizeof(key)));
 
-	if (cache->used > SLOTS / 2) {
-		memset(cache->entry, 0, sizeof(cache->entry));
-		cache->used = 0;
-	}
-	while (cache->entry[at].key[0] && (cache->entry[at].key[0] != key[0] || cache->entry[at].key[1] != key[1]))
-		at = (at + 1) % SLOTS;
-	*known = cache->entry[at].key[0] != 0;
+	*known = at < before;
 	if (!*known) {
-		cache->used++;
-		cache->entry[at].key[0] = key[0];
-		cache->entry[at].key[1] = key[1];
-	}
-	return &cache->entry[at];
-}
+		double *answer = mq_arena_array(c->arena, N_ANSWERS, double);
 
-static uint64_t pack(uint32_t kind, uint32_t a, uint32_t b, uint32_t c)
-{
-	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | c;
+		MQ_PUSH(c->arena, c->answer, at, c->answer_room, answer);
+		at--;
+	}
+	return c->answer[at];
 }
 
 /* ---- questions ---------------------------------------------------------------------------------- */
@@ -98,27 +79,26 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
 {
 	bool known, inside = false;
-	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
+	double *value = look_up(c, 1, type, tp, 0, samples, &known);
 	const uint32_t *rank = c->type[type].rank;
 
 	if (known)
-		return e->value;
-	memset(e->value, 0, sizeof(e->value));
+		return value;
 	for (uint32_t b = 0; b < c->blocks.n; b++) {
 		int part = part_of(c, b, &inside);
 		double s[2], update = update_time(c, b, rank[0], tp);
 
 		mq_block_times(c->problem, &c->blocks, b, rank, tp, samples, s);
 		if (part == 0) {
-			e->value[0] += s[0] / c->n_layers;
-			e->value[1] += s[1] / c->n_layers;
-			e->value[4] += update / c->n_layers;
+			value[0] += s[0] / c->n_layers;
+			value[1] += s[1] / c->n_layers;
+			value[4] += update / c->n_layers;
 		} else {
-			e->value[part < 0 ? 2 : 3] += s[0] + s[1];
-			e->value[part < 0 ? 5 : 6] += update;
+			value[part < 0 ? 2 : 3] += s[0] + s[1];
+			value[part < 0 ? 5 : 6] += update;
 		}
 	}
-	return e->value;
+	return value;
 }
 
 /* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any size
@@ -126,13 +106,13 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples, bool spread)
 {
 	bool known;
-	struct entry *e = look_up(c->cache, pack(5, type, tp, spread), samples, &known);
+	double *value = look_up(c, 5, type, tp, spread, samples, &known);
 	double experts = c->problem->q->model->experts ? 64 : 8, n = spread ? ceil(samples / 4.0) : samples;
 	double last = spread ? experts * samples : samples, step = fmax(1, floor((last - n) / 64));
 
 	if (known)
-		return e->value;
-	e->value[0] = e->value[1] = e->value[2] = INFINITY;
+		return value;
+	value[0] = value[1] = value[2] = INFINITY;
 	for (; n <= last; n += step) {
 		double sum[3] = { 0 };
 		bool inside = false;
@@ -144,11 +124,11 @@ static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 			    part < 0  ? 1 :
 					2] += busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
 		}
-		e->value[0] = fmin(e->value[0], sum[0] / c->n_layers);
-		e->value[1] = fmin(e->value[1], sum[1]);
-		e->value[2] = fmin(e->value[2], sum[2]);
+		value[0] = fmin(value[0], sum[0] / c->n_layers);
+		value[1] = fmin(value[1], sum[1]);
+		value[2] = fmin(value[2], sum[2]);
 	}
-	return e->value;
+	return value;
 }
 
 /* value: layer, head, tail held; layer, head, tail kept; parameters of layer, head, tail (elements); what a layer
@@ -157,12 +137,11 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 				const struct mq_hybrid_stage *stage, uint32_t samples)
 {
 	bool known, inside = false;
-	struct entry *e = look_up(c->cache, pack(c->host ? 6 : 2, stage->t, sync, recompute),
-				  (uint64_t)stage->d << 32 | samples, &known);
+	double *value =
+		look_up(c, c->host ? 6 : 2, stage->t, sync, recompute, (uint64_t)stage->d << 32 | samples, &known);
 
 	if (known)
-		return e->value;
-	memset(e->value, 0, sizeof(e->value));
+		return value;
 	for (uint32_t b = 0; b < c->blocks.n; b++) {
 		int part = part_of(c, b, &inside), at = part == 0 ? 0 : part < 0 ? 1 : 2;
 		double weight = part == 0 ? 1.0 / c->n_layers : 1;
@@ -177,27 +156,27 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync, enu
 				share[d] = split[d];
 			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples, sync, stage->d,
 						     recompute, &memory);
-			e->value[at] += (mq_op_static_B(&memory) - (c->host ? memory.optimizer_B : 0)) * weight;
-			e->value[3 + at] += memory.kept_B * weight;
-			e->value[9] += part == 0 ? memory.again_B * weight : 0;
+			value[at] += (mq_op_static_B(&memory) - (c->host ? memory.optimizer_B : 0)) * weight;
+			value[3 + at] += memory.kept_B * weight;
+			value[9] += part == 0 ? memory.again_B * weight : 0;
 			if (mq_op_trained(&c->problem->q->model->op[op]))
-				e->value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
+				value[6 + at] += mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
 		}
 	}
-	return e->value;
+	return value;
 }
 
 /* Latency and seconds per byte of the gradient all-reduce of a stage's replicas. */
 static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage)
 {
 	bool known;
-	struct entry *e = look_up(c->cache, pack(3, stage->rank[0], stage->t, stage->d),
-				  (uint64_t)stage->stride << 32 | stage->inner, &known);
+	double *value =
+		look_up(c, 3, stage->rank[0], stage->t, stage->d, (uint64_t)stage->stride << 32 | stage->inner, &known);
 	const double small = 1e5, large = 1e8;
 	double small_s, large_s;
 
 	if (known)
-		return e->value;
+		return value;
 	struct mq_arena_mark mark = mq_arena_mark(&c->scratch);
 	uint32_t *member = mq_arena_array(&c->scratch, stage->d, uint32_t);
 
@@ -213,22 +192,22 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 	rq.bytes = large;
 	fine = fine && c->problem->costs->collective(c->problem->costs->context, &rq, &large_s);
 	mq_arena_rewind(&c->scratch, mark);
-	e->value[1] = fine ? fmax(0, (large_s - small_s) / (large - small)) : (double)INFINITY;
-	e->value[0] = fine ? fmax(0, small_s - small * e->value[1]) : (double)INFINITY;
-	return e->value;
+	value[1] = fine ? fmax(0, (large_s - small_s) / (large - small)) : (double)INFINITY;
+	value[0] = fine ? fmax(0, small_s - small * value[1]) : (double)INFINITY;
+	return value;
 }
 
 static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, double bytes)
 {
 	bool known;
-	struct entry *e = look_up(c->cache, pack(4, src, dst, 0), (uint64_t)bytes, &known);
+	double *value = look_up(c, 4, src, dst, 0, (uint64_t)bytes, &known);
 	double seconds;
 
 	if (!known)
-		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst, bytes, &seconds) ?
-				      seconds :
-				      (double)INFINITY;
-	return e->value[0];
+		value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst, bytes, &seconds) ?
+				   seconds :
+				   (double)INFINITY;
+	return value[0];
 }
 
 /* ---- stages ------------------------------------------------------------------------------------- */
@@ -604,7 +583,7 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_pro
 				      .n_layers = problem->q->model->n_layers };
 	if (!c->n_layers)
 		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out", problem->q->model->name);
-	c->cache = mq_arena_array(c->arena, 1, struct mq_hybrid_cache);
+	mq_map_init(&c->asked, c->arena, 1024);
 	mq_blocks_make(problem->q->model, c->arena, &c->blocks);
 	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
 		const struct mq_block_edge *edge = &c->blocks.edge[e];

@@ -15,6 +15,7 @@
 #define MQ_HYBRID_COST_H
 
 #include "maquette/engine.h"
+#include "maquette/map.h"
 #include "lib/blocks.h"
 
 enum { MQ_HYBRID_MAX_STAGES = 256, MQ_HYBRID_MAX_SHARES = 8 };
@@ -63,7 +64,9 @@ struct mq_hybrid_cost {
 	struct mq_hybrid_type *type; /* [n_types] */
 	uint32_t *type_of;           /* [cluster devices] index into `type`; MQ_NONE: not usable */
 	double boundary_elems;       /* of the tensor between layers, per sample */
-	struct mq_hybrid_cache *cache;
+	struct mq_map asked;         /* questions; index into answer */
+	double **answer;
+	uint32_t answer_room;
 };
 
 /* MQ_EINPUT: not a model of repeated layers. */

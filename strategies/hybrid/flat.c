@@ -18,18 +18,14 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint3
 	const struct mq_problem *problem = s->space.problem;
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *rank = mq_arena_array(&scratch, p->dp, uint32_t);
-	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE,
-				      .n = p->dp,
-				      .rank = rank,
-				      .dtype = problem->q->train->dtype,
-				      .bytes = mq_model_totals(problem->q->model).parameters / p->pp *
-					       mq_dtype_size(problem->q->train->grad_dtype) };
 	double seconds = 0;
 
 	for (uint32_t d = 0; d < p->dp; d++)
 		rank[d] = set->device[mq_hybrid_replica(p, stage, d)];
 	if (p->dp > 1 && !problem->q->train->infer &&
-	    !problem->costs->collective(problem->costs->context, &rq, &seconds))
+	    !mq_collective_s(problem, MQ_COLL_ALL_REDUCE, rank, p->dp,
+			     mq_model_totals(problem->q->model).parameters / p->pp, problem->q->train->grad_dtype,
+			     &seconds))
 		seconds = INFINITY;
 	return seconds;
 }
@@ -45,12 +41,8 @@ static double passes_s(struct mq_hybrid *s, double samples)
 
 	if (i < before)
 		return s->flat_s[i];
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
-		sum += problem->costs->op_time(problem->costs->context, op, MQ_FORWARD, device, whole, samples);
-		if (!problem->q->train->infer)
-			sum += problem->costs->op_time(problem->costs->context, op, MQ_BACKWARD, device, whole,
-						       samples);
-	}
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		sum += mq_passes_s(problem, op, device, whole, samples);
 	MQ_PUSH(problem->arena, s->flat_s, i, s->flat_room, sum);
 	return sum;
 }

@@ -86,7 +86,7 @@ static double time_of(struct mq_hybrid *s, const struct mq_problem *problem, con
 
 		if (known != MQ_NONE)
 			time_s = s->proof->judged_s[known];
-		else if (!problem->costs->screen(problem->costs->context, &plan, &result))
+		else if (!problem->costs->screen(problem->costs->screen_context, &plan, &result))
 			time_s = o->floor_s;
 		else if (result.verdict == MQ_VERDICT_OK)
 			time_s = result.step_time_s * (1 - ROUNDING);

@@ -264,36 +264,6 @@ static void add_pool_time(struct ip *ip, uint32_t slot, uint32_t u, uint32_t v)
 		mq_mip_add(&ip->mip, row, ip->latency[u], -1);
 }
 
-/* No placement is below the longest path of the graph, every node on its fastest type. */
-static double longest_path(const struct mq_place *p, struct mq_arena *arena)
-{
-	double *end = mq_arena_array(arena, p->n_nodes, double), longest = 0;
-	bool changed = true;
-
-	for (uint32_t round = 0; changed && round <= p->n_nodes; round++) { /* edges in any order */
-		changed = false;
-		for (uint32_t v = 0; v < p->n_nodes && !round; v++) {
-			end[v] = INFINITY;
-			for (uint32_t t = 0; t < p->n_types; t++)
-				end[v] = fmin(end[v], p->time[v * p->n_types + t]);
-		}
-		for (uint32_t e = 0; e < p->n_edges; e++) {
-			uint32_t u = p->edge[e].src, v = p->edge[e].dst;
-			double own = INFINITY;
-
-			for (uint32_t t = 0; t < p->n_types; t++)
-				own = fmin(own, p->time[v * p->n_types + t]);
-			if (end[u] + own > end[v]) {
-				end[v] = end[u] + own;
-				changed = true;
-			}
-		}
-	}
-	for (uint32_t v = 0; v < p->n_nodes; v++)
-		longest = fmax(longest, end[v]);
-	return changed ? 0 : longest; /* a cycle: no bound */
-}
-
 static void formulate_latency(struct ip *ip, double least)
 {
 	ip->latency = mq_arena_array(ip->arena, ip->place->n_nodes, uint32_t);
@@ -437,7 +407,6 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 		ip.limit = fmin(ip.limit, value_of(&ip, o->start) * (1 + 1e-9) + 1e-9);
 	if (latency) {
 		MQ_TRY(mq_place_latency_bound(place, o->pieces, arena, &least, err));
-		least = fmax(least, longest_path(place, arena));
 		if (o->start && o->start->n_stages && value_of(&ip, o->start) <= least * (1 + 1e-8)) {
 			*result = (struct mq_place_ip_result){ *o->start, value_of(&ip, o->start), least, true, false };
 			return MQ_OK;

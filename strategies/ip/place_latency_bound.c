@@ -82,19 +82,12 @@ static void find_colors(struct bound *b, bool one_set)
 	}
 }
 
-static void prepare(struct bound *b)
+static void find_times(struct bound *b)
 {
 	const struct mq_place *p = b->p;
 
-	b->words = (p->n_nodes + WORD - 1) / WORD;
-	mq_csr_make(b->arena, p->n_nodes, p->n_edges, &p->edge->src, &p->edge->dst, sizeof(*p->edge), &b->out_first,
-		    &b->out);
 	b->fast = mq_arena_array(b->arena, p->n_nodes, double);
 	b->slow = mq_arena_array(b->arena, p->n_nodes, double);
-	b->in = mq_arena_array(b->arena, b->words, uint64_t);
-	b->up = mq_arena_array(b->arena, b->words, uint64_t);
-	b->down = mq_arena_array(b->arena, b->words, uint64_t);
-	b->colors = mq_arena_array(b->arena, b->words, uint64_t);
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		b->fast[v] = b->slow[v] = INFINITY;
 		for (uint32_t t = 0; t < p->n_types; t++) {
@@ -104,11 +97,23 @@ static void prepare(struct bound *b)
 				*least = fmin(*least, p->time[v * p->n_types + t]);
 		}
 	}
+}
+
+static void prepare(struct bound *b)
+{
+	const struct mq_place *p = b->p;
+	uint64_t **sets[] = { &b->in, &b->up, &b->down, &b->colors };
+
+	b->words = (p->n_nodes + WORD - 1) / WORD;
+	mq_csr_make(b->arena, p->n_nodes, p->n_edges, &p->edge->src, &p->edge->dst, sizeof(*p->edge), &b->out_first,
+		    &b->out);
+	for (int i = 0; i < 4; i++)
+		*sets[i] = mq_arena_array(b->arena, b->words, uint64_t);
 	close_paths(b);
 }
 
-/* The path of most time and output cost; its nodes in order. */
-static void find_path(struct bound *b, double output)
+/* The path of most time and output cost; its nodes in order, its length. */
+static double find_path(struct bound *b, double output)
 {
 	const struct mq_place *p = b->p;
 	double *length = mq_arena_array(b->arena, p->n_nodes, double);
@@ -138,6 +143,7 @@ static void find_path(struct bound *b, double output)
 	b->path = mq_arena_array(b->arena, p->n_nodes, uint32_t);
 	for (b->n_path = 0; first != MQ_NONE; first = next[first])
 		b->path[b->n_path++] = first;
+	return b->n_path ? length[b->path[0]] : 0;
 }
 
 static void hold(struct bound *b, uint32_t v)
@@ -317,7 +323,8 @@ enum mq_status mq_place_latency_bound(const struct mq_place *p, uint32_t pieces,
 {
 	struct bound b = { .p = p, .arena = arena };
 
-	*bound = 0;
+	find_times(&b);
+	*bound = find_path(&b, 0); /* every node where it is fastest */
 	if (p->n_nodes > MOST_NODES)
 		return MQ_OK;
 	for (uint32_t t = 0; t < p->n_types; t++) {

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ip/place_latency.h"
+#include "lib/csr.h"
 #include "lib/place/model.h"
 
 struct cell {
@@ -47,31 +48,11 @@ static void list_devices(struct line *l)
 /* The units that are ready, lowest rank first. */
 static void sort_units(struct line *l)
 {
-	const struct mq_units *u = &l->u;
 	struct mq_arena_mark mark = mq_arena_mark(l->arena);
-	uint32_t *waits = mq_arena_array(l->arena, u->n, uint32_t), n_ready = 0;
-	uint32_t *ready = mq_arena_array(l->arena, u->n, uint32_t);
+	uint32_t n = mq_csr_sort(l->arena, l->u.n, l->u.succ_first, l->u.succ, l->rank, false, l->order);
 
-	for (uint32_t v = 0; v < u->n; v++) {
-		waits[v] = u->pred_first[v + 1] - u->pred_first[v];
-		if (!waits[v])
-			ready[n_ready++] = v;
-	}
-	for (uint32_t n = 0; n < u->n; n++) {
-		uint32_t k = 0;
-
-		for (uint32_t i = 1; i < n_ready; i++)
-			if (l->rank[ready[i]] < l->rank[ready[k]])
-				k = i;
-		uint32_t v = ready[k];
-
-		ready[k] = ready[--n_ready];
-		l->order[n] = v;
-		l->at[v] = n;
-		for (uint32_t i = u->succ_first[v]; i < u->succ_first[v + 1]; i++)
-			if (--waits[u->succ[i]] == 0)
-				ready[n_ready++] = u->succ[i];
-	}
+	for (uint32_t i = 0; i < n; i++)
+		l->at[l->order[i]] = i;
 	mq_arena_rewind(l->arena, mark);
 }
 

@@ -1,6 +1,7 @@
 /* blocks.c - see blocks.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/blocks.h"
 #include "lib/csr.h"
+#include "lib/plans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -63,18 +64,11 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
 static double reduce_time(const struct mq_problem *problem, const struct mq_op *op, const uint32_t split[MQ_N_DIMS],
 			  const uint32_t *group, uint32_t tp, double samples)
 {
-	struct mq_coll_request request = {
-		.kind = MQ_COLL_ALL_REDUCE,
-		.n = tp,
-		.rank = group,
-		.dtype = problem->q->train->dtype,
-		.bytes = op->output * samples * mq_dtype_size(problem->q->train->dtype),
-	};
-	double seconds;
+	double seconds = 0;
 
-	if (tp == 1 || split[MQ_DIM_IN] < 2)
-		return 0;
-	if (!problem->costs->collective(problem->costs->context, &request, &seconds))
+	if (tp > 1 && split[MQ_DIM_IN] > 1 &&
+	    !mq_collective_s(problem, MQ_COLL_ALL_REDUCE, group, tp, op->output * samples, problem->q->train->dtype,
+			     &seconds))
 		return INFINITY;
 	return seconds;
 }

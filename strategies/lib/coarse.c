@@ -126,3 +126,21 @@ void mq_coarse_plan(const struct mq_coarse *c, const uint32_t *choice, const str
 	if (c->fit.micro_batches != plan->micro_batches || c->fit.recompute)
 		mq_fit_apply(&c->fit, plan);
 }
+
+bool mq_coarse_baseline(const struct mq_coarse *c, uint32_t *next, uint32_t *choice, bool *single)
+{
+	while (*next < c->n_devices) {
+		uint32_t d = (*next)++;
+
+		*single = true;
+		for (uint32_t g = 0; g < c->n; g++) {
+			*single = *single && c->possible[(size_t)g * c->n_devices + d];
+			choice[g] = d;
+		}
+		if (*single)
+			return true;
+	}
+	*single = false;
+	memcpy(choice, c->even, c->n * sizeof(*choice));
+	return (*next)++ == c->n_devices;
+}

@@ -20,6 +20,10 @@ struct mq_coarse {
 	struct mq_fit fit;  /* of `even`: what mq_coarse_plan applies */
 };
 
+/* What every learnt placement is held against: all groups on one device, for each that can, then the even spread.
+ * Fills choice[n]; false after the last. `next` begins at 0; `single`: it was one device. */
+bool mq_coarse_baseline(const struct mq_coarse *coarse, uint32_t *next, uint32_t *choice, bool *single);
+
 #define MQ_COARSE_EVEN "a placement with memory shared evenly" /* for mq_fit_say */
 
 enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,

@@ -3,9 +3,17 @@
 #ifndef MQ_STRATEGIES_LIB_CSR_H
 #define MQ_STRATEGIES_LIB_CSR_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "maquette/arena.h"
+
+#define MQ_REVERSE(list, n)                             \
+	for (uint32_t i_ = 0; i_ < (n) / 2; i_++) {     \
+		__typeof__(*(list)) keep_ = (list)[i_]; \
+		(list)[i_] = (list)[(n)-1 - i_];        \
+		(list)[(n)-1 - i_] = keep_;             \
+	}
 
 /* Row k is list[first[k]] .. list[first[k + 1] - 1]: the values of the items with key k, in their order; without
  * `value` their indices. Items lie `stride` bytes apart; keys of n and more belong to no row. */
@@ -27,6 +35,40 @@ static inline void mq_csr_make(struct mq_arena *arena, uint32_t n, uint32_t n_it
 		if (MQ_CSR_AT(key, i) < n)
 			(*list)[at[MQ_CSR_AT(key, i)]++] = value ? MQ_CSR_AT(value, i) : i;
 #undef MQ_CSR_AT
+}
+
+/* The nodes 0 .. n-1 of a graph in an order in which each comes after its predecessors: of those that are ready the one
+ * of least rank (NULL: of least number) first, or, `deep`, the one that became ready last. The successors of a node are
+ * rows as above. Nodes on and behind a cycle are missing; returns how many there are. */
+static inline uint32_t mq_csr_sort(struct mq_arena *arena, uint32_t n, const uint32_t *first, const uint32_t *next,
+				   const double *rank, bool deep, uint32_t *order)
+{
+	uint32_t *waits = mq_arena_array(arena, n, uint32_t), *ready = mq_arena_array(arena, n, uint32_t);
+	uint32_t n_ready = 0, placed = 0;
+
+	for (uint32_t i = 0; i < first[n]; i++)
+		waits[next[i]]++;
+	for (uint32_t v = 0; v < n; v++) { /* deep: least number last, which is taken first */
+		uint32_t u = deep ? n - 1 - v : v;
+
+		if (!waits[u])
+			ready[n_ready++] = u;
+	}
+	while (n_ready) {
+		uint32_t at = deep ? n_ready - 1 : 0;
+
+		for (uint32_t i = 1; i < n_ready && !deep; i++)
+			if (rank ? rank[ready[i]] < rank[ready[at]] : ready[i] < ready[at])
+				at = i;
+		uint32_t v = ready[at];
+
+		ready[at] = ready[--n_ready];
+		order[placed++] = v;
+		for (uint32_t i = first[v]; i < first[v + 1]; i++)
+			if (--waits[next[i]] == 0)
+				ready[n_ready++] = next[i];
+	}
+	return placed;
 }
 
 #endif

@@ -226,7 +226,8 @@ struct step {
 	uint32_t n_inner, n_outer;
 	struct view *inner, *outer; /* views that vary along the innermost variable, and those not */
 	double *out;
-	size_t row; /* choices of the innermost variable (1 if the scope is empty) */
+	const double *zero; /* [row] in place of inner views that there are not */
+	size_t row;         /* choices of the innermost variable (1 if the scope is empty) */
 };
 
 static struct view view_of(struct elim *e, const struct factor *f, uint32_t v, const uint32_t *scope, uint32_t n_scope)
@@ -258,37 +259,24 @@ static void row_minimum(const struct step *s, double *restrict out)
 	for (size_t x = 0; x < s->row; x++)
 		out[x] = INFINITY;
 	for (uint32_t c = 0; c < s->n_v; c++) {
+		const double *row[2] = { s->zero, s->zero };
 		double base = s->cost[c];
-		const double *a, *b;
 
 		for (uint32_t i = 0; i < s->n_outer; i++)
 			base += s->outer[i].value[s->outer[i].at + c * s->outer[i].stride_v];
-		if (s->n_inner == 0) { /* then the row has one number, or all are equal */
-			for (size_t x = 0; x < s->row; x++)
-				out[x] = base < out[x] ? base : out[x];
-		} else if (s->n_inner == 1) {
-			a = s->inner[0].value + s->inner[0].at + c * s->inner[0].stride_v;
-			for (size_t x = 0; x < s->row; x++) {
-				double sum = base + a[x];
+		for (uint32_t i = 0; i < s->n_inner && i < 2; i++)
+			row[i] = s->inner[i].value + s->inner[i].at + c * s->inner[i].stride_v;
+		for (size_t x = 0; x < s->row && s->n_inner <= 2; x++) { /* nearly always, and vectorised */
+			double sum = base + row[0][x] + row[1][x];
 
-				out[x] = sum < out[x] ? sum : out[x];
-			}
-		} else if (s->n_inner == 2) {
-			a = s->inner[0].value + s->inner[0].at + c * s->inner[0].stride_v;
-			b = s->inner[1].value + s->inner[1].at + c * s->inner[1].stride_v;
-			for (size_t x = 0; x < s->row; x++) {
-				double sum = base + a[x] + b[x];
+			out[x] = sum < out[x] ? sum : out[x];
+		}
+		for (size_t x = 0; x < s->row && s->n_inner > 2; x++) {
+			double sum = base;
 
-				out[x] = sum < out[x] ? sum : out[x];
-			}
-		} else {
-			for (size_t x = 0; x < s->row; x++) {
-				double sum = base;
-
-				for (uint32_t i = 0; i < s->n_inner; i++)
-					sum += s->inner[i].value[s->inner[i].at + c * s->inner[i].stride_v + x];
-				out[x] = sum < out[x] ? sum : out[x];
-			}
+			for (uint32_t i = 0; i < s->n_inner; i++)
+				sum += s->inner[i].value[s->inner[i].at + c * s->inner[i].stride_v + x];
+			out[x] = sum < out[x] ? sum : out[x];
 		}
 	}
 }
@@ -376,6 +364,7 @@ static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 			  .cost = p->cost[v],
 			  .out = f->value,
 			  .row = n_scope ? f->n[n_scope - 1] : 1 };
+	s.zero = mq_arena_array(e->arena, s.row, double);
 	uint32_t n = collect(e, step, view);
 
 	s.inner = mq_arena_array(e->arena, n, struct view);

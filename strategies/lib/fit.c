@@ -36,7 +36,7 @@ static bool judge(const struct mq_problem *p, const struct mq_plan *plan, const 
 	mq_fit_apply(fit, &copy);
 	bool known = mq_plan_check(&copy, p->q->model, p->q->cluster, p->q->train, &lost) == MQ_OK &&
 		     (!p->limits || mq_limits_hold(p->limits, &copy, p->q->train, why, sizeof(why))) &&
-		     ask(p->costs->context, &copy, r);
+		     ask(p->costs->screen_context, &copy, r);
 	return known;
 }
 

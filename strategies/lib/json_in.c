@@ -1,10 +1,14 @@
 /* json_in.c - see json_in.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json_in.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "maquette/json_file.h"
 #include "maquette/types.h"
@@ -33,15 +37,6 @@ void mq_json_in_fail(struct mq_json_in *in, const char *where, const char *forma
 		in->status = mq_fail(in->err, MQ_EINPUT, "%s: %s: %s", in->path, where, what);
 }
 
-static json_t *member(struct mq_json_in *in, json_t *object, const char *where, const char *key)
-{
-	json_t *value = json_object_get(object, key);
-
-	if (!value)
-		mq_json_in_fail(in, where, "needs a member '%s'", key);
-	return value;
-}
-
 double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where)
 {
 	double number = json_number_value(value);
@@ -53,71 +48,42 @@ double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where)
 	return number;
 }
 
-double mq_json_in_number(struct mq_json_in *in, json_t *object, const char *where, const char *key)
+bool mq_json_in_read(struct mq_json_in *in, json_t *value, const char *where, const char *format, ...)
 {
-	json_t *value = member(in, object, where, key);
-	char place[160];
-
-	if (!value)
-		return 0.0;
-	snprintf(place, sizeof(place), "%s.%s", where, key);
-	return mq_json_in_value(in, value, place);
-}
-
-uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *where, const char *key)
-{
-	double number = mq_json_in_number(in, object, where, key);
+	json_error_t why;
+	va_list list;
 
 	if (in->status != MQ_OK)
-		return MQ_NONE;
-	if (number < 0 || number >= (double)UINT32_MAX || number != floor(number)) {
-		mq_json_in_fail(in, where, "'%s' is %g: expected a whole number from 0", key, number);
-		return MQ_NONE;
-	}
-	return (uint32_t)number;
+		return false;
+	va_start(list, format);
+	if (json_vunpack_ex(value, &why, 0, format, list))
+		mq_json_in_fail(in, where, "%s", why.text);
+	va_end(list);
+	return in->status == MQ_OK;
 }
 
 json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *where, const char *key)
 {
-	json_t *value = member(in, object, where, key);
+	json_t *value = NULL;
 
-	if (value && !json_is_array(value)) {
-		mq_json_in_fail(in, where, "'%s' must be an array", key);
-		return NULL;
-	}
-	return value;
+	/* twice: is it an array, and which one */
+	return mq_json_in_read(in, object, where, "{s:[], s:o}", key, key, &value) ? value : NULL;
 }
 
 bool mq_json_in_sniff(const char *path, const char *const *words)
 {
-	enum { WINDOW = 1 << 16, MOST_WINDOWS = 1 << 13 }; /* 512 MB: /dev/zero has no end */
-	static const size_t keep = 64;                     /* a word may lie across two windows */
-	bool seen[8] = { false };
-	size_t n = 0, held = 0;
-	char buffer[WINDOW + 1];
-	FILE *file = fopen(path, "rb");
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat file;
+	bool all = fd >= 0 && !fstat(fd, &file) && S_ISREG(file.st_mode) && file.st_size > 0;
+	size_t size = all ? (size_t)file.st_size : 0;
+	void *text = all ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
 
-	if (!file)
-		return false;
-	while (n < 8 && words[n])
-		n++;
-	for (int window = 0; window < MOST_WINDOWS; window++) {
-		size_t got = fread(buffer + held, 1, WINDOW - held, file);
-		size_t missing = 0;
-
-		buffer[held + got] = '\0';
-		for (size_t i = 0; i < n; i++) {
-			seen[i] = seen[i] || memmem(buffer, held + got, words[i], strlen(words[i]));
-			missing += !seen[i];
-		}
-		if (!missing || held + got < WINDOW)
-			break;
-		memmove(buffer, buffer + WINDOW - keep, keep);
-		held = keep;
-	}
-	fclose(file);
-	for (size_t i = 0; i < n; i++)
-		if (!seen[i])
-			return false;
-	return true;
+	all = text != MAP_FAILED;
+	for (; all && *words; words++)
+		all = memmem(text, size, *words, strlen(*words)) != NULL;
+	if (text != MAP_FAILED)
+		munmap(text, size);
+	if (fd >= 0)
+		close(fd);
+	return all;
 }

@@ -26,16 +26,14 @@ void mq_json_in_close(struct mq_json_in *in);
 void mq_json_in_fail(struct mq_json_in *in, const char *where, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Members of an object. `where` names the object in messages. Absent or of another type: a failure and 0, NULL or an
- * empty array. */
-double mq_json_in_number(struct mq_json_in *in, json_t *object, const char *where, const char *key);
-/* An integer 0 .. UINT32_MAX - 1; MQ_NONE after a failure. */
-uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *where, const char *key);
+/* Unpacks a value by jansson's format; `where` names it in messages. False after any failure: nothing may be used. */
+bool mq_json_in_read(struct mq_json_in *in, json_t *value, const char *where, const char *format, ...);
+/* A member of an object; NULL after any failure. */
 json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *where, const char *key);
 /* A finite number; a failure otherwise. */
 double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where);
 
-/* Does the file hold, in its first bytes, all the given words? For `accepts` hooks: cheap, silent. */
+/* Does the file hold all the given words? For `accepts` hooks: cheap, silent. */
 bool mq_json_in_sniff(const char *path, const char *const *words);
 
 #endif

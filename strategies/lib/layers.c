@@ -1,22 +1,16 @@
 /* layers.c - see layers.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/layers.h"
 
-static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
-{
-	static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
-	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
+#include "lib/plans.h"
 
-	if (!p->q->train->infer)
-		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
-	return t;
-}
+static const uint32_t whole[MQ_N_DIMS] = MQ_UNSPLIT;
 
 double mq_model_s(const struct mq_problem *problem, uint32_t device)
 {
 	double sum = 0;
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		sum += op_s(problem, op, device);
+		sum += mq_passes_s(problem, op, device, whole, 1);
 	return sum;
 }
 
@@ -28,7 +22,7 @@ void mq_layers_measure(const struct mq_problem *problem, uint32_t device, struct
 	*layers = (struct mq_layers){ .n = m->n_layers,
 				      .layer_s = mq_arena_array(problem->arena, m->n_layers + 1, double) };
 	for (uint32_t op = 0; op < m->n_ops; op++) {
-		double t = op_s(problem, op, device);
+		double t = mq_passes_s(problem, op, device, whole, 1);
 
 		if (m->op[op].layer != MQ_NONE) {
 			inside = true;

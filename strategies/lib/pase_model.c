@@ -78,14 +78,9 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op, const
 		return true; /* replicas compute the same gradients */
 	for (uint32_t i = 0; i < outer; i++)
 		b->member[i] = b->out->devices.rank[i * inner * replicas];
-	struct mq_coll_request request = { .kind = MQ_COLL_ALL_REDUCE,
-					   .n = outer,
-					   .rank = b->member,
-					   .dtype = b->problem->q->train->dtype,
-					   .bytes = mq_op_param_shard(op, share) *
-						    mq_dtype_size(b->problem->q->train->dtype) };
 	/* No rewinding here: routes that the answer needs may be cached in the same arena. */
-	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
+	return mq_collective_s(b->problem, MQ_COLL_ALL_REDUCE, b->member, outer, mq_op_param_shard(op, share),
+			       b->problem->q->train->dtype, seconds);
 }
 
 static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ_N_DIMS], double *seconds,
@@ -95,13 +90,8 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 	double samples = b->out->samples / split[MQ_DIM_BATCH], slowest = 0, sync;
 	struct mq_op_memory memory;
 
-	for (uint32_t t = 0; t < b->n_types; t++) {
-		double s = costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
-
-		if (!b->problem->q->train->infer)
-			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split, samples);
-		slowest = fmax(slowest, s);
-	}
+	for (uint32_t t = 0; t < b->n_types; t++)
+		slowest = fmax(slowest, mq_passes_s(b->problem, id, b->type[t], split, samples));
 	if (!gradient_time(b, &b->problem->q->model->op[id], split, &sync))
 		return false;
 	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &memory);
@@ -218,22 +208,6 @@ static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *e
 	return MQ_OK;
 }
 
-static double smallest_memory(const struct mq_problem *problem, const struct mq_devices *devices)
-{
-	double least = INFINITY;
-
-	for (uint32_t i = 0; i < devices->n; i++) {
-		const struct mq_device *d = &problem->q->cluster->device[devices->rank[i]];
-		double usable = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
-
-		if (problem->q->calib && d->calib < problem->q->calib->n_devices)
-			usable = (usable - mq_reserve_B(problem->q, devices->rank[i])) /
-				 fmax(1, problem->q->calib->device[d->calib].fragmentation);
-		least = fmin(least, usable);
-	}
-	return least;
-}
-
 static void find_classes(struct builder *b)
 {
 	struct mq_classes classes;
@@ -262,7 +236,9 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const stru
 	*out = (struct mq_pase_model){ .devices = *devices,
 				       .micro_batches = micro_batches,
 				       .samples = problem->q->train->batch / micro_batches,
-				       .limit_B = smallest_memory(problem, devices) };
+				       .limit_B = INFINITY };
+	for (uint32_t i = 0; i < devices->n; i++)
+		out->limit_B = fmin(out->limit_B, mq_room_B(problem, devices->rank[i]));
 	b.member = mq_arena_array(arena, devices->n, uint32_t);
 	find_classes(&b);
 	find_twins(&b);

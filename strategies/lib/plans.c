@@ -229,7 +229,7 @@ bool mq_selective_saves(const struct mq_problem *problem)
 void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *bound)
 {
 	if (problem->bound && isfinite(bound->bound))
-		problem->bound(problem->tick_context, bound);
+		problem->bound(problem->host, bound);
 }
 
 void mq_say(const struct mq_problem *problem, const char *format, ...)
@@ -240,13 +240,13 @@ void mq_say(const struct mq_problem *problem, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(line, sizeof(line), format, ap);
 	va_end(ap);
-	problem->say(problem->tick_context, line);
+	problem->say(problem->host, line);
 }
 
 void mq_note(const struct mq_problem *problem, const char *quantity, double value)
 {
 	if (problem->note)
-		problem->note(problem->tick_context, quantity, value);
+		problem->note(problem->host, quantity, value);
 }
 
 bool mq_tick(const struct mq_problem *problem, double done, const char *what)
@@ -263,20 +263,60 @@ double mq_screen(const struct mq_problem *problem, const struct mq_plan *plan)
 {
 	struct mq_result result;
 
-	return problem->costs->screen(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK ?
+	return problem->costs->screen(problem->costs->screen_context, plan, &result) &&
+			       result.verdict == MQ_VERDICT_OK ?
 		       result.step_time_s :
 		       (double)INFINITY;
 }
 
-bool mq_bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out)
+double mq_passes_s(const struct mq_problem *p, uint32_t op, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		   double samples)
 {
-	double none_s, much_s;
+	double s = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, split, samples);
 
-	if (!problem->costs->transfer(problem->costs->context, a, b, 0, &none_s) ||
-	    !problem->costs->transfer(problem->costs->context, a, b, 1e8, &much_s) || much_s <= none_s)
+	return p->q->train->infer ? s :
+				    s + p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, split, samples);
+}
+
+bool mq_collective_s(const struct mq_problem *problem, enum mq_coll_kind kind, const uint32_t *rank, uint32_t n,
+		     double elems, enum mq_dtype dtype, double *seconds)
+{
+	const struct mq_coll_request request = {
+		.kind = kind, .n = n, .rank = rank, .dtype = dtype, .bytes = elems * mq_dtype_size(dtype)
+	};
+
+	return problem->costs->collective(problem->costs->context, &request, seconds);
+}
+
+bool mq_transfer_line(const struct mq_problem *problem, uint32_t a, uint32_t b, double bytes, double *latency_s,
+		      double *per_byte_s)
+{
+	const struct mq_costs *costs = problem->costs;
+
+	if (!costs->transfer(costs->context, a, b, 0, latency_s) ||
+	    !costs->transfer(costs->context, a, b, bytes, per_byte_s))
 		return false;
-	*out = 1e8 / (much_s - none_s);
+	*per_byte_s = fmax(0, *per_byte_s - *latency_s) / bytes;
 	return true;
+}
+
+double mq_room_B(const struct mq_problem *problem, uint32_t rank)
+{
+	const struct mq_device *device = &problem->q->cluster->device[rank];
+	const struct mq_calib *calib = problem->q->calib;
+	double memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
+
+	if (!calib || device->calib >= calib->n_devices)
+		return memory_B;
+	return (memory_B - mq_reserve_B(problem->q, rank)) / fmax(1, calib->device[device->calib].fragmentation);
+}
+
+bool mq_fits(const struct mq_problem *problem, const struct mq_plan *plan)
+{
+	struct mq_result result;
+
+	return problem->costs->fits && problem->costs->fits(problem->costs->screen_context, plan, &result) &&
+	       result.verdict == MQ_VERDICT_OK;
 }
 
 uint32_t mq_powers_dividing(double n, double most, uint32_t power[24])
@@ -287,4 +327,20 @@ uint32_t mq_powers_dividing(double n, double most, uint32_t power[24])
 		if (fmod(n, p) == 0)
 			power[count++] = (uint32_t)p;
 	return count;
+}
+
+enum mq_status mq_micro_batch_rounds(const struct mq_problem *problem, const char *engine, uint32_t asked, double most,
+				     uint32_t rounds[24], uint32_t *n, struct mq_err *err)
+{
+	double batch = floor(problem->q->train->batch);
+
+	if (asked > batch)
+		return mq_fail(err, MQ_EINPUT,
+			       "engine '%s': %u micro-batches of a batch of %g: use at most one per sample", engine,
+			       asked, problem->q->train->batch);
+	if (!rounds)
+		return MQ_OK;
+	rounds[0] = asked;
+	*n = asked ? 1 : mq_powers_dividing(batch, most, rounds);
+	return MQ_OK;
 }

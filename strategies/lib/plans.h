@@ -87,10 +87,28 @@ bool mq_tick(const struct mq_problem *problem, double done, const char *what);
 /* The same for solvers that know no problem; context: a pointer to a pointer to it. */
 bool mq_tick_hook(void *context, double done, const char *what);
 
-/* Bytes per second of a large transfer between two devices; false: no route. */
-bool mq_bandwidth(const struct mq_problem *problem, uint32_t a, uint32_t b, double *out);
+/* ---- single questions to problem->costs ---------------------------------------------------------- */
+
+/* Seconds of both passes of an op; of the forward pass alone in inference. */
+double mq_passes_s(const struct mq_problem *problem, uint32_t op, uint32_t device, const uint32_t split[MQ_N_DIMS],
+		   double samples);
+/* False: no route joins them. */
+bool mq_collective_s(const struct mq_problem *problem, enum mq_coll_kind kind, const uint32_t *rank, uint32_t n,
+		     double elems, enum mq_dtype dtype, double *seconds);
+/* Seconds of an empty transfer between two devices and those of each byte, measured with `bytes`; false: no route. */
+bool mq_transfer_line(const struct mq_problem *problem, uint32_t a, uint32_t b, double bytes, double *latency_s,
+		      double *per_byte_s);
+/* Bytes of a device for parameters and activations, what the allocator loses taken off; +inf: not known. */
+double mq_room_B(const struct mq_problem *problem, uint32_t rank);
+/* Verdict of a whole plan without its time: false where it does not fit or nobody can tell. */
+bool mq_fits(const struct mq_problem *problem, const struct mq_plan *plan);
+
 /* Powers of two up to `most` that divide n, rising; how many. */
 uint32_t mq_powers_dividing(double n, double most, uint32_t power[24]);
+/* Micro-batches of a step that are tried in turn: as many as `asked` for, else the powers of two up to `most` that
+ * divide the batch; `rounds` NULL: a check alone. MQ_EINPUT: more than samples. */
+enum mq_status mq_micro_batch_rounds(const struct mq_problem *problem, const char *engine, uint32_t asked, double most,
+				     uint32_t rounds[24], uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Step time of a plan by the analytic executor; +inf: it does not fit, or cannot be judged. */
 double mq_screen(const struct mq_problem *problem, const struct mq_plan *plan);

@@ -76,33 +76,16 @@ static uint32_t draw(const double *f, uint32_t n, struct mq_rng *rng)
 	return last;
 }
 
-static bool all_possible(const struct mq_post *p, uint32_t device)
-{
-	for (uint32_t g = 0; g < p->coarse.n; g++)
-		if (!p->coarse.possible[(size_t)g * p->coarse.n_devices + device])
-			return false;
-	return true;
-}
-
 enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			       struct mq_plan *plan, struct mq_err *err)
 {
 	struct mq_post *p = state;
 	uint32_t n = p->coarse.n, *choice = p->drawn + p->next++ % MQ_POST_BATCH * n;
+	bool single;
 
-	while (p->n_single < p->coarse.n_devices && !all_possible(p, p->n_single))
-		p->n_single++;
-	if (p->n_single < p->coarse.n_devices) {
-		for (uint32_t g = 0; g < n; g++)
-			choice[g] = p->n_single;
-		p->n_single++;
-	} else if (!p->even_done) {
-		p->even_done = true;
-		memcpy(choice, p->coarse.even, n * sizeof(*choice));
-	} else {
+	if (!mq_coarse_baseline(&p->coarse, &p->baseline, choice, &single))
 		for (uint32_t g = 0; g < n; g++)
 			choice[g] = draw(p->f + (size_t)g * p->coarse.n_devices, p->coarse.n_devices, problem->rng);
-	}
 	mq_coarse_plan(&p->coarse, choice, problem, arena, plan);
 	return MQ_OK;
 }

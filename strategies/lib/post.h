@@ -31,7 +31,7 @@ struct mq_post {
 	struct mq_coarse coarse;
 	double *u, *f, *f_old;    /* [groups * devices] logits, probabilities, those that drew the samples */
 	double *u_old;            /* [groups * devices] before a gradient step */
-	uint32_t n_single;        /* single-device placements proposed so far */
+	uint32_t baseline;        /* the next of mq_coarse_baseline */
 	uint32_t n;               /* samples in the round */
 	uint32_t *drawn;          /* [batch * groups] placements whose score is still to come */
 	uint64_t first, next;     /* draws observed and proposed */
@@ -41,7 +41,6 @@ struct mq_post {
 	double worst_s;           /* of the feasible; 0 = none yet */
 	double sum_s, sum_excess; /* over all samples: times, 1 + excesses */
 	uint64_t n_mean;
-	bool even_done;
 };
 
 enum { MQ_POST_BATCH = 8 };

@@ -1,5 +1,6 @@
 /* sfb_model.c - see sfb_model.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/sfb_model.h"
+#include "lib/plans.h"
 
 #include <math.h>
 
@@ -14,24 +15,13 @@ struct builder {
 	uint32_t n_edges;
 };
 
-static bool collective(const struct builder *b, enum mq_coll_kind kind, double elems, enum mq_dtype dtype,
-		       double *seconds)
-{
-	struct mq_coll_request request = { .kind = kind,
-					   .n = b->group->n,
-					   .rank = b->group->rank,
-					   .bytes = elems * mq_dtype_size(dtype),
-					   .dtype = dtype };
-
-	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
-}
-
 static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double elems)
 {
 	const struct mq_train *train = b->problem->q->train;
 	double seconds;
 
-	if (!collective(b, MQ_COLL_ALL_GATHER, elems * train->batch, train->dtype, &seconds))
+	if (!mq_collective_s(b->problem, MQ_COLL_ALL_GATHER, b->group->rank, b->group->n, elems * train->batch,
+			     train->dtype, &seconds))
 		return false;
 	b->edge[b->n_edges++] = (struct mq_sfb_edge){ src, dst, seconds * 1e6 };
 	return true;
@@ -61,7 +51,8 @@ static bool add_op(struct builder *b, uint32_t op)
 		b->forbidden[NODES * op + node] = true;
 	if (o->param <= 0 || !(o->splits & 1u << MQ_DIM_BATCH) || o->kind != MQ_OP_GEMM)
 		return true;
-	if (!collective(b, MQ_COLL_ALL_REDUCE, o->param, b->problem->q->train->grad_dtype, &reduce_s))
+	if (!mq_collective_s(b->problem, MQ_COLL_ALL_REDUCE, b->group->rank, b->group->n, o->param,
+			     b->problem->q->train->grad_dtype, &reduce_s))
 		return false;
 	/* Half of a layer's backward pass is its weight gradient. */
 	b->cost[NODES * op + WEIGHT_GRADIENT] =

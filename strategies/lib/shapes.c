@@ -1,6 +1,7 @@
 /* shapes.c - see shapes.h. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/shapes.h"
 #include "lib/moves/switches.h"
+#include "lib/plans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -298,6 +299,36 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	return limits_allow(&space->problem->limits[0], p) && model_allows(space->problem->q->model, p) &&
 	       batch_allows(space, p) && software_allows(space, p);
+}
+
+struct listing {
+	const struct shape_space *space;
+	bool (*wanted)(void *context, const struct shape_point *point);
+	void *context;
+	struct shape_list *list;
+};
+
+static bool list_point(void *context, const struct shape_point *p)
+{
+	struct listing *l = context;
+	struct shape_list *list = l->list;
+
+	if (l->wanted && !l->wanted(l->context, p))
+		return true;
+	if (list->n < list->most)
+		MQ_PUSH(l->space->problem->arena, list->point, list->n, list->room, *p);
+	else
+		list->n++;
+	return list->n < UINT32_MAX && (list->n % 4096 || mq_tick(l->space->problem, (double)NAN, "listing"));
+}
+
+void shapes_list(const struct shape_space *space, bool (*wanted)(void *context, const struct shape_point *point),
+		 void *context, uint32_t most, struct shape_list *list)
+{
+	struct listing l = { space, wanted, context, list };
+
+	list->most = most;
+	shapes_each(space, list_point, &l);
 }
 
 enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)

@@ -63,6 +63,15 @@ enum mq_status shapes_plan_cut(const struct shape_space *space, const struct sha
 void shapes_each(const struct shape_space *space, bool (*visit)(void *context, const struct shape_point *point),
 		 void *context);
 
+/* Valid points as a list, at most `most` of them kept; `wanted` (or NULL) chooses. n counts those that were not kept,
+ * too. */
+struct shape_list {
+	uint32_t n, room, most;
+	struct shape_point *point;
+};
+void shapes_list(const struct shape_space *space, bool (*wanted)(void *context, const struct shape_point *point),
+		 void *context, uint32_t most, struct shape_list *list);
+
 /* Has the software, and the question, an optimizer that can go to the host? */
 bool shapes_can_host(const struct shape_space *space);
 

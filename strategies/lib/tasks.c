@@ -2,6 +2,8 @@
 #include "lib/tasks.h"
 #include "lib/csr.h"
 
+#include "lib/plans.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -62,14 +64,8 @@ static void fill_memory(const struct mq_problem *problem, struct mq_tasks *t)
 
 static void fill_limits(const struct mq_problem *problem, struct mq_tasks *t)
 {
-	for (uint32_t d = 0; d < t->n_devices; d++) {
-		const struct mq_device *device = &problem->q->cluster->device[t->space.device[d]];
-
-		t->limit[d] = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
-		if (problem->q->calib && device->calib < problem->q->calib->n_devices)
-			t->limit[d] = 0.95 * (t->limit[d] - mq_reserve_B(problem->q, t->space.device[d])) /
-				      fmax(1, problem->q->calib->device[device->calib].fragmentation);
-	}
+	for (uint32_t d = 0; d < t->n_devices; d++)
+		t->limit[d] = 0.95 * mq_room_B(problem, t->space.device[d]);
 }
 
 /* Twice as many micro-batches, and again until they divide the batch. */
@@ -141,24 +137,14 @@ bool mq_tasks_finer(const struct mq_problem *problem, struct mq_tasks *t)
 
 static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
 {
-	const double large = 1e7;
-
-	for (uint32_t a = 0; a < t->n_devices; a++) {
+	for (uint32_t a = 0; a < t->n_devices; a++)
 		for (uint32_t b = 0; b < t->n_devices; b++) {
 			size_t at = (size_t)a * t->n_devices + b;
-			double none_s, large_s;
 
-			if (a == b)
-				continue;
-			if (!problem->costs->transfer(problem->costs->context, t->space.device[a], t->space.device[b],
-						      0, &none_s) ||
-			    !problem->costs->transfer(problem->costs->context, t->space.device[a], t->space.device[b],
-						      large, &large_s))
+			if (a != b && !mq_transfer_line(problem, t->space.device[a], t->space.device[b], 1e7,
+							&t->latency[at], &t->slope[at]))
 				return false;
-			t->latency[at] = none_s;
-			t->slope[at] = fmax(0, large_s - none_s) / large;
 		}
-	}
 	return true;
 }
 

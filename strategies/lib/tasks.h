@@ -76,6 +76,19 @@ struct mq_list_engine {
 				   struct mq_arena *arena, struct mq_schedule_state *state, struct mq_err *err);
 	bool done;
 };
+/* A `start` that has no options to look at, and what such engines have in common. */
+#define MQ_LIST_START(name, how)                                                                       \
+	static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err) \
+	{                                                                                              \
+		struct mq_list_engine *e = state;                                                      \
+                                                                                                       \
+		e->schedule = how;                                                                     \
+		return mq_tasks_make(problem, name, &e->tasks, err);                                   \
+	}
+#define MQ_LIST_ENGINE                                                                                         \
+	.state_size = sizeof(struct mq_list_engine), .heuristic = true, .lacks = MQ_LACKS_ALL, .start = start, \
+	.propose = mq_list_propose, .observe = mq_list_observe
+
 /* The engine's hooks. What the simulator finds too large is scheduled again in smaller micro-batches. */
 enum mq_status mq_list_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;

@@ -70,7 +70,8 @@ struct loader {
 	struct mq_json_in *in;
 	struct mq_arena *arena;
 	struct mq_pase_tables *tables;
-	uint32_t *n_choices, *id;
+	uint32_t *n_choices;
+	int *id;
 	const double **cost;
 	struct mq_elim_pair *pair;
 };
@@ -81,7 +82,7 @@ static void read_vertices(struct loader *l, json_t *vertices)
 
 	p->n_vars = (uint32_t)json_array_size(vertices);
 	l->n_choices = mq_arena_array(l->arena, p->n_vars, uint32_t);
-	l->id = mq_arena_array(l->arena, p->n_vars, uint32_t);
+	l->id = mq_arena_array(l->arena, p->n_vars, int);
 	l->cost = mq_arena_array(l->arena, p->n_vars, const double *);
 	l->tables->data_parallel = mq_arena_array(l->arena, p->n_vars, uint32_t);
 	for (uint32_t v = 0; v < p->n_vars && l->in->status == MQ_OK; v++) {
@@ -90,7 +91,7 @@ static void read_vertices(struct loader *l, json_t *vertices)
 		char where[64];
 
 		snprintf(where, sizeof(where), "vertices[%u]", v);
-		l->id[v] = mq_json_in_index(l->in, vertex, where, "id");
+		mq_json_in_read(l->in, vertex, where, "{s:i}", "id", &l->id[v]);
 		for (uint32_t w = 0; w < v && l->in->status == MQ_OK; w++)
 			if (l->id[w] == l->id[v])
 				mq_json_in_fail(l->in, where, "its id is taken by an earlier vertex");
@@ -110,11 +111,9 @@ static void read_vertices(struct loader *l, json_t *vertices)
 	p->cost = l->cost;
 }
 
-static uint32_t find_vertex(struct loader *l, json_t *edge, const char *where, const char *key)
+static uint32_t find_vertex(struct loader *l, int id, const char *where)
 {
-	uint32_t id = mq_json_in_index(l->in, edge, where, key);
-
-	for (uint32_t v = 0; v < l->tables->problem.n_vars && l->in->status == MQ_OK; v++)
+	for (uint32_t v = 0; v < l->tables->problem.n_vars; v++)
 		if (l->id[v] == id)
 			return v;
 	mq_json_in_fail(l->in, where, "names a vertex that the file does not have");
@@ -132,8 +131,12 @@ static void read_edges(struct loader *l, json_t *edges)
 		char where[64];
 
 		snprintf(where, sizeof(where), "edges[%u]", i);
-		uint32_t a = find_vertex(l, edge, where, "src"), b = find_vertex(l, edge, where, "dst");
 		json_t *rows = mq_json_in_array(l->in, edge, where, "cost");
+		int src, dst;
+
+		if (!mq_json_in_read(l->in, edge, where, "{s:i, s:i}", "src", &src, "dst", &dst))
+			return;
+		uint32_t a = find_vertex(l, src, where), b = find_vertex(l, dst, where);
 
 		if (l->in->status == MQ_OK && a == b)
 			mq_json_in_fail(l->in, where, "joins a vertex with itself");

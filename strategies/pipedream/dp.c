@@ -161,18 +161,6 @@ static void unfold(struct run *r, uint32_t level, uint32_t start, uint32_t end, 
 	r->work = outer_work;
 }
 
-static enum mq_status make_ideals(struct run *r, struct mq_err *err)
-{
-	const struct mq_pipedream *p = r->p;
-	uint32_t *first[2], *list[2]; /* predecessors, successors */
-
-	mq_csr_make(r->arena, p->n_layers, p->n_edges, p->dst, p->src, sizeof(*p->src), &first[0], &list[0]);
-	mq_csr_make(r->arena, p->n_layers, p->n_edges, p->src, p->dst, sizeof(*p->src), &first[1], &list[1]);
-	struct mq_ideals_graph graph = { p->n_layers, first[0], list[0], first[1], list[1] };
-
-	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 3000, r->arena, &r->ideals, err);
-}
-
 static void prepare(struct run *r)
 {
 	uint32_t n = r->ideals.n, most = 0;
@@ -217,7 +205,8 @@ enum mq_status mq_pipedream_solve(const struct mq_pipedream *p, struct mq_arena 
 
 	*result = (struct mq_pipedream_result){ 0 };
 	mq_assert(p->n_levels >= 1 && p->n_levels <= MQ_PIPEDREAM_MAX_LEVELS);
-	MQ_TRY(make_ideals(&r, err));
+	MQ_TRY(mq_ideals_of_edges(p->n_layers, p->n_edges, p->src, p->dst, sizeof(*p->src),
+				  p->max_ideals ? p->max_ideals : 3000, arena, &r.ideals, err));
 	prepare(&r);
 	uint32_t n = r.ideals.n;
 
@@ -233,11 +222,6 @@ enum mq_status mq_pipedream_solve(const struct mq_pipedream *p, struct mq_arena 
 	result->time = r.value[(size_t)(n - 1) * (p->level[last].machines + 1) + p->level[last].machines];
 	result->stage = mq_arena_array(arena, n, struct mq_pipedream_stage);
 	unfold(&r, last, 0, n - 1, 1, result);
-	for (uint32_t i = 0; i < result->n_stages / 2; i++) {
-		struct mq_pipedream_stage swap = result->stage[i];
-
-		result->stage[i] = result->stage[result->n_stages - 1 - i];
-		result->stage[result->n_stages - 1 - i] = swap;
-	}
+	MQ_REVERSE(result->stage, result->n_stages)
 	return MQ_OK;
 }

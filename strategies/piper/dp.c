@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "maquette/types.h"
-#include "lib/csr.h"
 #include "lib/place/ideals.h"
 
 /* One choice of one node of the stage at hand: what it adds to time and memory. */
@@ -356,21 +355,6 @@ static void backtrack(struct run *r, struct mq_piper_result *out)
 	}
 }
 
-/* Downsets are ideals of the reversed graph. */
-static enum mq_status make_downsets(struct run *r, struct mq_err *err)
-{
-	const struct mq_piper *p = r->p;
-	uint32_t *first[2], *list[2]; /* successors, predecessors */
-
-	mq_csr_make(r->arena, p->n_nodes, p->n_edges, &p->edge->src, &p->edge->dst, sizeof(*p->edge), &first[0],
-		    &list[0]);
-	mq_csr_make(r->arena, p->n_nodes, p->n_edges, &p->edge->dst, &p->edge->src, sizeof(*p->edge), &first[1],
-		    &list[1]);
-	struct mq_ideals_graph graph = { p->n_nodes, first[0], list[0], first[1], list[1] };
-
-	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 40000, r->arena, &r->downsets, err);
-}
-
 static void prepare(struct run *r)
 {
 	const struct mq_piper *p = r->p;
@@ -402,7 +386,9 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena, 
 
 	*result = (struct mq_piper_result){ .time = INFINITY };
 	r.bound = p->micro_batches < p->devices ? p->micro_batches : p->devices;
-	MQ_TRY(make_downsets(&r, err));
+	/* downsets are ideals of the reversed graph */
+	MQ_TRY(mq_ideals_of_edges(p->n_nodes, p->n_edges, &p->edge->dst, &p->edge->src, sizeof(*p->edge),
+				  p->max_ideals ? p->max_ideals : 40000, arena, &r.downsets, err));
 	result->n_ideals = r.downsets.n;
 	rows = (size_t)r.downsets.n * (p->devices + 1);
 	cells = rows * (r.bound + 1);

@@ -24,7 +24,6 @@
 #include "maquette/err.h"
 
 struct mq_piper_choice {
-	const char *name;
 	double time;       /* per micro-batch, s */
 	double parameters; /* w, bytes */
 	double memory_a, memory_b;
@@ -78,8 +77,8 @@ enum mq_status mq_piper_solve(const struct mq_piper *problem, struct mq_arena *a
 			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* The baseline: the same d, t and recomputation in all stages, repeated layers dealt out evenly, the others with the
- * first and last stage or in stages of their own. */
-void mq_piper_equal_split(const struct mq_piper *problem, struct mq_arena *arena, struct mq_piper_result *result);
+ * first and last stage or in stages of their own. Time of the slowest stage of the best; +inf: nothing fits. */
+double mq_piper_equal_split(const struct mq_piper *problem, struct mq_arena *arena);
 
 /* Time of one stage, +inf where it does not fit: `s` as above. */
 double mq_piper_stage_time(const struct mq_piper *problem, const struct mq_piper_stage *stage, uint32_t s,

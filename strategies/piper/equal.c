@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "maquette/types.h"
+#include "lib/csr.h"
 #include "piper/dp.h"
 
 struct split {
@@ -11,31 +12,7 @@ struct split {
 	uint32_t n_layers, *layer; /* repeated nodes in topological order */
 	uint32_t n_head, *head;    /* nodes before them */
 	uint32_t n_tail, *tail;    /* the others */
-	struct mq_piper_result *best;
 };
-
-static uint32_t *topological(const struct mq_piper *p, struct mq_arena *arena)
-{
-	uint32_t *waits = mq_arena_array(arena, p->n_nodes, uint32_t), n = 0;
-	uint32_t *order = mq_arena_array(arena, p->n_nodes, uint32_t);
-
-	for (uint32_t e = 0; e < p->n_edges; e++)
-		waits[p->edge[e].dst]++;
-	while (n < p->n_nodes) {
-		uint32_t v = 0;
-
-		while (v < p->n_nodes && waits[v])
-			v++;
-		if (v == p->n_nodes)
-			break; /* a cycle: the downsets have said so before */
-		order[n++] = v;
-		waits[v] = MQ_NONE;
-		for (uint32_t e = 0; e < p->n_edges; e++)
-			if (p->edge[e].src == v)
-				waits[p->edge[e].dst]--;
-	}
-	return order;
-}
 
 /* The repeated nodes are those of the commonest name. */
 static const char *common_name(const struct mq_piper *p)
@@ -58,9 +35,11 @@ static void sort_out(struct split *s)
 {
 	const struct mq_piper *p = s->p;
 	const char *name = common_name(p);
-	uint32_t *order = topological(p, s->arena);
+	uint32_t *order = mq_arena_array(s->arena, p->n_nodes, uint32_t), *first, *next;
 	bool *before = mq_arena_array(s->arena, p->n_nodes, bool);
 
+	mq_csr_make(s->arena, p->n_nodes, p->n_edges, &p->edge->src, &p->edge->dst, sizeof(*p->edge), &first, &next);
+	mq_csr_sort(s->arena, p->n_nodes, first, next, NULL, false, order);
 	s->layer = mq_arena_array(s->arena, p->n_nodes, uint32_t);
 	s->head = mq_arena_array(s->arena, p->n_nodes, uint32_t);
 	s->tail = mq_arena_array(s->arena, p->n_nodes, uint32_t);
@@ -120,15 +99,15 @@ static double judge(const struct split *s, struct mq_piper_stage *stage, uint32_
 	return slowest;
 }
 
-/* All degrees and choices for one way of dealing; keeps the best. */
-static void try_degrees(struct split *s, uint32_t n_stages, uint32_t apart)
+/* The least of all degrees and choices for one way of dealing. */
+static double try_degrees(const struct split *s, uint32_t n_stages, uint32_t apart)
 {
 	const struct mq_piper *p = s->p;
 	struct mq_piper_stage *stage = deal(s, n_stages, apart);
-	uint32_t limit = p->devices < p->micro_batches ? p->devices : p->micro_batches, best[3] = { 0 };
-	double least = s->best->time;
+	uint32_t limit = p->devices < p->micro_batches ? p->devices : p->micro_batches;
+	double least = INFINITY;
 
-	for (uint32_t d = 1; n_stages * d <= limit; d++) {
+	for (uint32_t d = 1; n_stages * d <= limit; d++)
 		for (uint32_t t = 0; t < p->n_degrees && p->micro_batches % d == 0; t++) {
 			if (n_stages * d * p->degree[t] > p->devices)
 				break;
@@ -139,35 +118,20 @@ static void try_degrees(struct split *s, uint32_t n_stages, uint32_t apart)
 					for (uint32_t k = 0; k < stage[i].n_nodes; k++)
 						stage[i].choice[k] = c;
 				}
-				double time = judge(s, stage, n_stages);
-
-				if (time < least) {
-					least = time;
-					best[0] = d, best[1] = p->degree[t], best[2] = c;
-				}
+				least = fmin(least, judge(s, stage, n_stages));
 			}
 		}
-	}
-	if (least >= s->best->time)
-		return;
-	for (uint32_t i = 0; i < n_stages; i++) {
-		stage[i].d = best[0];
-		stage[i].t = best[1];
-		for (uint32_t k = 0; k < stage[i].n_nodes; k++)
-			stage[i].choice[k] = best[2];
-	}
-	s->best->time = judge(s, stage, n_stages);
-	s->best->n_stages = n_stages;
-	s->best->stage = stage;
+	return least;
 }
 
-void mq_piper_equal_split(const struct mq_piper *p, struct mq_arena *arena, struct mq_piper_result *result)
+double mq_piper_equal_split(const struct mq_piper *p, struct mq_arena *arena)
 {
-	struct split s = { .p = p, .arena = arena, .best = result };
+	struct split s = { .p = p, .arena = arena };
+	double least = INFINITY;
 
-	*result = (struct mq_piper_result){ .time = INFINITY };
 	sort_out(&s);
 	for (uint32_t apart = 0; apart < 2; apart++)
 		for (uint32_t n = 1 + 2 * apart; n <= p->devices && n <= s.n_layers + 2 * apart; n++)
-			try_degrees(&s, n, apart);
+			least = fmin(least, try_degrees(&s, n, apart));
+	return least;
 }

@@ -18,7 +18,7 @@ struct loader {
 	struct mq_json_in *in;
 	struct mq_arena *arena;
 	struct mq_piper *p;
-	uint32_t *id;
+	int *id;
 };
 
 /* Tensor degrees of all nodes, rising. */
@@ -52,9 +52,9 @@ static void collect_degrees(struct loader *l, json_t *nodes)
 	}
 }
 
-static uint32_t find_node(struct loader *l, uint32_t id, const char *where)
+static uint32_t find_node(struct loader *l, int id, const char *where)
 {
-	for (uint32_t v = 0; v < l->p->n_nodes && l->in->status == MQ_OK; v++)
+	for (uint32_t v = 0; v < l->p->n_nodes; v++)
 		if (l->id[v] == id)
 			return v;
 	mq_json_in_fail(l->in, where, "names a node that the file does not have");
@@ -67,18 +67,19 @@ static void read_edges(struct loader *l, json_t *edges)
 
 	p->n_edges = (uint32_t)json_array_size(edges);
 	p->edge = mq_arena_array(l->arena, p->n_edges, struct mq_piper_edge);
-	for (uint32_t e = 0; e < p->n_edges && l->in->status == MQ_OK; e++) {
-		json_t *edge = json_array_get(edges, e);
+	for (uint32_t e = 0; e < p->n_edges; e++) {
+		struct mq_piper_edge *edge = &p->edge[e];
 		char where[64];
+		int src, dst;
 
 		snprintf(where, sizeof(where), "edges[%u]", e);
-		p->edge[e].src = find_node(l, mq_json_in_index(l->in, edge, where, "sourceId"), where);
-		p->edge[e].dst = find_node(l, mq_json_in_index(l->in, edge, where, "destId"), where);
-		p->edge[e].bytes = mq_json_in_number(l->in, edge, where, "communicationCost");
-		if (l->in->status == MQ_OK && p->edge[e].bytes < 0)
-			mq_json_in_fail(l->in, where, "has a negative communicationCost");
-		if (l->in->status == MQ_OK && p->edge[e].src == p->edge[e].dst)
-			mq_json_in_fail(l->in, where, "joins a node with itself");
+		if (!mq_json_in_read(l->in, json_array_get(edges, e), where, "{s:i, s:i, s:F}", "sourceId", &src,
+				     "destId", &dst, "communicationCost", &edge->bytes))
+			return;
+		edge->src = find_node(l, src, where);
+		edge->dst = find_node(l, dst, where);
+		if (edge->bytes < 0 || edge->src == edge->dst)
+			mq_json_in_fail(l->in, where, "joins a node with itself, or has a negative communicationCost");
 	}
 }
 
@@ -88,14 +89,15 @@ static double *read_sync(struct loader *l, json_t *config, uint32_t v, const cha
 	const struct mq_piper_node *node = &l->p->node[v];
 	double *sync = mq_arena_array(l->arena, node->n_edges, double);
 
-	for (uint32_t i = 0; i < node->n_edges && l->in->status == MQ_OK; i++) {
+	for (uint32_t i = 0; i < node->n_edges; i++) {
 		const struct mq_piper_edge *edge = &l->p->edge[node->edge[i]];
 		bool incoming = edge->dst == v;
 		char key[32];
 
-		snprintf(key, sizeof(key), "%u", l->id[incoming ? edge->src : edge->dst]);
-		sync[i] = mq_json_in_number(l->in, json_object_get(config, incoming ? "syncTimeFw" : "syncTimeBw"),
-					    where, key);
+		snprintf(key, sizeof(key), "%d", l->id[incoming ? edge->src : edge->dst]);
+		if (!mq_json_in_read(l->in, config, where, "{s:{s:F}}", incoming ? "syncTimeFw" : "syncTimeBw", key,
+				     &sync[i]))
+			break;
 	}
 	return sync;
 }
@@ -108,19 +110,16 @@ static void read_choices(struct loader *l, json_t *list, uint32_t v, uint32_t de
 	snprintf(where, sizeof(where), "nodes[%u].TMPCs.%u", v, l->p->degree[degree]);
 	node->n_choices[degree] = (uint32_t)json_array_size(list);
 	node->choice[degree] = mq_arena_array(l->arena, node->n_choices[degree], struct mq_piper_choice);
-	for (uint32_t c = 0; c < node->n_choices[degree] && l->in->status == MQ_OK; c++) {
+	for (uint32_t c = 0; c < node->n_choices[degree]; c++) {
 		json_t *config = json_array_get(list, c);
-		const char *id = json_string_value(json_object_get(config, "id"));
 		struct mq_piper_choice *choice = &node->choice[degree][c];
 
-		choice->name = mq_arena_strdup(l->arena, id ? id : "");
-		choice->time = mq_json_in_number(l->in, config, where, "timePerSample");
-		choice->parameters = mq_json_in_number(l->in, config, where, "parameterSize");
-		choice->memory_a = mq_json_in_number(l->in, config, where, "memoryUsageA");
-		choice->memory_b = mq_json_in_number(l->in, config, where, "memoryUsageB");
+		if (!mq_json_in_read(l->in, config, where, "{s:F, s:F, s:F, s:F}", "timePerSample", &choice->time,
+				     "parameterSize", &choice->parameters, "memoryUsageA", &choice->memory_a,
+				     "memoryUsageB", &choice->memory_b))
+			return;
 		choice->sync = read_sync(l, config, v, where);
-		if (l->in->status == MQ_OK &&
-		    (choice->time < 0 || choice->parameters < 0 || choice->memory_a < 0 || choice->memory_b < 0))
+		if (choice->time < 0 || choice->parameters < 0 || choice->memory_a < 0 || choice->memory_b < 0)
 			mq_json_in_fail(l->in, where, "has a negative time or size");
 	}
 }
@@ -151,22 +150,24 @@ static void read_all(struct loader *l)
 	struct mq_piper *p = l->p;
 	json_t *nodes = mq_json_in_array(in, in->root, "the top level", "nodes");
 	json_t *edges = mq_json_in_array(in, in->root, "the top level", "edges");
+	int devices, micro_batches;
 
-	p->devices = mq_json_in_index(in, in->root, "the top level", "maxDevices");
-	p->memory = mq_json_in_number(in, in->root, "the top level", "maxMemoryPerDevice");
-	p->bandwidth = mq_json_in_number(in, in->root, "the top level", "bandwidth");
-	p->micro_batches = mq_json_in_index(in, in->root, "the top level", "mbsInBatch");
-	if (in->status == MQ_OK && (p->devices < 1 || p->memory <= 0 || p->bandwidth <= 0 || p->micro_batches < 1 ||
-				    json_array_size(nodes) == 0))
+	if (!mq_json_in_read(in, in->root, "the top level", "{s:i, s:F, s:F, s:i}", "maxDevices", &devices,
+			     "maxMemoryPerDevice", &p->memory, "bandwidth", &p->bandwidth, "mbsInBatch",
+			     &micro_batches))
+		return;
+	if (devices < 1 || p->memory <= 0 || p->bandwidth <= 0 || micro_batches < 1 || json_array_size(nodes) == 0) {
 		mq_json_in_fail(in, "the top level",
 				"needs nodes, and devices, memory, bandwidth and micro-batches above 0");
-	if (in->status != MQ_OK)
 		return;
+	}
+	p->devices = (uint32_t)devices;
+	p->micro_batches = (uint32_t)micro_batches;
 	p->n_nodes = (uint32_t)json_array_size(nodes);
 	p->node = mq_arena_array(l->arena, p->n_nodes, struct mq_piper_node);
-	l->id = mq_arena_array(l->arena, p->n_nodes, uint32_t);
-	for (uint32_t v = 0; v < p->n_nodes && in->status == MQ_OK; v++)
-		l->id[v] = mq_json_in_index(in, json_array_get(nodes, v), "nodes", "id");
+	l->id = mq_arena_array(l->arena, p->n_nodes, int);
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		mq_json_in_read(in, json_array_get(nodes, v), "nodes", "{s:i}", "id", &l->id[v]);
 	collect_degrees(l, nodes);
 	if (in->status == MQ_OK)
 		read_edges(l, edges);

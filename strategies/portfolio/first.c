@@ -9,12 +9,10 @@
 static bool fits(const struct shape_space *space, const struct shape_point *p, struct mq_arena *arena,
 		 struct mq_plan *plan)
 {
-	const struct mq_problem *problem = space->problem;
 	struct mq_err none = MQ_ERR_INIT;
-	struct mq_result result;
 
 	return shapes_valid(space, p) && shapes_plan(space, p, arena, plan, &none) == MQ_OK &&
-	       problem->costs->fits(problem->costs->context, plan, &result) && result.verdict == MQ_VERDICT_OK;
+	       mq_fits(space->problem, plan);
 }
 
 /* As many replicas as there are samples for, and few samples in each micro-batch: memory first. */

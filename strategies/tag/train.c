@@ -10,18 +10,31 @@
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-static void put_numbers(FILE *f, const double *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		fprintf(f, " %.6g", x[i]);
-	fputc('\n', f);
-}
+/* The arrays of a record in the order of its lines: indices below `below`, or numbers. */
+struct part {
+	uint32_t **index, below;
+	double **number;
+	size_t n;
+};
 
-static void put_indices(FILE *f, const uint32_t *x, size_t n)
+enum { N_PARTS = 8 };
+
+static void list_parts(struct mq_tag_record *r, struct part part[N_PARTS])
 {
-	for (size_t i = 0; i < n; i++)
-		fprintf(f, " %u", x[i]);
-	fputc('\n', f);
+	struct mq_tag_view *v = &r->view;
+	uint32_t nodes = v->n_ops + v->n_devices;
+	const struct part parts[N_PARTS] = {
+		{ &v->mask, 1u << v->n_devices, NULL, v->n_actions },
+		{ &v->src, nodes, NULL, v->n_edges },
+		{ &v->dst, nodes, NULL, v->n_edges },
+		{ NULL, 0, &v->op.data, (size_t)v->n_ops * MQ_TAG_OP_INPUTS },
+		{ NULL, 0, &v->device.data, (size_t)v->n_devices * MQ_TAG_DEVICE_FEATURES },
+		{ NULL, 0, &v->edge.data, (size_t)v->n_edges * MQ_TAG_EDGE_INPUTS },
+		{ NULL, 0, &v->action.data, (size_t)v->n_actions * MQ_TAG_ACTION_FEATURES },
+		{ NULL, 0, &r->target, v->n_actions },
+	};
+
+	memcpy(part, parts, sizeof(parts));
 }
 
 enum mq_status mq_tag_records_append(const char *path, const struct mq_tag_record *record, uint32_t n,
@@ -32,18 +45,19 @@ enum mq_status mq_tag_records_append(const char *path, const struct mq_tag_recor
 	if (!f)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write records: %s", path, strerror(errno));
 	for (uint32_t i = 0; i < n; i++) {
-		const struct mq_tag_view *v = &record[i].view;
+		struct mq_tag_record r = record[i];
+		const struct mq_tag_view *v = &r.view;
+		struct part part[N_PARTS];
+
+		list_parts(&r, part);
 
 		fprintf(f, MAGIC " 1 %llu %u %u %u %u %u\n", (unsigned long long)record[i].question, v->n_ops,
 			v->n_devices, v->n_actions, v->n_edges, v->next);
-		put_indices(f, v->mask, v->n_actions);
-		put_indices(f, v->src, v->n_edges);
-		put_indices(f, v->dst, v->n_edges);
-		put_numbers(f, v->op.data, (size_t)v->n_ops * MQ_TAG_OP_INPUTS);
-		put_numbers(f, v->device.data, (size_t)v->n_devices * MQ_TAG_DEVICE_FEATURES);
-		put_numbers(f, v->edge.data, (size_t)v->n_edges * MQ_TAG_EDGE_INPUTS);
-		put_numbers(f, v->action.data, (size_t)v->n_actions * MQ_TAG_ACTION_FEATURES);
-		put_numbers(f, record[i].target, v->n_actions);
+		for (const struct part *p = part; p < part + N_PARTS; p++) {
+			for (size_t k = 0; k < p->n; k++)
+				p->index ? fprintf(f, " %u", (*p->index)[k]) : fprintf(f, " %.6g", (*p->number)[k]);
+			fputc('\n', f);
+		}
 	}
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad)
@@ -62,34 +76,24 @@ bool mq_tag_records_probe(const char *path)
 	return good;
 }
 
-static bool get_numbers(FILE *f, struct mq_arena *arena, double **x, size_t n)
+static bool read_part(FILE *f, struct mq_arena *arena, const struct part *p)
 {
-	*x = mq_arena_array(arena, n, double);
-	for (size_t i = 0; i < n; i++)
-		if (fscanf(f, "%lf", &(*x)[i]) != 1 || !isfinite((*x)[i]))
+	if (p->index)
+		*p->index = mq_arena_array(arena, p->n, uint32_t);
+	else
+		*p->number = mq_arena_array(arena, p->n, double);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->index ? fscanf(f, "%u", &(*p->index)[i]) != 1 || (*p->index)[i] >= p->below :
+			       fscanf(f, "%lf", &(*p->number)[i]) != 1 || !isfinite((*p->number)[i]))
 			return false;
 	return true;
-}
-
-static bool get_indices(FILE *f, struct mq_arena *arena, uint32_t **x, size_t n, uint32_t below)
-{
-	*x = mq_arena_array(arena, n, uint32_t);
-	for (size_t i = 0; i < n; i++)
-		if (fscanf(f, "%u", &(*x)[i]) != 1 || (*x)[i] >= below)
-			return false;
-	return true;
-}
-
-static bool get_matrix(FILE *f, struct mq_arena *arena, struct nn_mat *m, uint32_t rows, uint32_t cols)
-{
-	*m = (struct nn_mat){ .rows = rows, .cols = cols };
-	return get_numbers(f, arena, &m->data, (size_t)rows * cols);
 }
 
 static bool read_record(FILE *f, struct mq_arena *arena, struct mq_tag_record *r)
 {
 	struct mq_tag_view *v = &r->view;
 	unsigned long long question;
+	struct part part[N_PARTS];
 	double sum = 0;
 	enum { MOST = 1000000 };
 
@@ -99,15 +103,14 @@ static bool read_record(FILE *f, struct mq_arena *arena, struct mq_tag_record *r
 	    v->n_actions > MOST || v->n_edges > MOST || v->next >= v->n_ops)
 		return false;
 	r->question = question;
-	if (!get_indices(f, arena, &v->mask, v->n_actions, 1u << v->n_devices) ||
-	    !get_indices(f, arena, &v->src, v->n_edges, v->n_ops + v->n_devices) ||
-	    !get_indices(f, arena, &v->dst, v->n_edges, v->n_ops + v->n_devices) ||
-	    !get_matrix(f, arena, &v->op, v->n_ops, MQ_TAG_OP_INPUTS) ||
-	    !get_matrix(f, arena, &v->device, v->n_devices, MQ_TAG_DEVICE_FEATURES) ||
-	    !get_matrix(f, arena, &v->edge, v->n_edges, MQ_TAG_EDGE_INPUTS) ||
-	    !get_matrix(f, arena, &v->action, v->n_actions, MQ_TAG_ACTION_FEATURES) ||
-	    !get_numbers(f, arena, &r->target, v->n_actions))
-		return false;
+	v->op = (struct nn_mat){ .rows = v->n_ops, .cols = MQ_TAG_OP_INPUTS };
+	v->device = (struct nn_mat){ .rows = v->n_devices, .cols = MQ_TAG_DEVICE_FEATURES };
+	v->edge = (struct nn_mat){ .rows = v->n_edges, .cols = MQ_TAG_EDGE_INPUTS };
+	v->action = (struct nn_mat){ .rows = v->n_actions, .cols = MQ_TAG_ACTION_FEATURES };
+	list_parts(r, part);
+	for (uint32_t i = 0; i < N_PARTS; i++)
+		if (!read_part(f, arena, &part[i]))
+			return false;
 	for (uint32_t a = 0; a < v->n_actions; a++)
 		sum += r->target[a];
 	return fabs(sum - 1) < 1e-3;

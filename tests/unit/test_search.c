@@ -153,7 +153,7 @@ static void stop(void *state, const struct mq_problem *problem)
 
 	assert_true(s->heard <= s->proposals);
 	snprintf(line, sizeof(line), "heard %u", s->heard);
-	problem->say(problem->tick_context, line);
+	problem->say(problem->host, line);
 }
 
 static const struct mq_engine engine_of_4 = {

@@ -81,12 +81,14 @@ struct mq_costs {
 			double samples, double *forward_s, double *backward_s);
 	bool (*collective)(void *context, const struct mq_coll_request *request, double *seconds);
 	bool (*transfer)(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds);
+	/* ---- on whole plans, with screen_context; NULL where there is no executor for it */
+	void *screen_context;
 	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	/* The same of n plans, shared out among the worker processes where there are several; what has no answer has
-	 * the verdict MQ_N_VERDICTS. There where screen is. */
+	 * the verdict MQ_N_VERDICTS. */
 	void (*screen_all)(void *context, const struct mq_plan *const *plan, uint32_t n, struct mq_result *result);
-	/* Verdict and memory of a whole plan without its time, much cheaper; not counted. There where screen is. */
+	/* Verdict and memory of a whole plan without its time, much cheaper; not counted. */
 	bool (*fits)(void *context, const struct mq_plan *plan, struct mq_result *result);
 };
 
@@ -116,9 +118,11 @@ struct mq_problem {
 	/* Seconds left of the budget, with tick_context; +inf = none. For engines that divide their time among
 	 * others; may be NULL. */
 	double (*left_s)(void *context);
+	/* ---- what it tells, with host: the search, also where one engine runs another */
+	void *host;
 	/* Engine-level lines for the user ("max-load 17.79"); goes to standard output at the end. */
 	void (*say)(void *context, const char *line);
-	/* Takes a bound, with tick_context; texts are copied. NULL: nobody asked (--proof). */
+	/* Takes a bound; texts are copied. NULL: nobody asked (--proof). */
 	void (*bound)(void *context, const struct mq_bound *bound);
 	/* A point of the learning curve ("loss", 0.31), at the proposal observed last; goes to
 	 * DIR/learning.csv. May be NULL. */

@@ -89,13 +89,11 @@ bool mq_move_degrees(const struct mq_move_space *space, const struct mq_plan *fr
 	if (mq_plan_stages(from, q->model, arena, &stage, &n, &none) != MQ_OK ||
 	    mq_plan_to_shape(from, q->model, q->cluster, stage, n, arena, &s, &none) != MQ_OK || s.stage_tp)
 		return false;
-	bool fine = f == TP_DP ? trade(&s.tp, &s.dp) :
-		    f == DP_TP ? trade(&s.dp, &s.tp) :
-		    f == TP_PP ? trade(&s.tp, &s.pp) :
-		    f == PP_TP ? trade(&s.pp, &s.tp) :
-		    f == PP_DP ? trade(&s.pp, &s.dp) :
-		    f == DP_PP ? trade(&s.dp, &s.pp) :
-				 s.pp > 1;
+	uint32_t *const trades[][2] = {
+		[TP_DP] = { &s.tp, &s.dp }, [DP_TP] = { &s.dp, &s.tp }, [TP_PP] = { &s.tp, &s.pp },
+		[PP_TP] = { &s.pp, &s.tp }, [PP_DP] = { &s.pp, &s.dp }, [DP_PP] = { &s.dp, &s.pp }
+	};
+	bool fine = f <= DP_PP ? trade(trades[f][0], trades[f][1]) : s.pp > 1;
 
 	if (f == MORE_CHUNKS) {
 		s.virtual = s.virtual ? s.virtual + 1 : 2;

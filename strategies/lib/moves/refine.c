@@ -210,7 +210,7 @@ static void screen_slice(struct mq_refine *r, struct slice *s)
 	struct mq_result result[SLICE];
 
 	if (s->n_fresh && costs->screen_all)
-		costs->screen_all(costs->context, s->fresh, s->n_fresh, result);
+		costs->screen_all(costs->screen_context, s->fresh, s->n_fresh, result);
 	for (uint32_t i = 0; i < s->n_fresh && costs->screen_all; i++)
 		if (result[i].verdict == MQ_VERDICT_OK)
 			r->screened_s[s->place[i]] = value_of(r, s->fresh[i], result[i].step_time_s);

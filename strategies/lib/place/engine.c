@@ -33,7 +33,7 @@ static bool own_devices(const struct mq_problem *problem)
 enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name, bool linearize,
 				     const struct mq_problem *problem, struct mq_err *err)
 {
-	double batch = floor(problem->q->train->batch);
+	uint32_t asked = e->micro_batches;
 
 	e->linearize = linearize;
 	if (problem->objective && strcmp(problem->objective, "max-load") && strcmp(problem->objective, "latency") &&
@@ -41,22 +41,10 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 		return mq_fail(err, MQ_EINPUT,
 			       "engine '%s' cannot minimise '%s': use --objective max-load, latency or step-time", name,
 			       problem->objective);
-	e->n_rounds = 0;
-	if (e->micro_batches) {
-		if (e->micro_batches > batch)
-			return mq_fail(err, MQ_EINPUT,
-				       "engine '%s': %u micro-batches of a batch of %g: use at most one per sample",
-				       name, e->micro_batches, batch);
-		e->sizes[e->n_rounds++] = e->micro_batches;
-	} else if (own_devices(problem)) {
-		e->sizes[e->n_rounds++] = batch < 1 ? 1 : (uint32_t)fmin(batch, 1e6);
-	} else { /* from few large to many small micro-batches: what fits and what runs best differ
-		  */
-		for (double m = 1; m <= batch && m <= 4096; m *= 2)
-			if (fmod(batch, m) == 0)
-				e->sizes[e->n_rounds++] = (uint32_t)m;
-	}
-	return MQ_OK;
+	if (!asked && own_devices(problem)) /* one sample each */
+		asked = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
+	/* from few large to many small micro-batches: what fits and what runs best differ */
+	return mq_micro_batch_rounds(problem, name, asked, 4096, e->sizes, &e->n_rounds, err);
 }
 
 static void say_value(const struct mq_problem *problem, const struct mq_place_model *m, const struct mq_ideal_result *r,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "lib/csr.h"
 #include "lib/place/ideals.h"
 
 struct frame {
@@ -294,12 +295,7 @@ static void backtrack(struct run *r, struct mq_placement *out)
 		top = r->found_ideal;
 	}
 	r->find = false;
-	for (uint32_t i = 0; i < out->n_stages / 2; i++) {
-		struct mq_place_stage swap = out->stage[i];
-
-		out->stage[i] = out->stage[out->n_stages - 1 - i];
-		out->stage[out->n_stages - 1 - i] = swap;
-	}
+	MQ_REVERSE(out->stage, out->n_stages)
 	uint32_t *used = mq_arena_array(r->arena, r->n_types, uint32_t);
 
 	for (uint32_t i = 0; i < out->n_stages; i++) {

@@ -2,6 +2,7 @@
 #include "lib/place/ideals.h"
 
 #include "maquette/types.h"
+#include "lib/csr.h"
 
 static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
 {
@@ -132,4 +133,15 @@ enum mq_status mq_ideals_make(const struct mq_ideals_graph *g, uint32_t max_idea
 			return mq_fail(err, MQ_EINPUT, "the graph has a cycle through node %u", v);
 	link_ideals(g, s, arena);
 	return MQ_OK;
+}
+
+enum mq_status mq_ideals_of_edges(uint32_t n, uint32_t n_edges, const uint32_t *src, const uint32_t *dst, size_t stride,
+				  uint32_t max_ideals, struct mq_arena *arena, struct mq_ideals *s, struct mq_err *err)
+{
+	uint32_t *pred_first, *pred, *succ_first, *succ;
+
+	mq_csr_make(arena, n, n_edges, dst, src, stride, &pred_first, &pred);
+	mq_csr_make(arena, n, n_edges, src, dst, stride, &succ_first, &succ);
+	return mq_ideals_make(&(struct mq_ideals_graph){ n, pred_first, pred, succ_first, succ }, max_ideals, arena, s,
+			      err);
 }

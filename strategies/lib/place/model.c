@@ -14,21 +14,6 @@ struct types {
 	uint32_t **rank;
 };
 
-static double memory_of(const struct mq_problem *problem, uint32_t rank)
-{
-	const struct mq_device *device = &problem->q->cluster->device[rank];
-	double memory = device->memory_B, reserve = 0, fragmentation = 1;
-
-	if (problem->q->calib && device->calib < problem->q->calib->n_devices) {
-		const struct mq_device_calib *calib = &problem->q->calib->device[device->calib];
-
-		reserve = mq_reserve_B(problem->q, rank);
-		fragmentation = calib->fragmentation;
-	}
-	/* A twentieth stays free for communication buffers. */
-	return memory > 0 ? fmax(0, 0.95 * (memory - reserve) / fmax(1, fragmentation)) : (double)INFINITY;
-}
-
 /* One type per device type of the cluster, in order of first rank. */
 static void collect_types(const struct mq_problem *problem, const struct mq_devices *devices, struct mq_arena *arena,
 			  struct types *out)
@@ -45,7 +30,8 @@ static void collect_types(const struct mq_problem *problem, const struct mq_devi
 		if (t == out->n) {
 			out->name[t] = device->type;
 			out->type[t].own_memory = true;
-			out->type[t].memory = memory_of(problem, devices->rank[i]);
+			/* A twentieth stays free for communication buffers. */
+			out->type[t].memory = fmax(0, 0.95 * mq_room_B(problem, devices->rank[i]));
 			out->rank[t] = mq_arena_array(arena, devices->n, uint32_t);
 			out->n++;
 		}

@@ -289,30 +289,10 @@ static bool merge_one_idle(struct groups *g)
 /* Topological order of the groups; `deep` takes the newest ready group first, else the lowest. */
 static uint32_t *sort_groups(const struct groups *g, bool deep)
 {
-	uint32_t *first = first_arcs(g), *order = mq_arena_array(g->arena, g->n, uint32_t);
-	uint32_t *waits = mq_arena_array(g->arena, g->n, uint32_t);
-	uint32_t *ready = mq_arena_array(g->arena, g->n, uint32_t), n_ready = 0, n = 0;
+	uint32_t *order = mq_arena_array(g->arena, g->n, uint32_t), *first, *next;
 
-	for (uint32_t i = 0; i < g->n_arcs; i++)
-		waits[g->arc[i].to]++;
-	for (uint32_t v = g->n; v-- > 0;)
-		if (!waits[v])
-			ready[n_ready++] = v; /* lowest last: taken first */
-	while (n_ready) {
-		uint32_t at = n_ready - 1;
-
-		for (uint32_t i = 0; i < n_ready && !deep; i++)
-			if (ready[i] < ready[at])
-				at = i;
-		uint32_t v = ready[at];
-
-		ready[at] = ready[--n_ready];
-		order[n++] = v;
-		for (uint32_t i = first[v]; i < first[v + 1]; i++)
-			if (--waits[g->arc[i].to] == 0)
-				ready[n_ready++] = g->arc[i].to;
-	}
-	mq_assert(n == g->n); /* cycles were fused */
+	mq_csr_make(g->arena, g->n, g->n_arcs, &g->arc->from, &g->arc->to, sizeof(*g->arc), &first, &next);
+	mq_assert(mq_csr_sort(g->arena, g->n, first, next, NULL, deep, order) == g->n); /* cycles were fused */
 	return order;
 }
 
