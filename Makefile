@@ -229,6 +229,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/models \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/kernels \
+		$(DESTDIR)$(PREFIX)/share/maquette/platforms/launch \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/software $(DESTDIR)$(PREFIX)/share/man/man1
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(ENGINE_SO) $(ENGINE_DATA) $(DESTDIR)$(PREFIX)/lib/maquette/engines
@@ -239,6 +240,7 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
 	install -m 644 $(wildcard platforms/models/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/models
 	install -m 644 $(wildcard platforms/kernels/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/kernels
+	install -m 644 $(wildcard platforms/launch/*) $(DESTDIR)$(PREFIX)/share/maquette/platforms/launch
 	install -m 644 $(wildcard platforms/software/*.json platforms/software/*.csv platforms/software/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
 	install -D -m 644 results/accuracy/trust.csv $(DESTDIR)$(PREFIX)/share/maquette/results/accuracy/trust.csv
 	install -m 644 $(wildcard plots/*.gp plots/report.*) $(DESTDIR)$(PREFIX)/share/maquette/plots

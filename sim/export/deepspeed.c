@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/template.h"
 #include "base/text.h"
 #include "export/export.h"
 #include "maquette/fine_tune.h"
@@ -27,7 +28,7 @@ static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err
 	FILE *f;
 
 	MQ_TRY(open_file(e, "hostfile", &f, &path, err));
-	mq_export_put_nodes(e, "# ", f);
+	fputs(mq_export_node_lines(e, "# "), f);
 	for (uint32_t i = 0; i < n; i++)
 		fprintf(f, "node%u slots=%u\n", node[i].node, node[i].n);
 	return mq_file_close(f, path, err);
@@ -78,55 +79,25 @@ static enum mq_status check_adapters(const struct mq_export *e, const struct mq_
 	return MQ_OK;
 }
 
-/* The model, with adapters of PEFT where they are what is trained (QLoRA: on a base of bitsandbytes). */
-static void put_loading(const struct mq_export *e, const struct mq_tuning *tuning, FILE *f)
-{
-	const char *attention = e->model->stack->fused ? "flash_attention_2" : "eager";
-
-	fprintf(f, "seq_length = %u\nconfig = AutoConfig.from_pretrained(\".\")\n", e->model->seq);
-	if (tuning->base)
-		fprintf(f,
-			"from transformers import BitsAndBytesConfig\n"
-			"quantized = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
-			"bnb_4bit_use_double_quant=True,\n                               "
-			"bnb_4bit_compute_dtype=torch.%s, bnb_4bit_quant_storage=torch.%s)\n"
-			"model = AutoModelForCausalLM.from_pretrained(\".\", quantization_config=quantized, "
-			"attn_implementation=\"%s\")\n",
-			e->train->dtype == MQ_BF16 ? "bfloat16" : "float16",
-			e->train->dtype == MQ_BF16 ? "bfloat16" : "float16", attention);
-	else
-		fprintf(f, "model = AutoModelForCausalLM.from_config(config, attn_implementation=\"%s\")\n", attention);
-	if (tuning->kind == MQ_TUNE_LORA)
-		fprintf(f,
-			"from peft import LoraConfig, get_peft_model\n"
-			"model = get_peft_model(model, LoraConfig(r=%u, lora_alpha=%u, lora_dropout=%g, task_type=\"CAUSAL_LM\",\n"
-			"                                         target_modules=[%s]))\n",
-			tuning->rank, tuning->alpha, tuning->dropout, peft_modules(e, tuning));
-}
-
+/* With adapters of PEFT where they are what is trained (QLoRA: on a base of bitsandbytes). */
 static enum mq_status put_script(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
 {
+	struct mq_template v = { .arena = e->arena };
 	const char *path;
 	FILE *f;
 
+	mq_template_set(&v, "seq", "%u", e->model->seq);
+	mq_template_set(&v, "attention", "%s", e->model->stack->fused ? "flash_attention_2" : "eager");
+	mq_template_set(&v, "dtype", "%s", e->train->dtype == MQ_BF16 ? "bfloat16" : "float16");
+	mq_template_set(&v, "quantized", "%s", tuning->base ? "yes" : "");
+	mq_template_set(&v, "lora", "%s", tuning->kind == MQ_TUNE_LORA ? peft_modules(e, tuning) : "");
+	mq_template_set(&v, "rank", "%u", tuning->rank);
+	mq_template_set(&v, "alpha", "%u", tuning->alpha);
+	mq_template_set(&v, "dropout", "%g", tuning->dropout);
+	mq_template_set(&v, "recompute", "%s", e->shape.recompute == MQ_RECOMPUTE_FULL ? "yes" : "");
 	MQ_TRY(open_file(e, "train.py", &f, &path, err));
-	fputs("\"\"\"deepspeed --hostfile hostfile train.py: put your data where `batches` is.\"\"\"\n"
-	      "import deepspeed\nimport torch\nfrom transformers import AutoConfig, AutoModelForCausalLM\n\n",
-	      f);
-	put_loading(e, tuning, f);
-	if (e->shape.recompute == MQ_RECOMPUTE_FULL)
-		fputs("model.gradient_checkpointing_enable()\n", f);
-	fputs("engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(),\n"
-	      "                                       config=\"ds_config.json\")\n"
-	      "rows = engine.train_micro_batch_size_per_gpu()\n"
-	      "batches = (torch.randint(config.vocab_size, (rows, seq_length)) for _ in range(1000))\n"
-	      "for tokens in batches:\n"
-	      "    tokens = tokens.to(engine.device)\n"
-	      "    loss = engine(input_ids=tokens, labels=tokens).loss\n"
-	      "    engine.backward(loss)\n"
-	      "    engine.step()\n",
-	      f);
-	return mq_file_close(f, path, err);
+	enum mq_status status = mq_template_write(&v, "platforms/launch", "ds_train.py.in", f, err);
+	return status == MQ_OK ? mq_file_close(f, path, err) : (fclose(f), status);
 }
 
 /* ZeRO++: weights in 8 bits, gradients in 4, a second copy within a group. */
@@ -144,66 +115,57 @@ static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *
 	return MQ_OK;
 }
 
-static void put_quantised(const struct mq_export *e, FILE *f)
+/* What ZeRO's settings go on with. */
+static const char *zero_of(const struct mq_export *e, int stage)
 {
 	const struct mq_software *s = e->software;
-
-	if (s->zero_quantized_weights_B > 0)
-		fputs(", \"zero_quantized_weights\": true", f);
-	if (s->zero_quantized_gradients_B > 0)
-		fputs(", \"zero_quantized_gradients\": true", f);
-	if (s->zero_hpz_partition_size)
-		fprintf(f, ", \"zero_hpz_partition_size\": %u", s->zero_hpz_partition_size);
-}
-
-static void put_zero(const struct mq_export *e, FILE *f)
-{
-	const struct mq_shape *s = &e->shape;
 	const struct mq_plan *p = &e->resolved;
-	/* the optimizer is offloaded by ZeRO's engine, on one replica too */
-	int stage = s->sync >= MQ_SYNC_ZERO1 ? s->sync - MQ_SYNC_ZERO1 + 1 : p->offload_optimizer;
+	const char *text = "";
 
-	fprintf(f, "  \"zero_optimization\": {\"stage\": %d, \"overlap_comm\": %s", stage,
-		p->overlap_grads ? "true" : "false");
 	if (p->bucket_B > 0) /* in elements */
-		fprintf(f, ", \"reduce_bucket_size\": %.0f", p->bucket_B / mq_dtype_size(e->train->dtype));
+		text = mq_arena_printf(e->arena, ", \"reduce_bucket_size\": %.0f",
+				       p->bucket_B / mq_dtype_size(e->train->dtype));
 	if (p->offload_optimizer)
-		fputs(", \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}", f);
-	if (stage == 3)
-		put_quantised(e, f);
-	fputs("}\n}\n", f);
+		text = mq_arena_printf(e->arena,
+				       "%s, \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}", text);
+	if (stage != 3)
+		return text;
+	if (s->zero_quantized_weights_B > 0)
+		text = mq_arena_printf(e->arena, "%s, \"zero_quantized_weights\": true", text);
+	if (s->zero_quantized_gradients_B > 0)
+		text = mq_arena_printf(e->arena, "%s, \"zero_quantized_gradients\": true", text);
+	if (s->zero_hpz_partition_size)
+		text = mq_arena_printf(e->arena, "%s, \"zero_hpz_partition_size\": %u", text,
+				       s->zero_hpz_partition_size);
+	return text;
 }
 
-static void put_optimizer(const struct mq_train *train, FILE *f)
+static enum mq_status put_config(const struct mq_export *e, FILE *f, struct mq_err *err)
 {
-	if (train->optimizer == MQ_OPTIMIZER_ADAM)
-		fputs("  \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 0.0001}},\n", f);
-	else
-		fprintf(f, "  \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.0001, \"momentum\": %s}},\n",
-			train->optimizer == MQ_OPTIMIZER_SGD ? "0.0" : "0.9");
-}
-
-static void put_config(const struct mq_export *e, FILE *f)
-{
+	struct mq_template v = { .arena = e->arena };
+	const struct mq_train *train = e->train;
 	const struct mq_shape *s = &e->shape;
+	/* the optimizer is offloaded by ZeRO's engine, on one replica too */
+	int stage = s->sync >= MQ_SYNC_ZERO1 ? s->sync - MQ_SYNC_ZERO1 + 1 : e->resolved.offload_optimizer;
+	bool half = train->dtype == MQ_FP16 || train->dtype == MQ_BF16;
 
-	fprintf(f,
-		"{\n  \"train_batch_size\": %.0f,\n  \"train_micro_batch_size_per_gpu\": %u,\n"
-		"  \"gradient_accumulation_steps\": %u,\n",
-		e->train->batch, e->micro_batch, s->micro_batches);
-	put_optimizer(e->train, f);
-	if (e->train->dtype == MQ_FP16 || e->train->dtype == MQ_BF16)
-		fprintf(f, "  \"%s\": {\"enabled\": true},\n", mq_dtype_name(e->train->dtype));
-	if (e->train->grad_dtype != e->train->dtype)
-		fprintf(f, "  \"communication_data_type\": \"%s\",\n", mq_dtype_name(e->train->grad_dtype));
-	if (s->tp > 1)
-		fprintf(f, "  \"tensor_parallel\": {\"autotp_size\": %u},\n", s->tp);
-	if (s->pp > 1) /* an interval of 0 recomputes nothing */
-		fprintf(f,
-			"  \"pipeline\": {\"stages\": %u, \"partition\": \"uniform\", \"activation_checkpoint_interval\": "
-			"%u},\n",
-			s->pp, s->recompute == MQ_RECOMPUTE_FULL);
-	put_zero(e, f);
+	mq_template_set(&v, "batch", "%.0f", train->batch);
+	mq_template_set(&v, "micro_batch", "%u", e->micro_batch);
+	mq_template_set(&v, "rounds", "%u", s->micro_batches);
+	mq_template_set(&v, "momentum", "%s",
+			train->optimizer == MQ_OPTIMIZER_ADAM ? "" :
+			train->optimizer == MQ_OPTIMIZER_SGD  ? "0.0" :
+								"0.9");
+	mq_template_set(&v, "half", "%s", half ? mq_dtype_name(train->dtype) : "");
+	mq_template_set(&v, "gradients", "%s",
+			train->grad_dtype != train->dtype ? mq_dtype_name(train->grad_dtype) : "");
+	mq_template_set(&v, "tp", s->tp > 1 ? "%u" : "", s->tp);
+	mq_template_set(&v, "pp", s->pp > 1 ? "%u" : "", s->pp);
+	mq_template_set(&v, "interval", "%u", s->recompute == MQ_RECOMPUTE_FULL); /* 0 recomputes nothing */
+	mq_template_set(&v, "stage", "%d", stage);
+	mq_template_set(&v, "overlap", "%s", e->resolved.overlap_grads ? "true" : "false");
+	mq_template_set(&v, "zero", "%s", zero_of(e, stage));
+	return mq_template_write(&v, "platforms/launch", "ds_config.json.in", f, err);
 }
 
 /* The model as text, before any file is touched. */
@@ -249,6 +211,6 @@ enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq
 			err, MQ_EINPUT,
 			"--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
 			"without pipeline stages and a model of Hugging Face's");
-	put_config(e, f);
+	MQ_TRY(put_config(e, f, err));
 	return e->dir ? put_folder(e, &tuning, err) : MQ_OK;
 }

@@ -50,7 +50,7 @@ struct mq_export_node {
 };
 uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node);
 /* A comment line per machine where its GPUs are not simply all in order; `comment` begins each. */
-void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *file);
+const char *mq_export_node_lines(const struct mq_export *e, const char *comment);
 /* "NCCL_ALGO=Ring NCCL_PROTO=Simple " of what the plan forces, or "". */
 const char *mq_export_nccl(const struct mq_export *e);
 

@@ -144,7 +144,7 @@ static void put_launch(const struct mq_export *e, FILE *f)
 	uint32_t n = mq_export_nodes(e, &node);
 	bool equal = true;
 
-	mq_export_put_nodes(e, "# ", f);
+	fputs(mq_export_node_lines(e, "# "), f);
 	for (uint32_t i = 1; i < n; i++)
 		equal = equal && node[i].n == node[0].n;
 	fprintf(f, "%s%storchrun --nnodes %u --nproc-per-node ",

@@ -75,10 +75,11 @@ uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node
 	return n;
 }
 
-void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f)
+const char *mq_export_node_lines(const struct mq_export *e, const char *comment)
 {
 	struct mq_export_node *node;
 	uint32_t n = mq_export_nodes(e, &node);
+	const char *text = "";
 	bool plain = true;
 
 	for (uint32_t r = 0; r < e->n_ranks; r++)
@@ -86,12 +87,15 @@ void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f
 	for (uint32_t i = 0; i < n; i++)
 		plain = plain && node[i].n == node[0].n;
 	for (uint32_t i = 0; i < n && !plain; i++) {
-		fprintf(f, "%snode rank %u: machine %u, %u processes, CUDA_VISIBLE_DEVICES=", comment, i, node[i].node,
-			node[i].n);
+		text = mq_arena_printf(e->arena,
+				       "%s%snode rank %u: machine %u, %u processes, CUDA_VISIBLE_DEVICES=", text,
+				       comment, i, node[i].node, node[i].n);
 		for (uint32_t k = 0; k < node[i].n; k++)
-			fprintf(f, "%s%u", k ? "," : "", e->cluster->device[e->rank[node[i].first + k]].local);
-		fputc('\n', f);
+			text = mq_arena_printf(e->arena, "%s%s%u", text, k ? "," : "",
+					       e->cluster->device[e->rank[node[i].first + k]].local);
+		text = mq_arena_printf(e->arena, "%s\n", text);
 	}
+	return text;
 }
 
 const char *mq_export_nccl(const struct mq_export *e)

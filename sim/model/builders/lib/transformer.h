@@ -100,8 +100,8 @@ struct mq_field {
 #define MQ_FIELD_TYPE(field)  _Generic(field, uint32_t: 'n', double: 'd', bool: 'b', char: 'c', default: 's')
 /* clang-format on */
 const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, const char *name);
-/* Of a description; NULL: none of that name. */
-const struct mq_field *mq_transformer_field(const char *name);
+/* Those of a description, but for its name and towers. */
+const struct mq_field *mq_transformer_fields(size_t *n);
 
 /* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what, const struct mq_model_request *request,

@@ -88,13 +88,14 @@ const struct mq_field *mq_field_find(const struct mq_field *fields, size_t n, co
 	return NULL;
 }
 
-const struct mq_field *mq_transformer_field(const char *name)
+const struct mq_field *mq_transformer_fields(size_t *n)
 {
 #define PLACE(field) MQ_FIELD(struct mq_transformer, field),
 	static const struct mq_field fields[] = { FIELDS(PLACE) PLACE(rope_theta) PLACE(norm_eps) PLACE(pattern)
 							  PLACE(contrast) };
 
-	return mq_field_find(fields, sizeof(fields) / sizeof(*fields), name);
+	*n = sizeof(fields) / sizeof(*fields);
+	return fields;
 }
 
 const char *mq_transformer_compare(const struct mq_transformer *first, const struct mq_transformer *second, uint32_t *n,

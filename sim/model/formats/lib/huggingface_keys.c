@@ -53,9 +53,11 @@ static const struct mq_field *find_field(const char *name)
 		F(beside),
 	};
 	_Static_assert(!offsetof(struct mq_hf_config, t), "a description's fields have their places in the whole, too");
-	const struct mq_field *field = mq_field_find(own, sizeof(own) / sizeof(*own), name);
+	const struct mq_field *field = mq_field_find(own, sizeof(own) / sizeof(*own), name), *fields;
+	size_t n;
 
-	return field ? field : mq_transformer_field(name);
+	fields = mq_transformer_fields(&n);
+	return field ? field : mq_field_find(fields, n, name);
 }
 
 /* The dialects in a list of words; behind "!", all others. */

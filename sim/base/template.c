@@ -1,0 +1,88 @@
+/* template.c - see template.h. SPDX-License-Identifier: Apache-2.0 */
+#include "base/template.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "base/paths.h"
+#include "base/text.h"
+
+void mq_template_set(struct mq_template *t, const char *name, const char *format, ...)
+{
+	struct mq_template_value value = { .name = name };
+	va_list ap, again;
+
+	va_start(ap, format);
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, format, again);
+	char *text = mq_arena_alloc(t->arena, (size_t)n + 1);
+	vsnprintf(text, (size_t)n + 1, format, ap);
+	va_end(again);
+	va_end(ap);
+	value.text = text;
+	MQ_PUSH(t->arena, t->value, t->n, t->room, value);
+}
+
+/* The value of the name that begins at `at` and ends before "}}", and what is behind; NULL: there is none. */
+static const char *value_at(const struct mq_template *t, const char *at, const char **behind)
+{
+	const char *end = strstr(at, "}}");
+	size_t n = end ? (size_t)(end - at) : 0;
+
+	*behind = n ? end + 2 : at;
+	for (uint32_t i = t->n; n && i-- > 0;)
+		if (strlen(t->value[i].name) == n && !strncmp(t->value[i].name, at, n))
+			return t->value[i].text;
+	return NULL;
+}
+
+static bool put_line(const struct mq_template *t, const char *line, size_t n, FILE *file)
+{
+	for (const char *end = line + n, *next; line < end; line = next) {
+		const char *place = memmem(line, (size_t)(end - line), "{{", 2), *text;
+
+		next = place ? place : end;
+		fwrite(line, 1, (size_t)(next - line), file);
+		if (!place)
+			return true;
+		text = value_at(t, place + 2, &next);
+		if (!text)
+			return false;
+		fputs(text, file);
+	}
+	return true;
+}
+
+enum mq_status mq_template_write(const struct mq_template *t, const char *folder, const char *name, FILE *file,
+				 struct mq_err *err)
+{
+	bool inside = false, shown = true, good = true;
+	const char *dir, *path, *behind, *value;
+	uint32_t line = 0;
+	char *text;
+	size_t size;
+
+	MQ_TRY(mq_find_dir(folder, t->arena, &dir, err));
+	path = mq_arena_printf(t->arena, "%s/%s", dir, name);
+	MQ_TRY(mq_text_read(path, 1, t->arena, &text, &size, err));
+	for (const char *c = text, *next; *c && good; c = next, line++) {
+		next = c + strcspn(c, "\n");
+		next += *next == '\n';
+		if (!strncmp(c, "{{if ", 5)) {
+			value = value_at(t, c + 5, &behind);
+			good = value && !inside;
+			inside = true;
+			shown = good && *value;
+		} else if (!strncmp(c, "{{else}}", 8)) {
+			shown = !shown;
+		} else if (!strncmp(c, "{{end}}", 7)) {
+			inside = false;
+			shown = true;
+		} else if (shown) {
+			good = put_line(t, c, (size_t)(next - c), file);
+		}
+	}
+	return good && !inside ?
+		       MQ_OK :
+		       mq_fail(err, MQ_EINPUT, "%s:%u: a name without value, or an if without end", path, line);
+}

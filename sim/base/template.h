@@ -1,0 +1,28 @@
+/* template.h - texts with places for values: {{name}} is replaced; lines {{if name}}, {{else}} and {{end}}, each alone
+ * on its line and none in another, keep what is between them where the value is not empty, or where it is. SPDX-License-Identifier: Apache-2.0 */
+#ifndef MQ_BASE_TEMPLATE_H
+#define MQ_BASE_TEMPLATE_H
+
+#include <stdio.h>
+
+#include "maquette/arena.h"
+#include "maquette/err.h"
+
+struct mq_template_value {
+	const char *name, *text;
+};
+
+struct mq_template {
+	struct mq_arena *arena;
+	struct mq_template_value *value;
+	uint32_t n, room;
+};
+
+void mq_template_set(struct mq_template *t, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A shipped file, FOLDER/NAME (base/paths.h), with the values to `file`. MQ_EINPUT: there is none, or it has a place
+ * that has no value, or a condition that does not end; with file and line. */
+enum mq_status mq_template_write(const struct mq_template *t, const char *folder, const char *name, FILE *file,
+				 struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
