@@ -21,31 +21,83 @@ struct reader {
 	struct mq_err *err;
 };
 
-/* Opcodes that are not plain data, by their names in pickletools. */
-static const struct {
-	unsigned char code;
-	const char *name;
-} refused[] = {
-	{ 'c', "GLOBAL" },
-	{ 'R', "REDUCE" },
-	{ 'b', "BUILD" },
-	{ 'i', "INST" },
-	{ 'o', "OBJ" },
-	{ 'P', "PERSID" },
-	{ 'Q', "BINPERSID" },
-	{ 0x81, "NEWOBJ" },
-	{ 0x82, "EXT1" },
-	{ 0x83, "EXT2" },
-	{ 0x84, "EXT4" },
-	{ 0x8f, "EMPTY_SET" },
-	{ 0x90, "ADDITEMS" },
-	{ 0x91, "FROZENSET" },
-	{ 0x92, "NEWOBJ_EX" },
-	{ 0x93, "STACK_GLOBAL" },
-	{ 0x96, "BYTEARRAY8" },
-	{ 0x97, "NEXT_BUFFER" },
-	{ 0x98, "READONLY_BUFFER" },
+/* What an opcode does with the stack of values. */
+enum does {
+	NUMBER, /* an integer of `n` bytes, that of four with its sign */
+	LONG,   /* one of as many bytes as a number of `n` says */
+	REAL,   /* eight bytes, big endian */
+	TEXT,   /* as long as a number of `n` bytes says */
+	LINE,   /* a number or a text up to the end of the line */
+	VALUE,  /* a new value, `n` its truth */
+	SKIP,   /* so many bytes */
+	MARK,
+	GATHER, /* the last `n` values, or (0) those since the last mark, go into a new list or dict, */
+	EXTEND, /* or into the one before them, */
+	DROP,   /* or away */
+	TWICE,
+	PUT, /* the last value becomes the memo's: its number has `n` bytes, LINE_LONG digits, or (0) is the next */
+	GET,
 };
+enum { LINE_LONG = 9 };
+
+static const struct opcode {
+	unsigned char code;
+	uint8_t does, n, type;
+} opcodes[] = { { 'K', NUMBER, 1, 0 },
+		{ 'M', NUMBER, 2, 0 },
+		{ 'J', NUMBER, 4, 0 },
+		{ 0x8a, LONG, 1, 0 },
+		{ 0x8b, LONG, 4, 0 },
+		{ 'G', REAL, 8, 0 },
+		{ 'X', TEXT, 4, 0 },
+		{ 'T', TEXT, 4, 0 },
+		{ 'B', TEXT, 4, 0 },
+		{ 'U', TEXT, 1, 0 },
+		{ 'C', TEXT, 1, 0 },
+		{ 0x8c, TEXT, 1, 0 },
+		{ 0x8d, TEXT, 8, 0 },
+		{ 0x8e, TEXT, 8, 0 },
+		{ 'I', LINE, 0, MQ_PICKLE_INT },
+		{ 'L', LINE, 0, MQ_PICKLE_INT },
+		{ 'F', LINE, 0, MQ_PICKLE_F64 },
+		{ 'V', LINE, 0, MQ_PICKLE_TEXT },
+		{ 'S', LINE, 0, MQ_PICKLE_TEXT },
+		{ 'N', VALUE, 0, MQ_PICKLE_NONE },
+		{ 0x88, VALUE, 1, MQ_PICKLE_BOOL },
+		{ 0x89, VALUE, 0, MQ_PICKLE_BOOL },
+		{ ']', VALUE, 0, MQ_PICKLE_LIST },
+		{ ')', VALUE, 0, MQ_PICKLE_LIST },
+		{ '}', VALUE, 0, MQ_PICKLE_DICT },
+		{ 0x80, SKIP, 1, 0 },
+		{ 0x95, SKIP, 8, 0 },
+		{ '(', MARK, 0, 0 },
+		{ 'l', GATHER, 0, MQ_PICKLE_LIST },
+		{ 't', GATHER, 0, MQ_PICKLE_LIST },
+		{ 'd', GATHER, 0, MQ_PICKLE_DICT },
+		{ 0x85, GATHER, 1, MQ_PICKLE_LIST },
+		{ 0x86, GATHER, 2, MQ_PICKLE_LIST },
+		{ 0x87, GATHER, 3, MQ_PICKLE_LIST },
+		{ 'e', EXTEND, 0, MQ_PICKLE_LIST },
+		{ 'u', EXTEND, 0, MQ_PICKLE_DICT },
+		{ 'a', EXTEND, 1, MQ_PICKLE_LIST },
+		{ 's', EXTEND, 2, MQ_PICKLE_DICT },
+		{ '0', DROP, 1, 0 },
+		{ '1', DROP, 0, 0 },
+		{ '2', TWICE, 1, 0 },
+		{ 0x94, PUT, 0, 0 },
+		{ 'q', PUT, 1, 0 },
+		{ 'r', PUT, 4, 0 },
+		{ 'p', PUT, LINE_LONG, 0 },
+		{ 'h', GET, 1, 0 },
+		{ 'j', GET, 4, 0 },
+		{ 'g', GET, LINE_LONG, 0 } };
+
+/* Those that are no plain data, and their names in pickletools. */
+static const char refused[] = "cRbioPQ\x81\x82\x83\x84\x8f\x90\x91\x92\x93\x96\x97\x98";
+static const char *const refused_names[] = { "GLOBAL",       "REDUCE",     "BUILD",       "INST",           "OBJ",
+					     "PERSID",       "BINPERSID",  "NEWOBJ",      "EXT1",           "EXT2",
+					     "EXT4",         "EMPTY_SET",  "ADDITEMS",    "FROZENSET",      "NEWOBJ_EX",
+					     "STACK_GLOBAL", "BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER" };
 
 static enum mq_status bad(struct reader *r, const char *what)
 {
@@ -53,195 +105,159 @@ static enum mq_status bad(struct reader *r, const char *what)
 		       r->path, r->at, what);
 }
 
-static bool has(const struct reader *r, uint64_t n)
+/* The next n bytes. */
+static enum mq_status take(struct reader *r, uint64_t n, const unsigned char **bytes)
 {
-	return n <= r->size - r->at;
+	if (n > r->size - r->at)
+		return bad(r, "the file ends inside a value");
+	*bytes = r->byte + r->at;
+	r->at += n;
+	return MQ_OK;
 }
 
-static uint64_t little(const unsigned char *b, uint32_t n)
+/* The next n bytes as a number, the least first. */
+static enum mq_status take_number(struct reader *r, uint32_t n, uint64_t *value)
 {
-	uint64_t v = 0;
+	const unsigned char *bytes = NULL;
 
-	while (n-- > 0)
-		v = v << 8 | b[n];
-	return v;
+	MQ_TRY(take(r, n, &bytes));
+	for (*value = 0; n-- > 0;)
+		*value = *value << 8 | bytes[n];
+	return MQ_OK;
 }
 
-static struct mq_pickle *value_of(struct reader *r, enum mq_pickle_type type)
+static struct mq_pickle *push(struct reader *r, uint8_t type)
 {
 	struct mq_pickle *v = mq_arena_array(r->arena, 1, struct mq_pickle);
 
-	v->type = (uint8_t)type;
+	v->type = type;
+	MQ_PUSH(r->arena, r->stack.value, r->stack.n, r->stack.room, v);
 	return v;
 }
 
-static enum mq_status push(struct reader *r, struct mq_pickle *v)
+static enum mq_status push_text(struct reader *r, const unsigned char *bytes, uint64_t n)
 {
-	MQ_PUSH(r->arena, r->stack.value, r->stack.n, r->stack.room, v);
-	return MQ_OK;
-}
-
-static enum mq_status push_int(struct reader *r, int64_t i)
-{
-	struct mq_pickle *v = value_of(r, MQ_PICKLE_INT);
-
-	v->i = i;
-	return push(r, v);
-}
-
-static enum mq_status push_f64(struct reader *r, double f)
-{
-	struct mq_pickle *v = value_of(r, MQ_PICKLE_F64);
-
-	v->f = f;
-	return push(r, v);
-}
-
-/* An integer of up to eight bytes, signed. */
-static enum mq_status read_long(struct reader *r, uint64_t n)
-{
-	if (!has(r, n))
-		return bad(r, "the file ends inside a number");
-	if (n > 9 || (n == 9 && r->byte[r->at + 8]))
-		return bad(r, "an integer of more than 64 bits");
-	uint64_t v = little(r->byte + r->at, n > 8 ? 8 : (uint32_t)n);
-	if (n && n < 8 && r->byte[r->at + n - 1] & 0x80)
-		v |= UINT64_MAX << 8 * n;
-	r->at += n;
-	return push_int(r, (int64_t)v);
-}
-
-static enum mq_status read_f64(struct reader *r)
-{
-	uint64_t bits = 0;
-	double f;
-
-	if (!has(r, 8))
-		return bad(r, "the file ends inside a number");
-	for (int i = 0; i < 8; i++) /* big endian */
-		bits = bits << 8 | r->byte[r->at++];
-	memcpy(&f, &bits, sizeof(f));
-	return push_f64(r, f);
-}
-
-static enum mq_status push_text(struct reader *r, uint64_t n)
-{
-	if (!has(r, n) || n > UINT32_MAX - 1)
-		return bad(r, "the file ends inside a text");
-	struct mq_pickle *v = value_of(r, MQ_PICKLE_TEXT);
+	if (n > UINT32_MAX - 1)
+		return bad(r, "a text of more than 4 GB");
+	struct mq_pickle *v = push(r, MQ_PICKLE_TEXT);
 	char *text = mq_arena_alloc(r->arena, n + 1);
-	memcpy(text, r->byte + r->at, n);
+	memcpy(text, bytes, n);
 	text[n] = '\0';
 	v->n = (uint32_t)n;
 	v->text = text;
-	r->at += n;
-	return push(r, v);
-}
-
-/* A text whose length stands in `width` bytes before it. */
-static enum mq_status read_text(struct reader *r, uint32_t width)
-{
-	if (!has(r, width))
-		return bad(r, "the file ends before a length");
-	uint64_t n = little(r->byte + r->at, width);
-	r->at += width;
-	return push_text(r, n);
-}
-
-/* The rest of a line, without its end. */
-static enum mq_status line_of(struct reader *r, const char **text)
-{
-	const unsigned char *end = memchr(r->byte + r->at, '\n', r->size - r->at);
-
-	if (!end)
-		return bad(r, "the file ends inside a line");
-	size_t n = (size_t)(end - (r->byte + r->at));
-	char *line = mq_arena_alloc(r->arena, n + 1);
-	memcpy(line, r->byte + r->at, n);
-	line[n] = '\0';
-	r->at += n + 1;
-	*text = line;
 	return MQ_OK;
 }
 
-static enum mq_status read_line(struct reader *r, unsigned char code)
+/* An integer of up to eight bytes, signed; a ninth may be zero. */
+static enum mq_status read_long(struct reader *r, uint64_t n)
+{
+	uint64_t v = 0, top = 0;
+
+	if (n > 9)
+		return bad(r, "an integer of more than 64 bits");
+	MQ_TRY(take_number(r, n > 8 ? 8 : (uint32_t)n, &v));
+	MQ_TRY(take_number(r, n > 8, &top));
+	if (top)
+		return bad(r, "an integer of more than 64 bits");
+	if (n && n < 8 && v >> (8 * n - 1))
+		v |= UINT64_MAX << 8 * n;
+	push(r, MQ_PICKLE_INT)->i = (int64_t)v;
+	return MQ_OK;
+}
+
+static enum mq_status read_real(struct reader *r)
+{
+	const unsigned char *bytes = NULL;
+	uint64_t bits = 0;
+
+	MQ_TRY(take(r, 8, &bytes));
+	for (int i = 0; i < 8; i++)
+		bits = bits << 8 | bytes[i];
+	memcpy(&push(r, MQ_PICKLE_F64)->f, &bits, sizeof(bits));
+	return MQ_OK;
+}
+
+/* The rest of a line, without its end; it lives in the arena. */
+static enum mq_status take_line(struct reader *r, const char **text)
+{
+	const unsigned char *end = memchr(r->byte + r->at, '\n', r->size - r->at), *bytes = NULL;
+	size_t n = end ? (size_t)(end - (r->byte + r->at)) + 1 : r->size - r->at + 1;
+
+	MQ_TRY(take(r, n, &bytes));
+	*text = mq_arena_printf(r->arena, "%.*s", (int)(n - 1), bytes);
+	return MQ_OK;
+}
+
+static enum mq_status read_line(struct reader *r, const struct opcode *o)
 {
 	const char *text;
 
-	MQ_TRY(line_of(r, &text));
-	if (code == 'F')
-		return push_f64(r, strtod(text, NULL));
-	if (code == 'I' && (!strcmp(text, "00") || !strcmp(text, "01"))) {
-		struct mq_pickle *v = value_of(r, MQ_PICKLE_BOOL);
-
-		v->i = text[1] == '1';
-		return push(r, v);
-	}
-	if (code == 'I' || code == 'L')
-		return push_int(r, strtoll(text, NULL, 10));
-	struct mq_pickle *v = value_of(r, MQ_PICKLE_TEXT);
-	v->text = text;
-	v->n = (uint32_t)strlen(text);
-	return push(r, v);
-}
-
-static enum mq_status add(struct reader *r, struct mq_pickle *to, struct mq_pickle *v)
-{
-	if (to->n == UINT32_MAX)
-		return bad(r, "a list without end");
-	MQ_PUSH(r->arena, to->item, to->n, to->room, v);
+	MQ_TRY(take_line(r, &text));
+	if (o->type == MQ_PICKLE_F64)
+		push(r, MQ_PICKLE_F64)->f = strtod(text, NULL);
+	else if (o->type == MQ_PICKLE_TEXT)
+		return push_text(r, (const unsigned char *)text, strlen(text));
+	else if (o->code == 'I' && (!strcmp(text, "00") || !strcmp(text, "01")))
+		push(r, MQ_PICKLE_BOOL)->i = text[1] == '1';
+	else
+		push(r, MQ_PICKLE_INT)->i = strtoll(text, NULL, 10);
 	return MQ_OK;
 }
 
-static enum mq_status pop_mark(struct reader *r, uint32_t *first)
-{
-	if (!r->n_marks || r->mark[r->n_marks - 1] > r->stack.n)
-		return bad(r, "a list or dict ends that has not begun");
-	*first = r->mark[--r->n_marks];
-	return MQ_OK;
-}
-
-/* Values from `first` on go into a new list or dict. */
-static enum mq_status gather(struct reader *r, enum mq_pickle_type type, uint32_t first)
-{
-	struct mq_pickle *v = value_of(r, type);
-
-	if (type == MQ_PICKLE_DICT && (r->stack.n - first) % 2)
-		return bad(r, "a key without a value");
-	for (uint32_t i = first; i < r->stack.n; i++)
-		MQ_TRY(add(r, v, r->stack.value[i]));
-	r->stack.n = first;
-	return push(r, v);
-}
-
-/* Values from `first` on go into the list or dict before them. */
-static enum mq_status extend(struct reader *r, enum mq_pickle_type type, uint32_t first)
-{
-	struct mq_pickle *to = first && first <= r->stack.n ? r->stack.value[first - 1] : NULL;
-
-	if (!to || to->type != type || (type == MQ_PICKLE_DICT && (r->stack.n - first) % 2))
-		return bad(r, "items for what is no list, or a key without a value");
-	for (uint32_t i = first; i < r->stack.n; i++)
-		MQ_TRY(add(r, to, r->stack.value[i]));
-	r->stack.n = first;
-	return MQ_OK;
-}
-
-/* The last `n` values; outside any mark. */
+/* Where the last n values begin, outside any mark; n = 0: those since the last mark, which goes. */
 static enum mq_status lasts(struct reader *r, uint32_t n, uint32_t *first)
 {
-	uint32_t least = r->n_marks ? r->mark[r->n_marks - 1] : 0;
+	uint32_t mark = r->n_marks ? r->mark[r->n_marks - 1] : 0;
 
-	if (r->stack.n < n || r->stack.n - n < least)
+	if (!n && (!r->n_marks || mark > r->stack.n))
+		return bad(r, "a list or dict ends that has not begun");
+	if (n && (r->stack.n < n || r->stack.n - n < mark))
 		return bad(r, "a value is missing");
-	*first = r->stack.n - n;
+	r->n_marks -= !n;
+	*first = n ? r->stack.n - n : mark;
 	return MQ_OK;
 }
 
-static enum mq_status remember(struct reader *r, uint64_t index)
+/* Values from `first` on go into a new list or dict, or into the one before them. */
+static enum mq_status gather(struct reader *r, const struct opcode *o, uint32_t first)
 {
-	uint32_t first = 0;
+	struct mq_pickle *to = o->does == GATHER            ? mq_arena_array(r->arena, 1, struct mq_pickle) :
+			       first && first <= r->stack.n ? r->stack.value[first - 1] :
+							      NULL;
 
+	if (to && o->does == GATHER)
+		to->type = o->type;
+	if (!to || to->type != o->type || (o->type == MQ_PICKLE_DICT && (r->stack.n - first) % 2))
+		return bad(r, "items for what is no list, or a key without a value");
+	for (uint32_t i = first; i < r->stack.n; i++) {
+		if (to->n == UINT32_MAX)
+			return bad(r, "a list without end");
+		MQ_PUSH(r->arena, to->item, to->n, to->room, r->stack.value[i]);
+	}
+	r->stack.n = first;
+	if (o->does == GATHER)
+		MQ_PUSH(r->arena, r->stack.value, r->stack.n, r->stack.room, to);
+	return MQ_OK;
+}
+
+static enum mq_status memorise(struct reader *r, const struct opcode *o)
+{
+	uint64_t index = r->memo.n;
+	const char *digits;
+	uint32_t first;
+
+	if (o->n == LINE_LONG) {
+		MQ_TRY(take_line(r, &digits));
+		index = strtoull(digits, NULL, 10);
+	} else if (o->n) {
+		MQ_TRY(take_number(r, o->n, &index));
+	}
+	if (o->does == GET) {
+		if (index >= r->memo.n || !r->memo.value[index])
+			return bad(r, "a memo entry that is not there");
+		MQ_PUSH(r->arena, r->stack.value, r->stack.n, r->stack.room, r->memo.value[index]);
+		return MQ_OK;
+	}
 	MQ_TRY(lasts(r, 1, &first));
 	if (index > (uint64_t)r->memo.n + 1)
 		return bad(r, "memo entries that are not in order");
@@ -251,176 +267,69 @@ static enum mq_status remember(struct reader *r, uint64_t index)
 	return MQ_OK;
 }
 
-static enum mq_status recall(struct reader *r, uint64_t index)
+static enum mq_status run_opcode(struct reader *r, const struct opcode *o)
 {
-	if (index >= r->memo.n || !r->memo.value[index])
-		return bad(r, "a memo entry that is not there");
-	return push(r, r->memo.value[index]);
-}
-
-static enum mq_status memo_by_width(struct reader *r, uint32_t width, bool put)
-{
-	if (!has(r, width))
-		return bad(r, "the file ends before a memo's number");
-	uint64_t index = little(r->byte + r->at, width);
-	r->at += width;
-	return put ? remember(r, index) : recall(r, index);
-}
-
-static enum mq_status memo_by_line(struct reader *r, bool put)
-{
-	const char *text;
-
-	MQ_TRY(line_of(r, &text));
-	return put ? remember(r, strtoull(text, NULL, 10)) : recall(r, strtoull(text, NULL, 10));
-}
-
-static enum mq_status skip(struct reader *r, uint64_t n)
-{
-	if (!has(r, n))
-		return bad(r, "the file ends inside a header");
-	r->at += n;
-	return MQ_OK;
-}
-
-static enum mq_status number_op(struct reader *r, unsigned char code)
-{
-	const uint32_t width = code == 'K' ? 1 : code == 'M' ? 2 : 4;
-
-	if (code == 'G')
-		return read_f64(r);
-	if (code == 0x8a || code == 0x8b) {
-		if (!has(r, code == 0x8a ? 1 : 4))
-			return bad(r, "the file ends before a length");
-		uint64_t n = little(r->byte + r->at, code == 0x8a ? 1 : 4);
-		r->at += code == 0x8a ? 1 : 4;
-		return read_long(r, n);
-	}
-	if (!has(r, width))
-		return bad(r, "the file ends inside a number");
-	uint64_t v = little(r->byte + r->at, width);
-	r->at += width;
-	return push_int(r, code == 'J' ? (int32_t)v : (int64_t)v);
-}
-
-static enum mq_status container_op(struct reader *r, unsigned char code)
-{
+	const unsigned char *bytes = NULL;
 	uint32_t first = 0;
+	uint64_t n = 0;
 
-	switch (code) {
-	case '(':
+	if (o->does == NUMBER || o->does == LONG || o->does == TEXT)
+		MQ_TRY(take_number(r, o->n, &n));
+	if (o->does == GATHER || o->does == EXTEND || o->does == DROP || o->does == TWICE)
+		MQ_TRY(lasts(r, o->n, &first));
+	switch ((enum does)o->does) {
+	case NUMBER:
+		push(r, MQ_PICKLE_INT)->i = o->n == 4 ? (int32_t)n : (int64_t)n;
+		return MQ_OK;
+	case LONG:
+		return read_long(r, n);
+	case REAL:
+		return read_real(r);
+	case TEXT:
+		MQ_TRY(take(r, n, &bytes));
+		return push_text(r, bytes, n);
+	case LINE:
+		return read_line(r, o);
+	case VALUE:
+		push(r, o->type)->i = o->n;
+		return MQ_OK;
+	case SKIP:
+		return take(r, o->n, &bytes);
+	case MARK:
 		MQ_PUSH(r->arena, r->mark, r->n_marks, r->mark_room, r->stack.n);
 		return MQ_OK;
-	case ']':
-	case ')':
-		return push(r, value_of(r, MQ_PICKLE_LIST));
-	case '}':
-		return push(r, value_of(r, MQ_PICKLE_DICT));
-	case 'l':
-	case 't':
-	case 'd':
-		MQ_TRY(pop_mark(r, &first));
-		return gather(r, code == 'd' ? MQ_PICKLE_DICT : MQ_PICKLE_LIST, first);
-	case 0x85:
-	case 0x86:
-	case 0x87:
-		MQ_TRY(lasts(r, code - 0x84u, &first));
-		return gather(r, MQ_PICKLE_LIST, first);
-	case 'e':
-	case 'u':
-		MQ_TRY(pop_mark(r, &first));
-		return extend(r, code == 'u' ? MQ_PICKLE_DICT : MQ_PICKLE_LIST, first);
-	case 'a':
-	case 's':
-		MQ_TRY(lasts(r, code == 'a' ? 1 : 2, &first));
-		return extend(r, code == 's' ? MQ_PICKLE_DICT : MQ_PICKLE_LIST, first);
-	case '0':
-		MQ_TRY(lasts(r, 1, &first));
-		r->stack.n--;
-		return MQ_OK;
-	default: /* '1' */
-		MQ_TRY(pop_mark(r, &first));
+	case GATHER:
+	case EXTEND:
+		return gather(r, o, first);
+	case DROP:
 		r->stack.n = first;
 		return MQ_OK;
+	case TWICE:
+		MQ_PUSH(r->arena, r->stack.value, r->stack.n, r->stack.room, r->stack.value[first]);
+		return MQ_OK;
+	case PUT:
+	case GET:
+		break;
 	}
+	return memorise(r, o);
 }
 
-static enum mq_status other_op(struct reader *r, unsigned char code)
+static enum mq_status refuse(struct reader *r, unsigned char code)
 {
-	char text[64];
+	const char *at = code ? strchr(refused, code) : NULL;
 
-	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
-		if (refused[i].code == code) {
-			snprintf(text, sizeof(text), "%s: not plain data, and nothing is run", refused[i].name);
-			return bad(r, text);
-		}
-	snprintf(text, sizeof(text), "%#x is no opcode of a pickle", code);
-	return bad(r, text);
-}
-
-static enum mq_status op(struct reader *r, unsigned char code)
-{
-	struct mq_pickle *v;
-	uint32_t first = 0;
-
-	if (strchr("KMJG\x8a\x8b", code))
-		return number_op(r, code);
-	if (strchr("(])}ltd\x85\x86\x87"
-		   "euas01",
-		   code) &&
-	    code != '{')
-		return container_op(r, code);
-	switch (code) {
-	case 0x80:
-		return skip(r, 1);
-	case 0x95:
-		return skip(r, 8);
-	case 'N':
-		return push(r, value_of(r, MQ_PICKLE_NONE));
-	case 0x88:
-	case 0x89:
-		v = value_of(r, MQ_PICKLE_BOOL);
-		v->i = code == 0x88;
-		return push(r, v);
-	case 'X':
-	case 'T':
-	case 'B':
-		return read_text(r, 4);
-	case 'U':
-	case 'C':
-	case 0x8c:
-		return read_text(r, 1);
-	case 0x8d:
-	case 0x8e:
-		return read_text(r, 8);
-	case 'I':
-	case 'L':
-	case 'F':
-	case 'V':
-	case 'S':
-		return read_line(r, code);
-	case 0x94:
-		return remember(r, r->memo.n);
-	case 'q':
-	case 'r':
-		return memo_by_width(r, code == 'q' ? 1 : 4, true);
-	case 'h':
-	case 'j':
-		return memo_by_width(r, code == 'h' ? 1 : 4, false);
-	case 'p':
-	case 'g':
-		return memo_by_line(r, code == 'p');
-	case '2':
-		MQ_TRY(lasts(r, 1, &first));
-		return push(r, r->stack.value[first]);
-	default:
-		return other_op(r, code);
-	}
+	return bad(r, at ? mq_arena_printf(r->arena, "%s: not plain data, and nothing is run",
+					   refused_names[at - refused]) :
+			   mq_arena_printf(r->arena, "%#x is no opcode of a pickle", code));
 }
 
 /* The whole file; it ends with '.' and leaves one value. */
 static enum mq_status run(struct reader *r, struct mq_pickle **value)
 {
+	const struct opcode *of[256] = { NULL };
+
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++)
+		of[opcodes[i].code] = &opcodes[i];
 	while (r->at < r->size) {
 		unsigned char code = r->byte[r->at++];
 
@@ -430,9 +339,9 @@ static enum mq_status run(struct reader *r, struct mq_pickle **value)
 			*value = r->stack.value[0];
 			return MQ_OK;
 		}
-		if (!code)
-			return other_op(r, code);
-		MQ_TRY(op(r, code));
+		if (!of[code])
+			return refuse(r, code);
+		MQ_TRY(run_opcode(r, of[code]));
 	}
 	return bad(r, "the file ends before the pickle does");
 }
