@@ -174,11 +174,11 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 
 /* ---- job and plan ---------------------------------------------------------------------------------- */
 
-static enum mq_status load_model(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status load_model(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_model_request request = { c->spec, &c->train, c->seq, &c->software.software };
 
-	MQ_TRY(mq_model_load(&request, arena, &c->model, err));
+	MQ_TRY(mq_model_load(&request, c->arena, &c->model, err));
 	c->image = c->model->image;
 	c->vocab = c->model->vocab;
 	if (c->image) /* as image networks are trained everywhere */
@@ -198,25 +198,24 @@ static struct mq_cluster nameless(const struct mq_case *c)
 	return cluster;
 }
 
-static enum mq_status make_plan(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status make_plan(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_cluster cluster = nameless(c);
 
-	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, arena, &c->plan, err));
+	MQ_TRY(mq_plan_from_shape(&c->shape, c->model, &cluster, c->arena, &c->plan, err));
 	c->plan.zero_group = c->zero_group;
 	return MQ_OK;
 }
 
 /* The row's own changes of the hardware, "KEY=VALUE;...", as --change takes them. */
-static enum mq_status own_changes(const struct mq_case *c, const char **change, uint32_t *n, struct mq_arena *arena,
-				  struct mq_err *err)
+static enum mq_status own_changes(const struct mq_case *c, const char **change, uint32_t *n, struct mq_err *err)
 {
 	for (const char *p = c->run->change; *p;) {
 		size_t length = strcspn(p, ";");
 
 		if (*n == MQ_CASE_MAX_CHANGES)
 			return mq_fail(err, MQ_EINPUT, "change: more than %d changes", MQ_CASE_MAX_CHANGES);
-		change[(*n)++] = mq_arena_printf(arena, "%.*s", (int)length, p);
+		change[(*n)++] = mq_arena_printf(c->arena, "%.*s", (int)length, p);
 		p += length + (p[length] == ';');
 	}
 	return MQ_OK;
@@ -229,7 +228,7 @@ static enum mq_status make_job(const struct mq_score_options *o, const struct mq
 	const char *software = c->software.software.name;
 	uint32_t n = 0;
 
-	MQ_TRY(own_changes(c, change, &n, o->arena, err));
+	MQ_TRY(own_changes(c, change, &n, err));
 	MQ_TRY(mq_score_changes(o, c, change, &n, &software, err));
 	mq_job_init(&c->job);
 	c->job.asked.model = c->spec;
@@ -252,6 +251,8 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_score_t
 		       const char *why[MQ_CASE_MAX_LACKS])
 {
 	struct mq_case c = { .run = run,
+			     .tables = tables,
+			     .arena = o->arena,
 			     .n_devices = run->gpus >= 1 && run->gpus <= MAX_GPUS ? (uint32_t)run->gpus : 1 };
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
@@ -261,11 +262,11 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_score_t
 			why[n++] = mq_arena_strdup(o->arena, err.text);
 	if (!n && mq_case_build(o, tables, run, &c, &err) == MQ_OK)
 		return 0;
-	c = (struct mq_case){ .run = run, .n_devices = c.n_devices };
-	if (*run->gpu || *run->platform ? mq_case_machines(tables, &c, o->arena, &err) != MQ_OK :
+	c = (struct mq_case){ .run = run, .tables = tables, .arena = o->arena, .n_devices = c.n_devices };
+	if (*run->gpu || *run->platform ? mq_case_machines(&c, &err) != MQ_OK :
 					  mq_run_lacks(run, "gpu", "or platform; they say the machines", &err) != MQ_OK)
 		why[n++] = mq_arena_strdup(o->arena, err.text);
-	if (mq_case_model(tables, &c, o->arena, &err) != MQ_OK)
+	if (mq_case_model(&c, &err) != MQ_OK)
 		why[n++] = mq_arena_strdup(o->arena, err.text);
 	if (!n && mq_case_build(o, tables, run, &c, &err) != MQ_OK)
 		why[n++] = mq_arena_strdup(o->arena, err.text);
@@ -275,15 +276,15 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_score_t
 enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_score_tables *tables,
 			     const struct mq_run *run, struct mq_case *c, struct mq_err *err)
 {
-	*c = (struct mq_case){ .run = run };
+	*c = (struct mq_case){ .run = run, .tables = tables, .arena = o->arena };
 	MQ_TRY(check_row(run, err));
 	c->n_devices = (uint32_t)run->gpus;
-	MQ_TRY(mq_case_machines(tables, c, o->arena, err));
-	MQ_TRY(mq_case_model(tables, c, o->arena, err));
+	MQ_TRY(mq_case_machines(c, err));
+	MQ_TRY(mq_case_model(c, err));
 	MQ_TRY(training(c, o->calib, err));
-	MQ_TRY(load_model(c, o->arena, err));
-	MQ_TRY(mq_case_shape(tables, c, o->arena, err));
-	MQ_TRY(mq_case_place(tables, c, o->arena, err));
-	MQ_TRY(make_plan(c, o->arena, err));
+	MQ_TRY(load_model(c, err));
+	MQ_TRY(mq_case_shape(c, err));
+	MQ_TRY(mq_case_place(c, err));
+	MQ_TRY(make_plan(c, err));
 	return make_job(o, tables, c, err);
 }

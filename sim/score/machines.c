@@ -29,8 +29,8 @@ static const char *next_piece(const char **text, const char *separators, struct 
 /* ---- placement: what runs where ------------------------------------------------------------------ */
 
 /* "TYPE" or "TYPExTPn": the device, and n, or `tp` where it does not say. */
-static enum mq_status read_replica(const struct mq_score_tables *t, const struct mq_case *c, const char *item,
-				   const char **device, uint32_t *tp, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status read_replica(const struct mq_case *c, const char *item, const char **device, uint32_t *tp,
+				   struct mq_err *err)
 {
 	const char *mark = NULL;
 
@@ -38,32 +38,31 @@ static enum mq_status read_replica(const struct mq_score_tables *t, const struct
 		mark = p;
 	*tp = mark ? (uint32_t)strtoul(mark + 3, NULL, 10) : mq_run_degree(c->run->tp);
 	if (mark)
-		item = mq_arena_printf(arena, "%.*s", (int)(mark - item), item);
-	return mq_score_device(t->calib, item, device, err);
+		item = mq_arena_printf(c->arena, "%.*s", (int)(mark - item), item);
+	return mq_score_device(c->tables->calib, item, device, err);
 }
 
 /* The text of one stage; a single stage stands for all. NULL where the list is too short. */
-static const char *stage_of(const struct mq_case *c, uint32_t stage, struct mq_arena *arena)
+static const char *stage_of(const struct mq_case *c, uint32_t stage)
 {
-	const char *text = c->run->placement, *piece = next_piece(&text, ";", arena);
+	const char *text = c->run->placement, *piece = next_piece(&text, ";", c->arena);
 
 	for (uint32_t s = 0; s < stage && strchr(c->run->placement, ';'); s++)
-		piece = next_piece(&text, ";", arena);
+		piece = next_piece(&text, ";", c->arena);
 	return piece;
 }
 
 /* Device types of a placement and how many of each all its stages have, in the order in which they are named. */
-static enum mq_status placed(const struct mq_score_tables *t, const struct mq_case *c, struct mq_case_part *kind,
-			     uint32_t *n, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status placed(const struct mq_case *c, struct mq_case_part *kind, uint32_t *n, struct mq_err *err)
 {
 	uint32_t stages = mq_run_degree(c->run->pp), tp, k;
 
 	*n = 0;
 	for (uint32_t s = 0; s < stages; s++) {
-		const char *text = stage_of(c, s, arena), *item, *type;
+		const char *text = stage_of(c, s), *item, *type;
 
-		while (text && (item = next_piece(&text, "|", arena))) {
-			MQ_TRY(read_replica(t, c, item, &type, &tp, arena, err));
+		while (text && (item = next_piece(&text, "|", c->arena))) {
+			MQ_TRY(read_replica(c, item, &type, &tp, err));
 			for (k = 0; k < *n && strcmp(kind[k].device, type); k++)
 				;
 			if (k == MQ_CASE_MAX_PARTS || tp > c->n_devices || (k < *n && kind[k].nodes > c->n_devices))
@@ -112,21 +111,20 @@ static const char *mix_of(const char *device, uint32_t gpus, uint32_t per_node, 
 
 /* Devices of several kinds: those of the placement where it names several, otherwise those of the cell `gpu`.
  * `nodes` of each kind holds the number of its devices. */
-static enum mq_status kinds_of(const struct mq_score_tables *t, const struct mq_case *c, struct mq_case_part *kind,
-			       uint32_t *n, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status kinds_of(const struct mq_case *c, struct mq_case_part *kind, uint32_t *n, struct mq_err *err)
 {
 	const char *text = c->run->gpu, *item;
 	struct mq_err unknown = MQ_ERR_INIT;
 
 	/* a placement that says no devices of ours is no reason to refuse a cell that does */
-	if (placed(t, c, kind, n, arena, &unknown) == MQ_OK && *n > 1)
+	if (placed(c, kind, n, &unknown) == MQ_OK && *n > 1)
 		return MQ_OK;
 	memset(kind, 0, MQ_CASE_MAX_PARTS * sizeof(*kind));
-	for (*n = 0; strpbrk(c->run->gpu, "+;") && (item = next_piece(&text, "+;", arena)); ++*n) {
+	for (*n = 0; strpbrk(c->run->gpu, "+;") && (item = next_piece(&text, "+;", c->arena)); ++*n) {
 		if (*n == MQ_CASE_MAX_PARTS)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);
-		item = read_count(item, &kind[*n].nodes, arena);
-		MQ_TRY(mq_score_device(t->calib, item, &kind[*n].device, err));
+		item = read_count(item, &kind[*n].nodes, c->arena);
+		MQ_TRY(mq_score_device(c->tables->calib, item, &kind[*n].device, err));
 		if (!kind[*n].nodes || kind[*n].nodes > c->n_devices)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write \"12x V100 + 4x T4\"",
 				       c->run->gpu);
@@ -134,8 +132,7 @@ static enum mq_status kinds_of(const struct mq_score_tables *t, const struct mq_
 	return MQ_OK;
 }
 
-static enum mq_status platform_of_columns(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
-					  struct mq_err *err)
+static enum mq_status platform_of_columns(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	struct mq_case_part kind[MQ_CASE_MAX_PARTS] = { { 0 } };
@@ -147,21 +144,21 @@ static enum mq_status platform_of_columns(const struct mq_score_tables *t, struc
 	else if (r->nodes >= 1)
 		per_node = (uint32_t)ceil(r->gpus / r->nodes);
 	per_node = per_node < c->n_devices ? per_node : c->n_devices;
-	MQ_TRY(kinds_of(t, c, kind, &n, arena, err));
+	MQ_TRY(kinds_of(c, kind, &n, err));
 	for (uint32_t i = 0; i < n; sum += kind[i++].nodes)
-		mix = mq_arena_printf(arena, "%s%s%s", mix, i ? "+" : "",
-				      mix_of(kind[i].device, kind[i].nodes, per_node, arena));
+		mix = mq_arena_printf(c->arena, "%s%s%s", mix, i ? "+" : "",
+				      mix_of(kind[i].device, kind[i].nodes, per_node, c->arena));
 	if (n && sum != c->n_devices)
 		return mq_fail(err, MQ_EINPUT, "gpu '%s' and placement have %u devices, the column gpus %u", r->gpu,
 			       sum, c->n_devices);
 	if (!n) {
-		MQ_TRY(mq_score_device(t->calib, r->gpu, &device, err));
-		mix = mq_arena_printf(arena, "%s nodes=%u gpus=%u", device, (c->n_devices + per_node - 1) / per_node,
+		MQ_TRY(mq_score_device(c->tables->calib, r->gpu, &device, err));
+		mix = mq_arena_printf(c->arena, "%s nodes=%u gpus=%u", device, (c->n_devices + per_node - 1) / per_node,
 				      per_node);
 	}
-	c->platform = mq_arena_printf(arena, "gpu=%s", mix);
+	c->platform = mq_arena_printf(c->arena, "gpu=%s", mix);
 	c->network = "default";
-	mq_case_assume(c, arena, "platform from gpu, gpus, gpus_per_node and nodes, with the device's usual network");
+	mq_case_assume(c, "platform from gpu, gpus, gpus_per_node and nodes, with the device's usual network");
 	return MQ_OK;
 }
 
@@ -177,8 +174,7 @@ static bool is_placed(const struct mq_case *c)
 
 /* ---- platform ------------------------------------------------------------------------------------ */
 
-static enum mq_status read_parts(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
-				 struct mq_err *err)
+static enum mq_status read_parts(struct mq_case *c, struct mq_err *err)
 {
 	struct mq_platform_group group[MQ_CASE_MAX_PARTS];
 	struct mq_platform_spec spec, usual;
@@ -186,8 +182,8 @@ static enum mq_status read_parts(const struct mq_score_tables *t, struct mq_case
 
 	mq_platform_spec_init(&spec);
 	mq_platform_spec_init(&usual);
-	MQ_TRY(mq_platform_spec_parse(c->platform, &spec, arena, err));
-	MQ_TRY(mq_platform_spec_groups(&spec, t->calib, MQ_CASE_MAX_PARTS, group, &c->n_parts, arena, err));
+	MQ_TRY(mq_platform_spec_parse(c->platform, &spec, c->arena, err));
+	MQ_TRY(mq_platform_spec_groups(&spec, c->tables->calib, MQ_CASE_MAX_PARTS, group, &c->n_parts, c->arena, err));
 	for (uint32_t i = 0; i < c->n_parts; i++) {
 		c->part[i] = (struct mq_case_part){ group[i].type, group[i].nodes, group[i].gpus, first };
 		first += group[i].nodes * group[i].gpus;
@@ -201,12 +197,12 @@ static enum mq_status read_parts(const struct mq_score_tables *t, struct mq_case
 	spec.gpu = usual.gpu;
 	spec.nodes = usual.nodes;
 	spec.gpus = usual.gpus;
-	c->links = mq_arena_printf(arena, "%s %s", c->part[0].device, mq_opt_print(mq_platform_opts, &spec, arena));
+	c->links =
+		mq_arena_printf(c->arena, "%s %s", c->part[0].device, mq_opt_print(mq_platform_opts, &spec, c->arena));
 	return MQ_OK;
 }
 
-enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-				struct mq_err *err)
+enum mq_status mq_case_machines(struct mq_case *c, struct mq_err *err)
 {
 	c->n_parts = 0;
 	c->fabric = "unknown";
@@ -214,30 +210,30 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 		c->platform = c->run->platform;
 		c->network = "row";
 	} else {
-		MQ_TRY(platform_of_columns(tables, c, arena, err));
+		MQ_TRY(platform_of_columns(c, err));
 	}
 	if (!mq_platform_spec_is(c->platform)) {
 		c->links = c->platform;
 		return MQ_OK;
 	}
-	c->platform = mq_platform_spec_plain(mq_arena_strdup(arena, c->platform));
-	MQ_TRY(read_parts(tables, c, arena, err));
+	c->platform = mq_platform_spec_plain(mq_arena_strdup(c->arena, c->platform));
+	MQ_TRY(read_parts(c, err));
 	if (*c->run->placement && !is_placed(c))
-		mq_case_assume(c, arena, "placement not read: the devices are of one kind");
+		mq_case_assume(c, "placement not read: the devices are of one kind");
 	return MQ_OK;
 }
 
 /* ---- devices of the shape ------------------------------------------------------------------------ */
 
 /* Replicas of one stage, and the tensor-parallel degree that all of them have. */
-static enum mq_status stage_degrees(const struct mq_score_tables *t, const struct mq_case *c, const char *stage,
-				    uint32_t *replicas, uint32_t *tp, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, uint32_t *replicas, uint32_t *tp,
+				    struct mq_err *err)
 {
 	const char *item, *text = stage, *device;
 	uint32_t one;
 
-	for (*replicas = 0; (item = next_piece(&text, "|", arena)); ++*replicas) {
-		MQ_TRY(read_replica(t, c, item, &device, &one, arena, err));
+	for (*replicas = 0; (item = next_piece(&text, "|", c->arena)); ++*replicas) {
+		MQ_TRY(read_replica(c, item, &device, &one, err));
 		if (!one || (*replicas && one != *tp))
 			return mq_fail(err, MQ_EINPUT,
 				       "placement '%s': replicas of stage '%s' differ "
@@ -248,22 +244,21 @@ static enum mq_status stage_degrees(const struct mq_score_tables *t, const struc
 	return MQ_OK;
 }
 
-enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			       struct mq_err *err)
+enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err)
 {
 	struct mq_shape *shape = &c->shape;
-	uint32_t *tp = mq_arena_array(arena, shape->pp, uint32_t), replicas;
+	uint32_t *tp = mq_arena_array(c->arena, shape->pp, uint32_t), replicas;
 
 	if (!is_placed(c))
 		return MQ_OK;
 	shape->tp = 1;
 	for (uint32_t s = 0; s < shape->pp; s++) {
-		const char *stage = stage_of(c, s, arena);
+		const char *stage = stage_of(c, s);
 
 		if (!stage)
 			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages", c->run->placement,
 				       shape->pp);
-		MQ_TRY(stage_degrees(tables, c, stage, &replicas, &tp[s], arena, err));
+		MQ_TRY(stage_degrees(c, stage, &replicas, &tp[s], err));
 		if (s && replicas != shape->dp)
 			return mq_fail(err, MQ_EINPUT, "placement '%s': stages of %u and %u replicas",
 				       c->run->placement, shape->dp, replicas);
@@ -290,8 +285,7 @@ static enum mq_status take(const struct mq_case *c, const char *type, uint32_t n
 		   MQ_OK;
 }
 
-enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			     struct mq_err *err)
+enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err)
 {
 	uint32_t used[MQ_CASE_MAX_PARTS] = { 0 }, *device, tp;
 
@@ -299,12 +293,12 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 		return MQ_OK;
 	if (c->shape.cp > 1)
 		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism", c->run->placement);
-	c->shape.device = device = mq_arena_array(arena, c->n_devices, uint32_t);
+	c->shape.device = device = mq_arena_array(c->arena, c->n_devices, uint32_t);
 	for (uint32_t s = 0; s < c->shape.pp; s++) {
-		const char *text = stage_of(c, s, arena), *item, *type;
+		const char *text = stage_of(c, s), *item, *type;
 
-		while ((item = next_piece(&text, "|", arena))) {
-			MQ_TRY(read_replica(tables, c, item, &type, &tp, arena, err));
+		while ((item = next_piece(&text, "|", c->arena))) {
+			MQ_TRY(read_replica(c, item, &type, &tp, err));
 			if (device + tp > c->shape.device + c->n_devices)
 				return mq_fail(err, MQ_EINPUT, "placement '%s' takes more than %u devices",
 					       c->run->placement, c->n_devices);

@@ -54,24 +54,24 @@ static bool take_spec(const char *text, struct spec *spec, struct mq_arena *aren
 
 /* A model that no card describes is a llama where its dimensions are, and a GPT otherwise: heads of keys and values
  * are shared, or the width between the GEMMs is not four times the model's. */
-static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	bool gated = (!isnan(r->ffn) && fabs(r->ffn / r->hidden - 4) > .01) || r->kv_heads < r->heads;
-	const char *near = mq_nearest(r->model, mq_model_names(arena));
+	const char *near = mq_nearest(r->model, mq_model_names(c->arena));
 
 	if (isnan(r->layers) || isnan(r->hidden) || isnan(r->heads) || isnan(r->vocab))
 		return mq_fail(err, MQ_EINPUT,
 			       "model '%s' is not known%s%s%s; give its layers, hidden, heads and vocab, or the model "
 			       "as -m takes it in model_spec (gpt:layers=24,hidden=2048,heads=16, or a file)",
 			       r->model, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	take_spec(gated ? "llama" : "gpt", spec, arena);
-	mq_case_assume(c, arena, "model '%s' taken for a %s by its dimensions", r->model, spec->is.name);
+	take_spec(gated ? "llama" : "gpt", spec, c->arena);
+	mq_case_assume(c, "model '%s' taken for a %s by its dimensions", r->model, spec->is.name);
 	return MQ_OK;
 }
 
 /* Parameters of a GPT's blocks are 12 h^2 each (embeddings apart, as the sizes in names count). */
-static double layers_of(struct mq_case *c, struct mq_arena *arena)
+static double layers_of(struct mq_case *c)
 {
 	const struct mq_run *r = c->run;
 	double stages = mq_run_degree(r->pp) * mq_run_degree(r->vp), layers;
@@ -79,12 +79,12 @@ static double layers_of(struct mq_case *c, struct mq_arena *arena)
 	if (!isnan(r->layers) || isnan(r->params_b) || isnan(r->hidden))
 		return r->layers;
 	layers = stages * fmax(1, round(r->params_b * 1e9 / (12 * r->hidden * r->hidden) / stages));
-	mq_case_assume(c, arena, "%g layers, as params_b and hidden make", layers);
+	mq_case_assume(c, "%g layers, as params_b and hidden make", layers);
 	return layers;
 }
 
 /* Heads of 128 elements, or of the next more that divide the width and that tensor parallelism can deal out. */
-static double heads_of(struct mq_case *c, struct mq_arena *arena)
+static double heads_of(struct mq_case *c)
 {
 	const struct mq_run *r = c->run;
 	double tp = mq_run_degree(r->tp);
@@ -93,14 +93,14 @@ static double heads_of(struct mq_case *c, struct mq_arena *arena)
 		return r->heads;
 	for (double size = 128; size <= 256; size++)
 		if (fmod(r->hidden, size * tp) == 0) {
-			mq_case_assume(c, arena, "%g heads of %g", r->hidden / size, size);
+			mq_case_assume(c, "%g heads of %g", r->hidden / size, size);
 			return r->hidden / size;
 		}
 	return NAN;
 }
 
 /* Columns of the row behind the specification's own keys. */
-static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	const bool whole = takes(spec, "size") && value_of(spec->keys, "size");
@@ -109,9 +109,9 @@ static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct m
 		const char *key;
 		double value;
 	} column[] = {
-		{ "layers", sized && !value_of(spec->keys, "layers") ? layers_of(c, arena) : r->layers },
+		{ "layers", sized && !value_of(spec->keys, "layers") ? layers_of(c) : r->layers },
 		{ "hidden", r->hidden },
-		{ "heads", sized && !value_of(spec->keys, "heads") ? heads_of(c, arena) : r->heads },
+		{ "heads", sized && !value_of(spec->keys, "heads") ? heads_of(c) : r->heads },
 		{ "kv_heads", r->kv_heads },
 		{ "ffn", r->ffn },
 		{ "vocab", r->vocab },
@@ -124,14 +124,14 @@ static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct m
 		if (isnan(column[i].value))
 			continue;
 		if (!takes(spec, key)) {
-			mq_case_assume(c, arena, "%s not read: a model %s has none", key, spec->is.name);
+			mq_case_assume(c, "%s not read: a model %s has none", key, spec->is.name);
 			continue;
 		}
 		if (own && !spec->card && fabs(strtod(own, NULL) - column[i].value) > .5)
 			return mq_fail(err, MQ_EINPUT, "%s is %g in the column %s and %.*s in the model '%s:%s'", key,
 				       column[i].value, key, (int)strcspn(own, ","), own, spec->is.name, spec->keys);
 		if (!own || spec->card)
-			spec->keys = mq_arena_printf(arena, "%s%s%s=%.0f", spec->keys, *spec->keys ? "," : "", key,
+			spec->keys = mq_arena_printf(c->arena, "%s%s%s=%.0f", spec->keys, *spec->keys ? "," : "", key,
 						     column[i].value);
 	}
 	return MQ_OK;
@@ -149,72 +149,71 @@ static enum mq_status check_spec(const struct mq_run *r, const struct spec *spec
 	return MQ_OK;
 }
 
-static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
-				 struct mq_err *err)
+static enum mq_status model_spec(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	const char *text = *r->model_spec ? r->model_spec : r->model;
 	struct spec spec = { .keys = "" };
-	bool own = take_spec(text, &spec, arena);
+	bool own = take_spec(text, &spec, c->arena);
 
 	if (!own && *text && !access(text, R_OK)) { /* a file, as -m takes it */
 		c->seq = isnan(r->seq) ? 0 : (uint32_t)r->seq;
-		c->spec = mq_arena_strdup(arena, text);
+		c->spec = mq_arena_strdup(c->arena, text);
 		if (!isnan(r->layers) || !isnan(r->hidden) || !isnan(r->heads))
-			mq_case_assume(c, arena, "dimensions as the model's file says, not as the columns");
+			mq_case_assume(c, "dimensions as the model's file says, not as the columns");
 		return MQ_OK;
 	}
 	if (!own && *r->model_spec)
 		return mq_fail(err, MQ_EINPUT,
 			       "model_spec '%s' is no file and no builder; `maquette list models` has them", text);
-	for (uint32_t row = 0; !spec.is.name && row < t->models.n_rows; row++)
-		if (mq_pattern_fits(mq_csv_word(&t->models, row, "model"), text)) {
+	for (uint32_t row = 0; !spec.is.name && row < c->tables->models.n_rows; row++)
+		if (mq_pattern_fits(mq_csv_word(&c->tables->models, row, "model"), text)) {
 			spec.card = true;
-			if (!take_spec(mq_csv_word(&t->models, row, "spec"), &spec, arena))
-				return mq_fail(err, MQ_EINPUT, "%s:%u: spec '%s' names no builder", t->models.path,
-					       t->models.line[row], mq_csv_word(&t->models, row, "spec"));
+			if (!take_spec(mq_csv_word(&c->tables->models, row, "spec"), &spec, c->arena))
+				return mq_fail(err, MQ_EINPUT, "%s:%u: spec '%s' names no builder",
+					       c->tables->models.path, c->tables->models.line[row],
+					       mq_csv_word(&c->tables->models, row, "spec"));
 		}
 	if (!spec.is.name)
-		MQ_TRY(by_dimensions(c, &spec, arena, err));
-	MQ_TRY(put_columns(c, &spec, arena, err));
+		MQ_TRY(by_dimensions(c, &spec, err));
+	MQ_TRY(put_columns(c, &spec, err));
 	if (!own || *r->model_spec)
 		MQ_TRY(check_spec(r, &spec, err));
 	if (takes(&spec, "vocab") && !value_of(spec.keys, "vocab") && !value_of(spec.keys, "size"))
-		mq_case_assume(c, arena, "vocabulary of the builder '%s'", spec.is.name);
-	c->spec = mq_arena_printf(arena, "%s%s%s", spec.is.name, *spec.keys ? ":" : "", spec.keys);
+		mq_case_assume(c, "vocabulary of the builder '%s'", spec.is.name);
+	c->spec = mq_arena_printf(c->arena, "%s%s%s", spec.is.name, *spec.keys ? ":" : "", spec.keys);
 	return MQ_OK;
 }
 
 /* ---- software --------------------------------------------------------------------------------------- */
 
 /* The row's options, with the names that fields bear now where a table has those of before version 0.3. */
-static const char *options_now(struct mq_case *c, struct mq_arena *arena)
+static const char *options_now(struct mq_case *c)
 {
 	const char *now = "";
 
 	for (const char *item = c->run->options; *item; item += *item != '\0') {
 		size_t n = strcspn(item, ",;"), k = strcspn(item, "=,;");
-		const char *old = mq_arena_printf(arena, "%.*s", (int)k, item), *name = mq_software_renamed(old);
+		const char *old = mq_arena_printf(c->arena, "%.*s", (int)k, item), *name = mq_software_renamed(old);
 
 		if (name && strcmp(old, "bucket_copies") != 0) /* which is now the opposite: refused */
-			mq_case_assume(c, arena, "'%s' of software is now '%s'", old, name);
+			mq_case_assume(c, "'%s' of software is now '%s'", old, name);
 		else
 			name = old;
-		now = mq_arena_printf(arena, "%s%s%s%.*s", now, *now ? ";" : "", name, (int)(n - k), item + k);
+		now = mq_arena_printf(c->arena, "%s%s%s%.*s", now, *now ? ";" : "", name, (int)(n - k), item + k);
 		item += n;
 	}
 	return now;
 }
 
-enum mq_status mq_case_model(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
-			     struct mq_err *err)
+enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
-	const char *software = mq_arena_printf(arena, "%s%s%s", *r->software ? r->software : "generic",
-					       *r->options ? "," : "", options_now(c, arena));
+	const char *software = mq_arena_printf(c->arena, "%s%s%s", *r->software ? r->software : "generic",
+					       *r->options ? "," : "", options_now(c));
 
 	if (!*r->software)
-		mq_case_assume(c, arena, "software generic: the row names none");
-	MQ_TRY(mq_software_load(t->software_dir, software, arena, &c->software, err));
-	return model_spec(t, c, arena, err);
+		mq_case_assume(c, "software generic: the row names none");
+	MQ_TRY(mq_software_load(c->tables->software_dir, software, c->arena, &c->software, err));
+	return model_spec(c, err);
 }

@@ -45,6 +45,8 @@ enum { MQ_CASE_MAX_PARTS = 16, MQ_CASE_MAX_CHANGES = 256 };
 /* A row made ready. */
 struct mq_case {
 	const struct mq_run *run;
+	const struct mq_score_tables *tables; /* borrowed, as the arena is */
+	struct mq_arena *arena;
 	struct mq_case_part part[MQ_CASE_MAX_PARTS];
 	uint32_t n_parts; /* 0 = the platform is a name or a file */
 	struct mq_software_record software;
@@ -108,8 +110,7 @@ uint32_t mq_case_lacks(const struct mq_score_options *options, const struct mq_s
 		       const struct mq_run *run, const char *why[MQ_CASE_MAX_LACKS]);
 
 /* Model, specification and software of a row, without its plan: what mq_case_build begins with. */
-enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The machines of a row: fills part[], n_parts, platform, network and links of `c`, whose run and n_devices are set.
  *   platform   keys of `platform generate`, a shipped platform's name or a file
@@ -120,20 +121,15 @@ enum mq_status mq_case_model(const struct mq_score_tables *tables, struct mq_cas
  * mq_case_degrees: what a placement says of degrees: replicas, tp of each stage. mq_case_place: devices of the shape
  * where they are not simply 0, 1, 2 ... MQ_EINPUT: a type that is not known, numbers that do not add up, replicas of
  * one stage of unequal tp. */
-enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-				struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			       struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_machines(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
 /* Adds to what is told of the row as assumed. */
-void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+void mq_case_assume(struct mq_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Degrees, micro-batches, schedule, sync, recomputation, layers of each stage: the shape of the plan. MQ_EINPUT: a
  * word that is none of the column's, with the nearest that is. */
-enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_shape(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Rows whose key is equal differ only in plan: same model, hardware, batch and precision. */
 const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena);

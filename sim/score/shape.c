@@ -14,7 +14,7 @@
 
 #include "maquette/opt.h"
 
-void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *format, ...)
+void mq_case_assume(struct mq_case *c, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -22,7 +22,8 @@ void mq_case_assume(struct mq_case *c, struct mq_arena *arena, const char *forma
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	c->assumed = c->assumed ? mq_arena_printf(arena, "%s; %s", c->assumed, text) : mq_arena_strdup(arena, text);
+	c->assumed =
+		c->assumed ? mq_arena_printf(c->arena, "%s; %s", c->assumed, text) : mq_arena_strdup(c->arena, text);
 }
 
 /* ---- words ----------------------------------------------------------------------------------------- */
@@ -63,21 +64,21 @@ static const int *find_word(const char *cell, const struct word *words, const ch
 
 /* The value of a cell that is not empty. What stands behind a known word, and is no remark, is told as not read. */
 static enum mq_status word_of(struct mq_case *c, const char *column, const char *cell, const struct word *words,
-			      int *value, struct mq_arena *arena, struct mq_err *err)
+			      int *value, struct mq_err *err)
 {
 	const char *name[MOST_NAMES];
-	const int *found = find_word(cell, words, name, arena);
-	const char *first = mq_arena_printf(arena, "%.*s", (int)strcspn(cell, " ,"), cell);
+	const int *found = find_word(cell, words, name, c->arena);
+	const char *first = mq_arena_printf(c->arena, "%.*s", (int)strcspn(cell, " ,"), cell);
 
-	if (!found && (found = find_word(first, words, name, arena)))
-		mq_case_assume(c, arena, "%s '%s' read as %s", column, cell, first);
+	if (!found && (found = find_word(first, words, name, c->arena)))
+		mq_case_assume(c, "%s '%s' read as %s", column, cell, first);
 	if (!found)
 		return mq_run_unknown(column, cell, name, err);
 	*value = *found;
 	return MQ_OK;
 }
 
-static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status sync_of(struct mq_case *c, struct mq_err *err)
 {
 	static const struct word words[] = {
 		{ "allreduce none no 0 zero0 ddp", MQ_SYNC_ALLREDUCE },
@@ -95,25 +96,25 @@ static enum mq_status sync_of(struct mq_case *c, struct mq_arena *arena, struct 
 	number = strpbrk(cell, " ");
 	while (number && !isdigit((unsigned char)number[1]))
 		number = strpbrk(number + 1, " ");
-	if (number && !find_word(cell, words, name, arena)) {
+	if (number && !find_word(cell, words, name, c->arena)) {
 		const char *times = strchr(number, 'x');
 
 		group = (uint32_t)strtoul(times ? times + 1 : number, NULL, 10);
-		cell = mq_arena_printf(arena, "%.*s", (int)(number - cell), cell);
+		cell = mq_arena_printf(c->arena, "%.*s", (int)(number - cell), cell);
 	}
 	if (*cell)
-		MQ_TRY(word_of(c, "zero", cell, words, &sync, arena, err));
+		MQ_TRY(word_of(c, "zero", cell, words, &sync, err));
 	if (!group && (mq_contains(cell, "hsdp") || mq_contains(cell, "hybrid")))
 		group = c->n_parts ? c->part[0].per_node / c->shape.tp : 0;
 	if (group && ranks % group)
-		mq_case_assume(c, arena, "zero '%s' read without its %u ranks, which do not divide %u", c->run->zero,
-			       group, ranks);
+		mq_case_assume(c, "zero '%s' read without its %u ranks, which do not divide %u", c->run->zero, group,
+			       ranks);
 	c->shape.sync = (uint8_t)(ranks == 1 ? MQ_SYNC_ALLREDUCE : sync);
 	c->zero_group = group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
 	return MQ_OK;
 }
 
-static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 {
 	static const struct word words[] = {
 		{ "1f1b none", MQ_PIPE_1F1B },
@@ -128,7 +129,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, str
 	int pipeline = s->virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
 
 	if (*c->run->schedule)
-		MQ_TRY(word_of(c, "schedule", c->run->schedule, words, &pipeline, arena, err));
+		MQ_TRY(word_of(c, "schedule", c->run->schedule, words, &pipeline, err));
 	if (s->pp > 1 && isnan(c->run->vp) && pipeline == MQ_PIPE_INTERLEAVED) {
 		s->virtual = c->software.software.chunks;
 		if (s->virtual < 2)
@@ -143,7 +144,7 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_arena *arena, str
 	return MQ_OK;
 }
 
-static enum mq_status recompute_of(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status recompute_of(struct mq_case *c, struct mq_err *err)
 {
 	static const struct word words[] = {
 		{ "none no false 0", MQ_RECOMPUTE_NONE },
@@ -154,15 +155,14 @@ static enum mq_status recompute_of(struct mq_case *c, struct mq_arena *arena, st
 	int recompute = (int)c->software.software.recompute;
 
 	if (*c->run->recompute)
-		MQ_TRY(word_of(c, "recompute", c->run->recompute, words, &recompute, arena, err));
+		MQ_TRY(word_of(c, "recompute", c->run->recompute, words, &recompute, err));
 	c->shape.recompute = (uint8_t)recompute;
 	return MQ_OK;
 }
 
 /* ---- degrees ---------------------------------------------------------------------------------------- */
 
-static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			      struct mq_err *err)
+static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	struct mq_shape *s = &c->shape;
@@ -177,7 +177,7 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 	s->virtual = mq_run_degree(r->vp);
 	model_parallel = (double)s->tp * s->pp * s->cp;
 	s->dp = (uint32_t)(r->gpus / model_parallel);
-	MQ_TRY(mq_case_degrees(tables, c, arena, err));
+	MQ_TRY(mq_case_degrees(c, err));
 	if (!s->stage_tp && s->dp * model_parallel != r->gpus)
 		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u", r->gpus, s->tp,
 			       s->pp, s->cp);
@@ -189,7 +189,7 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 
 enum { MOST_MICRO_BATCHES = 1 << 24 };
 
-static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	double per_replica = r->gbs / c->shape.dp, n = r->accum;
@@ -204,7 +204,7 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, s
 		const char *word = c->shape.pp > 1 ? "micro-batches of 1" : "no accumulation";
 
 		n = c->shape.pp > 1 ? per_replica : 1;
-		mq_case_assume(c, arena, "%s", word);
+		mq_case_assume(c, "%s", word);
 	}
 	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 && fmod(per_replica, c->shape.pp) == 0)
 		n = c->shape.pp;
@@ -269,10 +269,10 @@ static void drop_items(uint32_t *stage, uint32_t n, double items, double layers)
 /* Layers of each stage, or of each chunk or each pipeline rank where a rank has several chunks. "7/9/9/9" may count
  * further items before and behind the layers (embedding, head): what is over is taken half from the first items, half
  * from the last. Of stages at the end without layers the first has head and loss, the others idle. */
-static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_err *err)
 {
 	const char *text = c->run->stage_layers;
-	uint32_t want = c->shape.pp * c->shape.virtual, *listed = mq_arena_array(arena, want, uint32_t);
+	uint32_t want = c->shape.pp * c->shape.virtual, *listed = mq_arena_array(c->arena, want, uint32_t);
 	uint32_t *stage = listed, n = read_list(text, listed, want), busy = 1;
 	double items = 0;
 
@@ -285,7 +285,7 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 		if (items > layers)
 			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' have %g layers, the model %g", text, items,
 				       layers);
-		stage = mq_arena_array(arena, want, uint32_t);
+		stage = mq_arena_array(c->arena, want, uint32_t);
 		deal_chunks(&c->shape, listed, stage);
 		c->shape.stage_layers = stage;
 		return MQ_OK;
@@ -311,7 +311,7 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
  * --account-for-loss-in-pipeline-split), so they were: the first and last chunk have one layer less. A third
  * item is what explicit layouts give the last chunk for a further token's block, or for a wide vocabulary
  * (Megatron-Bridge's of DeepSeek-V3 and Kimi K2, 61 layers: 4 x 15 + 1, and 1 + 2 x 30 + 0). */
-static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
+static void chunks(struct mq_case *c, uint32_t layers)
 {
 	uint32_t n = c->shape.pp * c->shape.virtual, ends = 0;
 
@@ -321,7 +321,7 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 		return;
 	uint32_t each = (layers + ends) / n;
 	uint32_t behind = ends < 3 ? 1 : each < 3 ? each : 3; /* the head before the embedding: more work */
-	uint32_t *stage = mq_arena_array(arena, n, uint32_t);
+	uint32_t *stage = mq_arena_array(c->arena, n, uint32_t);
 	for (uint32_t s = 0; s < n; s++)
 		stage[s] = each;
 	stage[n - 1] -= behind;
@@ -331,35 +331,34 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 
 /* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not, as
  * its software deals them out, without the stages that it leaves idle. MQ_EINPUT: the row's list does not fit. */
-static enum mq_status layers_of_stages(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status layers_of_stages(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_software *s = &c->software.software;
 	uint32_t layers = c->model->n_layers, n = c->shape.pp;
 
 	if (*c->run->stage_layers)
-		return listed_stages(c, layers, arena, err);
+		return listed_stages(c, layers, err);
 	if (n == 1)
 		return MQ_OK;
 	if (c->shape.virtual > 1 || (layers % n && s->partition == MQ_STAGES_EVEN))
-		chunks(c, layers, arena);
+		chunks(c, layers);
 	else
-		c->shape.pp = mq_software_stages(s, c->model, arena, &c->shape);
+		c->shape.pp = mq_software_stages(s, c->model, c->arena, &c->shape);
 	return MQ_OK;
 }
 
-enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_case *c, struct mq_arena *arena,
-			     struct mq_err *err)
+enum mq_status mq_case_shape(struct mq_case *c, struct mq_err *err)
 {
-	MQ_TRY(degrees(tables, c, arena, err));
-	MQ_TRY(micro_batches(c, arena, err));
-	MQ_TRY(schedule_of(c, arena, err));
-	MQ_TRY(recompute_of(c, arena, err));
-	MQ_TRY(sync_of(c, arena, err));
+	MQ_TRY(degrees(c, err));
+	MQ_TRY(micro_batches(c, err));
+	MQ_TRY(schedule_of(c, err));
+	MQ_TRY(recompute_of(c, err));
+	MQ_TRY(sync_of(c, err));
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->software.software.vocab_parallel;
 	if (c->model->n_layers)
-		MQ_TRY(layers_of_stages(c, arena, err));
+		MQ_TRY(layers_of_stages(c, err));
 	if (c->software.software.use_tp_pp_dp_mapping && !c->shape.stage_tp)
-		c->shape.device = mq_shape_replica_major(&c->shape, arena);
+		c->shape.device = mq_shape_replica_major(&c->shape, c->arena);
 	return MQ_OK;
 }

@@ -85,25 +85,17 @@ static double element_in(const char *kernel, uint32_t kind)
 struct finder {
 	const struct mq_trace *trace;
 	struct mq_trace_launches launches;
-	struct mq_map external; /* notes by external id */
-	uint32_t *external_event, *note, n_notes, n_external, external_room, note_room;
+	struct mq_trace_named external; /* notes by external id */
+	struct mq_trace_list note;
 };
 
 static void index_events(struct finder *f, struct mq_arena *arena)
 {
-	const struct mq_trace *t = f->trace;
-
-	mq_trace_launches(t, arena, &f->launches);
-	mq_map_init(&f->external, arena, 1024);
-	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_event *e = &t->event[i];
-
-		if (e->kind != MQ_EVENT_NOTE)
-			continue;
-		MQ_PUSH(arena, f->note, f->n_notes, f->note_room, i);
-		if (e->external && mq_map_add(&f->external, e->external) == f->n_external)
-			MQ_PUSH(arena, f->external_event, f->n_external, f->external_room, i);
-	}
+	mq_trace_launches(f->trace, arena, &f->launches);
+	mq_trace_name(&f->external, f->trace, MQ_EVENT_NOTE, arena);
+	for (uint32_t i = 0; i < f->trace->n; i++)
+		if (f->trace->event[i].kind == MQ_EVENT_NOTE)
+			MQ_PUSH(arena, f->note.event, f->note.n, f->note.room, i);
 }
 
 /* How much a note tells: its sizes, or its shapes. */
@@ -125,10 +117,10 @@ static const struct mq_event *note_around(const struct finder *f, const struct m
 {
 	const struct mq_trace *t = f->trace;
 	const struct mq_event *best = NULL;
-	uint32_t low = mq_trace_begun(t, f->note, f->n_notes, launch->start_us);
+	uint32_t low = mq_trace_begun(t, &f->note, launch->start_us);
 
 	for (uint32_t back = 0; low-- > 0 && back < LOOK_BACK; back++) {
-		const struct mq_event *e = &t->event[f->note[low]];
+		const struct mq_event *e = &t->event[f->note.event[low]];
 
 		if (e->thread != launch->thread || e->start_us + e->dur_us < launch->start_us)
 			continue;
@@ -142,8 +134,7 @@ static const struct mq_event *note_of(const struct finder *f, const struct mq_ev
 {
 	const struct mq_event *launch = mq_trace_launch_of(&f->launches, kernel);
 	const struct mq_event *around = launch ? note_around(f, launch) : NULL;
-	uint32_t ext = kernel->external ? mq_map_find(&f->external, kernel->external) : MQ_NONE;
-	const struct mq_event *named = ext == MQ_NONE ? NULL : &f->trace->event[f->external_event[ext]];
+	const struct mq_event *named = mq_trace_of_name(&f->external, kernel);
 
 	if (!around || (named && worth(f->trace, named) >= worth(f->trace, around)))
 		return named;
@@ -151,15 +142,6 @@ static const struct mq_event *note_of(const struct finder *f, const struct mq_ev
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
-
-static double elements_of(const struct mq_tensor *t)
-{
-	double n = t->n_dims > 0;
-
-	for (uint32_t i = 0; i < t->n_dims; i++)
-		n *= t->dim[i];
-	return n;
-}
 
 /* Elements by the operands of a note, all of which belong to the call. NCCL's annotations and record_param_comms
  * have what goes in: of an all-gather a rank's part. The framework's operators (c10d::) have what comes out as well,
@@ -170,7 +152,7 @@ static double of_shape(const struct mq_trace_shape *s, const struct mq_trace_cal
 	double sum = 0, most = 0, least = INFINITY, ranks = c->ranks ? c->ranks : (double)NAN;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		double n = elements_of(&s->tensor[i]);
+		double n = mq_tensor_elements(&s->tensor[i]);
 
 		sum += n;
 		most = fmax(most, n);

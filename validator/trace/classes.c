@@ -21,43 +21,38 @@ const char *mq_trace_class_name(enum mq_trace_class class)
 	return names[class];
 }
 
-static bool has_any(const char *name, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcasestr(name, *words))
-			return true;
-	return false;
-}
-
 enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 {
-	static const char *const comm[] = { "nccl", "rccl", NULL };
-	static const char *const optimizer[] = { "multi_tensor_apply", "adam", "lamb", "_sgd", NULL };
-	static const char *const attention[] = { "fmha", "flash", "attention", NULL };
-	static const char *const conv[] = { "fprop",  "dgrad",  "wgrad",  "convolve", "winograd",  "implicit_gemm",
-					    "scudnn", "conv2d", "conv3d", "conv1d",   "depthwise", NULL };
-	static const char *const gemm[] = { "gemm",  "gemv", "cutlass",      "cublas", "wgmma",
-					    "nvjet", "xmma", "splitKreduce", "matmul", NULL };
+	/* The first row that a name has a word of. */
+	static const struct {
+		enum mq_trace_class class;
+		const char *words[12];
+	} known[] = {
+		{ MQ_CLASS_COMM, { "nccl", "rccl" } },
+		{ MQ_CLASS_OPTIMIZER, { "multi_tensor_apply", "adam", "lamb", "_sgd" } },
+		{ MQ_CLASS_ATTENTION, { "fmha", "flash", "attention" } },
+		{ MQ_CLASS_CONV,
+		  { "fprop", "dgrad", "wgrad", "convolve", "winograd", "implicit_gemm", "scudnn", "conv2d", "conv3d",
+		    "conv1d", "depthwise" } },
+		{ MQ_CLASS_GEMM,
+		  { "gemm", "gemv", "cutlass", "cublas", "wgmma", "nvjet", "xmma", "splitKreduce", "matmul" } },
+	};
+	enum mq_trace_class class = MQ_CLASS_ELEMENTWISE;
 
-	if (has_any(kernel, comm))
-		return MQ_CLASS_COMM;
-	if (has_any(kernel, optimizer) || (op && strstr(op, "Optimizer.step")))
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known) && class == MQ_CLASS_ELEMENTWISE; i++)
+		for (const char *const *word = known[i].words; *word; word++)
+			if (strcasestr(kernel, *word))
+				class = known[i].class;
+	if (class != MQ_CLASS_COMM && op && strstr(op, "Optimizer.step"))
 		return MQ_CLASS_OPTIMIZER;
-	if (has_any(kernel, attention))
-		return MQ_CLASS_ATTENTION;
-	if (has_any(kernel, conv))
-		return MQ_CLASS_CONV;
-	if (!has_any(kernel, gemm))
-		return MQ_CLASS_ELEMENTWISE;
 	/* Convolutions run as GEMMs too, under a GEMM's name. */
-	return op && strstr(op, "convolution") ? MQ_CLASS_CONV : MQ_CLASS_GEMM;
+	return class == MQ_CLASS_GEMM && op && strstr(op, "convolution") ? MQ_CLASS_CONV : class;
 }
 
 struct launches {
 	struct mq_trace_launches all;
-	uint32_t *range, n_ranges, range_room; /* of optimizers' steps */
-	struct mq_map ops;                     /* by external id */
-	uint32_t *op, n_ops, op_room;
+	struct mq_trace_list range; /* of optimizers' steps */
+	struct mq_trace_named ops;
 };
 
 static struct launches find_launches(const struct mq_trace *t, struct mq_arena *arena)
@@ -65,30 +60,25 @@ static struct launches find_launches(const struct mq_trace *t, struct mq_arena *
 	struct launches l = { 0 };
 
 	mq_trace_launches(t, arena, &l.all);
-	mq_map_init(&l.ops, arena, 1024);
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (t->event[i].kind == MQ_EVENT_OP && t->event[i].external &&
-		    mq_map_add(&l.ops, t->event[i].external) == l.n_ops)
-			MQ_PUSH(arena, l.op, l.n_ops, l.op_room, i);
+	mq_trace_name(&l.ops, t, MQ_EVENT_OP, arena);
+	for (uint32_t i = 0; i < t->n; i++)
 		if (t->event[i].kind == MQ_EVENT_OP && strstr(t->event[i].name, "Optimizer.step"))
-			MQ_PUSH(arena, l.range, l.n_ranges, l.range_room, i);
-	}
+			MQ_PUSH(arena, l.range.event, l.range.n, l.range.room, i);
 	return l;
 }
 
 static enum mq_trace_class class_of(const struct mq_trace *t, const struct launches *l, const struct mq_event *e,
 				    const struct mq_event *launch)
 {
-	uint32_t at = e->external ? mq_map_find(&l->ops, e->external) : MQ_NONE;
-	const char *op = at == MQ_NONE ? NULL : t->event[l->op[at]].name;
+	const struct mq_event *named = mq_trace_of_name(&l->ops, e);
+	const char *op = named ? named->name : NULL;
 
 	if (e->kind == MQ_EVENT_COPY)
 		return MQ_CLASS_COPY;
-	for (uint32_t i = 0; launch && i < l->n_ranges; i++) {
-		const struct mq_event *r = &t->event[l->range[i]];
+	for (uint32_t i = 0; launch && i < l->range.n; i++) {
+		const struct mq_event *r = &t->event[l->range.event[i]];
 
-		if (r->thread == launch->thread && r->start_us <= launch->start_us &&
-		    launch->start_us < r->start_us + r->dur_us)
+		if (r->thread == launch->thread && mq_trace_holds(r, launch))
 			op = r->name;
 	}
 	return mq_trace_class_of(e->name, op);
@@ -154,10 +144,7 @@ void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq
 {
 	struct launches l = find_launches(t, arena);
 	double first = INFINITY, last = -INFINITY;
-	uint32_t n = 0, room = 1;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		room += t->event[i].kind == MQ_EVENT_STEP;
+	uint32_t n = 0, room = mq_trace_steps(t, arena).n + 1;
 	double *value = mq_arena_array(arena, (size_t)room * MQ_N_CLASSES, double);
 	double *one = mq_arena_array(arena, room, double);
 	*out = (struct mq_trace_shares){ 0 };

@@ -36,6 +36,15 @@ void mq_trace_add(struct mq_trace *t, struct mq_event event, const struct mq_tra
 	MQ_PUSH(t->arena, t->event, t->n, t->room, event);
 }
 
+double mq_tensor_elements(const struct mq_tensor *tensor)
+{
+	double n = tensor->n_dims > 0;
+
+	for (uint32_t i = 0; i < tensor->n_dims; i++)
+		n *= tensor->dim[i];
+	return n;
+}
+
 /* c10::, torch. and the like say nothing of the type. */
 static const char *base_of(const char *name, size_t *size)
 {
@@ -106,19 +115,55 @@ const struct mq_event *mq_trace_launch_of(const struct mq_trace_launches *l, con
 	return at == MQ_NONE ? NULL : &l->trace->event[l->event[at]];
 }
 
-uint32_t mq_trace_begun(const struct mq_trace *t, const uint32_t *list, uint32_t n, double time_us)
+uint32_t mq_trace_begun(const struct mq_trace *t, const struct mq_trace_list *list, double time_us)
 {
-	uint32_t low = 0, high = n;
+	uint32_t low = 0, high = list->n;
 
 	while (low < high) {
 		uint32_t mid = (low + high) / 2;
 
-		if (t->event[list[mid]].start_us <= time_us)
+		if (t->event[list->event[mid]].start_us <= time_us)
 			low = mid + 1;
 		else
 			high = mid;
 	}
 	return low;
+}
+
+struct mq_trace_list mq_trace_steps(const struct mq_trace *t, struct mq_arena *arena)
+{
+	struct mq_trace_list steps = { 0 };
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->event[i].kind == MQ_EVENT_STEP)
+			MQ_PUSH(arena, steps.event, steps.n, steps.room, i);
+	return steps;
+}
+
+bool mq_trace_in_step(const struct mq_trace *t, const struct mq_trace_list *steps, const struct mq_event *event)
+{
+	for (uint32_t i = 0; i < steps->n; i++)
+		if (mq_trace_holds(&t->event[steps->event[i]], event))
+			return true;
+	return !steps->n;
+}
+
+void mq_trace_name(struct mq_trace_named *named, const struct mq_trace *t, enum mq_event_kind kind,
+		   struct mq_arena *arena)
+{
+	*named = (struct mq_trace_named){ .trace = t };
+	mq_map_init(&named->map, arena, 1024);
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->event[i].kind == kind && t->event[i].external &&
+		    mq_map_add(&named->map, t->event[i].external) == named->list.n)
+			MQ_PUSH(arena, named->list.event, named->list.n, named->list.room, i);
+}
+
+const struct mq_event *mq_trace_of_name(const struct mq_trace_named *named, const struct mq_event *event)
+{
+	uint32_t at = event->external ? mq_map_find(&named->map, event->external) : MQ_NONE;
+
+	return at == MQ_NONE ? NULL : &named->trace->event[named->list.event[at]];
 }
 
 /* ---- names of ranges ------------------------------------------------------------------------- */

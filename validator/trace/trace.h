@@ -91,6 +91,8 @@ enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err) MQ_MUS
 int mq_trace_range_kind(const char *name);
 /* 3 of "layers.3", "TransformerLayer_3", "block 3"; MQ_NONE. */
 uint32_t mq_trace_layer(const char *name);
+/* Of an operand; 0 where it has no dimensions. */
+double mq_tensor_elements(const struct mq_tensor *tensor);
 /* float, c10::BFloat16, Half, Long, bf16, f32, ...: bytes of an element, 0 = unknown; dtype may be NULL. */
 double mq_trace_type(const char *name, size_t size, uint8_t *dtype);
 
@@ -105,8 +107,30 @@ struct mq_trace_launches {
 void mq_trace_launches(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_launches *launches);
 /* NULL = not told. */
 const struct mq_event *mq_trace_launch_of(const struct mq_trace_launches *launches, const struct mq_event *kernel);
-/* How many of the events list[n], which are by start, have begun at this time. */
-uint32_t mq_trace_begun(const struct mq_trace *trace, const uint32_t *list, uint32_t n, double time_us);
+/* Is the event's start inside another one? */
+static inline bool mq_trace_holds(const struct mq_event *range, const struct mq_event *event)
+{
+	return range->start_us <= event->start_us && event->start_us < range->start_us + range->dur_us;
+}
+/* A list of events by start. */
+struct mq_trace_list {
+	uint32_t *event, n, room;
+};
+/* How many of them have begun at this time. */
+uint32_t mq_trace_begun(const struct mq_trace *trace, const struct mq_trace_list *list, double time_us);
+/* The marked steps; is an event in one of them? It is where there are none. */
+struct mq_trace_list mq_trace_steps(const struct mq_trace *trace, struct mq_arena *arena);
+bool mq_trace_in_step(const struct mq_trace *trace, const struct mq_trace_list *steps, const struct mq_event *event);
+/* Events of one kind by their external id: the first that has it. */
+struct mq_trace_named {
+	const struct mq_trace *trace;
+	struct mq_map map;
+	struct mq_trace_list list;
+};
+void mq_trace_name(struct mq_trace_named *named, const struct mq_trace *trace, enum mq_event_kind kind,
+		   struct mq_arena *arena);
+/* NULL: none has the event's. */
+const struct mq_event *mq_trace_of_name(const struct mq_trace_named *named, const struct mq_event *event);
 
 /* ---- calls.c --------------------------------------------------------------------------------- */
 

@@ -19,15 +19,6 @@ struct sample {
 	bool mixed;
 };
 
-static double elements_of(const struct mq_tensor *t)
-{
-	double n = 1;
-
-	for (uint32_t i = 0; i < t->n_dims; i++)
-		n *= t->dim[i];
-	return n;
-}
-
 /* [.., m x k] [.., k x n] at two places among the operands. */
 static bool gemm_of(const struct mq_trace_shape *s, uint32_t at, struct mq_kernel *k)
 {
@@ -63,14 +54,14 @@ static bool sweep_of(const char *name, const struct mq_trace_shape *s, struct mq
 	for (const char *const *n = names; *n; n++)
 		known |= !strcmp(name, *n);
 	for (uint32_t i = 0; known && i < s->n; i++) {
-		double size_B = s->tensor[i].n_dims ? elements_of(&s->tensor[i]) * s->size_B[i] : 0;
+		double size_B = mq_tensor_elements(&s->tensor[i]) * s->size_B[i];
 
 		/* A copy only writes its first operand. */
 		if (i || strcmp(name, "copy_"))
 			bytes += size_B;
 		most = fmax(most, size_B);
 	}
-	bytes += in_place ? s->size_B[0] * elements_of(&s->tensor[0]) : most;
+	bytes += in_place ? s->size_B[0] * mq_tensor_elements(&s->tensor[0]) : most;
 	*k = (struct mq_kernel){
 		.op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32, .count = 1, .launches = 1, .bytes = bytes
 	};

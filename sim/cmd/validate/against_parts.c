@@ -46,12 +46,7 @@ static struct row *row_of(struct table *t, const char *members, uint32_t ranks, 
 	return &t->row[t->n - 1];
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+MQ_COMPARE(by_number, uint32_t, MQ_ORDER(*a, *b))
 
 static const char *text_of(uint32_t *rank, uint32_t n, struct mq_arena *arena)
 {
@@ -92,34 +87,16 @@ static bool all_tell_members(const struct mq_traces *t, struct mq_arena *arena)
 	return true;
 }
 
-static uint32_t steps_of(const struct mq_trace *t)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		n += t->event[i].kind == MQ_EVENT_STEP;
-	return n;
-}
-
-static bool in_a_step(const struct mq_trace *t, const struct mq_event *e)
-{
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->event[i].kind == MQ_EVENT_STEP && t->event[i].start_us <= e->start_us &&
-		    e->start_us < t->event[i].start_us + t->event[i].dur_us)
-			return true;
-	return false;
-}
-
 static void add_measured(struct table *table, const struct mq_traces *traces, uint32_t which)
 {
 	const struct mq_trace *t = &traces->trace[which];
-	uint32_t steps = steps_of(t);
-	double share = 1.0 / (fmax(steps, 1) * traces->n);
+	struct mq_trace_list steps = mq_trace_steps(t, table->arena);
+	double share = 1.0 / (fmax(steps.n, 1) * traces->n);
 
 	for (uint32_t i = 0; i < traces->n_calls[which]; i++) {
 		const struct mq_trace_call *c = &traces->call[which][i];
 
-		if (steps && !in_a_step(t, &t->event[c->event]))
+		if (!mq_trace_in_step(t, &steps, &t->event[c->event]))
 			continue;
 		struct row *r =
 			row_of(table, table->by_members ? members_in(c->group, table->arena) : NULL, c->ranks, c->kind);

@@ -68,18 +68,17 @@ static enum mq_status check_ranks(const struct mq_traces *t, struct mq_err *err)
 
 static void say_trace(const struct mq_trace *t)
 {
-	uint32_t kernels = 0, steps = 0;
+	uint32_t n[MQ_EVENT_LAYER + 1] = { 0 };
 
-	for (uint32_t i = 0; i < t->n; i++) {
-		kernels += t->event[i].kind == MQ_EVENT_KERNEL;
-		steps += t->event[i].kind == MQ_EVENT_STEP;
-	}
+	for (uint32_t i = 0; i < t->n; i++)
+		n[t->event[i].kind]++;
 	printf("%s: ", t->path);
 	if (t->rank != MQ_NONE && t->world)
 		printf("rank %u of %u, ", t->rank, t->world);
 	else if (t->rank != MQ_NONE)
 		printf("rank %u, ", t->rank);
-	printf("%s, %u kernels, %u steps marked\n", t->gpu ? t->gpu : "an unnamed GPU", kernels, steps);
+	printf("%s, %u kernels, %u steps marked\n", t->gpu ? t->gpu : "an unnamed GPU", n[MQ_EVENT_KERNEL],
+	       n[MQ_EVENT_STEP]);
 }
 
 enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *csv, struct mq_arena *arena,
