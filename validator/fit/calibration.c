@@ -9,6 +9,7 @@
  * Not fitted: what the device draws (flop_J), the training software's overheads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "maquette/cost.h"
@@ -278,10 +279,12 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-static struct group group_begin(const struct mq_calibration_request *request, struct mq_calibration *c,
-				struct mq_arena *arena, const char *name)
+/* A new group beside `any`. */
+static struct group group_named(const struct group *any, const char *name)
 {
-	return (struct group){ .request = request, .calibration = c, .arena = arena, .name = name };
+	return (struct group){
+		.request = any->request, .calibration = any->calibration, .arena = any->arena, .name = name
+	};
 }
 
 /* ---- device ---------------------------------------------------------------------------------- */
@@ -304,11 +307,10 @@ static double two_digits_up(double x)
 }
 
 /* One factor of its own name, where there are measurements enough. */
-static enum mq_status fit_share(const struct mq_calibration_request *r, struct mq_calibration *c,
-				struct mq_arena *arena, const char *name, enum choice choice, uint32_t of,
+static enum mq_status fit_share(const struct group *any, const char *name, enum choice choice, uint32_t of,
 				double *value, struct mq_err *err)
 {
-	struct group g = group_begin(r, c, arena, name);
+	struct group g = group_named(any, name);
 
 	choose(&g, choice, of);
 	if (g.n_obs < SHARE_MIN)
@@ -317,11 +319,13 @@ static enum mq_status fit_share(const struct mq_calibration_request *r, struct m
 	return fit_group(&g, err);
 }
 
-static enum mq_status fit_gemms(const struct mq_calibration_request *r, struct mq_calibration *c,
-				struct mq_arena *arena, struct mq_err *err)
+static enum mq_status fit_gemms(const struct group *any, struct mq_err *err)
 {
-	struct mq_device_calib *d = &c->device;
-	struct group g = group_begin(r, c, arena, "gemm");
+	static const char *const names[MQ_N_DTYPES] = { "peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
+							"peak_bf16_flops", "peak_fp8_flops",  "peak_fp64_flops" };
+	struct mq_device_calib *d = &any->calibration->device;
+	struct group g = group_named(any, "gemm");
+	bool cpu = any->request->kind == MQ_CPU;
 	uint32_t main = MQ_N_DTYPES, most = 0;
 
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
@@ -343,24 +347,20 @@ static enum mq_status fit_gemms(const struct mq_calibration_request *r, struct m
 	add_param(&g, "gemm_kt", &d->gemm_kt, 20, .01, 1e4);
 	add_param(&g, "gemm_a0", &d->gemm_a0, 10, .01, 1e4);
 	d->gemm_t0_s = d->launch_s; /* a CPU's is that of any call */
-	if (r->kind == MQ_CPU)
+	if (cpu) {
 		add_param(&g, "gemm_b0", &d->gemm_b0, 20, .01, 1e4);
-	if (r->kind == MQ_GPU) {
+	} else {
 		add_param(&g, "gemm_t0_s", &d->gemm_t0_s, 4e-6, 1e-9, 1e-3);
 		add_param(&g, "gemm_q", &d->gemm_q, .3, .01, 1);
 		add_param(&g, "gemm_bw_share", &d->gemm_bw_share, .8, .05, 1.5);
 	}
 	MQ_TRY(fit_group(&g, err));
 	if (whole) {
-		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", MISALIGNED_GEMM, main, &d->gemm_misaligned, err));
-		MQ_TRY(fit_share(r, c, arena, "gemm_odd", ODD_GEMM, main, &d->gemm_odd, err));
+		MQ_TRY(fit_share(any, "gemm_misaligned", MISALIGNED_GEMM, main, &d->gemm_misaligned, err));
+		MQ_TRY(fit_share(any, "gemm_odd", ODD_GEMM, main, &d->gemm_odd, err));
 	}
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
-		static const char *const names[MQ_N_DTYPES] = {
-			"peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
-			"peak_bf16_flops", "peak_fp8_flops",  "peak_fp64_flops"
-		};
-		struct group other = group_begin(r, c, arena, names[t]);
+		struct group other = group_named(any, names[t]);
 
 		/* What odd rows cost is known of the main type alone. */
 		choose(&other, ALIGNED_GEMM, t);
@@ -374,20 +374,18 @@ static enum mq_status fit_gemms(const struct mq_calibration_request *r, struct m
 		add_param(&other, names[t], &d->peak_flops[t], d->peak_flops[t], 1e6, 1e18);
 		MQ_TRY(fit_group(&other, err));
 	}
-	if (main == MQ_FP32 && r->kind == MQ_CPU)
+	if (main == MQ_FP32 && cpu)
 		d->peak_flops[MQ_TF32] = d->peak_flops[MQ_FP32]; /* the same routine */
 	return MQ_OK;
 }
 
-static enum mq_status fit_shares(const struct mq_calibration_request *r, struct mq_calibration *c,
-				 struct mq_arena *arena, struct mq_err *err)
+static enum mq_status fit_shares(const struct group *any, struct mq_err *err)
 {
-	struct group conv = group_begin(r, c, arena, "conv");
-	struct group attention = group_begin(r, c, arena, "attention");
+	struct group conv = group_named(any, "conv"), attention = group_named(any, "attention");
+	struct mq_device_calib *d = &any->calibration->device;
 
 	choose(&conv, KERNEL, MQ_KERNEL_CONV);
 	if (conv.n_obs >= 4) {
-		struct mq_device_calib *d = &c->device;
 		/* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
 		bool plain = d->kind == MQ_GPU && kernel_of(conv.obs[0])->dtype == MQ_FP32 &&
 			     d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
@@ -399,18 +397,17 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 	choose(&attention, KERNEL, MQ_KERNEL_ATTENTION);
 	if (attention.n_obs < 6)
 		return MQ_OK;
-	add_param(&attention, "attention_scale", &c->device.attention_scale, 1, .001, 10);
-	add_param(&attention, "attention_bwd", &c->device.attention_bwd, 1, .01, 10);
-	if (r->kind == MQ_CPU)
-		add_param(&attention, "attention_score", &c->device.attention_score, 50, 1e-3, 1e4);
+	add_param(&attention, "attention_scale", &d->attention_scale, 1, .001, 10);
+	add_param(&attention, "attention_bwd", &d->attention_bwd, 1, .01, 10);
+	if (d->kind == MQ_CPU)
+		add_param(&attention, "attention_score", &d->attention_score, 50, 1e-3, 1e4);
 	return fit_group(&attention, err);
 }
 
-static enum mq_status fit_memory(const struct mq_calibration_request *r, struct mq_calibration *c,
-				 struct mq_arena *arena, struct mq_err *err)
+static enum mq_status fit_memory(const struct group *any, struct mq_err *err)
 {
-	struct mq_device_calib *d = &c->device;
-	struct group g = group_begin(r, c, arena, "memory"), copy = group_begin(r, c, arena, "copy");
+	struct mq_device_calib *d = &any->calibration->device;
+	struct group g = group_named(any, "memory"), copy = group_named(any, "copy");
 
 	choose(&g, SWEEP, 0);
 	if (g.n_obs < SWEEPS_MIN)
@@ -419,9 +416,9 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 			       g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
-	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
+	add_param(&g, "launch_s", &d->launch_s, d->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
-	MQ_TRY(fit_share(r, c, arena, "optimizer_share", KERNEL, MQ_KERNEL_OPTIMIZER, &d->optimizer_share, err));
+	MQ_TRY(fit_share(any, "optimizer_share", KERNEL, MQ_KERNEL_OPTIMIZER, &d->optimizer_share, err));
 	choose(&copy, COPY, 0);
 	if (copy.n_obs < 4)
 		return MQ_OK;
@@ -434,29 +431,29 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 const char *const mq_call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter", "broadcast",
 					       "reduce",     "alltoall",   "sendrecv" };
 
+struct near {
+	double far, time;
+	uint32_t at;
+};
+MQ_COMPARE(by_distance, struct near, MQ_ORDER(a->far, b->far) ?: MQ_ORDER(a->at, b->at))
+
 /* Median of the observations nearest to a size, brought to it by proportion. */
 static double start_knot(const struct group *g, double size)
 {
-	double value[5], distance[5];
+	enum { NEAREST = 5 };
+	struct near *near = mq_arena_array(g->arena, g->n_obs, struct near);
+	double value[NEAREST];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_obs; i++) {
-		double bytes = amount_of(g->obs[i]), far = fabs(log(bytes / size)), t = g->measured[i];
-		uint32_t at = n < 5 ? n++ : 5;
+		double bytes = amount_of(g->obs[i]), t = g->measured[i];
 
-		/* Keep the five nearest, sorted by distance. */
-		for (; at > 0 && (at == 5 || distance[at - 1] > far); at--)
-			if (at < n) {
-				distance[at] = distance[at - 1];
-				value[at] = value[at - 1];
-			} else if (distance[4] <= far) {
-				break;
-			}
-		if (at < n) {
-			distance[at] = far;
-			value[at] = size > bytes && bytes > 4096 ? t * size / bytes : t;
-		}
+		near[i] = (struct near){ fabs(log(bytes / size)), size > bytes && bytes > 4096 ? t * size / bytes : t,
+					 i };
 	}
+	qsort(near, g->n_obs, sizeof(*near), by_distance);
+	for (; n < g->n_obs && n < NEAREST; n++)
+		value[n] = near[n].time;
 	return mq_quantile(value, n, .5);
 }
 
@@ -517,24 +514,23 @@ static enum mq_status fit_line(struct group *g, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c, uint32_t call,
-			       struct mq_arena *arena, struct mq_err *err)
+static enum mq_status fit_call(const struct group *any, uint32_t call, struct mq_err *err)
 {
-	struct group g = group_begin(r, c, arena, mq_call_name[call]);
-	double size = 8;
+	struct mq_calibration *c = any->calibration;
+	struct group g = group_named(any, mq_call_name[call]);
 
 	g.call = call;
 	choose(&g, CALL, call);
 	if (!g.n_obs)
 		return MQ_OK;
-	if (r->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
+	if (any->request->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
 		return fit_line(&g, err);
 	if (g.n_obs < MQ_CALL_KNOTS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed", mq_call_name[call],
-			       g.n_obs, MQ_CALL_KNOTS);
-	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++, size *= 8)
-		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", mq_call_name[call], k + 1), &c->link.call_s[call][k],
-			  start_knot(&g, size), 1e-9, 1e4);
+		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed", g.name, g.n_obs,
+			       MQ_CALL_KNOTS);
+	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++)
+		add_param(&g, mq_arena_printf(g.arena, "%s_t%u_s", g.name, k + 1), &c->link.call_s[call][k],
+			  start_knot(&g, knot_size(k)), 1e-9, 1e4);
 	MQ_TRY(fit_group(&g, err));
 	c->fitted[c->n_fitted - 1].link = true;
 	return MQ_OK;
@@ -621,6 +617,8 @@ static bool lacks_device(const struct mq_calibration_request *r)
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, struct mq_arena *arena,
 				  struct mq_calibration *c, struct mq_err *err)
 {
+	const struct group any = { .request = request, .calibration = c, .arena = arena };
+
 	memset(c, 0, sizeof(*c));
 	c->fitted = mq_arena_array(arena, 2 * MQ_N_DTYPES + MQ_N_CALLS + 8, struct mq_fitted);
 	start_device(request, &c->device);
@@ -631,15 +629,20 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, 
 	c->link.measured_ranks = 0;
 	c->n_observed = request->n_observed;
 	for (uint32_t i = 0; i < request->n_observed; i++) {
-		c->n_dropped += request->observed[i].n_dropped;
-		c->n_weak += request->observed[i].weak;
-		c->has_device |= kernel_of(&request->observed[i]) != NULL;
+		const struct mq_observed *o = &request->observed[i];
+		uint8_t kind = task_of(o)->kind;
+
+		c->n_dropped += o->n_dropped;
+		c->n_weak += o->weak;
+		c->has_device |= kernel_of(o) != NULL;
+		if (kind == MQ_TASK_COLLECTIVE || kind == MQ_TASK_SEND)
+			c->link.measured_ranks = o->schedule->n_devices;
 	}
 	c->has_device &= !lacks_device(request);
 	if (c->has_device) { /* logs of collectives have no kernels */
-		MQ_TRY(fit_memory(request, c, arena, err));
-		MQ_TRY(fit_gemms(request, c, arena, err));
-		MQ_TRY(fit_shares(request, c, arena, err));
+		MQ_TRY(fit_memory(&any, err));
+		MQ_TRY(fit_gemms(&any, err));
+		MQ_TRY(fit_shares(&any, err));
 		/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of
 		 * the same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
 		c->fitted[c->n_fitted++] =
@@ -650,14 +653,8 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, 
 	double loss = overlap_loss(request);
 	if (!isnan(loss))
 		c->device.overlap_compute = loss;
-	for (uint32_t i = 0; i < request->n_observed; i++) {
-		uint8_t kind = task_of(&request->observed[i])->kind;
-
-		if (kind == MQ_TASK_COLLECTIVE || kind == MQ_TASK_SEND)
-			c->link.measured_ranks = request->observed[i].schedule->n_devices;
-	}
 	c->has_link = c->link.measured_ranks > 1;
 	for (uint32_t call = 0; call < MQ_N_CALLS && c->has_link; call++)
-		MQ_TRY(fit_call(request, c, call, arena, err));
+		MQ_TRY(fit_call(&any, call, err));
 	return MQ_OK;
 }

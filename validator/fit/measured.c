@@ -135,27 +135,25 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, s
 	struct mq_csv csv;
 	struct columns c;
 	uint32_t tasks = measured->schedule->n_tasks;
-	enum mq_status status = mq_csv_load(path, &own, &csv, err);
 
-	if (status == MQ_OK)
-		status = find_columns(&csv, &c, err);
-	if (status == MQ_OK && (!csv.n_rows || csv.n_rows % tasks))
-		status = mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks", path, csv.n_rows,
-				 tasks);
-	if (status == MQ_OK)
-		add_room(measured, csv.n_rows / tasks, arena);
+	MQ_TRY(mq_csv_load(path, &own, &csv, err));
+	MQ_TRY(find_columns(&csv, &c, err));
+	if (!csv.n_rows || csv.n_rows % tasks)
+		return mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks", path, csv.n_rows,
+			       tasks);
+	add_room(measured, csv.n_rows / tasks, arena);
 	if (!measured->imitated)
 		measured->imitated = mq_arena_array(arena, tasks, uint8_t);
-	bool *seen = status == MQ_OK ? mq_arena_array(&own, csv.n_rows, bool) : NULL;
-	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
-		status = take_row(measured, &csv, &c, row, seen, err);
+	bool *seen = mq_arena_array(&own, csv.n_rows, bool);
+	for (uint32_t row = 0; row < csv.n_rows; row++)
+		MQ_TRY(take_row(measured, &csv, &c, row, seen, err));
 	double *lost_s = mq_arena_array(&own, measured->schedule->n_devices, double);
-	for (uint32_t i = 0; status == MQ_OK && i < csv.n_rows / tasks; i++) {
+	for (uint32_t i = 0; i < csv.n_rows / tasks; i++) {
 		measured->launch[measured->n_samples] = measured->n_launches;
 		judge_sample(measured, measured->n_samples++, lost_s);
 	}
-	measured->n_launches += status == MQ_OK;
-	return status;
+	measured->n_launches++;
+	return MQ_OK;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@
 
 #include "fit/fit.h"
 #include "maquette/json_file.h"
+#include "trace/trace.h"
 
 enum { MAX_WORDS = 64, MAX_HOSTS = 4096, UNKNOWN = -1, NOT_FITTED = -2 };
 
@@ -38,7 +39,7 @@ struct reader {
 	int kind, named; /* of the table at hand; of the file's name: mq_coll_kind, MQ_N_COLL_KINDS = sendrecv */
 	bool in_table, fresh_kind;
 	struct columns columns;
-	uint32_t line, tables, ranks, n_hosts, rank_line, first_row; /* first_row: of this table */
+	uint32_t line, tables, ranks, n_hosts, first_row; /* first_row: of this table */
 	const char *host[MAX_HOSTS];
 	uint32_t n, room;
 	struct mq_nccl_row *row;
@@ -122,23 +123,6 @@ static bool is_whole(const char *word, double *x)
 	return n && !word[n];
 }
 
-static double type_size(const char *word)
-{
-	static const struct {
-		const char *name;
-		double size_B;
-	} types[] = { { "int8", 1 },     { "uint8", 1 },    { "char", 1 },       { "int32", 4 },     { "uint32", 4 },
-		      { "int", 4 },      { "int64", 8 },    { "uint64", 8 },     { "half", 2 },      { "float16", 2 },
-		      { "fp16", 2 },     { "float", 4 },    { "float32", 4 },    { "fp32", 4 },      { "double", 8 },
-		      { "fp64", 8 },     { "bfloat16", 2 }, { "bf16", 2 },       { "f8e4m3", 1 },    { "f8e5m2", 1 },
-		      { "fp8_e4m3", 1 }, { "fp8_e5m2", 1 }, { "float8e4m3", 1 }, { "float8e5m2", 1 } };
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (!strcmp(types[i].name, word))
-			return types[i].size_B;
-	return 0;
-}
-
 /* A number that a prefix was glued to, "<stdout>:1048576", is what follows it. */
 static const char *unglued(const char *word)
 {
@@ -154,7 +138,8 @@ static const char *unglued(const char *word)
 static uint32_t find_type(char *const *word, uint32_t n, double *bytes, double *count)
 {
 	for (uint32_t i = 2; i < n; i++)
-		if (type_size(word[i]) > 0 && is_whole(word[i - 1], count) && is_whole(unglued(word[i - 2]), bytes))
+		if (mq_trace_type(word[i], strlen(word[i]), NULL) > 0 && is_whole(word[i - 1], count) &&
+		    is_whole(unglued(word[i - 2]), bytes))
 			return i;
 	return MAX_WORDS;
 }
@@ -224,6 +209,16 @@ static enum mq_status take_header(struct reader *r, char *const *word, uint32_t 
 	return check_kind(r);
 }
 
+static void note_host(struct reader *r, const char *host)
+{
+	uint32_t i = 0;
+
+	while (i < r->n_hosts && strcmp(r->host[i], host))
+		i++;
+	if (i == r->n_hosts && i < MAX_HOSTS)
+		r->host[r->n_hosts++] = mq_arena_strdup(r->arena, host);
+}
+
 static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n, uint32_t at)
 {
 	double rank;
@@ -244,12 +239,7 @@ static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n,
 	if (rank != r->ranks)
 		return wrong(r, "the ranks before this one are not all there: were lines lost?");
 	r->ranks++;
-	r->rank_line = r->line;
-	for (uint32_t i = 0; i < r->n_hosts; i++)
-		if (!strcmp(r->host[i], word[on + 1]))
-			return MQ_OK;
-	if (r->n_hosts < MAX_HOSTS)
-		r->host[r->n_hosts++] = mq_arena_strdup(r->arena, word[on + 1]);
+	note_host(r, word[on + 1]);
 	return MQ_OK;
 }
 
@@ -326,7 +316,7 @@ static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, 
 		return wrong(r, "a row with other columns than its table's: were two lines mixed, or one cut?");
 	if (!is_number(word[at], &time) || !is_number(word[at + 1], &algbw) || !is_number(word[at + 2], &busbw))
 		return wrong(r, "time, algbw and busbw of this row are not numbers");
-	if (count > 0 && fmod(bytes, count * type_size(word[type])) > 0)
+	if (count > 0 && fmod(bytes, count * mq_trace_type(word[type], strlen(word[type]), NULL)) > 0)
 		return wrong(r, "the size is no multiple of the elements of its type");
 	const char *const timed[3] = { word[at], word[at + 1], word[at + 2] };
 	if (bytes > 0 && !(time > 0))
@@ -496,14 +486,11 @@ static enum mq_status take_devices(struct reader *r, const json_t *config)
 	json_array_foreach(devices, i, device)
 	{
 		const char *host = json_string_value(json_object_get(device, "hostname"));
-		bool known = !host;
 
 		rank = number_of(device, "rank");
 		last = rank > last ? rank : last;
-		for (uint32_t h = 0; h < r->n_hosts && !known; h++)
-			known = !strcmp(r->host[h], host);
-		if (!known && r->n_hosts < MAX_HOSTS)
-			r->host[r->n_hosts++] = mq_arena_strdup(r->arena, host);
+		if (host)
+			note_host(r, host);
 	}
 	if (!(each >= 1 && each <= MOST_RANKS) || !(last >= 0 && last <= MOST_RANKS))
 		return wrong(r, "\"config\" does not say how many ranks there were");
@@ -533,16 +520,6 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 	return MQ_OK;
 }
 
-static enum mq_status read_json(struct reader *r)
-{
-	json_t *root;
-
-	MQ_TRY(mq_json_file_load(r->path, &root, r->err));
-	enum mq_status status = take_json(r, root);
-	json_decref(root);
-	return status;
-}
-
 static enum mq_status read_lines(struct reader *r, FILE *file)
 {
 	char line[4096];
@@ -564,15 +541,19 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	const char *base = strrchr(path, '/');
 	struct reader *r = mq_arena_array(arena, 1, struct reader);
 	FILE *file = fopen(path, "r");
-	int first;
+	json_t *root = NULL;
+	enum mq_status status;
 
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
 	*r = (struct reader){ .path = path, .err = err, .arena = arena };
 	r->named = r->kind = kind_in(base ? base : path);
-	first = fgetc(file);
-	ungetc(first, file);
-	enum mq_status status = first == '{' ? read_json(r) : read_lines(r, file);
+	int first = ungetc(fgetc(file), file);
+	if (first != '{')
+		status = read_lines(r, file);
+	else if ((status = mq_json_file_load(path, &root, err)) == MQ_OK)
+		status = take_json(r, root);
+	json_decref(root);
 	fclose(file);
 	MQ_TRY(status);
 	MQ_TRY(end_table(r));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "fit/fit.h"
 
 static void copy_model(const char *text, char *out, size_t size)
@@ -55,10 +56,9 @@ enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err)
 
 enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, struct mq_err *err)
 {
-	FILE *f = fopen(path, "w");
+	FILE *f;
 
-	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: the platform cannot be written: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, &f, err));
 	fprintf(f,
 		"<?xml version='1.0'?>\n"
 		"<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -90,9 +90,7 @@ enum mq_status mq_node_save(const struct mq_node_platform *p, const char *path, 
 				"      <link_ctn id=\"host%u\" direction=\"DOWN\"/>\n    </route>\n",
 				i, j, i, j);
 	fputs("  </zone>\n</platform>\n", f);
-	int bad = ferror(f);
-	bad |= fclose(f);
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing the platform failed", path) : MQ_OK;
+	return mq_file_close(f, path, err);
 }
 
 struct mq_cluster *mq_node_cluster(const struct mq_node_platform *p, struct mq_arena *arena)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "fit/fit.h"
 
 static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, const char *name,
@@ -22,10 +23,10 @@ static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, c
 	return NULL;
 }
 
+/* One that is not finite is no number of JSON's and left out. */
 static void set_number(json_t *object, const char *key, double x)
 {
-	if (isfinite(x))
-		json_object_set_new(object, key, json_real(x));
+	json_object_set_new(object, key, json_real(x));
 }
 
 static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_field *fields, const void *entry)
@@ -59,23 +60,21 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 
 static void put_errors(json_t *object, const char *prefix, const struct mq_errors *e)
 {
+	const char *const names[] = { "median_error", "p90_error", "bias" };
+	const double value[] = { e->median, e->p90, e->bias };
 	char key[64];
 
-	snprintf(key, sizeof(key), "%s_median_error", prefix);
-	set_number(object, key, e->n ? e->median : (double)NAN);
-	snprintf(key, sizeof(key), "%s_p90_error", prefix);
-	set_number(object, key, e->n ? e->p90 : (double)NAN);
-	snprintf(key, sizeof(key), "%s_bias", prefix);
-	set_number(object, key, e->n ? e->bias : (double)NAN);
+	for (int i = 0; e->n && i < 3; i++) {
+		snprintf(key, sizeof(key), "%s_%s", prefix, names[i]);
+		set_number(object, key, value[i]);
+	}
 }
 
 static json_t *group_of(const struct mq_fitted *f)
 {
-	json_t *group = json_object(), *names = json_array(), *draws = json_array();
-	json_t *fitted = json_array();
+	json_t *names = json_array(), *draws = json_array(), *fitted = json_array();
+	json_t *group = json_pack("{s:s, s:i}", "group", f->name, "observations", (int)f->n_obs);
 
-	json_object_set_new(group, "group", json_string(f->name));
-	json_object_set_new(group, "observations", json_integer(f->n_obs));
 	put_errors(group, "all", &f->error);
 	put_errors(group, "held_out", &f->held_out);
 	set_number(group, "sigma", f->sigma);
@@ -134,13 +133,13 @@ enum mq_status mq_calibration_save(const struct mq_calibration *c, uint32_t n, c
 
 	for (uint32_t i = 0; i < n; i++)
 		add_entries(entries, &c[i]);
-	FILE *file = fopen(path, "w");
-	int bad = !file;
-	if (file) {
-		bad |= json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-		bad |= fputc('\n', file) == EOF;
-		bad |= fclose(file) != 0;
+	FILE *file;
+	enum mq_status status = mq_file_open(path, &file, err);
+	if (status == MQ_OK) {
+		json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+		fputc('\n', file);
+		status = mq_file_close(file, path, err);
 	}
 	json_decref(root);
-	return bad ? mq_fail(err, MQ_EINPUT, "-o %s: the calibration cannot be written: %m", path) : MQ_OK;
+	return status;
 }

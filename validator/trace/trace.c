@@ -66,11 +66,11 @@ double mq_trace_type(const char *name, size_t size, uint8_t *dtype)
 		uint8_t dtype;
 		double size_B;
 	} types[] = {
-		{ "float float32 f32", MQ_FP32, 4 },
-		{ "double float64 f64", MQ_FP64, 8 },
-		{ "half float16 f16", MQ_FP16, 2 },
+		{ "float float32 f32 fp32", MQ_FP32, 4 },
+		{ "double float64 f64 fp64", MQ_FP64, 8 },
+		{ "half float16 f16 fp16", MQ_FP16, 2 },
 		{ "bfloat16 bf16 __nv_bfloat16", MQ_BF16, 2 },
-		{ "float8_e4m3fn float8_e5m2 f8e4m3 f8e5m2", MQ_FP8, 1 },
+		{ "float8_e4m3fn float8_e5m2 f8e4m3 f8e5m2 fp8_e4m3 fp8_e5m2 float8e4m3 float8e5m2", MQ_FP8, 1 },
 		{ "byte char uint8 int8 int8_t bool i8 u8 uint8_t unsigned/char signed/char", MQ_N_DTYPES, 1 },
 		{ "short", MQ_N_DTYPES, 2 },
 		{ "int int32 i32 u32 int32_t uint32_t", MQ_N_DTYPES, 4 },
