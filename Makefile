@@ -321,7 +321,7 @@ $(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,rendezvous
 $(eval $(call test_rule,engines,))
 $(eval $(call test_rule,bench,))
 # libFuzzer brings its own main; without it replay.c goes through the corpus.
-FUZZ_HOST := validator/host/kernels.c validator/host/run.c validator/host/script.c validator/host/wire.c \
+FUZZ_HOST := validator/host/kernels.c validator/host/run.c validator/host/wire.c \
 	validator/replay/capacity.c validator/replay/wire.c validator/replay/wire_coll.c
 $(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/file.c $(if $(FUZZER),,tests/fuzz/replay.c) $(FUZZ_HOST)),$(if $(FUZZER),-fsanitize=fuzzer)))
 

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/script.h"
+#include "host/host.h"
 
 enum { POOL_MIN_B = 192 << 20 };
 

@@ -1,5 +1,5 @@
 /* fit.c - `maquette fit TABLE... --free NAME -o DIR`: parameters of calibrations and of training software from the step
- * times of measured runs, all tables at once, and how well each table is predicted when it has no say. See fit/runs.h
+ * times of measured runs, all tables at once, and how well each table is predicted when it has no say. See score/fit.c
  * for how. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
@@ -7,13 +7,11 @@
 #include <unistd.h>
 
 #include "session/pages/tables.h"
-#include "score/fit/runs.h"
-#include "score/trust.h"
+#include "score/fit.h"
 
 struct options {
 	struct mq_score_options score;
-	struct mq_list tables, free;
-	uint64_t rounds, draws, seed;
+	struct mq_score_fit ask;
 	const char *trust;
 	bool json;
 };
@@ -33,13 +31,13 @@ static enum mq_status push_names(const struct mq_arg *row, void *target, const c
 	char *names = mq_arena_strdup(o->score.arena, text);
 
 	for (char *name = strtok(names, ","); name; name = strtok(NULL, ","))
-		MQ_TRY(mq_arg_push("--free", &o->free, name, err));
+		MQ_TRY(mq_arg_push("--free", &o->ask.free, name, err));
 	return MQ_OK;
 }
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
-	ROW(LIST, "TABLE", tables, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
+	ROW(LIST, "TABLE", ask.tables, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	{ .type = MQ_ARG_READ,
 	  .name = "free",
 	  .value = "NAME[,NAME]",
@@ -49,10 +47,10 @@ static const struct mq_arg rows[] = {
 	ROW(TEXT, "trust", trust, "FOLDER",
 	    "the index of errors instead: from FOLDER/*/trust.csv, as `score --left-out` leaves them, into DIR/trust.csv; "
 	    "and how often intervals hold"),
-	ROW(INT, "rounds", rounds, "N", "steps of the search at most", .initial = 3, .min = 1, .max = 100),
-	ROW(INT, "draws", draws, "N", "bootstrap samples for intervals", .initial = 200, .min = 10, .max = 100000),
+	ROW(INT, "rounds", ask.rounds, "N", "steps of the search at most", .initial = 3, .min = 1, .max = 100),
+	ROW(INT, "draws", ask.draws, "N", "bootstrap samples for intervals", .initial = 200, .min = 10, .max = 100000),
 	ROW(FLAG, "json", json, NULL, "print the tables as JSON, and words to standard error"),
-	ROW(INT, "seed", seed, "N", "seed of the bootstrap", .initial = 1, .max = UINT32_MAX),
+	ROW(INT, "seed", ask.seed, "N", "seed of the bootstrap", .initial = 1, .max = UINT32_MAX),
 	{ .type = MQ_ARG_END },
 };
 
@@ -65,27 +63,20 @@ static const char doc[] = "Fits parameters of calibrations and training software
 
 static enum mq_status fit(struct options *o, struct mq_err *err)
 {
-	struct mq_runs_fit f = {
-		.options = &o->score, .rounds = (uint32_t)o->rounds, .n_draws = (uint32_t)o->draws, .seed = o->seed
-	};
-
 	if (o->trust && o->score.out) {
 		MQ_TRY(mq_make_dir(o->score.out, err));
 		return mq_score_trust_index(o->trust, o->score.out, o->score.arena, err);
 	}
-	if (!o->tables.n && !o->trust)
+	if (!o->ask.tables.n && !o->trust)
 		return mq_fail(err, MQ_EINPUT, "no table; give CSV files of measured runs");
-	if (!o->free.n && !o->trust)
+	if (!o->ask.free.n && !o->trust)
 		return mq_fail(err, MQ_EINPUT, "--free is missing: which parameters? See --help");
 	if (!o->score.out)
 		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
 	MQ_TRY(mq_score_open(&o->score, err));
 	MQ_TRY(mq_make_dir(o->score.out, err));
-	MQ_TRY(mq_runs_fit_open(&f, &o->tables, &o->free, err));
-	MQ_TRY(mq_runs_fit_solve(&f, err));
-	bool *own = mq_arena_array(o->score.arena, (size_t)f.n_tables * f.n_params, bool);
-	MQ_TRY(mq_runs_fit_leave_out(&f, own, err));
-	return mq_runs_fit_report(&f, own, err);
+	o->ask.options = &o->score;
+	return mq_score_fit(&o->ask, err);
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

@@ -14,7 +14,7 @@
 #include "score/kernels.h"
 #include "session/session.h"
 #include "maquette/cost.h"
-#include "fit/fit_gemm.h"
+#include "fit/fit.h"
 
 #define LEAST_TIME_S 20e-6
 enum { FOLDS = 3, CASTS = 3 /* kernels of a cast: scales, values, the order that the GEMM wants */ };

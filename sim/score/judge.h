@@ -38,4 +38,28 @@ bool mq_table_scored(const struct mq_judged_table *table, uint32_t row);
 enum mq_status mq_table_write_jobs(const struct mq_score_options *options, const struct mq_judged_table *table,
 				   const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 
+/* ---- a table as a test of a planner: how well the order of plans is predicted, what it costs to run the first -------- */
+
+/* Scored rows whose mq_run_group is one. */
+struct mq_score_group {
+	uint32_t n;
+	double spearman;      /* NaN: fewer than three rows, or all alike */
+	double regret;        /* measured time of the row ranked first / least measured time; NaN: one row */
+	uint32_t first, best; /* rows of the table: ranked first, measured best */
+};
+
+struct mq_score_groups {
+	const struct mq_judged_table *table;
+	struct mq_score_group *group; /* [n] in the order of their first rows */
+	uint32_t n;
+	double spearman, regret; /* means over groups that have one, weighted by rows; NaN = none has */
+};
+struct mq_score_groups mq_score_groups(const struct mq_judged_table *table, struct mq_arena *arena);
+
+/* Of DIR/groups.csv, which has every group of two rows or more. */
+extern const char mq_score_groups_header[];
+void mq_score_put_groups(const struct mq_score_groups *groups, struct mq_csv_writer *w);
+/* Those that have a rank, a line each. */
+void mq_score_print_groups(const struct mq_score_groups *groups);
+
 #endif

@@ -1,12 +1,16 @@
 /* kernels_experts.c - rows of layers of experts, as implementations of inference run them on one GPU. `copies` of tokens
  * are those that this GPU's experts get: its rank's share of tokens x topk, the busiest one's where loads follow a power
- * law of exponent `skew`. SPDX-License-Identifier: Apache-2.0 */
+ * law of exponent `skew`.
+ *
+ * And rows of one direction of a token exchange: `mode` dispatch or combine, `tokens` of each rank, `sms` the
+ * multiprocessors that it holds. SPDX-License-Identifier: Apache-2.0 */
 #include "score/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "kernels/expert_layer.h"
+#include "kernels/token_exchange.h"
 
 static enum mq_status experts_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
 				  struct mq_err *err)
@@ -42,3 +46,40 @@ static const char *const needed[] = { "gpu",    "implementation", "dtype",  "tok
 				      "tp",     "time_us",        NULL };
 static const char *const known_columns[] = { "skew", "gated", "refused", NULL };
 const struct mq_kernel_format mq_kernel_experts = { needed, known_columns, experts_row };
+
+/* ---- token exchange ------------------------------------------------------------------------------------- */
+
+#define SCALES (4. / 128) /* bytes beside an element of fp8 */
+
+static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_arena *arena, struct mq_kernel_row *row,
+				   struct mq_err *err)
+{
+	struct mq_token_exchange x = { .combine = !strcmp(row->mode, "combine") };
+	double hidden, us;
+	const struct mq_kernel_column columns[] = {
+		{ "nodes", &x.nodes }, { "ranks", &x.ranks },     { "tokens", &x.tokens }, { "hidden", &hidden },
+		{ "topk", &x.top_k },  { "experts", &x.experts }, { "time_us", &us },      { NULL, NULL },
+	};
+	const struct mq_kernel_column more[] = { { "sms", &x.multiprocessors }, { NULL, NULL } };
+	int dtype = MQ_ENUM_FIND(mq_dtype_name, MQ_N_DTYPES, mq_kernel_text(row, "dtype"));
+
+	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
+	MQ_TRY(mq_kernel_numbers(row, more, true, err));
+	if (dtype >= MQ_N_DTYPES || (!x.combine && strcmp(row->mode, "dispatch") != 0))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: mode '%s' and dtype '%s': give dispatch or combine, and a type",
+			       row->csv->path, row->line, row->mode, mq_kernel_text(row, "dtype"));
+	x.token_B = hidden * (mq_dtype_size((enum mq_dtype)dtype) + (dtype == MQ_FP8 ? SCALES : 0));
+	row->measured = us * 1e-6;
+	row->kernel = x.combine ? "combine" : "dispatch";
+	row->bound = "links";
+	row->predicted = mq_token_exchange_time(d, row->implementation, &x);
+	if (!isfinite(row->predicted))
+		row->refused = mq_arena_printf(arena, "nobody has timed the token exchange of '%s' on its GPU",
+					       row->implementation);
+	return MQ_OK;
+}
+
+static const char *const exchange_needed[] = { "gpu",    "implementation", "mode", "dtype",   "nodes",   "ranks",
+					       "tokens", "hidden",         "topk", "experts", "time_us", NULL };
+static const char *const exchange_known[] = { "sms", "refused", NULL };
+const struct mq_kernel_format mq_kernel_exchange = { exchange_needed, exchange_known, exchange_row };

@@ -76,9 +76,6 @@ struct mq_score_tables {
 enum mq_status mq_score_tables_load(const struct mq_score_options *options, struct mq_score_tables *tables,
 				    struct mq_err *err) MQ_MUST_CHECK;
 
-/* Finds `platforms` where it is not given and loads its calibrations. */
-enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
-
 /* A degree of parallelism from a cell: 1 where it says none. */
 static inline uint32_t mq_run_degree(double cell)
 {

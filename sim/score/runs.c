@@ -1,7 +1,7 @@
 /* runs.c - `score RUNS.csv`: step times and peak memory of measured runs against the simulation, file by file.
  *
  * Every row is scored or refused with its reason. Rank correlation and regret are taken inside groups of rows that
- * differ only in plan (groups.h). SPDX-License-Identifier: Apache-2.0 */
+ * differ only in plan (judge.h). SPDX-License-Identifier: Apache-2.0 */
 #include "score/row.h"
 
 #include <math.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "score/fitted.h"
-#include "score/groups.h"
 #include "score/judge.h"
 #include "score/set.h"
 #include "trust/trust.h"

@@ -1,7 +1,7 @@
 /* score.h - predictions against tables of published measurements: what the parts of `score` share.
  *
  *   ../cmd/score.c       the command: options, which table it is
- *   lines.c              which tables there are, lines of summaries
+ *   lines.c              options, which tables there are, lines of summaries
  *   gemm.c               --gemm
  *   collectives.c        --collectives
  *   kernels.c            --kernels
@@ -43,6 +43,8 @@ struct mq_score_options {
 /* Options of `score` and `fit`. */
 extern const struct mq_arg mq_score_args[];
 void mq_score_options_init(struct mq_score_options *options, struct mq_arena *arena);
+/* Finds `platforms` where it is not given and loads its calibrations. */
+enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The tables of `input`: the file itself, or every *.csv of the folder in name order. NULL-terminated. */
 enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,
@@ -77,6 +79,12 @@ enum mq_status mq_score_check(const struct mq_score_options *options, struct mq_
 enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean,
 				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean, struct mq_err *err) MQ_MUST_CHECK;
+
+/* The index of errors from tables that were scored with their source left out: reads FOLDER/<table>/trust.csv, fits the
+ * distance, writes DIR/trust.csv (the index), intervals.csv (a row per run) and trust_kinds.csv (how often intervals
+ * hold, by kind of run), and prints the latter. */
+enum mq_status mq_score_trust_index(const char *folder, const char *dir, struct mq_arena *arena,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Does a cell's text have the word, in capitals or not? */
 static inline bool mq_contains(const char *text, const char *word)

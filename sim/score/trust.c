@@ -1,13 +1,13 @@
-/* trust.c - see trust.h. SPDX-License-Identifier: Apache-2.0 */
-#include "score/trust.h"
+/* trust.c - the index of errors and how often its intervals hold, see score.h. SPDX-License-Identifier: Apache-2.0 */
+#include "trust/trust.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "fit/stats.h"
 #include "base/paths.h"
+#include "score/score.h"
 
 /* What the intervals of one kind of run are worth. */
 struct tally {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "host/script.h"
+#include "host/host.h"
 
 enum { MOST_TASKS = 2000, MOST_CALLS = 256, MOST_ROOM_B = 1 << 24, LEAST_ROOM_B = 1 << 20 };
 static const double most_flop = 1e7, most_B = 1e7, most_s = 1e-5;

@@ -16,7 +16,6 @@
 #include "collectives/measured.h"
 #include "maquette/cost.h"
 #include "fit/fit.h"
-#include "fit/fit_gemm.h"
 #include "libraries.h"
 
 #define NEAR(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))

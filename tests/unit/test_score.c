@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "score/groups.h"
+#include "score/judge.h"
 #include "score_rows.h"
 
 static void test_stats(void **state)

@@ -1,10 +1,10 @@
-/* fit_gemm.c - see fit_gemm.h.
+/* fit_gemm.c - see fit.h.
  *
  * The model (kernels/cost.c) has ceilings and a minimum over tiles, so it has no useful derivatives: the Nelder-Mead
  * simplex (GSL nmsimplex2) on the logarithms of the parameters, first those of each device, then those that all share,
  * in turns until a turn gains nothing. The loss is robust: mean of |ln(predicted/measured)|, so that a wrong kernel
  * choice of the library weighs little; every device has the same weight. SPDX-License-Identifier: Apache-2.0 */
-#include "fit/fit_gemm.h"
+#include "fit/fit.h"
 
 #include <math.h>
 

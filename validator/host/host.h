@@ -28,4 +28,81 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *kernel, voi
 /* A copy of `bytes` (MQ_TASK_COPY). */
 void host_copy_run(struct host_pool *pool, double bytes);
 
+/* ---- how ranks move data: over MPI (parts/mpi.c, a library of its own, opened only where mpirun joined the ranks), or
+ * over maquette-replay's wire (wire.c), which needs no MPI ---------------------------------------------------- */
+
+struct host_script;
+
+/* One posted task: buffers hold what its bytes need on every member (whole parts of whole elements). */
+struct host_call {
+	const struct host_script *script;
+	uint32_t id;
+	const void *in;
+	void *out;
+};
+
+struct host_talk {
+	const char *name;
+	size_t state_size;
+	/* Ranks find each other; `ranks` lives as long as the state. */
+	enum mq_status (*open)(void *state, const struct mq_replay_session *session, const struct mq_ranks **ranks,
+			       struct mq_err *err);
+	/* How many ranks share this machine and which of them this is; are they bound to cores apart? */
+	void (*place)(void *state, uint32_t *local, uint32_t *locals, bool *apart);
+	/* Communicators and the like of a schedule: all ranks, in the same order. */
+	enum mq_status (*prepare)(void *state, struct host_script *script, struct mq_err *err);
+	/* Bytes of one member's buffer for a collective. */
+	size_t (*room)(const struct mq_schedule *schedule, const struct mq_task *task);
+	bool (*can_post)(void *state, const struct mq_task *task);
+	void (*post)(void *state, const struct host_call *call);
+	/* Moves on what was posted; tells of each task that has ended. */
+	enum mq_status (*poll)(void *state, void (*ended)(void *context, uint32_t id), void *context,
+			       struct mq_err *err);
+	uint32_t (*under_way)(void *state); /* a posted task, or MQ_NONE */
+	/* After a failure it must not wait for others. */
+	void (*close)(void *state, bool failed);
+	void (*describe)(char *text, size_t size); /* "key=value\n" */
+};
+
+extern const struct host_talk host_talk_wire;
+/* Exported by the library under host/ of the executors' folder. */
+MQ_API extern const struct host_talk host_talk_mpi;
+
+/* ---- run.c: what one rank does for one schedule: its streams, matched messages and communicators --------------- */
+
+struct host_lane {
+	uint32_t n, next;
+	uint32_t *task; /* [n] ids in stream order */
+};
+
+struct host_script {
+	const struct mq_schedule *schedule;
+	uint32_t device; /* = rank; no lanes where the schedule has fewer devices */
+	struct host_lane lane[MQ_N_STREAMS];
+	uint32_t n_local;
+	uint32_t *match, *call; /* see mq_schedule_match */
+	void *talk;             /* communicators and the like of the rank's talk */
+	uint32_t *next_call;    /* [n_comms] */
+	uint8_t *done;          /* [n_tasks] 1 finished, 2 posted */
+};
+
+struct host_rank {
+	double deadline_s;
+	bool yield; /* more ranks than cores: give way while waiting */
+	const struct mq_replay_session *session;
+	const struct mq_ranks *ranks;
+	const struct host_talk *talk;
+	void *talk_state;
+	struct host_pool pool;
+	struct mq_arena *arena;
+};
+
+double host_now(const struct host_rank *rank); /* on rank 0's clock */
+
+enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedule *schedule, struct host_script *script,
+				 struct mq_err *err);
+/* Runs the script; fills the rank's own tasks of `sample` in seconds after `start_s`. */
+enum mq_status host_script_run(struct host_rank *rank, struct host_script *script, double start_s,
+			       struct mq_replay_sample *sample, struct mq_err *err);
+
 #endif

@@ -1,5 +1,5 @@
 /* wire.c - ranks of the host executor over maquette-replay's wire: next to ranks of other executors, or where there is
- * no MPI. See talk.h. SPDX-License-Identifier: Apache-2.0 */
+ * no MPI. See host.h. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/script.h"
+#include "host/host.h"
 #include "maquette/wire.h"
 
 enum { MAX_FLIGHTS = 256, POLLS_PER_CHECK = 1024 };

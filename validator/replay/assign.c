@@ -4,10 +4,59 @@
  * a run has both kinds, the devices of every schedule are renumbered: first those of the executor that was asked for,
  * then the CPUs. A schedule with fewer devices than the run leaves the ranks idle that it does not need.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/paths.h"
 #include "replay/replay.h"
+
+/* ---- plug-ins --------------------------------------------------------------------------------- */
+
+/* PLUGINS/NAME.so, its symbol, its ABI. */
+static enum mq_status load_executor(const char *folder, const char *name, struct mq_arena *arena,
+				    const struct mq_replay_executor **executor, struct mq_err *err)
+{
+	const char *path = mq_arena_printf(arena, "%s/%s.so", folder, name);
+
+	if (strchr(name, '/') || access(path, R_OK)) {
+		const char *known = "none";
+		uint32_t n;
+		const char **file = mq_folder_names(folder, "", ".so", arena, &n);
+
+		for (uint32_t i = 0; i < n; i++)
+			known = mq_arena_printf(arena, "%s%s%.*s", i ? known : "", i ? ", " : "",
+						(int)strlen(file[i]) - 3, file[i]);
+		return mq_fail(err, MQ_EINPUT, "--executor %s: no such executor in %s (there are: %s)", name, folder,
+			       known);
+	}
+	/* The ranks' MPI resolves symbols of its own plug-ins globally. */
+	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	if (!library)
+		return mq_fail(err, MQ_ENODEV, "executor '%s' cannot be loaded: %s", name, dlerror());
+	char *symbol = mq_arena_printf(arena, "mq_executor_%s", name);
+	for (char *c = symbol; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	const struct mq_replay_executor *found = dlsym(library, symbol);
+	if (!found)
+		return mq_fail(err, MQ_EINPUT, "%s exports no symbol %s", path, symbol);
+	if (found->abi != MQ_ABI)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s was built for another version of maquette-replay (headers %016" PRIx64
+			       ", this program's are %016" PRIx64 "): rebuild it",
+			       path, found->abi, MQ_ABI);
+	if (strcmp(found->name, name) || !found->check || !found->open || !found->run || !found->close ||
+	    !found->describe || !found->memory || !found->in_use || !found->allocate || !found->release ||
+	    (found->launcher == MQ_LAUNCH_MPIRUN && !found->ranks))
+		return mq_fail(err, MQ_EINPUT, "%s lacks a required function", path);
+	*executor = found;
+	return MQ_OK;
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------- */
 
 static bool is_cpu_type(const char *types, const char *type)
 {
@@ -87,10 +136,10 @@ enum mq_status replay_assign(struct replay_job *job, struct mq_err *err)
 		k = count_kinds(job);
 	if (k.cpus && !k.others)
 		first = "host";
-	MQ_TRY(replay_load_executor(set->plugins, first, s->arena, &job->executor, err));
+	MQ_TRY(load_executor(set->plugins, first, s->arena, &job->executor, err));
 	cpu = job->executor;
 	if (k.cpus && k.others)
-		MQ_TRY(replay_load_executor(set->plugins, "host", s->arena, &cpu, err));
+		MQ_TRY(load_executor(set->plugins, "host", s->arena, &cpu, err));
 	s->n_devices = k.cpus + k.others;
 	s->owner = owner = mq_arena_array(s->arena, s->n_devices + 1, const struct mq_replay_executor *);
 	for (uint32_t i = 0; i < s->n_devices; i++)

@@ -27,6 +27,114 @@ enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DE
 #define LATE_SHARE    .005  /* of the step */
 #define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
 
+/* ---- the measured timeline -------------------------------------------------------------------
+ *
+ * The columns of a simulated one, plus the sample, the involuntary context switches during the task and the time they
+ * took, and marks that make a sample unfit for fitting. Rows are written with stdio's buffer (a run has 1e5 of them) and
+ * checked when the file is closed. */
+
+struct record {
+	FILE *file;
+	const char *path;
+	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor */
+};
+
+static enum mq_status record_open(struct record *record, const char *path, struct mq_err *err)
+{
+	record->path = path;
+	MQ_TRY(mq_file_open(path, &record->file, err));
+	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,throttled,lost_s\n",
+	      record->file);
+	return MQ_OK;
+}
+
+static void put_quoted(FILE *file, const char *text)
+{
+	if (!strpbrk(text, ",\"\n")) {
+		fputs(text, file);
+		return;
+	}
+	fputc('"', file);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', file);
+		fputc(*text, file);
+	}
+	fputc('"', file);
+}
+
+/* "compute", or "compute~conv+optimizer" where kernels run as something else. */
+static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct mq_task *task,
+		     const struct mq_replay_executor *executor, uint32_t found)
+{
+	const char *said[8];
+	uint32_t n = 0;
+
+	fputs(mq_task_kind_name(task->kind), f);
+	if (task->kind != MQ_TASK_COMPUTE || !executor->imitates)
+		return;
+	const struct mq_work *work = &schedule->work[task->work];
+	for (uint32_t k = 0; k < work->n_kernels; k++) {
+		const char *name = executor->imitates(&work->kernel[k], found);
+		uint32_t known = 0;
+
+		while (name && known < n && said[known] != name)
+			known++;
+		if (!name || known < n || n == sizeof(said) / sizeof(said[0]))
+			continue;
+		fprintf(f, "%c%s", n ? '+' : '~', name);
+		said[n++] = name;
+	}
+}
+
+static void record_sample(struct record *record, const struct mq_schedule *schedule,
+			  const struct mq_replay_executor *const *owner, uint32_t sample,
+			  const struct mq_replay_sample *values)
+{
+	FILE *f = record->file;
+
+	for (uint32_t i = 0; i < schedule->n_tasks; i++) {
+		const struct mq_task *t = &schedule->task[i];
+		double flop = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].flop : 0;
+		double bytes = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
+
+		fprintf(f, "%u,", i);
+		put_quoted(f, schedule->device_name[t->device]);
+		fprintf(f, ",%s,", mq_stream_name(t->stream));
+		put_kind(f, schedule, t, owner[t->device], record->found[t->device]);
+		fputc(',', f);
+		put_quoted(f, t->op < schedule->n_ops       ? schedule->op_name[t->op] :
+			      t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
+							      "");
+		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i], values->finish_s[i],
+			bytes, flop, owner[t->device]->name, sample, values->switches[i], values->steal_s,
+			values->throttled, values->lost_s[i]);
+	}
+}
+
+static enum mq_status record_close(struct record *record, struct mq_err *err)
+{
+	FILE *file = record->file;
+
+	record->file = NULL;
+	return mq_file_close(file, record->path, err);
+}
+
+const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
+{
+	const struct replay_settings *set = job->set;
+	const char *path = set->path[index], *base = strrchr(path, '/');
+	struct stat st;
+
+	if (set->n_paths == 1 && (stat(set->out, &st) || !S_ISDIR(st.st_mode)))
+		return set->out;
+	base = base ? base + 1 : path;
+	size_t n = strcspn(base, ".");
+	return mq_arena_printf(arena, "%s/%.*s.timeline.csv", set->out, (int)n, base);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
 /* While an executor opens: see say_opening. */
 struct opening {
 	pthread_t thread;
@@ -41,11 +149,11 @@ struct measure {
 	struct replay_rendezvous rendezvous;
 	struct mq_ranks ranks; /* of the rendezvous, or of the executor's launcher */
 	struct mq_replay_sample sample;
-	struct replay_record *record; /* [n_schedules], rank 0 only */
-	uint32_t *order, *bytes;      /* bytes: [ranks] that each sends to rank 0 */
-	double *mine, *all;           /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
-	uint32_t most;                /* tasks of a schedule */
-	double margin_s, latest_s;    /* latest_s: of the ranks, at the last start; rank 0 */
+	struct record *record;     /* [n_schedules], rank 0 only */
+	uint32_t *order, *bytes;   /* bytes: [ranks] that each sends to rank 0 */
+	double *mine, *all;        /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
+	uint32_t most;             /* tasks of a schedule */
+	double margin_s, latest_s; /* latest_s: of the ranks, at the last start; rank 0 */
 	struct mq_rng rng;
 	struct mq_arena arena;
 	struct timespec beat;
@@ -212,8 +320,8 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 
 		MQ_TRY(run_in_time(m, s, err));
 		if (rep >= warmup && !job->session.options->rank)
-			replay_record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - warmup,
-					     &m->sample);
+			record_sample(&m->record[s], job->session.schedule[s], job->session.owner, rep - warmup,
+				      &m->sample);
 	}
 	return MQ_OK;
 }
@@ -226,7 +334,7 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	if (n > 1 && mkdir(job->set->out, 0777) && errno != EEXIST)
 		return mq_fail(err, MQ_EINPUT, "--output %s: cannot make the folder: %s", job->set->out,
 			       strerror(errno));
-	m->record = mq_arena_array(&m->arena, n, struct replay_record);
+	m->record = mq_arena_array(&m->arena, n, struct record);
 	uint32_t *found = mq_arena_array(&m->arena, job->session.n_devices, uint32_t);
 	for (uint32_t d = 0; d < job->session.n_devices; d++) {
 		const struct mq_replay_executor *executor = job->session.owner[d];
@@ -238,7 +346,7 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		m->record[i].found = found;
-		MQ_TRY(replay_record_open(&m->record[i], replay_record_path(job, i, &m->arena), err));
+		MQ_TRY(record_open(&m->record[i], replay_record_path(job, i, &m->arena), err));
 	}
 	return MQ_OK;
 }
@@ -375,7 +483,7 @@ static enum mq_status close_records(struct measure *m, enum mq_status status, st
 	for (uint32_t i = 0; m->record && i < m->job->session.n_schedules; i++) {
 		struct mq_err late = MQ_ERR_INIT;
 
-		if (!m->record[i].file || replay_record_close(&m->record[i], &late) == MQ_OK)
+		if (!m->record[i].file || record_close(&m->record[i], &late) == MQ_OK)
 			continue;
 		if (status == MQ_OK) {
 			*err = late;

@@ -31,7 +31,8 @@ struct replay_job {
 
 /* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices of the option's CPU
  * types run on "host" where the executor asked for is another one; then the devices of all schedules are renumbered, so
- * that a rank is a CPU in all of them or in none: first the others, then the CPUs, each in the schedule's order. */
+ * that a rank is a CPU in all of them or in none: first the others, then the CPUs, each in the schedule's order.
+ * MQ_ENODEV where a library an executor needs is missing, MQ_EINPUT (listing what exists) where there is none. */
 enum mq_status replay_assign(struct replay_job *job, struct mq_err *err);
 /* This process is `rank`: its executor, how many ranks that has, and its place among them. */
 void replay_take_rank(struct replay_job *job, uint32_t rank);
@@ -61,18 +62,13 @@ enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *a
 				struct mq_err *err);
 void replay_wire_close(struct mq_wire *wire); /* may be NULL */
 
-/* validator/replay/plugin.c: dlopen and checks; MQ_ENODEV where a library it needs is missing, MQ_EINPUT (listing
- * what exists) where there is no such executor. */
-enum mq_status replay_load_executor(const char *folder, const char *name, struct mq_arena *arena,
-				    const struct mq_replay_executor **executor, struct mq_err *err);
-
-/* validator/replay/launch.c: start the ranks of this command and wait for them under the deadline. Returns the
+/* launch.c: start the ranks of this command and wait for them under the deadline. Returns the
  * status that the ranks ended with; one clear line is in `err`. */
 enum mq_status replay_launch(const struct replay_job *job, char **argv, struct mq_err *err);
 /* Who this process is, from Open MPI, Slurm, torchrun or our own variables; false = nobody said. */
 bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *local);
 
-/* validator/replay/measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
+/* measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 
 /* ---- memory.c: a plan's memory, held for real --------------------------------------------------- */
@@ -96,17 +92,6 @@ extern const char *const replay_held_name[REPLAY_HELD_VALUES];
 void replay_hold(const struct mq_replay_executor *executor, void *state, const struct mq_schedule *schedule,
 		 uint32_t device, struct mq_arena *scratch, double value[REPLAY_HELD_VALUES]);
 
-/* validator/replay/record.c: timeline files with a row per task and sample. */
-struct replay_record {
-	FILE *file;
-	const char *path;
-	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor; set by the caller */
-};
-enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err);
-void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
-			  const struct mq_replay_executor *const *owner, uint32_t sample,
-			  const struct mq_replay_sample *values);
-enum mq_status replay_record_close(struct replay_record *record, struct mq_err *err);
 /* Where the record of schedule i goes. */
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena);
 

@@ -2,7 +2,7 @@
  *
  * A reader (kineto.c: PyTorch's profiler; nsys.c: Nsight Systems; chakra.c: MLCommons Chakra) fills the table from a
  * stream, so memory follows the events that are kept and not the file. calls.c makes collectives of it, works.c shapes,
- * classes.c the shares of a step, layers.c those of its layers. SPDX-License-Identifier: Apache-2.0 */
+ * classes.c the shares of a step and of its layers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
 
@@ -200,8 +200,6 @@ struct mq_trace_shares {
 	double share_s[MQ_N_CLASSES];
 };
 void mq_trace_shares(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_shares *shares);
-
-/* ---- layers.c -------------------------------------------------------------------------------- */
 
 /* Seconds per step of each layer's kernels in the forward pass, [n returned]; 0 layers: no ranges are named so. */
 uint32_t mq_trace_layers(const struct mq_trace *trace, struct mq_arena *arena, double **forward_s);

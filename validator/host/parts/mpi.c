@@ -1,5 +1,5 @@
 /*
- * mpi.c - ranks of the host executor over Open MPI: see talk.h.
+ * mpi.c - ranks of the host executor over Open MPI: see host.h.
  *
  * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of its speed above some
  * 10 MB: large ones are posted in parts. Clocks of ranks on other machines are aligned to rank 0's by the round trip
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/script.h"
+#include "host/host.h"
 
 enum { MAX_FLIGHTS = 1024, PART_B = 4 << 20, CLOCK_ROUNDS = 200 };
 
