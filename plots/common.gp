@@ -26,3 +26,6 @@ if (exists("engines")) {
 # Sizes that follow the terminal's.
 small = fmt eq "png" ? ",16" : ",10"
 dot = fmt eq "png" ? 1.3 : 0.6
+# A time of so many ms is shown in s, ms or us: the unit's name, and how many of it a ms is.
+unit_of(ms) = ms >= 1000 ? "s" : ms >= 1 ? "ms" : "us"
+per_ms(ms) = ms >= 1000 ? 1e-3 : ms >= 1 ? 1 : 1e3

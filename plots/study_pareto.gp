@@ -4,13 +4,12 @@ load common
 set title title noenhanced
 set xlabel "cost of 1000 samples, $"
 set ylabel "time of 1000 samples, s"
-set logscale y
-do for [k = -6:9] { set for [m in "1 2 5"] ytics add (sprintf("%g", m * 10.0**k) m * 10.0**k) }
 set datafile missing NaN
 stats file skip 1 using 3 name "usd" nooutput
 stats file skip 1 using 2 name "time" nooutput
 set xrange [0.95 * usd_min : 1.05 * usd_max] # points that are all equal would give an empty range
-set yrange [0.9 * time_min : 1.1 * time_max]
+low_t = time_min; high_t = time_max
+load common[1:strlen(common) - strlen("common.gp")]."ticks.gp"
 set offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05
 plot file using "ksample_usd":"ksample_time_s" with points pt 7 ps dot lc rgb grey title "points", \
 	file using (column("on_front") == 1 ? column("ksample_usd") : NaN):"ksample_time_s" \

@@ -7,11 +7,12 @@ if (height < 300) height = 300
 width = 1100
 load common
 set title title noenhanced
-set xlabel "time in the step, ms"
+per = per_ms(last_ms)
+set xlabel "time in the step, ".unit_of(last_ms)
 unset grid
 set grid xtics lc rgb "#e4e4e4" lw 0.7
 set border 1
-set xrange [0 : last_ms]
+set xrange [0 : per * last_ms]
 set yrange [rows - 0.5 : -0.5]
 set ytics () scale 0 noenhanced
 set for [i=1:words(names)] ytics add (word(names, i) i - 1)
@@ -23,5 +24,5 @@ shades = "5682409 29362 13400487 40563 15113984 13983232 9211020 15787074"
 low(lane) = lane == 0 ? -0.40 : lane == 1 ? 0.14 : 0.29
 high(lane) = lane == 0 ? 0.10 : lane == 1 ? 0.27 : 0.42
 plot for [i=1:words(classes)] file \
-	using (column("class") == int(word(classes, i)) ? column("start_ms") : NaN):(column("row")):(column("start_ms")):(column("finish_ms")):(column("row") + low(column("lane"))):(column("row") + high(column("lane"))) \
+	using (column("class") == int(word(classes, i)) ? per * column("start_ms") : NaN):(column("row")):(per * column("start_ms")):(per * column("finish_ms")):(column("row") + low(column("lane"))):(column("row") + high(column("lane"))) \
 	with boxxyerror lc rgb int(word(shades, int(word(classes, i)) + 1)) title word(labels, int(word(classes, i)) + 1)

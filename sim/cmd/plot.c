@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "session/pages/gnuplot.h"
+#include "session/pages/page.h"
 #include "study/study.h"
 #include "base/csv.h"
 #include "base/ini.h"
+#include "maquette/rng.h"
 
 enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 48 };
 
@@ -22,7 +24,7 @@ struct plotting {
 };
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct plotting, field, __VA_ARGS__)
-static const struct mq_arg rows[] = {
+static const struct mq_arg options[] = {
 	ROW(TEXT, "DIR", dir, NULL, NULL, .flags = MQ_ARG_POSITIONAL),
 	ROW(TEXT, "output", out, "DIR", "folder for the figures (default: the results folder)", .letter = 'o'),
 	ROW(TEXT, "title", title, "TEXT", "title of the figures (default: the model and the platform)", .letter = 't'),
@@ -149,11 +151,25 @@ static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms
 	}
 }
 
+/* Memory of the device nearest its limit in GB; 0 where evaluations.csv was not kept. */
+static enum mq_status memory_limit(struct plotting *p, double *limit_GB, struct mq_err *err)
+{
+	struct mq_csv csv;
+	enum mq_status status;
+
+	*limit_GB = 0;
+	if (!table(p, "evaluations.csv", &csv, &status, err))
+		return status;
+	for (uint32_t r = 0; r < csv.n_rows; r++)
+		*limit_GB = fmax(*limit_GB, mq_csv_number(&csv, r, "memory_limit_B") / 1e9);
+	return MQ_OK;
+}
+
 static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 {
 	struct mq_csv csv;
 	enum mq_status status;
-	double low_ms, high_ms;
+	double low_ms, high_ms, limit_GB;
 	uint32_t n;
 
 	if (!table(p, "candidates.csv", &csv, &status, err))
@@ -165,10 +181,11 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 		return MQ_OK;
 	}
 	time_range(&csv, &low_ms, &high_ms);
+	MQ_TRY(memory_limit(p, &limit_GB, err));
 	const char *settings =
-		mq_arena_printf(&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g",
+		mq_arena_printf(&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g; limit_GB=%.4g",
 				mq_gnuplot_path(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
-				mq_gnuplot_path(&p->arena, front), low_ms, high_ms);
+				mq_gnuplot_path(&p->arena, front), low_ms, high_ms, limit_GB);
 	MQ_TRY(figure(p, "convergence", settings, err));
 	return figure(p, "memory", settings, err);
 }
@@ -182,13 +199,19 @@ static int by_use(const void *a, const void *b)
 	return MQ_ORDER(y[0], x[0]) ?: (x[1] > y[1]) - (x[1] < y[1]);
 }
 
+/* "n0nic0_UP x16": the first of so many that are alike; the blank does not divide words. */
+static const char *like_it(struct plotting *p, const char *name, uint32_t n)
+{
+	return n > 1 ? mq_arena_printf(&p->arena, "%s\u00a0x%u", name, n) : name;
+}
+
 static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 {
 	const char *names = "", *classes = "";
 	struct mq_csv csv;
 	struct mq_csv_writer w;
 	enum mq_status status;
-	uint32_t n = 0;
+	uint32_t n = 0, rows = 0;
 
 	if (!table(p, "links.csv", &csv, &status, err))
 		return status;
@@ -203,13 +226,16 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		return MQ_OK;
 	}
 	qsort(link, n, sizeof(*link), by_use);
-	n = n < MAX_LINKS ? n : MAX_LINKS;
 	const char *file = mq_arena_printf(&p->arena, "%s/links_busiest.csv", p->out);
 	MQ_TRY(mq_csv_create(&w, file, "link,class,utilisation", err));
-	for (uint32_t i = 0; i < n; i++) {
-		const char *name = mq_csv_word(&csv, (uint32_t)link[i][1], "link");
+	for (uint32_t i = 0, alike = 1; i < n && rows < MAX_LINKS; i += alike, rows++) { /* equal ones are one bar */
 		const char *class = mq_csv_word(&csv, (uint32_t)link[i][1], "class");
 
+		alike = 1;
+		while (i + alike < n && link[i + alike][0] == link[i][0] &&
+		       !strcmp(mq_csv_word(&csv, (uint32_t)link[i + alike][1], "class"), class))
+			alike++;
+		const char *name = like_it(p, mq_csv_word(&csv, (uint32_t)link[i][1], "link"), alike);
 		names = add_word(p, names, name);
 		classes = add_word(p, classes, class);
 		mq_csv_row(&w, "%s,%s,%g", name, class, link[i][0]);
@@ -217,7 +243,7 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 	MQ_TRY(mq_csv_close(&w, err));
 	return figure(p, "links",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
-				      mq_gnuplot_path(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
+				      mq_gnuplot_path(&p->arena, file), rows, mq_gnuplot_quoted(&p->arena, names),
 				      mq_gnuplot_quoted(&p->arena, classes)),
 		      err);
 }
@@ -234,35 +260,36 @@ static int task_class(const char *kind, const char *stream, const char *phase)
 	return !strcmp(stream, "grad") ? 5 : 4;
 }
 
-static uint32_t task_lane(const char *stream)
+/* A device and those after it whose tasks are the same at the same times. */
+struct band {
+	const char *device;
+	uint64_t does; /* hash of its tasks */
+	uint32_t n, row;
+};
+
+/* Devices in order of appearance; `of` says which is a row's. */
+static uint32_t find_bands(struct plotting *p, const struct mq_csv *csv, struct band **band, uint32_t *of)
 {
-	if (!strcmp(stream, "compute"))
-		return 0;
-	return !strcmp(stream, "comm") || !strcmp(stream, "grad") ? 1 : 2;
-}
+	struct band *b = *band = mq_arena_array(&p->arena, csv->n_rows, struct band);
+	uint32_t n = 0, rows = 0;
 
-/* Devices that get a band: all, or where there are many the first of each pipeline stage, then others. */
-static uint32_t choose_devices(struct plotting *p, const struct mq_csv *csv, const struct mq_csv *tasks,
-			       const char **name)
-{
-	uint32_t n = 0;
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		const char *device = mq_csv_word(csv, r, "device");
+		const double when[2] = { mq_csv_number(csv, r, "start_s"), mq_csv_number(csv, r, "finish_s") };
 
-	for (int pass = 0; pass < 2; pass++) {
-		double last_stage = -1;
+		for (of[r] = 0; of[r] < n && strcmp(b[of[r]].device, device) != 0; of[r]++)
+			continue;
+		if (of[r] == n)
+			b[n++] = (struct band){ .device = device };
+		b[of[r]].does = mq_hash(b[of[r]].does, when, sizeof(when));
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = 0;
 
-		for (uint32_t r = 0; r < csv->n_rows && n < MAX_ROWS; r++) {
-			const char *device = mq_csv_word(csv, r, "device");
-			double stage = tasks ? mq_csv_number(tasks, r, "stage") : (double)NAN;
-			bool known = false;
-
-			for (uint32_t i = 0; i < n && !known; i++)
-				known = !strcmp(name[i], device);
-			if (known || (pass == 0 && !(stage > last_stage)))
-				continue;
-			name[n++] = device;
-			if (pass == 0)
-				last_stage = stage;
-		}
+		while (b[k].does != b[i].does)
+			k++;
+		b[k].n++;
+		b[i].row = k == i ? rows++ : b[k].row;
 	}
 	return n;
 }
@@ -272,29 +299,25 @@ struct bands {
 	bool has[8]; /* by class */
 };
 
-static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv, const struct mq_csv *tasks,
-				  const char *path, const char **name, uint32_t n, struct bands *bands,
-				  struct mq_err *err)
+static enum mq_status write_bands(const struct mq_csv *csv, const struct mq_csv *tasks, const char *path,
+				  const struct band *band, const uint32_t *of, struct bands *bands, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_create(&w, path, "row,lane,start_ms,finish_ms,class", err));
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		const char *device = mq_csv_word(csv, r, "device"), *stream = mq_csv_word(csv, r, "stream");
+		const char *stream = mq_csv_word(csv, r, "stream");
 		double finish_ms = 1e3 * mq_csv_number(csv, r, "finish_s");
-		uint32_t row = 0;
 
 		bands->last_ms = fmax(bands->last_ms, finish_ms);
-		while (row < n && strcmp(name[row], device))
-			row++;
-		if (row == n)
+		if (!band[of[r]].n || band[of[r]].row >= MAX_ROWS)
 			continue;
 		int class =
 			task_class(mq_csv_word(csv, r, "kind"), stream, tasks ? mq_csv_word(tasks, r, "phase") : "");
 
 		bands->has[class] = true;
-		mq_csv_row(&w, "%u,%u,%g,%g,%u", row, task_lane(stream), 1e3 * mq_csv_number(csv, r, "start_s"),
-			   finish_ms, (unsigned)class);
+		mq_csv_row(&w, "%u,%u,%g,%g,%u", band[of[r]].row, mq_page_lane(stream),
+			   1e3 * mq_csv_number(csv, r, "start_s"), finish_ms, (unsigned)class);
 	}
 	return mq_csv_close(&w, err);
 }
@@ -302,9 +325,10 @@ static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv, 
 static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 {
 	struct mq_csv csv, tasks;
-	const char *name[MAX_ROWS], *names = "";
+	const char *names = "", *classes = "";
 	struct bands bands = { 0 };
-	const char *classes = "";
+	struct band *band;
+	uint32_t rows = 0;
 	enum mq_status status;
 
 	if (!table(p, "timeline.csv", &csv, &status, err))
@@ -313,17 +337,19 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 	MQ_TRY(status);
 	if (have_tasks && tasks.n_rows != csv.n_rows)
 		have_tasks = false; /* of another run, or with samples: phases are unknown */
-	uint32_t n = choose_devices(p, &csv, have_tasks ? &tasks : NULL, name);
-	for (uint32_t i = 0; i < n; i++)
-		names = mq_arena_printf(&p->arena, "%s%s%s", names, i ? " " : "", name[i]);
+	uint32_t *of = mq_arena_array(&p->arena, csv.n_rows, uint32_t), n = find_bands(p, &csv, &band, of);
+	for (uint32_t i = 0; i < n && rows < MAX_ROWS; i++)
+		if (band[i].n)
+			names = mq_arena_printf(&p->arena, "%s%s%s", names, rows++ ? " " : "",
+						like_it(p, band[i].device, band[i].n));
 	const char *file = mq_arena_printf(&p->arena, "%s/timeline_bands.csv", p->out);
-	MQ_TRY(write_bands(p, &csv, have_tasks ? &tasks : NULL, file, name, n, &bands, err));
+	MQ_TRY(write_bands(&csv, have_tasks ? &tasks : NULL, file, band, of, &bands, err));
 	for (int c = 0; c < 8; c++)
 		if (bands.has[c])
 			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
 	return figure(p, "timeline",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
-				      mq_gnuplot_path(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
+				      mq_gnuplot_path(&p->arena, file), rows, mq_gnuplot_quoted(&p->arena, names),
 				      bands.last_ms, classes),
 		      err);
 }
@@ -366,35 +392,15 @@ static enum mq_status plot_memory_timeline(struct plotting *p, struct mq_err *er
 
 /* ---- validation: predicted against measured ------------------------------------------------------ */
 
-static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
-{
-	struct mq_csv csv;
-	enum mq_status status;
-	double low = (double)INFINITY, high = 0;
-
-	if (!table(p, "plans.csv", &csv, &status, err))
-		return status;
-	for (uint32_t r = 0; r < csv.n_rows; r++) {
-		double said = mq_csv_number(&csv, r, "predicted_s"), seen = mq_csv_number(&csv, r, "measured_s");
-
-		low = fmin(low, fmin(said, seen));
-		high = fmax(high, fmax(said, seen));
-	}
-	return figure(p, "validate",
-		      mq_arena_printf(&p->arena, "file=%s; low_ms=%.9g; high_ms=%.9g",
-				      mq_gnuplot_path(&p->arena, csv.path), 1e3 * low, 1e3 * high),
-		      err);
-}
-
-/* A real step beside the predicted one, class by class: `validate --against`. */
-static enum mq_status plot_against(struct plotting *p, struct mq_err *err)
+/* Times of plans, or of a step class by class (`validate --against`). */
+static enum mq_status plot_measured(struct plotting *p, const char *name, const char *from, struct mq_err *err)
 {
 	struct mq_csv csv;
 	enum mq_status status;
 
-	if (!table(p, "against.csv", &csv, &status, err))
+	if (!table(p, from, &csv, &status, err))
 		return status;
-	return figure(p, "against",
+	return figure(p, name,
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u", mq_gnuplot_path(&p->arena, csv.path), csv.n_rows),
 		      err);
 }
@@ -557,8 +563,8 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_memory_timeline(p, err));
 	MQ_TRY(plot_links(p, err));
 	MQ_TRY(plot_search(p, err));
-	MQ_TRY(plot_validation(p, err));
-	MQ_TRY(plot_against(p, err));
+	MQ_TRY(plot_measured(p, "validate", "plans.csv", err));
+	MQ_TRY(plot_measured(p, "against", "against.csv", err));
 	MQ_TRY(plot_score(p, err));
 	MQ_TRY(plot_study(p, err));
 	if (!p->figures)
@@ -573,7 +579,7 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct plotting p = { .arena = MQ_ARENA_INIT };
-	const struct mq_args args = { .table = { { rows, &p } }, .args_doc = "DIR", .doc = doc };
+	const struct mq_args args = { .table = { { options, &p } }, .args_doc = "DIR", .doc = doc };
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!p.dir)

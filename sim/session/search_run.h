@@ -43,11 +43,13 @@ const char *mq_row_text(const struct mq_candidate *candidate, const struct mq_cl
 uint32_t mq_rank_of(const struct mq_search_outcome *outcome, uint64_t hash);
 /* Table of the best plans, why the first wins, what each engine did. */
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
+/* The part of it behind the ranking, where there is a plan. */
+void mq_search_explain(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
 
 /* The same for programs, and as DIR/report.html for people. */
 void mq_search_json(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
-enum mq_status mq_search_page(const struct mq_session *session, const struct mq_search_outcome *outcome,
-			      const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_search_page(struct mq_session *session, const struct mq_search_outcome *outcome, const char *dir,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* --proof: one line per lower bound, and the same as DIR/proof.csv. */
 /* MQ_EBUG: a bound lies above a plan that was simulated. */

@@ -18,6 +18,8 @@
 #include "model/format.h"
 #include "hardware/platform/generate.h"
 
+#define DETAIL_B 5e6 /* of a timeline: a page shows 60,000 tasks at most */
+
 struct mq_session_files {
 	struct mq_job job;
 	struct mq_platform_file platform;
@@ -409,4 +411,14 @@ enum mq_status mq_session_judge(struct mq_session *s, const struct mq_plan *cons
 				struct mq_result *result, struct mq_err *err)
 {
 	return mq_pool_judge(s->pool, plan, n, result, err);
+}
+
+enum mq_status mq_session_detail(struct mq_session *session, const struct mq_plan *plan, const char *dir,
+				 struct mq_err *err)
+{
+	const struct mq_outputs outputs = { .dir = dir, .max_B = DETAIL_B };
+	struct mq_result result;
+
+	MQ_TRY(mq_make_dir(dir, err));
+	return mq_pool_detail(session->pool, plan, &outputs, &result, err);
 }

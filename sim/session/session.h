@@ -72,6 +72,9 @@ enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan
 /* The same of the analytic executor. */
 enum mq_status mq_session_screen(struct mq_session *session, const struct mq_plan *const *plan, uint32_t n,
 				 struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+/* The tables that `simulate` leaves of a plan, into the folder `dir`, which is made. */
+enum mq_status mq_session_detail(struct mq_session *session, const struct mq_plan *plan, const char *dir,
+				 struct mq_err *err) MQ_MUST_CHECK;
 
 /* Shipped calibrations (platforms/calib) and then --calib files. */
 enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena, struct mq_calib **calib,

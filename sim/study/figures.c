@@ -161,7 +161,7 @@ static uint32_t index_of(const struct mq_study *s, uint32_t axis, const char *va
 	return i;
 }
 
-/* Over the last two axes with several values; the others at those of the fastest point. */
+/* Over the last two axes with several values; the others at those of the fastest point. Of one axis a line. */
 static enum mq_status heat_map(struct drawing *d)
 {
 	const struct mq_study *s = d->study;
@@ -174,8 +174,13 @@ static enum mq_status heat_map(struct drawing *d)
 			y = x;
 			x = a;
 		}
-	if (y == MQ_NONE || best == MQ_NONE)
+	if (x == MQ_NONE || best == MQ_NONE)
 		return MQ_OK;
+	if (y == MQ_NONE)
+		return draw(d, "axis", mq_arena_printf(&d->arena, "By %s", s->axis[x].key),
+			    mq_arena_printf(&d->arena, "file=%s; key=%s; high_ms=%g", file(d, path_of(d, "whatif.csv")),
+					    quoted(d, s->axis[x].key),
+					    1e3 * mq_csv_number(&d->csv, best, "step_time_s")));
 	MQ_TRY(mq_csv_create(&w, path, "x,y,x_label,y_label,samples_per_s", d->err));
 	for (uint32_t r = 0; r < d->csv.n_rows; r++) {
 		const char *at_x = mq_csv_word(&d->csv, r, s->axis[x].key),

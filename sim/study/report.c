@@ -1,6 +1,7 @@
 /* report.c - report.html of a study: one file, nothing fetched: the question, the answers, tables, figures as inline
- * SVG, the timeline of the fastest point's plan on a canvas to zoom into, assumptions, where every parameter comes
+ * SVG, each axis, the fastest point's plan, assumptions, where every parameter comes
  * from, and the command that makes it again. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,6 @@
 #include "session/pages/tables.h"
 #include "study/study.h"
 #include "judge/pool.h"
-
-enum { MAX_DETAIL = 512 }; /* devices: more take minutes and gigabytes one by one */
 
 struct report {
 	struct mq_page p;
@@ -22,85 +21,20 @@ static const char *path_of(struct report *r, const char *name)
 	return mq_arena_printf(&r->p.arena, "%s/%s", r->p.dir, name);
 }
 
-/* SVG with the figure's name before every id and every mention of one: several figures in one document
- * must not take each other's. */
-static void put_prefixed(FILE *f, const char *text, const char *name)
-{
-	static const char *const marks[] = { " id=\"", " id='", "href=\"#", "href='#", "url(#" };
-
-	static const char plot[] = " id=\"gnuplot_plot_"; /* gnuplot repeats some ids; they are dropped */
-
-	while (*text) {
-		size_t n = 0;
-
-		if (!strncmp(text, plot, sizeof(plot) - 1)) {
-			text += sizeof(plot) - 1;
-			text += strcspn(text, "\"");
-			text += *text == '"';
-			continue;
-		}
-		for (size_t i = 0; i < sizeof(marks) / sizeof(*marks) && !n; i++)
-			if (!strncmp(text, marks[i], strlen(marks[i])))
-				n = strlen(marks[i]);
-		if (n)
-			fprintf(f, "%.*s%s-", (int)n, text, name);
-		else
-			fputc(*text, f);
-		text += n ? n : 1;
-	}
-}
-
-/* The figure from its <svg> tag on: what stands before it is not for HTML. */
+/* A figure as a picture of its own: an id in one SVG is not that of another. */
 static void put_figure(struct report *r, const char *name)
 {
-	char *line = NULL;
-	size_t room = 0;
-	bool inside = false;
 	FILE *f = fopen(path_of(r, mq_arena_printf(&r->p.arena, "%s.svg", name)), "r");
+	int c;
 
 	if (!f)
 		return;
-	fprintf(r->p.f, "<figure id=\"figure-%s\">\n", name);
-	while (getline(&line, &room, f) > 0) {
-		const char *from = inside ? line : strstr(line, "<svg");
-
-		inside |= from != NULL;
-		if (from)
-			put_prefixed(r->p.f, from, name);
-	}
-	fputs("</figure>\n", r->p.f);
-	free(line);
+	fprintf(r->p.f, "<figure class=\"drawn\" id=\"figure-%s\"><img alt=\"%s\" src=\"data:image/svg+xml,", name,
+		name);
+	while ((c = fgetc(f)) != EOF)
+		fprintf(r->p.f, strchr("%#\"<>&\n", c) ? "%%%02X" : "%c", c);
+	fputs("\"></figure>\n", r->p.f);
 	fclose(f);
-}
-
-/* ---- provenance ---------------------------------------------------------------------------------------------- */
-
-static void put_source(struct mq_page *p, const char *what, const char *name, const char *source)
-{
-	fprintf(p->f, "<tr><td>%s</td><td>%s</td><td>%s</td></tr>\n", what, mq_html(p, name),
-		mq_html(p, source && *source ? source : "see the file's values"));
-}
-
-static void put_provenance(struct report *r, const struct mq_session *s)
-{
-	static const char *const heads[] = { "kind", "calibration", "source", NULL };
-	const struct mq_cluster *c = s->cluster;
-
-	fputs("<h2 id=\"provenance\">Where the numbers come from</h2>\n<p>Every parameter has its unit and "
-	      "source in platforms/calib/NAME.json; of the fastest point's devices, and of the links:</p>\n",
-	      r->p.f);
-	mq_page_table_begin(&r->p, "sources", heads);
-	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
-		bool used = false;
-
-		for (uint32_t d = 0; d < c->n_devices && !used; d++)
-			used = c->device[d].calib == i;
-		if (used)
-			put_source(&r->p, "device", s->calib->device[i].name, s->calib->device[i].source);
-	}
-	for (uint32_t i = 0; i < s->calib->n_links; i++)
-		put_source(&r->p, "link", s->calib->link[i].name, s->calib->link[i].source);
-	mq_page_table_end(&r->p);
 }
 
 static void put_assumptions(struct report *r)
@@ -134,66 +68,78 @@ static enum mq_status put_topology(struct report *r, const struct mq_session *s)
 	return MQ_OK;
 }
 
-/* Of a study with several jobs: the cluster of its first point. */
-static enum mq_status put_whole(struct report *r, const struct mq_point *point)
-{
-	struct mq_asked whole = point->job[0].asked;
-	struct mq_session s;
-
-	whole.devices = NULL;
-	whole.start = NULL;
-	MQ_TRY(mq_session_open(&s, &whole, r->err));
-	enum mq_status status = put_topology(r, &s);
-	if (status == MQ_OK)
-		put_provenance(r, &s);
-	mq_session_close(&s);
-	return status;
-}
-
-/* The timeline, from a simulation of every device; of large plans the judgement alone. */
-static enum mq_status put_plan(struct report *r, struct mq_session *s, const struct mq_plan *plan, uint32_t point)
-{
-	const char *dir = path_of(r, "best");
-	const struct mq_outputs outputs = { .dir = dir };
-	bool large = mq_plan_degrees(plan).n_devices > MAX_DETAIL;
-	struct mq_csv timeline;
-	struct mq_result result;
-
-	MQ_TRY(mq_make_dir(dir, r->err));
-	MQ_TRY(large ? mq_session_judge(s, &plan, 1, &result, r->err) :
-		       mq_pool_detail(s->pool, plan, &outputs, &result, r->err));
-	if (result.verdict != MQ_VERDICT_OK)
-		return mq_fail(r->err, mq_verdict_status(result.verdict), "the report: point %u: %s: %s", point,
-			       mq_verdict_name(result.verdict), result.message);
-	fprintf(r->p.f,
-		"<h2 id=\"best\">The fastest point: %u</h2>\n<p>%s: %.6g s a step, MFU %.1f %%. Bottleneck: %s</p>\n",
-		point, mq_html(&r->p, mq_plan_describe(plan, s->cluster, &s->arena)), result.step_time_s,
-		100 * result.mfu, mq_html(&r->p, result.bottleneck));
-	if (large) {
-		fprintf(r->p.f, "<p>Its timeline is not drawn: it has more than %d devices.</p>\n", MAX_DETAIL);
-		return MQ_OK;
-	}
-	MQ_TRY(mq_csv_load(mq_arena_printf(&r->p.arena, "%s/timeline.csv", dir), &r->p.arena, &timeline, r->err));
-	mq_page_put_timeline(&r->p, &timeline);
-	return MQ_OK;
-}
-
-/* The fastest point once more: its timeline, and what it was made of. */
+/* The fastest point once more: its plan, and what it was made of. Of several jobs: the cluster of the first point. */
 static enum mq_status put_best(struct report *r, const struct mq_point *point, const char *plan_path)
 {
+	struct mq_asked asked = point->job ? point->job[0].asked : point->asked;
+	enum mq_status status = MQ_OK;
 	struct mq_session s;
 	struct mq_plan plan;
 
-	MQ_TRY(mq_session_open(&s, &point->asked, r->err));
-	enum mq_status status = mq_plan_load(plan_path, s.model, s.cluster, &s.arena, &plan, r->err);
-	if (status == MQ_OK)
-		status = put_plan(r, &s, &plan, point->index);
+	if (point->job)
+		asked.devices = asked.start = NULL;
+	MQ_TRY(mq_session_open(&s, &asked, r->err));
+	if (!point->job) {
+		fprintf(r->p.f, "<h2>The fastest point: %u</h2>\n", point->index);
+		status = mq_plan_load(plan_path, s.model, s.cluster, &s.arena, &plan, r->err);
+		if (status == MQ_OK)
+			status = mq_page_put_best(&r->p, &s, &plan, r->err);
+	}
 	if (status == MQ_OK)
 		status = put_topology(r, &s);
 	if (status == MQ_OK)
-		put_provenance(r, &s);
+		mq_page_put_sources(&r->p, &s);
 	mq_session_close(&s);
 	return status;
+}
+
+/* An axis of the study against what its points are ranked by; a line for each combination of the other axes. */
+static void put_axis(struct report *r, const struct mq_csv *csv, uint32_t x, const char *const column[3])
+{
+	const struct mq_study *s = r->study;
+	struct mq_page_point *point = mq_arena_array(&r->p.arena, csv->n_rows, struct mq_page_point);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < csv->n_rows; i++) {
+		struct mq_page_point *q = &point[n];
+
+		if (!mq_csv_f64(csv, i, mq_csv_column(csv, column[0]), NAN, &q->y) || !isfinite(q->y))
+			continue;
+		q->at = mq_csv_text(csv, i, mq_csv_column(csv, s->axis[x].key));
+		q->series = "";
+		for (uint32_t a = 0; a < s->n_axes; a++)
+			if (a != x && s->axis[a].n > 1)
+				q->series = mq_arena_printf(&r->p.arena, "%s%s%s", q->series, *q->series ? ", " : "",
+							    mq_csv_text(csv, i, mq_csv_column(csv, s->axis[a].key)));
+		q->tip = mq_arena_printf(&r->p.arena, "%s %s%s%s: %.5g %s, %s", s->axis[x].key, q->at,
+					 *q->series ? ", " : "", q->series, q->y, column[1],
+					 mq_csv_word(csv, i, "plan"));
+		n++;
+	}
+	mq_page_put_plot(&r->p, &(struct mq_page_plot){
+					.title = mq_arena_printf(&r->p.arena, "By %s", s->axis[x].key),
+					.x = { s->axis[x].key, "" },
+					.y = { column[2], column[1] },
+					.point = point,
+					.n = n,
+				});
+}
+
+static void put_axes(struct report *r)
+{
+	static const char *const time[] = { "step_time_s", "s", "step time" };
+	static const char *const price[] = { "usd_per_Mtoken", "$", "price of a million tokens" };
+	const struct mq_study *s = r->study;
+	bool priced = false;
+	struct mq_csv csv;
+
+	if (!mq_page_load(&r->p, "whatif.csv", &csv) || s->n_jobs)
+		return;
+	for (uint32_t a = 0; a < s->n_axes; a++)
+		priced |= !strcmp(s->axis[a].key, "objective") && !strcmp(s->axis[a].value[0], "cost");
+	for (uint32_t a = 0; a < s->n_axes; a++)
+		if (s->axis[a].n > 1)
+			put_axis(r, &csv, a, priced ? price : time);
 }
 
 static enum mq_status put_all(struct report *r, const struct mq_point *point, const char *plan)
@@ -219,8 +165,9 @@ static enum mq_status put_all(struct report *r, const struct mq_point *point, co
 	fputs("<h2 id=\"figures\">Figures</h2>\n", f);
 	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
 		put_figure(r, figures[i]);
+	put_axes(r);
 	if (point)
-		MQ_TRY(point->job ? put_whole(r, point) : put_best(r, point, plan));
+		MQ_TRY(put_best(r, point, plan));
 	fputs("<div id=\"tables\">\n", f);
 	mq_page_tables(&r->p, tables);
 	fputs("</div>\n", f);

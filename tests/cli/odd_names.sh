@@ -40,8 +40,8 @@ class Reader(HTMLParser):
     def handle_data(self, data):
         if self.inside: self.scripts[-1] += data
 r = Reader(); r.feed(open("|touch PWNED/report.html").read()); r.close()
-assert len(r.scripts) == 2, len(r.scripts)
-names = json.loads(r.scripts[0])["bands"]
+data = [json.loads(s) for s in r.scripts[:-1]] # all but the last are data
+names = next(d["bands"] for d in data if "bands" in d)
 assert "</script><script>x()//" in names and 'q"q\\n' in names, names
 P
 finish

@@ -1,6 +1,6 @@
 . "$ROOT/tests/cli/lib.sh.inc"
-# The pages of search, simulate, score and whatif in headless Chromium: they load without an error, have all their rows
-# and points, sort at a click, and are as wide as a phone.
+# The pages of search, simulate, score and whatif in headless Chromium: they load without an error, draw all their points,
+# sort by a button that says how (aria-sort), are as wide as a phone, and show times in a unit fit to read.
 for b in chromium chromium-browser google-chrome; do command -v $b >/dev/null && browser=$b && break; done
 [ -n "${browser:-}" ] || { echo "skip: no Chromium"; exit 77; }
 gpt=gpt:layers=4,hidden=256,heads=4,vocab=1000
@@ -17,13 +17,27 @@ show() {
 		"file://$PWD/$1.html" >"$1.dom" 2>log || { echo "$1: the browser fails"; bad=1; }
 	grep -i 'uncaught\|syntaxerror\|err_' log && bad=1
 	grep -q "<title>$3</title>" "$1.dom" || { echo "$1: $(grep -m 1 -o '<title>[^<]*</title>' "$1.dom"), not $3"; bad=1; }
-	[ "$(grep -o '<circle' "$1.dom" | wc -l)" -eq "$(grep -o '<circle' "$1/report.html" | wc -l)" ] || { echo "$1: points are lost"; bad=1; }
+	python3 - "$1.dom" "$1/report.html" <<'P' || { echo "$1: points are lost"; bad=1; }
+import json, re, sys
+dom, page = (open(f).read() for f in sys.argv[1:])
+plots = re.findall(r'<figure class="plot"><script type="application/json">(.*?)</script>', page, re.S)
+sys.exit(dom.count("<circle") != sum(len(json.loads(p)["points"]) for p in plots))
+P
 }
 rows='document.querySelectorAll("\#TABLE tbody tr").length'
 wide='(document.documentElement.scrollWidth>innerWidth?" too wide":"")'
-show s "document.querySelectorAll('\#plans th')[0].click();document.title='first '+document.querySelector('\#plans tbody td').textContent+' of '+${rows/TABLE/plans}+$wide;" 'first 4 of 4'
-show one "document.title=document.querySelectorAll('\#memory text').length+' devices, '+${rows/TABLE/links}+' links'+$wide;" \
-	"8 devices, $(($(wc -l <one/links.csv) - 1 < 64 ? $(wc -l <one/links.csv) - 1 : 64)) links"
+tick='[...document.querySelectorAll("figure.plot text")].some(t=>/e[+]/.test(t.textContent)||t.textContent.length>60)'
+sorted='document.querySelector("\#plans th").ariaSort+" by "+document.activeElement.tagName'
+sort="document.querySelector('\#plans').classList.remove('cards');document.querySelector('\#plans th button').focus();document.activeElement.click();"
+show s "${sort}document.title='first '+document.querySelector('\#plans tbody td').textContent+' of '+${rows/TABLE/plans}+' '+$sorted+($tick?' odd ticks':'');" \
+	'first 4 of 4 descending by BUTTON'
+show s "document.title='plans'+$wide;" plans
+show one "document.title=document.querySelectorAll('.bar').length+' kinds of devices, '+${rows/TABLE/links}+' of links'+$wide;" \
+	"$(python3 -c "
+import csv
+memory = {tuple(v for k, v in r.items() if k not in ('device', 'type')) for r in csv.DictReader(open('one/memory.csv'))}
+links = {(r['class'], r['bandwidth_Bps'], r['bytes']) for r in csv.DictReader(open('one/links.csv')) if float(r['utilisation']) > 0}
+print(len(memory), 'kinds of devices,', len(links), 'of links')")"
 show own "document.title=${rows/TABLE/score}+' rows, '+document.querySelectorAll('circle').length+' points'+$wide;" '2 rows, 2 points'
-show study "document.title='study'+$wide;" 'study'
+show study "document.title=([...document.querySelectorAll('figure.plot text')].some(t=>t.textContent==='batch')?'its axis':'no axis')+$wide;" 'its axis'
 finish

@@ -49,23 +49,35 @@ void mq_page_number(struct mq_page *page, double value, const char *text);
 void mq_page_cell(struct mq_page *page, const char *text);
 void mq_page_table_end(struct mq_page *page);
 
-/* Points in a plane with axes at round numbers; those with a label have it beside them, all have it as tooltip. */
+/* Points in a plane; those with a label have it beside them, all have a tooltip. Points of a series are joined. */
 struct mq_page_point {
+	const char *at; /* the place on the x axis where it is a value of a study, perhaps a word; NULL: `x` */
 	double x, y;
-	const char *label; /* or NULL */
-	const char *tip;
+	const char *label, *tip, *series; /* label and series may be NULL */
 };
 struct mq_page_plot {
-	const char *title, *x, *y; /* axes, with units */
+	const char *title, *x[2], *y[2]; /* axes: name, and unit ("s" is shown as its size needs) */
 	const struct mq_page_point *point;
 	uint32_t n;
 	bool against; /* predictions (y) against measurements (x), both > 0: logarithmic, with the diagonal */
+	double limit; /* on the y axis; 0 = none */
 };
-/* Lower left is better, and the points that no other beats in both are joined, unless `against`. */
+/* Without series lower left is better, and the points that no other beats in both are joined, unless `against`. */
 void mq_page_put_plot(struct mq_page *page, const struct mq_page_plot *plot);
 
+/* Lanes of a device: compute; collectives; sends, receives and copies. */
+uint32_t mq_page_lane(const char *stream);
 /* The timeline of a timeline.csv, to zoom into. Nothing is drawn where no task has a time. */
 void mq_page_put_timeline(struct mq_page *page, const struct mq_csv *timeline);
+
+/* The best plan of a folder, simulated into DIR/best: its step, stages, memory and links. */
+struct mq_session;
+struct mq_plan;
+enum mq_status mq_page_put_best(struct mq_page *page, struct mq_session *session, const struct mq_plan *plan,
+				struct mq_err *err) MQ_MUST_CHECK;
+
+/* The calibrations of the session's devices and links, with their sources. */
+void mq_page_put_sources(struct mq_page *page, const struct mq_session *session);
 
 /* DIR/report.html of a simulated plan, from the tables of DIR; `words` is what was printed. */
 enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err) MQ_MUST_CHECK;

@@ -1,12 +1,14 @@
 /* plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a timeline of a
- * device per class, memory by purpose, the busiest links, the words and the command.
+ * device per class, stages, memory by purpose, the busiest links, the words and the command.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
 #include "session/pages/page.h"
+#include "session/session.h"
 
-enum { LEFT = 150, WIDTH = 1100, MOST_DEVICES = 32, MOST_ROWS = 64 };
+/* Simulations of more devices one by one take minutes and gigabytes. */
+enum { MOST_DEVICES = 512, MOST_ROWS = 64, MOST_STAGES = 256 };
 
 static double cell(const struct mq_csv *csv, uint32_t row, const char *column)
 {
@@ -25,80 +27,125 @@ static void put_step(struct mq_page *p)
 	mq_page_put_timeline(p, &csv);
 }
 
+/* A pipeline stage, on the first of its devices that the timeline has. */
+struct stage {
+	const char *number, *device, *first, *last; /* operators of its forward pass */
+	double compute_s;
+};
+
+static void put_stages(struct mq_page *p)
+{
+	static const char *const heads[] = { "stage", "device", "from", "to", "compute", NULL };
+	struct mq_csv csv, tasks;
+	struct stage stage[MOST_STAGES];
+	uint32_t n = 0;
+
+	if (!mq_page_load(p, "timeline.csv", &csv) || !mq_page_load(p, "tasks.csv", &tasks) ||
+	    csv.n_rows != tasks.n_rows)
+		return;
+	for (uint32_t r = 0; r < csv.n_rows; r++) {
+		const char *number = mq_csv_word(&tasks, r, "stage"), *device = mq_csv_word(&csv, r, "device");
+		uint32_t i = 0;
+
+		while (i < n && strcmp(stage[i].number, number))
+			i++;
+		if (strcmp(mq_csv_word(&csv, r, "kind"), "compute") != 0 || i == MOST_STAGES)
+			continue;
+		if (i == n)
+			stage[n++] = (struct stage){ number, device, mq_csv_word(&csv, r, "op"), "", 0 };
+		if (strcmp(stage[i].device, device) != 0)
+			continue;
+		stage[i].compute_s += cell(&csv, r, "finish_s") - cell(&csv, r, "start_s");
+		if (!strcmp(mq_csv_word(&tasks, r, "phase"), "forward"))
+			stage[i].last = mq_csv_word(&csv, r, "op");
+	}
+	if (n < 2)
+		return;
+	fputs("<h2>Its stages</h2>\n", p->f);
+	mq_page_table_begin(p, "stages", heads);
+	for (uint32_t i = 0; i < n; i++) {
+		char text[32];
+
+		fputs("<tr>", p->f);
+		mq_page_cell(p, stage[i].number);
+		mq_page_cell(p, stage[i].device);
+		mq_page_cell(p, stage[i].first);
+		mq_page_cell(p, stage[i].last);
+		mq_page_number(p, stage[i].compute_s, mq_text_s(stage[i].compute_s, text));
+		fputs("</tr>\n", p->f);
+	}
+	mq_page_table_end(p);
+}
+
 static void put_memory(struct mq_page *p)
 {
-	static const struct {
-		const char *column, *name, *colour;
-	} parts[] = {
-		{ "parameter_B", "parameters", "#0072b2" }, { "gradient_B", "gradients", "#56b4e9" },
-		{ "optimizer_B", "optimizer", "#009e73" },  { "activation_B", "activations", "#e69f00" },
-		{ "buffer_B", "buffers", "#cc79a7" },       { "fragmentation_B", "fragmentation", "#999999" },
-		{ "reserve_B", "reserve", "#666666" },
+	static const char *const parts[][2] = {
+		{ "parameter_B", "parameters" }, { "gradient_B", "gradients" },
+		{ "optimizer_B", "optimizer" },  { "activation_B", "activations" },
+		{ "buffer_B", "buffers" },       { "fragmentation_B", "fragmentation" },
+		{ "reserve_B", "reserve" },
 	};
 	enum { N_PARTS = sizeof(parts) / sizeof(*parts) };
 	struct mq_csv csv;
-	double most = 0;
 
 	if (!mq_page_load(p, "memory.csv", &csv))
 		return;
-	for (uint32_t i = 0; i < csv.n_rows; i++)
-		most = fmax(most, fmax(cell(&csv, i, "limit_B"), cell(&csv, i, "peak_B")));
-	uint32_t n = csv.n_rows < MOST_DEVICES ? csv.n_rows : MOST_DEVICES;
-	double scale = most > 0 ? (WIDTH - LEFT - 10) / most : 0;
-	fputs("<h2>Memory at its peak</h2>\n<p>", p->f);
-	for (size_t k = 0; k < N_PARTS; k++)
-		fprintf(p->f, "<span style=\"color:%s\">&#9632;</span> %s ", parts[k].colour, parts[k].name);
-	fprintf(p->f, "; the line is the limit.</p>\n<svg id=\"memory\" viewBox=\"0 0 %d %u\" width=\"%d\">\n", WIDTH,
-		n * 16 + 4, WIDTH);
-	for (uint32_t i = 0; i < n; i++) {
-		double x = LEFT;
-
-		fprintf(p->f, "<text x=\"0\" y=\"%u\">%s</text>", i * 16 + 13,
-			mq_html(p, mq_csv_word(&csv, i, "device")));
-		for (size_t k = 0; k < N_PARTS; k++) {
-			double B = cell(&csv, i, parts[k].column);
-
-			fprintf(p->f,
-				"<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"12\" fill=\"%s\"><title>%s %.4g GB</title>"
-				"</rect>",
-				x, i * 16 + 3, B * scale, parts[k].colour, parts[k].name, B / 1e9);
-			x += B * scale;
-		}
-		fprintf(p->f, "<path class=\"front\" d=\"M%.1f,%uv14\"/>\n", LEFT + cell(&csv, i, "limit_B") * scale,
-			i * 16 + 2);
+	fputs("<h2>Memory at its peak</h2>\n<div><script type=\"application/json\" id=\"memory_parts\">{\"parts\":[",
+	      p->f);
+	for (size_t i = 0; i < N_PARTS; i++)
+		fprintf(p->f, "%s\"%s\"", i ? "," : "", parts[i][1]);
+	fputs("],\"devices\":[", p->f);
+	for (uint32_t r = 0; r < csv.n_rows; r++) {
+		fputs(r ? ",\n[" : "\n[", p->f);
+		mq_page_put_string(p, mq_csv_word(&csv, r, "device"));
+		fprintf(p->f, ",%.9g,[", cell(&csv, r, "limit_B"));
+		for (size_t i = 0; i < N_PARTS; i++)
+			fprintf(p->f, "%s%.9g", i ? "," : "", cell(&csv, r, parts[i][0]));
+		fputs("]]", p->f);
 	}
-	fputs("</svg>\n", p->f);
-	if (n < csv.n_rows)
-		fprintf(p->f, "<p>The first %u of %u devices.</p>\n", n, csv.n_rows);
+	fputs("]}</script></div>\n", p->f);
 }
 
 struct busy {
 	uint32_t row;
-	double utilisation;
+	double utilisation, Bps;
 };
 
-MQ_COMPARE(by_use, struct busy, MQ_ORDER(b->utilisation, a->utilisation) ?: MQ_ORDER(a->row, b->row))
+MQ_COMPARE(by_use, struct busy,
+	   MQ_ORDER(b->utilisation, a->utilisation) ?:
+		   MQ_ORDER(b->Bps, a->Bps)         ?:
+						      MQ_ORDER(a->row, b->row))
 
+/* Links of a class that carry the same are one row. */
 static void put_links(struct mq_page *p)
 {
-	static const char *const heads[] = { "link", "class", "GB/s", "GB carried", "used %", NULL };
+	static const char *const heads[] = { "link", "links alike", "class", "GB/s", "GB carried", "used %", NULL };
+	static const char *const same[] = { "class", "bandwidth_Bps", "bytes" };
 	struct mq_csv csv;
 
 	if (!mq_page_load(p, "links.csv", &csv))
 		return;
 	struct busy *busy = mq_arena_array(&p->arena, csv.n_rows, struct busy);
 	for (uint32_t i = 0; i < csv.n_rows; i++)
-		busy[i] = (struct busy){ i, cell(&csv, i, "utilisation") };
+		busy[i] = (struct busy){ i, cell(&csv, i, "utilisation"), cell(&csv, i, "bandwidth_Bps") };
 	qsort(busy, csv.n_rows, sizeof(*busy), by_use);
 	fputs("<h2>The busiest links</h2>\n", p->f);
 	mq_page_table_begin(p, "links", heads);
-	for (uint32_t i = 0; i < csv.n_rows && i < MOST_ROWS; i++) {
-		const double GBps = cell(&csv, busy[i].row, "bandwidth_Bps") / 1e9;
-		const double GB = cell(&csv, busy[i].row, "bytes") / 1e9, used = 100 * busy[i].utilisation;
+	for (uint32_t i = 0, n = 1, rows = 0; i < csv.n_rows && rows < MOST_ROWS && busy[i].utilisation > 0;
+	     i += n, n = 1, rows++) {
+		const uint32_t r = busy[i].row;
+		const double GBps = busy[i].Bps / 1e9;
+		const double GB = cell(&csv, r, "bytes") / 1e9, used = 100 * busy[i].utilisation;
+		bool alike = true;
 
+		for (; i + n < csv.n_rows && alike; n += alike)
+			for (size_t k = 0; k < 3 && alike; k++)
+				alike = !strcmp(mq_csv_word(&csv, busy[i + n].row, same[k]),
+						mq_csv_word(&csv, r, same[k]));
 		fputs("<tr>", p->f);
-		mq_page_cell(p, mq_csv_word(&csv, busy[i].row, "link"));
-		mq_page_cell(p, mq_csv_word(&csv, busy[i].row, "class"));
+		mq_page_cell(p, mq_csv_word(&csv, r, "link"));
+		mq_page_number(p, n, mq_arena_printf(&p->arena, "%u", n));
+		mq_page_cell(p, mq_csv_word(&csv, r, "class"));
 		mq_page_number(p, GBps, mq_arena_printf(&p->arena, "%.4g", GBps));
 		mq_page_number(p, GB, mq_arena_printf(&p->arena, "%.4g", GB));
 		mq_page_number(p, used, mq_arena_printf(&p->arena, "%.1f", used));
@@ -107,15 +154,82 @@ static void put_links(struct mq_page *p)
 	mq_page_table_end(p);
 }
 
+static void put_source(struct mq_page *p, const char *kind, const char *name, const char *source)
+{
+	fputs("<tr>", p->f);
+	mq_page_cell(p, kind);
+	mq_page_cell(p, name);
+	mq_page_cell(p, source && *source ? source : "see the file's values");
+	fputs("</tr>\n", p->f);
+}
+
+void mq_page_put_sources(struct mq_page *p, const struct mq_session *s)
+{
+	static const char *const heads[] = { "kind", "calibration", "source", NULL };
+	const struct mq_cluster *c = s->cluster;
+	const uint32_t first = c->device[0].calib;
+	double capability = first == MQ_NONE ? 0 : s->calib->device[first].compute_capability;
+
+	fprintf(p->f,
+		"<h2 id=\"provenance\">Where the numbers come from</h2>\n<p>Software: %s. Every parameter has its unit and "
+		"source in platforms/calib and platforms/software.</p>\n",
+		mq_html(p, s->q.software->name));
+	mq_page_table_begin(p, "sources", heads);
+	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t d = 0; d < c->n_devices; d++)
+			n += c->device[d].calib == i;
+		if (n)
+			put_source(p, mq_arena_printf(&p->arena, "%u devices", n), s->calib->device[i].name,
+				   s->calib->device[i].source);
+	}
+	for (uint32_t i = 0; i < s->calib->n_links; i++) {
+		const struct mq_link_calib *l = &s->calib->link[i];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < c->n_links; k++) {
+			const char *class = mq_calib_link_class(&c->link[k]);
+
+			n += class && mq_calib_link_for(s->calib, class, capability) == l;
+		}
+		if (n)
+			put_source(p, mq_arena_printf(&p->arena, "%u links", n), l->name, l->source);
+	}
+	mq_page_table_end(p);
+}
+
+static void put_tables(struct mq_page *p)
+{
+	put_step(p);
+	put_stages(p);
+	put_memory(p);
+	put_links(p);
+}
+
+enum mq_status mq_page_put_best(struct mq_page *p, struct mq_session *s, const struct mq_plan *plan, struct mq_err *err)
+{
+	const char *dir = p->dir, *best = mq_arena_printf(&p->arena, "%s/best", dir);
+
+	fprintf(p->f, "<p id=\"best\">%s</p>\n", mq_html(p, mq_plan_describe(plan, s->cluster, &p->arena)));
+	if (mq_plan_degrees(plan).n_devices > MOST_DEVICES) {
+		fprintf(p->f, "<p>Its timeline is not drawn: it has more than %d devices.</p>\n", MOST_DEVICES);
+		return MQ_OK;
+	}
+	MQ_TRY(mq_session_detail(s, plan, best, err));
+	p->dir = best;
+	put_tables(p);
+	p->dir = dir;
+	return MQ_OK;
+}
+
 enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err)
 {
 	struct mq_page p;
 
 	MQ_TRY(mq_page_open(&p, dir, title, err));
 	mq_page_words(&p, words);
-	put_step(&p);
-	put_memory(&p);
-	put_links(&p);
+	put_tables(&p);
 	mq_page_command(&p);
 	return mq_page_close(&p, MQ_OK, err);
 }

@@ -409,20 +409,9 @@ static void print_trust(const struct mq_session *session, const struct mq_search
 		fprintf(file, "%s\n", mq_faster_text(p, "plan 1", "plan 2", &scratch));
 }
 
-void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
+void mq_search_explain(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
 {
-	for (uint32_t e = 0; e < out->n_reports; e++)
-		for (uint32_t i = 0; i < out->report[e].n_said; i++)
-			fprintf(file, "%s\n", out->report[e].said[i]);
-	fprintf(file, "%s on %s: %llu plans, %llu feasible, %llu simulated, %llu known already\n", session->model->name,
-		session->cluster->name, (unsigned long long)out->proposals, (unsigned long long)out->feasible,
-		(unsigned long long)out->judged, (unsigned long long)out->cached);
-	if (!out->n_best) {
-		print_nothing(out, session, file);
-		print_engines(out, file);
-		return;
-	}
-	print_table(session, out, file);
+	print_tight(out, file);
 	print_prices(session, out, file);
 	print_idle(session, out, file);
 	print_software(session, out, file);
@@ -441,4 +430,21 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		fprintf(file, "\nbottleneck of plan 1: %s\n", first->result.bottleneck);
 	print_trust(session, out, file);
 	print_engines(out, file);
+}
+
+void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out, FILE *file)
+{
+	for (uint32_t e = 0; e < out->n_reports; e++)
+		for (uint32_t i = 0; i < out->report[e].n_said; i++)
+			fprintf(file, "%s\n", out->report[e].said[i]);
+	fprintf(file, "%s on %s: %llu plans, %llu feasible, %llu simulated, %llu known already\n", session->model->name,
+		session->cluster->name, (unsigned long long)out->proposals, (unsigned long long)out->feasible,
+		(unsigned long long)out->judged, (unsigned long long)out->cached);
+	if (!out->n_best) {
+		print_nothing(out, session, file);
+		print_engines(out, file);
+		return;
+	}
+	print_table(session, out, file);
+	mq_search_explain(session, out, file);
 }

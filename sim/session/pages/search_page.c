@@ -124,7 +124,9 @@ static void put_ranking(struct mq_page *p, const struct mq_session *s, const str
 		mq_page_number(p, r->samples_per_s, mq_arena_printf(&p->arena, "%.2f", r->samples_per_s));
 		mq_page_number(p, tflops, mq_arena_printf(&p->arena, "%.1f", tflops));
 		mq_page_number(p, r->mfu, mq_arena_printf(&p->arena, "%.1f", 100 * r->mfu));
-		mq_page_number(p, r->peak_memory_B, mq_text_B(r->peak_memory_B, a));
+		mq_page_number(p, r->peak_memory_B,
+			       mq_arena_printf(&p->arena, "%s%s", mq_result_tight(r) ? "~" : "",
+					       mq_text_B(r->peak_memory_B, a)));
 		mq_page_number(p, r->compute_s, mq_text_s(r->compute_s, a));
 		mq_page_number(p, r->exposed_comm_s, mq_text_s(r->exposed_comm_s, a));
 		mq_page_number(p, r->bubble_s, mq_text_s(r->bubble_s, a));
@@ -135,7 +137,6 @@ static void put_ranking(struct mq_page *p, const struct mq_session *s, const str
 		fputs("</tr>\n", p->f);
 	}
 	mq_page_table_end(p);
-	fputs("<p>A click on a column's head sorts by it.</p>\n", p->f);
 }
 
 /* All plans that fit, from candidates.csv; the best have their rank beside them. */
@@ -165,32 +166,18 @@ static enum mq_status put_plot(struct mq_page *page, const struct mq_search_outc
 					 mq_csv_word(&csv, i, "plan"));
 		n++;
 	}
-	mq_page_put_plot(page, &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
-						       "memory of the fullest device in GB", point, n, false });
+	mq_page_put_plot(page, &(struct mq_page_plot){
+				       .title = "Step time and memory of all plans that fit",
+				       .x = { "step time", "s" },
+				       .y = { "memory of the fullest device", "GB" },
+				       .point = point,
+				       .n = n,
+				       .limit = out->n_best ? out->best[0].result.memory_limit_B / 1e9 : 0,
+			       });
 	return MQ_OK;
 }
 
-/* Device types and software: where the numbers behind the times come from. */
-static void put_sources(struct mq_page *p, const struct mq_session *s)
-{
-	fprintf(p->f, "<h2>What it rests on</h2>\n<ul><li>software: %s</li>\n", mq_html(p, s->q.software->name));
-	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
-		const struct mq_device_calib *d = &s->calib->device[i];
-		uint32_t n = 0;
-
-		for (uint32_t k = 0; k < s->cluster->n_devices; k++)
-			n += !strcmp(s->cluster->device[k].type, d->name);
-		if (n)
-			fprintf(p->f,
-				"<li>%u x %s: %.4g TFLOP/s peak, %.4g TB/s and %.4g GB of memory, as platforms/calib has "
-				"it</li>\n",
-				n, mq_html(p, d->name), mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12,
-				d->memory_B / 1e9);
-	}
-	fputs("</ul>\n", p->f);
-}
-
-enum mq_status mq_search_page(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
+enum mq_status mq_search_page(struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
 			      struct mq_err *err)
 {
 	char title[512], *text;
@@ -201,15 +188,19 @@ enum mq_status mq_search_page(const struct mq_session *s, const struct mq_search
 	MQ_TRY(mq_page_open(&p, dir, title, err));
 	FILE *words = open_memstream(&text, &size);
 	mq_assert(words);
-	mq_search_print(s, out, words);
+	(out->n_best ? mq_search_explain : mq_search_print)(s, out, words);
 	fclose(words);
 	fprintf(p.f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n",
 		out->proposals, out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
 	put_ranking(&p, s, out);
 	enum mq_status status = put_plot(&p, out, err);
+	if (status == MQ_OK && out->n_best) {
+		fputs("<h2>Plan 1</h2>\n", p.f);
+		status = mq_page_put_best(&p, s, out->best[0].plan, err);
+	}
 	fputs("<h2>In words</h2>\n", p.f);
 	mq_page_words(&p, text);
-	put_sources(&p, s);
+	mq_page_put_sources(&p, s);
 	mq_page_command(&p);
 	free(text);
 	return mq_page_close(&p, status, err);

@@ -56,8 +56,14 @@ static void put_plot(struct mq_page *p, const struct mq_csv *csv, const char *la
 					 mq_csv_word(csv, r, label), q->x, q->y, 100 * (q->y / q->x - 1));
 		n++;
 	}
-	mq_page_put_plot(p, &(struct mq_page_plot){ "Predicted and measured step times", "measured, s", "predicted, s",
-						    point, n, .against = true });
+	mq_page_put_plot(p, &(struct mq_page_plot){
+				    .title = "Predicted and measured step times",
+				    .x = { "measured", "s" },
+				    .y = { "predicted", "s" },
+				    .point = point,
+				    .n = n,
+				    .against = true,
+			    });
 }
 
 void mq_page_tables(struct mq_page *p, const struct mq_shown_table *table)
@@ -73,7 +79,6 @@ void mq_page_tables(struct mq_page *p, const struct mq_shown_table *table)
 		fprintf(p->f, "<h2>%s</h2>\n", t->title);
 		put_table(p, &csv, id_of(&p->arena, t->file));
 	}
-	fputs("<p>A click on a column's head sorts by it.</p>\n", p->f);
 }
 
 enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,

@@ -1,0 +1,15 @@
+# axis.gp - step time along the one axis of a study. Input: whatif.csv. Set by the caller: file, out, fmt, title, key (the
+# axis's column), high_ms (the largest time).
+load common
+set title title noenhanced
+set xlabel key noenhanced
+per_s = 1e3 * per_ms(high_ms)
+set ylabel "step time, ".unit_of(high_ms)
+set yrange [0 : *]
+set offsets 0.5, 0.5, graph 0.1, 0
+set xtics noenhanced rotate by -20
+unset key
+set datafile missing NaN
+plot file using 0:(per_s * column("step_time_s")):xtic(stringcolumn(key)) with linespoints lw 2 pt 7 ps dot lc rgb blue, \
+	file using 0:(per_s * column("step_time_s")):(sprintf("%.4g", per_s * column("step_time_s"))) \
+	with labels offset 0, 0.9 font small textcolor rgb "#444444"
