@@ -252,7 +252,6 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		fprintf(file, " %10s  %-14s %-*s  %s\n", marked, c->engine, width,
 			mq_row_text(c, session->cluster, &scratch), c->runs_in);
 	}
-	print_tight(out, file);
 }
 
 static int by_best(const void *a, const void *b)
