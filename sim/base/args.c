@@ -68,7 +68,7 @@ void mq_args_defaults(const struct mq_arg *rows, void *target)
 enum mq_status mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err)
 {
 	if (list->n == MQ_MAX_LIST)
-		return mq_fail(err, MQ_EINPUT, "%s was given more than %d times", option, MQ_MAX_LIST);
+		return mq_bad(err, "%s was given more than %d times", option, MQ_MAX_LIST);
 	list->item[list->n++] = text;
 	return MQ_OK;
 }
@@ -84,8 +84,8 @@ static enum mq_status set_whole(const struct mq_arg *row, void *at, const char *
 	uint64_t v;
 
 	if (!mq_parse_u64(text, &v) || (prefix && (v < (uint64_t)row->min || v > most(row))))
-		return mq_fail(err, MQ_EINPUT, "%s%s %s: give a whole number from %llu to %llu", prefix ? prefix : "",
-			       row->name, text, (unsigned long long)row->min, (unsigned long long)most(row));
+		return mq_bad(err, "%s%s %s: give a whole number from %llu to %llu", prefix ? prefix : "", row->name,
+			      text, (unsigned long long)row->min, (unsigned long long)most(row));
 	if (row->type == MQ_ARG_WHOLE)
 		*(double *)at = (double)v;
 	else
@@ -100,9 +100,9 @@ static enum mq_status set_number(const struct mq_arg *row, double *at, const cha
 
 	if (!(row->unit ? mq_parse_quantity(text, row->unit, &v) : mq_parse_f64(text, &v)) ||
 	    (prefix && !(v >= row->min && v <= row->max)))
-		return mq_fail(err, MQ_EINPUT, "%s%s %s: give a number from %g to %g%s%s%s", prefix ? prefix : "",
-			       row->name, text, row->min, row->max, row->unit ? ", in " : "",
-			       row->unit ? row->unit : "", row->unit ? " where it has no unit" : "");
+		return mq_bad(err, "%s%s %s: give a number from %g to %g%s%s%s", prefix ? prefix : "", row->name, text,
+			      row->min, row->max, row->unit ? ", in " : "", row->unit ? row->unit : "",
+			      row->unit ? " where it has no unit" : "");
 	*at = v * (row->scale > 0 ? row->scale : 1);
 	return MQ_OK;
 }
@@ -125,8 +125,8 @@ static enum mq_status set_word(const struct mq_arg *row, void *at, const char *p
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", names[i]);
 	}
 	const char *near = mq_nearest(text, names);
-	return mq_fail(err, MQ_EINPUT, "%s%s %s: give one of%s%s%s%s", prefix ? prefix : "", row->name, text, list,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_bad(err, "%s%s %s: give one of%s%s%s%s", prefix ? prefix : "", row->name, text, list,
+		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 enum mq_status mq_arg_set(const struct mq_arg *row, void *target, const char *prefix, const char *text,
@@ -360,12 +360,12 @@ static enum mq_status take_word(struct parsing *p, const char *text)
 			const char *other = *(const char **)((char *)p->target[i] + row->offset);
 
 			if (other)
-				return mq_fail(p->err, MQ_EINPUT, "two values for %s, '%s' and '%s'; give one",
-					       row->name, other, text);
+				return mq_bad(p->err, "two values for %s, '%s' and '%s'; give one", row->name, other,
+					      text);
 		}
 		return mq_arg_set(row, p->target[i], "", text, p->err);
 	}
-	return mq_fail(p->err, MQ_EINPUT, "argument '%s' is one too many; leave it away", text);
+	return mq_bad(p->err, "argument '%s' is one too many; leave it away", text);
 }
 
 static void put_member(const char *key, const char *text)
@@ -467,28 +467,27 @@ static enum mq_status check_long(const struct parsing *p, const char *program, c
 	bool value = false;
 
 	if (length >= sizeof(text))
-		return mq_fail(p->err, MQ_EINPUT, "unknown option --%.60s...; see %s --help", arg, program);
+		return mq_bad(p->err, "unknown option --%.60s...; see %s --help", arg, program);
 	memcpy(text, arg, length);
 	found = find_long(p, text, &other, &value);
 	if (other)
-		return mq_fail(p->err, MQ_EINPUT, "option --%s is the beginning of --%s and of --%s: write more of it",
-			       text, found, other);
+		return mq_bad(p->err, "option --%s is the beginning of --%s and of --%s: write more of it", text, found,
+			      other);
 	if (found && !value && arg[length])
-		return mq_fail(p->err, MQ_EINPUT, "option --%s takes no value; leave '%.60s' away", found,
-			       arg + length);
+		return mq_bad(p->err, "option --%s takes no value; leave '%.60s' away", found, arg + length);
 	if (found)
 		return MQ_OK;
 	for (uint32_t i = 0; i < p->n; i++) {
 		if (p->row[i]->was && !strcmp(p->row[i]->was, text))
-			return mq_fail(p->err, MQ_EINPUT, "option --%s is now --%s", text, p->row[i]->name);
+			return mq_bad(p->err, "option --%s is now --%s", text, p->row[i]->name);
 		if (is_option(p->row[i]))
 			names[n++] = p->row[i]->name;
 	}
 	names[n] = NULL;
 	const char *near = mq_nearest(text, names);
 	if (near)
-		return mq_fail(p->err, MQ_EINPUT, "unknown option --%s; did you mean --%s?", text, near);
-	return mq_fail(p->err, MQ_EINPUT, "unknown option --%s; see %s --help", text, program);
+		return mq_bad(p->err, "unknown option --%s; did you mean --%s?", text, near);
+	return mq_bad(p->err, "unknown option --%s; see %s --help", text, program);
 }
 
 static enum mq_status parse_all(struct parsing *p, const struct argp *argp, const char *program, int argc, char **argv)
@@ -510,7 +509,7 @@ static enum mq_status parse_all(struct parsing *p, const struct argp *argp, cons
 	argv[0] = command;
 	if (p->err->status != MQ_OK)
 		return p->err->status;
-	return bad ? mq_fail(p->err, MQ_EINPUT, "bad usage; see %s --help", name) : MQ_OK;
+	return bad ? mq_bad(p->err, "bad usage; see %s --help", name) : MQ_OK;
 }
 
 bool mq_args_describe(int argc, char **argv)

@@ -63,11 +63,10 @@ static enum mq_status read_all(struct csv_parser *parser, const char *text, size
 			r->row_line = r->line + 1;
 		r->line += newline != NULL;
 		if (csv_parse(parser, text + at, n, take_cell, take_row, r) != n)
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s", r->csv->path, r->line,
-				       csv_strerror(csv_error(parser)));
+			return mq_bad(err, "%s:%u: %s", r->csv->path, r->line, csv_strerror(csv_error(parser)));
 	}
 	if (csv_fini(parser, take_cell, take_row, r))
-		return mq_fail(err, MQ_EINPUT, "%s: a quoted cell is not closed", r->csv->path);
+		return mq_bad(err, "%s: a quoted cell is not closed", r->csv->path);
 	return MQ_OK;
 }
 
@@ -90,12 +89,11 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 	}
 	MQ_TRY(status);
 	if (csv->n_columns > MOST_COLUMNS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);
+		return mq_bad(err, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);
 	if (!csv->n_columns)
-		return mq_fail(err, MQ_EINPUT, "%s: the table is empty; a header line is needed", path);
+		return mq_bad(err, "%s: the table is empty; a header line is needed", path);
 	if (r.long_line)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: more cells than the %u of the header", path, r.long_line,
-			       csv->n_columns);
+		return mq_bad(err, "%s:%u: more cells than the %u of the header", path, r.long_line, csv->n_columns);
 	return MQ_OK;
 }
 
@@ -127,8 +125,8 @@ enum mq_status mq_csv_range(const struct mq_csv *csv, uint32_t row, const char *
 {
 	if (mq_csv_f64(csv, row, mq_csv_column(csv, column), missing, value) && *value >= least && *value <= most)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number from %g to %g", csv->path, csv->line[row],
-		       column, mq_csv_word(csv, row, column), least, most);
+	return mq_bad(err, "%s:%u: %s '%s' is not a number from %g to %g", csv->path, csv->line[row], column,
+		      mq_csv_word(csv, row, column), least, most);
 }
 
 const char *mq_csv_word(const struct mq_csv *csv, uint32_t row, const char *column)
@@ -216,7 +214,7 @@ void mq_csv_row(struct mq_csv_writer *w, const char *format, ...)
 
 static enum mq_status cannot_write(const struct mq_csv_writer *w, int error, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", w->path, strerror(error));
+	return mq_bad(err, "%s: cannot write: %s; free some space and run again", w->path, strerror(error));
 }
 
 enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err)
@@ -230,7 +228,7 @@ enum mq_status mq_csv_create(struct mq_csv_writer *w, const char *path, const ch
 {
 	*w = (struct mq_csv_writer){ .path = path, .file = fopen(path, "w") };
 	if (!w->file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	fprintf(w->file, "%s\n", header);
 	w->n_columns = 1;
 	for (const char *c = header; *c; c++)

@@ -99,14 +99,13 @@ static enum mq_status read_line(struct mq_ini_item *item, char *line, mq_ini_tak
 	}
 	char *sign = strpbrk(text, "=:");
 	if (!sign || sign == text)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: not `key = value`", item->path, item->line);
+		return mq_bad(err, "%s:%u: not `key = value`", item->path, item->line);
 	*sign = '\0';
 	char *value = sign + 1 + strspn(sign + 1, " \t");
 	item->quoted = *value == '"';
 	if (item->quoted && !unquote(value))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: the value of %s begins with a quotation mark and does not end with one",
-			       item->path, item->line, trim(text));
+		return mq_bad(err, "%s:%u: the value of %s begins with a quotation mark and does not end with one",
+			      item->path, item->line, trim(text));
 	if (!item->quoted) {
 		cut_comment(value);
 		value = trim(value);

@@ -16,6 +16,6 @@ enum mq_status mq_json_file_load(const char *path, json_t **root, struct mq_err 
 	MQ_TRY(mq_text_read(path, MOST_MB, &arena, &text, &size, err));
 	*root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
 	if (!*root)
-		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, where.line > 0 ? where.line : 0, where.text);
+		return mq_bad(err, "%s:%d: %s", path, where.line > 0 ? where.line : 0, where.text);
 	return MQ_OK;
 }

@@ -53,16 +53,15 @@ enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most
 			length++;
 		const char *word = mq_arena_printf(arena, "%.*s", (int)length, words);
 		if (!mq_parse_f64(word, &value) || value < 0)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s %s%s: '%.40s' is no number >= 0; give numbers, or a file of them", what,
-				       from, file ? mq_arena_printf(arena, ":%u", line) : "", word);
+			return mq_bad(err, "%s %s%s: '%.40s' is no number >= 0; give numbers, or a file of them", what,
+				      from, file ? mq_arena_printf(arena, ":%u", line) : "", word);
 		if (*n == most)
-			return mq_fail(err, MQ_EINPUT, "%s %s: more than %u numbers", what, from, most);
+			return mq_bad(err, "%s %s: more than %u numbers", what, from, most);
 		MQ_PUSH(arena, *number, *n, room, value);
 		words += length;
 	}
 	if (!*n)
-		return mq_fail(err, MQ_EINPUT, "%s %s: no number in it", what, from);
+		return mq_bad(err, "%s %s: no number in it", what, from);
 	return MQ_OK;
 }
 

@@ -109,11 +109,11 @@ static enum mq_status unknown(const struct mq_opt *opts, const char *what, const
 	}
 	names[n] = NULL;
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "%s takes no options, '%s' was given", what, key);
+		return mq_bad(err, "%s takes no options, '%s' was given", what, key);
 	const char *near = mq_nearest(key, names);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; did you mean '%s'?", what, key, near);
-	return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; it has: %s", what, key, list);
+		return mq_bad(err, "%s has no option '%s'; did you mean '%s'?", what, key, near);
+	return mq_bad(err, "%s has no option '%s'; it has: %s", what, key, list);
 }
 
 static enum mq_status set_number(const struct mq_opt *o, void *target, const char *what, const char *value,
@@ -123,18 +123,17 @@ static enum mq_status set_number(const struct mq_opt *o, void *target, const cha
 	double v;
 
 	if (!mq_parse_f64(value, &v) && !(unit && mq_parse_quantity(value, unit, &v)))
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not a number%s%s; give one from %g to %g", what, o->name,
-			       value, unit ? " or a quantity in " : "", unit ? unit : "", o->min, o->max);
+		return mq_bad(err, "%s: %s=%s is not a number%s%s; give one from %g to %g", what, o->name, value,
+			      unit ? " or a quantity in " : "", unit ? unit : "", o->min, o->max);
 	if (v < o->min || v > o->max)
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is out of range; give %g to %g", what, o->name, value, o->min,
-			       o->max);
+		return mq_bad(err, "%s: %s=%s is out of range; give %g to %g", what, o->name, value, o->min, o->max);
 	if (o->type == MQ_OPT_F64) {
 		*(double *)field(o, target) = v;
 		return MQ_OK;
 	}
 	if (v != floor(v))
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s must be a whole number from %g to %g", what, o->name, value,
-			       o->min, o->max);
+		return mq_bad(err, "%s: %s=%s must be a whole number from %g to %g", what, o->name, value, o->min,
+			      o->max);
 	*(uint32_t *)field(o, target) = (uint32_t)v;
 	return MQ_OK;
 }
@@ -150,7 +149,7 @@ static enum mq_status set_bool(const struct mq_opt *o, void *target, const char 
 			*(bool *)field(o, target) = !strcmp(value, yes[i]);
 			return MQ_OK;
 		}
-	return mq_fail(err, MQ_EINPUT, "%s: %s=%s is neither true nor false", what, o->name, value);
+	return mq_bad(err, "%s: %s=%s is neither true nor false", what, o->name, value);
 }
 
 static enum mq_status set_choice(const struct mq_opt *o, void *target, const char *what, const char *value,
@@ -169,7 +168,7 @@ static enum mq_status set_choice(const struct mq_opt *o, void *target, const cha
 		}
 		c = bar ? bar + 1 : NULL;
 	}
-	return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not one of %s", what, o->name, value, o->text);
+	return mq_bad(err, "%s: %s=%s is not one of %s", what, o->name, value, o->text);
 }
 
 enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *what, const char *key, const char *value,
@@ -212,7 +211,7 @@ enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char 
 		if (value)
 			*value++ = '\0';
 		if (!*item)
-			return mq_fail(err, MQ_EINPUT, "%s: empty option in '%s'; write key=value", what, text);
+			return mq_bad(err, "%s: empty option in '%s'; write key=value", what, text);
 		MQ_TRY(mq_opt_set(opts, target, what, item, value ? value : "true", arena, err));
 		item = comma;
 	}

@@ -51,10 +51,10 @@ enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char 
 			return MQ_OK;
 		}
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "no folder '%s' beside %s or in ../lib/maquette, ../share/maquette; install "
-		       "again or run from the build folder",
-		       kind, base);
+	return mq_bad(err,
+		      "no folder '%s' beside %s or in ../lib/maquette, ../share/maquette; install "
+		      "again or run from the build folder",
+		      kind, base);
 }
 
 char *mq_find_program(const char *name, struct mq_arena *arena)

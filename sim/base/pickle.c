@@ -101,8 +101,8 @@ static const char *const refused_names[] = { "GLOBAL",       "REDUCE",     "BUIL
 
 static enum mq_status bad(struct reader *r, const char *what)
 {
-	return mq_fail(r->err, MQ_EINPUT, "%s: byte %zu: %s; give a snapshot of torch.cuda.memory._dump_snapshot",
-		       r->path, r->at, what);
+	return mq_bad(r->err, "%s: byte %zu: %s; give a snapshot of torch.cuda.memory._dump_snapshot", r->path, r->at,
+		      what);
 }
 
 /* The next n bytes. */
@@ -355,7 +355,7 @@ enum mq_status mq_pickle_load(const char *path, struct mq_arena *arena, struct m
 	size_t room = 0, most = (size_t)MQ_PICKLE_MOST_MB << 20;
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m", path);
+		return mq_bad(err, "%s: cannot open: %m", path);
 	while (!feof(file) && !ferror(file) && r.size <= most) {
 		if (r.size == room) {
 			unsigned char *more = mq_arena_alloc(&scratch, room = room ? 2 * room : 1 << 16);
@@ -369,10 +369,9 @@ enum mq_status mq_pickle_load(const char *path, struct mq_arena *arena, struct m
 	bool failed = ferror(file) != 0;
 	fclose(file);
 	if (failed)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %m", path);
+		return mq_bad(err, "%s: cannot read: %m", path);
 	if (r.size > most)
-		return mq_fail(err, MQ_EINPUT, "%s: more than %d MB; record fewer events (max_entries)", path,
-			       MQ_PICKLE_MOST_MB);
+		return mq_bad(err, "%s: more than %d MB; record fewer events (max_entries)", path, MQ_PICKLE_MOST_MB);
 	r.byte = bytes;
 	return run(&r, value);
 }

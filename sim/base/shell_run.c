@@ -616,10 +616,10 @@ enum mq_status mq_shell_read(const char *text, struct mq_arena *arena, struct mq
 	take_slurm(&s, text);
 	run_text(&s, text);
 	if (s.full)
-		return mq_fail(err, MQ_EINPUT,
-			       "its words come to more than %d bytes once names are replaced, or it nests too deep; "
-			       "give the flags themselves",
-			       MQ_SHELL_BYTES);
+		return mq_bad(err,
+			      "its words come to more than %d bytes once names are replaced, or it nests too deep; "
+			      "give the flags themselves",
+			      MQ_SHELL_BYTES);
 	MQ_PUSH(arena, s.out.word, s.out.n, s.out.room, NULL);
 	MQ_PUSH(arena, s.doubt.word, s.doubt.n, s.doubt.room, NULL);
 	*script = (struct mq_script){ s.out.word, s.doubt.word };

@@ -82,7 +82,5 @@ enum mq_status mq_template_write(const struct mq_template *t, const char *folder
 			good = put_line(t, c, (size_t)(next - c), file);
 		}
 	}
-	return good && !inside ?
-		       MQ_OK :
-		       mq_fail(err, MQ_EINPUT, "%s:%u: a name without value, or an if without end", path, line);
+	return good && !inside ? MQ_OK : mq_bad(err, "%s:%u: a name without value, or an if without end", path, line);
 }

@@ -16,7 +16,7 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 	bool zeros = false;
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot open: %s", path, strerror(errno));
 	*text = mq_arena_alloc(arena, room);
 	for (*size = 0; got && !zeros && *size <= most; *size += got) {
 		if (*size + CHUNK >= room) {
@@ -34,11 +34,11 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 	fclose(f);
 	(*text)[*size] = '\0';
 	if (bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %s", path, strerror(reason));
+		return mq_bad(err, "%s: cannot read: %s", path, strerror(reason));
 	if (zeros)
-		return mq_fail(err, MQ_EINPUT, "%s: not a text file: it has zero bytes", path);
+		return mq_bad(err, "%s: not a text file: it has zero bytes", path);
 	if (*size > most)
-		return mq_fail(err, MQ_EINPUT, "%s: more than %zu MB", path, most_MB);
+		return mq_bad(err, "%s: more than %zu MB", path, most_MB);
 	return MQ_OK;
 }
 
@@ -68,7 +68,7 @@ void mq_json_put_text(FILE *file, const char *text)
 enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err)
 {
 	*file = fopen(path, "w");
-	return *file ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	return *file ? MQ_OK : mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 }
 
 enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err)
@@ -76,6 +76,6 @@ enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err)
 	bool broken = ferror(file) != 0;
 
 	if (fclose(file) || broken)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
 	return MQ_OK;
 }

@@ -281,10 +281,10 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 	MQ_TRY(mq_samples_load(dir, c->arena, &samples, err));
 	MQ_TRY(mq_samples_calls(&samples, c->arena, &part, &n, err));
 	if (strstr(samples.environment, "shared_device=1") && (!c->link_class || strcmp(c->link_class, "loopback")))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s was measured with several ranks on one GPU: its times describe no link and no GPU "
-			       "(--link-class loopback to fit a loopback platform)",
-			       dir);
+		return mq_bad(err,
+			      "%s was measured with several ranks on one GPU: its times describe no link and no GPU "
+			      "(--link-class loopback to fit a loopback platform)",
+			      dir);
 	for (uint32_t i = 0; i < n; i++)
 		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
 	for (uint32_t i = 0; i < samples.n; i++)
@@ -336,7 +336,7 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 			continue;
 		}
 		if (stat(c->from.item[i], &st))
-			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i], strerror(errno));
+			return mq_bad(err, "--from %s: %s", c->from.item[i], strerror(errno));
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err) :
 					     mq_logs_add(&in->logs, c->from.item[i], c->arena, err));
 	}
@@ -384,10 +384,10 @@ static enum mq_status write_environment(struct calibrate *c, const char *text, s
 	FILE *file = fopen(path, "w");
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot be written: %s", path, strerror(errno));
 	int bad = fputs(text, file) < 0;
 	bad |= fclose(file);
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed", path) : MQ_OK;
+	return bad ? mq_bad(err, "%s: writing failed", path) : MQ_OK;
 }
 
 static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
@@ -581,9 +581,8 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	if (in->environment)
 		MQ_TRY(write_environment(c, in->environment, err));
 	if (!fit->has_device && !fit->has_link)
-		return mq_fail(err, MQ_EINPUT,
-			       "nothing can be fitted: a link class needs a collective of two sizes that "
-			       "differ by 2, a device the shapes of 8 products and 6 sweeps");
+		return mq_bad(err, "nothing can be fitted: a link class needs a collective of two sizes that "
+				   "differ by 2, a device the shapes of 8 products and 6 sweeps");
 	MQ_TRY(mq_calibration_save(fit, n, c->out, err));
 	printf("%s: calibration of %s%s%s", c->out, fit->has_device ? fit->device.name : "links",
 	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
@@ -600,7 +599,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 	struct input in = { 0 };
 
 	if (!c->out)
-		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
+		return mq_bad(err, "calibrate: -o CALIB.json is missing");
 	/* Traces and logs of nccl-tests are of GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
 		if (mq_trace_probe(c->from.item[i]) || mq_logs_probe(c->from.item[i]))
@@ -608,9 +607,8 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 	if (!is_gpu(c) && !c->cores)
 		c->cores = 1;
 	if (c->cpus && !is_gpu(c))
-		return mq_fail(err, MQ_EINPUT,
-			       "--cpus puts CPU devices beside GPUs: give --executor cuda, or "
-			       "--devices N for CPUs alone");
+		return mq_bad(err, "--cpus puts CPU devices beside GPUs: give --executor cuda, or "
+				   "--devices N for CPUs alone");
 	if (!c->samples)
 		c->samples = with_suffix(c->out, ".samples", c->arena);
 	if (c->platform_out && c->from.n && !is_gpu(c)) /* asked for: the samples are of this node */

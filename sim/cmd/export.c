@@ -45,10 +45,9 @@ static enum mq_status write_target(const struct options *o, const struct mq_expo
 
 	MQ_TRY(mq_tuning_read("--train", e->train->tuning, e->arena, &tuning, err));
 	if (tuning.kind == MQ_TUNE_FROZEN || (tuning.kind == MQ_TUNE_LORA && strcmp(o->to, "deepspeed") != 0))
-		return mq_fail(err, MQ_EINPUT, "--to %s: it has no settings for --train %s; %s", o->to,
-			       e->train->tuning,
-			       tuning.kind == MQ_TUNE_LORA ? "deepspeed has (with PEFT)" :
-							     "set requires_grad in your program");
+		return mq_bad(err, "--to %s: it has no settings for --train %s; %s", o->to, e->train->tuning,
+			      tuning.kind == MQ_TUNE_LORA ? "deepspeed has (with PEFT)" :
+							    "set requires_grad in your program");
 	if (!strncmp(o->to, "megatron", 8))
 		return mq_export_megatron(e, f, err);
 	if (!strcmp(o->to, "deepspeed"))
@@ -81,7 +80,7 @@ static enum mq_status write_settings(const struct options *o, struct mq_export *
 		bool bad = !out || fputs(text, out) < 0;
 
 		if ((out && fclose(out)) || bad)
-			status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+			status = mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	}
 	free(text);
 	return status;
@@ -94,7 +93,7 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	struct mq_result result;
 
 	if (!o->out)
-		return mq_fail(err, MQ_EINPUT, "-o is missing: chakra writes a file per device; give a folder");
+		return mq_bad(err, "-o is missing: chakra writes a file per device; give a folder");
 	MQ_TRY(mq_make_dir(o->out, err));
 	const char *path = mq_arena_printf(&s->arena, "%s/schedule.jsonl", o->out);
 	const struct mq_outputs outputs = { .schedule = path };
@@ -120,10 +119,10 @@ static enum mq_status check_software(const struct options *o, const struct mq_so
 
 	if (software->target && !strcmp(software->target, wanted))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "--to %s: these are not the settings of --software %s; leave it out (%s), or "
-		       "give one that `maquette list software NAME` says is exported so",
-		       o->to, software->name, software_of(o->to));
+	return mq_bad(err,
+		      "--to %s: these are not the settings of --software %s; leave it out (%s), or "
+		      "give one that `maquette list software NAME` says is exported so",
+		      o->to, software->name, software_of(o->to));
 }
 
 static enum mq_status open_plan(const struct options *o, const struct mq_session *s, struct mq_export *e,
@@ -230,14 +229,14 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 static enum mq_status check_options(const struct options *o, struct mq_err *err)
 {
 	if (o->import && (o->plan || o->to))
-		return mq_fail(err, MQ_EINPUT, "--import writes a plan: leave out PLAN.json and --to");
+		return mq_bad(err, "--import writes a plan: leave out PLAN.json and --to");
 	if (o->import && !o->out)
-		return mq_fail(err, MQ_EINPUT, "-o is missing: give a file for the plan");
+		return mq_bad(err, "-o is missing: give a file for the plan");
 	if (!o->import && !o->plan)
-		return mq_fail(err, MQ_EINPUT, "give a plan: maquette export PLAN.json --to TARGET, or --import");
+		return mq_bad(err, "give a plan: maquette export PLAN.json --to TARGET, or --import");
 	if (!o->import && !o->to)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra");
 	return MQ_OK;
 }

@@ -68,11 +68,11 @@ static enum mq_status fit(struct options *o, struct mq_err *err)
 		return mq_score_trust_index(o->trust, o->score.out, o->score.arena, err);
 	}
 	if (!o->ask.tables.n && !o->trust)
-		return mq_fail(err, MQ_EINPUT, "no table; give CSV files of measured runs");
+		return mq_bad(err, "no table; give CSV files of measured runs");
 	if (!o->ask.free.n && !o->trust)
-		return mq_fail(err, MQ_EINPUT, "--free is missing: which parameters? See --help");
+		return mq_bad(err, "--free is missing: which parameters? See --help");
 	if (!o->score.out)
-		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
+		return mq_bad(err, "-o DIR is missing: where results go");
 	MQ_TRY(mq_score_open(&o->score, err));
 	MQ_TRY(mq_make_dir(o->score.out, err));
 	o->ask.options = &o->score;

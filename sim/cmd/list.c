@@ -85,8 +85,8 @@ static enum mq_status check_name(const char *what, const char *only, const char 
 	const char *near = only ? mq_nearest(only, names) : NULL;
 	if (!only)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "no %s '%s'%s%s%s; `maquette list %ss` has them all", what, only,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", what);
+	return mq_bad(err, "no %s '%s'%s%s%s; `maquette list %ss` has them all", what, only,
+		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", what);
 }
 
 static enum mq_status list_engines(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
@@ -208,8 +208,7 @@ static enum mq_status list_software(struct listing *l, const char *only, struct 
 
 	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
 	if (only && l->json)
-		return mq_fail(err, MQ_EINPUT, "--json: the values of '%s' are JSON already: platforms/software/",
-			       only);
+		return mq_bad(err, "--json: the values of '%s' are JSON already: platforms/software/", only);
 	if (only)
 		return mq_list_software(dir, only, arena, err);
 	MQ_TRY(mq_software_names(dir, arena, &names, err));
@@ -225,7 +224,7 @@ static enum mq_status list_software(struct listing *l, const char *only, struct 
 static enum mq_status list_parameters(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	if (l->json)
-		return mq_fail(err, MQ_EINPUT, "--json: `list parameters` is Markdown; leave it out");
+		return mq_bad(err, "--json: `list parameters` is Markdown; leave it out");
 	mq_list_parameters();
 	return MQ_OK;
 }
@@ -274,8 +273,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			mq_arena_fini(&arena);
 			return status;
 		}
-	return mq_fail(err, MQ_EINPUT, "%s%s: give engines, platforms, models, executors, software or parameters",
-		       o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
+	return mq_bad(err, "%s%s: give engines, platforms, models, executors, software or parameters",
+		      o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
 }
 
 const struct mq_command mq_command_list = { .name = "list",

@@ -89,7 +89,7 @@ static int run(const struct mq_command *command, int argc, char **argv)
 
 	/* Standard output belongs to the result: a full disk behind it is an error too; a reader who has enough is none. */
 	if ((fflush(stdout) || ferror(stdout)) && status == MQ_OK && !reader_left())
-		status = mq_fail(&err, MQ_EINPUT, "cannot write to standard output");
+		status = mq_bad(&err, "cannot write to standard output");
 	if (status != MQ_OK && err.text[0])
 		fprintf(stderr, "maquette %s: %s\n", command->name, err.text);
 	return status;

@@ -245,10 +245,9 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_asked_init(&o.asked);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.asked.model)
-		return mq_fail(err, MQ_EINPUT, "no model given; use maquette model MODEL");
+		return mq_bad(err, "no model given; use maquette model MODEL");
 	if (o.graph && o.asked.train.tuning)
-		return mq_fail(err, MQ_EINPUT,
-			       "--graph writes whole models; leave --train out and give it with the graph");
+		return mq_bad(err, "--graph writes whole models; leave --train out and give it with the graph");
 	const struct mq_model_request request = {
 		.spec = o.asked.model, .train = &o.asked.train, .seq = o.asked.seq, .software = &software.software
 	};

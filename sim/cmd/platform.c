@@ -137,9 +137,8 @@ static enum mq_status parse_file(bool show, int argc, char **argv, struct lookin
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!l->file)
-		return mq_fail(err, MQ_EINPUT,
-			       "give a platform file, the name of a shipped platform, or keys "
-			       "as generate takes them (\"gpu=H100 nodes=2\")");
+		return mq_bad(err, "give a platform file, the name of a shipped platform, or keys "
+				   "as generate takes them (\"gpu=H100 nodes=2\")");
 	return MQ_OK;
 }
 
@@ -230,7 +229,7 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!i.file == !i.here || !i.output)
-		return mq_fail(err, MQ_EINPUT, "import: give the file to read (or --here) and -o FILE to write");
+		return mq_bad(err, "import: give the file to read (or --here) and -o FILE to write");
 	MQ_TRY(mq_output_apart("-o", i.output, (const char *const *)&i.file, 1, err));
 	MQ_TRY(mq_output_apart("-o", i.output, i.calib.item, i.calib.n, err));
 	if (!inside)
@@ -307,8 +306,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return run_import(argc - 1, argv + 1, word[6] == '-', err);
 	const char *near = mq_nearest(word, words);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "no '%s'; did you mean '%s'?", word, near);
-	return mq_fail(err, MQ_EINPUT, "say generate, check, show or import; see --help");
+		return mq_bad(err, "no '%s'; did you mean '%s'?", word, near);
+	return mq_bad(err, "say generate, check, show or import; see --help");
 }
 
 const struct mq_command mq_command_platform = {

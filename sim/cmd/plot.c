@@ -554,7 +554,7 @@ static const char *title_of(struct plotting *p)
 static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 {
 	if (access(p->dir, R_OK | X_OK))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the results folder: %s", p->dir, strerror(errno));
+		return mq_bad(err, "%s: cannot open the results folder: %s", p->dir, strerror(errno));
 	MQ_TRY(mq_find_dir("plots", &p->arena, &p->scripts, err));
 	p->out = p->out ? p->out : p->dir;
 	p->title = p->title ? p->title : title_of(p);
@@ -568,11 +568,11 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_score(p, err));
 	MQ_TRY(plot_study(p, err));
 	if (!p->figures)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: nothing to draw; a results folder of `search`, `simulate`, "
-			       "`validate`, `score` or `whatif` has candidates.csv, timeline.csv, "
-			       "plans.csv, against.csv, score.csv or whatif.csv",
-			       p->dir);
+		return mq_bad(err,
+			      "%s: nothing to draw; a results folder of `search`, `simulate`, "
+			      "`validate`, `score` or `whatif` has candidates.csv, timeline.csv, "
+			      "plans.csv, against.csv, score.csv or whatif.csv",
+			      p->dir);
 	return MQ_OK;
 }
 
@@ -583,7 +583,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!p.dir)
-		return mq_fail(err, MQ_EINPUT, "give a results folder: maquette plot DIR");
+		return mq_bad(err, "give a results folder: maquette plot DIR");
 	enum mq_status status = plot_all(&p, err);
 	mq_arena_fini(&p.arena);
 	return status;

@@ -27,9 +27,8 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	if (!strcmp(item->section, "about"))
 		return MQ_OK;
 	if (*item->section)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: section [%s] means nothing here; only [about] may follow the options",
-			       item->path, item->line, item->section);
+		return mq_bad(err, "%s:%u: section [%s] means nothing here; only [about] may follow the options",
+			      item->path, item->line, item->section);
 	if (!strcmp(item->key, "command")) {
 		job->command = item->value;
 		return MQ_OK;
@@ -58,11 +57,10 @@ static enum mq_status run_job(struct job *job, int argc, char **argv, struct mq_
 		job->allow_exec |= !strcmp(argv[i], allow_exec_word);
 	MQ_TRY(mq_ini_read(job->path, &job->arena, take, job, err));
 	if (!job->command)
-		return mq_fail(err, MQ_EINPUT, "%s: no `command = NAME`; see maquette --help", job->path);
+		return mq_bad(err, "%s: no `command = NAME`; see maquette --help", job->path);
 	const struct mq_command *command = find_command(job->command);
 	if (!command || !strcmp(job->command, "run"))
-		return mq_fail(err, MQ_EINPUT, "%s: command = %s is no command; see maquette --help", job->path,
-			       job->command);
+		return mq_bad(err, "%s: command = %s is no command; see maquette --help", job->path, job->command);
 	char **full = mq_arena_array(&job->arena, job->n + (uint32_t)argc + 1, char *);
 	uint32_t n = 0;
 	full[n++] = mq_arena_strdup(&job->arena, job->command);
@@ -94,7 +92,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (argc >= 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--usage")))
 		return mq_args_parse(&args, argc, argv, err);
 	if (argc < 2 || argv[1][0] == '-')
-		return mq_fail(err, MQ_EINPUT, "give a job file: maquette run FILE.ini [options]");
+		return mq_bad(err, "give a job file: maquette run FILE.ini [options]");
 	job.path = argv[1];
 	enum mq_status status = run_job(&job, argc, argv, err);
 	mq_arena_fini(&job.arena);

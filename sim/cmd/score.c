@@ -50,23 +50,22 @@ static const char doc[] =
 static enum mq_status check(struct options *o, struct mq_err *err)
 {
 	if (!o->score.input)
-		return mq_fail(err, MQ_EINPUT, "no table; give a CSV file or a folder of them");
+		return mq_bad(err, "no table; give a CSV file or a folder of them");
 	if (o->check && (o->gemm || o->collectives || o->kernels))
-		return mq_fail(err, MQ_EINPUT, "--check is for runs, not for --gemm, --collectives and --kernels");
+		return mq_bad(err, "--check is for runs, not for --gemm, --collectives and --kernels");
 	if (!o->score.out && !o->check)
-		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
+		return mq_bad(err, "-o DIR is missing: where results go");
 	if (o->gemm + o->collectives + o->kernels > 1)
-		return mq_fail(err, MQ_EINPUT, "--gemm, --collectives and --kernels exclude each other");
+		return mq_bad(err, "--gemm, --collectives and --kernels exclude each other");
 	if (o->score.fit && !o->gemm && !o->kernels)
-		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm or --kernels");
+		return mq_bad(err, "--fit goes with --gemm or --kernels");
 	if (o->score.set.n && (o->gemm || o->collectives || o->kernels))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"--set %s: it is for runs, not for --gemm, --collectives and --kernels; change a copy of "
-			"the platforms' folder and give that with --platforms",
-			o->score.set.item[0]);
+		return mq_bad(err,
+			      "--set %s: it is for runs, not for --gemm, --collectives and --kernels; change a copy of "
+			      "the platforms' folder and give that with --platforms",
+			      o->score.set.item[0]);
 	if (o->score.left_out && (o->gemm || o->kernels))
-		return mq_fail(err, MQ_EINPUT, "--left-out is for runs and collectives, not for --gemm and --kernels");
+		return mq_bad(err, "--left-out is for runs and collectives, not for --gemm and --kernels");
 	return mq_score_open(&o->score, err);
 }
 

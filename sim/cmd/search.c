@@ -125,7 +125,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	mq_search_options_settle(&o.search);
 	if (!o.dir)
-		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
+		return mq_bad(err, "-o is missing: give a folder for the results");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	/* Under mpirun the first rank searches, the others simulate for it and say nothing. */
 	const char *rank = mq_rank_of_many(&session.n_ranks);

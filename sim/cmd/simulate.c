@@ -299,7 +299,7 @@ static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
 	MQ_TRY(mq_output_apart("--schedule", o->schedule, read, n, err));
 	MQ_TRY(mq_output_apart("--schedule", o->schedule, o->asked.calib.item, o->asked.calib.n, err));
 	if (o->trace && o->schedule && !strcmp(o->trace, o->schedule))
-		return mq_fail(err, MQ_EINPUT, "--trace and --schedule are both %s; give two files", o->trace);
+		return mq_bad(err, "--trace and --schedule are both %s; give two files", o->trace);
 	return MQ_OK;
 }
 
@@ -323,7 +323,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_args_defaults(options, &o);
 	MQ_TRY(mq_args_parse_plan(&args, &o, sizeof(o), &o.asked, &o.plan, argc, argv, &arena, err));
 	if (!o.plan)
-		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
+		return mq_bad(err, "-P is missing: give a plan file");
 	o.plan = strcmp(o.plan, "-") ? o.plan : "/dev/stdin";
 	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(check_spread(&o, err));

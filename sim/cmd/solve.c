@@ -55,7 +55,7 @@ static enum mq_status find_engine(struct options *o, struct mq_arena *arena, con
 		}
 		MQ_TRY(mq_engine_open(dir, name, arena, engine, err));
 		if (!(*engine)->solve)
-			return mq_fail(err, MQ_EINPUT, "engine '%s' solves no files", name);
+			return mq_bad(err, "engine '%s' solves no files", name);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
@@ -66,9 +66,9 @@ static enum mq_status find_engine(struct options *o, struct mq_arena *arena, con
 		    (*engine)->accepts && (*engine)->accepts(o->path))
 			return MQ_OK;
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: no engine knows this kind of file; see strategies/README.md for those that solve tables",
-		       o->path);
+	return mq_bad(err,
+		      "%s: no engine knows this kind of file; see strategies/README.md for those that solve tables",
+		      o->path);
 }
 
 static enum mq_status solve(struct options *o, struct mq_arena *arena, struct mq_err *err)
@@ -105,9 +105,9 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_args_defaults(rows, &o);
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.path)
-		return mq_fail(err, MQ_EINPUT, "give a file to solve");
+		return mq_bad(err, "give a file to solve");
 	if (access(o.path, R_OK))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the file: %s", o.path, strerror(errno));
+		return mq_bad(err, "%s: cannot open the file: %s", o.path, strerror(errno));
 	return solve(&o, &arena, err);
 }
 

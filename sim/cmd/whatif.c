@@ -104,13 +104,12 @@ static enum mq_status write_file(const char *path, const char *text, struct mq_e
 	snprintf(half, sizeof(half), "%s.half", path);
 	FILE *f = fopen(half, "w");
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", half, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", half, strerror(errno));
 	fputs(text, f);
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad || rename(half, path)) {
 		unlink(half);
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
-			       strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
 	}
 	return MQ_OK;
 }
@@ -225,7 +224,7 @@ static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 
 	MQ_TRY(mq_text_read(w->o->study, 64, &w->arena, &text, &size, err));
 	if (!size)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read the study again", w->o->study);
+		return mq_bad(err, "%s: cannot read the study again", w->o->study);
 	return write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
 }
 
@@ -294,7 +293,7 @@ static enum mq_status prepare(struct whatif *w, struct mq_err *err)
 	const char *claims = mq_arena_printf(&w->arena, "%s/claims", w->o->dir);
 	w->claims = open(claims, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (w->claims < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", claims, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", claims, strerror(errno));
 	w->row_path = mq_arena_array(&w->arena, n, char *);
 	w->done = mq_arena_array(&w->arena, n, bool);
 	return MQ_OK;
@@ -405,10 +404,10 @@ static enum mq_status check_folder(struct whatif *w, struct mq_err *err)
 	MQ_TRY(mq_text_read(kept, 64, &w->arena, &there, &m, err));
 	if (n == m && !memcmp(here, there, n))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: the folder has the results of another study, which shares no point with this one; choose "
-		       "another -o, or remove it",
-		       kept);
+	return mq_bad(err,
+		      "%s: the folder has the results of another study, which shares no point with this one; choose "
+		      "another -o, or remove it",
+		      kept);
 }
 
 static enum mq_status run_study(struct whatif *w, struct mq_err *err)
@@ -484,9 +483,9 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 
 	MQ_TRY(mq_args_parse(&args, argc, argv, err));
 	if (!o.study)
-		return mq_fail(err, MQ_EINPUT, "give a study: maquette whatif STUDY.ini -o DIR");
+		return mq_bad(err, "give a study: maquette whatif STUDY.ini -o DIR");
 	if (!o.dir)
-		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
+		return mq_bad(err, "-o is missing: give a folder for the results");
 	/* A rank of many does its own share only; the first writes and prints. */
 	uint32_t many;
 	const char *rank = mq_rank_of_many(&many);

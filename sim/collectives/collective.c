@@ -28,12 +28,11 @@ struct mq_coll_request mq_coll_request_of(const struct mq_task *t, uint32_t n, c
 static enum mq_status check(const struct mq_coll_request *request, struct mq_err *err)
 {
 	if (!request->n || !isfinite(request->bytes) || request->bytes < 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s of %g bytes over %u ranks: need finite bytes >= 0 and at least one rank",
-			       mq_coll_name(request->kind), request->bytes, request->n);
+		return mq_bad(err, "%s of %g bytes over %u ranks: need finite bytes >= 0 and at least one rank",
+			      mq_coll_name(request->kind), request->bytes, request->n);
 	if ((request->kind == MQ_COLL_BROADCAST || request->kind == MQ_COLL_REDUCE) && request->root >= request->n)
-		return mq_fail(err, MQ_EINPUT, "%s from root %u of %u ranks: the root must be below %u",
-			       mq_coll_name(request->kind), request->root, request->n, request->n);
+		return mq_bad(err, "%s from root %u of %u ranks: the root must be below %u",
+			      mq_coll_name(request->kind), request->root, request->n, request->n);
 	return MQ_OK;
 }
 
@@ -44,10 +43,10 @@ static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_re
 	flows->proto = request->proto;
 	if (!tune->topo->nccl) {
 		if (flows->proto == MQ_PROTO_LL || flows->proto == MQ_PROTO_LL128)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s cannot use protocol %s: it is NCCL's, which "
-				       "does not run on these devices and links; use auto or simple",
-				       mq_coll_name(request->kind), mq_proto_name(flows->proto));
+			return mq_bad(err,
+				      "%s cannot use protocol %s: it is NCCL's, which "
+				      "does not run on these devices and links; use auto or simple",
+				      mq_coll_name(request->kind), mq_proto_name(flows->proto));
 		flows->proto = MQ_PROTO_SIMPLE;
 		MQ_TRY(mq_generic_choose(tune, &flows->algo, err));
 		*cost = mq_generic_cost(tune, flows->algo);

@@ -57,9 +57,8 @@ static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32
 		uint32_t src = rank[flow[i].src], dst = rank[flow[i].dst];
 
 		if (!(flow[i].bytes >= 0) || !(flow[i].rate_Bps > 0))
-			return mq_fail(err, MQ_EINPUT,
-				       "flow %u: %g bytes at %g B/s: need bytes >= 0 and a rate above 0", i,
-				       flow[i].bytes, flow[i].rate_Bps);
+			return mq_bad(err, "flow %u: %g bytes at %g B/s: need bytes >= 0 and a rate above 0", i,
+				      flow[i].bytes, flow[i].rate_Bps);
 		route[i] = &nowhere;
 		if (src != dst)
 			MQ_TRY(mq_cluster_route(cluster, src, dst, &route[i], err));

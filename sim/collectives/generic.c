@@ -43,11 +43,11 @@ enum mq_status mq_generic_choose(const struct mq_tune *t, enum mq_algo *algo, st
 	if (*algo == MQ_ALGO_RING || (*algo == MQ_ALGO_TREE && t->kind == MQ_COLL_ALL_REDUCE))
 		return MQ_OK;
 	if (*algo != MQ_ALGO_AUTO)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s cannot use algorithm %s: these devices and links are not "
-			       "ones that NCCL drives (link classes nvlink, pcie, nic, ...; a calibration "
-			       "with compute_capability); use auto or ring",
-			       mq_coll_name(t->kind), mq_algo_name(*algo));
+		return mq_bad(err,
+			      "%s cannot use algorithm %s: these devices and links are not "
+			      "ones that NCCL drives (link classes nvlink, pcie, nic, ...; a calibration "
+			      "with compute_capability); use auto or ring",
+			      mq_coll_name(t->kind), mq_algo_name(*algo));
 	*algo = MQ_ALGO_RING;
 	if (t->kind == MQ_COLL_ALL_REDUCE &&
 	    tree.latency_s + t->bytes / tree.bw_Bps < ring.latency_s + t->bytes / ring.bw_Bps)

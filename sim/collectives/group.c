@@ -16,12 +16,12 @@ enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *
 		uint32_t node;
 
 		if (rank[i] >= cluster->n_devices || used[rank[i]])
-			return mq_fail(err, MQ_EINPUT,
-				       "communicator: position %u is rank %u, which "
-				       "%s; ranks must be distinct and below %u",
-				       i, rank[i],
-				       rank[i] < cluster->n_devices ? "is there twice" : "the platform does not have",
-				       cluster->n_devices);
+			return mq_bad(err,
+				      "communicator: position %u is rank %u, which "
+				      "%s; ranks must be distinct and below %u",
+				      i, rank[i],
+				      rank[i] < cluster->n_devices ? "is there twice" : "the platform does not have",
+				      cluster->n_devices);
 		used[rank[i]] = true;
 		node = cluster->device[rank[i]].node;
 		if (!seen[node])

@@ -73,7 +73,7 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 	*latency_s = *alone_s = 0;
 	*rate_Bps = INFINITY;
 	if (!isfinite(bytes) || bytes < 0)
-		return mq_fail(err, MQ_EINPUT, "send of %g bytes: need finite bytes >= 0", bytes);
+		return mq_bad(err, "send of %g bytes: need finite bytes >= 0", bytes);
 	if (src == dst)
 		return MQ_OK;
 	MQ_TRY(mq_cluster_route(cluster, src, dst, &route, err));

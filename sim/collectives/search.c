@@ -227,10 +227,10 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 			while (at < used && link[at] != route->link[k])
 				at++;
 			if (at == MAX_LOADS)
-				return mq_fail(err, MQ_EINPUT,
-					       "communicator: the routes of one node "
-					       "use more than %d links; simplify the platform",
-					       MAX_LOADS);
+				return mq_bad(err,
+					      "communicator: the routes of one node "
+					      "use more than %d links; simplify the platform",
+					      MAX_LOADS);
 			if (at == used) {
 				link[used] = route->link[k];
 				count[used++] = 0;

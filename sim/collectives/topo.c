@@ -247,9 +247,8 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 				  .version = calib->nccl_version,
 				  .nccl_table = &calib->libraries->nccl };
 	if (topo->n_local > MQ_MAX_LOCAL)
-		return mq_fail(err, MQ_EINPUT,
-			       "communicator: %u ranks in one node, more than %d: split the node with mq_node",
-			       topo->n_local, MQ_MAX_LOCAL);
+		return mq_bad(err, "communicator: %u ranks in one node, more than %d: split the node with mq_node",
+			      topo->n_local, MQ_MAX_LOCAL);
 	for (uint32_t i = 0; i < topo->n_local; i++)
 		topo->local[i] = group->rank[group->order[first + i]];
 	topo->compute_capability = oldest(cluster, calib, group);

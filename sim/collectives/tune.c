@@ -428,10 +428,10 @@ static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq
 		why = mq_tune_refusal(t, algo, proto == MQ_PROTO_AUTO ? MQ_PROTO_SIMPLE : proto);
 	else
 		why = mq_tune_refusal(t, MQ_ALGO_RING, proto);
-	return mq_fail(err, MQ_EINPUT,
-		       "%s over %u ranks in %u nodes cannot use algorithm %s with protocol %s: %s %s; use auto or ring",
-		       mq_coll_name(t->kind), t->n, t->n_nodes, mq_algo_name(algo), mq_proto_name(proto),
-		       mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo), why ? why : "does not run");
+	return mq_bad(err,
+		      "%s over %u ranks in %u nodes cannot use algorithm %s with protocol %s: %s %s; use auto or ring",
+		      mq_coll_name(t->kind), t->n, t->n_nodes, mq_algo_name(algo), mq_proto_name(proto),
+		      mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo), why ? why : "does not run");
 }
 
 enum mq_status mq_tune_choose(const struct mq_tune *t, enum mq_algo *algo, enum mq_proto *proto, struct mq_err *err)

@@ -69,13 +69,13 @@ static enum mq_status check_adapters(const struct mq_export *e, const struct mq_
 	static const char *const base[] = { "dtype", "fp8", "mxfp8", "nvfp4", "nf4" };
 
 	if (!peft_modules(e, tuning))
-		return mq_fail(err, MQ_EINPUT,
-			       "--train lora: PEFT has no adapters of %s; ask with targets of its names: q_proj k_proj "
-			       "v_proj o_proj gate_proj up_proj down_proj",
-			       tuning->targets);
+		return mq_bad(err,
+			      "--train lora: PEFT has no adapters of %s; ask with targets of its names: q_proj k_proj "
+			      "v_proj o_proj gate_proj up_proj down_proj",
+			      tuning->targets);
 	if (tuning->base && strcmp(base[tuning->base], "nf4") != 0)
-		return mq_fail(err, MQ_EINPUT, "--train lora: PEFT holds no frozen base in %s; give base=dtype or nf4",
-			       base[tuning->base]);
+		return mq_bad(err, "--train lora: PEFT holds no frozen base in %s; give base=dtype or nf4",
+			      base[tuning->base]);
 	return MQ_OK;
 }
 
@@ -107,8 +107,8 @@ static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *
 
 	if ((s->zero_quantized_weights_B > 0 && s->zero_quantized_weights_B != 1) ||
 	    (s->zero_quantized_gradients_B > 0 && s->zero_quantized_gradients_B != .5))
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"zero_quantized_weights_B %g, zero_quantized_gradients_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
 			".5, or both in their types (0)",
 			s->zero_quantized_weights_B, s->zero_quantized_gradients_B);
@@ -207,10 +207,9 @@ enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq
 	if (tuning.kind == MQ_TUNE_LORA)
 		MQ_TRY(check_adapters(e, &tuning, err));
 	if (tuning.kind == MQ_TUNE_LORA && (!e->dir || e->shape.pp > 1 || !e->model->stack))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
-			"without pipeline stages and a model of Hugging Face's");
+		return mq_bad(
+			err, "--train lora: its adapters stand in train.py, not in ds_config.json; give -o DIR, a plan "
+			     "without pipeline stages and a model of Hugging Face's");
 	MQ_TRY(put_config(e, f, err));
 	return e->dir ? put_folder(e, &tuning, err) : MQ_OK;
 }

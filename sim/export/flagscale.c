@@ -19,8 +19,8 @@ static enum mq_status refuse_decisions(const struct mq_plan *p, struct mq_err *e
 		const char *text = row->kind == MQ_DECIDES_BOOL ? "" : mq_plan_value_text(p, refused[i], value);
 
 		if (mq_plan_value(p, refused[i]))
-			return mq_fail(err, MQ_EINPUT, "flagscale: %s%s%s is not exported; megatron has it", row->name,
-				       *text ? " " : "", text);
+			return mq_bad(err, "flagscale: %s%s%s is not exported; megatron has it", row->name,
+				      *text ? " " : "", text);
 	}
 	return MQ_OK;
 }
@@ -31,24 +31,22 @@ static enum mq_status refuse_stage(const struct mq_export *e, uint32_t i, uint32
 
 	for (uint32_t d = 0; d < s->n_devices; d++)
 		if (s->device[d] != next + d)
-			return mq_fail(err, MQ_EINPUT,
-				       "flagscale: ranks follow the stages; stage %u has device %u where rank %u is", i,
-				       s->device[d], next + d);
+			return mq_bad(err,
+				      "flagscale: ranks follow the stages; stage %u has device %u where rank %u is", i,
+				      s->device[d], next + d);
 	for (uint32_t d = 1; d < s->n_devices; d++)
 		if (strcmp(e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type))
-			return mq_fail(err, MQ_EINPUT,
-				       "flagscale: wants one device type per stage; stage %u mixes %s and %s", i,
-				       e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type);
+			return mq_bad(err, "flagscale: wants one device type per stage; stage %u mixes %s and %s", i,
+				      e->cluster->device[s->device[0]].type, e->cluster->device[s->device[d]].type);
 	if (s->uneven)
-		return mq_fail(err, MQ_EINPUT,
-			       "flagscale: replicas of stage %u get uneven shares of the batch; it "
-			       "has no setting for that",
-			       i);
+		return mq_bad(err,
+			      "flagscale: replicas of stage %u get uneven shares of the batch; it "
+			      "has no setting for that",
+			      i);
 	if (s->sync != first->sync || s->recompute != first->recompute || s->cp != first->cp)
-		return mq_fail(err, MQ_EINPUT,
-			       "flagscale: stage %u differs from stage 0 in gradient sync, recomputation or cp", i);
+		return mq_bad(err, "flagscale: stage %u differs from stage 0 in gradient sync, recomputation or cp", i);
 	if (s->sync != MQ_SYNC_ALLREDUCE && s->sync != MQ_SYNC_ZERO1)
-		return mq_fail(err, MQ_EINPUT, "flagscale: has allreduce and zero1, not %s", mq_sync_name(s->sync));
+		return mq_bad(err, "flagscale: has allreduce and zero1, not %s", mq_sync_name(s->sync));
 	return MQ_OK;
 }
 
@@ -57,15 +55,15 @@ static enum mq_status refuse_flagscale(const struct mq_export *e, struct mq_err 
 	const struct mq_plan_form *f = &e->form;
 
 	if (!f->n_stages)
-		return mq_fail(err, MQ_EINPUT, "flagscale: %s", f->why);
+		return mq_bad(err, "flagscale: %s", f->why);
 	if (!e->model->n_layers || !e->model->hidden)
-		return mq_fail(err, MQ_EINPUT,
-			       "flagscale: the layers of '%s' are not of one width, and its flags "
-			       "have one for all; --to deepspeed or chakra says such plans",
-			       e->model->name);
+		return mq_bad(err,
+			      "flagscale: the layers of '%s' are not of one width, and its flags "
+			      "have one for all; --to deepspeed or chakra says such plans",
+			      e->model->name);
 	MQ_TRY(refuse_decisions(&e->resolved, err));
 	if (e->plan->virtual > 1 || (f->n_stages > 1 && e->plan->pipeline != MQ_PIPE_1F1B))
-		return mq_fail(err, MQ_EINPUT, "flagscale: mixed devices run 1f1b with one chunk per rank");
+		return mq_bad(err, "flagscale: mixed devices run 1f1b with one chunk per rank");
 	for (uint32_t i = 0, next = 0; i < f->n_stages; next += f->stage[i++].n_devices)
 		MQ_TRY(refuse_stage(e, i, next, err));
 	return MQ_OK;

@@ -43,15 +43,14 @@ static enum mq_status read_settings(const struct mq_json_at *at, struct settings
 	MQ_TRY(mq_json_bool(&zero, "overlap_comm", &s->overlap, err));
 	MQ_TRY(mq_json_text(&param, "device", &device, err));
 	if (device && strcmp(device, "none") != 0)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: zero_optimization.offload_param: parameters on the %s are not modelled; take it out",
-			at->path, device);
+		return mq_bad(err,
+			      "%s: zero_optimization.offload_param: parameters on the %s are not modelled; take it out",
+			      at->path, device);
 	MQ_TRY(mq_json_text(&cpu, "device", &device, err));
 	if (device && strcmp(device, "none") != 0 && strcmp(device, "cpu") != 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: zero_optimization.offload_optimizer: its state on the %s is not modelled; give cpu",
-			       at->path, device);
+		return mq_bad(err,
+			      "%s: zero_optimization.offload_optimizer: its state on the %s is not modelled; give cpu",
+			      at->path, device);
 	s->rounds_given = json_object_get(at->object, "gradient_accumulation_steps");
 	s->offload = device && !strcmp(device, "cpu");
 	s->tp = mq_or_1(s->tp);
@@ -107,9 +106,8 @@ static enum mq_status read_program(const struct mq_export *e, const char *path, 
 	MQ_TRY(mq_model_load(&request, e->arena, &model, err));
 	field = model->stack ? mq_transformer_differs(e->model->stack, model->stack, values) : "stack";
 	if (field)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: describes another model than -m: its %s is %s (of -m, and of the file)", config,
-			       field, model->stack ? values : "none");
+		return mq_bad(err, "%s: describes another model than -m: its %s is %s (of -m, and of the file)", config,
+			      field, model->stack ? values : "none");
 	return MQ_OK;
 }
 
@@ -121,10 +119,9 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 	uint64_t each = (uint64_t)s->tp * s->pp;
 
 	if (each > world || world % each)
-		return mq_fail(err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u", world, s->tp, s->pp);
+		return mq_bad(err, "%u ranks are no multiple of tp %u x pp %u", world, s->tp, s->pp);
 	if (s->batch && s->batch != e->train->batch)
-		return mq_fail(err, MQ_EINPUT, "\"train_batch_size\" is %u, but --batch is %g", s->batch,
-			       e->train->batch);
+		return mq_bad(err, "\"train_batch_size\" is %u, but --batch is %g", s->batch, e->train->batch);
 	*shape = (struct mq_shape){
 		.dp = (uint32_t)(world / each),
 		.tp = s->tp,
@@ -137,8 +134,8 @@ static enum mq_status shape_of(const struct mq_export *e, struct settings *s, st
 	if (s->micro_batch && !s->batch && !s->rounds_given) /* steps make up the batch */
 		s->rounds = shape->micro_batches = (uint32_t)fmax(1, e->train->batch / s->micro_batch / shape->dp);
 	if (s->micro_batch && (double)s->micro_batch * s->rounds * shape->dp != e->train->batch)
-		return mq_fail(err, MQ_EINPUT, "%u samples x %u steps x %u replicas are not the batch of %g",
-			       s->micro_batch, s->rounds, shape->dp, e->train->batch);
+		return mq_bad(err, "%u samples x %u steps x %u replicas are not the batch of %g", s->micro_batch,
+			      s->rounds, shape->dp, e->train->batch);
 	return MQ_OK;
 }
 

@@ -33,7 +33,7 @@ static enum mq_status take_number(struct flags *x, const char *name, const char 
 	uint64_t v;
 
 	if (!value || !mq_parse_u64(value, &v) || !v || v > UINT32_MAX)
-		return mq_fail(x->err, MQ_EINPUT, "%s %s: give a whole number from 1", name, value ? value : "");
+		return mq_bad(x->err, "%s %s: give a whole number from 1", name, value ? value : "");
 	*to = (uint32_t)v;
 	return MQ_OK;
 }
@@ -133,7 +133,7 @@ static enum mq_status take_granularity(struct flags *x, const char *value)
 	x->selective = value && !strcmp(value, "selective");
 	if (x->full || x->selective)
 		return MQ_OK;
-	return mq_fail(x->err, MQ_EINPUT, "--recompute-granularity %s: give full or selective", value ? value : "");
+	return mq_bad(x->err, "--recompute-granularity %s: give full or selective", value ? value : "");
 }
 
 static enum mq_status take_recompute(struct flags *x)
@@ -146,20 +146,19 @@ static enum mq_status take_recompute(struct flags *x)
 		MQ_TRY(take_granularity(x, granularity));
 	x->method_is = method && !strcmp(method, "block") ? MQ_RECOMPUTE_BLOCK : MQ_RECOMPUTE_UNIFORM;
 	if (method && strcmp(method, mq_recompute_method_name(x->method_is)) != 0)
-		return mq_fail(x->err, MQ_EINPUT, "--recompute-method %s: give block or uniform", method);
+		return mq_bad(x->err, "--recompute-method %s: give block or uniform", method);
 	if (x->recompute_layers == 1 && x->method_is == MQ_RECOMPUTE_UNIFORM)
 		x->recompute_layers = 0;
 	if (!x->modules || !x->selective || !strcmp(x->modules, "core_attn"))
 		return MQ_OK;
 	ops = mq_import_modules(x->modules, x->e->arena, &unknown);
 	if (!ops)
-		return mq_fail(x->err, MQ_EINPUT, "--recompute-modules %s: '%s' is none that is known", x->modules,
-			       unknown);
+		return mq_bad(x->err, "--recompute-modules %s: '%s' is none that is known", x->modules, unknown);
 	if (s->selective != MQ_SELECTIVE_NAMED || strcmp(s->recompute_ops, ops) != 0)
-		return mq_fail(x->err, MQ_EINPUT,
-			       "--recompute-modules %s: a plan does not say parts of layers; give "
-			       "--software '%s,selective=named,recompute_ops=%s'",
-			       x->modules, s->file, ops);
+		return mq_bad(x->err,
+			      "--recompute-modules %s: a plan does not say parts of layers; give "
+			      "--software '%s,selective=named,recompute_ops=%s'",
+			      x->modules, s->file, ops);
 	return MQ_OK;
 }
 
@@ -170,8 +169,8 @@ static enum mq_status take_stage(struct flags *x)
 	const char *stage = x->zero_stage;
 
 	if (x->deepspeed_config && !stage)
-		return mq_fail(
-			x->err, MQ_EINPUT,
+		return mq_bad(
+			x->err,
 			"--deepspeed_config %.80s: that file says ZeRO's stage, and is not read; add --zero-stage N",
 			x->deepspeed_config);
 	if (stage && !strcmp(stage, "hybrid"))
@@ -179,7 +178,7 @@ static enum mq_status take_stage(struct flags *x)
 	else if (stage && *stage >= '0' && *stage <= '3' && !stage[1])
 		x->sync = sync[*stage - '0'];
 	else if (stage)
-		return mq_fail(x->err, MQ_EINPUT, "ZeRO's stage '%s': give 0, 1, 2 or 3", stage);
+		return mq_bad(x->err, "ZeRO's stage '%s': give 0, 1, 2 or 3", stage);
 	else if (x->shards && strcmp(x->shards, "1") != 0)
 		x->sync = MQ_SYNC_ZERO3;
 	return MQ_OK;
@@ -199,10 +198,10 @@ static enum mq_status take_sharding(struct flags *x)
 		}
 	MQ_TRY(take_stage(x));
 	if (value)
-		return mq_fail(x->err, MQ_EINPUT,
-			       "--data-parallel-sharding-strategy %s: give no_shard, optim, "
-			       "optim_grads or optim_grads_params",
-			       value);
+		return mq_bad(x->err,
+			      "--data-parallel-sharding-strategy %s: give no_shard, optim, "
+			      "optim_grads or optim_grads_params",
+			      value);
 	return MQ_OK;
 }
 
@@ -255,15 +254,15 @@ static enum mq_status read_flags(struct flags *x, const struct mq_launch *launch
 	}
 	for (const char *const *word = launch->doubt; *word; word++)
 		if (find_row(*word))
-			return mq_fail(x->err, MQ_EINPUT,
-				       "%s stands in a branch or loop that the script does not decide; give a script "
-				       "with the one that is meant",
-				       *word);
+			return mq_bad(x->err,
+				      "%s stands in a branch or loop that the script does not decide; give a script "
+				      "with the one that is meant",
+				      *word);
 	if (!plans)
-		return mq_fail(x->err, MQ_EINPUT,
-			       "no launch settings in this file: no flag of Megatron-LM as "
-			       "--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
-			       "accelerate, axolotl or LLaMA-Factory that says how training is divided");
+		return mq_bad(x->err,
+			      "no launch settings in this file: no flag of Megatron-LM as "
+			      "--tensor-model-parallel-size, nor a key of NeMo, FlagScale, torchtitan, DeepSpeed, "
+			      "accelerate, axolotl or LLaMA-Factory that says how training is divided");
 	MQ_TRY(take_sharding(x));
 	if (x->comm && !strcmp(x->comm, "a2a"))
 		x->ulysses = x->cp;
@@ -286,10 +285,10 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			size_t length = n - item;
 
 			if (end == *c + 1 || !times || times > room || n + length * (times - 1) + 1 >= room)
-				return mq_fail(x->err, MQ_EINPUT,
-					       "--pipeline-model-parallel-layout: '*' needs "
-					       "a number, and at most %zu symbols in all",
-					       room);
+				return mq_bad(x->err,
+					      "--pipeline-model-parallel-layout: '*' needs "
+					      "a number, and at most %zu symbols in all",
+					      room);
 			for (unsigned long i = 1; i < times; i++, n += length)
 				memmove(out + n, out + item, length);
 			*c = end - 1;
@@ -298,22 +297,21 @@ static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, ch
 			item = n;
 			(*c)++;
 			if (depth == MAX_DEPTH)
-				return mq_fail(x->err, MQ_EINPUT,
-					       "--pipeline-model-parallel-layout: more than %d '(' in each other",
-					       MAX_DEPTH);
+				return mq_bad(x->err,
+					      "--pipeline-model-parallel-layout: more than %d '(' in each other",
+					      MAX_DEPTH);
 			MQ_TRY(expand(x, c, depth + 1, out + n, room - n));
 			if (**c != ')')
-				return mq_fail(x->err, MQ_EINPUT,
-					       "--pipeline-model-parallel-layout: a '(' without ')'");
+				return mq_bad(x->err, "--pipeline-model-parallel-layout: a '(' without ')'");
 			n += strlen(out + n);
 		} else if (strchr("EtmL|", **c)) {
 			item = n;
 			if (n + 2 >= room)
-				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: too long");
+				return mq_bad(x->err, "--pipeline-model-parallel-layout: too long");
 			out[n++] = **c;
 		} else if (**c != ',') {
-			return mq_fail(x->err, MQ_EINPUT,
-				       "--pipeline-model-parallel-layout: '%c' is not one of E t m L | , ( ) *N", **c);
+			return mq_bad(x->err, "--pipeline-model-parallel-layout: '%c' is not one of E t m L | , ( ) *N",
+				      **c);
 		}
 	}
 	out[n] = '\0';
@@ -330,9 +328,9 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	MQ_TRY(expand(x, &c, 0, all, room));
 	end = strlen(all);
 	if (*c || end < 2 || all[0] != 'E' || all[end - 1] != 'L')
-		return mq_fail(x->err, MQ_EINPUT,
-			       "--pipeline-model-parallel-layout %s: begin with E (embedding), end with L (loss)",
-			       x->layout);
+		return mq_bad(x->err,
+			      "--pipeline-model-parallel-layout %s: begin with E (embedding), end with L (loss)",
+			      x->layout);
 	*layers = mq_arena_array(x->e->arena, end, uint32_t);
 	*n = 1;
 	for (size_t i = 0; i < end; i++) {
@@ -341,8 +339,8 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 		else if (all[i] == 't')
 			(*layers)[*n - 1]++;
 		else if (i && i != end - 1 && all[i] != 'm') /* m: a layer that predicts further tokens */
-			return mq_fail(x->err, MQ_EINPUT,
-				       "--pipeline-model-parallel-layout %s: E is first and L is last", x->layout);
+			return mq_bad(x->err, "--pipeline-model-parallel-layout %s: E is first and L is last",
+				      x->layout);
 	}
 	return MQ_OK;
 }
@@ -354,10 +352,10 @@ static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
 	uint64_t stages = (uint64_t)s->pp * s->virtual;
 
 	if (total % stages)
-		return mq_fail(x->err, MQ_EINPUT,
-			       "--account-for-...-in-pipeline-split: %u layers with those "
-			       "counted are no multiple of %llu stages",
-			       total, (unsigned long long)stages);
+		return mq_bad(x->err,
+			      "--account-for-...-in-pipeline-split: %u layers with those "
+			      "counted are no multiple of %llu stages",
+			      total, (unsigned long long)stages);
 	uint32_t n = (uint32_t)stages, *each = mq_arena_array(x->e->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		each[i] = total / n;
@@ -377,10 +375,10 @@ static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 
 	if (s->pp < 2 || s->virtual > 1 || x->layout || given > layers ||
 	    (rest ? (layers - given) % rest : layers != given))
-		return mq_fail(x->err, MQ_EINPUT,
-			       "--decoder-first/last-pipeline-num-layers %u and %u leave the "
-			       "others of %u layers to %u stages of one chunk: that does not divide",
-			       x->first_layers, x->last_layers, layers, rest);
+		return mq_bad(x->err,
+			      "--decoder-first/last-pipeline-num-layers %u and %u leave the "
+			      "others of %u layers to %u stages of one chunk: that does not divide",
+			      x->first_layers, x->last_layers, layers, rest);
 	for (uint32_t i = 0; i < s->pp; i++)
 		each[i] = rest ? (layers - (uint32_t)given) / rest : 0;
 	each[0] = x->first_layers ? x->first_layers : each[0];
@@ -410,8 +408,8 @@ static enum mq_status take_schedule(struct flags *x, struct mq_shape *s)
 			s->virtual = known[i].chunks == 1 ? 1 : s->virtual > 1 ? s->virtual : known[i].chunks;
 			return MQ_OK;
 		}
-	return mq_fail(x->err, MQ_EINPUT,
-		       "schedule '%s' is none of 1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV", x->schedule);
+	return mq_bad(x->err, "schedule '%s' is none of 1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV",
+		      x->schedule);
 }
 
 /* Chunks per rank and layers per chunk. */
@@ -424,14 +422,13 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 		uint32_t total = x->e->model->n_layers + x->count_embedding + x->count_loss;
 
 		if (total % each)
-			return mq_fail(x->err, MQ_EINPUT,
-				       "--num-layers-per-virtual-pipeline-stage %u: %u layers are no multiple of %llu",
-				       x->layers_per_chunk, total, (unsigned long long)each);
+			return mq_bad(x->err,
+				      "--num-layers-per-virtual-pipeline-stage %u: %u layers are no multiple of %llu",
+				      x->layers_per_chunk, total, (unsigned long long)each);
 		s->virtual = (uint32_t)(total / each);
 	}
 	if (x->layout && (x->count_embedding || x->count_loss))
-		return mq_fail(x->err, MQ_EINPUT,
-			       "--pipeline-model-parallel-layout excludes --account-for-...-in-pipeline-split");
+		return mq_bad(x->err, "--pipeline-model-parallel-layout excludes --account-for-...-in-pipeline-split");
 	if (s->pp > 1 && (x->count_embedding || x->count_loss))
 		MQ_TRY(count_ends(x, s));
 	if (x->first_layers || x->last_layers)
@@ -439,10 +436,10 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 	if (x->layout) {
 		MQ_TRY(read_layout(x, &layers, &n));
 		if (n % s->pp)
-			return mq_fail(x->err, MQ_EINPUT,
-				       "--pipeline-model-parallel-layout: %u stages are no "
-				       "multiple of pipeline size %u",
-				       n, s->pp);
+			return mq_bad(x->err,
+				      "--pipeline-model-parallel-layout: %u stages are no "
+				      "multiple of pipeline size %u",
+				      n, s->pp);
 		s->virtual = n / s->pp;
 		s->stage_layers = layers;
 	}
@@ -462,12 +459,12 @@ static enum mq_status cut_batch(struct flags *x, struct mq_shape *s)
 	else if (!x->gbs && x->accumulation && x->mbs)
 		said = (double)x->mbs * x->accumulation * s->dp;
 	if (said > 0 && said != batch)
-		return mq_fail(x->err, MQ_EINPUT, "%s %.0f, but --batch is %g",
-			       x->gbs ? "--global-batch-size" : "its batches on all replicas come to", said, batch);
+		return mq_bad(x->err, "%s %.0f, but --batch is %g",
+			      x->gbs ? "--global-batch-size" : "its batches on all replicas come to", said, batch);
 	double rounds = x->accumulation && !x->mbs ? x->accumulation : batch / s->dp / mq_or_1(x->mbs);
 	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
-		return mq_fail(x->err, MQ_EINPUT, "--micro-batch-size %u x dp %u does not divide the batch of %g",
-			       mq_or_1(x->mbs), s->dp, batch);
+		return mq_bad(x->err, "--micro-batch-size %u x dp %u does not divide the batch of %g", mq_or_1(x->mbs),
+			      s->dp, batch);
 	s->micro_batches = (uint32_t)rounds;
 	return MQ_OK;
 }
@@ -484,11 +481,9 @@ static enum mq_status shard_group(struct flags *x, const struct mq_shape *s, uin
 	if (x->zero_stage && !strcmp(x->zero_stage, "hybrid"))
 		copies = here && here < ranks ? ranks * s->tp / here : 1;
 	if (!copies || ranks % copies)
-		return mq_fail(x->err, MQ_EINPUT, "%u copies of the sharded state do not divide dp x cp = %u", copies,
-			       ranks);
+		return mq_bad(x->err, "%u copies of the sharded state do not divide dp x cp = %u", copies, ranks);
 	if (x->shards && mq_parse_u64(x->shards, &shards) && shards && shards * mq_or_1(x->copies) != s->dp)
-		return mq_fail(x->err, MQ_EINPUT, "%s shards x %u copies are not dp %u", x->shards, mq_or_1(x->copies),
-			       s->dp);
+		return mq_bad(x->err, "%s shards x %u copies are not dp %u", x->shards, mq_or_1(x->copies), s->dp);
 	*group = copies > 1 && x->sync != MQ_SYNC_ALLREDUCE ? ranks / copies : 0;
 	return MQ_OK;
 }
@@ -526,8 +521,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	uint32_t world = (uint32_t)ranks;
 
 	if (ranks > UINT32_MAX)
-		return mq_fail(x->err, MQ_EINPUT, "%u nodes of %u ranks are more than there can be", x->nodes,
-			       x->per_node);
+		return mq_bad(x->err, "%u nodes of %u ranks are more than there can be", x->nodes, x->per_node);
 	world = world ? world : e->cluster->n_devices;
 	*s = (struct mq_shape){ .tp = mq_or_1(x->tp),
 				.pp = mq_or_1(x->pp),
@@ -542,15 +536,13 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 							    MQ_RECOMPUTE_NONE };
 	double each = (double)s->tp * s->pp * s->cp; /* of flags that may say anything */
 	if (each > world || fmod(world, each) > 0)
-		return mq_fail(x->err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u x cp %u", world, s->tp,
-			       s->pp, s->cp);
+		return mq_bad(x->err, "%u ranks are no multiple of tp %u x pp %u x cp %u", world, s->tp, s->pp, s->cp);
 	s->dp = world / (s->tp * s->pp * s->cp);
 	s->ulysses = x->ulysses;
 	if (s->ep > 1 && (s->dp % s->ep || (x->etp && x->etp != s->tp)))
 		s->etp = x->etp ? x->etp : s->tp;
 	if (x->layers && x->layers != e->model->n_layers)
-		return mq_fail(x->err, MQ_EINPUT, "--num-layers %u, but the model of -m has %u", x->layers,
-			       e->model->n_layers);
+		return mq_bad(x->err, "--num-layers %u, but the model of -m has %u", x->layers, e->model->n_layers);
 	MQ_TRY(cut_batch(x, s));
 	return cut_stages(x, s);
 }
@@ -577,9 +569,8 @@ static enum mq_status check_model(const struct flags *x, const char *const *word
 	MQ_TRY(mq_transformer_check(&said, "its model", x->err));
 	field = mq_transformer_differs(is, &said, text);
 	if (field)
-		return mq_fail(x->err, MQ_EINPUT,
-			       "its flags describe another model than -m: %s is %s (of -m, and of the flags)", field,
-			       text);
+		return mq_bad(x->err, "its flags describe another model than -m: %s is %s (of -m, and of the flags)",
+			      field, text);
 	return MQ_OK;
 }
 

@@ -66,10 +66,10 @@ enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, str
 	(void)arena;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
 		if (!whole(text, wanted[i], 0))
-			return mq_fail(err, MQ_EINPUT,
-				       "the recipe has no %s = NUMBER; give one as `export --to torchtitan` "
-				       "writes them",
-				       wanted[i]);
+			return mq_bad(err,
+				      "the recipe has no %s = NUMBER; give one as `export --to torchtitan` "
+				      "writes them",
+				      wanted[i]);
 	*t = (struct mq_transformer){
 		.layers = whole(text, "n_layers", 0),
 		.hidden = whole(text, "dim", 0),
@@ -151,21 +151,20 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 	s->vocab_parallel = s->tp > 1;
 	s->sequence_parallel = s->tp > 1 && whole(text, "enable_sequence_parallel", 1);
 	if (!s->dp || !s->tp || !s->cp || !s->ep || !s->pp)
-		return mq_fail(err, MQ_EINPUT, "the recipe's degrees are from 1");
+		return mq_bad(err, "the recipe's degrees are from 1");
 	if (tokens != e->train->batch * e->model->seq)
-		return mq_fail(err, MQ_EINPUT,
-			       "num_tokens_per_train_step=%.0f, but --batch and the sequence come to %.0f", tokens,
-			       e->train->batch * e->model->seq);
+		return mq_bad(err, "num_tokens_per_train_step=%.0f, but --batch and the sequence come to %.0f", tokens,
+			      e->train->batch * e->model->seq);
 	double rounds = tokens / s->dp / number(text, "num_tokens_per_microbatch_per_dp_rank", tokens);
 	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
-		return mq_fail(err, MQ_EINPUT,
-			       "num_tokens_per_microbatch_per_dp_rank does not divide the tokens of a step "
-			       "over %u replicas",
-			       s->dp);
+		return mq_bad(err,
+			      "num_tokens_per_microbatch_per_dp_rank does not divide the tokens of a step "
+			      "over %u replicas",
+			      s->dp);
 	s->micro_batches = (uint32_t)rounds;
 	s->stage_layers = s->pp > 1 ? read_parts(text, e->arena, &parts) : NULL;
 	if (s->stage_layers && (!parts || parts % s->pp))
-		return mq_fail(err, MQ_EINPUT, "module_fqns_per_model_part has %u parts for %u stages", parts, s->pp);
+		return mq_bad(err, "module_fqns_per_model_part has %u parts for %u stages", parts, s->pp);
 	s->virtual = s->stage_layers ? parts / s->pp : 1;
 	if (s->virtual > 1)
 		s->pipeline = says(text, "pipeline_parallel_schedule", "ZBVZeroBubble") ? MQ_PIPE_ZBV :
@@ -189,9 +188,8 @@ enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text,
 	MQ_TRY(mq_transformer_check(&said, "its model", err));
 	field = e->model->stack ? mq_transformer_differs(e->model->stack, &said, values) : "stack";
 	if (field)
-		return mq_fail(err, MQ_EINPUT,
-			       "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)", field,
-			       e->model->stack ? values : "none");
+		return mq_bad(err, "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)", field,
+			      e->model->stack ? values : "none");
 	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, err));
 	like.explicit = whole(text, "enable_async_tensor_parallel", 0) ? MQ_EXPLICIT_OVERLAP_TP : 0;
 	like.overlap_tp = like.explicit;

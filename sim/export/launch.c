@@ -46,8 +46,8 @@ static void add_key(struct keys *k, const char *path, const char *value)
 
 static enum mq_status broken_yaml(const struct keys *k, const yaml_parser_t *y, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s:%zu: broken YAML: %s", k->file, y->problem_mark.line + 1,
-		       y->problem ? y->problem : "cut");
+	return mq_bad(err, "%s:%zu: broken YAML: %s", k->file, y->problem_mark.line + 1,
+		      y->problem ? y->problem : "cut");
 }
 
 /* The parts of a mapping or a list whose beginning was read. Aliases stay unread, as keys without a value. */
@@ -58,7 +58,7 @@ static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *pa
 	uint32_t item = 0;
 
 	if (depth > MOST_DEPTH)
-		return mq_fail(err, MQ_EINPUT, "%s: nested more than %d deep", k->file, MOST_DEPTH);
+		return mq_bad(err, "%s: nested more than %d deep", k->file, MOST_DEPTH);
 	for (;;) {
 		yaml_event_t event;
 
@@ -84,7 +84,7 @@ static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *pa
 				 *path  ? mq_arena_printf(k->arena, "%s.%s", path, name) :
 					  name;
 		if (strlen(at) > 4096)
-			return mq_fail(err, MQ_EINPUT, "%s: a key of more than 4096 letters", k->file);
+			return mq_bad(err, "%s: a key of more than 4096 letters", k->file);
 		if (type == YAML_SCALAR_EVENT)
 			add_key(k, at, text);
 		else if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
@@ -232,7 +232,7 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 		if (*when && strcasecmp(when, value))
 			continue;
 		if (*refused)
-			return mq_fail(err, MQ_EINPUT, "%s: %s: %.60s %s", w->keys->file, key->path, value, refused);
+			return mq_bad(err, "%s: %s: %.60s %s", w->keys->file, key->path, value, refused);
 		if (*flag)
 			put_flag(w, flag, *is == '*' ? value : is);
 		return MQ_OK;
@@ -254,8 +254,8 @@ static enum mq_status check_layers(const struct keys *k, struct mq_err *err)
 
 	for (uint32_t i = 0; i < k->n && first; i++)
 		if (strstr(k->key[i].path, "hetero_pipeline_layer_split.") && strcmp(k->key[i].value, first->value))
-			return mq_fail(err, MQ_EINPUT, "%s: %s: stages of %s and %s layers are not read back", k->file,
-				       k->key[i].path, first->value, k->key[i].value);
+			return mq_bad(err, "%s: %s: stages of %s and %s layers are not read back", k->file,
+				      k->key[i].path, first->value, k->key[i].value);
 	return MQ_OK;
 }
 
@@ -266,8 +266,7 @@ static enum mq_status put_keys(struct keys *k, struct mq_launch *launch, struct 
 	const char *program = NULL, *dir;
 
 	if (k->n > MOST_KEYS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u keys; launch settings have at most %d", k->file, k->n,
-			       MOST_KEYS);
+		return mq_bad(err, "%s: %u keys; launch settings have at most %d", k->file, k->n, MOST_KEYS);
 	MQ_TRY(mq_find_dir("platforms/software", k->arena, &dir, err));
 	MQ_TRY(mq_csv_load(mq_arena_printf(k->arena, "%s/launch_keys.csv", dir), k->arena, &k->rows, err));
 	launch->word = NULL;

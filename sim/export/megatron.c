@@ -172,9 +172,9 @@ static enum mq_status check_said(const struct mq_export *e, const char *flags, s
 	field = mq_transformer_differs(t, &said, text);
 	if (!field)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the flags: %s)",
-		       e->model->name, field, text);
+	return mq_bad(err,
+		      "Megatron-LM has no flags for all of model '%s': its %s (the model's and that of the flags: %s)",
+		      e->model->name, field, text);
 }
 
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags, struct mq_err *err)
@@ -184,12 +184,12 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 	FILE *memory;
 
 	if (!e->model->stack)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s' is not one stack of blocks of one width; Megatron-LM's flags describe "
-			       "such alone",
-			       e->model->name);
+		return mq_bad(err,
+			      "model '%s' is not one stack of blocks of one width; Megatron-LM's flags describe "
+			      "such alone",
+			      e->model->name);
 	if (e->train->infer)
-		return mq_fail(err, MQ_EINPUT, "--mode infer: these are settings of training");
+		return mq_bad(err, "--mode infer: these are settings of training");
 	memory = open_memstream(&text, &size);
 	mq_assert(memory);
 	mq_megatron_write(e->model->stack, memory);
@@ -207,17 +207,16 @@ static enum mq_status check_switches(const struct mq_export *e, struct mq_err *e
 
 	if (e->plan->explicit & MQ_EXPLICIT_SCATTER_GATHER && e->plan->scatter_gather && s->tp > 1 && s->pp > 1 &&
 	    !s->sequence_parallel)
-		return mq_fail(err, MQ_EINPUT,
-			       "scatter_gather: Megatron-LM no longer scatters tensors between stages; "
-			       "leave it out, or split along the sequence");
+		return mq_bad(err, "scatter_gather: Megatron-LM no longer scatters tensors between stages; "
+				   "leave it out, or split along the sequence");
 	if (s->recompute == MQ_RECOMPUTE_SELECTIVE && e->software->selective == MQ_SELECTIVE_NAMED &&
 	    !mq_export_modules(e, &unknown))
-		return mq_fail(err, MQ_EINPUT,
-			       "recompute_ops '%s': no module of Megatron's --recompute-modules begins so; importing a "
-			       "script with that flag says the ops of its modules",
-			       unknown);
+		return mq_bad(err,
+			      "recompute_ops '%s': no module of Megatron's --recompute-modules begins so; importing a "
+			      "script with that flag says the ops of its modules",
+			      unknown);
 	if (e->model->stack->pattern && s->stage_layers && !is_even(s, s->pp * s->virtual))
-		return mq_fail(err, MQ_EINPUT, "stages of unequal layers: a hybrid pattern has no layout flag");
+		return mq_bad(err, "stages of unequal layers: a hybrid pattern has no layout flag");
 	return MQ_OK;
 }
 

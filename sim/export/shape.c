@@ -30,9 +30,9 @@ enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, 
 	e->software = q->software;
 	mq_plan_form(q, e->plan, e->arena, &e->form);
 	if (!mq_software_runs_form(q->software, q, e->plan, &e->form, why, sizeof(why)))
-		return mq_fail(err, MQ_EINPUT, "%s", why);
+		return mq_bad(err, "%s", why);
 	if (!e->form.shaped)
-		return mq_fail(err, MQ_EINPUT, "one set of flags says one dp x tp x pp for all: %s", e->form.why);
+		return mq_bad(err, "one set of flags says one dp x tp x pp for all: %s", e->form.why);
 	e->shape = e->form.shape;
 	mq_software_apply_defaults(q->software, e->model, e->plan, e->arena, &e->resolved);
 	number_ranks(e);
@@ -52,10 +52,10 @@ enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uin
 	double each = e->train->batch / e->plan->micro_batches / dp;
 
 	if (!(each >= 1) || each != floor(each))
-		return mq_fail(err, MQ_EINPUT,
-			       "a batch of %g in %u micro-batches over %u replicas is %g samples each; "
-			       "launchers want whole ones",
-			       e->train->batch, e->plan->micro_batches, dp, each);
+		return mq_bad(err,
+			      "a batch of %g in %u micro-batches over %u replicas is %g samples each; "
+			      "launchers want whole ones",
+			      e->train->batch, e->plan->micro_batches, dp, each);
 	*samples = (uint32_t)each;
 	return MQ_OK;
 }
@@ -198,8 +198,7 @@ enum mq_status mq_export_check_tuning(const struct mq_export *e, const char *pat
 	bool asked = !strncmp(tuning, "lora", 4);
 
 	if (says_lora(text) && !asked)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: trains adapters of low rank (LoRA); ask with --train lora:rank=N,targets=...",
-			       path);
+		return mq_bad(err, "%s: trains adapters of low rank (LoRA); ask with --train lora:rank=N,targets=...",
+			      path);
 	return MQ_OK;
 }

@@ -149,12 +149,10 @@ static enum mq_status check_options(const struct mq_export *e, struct mq_err *er
 	const struct mq_shape *s = &e->shape;
 
 	if (e->train->optimizer != MQ_OPTIMIZER_ADAM)
-		return mq_fail(err, MQ_EINPUT,
-			       "torchtitan: --optimizer other than adam is not exported; its recipes use AdamW");
+		return mq_bad(err, "torchtitan: --optimizer other than adam is not exported; its recipes use AdamW");
 	if (s->recompute == MQ_RECOMPUTE_SELECTIVE && e->software->selective == MQ_SELECTIVE_LAYERS)
-		return mq_fail(err, MQ_EINPUT,
-			       "torchtitan: recomputation of every other layer is no setting of it any more; "
-			       "its SelectiveAC chooses by operator");
+		return mq_bad(err, "torchtitan: recomputation of every other layer is no setting of it any more; "
+				   "its SelectiveAC chooses by operator");
 	return MQ_OK;
 }
 
@@ -188,9 +186,8 @@ static enum mq_status check_said(const struct mq_export *e, const char *text, st
 	field = mq_transformer_differs(e->model->stack, &said, values);
 	if (!field)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: %s)",
-		       e->model->name, field, values);
+	return mq_bad(err, "torchtitan has no parts for all of model '%s': its %s (the model's and the recipe's: %s)",
+		      e->model->name, field, values);
 }
 
 enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *f, struct mq_err *err)

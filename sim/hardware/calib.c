@@ -232,13 +232,13 @@ enum mq_status mq_calib_save_devices(const struct mq_device_calib *const *device
 		json_array_append_new(json_object_get(root, "entries"), device_json(device[i]));
 	if (!file) {
 		json_decref(root);
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
+		return mq_bad(err, "%s: cannot be written: %m", path);
 	}
 	bad = json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 	bad |= fputc('\n', file) == EOF;
 	bad |= fclose(file) != 0;
 	json_decref(root);
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed (is the disk full?)", path) : MQ_OK;
+	return bad ? mq_bad(err, "%s: writing failed (is the disk full?)", path) : MQ_OK;
 }
 
 const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type)
@@ -385,10 +385,10 @@ static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq
 	for (uint32_t i = 0; i < calib->n_devices && used < sizeof(known) - 1; i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 calib->device[i].name);
-	return mq_fail(err, MQ_EINPUT,
-		       "device '%s' is of type '%s', which has no calibration: add one "
-		       "with --calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s",
-		       device->name, device->type, *known ? known : "none");
+	return mq_bad(err,
+		      "device '%s' is of type '%s', which has no calibration: add one "
+		      "with --calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s",
+		      device->name, device->type, *known ? known : "none");
 }
 
 double mq_calib_peak_flops(const struct mq_device_calib *d)
@@ -472,8 +472,8 @@ enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 	uint32_t last = MQ_NONE;
 
 	if (!calib->libraries->n_generations)
-		return mq_fail(err, MQ_EINPUT,
-			       "no kernels of libraries are loaded: platforms/calib has no nccl.json; install again");
+		return mq_bad(err,
+			      "no kernels of libraries are loaded: platforms/calib has no nccl.json; install again");
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		struct mq_device *d = &cluster->device[i];
 

@@ -98,10 +98,9 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 	MQ_PUSH(&arena, names, n, room, NULL);
 	near = mq_nearest(word, names);
 	enum mq_status status =
-		near ? mq_fail(err, MQ_EINPUT,
-			       "%s=%s: no such device type; did you mean '%s'? (any other: give tflops=)", option, word,
-			       near) :
-		       mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
+		near ? mq_bad(err, "%s=%s: no such device type; did you mean '%s'? (any other: give tflops=)", option,
+			      word, near) :
+		       mq_bad(err, "%s=%s: no such device type; known: %s", option, word, list);
 	return status;
 }
 
@@ -118,7 +117,7 @@ enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *optio
 		if (!strncasecmp(d->name, word, n) && d->name[n] == '-' && used + strlen(d->name) + 3 < sizeof(list))
 			used += (size_t)sprintf(list + used, "%s%s", used ? ", " : "", d->name);
 	}
-	return several ? mq_fail(err, MQ_EINPUT, "%s=%s: which one? %s", option, word, list) : MQ_OK;
+	return several ? mq_bad(err, "%s=%s: which one? %s", option, word, list) : MQ_OK;
 }
 
 /* Letters and digits of `name` if it stands at `text` and ends there with a word; 0 otherwise. */

@@ -53,8 +53,7 @@ static enum mq_status set_field(const struct mq_calib_field *f, void *entry, con
 		const char *unit = json_string_value(json_object_get(value, "unit"));
 
 		if (unit && strcmp(unit, f->unit))
-			return mq_fail(err, MQ_EINPUT, "%s: %s is in '%s'; give it in '%s'", path, f->name, unit,
-				       f->unit);
+			return mq_bad(err, "%s: %s is in '%s'; give it in '%s'", path, f->name, unit, f->unit);
 		value = json_object_get(value, "value");
 	}
 	if (json_is_null(value)) {
@@ -62,12 +61,11 @@ static enum mq_status set_field(const struct mq_calib_field *f, void *entry, con
 		return MQ_OK;
 	}
 	if (!json_is_number(value))
-		return mq_fail(err, MQ_EINPUT, "%s: %s has no number; give {\"value\": x}", path, f->name);
+		return mq_bad(err, "%s: %s has no number; give {\"value\": x}", path, f->name);
 
 	double x = json_number_value(value);
 	if (!(x >= f->min && x <= f->max))
-		return mq_fail(err, MQ_EINPUT, "%s: %s = %g is outside %g .. %g %s", path, f->name, x, f->min, f->max,
-			       f->unit);
+		return mq_bad(err, "%s: %s = %g is outside %g .. %g %s", path, f->name, x, f->min, f->max, f->unit);
 	*field_of(f, entry) = x;
 	return MQ_OK;
 }
@@ -98,15 +96,13 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 		const struct mq_calib_field *f = find_field(fields, key);
 
 		if (!f)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: unknown parameter '%s'; see platforms/calib/README.md for the list", path,
-				       key);
+			return mq_bad(err, "%s: unknown parameter '%s'; see platforms/calib/README.md for the list",
+				      path, key);
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)
 		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
-			return mq_fail(err, MQ_EINPUT, "%s: '%s' (%s) is missing; add it to \"values\"", path, f->name,
-				       f->help);
+			return mq_bad(err, "%s: '%s' (%s) is missing; add it to \"values\"", path, f->name, f->help);
 	return MQ_OK;
 }
 
@@ -127,13 +123,12 @@ static enum mq_status read_words(struct mq_arena *arena, const struct item *item
 		const char *text = json_string_value(word);
 
 		if (!text || !*text)
-			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s': entry %zu is no name", item->path, key,
-				       item->name, i + 1);
+			return mq_bad(err, "%s: \"%s\" of '%s': entry %zu is no name", item->path, key, item->name,
+				      i + 1);
 		list[i] = mq_arena_strdup(arena, text);
 	}
 	if (!json_is_array(array))
-		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" of '%s' is no list; write [\"NAME\", ...]", item->path, key,
-			       item->name);
+		return mq_bad(err, "%s: \"%s\" of '%s' is no list; write [\"NAME\", ...]", item->path, key, item->name);
 	*words = list;
 	return MQ_OK;
 }
@@ -155,11 +150,11 @@ static enum mq_status unknown_parent(const struct reading *r, const struct item 
 	for (uint32_t i = 0; i < calib->n_links && item->is_link; i++)
 		names[n++] = calib->link[i].name;
 	const char *near = mq_nearest(parent, names);
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: '%s' inherits '%s', and there is no such %s%s%s%s; name "
-		       "one of this file or folder, or of one loaded before",
-		       item->path, item->name, parent, item->is_link ? "link class" : "device",
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_bad(err,
+		      "%s: '%s' inherits '%s', and there is no such %s%s%s%s; name "
+		      "one of this file or folder, or of one loaded before",
+		      item->path, item->name, parent, item->is_link ? "link class" : "device",
+		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 /* The entry that this one starts from: as it stands in the files being read, worked out, else (*other NULL) as
@@ -174,10 +169,10 @@ static enum mq_status find_parent(struct reading *r, const struct item *item, co
 	if (!*other)
 		return MQ_OK;
 	if ((*other)->state == OPEN)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: '%s' inherits '%s', which inherits from it in turn; let "
-			       "one of them say its values itself",
-			       item->path, item->name, parent);
+		return mq_bad(err,
+			      "%s: '%s' inherits '%s', which inherits from it in turn; let "
+			      "one of them say its values itself",
+			      item->path, item->name, parent);
 	return work_out(r, *other, err);
 }
 
@@ -188,7 +183,7 @@ static enum mq_status parent_of(const struct item *item, const char **parent, st
 
 	*parent = json_string_value(inherits);
 	if (inherits && !*parent)
-		return mq_fail(err, MQ_EINPUT, "%s: \"inherits\" of '%s' is no name", item->path, item->name);
+		return mq_bad(err, "%s: \"inherits\" of '%s' is no name", item->path, item->name);
 	return MQ_OK;
 }
 
@@ -237,7 +232,7 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	if (json_object_get(json_object_get(item->object, "values"), "price_per_h"))
 		entry->price_source = price_source(json_object_get(item->object, "values"), r->calib->arena);
 	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
-		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", item->path, kind);
+		return mq_bad(err, "%s: device_kind '%s' is neither gpu nor cpu", item->path, kind);
 	if (kind)
 		entry->kind = !strcmp(kind, "cpu") ? MQ_CPU : MQ_GPU;
 	if (serial)
@@ -245,8 +240,7 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	for (int i = 0; i < MQ_N_DTYPES; i++)
 		if (entry->peak_flops[i] > 0)
 			return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s: no peak speed; give peak_fp32_flops, peak_fp16_flops or another",
-		       item->path);
+	return mq_bad(err, "%s: no peak speed; give peak_fp32_flops, peak_fp16_flops or another", item->path);
 }
 
 /* The class that this one starts from, its values and what they were fitted to; else the defaults. */
@@ -318,14 +312,14 @@ static enum mq_status add_item(struct reading *r, json_t *object, const char *pa
 	const char *source = json_string_value(json_object_get(object, "source"));
 
 	if (!name || !*name)
-		return mq_fail(err, MQ_EINPUT, "%s: an entry has no \"name\"", path);
+		return mq_bad(err, "%s: an entry has no \"name\"", path);
 	if (strchr(name, '/')) /* files are named after it */
-		return mq_fail(err, MQ_EINPUT, "%s: '%s': a name has no '/'", path, name);
+		return mq_bad(err, "%s: '%s': a name has no '/'", path, name);
 	if (!json_is_object(json_object_get(object, "values")))
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' has no object \"values\"", path, name);
+		return mq_bad(err, "%s: '%s' has no object \"values\"", path, name);
 	if (!kind || (strcmp(kind, "device") && strcmp(kind, "link")))
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path, name,
-			       kind ? kind : "(none)");
+		return mq_bad(err, "%s: '%s' has kind '%s'; it must be device or link", path, name,
+			      kind ? kind : "(none)");
 	struct item item = { .path = path,
 			     .object = object,
 			     .is_link = !strcmp(kind, "link"),
@@ -379,10 +373,10 @@ static enum mq_status check_aliases(const struct reading *r, struct mq_err *err)
 			const char *other = other_owner(r->calib, *a, item->name);
 
 			if (other)
-				return mq_fail(err, MQ_EINPUT,
-					       "%s: '%s' has the alias '%s', which is an alias "
-					       "of '%s'; take it out of one",
-					       item->path, item->name, *a, other);
+				return mq_bad(err,
+					      "%s: '%s' has the alias '%s', which is an alias "
+					      "of '%s'; take it out of one",
+					      item->path, item->name, *a, other);
 		}
 	}
 	return MQ_OK;
@@ -421,7 +415,7 @@ enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct
 	enum mq_status status = MQ_OK;
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of calibrations: %m", dir);
+		return mq_bad(err, "%s: cannot read the folder of calibrations: %m", dir);
 	r.roots = json_array();
 	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
 		if (strcmp(file[i], nccl))

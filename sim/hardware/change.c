@@ -21,12 +21,12 @@ static enum mq_status split(const char *change, struct target *t, struct mq_err 
 		if (*c == '.')
 			last = c;
 	if (!equals || !first || !last || first > equals)
-		return mq_fail(err, MQ_EINPUT,
-			       "change '%s': write TARGET=NUMBER, as link.nvlink.bw=1.5 or rank.3.clock=0.8", change);
+		return mq_bad(err, "change '%s': write TARGET=NUMBER, as link.nvlink.bw=1.5 or rank.3.clock=0.8",
+			      change);
 	size_t kind = (size_t)(first - change), what = (size_t)(equals - last - 1);
 	size_t name = last > first ? (size_t)(last - first - 1) : 0;
 	if (kind >= sizeof(t->kind) || what >= sizeof(t->what) || name >= sizeof(t->name))
-		return mq_fail(err, MQ_EINPUT, "change '%s': a name in it is too long", change);
+		return mq_bad(err, "change '%s': a name in it is too long", change);
 	memset(t, 0, sizeof(*t));
 	memcpy(t->kind, change, kind);
 	memcpy(t->what, last + 1, what);
@@ -37,7 +37,7 @@ static enum mq_status split(const char *change, struct target *t, struct mq_err 
 		return MQ_OK;
 	t->value = NAN;
 	if (strcmp(t->what, "bw") && strcmp(t->what, "latency") && strcmp(t->what, "price_per_h"))
-		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a number", change, t->text);
+		return mq_bad(err, "change '%s': '%s' is not a number", change, t->text);
 	return MQ_OK;
 }
 
@@ -45,9 +45,8 @@ static enum mq_status need_factor(const struct target *t, const char *change, st
 {
 	if (t->value > 0 && t->value < 1e9)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "change '%s': the factor must be positive (a dead link or device is a platform without it)",
-		       change);
+	return mq_bad(err, "change '%s': the factor must be positive (a dead link or device is a platform without it)",
+		      change);
 }
 
 /* ---- links ------------------------------------------------------------------------------------------- */
@@ -76,13 +75,13 @@ static enum mq_status change_links(const struct target *t, const char *change, b
 	uint32_t found = 0;
 
 	if (!bandwidth && strcmp(t->what, "latency"))
-		return mq_fail(err, MQ_EINPUT, "change '%s': a link has bw and latency", change);
+		return mq_bad(err, "change '%s': a link has bw and latency", change);
 	bool absolute = isnan(t->value);
 	double value = t->value;
 	if (absolute && (!mq_parse_quantity(t->text, bandwidth ? "B/s" : "s", &value) || !(value >= 0) ||
 			 (bandwidth && !(value > 0))))
-		return mq_fail(err, MQ_EINPUT, "change '%s': give a factor, or a value with its unit (%s)", change,
-			       bandwidth ? "400Gb/s" : "2us");
+		return mq_bad(err, "change '%s': give a factor, or a value with its unit (%s)", change,
+			      bandwidth ? "400Gb/s" : "2us");
 	if (!absolute)
 		MQ_TRY(need_factor(t, change, err));
 	for (uint32_t l = 0; l < cluster->n_links; l++) {
@@ -100,9 +99,8 @@ static enum mq_status change_links(const struct target *t, const char *change, b
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	for (int c = 0; c < MQ_N_LINK_CLASSES; c++)
 		list = mq_arena_printf(&scratch, "%s %s", list, mq_link_class_name(c));
-	mq_fail(err, MQ_EINPUT, "change '%s': the platform has no link %s '%s'%s%s", change,
-		by_name ? "named" : "of class", t->name,
-		by_name ? "; 'maquette platform show' lists them" : "; classes:", by_name ? "" : list);
+	mq_bad(err, "change '%s': the platform has no link %s '%s'%s%s", change, by_name ? "named" : "of class",
+	       t->name, by_name ? "; 'maquette platform show' lists them" : "; classes:", by_name ? "" : list);
 	return MQ_EINPUT;
 }
 
@@ -139,9 +137,9 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 
 static enum mq_status bad_device_field(const char *change, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT,
-		       "change '%s': a device has flops, mem_bw, clock and memory, each a factor, and price_per_h ($)",
-		       change);
+	return mq_bad(err,
+		      "change '%s': a device has flops, mem_bw, clock and memory, each a factor, and price_per_h ($)",
+		      change);
 }
 
 /* What a device of a type costs, in $ an hour: the one value of a device that is no factor. */
@@ -154,7 +152,7 @@ static enum mq_status set_price(const struct target *t, const char *change, stru
 	double usd;
 
 	if (!mq_parse_quantity(t->text, "$", &usd) || !(usd >= 0) || usd > 1e6)
-		return mq_fail(err, MQ_EINPUT, "change '%s': a price is 0 to 1e6 $ an hour", change);
+		return mq_bad(err, "change '%s': a price is 0 to 1e6 $ an hour", change);
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		struct mq_device *d = &cluster->device[i];
 
@@ -166,8 +164,7 @@ static enum mq_status set_price(const struct target *t, const char *change, stru
 		found++;
 	}
 	/* a price list may name types that this platform of a study does not have */
-	return found || type ? MQ_OK :
-			       mq_fail(err, MQ_EINPUT, "change '%s': there is no device of type '%s'", change, t->name);
+	return found || type ? MQ_OK : mq_bad(err, "change '%s': there is no device of type '%s'", change, t->name);
 }
 
 static enum mq_status change_type(const struct target *t, const char *change, struct mq_cluster *cluster,
@@ -194,7 +191,7 @@ static enum mq_status change_type(const struct target *t, const char *change, st
 			d->memory_B *= t->value;
 	}
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'", change, t->name);
+		return mq_bad(err, "change '%s': the platform has no device of type '%s'", change, t->name);
 	return MQ_OK;
 }
 
@@ -205,8 +202,8 @@ static enum mq_status change_rank(const struct target *t, const char *change, st
 
 	MQ_TRY(need_factor(t, change, err));
 	if (!mq_parse_u64(t->name, &rank) || rank >= cluster->n_devices)
-		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a rank; there are 0 to %u", change, t->name,
-			       cluster->n_devices - 1);
+		return mq_bad(err, "change '%s': '%s' is not a rank; there are 0 to %u", change, t->name,
+			      cluster->n_devices - 1);
 	struct mq_device *d = &cluster->device[rank];
 	if (!scale_calib(own_calib(calib, d), t->what, t->value))
 		return bad_device_field(change, err);
@@ -221,7 +218,7 @@ static enum mq_status spread_devices(const struct target *t, const char *change,
 	struct mq_rng all;
 
 	if (strcmp(t->what, "clock") || !(t->value >= 0) || t->value > 1)
-		return mq_fail(err, MQ_EINPUT, "change '%s': spread.clock takes a deviation of 0 to 1", change);
+		return mq_bad(err, "change '%s': spread.clock takes a deviation of 0 to 1", change);
 	mq_rng_seed(&all, seed);
 	for (uint32_t i = 0; i < cluster->n_devices; i++) {
 		struct mq_rng one = mq_rng_split(&all, i);
@@ -240,13 +237,13 @@ static enum mq_status set_field(const struct mq_calib_field *fields, void *targe
 		if (strcmp(f->name, t->what))
 			continue;
 		if (t->value < f->min || t->value > f->max)
-			return mq_fail(err, MQ_EINPUT, "change '%s': %s is from %g to %g %s", change, f->name, f->min,
-				       f->max, f->unit);
+			return mq_bad(err, "change '%s': %s is from %g to %g %s", change, f->name, f->min, f->max,
+				      f->unit);
 		*(double *)((char *)target + f->offset) = t->value;
 		return MQ_OK;
 	}
-	return mq_fail(err, MQ_EINPUT, "change '%s': no calibration field '%s'; platforms/calib/README.md lists them",
-		       change, t->what);
+	return mq_bad(err, "change '%s': no calibration field '%s'; platforms/calib/README.md lists them", change,
+		      t->what);
 }
 
 static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib, struct mq_err *err)
@@ -254,7 +251,7 @@ static enum mq_status set_calib(const struct target *t, const char *change, stru
 	const struct mq_device_calib *d = mq_calib_device(calib, t->name);
 
 	return d ? set_field(mq_calib_device_fields(), &calib->device[d - calib->device], t, change, err) :
-		   mq_fail(err, MQ_EINPUT, "change '%s': no calibration of device type '%s'", change, t->name);
+		   mq_bad(err, "change '%s': no calibration of device type '%s'", change, t->name);
 }
 
 static enum mq_status set_link_calib(const struct target *t, const char *change, struct mq_calib *calib,
@@ -263,7 +260,7 @@ static enum mq_status set_link_calib(const struct target *t, const char *change,
 	const struct mq_link_calib *l = mq_calib_link(calib, t->name);
 
 	return l ? set_field(mq_calib_link_fields(), &calib->link[l - calib->link], t, change, err) :
-		   mq_fail(err, MQ_EINPUT, "change '%s': no calibration of link class '%s'", change, t->name);
+		   mq_bad(err, "change '%s': no calibration of link class '%s'", change, t->name);
 }
 
 enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_cluster *cluster, struct mq_calib *calib,
@@ -285,9 +282,9 @@ enum mq_status mq_change_apply(const char *change, uint64_t seed, struct mq_clus
 	else if (!strcmp(t.kind, "link") || !strcmp(t.kind, "linkname"))
 		MQ_TRY(change_links(&t, change, !strcmp(t.kind, "linkname"), cluster, err));
 	else
-		return mq_fail(err, MQ_EINPUT,
-			       "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, linkcalib",
-			       change, t.kind);
+		return mq_bad(err,
+			      "change '%s': '%s' is not one of link, linkname, device, rank, spread, calib, linkcalib",
+			      change, t.kind);
 	mq_calib_bind_links(calib, cluster);
 	return MQ_OK;
 }

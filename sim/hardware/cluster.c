@@ -82,9 +82,8 @@ static enum mq_status ask(const struct mq_cluster *cluster, uint32_t src, uint32
 {
 	MQ_TRY(cluster->resolve(cluster->context, src, dst, route, err));
 	if (!route->n_links)
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s': no route from '%s' to '%s'; add one, or a link between them",
-			       cluster->name, cluster->device[src].name, cluster->device[dst].name);
+		return mq_bad(err, "platform '%s': no route from '%s' to '%s'; add one, or a link between them",
+			      cluster->name, cluster->device[src].name, cluster->device[dst].name);
 	return MQ_OK;
 }
 
@@ -131,9 +130,8 @@ enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, 
 				const struct mq_route **route, struct mq_err *err)
 {
 	if (src >= cluster->n_devices || dst >= cluster->n_devices || src == dst)
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s' has no route from device %u to %u; it has devices 0 to %u", cluster->name,
-			       src, dst, cluster->n_devices - 1);
+		return mq_bad(err, "platform '%s' has no route from device %u to %u; it has devices 0 to %u",
+			      cluster->name, src, dst, cluster->n_devices - 1);
 	uint64_t key = key_of(src, dst);
 	struct route_slot *slot = find_slot(cluster->cache, key);
 
@@ -209,22 +207,21 @@ static enum mq_status check_device(const struct mq_cluster *cluster, uint32_t i,
 	const struct mq_device *d = &cluster->device[i];
 
 	if (!d->name || !*d->name || !d->type || !*d->type)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device %u has no name or type", cluster->name, i);
+		return mq_bad(err, "platform '%s': device %u has no name or type", cluster->name, i);
 	if (!positive(d->speed_flops))
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has speed %g; give a positive flop/s",
-			       cluster->name, d->name, d->speed_flops);
+		return mq_bad(err, "platform '%s': device '%s' has speed %g; give a positive flop/s", cluster->name,
+			      d->name, d->speed_flops);
 	if (!(isfinite(d->memory_B) && d->memory_B >= 0))
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has mq_memory_B %g; give bytes",
-			       cluster->name, d->name, d->memory_B);
+		return mq_bad(err, "platform '%s': device '%s' has mq_memory_B %g; give bytes", cluster->name, d->name,
+			      d->memory_B);
 	if (!(isfinite(d->host_B) && d->host_B >= 0))
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has mq_host_memory_B %g; give bytes",
-			       cluster->name, d->name, d->host_B);
+		return mq_bad(err, "platform '%s': device '%s' has mq_host_memory_B %g; give bytes", cluster->name,
+			      d->name, d->host_B);
 	if (!absent_or_positive(d->price_per_h) || !absent_or_positive(d->power_W))
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' has a negative price or power",
-			       cluster->name, d->name);
+		return mq_bad(err, "platform '%s': device '%s' has a negative price or power", cluster->name, d->name);
 	if (d->node >= cluster->n_nodes)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': device '%s' is on node %u of %u", cluster->name, d->name,
-			       d->node, cluster->n_nodes);
+		return mq_bad(err, "platform '%s': device '%s' is on node %u of %u", cluster->name, d->name, d->node,
+			      cluster->n_nodes);
 	return MQ_OK;
 }
 
@@ -233,13 +230,13 @@ static enum mq_status check_link(const struct mq_cluster *cluster, uint32_t i, s
 	const struct mq_link *l = &cluster->link[i];
 
 	if (!l->name || !*l->name)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': link %u has no name", cluster->name, i);
+		return mq_bad(err, "platform '%s': link %u has no name", cluster->name, i);
 	if (!positive(l->bw_Bps))
-		return mq_fail(err, MQ_EINPUT, "platform '%s': link '%s' has bandwidth %g; give a positive B/s",
-			       cluster->name, l->name, l->bw_Bps);
+		return mq_bad(err, "platform '%s': link '%s' has bandwidth %g; give a positive B/s", cluster->name,
+			      l->name, l->bw_Bps);
 	if (!(isfinite(l->lat_s) && l->lat_s >= 0))
-		return mq_fail(err, MQ_EINPUT, "platform '%s': link '%s' has latency %g; give seconds >= 0",
-			       cluster->name, l->name, l->lat_s);
+		return mq_bad(err, "platform '%s': link '%s' has latency %g; give seconds >= 0", cluster->name, l->name,
+			      l->lat_s);
 	return MQ_OK;
 }
 
@@ -248,17 +245,16 @@ static enum mq_status check_unique(const struct mq_cluster *cluster, const char 
 	qsort(names, n, sizeof(*names), mq_by_text);
 	for (uint32_t i = 1; i < n; i++)
 		if (!strcmp(names[i - 1], names[i]))
-			return mq_fail(err, MQ_EINPUT, "platform '%s': the name '%s' is used twice; rename one",
-				       cluster->name, names[i]);
+			return mq_bad(err, "platform '%s': the name '%s' is used twice; rename one", cluster->name,
+				      names[i]);
 	return MQ_OK;
 }
 
 enum mq_status mq_cluster_check(const struct mq_cluster *cluster, struct mq_err *err)
 {
 	if (!cluster->n_devices)
-		return mq_fail(err, MQ_EINPUT,
-			       "platform '%s' has no device; give at least one host a <prop id=\"mq_type\">",
-			       cluster->name);
+		return mq_bad(err, "platform '%s' has no device; give at least one host a <prop id=\"mq_type\">",
+			      cluster->name);
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
 		MQ_TRY(check_device(cluster, i, err));
 	for (uint32_t i = 0; i < cluster->n_links; i++)

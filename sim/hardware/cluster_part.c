@@ -39,7 +39,7 @@ enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *r
 	uint32_t *copy = mq_arena_array(arena, n, uint32_t);
 
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': a part without devices", whole->name);
+		return mq_bad(err, "platform '%s': a part without devices", whole->name);
 	*p = *whole;
 	p->arena = arena;
 	p->cache = cache;
@@ -51,10 +51,10 @@ enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *r
 	p->device = mq_arena_array(arena, n, struct mq_device);
 	for (uint32_t i = 0; i < n; i++) {
 		if (rank[i] >= whole->n_devices)
-			return mq_fail(err, MQ_EINPUT, "platform '%s' has no device %u; it has 0 to %u", whole->name,
-				       rank[i], whole->n_devices - 1);
+			return mq_bad(err, "platform '%s' has no device %u; it has 0 to %u", whole->name, rank[i],
+				      whole->n_devices - 1);
 		if (taken[rank[i]])
-			return mq_fail(err, MQ_EINPUT, "device %u is given twice", rank[i]);
+			return mq_bad(err, "device %u is given twice", rank[i]);
 		taken[rank[i]] = true;
 		copy[i] = rank[i];
 		p->device[i] = whole->device[rank[i]];
@@ -96,10 +96,10 @@ enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *te
 			good = number(&at, &to);
 		}
 		if (!good || to < from || (*at && *at != ','))
-			return mq_fail(err, MQ_EINPUT, "devices '%s': give ranks as 0-31 or 0-3,8,10-12", text);
+			return mq_bad(err, "devices '%s': give ranks as 0-31 or 0-3,8,10-12", text);
 		if (to >= cluster->n_devices)
-			return mq_fail(err, MQ_EINPUT, "devices '%s': platform '%s' has devices 0 to %u", text,
-				       cluster->name, cluster->n_devices - 1);
+			return mq_bad(err, "devices '%s': platform '%s' has devices 0 to %u", text, cluster->name,
+				      cluster->n_devices - 1);
 		for (uint64_t r = from; r <= to; r++)
 			MQ_PUSH(arena, *rank, *n, room, (uint32_t)r);
 		if (!*at++)

@@ -54,8 +54,8 @@ struct table {
 
 static enum mq_status refuse(const struct table *t, const char *column, const char *why)
 {
-	return mq_fail(t->err, MQ_EINPUT, "%s:%u: %s '%s' %s", t->csv.path, t->csv.line[t->row], column,
-		       mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), why);
+	return mq_bad(t->err, "%s:%u: %s '%s' %s", t->csv.path, t->csv.line[t->row], column,
+		      mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, column)), why);
 }
 
 /* Every column that the reader asks for and no other; every row has a source. */
@@ -67,10 +67,9 @@ static enum mq_status open_table(struct table *t, const char *path, const char *
 	MQ_TRY(mq_csv_load(path, arena, &t->csv, t->err));
 	for (const char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest), n++)
 		if (mq_csv_column(&t->csv, name) == UINT32_MAX)
-			return mq_fail(t->err, MQ_EINPUT, "%s:1: no column '%s'; it has %s", path, name, columns);
+			return mq_bad(t->err, "%s:1: no column '%s'; it has %s", path, name, columns);
 	if (t->csv.n_columns != n)
-		return mq_fail(t->err, MQ_EINPUT, "%s:1: %u columns; it has the %u of %s", path, t->csv.n_columns, n,
-			       columns);
+		return mq_bad(t->err, "%s:1: %u columns; it has the %u of %s", path, t->csv.n_columns, n, columns);
 	for (t->row = 0; t->row < t->csv.n_rows; t->row++)
 		if (!*mq_csv_text(&t->csv, t->row, mq_csv_column(&t->csv, "source")))
 			return refuse(t, "source", "is empty; say where the row is from");
@@ -95,8 +94,7 @@ static enum mq_status read_generations(struct mq_libraries *l, const char *path,
 
 	MQ_TRY(open_table(&t, path, "generation,capability,also,older_kernels,source", arena));
 	if (!t.csv.n_rows || t.csv.n_rows > MQ_MAX_GENERATIONS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u generations; give 1 to %d", path, t.csv.n_rows,
-			       MQ_MAX_GENERATIONS);
+		return mq_bad(err, "%s: %u generations; give 1 to %d", path, t.csv.n_rows, MQ_MAX_GENERATIONS);
 	for (t.row = 0; t.row < t.csv.n_rows; t.row++) {
 		struct mq_generation *g = &l->generation[t.row];
 
@@ -183,8 +181,8 @@ static enum mq_status read_attention(struct mq_libraries *l, const char *path, s
 	}
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
 		if (!(l->attention[MQ_ATTENTION_16_BIT][needed[i]][0].start[0] > 0))
-			return mq_fail(err, MQ_EINPUT, "%s: no 16-bit row of %s on %s, which others fall back to", path,
-				       mq_attention_library_name(needed[i]), l->generation[0].name);
+			return mq_bad(err, "%s: no 16-bit row of %s on %s, which others fall back to", path,
+				      mq_attention_library_name(needed[i]), l->generation[0].name);
 	return MQ_OK;
 }
 
@@ -325,8 +323,8 @@ static enum mq_status check_needed(const struct mq_libraries *l, const char *pat
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
 		if (!l->part[needed[i].part][needed[i].make])
-			return mq_fail(err, MQ_EINPUT, "%s: no rows of %s %s, which models need; restore them", path,
-				       mq_part_name(needed[i].part), mq_make_name(needed[i].make));
+			return mq_bad(err, "%s: no rows of %s %s, which models need; restore them", path,
+				      mq_part_name(needed[i].part), mq_make_name(needed[i].make));
 	return MQ_OK;
 }
 

@@ -97,8 +97,7 @@ static enum mq_status fill(json_t *json, const struct field *field, const struct
 		*out = json_is_null(json) ? (double)INFINITY : json_number_value(json);
 		return json_is_null(json) || (json_is_number(json) && *out >= 0 && *out <= 1e15) ?
 			       MQ_OK :
-			       mq_fail(err, MQ_EINPUT, "%s is not a number from 0 to 1e15, or null for no limit",
-				       where);
+			       mq_bad(err, "%s is not a number from 0 to 1e15, or null for no limit", where);
 	}
 	for (const struct axis *a = axis + 1; a->n; a++)
 		stride *= a->n;
@@ -106,8 +105,8 @@ static enum mq_status fill(json_t *json, const struct field *field, const struct
 		size_t n = json_array_size(json);
 
 		if (axis->shorter ? !n || n >= (size_t)axis->n : n != (size_t)axis->n)
-			return mq_fail(err, MQ_EINPUT, "%s is not an array of %s %d values", where,
-				       axis->shorter ? "1 to less than" : "exactly", axis->n);
+			return mq_bad(err, "%s is not an array of %s %d values", where,
+				      axis->shorter ? "1 to less than" : "exactly", axis->n);
 		for (size_t i = 0; i < n; i++) {
 			snprintf(path, sizeof(path), "%s[%zu]", where, i);
 			MQ_TRY(fill(json_array_get(json, i), field, axis + 1, out + i * (size_t)stride, path, err));
@@ -115,21 +114,20 @@ static enum mq_status fill(json_t *json, const struct field *field, const struct
 		return MQ_OK;
 	}
 	if (!json_is_object(json))
-		return mq_fail(err, MQ_EINPUT, "%s is not an object by names", where);
+		return mq_bad(err, "%s is not an object by names", where);
 	json_object_foreach(json, key, item)
 	{
 		int i = mq_enum_find(axis->name, axis->n, key);
 
 		if (i >= axis->n)
-			return mq_fail(err, MQ_EINPUT, "%s: '%s' is unknown; one is '%s'", where, key,
-				       axis->name(axis->n - 1));
+			return mq_bad(err, "%s: '%s' is unknown; one is '%s'", where, key, axis->name(axis->n - 1));
 		snprintf(path, sizeof(path), "%s.%s", where, key);
 		MQ_TRY(fill(item, field, axis + 1, out + i * stride, path, err));
 		given++;
 	}
 	return given == axis->n || !field->whole ?
 		       MQ_OK :
-		       mq_fail(err, MQ_EINPUT, "%s has %d of %d names; restore the others", where, given, axis->n);
+		       mq_bad(err, "%s has %d of %d names; restore the others", where, given, axis->n);
 }
 
 static enum mq_status fill_all(json_t *root, const struct field *list, bool all, void *out, const char *path,
@@ -167,8 +165,8 @@ static enum mq_status check_keys(json_t *root, const struct field *list, const s
 	const char *key;
 	json_t *item;
 
-	json_object_foreach(root, key, item) if (!known_key(key, list) && !known_key(key, more)) return mq_fail(
-		err, MQ_EINPUT, "%s: '%s' is unknown; see platforms/calib/README.md", path, key);
+	json_object_foreach(root, key, item) if (!known_key(key, list) && !known_key(key, more)) return mq_bad(
+		err, "%s: '%s' is unknown; see platforms/calib/README.md", path, key);
 	return MQ_OK;
 }
 
@@ -178,7 +176,7 @@ static enum mq_status version(json_t *root, const char *key, const char *path, u
 	unsigned major = 0, minor = 0, patch = 0;
 
 	if (!text || sscanf(text, "%u.%u.%u", &major, &minor, &patch) < 2)
-		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is not a version as \"2.28.9\"", path, key);
+		return mq_bad(err, "%s: \"%s\" is not a version as \"2.28.9\"", path, key);
 	*out = major * 10000 + minor * 100 + patch;
 	return MQ_OK;
 }
@@ -195,7 +193,7 @@ static enum mq_status read_root(json_t *root, const char *path, struct mq_nccl *
 	nccl->before[0] = UINT32_MAX;
 	nccl->n_versions = 1;
 	if (json_array_size(older) >= MQ_NCCL_VERSIONS)
-		return mq_fail(err, MQ_EINPUT, "%s: \"older\" has more than %d versions", path, MQ_NCCL_VERSIONS - 1);
+		return mq_bad(err, "%s: \"older\" has more than %d versions", path, MQ_NCCL_VERSIONS - 1);
 	json_array_foreach(older, i, entry)
 	{
 		uint32_t n = nccl->n_versions++;
@@ -203,7 +201,7 @@ static enum mq_status read_root(json_t *root, const char *path, struct mq_nccl *
 		MQ_TRY(check_keys(entry, latency_fields, latency_fields, path, err));
 		MQ_TRY(version(entry, "before", path, &nccl->before[n], err));
 		if (nccl->before[n] >= nccl->before[n - 1])
-			return mq_fail(err, MQ_EINPUT, "%s: \"older\" is out of order; the newest comes first", path);
+			return mq_bad(err, "%s: \"older\" is out of order; the newest comes first", path);
 		nccl->latency[n] = nccl->latency[n - 1];
 		MQ_TRY(fill_all(entry, latency_fields, false, &nccl->latency[n], path, err));
 	}

@@ -182,9 +182,9 @@ static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, u
 	request.view = merge(g, from, to, &g->scratch, first_round);
 	MQ_TRY(g->execute(&request, &g->scratch, &timeline, &verdict, g->err));
 	if (verdict != MQ_VERDICT_OK)
-		return mq_fail(g->err, MQ_EINPUT, "jobs together: %s%s%s", mq_verdict_name(verdict),
-			       verdict == MQ_VERDICT_TIMEOUT ? "; raise timeout: it counts all steps" : "",
-			       verdict == MQ_VERDICT_INVALID ? g->err->text : "");
+		return mq_bad(g->err, "jobs together: %s%s%s", mq_verdict_name(verdict),
+			      verdict == MQ_VERDICT_TIMEOUT ? "; raise timeout: it counts all steps" : "",
+			      verdict == MQ_VERDICT_INVALID ? g->err->text : "");
 	const struct mq_rounds *r = request.view.rounds;
 	*end_s = mq_arena_array(&g->scratch, r->n, double);
 	for (uint32_t t = 0; t < request.view.schedule->n_tasks; t++)
@@ -248,10 +248,10 @@ static enum mq_status run_together(struct together *g, bool *enough)
 	double *end_s, window_s = INFINITY, factor = 1;
 
 	if (count_tasks(g) > MQ_TOGETHER_TASKS)
-		return mq_fail(g->err, MQ_EINPUT,
-			       "jobs together: %.3g tasks, at most %.3g fit; ask for fewer steps, smaller "
-			       "jobs, or jobs whose steps are of more similar length",
-			       (double)count_tasks(g), (double)MQ_TOGETHER_TASKS);
+		return mq_bad(g->err,
+			      "jobs together: %.3g tasks, at most %.3g fit; ask for fewer steps, smaller "
+			      "jobs, or jobs whose steps are of more similar length",
+			      (double)count_tasks(g), (double)MQ_TOGETHER_TASKS);
 	MQ_TRY(simulate(g, 0, g->n_jobs, first, &end_s, NULL));
 	for (uint32_t j = 0; j < g->n_jobs; j++) {
 		double done_s = end_s[first[j] + g->repeat[j] - 1];
@@ -284,10 +284,10 @@ static enum mq_status repeat_until_enough(struct together *g)
 		double n = ceil((g->steps + 1) * longest_s / g->out->job[j].alone_s) + 1;
 
 		if (!(n < MQ_TOGETHER_TASKS))
-			return mq_fail(g->err, MQ_EINPUT,
-				       "jobs together: a step of job %u takes %.3g s, one of another "
-				       "%.3g s: too different to wait for",
-				       j, g->out->job[j].alone_s, longest_s);
+			return mq_bad(g->err,
+				      "jobs together: a step of job %u takes %.3g s, one of another "
+				      "%.3g s: too different to wait for",
+				      j, g->out->job[j].alone_s, longest_s);
 		g->repeat[j] = (uint32_t)n;
 	}
 	for (int i = 0; i < MOST_RUNS && !enough; i++) {
@@ -295,10 +295,10 @@ static enum mq_status repeat_until_enough(struct together *g)
 		forget(g);
 	}
 	return enough ? MQ_OK :
-			mq_fail(g->err, MQ_EINPUT,
-				"jobs together: %u steps of each while all run were not reached in %d "
-				"runs; ask for fewer steps",
-				g->steps, MOST_RUNS);
+			mq_bad(g->err,
+			       "jobs together: %u steps of each while all run were not reached in %d "
+			       "runs; ask for fewer steps",
+			       g->steps, MOST_RUNS);
 }
 
 /* ---- links -------------------------------------------------------------------------------------------- */
@@ -355,10 +355,10 @@ static enum mq_status check_devices(const struct together *g)
 
 			mq_assert(rank < n && !g->step[j].schedule->partial);
 			if (owner[rank] != MQ_NONE && owner[rank] != j)
-				return mq_fail(g->err, MQ_EINPUT,
-					       "jobs together: device %u ('%s') is in two jobs; give each "
-					       "devices of its own",
-					       rank, g->request->cluster->device[rank].name);
+				return mq_bad(g->err,
+					      "jobs together: device %u ('%s') is in two jobs; give each "
+					      "devices of its own",
+					      rank, g->request->cluster->device[rank].name);
 			owner[rank] = j;
 		}
 	return MQ_OK;

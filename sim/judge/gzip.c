@@ -24,5 +24,5 @@ enum mq_status mq_file_create(const char *path, FILE **file, struct mq_err *err)
 		return mq_file_open(path, file, err);
 	gzFile gz = gzopen(path, "wb");
 	*file = gz ? fopencookie(gz, "w", (cookie_io_functions_t){ .write = put, .close = finish }) : NULL;
-	return *file ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	return *file ? MQ_OK : mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 }

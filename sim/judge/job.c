@@ -79,9 +79,8 @@ static enum mq_status set(struct mq_job *job, const char *text, struct mq_err *e
 	if (!known)
 		MQ_TRY(mq_args_decode(mq_question_args, &job->asked, text, &known, err));
 	return known ? MQ_OK :
-		       mq_fail(err, MQ_EINPUT,
-			       "bad argument '%s'; this command is started by the others and not meant to be typed",
-			       text);
+		       mq_bad(err, "bad argument '%s'; this command is started by the others and not meant to be typed",
+			      text);
 }
 
 enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *arena, struct mq_job *job,
@@ -117,8 +116,7 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 		else
 			MQ_TRY(set(job, argv[i], err));
 	if (!job->asked.platform)
-		return mq_fail(err, MQ_EINPUT,
-			       "no platform; this command is started by the others and not meant to be typed");
+		return mq_bad(err, "no platform; this command is started by the others and not meant to be typed");
 	return MQ_OK;
 }
 

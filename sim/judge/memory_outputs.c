@@ -254,10 +254,9 @@ static enum mq_status find_device(const struct mq_question *q, const char *name,
 	if (!name)
 		return MQ_OK;
 	*device = mq_cluster_find(q->cluster, name);
-	return *device != MQ_NONE ?
-		       MQ_OK :
-		       mq_fail(err, MQ_EINPUT, "--snapshot-device %s: no device of %s; memory.csv names them", name,
-			       q->cluster->name);
+	return *device != MQ_NONE ? MQ_OK :
+				    mq_bad(err, "--snapshot-device %s: no device of %s; memory.csv names them", name,
+					   q->cluster->name);
 }
 
 enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_plan *plan,
@@ -273,10 +272,10 @@ enum mq_status mq_memory_outputs(const struct mq_question *q, const struct mq_pl
 	if (!log.played && !outputs->snapshot)
 		return MQ_OK;
 	if (!log.played)
-		return mq_fail(err, MQ_EINPUT, "--memory-snapshot: %s",
-			       outputs->device ?
-				       "the device takes no part in the plan, or is no GPU in training; give another" :
-				       "only of GPUs in training, and not of models that were profiled");
+		return mq_bad(err, "--memory-snapshot: %s",
+			      outputs->device ?
+				      "the device takes no part in the plan, or is no GPU in training; give another" :
+				      "only of GPUs in training, and not of models that were profiled");
 	if (outputs->dir)
 		MQ_TRY(write_timeline(q, &log, outputs->dir, err));
 	return outputs->snapshot ? write_snapshot(q, &log, outputs->snapshot, err) : MQ_OK;

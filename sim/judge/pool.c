@@ -131,7 +131,7 @@ static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 	first_words(p, line, sizeof(line));
 	bool loading = !p->cluster && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	if (*line && loading)
-		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s", p->job->asked.platform, line);
+		return mq_bad(err, "%s: SimGrid refuses the platform: %s", p->job->asked.platform, line);
 	if (WIFSIGNALED(status))
 		return mq_fail(err, MQ_ETIME, "the simulation server was killed by signal %d (%s)", WTERMSIG(status),
 			       strsignal(WTERMSIG(status)));
@@ -268,7 +268,7 @@ static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t
 	uint64_t hash = mq_hash(MQ_HASH_INIT, bytes, size);
 
 	if (p->cluster && hash != p->platform_hash)
-		return mq_fail(err, MQ_EINPUT, "%s: changed while it was in use; run again", p->job->asked.platform);
+		return mq_bad(err, "%s: changed while it was in use; run again", p->job->asked.platform);
 	if (p->cluster)
 		return MQ_OK;
 	p->platform_hash = hash;
@@ -665,7 +665,7 @@ void mq_pool_until(struct mq_pool *p, double left_s)
 static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *err)
 {
 	if (from && strlen(from) >= 1024)
-		return mq_fail(err, MQ_EINPUT, "%.40s...: path longer than 1023 characters", from);
+		return mq_bad(err, "%.40s...: path longer than 1023 characters", from);
 	snprintf(to, 1024, "%s", from ? from : "");
 	return MQ_OK;
 }

@@ -418,8 +418,7 @@ enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)
 		return err->status;
 	}
 	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, s.dump, s.dump_size))
-		return mq_fail(err, MQ_EINPUT,
-			       "nobody listens; this command is started by the others and not meant to be typed");
+		return mq_bad(err, "nobody listens; this command is started by the others and not meant to be typed");
 	mq_conduct(s.cluster, serve, &s);
 	return mq_fail(err, MQ_EBUG, "the simulation ended by itself");
 }

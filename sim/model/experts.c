@@ -63,10 +63,10 @@ enum mq_status mq_expert_load_read(const char *what, const char *text, struct mq
 	load->n = 0;
 	load->tokens = NULL;
 	if (n == 1 && !(number[0] >= 1))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s %s: the fullest rank has no fewer tokens than the mean; give a number "
-			       "of 1 or more, or tokens of each expert",
-			       what, text);
+		return mq_bad(err,
+			      "%s %s: the fullest rank has no fewer tokens than the mean; give a number "
+			      "of 1 or more, or tokens of each expert",
+			      what, text);
 	if (n == 1) {
 		load->stated = number[0];
 		return MQ_OK;
@@ -74,7 +74,7 @@ enum mq_status mq_expert_load_read(const char *what, const char *text, struct mq
 	load->n = n;
 	load->tokens = number;
 	if (!(total(load) > 0))
-		return mq_fail(err, MQ_EINPUT, "%s %s: no expert has a token", what, text);
+		return mq_bad(err, "%s %s: no expert has a token", what, text);
 	return MQ_OK;
 }
 

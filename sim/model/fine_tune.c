@@ -48,8 +48,8 @@ enum mq_status mq_tuning_read(const char *what, const char *text, struct mq_aren
 		return mq_opt_parse(lora_opts, tuning, mq_arena_printf(arena, "%s lora", what), rest, arena, err);
 	}
 	near = mq_nearest(word, words);
-	return mq_fail(err, MQ_EINPUT, "%s %s: give full, lora[:KEY=VALUE,...] or frozen:PATTERN%s%s%s", what, text,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_bad(err, "%s %s: give full, lora[:KEY=VALUE,...] or frozen:PATTERN%s%s%s", what, text,
+		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 /* ---- names ------------------------------------------------------------------------------------ */
@@ -169,8 +169,8 @@ static enum mq_status fits_nothing(const struct mq_model *m, const char *word, b
 		    !strstr(mq_arena_printf(arena, " %s ", list), mq_arena_printf(arena, " %s ", name)))
 			list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", name);
 	}
-	return mq_fail(err, MQ_EINPUT, "--train: '%s' fits no %s of model '%s'; it has: %s", word,
-		       gemms ? "GEMM of a layer" : "op", m->name, list);
+	return mq_bad(err, "--train: '%s' fits no %s of model '%s'; it has: %s", word, gemms ? "GEMM of a layer" : "op",
+		      m->name, list);
 }
 
 /* ---- adapters --------------------------------------------------------------------------------- */
@@ -318,8 +318,7 @@ static enum mq_status add_adapters(const struct mq_tuning *tuning, struct mq_are
 	while (next_word(&rest, arena))
 		w++;
 	if (!w || w > MOST_WORDS)
-		return mq_fail(err, MQ_EINPUT, "--train lora: targets=%s: give 1 to %d, '+' between", tuning->targets,
-			       MOST_WORDS);
+		return mq_bad(err, "--train lora: targets=%s: give 1 to %d, '+' between", tuning->targets, MOST_WORDS);
 	mq_model_begin(&a.b, arena, (*model)->name);
 	struct mq_model own = **model;
 	own.n_ops = own.n_edges = 0;
@@ -440,8 +439,8 @@ enum mq_status mq_tuning_apply(const struct mq_tuning *tuning, struct mq_arena *
 		return MQ_OK;
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		if (m->op[op].phase == MQ_BACKWARD || m->op[op].kind == MQ_OP_PROFILED)
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"--train: model '%s' brings its backward pass or measured times, of which no part "
 				"can be left out; give a model of shapes",
 				m->name);
@@ -450,7 +449,6 @@ enum mq_status mq_tuning_apply(const struct mq_tuning *tuning, struct mq_arena *
 	else
 		MQ_TRY(freeze(tuning->frozen, arena, m, err));
 	if (!settle(*model, arena))
-		return mq_fail(err, MQ_EINPUT, "--train: nothing is left to train of model '%s'; freeze less",
-			       (*model)->name);
+		return mq_bad(err, "--train: nothing is left to train of model '%s'; freeze less", (*model)->name);
 	return MQ_OK;
 }

@@ -140,8 +140,8 @@ static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blo
 				break;
 			}
 	}
-	return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' is on a cycle; a model must be a graph without cycles",
-		       m->name, m->op[op].name);
+	return mq_bad(err, "model '%s': op '%s' is on a cycle; a model must be a graph without cycles", m->name,
+		      m->op[op].name);
 }
 
 static void renumber_profile(struct mq_model *m, const uint32_t *order, struct mq_arena *arena)
@@ -220,7 +220,7 @@ enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **mod
 	struct mq_model *m = b->model;
 
 	if (!m->n_ops)
-		return mq_fail(err, MQ_EINPUT, "model '%s' has no ops; give at least one", m->name);
+		return mq_bad(err, "model '%s' has no ops; give at least one", m->name);
 	index_edges(m, b->arena);
 	MQ_TRY(sort_ops(m, b->arena, err));
 	for (uint32_t op = 0; op < m->n_ops; op++)
@@ -254,20 +254,19 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 		double value = *(const double *)((const char *)op + a->offset);
 
 		if (!isfinite(value) || value < 0)
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' has %s = %g; it must be finite and not negative", m->name,
-				       op->name, a->name, value);
+			return mq_bad(err, "model '%s': op '%s' has %s = %g; it must be finite and not negative",
+				      m->name, op->name, a->name, value);
 	}
 	if (op->saved_selective > op->saved)
-		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' can free %g saved elements but keeps only %g",
-			       m->name, op->name, op->saved_selective, op->saved);
+		return mq_bad(err, "model '%s': op '%s' can free %g saved elements but keeps only %g", m->name,
+			      op->name, op->saved_selective, op->saved);
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		bool may = op->splits >> d & 1;
 
 		if (!isfinite(op->extent[d]) || op->extent[d] < 0 || (may && op->extent[d] < 1))
-			return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' has extent %g along '%s'; it must be %s",
-				       m->name, op->name, op->extent[d], mq_dim_name(d),
-				       may ? "at least 1 to be split" : "finite and not negative");
+			return mq_bad(err, "model '%s': op '%s' has extent %g along '%s'; it must be %s", m->name,
+				      op->name, op->extent[d], mq_dim_name(d),
+				      may ? "at least 1 to be split" : "finite and not negative");
 	}
 	return MQ_OK;
 }
@@ -278,22 +277,21 @@ static enum mq_status check_links(const struct mq_model *m, uint32_t id, struct 
 
 	if (op->mate != MQ_NONE &&
 	    (op->mate >= m->n_ops || m->op[op->mate].mate != id || m->op[op->mate].phase == op->phase))
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s': op '%s' has a mate that is not its counterpart; "
-			       "forward and backward ops name each other",
-			       m->name, op->name);
+		return mq_bad(err,
+			      "model '%s': op '%s' has a mate that is not its counterpart; "
+			      "forward and backward ops name each other",
+			      m->name, op->name);
 	if (op->tied != MQ_NONE &&
 	    (op->tied >= m->n_ops || op->tied == id || m->op[op->tied].tied != MQ_NONE || op->param != 0))
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s': op '%s' is tied to an op that does not own parameters, "
-			       "or has some of its own",
-			       m->name, op->name);
+		return mq_bad(err,
+			      "model '%s': op '%s' is tied to an op that does not own parameters, "
+			      "or has some of its own",
+			      m->name, op->name);
 	if (op->layer != MQ_NONE && op->layer >= m->n_layers)
-		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' is in layer %u of %u", m->name, op->name, op->layer,
-			       m->n_layers);
+		return mq_bad(err, "model '%s': op '%s' is in layer %u of %u", m->name, op->name, op->layer,
+			      m->n_layers);
 	if ((unsigned)op->kind >= MQ_N_OP_KINDS || op->phase > MQ_BACKWARD || op->splits >> MQ_N_DIMS)
-		return mq_fail(err, MQ_EINPUT, "model '%s': op '%s' has an unknown kind, phase or dimension", m->name,
-			       op->name);
+		return mq_bad(err, "model '%s': op '%s' has an unknown kind, phase or dimension", m->name, op->name);
 	return MQ_OK;
 }
 
@@ -316,10 +314,9 @@ static enum mq_status check_names(const struct mq_model *m, struct mq_err *err)
 			twice = name[i];
 	bool empty = !*name[0];
 	if (empty)
-		return mq_fail(err, MQ_EINPUT, "model '%s': an op has no name", m->name);
+		return mq_bad(err, "model '%s': an op has no name", m->name);
 	if (twice)
-		return mq_fail(err, MQ_EINPUT, "model '%s': two ops are called '%s'; names must be unique", m->name,
-			       twice);
+		return mq_bad(err, "model '%s': two ops are called '%s'; names must be unique", m->name, twice);
 	return MQ_OK;
 }
 
@@ -329,17 +326,16 @@ static enum mq_status check_edges(const struct mq_model *m, struct mq_err *err)
 		const struct mq_edge *e = &m->edge[i];
 
 		if (e->src >= e->dst || e->dst >= m->n_ops)
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': edge %u joins op %u to op %u of %u; edges must lead to later ops",
-				       m->name, i, e->src, e->dst, m->n_ops);
+			return mq_bad(err,
+				      "model '%s': edge %u joins op %u to op %u of %u; edges must lead to later ops",
+				      m->name, i, e->src, e->dst, m->n_ops);
 		if (!isfinite(e->elems) || e->elems < 0)
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': the tensor from '%s' to '%s' has %g elements; "
-				       "the size must be finite and not negative",
-				       m->name, m->op[e->src].name, m->op[e->dst].name, e->elems);
+			return mq_bad(err,
+				      "model '%s': the tensor from '%s' to '%s' has %g elements; "
+				      "the size must be finite and not negative",
+				      m->name, m->op[e->src].name, m->op[e->dst].name, e->elems);
 		if (i < m->out_first[e->src] || i >= m->out_first[e->src + 1] || (i && by_src_dst(e - 1, e) >= 0))
-			return mq_fail(err, MQ_EINPUT, "model '%s': edge %u is out of order in the edge list", m->name,
-				       i);
+			return mq_bad(err, "model '%s': edge %u is out of order in the edge list", m->name, i);
 	}
 	return MQ_OK;
 }
@@ -352,24 +348,24 @@ static enum mq_status check_profile(const struct mq_model *m, struct mq_err *err
 		double f = p->forward_s[i], b = p->backward_s ? p->backward_s[i] : 0;
 
 		if (isnan(f) || f < 0 || isnan(b) || b < 0)
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' has a measured time of %g on '%s'; "
-				       "times must not be negative",
-				       m->name, m->op[i / p->n_types].name, isnan(f) || f < 0 ? f : b,
-				       p->type[i % p->n_types]);
+			return mq_bad(err,
+				      "model '%s': op '%s' has a measured time of %g on '%s'; "
+				      "times must not be negative",
+				      m->name, m->op[i / p->n_types].name, isnan(f) || f < 0 ? f : b,
+				      p->type[i % p->n_types]);
 	}
 	for (uint32_t i = 0; p->memory_B && i < m->n_ops; i++)
 		if (!isfinite(p->memory_B[i]) || p->memory_B[i] < 0)
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' holds %g bytes; the size must be finite and not negative",
-				       m->name, m->op[i].name, p->memory_B[i]);
+			return mq_bad(err,
+				      "model '%s': op '%s' holds %g bytes; the size must be finite and not negative",
+				      m->name, m->op[i].name, p->memory_B[i]);
 	return MQ_OK;
 }
 
 enum mq_status mq_model_check(const struct mq_model *m, struct mq_err *err)
 {
 	if (!m->n_ops)
-		return mq_fail(err, MQ_EINPUT, "model '%s' has no ops", m->name);
+		return mq_bad(err, "model '%s' has no ops", m->name);
 	MQ_TRY(check_names(m, err));
 	for (uint32_t i = 0; i < m->n_ops; i++) {
 		MQ_TRY(check_amounts(m, &m->op[i], err));

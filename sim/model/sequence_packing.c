@@ -20,10 +20,10 @@ static enum mq_status read_lognormal(const char *what, const char *text, struct 
 	if (colon && mq_parse_f64(mq_arena_printf(arena, "%.*s", (int)(colon - mean), mean), &d->mean) &&
 	    mq_parse_f64(colon + 1, &d->sigma) && d->mean >= 1 && d->mean <= 1e12 && d->sigma >= 0 && d->sigma <= 10)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "%s %s: write lognormal:MEAN:SIGMA, tokens from 1 and the deviation of their "
-		       "logarithm from 0 to 10",
-		       what, text);
+	return mq_bad(err,
+		      "%s %s: write lognormal:MEAN:SIGMA, tokens from 1 and the deviation of their "
+		      "logarithm from 0 to 10",
+		      what, text);
 }
 
 enum mq_status mq_sequence_packing_read(const char *what, const char *text, struct mq_arena *arena,
@@ -37,8 +37,8 @@ enum mq_status mq_sequence_packing_read(const char *what, const char *text, stru
 	MQ_TRY(mq_numbers_read(what, text, MAX_LENGTHS, arena, &length, &d->n, err));
 	for (uint32_t i = 0; i < d->n; i++)
 		if (!(length[i] >= 1))
-			return mq_fail(err, MQ_EINPUT, "%s %s: a document of %g tokens; each has one at least", what,
-				       text, length[i]);
+			return mq_bad(err, "%s %s: a document of %g tokens; each has one at least", what, text,
+				      length[i]);
 	d->length = length;
 	if (d->n > 1)
 		return MQ_OK;
@@ -100,10 +100,10 @@ enum mq_status mq_sequence_packing_bind(struct mq_sequence_packing *d, double se
 			double part = fmin(left, seq - at);
 
 			if (n_ends == MAX_DOCUMENTS)
-				return mq_fail(err, MQ_EINPUT,
-					       "documents: more than %d in a batch of %g sequences of %g "
-					       "tokens; make them longer or the batch smaller",
-					       MAX_DOCUMENTS, batch, seq);
+				return mq_bad(err,
+					      "documents: more than %d in a batch of %g sequences of %g "
+					      "tokens; make them longer or the batch smaller",
+					      MAX_DOCUMENTS, batch, seq);
 			at += part;
 			left -= part;
 			MQ_PUSH(arena, end, n_ends, room, at);

@@ -93,11 +93,9 @@ enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq
 	if (mq_pipeline_takes(p, chunks))
 		return MQ_OK;
 	if (mq_pipeline_is_v(p))
-		return mq_fail(err, MQ_EINPUT,
-			       "the %s schedule has two chunks per device, not virtual=%u; give virtual=2",
-			       mq_pipeline_name(p), chunks);
-	return mq_fail(err, MQ_EINPUT, "virtual=%u needs the interleaved schedule, not %s", chunks,
-		       mq_pipeline_name(p));
+		return mq_bad(err, "the %s schedule has two chunks per device, not virtual=%u; give virtual=2",
+			      mq_pipeline_name(p), chunks);
+	return mq_bad(err, "virtual=%u needs the interleaved schedule, not %s", chunks, mq_pipeline_name(p));
 }
 
 uint32_t mq_pipeline_rank(enum mq_pipeline p, uint32_t n_ranks, uint32_t stage)
@@ -442,7 +440,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 			goto cut;
 	return MQ_OK;
 cut:
-	return mq_fail(err, MQ_EINPUT, "packed plan is cut short at %zu of %zu bytes", size - r.left, size);
+	return mq_bad(err, "packed plan is cut short at %zu of %zu bytes", size - r.left, size);
 }
 
 /* ---- shape and description ----------------------------------------------------------------------- */

@@ -8,15 +8,15 @@ static enum mq_status check_devices(const struct mq_config *c, uint32_t index, u
 				    const struct mq_cluster *cluster, struct mq_err *err)
 {
 	if (!c->n_devices)
-		return mq_fail(err, MQ_EINPUT, "config %u has no devices; name at least one", index);
+		return mq_bad(err, "config %u has no devices; name at least one", index);
 	for (uint32_t d = 0; d < c->n_devices; d++) {
 		uint32_t rank = c->device[d];
 
 		if (rank >= cluster->n_devices)
-			return mq_fail(err, MQ_EINPUT, "config %u names device %u, but the platform has %u (0 to %u)",
-				       index, rank, cluster->n_devices, cluster->n_devices - 1);
+			return mq_bad(err, "config %u names device %u, but the platform has %u (0 to %u)", index, rank,
+				      cluster->n_devices, cluster->n_devices - 1);
 		if (seen[rank] == index + 1)
-			return mq_fail(err, MQ_EINPUT, "config %u names device %u twice", index, rank);
+			return mq_bad(err, "config %u names device %u twice", index, rank);
 		seen[rank] = index + 1;
 	}
 	return MQ_OK;
@@ -29,28 +29,27 @@ static enum mq_status check_degrees(const struct mq_plan *plan, const struct mq_
 
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		if (!c->split[d])
-			return mq_fail(err, MQ_EINPUT, "config %u: split %s=0; degrees start at 1", index,
-				       mq_dim_name(d));
+			return mq_bad(err, "config %u: split %s=0; degrees start at 1", index, mq_dim_name(d));
 		product *= c->split[d];
 	}
 	if (product > c->n_devices || fmod(c->n_devices, product) != 0)
-		return mq_fail(err, MQ_EINPUT, "config %u splits into %.0f parts, which does not divide its %u devices",
-			       index, product, c->n_devices);
+		return mq_bad(err, "config %u splits into %.0f parts, which does not divide its %u devices", index,
+			      product, c->n_devices);
 	for (uint32_t i = 0; c->share && i < c->split[MQ_DIM_BATCH]; i++)
 		if (!isfinite(c->share[i]) || c->share[i] <= 0)
-			return mq_fail(err, MQ_EINPUT, "config %u: share %u is %g; shares are positive numbers", index,
-				       i, c->share[i]);
+			return mq_bad(err, "config %u: share %u is %g; shares are positive numbers", index, i,
+				      c->share[i]);
 	double *samples = mq_arena_array(scratch, c->split[MQ_DIM_BATCH], double);
 
 	mq_plan_samples(plan, c, train, scratch, samples);
 	for (uint32_t i = 0; i < c->split[MQ_DIM_BATCH]; i++)
 		if (samples[i] < 1)
-			return mq_fail(err, MQ_EINPUT,
-				       "config %u: batch coordinate %u of %u gets no sample of a "
-				       "micro-batch of %g; use fewer micro-batches or batch splits",
-				       index, i, c->split[MQ_DIM_BATCH], train->batch / plan->micro_batches);
+			return mq_bad(err,
+				      "config %u: batch coordinate %u of %u gets no sample of a "
+				      "micro-batch of %g; use fewer micro-batches or batch splits",
+				      index, i, c->split[MQ_DIM_BATCH], train->batch / plan->micro_batches);
 	if (c->sync >= MQ_N_SYNCS || c->recompute >= MQ_N_RECOMPUTES)
-		return mq_fail(err, MQ_EINPUT, "config %u: unknown sync or recompute", index);
+		return mq_bad(err, "config %u: unknown sync or recompute", index);
 	return MQ_OK;
 }
 
@@ -58,15 +57,14 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 				   const struct mq_train *train, struct mq_err *err)
 {
 	if (plan->n_ops != model->n_ops)
-		return mq_fail(err, MQ_EINPUT,
-			       "the plan is for %u ops, the model '%s' has %u: it belongs to another model",
-			       plan->n_ops, model->name, model->n_ops);
+		return mq_bad(err, "the plan is for %u ops, the model '%s' has %u: it belongs to another model",
+			      plan->n_ops, model->name, model->n_ops);
 	if (!plan->micro_batches || plan->micro_batches > train->batch || fmod(train->batch, plan->micro_batches) != 0)
-		return mq_fail(err, MQ_EINPUT, "micro_batches=%u does not divide the batch of %g samples",
-			       plan->micro_batches, train->batch);
+		return mq_bad(err, "micro_batches=%u does not divide the batch of %g samples", plan->micro_batches,
+			      train->batch);
 	if (plan->pipeline >= MQ_N_PIPELINES || plan->algo >= MQ_N_ALGOS || plan->proto >= MQ_N_PROTOS ||
 	    !plan->virtual)
-		return mq_fail(err, MQ_EINPUT, "unknown schedule, algorithm or protocol");
+		return mq_bad(err, "unknown schedule, algorithm or protocol");
 	return mq_pipeline_chunks(plan->pipeline, plan->virtual, err);
 }
 
@@ -81,23 +79,21 @@ static enum mq_status check_decisions(const struct mq_plan *plan, const struct m
 		uint32_t lacks = mq_plan_value(plan, d) ? row->needs & ~has : 0;
 
 		if (lacks & MQ_NEEDS_TENSOR)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no op is split along its features or heads; set it to false or give tp "
-				       "above 1",
-				       row->name);
+			return mq_bad(err,
+				      "%s: no op is split along its features or heads; set it to false or give tp "
+				      "above 1",
+				      row->name);
 		if (lacks & MQ_NEEDS_EXPERTS)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no op is split along experts; set it to false or give ep above 1",
-				       row->name);
+			return mq_bad(err, "%s: no op is split along experts; set it to false or give ep above 1",
+				      row->name);
 		if (row->needs & MQ_NEEDS_TURNS && mq_plan_value(plan, d) && (train->infer || plan->micro_batches < 2))
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s: takes a forward and a backward pass of different micro-batches, not %s; set "
-				"it to false",
-				row->name, train->infer ? "inference" : "a single one");
+			return mq_bad(err,
+				      "%s: takes a forward and a backward pass of different micro-batches, not %s; set "
+				      "it to false",
+				      row->name, train->infer ? "inference" : "a single one");
 		if (lacks & MQ_NEEDS_TURNS)
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"%s: a %s pipeline of %u stages in %u chunks per device leaves no two passes that "
 				"can take turns; use a single stage, dualpipe-v, or the interleaved schedule with "
 				"virtual above 1",
@@ -112,20 +108,20 @@ static enum mq_status check_op(const struct mq_plan *plan, const struct mq_model
 	const struct mq_op *o = &model->op[op];
 
 	if (plan->config_of[op] >= plan->n_configs)
-		return mq_fail(err, MQ_EINPUT, "op '%s' has config %u, but there are %u", o->name, plan->config_of[op],
-			       plan->n_configs);
+		return mq_bad(err, "op '%s' has config %u, but there are %u", o->name, plan->config_of[op],
+			      plan->n_configs);
 	const struct mq_config *c = &plan->config[plan->config_of[op]];
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		if (c->split[d] == 1 || d == MQ_DIM_BATCH)
 			continue;
 		if (!(o->splits & 1u << d))
-			return mq_fail(err, MQ_EINPUT, "op '%s' cannot be split along %s", o->name, mq_dim_name(d));
+			return mq_bad(err, "op '%s' cannot be split along %s", o->name, mq_dim_name(d));
 		if (o->extent[d] < c->split[d])
-			return mq_fail(err, MQ_EINPUT, "op '%s' has %g along %s: too few for %u parts", o->name,
-				       o->extent[d], mq_dim_name(d), c->split[d]);
+			return mq_bad(err, "op '%s' has %g along %s: too few for %u parts", o->name, o->extent[d],
+				      mq_dim_name(d), c->split[d]);
 	}
 	if (c->split[MQ_DIM_BATCH] > 1 && !(o->splits & 1u << MQ_DIM_BATCH))
-		return mq_fail(err, MQ_EINPUT, "op '%s' cannot be split along batch", o->name);
+		return mq_bad(err, "op '%s' cannot be split along batch", o->name);
 	for (uint32_t e = model->in_first[op]; e < model->in_first[op + 1]; e++) {
 		const struct mq_edge *edge = &model->edge[model->in_edge[e]];
 		const struct mq_op *u = &model->op[edge->src];
@@ -136,8 +132,8 @@ static enum mq_status check_op(const struct mq_plan *plan, const struct mq_model
 		uint32_t from = plan->config[plan->config_of[edge->src]].stage;
 		bool backward = o->phase == MQ_BACKWARD;
 		if (backward ? from < c->stage : from > c->stage)
-			return mq_fail(err, MQ_EINPUT, "op '%s' (stage %u) comes before its input '%s' (stage %u)",
-				       o->name, c->stage, u->name, from);
+			return mq_bad(err, "op '%s' (stage %u) comes before its input '%s' (stage %u)", o->name,
+				      c->stage, u->name, from);
 	}
 	return MQ_OK;
 }
@@ -164,8 +160,8 @@ static enum mq_status check_colors(const struct mq_plan *plan, const struct mq_m
 		for (uint32_t d = 0; same && d < a->n_devices; d++)
 			same = a->device[d] == b->device[d];
 		if (!same)
-			return mq_fail(err, MQ_EINPUT, "ops '%s' and '%s' must share their devices (colour %u)",
-				       model->op[first[color] - 1].name, model->op[op].name, color);
+			return mq_bad(err, "ops '%s' and '%s' must share their devices (colour %u)",
+				      model->op[first[color] - 1].name, model->op[op].name, color);
 	}
 	return MQ_OK;
 }
@@ -193,10 +189,9 @@ static enum mq_status check_all(const struct mq_plan *plan, const struct mq_mode
 		used[plan->config[plan->config_of[op]].stage] = true;
 	for (uint32_t s = 0; s < stages; s++)
 		if (!used[s])
-			return mq_fail(err, MQ_EINPUT, "stage %u of %u has no ops", s, stages);
+			return mq_bad(err, "stage %u of %u has no ops", s, stages);
 	if (stages % plan->virtual)
-		return mq_fail(err, MQ_EINPUT, "%u stages cannot be dealt out in %u chunks per device", stages,
-			       plan->virtual);
+		return mq_bad(err, "%u stages cannot be dealt out in %u chunks per device", stages, plan->virtual);
 	MQ_TRY(check_decisions(plan, train, stages, err));
 	return check_colors(plan, model, scratch, err);
 }

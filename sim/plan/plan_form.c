@@ -20,7 +20,7 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 	uint32_t ep = c->split[MQ_DIM_EXPERT], dp = c->split[MQ_DIM_BATCH], tp = tensor_degree(c);
 
 	if (c->split[MQ_DIM_SPATIAL] > 1)
-		return mq_fail(err, MQ_EINPUT, "stage %u: a spatial split is in no launcher", c->stage);
+		return mq_bad(err, "stage %u: a spatial split is in no launcher", c->stage);
 	if (ep > 1) {
 		s->ep = ep > s->ep ? ep : s->ep;
 		s->etp = tp > s->etp ? tp : s->etp;
@@ -35,10 +35,10 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 	s->dp = s->dp ? s->dp : dp;
 	if (c->n_devices != s->n_devices || (dp && dp != s->dp) || c->sync != s->sync || c->recompute != s->recompute ||
 	    memcmp(c->device, s->device, c->n_devices * sizeof(*c->device)))
-		return mq_fail(err, MQ_EINPUT,
-			       "stage %u: its ops differ in devices, data-parallel degree, "
-			       "gradient sync or recomputation; launchers set these per stage",
-			       c->stage);
+		return mq_bad(err,
+			      "stage %u: its ops differ in devices, data-parallel degree, "
+			      "gradient sync or recomputation; launchers set these per stage",
+			      c->stage);
 	for (uint32_t i = 1; c->share && i < c->split[MQ_DIM_BATCH]; i++)
 		s->uneven |= c->share[i] != c->share[0];
 	s->heads = c->split[MQ_DIM_HEAD] > s->heads ? c->split[MQ_DIM_HEAD] : s->heads;
@@ -59,9 +59,8 @@ static enum mq_status take_layers(const struct mq_plan *plan, const struct mq_mo
 		if (layer == MQ_NONE)
 			continue;
 		if (in[layer] && in[layer] != s + 1)
-			return mq_fail(err, MQ_EINPUT,
-				       "layer %u is cut between stages %u and %u; launchers cut between layers", layer,
-				       in[layer] - 1, s);
+			return mq_bad(err, "layer %u is cut between stages %u and %u; launchers cut between layers",
+				      layer, in[layer] - 1, s);
 		stage[s].layers += !in[layer];
 		in[layer] = s + 1;
 	}
@@ -104,8 +103,8 @@ enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model 
 		struct mq_plan_stage *s = &(*stage)[i];
 
 		if (!s->n_devices || !s->dp || s->n_devices % (s->dp * s->tp))
-			return mq_fail(err, MQ_EINPUT, "stage %u: %u devices are no multiple of dp %u x tp %u", i,
-				       s->n_devices, s->dp, s->tp);
+			return mq_bad(err, "stage %u: %u devices are no multiple of dp %u x tp %u", i, s->n_devices,
+				      s->dp, s->tp);
 		s->cp = s->n_devices / (s->dp * s->tp);
 	}
 	return MQ_OK;
@@ -159,11 +158,10 @@ static enum mq_status one_degree(const struct mq_plan_stage *s, uint32_t n, stru
 {
 	for (uint32_t i = 1; i < n; i++) {
 		if (s[i].dp != s[0].dp || s[i].tp != s[0].tp || s[i].cp != s[0].cp)
-			return mq_fail(err, MQ_EINPUT, "stage %u has dp %u tp %u cp %u, stage 0 dp %u tp %u cp %u", i,
-				       s[i].dp, s[i].tp, s[i].cp, s[0].dp, s[0].tp, s[0].cp);
+			return mq_bad(err, "stage %u has dp %u tp %u cp %u, stage 0 dp %u tp %u cp %u", i, s[i].dp,
+				      s[i].tp, s[i].cp, s[0].dp, s[0].tp, s[0].cp);
 		if (s[i].sync != s[0].sync || s[i].recompute != s[0].recompute)
-			return mq_fail(err, MQ_EINPUT,
-				       "stage %u differs from stage 0 in gradient sync or recomputation", i);
+			return mq_bad(err, "stage %u differs from stage 0 in gradient sync or recomputation", i);
 	}
 	return MQ_OK;
 }
@@ -231,9 +229,9 @@ enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_mode
 			return MQ_OK;
 		op = op == MQ_NONE ? differs : op;
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "the plan is not dp x tp x pp of one kind: op '%s' is split, or its "
-		       "devices numbered, otherwise than Megatron's rules for dp %u tp %u pp %u cp %u ep %u do",
-		       op == MQ_NONE ? "experts" : model->op[op].name, shape->dp, shape->tp, shape->pp, shape->cp,
-		       shape->ep);
+	return mq_bad(err,
+		      "the plan is not dp x tp x pp of one kind: op '%s' is split, or its "
+		      "devices numbered, otherwise than Megatron's rules for dp %u tp %u pp %u cp %u ep %u do",
+		      op == MQ_NONE ? "experts" : model->op[op].name, shape->dp, shape->tp, shape->pp, shape->cp,
+		      shape->ep);
 }

@@ -29,7 +29,7 @@ struct reading {
 static enum mq_status read_u32(const struct reading *r, const json_t *value, const char *what, uint32_t *out)
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) >= MQ_NONE)
-		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be a whole number >= 0", r->path, what);
+		return mq_bad(r->err, "%s: %s must be a whole number >= 0", r->path, what);
 	*out = (uint32_t)json_integer_value(value);
 	return MQ_OK;
 }
@@ -37,7 +37,7 @@ static enum mq_status read_u32(const struct reading *r, const json_t *value, con
 static enum mq_status read_bool(const struct reading *r, const json_t *value, const char *what, bool *out)
 {
 	if (!json_is_boolean(value))
-		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be true or false", r->path, what);
+		return mq_bad(r->err, "%s: %s must be true or false", r->path, what);
 	*out = json_is_true(value);
 	return MQ_OK;
 }
@@ -56,8 +56,7 @@ static enum mq_status read_name(const struct reading *r, const json_t *value, co
 	const char *list = name_of(0);
 	for (int k = 1; k < n; k++)
 		list = mq_arena_printf(r->arena, "%s, %s", list, name_of(k));
-	return mq_fail(r->err, MQ_EINPUT, "%s: %s is '%s', not one of %s", r->path, what,
-		       text ? text : "(not a string)", list);
+	return mq_bad(r->err, "%s: %s is '%s', not one of %s", r->path, what, text ? text : "(not a string)", list);
 }
 
 #define READ_NAME(r, value, what, name_of, n, out) read_name(r, value, what, (const char *(*)(int))(name_of), n, out)
@@ -67,15 +66,14 @@ static enum mq_status read_device(const struct reading *r, const json_t *value, 
 	if (json_is_string(value)) {
 		*rank = mq_cluster_find(r->cluster, json_string_value(value));
 		if (*rank == MQ_NONE)
-			return mq_fail(r->err, MQ_EINPUT,
-				       "%s: the platform has no device '%s'; see 'maquette platform show'", r->path,
-				       json_string_value(value));
+			return mq_bad(r->err, "%s: the platform has no device '%s'; see 'maquette platform show'",
+				      r->path, json_string_value(value));
 		return MQ_OK;
 	}
 	MQ_TRY(read_u32(r, value, "a device", rank));
 	if (*rank >= r->cluster->n_devices)
-		return mq_fail(r->err, MQ_EINPUT, "%s: device %u, but the platform has %u (0 to %u)", r->path, *rank,
-			       r->cluster->n_devices, r->cluster->n_devices - 1);
+		return mq_bad(r->err, "%s: device %u, but the platform has %u (0 to %u)", r->path, *rank,
+			      r->cluster->n_devices, r->cluster->n_devices - 1);
 	return MQ_OK;
 }
 
@@ -85,16 +83,16 @@ static enum mq_status read_split(const struct reading *r, const json_t *object, 
 	json_t *value;
 
 	if (!json_is_object(object))
-		return mq_fail(r->err, MQ_EINPUT, "%s: split must be an object", r->path);
+		return mq_bad(r->err, "%s: split must be an object", r->path);
 	json_object_foreach((json_t *)(uintptr_t)object, key, value)
 	{
 		int d = MQ_ENUM_FIND(mq_dim_name, MQ_N_DIMS, key);
 
 		if (d == MQ_N_DIMS)
-			return mq_fail(r->err, MQ_EINPUT,
-				       "%s: split has no dimension '%s'; it has batch, expert, seq, "
-				       "spatial, head, out, in",
-				       r->path, key);
+			return mq_bad(r->err,
+				      "%s: split has no dimension '%s'; it has batch, expert, seq, "
+				      "spatial, head, out, in",
+				      r->path, key);
 		MQ_TRY(read_u32(r, value, key, &c->split[d]));
 	}
 	return MQ_OK;
@@ -107,13 +105,12 @@ static enum mq_status read_shares(const struct reading *r, const json_t *list, s
 	if (json_is_null(list))
 		return MQ_OK;
 	if (json_array_size(list) != n)
-		return mq_fail(r->err, MQ_EINPUT, "%s: %zu shares for a batch split of %u", r->path,
-			       json_array_size(list), n);
+		return mq_bad(r->err, "%s: %zu shares for a batch split of %u", r->path, json_array_size(list), n);
 	c->share = mq_arena_array(r->arena, n, double);
 	for (uint32_t i = 0; i < n; i++) {
 		c->share[i] = json_number_value(json_array_get(list, i));
 		if (!json_is_number(json_array_get(list, i)) || !(c->share[i] > 0))
-			return mq_fail(r->err, MQ_EINPUT, "%s: share %u must be a positive number", r->path, i);
+			return mq_bad(r->err, "%s: share %u must be a positive number", r->path, i);
 	}
 	return MQ_OK;
 }
@@ -126,8 +123,8 @@ static enum mq_status read_config(const struct reading *r, json_t *object, uint3
 	json_t *value;
 
 	if (!n || json_array_size(devices) > r->cluster->n_devices)
-		return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] needs a list of 1 to %u devices", r->path, index,
-			       r->cluster->n_devices);
+		return mq_bad(r->err, "%s: configs[%u] needs a list of 1 to %u devices", r->path, index,
+			      r->cluster->n_devices);
 	uint32_t made = mq_plan_add_config(r->plan, r->arena, n); /* may move config[] */
 	struct mq_config *c = &r->plan->config[made];
 	for (uint32_t d = 0; d < n; d++)
@@ -146,8 +143,7 @@ static enum mq_status read_config(const struct reading *r, json_t *object, uint3
 		else if (!strcmp(key, "shares"))
 			MQ_TRY(read_shares(r, value, c));
 		else if (strcmp(key, "devices") && strcmp(key, "split"))
-			return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] has an unknown key '%s'", r->path, index,
-				       key);
+			return mq_bad(r->err, "%s: configs[%u] has an unknown key '%s'", r->path, index, key);
 	}
 	return MQ_OK;
 }
@@ -171,15 +167,15 @@ static enum mq_status read_run(const struct reading *r, const json_t *run, size_
 	if (first == MQ_NONE || last == MQ_NONE || last < first) {
 		const json_t *bad = first == MQ_NONE ? from : to;
 
-		return mq_fail(r->err, MQ_EINPUT,
-			       "%s: ops[%zu]: '%s' is not an op of '%s' (or comes before 'from'); "
-			       "'maquette model' lists them",
-			       r->path, index, json_is_string(bad) ? json_string_value(bad) : "(none)", r->model->name);
+		return mq_bad(r->err,
+			      "%s: ops[%zu]: '%s' is not an op of '%s' (or comes before 'from'); "
+			      "'maquette model' lists them",
+			      r->path, index, json_is_string(bad) ? json_string_value(bad) : "(none)", r->model->name);
 	}
 	MQ_TRY(read_u32(r, json_object_get(run, "config"), "ops[].config", &config));
 	if (config >= r->plan->n_configs)
-		return mq_fail(r->err, MQ_EINPUT, "%s: ops[%zu] has config %u, but there are %u", r->path, index,
-			       config, r->plan->n_configs);
+		return mq_bad(r->err, "%s: ops[%zu] has config %u, but there are %u", r->path, index, config,
+			      r->plan->n_configs);
 	for (uint32_t op = first; op <= last; op++)
 		r->plan->config_of[op] = config;
 	return MQ_OK;
@@ -188,15 +184,14 @@ static enum mq_status read_run(const struct reading *r, const json_t *run, size_
 static enum mq_status read_ops(const struct reading *r, const json_t *ops)
 {
 	if (!json_is_array(ops))
-		return mq_fail(r->err, MQ_EINPUT, "%s: \"ops\" is missing or not a list", r->path);
+		return mq_bad(r->err, "%s: \"ops\" is missing or not a list", r->path);
 	for (uint32_t op = 0; op < r->model->n_ops; op++)
 		r->plan->config_of[op] = MQ_NONE;
 	for (size_t i = 0; i < json_array_size(ops); i++)
 		MQ_TRY(read_run(r, json_array_get(ops, i), i));
 	for (uint32_t op = 0; op < r->model->n_ops; op++)
 		if (r->plan->config_of[op] == MQ_NONE)
-			return mq_fail(r->err, MQ_EINPUT, "%s: no entry of \"ops\" covers op '%s'", r->path,
-				       r->model->op[op].name);
+			return mq_bad(r->err, "%s: no entry of \"ops\" covers op '%s'", r->path, r->model->op[op].name);
 	return MQ_OK;
 }
 
@@ -204,7 +199,7 @@ static enum mq_status read_number(const struct reading *r, const json_t *value, 
 {
 	*out = json_number_value(value);
 	if (!json_is_number(value) || !(*out >= 0))
-		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be a number >= 0", r->path, key);
+		return mq_bad(r->err, "%s: %s must be a number >= 0", r->path, key);
 	return MQ_OK;
 }
 
@@ -251,7 +246,7 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (!strcmp(key, known[i]))
 			return MQ_OK;
-	return mq_fail(r->err, MQ_EINPUT, "%s: unknown key '%s'", r->path, key);
+	return mq_bad(r->err, "%s: unknown key '%s'", r->path, key);
 }
 
 static enum mq_status read_plan(const struct reading *r, json_t *root)
@@ -261,8 +256,7 @@ static enum mq_status read_plan(const struct reading *r, json_t *root)
 	json_t *configs = json_object_get(root, "configs");
 
 	if (!json_is_object(root) || !json_is_array(configs) || !json_array_size(configs))
-		return mq_fail(r->err, MQ_EINPUT, "%s: a plan is an object with a list \"configs\" and a list \"ops\"",
-			       r->path);
+		return mq_bad(r->err, "%s: a plan is an object with a list \"configs\" and a list \"ops\"", r->path);
 	json_object_foreach(root, key, value) MQ_TRY(read_global(r, key, value));
 	for (uint32_t i = 0; i < json_array_size(configs); i++)
 		MQ_TRY(read_config(r, json_array_get(configs, i), i));
@@ -363,11 +357,10 @@ enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *m
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	write_plan(f, plan, model, cluster);
 	bool bad = ferror(f) != 0;
 	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
-			       strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
 	return MQ_OK;
 }

@@ -141,23 +141,22 @@ static enum mq_status layer_stages(const struct mq_shape *shape, const struct mq
 	uint32_t layer = 0, layers = model->n_layers;
 
 	if (layers < stages && !shape->stage_layers)
-		return mq_fail(err, MQ_EINPUT, "%u layers cannot fill %u stages; use at most %u", layers, stages,
-			       layers);
+		return mq_bad(err, "%u layers cannot fill %u stages; use at most %u", layers, stages, layers);
 	for (uint32_t s = 0; s < stages; s++) {
 		uint32_t n = shape->stage_layers ? shape->stage_layers[s] : layers / stages + (s < layers % stages);
 
 		if (!n && s && s + 1 < stages)
-			return mq_fail(err, MQ_EINPUT,
-				       "stage_layers leave stage %u without a layer; only "
-				       "the first and the last have other work",
-				       s);
+			return mq_bad(err,
+				      "stage_layers leave stage %u without a layer; only "
+				      "the first and the last have other work",
+				      s);
 		if (n > layers - layer)
-			return mq_fail(err, MQ_EINPUT, "stage_layers add up to more than %u layers", layers);
+			return mq_bad(err, "stage_layers add up to more than %u layers", layers);
 		while (n--)
 			stage_of_layer[layer++] = s;
 	}
 	if (layer < layers)
-		return mq_fail(err, MQ_EINPUT, "stage_layers add up to %u of %u layers", layer, layers);
+		return mq_bad(err, "stage_layers add up to %u of %u layers", layer, layers);
 	return MQ_OK;
 }
 
@@ -267,21 +266,21 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 		if (mq_tensor_split(model, op, shape->etp, shape->sequence_parallel, shape->vocab_parallel, split) &&
 		    fold_experts(g, tp, shape->etp, split))
 			return MQ_OK;
-		return mq_fail(err, MQ_EINPUT,
-			       "experts: ep %u x etp %u neither divide cp %u x tp %u nor are so many times it "
-			       "that they divide dp %u too",
-			       g->ep, shape->etp, g->cp, tp, g->dp);
+		return mq_bad(err,
+			      "experts: ep %u x etp %u neither divide cp %u x tp %u nor are so many times it "
+			      "that they divide dp %u too",
+			      g->ep, shape->etp, g->cp, tp, g->dp);
 	}
 	if (!mq_tensor_split(model, op, tp, shape->sequence_parallel, shape->vocab_parallel, split))
-		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide", o->name,
-			       o->extent[MQ_DIM_HEAD], tp);
+		return mq_bad(err, "op '%s' has %g heads, which tp=%u does not divide", o->name, o->extent[MQ_DIM_HEAD],
+			      tp);
 	split[MQ_DIM_BATCH] = g->dp;
 	if (shape->ulysses > 1 && o->kind == MQ_OP_ATTENTION) {
 		if (!exchange_heads(shape, g, tp, model, o, split))
-			return mq_fail(err, MQ_EINPUT,
-				       "op '%s': ulysses=%u times tp=%u divides neither its %g heads nor the %u of "
-				       "keys and values, or not cp=%u",
-				       o->name, shape->ulysses, tp, o->extent[MQ_DIM_HEAD], model->kv_heads, g->cp);
+			return mq_bad(err,
+				      "op '%s': ulysses=%u times tp=%u divides neither its %g heads nor the %u of "
+				      "keys and values, or not cp=%u",
+				      o->name, shape->ulysses, tp, o->extent[MQ_DIM_HEAD], model->kv_heads, g->cp);
 		return MQ_OK;
 	}
 	if (g->cp > 1 && may(o, MQ_DIM_SEQ, g->cp * split[MQ_DIM_SEQ]))
@@ -320,13 +319,13 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_clust
 	for (uint32_t r = 0; r < g->pp; r++)
 		need += (double)g->dp * g->cp * rank_tp(shape, g, r);
 	if (need > cluster->n_devices)
-		return mq_fail(err, MQ_EINPUT, "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
-			       g->dp, g->tp, g->pp, g->cp, need, cluster->n_devices);
+		return mq_bad(err, "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u", g->dp,
+			      g->tp, g->pp, g->cp, need, cluster->n_devices);
 	if (!shape->etp && g->dp % g->ep)
-		return mq_fail(err, MQ_EINPUT,
-			       "ep=%u does not divide dp=%u; give experts a tensor-parallel degree of "
-			       "their own (etp) to deal them out over tp too",
-			       g->ep, g->dp);
+		return mq_bad(err,
+			      "ep=%u does not divide dp=%u; give experts a tensor-parallel degree of "
+			      "their own (etp) to deal them out over tp too",
+			      g->ep, g->dp);
 	return mq_pipeline_chunks(shape->pipeline, g->virtual, err);
 }
 

@@ -38,7 +38,7 @@ const char *mq_task_describe(const struct mq_schedule *s, uint32_t task, struct 
 static enum mq_status fail_task(struct builder *b, uint32_t task, const char *what)
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
-	return mq_fail(b->err, MQ_EINPUT, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
+	return mq_bad(b->err, "schedule: %s %s", mq_task_describe(b->s, task, &scratch), what);
 }
 
 /* ---- communications -------------------------------------------------------------------------------- */
@@ -157,10 +157,10 @@ static enum mq_status match_calls(struct builder *b, uint32_t *chain)
 	for (uint32_t d = 0; d < s->n_devices; d++)
 		for (uint32_t m = b->member_first[d]; m < b->member_first[d + 1]; m++)
 			if (b->member_calls[m] != most[b->member_comm[m]])
-				return mq_fail(b->err, MQ_EINPUT,
-					       "schedule: %s calls communicator %u %u times, another member %u times",
-					       s->device_name[d], b->member_comm[m], b->member_calls[m],
-					       most[b->member_comm[m]]);
+				return mq_bad(b->err,
+					      "schedule: %s calls communicator %u %u times, another member %u times",
+					      s->device_name[d], b->member_comm[m], b->member_calls[m],
+					      most[b->member_comm[m]]);
 	for (uint32_t c = 0; c < s->n_comms; c++)
 		place[c + 1] = place[c] + most[c];
 	uint32_t *head = mq_arena_none(b->arena, place[s->n_comms]);

@@ -8,7 +8,7 @@
 
 static enum mq_status bad(struct mq_err *err, uint32_t task, const char *field, double value, const char *remedy)
 {
-	return mq_fail(err, MQ_EINPUT, "schedule: task %u: %s %.17g: %s", task, field, value, remedy);
+	return mq_bad(err, "schedule: task %u: %s %.17g: %s", task, field, value, remedy);
 }
 
 static enum mq_status check_communication(const struct mq_schedule *s, uint32_t id, struct mq_err *err)
@@ -70,12 +70,10 @@ static enum mq_status check_comms(const struct mq_schedule *s, struct mq_err *er
 		for (uint32_t i = 0; i < s->comm[c].n; i++) {
 			uint32_t d = s->comm[c].rank[i];
 			if (d >= s->n_devices)
-				return mq_fail(err, MQ_EINPUT,
-					       "schedule: communicator %u: rank %u: no such device in the header", c,
-					       d);
+				return mq_bad(err, "schedule: communicator %u: rank %u: no such device in the header",
+					      c, d);
 			if (seen[d] == c + 1)
-				return mq_fail(err, MQ_EINPUT, "schedule: communicator %u: rank %u is listed twice", c,
-					       d);
+				return mq_bad(err, "schedule: communicator %u: rank %u is listed twice", c, d);
 			seen[d] = c + 1;
 		}
 	return MQ_OK;
@@ -103,8 +101,8 @@ static enum mq_status name_cycle(const struct mq_schedule *s, const struct mq_ev
 					       mq_task_describe(s, ev->first[at], a));
 		at = before[at];
 	} while (at != first);
-	return mq_fail(err, MQ_EINPUT, "schedule: deadlock: %s%s waits for itself%s", text, n > 3 ? ", ... ," : "",
-		       n > 1 ? " in the end" : "");
+	return mq_bad(err, "schedule: deadlock: %s%s waits for itself%s", text, n > 3 ? ", ... ," : "",
+		      n > 1 ? " in the end" : "");
 }
 
 enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, struct mq_err *err)
@@ -115,7 +113,7 @@ enum mq_status mq_schedule_check(const struct mq_schedule *s, bool *deadlock, st
 	if (deadlock)
 		*deadlock = false;
 	if (!s->n_devices)
-		return mq_fail(err, MQ_EINPUT, "schedule: no devices");
+		return mq_bad(err, "schedule: no devices");
 	MQ_TRY(check_comms(s, err));
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		MQ_TRY(check_task(s, i, err));

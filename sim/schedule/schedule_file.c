@@ -235,7 +235,7 @@ struct reader {
 static void wrong(struct reader *r, const char *key, const char *want)
 {
 	if (!r->status)
-		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: \"%s\" must be %s", r->path, r->line, key, want);
+		r->status = mq_bad(r->err, "%s:%u: \"%s\" must be %s", r->path, r->line, key, want);
 }
 
 static double get_number(struct reader *r, json_t *object, const char *key, double missing)
@@ -572,8 +572,8 @@ static void read_line(struct reader *r, const char *text, size_t size)
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
 
 	if (!root || !json_is_object(root)) {
-		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: not a JSON object: %s", r->path, r->line,
-				    root ? "another kind of value" : error.text);
+		r->status = mq_bad(r->err, "%s:%u: not a JSON object: %s", r->path, r->line,
+				   root ? "another kind of value" : error.text);
 	} else if (r->line == 1) {
 		get_header(r, root);
 	} else if (r->s->n_tasks >= r->n_tasks) {
@@ -595,10 +595,10 @@ enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct
 	ssize_t size;
 
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot open: %s", path, strerror(errno));
 	if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
 		fclose(f);
-		return mq_fail(err, MQ_EINPUT, "%s: not a regular file; give a schedule's", path);
+		return mq_bad(err, "%s: not a regular file; give a schedule's", path);
 	}
 	r.s = mq_arena_array(arena, 1, struct mq_schedule);
 	r.s->arena = arena;
@@ -610,11 +610,11 @@ enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena, struct
 	free(text);
 	fclose(f);
 	if (!r.status && broken)
-		r.status = mq_fail(err, MQ_EINPUT, "%s: cannot read", path);
+		r.status = mq_bad(err, "%s: cannot read", path);
 	if (!r.status && !r.line)
-		r.status = mq_fail(err, MQ_EINPUT, "%s: empty; a schedule starts with a header line", path);
+		r.status = mq_bad(err, "%s: empty; a schedule starts with a header line", path);
 	if (!r.status && r.s->n_tasks != r.n_tasks)
-		r.status = mq_fail(err, MQ_EINPUT, "%s: cut short: %u of %u tasks", path, r.s->n_tasks, r.n_tasks);
+		r.status = mq_bad(err, "%s: cut short: %u of %u tasks", path, r.s->n_tasks, r.n_tasks);
 	if (!r.status)
 		r.status = mq_schedule_check(r.s, NULL, err) ? mq_wrap(err, "%s", path) : MQ_OK;
 	*schedule = r.status ? NULL : r.s;

@@ -57,10 +57,10 @@ static enum mq_status spawn(struct exec *x, struct mq_err *err)
 
 static enum mq_status ended(const struct exec *x, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT,
-		       "exec:%s: the program ended or closed its output after %llu requests; an engine "
-		       "answers every request with one line of JSON",
-		       x->program, (unsigned long long)x->asked);
+	return mq_bad(err,
+		      "exec:%s: the program ended or closed its output after %llu requests; an engine "
+		      "answers every request with one line of JSON",
+		      x->program, (unsigned long long)x->asked);
 }
 
 /* Sends one JSON value as a line and frees it. */
@@ -123,15 +123,15 @@ static enum mq_status get(struct exec *x, const struct mq_problem *problem, json
 	*value = json_loadb(x->buffer, size, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(*value)) {
 		json_decref(*value);
-		return mq_fail(err, MQ_EINPUT, "exec:%s: answer %llu is not a JSON object: %.60s", x->program,
-			       (unsigned long long)x->asked, x->buffer);
+		return mq_bad(err, "exec:%s: answer %llu is not a JSON object: %.60s", x->program,
+			      (unsigned long long)x->asked, x->buffer);
 	}
 	x->used -= size;
 	memmove(x->buffer, x->buffer + size, x->used);
 	const char *error = json_string_value(json_object_get(*value, "error"));
 	if (!error)
 		return MQ_OK;
-	mq_fail(err, MQ_EINPUT, "exec:%s: %s", x->program, error);
+	mq_bad(err, "exec:%s: %s", x->program, error);
 	json_decref(*value);
 	return MQ_EINPUT;
 }
@@ -275,7 +275,7 @@ static enum mq_status read_plan(const struct exec *x, json_t *value, const struc
 	if (fd < 0 || json_dumpfd(value, fd, 0)) {
 		if (fd >= 0)
 			close(fd);
-		return mq_fail(err, MQ_EINPUT, "exec:%s: cannot store its plan: %s", x->program, strerror(errno));
+		return mq_bad(err, "exec:%s: cannot store its plan: %s", x->program, strerror(errno));
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	enum mq_status status = mq_plan_load(path, problem->q->model, problem->q->cluster, arena, plan, err);
@@ -291,15 +291,15 @@ static enum mq_status read_placement(const struct exec *x, json_t *list, const s
 	uint32_t *device_of = mq_arena_array(arena, n, uint32_t);
 
 	if (json_array_size(list) != n)
-		return mq_fail(err, MQ_EINPUT, "exec:%s: device_of has %zu entries, the model %u ops", x->program,
-			       json_array_size(list), n);
+		return mq_bad(err, "exec:%s: device_of has %zu entries, the model %u ops", x->program,
+			      json_array_size(list), n);
 	for (uint32_t i = 0; i < n; i++) {
 		json_t *v = json_array_get(list, i);
 
 		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
 		    json_integer_value(v) >= problem->q->cluster->n_devices)
-			return mq_fail(err, MQ_EINPUT, "exec:%s: device_of[%u] is no rank from 0 to %u", x->program, i,
-				       problem->q->cluster->n_devices - 1);
+			return mq_bad(err, "exec:%s: device_of[%u] is no rank from 0 to %u", x->program, i,
+				      problem->q->cluster->n_devices - 1);
 		device_of[i] = (uint32_t)json_integer_value(v);
 	}
 	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
@@ -378,8 +378,8 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 	for (size_t i = 0; good && s.device && i < (size_t)devices; i++)
 		good = s.device[i] < problem->q->cluster->n_devices;
 	if (!good)
-		return mq_fail(err, MQ_EINPUT, "exec:%s: proposal %llu: a bad shape; see strategies/README.md",
-			       x->program, (unsigned long long)x->asked);
+		return mq_bad(err, "exec:%s: proposal %llu: a bad shape; see strategies/README.md", x->program,
+			      (unsigned long long)x->asked);
 	if (!s.stage_layers && /* not said: as the software deals them out */
 	    mq_software_stages(mq_question_software(problem->q), problem->q->model, arena, &s) <
 		    at_least_1(s.pp) * at_least_1(s.virtual))
@@ -403,8 +403,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	else if ((part = json_object_get(answer, "device_of")))
 		status = read_placement(x, part, problem, arena, plan, err);
 	else if (!json_is_true(json_object_get(answer, "done")))
-		status = mq_fail(err, MQ_EINPUT, "exec:%s: answer %llu has none of plan, shape, device_of, done, error",
-				 x->program, (unsigned long long)x->asked);
+		status = mq_bad(err, "exec:%s: answer %llu has none of plan, shape, device_of, done, error", x->program,
+				(unsigned long long)x->asked);
 	part = json_object_get(answer, "objective");
 	if (status == MQ_OK && json_is_number(part))
 		plan->engine_objective = json_number_value(part);

@@ -25,7 +25,7 @@ enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_ar
 
 	*names = mq_folder_names(dir, "", suffix, arena, &n);
 	if (!*names)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the folder: %s", dir, strerror(errno));
+		return mq_bad(err, "%s: cannot open the folder: %s", dir, strerror(errno));
 	for (uint32_t i = 0; i < n; i++) {
 		char *name = mq_arena_printf(arena, "%.*s", (int)(strlen((*names)[i]) - strlen(suffix)), (*names)[i]);
 
@@ -48,22 +48,21 @@ static enum mq_status no_such(const char *dir, const char *name, struct mq_arena
 	for (uint32_t i = 0; names[i] && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", names[i]);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "no engine '%s'; did you mean '%s'? There are:%s", name, near, list);
-	return mq_fail(err, MQ_EINPUT, "no engine '%s'; there are:%s", name, list);
+		return mq_bad(err, "no engine '%s'; did you mean '%s'? There are:%s", name, near, list);
+	return mq_bad(err, "no engine '%s'; there are:%s", name, list);
 }
 
 enum mq_status mq_engine_check(const struct mq_engine *e, const char *name, struct mq_err *err)
 {
 	if (e->abi != MQ_ABI)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' was built for another version of maquette (headers %016" PRIx64
-			       ", this program's are %016" PRIx64 "): rebuild it",
-			       name, e->abi, MQ_ABI);
+		return mq_bad(err,
+			      "engine '%s' was built for another version of maquette (headers %016" PRIx64
+			      ", this program's are %016" PRIx64 "): rebuild it",
+			      name, e->abi, MQ_ABI);
 	if (!e->name || strcmp(e->name, name))
-		return mq_fail(err, MQ_EINPUT, "engine '%s' calls itself '%s'; the names must agree", name,
-			       e->name ? e->name : "");
+		return mq_bad(err, "engine '%s' calls itself '%s'; the names must agree", name, e->name ? e->name : "");
 	if (!e->summary || (!e->propose && !e->solve))
-		return mq_fail(err, MQ_EINPUT, "engine '%s' lacks a summary, or both propose and solve", name);
+		return mq_bad(err, "engine '%s' lacks a summary, or both propose and solve", name);
 	return MQ_OK;
 }
 
@@ -106,7 +105,7 @@ enum mq_status mq_engine_open(const char *dir, const char *name, struct mq_arena
 	const char *symbol = mq_arena_printf(arena, "mq_engine_%s", file);
 	const struct mq_engine *found = dlsym(handle, symbol);
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "%s: exports no %s; see strategies/README.md", path, symbol);
+		return mq_bad(err, "%s: exports no %s; see strategies/README.md", path, symbol);
 	MQ_TRY(mq_engine_check(found, name, err));
 	struct mq_engine *copy = mq_arena_alloc(arena, sizeof(*copy));
 	*copy = *found;

@@ -528,10 +528,10 @@ static enum mq_status open_files(struct loop *loop, struct mq_err *err)
 	MQ_TRY(mq_rows_open(&loop->rows, s->dir, loop->arena, err));
 	/* Files that the command names hold something else now, or the program does. */
 	if (loop->rows.at < loop->rows.old_size && loop->cache.n_others && !loop->cache.map.n)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: its plans were judged with another model, platform, calibration, "
-			       "software or program than are there now; choose another -o, or remove the folder",
-			       s->dir);
+		return mq_bad(err,
+			      "%s: its plans were judged with another model, platform, calibration, "
+			      "software or program than are there now; choose another -o, or remove the folder",
+			      s->dir);
 	return MQ_OK;
 }
 

@@ -178,10 +178,10 @@ enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, u
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (lacks & rows[i].flag && rows[i].fixed > 1)
-			return mq_fail(err, MQ_EINPUT,
-				       "engine '%s' has no %s in its plans: --fix %s=%u leaves none; relax "
-				       "it or take another engine",
-				       engine, rows[i].what, rows[i].key, rows[i].fixed);
+			return mq_bad(err,
+				      "engine '%s' has no %s in its plans: --fix %s=%u leaves none; relax "
+				      "it or take another engine",
+				      engine, rows[i].what, rows[i].key, rows[i].fixed);
 	return MQ_OK;
 }
 
@@ -205,19 +205,17 @@ enum mq_status mq_limits_possible(const struct mq_limits *l, const struct mq_que
 	uint32_t tp = mq_or_1(l->fix_tp), most = largest_machine(q->cluster);
 
 	if (ranks > q->cluster->n_devices)
-		return mq_fail(err, MQ_EINPUT,
-			       "--fix dp=%u tp=%u pp=%u cp=%u: %.0f ranks, but '%s' has %u devices; fix less",
-			       mq_or_1(l->fix_dp), tp, mq_or_1(l->fix_pp), mq_or_1(l->fix_cp), ranks, q->cluster->name,
-			       q->cluster->n_devices);
+		return mq_bad(err, "--fix dp=%u tp=%u pp=%u cp=%u: %.0f ranks, but '%s' has %u devices; fix less",
+			      mq_or_1(l->fix_dp), tp, mq_or_1(l->fix_pp), mq_or_1(l->fix_cp), ranks, q->cluster->name,
+			      q->cluster->n_devices);
 	if (tp > 1 && m->heads % tp && (!placed || m->hidden % tp))
-		return mq_fail(err, MQ_EINPUT,
-			       "--fix tp=%u does not divide the %u heads of '%s'; fix a divisor of them", tp, m->heads,
-			       m->name);
+		return mq_bad(err, "--fix tp=%u does not divide the %u heads of '%s'; fix a divisor of them", tp,
+			      m->heads, m->name);
 	if (!placed && tp > most)
-		return mq_fail(err, MQ_EINPUT,
-			       "--fix tp=%u: tensor-parallel groups stay inside a machine, and those of '%s' have %u "
-			       "devices at most; fix tp=%u or less",
-			       tp, q->cluster->name, most, most);
+		return mq_bad(err,
+			      "--fix tp=%u: tensor-parallel groups stay inside a machine, and those of '%s' have %u "
+			      "devices at most; fix tp=%u or less",
+			      tp, q->cluster->name, most, most);
 	return MQ_OK;
 }
 
@@ -229,17 +227,17 @@ enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, 
 	if (!s || s->runs.placement)
 		return MQ_OK;
 	if (!mq_software_runs_model(s, q, why, sizeof(why)))
-		return mq_fail(err, MQ_EINPUT, "%s", why);
+		return mq_bad(err, "%s", why);
 	if ((lacks & MQ_LACKS_ALL) == MQ_LACKS_ALL)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' proposes placements of single ops, which %s does not "
-			       "run; use --software generic or another engine",
-			       engine, s->file);
+		return mq_bad(err,
+			      "engine '%s' proposes placements of single ops, which %s does not "
+			      "run; use --software generic or another engine",
+			      engine, s->file);
 	if (lacks & MQ_LACKS_SHAPES && !s->runs.unequal_degrees)
-		return mq_fail(err, MQ_EINPUT,
-			       "engine '%s' proposes plans that are not dp x tp x pp of one kind, "
-			       "which %s does not run; use --software generic or another engine",
-			       engine, s->file);
+		return mq_bad(err,
+			      "engine '%s' proposes plans that are not dp x tp x pp of one kind, "
+			      "which %s does not run; use --software generic or another engine",
+			      engine, s->file);
 	return MQ_OK;
 }
 

@@ -12,7 +12,7 @@
 
 static enum mq_status cannot_write(const char *path, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
+	return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
 }
 
 /* Reads what is there up to the last whole line, cuts off the rest, leaves the file open at its end. */
@@ -25,7 +25,7 @@ static enum mq_status open_lines(const char *path, struct mq_arena *arena, FILE 
 
 	*file = fopen(path, "a+");
 	if (!*file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	FILE *stream = open_memstream(&all, &used);
 	mq_assert(stream);
 	rewind(*file);
@@ -77,10 +77,10 @@ static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, 
 			uint32_t line = 1;
 			for (size_t i = 0; i < rows->at; i++)
 				line += rows->old[i] == '\n';
-			return mq_fail(err, MQ_EINPUT,
-				       "%s:%u: written by another command or another version; choose "
-				       "another -o, or remove the folder",
-				       rows->path, line);
+			return mq_bad(err,
+				      "%s:%u: written by another command or another version; choose "
+				      "another -o, or remove the folder",
+				      rows->path, line);
 		}
 		if (ftruncate(fileno(rows->file), (off_t)rows->at))
 			return cannot_write(rows->path, err);
@@ -246,16 +246,15 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 	if (r->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
 	if (!good || r->verdict == MQ_N_VERDICTS || !(device >= 0 && device <= UINT32_MAX))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again", csv->path,
-			       csv->line[row]);
+		return mq_bad(err, "%s:%u: a broken row; remove the file and run again", csv->path, csv->line[row]);
 	r->memory_device = (uint32_t)device;
 	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s", mq_csv_word(csv, row, "bottleneck"));
 	snprintf(r->message, sizeof(r->message), "%s", mq_csv_word(csv, row, "message"));
 	if (strtoull(mq_csv_word(csv, row, "check"), NULL, 16) != check_sum(cache->context, hash, r))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: the row does not match its check sum: it was edited or "
-			       "damaged; remove the file and run again",
-			       csv->path, csv->line[row]);
+		return mq_bad(err,
+			      "%s:%u: the row does not match its check sum: it was edited or "
+			      "damaged; remove the file and run again",
+			      csv->path, csv->line[row]);
 	cache_put(cache, hash, r);
 	return MQ_OK;
 }
@@ -295,8 +294,7 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 	MQ_TRY(open_lines(cache->path, arena, &cache->file, &text, &size, err));
 	const char *header = header_of(arena);
 	if (size && strncmp(text, "context,plan_hash,", 18))
-		return mq_fail(err, MQ_EINPUT, "%s: not a file of this program; choose another -o, or remove it",
-			       cache->path);
+		return mq_bad(err, "%s: not a file of this program; choose another -o, or remove it", cache->path);
 	if (strncmp(text, header, strlen(header)))
 		return put_header(cache, header, err);
 	MQ_TRY(mq_csv_load(cache->path, arena, &csv, err));

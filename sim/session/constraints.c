@@ -55,7 +55,7 @@ static enum mq_status read_limits(const char *option, const struct mq_arg *rows,
 		}
 		for (row = rows; row->type != MQ_ARG_END; row++)
 			used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", row->name);
-		return mq_fail(err, MQ_EINPUT, "%s%s: give KEY=VALUE with KEY one of%s", prefix, list->item[i], names);
+		return mq_bad(err, "%s%s: give KEY=VALUE with KEY one of%s", prefix, list->item[i], names);
 	}
 	return MQ_OK;
 }

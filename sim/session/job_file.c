@@ -22,7 +22,7 @@ enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, s
 	snprintf(path, sizeof(path), "%s/run.ini", dir);
 	*file = fopen(path, "w");
 	if (!*file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	fputs("; runs this again: maquette run ", *file);
 	mq_ini_put_value(*file, path);
 	fprintf(*file, "\ncommand = %s\n", command);
@@ -43,7 +43,7 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 		fprintf(file, "wall_s = %.3f\n", wall_s);
 	bool bad = ferror(file) != 0;
 	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s/run.ini: cannot write: %s; free some space", dir, strerror(errno));
+		return mq_bad(err, "%s/run.ini: cannot write: %s; free some space", dir, strerror(errno));
 	return MQ_OK;
 }
 
@@ -88,10 +88,10 @@ static enum mq_status differs(const char *path, const char *old, const char *ask
 		asked += strcspn(asked, "\n") + 1;
 	}
 	int n = (int)strcspn(old, "\n"), m = (int)strcspn(asked, "\n");
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: written by another command: there `%.*s`, here `%.*s`; choose another "
-		       "-o, or remove the folder",
-		       path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
+	return mq_bad(err,
+		      "%s: written by another command: there `%.*s`, here `%.*s`; choose another "
+		      "-o, or remove the folder",
+		      path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
 }
 
 /* A command that failed before it had results claims nothing: is there a row in what it writes? */
@@ -128,9 +128,8 @@ static enum mq_status check_old(const char *dir, const char *path, const char *c
 		   has_results(dir, old.command);
 	fclose(old.lines);
 	if (*resumes && strcmp(old.command, command))
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: the folder has the results of `%s`; choose another -o, or remove it", path,
-				 old.command);
+		status = mq_bad(err, "%s: the folder has the results of `%s`; choose another -o, or remove it", path,
+				old.command);
 	else if (*resumes && asked && strcmp(text, asked))
 		status = differs(path, text, asked, err);
 	free(text);
@@ -150,11 +149,11 @@ enum mq_status mq_job_claim(const char *dir, const char *command, const char *as
 	claim->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	claim->resumes = false;
 	if (claim->fd < 0)
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+		status = mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
 	else if (fcntl(claim->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES))
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: another command is writing its results there; wait for it, or choose another -o",
-				 dir);
+		status = mq_bad(err,
+				"%s: another command is writing its results there; wait for it, or choose another -o",
+				dir);
 	else
 		status = check_old(dir, path, command, asked, &claim->resumes, err);
 	if (status != MQ_OK)
@@ -203,8 +202,8 @@ static enum mq_status words_of(const char *dir, char *command, int argc, char **
 
 	add_word(w, command);
 	if (access(path, R_OK))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read it (%s): is %s the folder of a search?", path,
-			       strerror(errno), dir);
+		return mq_bad(err, "%s: cannot read it (%s): is %s the folder of a search?", path, strerror(errno),
+			      dir);
 	MQ_TRY(mq_ini_read(path, w->arena, take_key, w, err));
 	for (int i = 0; i < argc; i++)
 		add_word(w, argv[i]);
@@ -270,9 +269,9 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 {
 	if (allow_exec || !names_program(item->value))
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "%s:%u: %s = %.100s runs a program of your machine; if you trust this file, add --allow-exec",
-		       item->path, item->line, item->key, item->value);
+	return mq_bad(err,
+		      "%s:%u: %s = %.100s runs a program of your machine; if you trust this file, add --allow-exec",
+		      item->path, item->line, item->key, item->value);
 }
 
 static volatile sig_atomic_t interrupted; /* a handler reaches nothing else */

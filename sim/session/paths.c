@@ -19,8 +19,8 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 	if (!access(name, F_OK))
 		return MQ_OK;
 	if (strchr(name, '/') || (strstr(name, ".xml") && !strstr(name, ".xml")[4]))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the platform: %s; see `maquette list platforms`", name,
-			       strerror(errno));
+		return mq_bad(err, "%s: cannot open the platform: %s; see `maquette list platforms`", name,
+			      strerror(errno));
 	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
 	*path = mq_arena_printf(arena, "%s/%s.xml", dir, name);
 	if (!access(*path, F_OK))
@@ -36,9 +36,8 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 			return MQ_OK;
 		}
 	near = mq_nearest(name, names);
-	return mq_fail(err, MQ_EINPUT,
-		       "no platform '%s'%s%s%s; give an XML file or a name of `maquette list platforms`", name,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_bad(err, "no platform '%s'%s%s%s; give an XML file or a name of `maquette list platforms`", name,
+		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,
@@ -50,8 +49,8 @@ enum mq_status mq_output_apart(const char *option, const char *output, const cha
 		return MQ_OK;
 	for (uint32_t i = 0; i < n; i++)
 		if (input[i] && !stat(input[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-			return mq_fail(err, MQ_EINPUT, "%s %s would overwrite %s, which is read; choose another file",
-				       option, output, input[i]);
+			return mq_bad(err, "%s %s would overwrite %s, which is read; choose another file", option,
+				      output, input[i]);
 	return MQ_OK;
 }
 
@@ -82,7 +81,7 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 		reason = ENOTDIR;
 	}
 	if (failed)
-		return mq_fail(err, MQ_EINPUT, "-o %s: cannot make the folder: %s", path, strerror(reason));
+		return mq_bad(err, "-o %s: cannot make the folder: %s", path, strerror(reason));
 	return MQ_OK;
 }
 

@@ -80,7 +80,7 @@ enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_fil
 		char *dir = mq_arena_printf(arena, "%s/%sXXXXXX", tmp, prefix);
 
 		if (!mkdtemp(dir))
-			return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder: %s", dir, strerror(errno));
+			return mq_bad(err, "%s: cannot make a folder: %s", dir, strerror(errno));
 		file->dir = dir;
 		file->held = hold(dir);
 		if (file->held < 0 && !access(dir, F_OK)) /* a file system without locks */
@@ -105,9 +105,8 @@ static enum mq_status machine_keys(const char *name, struct mq_arena *arena, con
 		if (!strcasecmp(mq_csv_word(&csv, r, "machine"), name))
 			*keys = mq_csv_word(&csv, r, "keys");
 	if (!*keys && (strpbrk(name, "._") || strstr(name, "gpu-") || strstr(name, "standard-")))
-		return mq_fail(err, MQ_EINPUT,
-			       "platform: no machine '%s' in %s/machines.csv; write gpu=TYPE nodes=N gpus=N", name,
-			       dir);
+		return mq_bad(err, "platform: no machine '%s' in %s/machines.csv; write gpu=TYPE nodes=N gpus=N", name,
+			      dir);
 	return MQ_OK;
 }
 
@@ -135,8 +134,7 @@ enum mq_status mq_platform_words(const char *text, struct mq_arena *arena, const
 	MQ_TRY(mq_platform_spec_parse(more, &spec, arena, err));
 	uint32_t each = n < spec.gpus ? n : spec.gpus;
 	if (n % each)
-		return mq_fail(err, MQ_EINPUT, "platform '%s': %u devices are no machines of %u; add gpus=N", text, n,
-			       each);
+		return mq_bad(err, "platform '%s': %u devices are no machines of %u; add gpus=N", text, n, each);
 	*keys = mq_arena_printf(arena, "gpu=%s nodes=%u %s gpus=%u", name, n / each, more, each);
 	return MQ_OK;
 }

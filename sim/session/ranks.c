@@ -78,8 +78,7 @@ static enum mq_status put(const struct mq_ranks *r, uint64_t number, const char 
 
 	if ((f && fclose(f)) || bad || rename(half, path)) {
 		unlink(half);
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
-			       strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
 	}
 	return MQ_OK;
 }
@@ -123,7 +122,7 @@ static enum mq_status open_folder(struct mq_session *session, const char *dir, s
 	const char *claims = mq_arena_printf(arena, "%s/claims", r->dir);
 	r->claims = open(claims, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (r->claims < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", claims, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", claims, strerror(errno));
 	*out = r;
 	return MQ_OK;
 }

@@ -62,7 +62,7 @@ struct parts {
 static enum mq_status add_exec(struct parts *p, const char *program, const char *given, struct mq_err *err)
 {
 	if (!*program)
-		return mq_fail(err, MQ_EINPUT, "-e exec: names no program; write exec:PROGRAM");
+		return mq_bad(err, "-e exec: names no program; write exec:PROGRAM");
 	struct mq_search_engine e = { .engine = mq_exec_engine_new(program, given, p->arena),
 				      .options = "",
 				      .label = mq_arena_printf(p->arena, "exec:%s", program) };
@@ -79,7 +79,7 @@ static enum mq_status add_named(struct parts *p, const char *name, const char *g
 			e.label = mq_arena_printf(p->arena, "%s:%s", name, given);
 	for (uint32_t i = 0; i < p->n; i++)
 		if (!strcmp(p->engine[i].label, e.label))
-			return mq_fail(err, MQ_EINPUT, "-e %s is given twice with the same options", name);
+			return mq_bad(err, "-e %s is given twice with the same options", name);
 	MQ_TRY(mq_engine_open(p->dir, name, p->arena, &e.engine, err));
 	MQ_PUSH(p->arena, p->engine, p->n, p->room, e);
 	return MQ_OK;
@@ -131,7 +131,7 @@ static enum mq_status add_text(struct parts *p, const char *text, struct mq_err 
 			given = mq_arena_printf(p->arena, "%s%s%s", given, *given ? "," : "", option);
 		}
 		if (!*item)
-			return mq_fail(err, MQ_EINPUT, "-e %s: an engine's name is empty", text);
+			return mq_bad(err, "-e %s: an engine's name is empty", text);
 		if (exec)
 			MQ_TRY(add_exec(p, item + 5, given, err));
 		else if (!strcmp(item, "all"))
@@ -175,8 +175,8 @@ static enum mq_status check_proof(const struct mq_search_engine *engine, uint32_
 		if (mq_engine_open(dir, *names, arena, &other, &lost) == MQ_OK && other->proves && used < sizeof(list))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
 	}
-	return mq_fail(err, MQ_EINPUT, "--proof: engine '%s'%s shows no lower bound; these do:%s", engine[0].label,
-		       n > 1 ? " (and no other of -e)" : "", list);
+	return mq_bad(err, "--proof: engine '%s'%s shows no lower bound; these do:%s", engine[0].label,
+		      n > 1 ? " (and no other of -e)" : "", list);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */

@@ -107,8 +107,7 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 	double bw_Bps = m->devices.bw_Bps;
 
 	if (!m->devices.n_accelerators && !m->devices.n_cpus)
-		return mq_fail(err, MQ_EINPUT, "-p model: '%s' brings no devices of its own; give a platform file",
-			       m->name);
+		return mq_bad(err, "-p model: '%s' brings no devices of its own; give a platform file", m->name);
 	MQ_TRY(temporary(s, files, err));
 	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
 		bw_Bps = mq_dtype_size(s->train.dtype);
@@ -149,13 +148,13 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	const struct mq_expert_load *l = &s->train.experts;
 
 	if ((l->n || l->stated > 0 || l->capacity > 0) && !s->model->experts)
-		return mq_fail(err, MQ_EINPUT, "--expert-%s: '%s' has no experts; leave it out or take a mixture",
-			       l->n || l->stated > 0 ? "load" : "capacity", s->model->name);
+		return mq_bad(err, "--expert-%s: '%s' has no experts; leave it out or take a mixture",
+			      l->n || l->stated > 0 ? "load" : "capacity", s->model->name);
 	if (l->n && l->n != s->model->experts)
-		return mq_fail(err, MQ_EINPUT,
-			       "--expert-load: tokens of %u experts, but '%s' has %u in a layer; give one "
-			       "number for each",
-			       l->n, s->model->name, s->model->experts);
+		return mq_bad(err,
+			      "--expert-load: tokens of %u experts, but '%s' has %u in a layer; give one "
+			      "number for each",
+			      l->n, s->model->name, s->model->experts);
 	return MQ_OK;
 }
 
@@ -166,19 +165,17 @@ static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
 	if (!mq_sequence_packing_said(d))
 		return MQ_OK;
 	if (!s->model->seq)
-		return mq_fail(err, MQ_EINPUT, "--sequence-packing: '%s' has no sequences of tokens; leave it out",
-			       s->model->name);
+		return mq_bad(err, "--sequence-packing: '%s' has no sequences of tokens; leave it out", s->model->name);
 	return mq_sequence_packing_bind(d, s->model->seq, s->train.batch, &s->arena, err);
 }
 
 static enum mq_status check_given(const struct mq_asked *q, struct mq_err *err)
 {
 	if (!q->model)
-		return mq_fail(err, MQ_EINPUT, "-m is missing: give a model (see `maquette list models`) or a file");
+		return mq_bad(err, "-m is missing: give a model (see `maquette list models`) or a file");
 	if (!q->platform)
-		return mq_fail(err, MQ_EINPUT,
-			       "-p is missing: give a platform file, a name of `maquette list "
-			       "platforms`, or \"gpu=TYPE nodes=N\"");
+		return mq_bad(err, "-p is missing: give a platform file, a name of `maquette list "
+				   "platforms`, or \"gpu=TYPE nodes=N\"");
 	return MQ_OK;
 }
 
@@ -226,9 +223,9 @@ static enum mq_status count_tokens(struct mq_session *s, struct mq_asked *q, str
 	if (!text)
 		return MQ_OK;
 	if (q->batch_given || !(per > 0))
-		return mq_fail(err, MQ_EINPUT, "--tokens-per-batch %s: %s", text,
-			       q->batch_given ? "--batch says it too; leave one out" :
-						"samples of this model have no tokens; give --batch");
+		return mq_bad(err, "--tokens-per-batch %s: %s", text,
+			      q->batch_given ? "--batch says it too; leave one out" :
+					       "samples of this model have no tokens; give --batch");
 	number = strtod(text, &end);
 	const char *of = *end ? strchr(suffix, *end == 'K' ? 'k' : *end) : NULL;
 	int power = of ? (int)(of - suffix) + 1 : 0;
@@ -238,8 +235,8 @@ static enum mq_status count_tokens(struct mq_session *s, struct mq_asked *q, str
 	if (of && (end[1] == 'i' || samples != floor(samples)))
 		samples = number * pow(1024, power) / per;
 	if (!sound || !(samples >= 1) || samples != floor(samples) || samples > 1u << 30)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"--tokens-per-batch %s: give a number of tokens, as 4M, that is a multiple of the %g of a "
 			"sample",
 			text, per);
@@ -258,9 +255,8 @@ static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struc
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	MQ_TRY(count_tokens(s, q, err));
 	if (!q->batch_given && !q->train.infer && !is_profiled(s->model))
-		return mq_fail(err, MQ_EINPUT,
-			       "--batch is missing: give the %ss of a step over all devices, as --batch 256",
-			       s->model->unit);
+		return mq_bad(err, "--batch is missing: give the %ss of a step over all devices, as --batch 256",
+			      s->model->unit);
 	MQ_TRY(check_experts(s, err));
 	MQ_TRY(pack_documents(s, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;

@@ -106,7 +106,7 @@ enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_soft
 	if (!asked->grad_given)
 		train->grad_dtype = mq_software_grad_dtype(software, train->dtype);
 	if (train->experts.pad && !(train->experts.capacity > 0))
-		return mq_fail(err, MQ_EINPUT, "--expert-pad: give --expert-capacity too, to which experts are padded");
+		return mq_bad(err, "--expert-pad: give --expert-capacity too, to which experts are padded");
 	if (asked->expert_load)
 		MQ_TRY(mq_expert_load_read("--expert-load", asked->expert_load, arena, &train->experts, err));
 	train->sequence_packing.seed = asked->seed;

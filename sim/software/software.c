@@ -178,14 +178,14 @@ enum mq_status mq_software_set_one(struct mq_software *software, const char *wha
 		return mq_opt_set(one, software, what, key, value, arena, err);
 	}
 	if (mq_software_renamed(key))
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' of software is now '%s'%s", what, key,
-			       mq_software_renamed(key), strcmp(key, "bucket_copies") ? "" : ", its opposite");
+		return mq_bad(err, "%s: '%s' of software is now '%s'%s", what, key, mq_software_renamed(key),
+			      strcmp(key, "bucket_copies") ? "" : ", its opposite");
 	const char *names[N_FIELDS + 1] = { NULL };
 	for (uint32_t k = 0; k < N_FIELDS; k++)
 		names[k] = fields[k].opt.name;
 	const char *near = mq_nearest(key, names);
-	return mq_fail(err, MQ_EINPUT, "%s: software has no '%s'%s%s%s; `maquette list software NAME` prints all", what,
-		       key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return mq_bad(err, "%s: software has no '%s'%s%s%s; `maquette list software NAME` prints all", what, key,
+		      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
@@ -203,7 +203,7 @@ enum mq_status mq_software_set(struct mq_software *software, const char *what, c
 		if (!*item)
 			continue;
 		if (!value)
-			return mq_fail(err, MQ_EINPUT, "%s: '%s' is not KEY=VALUE", what, item);
+			return mq_bad(err, "%s: '%s' is not KEY=VALUE", what, item);
 		*value++ = '\0';
 		MQ_TRY(mq_software_set_one(software, what, item, value, arena, err));
 		software->name = mq_arena_printf(arena, "%s,%s=%s", software->name, item, value);

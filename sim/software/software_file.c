@@ -35,7 +35,7 @@ enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const 
 	uint32_t n = 0;
 
 	if (!folder)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of training software: %m", dir);
+		return mq_bad(err, "%s: cannot read the folder of training software: %m", dir);
 	*names = mq_arena_array(arena, MAX_NAMES + 1, const char *);
 	for (const struct dirent *d; n < MAX_NAMES && (d = readdir(folder));) {
 		size_t length = strlen(d->d_name);
@@ -57,20 +57,18 @@ static enum mq_status unknown(const struct reader *r, const char *name)
 	MQ_TRY(mq_software_names(r->dir, r->arena, &names, r->err));
 	const char *near = mq_nearest(name, names);
 	if (near)
-		return mq_fail(r->err, MQ_EINPUT,
-			       "no training software '%s'; did you mean '%s'? `maquette list software` has all", name,
-			       near);
+		return mq_bad(r->err, "no training software '%s'; did you mean '%s'? `maquette list software` has all",
+			      name, near);
 	for (; *names && used + strlen(*names) + 2 < sizeof(list); names++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
-	return mq_fail(r->err, MQ_EINPUT, "no training software '%s'; there are:%s%s", name, list,
-		       *names ? " ..." : "");
+	return mq_bad(r->err, "no training software '%s'; there are:%s%s", name, list, *names ? " ..." : "");
 }
 
 /* ---- values ----------------------------------------------------------------------------------------- */
 
 static enum mq_status bad(const struct reader *r, const char *key, const char *remedy)
 {
-	return mq_fail(r->err, MQ_EINPUT, "%s: '%s' %s", r->path, key, remedy);
+	return mq_bad(r->err, "%s: '%s' %s", r->path, key, remedy);
 }
 
 /* The text of a number, word or truth value; NULL for others. */
@@ -154,8 +152,8 @@ static enum mq_status read_list(const struct reader *r, const struct list *list,
 		int at = mq_enum_find(list->name_of, list->n, word ? word : "");
 
 		if (at == list->n)
-			return mq_fail(r->err, MQ_EINPUT, "%s: \"runs\": %s has no '%s'", r->path, list->key,
-				       word ? word : "(not a word)");
+			return mq_bad(r->err, "%s: \"runs\": %s has no '%s'", r->path, list->key,
+				      word ? word : "(not a word)");
 		*list->bits |= 1u << at;
 	}
 	return MQ_OK;
@@ -210,7 +208,7 @@ static enum mq_status no_rule(const struct reader *r, const char *key, const str
 	for (const struct mq_space_flag *f = mq_space_flags(); f->name; f++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", f->name);
 	mq_assert(used < sizeof(known));
-	return mq_fail(r->err, MQ_EINPUT, "%s: '%s' in \"runs\" is unknown; there are %s", r->path, key, known);
+	return mq_bad(r->err, "%s: '%s' in \"runs\" is unknown; there are %s", r->path, key, known);
 }
 
 static enum mq_status read_rule(const struct reader *r, const char *key, const json_t *value)
@@ -260,9 +258,9 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 		return MQ_OK;
 	for (uint32_t i = 0; i < r->n_chain; i++)
 		if (!strcmp(r->chain[i], parent))
-			return mq_fail(r->err, MQ_EINPUT, "%s: inherits '%s', which inherits it: a loop", path, parent);
+			return mq_bad(r->err, "%s: inherits '%s', which inherits it: a loop", path, parent);
 	if (r->n_chain == MAX_ANCESTORS)
-		return mq_fail(r->err, MQ_EINPUT, "%s: more than %d generations", path, MAX_ANCESTORS);
+		return mq_bad(r->err, "%s: more than %d generations", path, MAX_ANCESTORS);
 	if (read_file(r, parent) != MQ_OK) /* of those between, the message names the last */
 		return name == r->chain[0] ? mq_wrap(r->err, "%s: inherits '%s'", path, parent) : r->err->status;
 	r->path = path;
@@ -302,8 +300,7 @@ static enum mq_status read_root(struct reader *r, json_t *root)
 	const char *about = copied(r, root, "about");
 
 	if (json_integer_value(json_object_get(root, "maquette_software")) != 1)
-		return mq_fail(r->err, MQ_EINPUT, "%s: no training software; it begins with \"maquette_software\": 1",
-			       r->path);
+		return mq_bad(r->err, "%s: no training software; it begins with \"maquette_software\": 1", r->path);
 	if (!about)
 		return bad(r, "about", "is missing: a line that says what it is");
 	MQ_TRY(read_parent(r, root));

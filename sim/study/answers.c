@@ -29,7 +29,7 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 	struct mq_session s;
 
 	if (change && q.change.n == MQ_MAX_LIST)
-		return mq_fail(a->err, MQ_EINPUT, "more than %d changes of the hardware", MQ_MAX_LIST);
+		return mq_bad(a->err, "more than %d changes of the hardware", MQ_MAX_LIST);
 	if (change)
 		q.change.item[q.change.n++] = change;
 	if (batch > 0)
@@ -146,8 +146,8 @@ static enum mq_status ask_gap(struct contest *c, double log_factor, double *gap)
 	MQ_TRY(judge_changed(c->a, change, 0, c->plan, 2, result));
 	for (int i = 0; i < 2; i++) {
 		if (result[i].verdict != MQ_VERDICT_OK)
-			return mq_fail(c->a->err, MQ_EINPUT, "break-even: plan %c at %s: %s: %s", 'A' + i, change,
-				       mq_verdict_name(result[i].verdict), result[i].message);
+			return mq_bad(c->a->err, "break-even: plan %c at %s: %s: %s", 'A' + i, change,
+				      mq_verdict_name(result[i].verdict), result[i].message);
 		c->time_s[i] = result[i].step_time_s;
 	}
 	*gap = c->time_s[0] - c->time_s[1];
@@ -200,9 +200,8 @@ static enum mq_status contestants(struct contest *c, struct mq_session *s, const
 
 	if (!study->breakeven_plan[0]) {
 		if (outcome->n_best < 2)
-			return mq_fail(err, MQ_EINPUT,
-				       "break-even: the search found one plan only; name two with "
-				       "breakeven.plan_a and breakeven.plan_b");
+			return mq_bad(err, "break-even: the search found one plan only; name two with "
+					   "breakeven.plan_a and breakeven.plan_b");
 		c->plan[0] = outcome->best[0].plan;
 		c->plan[1] = outcome->best[1].plan;
 		return MQ_OK;

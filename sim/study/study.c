@@ -113,7 +113,7 @@ struct reading {
 static enum mq_status add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
 {
 	if (axis->n == MQ_MAX_AXIS)
-		return mq_fail(r->err, MQ_EINPUT, "%s: %s has more than %d values", r->path, axis->key, MQ_MAX_AXIS);
+		return mq_bad(r->err, "%s: %s has more than %d values", r->path, axis->key, MQ_MAX_AXIS);
 	MQ_PUSH(r->study->arena, axis->value, axis->n, *room, value);
 	return MQ_OK;
 }
@@ -126,11 +126,11 @@ static enum mq_status add_range(struct mq_axis *axis, uint32_t *room, struct rea
 	if (!read_range(item, &from, &to, &step, &multiply))
 		return add_value(axis, room, r, item);
 	if (multiply ? !(step > 1 && from > 0) : !(step > 0))
-		return mq_fail(r->err, MQ_EINPUT, "%s: %s = %s never ends; write from..to+step or from..to*factor",
-			       r->path, axis->key, item);
+		return mq_bad(r->err, "%s: %s = %s never ends; write from..to+step or from..to*factor", r->path,
+			      axis->key, item);
 	if (from > to)
-		return mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has no value; write the lesser number first", r->path,
-			       axis->key, item);
+		return mq_bad(r->err, "%s: %s = %s has no value; write the lesser number first", r->path, axis->key,
+			      item);
 	/* By counting, so that rounding errors do not add up. */
 	for (int i = 0;; i++) {
 		double v = multiply ? from * pow(step, i) : from + i * step;
@@ -167,19 +167,18 @@ static enum mq_status own_key(struct reading *r, const char *key, const char *va
 		if (!(s->efficiency > 0))
 			s->efficiency = 0.8;
 		if (!s->weak && strcmp(value, "strong"))
-			return mq_fail(r->err, MQ_EINPUT, "%s: scaling = %s: give strong or weak", r->path, value);
+			return mq_bad(r->err, "%s: scaling = %s: give strong or weak", r->path, value);
 	} else if (!strcmp(key, "job.steps")) {
 		if (!mq_parse_u64(value, &n) || n < 1 || n > 10000)
-			return mq_fail(r->err, MQ_EINPUT, "%s: job.steps = %s: give a whole number from 1 to 10000",
-				       r->path, value);
+			return mq_bad(r->err, "%s: job.steps = %s: give a whole number from 1 to 10000", r->path,
+				      value);
 		s->job_steps = (uint32_t)n;
 	} else if (!strcmp(key, "epoch")) {
 		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
-			return mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path, value);
+			return mq_bad(r->err, "%s: epoch = %s: give its samples", r->path, value);
 	} else if (share) {
 		if (!mq_parse_f64(value, share) || *share <= 0 || *share >= 1)
-			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1", r->path, key,
-				       value);
+			return mq_bad(r->err, "%s: %s = %s: give a share between 0 and 1", r->path, key, value);
 	} else {
 		*own = false;
 	}
@@ -194,13 +193,12 @@ static enum mq_status refuse_job_key(const struct reading *r, const char *full, 
 	for (int t = 0; t < 2; t++)
 		for (const struct mq_arg *row = table[t]; row->type != MQ_ARG_END; row++) {
 			if (row->was && !strcmp(row->was, key))
-				return mq_fail(r->err, MQ_EINPUT, "%s: %s: %s is now %s", r->path, full, key,
-					       row->name);
+				return mq_bad(r->err, "%s: %s: %s is now %s", r->path, full, key, row->name);
 			if (row->flags & MQ_ARG_JOB_KEY)
 				names = mq_arena_printf(r->study->arena, "%s%s ", names, row->name);
 		}
-	return mq_fail(
-		r->err, MQ_EINPUT,
+	return mq_bad(
+		r->err,
 		"%s: %s is no key of a job; write job.NAME.KEY with KEY one of %splan begin; the rest is the same "
 		"for all jobs",
 		r->path, full, names);
@@ -248,8 +246,7 @@ static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const 
 		char *item = trimmed(r->study->arena, rest, n);
 
 		if (!*item)
-			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %.200s has an empty value", r->path, axis->key,
-				       value);
+			return mq_bad(r->err, "%s: %s = %.200s has an empty value", r->path, axis->key, value);
 		MQ_TRY(add_range(axis, &room, r, item));
 	}
 	return MQ_OK;
@@ -265,8 +262,8 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	if (!strcmp(item->section, "about") || !strcmp(item->key, "command"))
 		return MQ_OK;
 	if (*item->section)
-		return mq_fail(err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow", r->path,
-			       item->section);
+		return mq_bad(err, "%s: section [%s] means nothing here; only [about] may follow", r->path,
+			      item->section);
 	MQ_TRY(mq_job_allows(item, r->allow_exec, err));
 	MQ_TRY(own_key(r, item->key, item->value, &own));
 	if (own)
@@ -274,8 +271,7 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 	MQ_TRY(take_job(r, item->key));
 	for (uint32_t i = 0; i < s->n_axes; i++)
 		if (!strcmp(s->axis[i].key, item->key))
-			return mq_fail(err, MQ_EINPUT, "%s: %s is given twice; write its values in one list", r->path,
-				       item->key);
+			return mq_bad(err, "%s: %s is given twice; write its values in one list", r->path, item->key);
 	MQ_TRY(add_values(r, &axis, item->value));
 	s->fails |= is_failures(item->key);
 	s->jitters |= is_jitter(item->key);
@@ -314,8 +310,7 @@ static enum mq_status check_weak(const struct mq_study *study, struct mq_err *er
 	const struct mq_axis *batch = find_axis(study, "batch");
 
 	if (!batch || batch->n != 1)
-		return mq_fail(err, MQ_EINPUT, "%s: scaling = weak: give one batch, that of the smallest cluster",
-			       study->path);
+		return mq_bad(err, "%s: scaling = weak: give one batch, that of the smallest cluster", study->path);
 	return MQ_OK;
 }
 
@@ -329,13 +324,11 @@ static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 						      NULL;
 
 	if (study->n_jobs && other)
-		return mq_fail(err, MQ_EINPUT, "%s: %s asks about one job; take it out, or the job.NAME keys",
-			       study->path, other);
+		return mq_bad(err, "%s: %s asks about one job; take it out, or the job.NAME keys", study->path, other);
 	for (uint32_t j = 0; j < study->n_jobs; j++)
 		if (!find_axis(study, mq_arena_printf(study->arena, "job.%s.devices", study->job[j])))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: job %s has no devices; give their ranks: job.%s.devices = 0-31",
-				       study->path, study->job[j], study->job[j]);
+			return mq_bad(err, "%s: job %s has no devices; give their ranks: job.%s.devices = 0-31",
+				      study->path, study->job[j], study->job[j]);
 	return MQ_OK;
 }
 
@@ -351,20 +344,20 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		points *= study->axis[i].n;
 	if (points > MQ_MAX_POINTS)
-		return mq_fail(err, MQ_EINPUT, "%s: %.3g points; a study has at most %d", path, points, MQ_MAX_POINTS);
+		return mq_bad(err, "%s: %.3g points; a study has at most %d", path, points, MQ_MAX_POINTS);
 	study->n_points = (uint32_t)points;
 	if (!study->breakeven_plan[0] != !study->breakeven_plan[1])
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: give breakeven.plan_a and breakeven.plan_b, or neither: then the two "
-			       "best plans of the search are compared",
-			       path);
+		return mq_bad(err,
+			      "%s: give breakeven.plan_a and breakeven.plan_b, or neither: then the two "
+			      "best plans of the search are compared",
+			      path);
 	if (study->breakeven_plan[0] && !study->breakeven_target)
-		return mq_fail(err, MQ_EINPUT, "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
+		return mq_bad(err, "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
 	if (study->fails && !find_axis(study, "failures.mtbf_h"))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: failures.mtbf_h is missing: give the mean time between failures of one "
-			       "device, hours",
-			       path);
+		return mq_bad(err,
+			      "%s: failures.mtbf_h is missing: give the mean time between failures of one "
+			      "device, hours",
+			      path);
 	return study->weak ? check_weak(study, err) : MQ_OK;
 }
 
@@ -430,7 +423,7 @@ static enum mq_status make_platform(const struct mq_platform_spec *spec, const c
 	const char *half = mq_arena_printf(arena, "%s.half", *path);
 	int fd = open(half, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", half, strerror(errno));
+		return mq_bad(err, "%s: cannot write: %s", half, strerror(errno));
 	while (fcntl(fd, F_OFD_SETLKW, &lock) && errno == EINTR)
 		;
 	if (!access(*path, R_OK)) { /* another process was faster: half may be what it renamed */
@@ -438,7 +431,7 @@ static enum mq_status make_platform(const struct mq_platform_spec *spec, const c
 	} else {
 		status = mq_platform_generate(spec, calib, half, err);
 		if (status == MQ_OK && rename(half, *path))
-			status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
+			status = mq_bad(err, "%s: cannot write: %s", *path, strerror(errno));
 		if (status != MQ_OK)
 			unlink(half);
 	}
@@ -496,10 +489,10 @@ static enum mq_status grow_batch(const struct mq_study *study, const char *const
 		first[i] = study->axis[i].value[0];
 	double from = mq_study_size(study, first), to = mq_study_size(study, value);
 	if (!(from > 0) || !mq_parse_f64(*batch, &n))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: scaling = weak: give a list of platform.nodes or platform.gpus, and a "
-			       "number for batch",
-			       study->path);
+		return mq_bad(err,
+			      "%s: scaling = weak: give a list of platform.nodes or platform.gpus, and a "
+			      "number for batch",
+			      study->path);
 	*batch = mq_arena_printf(arena, "%.12g", n * to / from);
 	return MQ_OK;
 }
@@ -568,7 +561,7 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 	}
 	if (a->job && !strcmp(key, "begin")) {
 		if (!mq_parse_f64(value, &point->start_s) || !(point->start_s >= 0))
-			return mq_fail(a->err, MQ_EINPUT, "begin = %s: give seconds, 0 or more", value);
+			return mq_bad(a->err, "begin = %s: give seconds, 0 or more", value);
 		point->hash = mq_hash(point->hash, value, strlen(value) + 1);
 		return MQ_OK;
 	}

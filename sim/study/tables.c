@@ -130,8 +130,7 @@ static enum mq_status scaling(struct tables *t)
 	struct mq_csv_writer w;
 
 	if (!(size_of(t, 0) > 0))
-		return mq_fail(t->err, MQ_EINPUT, "%s: scaling needs a list of platform.nodes or platform.gpus",
-			       t->study->path);
+		return mq_bad(t->err, "%s: scaling needs a list of platform.nodes or platform.gpus", t->study->path);
 	t->efficiency = mq_arena_array(&t->arena, t->study->n_points, double);
 	for (uint32_t p = 0; p < t->study->n_points; p++)
 		t->efficiency[p] = efficiency(t, p);
@@ -388,8 +387,7 @@ static enum mq_status all_answers(struct tables *t)
 
 	MQ_TRY(mq_csv_load(path_of(t, "whatif.csv"), &t->arena, &t->csv, t->err));
 	if (t->csv.n_rows != s->n_points)
-		return mq_fail(t->err, MQ_EINPUT, "%s: %u rows, the study has %u points", t->csv.path, t->csv.n_rows,
-			       s->n_points);
+		return mq_bad(t->err, "%s: %u rows, the study has %u points", t->csv.path, t->csv.n_rows, s->n_points);
 	t->index = mq_arena_array(&t->arena, (size_t)s->n_points * s->n_axes, uint32_t);
 	for (uint32_t p = 0; p < s->n_points; p++)
 		for (uint32_t a = s->n_axes, rest = p; a-- > 0; rest /= s->axis[a].n)

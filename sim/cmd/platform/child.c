@@ -62,7 +62,7 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 	int status;
 
 	if (!messages)
-		return mq_fail(err, MQ_EINPUT, "cannot make a temporary file: %m");
+		return mq_bad(err, "cannot make a temporary file: %m");
 	child[0] = mq_arena_strdup(&arena, "maquette");
 	child[1] = mq_arena_strdup(&arena, "platform");
 	child[2] = mq_arena_strdup(&arena, word);

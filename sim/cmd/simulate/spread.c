@@ -17,10 +17,10 @@ enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_are
 	mq_opt_defaults(mq_failures_opts, failures);
 	MQ_TRY(mq_opt_parse(mq_failures_opts, failures, "--failures", asked->failures, arena, err));
 	if (!(failures->mtbf_h > 0))
-		return mq_fail(err, MQ_EINPUT,
-			       "--failures %s: mtbf_h is missing: give the mean time between failures of "
-			       "one device, hours",
-			       asked->failures);
+		return mq_bad(err,
+			      "--failures %s: mtbf_h is missing: give the mean time between failures of "
+			      "one device, hours",
+			      asked->failures);
 	return MQ_OK;
 }
 

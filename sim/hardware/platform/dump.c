@@ -101,7 +101,7 @@ enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_are
 	sound = sound && head.magic == MAGIC && size == sizeof(head) + devices + links + head.text_size &&
 		head.text_size && !at[size - 1] && head.name < head.text_size;
 	if (!sound)
-		return mq_fail(err, MQ_EINPUT, "a platform came over the pipe broken (%zu bytes)", size);
+		return mq_bad(err, "a platform came over the pipe broken (%zu bytes)", size);
 	cluster->n_devices = head.n_devices;
 	cluster->n_links = head.n_links;
 	cluster->n_nodes = head.n_nodes;
@@ -118,7 +118,7 @@ enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_are
 	for (uint32_t i = 0; i < head.n_links; i++)
 		sound = sound && place(&cluster->link[i].name, text, head.text_size);
 	if (!sound)
-		return mq_fail(err, MQ_EINPUT, "a platform came over the pipe with broken names");
+		return mq_bad(err, "a platform came over the pipe with broken names");
 	*result = cluster;
 	return MQ_OK;
 }

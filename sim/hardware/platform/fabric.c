@@ -150,14 +150,13 @@ static enum mq_status check_dragonfly(struct mq_gen *gen, struct mq_err *err)
 	uint32_t a = gen->spec->routers, groups = n_fly_groups(gen);
 
 	if (gen->n_nodes % gen->leaf || gen->n_leaves % a)
-		return mq_fail(err, MQ_EINPUT,
-			       "fabric=dragonfly: %u machines do not fill groups of routers=%u x leaf=%u; "
-			       "give a multiple of %u",
-			       gen->n_nodes, a, gen->leaf, a * gen->leaf);
+		return mq_bad(err,
+			      "fabric=dragonfly: %u machines do not fill groups of routers=%u x leaf=%u; "
+			      "give a multiple of %u",
+			      gen->n_nodes, a, gen->leaf, a * gen->leaf);
 	if (groups > MAX_GROUPS || groups > a * globals(gen) + 1)
-		return mq_fail(err, MQ_EINPUT,
-			       "fabric=dragonfly: %u groups, but routers=%u x global=%u reach %u; raise one", groups, a,
-			       globals(gen), a * globals(gen) + 1);
+		return mq_bad(err, "fabric=dragonfly: %u groups, but routers=%u x global=%u reach %u; raise one",
+			      groups, a, globals(gen), a * globals(gen) + 1);
 	return MQ_OK;
 }
 
@@ -239,8 +238,8 @@ static enum mq_status read_dims(const struct mq_gen *gen, struct torus *t, struc
 		if (*end != 'x')
 			break;
 	}
-	return mq_fail(err, MQ_EINPUT, "dims=%s: write numbers joined by x whose product is the %u machines, as 4x4x2",
-		       gen->spec->dims, gen->n_nodes);
+	return mq_bad(err, "dims=%s: write numbers joined by x whose product is the %u machines, as 4x4x2",
+		      gen->spec->dims, gen->n_nodes);
 }
 
 static enum mq_status check_torus(struct mq_gen *gen, struct mq_err *err)
@@ -248,10 +247,10 @@ static enum mq_status check_torus(struct mq_gen *gen, struct mq_err *err)
 	struct torus t;
 
 	if (gen->n_nodes > MAX_TORUS)
-		return mq_fail(err, MQ_EINPUT,
-			       "fabric=torus: %u machines, at most %d (its routes are tables); put more "
-			       "devices into a machine (gpus=)",
-			       gen->n_nodes, MAX_TORUS);
+		return mq_bad(err,
+			      "fabric=torus: %u machines, at most %d (its routes are tables); put more "
+			      "devices into a machine (gpus=)",
+			      gen->n_nodes, MAX_TORUS);
 	return read_dims(gen, &t, err);
 }
 
@@ -302,10 +301,10 @@ enum mq_status mq_gen_fabric_check(struct mq_gen *gen, struct mq_err *err)
 	if (!gen->flat && gen->leaf > most)
 		most = gen->leaf;
 	if (most > MAX_STAR)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u leaves or machines around one switch, at most %d; give leaf= or pod= so "
-			       "that each level has fewer",
-			       most, MAX_STAR);
+		return mq_bad(err,
+			      "%u leaves or machines around one switch, at most %d; give leaf= or pod= so "
+			      "that each level has fewer",
+			      most, MAX_STAR);
 	return MQ_OK;
 }
 

@@ -121,7 +121,7 @@ enum mq_status mq_gen_open(const struct mq_platform_spec *spec, const struct mq_
 			   struct mq_gen *gen, struct mq_err *err)
 {
 	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
-		return mq_fail(err, MQ_EINPUT, "platform: name and gpu take letters, digits and -_.+*@:/ only");
+		return mq_bad(err, "platform: name and gpu take letters, digits and -_.+*@:/ only");
 	MQ_TRY(mq_gen_prepare(spec, calib, arena, gen, err));
 	return mq_gen_fabric_check(gen, err);
 }
@@ -137,7 +137,7 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 	gen.file = file;
 	put_all(&gen);
 	if (fflush(file) != 0 || ferror(file))
-		return mq_fail(err, MQ_EINPUT, "cannot write the platform: %m; is the disk full?");
+		return mq_bad(err, "cannot write the platform: %m; is the disk full?");
 	return MQ_OK;
 }
 
@@ -236,7 +236,7 @@ static enum mq_status write_file(const struct mq_platform_spec *spec, const stru
 	enum mq_status status;
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", path);
+		return mq_bad(err, "%s: cannot write: %m", path);
 	setvbuf(file, NULL, _IOFBF, 1 << 18);
 	if (keys)
 		status = put_keys(spec, calib, keys, file, err);
@@ -245,7 +245,7 @@ static enum mq_status write_file(const struct mq_platform_spec *spec, const stru
 	bool lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
 	if (status == MQ_OK && lost)
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", path);
+		status = mq_bad(err, "%s: cannot write: %m; is the disk full?", path);
 	if (status == MQ_OK)
 		status = put_calib(spec, calib, path, err);
 	if (status != MQ_OK)

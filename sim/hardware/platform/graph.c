@@ -360,7 +360,7 @@ static enum mq_status run_dot(const char *graph, const char *type, const char *o
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "there is no program 'dot'; install graphviz");
 	if (status)
-		return mq_fail(err, MQ_EINPUT, "dot could not write %s", output);
+		return mq_bad(err, "dot could not write %s", output);
 	return MQ_OK;
 }
 
@@ -390,10 +390,10 @@ enum mq_status mq_platform_draw(const struct mq_cluster *cluster, const char *ou
 	FILE *file = text_only ? fopen(output, "w") : fd >= 0 ? fdopen(fd, "w") : NULL;
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", text_only ? output : graph);
+		return mq_bad(err, "%s: cannot write: %m", text_only ? output : graph);
 	enum mq_status status = mq_platform_graph(cluster, file, err);
 	if (fclose(file) && status == MQ_OK)
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", text_only ? output : graph);
+		status = mq_bad(err, "%s: cannot write: %m; is the disk full?", text_only ? output : graph);
 	if (status == MQ_OK && !text_only)
 		status = draw_with_dot(graph, output, err);
 	if (!text_only)

@@ -34,16 +34,16 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 	enum mq_status status = MQ_DONE;
 
 	if (topology && !strncmp(topology, "<topology version=\"3", 20))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
-			       "`lstopo --export-xml-flags 2 FILE.xml`",
-			       path);
+		return mq_bad(err,
+			      "%s: version 3 of hwloc's XML, which hwloc 2 cannot read; write the older form with "
+			      "`lstopo --export-xml-flags 2 FILE.xml`",
+			      path);
 	if (fabric_file(text))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: %s: it says how machines are joined, not what they are; give them and the network "
-			       "to `maquette platform generate gpu=TYPE nodes=N leaf=MACHINES fabric=fat-tree` (pod=, "
-			       "oversub=, nics= for more)",
-			       path, fabric_file(text));
+		return mq_bad(err,
+			      "%s: %s: it says how machines are joined, not what they are; give them and the network "
+			      "to `maquette platform generate gpu=TYPE nodes=N leaf=MACHINES fabric=fat-tree` (pod=, "
+			      "oversub=, nics= for more)",
+			      path, fabric_file(text));
 	if (topology)
 		return mq_machine_read_hwloc(path, type, m, err);
 	if (strstr(text, "<system"))
@@ -51,10 +51,10 @@ static enum mq_status read_machine(const char *path, char *text, const struct mq
 	else if (strstr(text, "GPU0"))
 		status = mq_machine_read_smi(text, path, type, m, arena, err);
 	if (status == MQ_DONE)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
-			       "'nvidia-smi topo -m' or 'rocm-smi --showtopo'",
-			       path);
+		return mq_bad(err,
+			      "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
+			      "'nvidia-smi topo -m' or 'rocm-smi --showtopo'",
+			      path);
 	return status;
 }
 
@@ -86,10 +86,10 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 	FILE *file = fopen(output, "w");
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", output);
+		return mq_bad(err, "%s: cannot write: %m", output);
 	enum mq_status status = mq_machine_write(m, name, source, file);
 	if (fclose(file) || status != MQ_OK) {
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", output);
+		status = mq_bad(err, "%s: cannot write: %m; is the disk full?", output);
 		mq_platform_discard(output);
 	}
 	return status;
@@ -114,7 +114,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	} else if (status == MQ_OK) {
 		status = mq_text_read(path, 16, arena, &text, &size, err);
 		if (status == MQ_OK && !size)
-			status = mq_fail(err, MQ_EINPUT, "%s: is empty", path);
+			status = mq_bad(err, "%s: is empty", path);
 		if (status == MQ_OK)
 			status = read_machine(path, text, type, m, arena, err);
 	}

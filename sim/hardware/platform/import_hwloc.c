@@ -73,12 +73,11 @@ static enum mq_status add_gpu(hwloc_topology_t topology, hwloc_obj_t pci, const 
 	const struct mq_device_calib *own = type ? type : model_of(m->calib, pci);
 
 	if (!own)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: the GPU at %04x:%02x:%02x.%x is of no known model ('%s'); give --gpu TYPE", path,
-			       pci->attr->pcidev.domain, pci->attr->pcidev.bus, pci->attr->pcidev.dev,
-			       pci->attr->pcidev.func, pci->name ? pci->name : "");
+		return mq_bad(err, "%s: the GPU at %04x:%02x:%02x.%x is of no known model ('%s'); give --gpu TYPE",
+			      path, pci->attr->pcidev.domain, pci->attr->pcidev.bus, pci->attr->pcidev.dev,
+			      pci->attr->pcidev.func, pci->name ? pci->name : "");
 	if (m->n_devices == MQ_MACHINE_MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: more than %d GPUs", path, MQ_MACHINE_MAX);
+		return mq_bad(err, "%s: more than %d GPUs", path, MQ_MACHINE_MAX);
 	/* an idle link may have slowed itself down: take it only where it is not below gen 3 x8 */
 	double GBps = (double)pci->attr->pcidev.linkspeed;
 	m->device[m->n_devices++] = (struct mq_machine_device){
@@ -177,7 +176,7 @@ static enum mq_status read_topology(hwloc_topology_t topology, const char *path,
 		take_cores(topology, type, m);
 	}
 	if (!m->n_devices)
-		return mq_fail(err, MQ_EINPUT, "%s: hwloc's topology has neither GPUs nor cores", path);
+		return mq_bad(err, "%s: hwloc's topology has neither GPUs nor cores", path);
 	m->format = "hwloc";
 	return MQ_OK;
 }
@@ -190,7 +189,7 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
 	enum mq_status status;
 
 	if (hwloc_topology_init(&topology))
-		return mq_fail(err, MQ_EINPUT, "hwloc cannot start");
+		return mq_bad(err, "hwloc cannot start");
 	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
 	if (path) /* one large number in it is a set of as many bits */
 		mq_memory_limit_set(&limit, path, MOST_B);
@@ -198,9 +197,8 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
 	if (path)
 		mq_memory_limit_restore(&limit);
 	if (bad)
-		status = mq_fail(err, MQ_EINPUT,
-				 "%s: hwloc cannot read it; is it cut, or has it numbers that no machine has?",
-				 path ? path : "this machine");
+		status = mq_bad(err, "%s: hwloc cannot read it; is it cut, or has it numbers that no machine has?",
+				path ? path : "this machine");
 	else
 		status = read_topology(topology, path ? path : "this machine", type, machine, err);
 	hwloc_topology_destroy(topology);

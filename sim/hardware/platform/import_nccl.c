@@ -57,9 +57,9 @@ static enum mq_status add_gpu(struct reader *r, const struct mq_xml_tag *tag, st
 	const struct open_tag *pci = r->depth ? &r->open[r->depth - 1] : NULL;
 
 	if (!pci || !pci->is_pci)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: a <gpu> outside a <pci>", tag->path, tag->line);
+		return mq_bad(err, "%s:%u: a <gpu> outside a <pci>", tag->path, tag->line);
 	if (m->n_devices == MQ_MACHINE_MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: more than %d GPUs", tag->path, MQ_MACHINE_MAX);
+		return mq_bad(err, "%s: more than %d GPUs", tag->path, MQ_MACHINE_MAX);
 	uint32_t d = m->n_devices++;
 	m->device[d] = (struct mq_machine_device){
 		.type = r->type,
@@ -81,11 +81,10 @@ static enum mq_status add_nvlink(struct reader *r, const struct mq_xml_tag *tag,
 	double count;
 
 	if (!mq_parse_f64(mq_xml_attribute(tag, "count"), &count) || count < 1 || count > 64)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: <%s> with count='%s'", tag->path, tag->line, tag->name,
-			       mq_xml_attribute(tag, "count"));
+		return mq_bad(err, "%s:%u: <%s> with count='%s'", tag->path, tag->line, tag->name,
+			      mq_xml_attribute(tag, "count"));
 	if (!r->machine->n_devices || r->n_links == MAX_NVLINKS)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: an <%s> outside a <gpu>, or too many", tag->path, tag->line,
-			       tag->name);
+		return mq_bad(err, "%s:%u: an <%s> outside a <gpu>, or too many", tag->path, tag->line, tag->name);
 	r->link[r->n_links++] = (struct nvlink){
 		.device = r->machine->n_devices - 1,
 		.count = count,
@@ -104,8 +103,8 @@ static enum mq_status add_port(struct reader *r, const struct mq_xml_tag *tag, s
 	if (!mq_parse_f64(text, &speed) || r->machine->nic_GBps > 0)
 		return MQ_OK;
 	if (!(speed >= 0 && speed <= MOST_NIC_GBPS * 8000))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: <net speed='%s'>, in Mb/s, is %g GB/s: no port is so fast",
-			       tag->path, tag->line, text, speed / 8000);
+		return mq_bad(err, "%s:%u: <net speed='%s'>, in Mb/s, is %g GB/s: no port is so fast", tag->path,
+			      tag->line, text, speed / 8000);
 	r->machine->nic_GBps = speed / 8000;
 	return MQ_OK;
 }
@@ -118,8 +117,8 @@ static enum mq_status take(struct reader *r, const struct mq_xml_tag *tag, struc
 		return MQ_OK;
 	}
 	if (!r->is_system)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: <%s>: a topology of NCCL begins with <system>", tag->path,
-			       tag->line, tag->name);
+		return mq_bad(err, "%s:%u: <%s>: a topology of NCCL begins with <system>", tag->path, tag->line,
+			      tag->name);
 	if (!strcmp(tag->name, "cpu"))
 		r->socket = (uint32_t)strtoul(mq_xml_attribute(tag, "numaid"), NULL, 10);
 	else if (!strcmp(tag->name, "gpu"))
@@ -139,7 +138,7 @@ static enum mq_status open_tag(void *context, const struct mq_xml_tag *tag, stru
 
 	MQ_TRY(take(r, tag, err));
 	if (r->depth == MAX_DEPTH)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: nested more than %d deep", tag->path, tag->line, MAX_DEPTH);
+		return mq_bad(err, "%s:%u: nested more than %d deep", tag->path, tag->line, MAX_DEPTH);
 	r->open[r->depth++] = (struct open_tag){
 		.is_pci = !strcmp(tag->name, "pci"),
 		.busid = mq_arena_strdup(r->arena, mq_xml_attribute(tag, "busid")),
@@ -201,9 +200,9 @@ enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct m
 	r->machine = machine;
 	MQ_TRY(mq_xml_read(text, strlen(text), path, &reader, err));
 	if (!machine->n_devices)
-		return mq_fail(err, MQ_EINPUT, "%s: the NCCL topology has no <gpu>", path);
+		return mq_bad(err, "%s: the NCCL topology has no <gpu>", path);
 	if (!type)
-		return mq_fail(err, MQ_EINPUT, "%s: the dump does not say which GPUs these are; give --gpu TYPE", path);
+		return mq_bad(err, "%s: the dump does not say which GPUs these are; give --gpu TYPE", path);
 	machine->format = *r->from ? "NVML and CUDA topology" : "NCCL topology";
 	find_switches(r);
 	find_nvlinks(r);

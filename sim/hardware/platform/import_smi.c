@@ -115,16 +115,16 @@ static enum mq_status read_row(char *line, uint32_t number, const char *path, co
 		word = strtok_r(column ? NULL : line, " \t", &save);
 		for (const char *const *a = allowed; word && *a; a++)
 			if (!strcmp(word, *a))
-				return mq_fail(err, MQ_EINPUT,
-					       "%s:%u: '%s': this is `nvidia-smi topo -p2p`, which says who may reach "
-					       "whom, not how; give the output of `nvidia-smi topo -m`",
-					       path, number, word);
+				return mq_bad(err,
+					      "%s:%u: '%s': this is `nvidia-smi topo -p2p`, which says who may reach "
+					      "whom, not how; give the output of `nvidia-smi topo -m`",
+					      path, number, word);
 		if (!word || !one_of(word, cells) || strlen(word) >= sizeof(m->cell[0][0]))
-			return mq_fail(err, MQ_EINPUT,
-				       cells == nvidia_cells ?
-					       "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS" :
-					       "%s:%u: '%s' in column %u is no cell of rocm-smi --showtopo",
-				       path, number, word ? word : "nothing", column + 1);
+			return mq_bad(err,
+				      cells == nvidia_cells ?
+					      "%s:%u: '%s' in column %u is none of X, NV#, PIX, PXB, PHB, NODE, SYS" :
+					      "%s:%u: '%s' in column %u is no cell of rocm-smi --showtopo",
+				      path, number, word ? word : "nothing", column + 1);
 		strcpy(m->cell[row][column], word);
 	}
 	word = strtok_r(NULL, " \t", &save);
@@ -191,13 +191,12 @@ static void find_nvlinks(const struct matrix *m, struct mq_machine *machine)
 static enum mq_status check(const struct matrix *m, const char *path, const char *self, struct mq_err *err)
 {
 	if (m->rows != m->n)
-		return mq_fail(err, MQ_EINPUT, "%s: the matrix has %u columns and %u rows; is it cut?", path, m->n,
-			       m->rows);
+		return mq_bad(err, "%s: the matrix has %u columns and %u rows; is it cut?", path, m->n, m->rows);
 	for (uint32_t i = 0; i < m->n; i++)
 		for (uint32_t j = 0; j < m->n; j++)
 			if (strcmp(m->cell[i][j], m->cell[j][i]) != 0 || (i == j) != !strcmp(m->cell[i][j], self))
-				return mq_fail(err, MQ_EINPUT, "%s: row %s column %s says %s, the other way %s", path,
-					       m->label[i], m->label[j], m->cell[i][j], m->cell[j][i]);
+				return mq_bad(err, "%s: row %s column %s says %s, the other way %s", path, m->label[i],
+					      m->label[j], m->cell[i][j], m->cell[j][i]);
 	return MQ_OK;
 }
 
@@ -239,10 +238,9 @@ static enum mq_status add_devices(const struct matrix *m, const char *path, cons
 		else
 			machine->n_nics++;
 	if (!machine->n_devices || machine->n_devices > MQ_MACHINE_MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: %u GPUs, at most %d", path, machine->n_devices, MQ_MACHINE_MAX);
+		return mq_bad(err, "%s: %u GPUs, at most %d", path, machine->n_devices, MQ_MACHINE_MAX);
 	if (!type)
-		return mq_fail(err, MQ_EINPUT, "%s: the matrix does not say which GPUs these are; give --gpu TYPE",
-			       path);
+		return mq_bad(err, "%s: the matrix does not say which GPUs these are; give --gpu TYPE", path);
 	for (uint32_t i = 0; i < machine->n_devices; i++)
 		machine->device[i] = (struct mq_machine_device){ .type = type, .pcie_switch = MQ_NONE };
 	return MQ_OK;
@@ -271,14 +269,14 @@ static enum mq_status read_amd(char *text, const char *path, const struct mq_dev
 	const char *numa = mq_arena_strdup(arena, text);
 
 	if (!hop_rows || !link_rows || hop_rows > link_rows)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: not all of rocm-smi's topology: the tables of hops and of link types are needed; "
-			       "give the output of `rocm-smi --showtopo`",
-			       path);
+		return mq_bad(err,
+			      "%s: not all of rocm-smi's topology: the tables of hops and of link types are needed; "
+			      "give the output of `rocm-smi --showtopo`",
+			      path);
 	MQ_TRY(read_matrix(&hop_rows, path, amd_hops, hops, err));
 	MQ_TRY(read_matrix(&link_rows, path, amd_links, m, err));
 	if (m->n != hops->n)
-		return mq_fail(err, MQ_EINPUT, "%s: the tables have %u and %u GPUs", path, hops->n, m->n);
+		return mq_bad(err, "%s: the tables have %u and %u GPUs", path, hops->n, m->n);
 	MQ_TRY(add_devices(m, path, type, machine, err));
 	machine->format = "rocm-smi topology"; /* it stands in an XML comment */
 	for (uint32_t i = 0; i < m->n; i++)

@@ -55,9 +55,9 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 			continue;
 		}
 		if (!equals && !is_switch(word))
-			return mq_fail(err, MQ_EINPUT,
-				       "platform: '%s': write KEY=VALUE; the keys: `maquette platform generate --help`",
-				       word);
+			return mq_bad(err,
+				      "platform: '%s': write KEY=VALUE; the keys: `maquette platform generate --help`",
+				      word);
 		if (equals)
 			*equals++ = '\0';
 		MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", word, equals ? equals : "true", arena, err));
@@ -121,7 +121,7 @@ enum mq_status mq_platform_spec_groups(const struct mq_platform_spec *spec, cons
 
 	MQ_TRY(mq_gen_prepare(spec, calib, arena, gen, err));
 	if (gen->n_groups > most)
-		return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %u kinds of machines", spec->gpu, most);
+		return mq_bad(err, "gpu=%s: at most %u kinds of machines", spec->gpu, most);
 	for (*n = 0; *n < gen->n_groups; ++*n) {
 		const struct mq_gen_group *g = &gen->group[*n];
 

@@ -77,8 +77,8 @@ enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struc
 				   double memory_B, struct mq_err *err)
 {
 	if (m->n_devices + n > MQ_MACHINE_MAX)
-		return mq_fail(err, MQ_EINPUT, "%u CPU devices beside %u GPUs: at most %d devices", n, m->n_devices,
-			       MQ_MACHINE_MAX);
+		return mq_bad(err, "%u CPU devices beside %u GPUs: at most %d devices", n, m->n_devices,
+			      MQ_MACHINE_MAX);
 	for (uint32_t i = 0; i < n; i++)
 		m->device[m->n_devices++] = (struct mq_machine_device){
 			.type = type,

@@ -126,8 +126,8 @@ static enum mq_status number(sg_host_t host, const char *name, double absent, do
 
 	*value = absent;
 	if (text && (!mq_parse_f64(text, value) || *value < 0))
-		return mq_fail(err, MQ_EINPUT, "host '%s': property %s='%s' is not a number >= 0; correct it",
-			       sg_host_get_name(host), name, text);
+		return mq_bad(err, "host '%s': property %s='%s' is not a number >= 0; correct it",
+			      sg_host_get_name(host), name, text);
 	return MQ_OK;
 }
 
@@ -145,8 +145,7 @@ static enum mq_status is_device(sg_host_t host, bool *yes, enum mq_device_kind *
 	else if (!strcmp(text, "switch"))
 		*yes = false;
 	else if (strcmp(text, "gpu") != 0)
-		return mq_fail(err, MQ_EINPUT, "host '%s': mq_kind='%s' is none of gpu, cpu, switch",
-			       sg_host_get_name(host), text);
+		return mq_bad(err, "host '%s': mq_kind='%s' is none of gpu, cpu, switch", sg_host_get_name(host), text);
 	return MQ_OK;
 }
 
@@ -175,9 +174,8 @@ static enum mq_status find_devices(struct mq_arena *arena, struct found **list, 
 	qsort(*list, *n, sizeof(**list), by_rank);
 	for (uint32_t i = 1; i < *n; i++)
 		if ((*list)[i].rank == (*list)[i - 1].rank)
-			return mq_fail(err, MQ_EINPUT,
-				       "hosts '%s' and '%s' both have mq_rank=%g; number them 0, 1, 2 ...",
-				       (*list)[i - 1].name, (*list)[i].name, (*list)[i].rank);
+			return mq_bad(err, "hosts '%s' and '%s' both have mq_rank=%g; number them 0, 1, 2 ...",
+				      (*list)[i - 1].name, (*list)[i].name, (*list)[i].rank);
 	return MQ_OK;
 }
 
@@ -200,7 +198,7 @@ static enum mq_status fill_device(struct mq_cluster *cluster, uint32_t rank, sg_
 	MQ_TRY(number(host, "mq_socket", 0, &socket, err));
 	MQ_TRY(number(host, "mq_nics", 0, &nics, err));
 	if (socket > 1e6 || nics > 1e6)
-		return mq_fail(err, MQ_EINPUT, "host '%s': mq_socket or mq_nics is above 1e6", d->name);
+		return mq_bad(err, "host '%s': mq_socket or mq_nics is above 1e6", d->name);
 	d->socket = (uint32_t)socket;
 	if (nics > cluster->nics_per_node)
 		cluster->nics_per_node = (uint32_t)nics;
@@ -288,10 +286,10 @@ enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char
 	while (w->word && (text ? strcmp(w->word, text) != 0 : !strstr(l->name, w->word)))
 		w++;
 	if (text && !w->word)
-		return mq_fail(err, MQ_EINPUT,
-			       "link '%s': mq_class='%s' is none of nvlink nvswitch pcie pcie-switch "
-			       "socket nic fabric ib roce eth efa omnipath host loopback other",
-			       l->name, text);
+		return mq_bad(err,
+			      "link '%s': mq_class='%s' is none of nvlink nvswitch pcie pcie-switch "
+			      "socket nic fabric ib roce eth efa omnipath host loopback other",
+			      l->name, text);
 	l->class = w->class;
 	l->fabric = w->fabric;
 	if (!is_network(l->class))
@@ -302,8 +300,8 @@ enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char
 		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
 
 		if (f == MQ_N_FABRICS)
-			return mq_fail(err, MQ_EINPUT, "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath",
-				       l->name, fabric);
+			return mq_bad(err, "link '%s': mq_fabric='%s' is none of ib roce eth efa omnipath", l->name,
+				      fabric);
 		l->fabric = (enum mq_fabric)f;
 	}
 	return MQ_OK;
@@ -361,8 +359,7 @@ static enum mq_status read_zone(struct mq_cluster *cluster, const char *path, en
 		int f = MQ_ENUM_FIND(mq_fabric_name, MQ_N_FABRICS, fabric);
 
 		if (f == MQ_N_FABRICS)
-			return mq_fail(err, MQ_EINPUT, "%s: mq_fabric='%s' is none of ib roce eth efa omnipath", path,
-				       fabric);
+			return mq_bad(err, "%s: mq_fabric='%s' is none of ib roce eth efa omnipath", path, fabric);
 		*usual = (enum mq_fabric)f;
 	}
 	return MQ_OK;
@@ -426,23 +423,22 @@ static enum mq_status take_tag(void *context, const struct mq_xml_tag *tag, stru
 	for (size_t i = 0; i < sizeof(hardware) / sizeof(*hardware); i++)
 		known |= !strcmp(tag->name, hardware[i]);
 	if (!known)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: <%.40s> describes no hardware: a platform may not configure, include, trace or "
-			       "start anything; take it out",
-			       tag->path, tag->line, tag->name);
+		return mq_bad(err,
+			      "%s:%u: <%.40s> describes no hardware: a platform may not configure, include, trace or "
+			      "start anything; take it out",
+			      tag->path, tag->line, tag->name);
 	for (const char *const *a = tag->attribute; *a; a += 2) {
 		size_t length = strlen(*a);
 
 		if (length > 5 && !strcmp(*a + length - 5, "_file"))
-			return mq_fail(
-				err, MQ_EINPUT,
-				"%s:%u: %.40s of a <%s>: speeds that change are not read from files; take it out",
-				tag->path, tag->line, *a, tag->name);
+			return mq_bad(err,
+				      "%s:%u: %.40s of a <%s>: speeds that change are not read from files; take it out",
+				      tag->path, tag->line, *a, tag->name);
 	}
 	*hosts += count_radical(mq_xml_attribute(tag, "radical"));
 	return *hosts <= MAX_CLUSTER_HOSTS ? MQ_OK :
-					     mq_fail(err, MQ_EINPUT, "%s: its clusters have %.0f hosts; at most %d",
-						     tag->path, *hosts, MAX_CLUSTER_HOSTS);
+					     mq_bad(err, "%s: its clusters have %.0f hosts; at most %d", tag->path,
+						    *hosts, MAX_CLUSTER_HOSTS);
 }
 
 static enum mq_status check_file(const char *path, size_t *size, struct mq_err *err)
@@ -454,7 +450,7 @@ static enum mq_status check_file(const char *path, size_t *size, struct mq_err *
 
 	MQ_TRY(mq_text_read(path, 512, &arena, &text, size, err));
 	if (!*size)
-		return mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
+		return mq_bad(err, "%s: is empty; give a SimGrid platform file", path);
 	return mq_xml_read(text, *size, path, &reader, err);
 }
 

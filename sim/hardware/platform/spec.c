@@ -104,8 +104,7 @@ static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct m
 	sound = after(&at, '*', &nodes) && after(&at, 'x', &gpus) && port_speed(&at, &nic) && !*at;
 	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 || nodes > 65536 ||
 	    gpus > 1024)
-		return mq_fail(err, MQ_EINPUT, "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item,
-			       rest);
+		return mq_bad(err, "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item, rest);
 	MQ_TRY(mq_calib_type_ask(gen->calib, "gpu", item, err));
 	group->known = mq_calib_type(gen->calib, item);
 	if (!group->known && spec->tflops <= 0)
@@ -151,10 +150,9 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 	if (g->intra == MQ_INTRA_AUTO)
 		g->intra = g->nvlink_GBps <= 0 ? MQ_INTRA_PCIE : t->nvswitch > 0 ? MQ_INTRA_NVSWITCH : MQ_INTRA_MESH;
 	if (g->intra != MQ_INTRA_PCIE && g->nvlink_GBps <= 0)
-		return mq_fail(err, MQ_EINPUT, "gpu=%s has no NVLink; give intra=pcie, or nvlink_GBps=", g->type);
+		return mq_bad(err, "gpu=%s has no NVLink; give intra=pcie, or nvlink_GBps=", g->type);
 	if (g->intra == MQ_INTRA_MESH && g->gpus > 16)
-		return mq_fail(err, MQ_EINPUT, "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
-			       g->gpus);
+		return mq_bad(err, "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch", g->gpus);
 	g->cube_mesh = t->cube_mesh > 0 && g->intra == MQ_INTRA_MESH &&
 		       (g->gpus == CUBE_MESH || (g->gpus < CUBE_MESH && spec->board == CUBE_MESH));
 	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
@@ -189,12 +187,12 @@ static enum mq_status gather_domains(const struct mq_platform_spec *spec, struct
 		uint64_t total = (uint64_t)g->nodes * g->gpus;
 
 		if (spec->intra == MQ_INTRA_PCIE)
-			return mq_fail(err, MQ_EINPUT, "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
+			return mq_bad(err, "fabric=nvl72 joins GPUs by NVSwitch; take intra=pcie away");
 		g->tray = g->gpus;
 		g->gpus = total < spec->domain ? (uint32_t)total : spec->domain;
 		if (total % g->gpus)
-			return mq_fail(err, MQ_EINPUT, "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
-				       (unsigned long)total, g->type, spec->domain);
+			return mq_bad(err, "fabric=nvl72: %lu GPUs of %s are no multiple of domain=%u",
+				      (unsigned long)total, g->type, spec->domain);
 		g->nodes = (uint32_t)(total / g->gpus);
 	}
 	return MQ_OK;
@@ -257,12 +255,12 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 		*c = '-';
 	for (char *item = strtok_r(list, "+, ", &save); item; item = strtok_r(NULL, "+, ", &save)) {
 		if (gen->n_groups == MQ_GEN_MAX_GROUPS)
-			return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %d node types", spec->gpu, MQ_GEN_MAX_GROUPS);
+			return mq_bad(err, "gpu=%s: at most %d node types", spec->gpu, MQ_GEN_MAX_GROUPS);
 		gen->group[gen->n_groups].arena = arena;
 		MQ_TRY(parse_group(item, gen, &gen->group[gen->n_groups++], err));
 	}
 	if (!gen->n_groups)
-		return mq_fail(err, MQ_EINPUT, "gpu= is empty; give a device type, as H100-80GB");
+		return mq_bad(err, "gpu= is empty; give a device type, as H100-80GB");
 	if (spec->fabric == MQ_GEN_NVL72)
 		MQ_TRY(gather_domains(spec, gen, err));
 	gen->nvls = true;
@@ -279,13 +277,13 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct 
 		mesh = mesh || g->cube_mesh;
 	}
 	if (spec->board && (spec->board != CUBE_MESH || !mesh))
-		return mq_fail(err, MQ_EINPUT,
-			       "board=%u: machines can be a part of an NVLink mesh of %d V100 only, with up to as many "
-			       "GPUs; gpu=%s has gpus=%u",
-			       spec->board, CUBE_MESH, gen->group[0].type, gen->group[0].gpus);
+		return mq_bad(err,
+			      "board=%u: machines can be a part of an NVLink mesh of %d V100 only, with up to as many "
+			      "GPUs; gpu=%s has gpus=%u",
+			      spec->board, CUBE_MESH, gen->group[0].type, gen->group[0].gpus);
 	if (gen->n_devices > MQ_GEN_MAX_DEVICES)
-		return mq_fail(err, MQ_EINPUT, "%lu devices are more than the %d that are supported",
-			       (unsigned long)gen->n_devices, MQ_GEN_MAX_DEVICES);
+		return mq_bad(err, "%lu devices are more than the %d that are supported", (unsigned long)gen->n_devices,
+			      MQ_GEN_MAX_DEVICES);
 	set_network(spec, gen);
 	gen->leaf = spec->leaf ? spec->leaf : usual_leaf(gen, spec->fabric);
 	if (spec->fabric == MQ_GEN_SWITCH || gen->leaf > gen->n_nodes)

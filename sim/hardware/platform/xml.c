@@ -44,8 +44,7 @@ static void XMLCALL open_tag(void *context, const char *name, const char **attri
 	struct mq_xml_tag tag = tag_of(r, name, attribute);
 
 	if (r->depth++ == MOST_DEPTH)
-		end_with(r,
-			 mq_fail(r->err, MQ_EINPUT, "%s:%u: nested more than %d deep", r->path, tag.line, MOST_DEPTH));
+		end_with(r, mq_bad(r->err, "%s:%u: nested more than %d deep", r->path, tag.line, MOST_DEPTH));
 	else if (r->reader->open && r->status == MQ_OK)
 		end_with(r, r->reader->open(r->reader->context, &tag, r->err));
 }
@@ -67,9 +66,9 @@ static void XMLCALL doctype(void *context, const char *name, const char *system,
 
 	(void)system, (void)public;
 	if (has_subset)
-		end_with(r, mq_fail(r->err, MQ_EINPUT,
-				    "%s:%lu: the <!DOCTYPE %.40s [...]> makes entities of its own; write them out",
-				    r->path, (unsigned long)XML_GetCurrentLineNumber(r->parser), name));
+		end_with(r,
+			 mq_bad(r->err, "%s:%lu: the <!DOCTYPE %.40s [...]> makes entities of its own; write them out",
+				r->path, (unsigned long)XML_GetCurrentLineNumber(r->parser), name));
 }
 
 enum mq_status mq_xml_read(const char *text, size_t size, const char *path, const struct mq_xml_reader *reader,
@@ -91,9 +90,9 @@ enum mq_status mq_xml_read(const char *text, size_t size, const char *path, cons
 		text += part;
 	} while (good == XML_STATUS_OK && size);
 	if (good != XML_STATUS_OK && r.status == MQ_OK)
-		r.status = mq_fail(err, MQ_EINPUT, "%s:%lu: the XML is cut or broken: %s", path,
-				   (unsigned long)XML_GetCurrentLineNumber(parser),
-				   XML_ErrorString(XML_GetErrorCode(parser)));
+		r.status = mq_bad(err, "%s:%lu: the XML is cut or broken: %s", path,
+				  (unsigned long)XML_GetCurrentLineNumber(parser),
+				  XML_ErrorString(XML_GetErrorCode(parser)));
 	XML_ParserFree(parser);
 	return r.status;
 }

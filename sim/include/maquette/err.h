@@ -44,6 +44,9 @@ struct mq_err {
 MQ_API enum mq_status mq_fail(struct mq_err *err, enum mq_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* The commonest: what was given is wrong. */
+#define mq_bad(err, ...) mq_fail(err, MQ_EINPUT, __VA_ARGS__)
+
 /* Put "context: " before the message and return the status already stored. */
 MQ_API enum mq_status mq_wrap(struct mq_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -302,10 +302,10 @@ static enum mq_status finish(struct net *net, const char *what, struct mq_model 
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
 		if (!(m->op[i].output >= 1))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: the image is too small, nothing is left of it at '%s'; give "
-				       "a larger image=",
-				       what, m->op[i].name);
+			return mq_bad(err,
+				      "%s: the image is too small, nothing is left of it at '%s'; give "
+				      "a larger image=",
+				      what, m->op[i].name);
 	mq_replica_flow_keep(net->b.model, net->traits, net->arena);
 	return mq_model_finish(&net->b, model, err);
 }

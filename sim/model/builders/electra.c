@@ -70,9 +70,8 @@ static enum mq_status complete(struct options *o, const struct options *p, const
 	o->seq = request->seq ? request->seq : mq_either(o->seq, POSITIONS);
 	o->predictions = mq_either(o->predictions, (uint32_t)fmax(round(.15 * o->seq), 1));
 	if (o->generator % HEAD_DIM)
-		return mq_fail(err, MQ_EINPUT,
-			       "model 'electra': generator=%u is not a multiple of %d, the width of its heads",
-			       o->generator, HEAD_DIM);
+		return mq_bad(err, "model 'electra': generator=%u is not a multiple of %d, the width of its heads",
+			      o->generator, HEAD_DIM);
 	return MQ_OK;
 }
 

@@ -77,9 +77,8 @@ static enum mq_status complete(struct options *o, const struct options *p, const
 	o->seq = request->seq ? request->seq : o->seq ? o->seq : p->seq;
 	o->target = o->target ? o->target : o->seq;
 	if (!o->head_dim && o->hidden % o->heads)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
-			       o->hidden, o->heads);
+		return mq_bad(err, "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
+			      o->hidden, o->heads);
 	if (!o->head_dim)
 		o->head_dim = o->hidden / o->heads;
 	return MQ_OK;

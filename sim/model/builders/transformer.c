@@ -136,11 +136,11 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	fill(&t, name, &o, &published);
 	t.name = mq_builtin_name(name, options, arena);
 	if ((o.experts || o.top_k || o.shared_ffn || o.dense_layers) && strcmp(name, "moe"))
-		return mq_fail(err, MQ_EINPUT, "%s has no experts; use the model 'moe'", what);
+		return mq_bad(err, "%s has no experts; use the model 'moe'", what);
 	if (t.span_head && strcmp(name, "bert"))
-		return mq_fail(err, MQ_EINPUT, "%s is not trained on spans; use the model 'bert'", what);
+		return mq_bad(err, "%s is not trained on spans; use the model 'bert'", what);
 	if (t.headless && (t.mtp || t.pretrain_heads))
-		return mq_fail(err, MQ_EINPUT, "%s: head=false beside %s", what, t.mtp ? "mtp" : "BERT's heads");
+		return mq_bad(err, "%s: head=false beside %s", what, t.mtp ? "mtp" : "BERT's heads");
 	if (!t.rotary) /* a learned table, as long as the sequences; BERT's has 512 rows */
 		t.positions = request->seq ? request->seq : t.seq;
 	if (t.token_types && t.positions < 512)

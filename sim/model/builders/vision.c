@@ -61,8 +61,8 @@ static enum mq_status complete(struct options *o, const struct options *p, const
 	o->joint = mq_either(o->joint, 4096);
 	o->pooled = mq_either(o->pooled, 768);
 	if (o->image % o->patch)
-		return mq_fail(err, MQ_EINPUT, "%s: an image of %u pixels is no multiple of patches of %u", what,
-			       o->image, o->patch);
+		return mq_bad(err, "%s: an image of %u pixels is no multiple of patches of %u", what, o->image,
+			      o->patch);
 	return MQ_OK;
 }
 
@@ -303,9 +303,9 @@ static enum mq_status build(const char *name, const char *options, const struct 
 	MQ_TRY(complete(&o, &published, what, err));
 	struct mq_transformer t = stack_of(&o, request, vit);
 	if (request->seq)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: its tokens are the patches of an image; give image= and patch= instead of --seq",
-			       what);
+		return mq_bad(err,
+			      "%s: its tokens are the patches of an image; give image= and patch= instead of --seq",
+			      what);
 	MQ_TRY(mq_transformer_check(&t, what, err));
 	mq_net_begin(&net, arena, mq_builtin_name(name, options, arena));
 	net.b.model->unit = "image";

@@ -99,20 +99,19 @@ static enum mq_status unknown_model(const char *spec, const char *name, const ch
 
 	if (slash && slash > name && !strchr(slash + 1, '/') && *name != '.' && !file) {
 		near = mq_nearest(name, mq_hf_shipped(arena));
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"cannot open model file '%s': %s; it is no configuration that is shipped either%s%s%s: give the "
 			"model's config.json, or a name of `maquette list models`",
 			spec, strerror(ENOENT), near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 	}
 	if (slash || strchr(name, '.'))
-		return mq_fail(err, MQ_EINPUT,
-			       "cannot open model file '%s': %s; give a file that exists, or one of: %s", spec,
-			       strerror(ENOENT), list);
-	return mq_fail(err, MQ_EINPUT,
-		       "no model '%s'%s%s%s; built in: %s; or give a file (config.json, .onnx, "
-		       "graph.txt, placement JSON)",
-		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list);
+		return mq_bad(err, "cannot open model file '%s': %s; give a file that exists, or one of: %s", spec,
+			      strerror(ENOENT), list);
+	return mq_bad(err,
+		      "no model '%s'%s%s%s; built in: %s; or give a file (config.json, .onnx, "
+		      "graph.txt, placement JSON)",
+		      name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list);
 }
 
 /* The path part of a specification: all of it if such a file exists, else up to the last ':'. */
@@ -139,18 +138,18 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
 		path = mq_arena_printf(arena, "%s/config.json", path);
 		if (stat(path, &st))
-			return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; give a model file, or a folder with one",
-				       path, strerror(errno));
+			return mq_bad(err, "cannot open '%s': %s; give a model file, or a folder with one", path,
+				      strerror(errno));
 	}
 	if (!S_ISREG(st.st_mode))
-		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file", path);
+		return mq_bad(err, "'%s' is not a regular file; give a model file", path);
 	FILE *file = fopen(path, "rb");
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path, strerror(errno));
+		return mq_bad(err, "cannot open '%s': %s; check its permissions", path, strerror(errno));
 	size_t size = fread(head, 1, HEAD_SIZE, file);
 	fclose(file);
 	if (!size)
-		return mq_fail(err, MQ_EINPUT, "'%s' is empty; give a model file", path);
+		return mq_bad(err, "'%s' is empty; give a model file", path);
 	head[size] = '\0';
 	for (const struct mq_format *const *f = mq_formats; *f; f++) {
 		if (!(*f)->probe)
@@ -159,7 +158,7 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 			return (*f)->load(path, request, arena, model, err);
 		readers = mq_arena_printf(arena, "%s; %s", readers, (*f)->summary);
 	}
-	return mq_fail(err, MQ_EINPUT, "'%s' is no model file that can be read%s", path, readers);
+	return mq_bad(err, "'%s' is no model file that can be read%s", path, readers);
 }
 
 static enum mq_status load_whole(const struct mq_model_request *request, struct mq_arena *arena,
@@ -168,7 +167,7 @@ static enum mq_status load_whole(const struct mq_model_request *request, struct 
 	const char *path;
 
 	if (!request->spec || !*request->spec)
-		return mq_fail(err, MQ_EINPUT, "no model given; use -m NAME[:key=value,...] or -m FILE");
+		return mq_bad(err, "no model given; use -m NAME[:key=value,...] or -m FILE");
 	const char *colon = strchr(request->spec, ':');
 	size_t n = colon ? (size_t)(colon - request->spec) : strlen(request->spec);
 	const char *name = mq_arena_printf(arena, "%.*s", (int)n, request->spec);

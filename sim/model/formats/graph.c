@@ -152,9 +152,8 @@ enum mq_status mq_graph_find(const char *spec, uint32_t seq, struct mq_arena *ar
 	}
 	json_decref(main);
 	if (lack)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s': there is no graph for %s; give %s, or another graph or ONNX file", name,
-			       lack, all);
+		return mq_bad(err, "model '%s': there is no graph for %s; give %s, or another graph or ONNX file", name,
+			      lack, all);
 	return MQ_OK;
 }
 
@@ -162,7 +161,7 @@ enum mq_status mq_graph_find(const char *spec, uint32_t seq, struct mq_arena *ar
 
 static enum mq_status wrong(const struct mq_json_at *at, const char *key, const char *remedy, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s: %s: \"%s\" %s", at->path, at->place, key, remedy);
+	return mq_bad(err, "%s: %s: \"%s\" %s", at->path, at->place, key, remedy);
 }
 
 static enum mq_status amount(const struct reader *r, const struct mq_json_at *at, const char *key, double *value,
@@ -334,8 +333,8 @@ static enum mq_status read_head(struct reader *r, const struct mq_json_at *at, c
 	bool any_seq = false;
 
 	if (lack)
-		return mq_fail(err, MQ_EINPUT, "%s: the graph was not made for %s; its parameters are: %s", r->path,
-			       lack, mq_graph_parameters(at->object, r->b.arena));
+		return mq_bad(err, "%s: the graph was not made for %s; its parameters are: %s", r->path, lack,
+			      mq_graph_parameters(at->object, r->b.arena));
 	MQ_TRY(mq_json_text(at, "unit", &unit, err));
 	if (unit)
 		m->unit = mq_arena_strdup(r->b.arena, unit);
@@ -343,8 +342,8 @@ static enum mq_status read_head(struct reader *r, const struct mq_json_at *at, c
 		MQ_TRY(mq_json_u32(at, f->name, 0, 1e9, (uint32_t *)((char *)m + f->offset), err));
 	MQ_TRY(mq_json_bool(at, "any_seq", &any_seq, err));
 	if (asked && m->seq && asked != m->seq && !any_seq)
-		return mq_fail(err, MQ_EINPUT, "%s: the graph has sequences of %u tokens; write another for --seq %u",
-			       r->path, m->seq, asked);
+		return mq_bad(err, "%s: the graph has sequences of %u tokens; write another for --seq %u", r->path,
+			      m->seq, asked);
 	if (asked && m->seq)
 		m->seq = asked;
 	r->seq = m->seq;
@@ -384,8 +383,8 @@ static enum mq_status parse(const char *path, struct mq_arena *arena, json_t *li
 
 		if (!json_is_object(object)) {
 			json_decref(object);
-			return mq_fail(err, MQ_EINPUT, "%s:%zu: %s; each line must be a whole JSON object", path,
-				       json_array_size(lines) + 1, object ? "no object" : e.text);
+			return mq_bad(err, "%s:%zu: %s; each line must be a whole JSON object", path,
+				      json_array_size(lines) + 1, object ? "no object" : e.text);
 		}
 		json_array_append_new(lines, object);
 	}

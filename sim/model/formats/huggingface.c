@@ -33,8 +33,8 @@ static enum mq_status unknown_family(const struct mq_hf_family *families, const 
 	const char *class = json_string_value(json_object_get(at->object, "_class_name"));
 	const char *near = type && strlen(type) < 60 ? mq_nearest(type, mq_hf_types(families, arena)) : NULL;
 
-	return mq_fail(
-		err, MQ_EINPUT,
+	return mq_bad(
+		err,
 		"%s: %s%s\"model_type\" is %.60s, not a family that is read%s%.60s%s%.300s; `maquette list models "
 		"huggingface` has those that are",
 		at->path, at->place, *at->place ? ": " : "",
@@ -180,7 +180,7 @@ static enum mq_status build_other(const struct other *is, const struct mq_json_a
 
 	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
 		if (json_object_get(at->object, no[i]) && !mq_hf_is_off(json_object_get(at->object, no[i])))
-			return mq_fail(err, MQ_EINPUT, "%s: \"%s\": such layers are not modelled", at->path, no[i]);
+			return mq_bad(err, "%s: \"%s\": such layers are not modelled", at->path, no[i]);
 	for (const struct renamed *k = is->keys; k->key; k++) {
 		const json_t *v = json_object_get(at->object, k->key);
 
@@ -244,8 +244,7 @@ static enum mq_status build_stack(const struct mq_json_at *top, const char *type
 	else
 		t->contrast = 0;
 	if (t->contrast && !t->towers)
-		return mq_fail(err, MQ_EINPUT, "%s: texts are paired with images; \"vision_config\" is missing",
-			       at.path);
+		return mq_bad(err, "%s: texts are paired with images; \"vision_config\" is missing", at.path);
 	MQ_TRY(mq_transformer_build(t, at.path, request, arena, model, err));
 	if (t->towers)
 		note = mq_arena_printf(arena, "%s%sone image%s of a sequence goes through the tower%s",

@@ -31,10 +31,10 @@ static enum mq_status check_program(const char *const *word, struct mq_err *err)
 
 		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 			if (!strcmp(base, others[i]))
-				return mq_fail(err, MQ_EINPUT,
-					       "%s is not read: its model is no stack of GPT's blocks; give -m as a "
-					       "built-in model (`maquette list models`) or a config.json",
-					       base);
+				return mq_bad(err,
+					      "%s is not read: its model is no stack of GPT's blocks; give -m as a "
+					      "built-in model (`maquette list models`) or a config.json",
+					      base);
 	}
 	return MQ_OK;
 }
@@ -46,8 +46,8 @@ static enum mq_status check_doubt(const char *const *word, struct mq_err *err)
 
 	for (; *word; word++)
 		if (mq_megatron_describes(*word, &takes))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"%s stands in a branch or loop that the script does not decide; give a script with "
 				"the one that is meant",
 				*word);
@@ -66,13 +66,13 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	    check_doubt(script.doubt, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
 	if (!mq_megatron_has_model(script.word))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: has no --hidden-size; give a launch script of Megatron-LM with the model's flags",
-			       path);
+		return mq_bad(err,
+			      "%s: has no --hidden-size; give a launch script of Megatron-LM with the model's flags",
+			      path);
 	if (mq_megatron_read(script.word, arena, &t, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);
 	if (!t.vocab)
-		return mq_fail(err, MQ_EINPUT, "%s: the tokenizer decides the vocabulary; add --vocab-size N", path);
+		return mq_bad(err, "%s: the tokenizer decides the vocabulary; add --vocab-size N", path);
 	t.name = mq_file_stem(path, arena);
 	return mq_transformer_build(&t, path, request, arena, model, err);
 }

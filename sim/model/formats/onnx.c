@@ -171,16 +171,15 @@ static enum mq_status read_tensor(struct reader *r, const Onnx__TensorProto *p, 
 	double elems = 1;
 
 	if (p->n_dims > MQ_ONNX_RANK)
-		return mq_fail(err, MQ_EINPUT, "%s: %s '%.80s' has %zu axes; at most %d are read", r->g.path, what,
-			       t->name, p->n_dims, MQ_ONNX_RANK);
+		return mq_bad(err, "%s: %s '%.80s' has %zu axes; at most %d are read", r->g.path, what, t->name,
+			      p->n_dims, MQ_ONNX_RANK);
 	t->rank = (uint32_t)p->n_dims;
 	for (uint32_t d = 0; d < t->rank; d++) {
 		t->dim[d] = (double)p->dims[d];
 		elems *= t->dim[d];
 		if (p->dims[d] < 0 || elems > 1e13)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: %s '%.80s': axis %u has the size %lld; give 0 to 1e13 elements", r->g.path,
-				       what, t->name, d, (long long)p->dims[d]);
+			return mq_bad(err, "%s: %s '%.80s': axis %u has the size %lld; give 0 to 1e13 elements",
+				      r->g.path, what, t->name, d, (long long)p->dims[d]);
 	}
 	t->known = t->constant = true;
 	t->integer = !is_float(p->data_type);
@@ -198,8 +197,7 @@ static enum mq_status read_initializer(struct reader *r, const Onnx__TensorProto
 	struct mq_onnx_tensor *t = add(r, p->name ? p->name : "");
 
 	if (!t)
-		return mq_fail(err, MQ_EINPUT, "%s: two initializers are called '%.80s'", r->g.path,
-			       p->name ? p->name : "");
+		return mq_bad(err, "%s: two initializers are called '%.80s'", r->g.path, p->name ? p->name : "");
 	MQ_TRY(read_tensor(r, p, "initializer", t, err));
 	t->weight = !t->integer;
 	return MQ_OK;
@@ -219,13 +217,13 @@ static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__
 	else if (open && r->seq)
 		t->dim[d] = r->seq;
 	else if (open)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: axis %u of input '%.80s'%s%.60s is left open; give --seq N, which is put there, or "
-			       "export the model with fixed sizes",
-			       r->g.path, d, t->name, name ? ", " : "", name ? name : "");
+		return mq_bad(err,
+			      "%s: axis %u of input '%.80s'%s%.60s is left open; give --seq N, which is put there, or "
+			      "export the model with fixed sizes",
+			      r->g.path, d, t->name, name ? ", " : "", name ? name : "");
 	else
-		return mq_fail(err, MQ_EINPUT, "%s: axis %u of input '%.80s' has the size %lld; give 1 to 1e10",
-			       r->g.path, d, t->name, (long long)p->dim_value);
+		return mq_bad(err, "%s: axis %u of input '%.80s' has the size %lld; give 1 to 1e10", r->g.path, d,
+			      t->name, (long long)p->dim_value);
 	return MQ_OK;
 }
 
@@ -239,9 +237,8 @@ static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoPr
 	if (!t) /* old files list their initializers as inputs too */
 		return MQ_OK;
 	if (!type || !type->shape || type->shape->n_dim > MQ_ONNX_RANK)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: input '%.80s' has no tensor shape of up to %d axes; export it with one", r->g.path,
-			       name, MQ_ONNX_RANK);
+		return mq_bad(err, "%s: input '%.80s' has no tensor shape of up to %d axes; export it with one",
+			      r->g.path, name, MQ_ONNX_RANK);
 	t->rank = (uint32_t)type->shape->n_dim;
 	for (uint32_t d = 0; d < t->rank; d++)
 		MQ_TRY(read_axis(r, type->shape->dim[d], t, d, err));
@@ -302,19 +299,18 @@ static enum mq_status read_node(struct reader *r, size_t index, const Onnx__Node
 			continue;
 		n.in[i] = find(r, p->input[i]);
 		if (!n.in[i] || !n.in[i]->known)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: node %zu (%.40s) uses '%.80s' before any node makes it; nodes "
-				       "must be in order, without cycles",
-				       r->g.path, index, n.type, p->input[i]);
+			return mq_bad(err,
+				      "%s: node %zu (%.40s) uses '%.80s' before any node makes it; nodes "
+				      "must be in order, without cycles",
+				      r->g.path, index, n.type, p->input[i]);
 	}
 	for (uint32_t i = 0; i < n.n_out; i++) {
 		if (!p->output[i] || !*p->output[i])
 			continue;
 		n.out[i] = add(r, p->output[i]);
 		if (!n.out[i])
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: node %zu (%.40s) makes '%.80s' a second time; names must be unique",
-				       r->g.path, index, n.type, p->output[i]);
+			return mq_bad(err, "%s: node %zu (%.40s) makes '%.80s' a second time; names must be unique",
+				      r->g.path, index, n.type, p->output[i]);
 	}
 	for (uint32_t i = 0; i < n.n_attributes; i++)
 		MQ_TRY(read_attribute(r, p->attribute[i], &n.attribute[i], err));
@@ -346,16 +342,15 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	Onnx__ModelProto *proto = NULL;
 
 	if (mq_file_options(path, request))
-		return mq_fail(err, MQ_EINPUT, "%s: ONNX files take no options ('%s' given)", path,
-			       mq_file_options(path, request));
+		return mq_bad(err, "%s: ONNX files take no options ('%s' given)", path, mq_file_options(path, request));
 	enum mq_status status = mq_file_read(path, MAX_BYTES, &file, &bytes, err);
 	const uint8_t *data = status == MQ_OK ? (const uint8_t *)bytes.data : NULL;
 	if (data && !shallow(&onnx__model_proto__descriptor, data, data + bytes.size, MAX_DEPTH))
-		status = mq_fail(err, MQ_EINPUT, "%s: nested deeper than %d levels; no ONNX model is", path, MAX_DEPTH);
+		status = mq_bad(err, "%s: nested deeper than %d levels; no ONNX model is", path, MAX_DEPTH);
 	if (status == MQ_OK)
 		proto = onnx__model_proto__unpack(NULL, bytes.size, data);
 	if (status == MQ_OK && (!proto || !proto->graph || !proto->graph->n_node))
-		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again", path);
+		status = mq_bad(err, "%s: not a complete ONNX model; export it again", path);
 	if (status == MQ_OK) {
 		mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
 		r.names = mq_index_new(arena);

@@ -54,10 +54,10 @@ static bool starts(const char *text, const char *with)
 
 static enum mq_status bad_line(const struct reader *r, uint32_t line, const char *what, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT,
-		       "%s:%u: %s; a line is 'nodeN -- description -- forward_compute_time=MS, "
-		       "backward_compute_time=MS, activation_size=B, parameter_size=B' or '<tab>nodeA -- nodeB'",
-		       r->path, line, what);
+	return mq_bad(err,
+		      "%s:%u: %s; a line is 'nodeN -- description -- forward_compute_time=MS, "
+		      "backward_compute_time=MS, activation_size=B, parameter_size=B' or '<tab>nodeA -- nodeB'",
+		      r->path, line, what);
 }
 
 /* "key=NUMBER" or "key=[N; N; ...]" inside `text`: the sum, and the second of several. */
@@ -115,8 +115,8 @@ static enum mq_status read_node(struct reader *r, char *text, uint32_t line, str
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (!read_value(values, rows[i].key, rows[i].max, rows[i].value, rows[i].second))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s no number from 0 to %g; check the profile", r->path,
-				       line, rows[i].key, rows[i].max);
+			return mq_bad(err, "%s:%u: %s no number from 0 to %g; check the profile", r->path, line,
+				      rows[i].key, rows[i].max);
 	MQ_PUSH(r->arena, r->node, r->n_nodes, r->room, n);
 	return MQ_OK;
 }
@@ -149,9 +149,9 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 		double batch = implied_batch(&r->node[i]);
 
 		if (batch && found && batch != found)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: line %u implies a minibatch of %.9g, line %u one of %.9g; say %s:batch=N",
-				       r->path, by->line, found, r->node[i].line, batch, r->path);
+			return mq_bad(err,
+				      "%s: line %u implies a minibatch of %.9g, line %u one of %.9g; say %s:batch=N",
+				      r->path, by->line, found, r->node[i].line, batch, r->path);
 		if (batch && !found) {
 			found = batch;
 			by = &r->node[i];
@@ -160,8 +160,7 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 	if (!r->options.batch)
 		r->options.batch = found;
 	if (!r->options.batch)
-		return mq_fail(err, MQ_EINPUT, "%s: no layer tells the minibatch of the profile; say %s:batch=N",
-			       r->path, r->path);
+		return mq_bad(err, "%s: no layer tells the minibatch of the profile; say %s:batch=N", r->path, r->path);
 	return MQ_OK;
 }
 
@@ -221,7 +220,7 @@ static enum mq_status read_edge(struct reader *r, char *text, uint32_t line, str
 	for (int i = 0; i < 2; i++) {
 		end[i] = bsearch(&wanted[i], r->node, r->n_nodes, sizeof(*r->node), by_id);
 		if (!end[i])
-			return mq_fail(err, MQ_EINPUT, "%s:%u: no node is called '%s'", r->path, line, wanted[i].id);
+			return mq_bad(err, "%s:%u: no node is called '%s'", r->path, line, wanted[i].id);
 	}
 	if (end[0]->op == MQ_NONE || end[1]->op == MQ_NONE)
 		return MQ_OK;
@@ -261,7 +260,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	MQ_TRY(mq_opt_parse(opts, &r.options, path, mq_file_options(path, request), arena, err));
 	MQ_TRY(mq_file_read(path, MAX_BYTES, arena, &bytes, err));
 	if (strlen(bytes.data) != bytes.size)
-		return mq_fail(err, MQ_EINPUT, "%s: byte %zu is zero; the file must be text", path, strlen(bytes.data));
+		return mq_bad(err, "%s: byte %zu is zero; the file must be text", path, strlen(bytes.data));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
 	MQ_TRY(each_line(&r, bytes.data, false, err));
 	MQ_TRY(find_batch(&r, err));
@@ -270,8 +269,7 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		qsort(r.node, r.n_nodes, sizeof(*r.node), by_id);
 	for (uint32_t i = 1; i < r.n_nodes; i++)
 		if (!strcmp(r.node[i - 1].id, r.node[i].id))
-			return mq_fail(err, MQ_EINPUT, "%s: two nodes are called '%s'; names must differ", path,
-				       r.node[i].id);
+			return mq_bad(err, "%s: two nodes are called '%s'; names must differ", path, r.node[i].id);
 	MQ_TRY(each_line(&r, bytes.data, true, err));
 	if (mq_model_finish(&r.b, model, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);

@@ -43,7 +43,7 @@ static enum mq_status read_array(const json_t *json, const char *key, const char
 {
 	*array = json_object_get(json, key);
 	if (!json_is_array(*array))
-		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing or no array; give a list", path, key);
+		return mq_bad(err, "%s: \"%s\" is missing or no array; give a list", path, key);
 	return MQ_OK;
 }
 
@@ -58,8 +58,7 @@ static enum mq_status read_devices(struct reader *r, const json_t *json, struct 
 	MQ_TRY(mq_json_number(&at, "maxSizePerFPGA", &size, &d->memory_B, err));
 	d->time_unit_s = 1;
 	if (!d->n_accelerators && !d->n_cpus)
-		return mq_fail(err, MQ_EINPUT, "%s: \"maxFPGAs\" and \"maxCPUs\" give no device; give at least one",
-			       r->path);
+		return mq_bad(err, "%s: \"maxFPGAs\" and \"maxCPUs\" give no device; give at least one", r->path);
 	return MQ_OK;
 }
 
@@ -74,7 +73,7 @@ static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json
 	const char *name;
 
 	if (!json_is_object(json))
-		return mq_fail(err, MQ_EINPUT, "%s: nodes[%u] is no object; give {\"id\": ...}", r->path, i);
+		return mq_bad(err, "%s: nodes[%u] is no object; give {\"id\": ...}", r->path, i);
 	MQ_TRY(mq_json_number(&at, "id", &id, &r->node[i].id, err));
 	MQ_TRY(mq_json_text(&at, "name", &name, err));
 	MQ_TRY(mq_json_number(&at, "fpgaLatency", &time, &p->forward_s[i * N_TYPES + ACCELERATOR], err));
@@ -102,7 +101,7 @@ static enum mq_status read_nodes(struct reader *r, const json_t *array, struct m
 	size_t n = json_array_size(array);
 
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "%s: \"nodes\" is empty; give at least one", r->path);
+		return mq_bad(err, "%s: \"nodes\" is empty; give at least one", r->path);
 	p->n_types = N_TYPES;
 	p->type = mq_arena_array(r->arena, N_TYPES, const char *);
 	memcpy(p->type, types, sizeof(types));
@@ -115,8 +114,7 @@ static enum mq_status read_nodes(struct reader *r, const json_t *array, struct m
 	qsort(r->node, n, sizeof(*r->node), by_id);
 	for (uint32_t i = 1; i < n; i++)
 		if (r->node[i - 1].id == r->node[i].id)
-			return mq_fail(err, MQ_EINPUT, "%s: two nodes have the id %.0f; ids must differ", r->path,
-				       r->node[i].id);
+			return mq_bad(err, "%s: two nodes have the id %.0f; ids must differ", r->path, r->node[i].id);
 	return MQ_OK;
 }
 
@@ -129,8 +127,8 @@ static enum mq_status find_end(const struct reader *r, const struct mq_json_at *
 	MQ_TRY(mq_json_number(at, key, &id, &wanted.id, err));
 	const struct node *n = bsearch(&wanted, r->node, r->n_nodes, sizeof(*r->node), by_id);
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "%s: %s: \"%s\" is %.0f, but no node has that id", r->path, at->place,
-			       key, wanted.id);
+		return mq_bad(err, "%s: %s: \"%s\" is %.0f, but no node has that id", r->path, at->place, key,
+			      wanted.id);
 	*op = n->op;
 	return MQ_OK;
 }
@@ -148,7 +146,7 @@ static enum mq_status read_edges(struct reader *r, const json_t *array, struct m
 		snprintf(place, sizeof(place), "edges[%u]", i);
 		const struct mq_json_at at = { r->path, place, json };
 		if (!json_is_object(json))
-			return mq_fail(err, MQ_EINPUT, "%s: %s is no object; give {\"sourceId\": ...}", r->path, place);
+			return mq_bad(err, "%s: %s is no object; give {\"sourceId\": ...}", r->path, place);
 		MQ_TRY(find_end(r, &at, "sourceId", &src, err));
 		MQ_TRY(find_end(r, &at, "destId", &dst, err));
 		MQ_TRY(mq_json_number(&at, "cost", &time, &cost, err));
@@ -205,8 +203,8 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	json_t *json;
 
 	if (mq_file_options(path, request))
-		return mq_fail(err, MQ_EINPUT, "%s: placement files take no options ('%s' given)", path,
-			       mq_file_options(path, request));
+		return mq_bad(err, "%s: placement files take no options ('%s' given)", path,
+			      mq_file_options(path, request));
 	MQ_TRY(mq_json_load(path, false, arena, &json, err));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
 	enum mq_status status = read_graph(&r, json, model, err);

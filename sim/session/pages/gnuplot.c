@@ -55,7 +55,7 @@ static enum mq_status run(const char *settings, const char *script, struct mq_er
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
 	if (status)
-		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s: %s", script, said);
+		return mq_bad(err, "gnuplot failed on %s: %s", script, said);
 	return MQ_OK;
 }
 

@@ -21,8 +21,8 @@ static enum mq_status find_size(const json_t *sizes, const char *path, const cha
 		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", name);
 	}
 	if (!size || !*list)
-		return mq_fail(err, MQ_EINPUT, "%s: no sizes of model '%s'", path, model);
-	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", model, size, list);
+		return mq_bad(err, "%s: no sizes of model '%s'", path, model);
+	return mq_bad(err, "model '%s': no size '%s'; it has: %s", model, size, list);
 }
 
 enum mq_status mq_preset_read(const struct mq_opt *opts, const char *model, const char *text, void *given, void *preset,

@@ -10,14 +10,12 @@ static enum mq_status check_pattern(const struct mq_transformer *t, const char *
 	const struct mq_mamba *m = &t->mamba;
 
 	if (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers)
-		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' is not a letter of M * - E for each of %u layers",
-			       what, t->pattern, t->layers);
+		return mq_bad(err, "%s: pattern '%.200s' is not a letter of M * - E for each of %u layers", what,
+			      t->pattern, t->layers);
 	if (strchr(t->pattern, 'E') && !t->experts)
-		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' has experts; give experts= and top_k=", what,
-			       t->pattern);
+		return mq_bad(err, "%s: pattern '%.200s' has experts; give experts= and top_k=", what, t->pattern);
 	if (strchr(t->pattern, 'M') && (!m->groups || m->heads % m->groups))
-		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what, m->heads,
-			       m->groups);
+		return mq_bad(err, "%s: mamba_heads=%u is not a multiple of groups=%u", what, m->heads, m->groups);
 	return MQ_OK;
 }
 
@@ -30,8 +28,8 @@ static enum mq_status check_letters(const struct mq_transformer *t, const char *
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (rows[i].letters &&
 		    (strlen(rows[i].letters) != t->layers || strspn(rows[i].letters, rows[i].known) != t->layers))
-			return mq_fail(err, MQ_EINPUT, "%s: %s '%.200s' is not a letter of %s for each of %u layers",
-				       what, rows[i].name, rows[i].letters, rows[i].known, t->layers);
+			return mq_bad(err, "%s: %s '%.200s' is not a letter of %s for each of %u layers", what,
+				      rows[i].name, rows[i].letters, rows[i].known, t->layers);
 	return MQ_OK;
 }
 
@@ -50,18 +48,15 @@ static enum mq_status check_mixers(const struct mq_transformer *t, const char *w
 		MQ_TRY(check_pattern(t, what, err));
 	MQ_TRY(check_letters(t, what, err));
 	if (mixes_with(t, "DL") && !(l->key_heads && l->key_dim && l->value_heads && l->value_dim))
-		return mq_fail(err, MQ_EINPUT, "%s: linear attention needs heads and widths of keys and values", what);
+		return mq_bad(err, "%s: linear attention needs heads and widths of keys and values", what);
 	if (mixes_with(t, "DC") && !l->kernel)
-		return mq_fail(err, MQ_EINPUT, "%s: convolutions need a kernel", what);
+		return mq_bad(err, "%s: convolutions need a kernel", what);
 	if (mixes_with(t, "MH") && !(m->heads && m->head_dim && m->state && m->kernel && (m->rank || m->chunk)))
-		return mq_fail(err, MQ_EINPUT, "%s: Mamba layers need heads, their width, state, kernel and chunk",
-			       what);
+		return mq_bad(err, "%s: Mamba layers need heads, their width, state, kernel and chunk", what);
 	if (mixes_with(t, "I") && !(t->kv_rank && t->index_heads && t->index_dim && t->index_keys))
-		return mq_fail(err, MQ_EINPUT, "%s: an indexer needs latent attention, heads, their width and top keys",
-			       what);
+		return mq_bad(err, "%s: an indexer needs latent attention, heads, their width and top keys", what);
 	if ((t->local_heads ? t->local_heads : t->heads) % (t->local_kv_heads ? t->local_kv_heads : t->kv_heads))
-		return mq_fail(err, MQ_EINPUT, "%s: heads of windowed layers are not a multiple of theirs of keys",
-			       what);
+		return mq_bad(err, "%s: heads of windowed layers are not a multiple of theirs of keys", what);
 	return MQ_OK;
 }
 
@@ -77,34 +72,29 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 
 	for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
 		if (!dims[i].value || dims[i].value > dims[i].max)
-			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u", what, dims[i].name,
-				       dims[i].value, dims[i].max);
+			return mq_bad(err, "%s: %s=%u is out of range; give 1 to %u", what, dims[i].name, dims[i].value,
+				      dims[i].max);
 	if (!t->head_dim && t->hidden % t->heads)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
-			       t->hidden, t->heads);
+		return mq_bad(err, "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim", what,
+			      t->hidden, t->heads);
 	if (!t->head_dim)
 		t->head_dim = t->hidden / t->heads;
 	if (!t->kv_heads)
 		t->kv_heads = t->heads;
 	if (t->kv_heads > t->heads || t->heads % t->kv_heads)
-		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u", what, t->heads,
-			       t->kv_heads);
+		return mq_bad(err, "%s: heads=%u is not a multiple of kv_heads=%u", what, t->heads, t->kv_heads);
 	if (!t->ffn)
 		t->ffn = 4 * t->hidden;
 	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
-		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads", what);
+		return mq_bad(err, "%s: latent attention needs the widths of its heads", what);
 	MQ_TRY(check_mixers(t, what, err));
 	if (t->predictions > t->seq)
-		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what, t->predictions,
-			       t->seq);
+		return mq_bad(err, "%s: predictions=%u exceed the sequence of %u", what, t->predictions, t->seq);
 	if (t->experts && (!t->top_k || t->top_k > t->experts))
-		return mq_fail(err, MQ_EINPUT, "%s: top_k=%u is out of range; give 1 to experts=%u", what, t->top_k,
-			       t->experts);
+		return mq_bad(err, "%s: top_k=%u is out of range; give 1 to experts=%u", what, t->top_k, t->experts);
 	if (t->positions && t->seq > t->positions)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: a sequence of %u exceeds the %u learned positions; give a shorter --seq", what,
-			       t->seq, t->positions);
+		return mq_bad(err, "%s: a sequence of %u exceeds the %u learned positions; give a shorter --seq", what,
+			      t->seq, t->positions);
 	return MQ_OK;
 }
 

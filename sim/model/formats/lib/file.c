@@ -12,23 +12,22 @@ enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena
 	struct stat st;
 
 	if (stat(path, &st))
-		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; give a file that exists", path, strerror(errno));
+		return mq_bad(err, "cannot open '%s': %s; give a file that exists", path, strerror(errno));
 	if (!S_ISREG(st.st_mode)) /* reading a pipe or a terminal could wait for ever */
-		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file", path);
+		return mq_bad(err, "'%s' is not a regular file; give a model file", path);
 	if (!st.st_size)
-		return mq_fail(err, MQ_EINPUT, "'%s' is empty; give a model file", path);
+		return mq_bad(err, "'%s' is empty; give a model file", path);
 	if ((uint64_t)st.st_size > max)
-		return mq_fail(err, MQ_EINPUT, "'%s' has %lld bytes; model files may have %zu", path,
-			       (long long)st.st_size, max);
+		return mq_bad(err, "'%s' has %lld bytes; model files may have %zu", path, (long long)st.st_size, max);
 	FILE *file = fopen(path, "rb");
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path, strerror(errno));
+		return mq_bad(err, "cannot open '%s': %s; check its permissions", path, strerror(errno));
 	bytes->data = mq_arena_alloc(arena, (size_t)st.st_size + 1);
 	bytes->size = fread(bytes->data, 1, (size_t)st.st_size, file);
 	bool bad = ferror(file) || bytes->size != (size_t)st.st_size;
 	fclose(file);
 	if (bad)
-		return mq_fail(err, MQ_EINPUT, "cannot read all of '%s'; check the disk", path);
+		return mq_bad(err, "cannot read all of '%s'; check the disk", path);
 	return MQ_OK;
 }
 

@@ -206,9 +206,8 @@ static enum mq_status load(struct family *f, const struct mq_model_request *requ
 	ask.train = &train;
 	MQ_TRY(mq_model_load(&ask, arena, &f->m[0], err));
 	if (f->m[0]->profile.n_types)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s' has measured times; a graph has amounts, so keep its file as it is",
-			       f->m[0]->name);
+		return mq_bad(err, "model '%s' has measured times; a graph has amounts, so keep its file as it is",
+			      f->m[0]->name);
 	f->any_seq = f->m[0]->seq > 0;
 	for (int i = 1; i < LENGTHS && f->any_seq; i++) {
 		ask.seq = times[i] * f->m[0]->seq;
@@ -273,7 +272,7 @@ static enum mq_status write_lines(const json_t *lines, const char *path, struct 
 	}
 	if (file && fclose(file))
 		failed = true;
-	return failed ? mq_fail(err, MQ_EINPUT, "cannot write '%s'; check folder and disk", path) : MQ_OK;
+	return failed ? mq_bad(err, "cannot write '%s'; check folder and disk", path) : MQ_OK;
 }
 
 enum mq_status mq_graph_write(const struct mq_model_request *request, const char *path, struct mq_err *err)

@@ -67,8 +67,8 @@ static enum mq_status check_given(const struct mq_hf_family *f, const struct mq_
 		for (const struct mq_hf_key *other = f->keys; other->name && !given; other++)
 			given = other->offset == k->offset && json_object_get(at->object, other->name);
 		if (!given)
-			return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing; give a whole number from %.9g to %.9g",
-				       at->path, k->name, k->min, k->max);
+			return mq_bad(err, "%s: \"%s\" is missing; give a whole number from %.9g to %.9g", at->path,
+				      k->name, k->min, k->max);
 	}
 	return MQ_OK;
 }
@@ -127,8 +127,8 @@ static enum mq_status refuse_parts(const struct mq_json_at *at, struct mq_err *e
 		const json_t *v = json_object_get(at->object, refused[i][0]);
 
 		if (v && !mq_hf_is_off(v))
-			return mq_fail(err, MQ_EINPUT, "%s: %s%s\"%s\": %s are not modelled", at->path, at->place,
-				       *at->place ? ": " : "", refused[i][0], refused[i][1]);
+			return mq_bad(err, "%s: %s%s\"%s\": %s are not modelled", at->path, at->place,
+				      *at->place ? ": " : "", refused[i][0], refused[i][1]);
 	}
 	return MQ_OK;
 }
@@ -138,11 +138,10 @@ static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf
 	struct mq_transformer *t = &c->t;
 
 	if (c->mlp_bias && !c->attention_bias && !t->biases)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: \"mlp_bias\" is true without \"attention_bias\"; only products without bias, or all "
-			"with one, are read",
-			at->path);
+		return mq_bad(err,
+			      "%s: \"mlp_bias\" is true without \"attention_bias\"; only products without bias, or all "
+			      "with one, are read",
+			      at->path);
 	t->biases |= c->mlp_bias;
 	t->qkv_bias |= c->attention_bias || c->bias;
 	t->proj_bias |= (c->attention_bias && !c->qkv_only) || c->bias;
@@ -161,8 +160,7 @@ static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf
 	if (c->rotary_dim && t->heads)
 		t->rope_part = (double)c->rotary_dim / (t->head_dim ? t->head_dim : t->hidden / t->heads);
 	if (t->rope_part > 1)
-		return mq_fail(err, MQ_EINPUT, "%s: \"rotary_dim\" is %u, more than a head is wide", at->path,
-			       c->rotary_dim);
+		return mq_bad(err, "%s: \"rotary_dim\" is %u, more than a head is wide", at->path, c->rotary_dim);
 	if (c->global_dim) { /* these are what all others are called */
 		t->local_head_dim = t->head_dim;
 		t->local_kv_heads = t->kv_heads;
@@ -178,7 +176,7 @@ static enum mq_status settle_attention(const struct mq_json_at *at, struct mq_hf
 						t->heads, t->head_dim ? t->head_dim : t->hidden / t->heads,
 						0,        0 };
 	if (c->other == 'H' && !t->mamba.heads)
-		return mq_fail(err, MQ_EINPUT, "%s: \"mamba_n_heads\" is missing", at->path);
+		return mq_bad(err, "%s: \"mamba_n_heads\" is missing", at->path);
 	return MQ_OK;
 }
 
@@ -206,7 +204,7 @@ static enum mq_status settle_widths(const struct mq_json_at *at, struct mq_hf_co
 		t->ffn = c->moe_ffn;
 	}
 	if ((double)c->shared * t->ffn > 1e8)
-		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer", at->path, c->shared);
+		return mq_bad(err, "%s: \"n_shared_experts\" is %u; give fewer", at->path, c->shared);
 	if (!t->shared_ffn)
 		t->shared_ffn = c->shared * t->ffn;
 	if (t->expert_groups <= 1 || t->group_limit >= t->expert_groups)
@@ -224,7 +222,7 @@ static enum mq_status settle_mamba(const struct mq_json_at *at, const struct mq_
 	if (!(f->dialects & MAMBA1))
 		return MQ_OK;
 	if (inner > 1e8)
-		return mq_fail(err, MQ_EINPUT, "%s: \"expand\" is %u; give less", at->path, c->expand);
+		return mq_bad(err, "%s: \"expand\" is %u; give less", at->path, c->expand);
 	*m = (struct mq_mamba){ .heads = 1,
 				.head_dim = (uint32_t)inner,
 				.groups = 1,
@@ -243,13 +241,13 @@ static enum mq_status settle(const struct mq_hf_family *f, const struct mq_json_
 	MQ_TRY(refuse_parts(at, err));
 	MQ_TRY(mq_json_bool(at, "do_layer_norm_before", &before, err));
 	if (!before || (c->narrow && c->narrow != c->t.hidden))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"do_layer_norm_before\" false or another \"word_embed_proj_dim\" than %u: of OPT "
-			       "only stacks with norms before each part are read",
-			       at->path, c->t.hidden);
+		return mq_bad(err,
+			      "%s: \"do_layer_norm_before\" false or another \"word_embed_proj_dim\" than %u: of OPT "
+			      "only stacks with norms before each part are read",
+			      at->path, c->t.hidden);
 	if (!c->t.heads)
-		return mq_fail(err, MQ_EINPUT, "%s: %s%snot a number of attention heads", at->path, at->place,
-			       *at->place ? ": " : "");
+		return mq_bad(err, "%s: %s%snot a number of attention heads", at->path, at->place,
+			      *at->place ? ": " : "");
 	MQ_TRY(settle_attention(at, c, err));
 	MQ_TRY(settle_mamba(at, f, c, err));
 	MQ_TRY(mq_hf_layers(f, at, c, arena, err));

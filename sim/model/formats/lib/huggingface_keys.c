@@ -95,8 +95,8 @@ static enum mq_status read_keys(const char *path, struct mq_arena *arena, const 
 
 		if (!field || !find_dialects(*readers ? readers : "!", &k->reads) ||
 		    !find_dialects(mq_csv_word(&csv, i, "written_by"), &k->writes))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: no field '%s', or no dialect of such a name", path,
-				       csv.line[i], name);
+			return mq_bad(err, "%s:%u: no field '%s', or no dialect of such a name", path, csv.line[i],
+				      name);
 		k->name = mq_csv_word(&csv, i, "key");
 		k->offset = field->offset;
 		k->type = !strcmp(name, "dropout") ? MQ_HF_RATE :
@@ -156,12 +156,11 @@ static enum mq_status read_family(const char *path, const json_t *row, struct mq
 		else
 			good = start_from(&f->start, key, value, arena);
 		if (!good)
-			return mq_fail(err, MQ_EINPUT, "%s: %s: \"%s\": no such field, or no such value", path,
-				       type ? type : "a family without model_type", key);
+			return mq_bad(err, "%s: %s: \"%s\": no such field, or no such value", path,
+				      type ? type : "a family without model_type", key);
 	}
-	return f->model_type && f->architecture ?
-		       MQ_OK :
-		       mq_fail(err, MQ_EINPUT, "%s: a family without model_type or architecture", path);
+	return f->model_type && f->architecture ? MQ_OK :
+						  mq_bad(err, "%s: a family without model_type or architecture", path);
 }
 
 enum mq_status mq_hf_families(struct mq_arena *arena, const struct mq_hf_family **families, struct mq_err *err)

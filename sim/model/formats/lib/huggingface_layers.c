@@ -75,7 +75,7 @@ const char *mq_hf_layer_word(char letter)
 
 static enum mq_status wrong(const struct mq_json_at *at, const char *key, const char *what, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s: %s%s\"%s\" %.60s", at->path, at->place, *at->place ? ": " : "", key, what);
+	return mq_bad(err, "%s: %s%s\"%s\" %.60s", at->path, at->place, *at->place ? ": " : "", key, what);
 }
 
 static enum mq_status letter_of(const struct mq_json_at *at, const char *key, const json_t *value, char *letter,

@@ -129,9 +129,8 @@ static enum mq_status read_patches(const struct mq_json_at *at, const struct kin
 		rows *= 2; /* a table for each axis */
 	side = image ? image : side;
 	if (side / patch > 10000 || side < patch)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: %s: an image of %u pixels in patches of %u; give another image=", at->path,
-			       at->place, side, patch);
+		return mq_bad(err, "%s: %s: an image of %u pixels in patches of %u; give another image=", at->path,
+			      at->place, side, patch);
 	w->t.seq = side / patch * (side / patch) + all;
 	w->t.positions = rows;
 	w->stem = (double)patch * patch * channels * frames;
@@ -168,8 +167,8 @@ static enum mq_status read_joined(const struct mq_json_at *top, const struct mq_
 	}
 	w->joined = strcmp(w->name, "audio") ? side * side : side;
 	if (side > 1000 || patches < w->joined)
-		return mq_fail(err, MQ_EINPUT, "%s: %s: %u patches are joined, of %u; give a larger image=", at->path,
-			       at->place, w->joined, patches);
+		return mq_bad(err, "%s: %s: %u patches are joined, of %u; give a larger image=", at->path, at->place,
+			      w->joined, patches);
 	w->tokens = patches / w->joined;
 	FIRST(top, &w->tokens, "mm_tokens_per_image");
 	return MQ_OK;
@@ -240,8 +239,8 @@ static enum mq_status refuse_others(const struct mq_json_at *top, struct mq_err 
 		while (i < sizeof(known) / sizeof(*known) && strcmp(key, known[i]))
 			i++;
 		if (i == sizeof(known) / sizeof(*known))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"%s: what \"%.60s\" describes is not read; towers=false leaves it out, and reads the "
 				"text alone",
 				top->path, key);
@@ -264,15 +263,15 @@ enum mq_status mq_hf_towers(const struct mq_json_at *top, uint32_t image, struct
 		if (!json_object_size(json_object_get(top->object, keys[i])))
 			continue;
 		if (!k || (i && strcmp(k->type, "qwen2_audio")))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"%s: the %s of \"%.60s\" is not read; towers=false leaves it out, and reads the text alone",
 				top->path, keys[i], type ? type : "(no model_type)");
 		struct mq_tower *w = mq_arena_alloc(arena, sizeof(*w));
 		MQ_TRY(read_tower(top, keys[i], k, t->hidden, image, t->fused, w, err));
 		if (!t->contrast && w->tokens >= (t->seq ? t->seq : 1))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"%s: an image makes %u of a sequence's %u tokens; give a smaller image=, or a longer --seq",
 				top->path, w->tokens, t->seq);
 		towers[n++] = w;

@@ -122,6 +122,6 @@ enum mq_status mq_hf_write(const struct mq_transformer *t, FILE *file, struct mq
 	}
 	if (!least)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "no family of Hugging Face's library has all of the model; the nearest is %s: %s", nearest, why);
+	return mq_bad(err, "no family of Hugging Face's library has all of the model; the nearest is %s: %s", nearest,
+		      why);
 }

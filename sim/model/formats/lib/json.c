@@ -34,20 +34,19 @@ enum mq_status mq_json_load(const char *path, bool python, struct mq_arena *aren
 		replace_words(bytes.data);
 	*json = json_loadb(bytes.data, bytes.size, 0, &e);
 	if (!*json)
-		return mq_fail(err, MQ_EINPUT, "%s:%d:%d: %s; the file must be complete JSON", path, e.line, e.column,
-			       e.text);
+		return mq_bad(err, "%s:%d:%d: %s; the file must be complete JSON", path, e.line, e.column, e.text);
 	if (json_is_object(*json))
 		return MQ_OK;
 	json_decref(*json);
 	*json = NULL;
-	return mq_fail(err, MQ_EINPUT, "%s: the top of the file must be a JSON object", path);
+	return mq_bad(err, "%s: the top of the file must be a JSON object", path);
 }
 
 static enum mq_status wrong(const struct mq_json_at *at, const char *key, const char *value, const char *remedy,
 			    struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "%s: %s%s\"%s\" is %s; give %s", at->path, at->place, *at->place ? ": " : "",
-		       key, value, remedy);
+	return mq_bad(err, "%s: %s%s\"%s\" is %s; give %s", at->path, at->place, *at->place ? ": " : "", key, value,
+		      remedy);
 }
 
 static const char *type_name(const json_t *value)

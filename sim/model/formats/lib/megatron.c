@@ -275,8 +275,7 @@ static enum mq_status take(const struct place *p, const char *value, struct read
 	else if (p->type == REAL && mq_parse_f64(value, &real) && real >= 0)
 		*(double *)to = real;
 	else
-		return mq_fail(err, MQ_EINPUT, "%s %s: give a %snumber", p->flag, value,
-			       p->type == NUMBER ? "whole " : "");
+		return mq_bad(err, "%s %s: give a %snumber", p->flag, value, p->type == NUMBER ? "whole " : "");
 	return MQ_OK;
 }
 
@@ -295,7 +294,7 @@ static enum mq_status take_words(const char *const *word, struct read *r, struct
 		else if (word[1])
 			MQ_TRY(take(found, *++word, r, err));
 		else
-			return mq_fail(err, MQ_EINPUT, "%s: its value is missing", found->flag);
+			return mq_bad(err, "%s: its value is missing", found->flag);
 	}
 	return MQ_OK;
 }
@@ -351,9 +350,8 @@ static enum mq_status read_layers(struct read *r, struct mq_err *err)
 		return MQ_OK;
 	const char *end = mq_parse_u64(r->layers, &every) ? NULL : evaluate(r->layers, layer, &n);
 	if (!end || *end || n != t->layers)
-		return mq_fail(err, MQ_EINPUT,
-			       "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u layers", r->layers,
-			       t->layers);
+		return mq_bad(err, "--moe-layer-freq %.60s: give 1, or a list of 0 and 1 for each of %u layers",
+			      r->layers, t->layers);
 	while (dense < n && layer[dense] == '0')
 		dense++;
 	uint32_t period = dense + 1;
@@ -367,10 +365,10 @@ static enum mq_status read_layers(struct read *r, struct mq_err *err)
 	else if (last)
 		t->moe_every = period;
 	else
-		return mq_fail(err, MQ_EINPUT,
-			       "--moe-layer-freq %.60s: only first layers without experts, or experts in "
-			       "the last of every so many layers, can be read",
-			       r->layers);
+		return mq_bad(err,
+			      "--moe-layer-freq %.60s: only first layers without experts, or experts in "
+			      "the last of every so many layers, can be read",
+			      r->layers);
 	return MQ_OK;
 }
 
@@ -393,8 +391,8 @@ static enum mq_status read_pattern(struct read *r, struct mq_arena *arena, struc
 		t->layers = (uint32_t)strlen(main);
 	if (strlen(main) == t->layers && strspn(main, "M*-E") == t->layers)
 		return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "--hybrid-layer-pattern %.60s: give a letter of M * - E for each of %u layers",
-		       r->pattern, t->layers);
+	return mq_bad(err, "--hybrid-layer-pattern %.60s: give a letter of M * - E for each of %u layers", r->pattern,
+		      t->layers);
 }
 
 static enum mq_status read_window(struct read *r, struct mq_err *err)
@@ -405,8 +403,7 @@ static enum mq_status read_window(struct read *r, struct mq_err *err)
 	if (!c)
 		return MQ_OK;
 	if (keys < 1 || !strchr(c, ','))
-		return mq_fail(err, MQ_EINPUT, "--window-size %.40s: give the keys before and behind a query, as 127,0",
-			       r->window);
+		return mq_bad(err, "--window-size %.40s: give the keys before and behind a query, as 127,0", r->window);
 	r->t.window = keys + 1;
 	r->t.full_every = (uint32_t)r->window_skip;
 	return MQ_OK;
@@ -451,9 +448,8 @@ static enum mq_status read_deepspeed(struct read *r, struct mq_err *err)
 	if (!r->deepspeed || t->experts < 2)
 		return MQ_OK;
 	if (r->mlp && strcmp(r->mlp, "standard") != 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "--mlp-type %.40s: experts beside a dense layer are not modelled; give standard",
-			       r->mlp);
+		return mq_bad(err, "--mlp-type %.40s: experts beside a dense layer are not modelled; give standard",
+			      r->mlp);
 	t->moe_every = r->interval ? r->interval : 2;
 	return MQ_OK;
 }

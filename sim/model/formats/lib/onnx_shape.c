@@ -30,8 +30,7 @@ enum mq_status mq_onnx_fail(const struct mq_onnx *g, const struct mq_onnx_node *
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	const char *out = node->n_out && node->out[0] ? node->out[0]->name : "?";
-	return mq_fail(err, MQ_EINPUT, "%s: %.40s node '%.80s': %s", g->path, node->type,
-		       *node->name ? node->name : out, text);
+	return mq_bad(err, "%s: %.40s node '%.80s': %s", g->path, node->type, *node->name ? node->name : out, text);
 }
 
 const struct mq_onnx_attribute *mq_onnx_attribute(const struct mq_onnx_node *node, const char *name)

@@ -15,11 +15,11 @@ static enum mq_status targets_of(const char *path, const json_t *list, struct mq
 		const char *word = json_string_value(json_array_get(list, i));
 
 		if (!word)
-			return mq_fail(err, MQ_EINPUT, "%s: target_modules[%zu] is no text", path, i);
+			return mq_bad(err, "%s: target_modules[%zu] is no text", path, i);
 		*targets = mq_arena_printf(arena, "%s%s%s", *targets, i ? "+" : "", word);
 	}
 	if (!**targets)
-		return mq_fail(err, MQ_EINPUT, "%s: no target_modules; name the modules with an adapter", path);
+		return mq_bad(err, "%s: no target_modules; name the modules with an adapter", path);
 	return MQ_OK;
 }
 
@@ -37,8 +37,7 @@ static enum mq_status check_plain(const char *path, const json_t *top, struct mq
 			    (json_is_array(v) && !json_array_size(v));
 
 		if (!none)
-			return mq_fail(err, MQ_EINPUT, "%s: %s is set, which is not modelled; leave it out", path,
-				       *key);
+			return mq_bad(err, "%s: %s is set, which is not modelled; leave it out", path, *key);
 	}
 	return MQ_OK;
 }
@@ -53,8 +52,7 @@ static enum mq_status read_object(const char *path, const json_t *top, struct mq
 
 	MQ_TRY(mq_json_text(&at, "peft_type", &kind, err));
 	if (!kind || strcmp(kind, "LORA") != 0)
-		return mq_fail(err, MQ_EINPUT, "%s: peft_type '%s' is not LORA; nothing else is modelled", path,
-			       kind ? kind : "");
+		return mq_bad(err, "%s: peft_type '%s' is not LORA; nothing else is modelled", path, kind ? kind : "");
 	MQ_TRY(check_plain(path, top, err));
 	MQ_TRY(mq_json_u32(&at, "r", 1, 65536, &rank, err));
 	MQ_TRY(mq_json_u32(&at, "lora_alpha", 1, 1e6, &alpha, err));
