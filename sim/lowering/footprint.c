@@ -87,11 +87,6 @@ struct here {
 	uint32_t id;
 };
 
-static bool infers(const struct here *at)
-{
-	return at->low->train->infer;
-}
-
 /* Bytes of an element of a copy for GEMMs in fp8 or fp4, with the scales of blocks of 32 or 16 elements. */
 static double cast_B(const struct mq_train *train)
 {
@@ -113,7 +108,7 @@ static double weights_B(const struct here *at, double elems)
 	if (at->op->adapter || (at->op->frozen > MQ_FROZEN_AS_DTYPE && mq_op_dequantizes(at->op, train)))
 		return whole_B;
 	if (!at->gpu || !at->calib || train->infer || !mq_train_casts(train) || !s->save_quantized_operands ||
-	    at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
+	    s->quantize_weights_again || at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
 		return whole_B;
 	capability = at->calib->compute_capability;
 	bool one = train->gemm_dtype == MQ_GEMM_FP8 && capability >= 100 && (capability < 120 || capability >= 130);
@@ -170,20 +165,13 @@ static void add_parameters(const struct here *at, struct mq_op_use *use)
 		use->optimizer_B += state_B;
 }
 
-static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
-{
-	uint32_t calib = low->q.cluster->device[device].calib;
-
-	return calib == MQ_NONE ? NULL : &low->q.calib->device[calib];
-}
-
 /* Gradients in both precisions, where the software has them so. */
 static void add_second_gradients(const struct here *at, struct mq_op_use *use)
 {
 	const struct mq_low *low = at->low;
 	double elems = mq_op_param_shard(at->op, at->share.split);
 
-	if (infers(at) || !at->calib || at->op->frozen || mq_dtype_size(low->train->dtype) >= FP32_B)
+	if (at->low->train->infer || !at->calib || at->op->frozen || mq_dtype_size(low->train->dtype) >= FP32_B)
 		return;
 	if (!at->gpu || low->software->grads_twice == MQ_GRADS_ONCE)
 		return;
@@ -406,7 +394,7 @@ static void add_kept(const struct here *at, struct mq_op_use *use)
 {
 	double all = kept_B(at, false);
 
-	if (infers(at))
+	if (at->low->train->infer)
 		return;
 	if (recomputed(at->low, at->id)) {
 		use->again_B += all;
@@ -430,7 +418,7 @@ static void add_entry(const struct here *at, struct mq_op_use *use)
 	const struct mq_model *m = at->low->model;
 	const uint32_t *unit_of = at->low->num.unit_of;
 
-	if (infers(at) || !recomputed(at->low, at->id))
+	if (at->low->train->infer || !recomputed(at->low, at->id))
 		return;
 	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
 		const struct mq_edge *e = &m->edge[m->in_edge[i]];
@@ -450,21 +438,27 @@ static void add_loss(const struct here *at, struct mq_op_use *use)
 	use->logit_B = at->calib ? mq_op_saved_shard(&logits, &share, false) : 0;
 	use->loss_B = use->logit_B * loss_B(at);
 	use->more_loss_B = fmax(use->loss_B - kept_B(at, false), 0);
-	if (at->gpu && !infers(at))
+	if (at->gpu && !at->low->train->infer)
 		use->logits_B = use->logit_B * mq_dtype_size(at->low->train->dtype) * at->low->software->logits_buffers;
 }
 
-/* Elements of the op's output that are there at once: of logits whose loss takes less than a logit each (`loss_B`), a
- * part, as head and loss go through them in chunks. */
-static double output_elems(const struct here *at)
+static bool makes_logits(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
-	double part = loss_B(at) / mq_dtype_size(at->low->train->dtype);
 
-	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1] && part < 1; i++)
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (m->op[m->edge[i].dst].kind == MQ_OP_LOSS)
-			return part * at->op->output;
-	return at->op->output;
+			return true;
+	return false;
+}
+
+/* The op's output as far as it is there at once: of logits whose loss takes less than a logit each (`loss_B`), a part,
+ * as head and loss go through them in chunks. */
+static double output_B(const struct here *at)
+{
+	double part = makes_logits(at) ? fmin(loss_B(at) / mq_dtype_size(at->low->train->dtype), 1) : 1;
+
+	return part * spread_B(at, at->op->output);
 }
 
 /* What lies there only while the op runs. */
@@ -479,11 +473,12 @@ static void add_passing(const struct here *at, struct mq_op_use *use)
 		add_loss(at, use);
 		return;
 	}
-	double tensors = spread_B(at, output_elems(at)) + input_B(at);
+	double output = output_B(at), tensors = input_B(at);
 	if (mq_op_dequantizes(op, at->low->train))
 		tensors += mq_op_param_shard(op, at->share.split) * mq_dtype_size(at->low->train->dtype);
-	use->forward_B = tensors + spread_B(at, scores);
-	use->backward_B = tensors + spread_B(at, 2 * scores);
+	use->forward_B = tensors + output + spread_B(at, scores);
+	/* gradients of logits lie where the loss kept what it needs for them */
+	use->backward_B = tensors + (makes_logits(at) ? 0 : output) + spread_B(at, 2 * scores);
 }
 
 /* What a row-parallel GEMM makes before it is scattered along the sequence. */
@@ -517,7 +512,7 @@ static void add_borders(const struct here *at, struct mq_op_use *use)
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (stage[m->edge[i].dst] != stage[at->id])
 			sent = fmax(sent, m->edge[i].elems);
-	if (sent > 0 && !infers(at) && !(at->gpu && at->low->software->deallocate_pipeline_outputs))
+	if (sent > 0 && !at->low->train->infer && !(at->gpu && at->low->software->deallocate_pipeline_outputs))
 		use->kept_B += spread_B(at, sent);
 }
 
@@ -593,12 +588,13 @@ static const struct seat *look_up(const struct mq_low *low, uint32_t op, uint32_
 
 static struct here here_of(const struct mq_low *low, uint32_t op, uint32_t device, const struct seat *seat)
 {
+	const struct mq_device *d = &low->q.cluster->device[device];
 	struct here at = { .low = low,
 			   .op = &low->model->op[op],
 			   .id = op,
 			   .config = mq_low_config(low, op),
-			   .calib = calib_of(low, device),
-			   .gpu = low->q.cluster->device[device].kind == MQ_GPU,
+			   .calib = d->calib == MQ_NONE ? NULL : &low->q.calib->device[d->calib],
+			   .gpu = d->kind == MQ_GPU,
 			   .share = seat->share,
 			   .shard = seat->shard,
 			   .reduced = seat->reduced };
@@ -686,7 +682,7 @@ static void add_replayed(const struct here *at, struct mq_op_use *use)
 	use->op = at->id;
 	use->root = op->layer == MQ_NONE;
 	use->again = recomputed(at->low, at->id);
-	use->output_B = spread_B(at, output_elems(at));
+	use->output_B = output_B(at);
 	use->scores_B = op->kind == MQ_OP_ATTENTION && !op->fused ? spread_B(at, op->m * op->n * op->count) : 0;
 	use->output_late = late && at->share.split[MQ_DIM_IN] > 1;
 	use->gradient_late = late && at->share.split[MQ_DIM_OUT] > 1;

@@ -267,25 +267,25 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 	return true;
 }
 
-static void largest(const struct mq_memory *m, const char **name, double *bytes)
-{
-	const struct {
-		const char *name;
-		double bytes;
-	} parts[] = { { "parameters", m->parameter_B },
-		      { "gradients", m->gradient_B },
-		      { "optimizer state", m->optimizer_B },
-		      { "activations", m->activation_B },
-		      { "buffers", m->buffer_B },
-		      { "fragmentation", m->fragmentation_B },
-		      { "reserve", m->reserve_B } };
+struct part {
+	const char *name;
+	double bytes;
+};
 
-	*bytes = -1;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (parts[i].bytes > *bytes) {
-			*bytes = parts[i].bytes;
-			*name = parts[i].name;
-		}
+static struct part largest(const struct mq_memory *m)
+{
+	const struct part part[] = { { "parameters", m->parameter_B },
+				     { "gradients", m->gradient_B },
+				     { "optimizer state", m->optimizer_B },
+				     { "activations", m->activation_B },
+				     { "buffers", m->buffer_B },
+				     { "fragmentation", m->fragmentation_B },
+				     { "reserve", m->reserve_B } };
+	size_t most = 0;
+
+	for (size_t i = 1; i < sizeof(part) / sizeof(*part); i++)
+		most = part[i].bytes > part[most].bytes ? i : most;
+	return part[most];
 }
 
 static void judge(struct mq_low *low)
@@ -307,16 +307,14 @@ static void judge(struct mq_low *low)
 		return;
 	const struct mq_memory *m = &out->memory[out->worst];
 	const struct mq_device *d = &cluster->device[out->device[out->worst]];
-	const char *name = "";
-	double bytes;
-	largest(m, &name, &bytes);
+	const struct part most = largest(m);
 	out->verdict = MQ_VERDICT_OOM;
 	bool small = m->peak_B < 1e9; /* toy devices of tests and tutorials */
 	double unit_B = small ? 1e6 : 1e9;
 	const char *unit = small ? "MB" : "GB";
 	snprintf(out->message, sizeof(out->message), "device %u (%s) needs %.2f %s of its %.2f %s; largest: %s %.2f %s",
-		 out->device[out->worst], d->name, m->peak_B / unit_B, unit, d->memory_B / unit_B, unit, name,
-		 bytes / unit_B, unit);
+		 out->device[out->worst], d->name, m->peak_B / unit_B, unit, d->memory_B / unit_B, unit, most.name,
+		 most.bytes / unit_B, unit);
 }
 
 /* What is offloaded, against the host memory of each machine: a verdict of its own, after that of the devices. */

@@ -168,6 +168,10 @@ static void weights_in_8_bits(void **state)
 	w->train.gemm_dtype = MQ_GEMM_FP8;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params + 2 * products);
+	w->software.quantize_weights_again = true;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
+	w->software.quantize_weights_again = false;
 	w->software.fp8_params = true;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
@@ -182,6 +186,18 @@ static void weights_in_8_bits(void **state)
 	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
 	w->calib->device[0].compute_capability = 80;
 	w->software.save_quantized_operands = w->software.fp8_params = false;
+}
+
+/* A loss that writes gradients over 16-bit logits holds these once, also while the head's backward pass reads them;
+ * the norm before it has gradients of its output and of its input beside that. */
+static void logits_lie_once(void **state)
+{
+	struct lowered *w = *state;
+
+	w->software.loss_B = 2;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	assert_bytes(w->low.memory[0].activation_B, LAYERS * LAYER + 5 * SH + 2 * SV + 4 * SH);
+	w->software.loss_B = 12;
 }
 
 /* Two layers of four wait on the host: beside the other two, one on its way is never more than the loss. */
@@ -605,6 +621,9 @@ static void software_has_its_share(void **state)
 	w->software.allocator = MQ_ALLOCATOR_EXPANDABLE; /* nothing is lost between segments that grow */
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].fragmentation_B, 0);
+	w->software.allocator = MQ_ALLOCATOR_PLANNED;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].fragmentation_B, 0);
 	w->software.allocator = MQ_ALLOCATOR_OTHER;
 	w->software.loss_B = 12;
 	w->software.reserve_GB = 0;
@@ -657,6 +676,7 @@ int main(void)
 		cmocka_unit_test(sent_outputs_are_freed),
 		cmocka_unit_test(products_keep_8_bit_inputs),
 		cmocka_unit_test(weights_in_8_bits),
+		cmocka_unit_test(logits_lie_once),
 		cmocka_unit_test(offloaded_layers_pass_through),
 		cmocka_unit_test(attention_keeps_no_input_that_is_made_again),
 		cmocka_unit_test(gathered_inputs_may_stay),

@@ -50,8 +50,8 @@ enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16
  * 16-bit ones stay beside fp32 ones that are accumulated. */
 enum mq_grads_twice { MQ_GRADS_ONCE, MQ_GRADS_STEP, MQ_GRADS_BOTH };
 /* Allocator of device memory: one whose fragmentation is the calibration's; PyTorch's (allocator.h); PyTorch's with
- * expandable segments, which has none. */
-enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE };
+ * expandable segments, and a plan of all tensors made before the run, which have none. */
+enum mq_allocator_kind { MQ_ALLOCATOR_OTHER, MQ_ALLOCATOR_PYTORCH, MQ_ALLOCATOR_EXPANDABLE, MQ_ALLOCATOR_PLANNED };
 /* Partition of layers into stages. Where their numbers do not divide: EVEN, the first stages have one more; CEIL, all
  * but the last have ceil(layers / stages); ENDS, embedding and head count as a layer each. COST, always: a stage takes
  * layers until their GEMM parameters reach its share of all, so that the last stages may have none; the head and the

@@ -114,6 +114,8 @@
 	WORD(MEMORY, grads_twice, MQ_GRADS_ONCE, "no|step|yes",                                                        \
 	     "gradients are held in 16 and in 32 bits: not, while the optimizer steps, always")                        \
 	YES(MEMORY, save_quantized_operands, 0, "operands cast to fp8 or fp4 are kept so for backward")                \
+	YES(MEMORY, quantize_weights_again, 0,                                                                         \
+	    "weights are cast for each product: no fp8 or fp4 copy of them is kept")                                   \
 	YES(MEMORY, deallocate_pipeline_outputs, 0, "outputs of pipeline stages are freed once sent")                  \
 	YES(MEMORY, fp8_params, 0, "weights of GEMMs in fp8 are held in fp8 alone")                                    \
 	YES(MEMORY, activation_func_fp8_input_store, 0, "what gated activations read is kept in fp8 for backward")     \
@@ -129,8 +131,8 @@
 	    "unsharded gradients lie in the buckets they are reduced in; else they are copied there (DDP)")            \
 	YES(MEMORY, defer_grad_accumulation, 0, "16-bit gradients of a pass are added to fp32 ones at its end")        \
 	YES(MEMORY, probs_on_activation, 0, "routing weights multiply experts' activations, not their outputs")        \
-	WORD(MEMORY, allocator, MQ_ALLOCATOR_OTHER, "other|pytorch|expandable",                                        \
-	     "of device memory: PyTorch's, the same with expandable_segments, another")                                \
+	WORD(MEMORY, allocator, MQ_ALLOCATOR_OTHER, "other|pytorch|expandable|planned",                                \
+	     "of device memory: PyTorch's, the same with expandable_segments, laid out before the run, another")       \
 	YES(MEMORY, zero_grad_set_to_none, 0,                                                                          \
 	    "gradients are made by a step's first backward pass, and freed behind it")                                 \
 	NUM(MEMORY, master_B, "B", 4, 0, 4, "of the optimizer's copy of a parameter, in 16-bit training; 0 = none")    \
