@@ -74,6 +74,7 @@ static enum mq_status fit(struct options *o, struct mq_err *err)
 	if (!o->score.out)
 		return mq_bad(err, "-o DIR is missing: where results go");
 	MQ_TRY(mq_score_open(&o->score, err));
+	MQ_TRY(mq_score_open_runs(&o->score, err));
 	MQ_TRY(mq_make_dir(o->score.out, err));
 	o->ask.options = &o->score;
 	return mq_score_fit(&o->ask, err);

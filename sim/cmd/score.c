@@ -66,7 +66,8 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 			      o->score.set.item[0]);
 	if (o->score.left_out && (o->gemm || o->kernels))
 		return mq_bad(err, "--left-out is for runs and collectives, not for --gemm and --kernels");
-	return mq_score_open(&o->score, err);
+	MQ_TRY(mq_score_open(&o->score, err));
+	return o->gemm || o->kernels || o->collectives ? MQ_OK : mq_score_open_runs(&o->score, err);
 }
 
 static const struct mq_shown_table shown[] = {

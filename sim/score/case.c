@@ -221,8 +221,7 @@ static enum mq_status own_changes(const struct mq_case *c, const char **change, 
 	return MQ_OK;
 }
 
-static enum mq_status make_job(const struct mq_score_options *o, const struct mq_score_tables *tables,
-			       struct mq_case *c, struct mq_err *err)
+static enum mq_status make_job(const struct mq_score_options *o, struct mq_case *c, struct mq_err *err)
 {
 	const char **change = mq_arena_array(o->arena, MQ_CASE_MAX_CHANGES, const char *);
 	const char *software = c->software.software.name;
@@ -236,7 +235,7 @@ static enum mq_status make_job(const struct mq_score_options *o, const struct mq
 	c->job.asked.train = c->train;
 	c->job.asked.grad_given = true;
 	c->job.asked.software = software;
-	c->job.software_dir = tables->software_dir;
+	c->job.software_dir = o->software_dir;
 	c->job.asked.platform = c->platform;
 	c->job.change = change;
 	c->job.n_change = n;
@@ -247,11 +246,10 @@ static enum mq_status make_job(const struct mq_score_options *o, const struct mq
 	return MQ_OK;
 }
 
-uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_score_tables *tables, const struct mq_run *run,
-		       const char *why[MQ_CASE_MAX_LACKS])
+uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_run *run, const char *why[MQ_CASE_MAX_LACKS])
 {
 	struct mq_case c = { .run = run,
-			     .tables = tables,
+			     .options = o,
 			     .arena = o->arena,
 			     .n_devices = run->gpus >= 1 && run->gpus <= MAX_GPUS ? (uint32_t)run->gpus : 1 };
 	struct mq_err err = MQ_ERR_INIT;
@@ -260,23 +258,23 @@ uint32_t mq_case_lacks(const struct mq_score_options *o, const struct mq_score_t
 	for (int i = 0; i < N_CHECKS; i++)
 		if (checks[i](run, &err) != MQ_OK)
 			why[n++] = mq_arena_strdup(o->arena, err.text);
-	if (!n && mq_case_build(o, tables, run, &c, &err) == MQ_OK)
+	if (!n && mq_case_build(o, run, &c, &err) == MQ_OK)
 		return 0;
-	c = (struct mq_case){ .run = run, .tables = tables, .arena = o->arena, .n_devices = c.n_devices };
+	c = (struct mq_case){ .run = run, .options = o, .arena = o->arena, .n_devices = c.n_devices };
 	if (*run->gpu || *run->platform ? mq_case_machines(&c, &err) != MQ_OK :
 					  mq_run_lacks(run, "gpu", "or platform; they say the machines", &err) != MQ_OK)
 		why[n++] = mq_arena_strdup(o->arena, err.text);
 	if (mq_case_model(&c, &err) != MQ_OK)
 		why[n++] = mq_arena_strdup(o->arena, err.text);
-	if (!n && mq_case_build(o, tables, run, &c, &err) != MQ_OK)
+	if (!n && mq_case_build(o, run, &c, &err) != MQ_OK)
 		why[n++] = mq_arena_strdup(o->arena, err.text);
 	return n;
 }
 
-enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_score_tables *tables,
-			     const struct mq_run *run, struct mq_case *c, struct mq_err *err)
+enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_run *run, struct mq_case *c,
+			     struct mq_err *err)
 {
-	*c = (struct mq_case){ .run = run, .tables = tables, .arena = o->arena };
+	*c = (struct mq_case){ .run = run, .options = o, .arena = o->arena };
 	MQ_TRY(check_row(run, err));
 	c->n_devices = (uint32_t)run->gpus;
 	MQ_TRY(mq_case_machines(c, err));
@@ -286,5 +284,5 @@ enum mq_status mq_case_build(const struct mq_score_options *o, const struct mq_s
 	MQ_TRY(mq_case_shape(c, err));
 	MQ_TRY(mq_case_place(c, err));
 	MQ_TRY(make_plan(c, err));
-	return make_job(o, tables, c, err);
+	return make_job(o, c, err);
 }

@@ -47,7 +47,6 @@ struct row {
 
 struct runs {
 	const struct mq_score_options *options; /* --set of the user; its calibrations are not changed */
-	struct mq_score_tables tables;
 	struct mq_judged_table *table;
 	uint32_t n_tables;
 	struct param *param;
@@ -79,7 +78,7 @@ static enum mq_status find_params(struct runs *f, const struct mq_list *names, s
 	for (uint32_t i = 0; i < names->n; i++) {
 		struct param *p = &f->param[i];
 
-		MQ_TRY(mq_score_knob_find(f->options, f->tables.software_dir, names->item[i], &p->knob, err));
+		MQ_TRY(mq_score_knob_find(f->options, names->item[i], &p->knob, err));
 		p->start = p->value = start_of(f->options, p->knob.name, p->knob.differ ? (double)NAN : p->knob.value);
 		p->low = p->high = NAN;
 		if (isnan(p->start))
@@ -164,13 +163,12 @@ static enum mq_status read_rows(struct runs *f, const struct mq_list *tables, co
 {
 	const struct mq_score_options *o = f->options;
 
-	MQ_TRY(mq_score_tables_load(o, &f->tables, err));
 	MQ_TRY(find_params(f, names, err));
 	f->table = mq_arena_array(o->arena, tables->n, struct mq_judged_table);
 	f->n_tables = tables->n;
 	for (uint32_t t = 0; t < tables->n; t++) {
 		f->table[t].path = tables->item[t];
-		MQ_TRY(mq_table_load(o, &f->tables, &f->table[t], err));
+		MQ_TRY(mq_table_load(o, &f->table[t], err));
 		MQ_TRY(run_table(f, o, t, rows_concerned(f, &f->table[t]), err));
 	}
 	MQ_TRY(keep_scored(f, err));
@@ -215,7 +213,7 @@ static enum mq_status predict(struct runs *f, const double *x, uint32_t table, u
 				any = wanted[f->row[i].row] = true;
 		struct mq_case *kept = f->table[t].c;
 		if (any)
-			status = mq_table_renew(&o, &f->tables, &f->table[t], err);
+			status = mq_table_renew(&o, &f->table[t], err);
 		if (any && status == MQ_OK)
 			status = run_table(f, &o, t, wanted, err);
 		f->table[t].c = kept; /* the renewed ones go with this call */

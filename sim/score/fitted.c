@@ -11,8 +11,8 @@
 static const char constant_prefix[] = "constant:";
 
 /* The number that stands in for a value: given, or another value's. */
-static enum mq_status find_stand_in(const struct mq_score_options *o, const char *software_dir,
-				    const struct mq_ledger *ledger, struct mq_fitted *f, struct mq_err *err)
+static enum mq_status find_stand_in(const struct mq_score_options *o, const struct mq_ledger *ledger,
+				    struct mq_fitted *f, struct mq_err *err)
 {
 	const char *path = *f->models ? ledger->parts_path : ledger->path;
 	struct mq_score_knob other;
@@ -27,7 +27,7 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const char
 			       "%s:%u: without '%s': give a number from %g to %g, or the name of another value", path,
 			       f->line, f->without, f->knob.min, f->knob.max);
 	}
-	if (mq_score_knob_find(o, software_dir, f->without, &other, err))
+	if (mq_score_knob_find(o, f->without, &other, err))
 		return mq_wrap(err, "%s:%u: ", path, f->line);
 	f->stand_in = other.value;
 	for (uint32_t i = 0; i < ledger->n; i++)
@@ -38,8 +38,8 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const char
 	return MQ_OK;
 }
 
-static enum mq_status read_line(const struct mq_score_options *o, const char *software_dir, const struct mq_csv *csv,
-				uint32_t row, struct mq_fitted *f, struct mq_err *err)
+static enum mq_status read_line(const struct mq_score_options *o, const struct mq_csv *csv, uint32_t row,
+				struct mq_fitted *f, struct mq_err *err)
 {
 	*f = (struct mq_fitted){ .value = mq_csv_word(csv, row, "value"),
 				 .tables = mq_csv_word(csv, row, "tables"),
@@ -51,18 +51,18 @@ static enum mq_status read_line(const struct mq_score_options *o, const char *so
 	if (!*f->tables)
 		return mq_fail(err, MQ_EINPUT, "%s:%u: '%s' rests on no table; name them in 'tables'", csv->path,
 			       f->line, f->value);
-	if (!f->constant && mq_score_knob_find(o, software_dir, f->value, &f->knob, err))
+	if (!f->constant && mq_score_knob_find(o, f->value, &f->knob, err))
 		return mq_wrap(err, "%s:%u: ", csv->path, f->line);
 	return MQ_OK;
 }
 
-static enum mq_status read_lines(const struct mq_score_options *o, const char *software_dir, const struct mq_csv *csv,
-				 struct mq_ledger *ledger, struct mq_err *err)
+static enum mq_status read_lines(const struct mq_score_options *o, const struct mq_csv *csv, struct mq_ledger *ledger,
+				 struct mq_err *err)
 {
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		bool known = false;
 
-		MQ_TRY(read_line(o, software_dir, csv, r, &ledger->line[ledger->n], err));
+		MQ_TRY(read_line(o, csv, r, &ledger->line[ledger->n], err));
 		for (uint32_t k = 0; k < ledger->n; k++)
 			known |= !strcmp(ledger->line[k].value, ledger->line[ledger->n].value);
 		ledger->n_values += !known;
@@ -71,8 +71,7 @@ static enum mq_status read_lines(const struct mq_score_options *o, const char *s
 	return MQ_OK;
 }
 
-enum mq_status mq_ledger_load(const struct mq_score_options *o, const char *software_dir, struct mq_ledger *ledger,
-			      struct mq_err *err)
+enum mq_status mq_ledger_load(const struct mq_score_options *o, struct mq_ledger *ledger, struct mq_err *err)
 {
 	const char *parts_path = mq_arena_printf(o->arena, "%s/fitted-models.csv", o->platforms);
 	struct mq_csv csv, parts = { .n_rows = 0 };
@@ -83,10 +82,10 @@ enum mq_status mq_ledger_load(const struct mq_score_options *o, const char *soft
 	*ledger = (struct mq_ledger){ .path = csv.path,
 				      .parts_path = parts_path,
 				      .line = mq_arena_array(o->arena, csv.n_rows + parts.n_rows, struct mq_fitted) };
-	MQ_TRY(read_lines(o, software_dir, &csv, ledger, err));
-	MQ_TRY(read_lines(o, software_dir, &parts, ledger, err));
+	MQ_TRY(read_lines(o, &csv, ledger, err));
+	MQ_TRY(read_lines(o, &parts, ledger, err));
 	for (uint32_t i = 0; i < ledger->n; i++)
-		MQ_TRY(find_stand_in(o, software_dir, ledger, &ledger->line[i], err));
+		MQ_TRY(find_stand_in(o, ledger, &ledger->line[i], err));
 	return MQ_OK;
 }
 

@@ -38,8 +38,8 @@ struct mq_ledger {
 };
 /* MQ_EINPUT: a line names no value, or a stand-in that is no number and no value, or that rests on a table of
  * the line. */
-enum mq_status mq_ledger_load(const struct mq_score_options *options, const char *software_dir,
-			      struct mq_ledger *ledger, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_ledger_load(const struct mq_score_options *options, struct mq_ledger *ledger,
+			      struct mq_err *err) MQ_MUST_CHECK;
 /* NAME=VALUE of every value that rests on a table, for mq_score_options.stand_in; with models other than "" of
  * those that have a line for that part. */
 enum mq_status mq_ledger_without(const struct mq_ledger *ledger, const char *table, const char *models,

@@ -17,8 +17,7 @@ static void refuse(struct mq_judged_table *t, uint32_t i, const char *reason)
 	t->message[i] = reason;
 }
 
-enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_score_tables *tables,
-			     struct mq_judged_table *t, struct mq_err *err)
+enum mq_status mq_table_load(const struct mq_score_options *o, struct mq_judged_table *t, struct mq_err *err)
 {
 	t->stem = mq_score_stem(t->path, o->arena);
 	MQ_TRY(mq_runs_load(t->path, o->arena, &t->run, &t->n, err));
@@ -38,20 +37,19 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 			continue;
 		if (o->software && !*t->run[i].software)
 			t->run[i].software = o->software;
-		t->ready[i] = mq_case_build(o, tables, &t->run[i], &t->c[i], &why) == MQ_OK;
+		t->ready[i] = mq_case_build(o, &t->run[i], &t->c[i], &why) == MQ_OK;
 		if (!t->ready[i])
 			refuse(t, i, mq_arena_strdup(o->arena, why.text));
 	}
 	return MQ_OK;
 }
 
-enum mq_status mq_table_renew(const struct mq_score_options *o, const struct mq_score_tables *tables,
-			      struct mq_judged_table *t, struct mq_err *err)
+enum mq_status mq_table_renew(const struct mq_score_options *o, struct mq_judged_table *t, struct mq_err *err)
 {
 	t->c = mq_arena_array(o->arena, t->n, struct mq_case);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->ready[i])
-			MQ_TRY(mq_case_build(o, tables, &t->run[i], &t->c[i], err));
+			MQ_TRY(mq_case_build(o, &t->run[i], &t->c[i], err));
 	return MQ_OK;
 }
 

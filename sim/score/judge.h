@@ -18,11 +18,11 @@ struct mq_judged_table {
 	bool *ready;              /* [n] asked for and not refused: there is something to simulate */
 };
 /* Reads the table at `path`, makes its rows ready and refuses those that cannot be scored. */
-enum mq_status mq_table_load(const struct mq_score_options *options, const struct mq_score_tables *tables,
-			     struct mq_judged_table *table, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_table_load(const struct mq_score_options *options, struct mq_judged_table *table,
+			     struct mq_err *err) MQ_MUST_CHECK;
 /* Makes the ready rows' jobs again, with --set as it is now, in a new t->c. */
-enum mq_status mq_table_renew(const struct mq_score_options *options, const struct mq_score_tables *tables,
-			      struct mq_judged_table *table, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_table_renew(const struct mq_score_options *options, struct mq_judged_table *table,
+			      struct mq_err *err) MQ_MUST_CHECK;
 /* Judges the ready rows, or those of them that are `wanted` ([n] or NULL = all). */
 enum mq_status mq_table_judge(const struct mq_score_options *options, struct mq_judged_table *table, const bool *wanted,
 			      struct mq_err *err) MQ_MUST_CHECK;

@@ -172,17 +172,15 @@ enum mq_status mq_score_open(struct mq_score_options *o, struct mq_err *err)
 	return mq_calib_load_dir(o->calib, mq_arena_printf(o->arena, "%s/calib", o->platforms), err);
 }
 
-enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_score_tables *t, struct mq_err *err)
+enum mq_status mq_score_open_runs(struct mq_score_options *o, struct mq_err *err)
 {
-	MQ_TRY(mq_csv_load(mq_arena_printf(o->arena, "%s/models.csv", o->platforms), o->arena, &t->models, err));
-	t->calib = o->calib;
-	t->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
-	if (o->software) {
-		struct mq_software_record known;
+	struct mq_software_record known;
 
-		MQ_TRY(mq_software_load(t->software_dir, o->software, o->arena, &known, err));
-	}
-	return mq_score_set_check(o, t->software_dir, err);
+	MQ_TRY(mq_csv_load(mq_arena_printf(o->arena, "%s/models.csv", o->platforms), o->arena, &o->models, err));
+	o->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
+	if (o->software)
+		MQ_TRY(mq_software_load(o->software_dir, o->software, o->arena, &known, err));
+	return mq_score_set_check(o, err);
 }
 
 enum mq_status mq_score_device(const struct mq_calib *calib, const char *gpu, const char **type, struct mq_err *err)

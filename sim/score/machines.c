@@ -39,7 +39,7 @@ static enum mq_status read_replica(const struct mq_case *c, const char *item, co
 	*tp = mark ? (uint32_t)strtoul(mark + 3, NULL, 10) : mq_run_degree(c->run->tp);
 	if (mark)
 		item = mq_arena_printf(c->arena, "%.*s", (int)(mark - item), item);
-	return mq_score_device(c->tables->calib, item, device, err);
+	return mq_score_device(c->options->calib, item, device, err);
 }
 
 /* The text of one stage; a single stage stands for all. NULL where the list is too short. */
@@ -124,7 +124,7 @@ static enum mq_status kinds_of(const struct mq_case *c, struct mq_case_part *kin
 		if (*n == MQ_CASE_MAX_PARTS)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);
 		item = read_count(item, &kind[*n].nodes, c->arena);
-		MQ_TRY(mq_score_device(c->tables->calib, item, &kind[*n].device, err));
+		MQ_TRY(mq_score_device(c->options->calib, item, &kind[*n].device, err));
 		if (!kind[*n].nodes || kind[*n].nodes > c->n_devices)
 			return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write \"12x V100 + 4x T4\"",
 				       c->run->gpu);
@@ -152,7 +152,7 @@ static enum mq_status platform_of_columns(struct mq_case *c, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "gpu '%s' and placement have %u devices, the column gpus %u", r->gpu,
 			       sum, c->n_devices);
 	if (!n) {
-		MQ_TRY(mq_score_device(c->tables->calib, r->gpu, &device, err));
+		MQ_TRY(mq_score_device(c->options->calib, r->gpu, &device, err));
 		mix = mq_arena_printf(c->arena, "%s nodes=%u gpus=%u", device, (c->n_devices + per_node - 1) / per_node,
 				      per_node);
 	}
@@ -183,7 +183,7 @@ static enum mq_status read_parts(struct mq_case *c, struct mq_err *err)
 	mq_platform_spec_init(&spec);
 	mq_platform_spec_init(&usual);
 	MQ_TRY(mq_platform_spec_parse(c->platform, &spec, c->arena, err));
-	MQ_TRY(mq_platform_spec_groups(&spec, c->tables->calib, MQ_CASE_MAX_PARTS, group, &c->n_parts, c->arena, err));
+	MQ_TRY(mq_platform_spec_groups(&spec, c->options->calib, MQ_CASE_MAX_PARTS, group, &c->n_parts, c->arena, err));
 	for (uint32_t i = 0; i < c->n_parts; i++) {
 		c->part[i] = (struct mq_case_part){ group[i].type, group[i].nodes, group[i].gpus, first };
 		first += group[i].nodes * group[i].gpus;

@@ -166,13 +166,13 @@ static enum mq_status model_spec(struct mq_case *c, struct mq_err *err)
 	if (!own && *r->model_spec)
 		return mq_fail(err, MQ_EINPUT,
 			       "model_spec '%s' is no file and no builder; `maquette list models` has them", text);
-	for (uint32_t row = 0; !spec.is.name && row < c->tables->models.n_rows; row++)
-		if (mq_pattern_fits(mq_csv_word(&c->tables->models, row, "model"), text)) {
+	for (uint32_t row = 0; !spec.is.name && row < c->options->models.n_rows; row++)
+		if (mq_pattern_fits(mq_csv_word(&c->options->models, row, "model"), text)) {
 			spec.card = true;
-			if (!take_spec(mq_csv_word(&c->tables->models, row, "spec"), &spec, c->arena))
+			if (!take_spec(mq_csv_word(&c->options->models, row, "spec"), &spec, c->arena))
 				return mq_fail(err, MQ_EINPUT, "%s:%u: spec '%s' names no builder",
-					       c->tables->models.path, c->tables->models.line[row],
-					       mq_csv_word(&c->tables->models, row, "spec"));
+					       c->options->models.path, c->options->models.line[row],
+					       mq_csv_word(&c->options->models, row, "spec"));
 		}
 	if (!spec.is.name)
 		MQ_TRY(by_dimensions(c, &spec, err));
@@ -214,6 +214,6 @@ enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err)
 
 	if (!*r->software)
 		mq_case_assume(c, "software generic: the row names none");
-	MQ_TRY(mq_software_load(c->tables->software_dir, software, c->arena, &c->software, err));
+	MQ_TRY(mq_software_load(c->options->software_dir, software, c->arena, &c->software, err));
 	return model_spec(c, err);
 }

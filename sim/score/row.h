@@ -45,7 +45,7 @@ enum { MQ_CASE_MAX_PARTS = 16, MQ_CASE_MAX_CHANGES = 256 };
 /* A row made ready. */
 struct mq_case {
 	const struct mq_run *run;
-	const struct mq_score_tables *tables; /* borrowed, as the arena is */
+	const struct mq_score_options *options; /* borrowed while it is made, as the arena is */
 	struct mq_arena *arena;
 	struct mq_case_part part[MQ_CASE_MAX_PARTS];
 	uint32_t n_parts; /* 0 = the platform is a name or a file */
@@ -66,15 +66,6 @@ struct mq_case {
 	struct mq_plan plan;
 	struct mq_job job; /* of `simulate` and of the pool; its platform is `platform` */
 };
-
-/* The tables behind the rows. */
-struct mq_score_tables {
-	struct mq_csv models;
-	const struct mq_calib *calib;
-	const char *software_dir;
-};
-enum mq_status mq_score_tables_load(const struct mq_score_options *options, struct mq_score_tables *tables,
-				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* A degree of parallelism from a cell: 1 where it says none. */
 static inline uint32_t mq_run_degree(double cell)
@@ -97,14 +88,14 @@ enum mq_status mq_run_unknown(const char *column, const char *cell, const char *
 const char *mq_runs_unread(const struct mq_csv *table, struct mq_arena *arena);
 
 /* MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
-enum mq_status mq_case_build(const struct mq_score_options *options, const struct mq_score_tables *tables,
-			     const struct mq_run *run, struct mq_case *out, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_build(const struct mq_score_options *options, const struct mq_run *run, struct mq_case *out,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* All that keeps a row from being scored, each in words, before anything is simulated; returns how many, 0 = nothing.
  * A row is looked at as far as what it lacks allows. */
 enum { MQ_CASE_MAX_LACKS = 8 };
-uint32_t mq_case_lacks(const struct mq_score_options *options, const struct mq_score_tables *tables,
-		       const struct mq_run *run, const char *why[MQ_CASE_MAX_LACKS]);
+uint32_t mq_case_lacks(const struct mq_score_options *options, const struct mq_run *run,
+		       const char *why[MQ_CASE_MAX_LACKS]);
 
 /* Model, specification and software of a row, without its plan: what mq_case_build begins with. */
 enum mq_status mq_case_model(struct mq_case *c, struct mq_err *err) MQ_MUST_CHECK;

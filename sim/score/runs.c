@@ -319,9 +319,8 @@ static void put_fitted(const struct mq_ledger *ledger, const struct mq_judged_ta
 
 /* Each part of the table whose models the ledger names, with what the table's other rows give in place of the
  * values: the rows are left as so judged. */
-static enum mq_status leave_out_models(const struct mq_score_options *o, const struct mq_score_tables *tables,
-				       const struct mq_ledger *ledger, struct mq_judged_table *t, struct outputs *f,
-				       struct mq_err *err)
+static enum mq_status leave_out_models(const struct mq_score_options *o, const struct mq_ledger *ledger,
+				       struct mq_judged_table *t, struct outputs *f, struct mq_err *err)
 {
 	bool *wanted = mq_arena_array(o->arena, t->n, bool);
 	uint32_t parts = 0;
@@ -336,7 +335,7 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 		for (uint32_t k = 0; k < t->n; k++)
 			wanted[k] = t->ready[k] && mq_pattern_fits(models, t->run[k].model);
 		MQ_TRY(mq_ledger_without(ledger, t->stem, models, o->arena, &without.stand_in, err));
-		MQ_TRY(mq_table_renew(&without, tables, t, err));
+		MQ_TRY(mq_table_renew(&without, t, err));
 		MQ_TRY(mq_table_judge(&without, t, wanted, err));
 	}
 	if (!parts)
@@ -348,22 +347,21 @@ static enum mq_status leave_out_models(const struct mq_score_options *o, const s
 }
 
 /* The table again, with what stands in for the values that rest on it. Its rows are left as so judged. */
-static enum mq_status leave_out(const struct mq_score_options *o, const struct mq_score_tables *tables,
-				const struct mq_ledger *ledger, struct mq_judged_table *t, struct outputs *f,
-				struct mq_err *err)
+static enum mq_status leave_out(const struct mq_score_options *o, const struct mq_ledger *ledger,
+				struct mq_judged_table *t, struct outputs *f, struct mq_err *err)
 {
 	struct mq_score_options without = *o;
 	struct mq_score_line line;
 
 	put_fitted(ledger, t, &f->of[FITTED]);
-	MQ_TRY(leave_out_models(o, tables, ledger, t, f, err));
+	MQ_TRY(leave_out_models(o, ledger, t, f, err));
 	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
 		printf("  nothing is fitted to this table\n");
 		write_trust(o, t, &f->of[TRUST]);
 		return MQ_OK;
 	}
-	MQ_TRY(mq_table_renew(&without, tables, t, err));
+	MQ_TRY(mq_table_renew(&without, t, err));
 	MQ_TRY(mq_table_judge(&without, t, NULL, err));
 	write_trust(o, t, &f->of[TRUST]);
 	struct mq_score_groups groups = mq_score_groups(t, o->arena);
@@ -378,14 +376,13 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 
 /* ---- --check ---------------------------------------------------------------------------------------- */
 
-static uint32_t check_table(const struct mq_score_options *o, const struct mq_score_tables *tables, const char *path,
-			    const struct mq_run *run, uint32_t n)
+static uint32_t check_table(const struct mq_score_options *o, const char *path, const struct mq_run *run, uint32_t n)
 {
 	const char *why[MQ_CASE_MAX_LACKS], *unread = n ? mq_runs_unread(run[0].table, o->arena) : NULL;
 	uint32_t bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t lacks = mq_case_lacks(o, tables, &run[i], why);
+		uint32_t lacks = mq_case_lacks(o, &run[i], why);
 
 		printf("%s:%u: %s: %s\n", path, run[i].line, run[i].id, lacks ? "cannot be scored" : "complete");
 		for (uint32_t k = 0; k < lacks; k++)
@@ -402,25 +399,22 @@ static uint32_t check_table(const struct mq_score_options *o, const struct mq_sc
 
 enum mq_status mq_score_check(const struct mq_score_options *o, struct mq_err *err)
 {
-	struct mq_score_tables tables;
 	const char **files;
 	uint32_t bad = 0;
 
 	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
-	MQ_TRY(mq_score_tables_load(o, &tables, err));
 	for (; *files; files++) {
 		struct mq_run *run;
 		uint32_t n;
 
 		MQ_TRY(mq_runs_load(*files, o->arena, &run, &n, err));
-		bad += check_table(o, &tables, *files, run, n);
+		bad += check_table(o, *files, run, n);
 	}
 	return bad ? mq_fail(err, MQ_EINPUT, "%u rows cannot be scored: mend what stands under each", bad) : MQ_OK;
 }
 
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
 {
-	struct mq_score_tables tables;
 	struct outputs f;
 	const char **files;
 	struct mq_ledger ledger;
@@ -428,16 +422,15 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	double sum = 0, n = 0;
 
 	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
-	MQ_TRY(mq_score_tables_load(o, &tables, err));
 	MQ_TRY(open_outputs(o, &f, err));
 	if (o->left_out)
-		MQ_TRY(mq_ledger_load(o, tables.software_dir, &ledger, err));
+		MQ_TRY(mq_ledger_load(o, &ledger, err));
 	mq_score_print_header();
 	for (; *files; files++) {
 		struct mq_judged_table t = { .path = *files };
 		struct mq_score_line line;
 
-		MQ_TRY(mq_table_load(o, &tables, &t, err));
+		MQ_TRY(mq_table_load(o, &t, err));
 		if (o->write_jobs)
 			MQ_TRY(mq_table_write_jobs(o, &t, o->write_jobs, err));
 		MQ_TRY(mq_table_judge(o, &t, NULL, err));
@@ -450,7 +443,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 			if (t.ready[i])
 				MQ_TRY(mq_score_set_mark(o, &t.c[i], used, err));
 		if (o->left_out)
-			MQ_TRY(leave_out(o, &tables, &ledger, &t, &f, err));
+			MQ_TRY(leave_out(o, &ledger, &t, &f, err));
 	}
 	print_unused(o, used);
 	*mean = n > 0 ? sum / n : (double)NAN;

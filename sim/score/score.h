@@ -37,7 +37,10 @@ struct mq_score_options {
 	const char *write_jobs;    /* --write-jobs DIR, or NULL */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
-	struct mq_calib *calib; /* of `platforms` */
+	/* Of `platforms`: calibrations; where rows of runs are read also models by name, and the folder of softwares. */
+	struct mq_calib *calib;
+	struct mq_csv models;
+	const char *software_dir;
 };
 
 /* Options of `score` and `fit`. */
@@ -45,6 +48,8 @@ extern const struct mq_arg mq_score_args[];
 void mq_score_options_init(struct mq_score_options *options, struct mq_arena *arena);
 /* Finds `platforms` where it is not given and loads its calibrations. */
 enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
+/* And what rows of runs need. MQ_EINPUT: a software or a --set that is none. */
+enum mq_status mq_score_open_runs(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
 
 /* The tables of `input`: the file itself, or every *.csv of the folder in name order. NULL-terminated. */
 enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,

@@ -123,8 +123,8 @@ static double field_of(const struct mq_software_field *f, const struct mq_softwa
 	}
 }
 
-static enum mq_status find_in_software(const char *dir, const struct parts *p, struct mq_arena *arena,
-				       struct found *found, struct mq_err *err)
+static enum mq_status find_in_software(const struct mq_score_options *o, const struct parts *p, struct found *found,
+				       struct mq_err *err)
 {
 	uint32_t field = mq_software_field_find(p->field);
 	const char **names;
@@ -133,31 +133,31 @@ static enum mq_status find_in_software(const char *dir, const struct parts *p, s
 		return mq_fail(err, MQ_EINPUT,
 			       "'%s%s.%s': software has no such field; `maquette list software NAME` prints all",
 			       software_prefix, p->entry, p->field);
-	MQ_TRY(mq_software_names(dir, arena, &names, err));
+	MQ_TRY(mq_software_names(o->software_dir, o->arena, &names, err));
 	for (; *names; names++) {
 		struct mq_software_record record;
 
 		if (fnmatch(p->entry, *names, 0))
 			continue;
-		MQ_TRY(mq_software_load(dir, *names, arena, &record, err));
+		MQ_TRY(mq_software_load(o->software_dir, *names, o->arena, &record, err));
 		note(found, *names, field_of(&mq_software_fields()[field], &record.software));
 	}
 	if (!found->n)
-		return mq_fail(err, MQ_EINPUT, "'%s%s': no such software in %s", software_prefix, p->entry, dir);
+		return mq_fail(err, MQ_EINPUT, "'%s%s': no such software in %s", software_prefix, p->entry,
+			       o->software_dir);
 	return MQ_OK;
 }
 
 /* ---- what others ask for -------------------------------------------------------------------------- */
 
-enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *dir, const char *name,
-				  struct mq_score_knob *knob, struct mq_err *err)
+enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *name, struct mq_score_knob *knob,
+				  struct mq_err *err)
 {
 	struct found found = { .n = 0 };
 	struct parts p;
 
 	MQ_TRY(split(name, o->arena, &p, err));
-	MQ_TRY(p.software ? find_in_software(dir, &p, o->arena, &found, err) :
-			    find_in_calib(o->calib, &p, &found, err));
+	MQ_TRY(p.software ? find_in_software(o, &p, &found, err) : find_in_calib(o->calib, &p, &found, err));
 	*knob = (struct mq_score_knob){
 		.name = name, .software = p.software, .link = found.link, .n_entries = found.n, .value = found.value[0]
 	};
@@ -219,7 +219,7 @@ bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_ca
 	return file && entry_fits(knob->name + strlen(software_prefix), file);
 }
 
-enum mq_status mq_score_set_check(const struct mq_score_options *o, const char *dir, struct mq_err *err)
+enum mq_status mq_score_set_check(const struct mq_score_options *o, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < o->set.n; i++) {
 		const char *text = o->set.item[i];
@@ -230,7 +230,7 @@ enum mq_status mq_score_set_check(const struct mq_score_options *o, const char *
 
 		MQ_TRY(split(text, o->arena, &p, err));
 		if (p.software) {
-			MQ_TRY(find_in_software(dir, &p, o->arena, &found, err));
+			MQ_TRY(find_in_software(o, &p, &found, err));
 			MQ_TRY(mq_software_set(&any, mq_arena_printf(o->arena, "--set %s", text),
 					       mq_arena_printf(o->arena, "%s=%s", p.field, p.value), o->arena, err));
 			continue;

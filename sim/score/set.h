@@ -19,16 +19,15 @@ struct mq_score_knob {
 	bool software, link;
 };
 /* MQ_EINPUT: no such entry or field (the message says which there are), or a field that is no number. */
-enum mq_status mq_score_knob_find(const struct mq_score_options *options, const char *software_dir, const char *name,
-				  struct mq_score_knob *knob, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_knob_find(const struct mq_score_options *options, const char *name, struct mq_score_knob *knob,
+				  struct mq_err *err) MQ_MUST_CHECK;
 /* Does it bear on a row that runs on devices of this type with this software? Links do on all. */
 bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_case *c);
 /* Does the row's software take the field from the file that the value stands in, directly or by inheritance? */
 bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_case *c);
 
 /* Checks every --set. MQ_EINPUT: it names nothing, or its value is out of range. */
-enum mq_status mq_score_set_check(const struct mq_score_options *options, const char *software_dir,
-				  struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_set_check(const struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
 /* What --set means for one row: changes as mq_change_apply takes them are appended to `change`, options of the
  * software to *software. */
 enum mq_status mq_score_changes(const struct mq_score_options *options, const struct mq_case *c, const char **change,

@@ -31,7 +31,7 @@ static const char *folder_without(int missing, struct mq_arena *arena)
 	return dir;
 }
 
-static void use(const struct mq_score_options *options, struct mq_score_tables *tables, const char *path)
+static void use(const struct mq_score_options *options, const char *path)
 {
 	struct mq_run *run;
 	struct mq_case c;
@@ -40,7 +40,7 @@ static void use(const struct mq_score_options *options, struct mq_score_tables *
 
 	mq_assert(mq_runs_load(path, options->arena, &run, &n, &err) == MQ_OK);
 	for (uint32_t i = 0; i < n; i++)
-		fuzz_refused(mq_case_build(options, tables, &run[i], &c, &err), &err);
+		fuzz_refused(mq_case_build(options, &run[i], &c, &err), &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,18 +55,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < N_TABLES; i++) {
 		struct mq_arena arena = MQ_ARENA_INIT;
 		struct mq_score_options options = *known;
-		struct mq_score_tables tables;
 		struct mq_ledger ledger;
 
 		options.arena = &arena;
 		options.platforms = dir[i];
 		fuzz_file(data, size, mq_arena_printf(&arena, "%d/%s", i, table[i]));
-		enum mq_status status = mq_score_tables_load(&options, &tables, &err);
+		enum mq_status status = mq_score_open_runs(&options, &err);
 		fuzz_refused(status, &err);
+		options.software_dir = "platforms/software";
 		if (i == N_TABLES - 1)
-			fuzz_refused(mq_ledger_load(&options, "platforms/software", &ledger, &err), &err);
+			fuzz_refused(mq_ledger_load(&options, &ledger, &err), &err);
 		else if (status == MQ_OK)
-			use(&options, &tables, path);
+			use(&options, path);
 		mq_arena_fini(&arena);
 	}
 	return 0;

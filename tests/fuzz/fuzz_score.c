@@ -9,25 +9,19 @@ enum { MOST_ROWS = 8 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct mq_score_options *known = scored_platforms();
-	static struct mq_score_tables tables;
-	static bool loaded;
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_score_options options = *known;
 	struct mq_run *run;
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
 
-	if (!loaded) {
-		mq_assert(mq_score_tables_load(known, &tables, &err) == MQ_OK);
-		loaded = true;
-	}
 	options.arena = &arena;
 	enum mq_status status = mq_runs_load(fuzz_file(data, size, ".csv"), &arena, &run, &n, &err);
 	fuzz_refused(status, &err);
 	for (uint32_t i = 0; status == MQ_OK && i < n && i < MOST_ROWS; i++) {
 		struct mq_case c;
 
-		fuzz_refused(mq_case_build(&options, &tables, &run[i], &c, &err), &err);
+		fuzz_refused(mq_case_build(&options, &run[i], &c, &err), &err);
 	}
 	mq_arena_fini(&arena);
 	return 0;

@@ -18,7 +18,7 @@ static inline const struct mq_score_options *scored_platforms(void)
 	if (!known.arena) {
 		mq_score_options_init(&known, &lasting);
 		known.platforms = "platforms";
-		mq_assert(mq_score_open(&known, &err) == MQ_OK);
+		mq_assert(mq_score_open(&known, &err) == MQ_OK && mq_score_open_runs(&known, &err) == MQ_OK);
 	}
 	return &known;
 }

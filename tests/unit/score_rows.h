@@ -51,7 +51,6 @@ static inline struct mq_run blank(void)
 	return r;
 }
 
-static struct mq_score_tables tables;
 static struct mq_score_options options;
 
 static inline int load_tables(void **state)
@@ -60,7 +59,7 @@ static inline int load_tables(void **state)
 
 	mq_score_options_init(&options, &arena);
 	options.platforms = "platforms";
-	if (mq_score_open(&options, &err) != MQ_OK || mq_score_tables_load(&options, &tables, &err) != MQ_OK)
+	if (mq_score_open(&options, &err) != MQ_OK || mq_score_open_runs(&options, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	return 0;
 }
@@ -69,7 +68,7 @@ static inline void build(const struct mq_run *r, struct mq_case *c)
 {
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (mq_case_build(&options, &tables, r, c, &err) != MQ_OK)
+	if (mq_case_build(&options, r, c, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 }
 

@@ -237,7 +237,7 @@ static void test_dimensions(void **state)
 	build(&r, &c);
 	assert_non_null(strstr(c.spec, "llama:layers=24,hidden=1024,heads=16,kv_heads=4"));
 	r.vocab = NAN;
-	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "model 'Aurora' is not known; give its layers, hidden, heads and vocab"));
 
 	r = gpt();
@@ -266,10 +266,10 @@ static void test_model_spec(void **state)
 	build(&r, &c);
 	assert_string_equal(c.spec, "gpt:layers=24,hidden=1024,heads=16,vocab=51200,seq=1024");
 	r.model = "gpt:layers=12";
-	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "layers is 24 in the column layers and 12 in the model 'gpt:layers=12'"));
 	r.model_spec = "gtp";
-	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "model_spec 'gtp'"));
 }
 
@@ -294,7 +294,7 @@ static void test_table(void **state)
 	near(run[0].step_time_s, .25);
 	assert_true(isnan(run[1].step_time_s));
 	assert_string_equal(mq_runs_unread(run->table, &arena), "zer0 (did you mean zero?), seqs (did you mean seq?)");
-	assert_int_equal(mq_case_build(&options, &tables, &run[1], &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &run[1], &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "no column 'seq' (is it 'seqs'?)"));
 	unlink(path);
 }
@@ -374,14 +374,14 @@ static void test_refused(void **state)
 	struct mq_run r;
 	struct mq_case c;
 
-#define REFUSE(change, says)                                                                 \
-	do {                                                                                 \
-		struct mq_err err = MQ_ERR_INIT;                                             \
-		r = gpt();                                                                   \
-		change;                                                                      \
-		assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT); \
-		if (!strstr(err.text, says))                                                 \
-			fail_msg("'%s' does not say '%s'", err.text, says);                  \
+#define REFUSE(change, says)                                                        \
+	do {                                                                        \
+		struct mq_err err = MQ_ERR_INIT;                                    \
+		r = gpt();                                                          \
+		change;                                                             \
+		assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT); \
+		if (!strstr(err.text, says))                                        \
+			fail_msg("'%s' does not say '%s'", err.text, says);         \
 	} while (0)
 	REFUSE(r.provenance = "memory", "unverified");
 	REFUSE(r.status = "failed", "failed");

@@ -113,7 +113,7 @@ static void test_chunks(void **state)
 		assert_int_equal(c.shape.stage_layers[s], 1);
 	struct mq_err err = MQ_ERR_INIT;
 	r.stage_layers = "4/3/3/3";
-	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "have 13 layers, the model 12"));
 	r.stage_layers = "";
 	r.layers = 20; /* no such way: first chunks get what is over */
