@@ -36,7 +36,8 @@ struct hello {
 };
 
 /* How long a connection may take to say it: others wait behind it. */
-static const double hello_s = 2;
+#define HELLO_S 2.
+
 static double rendezvous_now(void *state)
 {
 	const struct replay_rendezvous *m = state;
@@ -51,34 +52,36 @@ static enum mq_status lost(uint32_t peer, const char *why, struct mq_err *err)
 	return mq_fail(err, MQ_ETIME, "rank %u %s", peer, why);
 }
 
-static enum mq_status wait_for(int fd, short events, double until, uint32_t peer, struct mq_err *err)
-{
-	struct pollfd p = { fd, events, 0 };
-	double left = until - mq_seconds(CLOCK_MONOTONIC);
-
-	if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) == 0)
-		return lost(peer, "did not answer before the deadline", err);
-	return MQ_OK;
-}
+enum moved { MOVED, LATE, CLOSED };
 
 /* Sends `out`, or receives into `in`. */
+static enum moved move_until(int fd, const char *out, char *in, size_t size, double until)
+{
+	for (size_t at = 0; at < size;) {
+		ssize_t n = out ? send(fd, out + at, size - at, MSG_NOSIGNAL | MSG_DONTWAIT) :
+				  recv(fd, in + at, size - at, MSG_DONTWAIT);
+		struct pollfd p = { fd, out ? POLLOUT : POLLIN, 0 };
+		double left = until - mq_seconds(CLOCK_MONOTONIC);
+
+		if ((!n && in) || (n < 0 && errno != EAGAIN && errno != EINTR))
+			return CLOSED;
+		if (n > 0)
+			at += (size_t)n;
+		else if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) == 0)
+			return LATE;
+	}
+	return MOVED;
+}
+
 static enum mq_status move_bytes(const struct replay_rendezvous *m, uint32_t peer, const char *out, char *in,
 				 size_t size, struct mq_err *err)
 {
-	double until = mq_seconds(CLOCK_MONOTONIC) + m->deadline_s;
+	enum moved moved = move_until(m->fd[peer], out, in, size, mq_seconds(CLOCK_MONOTONIC) + m->deadline_s);
 
-	for (size_t at = 0; at < size;) {
-		ssize_t n = out ? send(m->fd[peer], out + at, size - at, MSG_NOSIGNAL | MSG_DONTWAIT) :
-				  recv(m->fd[peer], in + at, size - at, MSG_DONTWAIT);
-
-		if ((!n && in) || (n < 0 && errno != EAGAIN && errno != EINTR))
-			return lost(peer, "died (its connection closed)", err);
-		if (n > 0)
-			at += (size_t)n;
-		else
-			MQ_TRY(wait_for(m->fd[peer], out ? POLLOUT : POLLIN, until, peer, err));
-	}
-	return MQ_OK;
+	return moved == MOVED ?
+		       MQ_OK :
+		       lost(peer, moved == LATE ? "did not answer before the deadline" : "died (its connection closed)",
+			    err);
 }
 
 static enum mq_status put(const struct replay_rendezvous *m, uint32_t peer, const void *data, size_t size,
@@ -184,21 +187,10 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 /* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
 static uint32_t hear_hello(const struct replay_rendezvous *m, int fd)
 {
-	double until = mq_seconds(CLOCK_MONOTONIC) + hello_s;
 	struct hello hello = { 0 };
-	size_t got = 0;
 
-	while (got < sizeof(hello)) {
-		struct pollfd p = { fd, POLLIN, 0 };
-		double left = until - mq_seconds(CLOCK_MONOTONIC);
-
-		if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) != 1)
-			return 0;
-		ssize_t n = recv(fd, (char *)&hello + got, sizeof(hello) - got, MSG_DONTWAIT);
-		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-			return 0;
-		got += n > 0 ? (size_t)n : 0;
-	}
+	if (move_until(fd, NULL, (char *)&hello, sizeof(hello), mq_seconds(CLOCK_MONOTONIC) + HELLO_S) != MOVED)
+		return 0;
 	return hello.token == m->token && hello.rank < m->size ? hello.rank : 0;
 }
 

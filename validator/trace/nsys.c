@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* Does the statement compile, and give a row? An unknown column makes it fail before it runs. */
+/* Does the statement compile, and (`row`) give a row? An unknown column makes it fail before it runs. */
 static bool answers(struct reader *r, const char *sql, bool row)
 {
 	void *statement = NULL;
@@ -86,12 +87,9 @@ static bool answers(struct reader *r, const char *sql, bool row)
 /* A view may give rows without end. */
 static bool is_table(struct reader *r, const char *name)
 {
-	return answers(
-		r,
-		mq_arena_printf(r->trace->arena,
-				"SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
-				name),
-		true);
+	static const char ask[] = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'";
+
+	return answers(r, mq_arena_printf(r->trace->arena, ask, name), true);
 }
 
 static bool has(struct reader *r, const char *table, const char *column)
@@ -102,20 +100,26 @@ static bool has(struct reader *r, const char *table, const char *column)
 
 typedef void row_taker(struct reader *r, void *statement);
 
-static enum mq_status ask(struct reader *r, const char *sql, row_taker *take)
+/* Every row that the statement, as in printf, gives. */
+__attribute__((format(printf, 3, 4))) static enum mq_status ask(struct reader *r, row_taker *take, const char *format,
+								...)
 {
 	struct sqlite *s = &r->sqlite;
 	void *statement = NULL;
-	int status = s->prepare_v2(s->base, sql, -1, &statement, NULL);
+	char sql[512];
+	va_list args;
 
+	va_start(args, format);
+	vsnprintf(sql, sizeof(sql), format, args);
+	va_end(args);
+	int status = s->prepare_v2(s->base, sql, -1, &statement, NULL);
 	while (status == SQLITE_OK_ || status == SQLITE_ROW_) {
 		status = s->step(statement);
 		if (status == SQLITE_ROW_ && (double)++r->trace->n_read > r->size_B) {
 			s->finalize(statement);
 			return mq_fail(
 				r->err, MQ_EINPUT,
-				"%s: says more rows than it has bytes (%.0f): identifiers of strings are not unique "
-				"in it",
+				"%s: says more rows than it has bytes (%.0f): identifiers of strings are not unique in it",
 				r->file, r->size_B);
 		}
 		if (status == SQLITE_ROW_)
@@ -232,13 +236,9 @@ static enum mq_status choose_device(struct reader *r)
 			       "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export with "
 			       "`nsys export --type sqlite`",
 			       r->file);
-	MQ_TRY(ask(
-		r,
-		mq_arena_printf(
-			r->trace->arena,
-			"SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId ORDER BY deviceId",
-			process),
-		take_which));
+	MQ_TRY(ask(r, take_which,
+		   "SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId ORDER BY deviceId",
+		   process));
 	if (r->device != MQ_NONE && r->trace->rank != r->device)
 		return mq_fail(r->err, MQ_EINPUT, "%s: no kernel ran on device %u", r->file, r->device);
 	if (r->device == MQ_NONE && r->trace->world > 1)
@@ -254,64 +254,48 @@ static enum mq_status choose_device(struct reader *r)
 
 static enum mq_status read_device_side(struct reader *r)
 {
-	struct mq_arena *arena = r->trace->arena;
-	const char *where = r->device == MQ_NONE ? "" : mq_arena_printf(arena, " WHERE x.deviceId = %u", r->device);
 	static const char *const copies[] = { "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET" };
+	const char *where =
+		r->device == MQ_NONE ? "" : mq_arena_printf(r->trace->arena, " WHERE x.deviceId = %u", r->device);
 
 	r->kind = MQ_EVENT_KERNEL;
-	MQ_TRY(ask(r,
-		   mq_arena_printf(arena,
-				   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
-				   "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
-				   where),
-		   take_device_event));
+	MQ_TRY(ask(r, take_device_event,
+		   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
+		   "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
+		   where));
 	r->kind = MQ_EVENT_COPY;
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		if (has(r, copies[i], "bytes"))
-			MQ_TRY(ask(r,
-				   mq_arena_printf(
-					   arena,
-					   "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, x.bytes "
-					   "FROM %s x%s",
-					   copies[i], where),
-				   take_device_event));
+			MQ_TRY(ask(
+				r, take_device_event,
+				"SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, x.bytes FROM %s x%s",
+				copies[i], where));
 	return MQ_OK;
 }
 
 /* The host's side of the process whose device it is: identifiers hold a process and a thread, 24 bits each. */
 static enum mq_status read_host_side(struct reader *r)
 {
-	struct mq_arena *arena = r->trace->arena;
-	const char *own = r->process ? mq_arena_printf(arena, " AND x.globalTid / 0x1000000 = %lld",
+	const char *own = r->process ? mq_arena_printf(r->trace->arena, " AND x.globalTid / 0x1000000 = %lld",
 						       (long long)(r->process / 0x1000000)) :
 				       "";
 	bool id = has(r, "NVTX_EVENTS", "textId");
 
 	if (has(r, "CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"))
-		MQ_TRY(ask(r,
-			   mq_arena_printf(
-				   arena,
-				   "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
-				   "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId WHERE 1%s",
-				   own),
-			   take_launch));
+		MQ_TRY(ask(r, take_launch,
+			   "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
+			   "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId WHERE 1%s",
+			   own));
 	if (has(r, "NVTX_EVENTS", "text"))
 		MQ_TRY(ask(
-			r,
-			mq_arena_printf(
-				arena,
-				"SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS x%s WHERE "
-				"x.end > x.start%s",
-				id ? "s.value" : "''", id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "", own),
-			take_range));
+			r, take_range,
+			"SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS x%s WHERE x.end > x.start%s",
+			id ? "s.value" : "''", id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "", own));
 	if (has(r, "TARGET_INFO_GPU", "smCount") && has(r, "TARGET_INFO_GPU", "computeMajor"))
-		MQ_TRY(ask(r,
-			   mq_arena_printf(
-				   arena,
-				   "SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM TARGET_INFO_GPU "
-				   "WHERE id = %u",
-				   r->device == MQ_NONE ? 0 : r->device),
-			   take_device));
+		MQ_TRY(ask(
+			r, take_device,
+			"SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM TARGET_INFO_GPU WHERE id = %u",
+			r->device == MQ_NONE ? 0 : r->device));
 	return MQ_OK;
 }
 
