@@ -20,7 +20,7 @@ static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 		return mq_run_lacks(r, "gbs", "the step time follows from the rate and the global batch", err);
 	if (isnan(r->seq))
 		return mq_run_lacks(r, "seq", "the step time follows from the rate and the tokens of a batch", err);
-	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'", r->unit);
+	return mq_bad(err, "no step time: it does not follow from '%s'", r->unit);
 }
 
 /* Machines and degrees are counts, of no more than there can be devices; so are a model's dimensions. */
@@ -41,14 +41,14 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 	};
 
 	if (r->gpus > MAX_GPUS)
-		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
+		return mq_bad(err, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		double least = i < MACHINES ? 1 : 0, value = counts[i].value; /* a degree of 0 is none */
 		double most = i < MACHINES + DEGREES ? MAX_GPUS : 1e9;
 
 		if (!isnan(value) && (value < least || value > most || value != floor(value)))
-			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number from %g to %.0f", counts[i].column,
-				       value, least, most);
+			return mq_bad(err, "%s %g is no whole number from %g to %.0f", counts[i].column, value, least,
+				      most);
 	}
 	return MQ_OK;
 }
@@ -72,9 +72,8 @@ static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 	MQ_TRY(one_of("mode", r->mode, modes, err));
 	MQ_TRY(one_of("status", r->status, states, err));
 	if (strcasestr(r->model, "lora") && strncmp(r->tuning, "lora", 4) != 0)
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s' says LoRA, the column train '%s': give lora:rank=N,targets=... there",
-			       r->model, r->tuning);
+		return mq_bad(err, "model '%s' says LoRA, the column train '%s': give lora:rank=N,targets=... there",
+			      r->model, r->tuning);
 	MQ_TRY(one_of("memory_basis", r->memory_basis, bases, err));
 	return one_of("memory_rank", r->memory_rank, ranks, err);
 }
@@ -82,11 +81,11 @@ static enum mq_status check_words(const struct mq_run *r, struct mq_err *err)
 static enum mq_status check_state(const struct mq_run *r, struct mq_err *err)
 {
 	if (!strcmp(r->provenance, "memory"))
-		return mq_fail(err, MQ_EINPUT, "unverified source (provenance 'memory')");
+		return mq_bad(err, "unverified source (provenance 'memory')");
 	if (!strcmp(r->status, "failed"))
-		return mq_fail(err, MQ_EINPUT, "the run failed for an unknown cause");
+		return mq_bad(err, "the run failed for an unknown cause");
 	if (!strcmp(r->status, "suspect"))
-		return mq_fail(err, MQ_EINPUT, "marked as suspect");
+		return mq_bad(err, "marked as suspect");
 	return MQ_OK;
 }
 
@@ -143,7 +142,7 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 			return MQ_OK;
 		}
 	c->train.dtype = bf16 ? MQ_BF16 : MQ_FP16;
-	return *p ? mq_fail(err, MQ_EINPUT, "precision '%s' is not known", p) : MQ_OK;
+	return *p ? mq_bad(err, "precision '%s' is not known", p) : MQ_OK;
 }
 
 static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, struct mq_err *err)
@@ -166,8 +165,8 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++)
 		if (device[i] && !(device[i]->peak_flops[mq_train_gemm_dtype(&c->train)] > 0))
-			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,
-				       mq_dtype_name(mq_train_gemm_dtype(&c->train)));
+			return mq_bad(err, "%s has no %s", device[i]->name,
+				      mq_dtype_name(mq_train_gemm_dtype(&c->train)));
 	c->train.grad_dtype = mq_software_grad_dtype(software, c->train.dtype);
 	return MQ_OK;
 }
@@ -214,7 +213,7 @@ static enum mq_status own_changes(const struct mq_case *c, const char **change, 
 		size_t length = strcspn(p, ";");
 
 		if (*n == MQ_CASE_MAX_CHANGES)
-			return mq_fail(err, MQ_EINPUT, "change: more than %d changes", MQ_CASE_MAX_CHANGES);
+			return mq_bad(err, "change: more than %d changes", MQ_CASE_MAX_CHANGES);
 		change[(*n)++] = mq_arena_printf(c->arena, "%.*s", (int)length, p);
 		p += length + (p[length] == ';');
 	}

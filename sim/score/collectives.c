@@ -66,10 +66,10 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
 	for (int c = 0; strcmp(needed[c], "refused") != 0; c++)
 		if (mq_csv_column(csv, needed[c]) == UINT32_MAX)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s'; timings of collectives have gpu, gpus, collective, bytes, "
-				       "time_us and what results/README.md lists; tests/kernel-timings writes them",
-				       path, needed[c]);
+			return mq_bad(err,
+				      "%s: no column '%s'; timings of collectives have gpu, gpus, collective, bytes, "
+				      "time_us and what results/README.md lists; tests/kernel-timings writes them",
+				      path, needed[c]);
 	mq_score_unused(csv, needed, mq_fabric_columns);
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
 		struct coll_row row = { .csv = csv, .i = i, .table = path, .line = csv->line[i] };
@@ -172,10 +172,10 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster, const
 	enum mq_status status;
 
 	if (kind >= MQ_N_COLL_KINDS)
-		return mq_fail(err, MQ_EINPUT,
-			       "collective '%s' is not one of all_reduce all_gather "
-			       "reduce_scatter broadcast reduce alltoall sendrecv",
-			       row->kind);
+		return mq_bad(err,
+			      "collective '%s' is not one of all_reduce all_gather "
+			      "reduce_scatter broadcast reduce alltoall sendrecv",
+			      row->kind);
 	rank = mq_arena_count(&scratch, cluster->n_devices);
 	request.kind = (enum mq_coll_kind)kind;
 	request.rank = rank;

@@ -58,8 +58,8 @@ static enum mq_status word(const struct cells *c, const char *column, const char
 
 	*value = *text ? mq_enum_find(name, n, text) : usual;
 	return *value < n ? MQ_OK :
-			    mq_fail(c->err, MQ_EINPUT, "%s:%u: %s '%s' is unknown; results/README.md has the words",
-				    c->csv->path, c->csv->line[c->row], column, text);
+			    mq_bad(c->err, "%s:%u: %s '%s' is unknown; results/README.md has the words", c->csv->path,
+				   c->csv->line[c->row], column, text);
 }
 
 static const char *fabric_name(int fabric)
@@ -78,8 +78,8 @@ static enum mq_status read_network(const struct cells *c, const struct mq_device
 	MQ_TRY(number(c, "nics", usual, &cards));
 	MQ_TRY(number(c, "nic_Gbps", gpu->nic_Bps * 8 / GB, &rate));
 	if (!(cards >= 1) || !(rate > 0))
-		return mq_fail(c->err, MQ_EINPUT, "%s:%u: %u nodes without a network; give nics and nic_Gbps",
-			       c->csv->path, c->csv->line[c->row], spec->nodes);
+		return mq_bad(c->err, "%s:%u: %u nodes without a network; give nics and nic_Gbps", c->csv->path,
+			      c->csv->line[c->row], spec->nodes);
 	spec->fabric = (enum mq_fabric)fabric;
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
@@ -96,11 +96,11 @@ static enum mq_status read_inside(const struct cells *c, const struct mq_device_
 	spec->nvlink_Bps = gpu->nvlink_Bps > 0 ? gpu->nvlink_Bps : gpu->bridge_Bps;
 	spec->pcie_Bps = gpu->pcie_Bps;
 	if (spec->inside >= MQ_INSIDE_SWITCH && spec->inside <= MQ_INSIDE_PAIRS && !(spec->nvlink_Bps > 0))
-		return mq_fail(c->err, MQ_EINPUT,
-			       "inside '%s' is NVLink, which %s has not; name the type that has (platforms/calib)",
-			       inside_name(inside), gpu->name);
+		return mq_bad(c->err,
+			      "inside '%s' is NVLink, which %s has not; name the type that has (platforms/calib)",
+			      inside_name(inside), gpu->name);
 	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
-		return mq_fail(c->err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
+		return mq_bad(c->err, "%u GPUs on a cube mesh: it has 8", spec->per_node);
 	/* Across machines NVLS began with NCCL 2.18; Blackwell came later. */
 	MQ_TRY(number(c, "nvls", spec->nodes == 1 || gpu->compute_capability >= 100, &nvls));
 	spec->nvls = nvls > 0 && gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH;
@@ -120,9 +120,8 @@ static enum mq_status read_run(const struct cells *c, struct mq_fabric_spec *spe
 	MQ_TRY(number(c, "per_process", spec->nodes > 1 ? 1 : spec->per_node, &processes));
 	MQ_TRY(number(c, "threads", 1, &threads));
 	if (threads < 1 || (processes > 0 && threads > processes))
-		return mq_fail(c->err, MQ_EINPUT,
-			       "%s:%u: threads '%s' is not a number from 1 to the %g GPUs of a process", c->csv->path,
-			       c->csv->line[c->row], text_of(c, "threads"), processes);
+		return mq_bad(c->err, "%s:%u: threads '%s' is not a number from 1 to the %g GPUs of a process",
+			      c->csv->path, c->csv->line[c->row], text_of(c, "threads"), processes);
 	if (sscanf(text_of(c, "nccl_version"), "%u.%u.%u", &major, &minor, &patch) >= 2)
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
 	spec->algo = (enum mq_algo)algo;
@@ -143,11 +142,9 @@ enum mq_status mq_fabric_read(const struct mq_csv *csv, uint32_t row, const stru
 	MQ_TRY(number(&c, "nodes", 1, &nodes));
 	*spec = (struct mq_fabric_spec){ .nodes = (uint32_t)nodes };
 	if (!gpu)
-		return mq_fail(err, MQ_EINPUT, "gpu '%s' is not known; name it as in platforms/calib",
-			       text_of(&c, "gpu"));
+		return mq_bad(err, "gpu '%s' is not known; name it as in platforms/calib", text_of(&c, "gpu"));
 	if (nodes < 1 || gpus < 2 || (uint32_t)gpus % (uint32_t)nodes)
-		return mq_fail(err, MQ_EINPUT, "%g GPUs in %g nodes: need at least 2, and as many in every node", gpus,
-			       nodes);
+		return mq_bad(err, "%g GPUs in %g nodes: need at least 2, and as many in every node", gpus, nodes);
 	spec->type = gpu->name;
 	spec->per_node = (uint32_t)gpus / spec->nodes;
 	MQ_TRY(read_inside(&c, gpu, spec));
@@ -254,8 +251,8 @@ enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_cali
 	const struct mq_device_calib *known = mq_calib_device(calib, spec->type);
 
 	if (!known)
-		return mq_fail(err, MQ_EINPUT, "device type '%s' has no calibration; add platforms/calib/%s.json",
-			       spec->type, spec->type);
+		return mq_bad(err, "device type '%s' has no calibration; add platforms/calib/%s.json", spec->type,
+			      spec->type);
 	*w = (struct wiring){ .spec = spec,
 			      .cluster = cluster,
 			      .ports = 0,

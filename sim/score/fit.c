@@ -82,15 +82,15 @@ static enum mq_status find_params(struct runs *f, const struct mq_list *names, s
 		p->start = p->value = start_of(f->options, p->knob.name, p->knob.differ ? (double)NAN : p->knob.value);
 		p->low = p->high = NAN;
 		if (isnan(p->start))
-			return mq_fail(err, MQ_EINPUT,
-				       "--free %s: the %u entries that it fits have different values; name fewer, or "
-				       "give all one start with --set %s=VALUE",
-				       p->knob.name, p->knob.n_entries, p->knob.name);
+			return mq_bad(err,
+				      "--free %s: the %u entries that it fits have different values; name fewer, or "
+				      "give all one start with --set %s=VALUE",
+				      p->knob.name, p->knob.n_entries, p->knob.name);
 		if (!(p->start > 0))
-			return mq_fail(err, MQ_EINPUT,
-				       "--free %s: it is %g, and what is fitted must be "
-				       "above 0; give a start with --set %s=VALUE",
-				       p->knob.name, p->start, p->knob.name);
+			return mq_bad(err,
+				      "--free %s: it is %g, and what is fitted must be "
+				      "above 0; give a start with --set %s=VALUE",
+				      p->knob.name, p->start, p->knob.name);
 	}
 	f->n_params = names->n;
 	return MQ_OK;
@@ -130,10 +130,10 @@ static enum mq_status keep_scored(struct runs *f, struct mq_err *err)
 			f->n_rows++;
 		}
 	if (f->n_rows <= f->n_params)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u rows of the tables can be scored and run on what is to be "
-			       "fitted: that fixes no %u parameters",
-			       f->n_rows, f->n_params);
+		return mq_bad(err,
+			      "%u rows of the tables can be scored and run on what is to be "
+			      "fitted: that fixes no %u parameters",
+			      f->n_rows, f->n_params);
 	return MQ_OK;
 }
 
@@ -184,7 +184,7 @@ static enum mq_status set_values(const struct runs *f, const double *x, struct m
 {
 	for (uint32_t i = 0; i < f->n_params; i++) {
 		if (set->n == MQ_MAX_LIST)
-			return mq_fail(err, MQ_EINPUT, "more than %d --set and --free together", MQ_MAX_LIST);
+			return mq_bad(err, "more than %d --set and --free together", MQ_MAX_LIST);
 		set->item[set->n++] = mq_arena_printf(arena, "%s=%.9g", f->param[i].knob.name, x[i]);
 	}
 	return MQ_OK;
@@ -248,8 +248,7 @@ static enum mq_status slopes_of(struct runs *f, double *x, uint32_t p, double *m
 		f->param[p].n_rows += fabs(slope) > MOVES;
 	}
 	if (!f->param[p].n_rows)
-		return mq_fail(err, MQ_EINPUT, "--free %s: no prediction of these tables depends on it",
-			       f->param[p].knob.name);
+		return mq_bad(err, "--free %s: no prediction of these tables depends on it", f->param[p].knob.name);
 	return MQ_OK;
 }
 

@@ -23,9 +23,8 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const stru
 	if (mq_parse_f64(f->without, &f->stand_in)) {
 		if (f->stand_in >= f->knob.min && f->stand_in <= f->knob.max)
 			return MQ_OK;
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: without '%s': give a number from %g to %g, or the name of another value", path,
-			       f->line, f->without, f->knob.min, f->knob.max);
+		return mq_bad(err, "%s:%u: without '%s': give a number from %g to %g, or the name of another value",
+			      path, f->line, f->without, f->knob.min, f->knob.max);
 	}
 	if (mq_score_knob_find(o, f->without, &other, err))
 		return mq_wrap(err, "%s:%u: ", path, f->line);
@@ -33,8 +32,8 @@ static enum mq_status find_stand_in(const struct mq_score_options *o, const stru
 	for (uint32_t i = 0; i < ledger->n; i++)
 		if (!strcmp(ledger->line[i].value, f->without) && !strcmp(ledger->line[i].tables, f->tables) &&
 		    !strcmp(ledger->line[i].models, f->models))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: %s rests on %s, too: it cannot stand in for %s", path,
-				       f->line, f->without, f->tables, f->value);
+			return mq_bad(err, "%s:%u: %s rests on %s, too: it cannot stand in for %s", path, f->line,
+				      f->without, f->tables, f->value);
 	return MQ_OK;
 }
 
@@ -49,8 +48,8 @@ static enum mq_status read_line(const struct mq_score_options *o, const struct m
 				 .line = csv->line[row] };
 	f->constant = !strncmp(f->value, constant_prefix, strlen(constant_prefix));
 	if (!*f->tables)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: '%s' rests on no table; name them in 'tables'", csv->path,
-			       f->line, f->value);
+		return mq_bad(err, "%s:%u: '%s' rests on no table; name them in 'tables'", csv->path, f->line,
+			      f->value);
 	if (!f->constant && mq_score_knob_find(o, f->value, &f->knob, err))
 		return mq_wrap(err, "%s:%u: ", csv->path, f->line);
 	return MQ_OK;
@@ -110,8 +109,7 @@ enum mq_status mq_ledger_without(const struct mq_ledger *ledger, const char *tab
 		if (isnan(f->stand_in) || strcmp(f->models, models) || !mq_pattern_fits(f->tables, table))
 			continue;
 		if (stand_in->n == MQ_MAX_LIST)
-			return mq_fail(err, MQ_EINPUT, "%s: more than %d values rest on %s", ledger->path, MQ_MAX_LIST,
-				       table);
+			return mq_bad(err, "%s: more than %d values rest on %s", ledger->path, MQ_MAX_LIST, table);
 		stand_in->item[stand_in->n++] = mq_arena_printf(arena, "%s=%.9g", f->value, f->stand_in);
 	}
 	return MQ_OK;

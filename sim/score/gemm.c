@@ -54,9 +54,9 @@ static enum mq_status read_scaling(const struct mq_csv *csv, uint32_t i, struct 
 	while (at < N_SCALING_WORDS && strcmp(scalings[at].word, row->scaling))
 		at++;
 	if (*row->scaling && at == N_SCALING_WORDS)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: scaling '%s' is unknown; give tensor, token, block, block-ue8m0, mx or nvfp4",
-			       csv->path, csv->line[i], row->scaling);
+		return mq_bad(err,
+			      "%s:%u: scaling '%s' is unknown; give tensor, token, block, block-ue8m0, mx or nvfp4",
+			      csv->path, csv->line[i], row->scaling);
 	row->s.scaling = *row->scaling ? scalings[at].scaling : MQ_SCALING_TENSOR;
 	row->cast_B = *row->scaling ? scalings[at].cast_B : 0;
 	return MQ_OK;
@@ -72,8 +72,8 @@ static enum mq_status read_loop(const struct mq_csv *csv, uint32_t i, struct gem
 	} else if (!strcmp(row->loop, "1s")) {
 		row->s.to = INFINITY;
 	} else if (*row->loop) {
-		return mq_fail(err, MQ_EINPUT, "%s:%u: loop '%s' is unknown; give short or 1s, or leave it out",
-			       csv->path, csv->line[i], row->loop);
+		return mq_bad(err, "%s:%u: loop '%s' is unknown; give short or 1s, or leave it out", csv->path,
+			      csv->line[i], row->loop);
 	}
 	return MQ_OK;
 }
@@ -91,8 +91,7 @@ static enum mq_status read_row(const struct mq_score_options *o, const struct mq
 	for (int c = 0; c < 4; c++)
 		MQ_TRY(mq_csv_range(csv, i, csv->header[column[c + 2]], NAN, 1e-6, MQ_KERNEL_MOST, &number[c], err));
 	if (!(number[3] > cast_us))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: cast_us %g is not less than time_us", csv->path, csv->line[i],
-			       cast_us);
+		return mq_bad(err, "%s:%u: cast_us %g is not less than time_us", csv->path, csv->line[i], cast_us);
 	number[3] -= cast_us;
 	*row = (struct gemm_row){
 		.table = csv->path,
@@ -128,9 +127,8 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	for (int c = 0; c < 6; c++) {
 		column[c] = mq_csv_column(&csv, names[c]);
 		if (column[c] == UINT32_MAX)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s'; a GEMM table has gpu, dtype, m, n, k, time_us", path,
-				       names[c]);
+			return mq_bad(err, "%s: no column '%s'; a GEMM table has gpu, dtype, m, n, k, time_us", path,
+				      names[c]);
 	}
 	mq_score_unused(&csv, names, more);
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
@@ -264,7 +262,7 @@ enum mq_status mq_score_gemm(const struct mq_score_options *o, double *mean, str
 	for (; *files; files++)
 		MQ_TRY(read_table(o, *files, &rows, err));
 	if (!rows.n)
-		return mq_fail(err, MQ_EINPUT, "%s: no GEMM of %g us or more to score", o->input, LEAST_TIME_S * 1e6);
+		return mq_bad(err, "%s: no GEMM of %g us or more to score", o->input, LEAST_TIME_S * 1e6);
 	const char **type = mq_arena_array(o->arena, rows.n, const char *);
 	for (uint32_t i = 0; i < rows.n; i++)
 		type[i] = rows.row[i].type;

@@ -200,8 +200,8 @@ enum mq_status mq_table_write_jobs(const struct mq_score_options *o, const struc
 		if (!t->ready[i])
 			continue;
 		if (strchr(t->run[i].id, '/'))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: row_id '%s' cannot name a file: it has a '/'", t->path,
-				       t->run[i].line, t->run[i].id);
+			return mq_bad(err, "%s:%u: row_id '%s' cannot name a file: it has a '/'", t->path,
+				      t->run[i].line, t->run[i].id);
 		MQ_TRY(write_job(o, t, i, dir, err));
 	}
 	return MQ_OK;

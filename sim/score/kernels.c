@@ -38,8 +38,8 @@ enum mq_status mq_kernel_word(const struct mq_kernel_row *row, const char *colum
 	for (*value = 0; words[*value]; ++*value)
 		if (!*text || !strcmp(words[*value], text))
 			return MQ_OK;
-	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is unknown; results/README.md has the words", row->csv->path,
-		       row->line, column, text);
+	return mq_bad(err, "%s:%u: %s '%s' is unknown; results/README.md has the words", row->csv->path, row->line,
+		      column, text);
 }
 
 static const struct mq_kernel_format *format_of(const struct mq_csv *csv)
@@ -77,8 +77,8 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	MQ_TRY(mq_csv_load(path, o->arena, csv, err));
 	format = format_of(csv);
 	if (!format)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%s: no timings of kernels: parts of layers have gpu, kernel, implementation, mode, dtype, "
 			"part, make, elements, width; attention has gpu, implementation, mode, dtype, batch, heads, "
 			"kv_heads, seq_q, seq_kv, head_dim, causal, time_us; experts have gpu, implementation, dtype, tokens, "
@@ -294,7 +294,7 @@ enum mq_status mq_score_kernels(const struct mq_score_options *o, double *mean, 
 	for (; *files; files++)
 		MQ_TRY(read_table(o, *files, &rows, err));
 	if (!rows.n)
-		return mq_fail(err, MQ_EINPUT, "%s: no rows", o->input);
+		return mq_bad(err, "%s: no rows", o->input);
 	if (o->fit)
 		MQ_TRY(fit(o, &rows, err));
 	*mean = NAN;

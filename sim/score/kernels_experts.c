@@ -66,8 +66,8 @@ static enum mq_status exchange_row(const struct mq_device_calib *d, struct mq_ar
 	MQ_TRY(mq_kernel_numbers(row, columns, false, err));
 	MQ_TRY(mq_kernel_numbers(row, more, true, err));
 	if (dtype >= MQ_N_DTYPES || (!x.combine && strcmp(row->mode, "dispatch") != 0))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: mode '%s' and dtype '%s': give dispatch or combine, and a type",
-			       row->csv->path, row->line, row->mode, mq_kernel_text(row, "dtype"));
+		return mq_bad(err, "%s:%u: mode '%s' and dtype '%s': give dispatch or combine, and a type",
+			      row->csv->path, row->line, row->mode, mq_kernel_text(row, "dtype"));
 	x.token_B = hidden * (mq_dtype_size((enum mq_dtype)dtype) + (dtype == MQ_FP8 ? SCALES : 0));
 	row->measured = us * 1e-6;
 	row->kernel = x.combine ? "combine" : "dispatch";

@@ -48,7 +48,7 @@ enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const c
 	struct stat st;
 
 	if (stat(input, &st))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m; give a CSV table or a folder of them", input);
+		return mq_bad(err, "%s: cannot open: %m; give a CSV table or a folder of them", input);
 	if (!S_ISDIR(st.st_mode)) {
 		*files = mq_arena_array(arena, 2, const char *);
 		(*files)[0] = input;
@@ -57,13 +57,13 @@ enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const c
 	uint32_t n;
 	*files = mq_folder_names(input, "", ".csv", arena, &n);
 	if (!*files)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder: %m", input);
+		return mq_bad(err, "%s: cannot read the folder: %m", input);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (strcmp((*files)[i], "TEMPLATE.csv") != 0)
 			(*files)[kept++] = mq_arena_printf(arena, "%s/%s", input, (*files)[i]);
 	(*files)[kept] = NULL;
-	return kept ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: no *.csv file in this folder", input);
+	return kept ? MQ_OK : mq_bad(err, "%s: no *.csv file in this folder", input);
 }
 
 const char *mq_score_stem(const char *path, struct mq_arena *arena)

@@ -66,8 +66,8 @@ static enum mq_status placed(const struct mq_case *c, struct mq_case_part *kind,
 			for (k = 0; k < *n && strcmp(kind[k].device, type); k++)
 				;
 			if (k == MQ_CASE_MAX_PARTS || tp > c->n_devices || (k < *n && kind[k].nodes > c->n_devices))
-				return mq_fail(err, MQ_EINPUT, "placement '%s': more kinds or devices than the row has",
-					       c->run->placement);
+				return mq_bad(err, "placement '%s': more kinds or devices than the row has",
+					      c->run->placement);
 			if (k == *n)
 				kind[(*n)++] = (struct mq_case_part){ .device = type };
 			kind[k].nodes += tp;
@@ -122,12 +122,11 @@ static enum mq_status kinds_of(const struct mq_case *c, struct mq_case_part *kin
 	memset(kind, 0, MQ_CASE_MAX_PARTS * sizeof(*kind));
 	for (*n = 0; strpbrk(c->run->gpu, "+;") && (item = next_piece(&text, "+;", c->arena)); ++*n) {
 		if (*n == MQ_CASE_MAX_PARTS)
-			return mq_fail(err, MQ_EINPUT, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);
+			return mq_bad(err, "gpu '%s': more than %d kinds", c->run->gpu, MQ_CASE_MAX_PARTS);
 		item = read_count(item, &kind[*n].nodes, c->arena);
 		MQ_TRY(mq_score_device(c->options->calib, item, &kind[*n].device, err));
 		if (!kind[*n].nodes || kind[*n].nodes > c->n_devices)
-			return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write \"12x V100 + 4x T4\"",
-				       c->run->gpu);
+			return mq_bad(err, "gpu '%s': how many of each? Write \"12x V100 + 4x T4\"", c->run->gpu);
 	}
 	return MQ_OK;
 }
@@ -149,8 +148,8 @@ static enum mq_status platform_of_columns(struct mq_case *c, struct mq_err *err)
 		mix = mq_arena_printf(c->arena, "%s%s%s", mix, i ? "+" : "",
 				      mix_of(kind[i].device, kind[i].nodes, per_node, c->arena));
 	if (n && sum != c->n_devices)
-		return mq_fail(err, MQ_EINPUT, "gpu '%s' and placement have %u devices, the column gpus %u", r->gpu,
-			       sum, c->n_devices);
+		return mq_bad(err, "gpu '%s' and placement have %u devices, the column gpus %u", r->gpu, sum,
+			      c->n_devices);
 	if (!n) {
 		MQ_TRY(mq_score_device(c->options->calib, r->gpu, &device, err));
 		mix = mq_arena_printf(c->arena, "%s nodes=%u gpus=%u", device, (c->n_devices + per_node - 1) / per_node,
@@ -189,8 +188,8 @@ static enum mq_status read_parts(struct mq_case *c, struct mq_err *err)
 		first += group[i].nodes * group[i].gpus;
 	}
 	if (first < c->n_devices)
-		return mq_fail(err, MQ_EINPUT, "platform '%s' has %u devices, the column gpus %u", c->platform, first,
-			       c->n_devices);
+		return mq_bad(err, "platform '%s' has %u devices, the column gpus %u", c->platform, first,
+			      c->n_devices);
 	if (c->n_parts == 1 && c->part[0].nodes == 1)
 		c->network = "none";
 	c->fabric = mq_fabric_name(mq_platform_spec_network(&spec));
@@ -235,10 +234,10 @@ static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, 
 	for (*replicas = 0; (item = next_piece(&text, "|", c->arena)); ++*replicas) {
 		MQ_TRY(read_replica(c, item, &device, &one, err));
 		if (!one || (*replicas && one != *tp))
-			return mq_fail(err, MQ_EINPUT,
-				       "placement '%s': replicas of stage '%s' differ "
-				       "in tensor-parallel degree, which is not modelled",
-				       c->run->placement, stage);
+			return mq_bad(err,
+				      "placement '%s': replicas of stage '%s' differ "
+				      "in tensor-parallel degree, which is not modelled",
+				      c->run->placement, stage);
 		*tp = one;
 	}
 	return MQ_OK;
@@ -256,12 +255,11 @@ enum mq_status mq_case_degrees(struct mq_case *c, struct mq_err *err)
 		const char *stage = stage_of(c, s);
 
 		if (!stage)
-			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages", c->run->placement,
-				       shape->pp);
+			return mq_bad(err, "placement '%s' does not list %u stages", c->run->placement, shape->pp);
 		MQ_TRY(stage_degrees(c, stage, &replicas, &tp[s], err));
 		if (s && replicas != shape->dp)
-			return mq_fail(err, MQ_EINPUT, "placement '%s': stages of %u and %u replicas",
-				       c->run->placement, shape->dp, replicas);
+			return mq_bad(err, "placement '%s': stages of %u and %u replicas", c->run->placement, shape->dp,
+				      replicas);
 		shape->dp = replicas;
 		shape->tp = tp[s] > shape->tp ? tp[s] : shape->tp;
 	}
@@ -281,8 +279,7 @@ static enum mq_status take(const struct mq_case *c, const char *type, uint32_t n
 			n--;
 		}
 	}
-	return n ? mq_fail(err, MQ_EINPUT, "placement '%s' takes more of %s than there are", c->run->placement, type) :
-		   MQ_OK;
+	return n ? mq_bad(err, "placement '%s' takes more of %s than there are", c->run->placement, type) : MQ_OK;
 }
 
 enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err)
@@ -292,7 +289,7 @@ enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err)
 	if (!is_placed(c))
 		return MQ_OK;
 	if (c->shape.cp > 1)
-		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism", c->run->placement);
+		return mq_bad(err, "placement '%s' beside context parallelism", c->run->placement);
 	c->shape.device = device = mq_arena_array(c->arena, c->n_devices, uint32_t);
 	for (uint32_t s = 0; s < c->shape.pp; s++) {
 		const char *text = stage_of(c, s), *item, *type;
@@ -300,14 +297,14 @@ enum mq_status mq_case_place(struct mq_case *c, struct mq_err *err)
 		while ((item = next_piece(&text, "|", c->arena))) {
 			MQ_TRY(read_replica(c, item, &type, &tp, err));
 			if (device + tp > c->shape.device + c->n_devices)
-				return mq_fail(err, MQ_EINPUT, "placement '%s' takes more than %u devices",
-					       c->run->placement, c->n_devices);
+				return mq_bad(err, "placement '%s' takes more than %u devices", c->run->placement,
+					      c->n_devices);
 			MQ_TRY(take(c, type, tp, used, device, err));
 			device += tp;
 		}
 	}
 	if (device != c->shape.device + c->n_devices)
-		return mq_fail(err, MQ_EINPUT, "placement '%s' takes %u devices, the column gpus has %u",
-			       c->run->placement, (uint32_t)(device - c->shape.device), c->n_devices);
+		return mq_bad(err, "placement '%s' takes %u devices, the column gpus has %u", c->run->placement,
+			      (uint32_t)(device - c->shape.device), c->n_devices);
 	return MQ_OK;
 }

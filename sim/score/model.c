@@ -61,10 +61,10 @@ static enum mq_status by_dimensions(struct mq_case *c, struct spec *spec, struct
 	const char *near = mq_nearest(r->model, mq_model_names(c->arena));
 
 	if (isnan(r->layers) || isnan(r->hidden) || isnan(r->heads) || isnan(r->vocab))
-		return mq_fail(err, MQ_EINPUT,
-			       "model '%s' is not known%s%s%s; give its layers, hidden, heads and vocab, or the model "
-			       "as -m takes it in model_spec (gpt:layers=24,hidden=2048,heads=16, or a file)",
-			       r->model, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+		return mq_bad(err,
+			      "model '%s' is not known%s%s%s; give its layers, hidden, heads and vocab, or the model "
+			      "as -m takes it in model_spec (gpt:layers=24,hidden=2048,heads=16, or a file)",
+			      r->model, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 	take_spec(gated ? "llama" : "gpt", spec, c->arena);
 	mq_case_assume(c, "model '%s' taken for a %s by its dimensions", r->model, spec->is.name);
 	return MQ_OK;
@@ -128,8 +128,8 @@ static enum mq_status put_columns(struct mq_case *c, struct spec *spec, struct m
 			continue;
 		}
 		if (own && !spec->card && fabs(strtod(own, NULL) - column[i].value) > .5)
-			return mq_fail(err, MQ_EINPUT, "%s is %g in the column %s and %.*s in the model '%s:%s'", key,
-				       column[i].value, key, (int)strcspn(own, ","), own, spec->is.name, spec->keys);
+			return mq_bad(err, "%s is %g in the column %s and %.*s in the model '%s:%s'", key,
+				      column[i].value, key, (int)strcspn(own, ","), own, spec->is.name, spec->keys);
 		if (!own || spec->card)
 			spec->keys = mq_arena_printf(c->arena, "%s%s%s=%.0f", spec->keys, *spec->keys ? "," : "", key,
 						     column[i].value);
@@ -164,15 +164,14 @@ static enum mq_status model_spec(struct mq_case *c, struct mq_err *err)
 		return MQ_OK;
 	}
 	if (!own && *r->model_spec)
-		return mq_fail(err, MQ_EINPUT,
-			       "model_spec '%s' is no file and no builder; `maquette list models` has them", text);
+		return mq_bad(err, "model_spec '%s' is no file and no builder; `maquette list models` has them", text);
 	for (uint32_t row = 0; !spec.is.name && row < c->options->models.n_rows; row++)
 		if (mq_pattern_fits(mq_csv_word(&c->options->models, row, "model"), text)) {
 			spec.card = true;
 			if (!take_spec(mq_csv_word(&c->options->models, row, "spec"), &spec, c->arena))
-				return mq_fail(err, MQ_EINPUT, "%s:%u: spec '%s' names no builder",
-					       c->options->models.path, c->options->models.line[row],
-					       mq_csv_word(&c->options->models, row, "spec"));
+				return mq_bad(err, "%s:%u: spec '%s' names no builder", c->options->models.path,
+					      c->options->models.line[row],
+					      mq_csv_word(&c->options->models, row, "spec"));
 		}
 	if (!spec.is.name)
 		MQ_TRY(by_dimensions(c, &spec, err));

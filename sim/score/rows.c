@@ -79,18 +79,18 @@ enum mq_status mq_run_lacks(const struct mq_run *r, const char *column, const ch
 	const char *near = r->table ? near_column(r->table, column) : NULL;
 
 	if (r->table && mq_csv_column(r->table, column) != UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT, "no %s: the cell is empty; %s", column, remedy);
-	return mq_fail(err, MQ_EINPUT, "no column '%s'%s%s%s; %s", column, near ? " (is it '" : "", near ? near : "",
-		       near ? "'?)" : "", remedy);
+		return mq_bad(err, "no %s: the cell is empty; %s", column, remedy);
+	return mq_bad(err, "no column '%s'%s%s%s; %s", column, near ? " (is it '" : "", near ? near : "",
+		      near ? "'?)" : "", remedy);
 }
 
 enum mq_status mq_run_unknown(const char *column, const char *cell, const char *const *names, struct mq_err *err)
 {
 	const char *near = mq_nearest(cell, names);
 
-	return mq_fail(err, MQ_EINPUT, "%s '%s' is not known; %s%s%s", column, cell,
-		       near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
-		       near ? "'?" : "");
+	return mq_bad(err, "%s '%s' is not known; %s%s%s", column, cell,
+		      near ? "did you mean '" : "results/published/README.md has the words", near ? near : "",
+		      near ? "'?" : "");
 }
 
 /* "250k" is a number of tokens too. */
@@ -116,8 +116,7 @@ static enum mq_status read_cell(const struct mq_csv *csv, uint32_t row, const st
 	}
 	*x = NAN;
 	if (*text && (!read_count(text, x) || !isfinite(*x) || *x < 0))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path, csv->line[row], c->name,
-			       text);
+		return mq_bad(err, "%s:%u: %s '%s' is not a number", csv->path, csv->line[row], c->name, text);
 	return MQ_OK;
 }
 
@@ -167,17 +166,15 @@ static enum mq_status check_table(const struct mq_csv *csv, struct mq_err *err)
 		const char *near = near_column(csv, needed[i]);
 
 		if (mq_csv_column(csv, needed[i]) == UINT32_MAX)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: no column '%s'%s%s%s; a table of runs has at least model, gpu, gpus, gbs "
-				       "and step_time_s",
-				       csv->path, needed[i], near ? ", but '" : "", near ? near : "", near ? "'" : "");
+			return mq_bad(err,
+				      "%s: no column '%s'%s%s%s; a table of runs has at least model, gpu, gpus, gbs "
+				      "and step_time_s",
+				      csv->path, needed[i], near ? ", but '" : "", near ? near : "", near ? "'" : "");
 	}
 	if (mq_csv_column(csv, "mem_basis") != UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: column 'mem_basis' is now memory_basis, its 'first' memory_rank",
-			       csv->path);
+		return mq_bad(err, "%s: column 'mem_basis' is now memory_basis, its 'first' memory_rank", csv->path);
 	if (csv->n_rows > MOST_ROWS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u rows; at most %d, divide the table", csv->path, csv->n_rows,
-			       MOST_ROWS);
+		return mq_bad(err, "%s: %u rows; at most %d, divide the table", csv->path, csv->n_rows, MOST_ROWS);
 	return MQ_OK;
 }
 

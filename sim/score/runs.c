@@ -410,7 +410,7 @@ enum mq_status mq_score_check(const struct mq_score_options *o, struct mq_err *e
 		MQ_TRY(mq_runs_load(*files, o->arena, &run, &n, err));
 		bad += check_table(o, *files, run, n);
 	}
-	return bad ? mq_fail(err, MQ_EINPUT, "%u rows cannot be scored: mend what stands under each", bad) : MQ_OK;
+	return bad ? mq_bad(err, "%u rows cannot be scored: mend what stands under each", bad) : MQ_OK;
 }
 
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)

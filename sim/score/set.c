@@ -30,10 +30,10 @@ static enum mq_status split(const char *text, struct mq_arena *arena, struct par
 	p->entry = copy + (p->software ? strlen(software_prefix) : 0);
 	char *dot = strrchr(p->entry, '.');
 	if (!dot || dot == p->entry || !dot[1])
-		return mq_fail(err, MQ_EINPUT,
-			       "'%s': give ENTRY.FIELD, as in A100*.gemm_eff, "
-			       "ib.bw_share or software:megatron-lm-2021.traffic",
-			       text);
+		return mq_bad(err,
+			      "'%s': give ENTRY.FIELD, as in A100*.gemm_eff, "
+			      "ib.bw_share or software:megatron-lm-2021.traffic",
+			      text);
 	*dot = '\0';
 	p->field = dot + 1;
 	return MQ_OK;
@@ -95,13 +95,12 @@ static enum mq_status find_in_calib(const struct mq_calib *calib, const struct p
 			note(found, calib->link[i].name, number_of(link, &calib->link[i]));
 	}
 	if (!entry)
-		return mq_fail(err, MQ_EINPUT,
-			       "'%s': no such device type or class of links "
-			       "(platforms/calib has them; software is software:NAME)",
-			       p->entry);
+		return mq_bad(err,
+			      "'%s': no such device type or class of links "
+			      "(platforms/calib has them; software is software:NAME)",
+			      p->entry);
 	if (!found->n)
-		return mq_fail(err, MQ_EINPUT, "'%s.%s': no such field; `maquette list parameters` has them", p->entry,
-			       p->field);
+		return mq_bad(err, "'%s.%s': no such field; `maquette list parameters` has them", p->entry, p->field);
 	return MQ_OK;
 }
 
@@ -130,9 +129,8 @@ static enum mq_status find_in_software(const struct mq_score_options *o, const s
 	const char **names;
 
 	if (field == UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT,
-			       "'%s%s.%s': software has no such field; `maquette list software NAME` prints all",
-			       software_prefix, p->entry, p->field);
+		return mq_bad(err, "'%s%s.%s': software has no such field; `maquette list software NAME` prints all",
+			      software_prefix, p->entry, p->field);
 	MQ_TRY(mq_software_names(o->software_dir, o->arena, &names, err));
 	for (; *names; names++) {
 		struct mq_software_record record;
@@ -143,8 +141,7 @@ static enum mq_status find_in_software(const struct mq_score_options *o, const s
 		note(found, *names, field_of(&mq_software_fields()[field], &record.software));
 	}
 	if (!found->n)
-		return mq_fail(err, MQ_EINPUT, "'%s%s': no such software in %s", software_prefix, p->entry,
-			       o->software_dir);
+		return mq_bad(err, "'%s%s': no such software in %s", software_prefix, p->entry, o->software_dir);
 	return MQ_OK;
 }
 
@@ -162,7 +159,7 @@ enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *
 		.name = name, .software = p.software, .link = found.link, .n_entries = found.n, .value = found.value[0]
 	};
 	if (isnan(knob->value))
-		return mq_fail(err, MQ_EINPUT, "'%s' is a word, no number", name);
+		return mq_bad(err, "'%s' is a word, no number", name);
 	for (uint32_t i = 1; i < found.n; i++)
 		knob->differ |= found.value[i] < knob->value || found.value[i] > knob->value;
 	if (p.software) {
@@ -237,8 +234,8 @@ enum mq_status mq_score_set_check(const struct mq_score_options *o, struct mq_er
 		}
 		MQ_TRY(find_in_calib(o->calib, &p, &found, err));
 		if (!mq_parse_f64(p.value, &value) || !(value >= found.field->min && value <= found.field->max))
-			return mq_fail(err, MQ_EINPUT, "--set %s: give =VALUE, a number from %g to %g", text,
-				       found.field->min, found.field->max);
+			return mq_bad(err, "--set %s: give =VALUE, a number from %g to %g", text, found.field->min,
+				      found.field->max);
 	}
 	return MQ_OK;
 }
@@ -277,8 +274,7 @@ static enum mq_status change_row(const struct mq_score_options *o, const char *s
 		if (!found.link && !has_device(c, found.name[k]))
 			continue;
 		if (*to->n == MQ_CASE_MAX_CHANGES)
-			return mq_fail(err, MQ_EINPUT, "--set means more than %d changes of one row",
-				       MQ_CASE_MAX_CHANGES);
+			return mq_bad(err, "--set means more than %d changes of one row", MQ_CASE_MAX_CHANGES);
 		to->change[(*to->n)++] = mq_arena_printf(o->arena, "%s.%s.%s=%s", found.link ? "linkcalib" : "calib",
 							 found.name[k], p.field, p.value);
 	}

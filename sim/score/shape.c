@@ -179,11 +179,10 @@ static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
 	s->dp = (uint32_t)(r->gpus / model_parallel);
 	MQ_TRY(mq_case_degrees(c, err));
 	if (!s->stage_tp && s->dp * model_parallel != r->gpus)
-		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u", r->gpus, s->tp,
-			       s->pp, s->cp);
+		return mq_bad(err, "%g GPUs are not a multiple of tp %u x pp %u x cp %u", r->gpus, s->tp, s->pp, s->cp);
 	if (!isnan(r->dp) && r->dp != s->dp)
-		return mq_fail(err, MQ_EINPUT, "dp %g does not follow from %g GPUs, tp %u, pp %u, cp %u", r->dp,
-			       r->gpus, s->tp, s->pp, s->cp);
+		return mq_bad(err, "dp %g does not follow from %g GPUs, tp %u, pp %u, cp %u", r->dp, r->gpus, s->tp,
+			      s->pp, s->cp);
 	return MQ_OK;
 }
 
@@ -209,10 +208,10 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 && fmod(per_replica, c->shape.pp) == 0)
 		n = c->shape.pp;
 	if (n < 1 || fabs(n - round(n)) > 1e-6)
-		return mq_fail(err, MQ_EINPUT, "batch %g does not divide into micro-batches of %g on %u replicas",
-			       r->gbs, r->mbs, c->shape.dp);
+		return mq_bad(err, "batch %g does not divide into micro-batches of %g on %u replicas", r->gbs, r->mbs,
+			      c->shape.dp);
 	if (n > MOST_MICRO_BATCHES)
-		return mq_fail(err, MQ_EINPUT, "%g micro-batches; at most %d are simulated", n, MOST_MICRO_BATCHES);
+		return mq_bad(err, "%g micro-batches; at most %d are simulated", n, MOST_MICRO_BATCHES);
 	c->shape.micro_batches = (uint32_t)round(n);
 	return MQ_OK;
 }
@@ -279,12 +278,10 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 	for (uint32_t s = 0; s < n; s++)
 		items += listed[s];
 	if ((n != want && n != c->shape.pp) || items < layers)
-		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages", text, layers,
-			       c->shape.pp);
+		return mq_bad(err, "stage_layers '%s' do not make %g layers in %u stages", text, layers, c->shape.pp);
 	if (n < want) {
 		if (items > layers)
-			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' have %g layers, the model %g", text, items,
-				       layers);
+			return mq_bad(err, "stage_layers '%s' have %g layers, the model %g", text, items, layers);
 		stage = mq_arena_array(c->arena, want, uint32_t);
 		deal_chunks(&c->shape, listed, stage);
 		c->shape.stage_layers = stage;
@@ -295,12 +292,12 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 		if (!stage[s])
 			continue;
 		if (s > busy)
-			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave a stage without a layer", text);
+			return mq_bad(err, "stage_layers '%s' leave a stage without a layer", text);
 		busy = s + 1;
 	}
 	busy += busy < n;
 	if (busy < n && c->shape.virtual > 1)
-		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave chunks without a layer", text);
+		return mq_bad(err, "stage_layers '%s' leave chunks without a layer", text);
 	c->shape.pp = busy / c->shape.virtual;
 	c->shape.stage_layers = stage;
 	return MQ_OK;

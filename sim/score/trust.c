@@ -103,7 +103,7 @@ static enum mq_status read_folder(struct mq_trust *t, const char *folder, const 
 	const char **name = mq_folder_names(folder, "", "", arena, &n);
 
 	if (!name)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder: %m", folder);
+		return mq_bad(err, "%s: cannot read the folder: %m", folder);
 	for (; *name; name++) {
 		const char *path = mq_arena_printf(arena, "%s/%s/trust.csv", folder, *name);
 
@@ -111,9 +111,9 @@ static enum mq_status read_folder(struct mq_trust *t, const char *folder, const 
 			MQ_TRY(mq_trust_add(t, path, false, err));
 	}
 	return t->n ? MQ_OK :
-		      mq_fail(err, MQ_EINPUT,
-			      "%s: no folder in it has a trust.csv; `maquette score TABLE --left-out -o %s/TABLE` makes one",
-			      folder, folder);
+		      mq_bad(err,
+			     "%s: no folder in it has a trust.csv; `maquette score TABLE --left-out -o %s/TABLE` makes one",
+			     folder, folder);
 }
 
 /* Of the pairs of runs that differ in plan alone, at most SAMPLE of a publisher's: how often the plan that was called

@@ -27,14 +27,14 @@ static enum mq_status check_collective(const struct mq_schedule *s, uint32_t id,
 	const struct mq_task *t = &s->task[id];
 
 	if (t->algo != MQ_ALGO_AUTO || t->proto != MQ_PROTO_AUTO)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%s (task %u): the plan asks for NCCL's %s %s in a group that holds CPUs, where NCCL does "
 			"not run: leave algo and proto to auto, or keep CPUs out of the group",
 			mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
 	if (mq_coll_adds(t->coll) && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and fp64: it asks for %s; "
 			"lower the plan with --dtype fp32",
 			mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));

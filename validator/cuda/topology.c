@@ -219,11 +219,11 @@ enum mq_status cuda_topology(void *state, const char *path, struct mq_err *err)
 	}
 	FILE *file = fopen(path, "w");
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write the topology: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot write the topology: %s", path, strerror(errno));
 	fprintf(file, "<system version=\"1\" from=\"%s\">\n", c->nvml ? "NVML and CUDA" : "CUDA");
 	for (int numa = 0; numa <= most; numa++)
 		put_node(c, g, n, numa, file);
 	fputs("</system>\n", file);
 	int bad = ferror(file);
-	return fclose(file) || bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed", path) : MQ_OK;
+	return fclose(file) || bad ? mq_bad(err, "%s: writing failed", path) : MQ_OK;
 }

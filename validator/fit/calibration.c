@@ -411,9 +411,8 @@ static enum mq_status fit_memory(const struct group *any, struct mq_err *err)
 
 	choose(&g, SWEEP, 0);
 	if (g.n_obs < SWEEPS_MIN)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u measurements of memory-bound kernels: at least 6 are needed to fix a bandwidth",
-			       g.n_obs);
+		return mq_bad(err, "%u measurements of memory-bound kernels: at least 6 are needed to fix a bandwidth",
+			      g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "launch_s", &d->launch_s, d->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
@@ -526,8 +525,7 @@ static enum mq_status fit_call(const struct group *any, uint32_t call, struct mq
 	if (any->request->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
 		return fit_line(&g, err);
 	if (g.n_obs < MQ_CALL_KNOTS)
-		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed", g.name, g.n_obs,
-			       MQ_CALL_KNOTS);
+		return mq_bad(err, "%s: %u sizes measured, at least %d are needed", g.name, g.n_obs, MQ_CALL_KNOTS);
 	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++)
 		add_param(&g, mq_arena_printf(g.arena, "%s_t%u_s", g.name, k + 1), &c->link.call_s[call][k],
 			  start_knot(&g, knot_size(k)), 1e-9, 1e4);

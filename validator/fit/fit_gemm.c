@@ -145,14 +145,13 @@ static enum mq_status check(const struct problem *p, struct mq_err *err)
 		for (uint32_t i = 0; i < p->n; i++)
 			used += p->sample[i].device == d && p->sample[i].fold != p->held_out;
 		if (used < 30)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: %u GEMM samples are too few for %d parameters; give 30 or more",
-				       p->device[d].name, used, N_OWN + N_SHARED);
+			return mq_bad(err, "%s: %u GEMM samples are too few for %d parameters; give 30 or more",
+				      p->device[d].name, used, N_OWN + N_SHARED);
 	}
 	for (uint32_t i = 0; i < p->n; i++)
 		if (!(p->sample[i].time_s > 0) || !isfinite(p->sample[i].time_s))
-			return mq_fail(err, MQ_EINPUT, "GEMM sample %u has time %g s; times must be positive", i,
-				       p->sample[i].time_s);
+			return mq_bad(err, "GEMM sample %u has time %g s; times must be positive", i,
+				      p->sample[i].time_s);
 	return MQ_OK;
 }
 

@@ -31,8 +31,7 @@ static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, 
 		c->number[i] = mq_csv_column(csv, names[i]);
 	c->kind = mq_csv_column(csv, "kind");
 	if (c->number[TASK] == UINT32_MAX || c->number[START] == UINT32_MAX || c->number[FINISH] == UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: not a timeline: the columns task, start_s and finish_s are needed",
-			       csv->path);
+		return mq_bad(err, "%s: not a timeline: the columns task, start_s and finish_s are needed", csv->path);
 	return MQ_OK;
 }
 
@@ -71,24 +70,23 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 				i == LOST  ? (double)INFINITY :
 					     0,
 				&v[i]))
-			return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
+			return mq_bad(err, "%s:%u: not a number", csv->path, csv->line[row]);
 	double task = v[TASK], sample = v[SAMPLE], start = v[START], finish = v[FINISH];
 	if (!(task >= 0 && task < m->schedule->n_tasks))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s:%u: task %g is not in the schedule of %u tasks: is this the timeline of another plan?",
+		return mq_bad(
+			err, "%s:%u: task %g is not in the schedule of %u tasks: is this the timeline of another plan?",
 			csv->path, csv->line[row], task, m->schedule->n_tasks);
 	if (!(sample >= 0) || sample >= csv->n_rows / m->schedule->n_tasks)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%s:%u: sample %g of a file whose rows make %u: are samples there twice, or parts of several "
 			"files?",
 			csv->path, csv->line[row], sample, csv->n_rows / m->schedule->n_tasks);
 	bool *cell = &seen[(size_t)sample * m->schedule->n_tasks + (uint32_t)task];
 	if (*cell)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: task %g of sample %g is there twice: was the file put together from several?",
-			       csv->path, csv->line[row], task, sample);
+		return mq_bad(err,
+			      "%s:%u: task %g of sample %g is there twice: was the file put together from several?",
+			      csv->path, csv->line[row], task, sample);
 	*cell = true;
 	uint32_t s = m->n_samples + (uint32_t)sample;
 	/* "compute~conv+optimizer" */
@@ -101,7 +99,7 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv, 
 		m->imitated[(uint32_t)task] |= (gemms ? MQ_IMITATES_GEMMS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
 	}
 	if (!(finish >= start))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path, csv->line[row], task);
+		return mq_bad(err, "%s:%u: task %g ends before it starts", csv->path, csv->line[row], task);
 	size_t at = (size_t)s * m->schedule->n_tasks + (uint32_t)task;
 	m->start_s[at] = start;
 	m->finish_s[at] = finish;
@@ -139,8 +137,7 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path, s
 	MQ_TRY(mq_csv_load(path, &own, &csv, err));
 	MQ_TRY(find_columns(&csv, &c, err));
 	if (!csv.n_rows || csv.n_rows % tasks)
-		return mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks", path, csv.n_rows,
-			       tasks);
+		return mq_bad(err, "%s: %u rows are not whole samples of %u tasks", path, csv.n_rows, tasks);
 	add_room(measured, csv.n_rows / tasks, arena);
 	if (!measured->imitated)
 		measured->imitated = mq_arena_array(arena, tasks, uint8_t);

@@ -47,7 +47,7 @@ struct reader {
 
 static enum mq_status wrong(const struct reader *r, const char *what)
 {
-	return mq_fail(r->err, MQ_EINPUT, "%s:%u: %s", r->path, r->line, what);
+	return mq_bad(r->err, "%s:%u: %s", r->path, r->line, what);
 }
 
 static int kind_in(const char *text)
@@ -381,8 +381,8 @@ static enum mq_status check_factor(struct reader *r)
 	if (!isfinite(row->factor_off) || fabs(row->factor - want) <= off ||
 	    (row->kind != MQ_COLL_ALL_REDUCE && fabs(row->factor - 1) <= off))
 		return MQ_OK;
-	return mq_fail(
-		r->err, MQ_EINPUT,
+	return mq_bad(
+		r->err,
 		"%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another collective, or of "
 		"other ranks?",
 		r->path, r->line, row->factor, row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks, want);
@@ -505,7 +505,7 @@ static enum mq_status take_json(struct reader *r, const json_t *root)
 	size_t i;
 
 	if (!json_is_array(results))
-		return mq_fail(r->err, MQ_EINPUT, "%s: no \"results\": no JSON of nccl-tests (-J)", r->path);
+		return mq_bad(r->err, "%s: no \"results\": no JSON of nccl-tests (-J)", r->path);
 	if (program && strrchr(program, '/'))
 		program = strrchr(program, '/') + 1;
 	r->kind = program && kind_in(program) != UNKNOWN ? kind_in(program) : r->named;
@@ -545,7 +545,7 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	enum mq_status status;
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
+		return mq_bad(err, "%s: cannot open the log: %s", path, strerror(errno));
 	*r = (struct reader){ .path = path, .err = err, .arena = arena };
 	r->named = r->kind = kind_in(base ? base : path);
 	int first = ungetc(fgetc(file), file);
@@ -558,7 +558,7 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	MQ_TRY(status);
 	MQ_TRY(end_table(r));
 	if (!r->n)
-		return mq_fail(err, MQ_EINPUT, "%s: no rows of a nccl-tests table found", path);
+		return mq_bad(err, "%s: no rows of a nccl-tests table found", path);
 	*row = r->row;
 	*n = r->n;
 	return MQ_OK;

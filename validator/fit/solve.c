@@ -88,9 +88,8 @@ static enum mq_status solver_init(struct solver *s, struct mq_fit *fit, struct m
 	gsl_set_error_handler_off();
 	*s = (struct solver){ .fit = fit };
 	if (fit->n_obs < fit->n_params || !fit->n_params)
-		return mq_fail(err, MQ_EINPUT,
-			       "%u measurements cannot fix %u parameters ('%s', ...): measure more shapes", fit->n_obs,
-			       fit->n_params, fit->n_params ? fit->param[0].name : "none");
+		return mq_bad(err, "%u measurements cannot fix %u parameters ('%s', ...): measure more shapes",
+			      fit->n_obs, fit->n_params, fit->n_params ? fit->param[0].name : "none");
 	s->predicted = mq_arena_array(arena, fit->n_obs, double);
 	s->residual = mq_arena_array(arena, fit->n_obs, double);
 	s->scratch = mq_arena_array(arena, fit->n_obs, double);

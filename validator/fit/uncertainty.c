@@ -132,7 +132,7 @@ enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const cha
 	json_t *root = json_load_file(path, 0, &where);
 
 	if (!root)
-		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
+		return mq_bad(err, "%s:%d: %s", path, where.line, where.text);
 	const json_t *entries = json_object_get(root, "entries");
 	if (json_is_array(entries))
 		for (size_t i = 0; i < json_array_size(entries); i++)
@@ -288,7 +288,7 @@ enum mq_status mq_interval_of(const struct mq_interval_request *r, const struct 
 
 	*interval = (struct mq_interval){ .factor = mq_arena_array(arena, r->n_draws, double) };
 	if (!(base > 0))
-		return mq_fail(err, MQ_EINPUT, "no step time to put an interval around");
+		return mq_bad(err, "no step time to put an interval around");
 	for (uint32_t d = 0; d < r->n_draws; d++) {
 		struct mq_arena_mark mark = mq_arena_mark(arena);
 		uint64_t seed = mq_hash(mq_hash(MQ_HASH_INIT, &r->seed, sizeof(r->seed)), &d, sizeof(d));

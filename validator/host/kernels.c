@@ -287,11 +287,11 @@ size_t host_kernel_need(const struct mq_kernel *k)
 enum mq_status host_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 {
 	if (is_math(k) && k->dtype != MQ_FP32 && k->dtype != MQ_TF32 && k->dtype != MQ_FP64)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"executor host computes in fp32 and fp64, the schedule asks for %s: lower it with --dtype fp32",
 			mq_dtype_name(k->dtype));
 	if (k->kind == MQ_KERNEL_ATTENTION && k->dtype == MQ_FP64)
-		return mq_fail(err, MQ_EINPUT, "executor host has attention in fp32 only");
+		return mq_bad(err, "executor host has attention in fp32 only");
 	return MQ_OK;
 }

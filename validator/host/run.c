@@ -23,9 +23,8 @@ static enum mq_status check_task(const struct mq_schedule *s, const struct mq_ta
 			MQ_TRY(host_kernel_check(&s->work[t->work].kernel[i], err));
 	if (t->kind == MQ_TASK_COLLECTIVE && mq_coll_adds(t->coll) && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 &&
 	    t->dtype != MQ_FP64)
-		return mq_fail(err, MQ_EINPUT,
-			       "executor host adds fp32 and fp64, task %u asks for %s: lower it with --dtype fp32",
-			       (uint32_t)(t - s->task), mq_dtype_name(t->dtype));
+		return mq_bad(err, "executor host adds fp32 and fp64, task %u asks for %s: lower it with --dtype fp32",
+			      (uint32_t)(t - s->task), mq_dtype_name(t->dtype));
 	return MQ_OK;
 }
 

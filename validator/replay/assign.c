@@ -29,8 +29,7 @@ static enum mq_status load_executor(const char *folder, const char *name, struct
 		for (uint32_t i = 0; i < n; i++)
 			known = mq_arena_printf(arena, "%s%s%.*s", i ? known : "", i ? ", " : "",
 						(int)strlen(file[i]) - 3, file[i]);
-		return mq_fail(err, MQ_EINPUT, "--executor %s: no such executor in %s (there are: %s)", name, folder,
-			       known);
+		return mq_bad(err, "--executor %s: no such executor in %s (there are: %s)", name, folder, known);
 	}
 	/* The ranks' MPI resolves symbols of its own plug-ins globally. */
 	void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
@@ -42,16 +41,16 @@ static enum mq_status load_executor(const char *folder, const char *name, struct
 			*c = '_';
 	const struct mq_replay_executor *found = dlsym(library, symbol);
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "%s exports no symbol %s", path, symbol);
+		return mq_bad(err, "%s exports no symbol %s", path, symbol);
 	if (found->abi != MQ_ABI)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s was built for another version of maquette-replay (headers %016" PRIx64
-			       ", this program's are %016" PRIx64 "): rebuild it",
-			       path, found->abi, MQ_ABI);
+		return mq_bad(err,
+			      "%s was built for another version of maquette-replay (headers %016" PRIx64
+			      ", this program's are %016" PRIx64 "): rebuild it",
+			      path, found->abi, MQ_ABI);
 	if (strcmp(found->name, name) || !found->check || !found->open || !found->run || !found->close ||
 	    !found->describe || !found->memory || !found->in_use || !found->allocate || !found->release ||
 	    (found->launcher == MQ_LAUNCH_MPIRUN && !found->ranks))
-		return mq_fail(err, MQ_EINPUT, "%s lacks a required function", path);
+		return mq_bad(err, "%s lacks a required function", path);
 	*executor = found;
 	return MQ_OK;
 }

@@ -89,9 +89,8 @@ static enum mq_status keep_schedules(const struct replay_job *job, struct mq_err
 			continue;
 		for (uint32_t k = 0; k < job->set->n_paths; k++)
 			if (!stat(job->set->path[k], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-				return mq_fail(err, MQ_EINPUT,
-					       "-o %s would overwrite the schedule %s; choose another file",
-					       job->set->out, job->set->path[k]);
+				return mq_bad(err, "-o %s would overwrite the schedule %s; choose another file",
+					      job->set->out, job->set->path[k]);
 	}
 	return MQ_OK;
 }
@@ -154,8 +153,7 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	bool is_rank = replay_rank_from_environment(&o->rank, &o->size, &o->local);
 
 	if (!set->list && !set->n_paths)
-		return mq_fail(err, MQ_EINPUT,
-			       "a schedule file is needed (maquette validate --schedule-only writes some)");
+		return mq_bad(err, "a schedule file is needed (maquette validate --schedule-only writes some)");
 	MQ_TRY(load_schedules(job, err));
 	MQ_TRY(replay_assign(job, err));
 	if (set->list) {
@@ -172,7 +170,7 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 		return MQ_OK;
 	}
 	if (!set->out)
-		return mq_fail(err, MQ_EINPUT, "-o is missing: where should the timeline go?");
+		return mq_bad(err, "-o is missing: where should the timeline go?");
 	MQ_TRY(keep_schedules(job, err));
 	if (is_rank && o->size < job->session.n_devices)
 		return mq_fail(err, MQ_ENODEV, "%u ranks were started, the schedule needs %u devices", o->size,

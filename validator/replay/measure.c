@@ -332,8 +332,7 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	uint32_t n = job->session.n_schedules;
 
 	if (n > 1 && mkdir(job->set->out, 0777) && errno != EEXIST)
-		return mq_fail(err, MQ_EINPUT, "--output %s: cannot make the folder: %s", job->set->out,
-			       strerror(errno));
+		return mq_bad(err, "--output %s: cannot make the folder: %s", job->set->out, strerror(errno));
 	m->record = mq_arena_array(&m->arena, n, struct record);
 	uint32_t *found = mq_arena_array(&m->arena, job->session.n_devices, uint32_t);
 	for (uint32_t d = 0; d < job->session.n_devices; d++) {

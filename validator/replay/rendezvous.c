@@ -111,7 +111,7 @@ static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t 
 	setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (bind(*fd, (struct sockaddr *)&address, sizeof(address)) || listen(*fd, MAX_RANKS) ||
 	    getsockname(*fd, (struct sockaddr *)&address, &size))
-		return mq_fail(err, MQ_EINPUT, "the ranks cannot meet at port %s: %s", port, strerror(errno));
+		return mq_bad(err, "the ranks cannot meet at port %s: %s", port, strerror(errno));
 	*bound = ntohs(address.sin_port);
 	return MQ_OK;
 }
@@ -132,7 +132,7 @@ static enum mq_status publish(const char *path, bool memory, uint16_t port, uint
 	file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (!file || fprintf(file, "%s %u %016llx\n", host, port, (unsigned long long)token) < 0 || fclose(file) ||
 	    (!memory && rename(draft, path)))
-		return mq_fail(err, MQ_EINPUT, "--rendezvous %s cannot be written: %s", path, strerror(errno));
+		return mq_bad(err, "--rendezvous %s cannot be written: %s", path, strerror(errno));
 	return MQ_OK;
 }
 
@@ -167,7 +167,7 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 		else if (fd >= 0)
 			close(fd);
 		if (fd >= 0 && !own)
-			return mq_fail(err, MQ_EINPUT, "--rendezvous %s is of another user; give another path", path);
+			return mq_bad(err, "--rendezvous %s is of another user; give another path", path);
 		*token = word;
 		if (whole) {
 			if (!strcmp(host, here))
@@ -218,8 +218,7 @@ static enum mq_status accept_all(struct replay_rendezvous *m, int fd, struct mq_
 		}
 		if (m->fd[who] >= 0) {
 			close(one);
-			return mq_fail(err, MQ_EINPUT, "rank %u came twice: is the rendezvous that of another run?",
-				       who);
+			return mq_bad(err, "rank %u came twice: is the rendezvous that of another run?", who);
 		}
 		m->fd[who] = one;
 		n++;
@@ -234,7 +233,7 @@ static enum mq_status connect_to(struct replay_rendezvous *m, const char *host, 
 	int yes = 1;
 
 	if (getaddrinfo(host, port, &hints, &found))
-		return mq_fail(err, MQ_EINPUT, "rank 0's machine '%s' is not known here", host);
+		return mq_bad(err, "rank 0's machine '%s' is not known here", host);
 	for (;;) {
 		m->fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (m->fd[0] >= 0 && !connect(m->fd[0], found->ai_addr, found->ai_addrlen))
@@ -267,9 +266,9 @@ static enum mq_status own_folder(char folder[64], struct mq_err *err)
 
 	snprintf(folder, 64, "/tmp/maquette-%u", (unsigned)geteuid());
 	if (mkdir(folder, 0700) && errno != EEXIST)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot make it: %s; give --rendezvous", folder, strerror(errno));
+		return mq_bad(err, "%s: cannot make it: %s; give --rendezvous", folder, strerror(errno));
 	if (lstat(folder, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
-		return mq_fail(err, MQ_EINPUT, "%s: others can write there; remove it, or give --rendezvous", folder);
+		return mq_bad(err, "%s: others can write there; remove it, or give --rendezvous", folder);
 	return MQ_OK;
 }
 
@@ -281,8 +280,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[PLA
 	char folder[64];
 
 	if (o->rendezvous && strlen(o->rendezvous) >= PLACE_B)
-		return mq_fail(err, MQ_EINPUT, "--rendezvous %.40s...: longer than %d bytes", o->rendezvous,
-			       PLACE_B - 1);
+		return mq_bad(err, "--rendezvous %.40s...: longer than %d bytes", o->rendezvous, PLACE_B - 1);
 	if (o->rendezvous && o->rendezvous[0]) {
 		snprintf(place, PLACE_B, "%s", o->rendezvous);
 	} else if (host && port) {
@@ -300,7 +298,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[PLA
 			place[at++] = job[i] == '/' ? '_' : job[i];
 		place[at] = '\0';
 	} else {
-		return mq_fail(err, MQ_EINPUT, "where do the ranks meet? Give --rendezvous file:PATH or tcp:HOST:PORT");
+		return mq_bad(err, "where do the ranks meet? Give --rendezvous file:PATH or tcp:HOST:PORT");
 	}
 	return MQ_OK;
 }
@@ -313,7 +311,7 @@ static enum mq_status host_ranks(struct replay_rendezvous *m, const char *path, 
 	int fd;
 
 	if (path && getrandom(&m->token, sizeof(m->token), 0) != sizeof(m->token))
-		return mq_fail(err, MQ_EINPUT, "no random numbers for the ranks' token: %s", strerror(errno));
+		return mq_bad(err, "no random numbers for the ranks' token: %s", strerror(errno));
 	MQ_TRY(listen_at(port, local, &fd, &bound, err));
 	enum mq_status status = path ? publish(path, local, bound, m->token, err) : MQ_OK;
 	if (status == MQ_OK)
@@ -333,7 +331,7 @@ static enum mq_status rendezvous_at(struct replay_rendezvous *m, char *place, st
 	char *path = local ? place + 7 : !strncmp(place, "file:", 5) ? place + 5 : NULL;
 
 	if (!path && (strncmp(place, "tcp:", 4) || !(colon = strrchr(place + 4, ':'))))
-		return mq_fail(err, MQ_EINPUT, "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT", place);
+		return mq_bad(err, "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT", place);
 	if (!path) {
 		snprintf(port, sizeof(port), "%s", colon + 1);
 		*colon = '\0';
@@ -387,7 +385,7 @@ enum mq_status replay_rendezvous_open(struct replay_rendezvous *m, const struct 
 	for (int i = 0; i < MAX_RANKS; i++)
 		m->fd[i] = -1;
 	if (m->size > MAX_RANKS)
-		return mq_fail(err, MQ_EINPUT, "%u ranks: at most %d can meet", m->size, MAX_RANKS);
+		return mq_bad(err, "%u ranks: at most %d can meet", m->size, MAX_RANKS);
 	if (m->size == 1)
 		return MQ_OK;
 	MQ_TRY(place_of(o, place, err));

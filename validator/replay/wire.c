@@ -69,8 +69,8 @@ static enum mq_status open_memory(const struct place *place, int *fd, struct mq_
 
 	gethostname(here, sizeof(here) - 1);
 	if (strcmp(here, place->host))
-		return mq_fail(err, MQ_EINPUT, "ranks on %s and %s: CPUs and GPUs of one plan replay on one machine",
-			       place->host, here);
+		return mq_bad(err, "ranks on %s and %s: CPUs and GPUs of one plan replay on one machine", place->host,
+			      here);
 	*fd = open(place->path, O_RDWR | O_CLOEXEC);
 	return *fd < 0 ? mq_fail(err, MQ_ENODEV, "rank 0's shared memory %s cannot be opened: %s", place->path,
 				 strerror(errno)) :

@@ -116,8 +116,7 @@ static void add_node(struct reader *r, const MqChakra__Node *node)
 
 static enum mq_status cut_short(struct reader *r)
 {
-	return mq_fail(r->err, MQ_EINPUT, "%s: cut short after byte %.0f: copy the whole file", r->trace->path,
-		       (double)r->at);
+	return mq_bad(r->err, "%s: cut short after byte %.0f: copy the whole file", r->trace->path, (double)r->at);
 }
 
 /* A message has its length before it; *more: false at the end of the file. */
@@ -136,8 +135,8 @@ static enum mq_status next_message(struct reader *r, bool *more)
 			break;
 	}
 	if (c & 0x80 || r->size > MESSAGE_MAX)
-		return mq_fail(r->err, MQ_EINPUT, "%s: no message of Chakra's at byte %.0f: is it an execution trace?",
-			       r->trace->path, (double)r->at);
+		return mq_bad(r->err, "%s: no message of Chakra's at byte %.0f: is it an execution trace?",
+			      r->trace->path, (double)r->at);
 	*more = true;
 	if (r->size > r->room) {
 		r->room = 2 * r->size;
@@ -160,8 +159,8 @@ static enum mq_status read_nodes(struct reader *r)
 			return MQ_OK;
 		MqChakra__Node *node = mq_chakra__node__unpack(NULL, r->size, r->message);
 		if (!node)
-			return mq_fail(
-				r->err, MQ_EINPUT,
+			return mq_bad(
+				r->err,
 				"%s: the message that ends at byte %.0f is no node of Chakra's: is it an execution "
 				"trace?",
 				r->trace->path, (double)r->at);
@@ -192,7 +191,7 @@ enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err)
 	struct reader r = { .trace = trace, .file = fopen(trace->path, "rb"), .err = err };
 
 	if (!r.file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path, strerror(errno));
+		return mq_bad(err, "%s: cannot open the trace: %s", trace->path, strerror(errno));
 	const char *end = strrchr(trace->path, '.'), *from = end; /* NAME.3.et */
 	while (from && from > trace->path && isdigit((unsigned char)from[-1]))
 		from--;
@@ -200,10 +199,10 @@ enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err)
 	enum mq_status status = read_nodes(&r);
 	fclose(r.file);
 	if (status == MQ_OK && trace->n_read && !r.n_kernels)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: %.0f nodes, and none of a device has a duration: it was made and not run, or the "
-			       "device's side was not linked into it",
-			       trace->path, (double)trace->n_read);
+		return mq_bad(err,
+			      "%s: %.0f nodes, and none of a device has a duration: it was made and not run, or the "
+			      "device's side was not linked into it",
+			      trace->path, (double)trace->n_read);
 	if (status == MQ_OK && !r.has_start)
 		put_in_line(trace);
 	return status;

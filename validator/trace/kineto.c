@@ -451,25 +451,23 @@ static enum mq_status parse(struct reader *r, yajl_handle parser, gzFile file, s
 
 	while ((n = gzread(file, block, BLOCK_B)) > 0) {
 		if (yajl_parse(parser, block, (size_t)n) != yajl_status_ok)
-			return mq_fail(err, MQ_EINPUT, "%s: not JSON near byte %.0f (unpacked)", r->trace->path,
-				       at + (double)yajl_get_bytes_consumed(parser));
+			return mq_bad(err, "%s: not JSON near byte %.0f (unpacked)", r->trace->path,
+				      at + (double)yajl_get_bytes_consumed(parser));
 		at += n;
 		if (at > SMALL_B && at > MOST_PACKED * (double)gzoffset(file))
-			return mq_fail(
-				err, MQ_EINPUT,
+			return mq_bad(
+				err,
 				"%s: unpacks to more than %d times its size: no trace does; unpack it (gunzip) and "
 				"look at it",
 				r->trace->path, MOST_PACKED);
 	}
 	if (n < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot be unpacked after byte %.0f: is the file whole?",
-			       r->trace->path, at);
+		return mq_bad(err, "%s: cannot be unpacked after byte %.0f: is the file whole?", r->trace->path, at);
 	if (yajl_complete_parse(parser) != yajl_status_ok || r->level)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: cut short after byte %.0f (unpacked): copy the whole file, or have the profiler end "
-			"before the program does",
-			r->trace->path, at);
+		return mq_bad(err,
+			      "%s: cut short after byte %.0f (unpacked): copy the whole file, or have the profiler end "
+			      "before the program does",
+			      r->trace->path, at);
 	return MQ_OK;
 }
 
@@ -486,7 +484,7 @@ enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err)
 	gzFile file = gzopen(trace->path, "rb");
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path, strerror(errno));
+		return mq_bad(err, "%s: cannot open the trace: %s", trace->path, strerror(errno));
 	r->trace = trace;
 	mq_map_init(&r->shapes, trace->arena, 256);
 	gzbuffer(file, BLOCK_B);

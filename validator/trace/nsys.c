@@ -117,17 +117,17 @@ __attribute__((format(printf, 3, 4))) static enum mq_status ask(struct reader *r
 		status = s->step(statement);
 		if (status == SQLITE_ROW_ && (double)++r->trace->n_read > r->size_B) {
 			s->finalize(statement);
-			return mq_fail(
-				r->err, MQ_EINPUT,
+			return mq_bad(
+				r->err,
 				"%s: says more rows than it has bytes (%.0f): identifiers of strings are not unique in it",
 				r->file, r->size_B);
 		}
 		if (status == SQLITE_ROW_)
 			take(r, statement);
 	}
-	enum mq_status result = status == SQLITE_DONE_ ? MQ_OK :
-							 mq_fail(r->err, MQ_EINPUT, "%s: %s: is the export whole?",
-								 r->file, s->errmsg(s->base));
+	enum mq_status result = status == SQLITE_DONE_ ?
+					MQ_OK :
+					mq_bad(r->err, "%s: %s: is the export whole?", r->file, s->errmsg(s->base));
 	s->finalize(statement);
 	return result;
 }
@@ -232,19 +232,19 @@ static enum mq_status choose_device(struct reader *r)
 	const char *process = has(r, "CUPTI_ACTIVITY_KIND_KERNEL", "globalPid") ? "globalPid" : "0";
 
 	if (!has(r, "CUPTI_ACTIVITY_KIND_KERNEL", "start"))
-		return mq_fail(r->err, MQ_EINPUT,
-			       "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export with "
-			       "`nsys export --type sqlite`",
-			       r->file);
+		return mq_bad(r->err,
+			      "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export with "
+			      "`nsys export --type sqlite`",
+			      r->file);
 	MQ_TRY(ask(r, take_which,
 		   "SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId ORDER BY deviceId",
 		   process));
 	if (r->device != MQ_NONE && r->trace->rank != r->device)
-		return mq_fail(r->err, MQ_EINPUT, "%s: no kernel ran on device %u", r->file, r->device);
+		return mq_bad(r->err, "%s: no kernel ran on device %u", r->file, r->device);
 	if (r->device == MQ_NONE && r->trace->world > 1)
-		return mq_fail(r->err, MQ_EINPUT,
-			       "%s holds the kernels of %u devices: say of which it is the trace, as %s@0 for device 0",
-			       r->file, r->trace->world, r->file);
+		return mq_bad(r->err,
+			      "%s holds the kernels of %u devices: say of which it is the trace, as %s@0 for device 0",
+			      r->file, r->trace->world, r->file);
 	if (r->device == MQ_NONE) /* one device is one rank, of how many is not told */
 		r->trace->rank = MQ_NONE;
 	if (r->trace->rank == MQ_NONE)
@@ -305,11 +305,10 @@ static enum mq_status read_report(struct reader *r)
 
 	MQ_TRY(open_library(s, r->err));
 	if (s->open_v2(r->file, &s->base, OPEN_READONLY_, NULL) != SQLITE_OK_)
-		return mq_fail(r->err, MQ_EINPUT, "%s: cannot open the report: %s", r->file,
-			       s->base ? s->errmsg(s->base) : "no memory");
+		return mq_bad(r->err, "%s: cannot open the report: %s", r->file,
+			      s->base ? s->errmsg(s->base) : "no memory");
 	if (!is_table(r, "StringIds"))
-		return mq_fail(r->err, MQ_EINPUT, "%s: no table of strings: is it an export of Nsight Systems?",
-			       r->file);
+		return mq_bad(r->err, "%s: no table of strings: is it an export of Nsight Systems?", r->file);
 	MQ_TRY(choose_device(r));
 	MQ_TRY(read_device_side(r));
 	return read_host_side(r);

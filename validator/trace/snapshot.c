@@ -232,8 +232,8 @@ enum mq_status mq_snapshot_load(const char *path, struct mq_arena *arena, struct
 	MQ_TRY(mq_pickle_load(path, arena, &root, err));
 	const struct mq_pickle *segments = mq_pickle_get(root, "segments");
 	if (!segments || segments->type != MQ_PICKLE_LIST)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"%s: no memory snapshot: it lacks 'segments'; write one with torch.cuda.memory._dump_snapshot",
 			path);
 	const struct mq_pickle *trace = longest(mq_pickle_get(root, "device_traces"), &snapshot->device);
@@ -249,7 +249,6 @@ enum mq_status mq_snapshot_load(const char *path, struct mq_arena *arena, struct
 	find_first(&p, trace, segments, snapshot->device);
 	play(&p, trace, snapshot);
 	if (!(snapshot->allocated_B > 0))
-		return mq_fail(err, MQ_EINPUT, "%s: a snapshot of no memory: record before the step that is dumped",
-			       path);
+		return mq_bad(err, "%s: a snapshot of no memory: record before the step that is dumped", path);
 	return MQ_OK;
 }

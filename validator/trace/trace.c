@@ -286,13 +286,12 @@ enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq
 	else
 		MQ_TRY(mq_kineto_read(t, err));
 	if (!t->n_read)
-		return mq_fail(err, MQ_EINPUT, "%s: no \"traceEvents\": is it a trace of PyTorch's profiler?", path);
+		return mq_bad(err, "%s: no \"traceEvents\": is it a trace of PyTorch's profiler?", path);
 	if (t->n)
 		qsort(t->event, t->n, sizeof(*t->event), by_start);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->event[i].kind == MQ_EVENT_KERNEL)
 			return MQ_OK;
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: %.0f events and not one kernel of a GPU: profile with ProfilerActivity.CUDA", path,
-		       (double)t->n_read);
+	return mq_bad(err, "%s: %.0f events and not one kernel of a GPU: profile with ProfilerActivity.CUDA", path,
+		      (double)t->n_read);
 }

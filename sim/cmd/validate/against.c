@@ -369,9 +369,8 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 		struct mq_trace_shares shares;
 
 		if (device >= p->schedule->n_devices)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s is of rank %u, the plan has %u devices: search with as many as were run",
-				       t->path, device, p->schedule->n_devices);
+			return mq_bad(err, "%s is of rank %u, the plan has %u devices: search with as many as were run",
+				      t->path, device, p->schedule->n_devices);
 		mq_trace_shares(t, &v->arena, &shares);
 		if (!shares.marked)
 			printf("%s: no steps are marked: the whole trace counts as one\n", t->path);

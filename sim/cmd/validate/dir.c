@@ -205,10 +205,10 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 	samples->name = mq_folder_names(dir, "", ".jsonl", arena, &samples->n);
 	samples->environment = "";
 	if (!samples->n || !n_launches)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: not a folder of samples: NAME.jsonl schedules and "
-			       "launch-K/NAME.timeline.csv are needed",
-			       dir);
+		return mq_bad(err,
+			      "%s: not a folder of samples: NAME.jsonl schedules and "
+			      "launch-K/NAME.timeline.csv are needed",
+			      dir);
 	samples->measured = mq_arena_array(arena, samples->n, struct mq_measured);
 	for (uint32_t i = 0; i < samples->n; i++) {
 		char *name = mq_arena_strdup(arena, samples->name[i]);

@@ -19,8 +19,8 @@ static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *ses
 
 	MQ_TRY(mq_lower(&request, &v->arena, &lowered, err));
 	if (lowered.verdict != MQ_VERDICT_OK)
-		return mq_fail(err, MQ_EINPUT, "%s: the plan is '%s': %s", p->name, mq_verdict_name(lowered.verdict),
-			       lowered.message);
+		return mq_bad(err, "%s: the plan is '%s': %s", p->name, mq_verdict_name(lowered.verdict),
+			      lowered.message);
 	p->schedule = lowered.schedule;
 	p->memory = lowered.memory;
 	p->worst = lowered.worst;
@@ -81,7 +81,7 @@ static enum mq_status add_plans(struct mq_validation *v, const char *dir, uint32
 		found++;
 	}
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "%s: no plan-1.json: did the search find a plan?", dir);
+		return mq_bad(err, "%s: no plan-1.json: did the search find a plan?", dir);
 	return MQ_OK;
 }
 
@@ -120,7 +120,7 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule, const s
 
 	MQ_TRY(mq_execute_analytic(&request, arena, timeline, &verdict, err));
 	if (verdict != MQ_VERDICT_OK)
-		return mq_fail(err, MQ_EINPUT, "the schedule ends with the verdict '%s'", mq_verdict_name(verdict));
+		return mq_bad(err, "the schedule ends with the verdict '%s'", mq_verdict_name(verdict));
 	return MQ_OK;
 }
 
@@ -235,9 +235,8 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 	for (uint32_t f = 0; f < files->n; f++)
 		MQ_TRY(mq_uncertainty_load(&uncertainty, files->item[f], &arena, err));
 	if (!uncertainty.n)
-		return mq_fail(err, MQ_EINPUT,
-			       "--intervals: no calibration says how sure it is: give one "
-			       "that maquette calibrate wrote (--calib FILE)");
+		return mq_bad(err, "--intervals: no calibration says how sure it is: give one "
+				   "that maquette calibrate wrote (--calib FILE)");
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(spread_of(session, plan[i].plan, &uncertainty, &arena, &interval[i], err));
 	for (uint32_t i = 0; i < n; i++) {

@@ -63,8 +63,7 @@ static enum mq_status read_file(struct mq_validation *v, const char *path, struc
 	if (status == MQ_OK &&
 	    (mq_csv_column(&csv, "schedule") == UINT32_MAX || mq_csv_column(&csv, "device") == UINT32_MAX ||
 	     mq_csv_column(&csv, "purpose") == UINT32_MAX || mq_csv_column(&csv, "bytes") == UINT32_MAX))
-		status =
-			mq_fail(err, MQ_EINPUT, "%s: the columns schedule, device, purpose and bytes are needed", path);
+		status = mq_bad(err, "%s: the columns schedule, device, purpose and bytes are needed", path);
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		take_row(v, &csv, row);
 	return status;

@@ -156,10 +156,10 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 	uint32_t n;
 
 	if (v->n_plans < 4)
-		return mq_fail(err, MQ_EINPUT,
-			       "--recalibrate needs at least 4 plans (half are kept to "
-			       "judge it), there are %u: use --top or more folders",
-			       v->n_plans);
+		return mq_bad(err,
+			      "--recalibrate needs at least 4 plans (half are kept to "
+			      "judge it), there are %u: use --top or more folders",
+			      v->n_plans);
 	MQ_TRY(check_load(v, err));
 	struct mq_device_calib *type[MAX_TYPES];
 	struct mq_link_calib *link = link_entry(v, err);

@@ -57,12 +57,11 @@ static enum mq_status check_ranks(const struct mq_traces *t, struct mq_err *err)
 			const struct mq_trace *a = &t->trace[i], *b = &t->trace[j];
 
 			if (a->rank != MQ_NONE && a->rank == b->rank)
-				return mq_fail(err, MQ_EINPUT,
-					       "%s and %s are both of rank %u: give each rank's trace once", a->path,
-					       b->path, a->rank);
+				return mq_bad(err, "%s and %s are both of rank %u: give each rank's trace once",
+					      a->path, b->path, a->rank);
 			if (a->rank == MQ_NONE && a->n_read == b->n_read && a->n == b->n &&
 			    a->event[0].start_us == b->event[0].start_us)
-				return mq_fail(err, MQ_EINPUT, "%s and %s are the same trace", a->path, b->path);
+				return mq_bad(err, "%s and %s are the same trace", a->path, b->path);
 		}
 	return MQ_OK;
 }
@@ -223,10 +222,10 @@ enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *are
 	printf("%u shapes of products and sweeps; %.0f kernels belong to no operator whose shapes were recorded%s\n",
 	       n_works, (double)without, n_works ? "" : " (record_shapes=True has them recorded)");
 	if (!b.n)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: no collective's size and no operator's shape is told: there is "
-			       "nothing to fit; profile with record_shapes=True",
-			       t->trace[0].path);
+		return mq_bad(err,
+			      "%s: no collective's size and no operator's shape is told: there is "
+			      "nothing to fit; profile with record_shapes=True",
+			      t->trace[0].path);
 	*observed = b.observed;
 	*n = b.n;
 	return MQ_OK;
@@ -249,10 +248,10 @@ static enum mq_status group_of(struct mq_logs *logs, const char *path, const str
 	struct mq_log_group *g = &logs->group[row->nodes > 1 ? MQ_LOG_BETWEEN : MQ_LOG_WITHIN];
 
 	if (g->n && (g->ranks != row->ranks || g->nodes != row->nodes))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%u: %u ranks on %u nodes, those before are %u on %u: each "
-			       "group is a link class of its own: fit them apart, with --link-class",
-			       path, row->line, row->ranks, row->nodes, g->ranks, g->nodes);
+		return mq_bad(err,
+			      "%s:%u: %u ranks on %u nodes, those before are %u on %u: each "
+			      "group is a link class of its own: fit them apart, with --link-class",
+			      path, row->line, row->ranks, row->nodes, g->ranks, g->nodes);
 	g->ranks = row->ranks;
 	g->nodes = row->nodes;
 	*group = g;
@@ -301,18 +300,15 @@ enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_a
 	const char *comma = names ? strchr(names, ',') : NULL;
 
 	if (between->n && !names)
-		return mq_fail(
-			err, MQ_EINPUT,
-			"these logs are of %u nodes: name the class of the links between them with --link-class%s",
+		return mq_bad(
+			err, "these logs are of %u nodes: name the class of the links between them with --link-class%s",
 			between->nodes, within->n ? " WITHIN,BETWEEN (inside a node, between nodes)" : "");
 	if (within->n && between->n && (!comma || strchr(comma + 1, ',') || comma == names || !comma[1]))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"--link-class %s: these logs are of one node and of %u: name both classes, WITHIN,BETWEEN",
+		return mq_bad(
+			err, "--link-class %s: these logs are of one node and of %u: name both classes, WITHIN,BETWEEN",
 			names, between->nodes);
 	if (comma && (within->n || between->n) && !(within->n && between->n))
-		return mq_fail(err, MQ_EINPUT, "--link-class %s: what is measured is of one class: give one name",
-			       names);
+		return mq_bad(err, "--link-class %s: what is measured is of one class: give one name", names);
 	within->link_class = comma ? mq_arena_printf(arena, "%.*s", (int)(comma - names), names) : names;
 	between->link_class = comma ? comma + 1 : names;
 	logs->first = within->n ? within : between->n ? between : NULL;

@@ -131,8 +131,8 @@ static enum mq_status open_mpi(void *state, const struct mq_replay_session *sess
 				      mpi_barrier,    mpi_broadcast,  mpi_gather, mpi_alive };
 	*ranks = &m->ranks;
 	if (m->ranks.rank != session->options->rank)
-		return mq_fail(
-			err, MQ_EINPUT,
+		return mq_bad(
+			err,
 			"rank %d of MPI was told to be rank %u: is maquette-replay started by the mpirun of the MPI "
 			"it was built with?",
 			rank, session->options->rank);
