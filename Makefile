@@ -363,8 +363,6 @@ peers: all ## plans of other planners beside ours, judged by our simulator: resu
 	@tests/peers.sh $(BUILD)/maquette results/peers/peers.csv
 fits: $(BUILD)/maquette ## the joint fits behind the calibrations, each table left out once
 	@tests/fits.sh
-calib-readme: $(BUILD)/maquette ## README.md of platforms/calib and platforms/software from the field tables
-	@tests/calib-readme.sh
 columns-readme: ## the tables of output columns in sim/README.md from result.def
 	@tests/columns-readme.sh
 bench: all $(BENCH) ## speed beside raw SimGrid
@@ -383,5 +381,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity peers fits calib-readme columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity peers fits columns-readme help all deps doctor demo plots contest contest-figure install uninstall wheel dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean FORCE

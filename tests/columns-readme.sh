@@ -20,18 +20,18 @@ tables() {
 	function column() {
 		if (!(name in about)) order[++n_names] = name
 		list = list (list == "" ? "" : ", ") "`" name "`"
-		if (!index(where[name] ", ", file ", ")) where[name] = where[name] (where[name] == "" ? "" : ", ") file
 	}
-	/^MQ_RESULT\(/ { parse(); unit[name] = text[1]; about[name] = text[2]; order[++n_names] = name; where[name] = "`evaluations.csv`" }
+	/^MQ_RESULT\(/ { parse(); about[name] = text[2]; order[++n_names] = name }
 	/^MQ_TABLE\(/ { parse(); file = "`" text[1] "`"; what = text[2]; list = "" }
 	/^MQ_(AGAIN|NUMBER)\(/ { parse(); column() }
-	/^MQ_COLUMN\(/ { parse(); column(); unit[name] = text[1]; about[name] = text[2] }
+	/^MQ_COLUMN\(/ { parse(); column(); about[name] = text[2] }
 	/^MQ_TABLE_END/ { print "| " file " | " what " | " list " |" }
 	BEGIN { print "| file | what it has | columns |\n| --- | --- | --- |" }
 	END {
-		print "\n| column | unit | meaning | where |\n| --- | --- | --- | --- |"
+		print "\n`evaluations.csv` has the columns from `step_time_s` to `lower_bound_s`.\n"
+		print "| column | meaning |\n| --- | --- |"
 		for (i = 1; i <= n_names; i++)
-			print "| `" order[i] "` | " unit[order[i]] " | " about[order[i]] " | " where[order[i]] " |"
+			print "| `" order[i] "` | " about[order[i]] " |"
 	}' sim/include/maquette/result.def
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # fits.sh - `make fits`: the joint fits behind the training terms of the calibrations, made again from the
-# values shipped, with every table left out once; records them in results/accuracy/fit-NAME for
-# platforms/calib/README.md (`make calib-readme`). Changes no calibration. ROUNDS: steps at most.
+# values shipped, with every table left out once; records them in results/accuracy/fit-NAME,
+# with about.md in words. Changes no calibration. ROUNDS: steps at most.
 set -eu
 data=results/published
 
@@ -73,4 +73,4 @@ END
 record networks "$names" \
 	"V100*.gemm_fp32,software:ddp-jit.host,software:tensorflow-xla-images.step_ms" \
 	"NVIDIA's examples as eleven tables, one a network, for what their hosts take. $note"
-echo "fits: results/accuracy/fit-*; run make calib-readme"
+echo "fits: results/accuracy/fit-*"

@@ -96,8 +96,8 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 		const struct mq_calib_field *f = find_field(fields, key);
 
 		if (!f)
-			return mq_bad(err, "%s: unknown parameter '%s'; see platforms/calib/README.md for the list",
-				      path, key);
+			return mq_bad(err, "%s: unknown parameter '%s'; `maquette list parameters` has them", path,
+				      key);
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)

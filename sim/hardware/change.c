@@ -242,7 +242,7 @@ static enum mq_status set_field(const struct mq_calib_field *fields, void *targe
 		*(double *)((char *)target + f->offset) = t->value;
 		return MQ_OK;
 	}
-	return mq_bad(err, "change '%s': no calibration field '%s'; platforms/calib/README.md lists them", change,
+	return mq_bad(err, "change '%s': no calibration field '%s'; `maquette list parameters` has them", change,
 		      t->what);
 }
 
