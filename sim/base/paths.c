@@ -3,7 +3,6 @@
 #include "base/text.h"
 
 #include <dirent.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +22,7 @@ static const char *own_dir(struct mq_arena *arena)
 	return mq_arena_strdup(arena, path);
 }
 
-static bool is_dir(const char *path)
+bool mq_is_dir(const char *path)
 {
 	struct stat st;
 
@@ -45,7 +44,7 @@ enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char 
 		const char *path = mq_arena_printf(arena, "%s%s/%s", base, places[i], kind);
 		char *real;
 
-		if (is_dir(path) && (real = realpath(path, NULL))) {
+		if (mq_is_dir(path) && (real = realpath(path, NULL))) {
 			*dir = mq_arena_strdup(arena, real);
 			free(real);
 			return MQ_OK;

@@ -3,6 +3,8 @@
 #ifndef MQ_BASE_PATHS_H
 #define MQ_BASE_PATHS_H
 
+#include <stdbool.h>
+
 #include "maquette/arena.h"
 #include "maquette/err.h"
 
@@ -12,6 +14,7 @@ MQ_API enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, cons
 /* The path of this executable, or of one beside it ("maquette-replay"). */
 MQ_API char *mq_find_program(const char *name, struct mq_arena *arena);
 
+MQ_API bool mq_is_dir(const char *path);
 /* Names in a folder that begin and end so, hidden ones apart, in the order of their bytes, NULL-terminated; NULL: it
  * cannot be read (errno). */
 MQ_API const char **mq_folder_names(const char *dir, const char *prefix, const char *suffix, struct mq_arena *arena,

@@ -273,16 +273,11 @@ static void take(struct mq_shell *s, const struct mq_shell_list *from, struct mq
 		mq_shell_push(s, to, from->word[i]);
 }
 
-static bool is_empty(const struct mq_shell_list *v)
-{
-	return !v || !v->n || (v->n == 1 && !*v->word[0]);
-}
-
 /* What stands behind the name in "${NAME...}", up to `last`. */
 static bool operate(struct mq_shell *s, const char *name, size_t n, const struct mq_shell_list *have, bool unsure,
 		    const char *rest, const char *last, struct mq_shell_list *v)
 {
-	bool colon = *rest == ':', unset = colon ? is_empty(have) : !have;
+	bool colon = *rest == ':', unset = !have || (colon && (!have->n || (have->n == 1 && !*have->word[0])));
 	char sign = rest[colon];
 	int64_t index;
 

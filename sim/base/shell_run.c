@@ -305,19 +305,13 @@ static const char *run_group(struct mq_shell *s, const char *c, const char *clos
 	return *c == *close ? c + 1 : c;
 }
 
-static void define(struct mq_shell *s, const char *name, size_t n, const char *body)
-{
-	const struct mq_shell_function f = { mq_arena_printf(s->arena, "%.*s", (int)n, name), body };
-
-	if (!s->skip && s->n_functions < MOST_FUNCTIONS)
-		MQ_PUSH(s->arena, s->function, s->n_functions, s->function_room, f);
-}
-
 /* A function is kept, not run. */
 static const char *skip_function(struct mq_shell *s, const char *name, size_t n, const char *body)
 {
 	body = skip_blank(s, body, true);
-	define(s, name, n, body);
+	const struct mq_shell_function f = { mq_arena_printf(s->arena, "%.*s", (int)n, name), body };
+	if (!s->skip && s->n_functions < MOST_FUNCTIONS)
+		MQ_PUSH(s->arena, s->function, s->n_functions, s->function_room, f);
 	s->skip++;
 	const char *end = *body == '{' ? run_group(s, body + 1, "}") :
 			  *body == '(' ? run_group(s, body + 1, ")") :

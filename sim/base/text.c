@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CHUNK = 64 << 10 };
 
@@ -78,4 +80,31 @@ enum mq_status mq_file_close(FILE *file, const char *path, struct mq_err *err)
 	if (fclose(file) || broken)
 		return mq_bad(err, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
 	return MQ_OK;
+}
+
+enum mq_status mq_text_write(const char *path, const void *bytes, size_t size, struct mq_err *err)
+{
+	char half[4096];
+
+	snprintf(half, sizeof(half), "%s.half", path);
+	FILE *f = fopen(half, "w");
+	bool bad = !f || fwrite(bytes, 1, size, f) != size;
+	if (!(f && fclose(f)) && !bad && !rename(half, path))
+		return MQ_OK;
+	int reason = errno;
+	unlink(half);
+	return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(reason));
+}
+
+FILE *mq_words_open(struct mq_words *m)
+{
+	FILE *f = open_memstream(&m->text, &m->size);
+
+	mq_assert(f);
+	return f;
+}
+
+void mq_words_free(struct mq_words *m)
+{
+	free(m->text);
 }

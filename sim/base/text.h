@@ -22,6 +22,17 @@ MQ_API void mq_json_put_text(FILE *file, const char *text);
 /* The same where no character of `also` may stand as it is: it is written by its number. */
 MQ_API void mq_json_put_but(FILE *file, const char *text, const char *also);
 
+/* A file of these bytes, whole or not at all: what a killed process leaves half is PATH.half. MQ_EINPUT: cannot write. */
+MQ_API enum mq_status mq_text_write(const char *path, const void *bytes, size_t size, struct mq_err *err) MQ_MUST_CHECK;
+/* A stream into memory: the text lives until the caller frees it (MQ_FREED: at the end of the block). */
+struct mq_words {
+	char *text;
+	size_t size;
+};
+FILE *mq_words_open(struct mq_words *words);
+MQ_API void mq_words_free(struct mq_words *words);
+#define MQ_FREED __attribute__((cleanup(mq_words_free)))
+
 /* A new file to write to. MQ_EINPUT: it cannot be written. */
 MQ_API enum mq_status mq_file_open(const char *path, FILE **file, struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: not all that was written arrived (a full disk). */

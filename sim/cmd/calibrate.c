@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "hardware/libraries.h"
 #include "cmd/validate/plans.h"
 #include "cmd/validate/traces.h"
@@ -244,14 +245,6 @@ static enum mq_status measure_cpus(struct calibrate *c, struct mq_err *err)
 	return measure_between(c, err);
 }
 
-/* How to fit what another node measured. */
-static enum mq_status print_fit_line(const struct calibrate *c)
-{
-	printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type, c->samples,
-	       c->out);
-	return MQ_OK;
-}
-
 static const char *with_suffix(const char *path, const char *suffix, struct mq_arena *arena)
 {
 	size_t n = strlen(path);
@@ -376,18 +369,6 @@ static void print_fit(const struct mq_calibration *fit)
 	if (fit->n_weak)
 		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all theirs was used\n",
 		       fit->n_weak);
-}
-
-static enum mq_status write_environment(struct calibrate *c, const char *text, struct mq_err *err)
-{
-	const char *path = with_suffix(c->out, ".environment.txt", c->arena);
-	FILE *file = fopen(path, "w");
-
-	if (!file)
-		return mq_bad(err, "%s: cannot be written: %s", path, strerror(errno));
-	int bad = fputs(text, file) < 0;
-	bad |= fclose(file);
-	return bad ? mq_bad(err, "%s: writing failed", path) : MQ_OK;
 }
 
 static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit, struct mq_err *err)
@@ -579,7 +560,8 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	if (fit->has_device)
 		MQ_TRY(save_platform(c, in, fit, err));
 	if (in->environment)
-		MQ_TRY(write_environment(c, in->environment, err));
+		MQ_TRY(mq_text_write(with_suffix(c->out, ".environment.txt", c->arena), in->environment,
+				     strlen(in->environment), err));
 	if (!fit->has_device && !fit->has_link)
 		return mq_bad(err, "nothing can be fitted: a link class needs a collective of two sizes that "
 				   "differ by 2, a device the shapes of 8 products and 6 sweeps");
@@ -623,8 +605,11 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		MQ_TRY(measure(c, err));
 		if (c->cpus)
 			MQ_TRY(measure_cpus(c, err));
-		if (c->schedule_only)
-			return print_fit_line(c);
+		if (c->schedule_only) { /* how to fit what another node measured */
+			printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type,
+			       c->samples, c->out);
+			return MQ_OK;
+		}
 		c->from.item[c->from.n++] = c->samples;
 	} else if (is_gpu(c)) {
 		/* Samples tell of CPU devices by having them. */

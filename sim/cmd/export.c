@@ -2,6 +2,7 @@
  * from flags of Megatron-LM, a ds_config.json or a recipe for torchtitan. A plan that the target cannot say is refused
  * with the reason. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -61,11 +62,9 @@ static enum mq_status write_target(const struct options *o, const struct mq_expo
 static enum mq_status write_settings(const struct options *o, struct mq_export *e, struct mq_err *err)
 {
 	const char *path = o->out;
-	char *text;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *f = mq_words_open(&memory), *out;
 
-	mq_assert(f);
 	if (path && !strcmp(o->to, "deepspeed")) {
 		MQ_TRY(mq_make_dir(path, err));
 		e->dir = path;
@@ -73,17 +72,11 @@ static enum mq_status write_settings(const struct options *o, struct mq_export *
 	}
 	enum mq_status status = write_target(o, e, f, err);
 	fclose(f);
-	if (status == MQ_OK && !path) {
-		fputs(text, stdout);
-	} else if (status == MQ_OK) {
-		FILE *out = fopen(path, "w");
-		bool bad = !out || fputs(text, out) < 0;
-
-		if ((out && fclose(out)) || bad)
-			status = mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
-	}
-	free(text);
-	return status;
+	MQ_TRY(status);
+	if (path)
+		MQ_TRY(mq_file_open(path, &out, err));
+	fputs(memory.text, path ? out : stdout);
+	return path ? mq_file_close(out, path, err) : MQ_OK;
 }
 
 static enum mq_status write_trace(const struct options *o, struct mq_session *s, const struct mq_plan *plan,

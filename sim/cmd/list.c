@@ -31,12 +31,6 @@ static void line(struct listing *l, const char *name, const char *text)
 	mq_json_add_text(stdout, "about", text);
 }
 
-static void end_list(const struct listing *l)
-{
-	if (l->json)
-		puts(l->any ? "}\n]" : "[]");
-}
-
 /* The options of what the last line names. */
 static void list_options(struct listing *l, const struct mq_opt *opts, struct mq_arena *arena)
 {
@@ -269,7 +263,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			enum mq_status status = lists[i].list(&l, o.only, &arena, err);
 
 			if (status == MQ_OK)
-				end_list(&l);
+				if (l.json)
+					puts(l.any ? "}\n]" : "[]");
 			mq_arena_fini(&arena);
 			return status;
 		}

@@ -84,18 +84,13 @@ static const char *in_words(double x, const char *const unit[4], char text[24])
 	return text;
 }
 
-/* Parameters that a token meets: of experts only those that it visits. */
-static double active_of(const struct mq_model *m, const struct mq_op *op)
-{
-	return mq_op_of_experts(op) && m->experts ? op->param * m->top_k / m->experts : op->param;
-}
-
 static double active_parameters(const struct mq_model *m)
 {
 	double sum = 0;
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
-		sum += active_of(m, &m->op[i]);
+		sum += mq_op_of_experts(&m->op[i]) && m->experts ? m->op[i].param * m->top_k / m->experts :
+								   m->op[i].param;
 	return sum;
 }
 

@@ -227,19 +227,15 @@ static enum mq_status write_results(struct simulation *s, const struct mq_output
 
 static enum mq_status write_page(const struct simulation *s, struct mq_err *err)
 {
-	char *text;
-	size_t size;
-	FILE *memory = open_memstream(&text, &size);
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *words = mq_words_open(&memory);
 
-	mq_assert(memory);
-	print_result(s, memory);
-	fclose(memory);
-	enum mq_status status = mq_plan_page(
+	print_result(s, words);
+	fclose(words);
+	return mq_plan_page(
 		s->options->dir,
 		mq_arena_printf(&s->session->arena, "%s on %s", s->session->model->name, s->session->cluster->name),
-		text, err);
-	free(text);
-	return status;
+		memory.text, err);
 }
 
 static enum mq_status write_in_folder(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)

@@ -65,27 +65,16 @@ static const char doc[] =
 
 /* ---- rows on disk ------------------------------------------------------------------------------------------ */
 
-static bool claim(const struct whatif *w, uint32_t point)
+/* MQ_MAX_POINTS: the tables. `wait`: until nobody else has it. */
+static bool lock(const struct whatif *w, uint32_t point, short type, bool wait)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
+	int failed;
 
-	return !fcntl(w->claims, F_SETLK, &lock);
-}
-
-/* Waits until nobody else writes the tables. */
-static void claim_tables(const struct whatif *w)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = MQ_MAX_POINTS, .l_len = 1 };
-
-	while (fcntl(w->claims, F_SETLKW, &lock) && errno == EINTR)
-		;
-}
-
-static void release(const struct whatif *w, uint32_t point)
-{
-	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
-
-	fcntl(w->claims, F_SETLK, &lock);
+	do
+		failed = fcntl(w->claims, wait ? F_SETLKW : F_SETLK, &l);
+	while (failed && wait && errno == EINTR);
+	return !failed;
 }
 
 static bool finished(struct whatif *w, uint32_t point)
@@ -95,23 +84,10 @@ static bool finished(struct whatif *w, uint32_t point)
 	return w->done[point];
 }
 
-/* Whole or not at all. Who writes has claimed the file's point, or the tables: what a killed process left half
- * is overwritten, and is the only thing that it leaves. */
+/* Who writes has claimed the file's point, or the tables. */
 static enum mq_status write_file(const char *path, const char *text, struct mq_err *err)
 {
-	char half[4096];
-
-	snprintf(half, sizeof(half), "%s.half", path);
-	FILE *f = fopen(half, "w");
-	if (!f)
-		return mq_bad(err, "%s: cannot write: %s", half, strerror(errno));
-	fputs(text, f);
-	bool bad = ferror(f) != 0;
-	if (fclose(f) || bad || rename(half, path)) {
-		unlink(half);
-		return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
-	}
-	return MQ_OK;
+	return mq_text_write(path, text, strlen(text), err);
 }
 
 /* Does a simulator's death stand in the row? */
@@ -134,9 +110,9 @@ static bool crashed(const char *path)
 static void forget_crashes(const struct whatif *w)
 {
 	for (uint32_t i = 0; i < w->study.n_points; i++)
-		if (crashed(w->row_path[i]) && claim(w, i)) {
+		if (crashed(w->row_path[i]) && lock(w, i, F_WRLCK, false)) {
 			unlink(w->row_path[i]);
-			release(w, i);
+			lock(w, i, F_UNLCK, false);
 		}
 }
 
@@ -182,21 +158,16 @@ static bool copy_lines(const struct table *t, const char *path, uint32_t point, 
 
 static enum mq_status assemble_table(struct whatif *w, const struct table *t, struct mq_err *err)
 {
-	char *text;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	mq_assert(out);
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *out = mq_words_open(&memory);
 	bool whole = true;
+
 	fprintf(out, "%s\n", t->header);
 	for (uint32_t p = 0; p < w->study.n_points && whole; p++)
 		whole = copy_lines(t, w->row_path[p], p, out);
 	fclose(out);
-	enum mq_status status =
-		!whole ? mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again", w->points) :
-			 write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), text, err);
-	free(text);
-	return status;
+	return whole ? write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), memory.text, err) :
+		       mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again", w->points);
 }
 
 /* The tables, from the files of all points. */
@@ -231,19 +202,15 @@ static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
 /* Answers in words: printed, and kept beside the tables. */
 static enum mq_status answer(struct whatif *w, struct mq_err *err)
 {
-	char *text;
-	size_t size;
-	FILE *words = open_memstream(&text, &size);
-
-	mq_assert(words);
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *words = mq_words_open(&memory);
 	enum mq_status status = mq_study_answers(&w->study, w->o->dir, words, err);
+
 	fclose(words);
-	if (status == MQ_OK)
-		status = write_file(mq_arena_printf(&w->arena, "%s/answers.txt", w->o->dir), text, err);
-	if (status == MQ_OK)
-		fputs(text, stdout);
-	free(text);
-	return status;
+	MQ_TRY(status);
+	MQ_TRY(write_file(mq_arena_printf(&w->arena, "%s/answers.txt", w->o->dir), memory.text, err));
+	fputs(memory.text, stdout);
+	return MQ_OK;
 }
 
 /* Figures and report; without gnuplot the report has no figures, and says so. */
@@ -347,11 +314,11 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 		for (uint32_t i = 0; i < w->study.n_points; i++) {
 			bool there = finished(w, i);
 
-			if (!there && claim(w, i)) {
+			if (!there && lock(w, i, F_WRLCK, false)) {
 				there = finished(w, i);
 				enum mq_status status = there ? MQ_OK : do_point(w, i, err);
 
-				release(w, i);
+				lock(w, i, F_UNLCK, false);
 				MQ_TRY(status);
 				did += !there;
 			}
@@ -431,7 +398,7 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(status);
 	if (w->o->worker)
 		return MQ_OK;
-	claim_tables(w); /* until the end: the answers and the report are read from them */
+	lock(w, MQ_MAX_POINTS, F_WRLCK, true); /* until the end: the answers and the report are read from them */
 	MQ_TRY(assemble(w, err));
 	MQ_TRY(keep_study(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);

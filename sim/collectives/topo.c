@@ -77,14 +77,6 @@ double mq_topo_port_Bps(const struct mq_topo *topo)
 	return topo->nic_Bps * mq_calib_port_share(topo->net_calib, topo->nic_Bps);
 }
 
-static enum mq_arch arch_of(double compute_capability)
-{
-	return compute_capability >= 100 ? MQ_ARCH_BLACKWELL :
-	       compute_capability >= 90  ? MQ_ARCH_HOPPER :
-	       compute_capability >= 80  ? MQ_ARCH_AMPERE :
-					   MQ_ARCH_VOLTA;
-}
-
 /* The oldest GPU decides; a device without calibration or without a compute capability is no GPU
  * that NCCL could use. */
 static double oldest(const struct mq_cluster *cluster, const struct mq_calib *calib, const struct mq_group *group)
@@ -252,7 +244,10 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 	for (uint32_t i = 0; i < topo->n_local; i++)
 		topo->local[i] = group->rank[group->order[first + i]];
 	topo->compute_capability = oldest(cluster, calib, group);
-	topo->arch = arch_of(topo->compute_capability);
+	topo->arch = topo->compute_capability >= 100 ? MQ_ARCH_BLACKWELL :
+		     topo->compute_capability >= 90  ? MQ_ARCH_HOPPER :
+		     topo->compute_capability >= 80  ? MQ_ARCH_AMPERE :
+						       MQ_ARCH_VOLTA;
 	topo->nccl = topo->compute_capability > 0;
 	topo->slow_Bps = INFINITY;
 	topo->intra_calib = topo->net_calib = topo->pcie_calib = mq_link_calib_of(calib, "other", 0);

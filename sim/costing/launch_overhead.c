@@ -87,17 +87,14 @@ static struct mq_cost_parts parts_of(struct hosts *h, const struct mq_task *t)
 	return h->parts[id];
 }
 
-static struct mq_members members_of(const struct mq_low *low, uint32_t comm, struct mq_arena *arena)
-{
-	return low->prog.member ? low->prog.member[comm] : mq_predict_members(low->prog.schedule, comm, arena);
-}
-
 /* A collective alone; 0 where it has no way, which the executor says. */
 static double predict(struct mq_low *low, const struct mq_task *t)
 {
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	const struct mq_predictor p = { low->q.cluster, low->q.calib, &low->scratch };
-	const struct mq_members members = members_of(low, t->comm, &low->scratch);
+	const struct mq_members members = low->prog.member ?
+						  low->prog.member[t->comm] :
+						  mq_predict_members(low->prog.schedule, t->comm, &low->scratch);
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_communication m;
 	bool known = mq_predict_communication(&p, low->prog.schedule, t, &members, &m, &err) == MQ_OK;

@@ -110,14 +110,6 @@ static void put_work(const struct mq_schedule *s, const struct mq_task *t, struc
 	}
 }
 
-static uint64_t node_type(uint8_t kind)
-{
-	return kind == MQ_TASK_SEND       ? NODE_SEND :
-	       kind == MQ_TASK_RECV       ? NODE_RECV :
-	       kind == MQ_TASK_COLLECTIVE ? NODE_COLL :
-					    NODE_COMP;
-}
-
 /* `before`: the task before it on its stream, or MQ_NONE. */
 static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, struct bytes *out)
 {
@@ -127,7 +119,11 @@ static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, 
 
 	put_number(&node, 1, id);
 	put_text(&node, 2, name);
-	put_number(&node, 3, node_type(t->kind));
+	put_number(&node, 3,
+		   t->kind == MQ_TASK_SEND       ? NODE_SEND :
+		   t->kind == MQ_TASK_RECV       ? NODE_RECV :
+		   t->kind == MQ_TASK_COLLECTIVE ? NODE_COLL :
+						   NODE_COMP);
 	if (before != MQ_NONE)
 		put_number(&node, 4, before);
 	for (uint32_t i = 0; i < t->n_deps; i++)

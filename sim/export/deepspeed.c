@@ -168,31 +168,18 @@ static enum mq_status put_config(const struct mq_export *e, FILE *f, struct mq_e
 	return mq_template_write(&v, "platforms/launch", "ds_config.json.in", f, err);
 }
 
-/* The model as text, before any file is touched. */
-static enum mq_status describe(const struct mq_export *e, char **text, struct mq_err *err)
-{
-	size_t size;
-	FILE *f = open_memstream(text, &size);
-
-	mq_assert(f);
-	enum mq_status status = mq_hf_write(e->model->stack, f, err);
-	fclose(f);
-	if (status != MQ_OK)
-		free(*text);
-	return status;
-}
-
 static enum mq_status put_folder(const struct mq_export *e, const struct mq_tuning *tuning, struct mq_err *err)
 {
-	char *text;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 
 	/* other models have settings of DeepSpeed's alone: the user's program builds them */
 	if (!e->model->stack || e->model->stack->post_norm)
 		return put_hostfile(e, err);
-	MQ_TRY(describe(e, &text, err));
-	enum mq_status status = put_model(e, text, err);
-	free(text);
+	FILE *f = mq_words_open(&memory); /* whole before any file is touched */
+	enum mq_status status = mq_hf_write(e->model->stack, f, err);
+	fclose(f);
 	MQ_TRY(status);
+	MQ_TRY(put_model(e, memory.text, err));
 	if (e->shape.pp == 1)
 		MQ_TRY(put_script(e, tuning, err));
 	return put_hostfile(e, err);

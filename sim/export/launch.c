@@ -44,12 +44,6 @@ static void add_key(struct keys *k, const char *path, const char *value)
 	MQ_PUSH(k->arena, k->key, k->n, k->room, key);
 }
 
-static enum mq_status broken_yaml(const struct keys *k, const yaml_parser_t *y, struct mq_err *err)
-{
-	return mq_bad(err, "%s:%zu: broken YAML: %s", k->file, y->problem_mark.line + 1,
-		      y->problem ? y->problem : "cut");
-}
-
 /* The parts of a mapping or a list whose beginning was read. Aliases stay unread, as keys without a value. */
 static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *path, bool list, uint32_t depth,
 				struct mq_err *err)
@@ -63,7 +57,8 @@ static enum mq_status read_node(struct keys *k, yaml_parser_t *y, const char *pa
 		yaml_event_t event;
 
 		if (!yaml_parser_parse(y, &event))
-			return broken_yaml(k, y, err);
+			return mq_bad(err, "%s:%zu: broken YAML: %s", k->file, y->problem_mark.line + 1,
+				      y->problem ? y->problem : "cut");
 		yaml_event_type_t type = event.type;
 		const char *text = type == YAML_SCALAR_EVENT ?
 					   mq_arena_strdup(k->arena, (const char *)event.data.scalar.value) :
@@ -169,11 +164,6 @@ static const struct key *find_key(const struct keys *k, const char *key)
 	return NULL;
 }
 
-static bool is_null(const char *value)
-{
-	return !*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~");
-}
-
 struct writing {
 	struct keys *keys;
 	struct mq_launch *launch;
@@ -216,7 +206,7 @@ static enum mq_status put_key(struct writing *w, const char *program, const stru
 	bool known = false, takes;
 
 	last = last ? last + 1 : key->path;
-	if (is_null(value))
+	if (!*value || !strcasecmp(value, "null") || !strcasecmp(value, "none") || !strcmp(value, "~"))
 		return MQ_OK;
 	for (uint32_t i = 0; i < rows->n_rows; i++) {
 		const char *of = mq_csv_word(rows, i, "program"), *when = mq_csv_word(rows, i, "when");

@@ -8,6 +8,7 @@
 
 #include "export/export.h"
 #include "base/shell.h"
+#include "base/text.h"
 #include "model/formats/lib/megatron.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters, of which there are 40 M by default. */
@@ -179,9 +180,7 @@ static enum mq_status check_said(const struct mq_export *e, const char *flags, s
 
 enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags, struct mq_err *err)
 {
-	char *text;
-	size_t size;
-	FILE *memory;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 
 	if (!e->model->stack)
 		return mq_bad(err,
@@ -190,12 +189,10 @@ enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **
 			      e->model->name);
 	if (e->train->infer)
 		return mq_bad(err, "--mode infer: these are settings of training");
-	memory = open_memstream(&text, &size);
-	mq_assert(memory);
-	mq_megatron_write(e->model->stack, memory);
-	fclose(memory);
-	*flags = mq_arena_strdup(e->arena, text);
-	free(text);
+	FILE *f = mq_words_open(&memory);
+	mq_megatron_write(e->model->stack, f);
+	fclose(f);
+	*flags = mq_arena_strdup(e->arena, memory.text);
 	return check_said(e, *flags, err);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/template.h"
+#include "base/text.h"
 #include "export/export.h"
 #include "export/torchtitan.h"
 
@@ -192,19 +193,14 @@ static enum mq_status check_said(const struct mq_export *e, const char *text, st
 
 enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *f, struct mq_err *err)
 {
-	char *text;
-	size_t size;
-	FILE *memory;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
 
 	MQ_TRY(check_options(e, err));
-	memory = open_memstream(&text, &size);
-	mq_assert(memory);
-	enum mq_status status = put_recipe(e, memory, err);
-	fclose(memory);
-	if (status == MQ_OK)
-		status = check_said(e, text, err);
-	if (status == MQ_OK)
-		fputs(text, f);
-	free(text);
-	return status;
+	FILE *recipe = mq_words_open(&memory);
+	enum mq_status status = put_recipe(e, recipe, err);
+	fclose(recipe);
+	MQ_TRY(status);
+	MQ_TRY(check_said(e, memory.text, err));
+	fputs(memory.text, f);
+	return MQ_OK;
 }

@@ -194,11 +194,6 @@ static enum mq_status simulate(struct together *g, uint32_t from, uint32_t to, u
 	return MQ_OK;
 }
 
-static void forget(struct together *g)
-{
-	mq_arena_rewind(&g->scratch, (struct mq_arena_mark){ NULL, 0 });
-}
-
 static enum mq_status run_alone(struct together *g, double *link_B)
 {
 	uint32_t n_links = g->request->cluster->n_links;
@@ -292,7 +287,7 @@ static enum mq_status repeat_until_enough(struct together *g)
 	}
 	for (int i = 0; i < MOST_RUNS && !enough; i++) {
 		MQ_TRY(run_together(g, &enough));
-		forget(g);
+		mq_arena_rewind(&g->scratch, (struct mq_arena_mark){ NULL, 0 });
 	}
 	return enough ? MQ_OK :
 			mq_bad(g->err,

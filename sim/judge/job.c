@@ -3,7 +3,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "base/paths.h"
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct mq_job, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
@@ -147,8 +148,7 @@ enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, st
 {
 	*calib = mq_calib_new(arena);
 	for (uint32_t i = 0; i < job->n_calib; i++) {
-		struct stat about;
-		if (!stat(job->calib[i], &about) && S_ISDIR(about.st_mode))
+		if (mq_is_dir(job->calib[i]))
 			MQ_TRY(mq_calib_load_dir(*calib, job->calib[i], err));
 		else
 			MQ_TRY(mq_calib_load(*calib, job->calib[i], err));

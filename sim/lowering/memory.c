@@ -180,12 +180,6 @@ static bool has_tensors(const struct mq_low *low, const struct mq_device *d)
 	return d->kind == MQ_GPU && !low->train->infer && !low->model->profile.n_types;
 }
 
-/* Does the device's memory go through PyTorch's allocator? */
-static bool has_replay(const struct mq_low *low, const struct mq_device *d)
-{
-	return has_tensors(low, d) && low->software->allocator == MQ_ALLOCATOR_PYTORCH;
-}
-
 /* What a device holds of the stages of its rank. */
 struct stages {
 	struct mq_footprint *of; /* [n] */
@@ -228,7 +222,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	m.activation_B = peak.activation_B;
 	m.buffer_B = peak.buffer_B + root + s.shared_B;
 	m.reserve_B = mq_reserve_B(&low->q, device);
-	bool replay = has_replay(low, dev),
+	bool replay = has_tensors(low, dev) && low->software->allocator == MQ_ALLOCATOR_PYTORCH,
 	     whole = dev->kind == MQ_GPU && low->software->allocator != MQ_ALLOCATOR_OTHER;
 	add_dynamic(&m, step, replay ? 0 : late, d && !whole ? d->fragmentation : 1, dev->memory_B);
 	if (replay)

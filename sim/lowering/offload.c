@@ -13,11 +13,6 @@ static uint32_t first_unit(const struct mq_low *low, uint32_t stage)
 	return low->num.unit_of[low->num.stage_op[low->num.stage_first[stage]]];
 }
 
-static bool is_empty(const struct mq_low *low, uint32_t stage)
-{
-	return low->num.stage_first[stage] == low->num.stage_first[stage + 1];
-}
-
 static void plan_stage(struct mq_low *low, uint32_t stage)
 {
 	uint32_t room = low->num.stage_first[stage + 1] - low->num.stage_first[stage];
@@ -42,7 +37,7 @@ void mq_offload_plan(struct mq_low *low)
 	if (!low->plan->offload_layers || low->train->infer || low->num.explicit_backward)
 		return;
 	for (uint32_t s = 0; s < low->num.n_stages; s++)
-		if (!is_empty(low, s))
+		if (low->num.stage_first[s] != low->num.stage_first[s + 1])
 			plan_stage(low, s);
 }
 

@@ -4,16 +4,11 @@
 
 const uint32_t mq_grad_mask = 1u << MQ_DIM_BATCH | 1u << MQ_DIM_SEQ | 1u << MQ_DIM_SPATIAL;
 
-static bool is_zero(uint8_t sync)
-{
-	return sync == MQ_SYNC_ZERO1 || sync == MQ_SYNC_ZERO2 || sync == MQ_SYNC_ZERO3;
-}
-
 uint32_t mq_shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
 {
 	uint32_t z = low->plan->zero_group;
 
-	if (!is_zero(sync))
+	if (sync != MQ_SYNC_ZERO1 && sync != MQ_SYNC_ZERO2 && sync != MQ_SYNC_ZERO3)
 		return 1;
 	return z && z < n && n % z == 0 ? z : n;
 }

@@ -39,14 +39,6 @@ static const char *purpose_of(const struct mq_step *step)
 	}
 }
 
-/* Tokens on their way to experts and back, beside another micro-batch, hold up nothing else. */
-static enum mq_stream stream_of(const struct mq_low *low, const struct mq_step *step)
-{
-	return low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL && step->role == MQ_ROLE_EXPERT ?
-		       MQ_STREAM_EXPERT :
-		       MQ_STREAM_COMM;
-}
-
 /* One collective step over all groups along its factor; `state` holds what each position waits for. */
 static void emit_step(struct mq_low *low, const struct mq_transfer *t, const struct mq_step *step,
 		      const struct mq_config *c, struct mq_ids *state)
@@ -74,7 +66,11 @@ static void emit_step(struct mq_low *low, const struct mq_transfer *t, const str
 		}
 		struct mq_coll_call call = {
 			.kind = step->kind,
-			.stream = stream_of(low, step),
+			/* tokens on their way to experts and back, beside another micro-batch, hold up nothing else */
+			.stream = low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL &&
+						  step->role == MQ_ROLE_EXPERT ?
+					  MQ_STREAM_EXPERT :
+					  MQ_STREAM_COMM,
 			.member = member,
 			.n = step->size,
 			.bytes = step->fraction * t->elems * micro_batch_samples(low) * uneven *

@@ -8,16 +8,12 @@
 
 #include "maquette/plan.h"
 
-static uint32_t tensor_degree(const struct mq_config *c)
-{
-	return c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
-}
-
 /* ---- stages -------------------------------------------------------------------------------------- */
 
 static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_config *c, struct mq_err *err)
 {
-	uint32_t ep = c->split[MQ_DIM_EXPERT], dp = c->split[MQ_DIM_BATCH], tp = tensor_degree(c);
+	uint32_t ep = c->split[MQ_DIM_EXPERT], dp = c->split[MQ_DIM_BATCH],
+		 tp = c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
 
 	if (c->split[MQ_DIM_SPATIAL] > 1)
 		return mq_bad(err, "stage %u: a spatial split is in no launcher", c->stage);

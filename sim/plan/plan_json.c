@@ -16,6 +16,7 @@
 
 #include "maquette/json_file.h"
 #include "maquette/plan.h"
+#include "base/text.h"
 
 struct reading {
 	const char *path;
@@ -354,13 +355,9 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model, const struct mq_cluster *cluster,
 			    const char *path, struct mq_err *err)
 {
-	FILE *f = fopen(path, "w");
+	FILE *f;
 
-	if (!f)
-		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, &f, err));
 	write_plan(f, plan, model, cluster);
-	bool bad = ferror(f) != 0;
-	if (fclose(f) || bad)
-		return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
-	return MQ_OK;
+	return mq_file_close(f, path, err);
 }

@@ -91,12 +91,6 @@ static bool divides(const struct mq_op *op, enum mq_dim dim, uint32_t t)
 	return fmod(op->extent[dim], t) == 0;
 }
 
-/* May its weights be divided? */
-static bool may_divide(const struct mq_op *op)
-{
-	return op->splits & (1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
-}
-
 bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel, bool vocab_parallel,
 		     uint32_t split[MQ_N_DIMS])
 {
@@ -112,7 +106,8 @@ bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool
 			dim = MQ_DIM_IN;
 		else if (column_parallel(model, op, t, vocab_parallel))
 			dim = MQ_DIM_OUT;
-		else if (sequence_parallel && !may_divide(o) && may(o, MQ_DIM_SEQ, t))
+		else if (sequence_parallel && !(o->splits & (1u << MQ_DIM_OUT | 1u << MQ_DIM_IN)) &&
+			 may(o, MQ_DIM_SEQ, t))
 			dim = MQ_DIM_SEQ; /* each rank its own tokens, with all weights */
 	} else if (o->kind == MQ_OP_EMBEDDING) {
 		if (vocab_parallel && may(o, MQ_DIM_IN, t))

@@ -14,15 +14,14 @@
 #include <unistd.h>
 
 #include "base/ini.h"
+#include "base/text.h"
 
 enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err)
 {
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/run.ini", dir);
-	*file = fopen(path, "w");
-	if (!*file)
-		return mq_bad(err, "%s: cannot write: %s", path, strerror(errno));
+	MQ_TRY(mq_file_open(path, file, err));
 	fputs("; runs this again: maquette run ", *file);
 	mq_ini_put_value(*file, path);
 	fprintf(*file, "\ncommand = %s\n", command);
@@ -41,10 +40,7 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 		host.sysname, host.release, host.machine, MQ_VERSION);
 	if (wall_s > 0)
 		fprintf(file, "wall_s = %.3f\n", wall_s);
-	bool bad = ferror(file) != 0;
-	if (fclose(file) || bad)
-		return mq_bad(err, "%s/run.ini: cannot write: %s; free some space", dir, strerror(errno));
-	return MQ_OK;
+	return mq_file_close(file, dir, err);
 }
 
 /* ---- what is there already ---------------------------------------------------------------------- */

@@ -54,13 +54,6 @@ enum mq_status mq_output_apart(const char *option, const char *output, const cha
 	return MQ_OK;
 }
 
-static bool is_dir(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 {
 	MQ_SCOPED struct mq_arena arena = MQ_ARENA_INIT;
@@ -76,7 +69,7 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 	if (!failed)
 		failed = mkdir(copy, 0777) && errno != EEXIST;
 	int reason = errno;
-	if (!failed && !is_dir(path)) {
+	if (!failed && !mq_is_dir(path)) {
 		failed = 1;
 		reason = ENOTDIR;
 	}

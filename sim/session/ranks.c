@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "judge/pool.h"
 
 enum { PAUSE_US = 1000 };
@@ -69,18 +70,10 @@ static void name_of(const struct mq_ranks *r, uint64_t number, const char *suffi
 static enum mq_status put(const struct mq_ranks *r, uint64_t number, const char *suffix, const void *bytes, size_t size,
 			  struct mq_err *err)
 {
-	char path[4096], half[4096];
+	char path[4096];
 
 	name_of(r, number, suffix, path);
-	name_of(r, number, "half", half);
-	FILE *f = fopen(half, "w");
-	bool bad = !f || fwrite(bytes, 1, size, f) != size;
-
-	if ((f && fclose(f)) || bad || rename(half, path)) {
-		unlink(half);
-		return mq_bad(err, "%s: cannot write: %s; free some space and run again", path, strerror(errno));
-	}
-	return MQ_OK;
+	return mq_text_write(path, bytes, size, err);
 }
 
 /* The whole file; NULL: there is none. */

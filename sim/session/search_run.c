@@ -12,6 +12,7 @@
 #include "maquette/loader.h"
 #include "costing/engine_costs.h"
 #include "judge/pool.h"
+#include "base/text.h"
 
 enum { DEFAULT_EVALS = 200 };
 
@@ -200,12 +201,6 @@ static void draw(void *context, double done, const char *what)
 	fprintf(stderr, "\r[%.*s%*s] %-70.70s", filled, "##############################", 30 - filled, "", what);
 }
 
-static void erase(const struct bar *bar)
-{
-	if (bar->drawn)
-		fprintf(stderr, "\r%106s\r", "");
-}
-
 /* What engines may ask about a plan before it is simulated. */
 static bool screen_with(struct mq_session *s, mq_execute_fn *execute, const struct mq_plan *plan,
 			struct mq_result *result)
@@ -301,18 +296,16 @@ enum mq_status mq_hash_folder(uint64_t *hash, const char *kind, const char *suff
 static uint64_t hash_question(uint64_t hash, const struct mq_asked *asked)
 {
 	struct mq_asked plain = *asked;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	FILE *stream = mq_words_open(&memory);
 	const char *value;
-	char *lines, text[32];
-	size_t size;
-	FILE *stream = open_memstream(&lines, &size);
+	char text[32];
 
-	mq_assert(stream);
 	if (!plain.change.n && !plain.sequence_packing) /* they draw from it */
 		plain.seed = 0;
 	mq_args_print(mq_question_args, &plain, MQ_ARG_CONSTRAINT, stream);
 	fclose(stream);
-	hash = hash_text(hash, lines);
-	free(lines);
+	hash = hash_text(hash, memory.text);
 	for (const struct mq_arg *row = mq_question_args; row->type != MQ_ARG_END; row++)
 		for (uint32_t i = 0; row->flags & MQ_ARG_FILE && !(row->flags & MQ_ARG_CONSTRAINT) &&
 				     (value = mq_arg_text(row, &plain, i, 17, text));
@@ -404,6 +397,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.progress_context = &bar,
 	};
 	enum mq_status status = mq_search_run(&search, &session->arena, outcome, err);
-	erase(&bar);
+	if (bar.drawn)
+		fprintf(stderr, "\r%106s\r", "");
 	return status;
 }

@@ -207,11 +207,6 @@ static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, str
 	return MQ_OK;
 }
 
-static bool is_profiled(const struct mq_model *m)
-{
-	return m->devices.n_accelerators || m->devices.n_cpus || m->profile.n_types;
-}
-
 /* --tokens-per-batch as samples: "4M" of a sequence of 8192 are 4 x 2^20 tokens, because 4 x 10^6 are no whole ones. */
 static enum mq_status count_tokens(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
@@ -254,7 +249,8 @@ static enum mq_status load_model(struct mq_session *s, struct mq_asked *q, struc
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	MQ_TRY(count_tokens(s, q, err));
-	if (!q->batch_given && !q->train.infer && !is_profiled(s->model))
+	bool profiled = s->model->devices.n_accelerators || s->model->devices.n_cpus || s->model->profile.n_types;
+	if (!q->batch_given && !q->train.infer && !profiled)
 		return mq_bad(err, "--batch is missing: give the %ss of a step over all devices, as --batch 256",
 			      s->model->unit);
 	MQ_TRY(check_experts(s, err));

@@ -83,15 +83,13 @@ static bool has_nvlink(const struct mq_machine *m)
 static enum mq_status write_platform(const struct mq_machine *m, const char *name, const char *source,
 				     const char *output, struct mq_err *err)
 {
-	FILE *file = fopen(output, "w");
+	FILE *file;
 
-	if (!file)
-		return mq_bad(err, "%s: cannot write: %m", output);
-	enum mq_status status = mq_machine_write(m, name, source, file);
-	if (fclose(file) || status != MQ_OK) {
-		status = mq_bad(err, "%s: cannot write: %m; is the disk full?", output);
+	MQ_TRY(mq_file_open(output, &file, err));
+	mq_machine_write(m, name, source, file);
+	enum mq_status status = mq_file_close(file, output, err);
+	if (status != MQ_OK)
 		mq_platform_discard(output);
-	}
 	return status;
 }
 

@@ -32,11 +32,6 @@ static bool is_gpu(hwloc_obj_t pci)
 	return (class >> 8) == 0x03 && (vendor == 0x10de || vendor == 0x1002);
 }
 
-static bool is_network(hwloc_obj_t pci)
-{
-	return (pci->attr->pcidev.class_id >> 8) == 0x02;
-}
-
 static uint32_t socket_of(hwloc_topology_t topology, hwloc_obj_t object)
 {
 	hwloc_obj_t normal = hwloc_get_non_io_ancestor_obj(topology, object);
@@ -166,7 +161,7 @@ static enum mq_status read_topology(hwloc_topology_t topology, const char *path,
 	for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));) {
 		if (is_gpu(pci))
 			MQ_TRY(add_gpu(topology, pci, path, type, m, err));
-		m->n_nics += is_network(pci);
+		m->n_nics += (pci->attr->pcidev.class_id >> 8) == 0x02;
 	}
 	if (m->n_devices) {
 		read_nvlinks(topology, m);

@@ -51,6 +51,6 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
  * one device. */
 void mq_machine_number(struct mq_machine *machine);
 
-enum mq_status mq_machine_write(const struct mq_machine *machine, const char *name, const char *source, FILE *file);
+void mq_machine_write(const struct mq_machine *machine, const char *name, const char *source, FILE *file);
 
 #endif

@@ -28,14 +28,6 @@ static uint32_t socket_of(const struct mq_gen_group *g, uint32_t switch_)
 	return (uint32_t)((uint64_t)switch_ * g->sockets / g->switches);
 }
 
-/* Ports beyond one per GPU are bonded with it. */
-static double port_GBps(const struct mq_gen_group *g)
-{
-	uint32_t bond = g->nics / g->gpus;
-
-	return g->nic_GBps * (bond ? bond : 1);
-}
-
 static uint32_t n_ports(const struct mq_gen_group *g)
 {
 	return g->nics < g->gpus ? g->nics : g->gpus;
@@ -122,7 +114,9 @@ void mq_gen_node_links(struct mq_gen *gen, uint32_t node)
 	if (gen->n_nodes == 1)
 		return;
 	for (uint32_t i = 0; i < n_ports(g); i++)
-		mq_gen_link(gen, port_GBps(g), gen->nic_us, "nic", "n%unic%u", node, i);
+		/* ports beyond one per GPU are bonded with it */
+		mq_gen_link(gen, g->nic_GBps * (g->nics > g->gpus ? g->nics / g->gpus : 1), gen->nic_us, "nic",
+			    "n%unic%u", node, i);
 	if (!gen->flat) {
 		/* As wide as all ports: a zone route must have a link, this one never limits. */
 		mq_gen_link(gen, mq_gen_node_GBps(g), 0, "fabric", "n%uports", node);

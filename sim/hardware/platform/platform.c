@@ -273,11 +273,6 @@ static const struct class_word class_words[] = { { "pcie-switch", MQ_LINK_PCIE_S
 						 { "gib", MQ_LINK_FABRIC, MQ_FABRIC_GIB },
 						 { NULL, MQ_LINK_OTHER, MQ_FABRIC_NONE } };
 
-static bool is_network(enum mq_link_class c)
-{
-	return c == MQ_LINK_NIC || c == MQ_LINK_FABRIC;
-}
-
 enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char *fabric, enum mq_fabric usual,
 				 struct mq_err *err)
 {
@@ -292,7 +287,7 @@ enum mq_status mq_platform_class(struct mq_link *l, const char *text, const char
 			      l->name, text);
 	l->class = w->class;
 	l->fabric = w->fabric;
-	if (!is_network(l->class))
+	if (l->class != MQ_LINK_NIC && l->class != MQ_LINK_FABRIC)
 		return MQ_OK;
 	if (l->fabric == MQ_FABRIC_NONE)
 		l->fabric = usual;

@@ -64,14 +64,6 @@ static int collect_terms(const struct mq_result *a, const struct mq_result *b, s
 	return n;
 }
 
-static void explain_memory(const struct mq_scored *a, const struct mq_scored *b, FILE *file)
-{
-	char x[32], y[32];
-
-	fprintf(file, "    %-34s %12s  %12s\n", "memory of the fullest device", mq_text_B(a->result->peak_memory_B, x),
-		mq_text_B(b->result->peak_memory_B, y));
-}
-
 void mq_explain(const struct mq_scored *a, const struct mq_scored *b, const struct mq_cluster *cluster, FILE *file)
 {
 	struct term term[MQ_N_LINK_CLASSES + 4];
@@ -98,7 +90,8 @@ void mq_explain(const struct mq_scored *a, const struct mq_scored *b, const stru
 		fprintf(file, "    %-34s %12s  %12s\n", "verdict", mq_verdict_name(a->result->verdict),
 			mq_verdict_name(b->result->verdict));
 	}
-	explain_memory(a, b, file);
+	fprintf(file, "    %-34s %12s  %12s\n", "memory of the fullest device", mq_text_B(a->result->peak_memory_B, x),
+		mq_text_B(b->result->peak_memory_B, y));
 }
 
 /* ---- the whole report --------------------------------------------------------------------------- */

@@ -180,14 +180,13 @@ static enum mq_status put_plot(struct mq_page *page, const struct mq_search_outc
 enum mq_status mq_search_page(struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
 			      struct mq_err *err)
 {
-	char title[512], *text;
+	MQ_FREED struct mq_words memory = { NULL, 0 };
+	char title[512];
 	struct mq_page p;
-	size_t size;
 
 	snprintf(title, sizeof(title), "%s on %s", s->model->name, s->cluster->name);
 	MQ_TRY(mq_page_open(&p, dir, title, err));
-	FILE *words = open_memstream(&text, &size);
-	mq_assert(words);
+	FILE *words = mq_words_open(&memory);
 	(out->n_best ? mq_search_explain : mq_search_print)(s, out, words);
 	fclose(words);
 	fprintf(p.f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n",
@@ -199,9 +198,8 @@ enum mq_status mq_search_page(struct mq_session *s, const struct mq_search_outco
 		status = mq_page_put_best(&p, s, out->best[0].plan, err);
 	}
 	fputs("<h2>In words</h2>\n", p.f);
-	mq_page_words(&p, text);
+	mq_page_words(&p, memory.text);
 	mq_page_put_sources(&p, s);
 	mq_page_command(&p);
-	free(text);
 	return mq_page_close(&p, status, err);
 }
