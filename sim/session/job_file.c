@@ -30,7 +30,7 @@ enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, s
 
 enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err)
 {
-	char date[64];
+	char date[64], path[4096];
 	struct utsname host = { .sysname = "?" };
 	time_t now = time(NULL);
 
@@ -40,7 +40,8 @@ enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_
 		host.sysname, host.release, host.machine, MQ_VERSION);
 	if (wall_s > 0)
 		fprintf(file, "wall_s = %.3f\n", wall_s);
-	return mq_file_close(file, dir, err);
+	snprintf(path, sizeof(path), "%s/run.ini", dir);
+	return mq_file_close(file, path, err);
 }
 
 /* ---- what is there already ---------------------------------------------------------------------- */
