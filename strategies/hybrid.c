@@ -150,7 +150,7 @@ static void fill_menu(const struct mq_hybrid *s, uint32_t type, struct menu *men
 	const struct mq_hybrid_type *t = &s->cost.type[type];
 
 	menu->n = 0;
-	for (uint32_t tp = 1; tp <= t->per_node; tp *= 2) {
+	for (uint32_t tp = 1; tp <= t->per_node; tp++) {
 		if (!tensor_fits(s, type, tp))
 			continue;
 		for (uint32_t pp = 1; pp <= MAX_PARTS && pp < s->cost.n_layers; pp++) {
@@ -246,16 +246,13 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	/* Pipelines would reduce ZeRO-2's gradients with every micro-batch: only where there is no other. */
 	uint32_t n_syncs = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1 ? 2 : 4;
 	bool infer = s->cost.problem->q->train->infer;
-	double batch = s->cost.problem->q->train->batch;
-	uint32_t most = 1;
+	uint32_t divisor[256], n = shapes_divisors((uint32_t)s->cost.problem->q->train->batch, divisor, 256), most = 1;
 
 	for (uint32_t i = 0; i < item->n_parts; i++)
 		most = item->part[i].dp > most ? item->part[i].dp : most;
-	for (double m = 1; batch / m >= most && m <= 4096; m *= 2) {
-		if (fmod(batch, m) != 0)
-			continue;
+	for (uint32_t k = 0; k < n && divisor[n - 1 - k] >= most && divisor[k] <= 4096; k++)
 		for (uint32_t i = 0; i < 2 * n_syncs * MQ_N_RECOMPUTES; i++) {
-			struct shape_point p = { .micro_batches = (uint32_t)m,
+			struct shape_point p = { .micro_batches = divisor[k],
 						 .pipeline = pipes[i % 2],
 						 .sync = syncs[i / 2 % n_syncs],
 						 .recompute = (uint8_t)(i / (2 * n_syncs)) };
@@ -267,7 +264,6 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 			if (!consider(s, item))
 				return false;
 		}
-	}
 	return true;
 }
 
@@ -380,17 +376,17 @@ static void each_width(struct mq_hybrid *s)
 {
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1 };
 	const struct mq_problem *problem = s->cost.problem;
-	double batch = problem->q->train->batch;
+	uint32_t divisor[256], n = shapes_divisors((uint32_t)problem->q->train->batch, divisor, 256);
 
-	for (uint32_t tp = 1; tp <= s->cost.type[0].per_node; tp *= 2)
-		for (double m = 1; m <= batch && m <= 4096; m *= 2)
+	for (uint32_t tp = 1; tp <= s->cost.type[0].per_node; tp++)
+		for (uint32_t k = 0; k < n && divisor[k] <= 4096; k++)
 			for (uint32_t i = 0; i < 2 * MQ_N_RECOMPUTES; i++) {
 				struct mq_hybrid_item item = { .kind = MQ_HYBRID_TYPED,
-							       .point = { .micro_batches = (uint32_t)m,
+							       .point = { .micro_batches = divisor[k],
 									  .sync = syncs[i % 2],
 									  .recompute = (uint8_t)(i / 2) } };
 
-				if (!tensor_fits(s, 0, tp) || fmod(batch, m) != 0 || (problem->q->train->infer && i) ||
+				if (!tensor_fits(s, 0, tp) || (problem->q->train->infer && i) ||
 				    !(s->space.software->runs.syncs & 1u << item.point.sync))
 					continue;
 				set_globals(s, &item.point);

@@ -2,6 +2,7 @@
  * left in the output folder. SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "session/ranks.h"
@@ -14,6 +15,9 @@ struct options {
 	const char *dir;
 	bool json;
 };
+
+/* --simulation-time of a search that does not say one: no plan holds up all others for longer. */
+static const double MOST_SIMULATION_S = 20;
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct options, field, __VA_ARGS__)
 static const struct mq_arg rows[] = {
@@ -126,6 +130,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_search_options_settle(&o.search);
 	if (!o.dir)
 		return mq_bad(err, "-o is missing: give a folder for the results");
+	o.asked.simulation_s = isinf(o.asked.simulation_s) ? MOST_SIMULATION_S : o.asked.simulation_s;
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	/* Under mpirun the first rank searches, the others simulate for it and say nothing. */
 	const char *rank = mq_rank_of_many(&session.n_ranks);

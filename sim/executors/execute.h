@@ -17,13 +17,14 @@ struct mq_exec_request {
 	const struct mq_cluster *cluster; /* bound to calib */
 	const struct mq_calib *calib;
 	double timeout_s;               /* simulated seconds after which the verdict is TIMEOUT */
+	double simulation_s;            /* clock seconds that it may take, as far as its size tells; 0 = no limit */
 	bool interference;              /* communication and compute slow each other */
 	bool all_flows;                 /* simulate every flow, met or not: the same, but slower */
 	const struct mq_jitter *jitter; /* draws > 0: tasks vary, nothing is folded; NULL = they do not */
 };
 
-/* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which, the status is
- * MQ_OK all the same); the timeline lives in the arena and is whole only where OK. Errors: no route, ... */
+/* Sets *verdict to OK, DEADLOCK, TIMEOUT, INVALID (a device cannot run a task) or REFUSED (too dear): err->text says
+ * of these two why, the status is MQ_OK all the same; the timeline lives in the arena and is whole only where OK. Errors: no route, ... */
 typedef enum mq_status mq_execute_fn(const struct mq_exec_request *request, struct mq_arena *arena,
 				     struct mq_timeline *timeline, enum mq_verdict *verdict, struct mq_err *err);
 

@@ -38,6 +38,7 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 					   .cluster = j->q->cluster,
 					   .calib = j->q->calib,
 					   .timeout_s = j->timeout_s,
+					   .simulation_s = j->simulation_s,
 					   .interference = j->interference,
 					   .jitter = j->jitter.draws ? &j->jitter : NULL };
 	struct mq_err said = MQ_ERR_INIT;
@@ -48,8 +49,8 @@ static enum mq_status run(const struct mq_judge *j, struct mq_arena *arena, stru
 	/* Executors order the events before they run them; only the words are missing. */
 	if (out->result.verdict == MQ_VERDICT_DEADLOCK && mq_schedule_check(out->view.schedule, NULL, &said) != MQ_OK)
 		say(&out->result, MQ_VERDICT_DEADLOCK, said.text);
-	if (out->result.verdict == MQ_VERDICT_INVALID)
-		say(&out->result, MQ_VERDICT_INVALID, said.text);
+	if (out->result.verdict == MQ_VERDICT_INVALID || out->result.verdict == MQ_VERDICT_REFUSED)
+		say(&out->result, out->result.verdict, said.text);
 	if (out->result.verdict == MQ_VERDICT_TIMEOUT)
 		snprintf(out->result.message, sizeof(out->result.message),
 			 "the step takes more than %.9g simulated seconds", j->timeout_s);

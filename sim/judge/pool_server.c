@@ -75,6 +75,7 @@ static enum mq_status take_question(struct server *s, const char *bytes, size_t 
 		.time_oom = s->asked_job.asked.time_oom,
 		.max_tasks = s->asked_job.max_tasks,
 		.timeout_s = s->asked_job.asked.timeout_s,
+		.simulation_s = s->asked_job.asked.simulation_s,
 		.jitter = s->asked_job.jitter,
 	};
 	s->asked = mq_arena_alloc(&s->asking, n);

@@ -1,6 +1,7 @@
 /* asked.c - see asked.h. SPDX-License-Identifier: Apache-2.0 */
 #include "software/asked.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #define ROW(kind, name, field, ...) MQ_ARG(kind, name, struct mq_asked, field, __VA_ARGS__)
@@ -79,6 +80,10 @@ const struct mq_arg mq_question_args[] = {
 	    .flags = MQ_ARG_MACHINE | MQ_ARG_ALWAYS),
 	ROW(F64, "timeout", timeout_s, "S", "simulated seconds after which a plan is given up", .unit = "s",
 	    .initial = 1e6, .min = 1e-9, .max = 1e12, .flags = MQ_ARG_PLAN | MQ_ARG_ALWAYS),
+	ROW(F64, "simulation-time", simulation_s, "S",
+	    "seconds that the simulation of one plan may take, as far as its size tells; dearer plans are refused "
+	    "(search: 20; else no limit)",
+	    .unit = "s", .initial = INFINITY, .min = 1e-9, .max = 1e9, .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "no-interference", no_interference, NULL, "compute and communication do not slow each other",
 	    .flags = MQ_ARG_PLAN),
 	ROW(FLAG, "no-fold", no_fold, NULL, "simulate every rank, even identical ones", .flags = MQ_ARG_PLAN),

@@ -17,7 +17,7 @@ struct mq_asked {
 	struct mq_train train; /* without what stands in a list or a file: mq_asked_train */
 	uint32_t seq, jobs;
 	uint64_t seed;
-	double timeout_s;
+	double timeout_s, simulation_s;
 	bool no_interference, no_fold, time_oom, debug_check;
 	bool batch_given, dtype_given, grad_given; /* dtype: else mq_session_open fills it in */
 };

@@ -8,6 +8,8 @@
 
 /* Devices whose speeds differ by less are not left out for it. */
 static const double DIFFERS = 0.03;
+/* Of more devices than these no set leaves equal ones out. */
+enum { MANY = 64 };
 
 /* ---- sets of devices ---------------------------------------------------------------------------- */
 
@@ -122,6 +124,9 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	while (node < n && r[node].node == r[0].node)
 		node++;
 	add_set(space, r, node);
+	for (uint32_t few = 1; few < n && n <= MANY; few *= 2) /* 4 of 5: degrees and batches divide better */
+		if (2 * few > n)
+			add_set(space, r, few);
 	add_set(space, r, 1);
 	/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
 	const struct mq_limits *l = space->problem->limits;
@@ -198,10 +203,17 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 	return chunks <= (m->n_layers ? m->n_layers : m->n_ops);
 }
 
+/* Do replicas that are alike have samples of unlike number, as no micro-batch can be divided among them evenly? */
+static bool odd_batch(const struct shape_space *space, const struct shape_point *p)
+{
+	return fmod(space->problem->q->train->batch, p->dp) != 0;
+}
+
 /* Do the replicas of a balanced point share a batch by their speed? Else its layers alone follow speeds. */
 static bool has_shares(const struct shape_space *space, const struct shape_point *p)
 {
-	return p->balanced && p->dp > 1 && space->set[p->set].mixed && space->software->runs.shares;
+	return p->balanced && p->dp > 1 && (space->set[p->set].mixed || odd_batch(space, p)) &&
+	       space->software->runs.shares;
 }
 
 /* Does a balanced point differ from an even one? */
@@ -212,6 +224,8 @@ static bool may_balance(const struct shape_space *space, const struct shape_poin
 
 	if (space->set[p->set].mixed)
 		return cut || space->software->runs.shares;
+	if (has_shares(space, p))
+		return true;
 	return cut && layers && chunks <= layers && space->uneven[chunks];
 }
 

@@ -330,6 +330,29 @@ static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct
 	return MQ_OK;
 }
 
+/* Clock seconds that a run takes, measured on one core of 2026: a task of the schedule, an event whose flows are
+ * simulated, and each of these flows where its ranks have no representative. Within a factor of three. */
+static const double TASK_S = 1e-6, EVENT_S = 2e-5, FLOW_S = 1.2e-5;
+
+/* Is the next run too dear? Known before it begins, and the same on every machine. */
+static bool too_dear(const struct sim *sim, struct mq_err *err)
+{
+	const struct mq_sharing *sharing = &sim->sharing;
+	double limit_s = sim->request->simulation_s, flows = 0, takes_s;
+
+	for (uint32_t e = 0; e < sim->ev.n && sharing->n_flows; e++)
+		if (sharing->flows[e] && !sim->request->view.fold)
+			flows += sim->costing.communication[sharing->communication[e]].n_flows;
+	takes_s = sim->s->n_tasks * TASK_S + sharing->n_flows * EVENT_S + flows * FLOW_S;
+	if (!(limit_s > 0) || takes_s <= limit_s)
+		return false;
+	mq_fail(err, MQ_EINPUT,
+		"its simulation takes about %.2g s (%u tasks and %.0f flows of %u ranks), --simulation-time allows %.3g; raise "
+		"it, or `simulate` this plan alone",
+		takes_s, sim->s->n_tasks, flows, sim->s->n_devices, limit_s);
+	return true;
+}
+
 /* Runs with every communication alone, then with those as flows that met others, until nobody else did. Where
  * many meet, or new ones keep communication, all that ever may are simulated, and there is nothing to look at. */
 static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
@@ -341,6 +364,10 @@ static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct m
 	if (sure)
 		mq_sharing_all(sharing);
 	for (uint32_t round = 0;; round++) {
+		if (too_dear(sim, err)) {
+			*verdict = MQ_VERDICT_REFUSED;
+			return MQ_OK;
+		}
 		MQ_TRY(run_once(sim, verdict, err));
 		if (sure || *verdict != MQ_VERDICT_OK || sim->costing.uneven ||
 		    !mq_sharing_contended(sharing, sim->walk.start_s, sim->walk.finish_s))

@@ -5,13 +5,15 @@
 
 #include "lib/plans.h"
 
-/* Changes two degrees by a factor of two; false: odd, or at its end. */
+/* Changes two degrees by a factor of two, of three where that is all there is; false: of neither. */
 static bool trade(uint32_t *more, uint32_t *less)
 {
-	if (*less % 2)
+	uint32_t factor = *less % 2 ? 3 : 2;
+
+	if (*less % factor)
 		return false;
-	*more *= 2;
-	*less /= 2;
+	*more *= factor;
+	*less /= factor;
 	return true;
 }
 

@@ -1,0 +1,16 @@
+# Batches that the devices do not divide, devices that are left out, and simulations that would take too long.
+. "$ROOT/tests/cli/lib.sh.inc"
+column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { print $c[name] }' "$1"; }
+# 64 samples on 7 equal devices: each micro-batch is divided unevenly, and the plan runs.
+try 0 'dp 7 tp 1 pp 1.*uneven batch' search -m $tiny -p gpu=RTX-3090,gpus=7 --batch 64 --fix dp=7 -e hybrid --evals 4 -j 1 -o seven
+[ "$(column seven/candidates.csv verdict | sort -u)" = ok ] || echo "not all plans on seven devices run"
+# 4 of 5: a batch of 12 has a division over four devices and over three.
+try 0 'dp 4 tp 1 pp 1' search -m $tiny -p gpu=RTX-3090,gpus=5 --batch 12 --fix dp=4 --fix tp=1 --fix pp=1 -e exhaustive -j 1 -o four
+[ "$(column four/candidates.csv devices | sort -u)" = 4 ] || echo "not four of five devices"
+# Micro-batches and degrees of machines of six are all divisors.
+try 0 'dp 6 tp 3 pp 1, 1 micro-batches' search -m gpt:layers=2,hidden=96,heads=6 -p gpu=RTX-3090,nodes=3,gpus=6 --batch 36 \
+	--fix dp=6 --fix tp=3 -e hybrid --evals 8 -j 1 -o six
+# What a simulation costs is known before it is run, and what is too dear is refused with the way out.
+try 1 'refused: its simulation takes about .* s \(.* flows of .* ranks\), --simulation-time allows 1e-09; raise it' \
+	search -m $tiny -p gpu=RTX-3090,gpus=2 --batch 8 -e data-parallel --evals 1 -j 1 --simulation-time 1e-9 -o dear
+finish
