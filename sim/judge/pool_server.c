@@ -374,8 +374,8 @@ static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster
 	return mq_cluster_part(s->cluster, rank, n, &s->arena, cluster, err);
 }
 
-/* A file, or keys of which the cluster is built with the calibrations that stood when they were kept: not those
- * that the keys themselves brought. */
+/* The platform and its calibrations. A file, or keys of which the cluster is built with the calibrations that stood
+ * when they were kept: not those that the keys themselves brought. */
 static enum mq_status load_platform(struct server *s, struct mq_err *err)
 {
 	const char *path = s->job.asked.platform, *beside = mq_platform_calib_path(path, &s->arena);
@@ -383,15 +383,19 @@ static enum mq_status load_platform(struct server *s, struct mq_err *err)
 	struct mq_job job = s->job;
 	struct mq_calib *calib;
 
-	if (!mq_platform_is_keys(path))
-		return mq_platform_load(path, &s->arena, &s->cluster, err);
+	if (!mq_platform_is_keys(path)) {
+		MQ_TRY(mq_platform_load(path, &s->arena, &s->cluster, err));
+		return mq_job_calib(&job, &s->arena, &s->calib, err);
+	}
 	job.calib = given;
 	job.n_calib = 0;
 	for (uint32_t i = 0; i < s->job.n_calib; i++)
 		if (strcmp(s->job.calib[i], beside) != 0)
 			given[job.n_calib++] = s->job.calib[i];
 	MQ_TRY(mq_job_calib(&job, &s->arena, &calib, err));
-	return mq_platform_build_file(path, calib, &s->arena, &s->cluster, err);
+	MQ_TRY(mq_platform_build_file(path, calib, &s->arena, &s->cluster, err));
+	s->calib = calib;
+	return job.n_calib < s->job.n_calib ? mq_job_calib(&s->job, &s->arena, &s->calib, err) : MQ_OK;
 }
 
 static enum mq_status load(struct server *s, int argc, char **argv, struct mq_err *err)
@@ -399,7 +403,6 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	MQ_TRY(mq_job_decode(argc, argv, &s->arena, &s->job, err));
 	mq_platform_start("maquette");
 	MQ_TRY(load_platform(s, err));
-	MQ_TRY(mq_job_calib(&s->job, &s->arena, &s->calib, err));
 	if (s->job.asked.model) {
 		MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 		mq_conduct_bind(s->cluster);

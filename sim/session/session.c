@@ -91,10 +91,8 @@ static enum mq_status temporary(struct mq_session *s, struct mq_session_files *f
 /* -p KEY=VALUE...: as `platform generate` has them. */
 static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
 {
-	struct mq_calib *calib;
-
-	MQ_TRY(mq_calib_open(&s->asked->calib, &s->arena, &calib, err));
-	MQ_TRY(mq_platform_open(s->asked->platform, calib, &s->arena, &files->platform, err));
+	MQ_TRY(mq_calib_open(&s->asked->calib, &s->arena, &s->calib, err));
+	MQ_TRY(mq_platform_open(s->asked->platform, s->calib, &s->arena, &files->platform, err));
 	s->own_platform = true;
 	s->platform_path = files->platform.path;
 	s->assumed = files->platform.assumed;
@@ -182,21 +180,17 @@ static enum mq_status check_given(const struct mq_asked *q, struct mq_err *err)
 /* The type that is trained in today: see mq_session_open. */
 static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
 {
-	struct mq_calib *calib;
 	bool gpu = false, bf16 = true;
 
 	if (q->dtype_given || !s->platform_path)
 		return MQ_OK;
-	MQ_TRY(mq_calib_open(&q->calib, &s->arena, &calib, err));
-	if (!access(s->platform_calib, F_OK))
-		MQ_TRY(mq_calib_load(calib, s->platform_calib, err));
 	const char *const *type = s->files->platform.type;
 	if (!type)
 		type = mq_platform_types(s->platform_path, &s->arena);
 	if (!*type)
 		return MQ_OK;
 	for (; *type; type++) {
-		const struct mq_device_calib *d = mq_calib_device(calib, *type);
+		const struct mq_device_calib *d = mq_calib_device(s->calib, *type);
 
 		if (d && d->kind == MQ_CPU)
 			continue;
@@ -276,7 +270,6 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	job->n_calib = files->n_calib;
 	job->change = q->change.item;
 	job->n_change = q->change.n;
-	MQ_TRY(mq_job_calib(job, &s->arena, &s->calib, err));
 	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
 	s->cluster = mq_pool_cluster(s->pool);
 	MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
@@ -290,6 +283,22 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	}
 	s->q = (struct mq_question){ s->model, s->cluster, s->calib, &s->software.software, &s->train };
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
+}
+
+/* Shipped calibrations, the platform's own, those given: each file is read once. */
+static enum mq_status load_calib(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
+{
+	const struct mq_list *given = &s->asked->calib;
+	bool own = !access(s->platform_calib, F_OK);
+
+	if (own)
+		files->calib[files->n_calib++] = s->platform_calib;
+	for (uint32_t i = 0; i < given->n; i++)
+		files->calib[files->n_calib++] = given->item[i];
+	if (s->calib && !own) /* as read for the keys of the platform */
+		return MQ_OK;
+	const struct mq_job job = { .calib = files->calib, .n_calib = files->n_calib };
+	return mq_job_calib(&job, &s->arena, &s->calib, err);
 }
 
 static enum mq_status open_all(struct mq_session *s, const struct mq_asked *asked, struct mq_err *err)
@@ -313,14 +322,14 @@ static enum mq_status open_all(struct mq_session *s, const struct mq_asked *aske
 	else if (!of_model)
 		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
 	s->platform_calib = of_model ? "" : mq_platform_calib_path(s->platform_path, &s->arena);
+	if (!of_model)
+		MQ_TRY(load_calib(s, files, err));
 	MQ_TRY(choose_dtype(s, own, err));
 	MQ_TRY(load_model(s, own, err));
-	if (of_model)
+	if (of_model) {
 		MQ_TRY(own_platform(s, files, err));
-	if (!access(s->platform_calib, F_OK))
-		files->calib[files->n_calib++] = s->platform_calib;
-	for (uint32_t i = 0; i < q->calib.n; i++)
-		files->calib[files->n_calib++] = q->calib.item[i];
+		MQ_TRY(load_calib(s, files, err));
+	}
 	MQ_TRY(open_pool(s, files, err));
 	if (!q->start)
 		return MQ_OK;
