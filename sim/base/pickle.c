@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* ---- reading ------------------------------------------------------------------------------------------ */
 
 struct stack {
@@ -350,29 +352,10 @@ enum mq_status mq_pickle_load(const char *path, struct mq_arena *arena, struct m
 {
 	MQ_SCOPED struct mq_arena scratch = MQ_ARENA_INIT;
 	struct reader r = { .path = path, .arena = arena, .err = err };
-	FILE *file = fopen(path, "rb");
-	unsigned char *bytes = NULL;
-	size_t room = 0, most = (size_t)MQ_PICKLE_MOST_MB << 20;
+	char *bytes;
 
-	if (!file)
-		return mq_bad(err, "%s: cannot open: %m", path);
-	while (!feof(file) && !ferror(file) && r.size <= most) {
-		if (r.size == room) {
-			unsigned char *more = mq_arena_alloc(&scratch, room = room ? 2 * room : 1 << 16);
-
-			if (r.size)
-				memcpy(more, bytes, r.size);
-			bytes = more;
-		}
-		r.size += fread(bytes + r.size, 1, room - r.size, file);
-	}
-	bool failed = ferror(file) != 0;
-	fclose(file);
-	if (failed)
-		return mq_bad(err, "%s: cannot read: %m", path);
-	if (r.size > most)
-		return mq_bad(err, "%s: more than %d MB; record fewer events (max_entries)", path, MQ_PICKLE_MOST_MB);
-	r.byte = bytes;
+	MQ_TRY(mq_bytes_read(path, MQ_PICKLE_MOST_MB, &scratch, &bytes, &r.size, err));
+	r.byte = (const unsigned char *)bytes;
 	return run(&r, value);
 }
 

@@ -10,8 +10,8 @@
 
 enum { CHUNK = 64 << 10 };
 
-enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text, size_t *size,
-			    struct mq_err *err)
+static enum mq_status read_all(const char *path, size_t most_MB, bool binary, struct mq_arena *arena, char **text,
+			       size_t *size, struct mq_err *err)
 {
 	FILE *f = fopen(path, "r");
 	size_t most = most_MB << 20, room = 2 * CHUNK, got = 1;
@@ -29,7 +29,7 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 			memcpy(*text, old, *size);
 		}
 		got = fread(*text + *size, 1, CHUNK, f);
-		zeros = memchr(*text + *size, '\0', got) != NULL;
+		zeros = !binary && memchr(*text + *size, '\0', got);
 	}
 	bool bad = ferror(f) != 0;
 	int reason = errno;
@@ -42,6 +42,18 @@ enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *a
 	if (*size > most)
 		return mq_bad(err, "%s: more than %zu MB", path, most_MB);
 	return MQ_OK;
+}
+
+enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text, size_t *size,
+			    struct mq_err *err)
+{
+	return read_all(path, most_MB, false, arena, text, size, err);
+}
+
+enum mq_status mq_bytes_read(const char *path, size_t most_MB, struct mq_arena *arena, char **bytes, size_t *size,
+			     struct mq_err *err)
+{
+	return read_all(path, most_MB, true, arena, bytes, size, err);
 }
 
 int mq_by_text(const void *a, const void *b)

@@ -14,6 +14,10 @@
 enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text, size_t *size,
 			    struct mq_err *err) MQ_MUST_CHECK;
 
+/* The same of any bytes. */
+enum mq_status mq_bytes_read(const char *path, size_t most_MB, struct mq_arena *arena, char **bytes, size_t *size,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
 /* For qsort: texts by their bytes, whatever the locale. */
 MQ_API int mq_by_text(const void *a, const void *b);
 

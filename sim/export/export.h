@@ -13,6 +13,7 @@
 #include "session/session.h"
 #include "maquette/plan.h"
 #include "maquette/software.h"
+#include "model/builders/lib/transformer.h"
 
 struct mq_export {
 	const struct mq_model *model;
@@ -92,5 +93,9 @@ enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text,
 /* A ds_config.json, with hostfile and config.json beside it where they are there. */
 enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
 				   struct mq_import_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+
+/* The model of a recipe as `export` writes them. MQ_EINPUT: a setting is missing, or is no number. */
+enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, struct mq_transformer *t,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

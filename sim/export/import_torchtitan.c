@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "export/export.h"
-#include "export/torchtitan.h"
 
 static bool is_name(char c)
 {

@@ -11,9 +11,11 @@
 #include "base/template.h"
 #include "base/text.h"
 #include "export/export.h"
-#include "export/torchtitan.h"
 
-enum mq_titan_family mq_titan_family(const struct mq_transformer *t)
+/* Which of torchtitan's models has the parts for a stack. */
+enum mq_titan_family { MQ_TITAN_LLAMA3, MQ_TITAN_QWEN3, MQ_TITAN_DEEPSEEK };
+
+static enum mq_titan_family family_of(const struct mq_transformer *t)
 {
 	if (t->kv_rank)
 		return MQ_TITAN_DEEPSEEK;
@@ -36,7 +38,7 @@ static const char *python_bool(bool x)
 static void set_model(struct mq_template *v, const struct mq_export *e)
 {
 	const struct mq_transformer *t = e->model->stack;
-	enum mq_titan_family family = mq_titan_family(t);
+	enum mq_titan_family family = family_of(t);
 	bool outer = t->experts && (t->dense_layers || t->moe_every > 1), fp8 = mq_train_gemm_dtype(e->train) == MQ_FP8;
 	size_t n;
 	const struct mq_field *fields = mq_transformer_fields(&n);

@@ -4,10 +4,19 @@
  * that a graph that is in order already keeps its ids. Edges that join the same two ops are one tensor used twice: they
  * become one edge. SPDX-License-Identifier: Apache-2.0 */
 #include "model/format.h"
+#include "maquette/kernel.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+MQ_NAMES(mq_kernel_kind_name, enum mq_kernel_kind, MQ_N_KERNEL_KINDS, "gemm", "conv", "attention", "memory",
+	 "embedding", "optimizer", "recurrent", "copy", "timed", "host-update", "scan", "call", "wait")
+
+MQ_NAMES(mq_scaling_name, enum mq_scaling, MQ_N_SCALINGS, "tensor", "token", "block", "mx", "nvfp4")
+
+MQ_NAMES(mq_attention_name, enum mq_attention_kernel, MQ_N_ATTENTIONS, "stored", "eager", "masked-softmax", "xla",
+	 "tensorflow", "fused-softmax", "flash1", "triton1", "flash2", "flash3", "te")
 
 MQ_NAMES(mq_model_part_name, enum mq_model_part, MQ_N_MODEL_PARTS, "mamba1", "mamba2", "delta-net", "lightning",
 	 "short-conv", "indexer", "tower")

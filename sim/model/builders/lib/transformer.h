@@ -3,8 +3,7 @@
 #ifndef MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 #define MQ_MODEL_BUILDERS_LIB_TRANSFORMER_H
 
-#include "model/builders/lib/linear.h"
-#include "model/builders/lib/mamba.h"
+#include "model/builders/lib/mixers.h"
 
 struct mq_tower;
 

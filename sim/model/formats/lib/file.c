@@ -2,9 +2,10 @@
 #include "model/formats/lib/file.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/text.h"
 
 enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena, struct mq_bytes *bytes,
 			    struct mq_err *err)
@@ -19,16 +20,7 @@ enum mq_status mq_file_read(const char *path, size_t max, struct mq_arena *arena
 		return mq_bad(err, "'%s' is empty; give a model file", path);
 	if ((uint64_t)st.st_size > max)
 		return mq_bad(err, "'%s' has %lld bytes; model files may have %zu", path, (long long)st.st_size, max);
-	FILE *file = fopen(path, "rb");
-	if (!file)
-		return mq_bad(err, "cannot open '%s': %s; check its permissions", path, strerror(errno));
-	bytes->data = mq_arena_alloc(arena, (size_t)st.st_size + 1);
-	bytes->size = fread(bytes->data, 1, (size_t)st.st_size, file);
-	bool bad = ferror(file) || bytes->size != (size_t)st.st_size;
-	fclose(file);
-	if (bad)
-		return mq_bad(err, "cannot read all of '%s'; check the disk", path);
-	return MQ_OK;
+	return mq_bytes_read(path, (max >> 20) + 1, arena, &bytes->data, &bytes->size, err);
 }
 
 const char *mq_file_options(const char *path, const struct mq_model_request *request)
