@@ -3,6 +3,7 @@
  *
  * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that differs gets a file
  * of its own. SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/calib_fields.h"
 #include "maquette/calib.h"
 #include "hardware/libraries.h"
 
@@ -208,7 +209,7 @@ static json_t *device_json(const struct mq_device_calib *device)
 	if (device->described)
 		json_object_set_new(root, "described", json_true());
 	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
-		double x = *(const double *)(const void *)((const char *)device + f->offset);
+		double x = *mq_calib_at(f, device);
 
 		if (!isnan(x))
 			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x, "unit", f->unit));
@@ -277,7 +278,7 @@ static double stand_in(const struct mq_calib *calib, const struct mq_link_calib 
 		const struct mq_link_calib *other = mq_calib_link(calib, *name);
 
 		if (other && !fitted_to(other, field, what))
-			return *(const double *)(const void *)((const char *)other + link_fields[field].offset);
+			return *mq_calib_at(&link_fields[field], other);
 	}
 	return link_fields[field].initial;
 }
@@ -293,7 +294,7 @@ struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct m
 		out->link[i] = calib->link[i];
 		for (ptrdiff_t f = 0; link_fields[f].name; f++)
 			if (fitted_to(&calib->link[i], f, what))
-				*(double *)(void *)((char *)&out->link[i] + link_fields[f].offset) =
+				*mq_calib_at(&link_fields[f], &out->link[i]) =
 					stand_in(calib, &calib->link[i], f, what);
 	}
 	return out;
@@ -402,8 +403,7 @@ void mq_calib_describe(struct mq_device_calib *d, const char *name, enum mq_devi
 	bool cpu = kind == MQ_CPU;
 
 	*d = (struct mq_device_calib){ .name = name, .source = "the platform file", .kind = kind, .described = true };
-	for (const struct mq_calib_field *f = device_fields; f->name; f++)
-		*(double *)(void *)((char *)d + f->offset) = f->initial;
+	mq_calib_defaults(device_fields, d);
 	d->mem_bw_Bps = mem_bw_Bps;
 	d->memory_B = memory_B;
 	/* plain cores of an A100 do a sixteenth of what its tensor cores do; a CPU has its vector units */

@@ -2,6 +2,7 @@
  *
  * A file or folder is read whole before its entries are worked out, so that an entry may inherit from one of its kind
  * that stands further on; the set changes only where all of them are sound. SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/calib_fields.h"
 #include "maquette/calib.h"
 
 #include <jansson.h>
@@ -41,11 +42,6 @@ static bool may_be_unknown(const struct mq_calib_field *f)
 	return !strcmp(f->name, "price_per_h") || !strcmp(f->name, "power_W");
 }
 
-static double *field_of(const struct mq_calib_field *f, void *entry)
-{
-	return (double *)(void *)((char *)entry + f->offset);
-}
-
 static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value, const char *path,
 				struct mq_err *err)
 {
@@ -57,7 +53,7 @@ static enum mq_status set_field(const struct mq_calib_field *f, void *entry, con
 		value = json_object_get(value, "value");
 	}
 	if (json_is_null(value)) {
-		*field_of(f, entry) = f->initial;
+		*mq_calib_at(f, entry) = f->initial;
 		return MQ_OK;
 	}
 	if (!json_is_number(value))
@@ -66,22 +62,8 @@ static enum mq_status set_field(const struct mq_calib_field *f, void *entry, con
 	double x = json_number_value(value);
 	if (!(x >= f->min && x <= f->max))
 		return mq_bad(err, "%s: %s = %g is outside %g .. %g %s", path, f->name, x, f->min, f->max, f->unit);
-	*field_of(f, entry) = x;
+	*mq_calib_at(f, entry) = x;
 	return MQ_OK;
-}
-
-static const struct mq_calib_field *find_field(const struct mq_calib_field *fields, const char *name)
-{
-	for (; fields->name; fields++)
-		if (!strcmp(fields->name, name))
-			return fields;
-	return NULL;
-}
-
-static void set_defaults(const struct mq_calib_field *fields, void *entry)
-{
-	for (; fields->name; fields++)
-		*field_of(fields, entry) = fields->initial;
 }
 
 /* What `values` says, over what the entry holds already. */
@@ -93,7 +75,7 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 
 	json_object_foreach(values, key, value)
 	{
-		const struct mq_calib_field *f = find_field(fields, key);
+		const struct mq_calib_field *f = mq_calib_find(fields, key);
 
 		if (!f)
 			return mq_bad(err, "%s: unknown parameter '%s'; `maquette list parameters` has them", path,
@@ -101,7 +83,7 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 		MQ_TRY(set_field(f, entry, value, path, err));
 	}
 	for (const struct mq_calib_field *f = fields; f->name; f++)
-		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
+		if (isnan(*mq_calib_at(f, entry)) && !may_be_unknown(f))
 			return mq_bad(err, "%s: '%s' (%s) is missing; add it to \"values\"", path, f->name, f->help);
 	return MQ_OK;
 }
@@ -219,7 +201,7 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 			entry->price_source = NULL;
 		}
 	} else {
-		set_defaults(mq_calib_device_fields(), entry);
+		mq_calib_defaults(mq_calib_device_fields(), entry);
 		entry->kind = MQ_GPU;
 	}
 	entry->name = item->name;
@@ -252,7 +234,7 @@ static enum mq_status start_link(struct reading *r, struct item *item, struct mq
 
 	MQ_TRY(parent_of(item, &parent, err));
 	if (!parent) {
-		set_defaults(mq_calib_link_fields(), item->link);
+		mq_calib_defaults(mq_calib_link_fields(), item->link);
 		return MQ_OK;
 	}
 	MQ_TRY(find_parent(r, item, parent, &other, err));

@@ -1,5 +1,6 @@
 /* change.c - see change.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/change.h"
+#include "hardware/calib_fields.h"
 
 #include <math.h>
 
@@ -233,17 +234,15 @@ static enum mq_status spread_devices(const struct target *t, const char *change,
 static enum mq_status set_field(const struct mq_calib_field *fields, void *target, const struct target *t,
 				const char *change, struct mq_err *err)
 {
-	for (const struct mq_calib_field *f = fields; f->name; f++) {
-		if (strcmp(f->name, t->what))
-			continue;
-		if (t->value < f->min || t->value > f->max)
-			return mq_bad(err, "change '%s': %s is from %g to %g %s", change, f->name, f->min, f->max,
-				      f->unit);
-		*(double *)((char *)target + f->offset) = t->value;
-		return MQ_OK;
-	}
-	return mq_bad(err, "change '%s': no calibration field '%s'; `maquette list parameters` has them", change,
-		      t->what);
+	const struct mq_calib_field *f = mq_calib_find(fields, t->what);
+
+	if (!f)
+		return mq_bad(err, "change '%s': no calibration field '%s'; `maquette list parameters` has them",
+			      change, t->what);
+	if (t->value < f->min || t->value > f->max)
+		return mq_bad(err, "change '%s': %s is from %g to %g %s", change, f->name, f->min, f->max, f->unit);
+	*mq_calib_at(f, target) = t->value;
+	return MQ_OK;
 }
 
 static enum mq_status set_calib(const struct target *t, const char *change, struct mq_calib *calib, struct mq_err *err)

@@ -8,6 +8,7 @@
 
 #include "maquette/opt.h"
 #include "base/quantity.h"
+#include "hardware/calib_fields.h"
 
 static const char software_prefix[] = "software:";
 
@@ -41,19 +42,6 @@ static enum mq_status split(const char *text, struct mq_arena *arena, struct par
 
 /* ---- calibrations ---------------------------------------------------------------------------------- */
 
-static const struct mq_calib_field *field_named(const struct mq_calib_field *f, const char *name)
-{
-	for (; f->name; f++)
-		if (!strcmp(f->name, name))
-			return f;
-	return NULL;
-}
-
-static double number_of(const struct mq_calib_field *f, const void *entry)
-{
-	return *(const double *)(const void *)((const char *)entry + f->offset);
-}
-
 /* The values of all entries that a name fits. */
 struct found {
 	const char *name[MQ_CASE_MAX_CHANGES]; /* of each entry */
@@ -74,8 +62,8 @@ static void note(struct found *found, const char *name, double value)
 static enum mq_status find_in_calib(const struct mq_calib *calib, const struct parts *p, struct found *found,
 				    struct mq_err *err)
 {
-	const struct mq_calib_field *device = field_named(mq_calib_device_fields(), p->field);
-	const struct mq_calib_field *link = field_named(mq_calib_link_fields(), p->field);
+	const struct mq_calib_field *device = mq_calib_find(mq_calib_device_fields(), p->field);
+	const struct mq_calib_field *link = mq_calib_find(mq_calib_link_fields(), p->field);
 	bool entry = false;
 
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
@@ -84,7 +72,7 @@ static enum mq_status find_in_calib(const struct mq_calib *calib, const struct p
 		entry = true;
 		found->field = device;
 		if (device)
-			note(found, calib->device[i].name, number_of(device, &calib->device[i]));
+			note(found, calib->device[i].name, *mq_calib_at(device, &calib->device[i]));
 	}
 	for (uint32_t i = 0; i < calib->n_links && (!entry || found->link); i++) {
 		if (fnmatch(p->entry, calib->link[i].name, 0))
@@ -92,7 +80,7 @@ static enum mq_status find_in_calib(const struct mq_calib *calib, const struct p
 		entry = found->link = true;
 		found->field = link;
 		if (link)
-			note(found, calib->link[i].name, number_of(link, &calib->link[i]));
+			note(found, calib->link[i].name, *mq_calib_at(link, &calib->link[i]));
 	}
 	if (!entry)
 		return mq_bad(err,
@@ -110,16 +98,10 @@ static double field_of(const struct mq_software_field *f, const struct mq_softwa
 {
 	const void *at = (const char *)s + f->opt.offset;
 
-	switch (f->opt.type) {
-	case MQ_OPT_F64:
-		return *(const double *)at;
-	case MQ_OPT_U32:
-		return *(const uint32_t *)at;
-	case MQ_OPT_BOOL:
-		return *(const bool *)at;
-	default:
-		return NAN;
-	}
+	return f->opt.type == MQ_OPT_F64  ? *(const double *)at :
+	       f->opt.type == MQ_OPT_U32  ? *(const uint32_t *)at :
+	       f->opt.type == MQ_OPT_BOOL ? *(const bool *)at :
+					    (double)NAN;
 }
 
 static enum mq_status find_in_software(const struct mq_score_options *o, const struct parts *p, struct found *found,
@@ -162,17 +144,10 @@ enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *
 		return mq_bad(err, "'%s' is a word, no number", name);
 	for (uint32_t i = 1; i < found.n; i++)
 		knob->differ |= found.value[i] < knob->value || found.value[i] > knob->value;
-	if (p.software) {
-		const struct mq_software_field *f = &mq_software_fields()[mq_software_field_find(p.field)];
-
-		knob->unit = f->unit;
-		knob->min = f->opt.min;
-		knob->max = f->opt.max;
-	} else {
-		knob->unit = found.field->unit;
-		knob->min = found.field->min;
-		knob->max = found.field->max;
-	}
+	const struct mq_software_field *f = p.software ? &mq_software_fields()[mq_software_field_find(p.field)] : NULL;
+	knob->unit = f ? f->unit : found.field->unit;
+	knob->min = f ? f->opt.min : found.field->min;
+	knob->max = f ? f->opt.max : found.field->max;
 	return MQ_OK;
 }
 

@@ -14,6 +14,7 @@
 
 #include "maquette/cost.h"
 #include "fit/fit.h"
+#include "hardware/calib_fields.h"
 
 struct group {
 	const struct mq_calibration_request *request;
@@ -564,15 +565,9 @@ static double overlap_loss(const struct mq_calibration_request *r)
 				       (sum[CALL_ALONE] / n[CALL_ALONE])));
 }
 
-static void defaults(const struct mq_calib_field *fields, void *entry)
-{
-	for (; fields->name; fields++)
-		*(double *)(void *)((char *)entry + fields->offset) = fields->initial;
-}
-
 static void start_device(const struct mq_calibration_request *r, struct mq_device_calib *d)
 {
-	defaults(mq_calib_device_fields(), d);
+	mq_calib_defaults(mq_calib_device_fields(), d);
 	d->name = r->type;
 	d->source = r->source;
 	d->kind = r->kind;
@@ -620,7 +615,7 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request, 
 	memset(c, 0, sizeof(*c));
 	c->fitted = mq_arena_array(arena, 2 * MQ_N_DTYPES + MQ_N_CALLS + 8, struct mq_fitted);
 	start_device(request, &c->device);
-	defaults(mq_calib_link_fields(), &c->link);
+	mq_calib_defaults(mq_calib_link_fields(), &c->link);
 	c->link.name = request->link_class;
 	c->link.source = request->source;
 	c->link.bw_share = 1;

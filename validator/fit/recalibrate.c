@@ -16,6 +16,7 @@
 #include "maquette/cost.h"
 #include "costing/predict.h"
 #include "fit/fit.h"
+#include "hardware/calib_fields.h"
 
 struct scale {
 	const char *name;
@@ -93,7 +94,7 @@ static void add_scale(struct context *c, const char *name, bool time, const stru
 
 	for (const struct mq_calib_field *f = fields; f->name; f++)
 		for (int v = 0; v < 2; v++)
-			if ((char *)s.value[v] == (char *)entry + f->offset) {
+			if (s.value[v] == mq_calib_at(f, entry)) {
 				s.min[v] = f->min;
 				s.max[v] = f->max;
 			}

@@ -25,6 +25,7 @@
 
 #include "maquette/cost.h"
 #include "fit/fit.h"
+#include "hardware/calib_fields.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -165,7 +166,7 @@ static void scale_fields(const struct mq_calib_field *fields, void *entry, const
 	for (; fields->name; fields++)
 		for (uint32_t p = 0; p < u->n_params; p++) {
 			double x = u->draw[(size_t)draw * u->n_params + p];
-			double *value = (double *)(void *)((char *)entry + fields->offset);
+			double *value = mq_calib_at(fields, entry);
 
 			if (!strcmp(fields->name, u->param[p]) && isfinite(x))
 				*value = fmin(fmax(*value * x, fields->min), fields->max);

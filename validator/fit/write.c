@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "fit/fit.h"
+#include "hardware/calib_fields.h"
 
 static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, const char *name,
 					       const struct mq_fitted **group)
@@ -34,7 +35,7 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 	json_t *values = json_object();
 
 	for (; fields->name; fields++) {
-		double x = *(const double *)(const void *)((const char *)entry + fields->offset);
+		double x = *mq_calib_at(fields, entry);
 		const struct mq_fitted *group = NULL;
 		const struct mq_fit_param *p = fitted_param(c, fields->name, &group);
 
